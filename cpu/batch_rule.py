@@ -3,9 +3,6 @@
 Plain SGD and weight decay are the product itself, added to the rows. Otherwise the gradient is written down first.
 """
 
-from numba import extending
-
-from cpu import bits
 from cpu.blas import gemm
 from cpu.compiled import called
 from cpu.rule import descend, square_of
@@ -23,44 +20,32 @@ def pull_biases(out, biases, misses):
 
 @called()
 def move_together(
-    rows, biases, squares, bias_squares, begin, end, pulls, bias_pulls, misses, hidden, sign, rate, keep, clip, dice
+    rows, biases, squares, bias_squares, begin, end, pulls, bias_pulls, misses, hidden, sign, rate, keep, clip
 ):
     """Move rows begin:end against sign * misses @ hidden, and their biases against sign * bias_pulls.
 
-    misses (end - begin, B); pulls (end - begin or more, D) is scratch. dice None: rows are not of 16 bits, see cpu/halves.py.
+    misses (end - begin, B); pulls (end - begin or more, D) is scratch.
     """
-    if squares is None and clip is None and dice is None:
-        _add_product(rows[begin:end], misses, hidden, -sign * rate, _or_one(keep))
+    if squares is None and clip is None:
+        gemm(rows[begin:end], misses, hidden, -sign * rate, _or_one(keep))
         if biases is not None:
             for j in range(end - begin):
                 biases[begin + j] -= sign * rate * bias_pulls[j]
     else:
         gemm(pulls[: end - begin], misses, hidden, sign, 0.0)
         move_by(
-            rows, biases, squares, bias_squares, begin, end, pulls, bias_pulls, sign, rate, keep, clip, dice
+            rows, biases, squares, bias_squares, begin, end, pulls, bias_pulls, sign, rate, keep, clip
         )  # fmt: skip
 
 
 @called()
-def move_by(rows, biases, squares, bias_squares, begin, end, pulls, bias_pulls, sign, rate, keep, clip, dice):
+def move_by(rows, biases, squares, bias_squares, begin, end, pulls, bias_pulls, sign, rate, keep, clip):
     """Move rows begin:end against pulls (end - begin or more, D), and their biases against sign * bias_pulls."""
     for j in range(end - begin):
         pull = pulls.dtype.type(_pull(biases, bias_pulls, j) * sign)
         square = square_of(pulls, j, pull, biases, squares, clip)
         one = pulls.dtype.type(1)
-        descend(rows, biases, squares, bias_squares, begin + j, pulls, j, pull, square, one, rate, keep, clip, dice, 0)
-
-
-def _add_product(rows, misses, hidden, alpha, beta):
-    """rows = beta rows + alpha misses @ hidden; of rows of 16 bits nothing, and they do not come here."""
-    raise NotImplementedError("in kernels only")
-
-
-@extending.overload(_add_product)
-def _product(rows, misses, hidden, alpha, beta):
-    if bits.half(rows.dtype):
-        return lambda rows, misses, hidden, alpha, beta: None
-    return lambda rows, misses, hidden, alpha, beta: gemm(rows, misses, hidden, alpha, beta)
+        descend(rows, biases, squares, bias_squares, begin + j, pulls, j, pull, square, one, rate, keep, clip)
 
 
 @called()

@@ -229,5 +229,5 @@ def _move(
                 pull_biases(bias_pulls[thread, :count], biases, part)
                 move_together(
                     rows, biases, squares, bias_squares, begin, end, pulls[thread], bias_pulls[thread], part.T,
-                    hidden[first:last], 1.0, rate, keep, clip, None,
+                    hidden[first:last], 1.0, rate, keep, clip,
                 )  # fmt: skip

@@ -19,12 +19,11 @@ import numpy as np
 from cpu.activation import ZERO, miss_and_loss
 from cpu.compiled import inlined
 from cpu.group_tiles import TILE, collect, copy, eight_dots, move_two
-from cpu.halves import thrown
 from cpu.logistic_rows import HOT, LONGEST, OWNERS
 from cpu.logistic_visit import WIDE, weighed
 from cpu.prefetch import prefetch_row
-from cpu.rule import cut, decayed, move_bias, paced, paced_by, pushed, put, scale_of, size
-from cpu.simd import LANES, lanes, load_row, multiply_add, splat, total
+from cpu.rule import cut, decayed, move_bias, paced, paced_by, pushed, scale_of, size
+from cpu.simd import LANES, lanes, load_row, multiply_add, splat, store_row, total
 
 HALVES = 2  # of the owners
 
@@ -50,7 +49,7 @@ def ask(rows, entries, head, first, last):
 @inlined()
 def visit(
     out, out_loss, part, rows, biases, squares, bias_squares, entries, cuts, misses, costs, tiles, moves, worker, hidden,
-    weight, rate, keep, clip, dice, begin_half, end_half, head, first, last,
+    weight, rate, keep, clip, begin_half, end_half, head, first, last,
 ):  # fmt: skip
     """Examples first:last at the rows of these halves of the owners: write gradients and losses, move the rows.
 
@@ -83,7 +82,7 @@ def visit(
         moves, worker, misses, pitch, biases, squares, bias_squares, hidden, b, examples, entries, head, begin, end, rate,
         clip,
     )  # fmt: skip
-    plain = squares is None and moves is None and keep is None and dice is None
+    plain = squares is None and moves is None and keep is None
     if plain:
         for at in range(used):
             costs[at] = rate * misses[at]
@@ -98,10 +97,9 @@ def visit(
                     rows, costs, pitch, tiles, nodes, columns, examples, entries, head, begin, n, count, rate, d, here
                 )
     if not plain:
-        own = thrown(dice, b)
         for d in range(0, width, LANES):
             _move(
-                rows, squares, misses, moves, worker, pitch, hidden, b, examples, entries, head, begin, end, rate, keep, own, d,
+                rows, squares, misses, moves, worker, pitch, hidden, b, examples, entries, head, begin, end, rate, keep, d,
                 min(LANES, width - d),
             )  # fmt: skip
 
@@ -175,7 +173,7 @@ def _square(misses, place, pitch, hidden, b, examples, pull, biases):
 
 @inlined()
 def _move(
-    rows, squares, misses, moves, worker, pitch, hidden, b, examples, entries, head, begin, end, rate, keep, own, d, count,
+    rows, squares, misses, moves, worker, pitch, hidden, b, examples, entries, head, begin, end, rate, keep, d, count,
 ):  # fmt: skip
     """Columns d to d + count of the rows."""
     for i in range(begin, end):
@@ -191,4 +189,4 @@ def _move(
             for e in range(examples):
                 g = multiply_add(splat(step * misses[e * pitch + i - begin]), load_row(hidden, b + e, d, count), g)
             w = pushed(w, splat(hidden.dtype.type(1)), g, squares, row, d, count, rate, keep)
-        put(rows, row, d, w, count, own)
+        store_row(rows, row, d, w, count)

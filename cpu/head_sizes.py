@@ -88,7 +88,6 @@ class _Rule(NamedTuple):
     rate: float
     decay: float | None = None
     clip: float | None = None
-    dice: int | None = None
 
 
 def _seconds(work: Callable[[], None]) -> float:

@@ -24,7 +24,6 @@ from numpy.typing import DTypeLike
 from cpu.aligned import empty, zeros
 from cpu.array import Array
 from cpu.compiled import inlined, launched
-from cpu.halves import dice
 from cpu.logistic_visit import WIDE, cost, forget, judge, move, weighed
 from cpu.prefetch import prefetch_row
 from cpu.rule import by_row, goes, pace
@@ -98,7 +97,7 @@ def learn(grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, wei
 
 def _given(learned: Any, work: Work, hidden: Array, weight: Array | None, rule: Any) -> tuple[Any, ...]:
     moves = work.moves if by_row(learned, rule) else None
-    return *work[4:6], moves, hidden, weight, *pace(rule, hidden.dtype), dice(rule)
+    return *work[4:6], moves, hidden, weight, *pace(rule, hidden.dtype)
 
 
 # Numba 0.68 loses writes to arrays of a namedtuple inside a parallel loop, so these take the arrays one by one.
@@ -107,7 +106,7 @@ def _given(learned: Any, work: Work, hidden: Array, weight: Array | None, rule: 
 @launched(parallel=True)
 def _own(
     grads, losses, rows, biases, squares, bias_squares, entries, cuts, misses, costs, moves, hidden, weight, rate, keep,
-    clip, dice, workers,
+    clip, workers,
 ):  # fmt: skip
     """Each worker takes all examples through the rows of its owners.
 
@@ -130,7 +129,7 @@ def _own(
                     losses[part, b] = loss if fresh else losses[part, b] + loss
                     move(
                         grads, part * batch + b, fresh, rows, biases, squares, bias_squares, missed, moves, steps,
-                        hidden, b, entries, first, last, rate, keep, clip, dice,
+                        hidden, b, entries, first, last, rate, keep, clip,
                     )  # fmt: skip
                     fresh = workers > 1
             if fresh and workers == 1:

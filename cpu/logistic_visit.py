@@ -8,8 +8,7 @@ import numpy as np
 
 from cpu.activation import ZERO, miss_and_loss
 from cpu.compiled import inlined
-from cpu.halves import thrown
-from cpu.rule import cut, length_squared, move_bias, paced, pushed, put, scale_of, size, with_bias
+from cpu.rule import cut, length_squared, move_bias, paced, pushed, scale_of, size, with_bias
 from cpu.simd import LANES, add, load_row, multiply_add, splat, store_row, store_totals, total, totals
 
 WIDE = 16  # scores judged at once: the compiler makes vectors of a loop of 16, and not of one of 4
@@ -39,32 +38,31 @@ def cost(costs, thread, first, last):
 @inlined()
 def move(
     out, part, fresh, rows, biases, squares, bias_squares, misses, moves, steps, hidden, b, entries, first, last, rate, keep,
-    clip, dice,
+    clip,
 ):  # fmt: skip
     """Move the rows of example b at entries[b, first:last], each of another row: their gradient becomes out[part], or, unless
     that is fresh, is added to it.
 
     misses  of the entries; steps, moves: scratch; moves None: steps is misses
-    dice    of the step, see cpu/halves.py
     """
     b, part, first, last = np.uintp(b), np.uintp(part), np.uintp(first), np.uintp(last)
     _pace(moves, steps, misses, biases, squares, bias_squares, hidden, b, entries, first, last, rate, clip)
-    scale, own = scale_of(rate, squares), thrown(dice, b)
+    scale = scale_of(rate, squares)
     width = hidden.shape[1]
     whole = width // LANES * LANES
     wide = width // (4 * LANES) * (4 * LANES)
     for d in range(0, wide, 4 * LANES):
         _move_wide(
-            out, part, fresh, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, own, d
+            out, part, fresh, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, d
         )  # fmt: skip
     for d in range(wide, whole, LANES):
         _move(
-            out, part, fresh, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, own, d,
+            out, part, fresh, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, d,
             LANES,
         )  # fmt: skip
     if whole < width:
         _move(
-            out, part, fresh, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, own, whole,
+            out, part, fresh, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, whole,
             width - whole,
         )  # fmt: skip
 
@@ -185,9 +183,7 @@ def _pace(moves, steps, misses, biases, squares, bias_squares, hidden, b, entrie
 
 
 @inlined()
-def _move(
-    out, part, fresh, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, own, d, count
-):
+def _move(out, part, fresh, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, d, count):
     """Columns d to d + count of the gradient and of all rows."""
     grad = splat(out.dtype.type(0))
     h = multiply_add(load_row(hidden, b, d, count), splat(scale), grad)
@@ -195,14 +191,12 @@ def _move(
         row = entries[b, i] >> 1
         w = load_row(rows, row, d, count)
         grad = multiply_add(splat(-misses[i]), w, grad)
-        put(rows, row, d, pushed(w, splat(steps[i]), h, squares, row, d, count, rate, keep), count, own)
+        store_row(rows, row, d, pushed(w, splat(steps[i]), h, squares, row, d, count, rate, keep), count)
     _give(out, part, fresh, d, grad, count)
 
 
 @inlined()
-def _move_wide(
-    out, part, fresh, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, own, d
-):
+def _move_wide(out, part, fresh, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, d):
     """The same for 4 LANES columns at once: a row's place is worked out once for all of them."""
     d1, d2, d3 = d + LANES, d + 2 * LANES, d + 3 * LANES
     g0 = g1 = g2 = g3 = splat(out.dtype.type(0))
@@ -218,10 +212,10 @@ def _move_wide(
         w2, w3 = load_row(rows, row, d2, LANES), load_row(rows, row, d3, LANES)
         g0, g1 = multiply_add(back, w0, g0), multiply_add(back, w1, g1)
         g2, g3 = multiply_add(back, w2, g2), multiply_add(back, w3, g3)
-        put(rows, row, d, pushed(w0, push, h0, squares, row, d, LANES, rate, keep), LANES, own)
-        put(rows, row, d1, pushed(w1, push, h1, squares, row, d1, LANES, rate, keep), LANES, own)
-        put(rows, row, d2, pushed(w2, push, h2, squares, row, d2, LANES, rate, keep), LANES, own)
-        put(rows, row, d3, pushed(w3, push, h3, squares, row, d3, LANES, rate, keep), LANES, own)
+        store_row(rows, row, d, pushed(w0, push, h0, squares, row, d, LANES, rate, keep), LANES)
+        store_row(rows, row, d1, pushed(w1, push, h1, squares, row, d1, LANES, rate, keep), LANES)
+        store_row(rows, row, d2, pushed(w2, push, h2, squares, row, d2, LANES, rate, keep), LANES)
+        store_row(rows, row, d3, pushed(w3, push, h3, squares, row, d3, LANES, rate, keep), LANES)
     _give(out, part, fresh, d, g0, LANES)
     _give(out, part, fresh, d1, g1, LANES)
     _give(out, part, fresh, d2, g2, LANES)

@@ -1,4 +1,4 @@
-"""Tables of vectors, one row an id, as of an embedding. See `Rows` in the contract. It may be of 16 bits, see cpu/halves.py.
+"""Tables of vectors, one row an id, as of an embedding. See `Rows` in the contract.
 
 Gathers are parallel over chunks of the output. A scatter adds to the same row many times: ids are Zipf-distributed, so a few
 rows take most of the traffic. So every row has an owner: a thread reads all ids and adds, in their order, to the rows that
@@ -12,7 +12,6 @@ import numba
 
 from cpu.array import Array
 from cpu.compiled import called, inlined, launched
-from cpu.halves import dice, number
 from cpu.prefetch import prefetch_row
 from cpu.rule import ZERO, descend, pace, square_of
 
@@ -27,7 +26,7 @@ def gather(out: Array, table: Array, ids: Array) -> None:
 def scatter(learned: Any, ids: Array, grad: Array, rule: Any) -> None:
     """Move row ids[n] against grad[n] (N, D), in the order of n: the same bits at any number of threads. No biases."""
     table, squares = learned.rows, learned.squares
-    _scatter(table, squares, ids, grad, *pace(rule, grad.dtype), dice(rule), numba.get_num_threads())
+    _scatter(table, squares, ids, grad, *pace(rule, grad.dtype), numba.get_num_threads())
 
 
 def gather_mean(out: Array, table: Array, bag_at: Array, ids: Array, values: Array | None) -> None:
@@ -44,9 +43,7 @@ def scatter_mean(learned: Any, bag_at: Array, ids: Array, values: Array | None, 
     values  (N,): against values[n] * grad[b] instead; None: of means
     """
     table, squares = learned.rows, learned.squares
-    _scatter_mean(
-        table, squares, bag_at, ids, values, grad, *pace(rule, grad.dtype), dice(rule), numba.get_num_threads()
-    )
+    _scatter_mean(table, squares, bag_at, ids, values, grad, *pace(rule, grad.dtype), numba.get_num_threads())
 
 
 @launched(parallel=True)
@@ -58,11 +55,11 @@ def _gather(out, table, ids, threads):
                 prefetch_row(table, ids[n + AHEAD])
             row = ids[n]
             for d in range(out.shape[1]):
-                out[n, d] = number(table, row, d)
+                out[n, d] = table[row, d]
 
 
 @launched(parallel=True)
-def _scatter(table, squares, ids, grad, rate, keep, clip, dice, threads):
+def _scatter(table, squares, ids, grad, rate, keep, clip, threads):
     for thread in numba.prange(threads):
         for n in range(ids.size):
             if n + AHEAD < ids.size and owner(ids[n + AHEAD], threads) == thread:
@@ -70,7 +67,7 @@ def _scatter(table, squares, ids, grad, rate, keep, clip, dice, threads):
                 prefetch_row(squares, ids[n + AHEAD])
             if owner(ids[n], threads) == thread:
                 square = square_of(grad, n, ZERO, None, squares, clip)
-                move_row(table, squares, ids[n], grad, n, square, rate, keep, clip, dice, n)
+                move_row(table, squares, ids[n], grad, n, square, rate, keep, clip)
 
 
 @inlined()
@@ -99,7 +96,7 @@ def _gather_mean(out, table, bag_at, ids, values, threads):
 
 
 @launched(parallel=True, error_model="numpy")
-def _scatter_mean(table, squares, bag_at, ids, values, grad, rate, keep, clip, dice, threads):
+def _scatter_mean(table, squares, bag_at, ids, values, grad, rate, keep, clip, threads):
     for thread in numba.prange(threads):
         for b in range(grad.shape[0]):
             size = bag_at[b + 1] - bag_at[b]
@@ -110,7 +107,7 @@ def _scatter_mean(table, squares, bag_at, ids, values, grad, rate, keep, clip, d
                     prefetch_row(squares, ids[n + AHEAD])
                 if owner(ids[n], threads) == thread:
                     share, step = _share(grad, values, n, size), _step(grad, rate, values, n, size)
-                    _visit(table, squares, ids[n], grad, b, square, share, step, rate, keep, clip, dice, n)
+                    _visit(table, squares, ids[n], grad, b, square, share, step, rate, keep, clip)
 
 
 @called(error_model="numpy")
@@ -138,21 +135,21 @@ def _divisor(values, size):
 
 
 @inlined()
-def move_row(table, squares, row, grad, n, square, rate, keep, clip, dice, visit):
-    """Move a row against grad[n]; square: `square_of` it, visit: which of the step's this is."""
-    _visit(table, squares, row, grad, n, square, grad.dtype.type(1), rate, rate, keep, clip, dice, visit)
+def move_row(table, squares, row, grad, n, square, rate, keep, clip):
+    """Move a row against grad[n]; square: `square_of` it."""
+    _visit(table, squares, row, grad, n, square, grad.dtype.type(1), rate, rate, keep, clip)
 
 
 @called()
-def _visit(table, squares, row, grad, n, square, share, step, rate, keep, clip, dice, visit):
+def _visit(table, squares, row, grad, n, square, share, step, rate, keep, clip):
     """Move a row against share * grad[n]; step: rate * share, by which plain SGD moves it."""
-    if squares is None and keep is None and clip is None and dice is None:
+    if squares is None and keep is None and clip is None:
         _add(table, row, grad, n, -step)
     else:
-        descend(table, None, squares, None, row, grad, n, ZERO, square, share, rate, keep, clip, dice, visit)
+        descend(table, None, squares, None, row, grad, n, ZERO, square, share, rate, keep, clip)
 
 
 @called(fastmath={"contract"})
 def _add(table, row, values, n, scale):
     for d in range(values.shape[1]):
-        table[row, d] += scale * number(values, n, d)
+        table[row, d] += scale * values[n, d]

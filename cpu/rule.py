@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from cpu.compiled import called, inlined
-from cpu.halves import store_half_row, thrown
 from cpu.simd import LANES, add, divide, load_row, multiply, multiply_add, splat, square_root, store_row, total
 
 TINY = np.float32(1e-10)  # added to the root of a sum of squares, as in PyTorch
@@ -165,27 +164,15 @@ def pushed(w, push, along, squares, row, d, count, rate, keep):
 
 
 @inner
-def put(rows, row, d, w, count, dice):
-    """Columns d to d + count of a row become w; dice: of the visit, None where rows are not of 16 bits."""
-    if dice is None:
-        store_row(rows, row, d, w, count)
-    else:
-        store_half_row(rows, row, d, w, count, dice)
-
-
-@inner
-def descend(rows, biases, squares, bias_squares, row, grads, n, pull, square, share, rate, keep, clip, dice, visit):
-    """Move a row against share * grads[n], and its bias against share * pull; square: `square_of` them.
-
-    dice, visit  of the step, and which of its visits this is; see cpu/halves.py
-    """
+def descend(rows, biases, squares, bias_squares, row, grads, n, pull, square, share, rate, keep, clip):
+    """Move a row against share * grads[n], and its bias against share * pull; square: `square_of` them."""
     width = rows.shape[1]
     push = cut(-share, square, clip)
     move = paced(push, squares, row, square / grads.dtype.type(size(width, biases)))
     move_bias(biases, bias_squares, row, push * pull, move * pull, rate)
-    scale, own = splat(scale_of(rate, squares)), thrown(dice, visit)
+    scale = splat(scale_of(rate, squares))
     for d in range(0, width, LANES):
         count = min(LANES, width - d)
         along = multiply(scale, load_row(grads, n, d, count))
         w = load_row(rows, row, d, count)
-        put(rows, row, d, pushed(w, splat(move), along, squares, row, d, count, rate, keep), count, own)
+        store_row(rows, row, d, pushed(w, splat(move), along, squares, row, d, count, rate, keep), count)

@@ -17,7 +17,6 @@ from cpu.batch_rule import pull_biases
 from cpu.blas import gemm
 from cpu.compiled import called, launched
 from cpu.draws import Sampler
-from cpu.halves import dice
 from cpu.rule import descend, pace, plain, square_of
 
 ROWS = 64  # rows of a batch that are worked together
@@ -105,7 +104,7 @@ def _move(learned: Any, work: Work, ids: Array, target: Array, rule: Any) -> Non
     classes, place = classes[order], place[order]
     first = np.flatnonzero(np.diff(classes, prepend=-1))
     ends = np.append(first, classes.size)
-    numbers = *pace(rule, work.both.dtype), dice(rule)
+    numbers = pace(rule, work.both.dtype)
     _move_each(*learned, work.both, work.pulls, classes, place, ends, *numbers, numba.get_num_threads())
 
 
@@ -137,9 +136,7 @@ def _turn(picked, pulls, biases, logits, hidden):
 
 
 @launched(parallel=True)
-def _move_each(
-    weights, biases, squares, bias_squares, both, pulls, classes, place, ends, rate, keep, clip, dice, threads
-):
+def _move_each(weights, biases, squares, bias_squares, both, pulls, classes, place, ends, rate, keep, clip, threads):
     """Move class classes[ends[i]], each i another one, against the sum of both[place[ends[i] : ends[i + 1]]]."""
     count, one = ends.size - 1, both.dtype.type(1)
     for thread in numba.prange(threads):
@@ -162,8 +159,6 @@ def _move_each(
                 rate,
                 keep,
                 clip,
-                dice,
-                0,
             )
 
 

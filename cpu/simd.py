@@ -19,8 +19,6 @@ from numba import extending
 from numba.core import cgutils, types
 from numba.core.datamodel import models
 
-from cpu import bits
-
 LINE = 512  # bits of a cache line
 LANES = 32  # numbers of a vector along a row of a table
 
@@ -147,19 +145,14 @@ def splat(typing: Any, number: Any) -> Typed:
 
 @intrinsic
 def load_row(typing: Any, table: Any, row: Any, column: Any, count: Any) -> Typed:
-    """table[row, column : column + LANES] of a C-contiguous table; lanes from `count` on are 0 and not read.
-
-    Of a table of 16 bits, see cpu/halves.py, as float32.
-    """
-    half = bits.half(table.dtype)
+    """table[row, column : column + LANES] of a C-contiguous table; lanes from `count` on are 0 and not read."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = ir.VectorType(bits.I16, LANES) if half else context.get_value_type(signature.return_type)
+        kind = context.get_value_type(signature.return_type)
         place = _place_in_row(context, builder, signature.args[0], arguments[:3], kind)
-        found = load_masked(builder, place, mask_of(builder, kind, arguments[3]))
-        return bits.widened(builder, found, signature.args[0].dtype) if half else found
+        return load_masked(builder, place, mask_of(builder, kind, arguments[3]))
 
-    vector = Vector(types.float32 if half else table.dtype, LANES)
+    vector = Vector(table.dtype, LANES)
     return vector(table, types.intp, types.intp, types.intp), generate
 
 
@@ -168,7 +161,9 @@ def store_row(typing: Any, table: Any, row: Any, column: Any, vector: Any, count
     """table[row, column : column + LANES] = vector, except for the lanes from `count` on."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        store_at(context, builder, signature.args[0], arguments[:3], *arguments[3:])
+        value, count = arguments[3:]
+        place = _place_in_row(context, builder, signature.args[0], arguments[:3], value.type)
+        store_masked(builder, value, place, mask_of(builder, value.type, count))
         return context.get_dummy_value()
 
     return types.void(table, types.intp, types.intp, vector, types.intp), generate
@@ -272,12 +267,6 @@ def _place_in_row(context: Any, builder: Any, table_type: Any, arguments: Sequen
     return builder.bitcast(
         cgutils.get_item_pointer(context, builder, table_type, array, [row, column]), kind.as_pointer()
     )
-
-
-def store_at(context: Any, builder: Any, table_type: Any, place: Sequence[Any], value: Any, count: Any) -> None:
-    """Store a vector at (table, row, column), except for the lanes from `count` on."""
-    there = _place_in_row(context, builder, table_type, place, value.type)
-    store_masked(builder, value, there, mask_of(builder, value.type, count))
 
 
 def mask_of(builder: Any, kind: Any, count: Any) -> Any:

@@ -24,7 +24,6 @@ from cpu.batch_rule import move_by
 from cpu.blas import gemm
 from cpu.compiled import called, launched
 from cpu.excluded import Excluded
-from cpu.halves import dice, number, part
 from cpu.logistic_visit import weighed
 from cpu.rule import pace
 from cpu.shards import CHUNK, SHARDS
@@ -85,7 +84,7 @@ def step(
     asked = hidden, target, work.norm, weight
     _gather(grad, work.grads, work.scales, work.base, learned.rows, *asked, numba.get_num_threads())
     scratch = work.logits, work.grads, work.pulls, work.bias_pulls, work.base, work.scales, work.valid
-    _learn(*learned, *scratch, hidden, target, weight, *pace(rule, hidden.dtype), dice(rule))
+    _learn(*learned, *scratch, hidden, target, weight, *pace(rule, hidden.dtype))
 
 
 def log_prob(out: Array, learned: Any, work: Work, hidden: Array, target: Array) -> None:
@@ -149,7 +148,7 @@ def _measure(logits, grads, base, sums, score, valid, weights, biases, hidden, t
                     valid[shard] = begin
                 sums[shard, b] = total
             if learns:
-                gemm(grads[shard, :batch], some, part(weights, begin, end), 1.0, begin > first)
+                gemm(grads[shard, :batch], some, weights[begin:end], 1.0, begin > first)
 
 
 @called()
@@ -192,7 +191,7 @@ def exponentials(logits, base):
 @called()
 def chunk(logits, weights, biases, begin, end, hidden):
     """Write the logits (B, end - begin) of some classes."""
-    gemm(logits, hidden, part(weights, begin, end).T, 1.0, 0.0)
+    gemm(logits, hidden, weights[begin:end].T, 1.0, 0.0)
     if biases is not None:
         for b in range(logits.shape[0]):
             for j in range(end - begin):
@@ -252,7 +251,7 @@ def _gather(grad, grads, scales, base, weights, hidden, target, norm, weight, th
         for b in range(thread * size, min((thread + 1) * size, grad.shape[0])):
             one = weighed(base.dtype.type(1), weight, b)
             for d in range(grad.shape[1]):
-                grad[b, d] = -one * number(weights, target[b], d)
+                grad[b, d] = -one * weights[target[b], d]
             for shard in range(base.shape[0]):
                 first, last = shards.part(shard, base.shape[0], weights.shape[0])
                 if first < last:
@@ -266,7 +265,7 @@ def _gather(grad, grads, scales, base, weights, hidden, target, norm, weight, th
 @launched(parallel=True, error_model="numpy")
 def _learn(
     weights, biases, squares, bias_squares, logits, scaled, pulls, bias_pulls, base, scales, valid, hidden, target, weight,
-    rate, keep, clip, dice,
+    rate, keep, clip,
 ):  # fmt: skip
     """The second pass: move the weights."""
     batch = hidden.shape[0]
@@ -284,7 +283,6 @@ def _learn(
             _pull_targets(pulls[shard], bias_pulls[shard], biases, begin, end, hidden, target, weight)
             move_by(
                 weights, biases, squares, bias_squares, begin, end, pulls[shard], bias_pulls[shard], 1.0, rate, keep, clip,
-                dice,
             )  # fmt: skip
 
 

@@ -96,5 +96,5 @@ def _move(nodes, biases, squares, bias_squares, misses, pulls, bias_pulls, hidde
         pull_biases(bias_pulls[first:last], biases, part)
         move_together(
             nodes, biases, squares, bias_squares, first, last, pulls[first:last], bias_pulls[first:last], part.T, hidden,
-            -1.0, rate, keep, clip, None,
+            -1.0, rate, keep, clip,
         )  # fmt: skip

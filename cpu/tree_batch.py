@@ -189,7 +189,7 @@ def _judge(
             loss[b] = weighed(total, weight, b)
             move(
                 grad, b, True, rows, biases, squares, bias_squares, own_missed, moves, steps, hidden, b, entries, 0, alone,
-                rate, keep, clip, None,
+                rate, keep, clip,
             )  # fmt: skip
             pull(grad, b, rows, own_missed, entries, b, alone, own)
             pull(grad, b, found, own_missed, entries, b, own, length)

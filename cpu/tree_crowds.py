@@ -199,5 +199,5 @@ def visit_node(
     square = square_of(pulls, thread, bias_pull, biases, squares, clip)
     one = hidden.dtype.type(1)
     descend(
-        rows, biases, squares, bias_squares, node, pulls, thread, bias_pull, square, one, rate, keep, clip, None, 0
+        rows, biases, squares, bias_squares, node, pulls, thread, bias_pull, square, one, rate, keep, clip
     )  # fmt: skip

@@ -13,7 +13,6 @@ from cpu import logistic_rows
 from cpu.activation import ZERO, softplus
 from cpu.array import Array
 from cpu.compiled import called, inlined, launched
-from cpu.halves import number
 from cpu.logistic_rows import OWNERS
 
 TOGETHER = 64  # examples that climb together
@@ -159,7 +158,7 @@ def node_score(nodes, biases, node, hidden, b):
     """w . h, and the node's bias if there are biases; the log-odds of turning right at the node."""
     score = ZERO
     for d in range(hidden.shape[1]):
-        score += number(nodes, node, d) * hidden[b, d]
+        score += nodes[node, d] * hidden[b, d]
     if biases is None:
         return score
     return score + biases[node]

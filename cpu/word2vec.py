@@ -17,7 +17,6 @@ import numpy as np
 from cpu.array import Array
 from cpu.compiled import inlined, launched
 from cpu.groups import HALVES, ask, run_end, visit
-from cpu.halves import dice
 from cpu.logistic_rows import OWNERS, Work
 from cpu.logistic_visit import cost, judge, move, weighed
 from cpu.negative import Alias, enter_runs
@@ -78,15 +77,15 @@ def _step(
     """Take all examples through their entries in `work`, of which the first of a run of one target has all."""
     table, moves = inputs.learned, work.moves if by_row(learned, rule) else None
     scratch = work.entries, work.cuts, work.misses, work.costs, work.tiles, moves
-    table_rule = *pace(inputs.rule, hidden.dtype), dice(inputs.rule)
+    table_rule = pace(inputs.rule, hidden.dtype)
     read = table.rows, table.squares, inputs.bag_at, inputs.ids, *table_rule
-    _learn(grad, loss, hidden, *read, *learned, *scratch, weight, *pace(rule, hidden.dtype), dice(rule))
+    _learn(grad, loss, hidden, *read, *learned, *scratch, weight, *pace(rule, hidden.dtype))
 
 
 @launched()
 def _learn(
-    grad, loss, hidden, table, table_squares, bag_at, ids, table_rate, table_keep, table_clip, table_dice, rows, biases,
-    squares, bias_squares, entries, cuts, misses, costs, tiles, moves, weight, rate, keep, clip, dice,
+    grad, loss, hidden, table, table_squares, bag_at, ids, table_rate, table_keep, table_clip, rows, biases,
+    squares, bias_squares, entries, cuts, misses, costs, tiles, moves, weight, rate, keep, clip,
 ):  # fmt: skip
     missed, spent, steps = misses[0], costs[0], goes(moves, misses, 0)
     first = head = 0
@@ -99,22 +98,22 @@ def _learn(
         if last - first == 1 and first == head:
             _visit(
                 grad, loss, rows, biases, squares, bias_squares, entries, cuts, missed, costs, moves, steps, hidden, weight,
-                first, rate, keep, clip, dice,
+                first, rate, keep, clip,
             )  # fmt: skip
         else:
             visit(
                 grad, loss, 0, rows, biases, squares, bias_squares, entries, cuts, missed, spent, tiles, moves, 0, hidden,
-                weight, rate, keep, clip, dice, 0, HALVES, head, first, last,
+                weight, rate, keep, clip, 0, HALVES, head, first, last,
             )  # fmt: skip
         for b in range(first, last):
-            _write(table, table_squares, bag_at, ids, grad, b, table_rate, table_keep, table_clip, table_dice)
+            _write(table, table_squares, bag_at, ids, grad, b, table_rate, table_keep, table_clip)
         first, head = last, after
 
 
 @inlined()
 def _visit(
     grad, loss, rows, biases, squares, bias_squares, entries, cuts, misses, costs, moves, steps, hidden, weight, b, rate, keep,
-    clip, dice,
+    clip,
 ):  # fmt: skip
     """One example alone at all of its rows: without the copies of a group."""
     first, last = cuts[b, 0], cuts[b, OWNERS]
@@ -122,7 +121,7 @@ def _visit(
     loss[b] = weighed(cost(costs, 0, first, last), weight, b)
     move(
         grad, b, True, rows, biases, squares, bias_squares, misses, moves, steps, hidden, b, entries, first, last, rate, keep,
-        clip, dice,
+        clip,
     )  # fmt: skip
 
 
@@ -156,11 +155,11 @@ def _mean(hidden, table, ids, b, first, last, d, count):
 
 
 @inlined()
-def _write(table, squares, bag_at, ids, grad, b, rate, keep, clip, dice):
+def _write(table, squares, bag_at, ids, grad, b, rate, keep, clip):
     """Every row of example b moves against its whole gradient."""
     square = square_of(grad, b, ZERO, None, squares, clip)
     if bag_at is None:
-        move_row(table, squares, ids[b], grad, b, square, rate, keep, clip, dice, b)
+        move_row(table, squares, ids[b], grad, b, square, rate, keep, clip)
     else:
         for n in range(bag_at[b], bag_at[b + 1]):
-            move_row(table, squares, ids[n], grad, b, square, rate, keep, clip, dice, n)
+            move_row(table, squares, ids[n], grad, b, square, rate, keep, clip)

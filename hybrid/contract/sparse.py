@@ -10,7 +10,7 @@ from .array import Array
 class Learned(NamedTuple):
     """Rows that learn, and what is kept for each of them. Where all but `rows` is None they learn by plain SGD.
 
-    rows          (R, D); on the CPU also of 16 bits: uint16, those of bfloat16, or int16, those of float16. All else is float32
+    rows          (R, D)
     biases        (R,): a number that is added to the product of its row and a hidden vector; None: there are none
     squares       None: SGD. (R,): row-wise Adagrad, one number a row, the sum of the mean squares of its gradients, its
                   bias among the D + 1 numbers. (R, D): Adagrad, the sum of the squares of each number's gradients
@@ -32,7 +32,6 @@ class Rule(NamedTuple):
     rate   step
     decay  None, or the decoupled weight decay: w <- (1 - rate decay) w. Biases do not decay
     clip   None, or the norm that g is cut to where it is longer
-    dice   None, or for rows of 16 bits a whole number below 2^64 that the rounding of this step is drawn from
 
     First g is cut; then w decays; then it moves: by SGD w <- w - rate g; by Adagrad s <- s + g^2, w <- w - rate g / (sqrt(s) +
     1e-10), where row-wise Adagrad takes the mean of g^2 over the row. A visit is: an occurrence of an id, in a scatter; an
@@ -44,7 +43,6 @@ class Rule(NamedTuple):
     rate: float
     decay: float | None = None
     clip: float | None = None
-    dice: int | None = None
 
 
 class Rows(Protocol):

@@ -20,7 +20,6 @@ class Embedding:
     weighted     with mean: each id of a batch has a value, and a bag becomes the sum of values times vectors
     rate         step of the optimiser on the sum of the loss over a batch
     optimiser, decay, clip  how a row moves for each id that names it; see hybrid/sparse.py
-    storage      "bfloat16" or "float16": rows take half of the memory, see there; `table` is then a copy in float32
     spread       rows start uniform in [-spread, spread]; default 0.5 / width, as in word2vec
     backend      where the rows are and move, from hybrid.backend.choose (None: the CPU). Rows on the trunk's GPU are in its
                  memory, and `table` is the host's copy
@@ -48,16 +47,14 @@ class Embedding:
         decay: float | None = None,
         clip: float | None = None,
         weighted: bool = False,
-        storage: str = "float32",
     ):
         self.rows, self.width = check.whole("rows", rows, 1, 2**31 - 1), check.whole("width", width, 1, 2**31 - 1)
         per_example = check.whole("per_example", per_example, 1, (2**31 - 1) // self.width)
         self.per_example, self.mean, self.undivided = 1 if mean else per_example, mean, undivided
         self.rate, self.seed = check.number("rate", rate, 0), check.whole("seed", seed, 0)
         self.spread = 0.5 / self.width if spread is None else check.number("spread", spread, 0)
-        self.moves, self.weighted = sparse.Moves(optimiser, decay, clip, storage), bool(weighted)
-        self._rounding = sparse.Rounding(self.moves, self.seed)
-        self._table, self._shared = self._drawn(0, self.rows), False
+        self.moves, self.weighted = sparse.Moves(optimiser, decay, clip), bool(weighted)
+        self.table, self._shared = self._drawn(0, self.rows), False
         if weighted and (undivided or not mean):
             raise ValueError(
                 "weighted: found True, expected it with mean=True and undivided=False: values weigh the vectors of a bag"
@@ -68,8 +65,7 @@ class Embedding:
                 f"undivided: found True with rows on {self.backend.name}, expected False: it is word2vec's, which "
                 "has no trunk; leave it out"
             )
-        self.moves.check_place(self.backend)
-        self._host = sparse.kept(self._table, self.moves)
+        self._host = sparse.kept(self.table, self.moves)
         self._there = sparse.mirrored(self._host, self.backend.device)
 
     def _drawn(self, first: int, last: int) -> np.ndarray:
@@ -80,13 +76,7 @@ class Embedding:
         drawn = source.random((last - first, self.width), np.float32)
         drawn -= 0.5
         drawn *= 2 * self.spread
-        if self.moves.storage == "float32":
-            return drawn
-        from cpu import halves
-
-        table = self.moves.table(len(drawn), self.width)
-        halves.narrow(table, drawn)
-        return table
+        return drawn
 
     def add_rows(self, count: int, at: int | None = None) -> None:
         """Go on with so many more rows; the others keep what they have learned.
@@ -109,22 +99,17 @@ class Embedding:
         mirror.fetch(self.backend.device, self._pairs())
         stay = np.r_[0:at, at + count : first + count]
         self.rows = first + count
-        self._table = self.moves.table(self.rows, self.width)
-        self._table[at : at + count] = self._drawn(first, self.rows)
-        before, self._host = self._host, sparse.kept(self._table, self.moves)
+        self.table = sparse.table(self.rows, self.width)
+        self.table[at : at + count] = self._drawn(first, self.rows)
+        before, self._host = self._host, sparse.kept(self.table, self.moves)
         for ours, theirs in zip(self._host, before, strict=True):
             if ours is not None:
                 ours[stay] = theirs
         self._there = sparse.mirrored(self._host, self.backend.device)
 
-    @property
-    def table(self) -> np.ndarray:
-        """The rows (R, D) float32, on the host; a copy where they are stored in 16 bits."""
-        return sparse.numbers_of(self._table)
-
     def vectors(self) -> np.ndarray:
-        """The same as they stand now on the device."""
-        return sparse.numbers_of(self.parameters()["table"])
+        """The rows as they stand now on the device."""
+        return self.parameters()["table"]
 
     @property
     def outputs(self) -> int:
@@ -179,7 +164,7 @@ class Embedding:
 
     def backward(self, bag_at: Any, ids: Any, x_grad: Any, scale: float, values: Any = None) -> None:
         """Move the rows of the ids against x_grad (B, outputs), by `scale` times the rate; arrays as in `forward`."""
-        learned, rule = self._there, self.moves.rule(self.rate * scale, self._rounding.dice())
+        learned, rule = self._there, self.moves.rule(self.rate * scale)
         if bag_at is not None:
             if self.undivided:
                 x_grad *= np.diff(bag_at)[:, None]
@@ -191,16 +176,16 @@ class Embedding:
         """The rows of a batch as cpu/word2vec.py takes them, to move by `scale` times the rate."""
         from cpu.word2vec import Inputs
 
-        return Inputs(self._there, self.moves.rule(self.rate * scale, self._rounding.dice()), bag_at, ids)
+        return Inputs(self._there, self.moves.rule(self.rate * scale), bag_at, ids)
 
     def parameters(self) -> dict[str, np.ndarray]:
         """The rows, and what is kept beside them, by name, as they stand now; on the CPU the live arrays."""
         mirror.fetch(self.backend.device, self._pairs())
-        return {"table": self._table} | sparse.beside(self._host) | self._rounding.parameters()
+        return {"table": self.table} | sparse.beside(self._host)
 
     def take(self, rows: np.ndarray) -> None:
         """Have these as the table from here on, on the CPU: (rows, width) float32, which somebody else may have too."""
-        self._table, self._shared = rows, True
+        self.table, self._shared = rows, True
         self._host, self._there = (learned._replace(rows=rows) for learned in (self._host, self._there))
 
     def send(self) -> None:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from .engine import Engine
 
 
-
 def dense_backend(trunk: TrunkProtocol, device: str | None) -> backend.Backend:
     """Where the dense stages run; where the user leaves it open, a trunk that computes on the CPU only is put there."""
     kinds = trunk.places

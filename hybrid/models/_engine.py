@@ -20,7 +20,7 @@ from ..readout import Readout
 from ..readout import registry as readout_kinds
 from ..readout.tree import CLUSTERED
 from ..settings import flag, number, option, positive, whole
-from ..sparse import OPTIMISERS, STORAGES
+from ..sparse import OPTIMISERS
 from ..storage import checkpoint
 from ..storage.copies import Copies, Whole
 from ..train import plots
@@ -55,19 +55,10 @@ class EngineOptions:
     rows_clip: float | None = option(
         None, "the norm that a row's gradient is cut to", group="training", type=number, metavar="NORM"
     )
-    rows_storage: str | None = option(
-        None, "the input rows in memory (default: float32)", group="training", choices=STORAGES
-    )
     readout_optimiser: str = option("sgd", "how the readout's rows move", group="training", choices=OPTIMISERS)
     readout_decay: float | None = option(None, "weight decay of the readout", group="training", type=number)
     readout_clip: float | None = option(
         None, "the norm that the gradient of a readout's row is cut to", group="training", type=number, metavar="NORM"
-    )
-    readout_storage: str | None = option(
-        None,
-        "the rows of a tree, full or sampled readout in memory (default: float32)",
-        group="training",
-        choices=STORAGES,
     )
     biases: bool = option(False, "every class, or node of a tree, has a bias")
 

@@ -17,7 +17,6 @@ and so that the command line offers it:
 
 and where it has reason to:
 
-    STORES                               True: its rows can be stored in 16 bits, by the argument `storage`
     least(**facts)                       how many numbers a checkpoint of it holds at least: an altered one is then refused
                                          before it takes memory
     trials(options, classes, examples)   what else to measure where its place is left open, see hybrid/readout/base/trials.py
@@ -187,8 +186,6 @@ def make(
     module = registry.load(kind)
     if not hasattr(module, "make"):
         raise ValueError(f"readout: found {kind!r}, which is made in Python only; expected another kind")
-    if sparse.named(options, "readout").get("storage") and not getattr(module, "STORES", False):
-        raise ValueError(f"--readout-storage: not used by a {kind} readout; leave it out")
     made: Readout = module.make(counts, width, options, batch=batch, trunk=trunk, backend=backend)
     _check_taken(kind, options, made)
     return made

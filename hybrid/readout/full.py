@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from cpu.excluded import Excluded
 
 
-STORES = True
-
-
 @dataclass(frozen=True)
 class Options:
     """What `--readout full` takes: nothing of its own."""
@@ -34,7 +31,6 @@ class FullReadout(Base):
     backend  where the weights are and move, from hybrid.backend.choose: a GPU has its own, and `weights` is the host's copy
     optimiser, decay, clip  how the rows of weights move, all of them in every step; see hybrid/sparse.py
     biases  True: every class has a bias, which is added to its dot product
-    storage  "bfloat16" or "float16": weights take half of the memory, see hybrid/sparse.py; `weights` are then their bits
 
     A step costs 6 B V D operations and B V numbers of scratch while these fit 392 MiB, beyond that up to 8 B V D and no more
     scratch; on a GPU 6.7 B V D. Raises ValueError for fewer than two classes.
@@ -57,12 +53,11 @@ class FullReadout(Base):
         decay: float | None = None,
         clip: float | None = None,
         biases: bool = False,
-        storage: str = "float32",
     ):
         given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
-        super().__init__(counts, width, moves=sparse.Moves(optimiser, decay, clip, storage), biases=biases, **given)
+        super().__init__(counts, width, moves=sparse.Moves(optimiser, decay, clip), biases=biases, **given)
         self._kernels = self.backend.softmax  # ValueError where the backend has none
-        self.weights = self.moves.table(self.classes, self.width)
+        self.weights = sparse.table(self.classes, self.width)
         self._keep(self.weights)
 
     def parameters(self) -> dict[str, np.ndarray]:
@@ -72,11 +67,9 @@ class FullReadout(Base):
 
     def begin_with(self, vectors: np.ndarray) -> None:
         """Have vectors (V, D) float32 as the weights; see Readout."""
-        from cpu import halves
-
         self._check_vectors(vectors)
         with Held(), self.alone:
-            halves.narrow(self.weights, vectors)
+            self.weights[...] = vectors
             self.send()
 
     def take(self, rows: np.ndarray) -> None:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from cpu.excluded import Excluded
 
 SHAPES = ("huffman", "balanced")
-STORES = True
 MOST = 1000  # trees, which are built before anything is learned
 NUMBERS = 2**22  # of a chunk of scores
 DEEP = 8  # lists that name more than one in so many classes cost more than all scores do

@@ -90,8 +90,6 @@ class NeighbourReadout(Staged):
         self.readout = readout
         if readout.biases is not None:
             raise ValueError("readout: found one with biases, expected one without: an index knows dot products only")
-        if readout.moves.storage != "float32":
-            raise ValueError(f'readout: found one stored as "{readout.moves.storage}", expected "float32" for an index')
         self._settings: dict[str, Any] = {
             "trees": check.whole("trees", trees, 1),
             "search": check.whole("search", search, 1),

@@ -13,7 +13,6 @@ from .full import FullReadout
 from .full import least as least
 
 LOSSES = ("softmax", "logistic", "gbce")
-STORES = True
 DRAWS = ("unigram", "log-uniform", "uniform")
 NEGATIVES = {"softmax": 1024, "logistic": 5, "gbce": 256}
 CALIBRATION = 0.75
@@ -57,7 +56,7 @@ class SampledReadout(FullReadout):
     batch, rate, seed  most rows a step, step of SGD (softmax: on the sum over a batch; logistic: row by row), seed of
                the draws
 
-    optimiser, decay, clip, biases, storage  as of a FullReadout; rows move that are drawn, or the target of a row
+    optimiser, decay, clip, biases  as of a FullReadout; rows move that are drawn, or the target of a row
 
     Raises ValueError for fewer than two classes, for unigram draws without counts, for draws that contradict the loss, and for
     settings of another loss.
@@ -83,10 +82,9 @@ class SampledReadout(FullReadout):
         decay: float | None = None,
         clip: float | None = None,
         biases: bool = False,
-        storage: str = "float32",
     ):
         given: dict[str, Any] = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
-        given |= {"optimiser": optimiser, "decay": decay, "clip": clip, "biases": biases, "storage": storage}
+        given |= {"optimiser": optimiser, "decay": decay, "clip": clip, "biases": biases}
         super().__init__(counts, width, **given)
         self.loss = check.choice("loss", loss, LOSSES)
         default = NEGATIVES[loss] if loss == "logistic" else min(NEGATIVES[loss], self.classes)

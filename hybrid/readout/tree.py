@@ -28,7 +28,6 @@ TOLD = (
     "--readout-device cuda:N keeps --mode deterministic"
 )
 CLUSTERED = "clustered"  # a shape that needs vectors: of the command line alone, which makes them
-STORES = True
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,6 @@ class TreeReadout(Base, Growing):
             branches
     optimiser, decay, clip  how a node moves for an example that passes it; see hybrid/sparse.py
     biases  True: every node has a bias
-    storage "bfloat16" or "float16": nodes take half of the memory, see hybrid/sparse.py; `nodes` are then their bits
     split   0, or how many nodes, from the root on in breadth-first order, learn as dense products on the backend's device,
             while all others stay on the CPU: this makes a SplitTreeReadout. The probabilities are those of the whole tree.
             But the top learns by the batch, as a full softmax does: a node meets all its examples before it moves, once, by
@@ -123,13 +121,12 @@ class TreeReadout(Base, Growing):
         decay: float | None = None,
         clip: float | None = None,
         biases: bool = False,
-        storage: str = "float32",
     ):
         given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
-        super().__init__(counts, width, moves=sparse.Moves(optimiser, decay, clip, storage), biases=biases, **given)
+        super().__init__(counts, width, moves=sparse.Moves(optimiser, decay, clip), biases=biases, **given)
         self.mode = check.choice("mode", mode, MODES)
         check_number(self.classes)
-        self.nodes = self.moves.table(self.classes - 1, self.width)
+        self.nodes = sparse.table(self.classes - 1, self.width)
         self.together = check.whole("together", together, 1)
         self.split = check.whole("split", split, 0, self.classes - 1)
         self.split_tail = check.choice("split_tail", split_tail, TAILS)
@@ -137,18 +134,11 @@ class TreeReadout(Base, Growing):
             raise ValueError(
                 'split_tail: found "device" without a split, expected "cpu"; name a split, or leave it out'
             )
-        self._check_mode(storage)
-        if self.split and storage != "float32":
-            raise ValueError(f'storage: found "{storage}" with a split, expected "float32"; leave one out')
+        if self.mode == "batch" and self.split:
+            raise ValueError(f'split: found {self.split} with the mode "batch", expected 0; leave one out')
         self._take_shape(tree)
         self._place_nodes()
         self._prepare()
-
-    def _check_mode(self, storage: str) -> None:
-        """ValueError for what the mode "batch" does not go with."""
-        for name, found, free in (("split", self.split, 0), ("storage", storage, "float32")):
-            if self.mode == "batch" and found != free:
-                raise ValueError(f'{name}: found {found!r} with the mode "batch", expected {free!r}; leave one out')
 
     def _place_nodes(self) -> None:
         """Where the nodes learn."""

@@ -122,10 +122,9 @@ Learned from some.txt, commit abc."""
 
 
 def test_qualities_of_a_benchmark_that_names_no_data_and_no_seeds():
-    """As `python -m bench storage` writes them."""
-    bare = {"work": "storage.quality", "who": "float16", "params": {}, "quality": {"perplexity": [56.0, 53.0]}}
+    bare = {"work": "some.quality", "who": "ours", "params": {}, "quality": {"perplexity": [56.0, 53.0]}}
     bare |= {"threads": 2, "device": "cpu", "env": {}, "commit": "abc"}
-    assert "| float16 | 2 | 54.5 (53 to 56) |" in report.tables([bare])
+    assert "| ours | 2 | 54.5 (53 to 56) |" in report.tables([bare])
     assert "Learned from its own data, commit abc." in report.tables([bare])
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from cpu import first_touch
 from hybrid.pvm.model import PVM
-from hybrid.sparse import Moves
+from hybrid.sparse import table
 from tests.support.small_pvm import TINY
 
 
@@ -40,7 +40,7 @@ def test_without_files_of_nodes_there_is_one(tmp_path, monkeypatch):
 
 
 def test_tables_and_units_begin_with_the_same_numbers(nodes, monkeypatch):
-    assert not Moves(storage="bfloat16").table(33, 5).any()
+    assert not table(33, 5).any()
     model = PVM(TINY, device="cpu", threads=1, seed=3)
     monkeypatch.setattr(first_touch, "_several", lambda: False)
     np.testing.assert_array_equal(model.weights, PVM(TINY, device="cpu", threads=1, seed=3).weights)

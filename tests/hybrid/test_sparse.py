@@ -146,9 +146,3 @@ def test_an_embedding_is_copied_with_all_that_is_kept():
     assert other.describe() == embedding.describe() and embedding.parameters()["squares"].any()
     for name, array in other.parameters().items():
         assert array.tobytes() == embedding.parameters()[name].tobytes()
-
-
-def test_every_step_is_rounded_by_dice_of_its_own():
-    rounding = sparse.Rounding(sparse.Moves(storage="bfloat16"), 3)
-    assert [rounding.dice() - (3 << 40) for _ in range(3)] == [1, 2, 3]
-    assert sparse.Rounding(sparse.Moves(), 3).dice() is None

@@ -69,8 +69,6 @@ class Base(Staged, Still, Foreign):
         self.moves, self.biased = moves or sparse.Moves(), bool(biases)
         self.backend = backends.given(backend)
         self._check_place()
-        self.moves.check_place(self.backend)
-        self._rounding = sparse.Rounding(self.moves, self.seed)
         self._place = place(self.backend.device)
         self.rate_scale = 1.0
         self._loss = np.empty(self.batch, np.float32)
@@ -247,7 +245,7 @@ class Base(Staged, Still, Foreign):
 
     def _beside(self) -> dict[str, np.ndarray]:
         """What is kept beside the rows, by name."""
-        return sparse.beside(self._host) | self._rounding.parameters()
+        return sparse.beside(self._host)
 
     @property
     def biases(self) -> np.ndarray | None:
@@ -257,10 +255,8 @@ class Base(Staged, Still, Foreign):
 
     @property
     def _rule(self) -> Rule:
-        """How rows move in this step; asked for once a step, since it counts those of rows in 16 bits."""
-        if not self.rate_scale:
-            return Rule(0.0, dice=None if self._rounding.rounds is None else 0)
-        return self.moves.rule(self.rate * self.rate_scale, self._rounding.dice())
+        """How rows move in this step."""
+        return self.moves.rule(self.rate * self.rate_scale) if self.rate_scale else Rule(0.0)
 
     def _learns(self, learned: Learned) -> Learned:
         """What of it moves in this step: at a rate of 0 the squares stand still, too."""

@@ -52,15 +52,15 @@ class Growing(Shaped):
 
         with self.alone:
             self.fetch()
-            return tree_carry.vectors(self._wide, self.tree, trees.met(self._kept))
+            return tree_carry.vectors(self._host, self.tree, trees.met(self._kept))
 
     def begin_with(self, vectors: np.ndarray) -> None:
         """Give nodes the rows by which the tree knows vectors (V, D) float32 of the classes, see `vectors`; see Readout."""
-        from cpu import halves, tree_carry
+        from cpu import tree_carry
 
         self._check_vectors(vectors)
         with Held(), self.alone:
-            halves.narrow(self._host.rows, tree_carry.rows_of(self.tree, vectors, trees.met(self._counted)))
+            self._host.rows[...] = tree_carry.rows_of(self.tree, vectors, trees.met(self._counted))
             self.send()
 
     def regrow(
@@ -79,7 +79,7 @@ class Growing(Shaped):
 
         Raises ValueError for another tree or other examples; then nothing has moved.
         """
-        from cpu import halves, tree_carry
+        from cpu import tree_carry
 
         told = None if counts is None else check.counts(counts)
         new = self._given(tree, told)
@@ -88,10 +88,10 @@ class Growing(Shaped):
         self._check(hidden, target)
         with Held(), self.alone:
             self.fetch()
-            made, count = tree_carry.kept(self._wide, self.tree, new)
+            made, count = tree_carry.kept(self._host, self.tree, new)
             for ours, theirs in zip(self._host, made, strict=True):
                 if ours is not None:
-                    halves.narrow(ours, theirs)
+                    ours[...] = theirs
             self._hold(new, told)
             self._prepare()
             self.send()
@@ -125,7 +125,7 @@ class Growing(Shaped):
             self.fetch()
             every = np.concatenate([self._kept, more])
             made = tree_growth.grown(self.tree, self._kept, more, trees.deepest(every.size))
-            tree, nodes = trees.checked(made.leaf_up, made.node_up, every), self.moves.table(every.size - 1, self.width)
+            tree, nodes = trees.checked(made.leaf_up, made.node_up, every), sparse.table(every.size - 1, self.width)
             before, self.nodes = self._host, nodes
             self.classes, self.counts, self.shape = every.size, every, GIVEN
             self._place_nodes()
@@ -135,8 +135,3 @@ class Growing(Shaped):
             self._hold(tree)
             self._prepare()
             self.send()
-
-    @property
-    def _wide(self) -> Learned:
-        """The nodes in float32: as they are, or a copy of those in 16 bits."""
-        return self._host._replace(rows=sparse.numbers_of(self._host.rows))

@@ -6,10 +6,9 @@ import pytest
 from hybrid.engine.embedding import Embedding
 
 
-@pytest.mark.parametrize("storage", ["float32", "bfloat16"])
 @pytest.mark.parametrize("at", [None, 3])
-def test_new_rows_begin_as_those_of_a_larger_table_and_the_others_stay(storage, at):
-    made, large = (Embedding(rows, 3, seed=4, optimiser="adagrad", storage=storage) for rows in (5, 12))
+def test_new_rows_begin_as_those_of_a_larger_table_and_the_others_stay(at):
+    made, large = (Embedding(rows, 3, seed=4, optimiser="adagrad") for rows in (5, 12))
     made._host.squares[:] = np.arange(15).reshape(5, 3) + 1
     before, squares = made.table.copy(), made._host.squares.copy()
     for count in (3, 4):

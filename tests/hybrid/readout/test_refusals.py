@@ -140,10 +140,6 @@ BAD_CONSTRUCTION = [
         "together: found 0, expected a whole number of at least 1",
     ),
     (lambda: TreeReadout([3, 2, 1], 4, mode="batch", split=1), 'split: found 1 with the mode "batch", expected 0'),
-    (
-        lambda: TreeReadout([3, 2, 1], 4, mode="batch", storage="float16"),
-        "storage: found 'float16' with the mode \"batch\", expected 'float32'",
-    ),
     (lambda: TreeReadout([1, 2], 4, split=2), "split: found 2, expected a whole number from 0 to 1"),
     (lambda: SampledReadout(3, 4, loss="hinge"), "loss: found 'hinge', expected one of softmax, logistic"),
     (lambda: SampledReadout(3, 4, negatives=0), "negatives: found 0"),

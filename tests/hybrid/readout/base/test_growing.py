@@ -110,17 +110,6 @@ def all_of(readout, hidden):
     return readout.log_prob(rows, target).reshape(len(hidden), -1)
 
 
-def test_nodes_of_16_bits_keep_their_bits_when_classes_are_added():
-    readout = MAKE["huffman"](storage="bfloat16", optimiser="adagrad")
-    readout.nodes[:] = np.arange(1, readout.nodes.size + 1).reshape(readout.nodes.shape)
-    readout._host.squares[:] = readout.nodes
-    before = set(map(tuple, readout.nodes))
-    readout.add_classes([1, 2])
-    kept = readout.nodes.any(axis=1)
-    assert readout.nodes.dtype == np.uint16 and (~kept).sum() == 2 and set(map(tuple, readout.nodes[kept])) == before
-    np.testing.assert_array_equal(readout.parameters()["squares"], readout.nodes)
-
-
 @pytest.mark.parametrize("counts", [[], [[1]], [-1], [np.nan], ["one"], 2])
 def test_counts_of_no_classes_are_refused_and_nothing_moves(counts):
     alone = MAKE["huffman"]()
