@@ -79,7 +79,7 @@ def workspace(batch: int, width: int, length: int, dtype: DTypeLike) -> Work:
         misses,
         costs,
         moves,
-        zeros((LONGEST + length + 4) * -(-width // COLUMNS) * COLUMNS, dtype),
+        zeros(((LONGEST + length + 4) * -(-width // COLUMNS) * COLUMNS,), dtype),
     )
 
 
