@@ -103,7 +103,7 @@ def _rows(device: Any) -> Iterator[Case]:
     `sorted by digits`: the same list, by the kernels that sort long ones. `a square a row`: row-wise Adagrad.
     """
     from gpu import rows, sort
-    from hybrid.contract import Learned, Rule
+    from hybrid.contract import Learned
 
     rng = np.random.default_rng(7)
     drawn = np.minimum(rng.zipf(1.3, IDS) - 1, ROWS - 1).astype(np.int32)
@@ -112,7 +112,7 @@ def _rows(device: Any) -> Iterator[Case]:
     met, row = np.unique(drawn).size, 4 * WIDTH
     yield Case("rows.gather", "row", IDS, IDS * (row + 4) + met * row, lambda: rows.gather(out, there, ids))
     least = IDS * (row + 4) + 2 * met * row
-    yield Case("rows.scatter", "row", IDS, least, lambda: rows.scatter(Learned(there), ids, grad, Rule(RATE)))
+    yield Case("rows.scatter", "row", IDS, least, lambda: rows.scatter(Learned(there), ids, grad, RATE))
     squared = Learned(there, squares=device.from_host(np.zeros(ROWS, np.float32)))
     squares = 8 * met  # bytes
     yield Case(
@@ -120,11 +120,11 @@ def _rows(device: Any) -> Iterator[Case]:
         "row",
         IDS,
         least + squares,
-        lambda: rows.scatter(squared, ids, grad, Rule(RATE)),
+        lambda: rows.scatter(squared, ids, grad, RATE),
     )
     short, sort.SHORT = sort.SHORT, 0
     name = "rows.scatter, sorted by digits"
-    yield Case(name, "row", IDS, least, lambda: rows.scatter(Learned(there), ids, grad, Rule(RATE)))
+    yield Case(name, "row", IDS, least, lambda: rows.scatter(Learned(there), ids, grad, RATE))
     sort.SHORT = short
 
 
@@ -151,11 +151,11 @@ def _tree(device: Any, do: Callable[..., Any]) -> Case:
     """Nodes that are met are read and written once, hidden vectors read, gradients and losses written; paths are known."""
     from cpu.tree import balanced
     from gpu import tree_softmax
-    from hybrid.contract import Learned, Rule
+    from hybrid.contract import Learned
 
     tree, batch = balanced(TREE), _batch(device)
     plan, work = do(tree_softmax.plan, tree), do(tree_softmax.workspace, BATCH, WIDTH, tree.depth, np.float32)
-    read = plan, batch.hidden, batch.target, None, Rule(RATE), "deterministic"
+    read = plan, batch.hidden, batch.target, None, RATE, "deterministic"
     step = lambda: tree_softmax.step(batch.grad, batch.loss, Learned(batch.nodes), work, *read)  # noqa: E731
     return Case(f"tree step, {TREE} classes", "example", BATCH, _tree_least(batch), step)
 
@@ -164,11 +164,11 @@ def _tree_batch(device: Any, do: Callable[..., Any]) -> Case:
     """The same where TOGETHER examples of a node learn at once."""
     from cpu.tree import balanced
     from gpu import tree_batch
-    from hybrid.contract import Learned, Rule
+    from hybrid.contract import Learned
 
     tree, batch = balanced(TREE), _batch(device)
     plan, work = do(tree_batch.plan, tree), do(tree_batch.workspace, BATCH, WIDTH, tree.depth, TOGETHER, np.float32)
-    read = plan, batch.hidden, batch.target, None, Rule(RATE), TOGETHER
+    read = plan, batch.hidden, batch.target, None, RATE, TOGETHER
     step = lambda: tree_batch.step(batch.grad, batch.loss, Learned(batch.nodes), work, *read)  # noqa: E731
     return Case(f"tree step, {TREE} classes, {TOGETHER} together", "example", BATCH, _tree_least(batch), step)
 
@@ -183,7 +183,7 @@ def _softmax(device: Any, do: Callable[..., Any]) -> Iterator[Case]:
     The best classes: logits are read by their sums, and by the choice.
     """
     from gpu import softmax
-    from hybrid.contract import Learned, Rule
+    from hybrid.contract import Learned
 
     rng = np.random.default_rng(4)
     weights = device.from_host(rng.normal(0, 0.1, (CLASSES, WIDTH)).astype(np.float32))
@@ -191,7 +191,7 @@ def _softmax(device: Any, do: Callable[..., Any]) -> Iterator[Case]:
     target = device.from_host(rng.integers(0, CLASSES, EXAMPLES).astype(np.int32))
     grad, loss = device.empty((EXAMPLES, WIDTH), np.float32), device.empty(EXAMPLES, np.float32)
     work = do(softmax.workspace, EXAMPLES, WIDTH, np.float32)
-    given = grad, loss, Learned(weights), work, hidden, target, None, Rule(RATE)
+    given = grad, loss, Learned(weights), work, hidden, target, None, RATE
     amount = CLASSES * EXAMPLES
     yield Case("softmax step, kernels", "logit", amount, 12 * amount, lambda: softmax.step(*given))
     ids, log_probs = device.empty((EXAMPLES, BEST), np.int32), device.empty((EXAMPLES, BEST), np.float32)

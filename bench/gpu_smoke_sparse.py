@@ -12,11 +12,10 @@ from bench.gpu_smoke_device import Case, Check, Gpu
 from bench.tree_shape import huffman, path
 from bench.tree_shape import split as cut
 from gpu import batch_rows, head, rows, softmax, sort, split, tree_batch, tree_softmax
-from hybrid.contract import Learned, Rule
+from hybrid.contract import Learned
 from tests.support import visits
 
 RATE, F32 = 0.1, np.float32
-PLAIN, RULE = Rule(RATE), Rule(RATE, 0.5, 0.3)  # the second with decay and clip
 WIDTHS = *(32 * chunks for chunks in tree_softmax.CHUNKS), 300  # a kernel each
 
 
@@ -48,13 +47,13 @@ def gather(gpu: Gpu, width: int) -> Iterator[Check]:
     yield Check("rows", gpu.get(out), table[ids], tolerance=0)
 
 
-def scatter(gpu: Gpu, kind: str, rule: Rule = PLAIN, digits: bool = False) -> Iterator[Check]:
+def scatter(gpu: Gpu, kind: str, digits: bool = False) -> Iterator[Check]:
     """digits: sorted as a long list is."""
     learned, ids, grad = visits.drawn(gpu.rng, 100, 36, kind), ids_drawn(gpu, 300, 100), gpu.normal(300, 36)
     there, expected = gpu.put(learned), visits.copied(learned)
     with mock.patch.object(sort, "SHORT", 0 if digits else sort.SHORT):
-        gpu.do(rows.scatter, there, gpu.put(ids), gpu.put(grad), rule)
-    visits.scatter(expected, ids, grad.astype(float), rule)
+        gpu.do(rows.scatter, there, gpu.put(ids), gpu.put(grad), RATE)
+    visits.scatter(expected, ids, grad.astype(float), RATE)
     yield from moved(gpu, there, expected, learned)
 
 
@@ -70,12 +69,12 @@ def bags(gpu: Gpu, weighted: bool) -> Iterator[Check]:
     sums = np.zeros((12, 36))
     np.add.at(sums, bag, share[:, None] * learned.rows[ids])
     yield Check("bags", gpu.get(out), sums)
-    gpu.do(rows.scatter_mean, there, *given, gpu.put(grad), Rule(RATE))
-    visits.scatter(expected, ids, share[:, None] * grad[bag], Rule(RATE))
+    gpu.do(rows.scatter_mean, there, *given, gpu.put(grad), RATE)
+    visits.scatter(expected, ids, share[:, None] * grad[bag], RATE)
     yield from moved(gpu, there, expected, learned)
 
 
-def batch_move(gpu: Gpu, kind: str, rule: Rule) -> Iterator[Check]:
+def batch_move(gpu: Gpu, kind: str) -> Iterator[Check]:
     """Rows that a batch moves together, with biases."""
     learned, misses, hidden = (
         visits.drawn(gpu.rng, 75, 33, kind, True),
@@ -83,15 +82,13 @@ def batch_move(gpu: Gpu, kind: str, rule: Rule) -> Iterator[Check]:
         gpu.normal(41, 33, scale=0.2),
     )
     there, expected = gpu.put(learned), visits.copied(learned)
-    gpu.do(batch_rows.move, there, gpu.put(misses), gpu.put(hidden), rule)
+    gpu.do(batch_rows.move, there, gpu.put(misses), gpu.put(hidden), RATE)
     for row, (g, g_bias) in enumerate(zip(misses.T.astype(float) @ hidden, misses.sum(0, dtype=float), strict=True)):
-        visits.visit(expected, row, g, g_bias, rule)
+        visits.visit(expected, row, g, g_bias, RATE)
     yield from moved(gpu, there, expected, learned)
 
 
-def full_softmax(
-    gpu: Gpu, kind: str = "sgd", rule: Rule = PLAIN, tf32: bool = False, slots: bool = False
-) -> Iterator[Check]:
+def full_softmax(gpu: Gpu, kind: str = "sgd", tf32: bool = False, slots: bool = False) -> Iterator[Check]:
     """By cuBLAS in chunks of 128 classes; with Adagrad also biases and weights. slots: the head of a readout."""
     classes, width, batch, ruled = 300, 128, 20, kind != "sgd"
     learned, hidden = visits.drawn(gpu.rng, classes, width, kind, ruled), gpu.normal(batch, width, scale=width**-0.5)
@@ -99,7 +96,7 @@ def full_softmax(
     slot = gpu.rng.permutation(classes).astype(np.int32)
     there, expected = gpu.put(learned), visits.copied(learned)
     grad, loss = gpu.put(np.ones((batch, width))) if slots else gpu.empty(batch, width), gpu.empty(batch)
-    given = gpu.put(hidden), gpu.put(target), gpu.put(weight) if ruled else None, rule
+    given = gpu.put(hidden), gpu.put(target), gpu.put(weight) if ruled else None, RATE
     patch = mock.patch.object
     with patch(gpu.device, "tf32", tf32), patch(softmax, "classes_of_chunk", lambda *sizes: 128):
         work = gpu.poisoned(gpu.do((head if slots else softmax).workspace, batch, width, F32))
@@ -108,7 +105,7 @@ def full_softmax(
         else:
             gpu.do(softmax.step, grad, loss, there, work, *given)
     chosen = slot[target] if slots else target
-    wanted = visits.learn_classes(expected, hidden.astype(float), chosen, weight if ruled else np.ones(batch), rule)
+    wanted = visits.learn_classes(expected, hidden.astype(float), chosen, weight if ruled else np.ones(batch), RATE)
     tolerance = TF32_TOLERANCE if tf32 else 1e-4
     yield Check("gradient", gpu.get(grad), wanted[0] + slots, float(slots), tolerance)
     yield Check("loss", gpu.get(loss), wanted[1], tolerance=tolerance)
@@ -139,19 +136,19 @@ class Examples:
     """Examples of a Huffman tree of 300 classes, on the host and there; ruled: with every square, biases and weights."""
 
     def __init__(self, gpu: Gpu, width: int, ruled: bool = False, batch: int = 160):
-        self.gpu, self.tree, self.rule = gpu, huffman(3000 // np.arange(1, 301)), RULE if ruled else Rule(RATE)
+        self.gpu, self.tree = gpu, huffman(3000 // np.arange(1, 301))
         self.learned = visits.drawn(gpu.rng, 299, width, "adagrad" if ruled else "sgd", ruled)
         self.hidden, self.weight = gpu.normal(batch, width, scale=width**-0.5), gpu.random(batch) if ruled else None
         self.target = ids_drawn(gpu, batch, 300)
         self.paths = [path(self.tree, leaf) for leaf in self.target]
         self.there, self.expected = gpu.put(self.learned), visits.copied(self.learned)
         self.grad, self.loss = gpu.empty(batch, width), gpu.empty(batch)
-        self.given = gpu.put(self.hidden), gpu.put(self.target), gpu.put(self.weight), self.rule
+        self.given = gpu.put(self.hidden), gpu.put(self.target), gpu.put(self.weight), RATE
 
     def checks(self, learn: Any, how: Any, lists: Any = None, first: float = 0.0) -> Iterator[Check]:
         """Against `learn` of tests/support/visits.py; first: what the gradient was before, where it is added to."""
         weight = np.ones(len(self.hidden)) if self.weight is None else self.weight
-        grad, loss = learn(self.expected, self.hidden.astype(float), lists or self.paths, weight, self.rule, how)
+        grad, loss = learn(self.expected, self.hidden.astype(float), lists or self.paths, weight, RATE, how)
         yield Check("gradient", self.gpu.get(self.grad), first + grad, first)
         yield Check("loss", self.gpu.get(self.loss), loss)
         yield from moved(self.gpu, self.there, self.expected, self.learned)
@@ -170,7 +167,7 @@ def tree_step(gpu: Gpu, mode: str, width: int, ruled: bool = False, times: int =
         gpu.do(step)
     groups = [(b, b + 1) for b in range(160)]
     for _ in range(times - 1):  # the last is below
-        visits.learn_nodes(batch.expected, batch.hidden.astype(float), batch.paths, np.ones(160), batch.rule, groups)
+        visits.learn_nodes(batch.expected, batch.hidden.astype(float), batch.paths, np.ones(160), RATE, groups)
     yield from batch.checks(visits.learn_nodes, groups)
 
 
@@ -206,8 +203,8 @@ def dense_top(gpu: Gpu, ruled: bool) -> Iterator[Check]:
     gpu.do(split.step, batch.grad, batch.loss, batch.there, work, plan, *batch.given)
     lists = [[step for step in steps if step[0] < top] for steps in batch.paths]
     met = {node for steps in lists for node, _ in steps}
-    for node in {*range(top)} - met:  # it takes part in the products, and so it decays
-        visits.visit(batch.expected, node, np.zeros(64), 0.0, batch.rule)
+    for node in {*range(top)} - met:  # it takes part in the products
+        visits.visit(batch.expected, node, np.zeros(64), 0.0, RATE)
     yield from batch.checks(visits.learn_nodes, [(0, 160)], lists, 1.0)
 
 
@@ -218,18 +215,14 @@ CASES = {
     "rows.gather.odd": Case(partial(gather, width=33)),
     "rows.scatter": Case(partial(scatter, kind="sgd"), ("scatter",)),
     "rows.scatter.long": Case(partial(scatter, kind="sgd", digits=True), ("scatter", "pass")),
-    "rows.scatter.decay": Case(partial(scatter, kind="sgd", rule=Rule(RATE, 0.5)), ("scatter_decayed",)),
-    "rows.scatter.squares-a-row": Case(partial(scatter, kind="row-adagrad", rule=RULE), ("measure", "steps")),
-    "rows.scatter.squares-a-number": Case(partial(scatter, kind="adagrad", rule=RULE), ("scatter_squared",)),
+    "rows.scatter.squares-a-row": Case(partial(scatter, kind="row-adagrad"), ("measure", "steps")),
+    "rows.scatter.squares-a-number": Case(partial(scatter, kind="adagrad"), ("scatter_squared",)),
     "rows.bags": Case(partial(bags, weighted=False), ("gather_mean", "label")),
     "rows.bags.weighted": Case(partial(bags, weighted=True), ("gather_sum", "label")),
-    **{f"batch-rows.{kind}": Case(partial(batch_move, kind=kind, rule=PLAIN)) for kind in visits.OPTIMISERS},
-    "batch-rows.ruled": Case(partial(batch_move, kind="row-adagrad", rule=RULE), ("move", "sum_columns")),
+    **{f"batch-rows.{kind}": Case(partial(batch_move, kind=kind), ("sum_columns",)) for kind in visits.OPTIMISERS},
     "softmax.fp32": Case(full_softmax, ("measure", "miss")),
     "softmax.tf32": Case(partial(full_softmax, tf32=True), ("measure", "miss")),
-    "softmax.ruled": Case(
-        partial(full_softmax, kind="adagrad", rule=RULE), ("measure_biased", "miss_weighted", "move")
-    ),
+    "softmax.ruled": Case(partial(full_softmax, kind="adagrad"), ("measure_biased", "miss_weighted", "move")),
     "softmax.best": Case(partial(best_classes, biased=False), ("choose",)),
     "softmax.best.biased": Case(partial(best_classes, biased=True), ("choose_biased",)),
     "head": Case(partial(full_softmax, slots=True), ("look_up", "add")),
@@ -247,7 +240,7 @@ CASES = {
     "tree.batch.64": Case(partial(tree_together, together=64, width=128), ("meet", "move")),
     "tree.batch.all": Case(partial(tree_together, together=160, width=128), ("line_up", "move", "finish")),
     "tree.batch.long": Case(partial(tree_together, together=160, width=128, long=True), ("label", "climb")),
-    "tree.batch.ruled": Case(partial(tree_together, together=16, width=300, ruled=True), ("meet", "move")),
+    "tree.RATEd": Case(partial(tree_together, together=16, width=300, ruled=True), ("meet", "move")),
     "tree.log-prob": Case(partial(tree_log_prob, biased=False), ("log_prob",)),
     "tree.log-prob.biased": Case(partial(tree_log_prob, biased=True), ("log_prob_biased",)),
     "tree.graph": Case(partial(tree_step, mode="deterministic", width=128, times=3)),

@@ -15,7 +15,7 @@ import numpy as np
 from bench.gpu_ceilings import TF32_TOLERANCE, precision
 from bench.gpu_machine import Contest, Machine, near
 from bench.measure import FIRST
-from hybrid.contract import Learned, Rule
+from hybrid.contract import Learned
 
 WIDTH, BATCH = 128, 1024
 QUICK_WIDTH, QUICK_BATCH = 32, 16
@@ -101,7 +101,7 @@ def softmax_contest(
         near("loss", get(loss), problem.loss, tolerance=tolerance)
         problem.check(get(grad), get(weights)[problem.sample], tolerance)
 
-    contest.ours(lambda: softmax.step(grad, loss, Learned(weights), work, *next(turns), None, Rule(RATE)), check)
+    contest.ours(lambda: softmax.step(grad, loss, Learned(weights), work, *next(turns), None, RATE), check)
     for rival in rivals if machine.torch else ():
         made = rival(machine.torch, problem, "cuda")
         contest.torch(made.name, made.step, partial(made.check, max(tolerance, made.tolerance)))
@@ -204,7 +204,7 @@ def scatter(machine: Machine, table: np.ndarray, ids: np.ndarray, grad: np.ndarr
     there, pull = machine.device.from_host(table), machine.device.from_host(grad)
     turns = itertools.cycle([machine.device.from_host(some) for some in ids])
     contest.ours(
-        lambda: rows.scatter(Learned(there), next(turns), pull, Rule(RATE)),
+        lambda: rows.scatter(Learned(there), next(turns), pull, RATE),
         lambda: near("rows", machine.device.to_host(there)[met], expected, first),
     )
     if machine.torch:

@@ -14,7 +14,7 @@ from bench.gpu_machine import Contest, Machine, near
 from bench.peers import peer
 from bench.tree_shape import split
 from bench.tree_task import BATCH, RATE, Task, learned
-from hybrid.contract import Learned, Rule
+from hybrid.contract import Learned
 
 TREES, QUICK_TREES = (1_000_000, 10_000_000), (500,)
 SWEEP, QUICK_SWEEP = (64, 256, 1024, 4096, 16_384, 65_536), (80,)  # examples of a batch
@@ -157,11 +157,11 @@ def _learner_of_batches(made: Contest, task: Task, tree: Any, way: Way) -> Calla
 
     # Examples stand in the order of the whole tree's leaves: so those of a node are neighbours below a top, too.
     plan = made.do(tree_batch.plan, tree)._replace(rank=made.machine.device.from_host(task.tree.ranks()))
-    rule = Rule(RATE)
+    rate = RATE
     work = made.do(tree_batch.workspace, task.batch, task.width, tree.depth, way.together, np.float32)
 
     def learn(grad, loss, learned, hidden, target):
-        tree_batch.step(grad, loss, learned, work, plan, hidden, target, None, rule, way.together)
+        tree_batch.step(grad, loss, learned, work, plan, hidden, target, None, rate, way.together)
 
     return learn
 
@@ -170,11 +170,11 @@ def _learner_in_order(made: Contest, task: Task, tree: Any, way: Way) -> Callabl
     """The same where nodes learn from one example after another."""
     from gpu import tree_softmax
 
-    rule, plan, sizes = Rule(RATE), made.do(tree_softmax.plan, tree), (task.batch, task.width)
+    rate, plan, sizes = RATE, made.do(tree_softmax.plan, tree), (task.batch, task.width)
     work = made.do(tree_softmax.workspace, *sizes, tree.depth, np.float32)
 
     def learn(grad, loss, learned, hidden, target):
-        tree_softmax.step(grad, loss, learned, work, plan, hidden, target, None, rule, way.mode)
+        tree_softmax.step(grad, loss, learned, work, plan, hidden, target, None, rate, way.mode)
 
     return learn
 
@@ -183,12 +183,12 @@ def _top_learner(made: Contest, task: Task, tree: Any, top: int) -> Callable[...
     """The same of the first nodes, which add their part to grad and loss."""
     from gpu import head, split, tree_softmax
 
-    rule, plan = Rule(RATE), made.do(tree_softmax.plan, tree)
+    rate, plan = RATE, made.do(tree_softmax.plan, tree)
     work = made.do(split.workspace, task.batch, task.width, top, np.float32)
     losses = made.machine.device.empty(task.batch, np.float32)
 
     def learn(grad, loss, learned, hidden, target):
-        split.step(grad, losses, Learned(learned.rows[:top]), work, plan, hidden, target, None, rule)
+        split.step(grad, losses, Learned(learned.rows[:top]), work, plan, hidden, target, None, rate)
         head.add(loss, losses)
 
     return learn

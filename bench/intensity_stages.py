@@ -164,7 +164,7 @@ def _below(learning: _Learning, untrained: float) -> None:
 
 def _rows(sizes: Sizes) -> Iterator[Stage]:
     from cpu import rows
-    from hybrid.contract import Learned, Rule
+    from hybrid.contract import Learned
 
     rng = np.random.default_rng(0)
     table = np.resize(rng.standard_normal((1000, WIDTH), np.float32), (sizes.rows, WIDTH))
@@ -188,6 +188,6 @@ def _rows(sizes: Sizes) -> Iterator[Stage]:
     yield Stage(
         "rows gather", told, counts.gather(*size), lambda: rows.gather_mean(out, table, bags, ids, None), check_gather
     )
-    learned, rule = Learned(table), Rule(RATE)
-    move = lambda: rows.scatter_mean(learned, bags, ids, None, grad, rule)  # noqa: E731
+    learned, rate = Learned(table), RATE
+    move = lambda: rows.scatter_mean(learned, bags, ids, None, grad, rate)  # noqa: E731
     yield Stage("rows scatter", told, counts.scatter(*size), move, check_scatter)

@@ -8,7 +8,7 @@ from bench.tree_task import BATCH, BATCHES, RATE, TRUNKS, WIDTH
 from cpu import tree_softmax
 from cpu.aligned import empty
 from cpu.tree import path
-from hybrid.contract import Learned, Rule
+from hybrid.contract import Learned
 from tests.support.visits import learn_nodes
 
 CLASSES, FEW = 1_000_000, 20_000
@@ -29,12 +29,12 @@ def run(arguments) -> None:
 
 def _work(task: Task, who: str, axes: int | None) -> Work:
     """One run is a step on each batch."""
-    learned, rule = Learned(task.nodes, squares=_squares(task, axes)), Rule(RATE)
+    learned, rate = Learned(task.nodes, squares=_squares(task, axes)), RATE
     work = tree_softmax.workspace(BATCH, WIDTH, task.tree.depth, np.float32)
     grad, loss = empty((BATCH, WIDTH), np.float32), empty((BATCH,), np.float32)
 
     def step(b):
-        given = task.hidden[b % TRUNKS], task.targets[b], None, rule, "deterministic"
+        given = task.hidden[b % TRUNKS], task.targets[b], None, rate, "deterministic"
         tree_softmax.step(grad, loss, learned, work, task.tree, *given)
 
     def check():
@@ -45,7 +45,7 @@ def _work(task: Task, who: str, axes: int | None) -> Work:
         some = Learned(*(None if array is None else array[met].astype(np.float64) for array in learned))
         lists = [[(place[node], turn) for node, turn in steps] for steps in lists]
         groups = [(b, b + 1) for b in range(BATCH)]
-        expected = learn_nodes(some, task.hidden[0].astype(np.float64), lists, np.ones(BATCH), rule, groups)
+        expected = learn_nodes(some, task.hidden[0].astype(np.float64), lists, np.ones(BATCH), rate, groups)
         step(0)
         for found, wanted in zip((grad, loss, task.nodes[met]), (*expected, some.rows), strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4)

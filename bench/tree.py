@@ -20,7 +20,7 @@ from bench.tree_task import BATCH, RATE, TRUNKS, WIDTH, learned
 from cpu import tree_batch, tree_softmax
 from cpu.aligned import empty
 from cpu.tree import Tree, huffman, path
-from hybrid.contract import Learned, Rule
+from hybrid.contract import Learned
 
 TOGETHER = 64  # examples of a node
 
@@ -70,7 +70,7 @@ def ours(task: Task, together: int = 1, rate: float = RATE) -> Work:
     tree, mode = kernels.plan(task.tree), together if together > 1 else "deterministic"
 
     def learn(b):
-        given = task.hidden[b % TRUNKS], task.targets[b], None, Rule(rate), mode
+        given = task.hidden[b % TRUNKS], task.targets[b], None, rate, mode
         kernels.step(grad, loss, Learned(task.nodes), work, tree, *given)
 
     def check():

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bench.tree_shape import huffman, path
-from hybrid.contract import Learned, Rule
+from hybrid.contract import Learned
 from tests.support.visits import learn_together
 
 WIDTH, BATCH, RATE = 128, 1024, 0.02
@@ -69,7 +69,7 @@ def learned(task: Task, together: int, top: int = 0, rate: float = RATE):
 
     def part(begin: int, end: int, together: int):
         short = [[(place[node], turn) for node, turn in steps if begin <= node < end] for steps in lists]
-        return learn_together(nodes, hidden, short, np.ones(len(hidden)), Rule(rate), together)
+        return learn_together(nodes, hidden, short, np.ones(len(hidden)), rate, together)
 
     parts = part(0, top, task.batch), part(top, task.classes, together)
     return met, first, nodes.rows, *(sum(found) for found in zip(*parts, strict=True))

@@ -1,6 +1,6 @@
 """Rows that move once a batch, against the gradient summed over it, which is a matrix product. See cpu/rule.py.
 
-Plain SGD and weight decay are the product itself, added to the rows. Otherwise the gradient is written down first.
+Plain SGD is the product itself, added to the rows. Otherwise the gradient is written down first.
 """
 
 from cpu.blas import gemm
@@ -19,40 +19,29 @@ def pull_biases(out, biases, misses):
 
 
 @called()
-def move_together(
-    rows, biases, squares, bias_squares, begin, end, pulls, bias_pulls, misses, hidden, sign, rate, keep, clip
-):
+def move_together(rows, biases, squares, bias_squares, begin, end, pulls, bias_pulls, misses, hidden, sign, rate):
     """Move rows begin:end against sign * misses @ hidden, and their biases against sign * bias_pulls.
 
     misses (end - begin, B); pulls (end - begin or more, D) is scratch.
     """
-    if squares is None and clip is None:
-        gemm(rows[begin:end], misses, hidden, -sign * rate, _or_one(keep))
+    if squares is None:
+        gemm(rows[begin:end], misses, hidden, -sign * rate, 1.0)
         if biases is not None:
             for j in range(end - begin):
                 biases[begin + j] -= sign * rate * bias_pulls[j]
     else:
         gemm(pulls[: end - begin], misses, hidden, sign, 0.0)
-        move_by(
-            rows, biases, squares, bias_squares, begin, end, pulls, bias_pulls, sign, rate, keep, clip
-        )  # fmt: skip
+        move_by(rows, biases, squares, bias_squares, begin, end, pulls, bias_pulls, sign, rate)
 
 
 @called()
-def move_by(rows, biases, squares, bias_squares, begin, end, pulls, bias_pulls, sign, rate, keep, clip):
+def move_by(rows, biases, squares, bias_squares, begin, end, pulls, bias_pulls, sign, rate):
     """Move rows begin:end against pulls (end - begin or more, D), and their biases against sign * bias_pulls."""
     for j in range(end - begin):
         pull = pulls.dtype.type(_pull(biases, bias_pulls, j) * sign)
-        square = square_of(pulls, j, pull, biases, squares, clip)
+        square = square_of(pulls, j, pull, biases, squares)
         one = pulls.dtype.type(1)
-        descend(rows, biases, squares, bias_squares, begin + j, pulls, j, pull, square, one, rate, keep, clip)
-
-
-@called()
-def _or_one(keep):
-    if keep is None:
-        return 1.0
-    return keep
+        descend(rows, biases, squares, bias_squares, begin + j, pulls, j, pull, square, one, rate)
 
 
 @called()

@@ -21,7 +21,6 @@ from cpu.batch_rule import move_together, pull_biases
 from cpu.blas import gemm
 from cpu.cluster_trees import parts
 from cpu.compiled import called, launched
-from cpu.rule import pace
 from cpu.softmax import chunk, probabilities, sum_exp, weigh
 
 LARGE = 1024  # classes of a cluster that one thread takes
@@ -98,7 +97,7 @@ def workspace(batch: int, width: int, plan: Plan, dtype: DTypeLike) -> Work:
 
 def step(
     grad: Array, loss: Array, learned: Any, work: Work, plan: Plan, hidden: Array, target: Array,
-    weight: Array | None, rule: Any,
+    weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
     """Write grad (B, D) = d loss / d hidden and loss (B,) in nats: 0 for an example whose target is in no cluster.
 
@@ -111,10 +110,10 @@ def step(
     given = learned.rows, learned.biases, work.hidden, order.target, weights
     _judge(losses, work.logits, work.grads, *spread, *given, LARGE, True, numba.get_num_threads())
     scratch = work.logits, work.pulls, work.bias_pulls, work.hidden
-    _move(*learned, *scratch, *spread, *pace(rule, learned.rows.dtype), LARGE, numba.get_num_threads())
+    _move(*learned, *scratch, *spread, learned.rows.dtype.type(rate), LARGE, numba.get_num_threads())
     for part, own, among in _large(order, plan):
         theirs = None if weights is None else weights[part]
-        read = _rows(learned, own), work.full, work.hidden[part], among, theirs, rule
+        read = _rows(learned, own), work.full, work.hidden[part], among, theirs, rate
         softmax.step(work.grads[part], losses[part], *read)
     grad.fill(0)
     loss.fill(0)
@@ -214,8 +213,6 @@ def _move(
     at,
     begins,
     rate,
-    keep,
-    clip,
     large,
     threads,
 ):
@@ -229,5 +226,5 @@ def _move(
                 pull_biases(bias_pulls[thread, :count], biases, part)
                 move_together(
                     rows, biases, squares, bias_squares, begin, end, pulls[thread], bias_pulls[thread], part.T,
-                    hidden[first:last], 1.0, rate, keep, clip,
+                    hidden[first:last], 1.0, rate,
                 )  # fmt: skip

@@ -22,7 +22,7 @@ from cpu.group_tiles import TILE, collect, copy, eight_dots, move_two
 from cpu.logistic_rows import HOT, LONGEST, OWNERS
 from cpu.logistic_visit import WIDE, weighed
 from cpu.prefetch import prefetch_row
-from cpu.rule import cut, decayed, move_bias, paced, paced_by, pushed, scale_of, size
+from cpu.rule import move_bias, paced, paced_by, pushed, scale_of, size
 from cpu.simd import LANES, lanes, load_row, multiply_add, splat, store_row, total
 
 HALVES = 2  # of the owners
@@ -49,7 +49,7 @@ def ask(rows, entries, head, first, last):
 @inlined()
 def visit(
     out, out_loss, part, rows, biases, squares, bias_squares, entries, cuts, misses, costs, tiles, moves, worker, hidden,
-    weight, rate, keep, clip, begin_half, end_half, head, first, last,
+    weight, rate, begin_half, end_half, head, first, last,
 ):  # fmt: skip
     """Examples first:last at the rows of these halves of the owners: write gradients and losses, move the rows.
 
@@ -80,9 +80,8 @@ def visit(
         out_loss[b + e] = lower + weighed(_sum(costs, begins + middle, begins + count), weight, b + e)
     _pace(
         moves, worker, misses, pitch, biases, squares, bias_squares, hidden, b, examples, entries, head, begin, end, rate,
-        clip,
     )  # fmt: skip
-    plain = squares is None and moves is None and keep is None
+    plain = squares is None and moves is None
     if plain:
         for at in range(used):
             costs[at] = rate * misses[at]
@@ -99,7 +98,7 @@ def visit(
     if not plain:
         for d in range(0, width, LANES):
             _move(
-                rows, squares, misses, moves, worker, pitch, hidden, b, examples, entries, head, begin, end, rate, keep, d,
+                rows, squares, misses, moves, worker, pitch, hidden, b, examples, entries, head, begin, end, rate, d,
                 min(LANES, width - d),
             )  # fmt: skip
 
@@ -140,7 +139,7 @@ def _sum(costs, first, last):
 
 @inlined()
 def _pace(
-    moves, worker, misses, pitch, biases, squares, bias_squares, hidden, b, examples, entries, head, begin, end, rate, clip,
+    moves, worker, misses, pitch, biases, squares, bias_squares, hidden, b, examples, entries, head, begin, end, rate,
 ):  # fmt: skip
     """Write by what the move of each row is multiplied, and move the biases; moves None: all by 1."""
     if moves is not None:
@@ -149,7 +148,7 @@ def _pace(
             for e in range(examples):
                 pull += misses[e * pitch + i - begin]
             square = _square(misses, i - begin, pitch, hidden, b, examples, pull, biases)
-            push = cut(hidden.dtype.type(1), square, clip)
+            push = hidden.dtype.type(1)
             move = paced(push, squares, row, square / hidden.dtype.type(size(hidden.shape[1], biases)))
             move_bias(biases, bias_squares, row, push * pull, move * pull, rate)
             moves[worker, i - begin] = move
@@ -172,21 +171,18 @@ def _square(misses, place, pitch, hidden, b, examples, pull, biases):
 
 
 @inlined()
-def _move(
-    rows, squares, misses, moves, worker, pitch, hidden, b, examples, entries, head, begin, end, rate, keep, d, count,
-):  # fmt: skip
+def _move(rows, squares, misses, moves, worker, pitch, hidden, b, examples, entries, head, begin, end, rate, d, count):
     """Columns d to d + count of the rows."""
     for i in range(begin, end):
         row = entries[head, i] >> 1
         w = load_row(rows, row, d, count)
         step = paced_by(scale_of(rate, squares), moves, worker, i - begin)
         if squares is None:
-            w = decayed(w, keep)
             for e in range(examples):
                 w = multiply_add(splat(step * misses[e * pitch + i - begin]), load_row(hidden, b + e, d, count), w)
         else:
             g = splat(hidden.dtype.type(0))
             for e in range(examples):
                 g = multiply_add(splat(step * misses[e * pitch + i - begin]), load_row(hidden, b + e, d, count), g)
-            w = pushed(w, splat(hidden.dtype.type(1)), g, squares, row, d, count, rate, keep)
+            w = pushed(w, splat(hidden.dtype.type(1)), g, squares, row, d, count, rate)
         store_row(rows, row, d, w, count)

@@ -31,7 +31,7 @@ def workspace(batch: int, width: int, dtype: DTypeLike) -> Work:
 
 def step(
     grad: Array, loss: Array, learned: Any, work: Work, slot: Array, hidden: Array, target: Array,
-    weight: Array | None, rule: Any,
+    weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
     """Learn from a batch: add d loss / d hidden to grad (B, D), write loss (B,) in nats, move the rows of the slots.
 
@@ -39,7 +39,7 @@ def step(
     """
     part, slots = work.grad[: len(hidden)], work.slots[: len(hidden)]
     np.take(slot, target, out=slots)
-    softmax.step(part, loss, learned, work.softmax, hidden, slots, weight, rule)
+    softmax.step(part, loss, learned, work.softmax, hidden, slots, weight, rate)
     add(grad, part)
 
 

@@ -63,13 +63,13 @@ def visit_cost(width: int = 128, batch: int = 512, classes: int = 4096) -> float
     rng = np.random.default_rng(0)
     hidden, grad = rng.standard_normal((2, batch, width), np.float32)
     target, loss = rng.integers(0, classes, batch).astype(np.int32), np.empty(batch, np.float32)
-    rows, rule, shape = _Learned(np.zeros((classes, width), np.float32)), _Rule(1e-3), tree.balanced(classes)
+    rows, rate, shape = _Learned(np.zeros((classes, width), np.float32)), 1e-3, tree.balanced(classes)
     full, room = (
         softmax.workspace(batch, width, np.float32),
         tree_softmax.workspace(batch, width, shape.depth, np.float32),
     )
-    by_row = _seconds(lambda: softmax.step(grad, loss, rows, full, hidden, target, None, rule)) / classes
-    given = grad, loss, rows, room, shape, hidden, target, None, rule, "deterministic"
+    by_row = _seconds(lambda: softmax.step(grad, loss, rows, full, hidden, target, None, rate)) / classes
+    given = grad, loss, rows, room, shape, hidden, target, None, rate, "deterministic"
     return _seconds(lambda: tree_softmax.step(*given)) / shape.depth / by_row
 
 
@@ -80,14 +80,6 @@ class _Learned(NamedTuple):
     biases: Any = None
     squares: Any = None
     bias_squares: Any = None
-
-
-class _Rule(NamedTuple):
-    """Plain SGD, as in the contract."""
-
-    rate: float
-    decay: float | None = None
-    clip: float | None = None
 
 
 def _seconds(work: Callable[[], None]) -> float:

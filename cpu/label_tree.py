@@ -36,7 +36,7 @@ def workspace(batch: int, width: int, length: int, dtype: DTypeLike) -> logistic
 
 def step(
     grad: Array, loss: Array, learned: Any, work: logistic_rows.Work, tree: Any, hidden: Array, target: Array,
-    target_at: Array, weight: Array | None, rule: Any,
+    target_at: Array, weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
     """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move rows (N, D).
 
@@ -45,7 +45,7 @@ def step(
     over examples does it, bit for bit.
     """
     _enter(work.entries, work.cuts, tree.up, tree.child_at, tree.leaf, target, target_at, numba.get_num_threads())
-    logistic_rows.learn(grad, loss, learned, work, hidden, weight, rule)
+    logistic_rows.learn(grad, loss, learned, work, hidden, weight, rate)
 
 
 def losses(

@@ -26,7 +26,7 @@ from cpu.array import Array
 from cpu.compiled import inlined, launched
 from cpu.logistic_visit import WIDE, cost, forget, judge, move, weighed
 from cpu.prefetch import prefetch_row
-from cpu.rule import by_row, goes, pace
+from cpu.rule import by_row, goes
 from cpu.simd import LANES, load_row, multiply_add, splat, store_row
 from cpu.threads import shared
 
@@ -83,21 +83,21 @@ def workspace(batch: int, width: int, length: int, dtype: DTypeLike) -> Work:
     )
 
 
-def learn(grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, weight: Array | None, rule: Any) -> None:
+def learn(grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, weight: Array | None, rate: float) -> None:
     """Take all examples through their entries in `work`: write grad (B, D) and loss (B,), move the rows."""
     threads = numba.get_num_threads()
     workers = min(threads, OWNERS)
     if workers == 1:  # adds up as it goes
-        _own(grad, loss[None], *learned, *work[:2], *_given(learned, work, hidden, weight, rule), workers)
+        _own(grad, loss[None], *learned, *work[:2], *_given(learned, work, hidden, weight, rate), workers)
     else:
         with shared(workers):
-            _own(work.grads, work.losses, *learned, *work[:2], *_given(learned, work, hidden, weight, rule), workers)
+            _own(work.grads, work.losses, *learned, *work[:2], *_given(learned, work, hidden, weight, rate), workers)
         _add_owners(grad, loss, work.cuts, work.grads, work.losses, threads)
 
 
-def _given(learned: Any, work: Work, hidden: Array, weight: Array | None, rule: Any) -> tuple[Any, ...]:
-    moves = work.moves if by_row(learned, rule) else None
-    return *work[4:6], moves, hidden, weight, *pace(rule, hidden.dtype)
+def _given(learned: Any, work: Work, hidden: Array, weight: Array | None, rate: float) -> tuple[Any, ...]:
+    moves = work.moves if by_row(learned) else None
+    return *work[4:6], moves, hidden, weight, hidden.dtype.type(rate)
 
 
 # Numba 0.68 loses writes to arrays of a namedtuple inside a parallel loop, so these take the arrays one by one.
@@ -105,8 +105,7 @@ def _given(learned: Any, work: Work, hidden: Array, weight: Array | None, rule: 
 
 @launched(parallel=True)
 def _own(
-    grads, losses, rows, biases, squares, bias_squares, entries, cuts, misses, costs, moves, hidden, weight, rate, keep,
-    clip, workers,
+    grads, losses, rows, biases, squares, bias_squares, entries, cuts, misses, costs, moves, hidden, weight, rate, workers,
 ):  # fmt: skip
     """Each worker takes all examples through the rows of its owners.
 
@@ -129,7 +128,7 @@ def _own(
                     losses[part, b] = loss if fresh else losses[part, b] + loss
                     move(
                         grads, part * batch + b, fresh, rows, biases, squares, bias_squares, missed, moves, steps,
-                        hidden, b, entries, first, last, rate, keep, clip,
+                        hidden, b, entries, first, last, rate,
                     )  # fmt: skip
                     fresh = workers > 1
             if fresh and workers == 1:

@@ -8,7 +8,7 @@ import numpy as np
 
 from cpu.activation import ZERO, miss_and_loss
 from cpu.compiled import inlined
-from cpu.rule import cut, length_squared, move_bias, paced, pushed, scale_of, size, with_bias
+from cpu.rule import length_squared, move_bias, paced, pushed, scale_of, size, with_bias
 from cpu.simd import LANES, add, load_row, multiply_add, splat, store_row, store_totals, total, totals
 
 WIDE = 16  # scores judged at once: the compiler makes vectors of a loop of 16, and not of one of 4
@@ -37,8 +37,7 @@ def cost(costs, thread, first, last):
 
 @inlined()
 def move(
-    out, part, fresh, rows, biases, squares, bias_squares, misses, moves, steps, hidden, b, entries, first, last, rate, keep,
-    clip,
+    out, part, fresh, rows, biases, squares, bias_squares, misses, moves, steps, hidden, b, entries, first, last, rate,
 ):  # fmt: skip
     """Move the rows of example b at entries[b, first:last], each of another row: their gradient becomes out[part], or, unless
     that is fresh, is added to it.
@@ -46,23 +45,18 @@ def move(
     misses  of the entries; steps, moves: scratch; moves None: steps is misses
     """
     b, part, first, last = np.uintp(b), np.uintp(part), np.uintp(first), np.uintp(last)
-    _pace(moves, steps, misses, biases, squares, bias_squares, hidden, b, entries, first, last, rate, clip)
+    _pace(moves, steps, misses, biases, squares, bias_squares, hidden, b, entries, first, last, rate)
     scale = scale_of(rate, squares)
     width = hidden.shape[1]
     whole = width // LANES * LANES
     wide = width // (4 * LANES) * (4 * LANES)
     for d in range(0, wide, 4 * LANES):
-        _move_wide(
-            out, part, fresh, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, d
-        )  # fmt: skip
+        _move_wide(out, part, fresh, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, d)
     for d in range(wide, whole, LANES):
-        _move(
-            out, part, fresh, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, d,
-            LANES,
-        )  # fmt: skip
+        _move(out, part, fresh, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, d, LANES)
     if whole < width:
         _move(
-            out, part, fresh, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, whole,
+            out, part, fresh, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, whole,
             width - whole,
         )  # fmt: skip
 
@@ -170,20 +164,18 @@ def weighed(loss, weight, b):
 
 
 @inlined()
-def _pace(moves, steps, misses, biases, squares, bias_squares, hidden, b, entries, first, last, rate, clip):
+def _pace(moves, steps, misses, biases, squares, bias_squares, hidden, b, entries, first, last, rate):
     """Write how far each row goes along h, in units of the rate, and move the biases; moves None: all go by their misses."""
     if moves is not None:
-        square = with_bias(length_squared(hidden, b), biases)
-        mean = square / hidden.dtype.type(size(hidden.shape[1], biases))
+        mean = with_bias(length_squared(hidden, b), biases) / hidden.dtype.type(size(hidden.shape[1], biases))
         for i in range(first, last):
             row = entries[b, i] >> 1
-            push = cut(misses[i], square, clip)
-            steps[i] = paced(push, squares, row, mean)
-            move_bias(biases, bias_squares, row, push, steps[i], rate)
+            steps[i] = paced(misses[i], squares, row, mean)
+            move_bias(biases, bias_squares, row, misses[i], steps[i], rate)
 
 
 @inlined()
-def _move(out, part, fresh, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, d, count):
+def _move(out, part, fresh, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, d, count):
     """Columns d to d + count of the gradient and of all rows."""
     grad = splat(out.dtype.type(0))
     h = multiply_add(load_row(hidden, b, d, count), splat(scale), grad)
@@ -191,12 +183,12 @@ def _move(out, part, fresh, rows, squares, misses, steps, hidden, b, entries, fi
         row = entries[b, i] >> 1
         w = load_row(rows, row, d, count)
         grad = multiply_add(splat(-misses[i]), w, grad)
-        store_row(rows, row, d, pushed(w, splat(steps[i]), h, squares, row, d, count, rate, keep), count)
+        store_row(rows, row, d, pushed(w, splat(steps[i]), h, squares, row, d, count, rate), count)
     _give(out, part, fresh, d, grad, count)
 
 
 @inlined()
-def _move_wide(out, part, fresh, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, keep, d):
+def _move_wide(out, part, fresh, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, d):
     """The same for 4 LANES columns at once: a row's place is worked out once for all of them."""
     d1, d2, d3 = d + LANES, d + 2 * LANES, d + 3 * LANES
     g0 = g1 = g2 = g3 = splat(out.dtype.type(0))
@@ -212,10 +204,10 @@ def _move_wide(out, part, fresh, rows, squares, misses, steps, hidden, b, entrie
         w2, w3 = load_row(rows, row, d2, LANES), load_row(rows, row, d3, LANES)
         g0, g1 = multiply_add(back, w0, g0), multiply_add(back, w1, g1)
         g2, g3 = multiply_add(back, w2, g2), multiply_add(back, w3, g3)
-        store_row(rows, row, d, pushed(w0, push, h0, squares, row, d, LANES, rate, keep), LANES)
-        store_row(rows, row, d1, pushed(w1, push, h1, squares, row, d1, LANES, rate, keep), LANES)
-        store_row(rows, row, d2, pushed(w2, push, h2, squares, row, d2, LANES, rate, keep), LANES)
-        store_row(rows, row, d3, pushed(w3, push, h3, squares, row, d3, LANES, rate, keep), LANES)
+        store_row(rows, row, d, pushed(w0, push, h0, squares, row, d, LANES, rate), LANES)
+        store_row(rows, row, d1, pushed(w1, push, h1, squares, row, d1, LANES, rate), LANES)
+        store_row(rows, row, d2, pushed(w2, push, h2, squares, row, d2, LANES, rate), LANES)
+        store_row(rows, row, d3, pushed(w3, push, h3, squares, row, d3, LANES, rate), LANES)
     _give(out, part, fresh, d, g0, LANES)
     _give(out, part, fresh, d1, g1, LANES)
     _give(out, part, fresh, d2, g2, LANES)

@@ -50,7 +50,7 @@ def workspace(batch: int, width: int, count: int, dtype: DTypeLike) -> logistic_
 
 def step(
     grad: Array, loss: Array, learned: Any, work: logistic_rows.Work, hidden: Array, target: Array, negatives: Array,
-    weight: Array | None, rule: Any,
+    weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
     """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the rows (V, D).
 
@@ -58,7 +58,7 @@ def step(
     the target nor drawn before for the same example. target (B,) int32. As the serial loop over examples does it, bit for bit.
     """
     _enter(work.entries, work.cuts, target, negatives, numba.get_num_threads())
-    logistic_rows.learn(grad, loss, learned, work, hidden, weight, rule)
+    logistic_rows.learn(grad, loss, learned, work, hidden, weight, rate)
 
 
 @launched()

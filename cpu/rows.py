@@ -13,7 +13,7 @@ import numba
 from cpu.array import Array
 from cpu.compiled import called, inlined, launched
 from cpu.prefetch import prefetch_row
-from cpu.rule import ZERO, descend, pace, square_of
+from cpu.rule import ZERO, descend, square_of
 
 AHEAD = 8  # ids between asking for a row and adding to it
 
@@ -23,10 +23,10 @@ def gather(out: Array, table: Array, ids: Array) -> None:
     _gather(out, table, ids, numba.get_num_threads())
 
 
-def scatter(learned: Any, ids: Array, grad: Array, rule: Any) -> None:
+def scatter(learned: Any, ids: Array, grad: Array, rate: float) -> None:
     """Move row ids[n] against grad[n] (N, D), in the order of n: the same bits at any number of threads. No biases."""
     table, squares = learned.rows, learned.squares
-    _scatter(table, squares, ids, grad, *pace(rule, grad.dtype), numba.get_num_threads())
+    _scatter(table, squares, ids, grad, grad.dtype.type(rate), numba.get_num_threads())
 
 
 def gather_mean(out: Array, table: Array, bag_at: Array, ids: Array, values: Array | None) -> None:
@@ -37,13 +37,13 @@ def gather_mean(out: Array, table: Array, bag_at: Array, ids: Array, values: Arr
     _gather_mean(out, table, bag_at, ids, values, numba.get_num_threads())
 
 
-def scatter_mean(learned: Any, bag_at: Array, ids: Array, values: Array | None, grad: Array, rule: Any) -> None:
+def scatter_mean(learned: Any, bag_at: Array, ids: Array, values: Array | None, grad: Array, rate: float) -> None:
     """The reverse of gather_mean: every row of bag b moves against grad[b] / size(b), in the order of b. No biases.
 
     values  (N,): against values[n] * grad[b] instead; None: of means
     """
     table, squares = learned.rows, learned.squares
-    _scatter_mean(table, squares, bag_at, ids, values, grad, *pace(rule, grad.dtype), numba.get_num_threads())
+    _scatter_mean(table, squares, bag_at, ids, values, grad, grad.dtype.type(rate), numba.get_num_threads())
 
 
 @launched(parallel=True)
@@ -59,15 +59,15 @@ def _gather(out, table, ids, threads):
 
 
 @launched(parallel=True)
-def _scatter(table, squares, ids, grad, rate, keep, clip, threads):
+def _scatter(table, squares, ids, grad, rate, threads):
     for thread in numba.prange(threads):
         for n in range(ids.size):
             if n + AHEAD < ids.size and owner(ids[n + AHEAD], threads) == thread:
                 prefetch_row(table, ids[n + AHEAD])
                 prefetch_row(squares, ids[n + AHEAD])
             if owner(ids[n], threads) == thread:
-                square = square_of(grad, n, ZERO, None, squares, clip)
-                move_row(table, squares, ids[n], grad, n, square, rate, keep, clip)
+                square = square_of(grad, n, ZERO, None, squares)
+                move_row(table, squares, ids[n], grad, n, square, rate)
 
 
 @inlined()
@@ -96,18 +96,18 @@ def _gather_mean(out, table, bag_at, ids, values, threads):
 
 
 @launched(parallel=True, error_model="numpy")
-def _scatter_mean(table, squares, bag_at, ids, values, grad, rate, keep, clip, threads):
+def _scatter_mean(table, squares, bag_at, ids, values, grad, rate, threads):
     for thread in numba.prange(threads):
         for b in range(grad.shape[0]):
             size = bag_at[b + 1] - bag_at[b]
-            square = square_of(grad, b, ZERO, None, squares, clip)
+            square = square_of(grad, b, ZERO, None, squares)
             for n in range(bag_at[b], bag_at[b + 1]):
                 if n + AHEAD < ids.size and owner(ids[n + AHEAD], threads) == thread:
                     prefetch_row(table, ids[n + AHEAD])
                     prefetch_row(squares, ids[n + AHEAD])
                 if owner(ids[n], threads) == thread:
                     share, step = _share(grad, values, n, size), _step(grad, rate, values, n, size)
-                    _visit(table, squares, ids[n], grad, b, square, share, step, rate, keep, clip)
+                    _visit(table, squares, ids[n], grad, b, square, share, step, rate)
 
 
 @called(error_model="numpy")
@@ -135,18 +135,18 @@ def _divisor(values, size):
 
 
 @inlined()
-def move_row(table, squares, row, grad, n, square, rate, keep, clip):
+def move_row(table, squares, row, grad, n, square, rate):
     """Move a row against grad[n]; square: `square_of` it."""
-    _visit(table, squares, row, grad, n, square, grad.dtype.type(1), rate, rate, keep, clip)
+    _visit(table, squares, row, grad, n, square, grad.dtype.type(1), rate, rate)
 
 
 @called()
-def _visit(table, squares, row, grad, n, square, share, step, rate, keep, clip):
+def _visit(table, squares, row, grad, n, square, share, step, rate):
     """Move a row against share * grad[n]; step: rate * share, by which plain SGD moves it."""
-    if squares is None and keep is None and clip is None:
+    if squares is None:
         _add(table, row, grad, n, -step)
     else:
-        descend(table, None, squares, None, row, grad, n, ZERO, square, share, rate, keep, clip)
+        descend(table, None, squares, None, row, grad, n, ZERO, square, share, rate)
 
 
 @called(fastmath={"contract"})

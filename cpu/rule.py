@@ -1,7 +1,7 @@
-"""How a visit moves a row: clipping, weight decay, Adagrad, biases. See `Learned` and `Rule` in the contract.
+"""How a visit moves a row: SGD or Adagrad, and biases. See `Learned` in the contract.
 
-What is None is left out when a kernel is compiled, so plain SGD does not pay for the rest. A clip and row-wise Adagrad ask for
-one number a visit, the square of the gradient's length; they are a factor on how far the row moves.
+What is None is left out when a kernel is compiled, so plain SGD does not pay for the rest. Row-wise Adagrad asks for one
+number a visit, the square of the gradient's length; it makes a factor on how far the row moves.
 """
 
 import math
@@ -18,23 +18,14 @@ ZERO, ONE = np.float32(0), np.float32(1)
 inner = inlined(error_model="numpy")
 
 
-def pace(rule: Any, dtype: Any) -> tuple[Any, Any, Any]:
-    """A rule in the numbers of a kernel: the rate, how much of a row a visit keeps, the longest gradient; or None."""
-    number = dtype.type
-    keep = None if rule.decay is None else number(1 - rule.rate * rule.decay)
-    return number(rule.rate), keep, None if rule.clip is None else number(rule.clip)
+def plain(learned: Any) -> bool:
+    """Whether rows move by SGD, without biases."""
+    return learned.biases is None and learned.squares is None
 
 
-def plain(learned: Any, rule: Any) -> bool:
-    """Whether rows move by SGD, without a decay, a clip or biases."""
-    kept = learned.biases, learned.squares, learned.bias_squares, rule.decay, rule.clip
-    return all(entry is None for entry in kept)
-
-
-def by_row(learned: Any, rule: Any) -> bool:
-    """Whether a visit has a number for its row, beside the gradient: a clip, the row's own sum of squares, a bias."""
-    row_wise = learned.squares is not None and learned.squares.ndim == 1
-    return row_wise or learned.biases is not None or rule.clip is not None
+def by_row(learned: Any) -> bool:
+    """Whether a visit has a number for its row, beside the gradient: the row's own sum of squares, a bias."""
+    return learned.biases is not None or (learned.squares is not None and learned.squares.ndim == 1)
 
 
 @called()
@@ -59,13 +50,12 @@ def length_squared(table, row):
 
 
 @inner
-def square_of(grads, n, pull, biases, squares, clip):
+def square_of(grads, n, pull, biases, squares):
     """The square of the length of grads[n], and of a bias's gradient, `pull`, at its end; 0 where nobody asks for it."""
-    if clip is None:
-        if squares is None:
-            return grads.dtype.type(0)
-        if squares.ndim == 2:
-            return grads.dtype.type(0)
+    if squares is None:
+        return grads.dtype.type(0)
+    if squares.ndim == 2:
+        return grads.dtype.type(0)
     square = length_squared(grads, n)
     if biases is None:
         return square
@@ -86,15 +76,6 @@ def with_bias(square, biases):
     if biases is None:
         return square
     return square + ONE
-
-
-@inner
-def cut(push, square, clip):
-    """push, but no further from 0 than brings a vector, of which `square` is the square of the length, to the length `clip`."""
-    if clip is None:
-        return push
-    most = clip / math.sqrt(square)
-    return most if push > most else (-most if push < -most else push)
 
 
 @inner
@@ -142,17 +123,8 @@ def paced_by(step, moves, thread, place):
 
 
 @inner
-def decayed(w, keep):
-    """A part of a row after its decay."""
-    if keep is None:
-        return w
-    return multiply(splat(keep), w)
-
-
-@inner
-def pushed(w, push, along, squares, row, d, count, rate, keep):
-    """Columns d to d + count of a row, `w`, after a visit: they decay and move by push * along; along: times `scale_of`."""
-    w = decayed(w, keep)
+def pushed(w, push, along, squares, row, d, count, rate):
+    """Columns d to d + count of a row, `w`, after a visit: they move by push * along; along: times `scale_of`."""
     if squares is None:
         return multiply_add(push, along, w)
     if squares.ndim == 1:
@@ -164,10 +136,10 @@ def pushed(w, push, along, squares, row, d, count, rate, keep):
 
 
 @inner
-def descend(rows, biases, squares, bias_squares, row, grads, n, pull, square, share, rate, keep, clip):
+def descend(rows, biases, squares, bias_squares, row, grads, n, pull, square, share, rate):
     """Move a row against share * grads[n], and its bias against share * pull; square: `square_of` them."""
     width = rows.shape[1]
-    push = cut(-share, square, clip)
+    push = -share
     move = paced(push, squares, row, square / grads.dtype.type(size(width, biases)))
     move_bias(biases, bias_squares, row, push * pull, move * pull, rate)
     scale = splat(scale_of(rate, squares))
@@ -175,4 +147,4 @@ def descend(rows, biases, squares, bias_squares, row, grads, n, pull, square, sh
         count = min(LANES, width - d)
         along = multiply(scale, load_row(grads, n, d, count))
         w = load_row(rows, row, d, count)
-        store_row(rows, row, d, pushed(w, splat(move), along, squares, row, d, count, rate, keep), count)
+        store_row(rows, row, d, pushed(w, splat(move), along, squares, row, d, count, rate), count)

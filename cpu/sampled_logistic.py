@@ -37,7 +37,7 @@ def calibrated(draws: int, classes: int, calibration: float) -> float:
 
 def learn(
     grad: Array, loss: Array, learned: Any, work: Work, count: int, hidden: Array, target: Array, weight: Array | None,
-    rule: Any, positive: float,
+    rate: float, positive: float,
 ) -> Array:  # fmt: skip
     """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; rows move against the gradient summed over B.
 
@@ -48,7 +48,7 @@ def learn(
     met = gather(work, learned, count, target)
     given = met.score, work.logits, met.picked, met.ids, work.lower, hidden, target, weight, loss.dtype.type(positive)
     _learn(grad, loss, met.own, met.own_pulls, *given)
-    move(learned, work, met, hidden, target, rule)
+    move(learned, work, met, hidden, target, rate)
     return met.ids
 
 

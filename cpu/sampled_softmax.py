@@ -28,7 +28,7 @@ from cpu.softmax import probabilities, sum_exp, weigh
 
 def step(
     grad: Array, loss: Array, learned: Any, work: Work, sampler: Sampler, hidden: Array, target: Array,
-    weight: Array | None, rule: Any, seed: int, tick: int,
+    weight: Array | None, rate: float, seed: int, tick: int,
 ) -> Array:  # fmt: skip
     """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; rows move against the gradient summed over B.
 
@@ -36,12 +36,12 @@ def step(
     scratch: valid until the next step.
     """
     count = draw(work, sampler, work.ids.size, target, seed, tick)
-    return learn(grad, loss, learned, work, count, hidden, target, weight, rule)
+    return learn(grad, loss, learned, work, count, hidden, target, weight, rate)
 
 
 def learn(
     grad: Array, loss: Array, learned: Any, work: Work, count: int, hidden: Array, target: Array, weight: Array | None,
-    rule: Any,
+    rate: float,
 ) -> Array:  # fmt: skip
     """What `step` does with the `count` negatives that `draw` has written to the scratch; returns them."""
     met = gather(work, learned, count, target)
@@ -59,7 +59,7 @@ def learn(
         target,
         weight,
     )
-    move(learned, work, met, hidden, target, rule)
+    move(learned, work, met, hidden, target, rate)
     return met.ids
 
 

@@ -17,7 +17,7 @@ from cpu.batch_rule import pull_biases
 from cpu.blas import gemm
 from cpu.compiled import called, launched
 from cpu.draws import Sampler
-from cpu.rule import descend, pace, plain, square_of
+from cpu.rule import descend, plain, square_of
 
 ROWS = 64  # rows of a batch that are worked together
 NEGATIVES = 128  # negatives whose weights are moved together
@@ -86,17 +86,17 @@ def gather(work: Work, learned: Any, count: int, target: Array) -> Met:
     return Met(ids, picked, own, pulls, own_pulls, score)
 
 
-def move(learned: Any, work: Work, met: Met, hidden: Array, target: Array, rule: Any) -> None:
+def move(learned: Any, work: Work, met: Met, hidden: Array, target: Array, rate: float) -> None:
     """Move every class, against the gradients that a loss has left in work.logits, met.own and met.own_pulls."""
     _turn(met.picked, met.pulls, learned.biases, work.logits[: target.size], hidden)
-    if plain(learned, rule):
-        rows.scatter(learned, met.ids, met.picked, rule)
-        rows.scatter(learned, target, met.own, rule)
+    if plain(learned):
+        rows.scatter(learned, met.ids, met.picked, rate)
+        rows.scatter(learned, target, met.own, rate)
     else:
-        _move(learned, work, met.ids, target, rule)
+        _move(learned, work, met.ids, target, rate)
 
 
-def _move(learned: Any, work: Work, ids: Array, target: Array, rule: Any) -> None:
+def _move(learned: Any, work: Work, ids: Array, target: Array, rate: float) -> None:
     """Move each class once, against the sum of its gradients as a negative and as the target of some rows, in this order."""
     place = np.concatenate([np.arange(ids.size), np.arange(target.size) + work.ids.size])
     classes = np.concatenate([ids, target])
@@ -104,8 +104,9 @@ def _move(learned: Any, work: Work, ids: Array, target: Array, rule: Any) -> Non
     classes, place = classes[order], place[order]
     first = np.flatnonzero(np.diff(classes, prepend=-1))
     ends = np.append(first, classes.size)
-    numbers = pace(rule, work.both.dtype)
-    _move_each(*learned, work.both, work.pulls, classes, place, ends, *numbers, numba.get_num_threads())
+    _move_each(
+        *learned, work.both, work.pulls, classes, place, ends, work.both.dtype.type(rate), numba.get_num_threads()
+    )
 
 
 @called(fastmath={"reassoc", "contract"})
@@ -136,7 +137,7 @@ def _turn(picked, pulls, biases, logits, hidden):
 
 
 @launched(parallel=True)
-def _move_each(weights, biases, squares, bias_squares, both, pulls, classes, place, ends, rate, keep, clip, threads):
+def _move_each(weights, biases, squares, bias_squares, both, pulls, classes, place, ends, rate, threads):
     """Move class classes[ends[i]], each i another one, against the sum of both[place[ends[i] : ends[i + 1]]]."""
     count, one = ends.size - 1, both.dtype.type(1)
     for thread in numba.prange(threads):
@@ -144,22 +145,8 @@ def _move_each(weights, biases, squares, bias_squares, both, pulls, classes, pla
             n = place[ends[i]]
             for other in place[ends[i] + 1 : ends[i + 1]]:
                 _add(both, pulls, n, other)
-            square = square_of(both, n, pulls[n], biases, squares, clip)
-            descend(
-                weights,
-                biases,
-                squares,
-                bias_squares,
-                classes[ends[i]],
-                both,
-                n,
-                pulls[n],
-                square,
-                one,
-                rate,
-                keep,
-                clip,
-            )
+            square = square_of(both, n, pulls[n], biases, squares)
+            descend(weights, biases, squares, bias_squares, classes[ends[i]], both, n, pulls[n], square, one, rate)
 
 
 @called()

@@ -25,7 +25,6 @@ from cpu.blas import gemm
 from cpu.compiled import called, launched
 from cpu.excluded import Excluded
 from cpu.logistic_visit import weighed
-from cpu.rule import pace
 from cpu.shards import CHUNK, SHARDS
 
 KEPT = 392 << 20  # bytes of exponentials that a step keeps: of 100,000 classes for 1,024 rows of float32
@@ -74,7 +73,7 @@ def workspace(batch: int, width: int, dtype: DTypeLike) -> Work:
 
 
 def step(
-    grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, target: Array, weight: Array | None, rule: Any
+    grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, target: Array, weight: Array | None, rate: float
 ) -> None:
     """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; every row moves against the gradient summed over B."""
     _log_prob(loss, learned, work, hidden, target, True)
@@ -84,7 +83,7 @@ def step(
     asked = hidden, target, work.norm, weight
     _gather(grad, work.grads, work.scales, work.base, learned.rows, *asked, numba.get_num_threads())
     scratch = work.logits, work.grads, work.pulls, work.bias_pulls, work.base, work.scales, work.valid
-    _learn(*learned, *scratch, hidden, target, weight, *pace(rule, hidden.dtype))
+    _learn(*learned, *scratch, hidden, target, weight, hidden.dtype.type(rate))
 
 
 def log_prob(out: Array, learned: Any, work: Work, hidden: Array, target: Array) -> None:
@@ -265,7 +264,7 @@ def _gather(grad, grads, scales, base, weights, hidden, target, norm, weight, th
 @launched(parallel=True, error_model="numpy")
 def _learn(
     weights, biases, squares, bias_squares, logits, scaled, pulls, bias_pulls, base, scales, valid, hidden, target, weight,
-    rate, keep, clip,
+    rate,
 ):  # fmt: skip
     """The second pass: move the weights."""
     batch = hidden.shape[0]
@@ -281,9 +280,7 @@ def _learn(
             gemm(pulls[shard, : end - begin], some.T, scaled[shard, :batch], 1.0, 0.0)
             _pull_biases(bias_pulls[shard], biases, some, scales[shard])
             _pull_targets(pulls[shard], bias_pulls[shard], biases, begin, end, hidden, target, weight)
-            move_by(
-                weights, biases, squares, bias_squares, begin, end, pulls[shard], bias_pulls[shard], 1.0, rate, keep, clip,
-            )  # fmt: skip
+            move_by(weights, biases, squares, bias_squares, begin, end, pulls[shard], bias_pulls[shard], 1.0, rate)
 
 
 @called()

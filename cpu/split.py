@@ -17,7 +17,6 @@ from cpu.batch_rule import move_together, pull_biases
 from cpu.blas import gemm
 from cpu.compiled import called, launched
 from cpu.logistic_visit import weighed
-from cpu.rule import pace
 from cpu.softmax import chunk, weigh
 
 ROWS = 64  # examples, or nodes, of a product; it does not know of the threads
@@ -46,7 +45,7 @@ def workspace(batch: int, width: int, top: int, dtype: DTypeLike) -> Work:
 
 def step(
     grad: Array, loss: Array, learned: Any, work: Work, tree: Any, hidden: Array, target: Array,
-    weight: Array | None, rule: Any,
+    weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
     """Learn from a batch: add d loss / d hidden to grad (B, D), write loss (B,) in nats, move nodes (K, D).
 
@@ -56,7 +55,7 @@ def step(
     scratch = work.misses, work.pulls, work.bias_pulls
     paths = tree.leaf_up, tree.node_up, target
     _judge(grad, loss, learned.rows, learned.biases, work.scores, work.misses, *paths, hidden, weight)
-    _move(*learned, *scratch, hidden, *pace(rule, learned.rows.dtype))
+    _move(*learned, *scratch, hidden, learned.rows.dtype.type(rate))
 
 
 @launched(parallel=True)
@@ -87,7 +86,7 @@ def _climb(misses, scores, leaf_up, node_up, target, b):
 
 
 @launched(parallel=True)
-def _move(nodes, biases, squares, bias_squares, misses, pulls, bias_pulls, hidden, rate, keep, clip):
+def _move(nodes, biases, squares, bias_squares, misses, pulls, bias_pulls, hidden, rate):
     """Every node moves once; a miss points uphill."""
     batch, top = hidden.shape[0], nodes.shape[0]
     for turn in numba.prange(-(-top // ROWS)):
@@ -96,5 +95,5 @@ def _move(nodes, biases, squares, bias_squares, misses, pulls, bias_pulls, hidde
         pull_biases(bias_pulls[first:last], biases, part)
         move_together(
             nodes, biases, squares, bias_squares, first, last, pulls[first:last], bias_pulls[first:last], part.T, hidden,
-            -1.0, rate, keep, clip,
+            -1.0, rate,
         )  # fmt: skip

@@ -24,7 +24,7 @@ from cpu.array import Array
 from cpu.compiled import called, inlined, launched
 from cpu.logistic_visit import WIDE, cost, judge, move, pull, weighed
 from cpu.prefetch import prefetch_row
-from cpu.rule import by_row, goes, pace
+from cpu.rule import by_row, goes
 from cpu.tree_crowds import crossing, crowds, deal, groups, line_up, meet, share, visit_node
 from cpu.tree_softmax import TOGETHER, climb_together
 
@@ -106,7 +106,7 @@ def workspace(batch: int, width: int, depth: int, together: int, dtype: DTypeLik
 
 def step(
     grad: Array, loss: Array, learned: Any, work: Work, tree: Plan, hidden: Array, target: Array,
-    weight: Array | None, rule: Any, together: int,
+    weight: Array | None, rate: float, together: int,
 ) -> None:  # fmt: skip
     """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
 
@@ -120,13 +120,13 @@ def step(
     _climb(*paths[:2], tree.leaf_up, tree.node_up, target, threads)
     _compare(*paths, order, threads)
     noted, own = (work.misses, work.costs, work.found), (work.members, work.missed, work.spent, work.pulls)
-    pacing = hidden, *pace(rule, hidden.dtype), threads
+    pacing = hidden, hidden.dtype.type(rate), threads
     found = crowds(*paths[1:], order, together)
     if len(found):
         line_up(work.lines, found, order)
         slots = groups(len(order), together)
         meet(*learned, *deal(found, threads), *paths[:2], *noted, work.lines, *own, slots, together, weight, *pacing)
-    moves = work.moves if by_row(learned, rule) else None
+    moves = work.moves if by_row(learned) else None
     ends = share(work.lengths, work.crowded, order, threads)
     _judge(grad, loss, *learned, *paths, work.begun, *noted, *own, moves, order, ends, weight, *pacing)
     rest = crossing(work.begun, *paths[2:], order, ends)
@@ -165,7 +165,7 @@ def _compare(entries, lengths, shared, crowded, order, threads):
 @launched(parallel=True)
 def _judge(
     grad, loss, rows, biases, squares, bias_squares, entries, lengths, shared, crowded, begun, misses, costs, found, members,
-    missed, spent, pulls, moves, order, ends, weight, hidden, rate, keep, clip, threads,
+    missed, spent, pulls, moves, order, ends, weight, hidden, rate, threads,
 ):  # fmt: skip
     """Every example along its path: its gradient and its loss. A node moves when the last of its examples has met it.
 
@@ -189,7 +189,7 @@ def _judge(
             loss[b] = weighed(total, weight, b)
             move(
                 grad, b, True, rows, biases, squares, bias_squares, own_missed, moves, steps, hidden, b, entries, 0, alone,
-                rate, keep, clip,
+                rate,
             )  # fmt: skip
             pull(grad, b, rows, own_missed, entries, b, alone, own)
             pull(grad, b, found, own_missed, entries, b, own, length)
@@ -199,14 +199,14 @@ def _judge(
                 if begun[thread, level] >= 0:
                     _move_node(
                         rows, biases, squares, bias_squares, entries, lengths, level, begun[thread, level], p + 1, misses,
-                        members, missed, pulls, thread, order, hidden, rate, keep, clip,
+                        members, missed, pulls, thread, order, hidden, rate,
                     )  # fmt: skip
 
 
 @launched(parallel=True)
 def _move_rest(
     rows, biases, squares, bias_squares, nodes, cuts, entries, lengths, misses, members, missed, spent, pulls, order, hidden,
-    rate, keep, clip, threads,
+    rate, threads,
 ):  # fmt: skip
     """The nodes whose examples more than one thread has judged; nodes[cuts[t] : cuts[t + 1]] are thread t's."""
     for thread in numba.prange(threads):
@@ -214,14 +214,14 @@ def _move_rest(
             level, first, last = nodes[n]
             _move_node(
                 rows, biases, squares, bias_squares, entries, lengths, level, first, last, misses, members, missed, pulls,
-                thread, order, hidden, rate, keep, clip,
+                thread, order, hidden, rate,
             )  # fmt: skip
 
 
 @called()
 def _move_node(
     rows, biases, squares, bias_squares, entries, lengths, level, first, last, misses, members, missed, pulls, thread, order,
-    hidden, rate, keep, clip,
+    hidden, rate,
 ):  # fmt: skip
     """The node moves that examples first:last of the sorted order have at this level."""
     for p in range(first, last):
@@ -229,8 +229,7 @@ def _move_node(
         members[thread, p - first], missed[thread, p - first] = 2 * b, misses[b, lengths[b] - 1 - level]
     node = entries[order[first], lengths[order[first]] - 1 - level] >> 1
     visit_node(
-        rows, biases, squares, bias_squares, node, hidden, members, missed[thread], pulls, thread, last - first, rate, keep,
-        clip,
+        rows, biases, squares, bias_squares, node, hidden, members, missed[thread], pulls, thread, last - first, rate,
     )  # fmt: skip
 
 

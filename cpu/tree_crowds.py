@@ -140,7 +140,7 @@ def line_up(lines, crowds, order):
 @launched(parallel=True)
 def meet(
     rows, biases, squares, bias_squares, crowds, cuts, entries, lengths, misses, costs, found, lines, members, missed, spent,
-    pulls, slots, together, weight, hidden, rate, keep, clip, threads,
+    pulls, slots, together, weight, hidden, rate, threads,
 ):  # fmt: skip
     """Crowded nodes meet their examples, group after group, and note what each group finds. Those of thread t are
     crowds[cuts[t] : cuts[t + 1]].
@@ -169,8 +169,7 @@ def meet(
                     own_missed[k] = weighed(own_missed[k], weight, b)
                     misses[b, at], costs[b, at] = own_missed[k], own_spent[k]
                 visit_node(
-                    rows, biases, squares, bias_squares, node, hidden, members, own_missed, pulls, thread, count, rate, keep,
-                    clip,
+                    rows, biases, squares, bias_squares, node, hidden, members, own_missed, pulls, thread, count, rate,
                 )  # fmt: skip
 
 
@@ -187,17 +186,13 @@ def _score(misses, costs, rows, biases, node, hidden, members, thread, count):
 
 
 @inlined()
-def visit_node(
-    rows, biases, squares, bias_squares, node, hidden, members, misses, pulls, thread, count, rate, keep, clip
-):  # fmt: skip
+def visit_node(rows, biases, squares, bias_squares, node, hidden, members, misses, pulls, thread, count, rate):
     """A node moves once, against the sum over a thread's members."""
     forget(pulls, thread)
     pull(pulls, thread, hidden, misses, members, thread, 0, count)
     bias_pull = hidden.dtype.type(0)
     for k in range(count):
         bias_pull -= misses[k]
-    square = square_of(pulls, thread, bias_pull, biases, squares, clip)
+    square = square_of(pulls, thread, bias_pull, biases, squares)
     one = hidden.dtype.type(1)
-    descend(
-        rows, biases, squares, bias_squares, node, pulls, thread, bias_pull, square, one, rate, keep, clip
-    )  # fmt: skip
+    descend(rows, biases, squares, bias_squares, node, pulls, thread, bias_pull, square, one, rate)

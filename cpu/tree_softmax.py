@@ -31,7 +31,7 @@ def workspace(batch: int, width: int, depth: int, dtype: DTypeLike) -> logistic_
 
 def step(
     grad: Array, loss: Array, learned: Any, work: logistic_rows.Work, tree: Any, hidden: Array, target: Array,
-    weight: Array | None, rule: Any, mode: str,
+    weight: Array | None, rate: float, mode: str,
 ) -> None:  # fmt: skip
     """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
 
@@ -41,7 +41,7 @@ def step(
     mode "ordered": the same here.
     """
     climb(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.owner, target, numba.get_num_threads())
-    logistic_rows.learn(grad, loss, learned, work, hidden, weight, rule)
+    logistic_rows.learn(grad, loss, learned, work, hidden, weight, rate)
 
 
 def log_prob(out: Array, learned: Any, tree: Any, hidden: Array, target: Array) -> None:

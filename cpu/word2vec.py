@@ -22,7 +22,7 @@ from cpu.logistic_visit import cost, judge, move, weighed
 from cpu.negative import Alias, enter_runs
 from cpu.prefetch import prefetch_row
 from cpu.rows import move_row
-from cpu.rule import ZERO, by_row, goes, pace, square_of
+from cpu.rule import ZERO, by_row, goes, square_of
 from cpu.simd import LANES, load_row, multiply, multiply_add, splat, store_row
 from cpu.tree_softmax import climb_runs
 
@@ -33,20 +33,20 @@ class Inputs(NamedTuple):
     """What the examples read.
 
     learned  Learned of the table (R, D); without biases
-    rule     how its rows move
+    rate     how far its rows move
     bag_at   (B + 1,) int64: example b has ids[bag_at[b] : bag_at[b + 1]], and reads their mean; None: ids[b]
     ids      int32
     """
 
     learned: Any
-    rule: Any
+    rate: float
     bag_at: np.ndarray | None
     ids: np.ndarray
 
 
 def tree_step(
     grad: Array, loss: Array, hidden: Array, inputs: Inputs, learned: Any, work: Work, tree: Any, target: Array,
-    weight: Array | None, rule: Any,
+    weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
     """Learn from a batch under a tree; learned: Learned of its nodes (V - 1, D), work: of cpu/tree_softmax.py.
 
@@ -54,12 +54,12 @@ def tree_step(
     loss (B,) in nats, target (B,) int32, weight (B,): multiplies an example's loss and gradient.
     """
     climb_runs(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.owner, target)
-    _step(grad, loss, hidden, inputs, learned, work, weight, rule)
+    _step(grad, loss, hidden, inputs, learned, work, weight, rate)
 
 
 def negative_step(
     grad: Array, loss: Array, hidden: Array, inputs: Inputs, learned: Any, work: Work, alias: Alias, count: int,
-    key: tuple[int, int], target: Array, weight: Array | None, rule: Any,
+    key: tuple[int, int], target: Array, weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
     """The same under `count` drawn negatives, which neighbouring examples of one target share; see `step` of cpu/negative.py.
 
@@ -68,24 +68,23 @@ def negative_step(
     """
     numbers = (np.uint64(number % 2**64) for number in key)
     enter_runs(work.entries, work.cuts, *alias, target, count, *numbers)
-    _step(grad, loss, hidden, inputs, learned, work, weight, rule)
+    _step(grad, loss, hidden, inputs, learned, work, weight, rate)
 
 
 def _step(
-    grad: Array, loss: Array, hidden: Array, inputs: Inputs, learned: Any, work: Work, weight: Array | None, rule: Any
+    grad: Array, loss: Array, hidden: Array, inputs: Inputs, learned: Any, work: Work, weight: Array | None, rate: float
 ) -> None:
     """Take all examples through their entries in `work`, of which the first of a run of one target has all."""
-    table, moves = inputs.learned, work.moves if by_row(learned, rule) else None
+    table, moves = inputs.learned, work.moves if by_row(learned) else None
     scratch = work.entries, work.cuts, work.misses, work.costs, work.tiles, moves
-    table_rule = pace(inputs.rule, hidden.dtype)
-    read = table.rows, table.squares, inputs.bag_at, inputs.ids, *table_rule
-    _learn(grad, loss, hidden, *read, *learned, *scratch, weight, *pace(rule, hidden.dtype))
+    read = table.rows, table.squares, inputs.bag_at, inputs.ids, hidden.dtype.type(inputs.rate)
+    _learn(grad, loss, hidden, *read, *learned, *scratch, weight, hidden.dtype.type(rate))
 
 
 @launched()
 def _learn(
-    grad, loss, hidden, table, table_squares, bag_at, ids, table_rate, table_keep, table_clip, rows, biases,
-    squares, bias_squares, entries, cuts, misses, costs, tiles, moves, weight, rate, keep, clip,
+    grad, loss, hidden, table, table_squares, bag_at, ids, table_rate, rows, biases,
+    squares, bias_squares, entries, cuts, misses, costs, tiles, moves, weight, rate,
 ):  # fmt: skip
     missed, spent, steps = misses[0], costs[0], goes(moves, misses, 0)
     first = head = 0
@@ -98,30 +97,28 @@ def _learn(
         if last - first == 1 and first == head:
             _visit(
                 grad, loss, rows, biases, squares, bias_squares, entries, cuts, missed, costs, moves, steps, hidden, weight,
-                first, rate, keep, clip,
+                first, rate,
             )  # fmt: skip
         else:
             visit(
                 grad, loss, 0, rows, biases, squares, bias_squares, entries, cuts, missed, spent, tiles, moves, 0, hidden,
-                weight, rate, keep, clip, 0, HALVES, head, first, last,
+                weight, rate, 0, HALVES, head, first, last,
             )  # fmt: skip
         for b in range(first, last):
-            _write(table, table_squares, bag_at, ids, grad, b, table_rate, table_keep, table_clip)
+            _write(table, table_squares, bag_at, ids, grad, b, table_rate)
         first, head = last, after
 
 
 @inlined()
 def _visit(
-    grad, loss, rows, biases, squares, bias_squares, entries, cuts, misses, costs, moves, steps, hidden, weight, b, rate, keep,
-    clip,
+    grad, loss, rows, biases, squares, bias_squares, entries, cuts, misses, costs, moves, steps, hidden, weight, b, rate,
 ):  # fmt: skip
     """One example alone at all of its rows: without the copies of a group."""
     first, last = cuts[b, 0], cuts[b, OWNERS]
     judge(misses, costs[0], rows, biases, hidden, b, entries, first, last, weight)
     loss[b] = weighed(cost(costs, 0, first, last), weight, b)
     move(
-        grad, b, True, rows, biases, squares, bias_squares, misses, moves, steps, hidden, b, entries, first, last, rate, keep,
-        clip,
+        grad, b, True, rows, biases, squares, bias_squares, misses, moves, steps, hidden, b, entries, first, last, rate,
     )  # fmt: skip
 
 
@@ -155,11 +152,11 @@ def _mean(hidden, table, ids, b, first, last, d, count):
 
 
 @inlined()
-def _write(table, squares, bag_at, ids, grad, b, rate, keep, clip):
+def _write(table, squares, bag_at, ids, grad, b, rate):
     """Every row of example b moves against its whole gradient."""
-    square = square_of(grad, b, ZERO, None, squares, clip)
+    square = square_of(grad, b, ZERO, None, squares)
     if bag_at is None:
-        move_row(table, squares, ids[b], grad, b, square, rate, keep, clip)
+        move_row(table, squares, ids[b], grad, b, square, rate)
     else:
         for n in range(bag_at[b], bag_at[b + 1]):
-            move_row(table, squares, ids[n], grad, b, square, rate, keep, clip)
+            move_row(table, squares, ids[n], grad, b, square, rate)

@@ -27,17 +27,16 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
 // Each of R rows, and its bias where there are biases, moves once against its gradient: grad (R, D), bias_grad (R,); visit.cuh.
 //   squares  (R,): one a row; (R, D) where `each`, with bias_squares (R,) for the biases; null: none
-//   work    a warp a row: it sums the gradient up where the rule needs its norm, then reads it again
+//   work    a warp a row: it sums the gradient up where the row has one square, then reads it again
 //   launch  grid: rows / 8, block: 256
 //   bound   memory: 12 D bytes a row, 20 D where each number has a square
 //   order   of a norm: lanes stride over the columns, then a butterfly
 extern "C" __global__ void __launch_bounds__(THREADS)
     move(float *__restrict__ rows, float *__restrict__ biases, float *__restrict__ squares, float *__restrict__ bias_squares,
-         const float *__restrict__ grad, const float *__restrict__ bias_grad, float rate, float keep, float clip, int each, int R,
-         int D)
+         const float *__restrict__ grad, const float *__restrict__ bias_grad, float rate, int each, int R, int D)
 {
     const int r = blockIdx.x * warps() + warp();
     if (r >= R) return;
     const Row row = row_of(rows, biases, squares, bias_squares, each, r, D);
-    visit_row(row, grad + (int64)r * D, biases ? bias_grad[r] : 0, {rate, keep, clip}, D);
+    visit_row(row, grad + (int64)r * D, biases ? bias_grad[r] : 0, rate, D);
 }

@@ -1,8 +1,7 @@
 """Rows that all examples of a batch visit together, as those of a full softmax: each moves once, against the sum.
 
-Products by cuBLAS, the rest in batch_rows.cu. Plain SGD is one product, which adds to the rows themselves, and so is weight
-decay: the rows are read and written once. Anything else needs the gradient as an array: it is made in pieces of at most 32 MB,
-for as many rows at a time as fit.
+Products by cuBLAS, the rest in batch_rows.cu. Plain SGD is one product, which adds to the rows themselves: they are read and
+written once. Adagrad needs the gradient as an array: it is made in pieces of at most 32 MB, for as many rows at a time as fit.
 """
 
 from typing import Any
@@ -12,14 +11,14 @@ import numpy as np
 from gpu import blas, device, kernels
 from gpu.array import Array
 from gpu.blas import Matrix
-from gpu.rule import cut, keep, scalars, wide
+from gpu.rule import cut, wide
 
 NUMBERS = 1 << 23  # of a piece of the gradient
 WARPS = 8  # of a block, as in batch_rows.cu
 
 
-def move(learned: Any, misses: Array | Matrix, hidden: Array, rule: Any, downhill: bool = False) -> None:
-    """The C rows of `learned`, and their biases, move against the gradient misses^T hidden, by the rule.
+def move(learned: Any, misses: Array | Matrix, hidden: Array, rate: float, downhill: bool = False) -> None:
+    """The C rows of `learned`, and their biases, move against the gradient misses^T hidden.
 
     misses    (B, C)  d loss / d score of each example and row; downhill: its negative
     hidden    (B, D)
@@ -27,19 +26,19 @@ def move(learned: Any, misses: Array | Matrix, hidden: Array, rule: Any, downhil
     misses, sign = Matrix.of(misses), -1.0 if downhill else 1.0
     if not misses.rows:
         return
-    if learned.squares is None and rule.clip is None:
-        _add(learned.biases, misses, 1.0, -sign * rule.rate)
-        blas.gemm(learned.rows, misses, hidden, alpha=-sign * rule.rate, beta=keep(rule), a_transposed=True)
+    if learned.squares is None:
+        _add(learned.biases, misses, 1.0, -sign * rate)
+        blas.gemm(learned.rows, misses, hidden, alpha=-sign * rate, beta=1.0, a_transposed=True)
         return
     C, D = learned.rows.shape
     most = max(NUMBERS // D, 1)
     for first in range(0, C, most):
         last = min(first + most, C)
         piece = misses._replace(pointer=misses.pointer + 4 * first, columns=last - first)
-        _visit(cut(learned, first, last), piece, hidden, rule, sign)
+        _visit(cut(learned, first, last), piece, hidden, rate, sign)
 
 
-def _visit(learned: Any, misses: Matrix, hidden: Array, rule: Any, sign: float) -> None:
+def _visit(learned: Any, misses: Matrix, hidden: Array, rate: float, sign: float) -> None:
     """`move` for as many rows as a piece of the gradient has."""
     R, D = learned.rows.shape
     grad = device.scratch("rows gradient", (R, D), np.float32)
@@ -47,9 +46,7 @@ def _visit(learned: Any, misses: Matrix, hidden: Array, rule: Any, sign: float) 
     bias_grad = None if learned.biases is None else device.scratch("biases gradient", R, np.float32)
     _add(bias_grad, misses, 0.0, sign)
     arrays = learned.rows, learned.biases, learned.squares, learned.bias_squares, grad, bias_grad
-    kernels.launch(
-        __file__, "move", "PPPPPPfffiii", -(-R // WARPS), 32 * WARPS, *arrays, *scalars(rule), wide(learned), R, D
-    )
+    kernels.launch(__file__, "move", "PPPPPPfiii", -(-R // WARPS), 32 * WARPS, *arrays, rate, wide(learned), R, D)
 
 
 def _add(out: Array | None, misses: Matrix, kept: float, factor: float) -> None:

@@ -35,14 +35,14 @@ def workspace(batch: int, width: int, dtype: DTypeLike) -> Work:
 
 def step(
     grad: Array, loss: Array, learned: Any, work: Work, slot: Array, hidden: Array, target: Array,
-    weight: Array | None, rule: Any,
+    weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
     """Learn from a batch: add d loss / d hidden to grad (B, D), write loss (B,) in nats, move the rows of the slots.
 
     slot (V,) int32: that of each class. Rows move once, against the gradient summed over B.
     """
     part = work.grad[: len(hidden)]
-    softmax.step(part, loss, learned, work.softmax, hidden, _slots(work, slot, target), weight, rule)
+    softmax.step(part, loss, learned, work.softmax, hidden, _slots(work, slot, target), weight, rate)
     add(grad, part)
 
 

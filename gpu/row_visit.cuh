@@ -1,4 +1,4 @@
-// A warp moves one row against its gradient, by the rule of visit.cuh.
+// A warp moves one row against its gradient, as visit.cuh says.
 #pragma once
 
 #include "visit.cuh"
@@ -23,20 +23,16 @@ __device__ __forceinline__ Row row_of(float *rows, float *biases, float *squares
 }
 
 // The row moves against g (D), its bias against g_bias.
-//   order   of the norm, which is summed up where the rule needs it: lanes stride over the columns, then a butterfly
-__device__ __forceinline__ void visit_row(const Row &row, const float *g, float g_bias, const Rule &rule, int D)
+//   order   of the norm, which is summed up where the row has one square: lanes stride over the columns, then a butterfly
+__device__ __forceinline__ void visit_row(const Row &row, const float *g, float g_bias, float rate, int D)
 {
-    float norm2 = 0, step = rule.rate;
-    if (row.square || rule.clip < INFINITY) {
+    float step = rate;
+    if (row.square) {
         float total[1] = {row.bias && !lane() ? g_bias * g_bias : 0};
 #pragma unroll 4
         for (int d = lane(); d < D; d += 32) total[0] = fmaf(g[d], g[d], total[0]);
-        norm2 = sums<1>(total);
-    }
-    const float part = cut(norm2, rule.clip);
-    if (row.square) {
         float square = *row.square;
-        step = step_of_row(square, part * part * norm2 / (D + (row.bias != nullptr)), rule.rate);
+        step = step_of_row(square, sums<1>(total) / (D + (row.bias != nullptr)), rate);
         __syncwarp();  // all have read it
         if (!lane()) *row.square = square;
     }
@@ -44,12 +40,12 @@ __device__ __forceinline__ void visit_row(const Row &row, const float *g, float 
     const float *__restrict__ down = g;
     if (squares) {
 #pragma unroll 4
-        for (int d = lane(); d < D; d += 32) w[d] = moved(w[d], squares[d], part * down[d], rule.rate, rule.keep);
+        for (int d = lane(); d < D; d += 32) w[d] = moved(w[d], squares[d], down[d], rate);
     } else {
 #pragma unroll 4
-        for (int d = lane(); d < D; d += 32) w[d] = fmaf(-step * part, down[d], rule.keep * w[d]);
+        for (int d = lane(); d < D; d += 32) w[d] = fmaf(-step, down[d], w[d]);
     }
     if (!row.bias || lane()) return;
-    const float bias = *row.bias, push = part * g_bias;
-    *row.bias = row.bias_square ? moved(bias, *row.bias_square, push, rule.rate, 1) : fmaf(-step, push, bias);
+    const float bias = *row.bias;
+    *row.bias = row.bias_square ? moved(bias, *row.bias_square, g_bias, rate) : fmaf(-step, g_bias, bias);
 }

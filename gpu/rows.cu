@@ -121,13 +121,13 @@ extern "C" __global__ void label(int *bag, float *share, const int64 *bag_at, co
 }
 
 // Of each visit n, of the gradient grad[n], or share[n] * grad[bag[n]] where there are bags: norm2[n] = the sum of its squares,
-// factor[n] = scale times what the rule cuts it to, and times share[n]
+// factor[n] = -1 or -share[n]
 //   work    a warp a visit
 //   launch  grid: visits / 8, block: 256
 //   bound   memory: 4 D bytes a visit
 //   order   lanes stride over the columns, then a butterfly
 extern "C" __global__ void measure(float *norm2, float *factor, const int *bag, const float *share, const float *grad,
-                                   float clip, float scale, int N, int D)
+                                   int N, int D)
 {
     const int n = blockIdx.x * warps() + warp();
     if (n >= N) return;
@@ -138,7 +138,7 @@ extern "C" __global__ void measure(float *norm2, float *factor, const int *bag, 
     const float times = share ? share[n] : 1, square = times * times * sums<1>(total);
     if (lane()) return;
     norm2[n] = square;
-    factor[n] = scale * cut(square, clip) * times;
+    factor[n] = -times;
 }
 
 // Rows with one square each: it takes in the visits of its row, and factor[m] is multiplied with the step of each.
@@ -148,7 +148,7 @@ extern "C" __global__ void measure(float *norm2, float *factor, const int *bag, 
 //   bound   memory: 20 bytes a visit
 //   order   over the visits of a row in order, 32 by a scan at a time
 extern "C" __global__ void steps(float *factor, float *squares, const int *keys, const int *places, const float *norm2,
-                                 float rate, float clip, int N, int D)
+                                 float rate, int N, int D)
 {
     const int n = blockIdx.x * warps() + warp();
     if (n >= N) return;
@@ -162,8 +162,8 @@ extern "C" __global__ void steps(float *factor, float *squares, const int *keys,
         for (int q = 0; q < GROUPS; ++q) at[q].ask(keys, places, first + 32 * q, N);
 #pragma unroll
         for (int q = 0; q < GROUPS; ++q) {
-            const float size = norm2[at[q].place], part = cut(size, clip);
-            mean[q] = at[q].key == key ? part * part * size / D : 0;
+            const float size = norm2[at[q].place];
+            mean[q] = at[q].key == key ? size / D : 0;
         }
 #pragma unroll
         for (int q = 0; q < GROUPS; ++q) {
@@ -181,7 +181,7 @@ extern "C" __global__ void steps(float *factor, float *squares, const int *keys,
 }
 
 // table[keys[i]] moves by factor[m], or scale, times grad[bag[m]], or grad[m], for every m = places[i] in the order of i
-// (scatter.cuh); `decayed` shrinks it first, `squared` is Adagrad with a square a number
+// (scatter.cuh); `squared` is Adagrad with a square a number
 //   keys, places  of the ids, sorted: gpu/sort.cu
 //   factor, bag   (N,), may be null
 //   launch  grid: ids / 8, block: 256
@@ -190,10 +190,9 @@ extern "C" __global__ void steps(float *factor, float *squares, const int *keys,
 #define SCATTER(NAME, ROW)                                                                                                     \
     extern "C" __global__ void __launch_bounds__(256, 2)                                                                       \
         NAME(float *table, float *squares, const int *keys, const int *places, const int *bag, const float *factor,            \
-             const float *grad, float scale, float rate, float keep, int N, int D, int aligned)                                \
+             const float *grad, float scale, float rate, int N, int D, int aligned)                                            \
     {                                                                                                                          \
-        move<ROW>({table, squares, rate, keep}, {keys, places, bag, factor, grad, scale, N, D}, aligned);                      \
+        move<ROW>({table, squares, rate}, {keys, places, bag, factor, grad, scale, N, D}, aligned);                            \
     }
 SCATTER(scatter, Plain)
-SCATTER(scatter_decayed, Decayed)
 SCATTER(scatter_squared, Squared)

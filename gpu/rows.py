@@ -11,7 +11,7 @@ import numpy as np
 
 from gpu import device, kernels, sort
 from gpu.array import Array
-from gpu.rule import keep, wide
+from gpu.rule import wide
 
 PART = 1 << 18  # ids that are sorted at once, so that scratch has a bound: 8 MB; longer lists are several
 THREADS, ROWS = 256, 8  # of a block; that a warp gathers
@@ -25,11 +25,11 @@ def gather(out: Array, table: Array, ids: Array) -> None:
     )
 
 
-def scatter(learned: Any, ids: Array, grad: Array, rule: Any) -> None:
-    """learned.rows[ids[n]] moves against grad[n], in the order of n, by the rule: each n is a visit."""
+def scatter(learned: Any, ids: Array, grad: Array, rate: float) -> None:
+    """learned.rows[ids[n]] moves against grad[n], in the order of n: each n is a visit."""
     for first in range(0, ids.size, PART):
         part = ids[first : first + PART]
-        _move(learned, part, None, None, grad[first : first + PART], rule)
+        _move(learned, part, None, None, grad[first : first + PART], rate)
 
 
 def gather_mean(out: Array, table: Array, bag_at: Array, ids: Array, values: Array | None) -> None:
@@ -45,55 +45,47 @@ def gather_mean(out: Array, table: Array, bag_at: Array, ids: Array, values: Arr
         kernels.launch(__file__, "gather_sum", "PPPPPiii", _warps(B), THREADS, out, table, bag_at, ids, values, *sizes)
 
 
-def scatter_mean(learned: Any, bag_at: Array, ids: Array, values: Array | None, grad: Array, rule: Any) -> None:
+def scatter_mean(learned: Any, bag_at: Array, ids: Array, values: Array | None, grad: Array, rate: float) -> None:
     """The reverse of gather_mean: every row of bag b moves against grad[b] / size(b), or values[n] * grad[b]."""
     B, most = len(grad), min(ids.size, PART)
     bag, share = device.scratch("bag", most, np.int32), device.scratch("share", most, np.float32)
-    scale = 1.0 if _measured(learned, rule) else _scale(learned, rule)
+    scale = 1.0 if _measured(learned) else _scale(learned, rate)
     for first in range(0, ids.size, PART):
         part = ids[first : first + PART]
         labels = bag, share, bag_at, values, scale, first, first + part.size, B
         kernels.launch(__file__, "label", "PPPPfiii", _warps(B), THREADS, *labels)
-        _move(learned, part, bag, share, grad, rule)
+        _move(learned, part, bag, share, grad, rate)
 
 
-def _move(learned: Any, ids: Array, bag: Array | None, share: Array | None, grad: Array, rule: Any) -> None:
-    """Up to PART visits, each by its factor: its share of a bag, and what the rule makes of it."""
+def _move(learned: Any, ids: Array, bag: Array | None, share: Array | None, grad: Array, rate: float) -> None:
+    """Up to PART visits, each by its factor: its share of a bag, and its row's step."""
     N, D, table = ids.size, grad.shape[1], learned.rows
     order = sort.by_id(ids, len(table))
-    factor = _factors(learned, order, bag, share, grad, rule) if _measured(learned, rule) else share
+    factor = _factors(learned, order, bag, share, grad, rate) if _measured(learned) else share
     arrays = table, learned.squares, *order, bag, factor, grad
-    scalars = _scale(learned, rule), rule.rate, keep(rule), N, D, _aligned(table, grad, learned.squares)
-    kernels.launch(__file__, _kernel(learned, rule), "PPPPPPPfffiii", _warps(N), THREADS, *arrays, *scalars)
+    scalars = _scale(learned, rate), rate, N, D, _aligned(table, grad, learned.squares)
+    kernel = "scatter_squared" if wide(learned) else "scatter"
+    kernels.launch(__file__, kernel, "PPPPPPPffiii", _warps(N), THREADS, *arrays, *scalars)
 
 
-def _kernel(learned: Any, rule: Any) -> str:
-    if wide(learned):
-        return "scatter_squared"
-    return "scatter" if rule.decay is None else "scatter_decayed"
+def _measured(learned: Any) -> bool:
+    """Whether how far a visit moves its row depends on the norm of its gradient: a row has one square."""
+    return learned.squares is not None and not wide(learned)
 
 
-def _measured(learned: Any, rule: Any) -> bool:
-    """Whether what the rule makes of a visit depends on the norm of its gradient."""
-    return rule.clip is not None or (learned.squares is not None and not wide(learned))
-
-
-def _scale(learned: Any, rule: Any) -> float:
+def _scale(learned: Any, rate: float) -> float:
     """What a gradient is multiplied with where its norm does not matter; rows with a square a number know their rate."""
-    return 1.0 if wide(learned) else -rule.rate
+    return 1.0 if wide(learned) else -rate
 
 
-def _factors(learned: Any, order: tuple[Array, Array], bag: Any, share: Any, grad: Array, rule: Any) -> Array:
-    """What the gradient of each visit is multiplied with, (N,); where a row has one square it has taken in the visits."""
+def _factors(learned: Any, order: tuple[Array, Array], bag: Any, share: Any, grad: Array, rate: float) -> Array:
+    """What the gradient of each visit is multiplied with, (N,); the rows' squares have taken in the visits."""
     N, D = order[0].size, grad.shape[1]
     norm2, factor = device.scratch("norm2", N, np.float32), device.scratch("factor", N, np.float32)
-    stepped = learned.squares is not None and not wide(learned)
-    clip = np.inf if rule.clip is None else rule.clip
-    values = norm2, factor, bag, share, grad, clip, -1.0 if stepped else _scale(learned, rule), N, D
-    kernels.launch(__file__, "measure", "PPPPPffii", _warps(N), THREADS, *values)
-    if stepped:
-        steps = factor, learned.squares, *order, norm2, rule.rate, clip, N, D
-        kernels.launch(__file__, "steps", "PPPPPffii", _warps(N), THREADS, *steps)
+    values = norm2, factor, bag, share, grad, N, D
+    kernels.launch(__file__, "measure", "PPPPPii", _warps(N), THREADS, *values)
+    values = factor, learned.squares, *order, norm2, rate, N, D
+    kernels.launch(__file__, "steps", "PPPPPfii", _warps(N), THREADS, *values)
     return factor
 
 

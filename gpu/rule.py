@@ -1,22 +1,6 @@
-"""The rule by which rows move, as the kernels take it: see gpu/visit.cuh, and `Learned` and `Rule` in the contract."""
+"""What learns, as launchers ask for it; see gpu/visit.cuh, and `Learned` in the contract."""
 
-import math
 from typing import Any
-
-
-def plain(learned: Any, rule: Any) -> bool:
-    """Whether rows move by plain SGD: no squares, no decay, no clip."""
-    return learned.squares is None and rule.decay is None and rule.clip is None
-
-
-def scalars(rule: Any) -> tuple[float, float, float]:
-    """rate, keep and clip of `Rule` in gpu/visit.cuh."""
-    return rule.rate, keep(rule), math.inf if rule.clip is None else rule.clip
-
-
-def keep(rule: Any) -> float:
-    """What a visited row is multiplied with."""
-    return 1.0 if rule.decay is None else 1 - rule.rate * rule.decay
 
 
 def wide(learned: Any) -> bool:

@@ -28,10 +28,10 @@ struct Visits {
 // What moves: rows (R, D), with squares (R, D) where each number has its own.
 struct Table {
     float *rows, *squares;
-    float rate, keep;
+    float rate;
 };
 
-// V numbers of a row under plain SGD, with decay, and with a square each.
+// V numbers of a row under plain SGD, and with a square each.
 template <int V> struct Plain {
     float value[V];
 
@@ -41,14 +41,6 @@ template <int V> struct Plain {
     {
 #pragma unroll
         for (int c = 0; c < V; ++c) value[c] = fmaf(factor, g[c], value[c]);
-    }
-};
-
-template <int V> struct Decayed : Plain<V> {
-    __device__ __forceinline__ void visit(const Table &t, float factor, const float *g)
-    {
-#pragma unroll
-        for (int c = 0; c < V; ++c) this->value[c] = fmaf(factor, g[c], t.keep * this->value[c]);
     }
 };
 
@@ -68,7 +60,7 @@ template <int V> struct Squared {
     __device__ __forceinline__ void visit(const Table &t, float factor, const float *g)
     {
 #pragma unroll
-        for (int c = 0; c < V; ++c) value[c] = moved(value[c], square[c], factor * g[c], t.rate, t.keep);
+        for (int c = 0; c < V; ++c) value[c] = moved(value[c], square[c], factor * g[c], t.rate);
     }
 };
 

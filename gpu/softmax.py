@@ -86,7 +86,7 @@ def classes_of_chunk(batch: int, classes: int, width: int) -> int:
 
 
 def step(
-    grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, target: Array, weight: Array | None, rule: Any
+    grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, target: Array, weight: Array | None, rate: float
 ) -> None:
     """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; every row moves against the gradient summed over B.
 
@@ -100,7 +100,7 @@ def step(
             blas.gemm(chunk.logits, hidden, chunk.learned.rows, b_transposed=True)
         _miss(work, chunk, target, weight)
         blas.gemm(grad, chunk.logits, chunk.learned.rows, beta=0 if last else 1)
-        batch_rows.move(chunk.learned, chunk.logits, hidden, rule)
+        batch_rows.move(chunk.learned, chunk.logits, hidden, rate)
 
 
 def log_prob(out: Array, learned: Any, work: Work, hidden: Array, target: Array) -> None:

@@ -32,7 +32,7 @@ def workspace(batch: int, width: int, top: int, dtype: DTypeLike) -> Work:
 
 def step(
     grad: Array, loss: Array, learned: Any, work: Work, tree: Any, hidden: Array, target: Array,
-    weight: Array | None, rule: Any,
+    weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
     """Learn from a batch: add d loss / d hidden to grad (B, D), write loss (B,) in nats, move nodes (K, D).
 
@@ -46,4 +46,4 @@ def step(
     paths = scores, learned.biases, tree.leaf_up, tree.node_up, target, weight
     kernels.launch(__file__, "judge", "PPPPPPPPii", -(-B // 64), 64, misses, loss, *paths, B, K)
     blas.gemm(grad, misses, learned.rows, alpha=-1, beta=1)
-    batch_rows.move(learned, misses, hidden, rule, downhill=True)
+    batch_rows.move(learned, misses, hidden, rate, downhill=True)

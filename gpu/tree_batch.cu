@@ -122,7 +122,7 @@ __device__ __forceinline__ void gather(float *g, const float *hidden, int b, flo
 //   order   over examples from left to right
 extern "C" __global__ void __launch_bounds__(32 * MOVERS)
     move(NODES, float *parts, float *part_biases, const float *misses, const int *entries, const int *seen, const int *order,
-         const float *hidden, float rate, float keep, float clip, int B, int D)
+         const float *hidden, float rate, int B, int D)
 {
     ROOM(space, MOVERS);
     const int first = blockIdx.x * SPAN, p = first + lane();
@@ -149,7 +149,7 @@ extern "C" __global__ void __launch_bounds__(32 * MOVERS)
             for (int d = lane(); d < D; d += 32) parts[part * D + d] = g[d];
             if (lane() == 0) part_biases[part] = g_bias;
         } else {
-            visit_row(row_of(rows, biases, squares, bias_squares, each, its, D), g, g_bias, {rate, keep, clip}, D);
+            visit_row(row_of(rows, biases, squares, bias_squares, each, its, D), g, g_bias, rate, D);
         }
         __syncwarp();  // g is free again
     }
@@ -169,8 +169,7 @@ __device__ __forceinline__ int going_on(const int *here, const int *seen, int fi
 //   bound   latency: entries, parts, the row; of the root B / SPAN parts
 //   order   over spans from left to right
 extern "C" __global__ void __launch_bounds__(128)
-    finish(NODES, const float *parts, const float *part_biases, const int *entries, const int *seen, float rate, float keep,
-           float clip, int B, int D, int spans)
+    finish(NODES, const float *parts, const float *part_biases, const int *entries, const int *seen, float rate, int B, int D, int spans)
 {
     ROOM(g, 1);
     const int first = blockIdx.x * SPAN;
@@ -199,5 +198,5 @@ extern "C" __global__ void __launch_bounds__(128)
     float g_bias = 0;
     if (biases)
         for (int k = 0; k < many; ++k) g_bias += part_biases[part + 2 * k + (k > 0)];
-    visit_row(row_of(rows, biases, squares, bias_squares, each, node, D), g, g_bias, {rate, keep, clip}, D);
+    visit_row(row_of(rows, biases, squares, bias_squares, each, node, D), g, g_bias, rate, D);
 }

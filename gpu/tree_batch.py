@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 
 from gpu import device, kernels, sort
 from gpu.array import Array
-from gpu.rule import scalars, wide
+from gpu.rule import wide
 
 WARPS, MOVERS, SPAN = 4, 8, 32  # as in tree_batch.cu
 CROWD, NARROW = 256, 256  # as in tree_groups.cuh
@@ -101,7 +101,7 @@ def groups(batch: int, together: int) -> int:
 
 def step(
     grad: Array, loss: Array, learned: Any, work: Work, tree: Plan, hidden: Array, target: Array,
-    weight: Array | None, rule: Any, together: int,
+    weight: Array | None, rate: float, together: int,
 ) -> None:  # fmt: skip
     """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
 
@@ -113,7 +113,7 @@ def step(
     B, D = hidden.shape
     crowded = B > together
     nodes = learned.rows, learned.biases, learned.squares, learned.bias_squares, wide(learned)
-    changes = *scalars(rule), B, D
+    changes = rate, B, D
     seen = work.seen if crowded else None
     order = _line_up(work, seen, tree, target)
     if crowded:
@@ -147,7 +147,7 @@ def _meet(nodes: Any, work: Work, tree: Plan, hidden: Array, weight: Array | Non
     scratch = work.seen, work.found, work.biases, work.place, work.entries
     grid = -(-B // together), tree.depth
     values = *nodes, *scratch, hidden, weight, *numbers
-    kernels.launch(__file__, "meet", "PPPPiPPPPPPPfffiiii", grid, CROWD, *values, shared=_beyond(D, 8 * D))
+    kernels.launch(__file__, "meet", "PPPPiPPPPPPPfiiii", grid, CROWD, *values, shared=_beyond(D, 8 * D))
 
 
 def _move(nodes: Any, work: Work, depth: int, given: Any, changes: Any) -> None:
@@ -155,9 +155,9 @@ def _move(nodes: Any, work: Work, depth: int, given: Any, changes: Any) -> None:
     B, D = changes[-2:]
     many, parts, warps = spans(B), (work.parts, work.pushes), MOVERS if D <= NARROW else WARPS
     values, room = (*nodes, *parts, work.misses, *given, *changes), _beyond(D, 4 * warps * D)
-    kernels.launch(__file__, "move", "PPPPiPPPPPPPfffii", (many, depth), 32 * warps, *values, shared=room)
+    kernels.launch(__file__, "move", "PPPPiPPPPPPPfii", (many, depth), 32 * warps, *values, shared=room)
     values = *nodes, *parts, *given[:2], *changes, many
-    kernels.launch(__file__, "finish", "PPPPiPPPPfffiii", (many - 1, depth), 128, *values, shared=_beyond(D, 4 * D))
+    kernels.launch(__file__, "finish", "PPPPiPPPPfiii", (many - 1, depth), 128, *values, shared=_beyond(D, 4 * D))
 
 
 def _beyond(width: int, size: int) -> int:

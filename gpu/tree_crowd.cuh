@@ -187,7 +187,7 @@ template <int CHUNKS> struct Columns {
             for (int k = 0; k < COUNT; ++k) {
                 term[k] = i < many ? miss * w[k] : term[k];
                 terms[offsets[i].term + 32 * WARPS * k] = term[k];
-                w[k] = fmaf(step.rule.rate * miss, h[k][i], w[k]);
+                w[k] = fmaf(step.rate * miss, h[k][i], w[k]);
             }
         }
 #pragma unroll
@@ -206,7 +206,7 @@ __device__ __forceinline__ void crowd(const Step &step, const Node &node, int b,
         if (!count) continue;
         if (warp() > 0) bring(shared, shared.offsets[0], step, node, {places, first, 0, count});
         __syncthreads();
-        if (warp() > 0) multiply(shared, step.rule.rate);
+        if (warp() > 0) multiply(shared, step.rate);
         score(shared);
         __syncthreads();
         for (int i = 0; i < count; i += CHUNK) {
@@ -224,7 +224,7 @@ __device__ __forceinline__ void crowd(const Step &step, const Node &node, int b,
                 walk.go<EARLY, CHUNK>();
                 walk.put(shared, step, node, now);
             } else {
-                multiply(shared, step.rule.rate);
+                multiply(shared, step.rate);
             }
             __syncthreads();
             columns.move(shared, step, offsets, now.many());

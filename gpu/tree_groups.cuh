@@ -147,7 +147,7 @@ __device__ __forceinline__ void judge_chunk(float *g, float &g_bias, const float
 //   order   over examples, see `judge_chunk`; a score: lanes stride over the columns, then a butterfly
 extern "C" __global__ void __launch_bounds__(CROWD, 1)
     meet(NODES, int *seen, float *found, float *found_biases, const int *place, const int *entries, const float *hidden,
-         const float *weight, float rate, float keep, float clip, int B, int D, int slots, int together)
+         const float *weight, float rate, int B, int D, int slots, int together)
 {
     ROOM(space, 2);
     __shared__ int members[LIST];  // examples of the node, the oldest at `done`
@@ -184,7 +184,7 @@ extern "C" __global__ void __launch_bounds__(CROWD, 1)
             __syncthreads();
             if (done % together && done < end - begin) continue;  // the group goes on
             step_of_chain();
-            if (warp() == 0) visit_row(held, g, g_bias, {rate, keep, clip}, D);
+            if (warp() == 0) visit_row(held, g, g_bias, rate, D);
             __syncthreads();
             for (int d = threadIdx.x; d < D; d += blockDim.x) g[d] = 0;
             g_bias = 0;

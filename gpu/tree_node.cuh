@@ -31,7 +31,7 @@ __device__ __forceinline__ float sum(float v)
 struct Step {
     float *terms, *towards;
     const float *hidden;
-    Rule rule;
+    float rate;
     int depth, D, pitch;
 };
 
@@ -95,7 +95,7 @@ template <int CHUNKS> struct Plain {
 #pragma unroll
         for (int c = 0; c < CHUNKS; ++c) {
             term[32 * c] = miss * w[c];
-            w[c] = fmaf(step.rule.rate * miss, example.h[c], w[c]);
+            w[c] = fmaf(step.rate * miss, example.h[c], w[c]);
         }
     }
 
@@ -148,7 +148,7 @@ struct PlainWide {
     __device__ __forceinline__ void move(const Step &step, const Node &node, int b, float miss)
     {
         for (int d = lane(); d < step.D; d += 32)
-            node.row[d] = fmaf(step.rule.rate * miss, step.hidden[(int64)b * step.D + d], node.row[d]);
+            node.row[d] = fmaf(step.rate * miss, step.hidden[(int64)b * step.D + d], node.row[d]);
     }
 };
 

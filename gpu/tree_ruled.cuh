@@ -14,11 +14,6 @@ struct RuledStep : Step {
     bool each;
 };
 
-// What the rule makes of a visit, by the square of its gradient's norm: the factors of the gradient.
-struct Scalars {
-    float part, step;  // the cut, and the step of a row without a square for each number
-};
-
 // A node's numbers beside its row, the same in every lane.
 struct Beside {
     float bias, bias_square, square;
@@ -41,21 +36,19 @@ struct Beside {
     // Does a visit need the norm of its gradient?
     __device__ __forceinline__ static bool measured(const RuledStep &step)
     {
-        return (step.squares && !step.each) || step.rule.clip < INFINITY;
+        return step.squares && !step.each;
     }
 
-    // The bias moves against its gradient g, by a visit whose gradient has the square norm2 of a norm, this g in it.
-    __device__ __forceinline__ Scalars visit(const RuledStep &step, float norm2, float g)
+    // The bias moves against its gradient g, by a visit whose gradient has the square norm2 of a norm, this g in it: the step
+    // of a row without a square for each number.
+    __device__ __forceinline__ float visit(const RuledStep &step, float norm2, float g)
     {
-        Scalars now = {measured(step) ? cut(norm2, step.rule.clip) : 1, step.rule.rate};
-        g *= now.part;
         if (step.each) {
-            if (step.biases) bias = moved(bias, bias_square, g, step.rule.rate, 1);
-            return now;
+            if (step.biases) bias = moved(bias, bias_square, g, step.rate);
+            return step.rate;
         }
-        if (step.squares)
-            now.step = step_of_row(square, now.part * now.part * norm2 / (step.D + (step.biases != nullptr)), step.rule.rate);
-        if (step.biases) bias = fmaf(-now.step, g, bias);
+        const float now = step.squares ? step_of_row(square, norm2 / (step.D + (step.biases != nullptr)), step.rate) : step.rate;
+        if (step.biases) bias = fmaf(-now, g, bias);
         return now;
     }
 };
@@ -95,14 +88,13 @@ template <int CHUNKS> struct Ruled {
         }
         const float miss = weighed(step, found + beside.bias, example.turn(), &toward, example.b);
         step.towards[example.place] = toward;
-        const Scalars now = beside.visit(step, miss * miss * (size + (step.biases != nullptr)), -miss);
+        const float now = beside.visit(step, miss * miss * (size + (step.biases != nullptr)), -miss);
         float *term = step.terms + (int64)example.place * step.pitch + lane();
 #pragma unroll
         for (int c = 0; c < CHUNKS; ++c) {
             const float g = -miss * example.h[c];
             term[32 * c] = miss * w[c];
-            w[c] = step.each ? moved(w[c], s[c], now.part * g, step.rule.rate, step.rule.keep)
-                             : fmaf(-now.step * now.part, g, step.rule.keep * w[c]);
+            w[c] = step.each ? moved(w[c], s[c], g, step.rate) : fmaf(-now, g, w[c]);
         }
     }
 
@@ -139,12 +131,11 @@ struct RuledWide {
             for (int d = lane(); d < step.D; d += 32) norm2 = fmaf(-miss * h[d], -miss * h[d], norm2);
             norm2 = sum(norm2) + (step.biases ? miss * miss : 0);
         }
-        const Scalars now = beside.visit(step, norm2, -miss);
+        const float now = beside.visit(step, norm2, -miss);
         for (int d = lane(); d < step.D; d += 32) {
             const float g = -miss * h[d];
             const int64 at = (int64)node.id * step.D + d;
-            node.row[d] = step.each ? moved(node.row[d], step.squares[at], now.part * g, step.rule.rate, step.rule.keep)
-                                    : fmaf(-now.step * now.part, g, step.rule.keep * node.row[d]);
+            node.row[d] = step.each ? moved(node.row[d], step.squares[at], g, step.rate) : fmaf(-now, g, node.row[d]);
         }
         beside.put(step, node);
     }

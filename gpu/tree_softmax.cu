@@ -58,7 +58,7 @@ __device__ __forceinline__ void learn(const Known &step, float *nodes, const int
              int B, int D, int pitch)                                                                                          \
     {                                                                                                                          \
         __shared__ unsigned short places[WARPS][SPAN];                                                                         \
-        const Step step = {terms, towards, hidden, {rate, 1, INFINITY}, depth, D, pitch};                                      \
+        const Step step = {terms, towards, hidden, rate, depth, D, pitch};                                                     \
         learn<CHUNKS, ROW>(step, nodes, entries, B, places);                                                                   \
     }
 LEARN(learn_1, 1, Plain<1>)
@@ -103,7 +103,7 @@ __device__ __forceinline__ void learn_ordered(const Step &step, float *nodes, co
     {                                                                                                                          \
         __shared__ unsigned short places[WARPS][SPAN];                                                                         \
         __shared__ Shared<CHUNKS> shared;                                                                                      \
-        const Step step = {terms, towards, hidden, {rate, 1, INFINITY}, depth, D, pitch};                                      \
+        const Step step = {terms, towards, hidden, rate, depth, D, pitch};                                                     \
         learn_ordered<CHUNKS>(step, nodes, entries, B, places, shared);                                                        \
     }
 LEARN_ORDERED(learn_1_ordered, 1)
@@ -111,15 +111,15 @@ LEARN_ORDERED(learn_2_ordered, 2)
 LEARN_ORDERED(learn_4_ordered, 4)
 LEARN_ORDERED(learn_8_ordered, 8)
 
-// The same as in `learn` by a rule, with weights of the examples and with biases: gpu/tree_ruled.cuh.
+// The same as in `learn` with squares, with weights of the examples and with biases: gpu/tree_ruled.cuh.
 #define LEARN_RULED(NAME, CHUNKS, ROW)                                                                                         \
     extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)                                                                \
         NAME(float *terms, float *towards, float *nodes, float *biases, float *squares, float *bias_squares,                   \
-             const int *entries, const float *hidden, const float *weight, float rate, float keep, float clip, int each,       \
-             int depth, int B, int D, int pitch)                                                                               \
+             const int *entries, const float *hidden, const float *weight, float rate, int each, int depth, int B, int D,      \
+             int pitch)                                                                                                        \
     {                                                                                                                          \
         __shared__ unsigned short places[WARPS][SPAN];                                                                         \
-        const RuledStep step = {{terms, towards, hidden, {rate, keep, clip}, depth, D, pitch},                                 \
+        const RuledStep step = {{terms, towards, hidden, rate, depth, D, pitch},                                               \
                                 weight, biases, squares, bias_squares, each != 0};                                             \
         learn<CHUNKS, ROW>(step, nodes, entries, B, places);                                                                   \
     }

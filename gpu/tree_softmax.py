@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 
 from gpu import device, kernels
 from gpu.array import Array
-from gpu.rule import plain, scalars, wide
+from gpu.rule import wide
 
 WARPS = 4  # warps of a block of `learn`, as in gpu/tree_softmax.cu
 CHUNKS = (1, 2, 4, 8)  # widths, in warps, for which a node fits the registers
@@ -62,7 +62,7 @@ def workspace(batch: int, width: int, depth: int, dtype: DTypeLike) -> Work:
 
 def step(
     grad: Array, loss: Array, learned: Any, work: Work, tree: Plan, hidden: Array, target: Array,
-    weight: Array | None, rule: Any, mode: str,
+    weight: Array | None, rate: float, mode: str,
 ) -> None:  # fmt: skip
     """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
 
@@ -78,26 +78,26 @@ def step(
     depth, pitch = tree.depth, _fit(D)[1]
     paths = work.entries, work.lengths, tree.leaf_up, tree.node_up, target
     kernels.launch(__file__, "climb", "PPPPPii", -(-B // 64), 64, *paths, depth, B)
-    _learn(learned, work, hidden, weight, rule, depth, mode == "ordered")
+    _learn(learned, work, hidden, weight, rate, depth, mode == "ordered")
     sums = grad, loss, work.terms, work.towards, work.lengths, weight
     kernels.launch(__file__, "add", "PPPPPPiii", B, min(-(-D // 32) * 32, 256), *sums, depth, D, pitch)
 
 
 def _learn(
-    learned: Any, work: Work, hidden: Array, weight: Array | None, rule: Any, depth: int, ordered: bool
+    learned: Any, work: Work, hidden: Array, weight: Array | None, rate: float, depth: int, ordered: bool
 ) -> None:  # fmt: skip
     """The nodes meet their examples."""
     B, D = hidden.shape
     name, pitch = _fit(D)
     grid, block, written = (-(-B // WARPS), depth), 32 * WARPS, (work.terms, work.towards, learned.rows)
     read, sizes = (work.entries, hidden), (depth, B, D, pitch)
-    if plain(learned, rule) and learned.biases is None and weight is None:
+    if learned.squares is None and learned.biases is None and weight is None:
         name += "_ordered" if ordered and name != WIDE else ""
-        kernels.launch(__file__, name, "PPPPPfiiii", grid, block, *written, *read, rule.rate, *sizes)
+        kernels.launch(__file__, name, "PPPPPfiiii", grid, block, *written, *read, rate, *sizes)
     else:
         beside = learned.biases, learned.squares, learned.bias_squares
-        values = *written, *beside, *read, weight, *scalars(rule), wide(learned), *sizes
-        kernels.launch(__file__, f"{name}_ruled", "PPPPPPPPPfffiiiii", grid, block, *values)
+        values = *written, *beside, *read, weight, rate, wide(learned), *sizes
+        kernels.launch(__file__, f"{name}_ruled", "PPPPPPPPPfiiiii", grid, block, *values)
 
 
 def log_prob(out: Array, learned: Any, tree: Plan, hidden: Array, target: Array) -> None:

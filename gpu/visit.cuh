@@ -1,22 +1,12 @@
 // How a row moves in one visit: the rule that the scatters of rows, the nodes of a tree and whole batches share.
 //
-//   g        the gradient of the row in this visit, its bias's at the end where it has one, cut to the norm `clip`
+//   g        the gradient of the row in this visit, its bias's at the end where it has one
 //   squares  none: step = rate. One a row: squares += mean(g^2), step = rate / (sqrt(squares) + 1e-10). One a number: the
 //            same for each number
-//   w        <- keep w - step g, where keep = 1 - rate * decay, and 1 for a bias
+//   w        <- w - step g
 //
-// All threads of a row compute the scalars of a visit from the square of the gradient's norm: nobody waits for another.
+// All threads of a row compute its step from the square of the gradient's norm: nobody waits for another.
 #pragma once
-
-struct Rule {
-    float rate, keep, clip;  // clip: infinity where nothing is cut
-};
-
-// What a visit's gradient is multiplied with, by the square of its norm. A NaN cuts nothing, and stays in the gradient.
-__device__ __forceinline__ float cut(float norm2, float clip)
-{
-    return norm2 > clip * clip ? __fdividef(clip, sqrtf(norm2)) : 1;
-}
 
 // rate / (sqrt(square) + 1e-10)
 __device__ __forceinline__ float step_of(float rate, float square) { return __fdividef(rate, sqrtf(square) + 1e-10f); }
@@ -28,9 +18,9 @@ __device__ __forceinline__ float step_of_row(float &square, float mean, float ra
     return step_of(rate, square);
 }
 
-// One number with a square of its own; `keep` apart from the rule, as biases do not decay.
-__device__ __forceinline__ float moved(float w, float &square, float g, float rate, float keep)
+// One number with a square of its own.
+__device__ __forceinline__ float moved(float w, float &square, float g, float rate)
 {
     square = fmaf(g, g, square);
-    return fmaf(-step_of(rate, square), g, keep * w);
+    return fmaf(-step_of(rate, square), g, w);
 }

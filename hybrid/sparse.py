@@ -1,47 +1,18 @@
 """Rows that learn where they are visited, of an embedding or a readout: by which rule, and what is kept for each of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from . import check
-from .contract import Learned, Rule
+from .contract import Learned
 
 OPTIMISERS = ("sgd", "row-adagrad", "adagrad")
 
 
-@dataclass(frozen=True)
-class Moves:
-    """How rows move in a visit; see `Rule` in hybrid/contract for the formulas.
-
-    optimiser  "sgd"; "row-adagrad": Adagrad with one number a row, which costs next to no memory; "adagrad": with one number
-               for each that learns, so the rows take twice the memory
-    decay      None, or the decoupled weight decay: a visited row is first multiplied by 1 - rate * decay
-    clip       None, or the norm that the gradient of a row in a visit is cut to
-
-    Raises ValueError for another optimiser, a negative decay and a clip that is not above 0.
-    """
-
-    optimiser: str = "sgd"
-    decay: float | None = None
-    clip: float | None = None
-
-    def __post_init__(self) -> None:
-        check.choice("optimiser", self.optimiser, OPTIMISERS)
-        if self.decay is not None:
-            check.number("decay", self.decay, 0)
-        if self.clip is not None and not check.number("clip", self.clip, 0):
-            raise ValueError("clip: found 0, expected a norm above 0; leave it out to cut nothing")
-
-    def rule(self, rate: float) -> Rule:
-        """The rule of a step at this rate."""
-        return Rule(rate, self.decay, self.clip)
-
-    def describe(self) -> dict[str, Any]:
-        """The arguments that are not the default, so that facts of plain SGD are those of earlier releases."""
-        return {name: value for name, value in vars(self).items() if value != getattr(Moves, name)}
+def describe(optimiser: str) -> dict[str, Any]:
+    """The argument of a part's facts, where it is not the default."""
+    return {} if optimiser == "sgd" else {"optimiser": optimiser}
 
 
 def table(rows: int, width: int) -> np.ndarray:
@@ -51,23 +22,18 @@ def table(rows: int, width: int) -> np.ndarray:
     return first_touch.zeros((rows, width), np.float32)
 
 
-def named(options: Mapping[str, Any], part: str) -> dict[str, Any]:
-    """The arguments of Moves from options of the command line, such as `rows_decay` for the part "rows"."""
-    found = {name: options.get(f"{part}_{name}") for name in ("optimiser", "decay", "clip")}
-    return {name: value for name, value in found.items() if value is not None}
-
-
 def readout_named(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The same of a readout, and whether its rows have biases."""
-    return named(options, "readout") | ({"biases": True} if options.get("biases") else {})
+    """The arguments of a readout from options of the command line: how its rows move, and whether they have biases."""
+    optimiser = options.get("readout_optimiser")
+    return ({"optimiser": optimiser} if optimiser else {}) | ({"biases": True} if options.get("biases") else {})
 
 
-def kept(rows: np.ndarray, moves: Moves, biases: bool = False) -> Learned:
-    """Rows (R, D) with biases and squares of 0, as far as the rule needs them, on the host."""
+def kept(rows: np.ndarray, optimiser: str, biases: bool = False) -> Learned:
+    """Rows (R, D) with biases and squares of 0, as far as the optimiser needs them, on the host."""
     from cpu import aligned
 
-    each, one = moves.optimiser == "adagrad", np.zeros(len(rows), rows.dtype)
-    squares = None if moves.optimiser == "sgd" else aligned.zeros(rows.shape if each else rows.shape[:1], rows.dtype)
+    each, one = optimiser == "adagrad", np.zeros(len(rows), rows.dtype)
+    squares = None if optimiser == "sgd" else aligned.zeros(rows.shape if each else rows.shape[:1], rows.dtype)
     return Learned(rows, one if biases else None, squares, one.copy() if each and biases else None)
 
 

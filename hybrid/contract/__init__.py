@@ -34,7 +34,6 @@ from .sparse import Head as Head
 from .sparse import LabelTree as LabelTree
 from .sparse import Learned as Learned
 from .sparse import Rows as Rows
-from .sparse import Rule as Rule
 from .sparse import SampledLogistic as SampledLogistic
 from .sparse import SampledSoftmax as SampledSoftmax
 from .sparse import Softmax as Softmax

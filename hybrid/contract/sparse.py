@@ -16,6 +16,12 @@ class Learned(NamedTuple):
                   bias among the D + 1 numbers. (R, D): Adagrad, the sum of the squares of each number's gradients
     bias_squares  (R,): the same of the biases, where squares is (R, D) and there are biases; None elsewhere
 
+    A visit moves a row w against its gradient g, and its bias by the gradient of that, which belongs to g: by SGD w <- w - rate
+    g; by Adagrad s <- s + g^2, w <- w - rate g / (sqrt(s) + 1e-10), where row-wise Adagrad takes the mean of g^2 over the row.
+    A visit is: an occurrence of an id, in a scatter; an example at a node of a tree or at a drawn class, or a group of them in
+    the mode "grouped" and in TreeBatch; in full and sampled softmax and in the top of a split tree the sum over the batch, at
+    every row that takes part. What a kernel passes on, the gradient of hidden vectors, is that of the rows before the visit.
+
     Duchi et al. 2011, "Adaptive Subgradient Methods for Online Learning and Stochastic Optimization"; row by row: Mudigere et
     al. 2022, arXiv:2104.05158.
     """
@@ -26,32 +32,13 @@ class Learned(NamedTuple):
     bias_squares: Any = None
 
 
-class Rule(NamedTuple):
-    """How a visit moves a row w against its gradient g, and its bias by the gradient of that, which belongs to g.
-
-    rate   step
-    decay  None, or the decoupled weight decay: w <- (1 - rate decay) w. Biases do not decay
-    clip   None, or the norm that g is cut to where it is longer
-
-    First g is cut; then w decays; then it moves: by SGD w <- w - rate g; by Adagrad s <- s + g^2, w <- w - rate g / (sqrt(s) +
-    1e-10), where row-wise Adagrad takes the mean of g^2 over the row. A visit is: an occurrence of an id, in a scatter; an
-    example at a node of a tree or at a drawn class, or a group of them in TreeBatch; in full and
-    sampled softmax and in the top of a split tree the sum over the batch, at every row that takes part. What a kernel passes
-    on, the gradient of hidden vectors, is that of the rows before the visit.
-    """
-
-    rate: float
-    decay: float | None = None
-    clip: float | None = None
-
-
 class Rows(Protocol):
     """Tables of vectors, one row an id; table (R, D)."""
 
     def gather(self, out: Array, table: Array, ids: Array) -> None:
         """out[n] = table[ids[n]]; out (N, D), ids (N,)."""
 
-    def scatter(self, learned: Learned, ids: Array, grad: Array, rule: Rule) -> None:
+    def scatter(self, learned: Learned, ids: Array, grad: Array, rate: float) -> None:
         """Move row ids[n] against grad[n] (N, D), in the order of n: the same bits at any number of threads. No biases."""
 
     def gather_mean(self, out: Array, table: Array, bag_at: Array, ids: Array, values: Array | None) -> None:
@@ -61,7 +48,7 @@ class Rows(Protocol):
         """
 
     def scatter_mean(
-        self, learned: Learned, bag_at: Array, ids: Array, values: Array | None, grad: Array, rule: Rule
+        self, learned: Learned, bag_at: Array, ids: Array, values: Array | None, grad: Array, rate: float
     ) -> None:
         """The reverse of gather_mean: every row of bag b moves against grad[b] / size(b), in the order of b.
 
@@ -77,7 +64,7 @@ class Softmax(Protocol):
 
     def step(
         self, grad: Array, loss: Array, learned: Learned, work: Any, hidden: Array, target: Array,
-        weight: Array | None, rule: Rule,
+        weight: Array | None, rate: float,
     ) -> None:  # fmt: skip
         """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; every row moves against the gradient summed over B.
 
@@ -114,13 +101,13 @@ class SampledSoftmax(Protocol):
 
     def learn(
         self, grad: Array, loss: Array, learned: Learned, work: Any, count: int, hidden: Array, target: Array,
-        weight: Array | None, rule: Rule,
+        weight: Array | None, rate: float,
     ) -> Array:  # fmt: skip
         """What `step` does with `count` negatives that were drawn before."""
 
     def step(
         self, grad: Array, loss: Array, learned: Learned, work: Any, sampler: Any, hidden: Array, target: Array,
-        weight: Array | None, rule: Rule, seed: int, tick: int,
+        weight: Array | None, rate: float, seed: int, tick: int,
     ) -> Array:  # fmt: skip
         """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; rows move against the gradient summed over B.
 
@@ -137,7 +124,7 @@ class SampledLogistic(Protocol):
 
     def learn(
         self, grad: Array, loss: Array, learned: Learned, work: Any, count: int, hidden: Array, target: Array,
-        weight: Array | None, rule: Rule, positive: float,
+        weight: Array | None, rate: float, positive: float,
     ) -> Array:  # fmt: skip
         """As SampledSoftmax.learn: loss = -positive log p(yes | target) - sum of log p(no | negative)."""
 
@@ -153,7 +140,7 @@ class TreeSoftmax(Protocol):
 
     def step(
         self, grad: Array, loss: Array, learned: Learned, work: Any, tree: Any, hidden: Array, target: Array,
-        weight: Array | None, rule: Rule, mode: str,
+        weight: Array | None, rate: float, mode: str,
     ) -> None:  # fmt: skip
         """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
 
@@ -182,7 +169,7 @@ class TreeBatch(Protocol):
 
     def step(
         self, grad: Array, loss: Array, learned: Learned, work: Any, tree: Any, hidden: Array, target: Array,
-        weight: Array | None, rule: Rule, together: int,
+        weight: Array | None, rate: float, together: int,
     ) -> None:  # fmt: skip
         """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
 
@@ -201,7 +188,7 @@ class Split(Protocol):
 
     def step(
         self, grad: Array, loss: Array, learned: Learned, work: Any, tree: Any, hidden: Array, target: Array,
-        weight: Array | None, rule: Rule,
+        weight: Array | None, rate: float,
     ) -> None:  # fmt: skip
         """Learn from a batch: add d loss / d hidden to grad (B, D), write loss (B,) in nats, move nodes (K, D).
 
@@ -218,7 +205,7 @@ class Head(Protocol):
 
     def step(
         self, grad: Array, loss: Array, learned: Learned, work: Any, slot: Array, hidden: Array, target: Array,
-        weight: Array | None, rule: Rule,
+        weight: Array | None, rate: float,
     ) -> None:  # fmt: skip
         """Learn from a batch: add d loss / d hidden to grad (B, D), write loss (B,) in nats, move the rows of the slots.
 
@@ -247,7 +234,7 @@ class LabelTree(Protocol):
 
     def step(
         self, grad: Array, loss: Array, learned: Learned, work: Any, tree: Any, hidden: Array, target: Array,
-        target_at: Array, weight: Array | None, rule: Rule,
+        target_at: Array, weight: Array | None, rate: float,
     ) -> None:  # fmt: skip
         """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes' rows.
 

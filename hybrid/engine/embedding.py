@@ -19,7 +19,7 @@ class Embedding:
     undivided    with mean: every vector of a bag gets the whole gradient of the mean, as in word2vec, and not its share
     weighted     with mean: each id of a batch has a value, and a bag becomes the sum of values times vectors
     rate         step of the optimiser on the sum of the loss over a batch
-    optimiser, decay, clip  how a row moves for each id that names it; see hybrid/sparse.py
+    optimiser    how a row moves for each id that names it: one of OPTIMISERS of hybrid/sparse.py
     spread       rows start uniform in [-spread, spread]; default 0.5 / width, as in word2vec
     backend      where the rows are and move, from hybrid.backend.choose (None: the CPU). Rows on the trunk's GPU are in its
                  memory, and `table` is the host's copy
@@ -44,8 +44,6 @@ class Embedding:
         seed: int = 0,
         backend: Any = None,
         optimiser: str = "sgd",
-        decay: float | None = None,
-        clip: float | None = None,
         weighted: bool = False,
     ):
         self.rows, self.width = check.whole("rows", rows, 1, 2**31 - 1), check.whole("width", width, 1, 2**31 - 1)
@@ -53,7 +51,7 @@ class Embedding:
         self.per_example, self.mean, self.undivided = 1 if mean else per_example, mean, undivided
         self.rate, self.seed = check.number("rate", rate, 0), check.whole("seed", seed, 0)
         self.spread = 0.5 / self.width if spread is None else check.number("spread", spread, 0)
-        self.moves, self.weighted = sparse.Moves(optimiser, decay, clip), bool(weighted)
+        self.optimiser, self.weighted = check.choice("optimiser", optimiser, sparse.OPTIMISERS), bool(weighted)
         self.table, self._shared = self._drawn(0, self.rows), False
         if weighted and (undivided or not mean):
             raise ValueError(
@@ -65,7 +63,7 @@ class Embedding:
                 f"undivided: found True with rows on {self.backend.name}, expected False: it is word2vec's, which "
                 "has no trunk; leave it out"
             )
-        self._host = sparse.kept(self.table, self.moves)
+        self._host = sparse.kept(self.table, self.optimiser)
         self._there = sparse.mirrored(self._host, self.backend.device)
 
     def _drawn(self, first: int, last: int) -> np.ndarray:
@@ -101,7 +99,7 @@ class Embedding:
         self.rows = first + count
         self.table = sparse.table(self.rows, self.width)
         self.table[at : at + count] = self._drawn(first, self.rows)
-        before, self._host = self._host, sparse.kept(self.table, self.moves)
+        before, self._host = self._host, sparse.kept(self.table, self.optimiser)
         for ours, theirs in zip(self._host, before, strict=True):
             if ours is not None:
                 ours[stay] = theirs
@@ -164,19 +162,19 @@ class Embedding:
 
     def backward(self, bag_at: Any, ids: Any, x_grad: Any, scale: float, values: Any = None) -> None:
         """Move the rows of the ids against x_grad (B, outputs), by `scale` times the rate; arrays as in `forward`."""
-        learned, rule = self._there, self.moves.rule(self.rate * scale)
+        learned, rate = self._there, self.rate * scale
         if bag_at is not None:
             if self.undivided:
                 x_grad *= np.diff(bag_at)[:, None]
-            self.backend.rows.scatter_mean(learned, bag_at, ids, values, x_grad, rule)
+            self.backend.rows.scatter_mean(learned, bag_at, ids, values, x_grad, rate)
         else:
-            self.backend.rows.scatter(learned, ids, x_grad.reshape(-1, self.width), rule)
+            self.backend.rows.scatter(learned, ids, x_grad.reshape(-1, self.width), rate)
 
     def inputs(self, bag_at: Any, ids: Any, scale: float) -> Any:
         """The rows of a batch as cpu/word2vec.py takes them, to move by `scale` times the rate."""
         from cpu.word2vec import Inputs
 
-        return Inputs(self._there, self.moves.rule(self.rate * scale), bag_at, ids)
+        return Inputs(self._there, self.rate * scale, bag_at, ids)
 
     def parameters(self) -> dict[str, np.ndarray]:
         """The rows, and what is kept beside them, by name, as they stand now; on the CPU the live arrays."""
@@ -202,7 +200,7 @@ class Embedding:
         """The arguments that make this object again."""
         names = ("rows", "width", "per_example", "mean", "undivided", "rate", "spread", "seed")
         weighted = {"weighted": True} if self.weighted else {}
-        return {name: getattr(self, name) for name in names} | self.moves.describe() | weighted
+        return {name: getattr(self, name) for name in names} | sparse.describe(self.optimiser) | weighted
 
 
 def _again(facts: dict[str, Any], device: str, arrays: Any) -> Embedding:

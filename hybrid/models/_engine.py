@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .. import backend, console, machine, readout, sparse
+from .. import backend, console, machine, readout
 from ..engine import Embedding, Engine
 from ..engine import trunk as trunks
 from ..engine.copied import copied
@@ -19,7 +19,7 @@ from ..ranks.group import Group
 from ..readout import Readout
 from ..readout import registry as readout_kinds
 from ..readout.tree import CLUSTERED
-from ..settings import flag, number, option, positive, whole
+from ..settings import number, option, positive, whole
 from ..sparse import OPTIMISERS
 from ..storage import checkpoint
 from ..storage.copies import Copies, Whole
@@ -51,15 +51,7 @@ class EngineOptions:
         0.2, "learning rate of the input rows", group="training", type=number, by=("rows_optimiser", {})
     )
     rows_optimiser: str = option("sgd", "how the input rows move", group="training", choices=OPTIMISERS)
-    rows_decay: float | None = option(None, "weight decay of the input rows", group="training", type=number)
-    rows_clip: float | None = option(
-        None, "the norm that a row's gradient is cut to", group="training", type=number, metavar="NORM"
-    )
     readout_optimiser: str = option("sgd", "how the readout's rows move", group="training", choices=OPTIMISERS)
-    readout_decay: float | None = option(None, "weight decay of the readout", group="training", type=number)
-    readout_clip: float | None = option(
-        None, "the norm that the gradient of a readout's row is cut to", group="training", type=number, metavar="NORM"
-    )
     biases: bool = option(False, "every class, or node of a tree, has a bias")
 
 
@@ -92,9 +84,8 @@ def complete(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(
             "--hidden and --layers contradict each other: both say how wide the hidden layers are; leave one out"
         )
-    for name in ("rows_clip", "readout_clip", "trunk_clip"):
-        if said.get(name) == 0:
-            raise ValueError(f"{flag(name)}: found 0, expected a norm above 0; leave it out to cut nothing")
+    if said.get("trunk_clip") == 0:
+        raise ValueError("--trunk-clip: found 0, expected a norm above 0; leave it out to cut nothing")
     if chosen.get("tree") == CLUSTERED and chosen.get("start") != "counts":
         raise ValueError(
             f"--tree {CLUSTERED}: needs vectors of the classes, which `hybrid train factors --start counts` alone makes"
@@ -257,7 +248,7 @@ def make_engine(options: dict[str, Any], feed: Feed, *, trunk: bool = True, tied
     """
     seed, spread = options["seed"], 0.1 if trunk else options.get("spread")
     settings = {"undivided": not trunk, "spread": spread, "seed": seed} | form
-    settings |= sparse.named(options, "rows")
+    settings["optimiser"] = options.get("rows_optimiser") or "sgd"
     make = functools.partial(Embedding, feed.rows, options["width"], rate=options["rows_rate"], **settings)
     embedding = make(backend=_rows_place(options, feed, make))
     dense = None

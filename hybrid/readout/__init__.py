@@ -107,8 +107,7 @@ class Readout(Protocol):
 
         grad    (B, D) float32, written: d loss / d hidden of each row, not averaged over B
         target  (B,) int32 class ids
-        weight  (B,) float32 of at least 0: multiplies the loss of each row, its gradient and its part of every move, but not
-                the weight decay of the rows that it visits; None: 1
+        weight  (B,) float32 of at least 0: multiplies the loss of each row, its gradient and its part of every move; None: 1
 
         Raises FloatingPointError, naming the row, for a loss that is not finite; then the parameters have moved.
         """
@@ -180,7 +179,7 @@ def make(
 ) -> Readout:
     """The untrained readout of a kind, from options of the command line; see above.
 
-    Raises ValueError for a kind that is not known or not offered by the command line, for an optimiser, decay, clip or biases
+    Raises ValueError for a kind that is not known or not offered by the command line, for an optimiser or biases
     that this kind does not take, and what its file raises.
     """
     module = registry.load(kind)
@@ -226,7 +225,7 @@ def _check_taken(kind: str, options: Mapping[str, Any], made: Readout) -> None:
     asked, facts = sparse.readout_named(options), made.describe()
     wrapped = [*facts.get("readouts", ()), facts.get("readout", {})]  # within a mixture, or beside an index
     taken = facts.keys() | {name for part in wrapped for name in part}
-    refused = [name for name in asked.keys() - taken if asked[name] != getattr(sparse.Moves, name, False)]
+    refused = [name for name in asked.keys() - taken if asked[name] != "sgd"]
     for name in sorted(refused):
         option = "--biases" if name == "biases" else f"--readout-{name}"
         raise ValueError(f"{option}: not used by a {kind} readout; leave it out")

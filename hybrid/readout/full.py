@@ -29,7 +29,7 @@ class FullReadout(Base):
     rate    step of the optimiser
     seed    not used: nothing is drawn
     backend  where the weights are and move, from hybrid.backend.choose: a GPU has its own, and `weights` is the host's copy
-    optimiser, decay, clip  how the rows of weights move, all of them in every step; see hybrid/sparse.py
+    optimiser  how the rows of weights move, all of them in every step; see hybrid/sparse.py
     biases  True: every class has a bias, which is added to its dot product
 
     A step costs 6 B V D operations and B V numbers of scratch while these fit 392 MiB, beyond that up to 8 B V D and no more
@@ -50,12 +50,10 @@ class FullReadout(Base):
         seed: int = 0,
         backend: Any = None,
         optimiser: str = "sgd",
-        decay: float | None = None,
-        clip: float | None = None,
         biases: bool = False,
     ):
         given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
-        super().__init__(counts, width, moves=sparse.Moves(optimiser, decay, clip), biases=biases, **given)
+        super().__init__(counts, width, optimiser=optimiser, biases=biases, **given)
         self._kernels = self.backend.softmax  # ValueError where the backend has none
         self.weights = sparse.table(self.classes, self.width)
         self._keep(self.weights)
@@ -79,7 +77,7 @@ class FullReadout(Base):
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """Learn from a batch of the device's arrays, within the work of a queue; see Readout."""
-        self._kernels.step(grad, loss, self._learns(self._there), self._work, hidden, target, weight, self._rule)
+        self._kernels.step(grad, loss, self._learns(self._there), self._work, hidden, target, weight, self._step_rate)
 
     @functools.cached_property
     def _work(self) -> Any:

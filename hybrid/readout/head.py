@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import check, sparse
-from ..contract import Rule
 from ..interrupt import Held
 from ..settings import number, option, whole
 from .base.halves import Halves
@@ -76,7 +75,7 @@ class HeadReadout(Halves):
              softmaxes
     seed     of the clusters
     backend  where the head is and moves
-    optimiser, decay, clip, biases  of the rows of both; see hybrid/sparse.py
+    optimiser, biases  of the rows of both; see hybrid/sparse.py
 
     Rows start at 0. `best` is exact. Raises ValueError for sizes that do not fit the classes, and for clusters that are empty.
 
@@ -104,14 +103,12 @@ class HeadReadout(Halves):
         seed: int = 0,
         backend: Any = None,
         optimiser: str = "sgd",
-        decay: float | None = None,
-        clip: float | None = None,
         biases: bool = False,
     ):
         from cpu import aligned
 
         given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
-        super().__init__(counts, width, moves=sparse.Moves(optimiser, decay, clip), biases=biases, **given)
+        super().__init__(counts, width, optimiser=optimiser, biases=biases, **given)
         if self.counts is None:
             self.counts = np.ones(self.classes)
         self.tails, self.mode = check.choice("tails", tails, tuple(TAILS)), check.choice("mode", mode, ORDERED)
@@ -119,7 +116,7 @@ class HeadReadout(Halves):
         self.slot, self.head, self.clusters = shape(self.counts, head, clusters, share, tails, vectors, seed)
         below = TAILS[tails].rows_of(self.classes, self.head, self.clusters)
         self._keep(aligned.zeros((self.head + self.clusters, self.width), np.float32))
-        self._tail = sparse.kept(aligned.zeros((below, self.width), np.float32), self.moves, self.biased)
+        self._tail = sparse.kept(aligned.zeros((below, self.width), np.float32), self.optimiser, self.biased)
         self.due, self.met = check.whole("regroup", regroup, 0), 0
         if self.due and not self.backend.device.host_memory:
             raise ValueError(
@@ -198,17 +195,17 @@ class HeadReadout(Halves):
 
     def learn_top(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """The head's half: add to grad, write its part of loss; arrays of the device, in the work of a queue."""
-        given = self._learns(self._there), self._work, self._slot, hidden, target, weight, self._rule
+        given = self._learns(self._there), self._work, self._slot, hidden, target, weight, self._step_rate
         self.backend.head.step(grad, loss, *given)
 
     def _learn_tail(
         self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None
     ) -> None:
-        self._tails.step(grad, loss, self._learns(self._tail), hidden, target, weight, self._tail_rule)
+        self._tails.step(grad, loss, self._learns(self._tail), hidden, target, weight, self._tail_rate)
 
     @property
-    def _tail_rule(self) -> Rule:
-        return self.moves.rule(self._rule.rate * self.tail_scale) if self.rate_scale else Rule(0.0)
+    def _tail_rate(self) -> float:
+        return self._step_rate * self.tail_scale
 
     def _tail_log_prob(self, out: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
         self._tails.log_prob(out, self._tail, hidden, target)

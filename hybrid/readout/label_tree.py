@@ -34,7 +34,7 @@ class LabelTreeReadout(Base):
     rate    step of the optimiser; nodes move example after example, so example b sees what those before it changed
     seed    not used: nothing is drawn
     backend that of the CPU; None: it
-    optimiser, decay, clip  how a node moves for an example that visits it; see hybrid/sparse.py
+    optimiser  how a node moves for an example that visits it; see hybrid/sparse.py
     biases  True: every node has a bias
 
     Rows of nodes start at 0. An example visits the root, and the children of every node that has one of its labels below: a
@@ -59,14 +59,12 @@ class LabelTreeReadout(Base):
         seed: int = 0,
         backend: Any = None,
         optimiser: str = "sgd",
-        decay: float | None = None,
-        clip: float | None = None,
         biases: bool = False,
     ):
         from cpu import aligned
 
         given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
-        super().__init__(counts, width, moves=kept.Moves(optimiser, decay, clip), biases=biases, **given)
+        super().__init__(counts, width, optimiser=optimiser, biases=biases, **given)
         self._grow(*self._shape(tree))
         self.rows = aligned.empty((len(self.tree.up), self.width), np.float32)
         self.rows.fill(0)
@@ -122,7 +120,7 @@ class LabelTreeReadout(Base):
         target_at = np.arange(len(hidden) + 1) if target_at is None else target_at
         work = self._room(target, target_at)
         self.backend.label_tree.step(
-            grad, loss, self._learns(self._there), work, self.tree, hidden, target, target_at, weight, self._rule
+            grad, loss, self._learns(self._there), work, self.tree, hidden, target, target_at, weight, self._step_rate
         )
 
     def label_losses(self, hidden: np.ndarray, target: np.ndarray, target_at: np.ndarray | None = None) -> np.ndarray:

@@ -56,7 +56,7 @@ class SampledReadout(FullReadout):
     batch, rate, seed  most rows a step, step of SGD (softmax: on the sum over a batch; logistic: row by row), seed of
                the draws
 
-    optimiser, decay, clip, biases  as of a FullReadout; rows move that are drawn, or the target of a row
+    optimiser, biases  as of a FullReadout; rows move that are drawn, or the target of a row
 
     Raises ValueError for fewer than two classes, for unigram draws without counts, for draws that contradict the loss, and for
     settings of another loss.
@@ -79,12 +79,10 @@ class SampledReadout(FullReadout):
         seed: int = 0,
         backend: Any = None,
         optimiser: str = "sgd",
-        decay: float | None = None,
-        clip: float | None = None,
         biases: bool = False,
     ):
         given: dict[str, Any] = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
-        given |= {"optimiser": optimiser, "decay": decay, "clip": clip, "biases": biases}
+        given |= {"optimiser": optimiser, "biases": biases}
         super().__init__(counts, width, **given)
         self.loss = check.choice("loss", loss, LOSSES)
         default = NEGATIVES[loss] if loss == "logistic" else min(NEGATIVES[loss], self.classes)
@@ -130,7 +128,7 @@ class SampledReadout(FullReadout):
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """Learn from a batch, unchecked; see Readout."""
-        given = hidden, target, weight, self._rule
+        given = hidden, target, weight, self._step_rate
         if self.loss == "logistic":
             drawn = self._learn_alone(grad, loss, *given)
         else:
@@ -148,22 +146,22 @@ class SampledReadout(FullReadout):
         from cpu import word2vec
 
         drawn = self._alias, self.negatives, (self.seed, self.tick)
-        given = self._learns(self._there), self._scratch, *drawn, target, weight, self._rule
+        given = self._learns(self._there), self._scratch, *drawn, target, weight, self._step_rate
         word2vec.negative_step(grad, loss, hidden, inputs, *given)
         self.tick += 1
 
-    def _learn_alone(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any, rule: Any) -> Any:
+    def _learn_alone(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any, rate: float) -> Any:
         """Every row has negatives of its own, which are returned."""
         drawn, learned = self._drawn[: len(hidden)], self._learns(self._there)
         self.backend.negative.draw(drawn, self._alias, self.seed, self.tick)
-        self.backend.negative.step(grad, loss, learned, self._scratch, hidden, target, drawn, weight, rule)
+        self.backend.negative.step(grad, loss, learned, self._scratch, hidden, target, drawn, weight, rate)
         return drawn
 
-    def _learn_shared(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any, rule: Any) -> Any:
+    def _learn_shared(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any, rate: float) -> Any:
         """The batch shares its negatives, which are returned."""
         kernels, learned = self.backend.sampled_softmax, self._learns(self._there)
         count = kernels.draw(self._scratch, self._sampler, self.negatives, target, self.seed, self.tick)
-        given = grad, loss, learned, self._scratch, count, hidden, target, weight, rule
+        given = grad, loss, learned, self._scratch, count, hidden, target, weight, rate
         if self.loss == "softmax":
             return kernels.learn(*given)
         kernels = self.backend.sampled_logistic

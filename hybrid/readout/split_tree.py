@@ -41,7 +41,7 @@ class SplitTreeReadout(Halves, TreeReadout):
 
     def _place_nodes(self) -> None:
         self._cpu = backends.choose("cpu").tree_softmax
-        self._host = sparse.kept(self.nodes, self.moves, self.biased)
+        self._host = sparse.kept(self.nodes, self.optimiser, self.biased)
         self._top_host = sparse.first(self._host, self.split)
         self._there = sparse.mirrored(self._top_host, self.backend.device)
 
@@ -60,12 +60,12 @@ class SplitTreeReadout(Halves, TreeReadout):
     def learn_top(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """The second half: add the top's part to grad and write that of loss; arrays of the device, in the work of a queue."""
         top = self._learns(self._there)
-        self.backend.split.step(grad, loss, top, self._work, self._plan, hidden, target, weight, self._rule)
+        self.backend.split.step(grad, loss, top, self._work, self._plan, hidden, target, weight, self._step_rate)
 
     def _learn_tail(
         self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None
     ) -> None:
-        given = self._learns(self._host), self._tail_work, self._tail, hidden, target, weight, self._rule
+        given = self._learns(self._host), self._tail_work, self._tail, hidden, target, weight, self._step_rate
         self._cpu.step(grad, loss, *given, self.mode)
 
     def _tail_log_prob(self, out: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
@@ -98,7 +98,7 @@ class SplitOnOneDevice(TreeReadout):
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """Learn from a batch of the device's arrays, within the work of a queue; see Readout."""
-        nodes, given = self._learns(self._there), (hidden, target, weight, self._rule)
+        nodes, given = self._learns(self._there), (hidden, target, weight, self._step_rate)
         top, loss_there = sparse.first(nodes, self.split), self._top_loss[: len(loss)]
         self.backend.tree_softmax.step(grad, loss, nodes, self._work, self._tail, *given, self.mode)
         self.backend.split.step(grad, loss_there, top, self._top_work, self._top, *given)

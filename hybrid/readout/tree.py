@@ -78,7 +78,7 @@ class TreeReadout(Base, Growing):
     backend where the nodes are and move, from hybrid.backend.choose (None: the CPU). Nodes on a GPU are in its memory, and
             `nodes` is the host's copy. `best` and `scores` fetch it first and compute on the CPU, since a search
             branches
-    optimiser, decay, clip  how a node moves for an example that passes it; see hybrid/sparse.py
+    optimiser  how a node moves for an example that passes it; see hybrid/sparse.py
     biases  True: every node has a bias
     split   0, or how many nodes, from the root on in breadth-first order, learn as dense products on the backend's device,
             while all others stay on the CPU: this makes a SplitTreeReadout. The probabilities are those of the whole tree.
@@ -118,12 +118,10 @@ class TreeReadout(Base, Growing):
         seed: int = 0,
         backend: Any = None,
         optimiser: str = "sgd",
-        decay: float | None = None,
-        clip: float | None = None,
         biases: bool = False,
     ):
         given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
-        super().__init__(counts, width, moves=sparse.Moves(optimiser, decay, clip), biases=biases, **given)
+        super().__init__(counts, width, optimiser=optimiser, biases=biases, **given)
         self.mode = check.choice("mode", mode, MODES)
         check_number(self.classes)
         self.nodes = sparse.table(self.classes - 1, self.width)
@@ -161,7 +159,7 @@ class TreeReadout(Base, Growing):
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """Learn from a batch of the device's arrays, within the work of a queue; see Readout."""
-        given = self._learns(self._there), self._work, self._plan, hidden, target, weight, self._rule
+        given = self._learns(self._there), self._work, self._plan, hidden, target, weight, self._step_rate
         if self.mode == "batch":
             self.backend.tree_batch.step(grad, loss, *given, self.together)
         else:
@@ -176,7 +174,7 @@ class TreeReadout(Base, Growing):
         """Learn from a batch together with the rows that it reads, unchecked; see Base.step_online. No `mode` matters."""
         from cpu import word2vec
 
-        given = self._learns(self._there), self._work, self.tree, target, weight, self._rule
+        given = self._learns(self._there), self._work, self.tree, target, weight, self._step_rate
         word2vec.tree_step(grad, loss, hidden, inputs, *given)
 
     def best(self, hidden: np.ndarray, k: int, exclude: Any = None) -> tuple[np.ndarray, np.ndarray]:
@@ -257,7 +255,7 @@ def trials(options: Mapping[str, Any], classes: int, examples: int) -> Trials:
     if options.get("mode") != "deterministic" or (options.get("readout_optimiser") or "sgd") != "sgd":
         return found
     tried = []
-    if not any(options.get(name) for name in ("readout_decay", "readout_clip", "biases")):  # else it is the serial loop
+    if not options.get("biases"):  # else it is the serial loop
         tried.append(Trial({"mode": "ordered"}, "nodes learn in order, with the serial loop's numbers up to rounding"))
     if options["rate"] * TOGETHER <= kinds.SAFE:
         tried.append(Trial({"mode": "batch", "together": TOGETHER}, TOLD))

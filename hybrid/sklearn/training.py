@@ -10,7 +10,7 @@ from ..feeds import Feed
 from ..processors import available
 from ..readout import Readout, registry
 
-COMMON = ("rate", "seed", "readout_optimiser", "readout_decay", "readout_clip", "biases")  # options of every readout
+COMMON = ("rate", "seed", "readout_optimiser", "biases")  # options of every readout
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 

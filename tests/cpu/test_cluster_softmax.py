@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cpu import cluster_softmax
-from hybrid.contract import Learned, Rule
+from hybrid.contract import Learned
 
 CLUSTER = np.int32([0, -1, 0, 1, -1, 1, 1, 1, 2, 0, 1])
 
@@ -47,6 +47,6 @@ def test_a_step_is_the_float64_oracle(large, threads, monkeypatch):
     work = cluster_softmax.workspace(25, 5, plan, np.float32)
     grad, loss, before = np.full_like(hidden, np.nan), np.full(20, np.nan, np.float32), np.empty(20, np.float32)
     cluster_softmax.log_prob(before, Learned(rows), work, plan, hidden, target)
-    cluster_softmax.step(grad, loss, Learned(rows), work, plan, hidden, target, weight, Rule(0.1))
+    cluster_softmax.step(grad, loss, Learned(rows), work, plan, hidden, target, weight, 0.1)
     for one, other in zip((grad, loss, rows, -before * weight), (*expected, expected[1]), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cpu import head
-from hybrid.contract import Learned, Rule
+from hybrid.contract import Learned
 from tests.support.heads import case, oracle
 
 
@@ -13,7 +13,7 @@ def test_a_step_is_the_float64_oracle(threads):
     work, loss = head.workspace(20, 5, np.float32), np.empty(12, np.float32)
     before = np.empty(12, np.float32)
     head.log_prob(before, Learned(rows), work, slot, hidden, target)
-    head.step(grad, loss, Learned(rows), work, slot, hidden, target, None, Rule(0.1))
+    head.step(grad, loss, Learned(rows), work, slot, hidden, target, None, 0.1)
     for one, other in zip((grad, loss, rows, -before), (*expected, expected[1]), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cpu import label_tree
-from hybrid.contract import Learned, Rule
+from hybrid.contract import Learned
 from tests.support.label_trees import SHAPES, WIDTH, every, examples, flat, serial_step, visited
 
 
@@ -23,7 +23,7 @@ def stepped(rows, tree, hidden, target, target_at, rate):
     length = label_tree.longest(tree, target, target_at)
     work = label_tree.workspace(len(hidden), WIDTH, length, rows.dtype)
     grad, loss = np.full_like(hidden, np.nan), np.full(len(hidden), np.nan, hidden.dtype)
-    label_tree.step(grad, loss, Learned(rows), work, tree, hidden, target, target_at, None, Rule(rate))
+    label_tree.step(grad, loss, Learned(rows), work, tree, hidden, target, target_at, None, rate)
     return loss, grad
 
 

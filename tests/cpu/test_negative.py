@@ -5,7 +5,7 @@ import pytest
 
 from cpu import negative
 from cpu.logistic_rows import OWNERS
-from hybrid.contract import Learned, Rule
+from hybrid.contract import Learned
 from tests.support.tree_nodes import learn
 
 
@@ -47,7 +47,7 @@ def test_draws_depend_on_seed_and_tick_alone(threads):
 def run(table, hidden, target, negatives, rate=0.1):
     work = negative.workspace(*hidden.shape, negatives.shape[1], hidden.dtype)
     grad, loss, table = np.empty_like(hidden), np.empty(len(hidden), hidden.dtype), table.copy()
-    negative.step(grad, loss, Learned(table), work, hidden, target, negatives, None, Rule(rate))
+    negative.step(grad, loss, Learned(table), work, hidden, target, negatives, None, rate)
     return grad, loss, table
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpu import rows
-from hybrid.contract import Learned, Rule
+from hybrid.contract import Learned
 from tests.support.drawn_ids import bags, zipf
 from tests.support.visits import check_close, copied, drawn, scatter, visit
 
@@ -19,7 +19,7 @@ def test_worked_by_hand():
     out = np.empty((4, 2), np.float32)
     rows.gather(out, table, np.array([2, 0, 2, 1], np.int32))
     assert out.tolist() == [[5, 6], [1, 2], [5, 6], [3, 4]]
-    rows.scatter(Learned(table), np.array([2, 0, 2, 2], np.int32), out, Rule(2))
+    rows.scatter(Learned(table), np.array([2, 0, 2, 2], np.int32), out, 2)
     assert table.tolist() == [[-1, -2], [3, 4], [5 - 2 * 13, 6 - 2 * 16]]
 
 
@@ -29,7 +29,7 @@ def test_means_worked_by_hand():
     out = np.full((3, 2), np.nan, np.float32)
     rows.gather_mean(out, table, bag_at, ids, None)
     assert out.tolist() == [[3, 4], [0, 0], [2.5, 3.5]]
-    rows.scatter_mean(Learned(table), bag_at, ids, None, np.array([[2, 4], [9, 9], [8, 16]], np.float32), Rule(-3.0))
+    rows.scatter_mean(Learned(table), bag_at, ids, None, np.array([[2, 4], [9, 9], [8, 16]], np.float32), -3.0)
     assert table.tolist() == [[1 + 3 + 6, 2 + 6 + 12], [3 + 18, 4 + 36], [5 + 3, 6 + 6]]
 
 
@@ -41,7 +41,7 @@ def test_scatter_is_numpys(count, width, many, seed):
     table = rng.integers(-9, 9, (count, width)).astype(np.float32)
     expected = table.copy()
     np.add.at(expected, ids, 2 * grad)
-    rows.scatter(Learned(table), ids, grad, Rule(-2))
+    rows.scatter(Learned(table), ids, grad, -2)
     np.testing.assert_array_equal(table, expected)
     out = np.empty_like(grad)
     rows.gather(out, table, ids)
@@ -58,7 +58,7 @@ def test_scatter_mean_reverses_gather_mean(count, width, many, seed):
     table, grad, out, back = rng.normal(size=(4, max(count, many), width))
     rows.gather_mean(out[:many], table[:count], bag_at, ids, None)
     back[:] = 0
-    rows.scatter_mean(Learned(back[:count]), bag_at, ids, None, grad[:many], Rule(-3.0))
+    rows.scatter_mean(Learned(back[:count]), bag_at, ids, None, grad[:many], -3.0)
     assert 3 * np.vdot(out[:many], grad[:many]) == pytest.approx(np.vdot(table[:count], back[:count]), abs=1e-9)
 
 
@@ -69,7 +69,7 @@ def test_against_float64(width):
     ids = zipf(rng, 50, 2000)
     expected = table.astype(float)
     np.add.at(expected, ids, -0.3 * grad.astype(float))
-    rows.scatter(Learned(table), ids, grad, Rule(0.3))
+    rows.scatter(Learned(table), ids, grad, 0.3)
     # Up to 2000 terms of a few units are added one after another: each addition rounds once
     np.testing.assert_allclose(table, expected, atol=EPS * 100 * np.sqrt(2000))
 
@@ -84,20 +84,20 @@ def test_the_serial_loop_bit_for_bit(threads):
     numba.set_num_threads(1)
     expected, means = table.copy(), np.empty_like(bag_grad)
     for n in range(ids.size):
-        rows.scatter(Learned(expected), ids[n : n + 1], grad[n : n + 1], Rule(0.1))
+        rows.scatter(Learned(expected), ids[n : n + 1], grad[n : n + 1], 0.1)
     for b in range(400):
         part = slice(bag_at[b], bag_at[b + 1])
         rows.gather_mean(means[b : b + 1], expected, np.array([0, bag_at[b + 1] - bag_at[b]]), ids[part], None)
     for b in range(400):
         part = slice(bag_at[b], bag_at[b + 1])
         one = np.array([0, bag_at[b + 1] - bag_at[b]])
-        rows.scatter_mean(Learned(expected), one, ids[part], None, bag_grad[b : b + 1], Rule(0.1))
+        rows.scatter_mean(Learned(expected), one, ids[part], None, bag_grad[b : b + 1], 0.1)
 
     numba.set_num_threads(threads)
     out = np.empty_like(bag_grad)
-    rows.scatter(Learned(table), ids, grad, Rule(0.1))
+    rows.scatter(Learned(table), ids, grad, 0.1)
     rows.gather_mean(out, table, bag_at, ids, None)
-    rows.scatter_mean(Learned(table), bag_at, ids, None, bag_grad, Rule(0.1))
+    rows.scatter_mean(Learned(table), bag_at, ids, None, bag_grad, 0.1)
     assert table.tobytes() == expected.tobytes()
     assert out.tobytes() == means.tobytes()
 
@@ -106,90 +106,87 @@ def test_nothing_to_do():
     table = np.ones((3, 2), np.float32)
     none, empty = np.empty(0, np.int32), np.empty((0, 2), np.float32)
     rows.gather(empty, table, none)
-    rows.scatter(Learned(table), none, empty, Rule(-1.0))
+    rows.scatter(Learned(table), none, empty, -1.0)
     rows.gather_mean(empty, table, np.zeros(1, np.int64), none, None)
-    rows.scatter_mean(Learned(table), np.zeros(1, np.int64), none, None, empty, Rule(-1.0))
+    rows.scatter_mean(Learned(table), np.zeros(1, np.int64), none, None, empty, -1.0)
     assert (table == 1).all()
 
 
 def test_a_nan_stays_visible():
     table = np.ones((3, 2), np.float32)
-    rows.scatter(Learned(table), np.array([1], np.int32), np.array([[np.nan, 1]], np.float32), Rule(-1.0))
+    rows.scatter(Learned(table), np.array([1], np.int32), np.array([[np.nan, 1]], np.float32), -1.0)
     assert np.isnan(table).tolist() == [[False, False], [True, False], [False, False]]
 
 
 @pytest.mark.parametrize("name", ["row-adagrad", "adagrad"])
-@pytest.mark.parametrize(("decay", "clip"), [(None, None), (0.3, 2.0)])
-def test_a_scatter_is_a_visit_an_occurrence(name, decay, clip, threads):
-    rng, rule = np.random.default_rng(2), Rule(0.2, decay, clip)
-    ids, grad = zipf(rng, 20, 90), rng.normal(size=(90, 37)) / 3
-    learned = drawn(rng, 20, 37, name, dtype=np.float64)
+def test_a_scatter_is_a_visit_an_occurrence(name, threads):
+    rng, rate = np.random.default_rng(2), 0.2
+    ids, grad = zipf(rng, 20, 90), rng.normal(size=(90, 37)).astype(np.float32)
+    learned = drawn(rng, 20, 37, name)
     expected = copied(learned)
-    scatter(expected, ids, grad, rule)
-    rows.scatter(learned, ids, grad, rule)
-    check_close(learned, expected, 1e-12, rtol=0)
+    scatter(expected, ids, grad, rate)
+    rows.scatter(learned, ids, grad, rate)
+    check_close(learned, expected, 5e-6)
 
 
 @pytest.mark.parametrize("name", ["row-adagrad", "adagrad"])
-def test_by_any_rule_the_serial_loop_bit_for_bit(name, threads):
-    rng, rule = np.random.default_rng(4), Rule(0.2, 0.3, 0.5)
+def test_by_adagrad_the_serial_loop_bit_for_bit(name, threads):
+    rng, rate = np.random.default_rng(4), 0.2
     ids, grad = zipf(rng, 20, 90), rng.normal(size=(90, 37)).astype(np.float32)
     learned = drawn(rng, 20, 37, name)
     expected = copied(learned, np.copy)
     for n in range(90):
-        rows.scatter(expected, ids[n : n + 1], grad[n : n + 1], rule)
-    rows.scatter(learned, ids, grad, rule)
+        rows.scatter(expected, ids[n : n + 1], grad[n : n + 1], rate)
+    rows.scatter(learned, ids, grad, rate)
     for array, wanted in zip(learned, expected, strict=True):
         assert array is None or array.tobytes() == wanted.tobytes()
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(
-    ("name", "decay", "clip"), [("sgd", None, None), ("row-adagrad", None, 0.2), ("adagrad", 0.3, None)]
-)
-def test_bags_scatter_what_they_gathered(name, decay, clip, weighted):
-    rng, rule = np.random.default_rng(3), Rule(0.2, decay, clip)
+@pytest.mark.parametrize("name", ["sgd", "row-adagrad", "adagrad"])
+def test_bags_scatter_what_they_gathered(name, weighted):
+    rng, rate = np.random.default_rng(3), 0.2
     bag_at = bags(rng, 6, 25)
-    ids, grad = zipf(rng, 20, int(bag_at[-1])), rng.normal(size=(25, 37))
-    values = rng.normal(size=ids.size) if weighted else None
-    learned = drawn(rng, 20, 37, name, dtype=np.float64)
-    expected, out = copied(learned), np.empty((25, 37))
+    ids, grad = zipf(rng, 20, int(bag_at[-1])), rng.normal(size=(25, 37)).astype(np.float32)
+    values = rng.normal(size=ids.size).astype(np.float32) if weighted else None
+    learned = drawn(rng, 20, 37, name)
+    expected, out = copied(learned), np.empty((25, 37), np.float32)
     rows.gather_mean(out, learned.rows, bag_at, ids, values)
-    rows.scatter_mean(learned, bag_at, ids, values, grad, rule)
+    rows.scatter_mean(learned, bag_at, ids, values, grad, rate)
     for b, (first, last) in enumerate(itertools.pairwise(bag_at)):
         share = values[first:last] if weighted else np.full(last - first, 1 / max(last - first, 1))
-        np.testing.assert_allclose(out[b], share @ expected.rows[ids[first:last]], atol=1e-12)
+        np.testing.assert_allclose(out[b], share @ expected.rows[ids[first:last]], atol=1e-5)
     for b, (first, last) in enumerate(itertools.pairwise(bag_at)):
         for n in range(first, last):
-            visit(expected, ids[n], grad[b] * (values[n] if weighted else 1 / (last - first)), 0, rule)
-    check_close(learned, expected, 1e-12, rtol=0)
+            visit(expected, ids[n], grad[b] * (values[n] if weighted else 1 / (last - first)), 0, rate)
+    check_close(learned, expected, 5e-6)
 
 
 def test_row_wise_adagrad_worked_by_hand():
     """A gradient of (3, 4, 0, 0) and then twice of it: s = 25 / 4, then 125 / 4; the rate is 1."""
-    learned = Learned(np.zeros((1, 4)), squares=np.zeros(1))
-    grad = np.array([[3.0, 4, 0, 0]])
-    rows.scatter(learned, np.zeros(1, np.int32), grad, Rule(1.0))
+    learned = Learned(np.zeros((1, 4), np.float32), squares=np.zeros(1, np.float32))
+    grad = np.array([[3.0, 4, 0, 0]], np.float32)
+    rows.scatter(learned, np.zeros(1, np.int32), grad, 1.0)
     assert learned.squares.tolist() == [6.25]
-    np.testing.assert_allclose(learned.rows, [[-1.2, -1.6, 0, 0]], rtol=1e-9)
-    rows.scatter(learned, np.zeros(1, np.int32), 2 * grad, Rule(1.0))
+    np.testing.assert_allclose(learned.rows, [[-1.2, -1.6, 0, 0]], rtol=1e-6)
+    rows.scatter(learned, np.zeros(1, np.int32), 2 * grad, 1.0)
     assert learned.squares.tolist() == [31.25]
-    np.testing.assert_allclose(learned.rows, [[-1.2 - 6 / 31.25**0.5, -1.6 - 8 / 31.25**0.5, 0, 0]], rtol=1e-9)
+    np.testing.assert_allclose(learned.rows, [[-1.2 - 6 / 31.25**0.5, -1.6 - 8 / 31.25**0.5, 0, 0]], rtol=1e-6)
 
 
 def test_small_integers_worked_by_hand():
-    """Decay halves the row, then the gradient, cut from 10 to 5, moves it: exact in float32."""
+    """Exact in float32."""
     learned = Learned(np.array([[8, 4], [2, 2]], np.float32))
-    rows.scatter(learned, np.array([0], np.int32), np.array([[6, 8]], np.float32), Rule(1.0, decay=0.5, clip=5.0))
-    assert learned.rows.tolist() == [[4 - 3, 2 - 4], [2, 2]]
+    rows.scatter(learned, np.array([0], np.int32), np.array([[6, 8]], np.float32), 0.5)
+    assert learned.rows.tolist() == [[8 - 3, 4 - 4], [2, 2]]
     adagrad = Learned(np.array([[8, 4]], np.float32), squares=np.array([[16, 0]], np.float32))
-    rows.scatter(adagrad, np.array([0], np.int32), np.array([[3, 8]], np.float32), Rule(5.0))
+    rows.scatter(adagrad, np.array([0], np.int32), np.array([[3, 8]], np.float32), 5.0)
     assert adagrad.squares.tolist() == [[25, 64]]
     np.testing.assert_allclose(adagrad.rows, [[8 - 3, 4 - 5]], rtol=1e-7)
 
 
 def test_a_gradient_of_zero_moves_nothing_and_a_nan_stays_visible():
-    learned = Learned(np.ones((2, 3)), squares=np.zeros(2))
-    rows.scatter(learned, np.array([0, 1], np.int32), np.array([[0.0, 0, 0], [0, np.nan, 0]]), Rule(0.1, None, 1.0))
+    learned = Learned(np.ones((2, 3), np.float32), squares=np.zeros(2, np.float32))
+    rows.scatter(learned, np.array([0, 1], np.int32), np.array([[0.0, 0, 0], [0, np.nan, 0]], np.float32), 0.1)
     assert (learned.rows[0] == 1).all() and learned.squares[0] == 0
     assert np.isnan(learned.squares[1]) and np.isnan(learned.rows[1]).all()

@@ -5,7 +5,7 @@ import pytest
 
 from cpu import sampled_logistic, shared_negatives
 from cpu.draws import uniform
-from hybrid.contract import Learned, Rule
+from hybrid.contract import Learned
 
 CLASSES, WIDTH, BATCH, NEGATIVES = 40, 5, 9, 12
 
@@ -24,7 +24,7 @@ def step(weights, biases, hidden, target, weight, positive=0.3, draws=NEGATIVES,
     target[0] = shared_negatives_of(work, draws)[0]  # among the negatives, and left out
     count = shared_negatives.draw(work, uniform(CLASSES), draws, target, 3, 4)
     learned = Learned(weights, biases)
-    ids = sampled_logistic.learn(grad, loss, learned, work, count, hidden, target, weight, Rule(rate), positive)
+    ids = sampled_logistic.learn(grad, loss, learned, work, count, hidden, target, weight, rate, positive)
     return grad, loss, ids
 
 

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from cpu import draws, sampled_softmax, softmax
-from hybrid.contract import Learned, Rule
+from hybrid.contract import Learned
 
 EPS = np.finfo(np.float32).eps
 
@@ -17,7 +17,7 @@ def problem(classes, width, batch, dtype=np.float32, seed=0):
 def step(weights, hidden, target, sampler, negatives, rate=0.0, tick=0, seed=0):
     grad, loss = np.full_like(hidden, np.nan), np.full(len(hidden), np.nan, hidden.dtype)
     work = sampled_softmax.workspace(len(hidden), hidden.shape[1], negatives, hidden.dtype)
-    sampled_softmax.step(grad, loss, Learned(weights), work, sampler, hidden, target, None, Rule(rate), seed, tick)
+    sampled_softmax.step(grad, loss, Learned(weights), work, sampler, hidden, target, None, rate, seed, tick)
     return grad, loss, work
 
 
@@ -69,7 +69,7 @@ def test_all_classes_sampled_is_the_full_softmax(negatives):
     grad, loss, _ = step(weights, hidden, target, sampler, negatives, 0.1)
     expected, expected_loss = np.empty_like(hidden), np.empty(20)
     work = softmax.workspace(20, 9, np.float64)
-    softmax.step(expected, expected_loss, Learned(full), work, hidden, target, None, Rule(0.1))
+    softmax.step(expected, expected_loss, Learned(full), work, hidden, target, None, 0.1)
     np.testing.assert_allclose(loss, expected_loss, atol=1e-13)
     np.testing.assert_allclose(grad, expected, atol=1e-13)
     np.testing.assert_allclose(weights, full, atol=1e-13)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpu import softmax
-from hybrid.contract import Learned, Rule
+from hybrid.contract import Learned
 
 EPS = np.finfo(np.float32).eps
 CHUNK = softmax.CHUNK
@@ -29,7 +29,7 @@ def oracle(weights, hidden):
 def step(weights, hidden, target, rate):
     grad, loss = np.full_like(hidden, np.nan), np.full(len(hidden), np.nan, hidden.dtype)
     work = softmax.workspace(*hidden.shape, hidden.dtype)
-    softmax.step(grad, loss, Learned(weights), work, hidden, target, None, Rule(rate))
+    softmax.step(grad, loss, Learned(weights), work, hidden, target, None, rate)
     return grad, loss
 
 

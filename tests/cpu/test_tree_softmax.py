@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from cpu import tree_softmax
 from cpu.logistic_rows import OWNERS
 from cpu.tree import balanced, huffman, path
-from hybrid.contract import Learned, Rule
+from hybrid.contract import Learned
 from tests.support.tree_nodes import learn
 from tests.support.tree_softmax import case, run
 
@@ -87,9 +87,9 @@ def test_one_workspace_serves_smaller_batches():
     expected = run(tree, nodes, hidden[:4], target[:4], 0.1)
     work = tree_softmax.workspace(9, 16, tree.depth, np.float32)
     grad, loss = np.empty((9, 16), np.float32), np.empty(9, np.float32)
-    tree_softmax.step(grad, loss, Learned(nodes.copy()), work, tree, hidden, target, None, Rule(0.1), "deterministic")
+    tree_softmax.step(grad, loss, Learned(nodes.copy()), work, tree, hidden, target, None, 0.1, "deterministic")
     tree_softmax.step(
-        grad[:4], loss[:4], Learned(nodes), work, tree, hidden[:4], target[:4], None, Rule(0.1), "deterministic"
+        grad[:4], loss[:4], Learned(nodes), work, tree, hidden[:4], target[:4], None, 0.1, "deterministic"
     )
     for found, wanted in zip((grad[:4], loss[:4], nodes), expected, strict=True):
         np.testing.assert_array_equal(found, wanted)

@@ -7,7 +7,7 @@ import pytest
 from cpu import negative, tree_softmax, word2vec
 from cpu import tree as trees
 from cpu.logistic_rows import LONGEST
-from hybrid.contract import Learned, Rule
+from hybrid.contract import Learned
 
 CLASSES, ROWS, WIDTH = 60, 30, 37
 TREE = trees.huffman(np.arange(1, CLASSES + 1))
@@ -29,15 +29,15 @@ def step(table, rows, target, ids, bag_at, count=None, weight=None, key=(3, 4)):
     table, rows = table.copy(), rows.copy()
     grad, hidden = np.empty((2, len(target), table.shape[1]), table.dtype)
     loss = np.empty(len(target), table.dtype)
-    inputs = word2vec.Inputs(Learned(table), Rule(ROWS_RATE), bag_at, ids)
+    inputs = word2vec.Inputs(Learned(table), ROWS_RATE, bag_at, ids)
     if count is None:
         work = tree_softmax.workspace(len(target), table.shape[1], TREE.depth, table.dtype)
-        given = Learned(rows), work, TREE, target, weight, Rule(RATE)
+        given = Learned(rows), work, TREE, target, weight, RATE
         word2vec.tree_step(grad, loss, hidden, inputs, *given)
     else:
         work = negative.workspace(len(target), table.shape[1], count, table.dtype)
         alias = negative.alias(np.arange(1, CLASSES + 1))
-        given = Learned(rows), work, alias, count, key, target, weight, Rule(RATE)
+        given = Learned(rows), work, alias, count, key, target, weight, RATE
         word2vec.negative_step(grad, loss, hidden, inputs, *given)
     return grad, hidden, loss, table, rows
 

@@ -19,15 +19,15 @@ def test_training_and_asking_on_the_device(train, tmp_path):
 
 
 def test_rows_and_readout_by_adagrad_on_the_device(train, tmp_path):
-    rules = ("--rows-optimiser", "adagrad", "--rows-clip", "1", "--readout-optimiser", "row-adagrad", "--biases")
+    rules = ("--rows-optimiser", "adagrad", "--readout-optimiser", "row-adagrad", "--biases")
     places = ("--device", "cuda:0", "--rows-device", "cuda:0", "--readout-device", "cuda:0")
-    code, _, errors = hybrid(*train, *places, *rules, "--readout-decay", "0.001")
+    code, _, errors = hybrid(*train, *places, *rules)
     assert code == 0 and errors == []
     code, out, errors = hybrid("eval", str(tmp_path / "run"))
     assert code == 0 and errors == [] and "perplexity" in out
-    code, _, errors = hybrid(*train[:5], str(tmp_path / "other"), *train[6:], "--rows-clip", "0")
+    code, _, errors = hybrid(*train[:5], str(tmp_path / "other"), *train[6:], "--trunk-clip", "0")
     assert code == 2 and errors == [
-        "hybrid: error: --rows-clip: found 0, expected a norm above 0; leave it out to cut nothing"
+        "hybrid: error: --trunk-clip: found 0, expected a norm above 0; leave it out to cut nothing"
     ]
 
 

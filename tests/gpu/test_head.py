@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gpu import head
-from hybrid.contract import Learned, Rule
+from hybrid.contract import Learned
 from tests.support.heads import case, oracle
 
 
@@ -15,7 +15,7 @@ def test_a_step_is_the_float64_oracle(gpu):
     moved, sums, loss, out = gpu.put(rows), gpu.put(grad), gpu.empty(65, np.float32), gpu.empty(65, np.float32)
     given = Learned(moved), work, gpu.put(slot), gpu.put(hidden), gpu.put(target)
     gpu.run(head.log_prob, out, *given)
-    gpu.run(head.step, sums, loss, *given, None, Rule(0.01))
+    gpu.run(head.step, sums, loss, *given, None, 0.01)
     for one, other in zip((sums, loss, moved), expected, strict=True):
         np.testing.assert_allclose(gpu.get(one), other, atol=1e-4)
     np.testing.assert_allclose(gpu.get(out), -expected[1], atol=1e-4)

@@ -8,7 +8,7 @@ import pytest
 from cpu import rows as cpu_rows
 from gpu import rows, sort
 from gpu.array import Array
-from hybrid.contract import Learned, Rule
+from hybrid.contract import Learned
 from tests import cudasim
 from tests.support.drawn_ids import bags, zipf
 
@@ -33,20 +33,20 @@ def gathered_mean(gpu, table, bag_at, ids):
 
 def scattered(gpu, table, ids, grad, scale):
     there = gpu.put(table)
-    gpu.run(rows.scatter, Learned(there), gpu.put(ids), gpu.put(grad), Rule(-scale))
+    gpu.run(rows.scatter, Learned(there), gpu.put(ids), gpu.put(grad), -scale)
     return gpu.get(there)
 
 
 def scattered_mean(gpu, table, bag_at, ids, grad, scale):
     there = gpu.put(table)
-    gpu.run(rows.scatter_mean, Learned(there), gpu.put(bag_at), gpu.put(ids), None, gpu.put(grad), Rule(-scale))
+    gpu.run(rows.scatter_mean, Learned(there), gpu.put(bag_at), gpu.put(ids), None, gpu.put(grad), -scale)
     return gpu.get(there)
 
 
 def on_the_cpu(function, table, *arguments):
     """The table after a scatter, of which the last argument is by what the gradients are multiplied."""
     table = table.copy()
-    function(Learned(table), *arguments[:-1], Rule(-arguments[-1]))
+    function(Learned(table), *arguments[:-1], -arguments[-1])
     return table
 
 
@@ -149,8 +149,8 @@ def test_segments_of_any_length(gpu, width, optimiser):
     table, grad = normal(rng, lengths.size, width), normal(rng, ids.size, width)
     squares = np.zeros_like(table) if optimiser == "adagrad" else None
     there = Learned(gpu.put(table), squares=None if squares is None else gpu.put(squares))
-    gpu.run(rows.scatter, there, gpu.put(ids), gpu.put(grad), Rule(0.1))
-    cpu_rows.scatter(Learned(table, squares=squares), ids, grad, Rule(0.1))
+    gpu.run(rows.scatter, there, gpu.put(ids), gpu.put(grad), 0.1)
+    cpu_rows.scatter(Learned(table, squares=squares), ids, grad, 0.1)
     if squares is None:
         assert gpu.get(there.rows).tobytes() == table.tobytes()
     else:
@@ -167,7 +167,7 @@ def test_rows_that_begin_anywhere(gpu, width):
     out = gpu.empty(grad.shape, np.float32)
     gpu.run(rows.gather, out, there, gpu.put(ids))
     np.testing.assert_array_equal(gpu.get(out), table[ids])
-    gpu.run(rows.scatter, Learned(there), gpu.put(ids), gpu.put(grad), Rule(-0.3))
+    gpu.run(rows.scatter, Learned(there), gpu.put(ids), gpu.put(grad), -0.3)
     expected = on_the_cpu(cpu_rows.scatter, table, ids, grad, 0.3)
     assert gpu.get(whole)[1:].tobytes() == expected.tobytes()
 
@@ -202,7 +202,7 @@ def test_tables_of_more_than_2_to_the_31_numbers(gpu):
     far = gpu.put(ids + np.int32(first))
     gpu.run(rows.gather, out, table, far)
     np.testing.assert_array_equal(gpu.get(out), last[ids])
-    gpu.run(rows.scatter, Learned(table), far, out, Rule(-1.0))
+    gpu.run(rows.scatter, Learned(table), far, out, -1.0)
     np.testing.assert_array_equal(gpu.get(there), last * [[2], [3]])
 
 

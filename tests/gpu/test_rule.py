@@ -6,7 +6,6 @@ import pytest
 from cpu.tree import balanced, huffman, path
 from cpu.tree import split as cut
 from gpu import rows, softmax, split, tree_softmax
-from hybrid.contract import Rule
 from tests import cudasim
 from tests.support import visits
 from tests.support.drawn_ids import bags, zipf
@@ -34,22 +33,22 @@ def in_float64(learned, *arrays):
     return visits.copied(learned), *(array.astype(float) for array in arrays)
 
 
-def moved_rows(gpu, learned, ids, grad, rule):
+def moved_rows(gpu, learned, ids, grad, rate):
     """After `scatter`."""
     placed = there(gpu, learned)
-    gpu.run(rows.scatter, placed, gpu.put(ids), gpu.put(grad), rule)
+    gpu.run(rows.scatter, placed, gpu.put(ids), gpu.put(grad), rate)
     return here(gpu, placed)
 
 
-@pytest.mark.parametrize(("optimiser", "decay", "clip"), visits.RULES)
+@pytest.mark.parametrize("optimiser", visits.OPTIMISERS)
 @pytest.mark.parametrize("width", [1, 33, 300])
-def test_scatter(gpu, width, optimiser, decay, clip):
-    rng, rule = np.random.default_rng(width), Rule(0.1, decay, clip)
+def test_scatter(gpu, width, optimiser):
+    rng, rate = np.random.default_rng(width), 0.1
     learned, ids = visits.drawn(rng, 20, width, optimiser), zipf(rng, 20, 70)
     grad = (rng.normal(size=(70, width)) / np.sqrt(width)).astype(np.float32)
     expected, wide = in_float64(learned, grad)
-    visits.scatter(expected, ids, wide, rule)
-    visits.check_close(moved_rows(gpu, learned, ids, grad, rule), expected, 1e-5)
+    visits.scatter(expected, ids, wide, rate)
+    visits.check_close(moved_rows(gpu, learned, ids, grad, rate), expected, 1e-5)
 
 
 @pytest.mark.parametrize("optimiser", ["adagrad", "row-adagrad"])
@@ -57,15 +56,15 @@ def test_a_gradient_as_small_as_what_keeps_roots_from_0_moves_by_half_the_rate(g
     learned, grad = visits.drawn(np.random.default_rng(0), 5, 8, optimiser), np.full((1, 8), 1e-10, np.float32)
     for array in (learned.rows, learned.squares):
         array[:] = 0
-    found = moved_rows(gpu, learned, np.array([3], np.int32), grad, Rule(0.5))
+    found = moved_rows(gpu, learned, np.array([3], np.int32), grad, 0.5)
     np.testing.assert_allclose(found.rows[3], -0.25, rtol=1e-5)
 
 
-@pytest.mark.parametrize(("optimiser", "decay", "clip"), visits.RULES)
+@pytest.mark.parametrize("optimiser", visits.OPTIMISERS)
 @pytest.mark.parametrize("valued", [False, True])
-def test_scatter_of_bags(gpu, monkeypatch, valued, optimiser, decay, clip):
+def test_scatter_of_bags(gpu, monkeypatch, valued, optimiser):
     monkeypatch.setattr(rows, "PART", 50)
-    rng, rule = np.random.default_rng(7), Rule(0.1, decay, clip)
+    rng, rate = np.random.default_rng(7), 0.1
     bag_at = bags(rng, 7, 40)
     many, sizes = int(bag_at[-1]), np.diff(bag_at)
     learned, ids, grad = (
@@ -76,10 +75,10 @@ def test_scatter_of_bags(gpu, monkeypatch, valued, optimiser, decay, clip):
     values = rng.normal(size=many).astype(np.float32) if valued else None
     placed = there(gpu, learned)
     given = gpu.put(bag_at), gpu.put(ids), None if values is None else gpu.put(values), gpu.put(grad)
-    gpu.run(rows.scatter_mean, placed, *given, rule)
+    gpu.run(rows.scatter_mean, placed, *given, rate)
     expected, wide = in_float64(learned, grad)
     share = 1 / np.repeat(sizes, sizes) if values is None else values.astype(float)
-    visits.scatter(expected, ids, share[:, None] * np.repeat(wide, sizes, axis=0), rule)
+    visits.scatter(expected, ids, share[:, None] * np.repeat(wide, sizes, axis=0), rate)
     visits.check_close(here(gpu, placed), expected, 1e-5)
 
 
@@ -97,35 +96,35 @@ def test_sums_of_bags(gpu):
     np.testing.assert_allclose(gpu.get(out), [each[:2].sum(0), np.zeros(40), each[2:].sum(0)], rtol=1e-5, atol=1e-6)
 
 
-def tree_step(gpu, tree, learned, hidden, target, weight, rule, mode="deterministic"):
+def tree_step(gpu, tree, learned, hidden, target, weight, rate, mode="deterministic"):
     """grad, loss and what has learned."""
     placed, plan = there(gpu, learned), gpu.run(tree_softmax.plan, tree)
     grad, loss = gpu.empty(hidden.shape, np.float32), gpu.empty(len(hidden), np.float32)
     work = gpu.run(tree_softmax.workspace, *hidden.shape, tree.depth, np.float32)
     read = gpu.put(hidden), gpu.put(target), None if weight is None else gpu.put(weight)
-    gpu.run(tree_softmax.step, grad, loss, placed, work, plan, *read, rule, mode)
+    gpu.run(tree_softmax.step, grad, loss, placed, work, plan, *read, rate, mode)
     return gpu.get(grad), gpu.get(loss), here(gpu, placed)
 
 
-def check_tree(gpu, learned, problem, rule):
+def check_tree(gpu, learned, problem, rate):
     tree = huffman(100 // np.arange(1, 14))
     hidden, target, weight = problem
-    grad, loss, moved = tree_step(gpu, tree, learned, hidden, target, weight, rule)
+    grad, loss, moved = tree_step(gpu, tree, learned, hidden, target, weight, rate)
     expected, wide = in_float64(learned, hidden)
     weights = np.ones(len(hidden)) if weight is None else weight.astype(float)
     lists = [path(tree, leaf) for leaf in target]
-    wanted = visits.learn_nodes(expected, wide, lists, weights, rule, [(b, b + 1) for b in range(len(target))])
+    wanted = visits.learn_nodes(expected, wide, lists, weights, rate, [(b, b + 1) for b in range(len(target))])
     for one, other in zip((grad, loss), wanted, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=3e-5)
     visits.check_close(moved, expected, 3e-5)
 
 
-@pytest.mark.parametrize(("optimiser", "decay", "clip"), visits.RULES)
+@pytest.mark.parametrize("optimiser", visits.OPTIMISERS)
 @pytest.mark.parametrize("width", [40, 270])
-def test_tree(gpu, width, optimiser, decay, clip):
+def test_tree(gpu, width, optimiser):
     rng = np.random.default_rng(width)
     learned = visits.drawn(rng, 12, width, optimiser, biases=True)
-    check_tree(gpu, learned, examples(rng, width, 13), Rule(0.1, decay, clip))
+    check_tree(gpu, learned, examples(rng, width, 13), 0.1)
 
 
 @pytest.mark.parametrize("optimiser", visits.OPTIMISERS)
@@ -133,25 +132,25 @@ def test_tree(gpu, width, optimiser, decay, clip):
 def test_tree_of_every_width(gpu, width, optimiser):
     rng = np.random.default_rng(width)
     learned, (hidden, target, _) = visits.drawn(rng, 12, width, optimiser), examples(rng, width, 13)
-    check_tree(gpu, learned, (hidden, target, None), Rule(0.1))
+    check_tree(gpu, learned, (hidden, target, None), 0.1)
 
 
-@pytest.mark.parametrize(("optimiser", "decay", "clip"), visits.RULES)
-def test_tree_without_biases_and_weights(gpu, optimiser, decay, clip):
+@pytest.mark.parametrize("optimiser", visits.OPTIMISERS)
+def test_tree_without_biases_and_weights(gpu, optimiser):
     rng = np.random.default_rng(7)
     learned, (hidden, target, _) = visits.drawn(rng, 12, 40, optimiser), examples(rng, 40, 13)
-    check_tree(gpu, learned, (hidden, target, None), Rule(0.1, decay, clip))
+    check_tree(gpu, learned, (hidden, target, None), 0.1)
 
 
 @pytest.mark.parametrize("optimiser", visits.OPTIMISERS)
 @pytest.mark.parametrize("width", [40, 260])
 def test_a_tree_gets_the_bits_of_the_serial_loop(gpu, width, optimiser):
-    rng, tree, rule = np.random.default_rng(1), huffman(10**6 // np.arange(1, 31) ** 2), Rule(0.1, 0.5, 0.3)
+    rng, tree, rate = np.random.default_rng(1), huffman(10**6 // np.arange(1, 31) ** 2), 0.1
     learned, (hidden, target, weight) = visits.drawn(rng, 29, width, optimiser, biases=True), examples(rng, width, 30)
-    grad, loss, moved = tree_step(gpu, tree, learned, hidden, target, weight, rule)
+    grad, loss, moved = tree_step(gpu, tree, learned, hidden, target, weight, rate)
     for b in range(len(hidden)):
         one = slice(b, b + 1)
-        g, cost, learned = tree_step(gpu, tree, learned, hidden[one], target[one], weight[one], rule)
+        g, cost, learned = tree_step(gpu, tree, learned, hidden[one], target[one], weight[one], rate)
         assert g.tobytes() == grad[one].tobytes() and cost.tobytes() == loss[one].tobytes()
     assert [array.tobytes() for array in learned if array is not None] == [
         array.tobytes() for array in moved if array is not None
@@ -164,43 +163,43 @@ def test_log_prob_of_a_tree_with_biases(gpu, biases):
     learned, (hidden, target, weight) = visits.drawn(rng, 12, 40, biases=biases), examples(rng, 40, 13)
     out, plan = gpu.empty(len(target), np.float32), gpu.run(tree_softmax.plan, tree)
     gpu.run(tree_softmax.log_prob, out, there(gpu, learned), plan, gpu.put(hidden), gpu.put(target))
-    _, loss, _ = tree_step(gpu, tree, learned, hidden, target, weight, Rule(0.0))
+    _, loss, _ = tree_step(gpu, tree, learned, hidden, target, weight, 0.0)
     np.testing.assert_allclose(-weight * gpu.get(out), loss, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(("optimiser", "decay", "clip"), visits.RULES)
+@pytest.mark.parametrize("optimiser", visits.OPTIMISERS)
 @pytest.mark.parametrize("biases", [False, True])
-def test_top_of_a_tree(gpu, biases, optimiser, decay, clip):
-    top, tree, rule = 5, huffman(100 // np.arange(1, 14)), Rule(0.1, decay, clip)
+def test_top_of_a_tree(gpu, biases, optimiser):
+    top, tree, rate = 5, huffman(100 // np.arange(1, 14)), 0.1
     rng = np.random.default_rng(3)
     learned, (hidden, target, weight) = visits.drawn(rng, top, 33, optimiser, biases), examples(rng, 33, 13)
     placed, plan = there(gpu, learned), gpu.run(tree_softmax.plan, cut(tree, top)[0])
     work = gpu.run(split.workspace, BATCH, 33, top, np.float32)
     grad, loss = gpu.put(np.ones_like(hidden)), gpu.empty(BATCH, np.float32)
-    gpu.run(split.step, grad, loss, placed, work, plan, *map(gpu.put, (hidden, target, weight)), rule)
+    gpu.run(split.step, grad, loss, placed, work, plan, *map(gpu.put, (hidden, target, weight)), rate)
 
     expected, wide, weights = in_float64(learned, hidden, weight)
     lists = [[(node, turn) for node, turn in path(tree, leaf) if node < top] for leaf in target]
-    wanted = visits.learn_nodes(expected, wide, lists, weights, rule, [(0, BATCH)])
+    wanted = visits.learn_nodes(expected, wide, lists, weights, rate, [(0, BATCH)])
     for one, other in zip((gpu.get(grad) - 1, gpu.get(loss)), wanted, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=3e-5)
     visits.check_close(here(gpu, placed), expected, 3e-5)
 
 
-@pytest.mark.parametrize(("optimiser", "decay", "clip"), visits.RULES)
+@pytest.mark.parametrize("optimiser", visits.OPTIMISERS)
 @pytest.mark.parametrize("biases", [False, True])
-def test_full_softmax(gpu, monkeypatch, biases, optimiser, decay, clip):
+def test_full_softmax(gpu, monkeypatch, biases, optimiser):
     monkeypatch.setattr(softmax, "classes_of_chunk", lambda *sizes: 64)
-    rng, rule, classes, width = np.random.default_rng(4), Rule(0.1, decay, clip), 151, 20
+    rng, rate, classes, width = np.random.default_rng(4), 0.1, 151, 20
     learned, (hidden, target, weight) = (
         visits.drawn(rng, classes, width, optimiser, biases),
         examples(rng, width, classes),
     )
     placed, work = there(gpu, learned), gpu.run(softmax.workspace, BATCH, width, np.float32)
     grad, loss = gpu.empty(hidden.shape, np.float32), gpu.empty(BATCH, np.float32)
-    gpu.run(softmax.step, grad, loss, placed, work, *map(gpu.put, (hidden, target, weight)), rule)
+    gpu.run(softmax.step, grad, loss, placed, work, *map(gpu.put, (hidden, target, weight)), rate)
     expected, wide, weights = in_float64(learned, hidden, weight)
-    wanted = visits.learn_classes(expected, wide, target, weights, rule)
+    wanted = visits.learn_classes(expected, wide, target, weights, rate)
     for one, other in zip((gpu.get(grad), gpu.get(loss)), wanted, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=3e-5)
     visits.check_close(here(gpu, placed), expected, 3e-5)
@@ -228,14 +227,14 @@ def test_best_and_log_prob_of_a_softmax_with_biases(gpu, monkeypatch):
 
 @pytest.mark.parametrize("optimiser", visits.OPTIMISERS)
 def test_every_run_gives_the_same_bytes(gpu, optimiser):
-    rng, tree, rule = np.random.default_rng(6), balanced(40), Rule(0.1, 0.5, 0.3)
+    rng, tree, rate = np.random.default_rng(6), balanced(40), 0.1
     learned, problem = visits.drawn(rng, 39, 20, optimiser, biases=True), examples(rng, 20, 40)
     table, ids = visits.drawn(rng, 20, 20, optimiser), zipf(rng, 20, 70)
     grad, outcomes = rng.normal(size=(70, 20)).astype(np.float32), set()
     for seed in range(3):
         if gpu.simulated:
             cudasim.seed(seed)
-        *_, moved = tree_step(gpu, tree, learned, *problem, rule)
-        found = (*moved, *moved_rows(gpu, table, ids, grad, rule))
+        *_, moved = tree_step(gpu, tree, learned, *problem, rate)
+        found = (*moved, *moved_rows(gpu, table, ids, grad, rate))
         outcomes.add(tuple(array.tobytes() for array in found if array is not None))
     assert len(outcomes) == 1

@@ -5,7 +5,7 @@ import pytest
 
 from cpu import softmax as twin
 from gpu import softmax
-from hybrid.contract import Learned, Rule
+from hybrid.contract import Learned
 from tests import cudasim
 from tests.support import slopes
 from tests.support.softmax_on_gpu import Case, oracle, problem
@@ -65,10 +65,10 @@ def test_biases_and_weights_of_examples_against_float64(gpu, chunks, classes, ch
     biases, weight = np.linspace(-2, 3, classes, dtype=np.float32), np.linspace(0.5, 2, 5, dtype=np.float32)
     case = Case(gpu, weights, hidden, target)
     on_device = gpu.put(np.append(biases, np.full(4, np.nan, np.float32)))[:classes]
-    learned, rule = Learned(case.weights, on_device), Rule(0.1)
+    learned, rate = Learned(case.weights, on_device), 0.1
     ids, log_probs = gpu.empty((5, 7), np.int32), gpu.empty((5, 7), np.float32)
     gpu.run(softmax.best, ids, log_probs, learned, case.work, case.hidden)
-    gpu.run(softmax.step, case.grad, case.loss, learned, case.work, case.hidden, case.target, gpu.put(weight), rule)
+    gpu.run(softmax.step, case.grad, case.loss, learned, case.work, case.hidden, case.target, gpu.put(weight), rate)
 
     expected = oracle(np.column_stack([weights, biases]), np.column_stack([hidden, np.ones(5)]))
     order = np.argsort(-expected, axis=1, kind="stable")[:, :7]
@@ -150,7 +150,7 @@ def test_against_the_twin(gpu):
     mine = Case(gpu, weights, hidden, target).step(0.1)
     grad, loss = np.empty_like(hidden), np.empty(10, np.float32)
     learned, work = Learned(weights), twin.workspace(10, 24, np.float32)
-    twin.step(grad, loss, learned, work, hidden, target, None, Rule(0.1))
+    twin.step(grad, loss, learned, work, hidden, target, None, 0.1)
     for found, expected in zip(mine, (grad, loss, weights), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 

@@ -6,7 +6,7 @@ import pytest
 from cpu.tree import huffman
 from cpu.tree import split as cut
 from gpu import split, tree_softmax
-from hybrid.contract import Learned, Rule
+from hybrid.contract import Learned
 from tests import cudasim
 from tests.support.split_tree import oracle
 from tests.support.split_tree import run as run_on_cpu
@@ -18,7 +18,7 @@ def run(gpu, tree, top, nodes, hidden, target, rate):
     plan = gpu.run(tree_softmax.plan, cut(tree, top)[0])
     work = gpu.run(split.workspace, len(hidden) + 3, hidden.shape[1], top, np.float32)
     grad, loss, there = gpu.put(np.ones_like(hidden)), gpu.empty(len(hidden), np.float32), gpu.put(nodes[:top])
-    given = gpu.put(hidden), gpu.put(target), None, Rule(rate)
+    given = gpu.put(hidden), gpu.put(target), None, rate
     gpu.run(split.step, grad, loss, Learned(there), work, plan, *given)
     return gpu.get(grad) - 1, gpu.get(loss), gpu.get(there)
 

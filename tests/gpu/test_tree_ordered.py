@@ -8,7 +8,6 @@ import pytest
 
 from cpu.tree import balanced, huffman, path
 from gpu import kernels, tree_softmax
-from hybrid.contract import Rule
 from tests import cudasim
 from tests.support import visits
 from tests.support.tree_nodes import learn
@@ -100,10 +99,10 @@ def test_extreme_scores(gpu):
 
 
 @pytest.mark.parametrize(
-    "optimiser, biases, weighed, decay",
-    [("row-adagrad", 0, 0, None), ("sgd", 1, 0, None), ("sgd", 0, 1, None), ("sgd", 0, 0, 0.5)],
+    "optimiser, biases, weighed",
+    [("row-adagrad", 0, 0), ("sgd", 1, 0), ("sgd", 0, 1)],
 )
-def test_other_rules_biases_and_weights_are_those_of_deterministic(gpu, optimiser, biases, weighed, decay):
+def test_other_rules_biases_and_weights_are_those_of_deterministic(gpu, optimiser, biases, weighed):
     rng, tree = np.random.default_rng(0), balanced(9)
     learned, (_, hidden, target) = visits.drawn(rng, 8, 20, optimiser, biases=bool(biases)), case(9, 20, 100)
     weight, found = gpu.put(rng.random(100).astype(np.float32)) if weighed else None, []
@@ -114,7 +113,7 @@ def test_other_rules_biases_and_weights_are_those_of_deterministic(gpu, optimise
             gpu.empty(100, np.float32),
             visits.copied(learned, gpu.put),
         )
-        given = gpu.put(hidden), gpu.put(target), weight, Rule(0.1, decay), mode
+        given = gpu.put(hidden), gpu.put(target), weight, 0.1, mode
         gpu.run(tree_softmax.step, grad, loss, there, work, plan, *given)
         found.append([gpu.get(array) for array in (grad, loss, *there) if array is not None])
     same(*found)

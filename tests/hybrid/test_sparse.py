@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from hybrid import sparse
-from hybrid.contract import Rule
 from hybrid.engine.embedding import Embedding
 from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout, least, rebuild
 
@@ -23,7 +22,7 @@ SHAPES = {  # of squares, and of those of the biases
 @pytest.mark.parametrize("biases", [False, True])
 def test_what_is_kept(optimiser, biases):
     rows = np.ones((7, 3), np.float32)
-    kept = sparse.kept(rows, sparse.Moves(optimiser), biases)
+    kept = sparse.kept(rows, optimiser, biases)
     squares, of_biases = SHAPES[optimiser]
     shapes = [None if array is None else array.shape for array in kept]
     assert shapes == [(7, 3), (7,) if biases else None, squares, of_biases if biases else None]
@@ -32,26 +31,19 @@ def test_what_is_kept(optimiser, biases):
 
 
 def test_views_of_the_first_rows_share_memory():
-    kept = sparse.kept(np.ones((7, 3), np.float32), sparse.Moves("adagrad"), biases=True)
+    kept = sparse.kept(np.ones((7, 3), np.float32), "adagrad", biases=True)
     assert all(np.shares_memory(*pair) for pair in zip(sparse.first(kept, 2), kept, strict=True))
     assert [len(array) for array in sparse.first(kept, 2)] == [2, 2, 2, 2]
 
 
-def test_a_rule_has_the_rate_of_the_step():
-    assert sparse.Moves("adagrad", 0.1, 2).rule(0.5) == Rule(0.5, 0.1, 2)
-    assert sparse.Moves().rule(0.5) == Rule(0.5)
-
-
 def test_facts_of_plain_sgd_are_those_of_earlier_releases():
-    assert sparse.Moves().describe() == {}
-    assert sparse.Moves("row-adagrad", clip=1.0).describe() == {"optimiser": "row-adagrad", "clip": 1.0}
+    assert sparse.describe("sgd") == {} and sparse.describe("row-adagrad") == {"optimiser": "row-adagrad"}
     assert not {"optimiser", "biases", "weighted"} & {*TreeReadout(COUNTS, 3).describe(), *Embedding(3, 2).describe()}
 
 
-def test_options_of_the_command_line_by_part():
-    options = {"rows_optimiser": "adagrad", "rows_decay": None, "readout_clip": 2.0, "biases": True}
-    assert sparse.named(options, "rows") == {"optimiser": "adagrad"}
-    assert sparse.readout_named(options) == {"clip": 2.0, "biases": True}
+def test_options_of_a_readout():
+    options = {"rows_optimiser": "adagrad", "readout_optimiser": "row-adagrad", "biases": True}
+    assert sparse.readout_named(options) == {"optimiser": "row-adagrad", "biases": True}
     assert sparse.readout_named({}) == {}
 
 
@@ -59,10 +51,6 @@ def test_options_of_the_command_line_by_part():
     ("bad", "message"),
     [
         ({"optimiser": "adam"}, "optimiser: found 'adam', expected one of sgd, row-adagrad, adagrad"),
-        ({"decay": -0.1}, "decay: found -0.1, expected a finite number of at least 0"),
-        ({"decay": np.nan}, "decay: found nan"),
-        ({"clip": 0}, "clip: found 0, expected a norm above 0"),
-        ({"clip": np.inf}, "clip: found inf"),
     ],
 )
 @pytest.mark.parametrize(
@@ -99,7 +87,7 @@ def test_a_forest_of_neighbours_knows_no_biases():
     ],
 )
 def test_readouts_are_rebuilt_and_copied_with_all_that_is_kept(make):
-    readout = make(optimiser="adagrad", clip=0.5, biases=True)
+    readout = make(optimiser="adagrad", biases=True)
     rng = np.random.default_rng(0)
     grad, hidden = np.empty((6, 3), np.float32), rng.normal(size=(6, 3)).astype(np.float32)
     readout.step(grad, hidden, rng.integers(0, 9, 6).astype(np.int32))
@@ -118,7 +106,7 @@ def test_readouts_are_rebuilt_and_copied_with_all_that_is_kept(make):
 
 @pytest.mark.parametrize("make", [TreeReadout, FullReadout, SampledReadout])
 def test_a_step_that_is_not_made_leaves_the_squares_alone(make):
-    readout = make(COUNTS, 3, optimiser="adagrad", decay=0.5, biases=True)
+    readout = make(COUNTS, 3, optimiser="adagrad", biases=True)
     rng = np.random.default_rng(0)
     grad, hidden = np.empty((6, 3), np.float32), rng.normal(size=(6, 3)).astype(np.float32)
     target = rng.integers(0, 9, 6).astype(np.int32)
@@ -128,18 +116,8 @@ def test_a_step_that_is_not_made_leaves_the_squares_alone(make):
     assert all((array == before[name]).all() for name, array in readout.parameters().items())
 
 
-def test_an_example_of_weight_0_decays_the_rows_that_it_visits():
-    readout = TreeReadout(COUNTS, 3, rate=0.5, decay=0.5)
-    hidden, target = np.ones((1, 3), np.float32), np.array([8], np.int32)
-    grad = np.empty_like(hidden)
-    readout.step(grad, hidden, target)
-    before = readout.nodes.copy()
-    assert readout.step(grad, hidden, target, np.zeros(1, np.float32)) == 0 and before.any()
-    np.testing.assert_allclose(readout.nodes, before * 0.75, rtol=1e-6)
-
-
 def test_an_embedding_is_copied_with_all_that_is_kept():
-    embedding = Embedding(5, 3, optimiser="adagrad", decay=0.1, mean=True, weighted=True)
+    embedding = Embedding(5, 3, optimiser="adagrad", mean=True, weighted=True)
     ids, bag_at, values = np.array([1, 4], np.int32), np.array([0, 2]), np.array([2, -1], np.float32)
     embedding.backward(bag_at, ids, np.ones((1, 3), np.float32), 1.0, values)
     other = pickle.loads(pickle.dumps(embedding))

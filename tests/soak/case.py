@@ -46,7 +46,7 @@ READOUTS = {  # by name: counts, width and what all take
     "neighbours": lambda counts, width, **more: NeighbourReadout(FullReadout(counts, width, **more), every=50),
     "label tree": lambda counts, width, **more: LabelTreeReadout(counts, width, **more),
 }
-RULES: list[dict[str, Any]] = [{}, {"optimiser": "row-adagrad"}, {"optimiser": "adagrad", "clip": 0.5, "decay": 0.01}]
+RULES: list[dict[str, Any]] = [{}, {"optimiser": "row-adagrad"}, {"optimiser": "adagrad"}]
 
 
 class Way(NamedTuple):

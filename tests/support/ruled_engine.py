@@ -1,4 +1,4 @@
-"""Engines whose rows and readout learn by every rule, and a feed with values of ids and weights of examples."""
+"""Engines whose rows and readout learn by an optimiser, and a feed with values of ids and weights of examples."""
 
 import numpy as np
 
@@ -10,11 +10,6 @@ from hybrid.readout import FullReadout, TreeReadout
 from tests.support.placed_engine import Ragged
 from tests.support.small_engine import BATCH, CLASSES, Feed
 
-RULES = {  # each with a clip and a decay: kernels of the CPU are compiled once for this and for tests/cpu/test_rule.py
-    "row-adagrad": {"optimiser": "row-adagrad", "clip": 0.5, "decay": 0.1},
-    "adagrad": {"optimiser": "adagrad", "clip": 0.5, "decay": 0.1},
-    "sgd": {"clip": 0.2, "decay": 0.1},
-}
 READOUTS = {
     "tree": lambda **more: TreeReadout(Feed.counts, 6, batch=BATCH, rate=0.05, **more),
     "tree by groups": lambda **more: TreeReadout(
@@ -34,9 +29,9 @@ class Weighed(Ragged):
         return batch._replace(values=rng.normal(size=len(batch.ids)).astype(np.float32), weight=weight)
 
 
-def ruled(readout="tree", rule="adagrad", place="cuda:0", trunk="cuda:0", **options):
+def ruled(readout="tree", optimiser="adagrad", place="cuda:0", trunk="cuda:0", **options):
     rows = {"mean": True, "weighted": True, "rate": 0.05, "spread": 0.3, "backend": backend.choose(place)}
-    embedding = Embedding(CLASSES, 4, **rows, **RULES[rule])
-    output = READOUTS[readout](biases=True, backend=backend.choose(place), **RULES[rule])
+    embedding = Embedding(CLASSES, 4, **rows, optimiser=optimiser)
+    output = READOUTS[readout](biases=True, backend=backend.choose(place), optimiser=optimiser)
     dense = Trunk(embedding.outputs, 10, 6, rate=0.1, momentum=0.5)
     return Engine(embedding, dense, output, device=trunk, **({"threads": 2} | options))

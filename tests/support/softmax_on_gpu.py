@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpu import softmax
-from hybrid.contract import Learned, Rule
+from hybrid.contract import Learned
 
 NAMES = ("grad", "loss", "weights")
 
@@ -33,7 +33,7 @@ class Case:
         self.work = gpu.run(softmax.workspace, rows or batch, width, np.float32)
 
     def arguments(self, rate):
-        return self.grad, self.loss, Learned(self.weights), self.work, self.hidden, self.target, None, Rule(rate)
+        return self.grad, self.loss, Learned(self.weights), self.work, self.hidden, self.target, None, rate
 
     def results(self):
         return [self.gpu.get(getattr(self, name)) for name in NAMES]

@@ -5,7 +5,7 @@ import numpy as np
 from cpu import split
 from cpu.tree import path
 from cpu.tree import split as cut
-from hybrid.contract import Learned, Rule
+from hybrid.contract import Learned
 
 
 def oracle(tree, top, nodes, hidden, target, rate):
@@ -28,5 +28,5 @@ def run(tree, top, nodes, hidden, target, rate):
     upper, _ = cut(tree, top)
     work = split.workspace(len(hidden) + 3, hidden.shape[1], top, nodes.dtype)
     grad, loss, moved = np.ones_like(hidden), np.full(len(hidden), np.nan, hidden.dtype), nodes[:top].copy()
-    split.step(grad, loss, Learned(moved), work, upper, hidden, target, None, Rule(rate))
+    split.step(grad, loss, Learned(moved), work, upper, hidden, target, None, rate)
     return grad - 1, loss, moved

@@ -8,7 +8,7 @@ import numpy as np
 
 from cpu import cluster_softmax, rows, scores, softmax
 from cpu.tree import huffman
-from hybrid.contract import Learned, Rule
+from hybrid.contract import Learned
 from tests.support.tree_batch import run
 from tests.support.tree_softmax import case
 
@@ -29,8 +29,8 @@ def scatter() -> Iterator[np.ndarray]:
     rng = np.random.default_rng(0)
     ids, grad = (rng.geometric(0.05, 700) - 1).astype(np.int32), rng.normal(size=(700, 19)).astype(np.float32)
     one, bags = rng.normal(size=(2, 300, 19)).astype(np.float32)
-    rows.scatter(Learned(one), ids, grad, Rule(0.1))
-    rows.scatter_mean(Learned(bags), np.arange(0, 701, 7, dtype=np.int32), ids, None, grad[:100], Rule(0.1))
+    rows.scatter(Learned(one), ids, grad, 0.1)
+    rows.scatter_mean(Learned(bags), np.arange(0, 701, 7, dtype=np.int32), ids, None, grad[:100], 0.1)
     yield from (one, bags)
 
 
@@ -39,19 +39,21 @@ def full() -> Iterator[np.ndarray]:
     weights, hidden, target = case(5001, 12, 40)  # 5,000 rows
     work, learned = softmax.workspace(40, 12, np.float32), Learned(weights)
     grad, loss, out = np.empty_like(hidden), np.empty(40, np.float32), np.empty((40, 5000), np.float32)
-    softmax.step(grad, loss, learned, work, hidden, target % 5000, None, Rule(0.1))
+    softmax.step(grad, loss, learned, work, hidden, target % 5000, None, 0.1)
     scores.softmax(out, learned, hidden)
     yield from (grad, loss, weights, out)
 
 
 def clusters() -> Iterator[np.ndarray]:
-    """Clusters of a head, whose rows move by more than plain SGD."""
+    """Clusters of a head, whose rows move by row-wise Adagrad."""
     rng = np.random.default_rng(0)
     plan = cluster_softmax.plan((np.arange(900) % 31).astype(np.int32))
     weights, hidden = rng.normal(size=(900, 9)).astype(np.float32), rng.normal(size=(200, 9)).astype(np.float32)
     grad, loss = np.empty_like(hidden), np.empty(200, np.float32)
     target, work = rng.integers(0, 900, 200).astype(np.int32), cluster_softmax.workspace(200, 9, plan, np.float32)
-    cluster_softmax.step(grad, loss, Learned(weights), work, plan, hidden, target, None, Rule(0.1, 0.1, 0.5))
+    cluster_softmax.step(
+        grad, loss, Learned(weights, None, np.zeros(900, np.float32)), work, plan, hidden, target, None, 0.1
+    )
     yield from (grad, loss, weights)
 
 

@@ -4,24 +4,23 @@ import numpy as np
 
 from cpu import tree_batch
 from cpu.tree import path
-from hybrid.contract import Rule
 from tests.support.visits import copied, learn_together
 
 
-def run(tree, learned, hidden, target, together, rule=None, weight=None):
+def run(tree, learned, hidden, target, together, rate=None, weight=None):
     """grad, loss and what the nodes have become, on a copy."""
-    rule = Rule(0.1) if rule is None else rule
+    rate = 0.1 if rate is None else rate
     learned = copied(learned, np.copy)
     work = tree_batch.workspace(*hidden.shape, tree.depth, together, hidden.dtype)
     grad, loss = np.empty_like(hidden), np.empty(len(hidden), hidden.dtype)
-    tree_batch.step(grad, loss, learned, work, tree_batch.plan(tree), hidden, target, weight, rule, together)
+    tree_batch.step(grad, loss, learned, work, tree_batch.plan(tree), hidden, target, weight, rate, together)
     return grad, loss, learned
 
 
-def oracle(tree, learned, hidden, target, together, rule=None, weight=None):
+def oracle(tree, learned, hidden, target, together, rate=None, weight=None):
     """The same in float64."""
-    rule = Rule(0.1) if rule is None else rule
+    rate = 0.1 if rate is None else rate
     learned, lists = copied(learned), [path(tree, leaf) for leaf in target]
     weight = np.ones(len(target)) if weight is None else weight
-    grad, loss = learn_together(learned, hidden.astype(float), lists, weight, rule, together)
+    grad, loss = learn_together(learned, hidden.astype(float), lists, weight, rate, together)
     return grad, loss, learned

@@ -3,7 +3,7 @@
 import numpy as np
 
 from cpu import tree_softmax
-from hybrid.contract import Learned, Rule
+from hybrid.contract import Learned
 
 
 def case(classes, width, batch, dtype=np.float32, seed=0):
@@ -18,5 +18,5 @@ def run(tree, nodes, hidden, target, rate, mode="deterministic"):
     """One step on copies: grad, loss and the moved nodes."""
     work = tree_softmax.workspace(*hidden.shape, tree.depth, hidden.dtype)
     grad, loss, nodes = np.empty_like(hidden), np.empty(len(hidden), hidden.dtype), nodes.copy()
-    tree_softmax.step(grad, loss, Learned(nodes), work, tree, hidden, target, None, Rule(rate), mode)
+    tree_softmax.step(grad, loss, Learned(nodes), work, tree, hidden, target, None, rate, mode)
     return grad, loss, nodes

@@ -1,13 +1,10 @@
-"""What learns sparsely, in float64: one visit after another, by the rule of the contract."""
-
-import itertools
+"""What learns sparsely, in float64: one visit after another, as the contract says."""
 
 import numpy as np
 
 from hybrid.contract import Learned
 
 OPTIMISERS = ("sgd", "row-adagrad", "adagrad")
-RULES = [*itertools.product(OPTIMISERS, (None, 0.5), (None, 0.3))]  # optimiser, decay, clip
 
 
 def drawn(rng, rows, width, optimiser="sgd", biases=False, dtype=np.float32):
@@ -27,37 +24,33 @@ def copied(learned, copy=lambda array: array.astype(float)):
     return Learned(*(None if array is None else copy(array) for array in learned))
 
 
-def visit(learned, row, g, g_bias, rule):
+def visit(learned, row, g, g_bias, rate):
     """One row, and its bias if it has one, moves against its gradient."""
     whole = g if learned.biases is None else np.append(g, g_bias)
-    norm = np.sqrt((whole**2).sum())
-    if rule.clip is not None and norm > rule.clip:
-        whole = whole * (rule.clip / norm)
     if learned.squares is None:
-        move = rule.rate * whole
+        move = rate * whole
     elif learned.squares.ndim == 1:
         learned.squares[row] += (whole**2).mean()
-        move = rule.rate * whole / (np.sqrt(learned.squares[row]) + 1e-10)
+        move = rate * whole / (np.sqrt(learned.squares[row]) + 1e-10)
     else:
         learned.squares[row] += whole[: len(g)] ** 2
         squares = learned.squares[row]
         if learned.biases is not None:
             learned.bias_squares[row] += whole[-1] ** 2
             squares = np.append(squares, learned.bias_squares[row])
-        move = rule.rate * whole / (np.sqrt(squares) + 1e-10)
-    learned.rows[row] *= 1 - rule.rate * (rule.decay or 0)
+        move = rate * whole / (np.sqrt(squares) + 1e-10)
     learned.rows[row] -= move[: len(g)]
     if learned.biases is not None:
         learned.biases[row] -= move[-1]
 
 
-def scatter(learned, ids, grad, rule):
+def scatter(learned, ids, grad, rate):
     """Rows.scatter."""
     for row, g in zip(ids, grad, strict=True):
-        visit(learned, row, g, 0, rule)
+        visit(learned, row, g, 0, rate)
 
 
-def learn_nodes(learned, hidden, lists, weight, rule, groups):
+def learn_nodes(learned, hidden, lists, weight, rate, groups):
     """TreeSoftmax.step: the examples of each group (first, last) through the (node, turn) of their lists; grad and loss."""
     grad, loss = np.zeros(hidden.shape), np.zeros(len(hidden))
     for first, last in groups:
@@ -70,11 +63,11 @@ def learn_nodes(learned, hidden, lists, weight, rule, groups):
                 g, g_bias = sums.get(node, (0, 0))
                 sums[node] = g - weight[b] * miss * hidden[b], g_bias - weight[b] * miss
         for node, (g, g_bias) in sums.items():
-            visit(learned, node, g, g_bias, rule)
+            visit(learned, node, g, g_bias, rate)
     return grad, loss
 
 
-def learn_together(learned, hidden, lists, weight, rule, together):
+def learn_together(learned, hidden, lists, weight, rate, together):
     """TreeBatch.step: at each node the examples that pass it learn in their order, `together` at a time; grad and loss."""
     grad, loss = np.zeros(hidden.shape), np.zeros(len(hidden))
     visitors: dict = {}
@@ -90,7 +83,7 @@ def learn_together(learned, hidden, lists, weight, rule, together):
                 grad[b] -= weight[b] * miss * learned.rows[node]
                 g -= weight[b] * miss * hidden[b]
                 g_bias -= weight[b] * miss
-            visit(learned, node, g, g_bias, rule)
+            visit(learned, node, g, g_bias, rate)
     return grad, loss
 
 
@@ -100,7 +93,7 @@ def missed(learned, node, turn, h):
     return turn - 1 / (1 + np.exp(-score)), np.logaddexp(0, -score if turn else score)
 
 
-def learn_classes(learned, hidden, target, weight, rule):
+def learn_classes(learned, hidden, target, weight, rate):
     """Softmax.step: grad and loss; every row moves."""
     rows = np.arange(len(hidden))
     logits = hidden @ learned.rows.T + (0 if learned.biases is None else learned.biases)
@@ -110,7 +103,7 @@ def learn_classes(learned, hidden, target, weight, rule):
     miss *= weight[:, None]
     grad, loss = miss @ learned.rows, -weight * logits[rows, target]
     for row, (g, g_bias) in enumerate(zip(miss.T @ hidden, miss.sum(axis=0), strict=True)):
-        visit(learned, row, g, g_bias, rule)
+        visit(learned, row, g, g_bias, rate)
     return grad, loss
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from ... import backend as backends
 from ... import check, mirror, sparse
 from ...alone import Alone
-from ...contract import Learned, Rule
+from ...contract import Learned
 from ...interrupt import Held
 from .exclude import excluded
 from .foreign import Foreign
@@ -29,10 +29,10 @@ class Base(Staged, Still, Foreign):
         _best_without, _scores    compute with NumPy's arrays on the host, with the parameters there
         _pairs                    every learned array of the host, and its counterpart on the device: the same one on the CPU
 
-    One whose rows learn by `moves` keeps them by `_keep`, and then has `_pairs`, too.
+    One whose rows learn by `optimiser` keeps them by `_keep`, and then has `_pairs`, too.
 
     backend  the modules that compute, from hybrid.backend.choose; None: those of the CPU
-    moves    how rows move; None: by plain SGD
+    optimiser  how rows move: one of OPTIMISERS of hybrid/sparse.py
     biases   whether every row has a bias
 
     A subclass that also computes on a GPU says so in `places`.
@@ -56,7 +56,7 @@ class Base(Staged, Still, Foreign):
         rate: float,
         seed: int,
         backend: Any,
-        moves: sparse.Moves | None = None,
+        optimiser: str = "sgd",
         biases: bool = False,
     ):
         whole = isinstance(counts, int | np.integer)
@@ -66,7 +66,7 @@ class Base(Staged, Still, Foreign):
         self.batch = check.whole("batch", batch, 1)
         self.rate = rate
         self.seed = check.whole("seed", seed, 0, 2**63 - 1)
-        self.moves, self.biased = moves or sparse.Moves(), bool(biases)
+        self.optimiser, self.biased = check.choice("optimiser", optimiser, sparse.OPTIMISERS), bool(biases)
         self.backend = backends.given(backend)
         self._check_place()
         self._place = place(self.backend.device)
@@ -172,7 +172,7 @@ class Base(Staged, Still, Foreign):
         """What `rebuild` needs."""
         names = ("kind", "classes", "width", "batch", "rate", "seed")
         biases = {"biases": True} if self.biased else {}
-        return {name: getattr(self, name) for name in names} | self.moves.describe() | biases
+        return {name: getattr(self, name) for name in names} | sparse.describe(self.optimiser) | biases
 
     def __reduce__(self) -> tuple[Any, ...]:
         with self.alone:
@@ -240,7 +240,7 @@ class Base(Staged, Still, Foreign):
 
     def _keep(self, rows: np.ndarray) -> None:
         """Take rows (R, D) that learn: with all that is kept for them as `_host`, and on the device as `_there`."""
-        self._host = sparse.kept(rows, self.moves, self.biased)
+        self._host = sparse.kept(rows, self.optimiser, self.biased)
         self._there = sparse.mirrored(self._host, self.backend.device)
 
     def _beside(self) -> dict[str, np.ndarray]:
@@ -254,9 +254,9 @@ class Base(Staged, Still, Foreign):
         return found
 
     @property
-    def _rule(self) -> Rule:
-        """How rows move in this step."""
-        return self.moves.rule(self.rate * self.rate_scale) if self.rate_scale else Rule(0.0)
+    def _step_rate(self) -> float:
+        """The rate of this step."""
+        return self.rate * self.rate_scale
 
     def _learns(self, learned: Learned) -> Learned:
         """What of it moves in this step: at a rate of 0 the squares stand still, too."""

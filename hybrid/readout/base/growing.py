@@ -27,7 +27,6 @@ class Growing(Shaped):
     backend: Any
     tree: "Tree"
     nodes: np.ndarray
-    moves: sparse.Moves
     mixed: bool
     step: Any
     fetch: Any

@@ -65,12 +65,12 @@ class Trees:
         hidden: np.ndarray,
         target: np.ndarray,
         weight: Any,
-        rule: Any,
+        rate: float,
     ) -> None:
         """Write grad (B, D) and loss (B,), move the nodes."""
         from cpu import tree_softmax
 
-        tree_softmax.step(grad, loss, learned, self._work, self._forest.tree, hidden, target, weight, rule, self._mode)
+        tree_softmax.step(grad, loss, learned, self._work, self._forest.tree, hidden, target, weight, rate, self._mode)
 
     def log_prob(self, out: np.ndarray, learned: Any, hidden: np.ndarray, target: np.ndarray) -> None:
         """out[b] = log p(target[b] | its cluster, hidden[b])."""
@@ -146,12 +146,12 @@ class Softmaxes:
         hidden: np.ndarray,
         target: np.ndarray,
         weight: Any,
-        rule: Any,
+        rate: float,
     ) -> None:
         """Write grad (B, D) and loss (B,), move the rows of the clusters that are met."""
         from cpu import cluster_softmax
 
-        cluster_softmax.step(grad, loss, learned, self._work, self._plan, hidden, target, weight, rule)
+        cluster_softmax.step(grad, loss, learned, self._work, self._plan, hidden, target, weight, rate)
 
     def log_prob(self, out: np.ndarray, learned: Any, hidden: np.ndarray, target: np.ndarray) -> None:
         """out[b] = log p(target[b] | its cluster, hidden[b])."""

@@ -20,9 +20,7 @@ PARENTS = np.array([-1, 0, 0, 0, *np.repeat([1, 2, 3], [10, 10, 11])])
 MAKE = {
     "huffman": lambda **more: LabelTreeReadout(COUNTS, WIDTH, batch=BATCH, **more),
     "balanced": lambda **more: LabelTreeReadout(LABELS, WIDTH, tree="balanced", batch=BATCH, **more),
-    "adagrad": lambda **more: LabelTreeReadout(
-        COUNTS, WIDTH, batch=BATCH, optimiser="adagrad", biases=True, decay=0.01, clip=1.0, **more
-    ),
+    "adagrad": lambda **more: LabelTreeReadout(COUNTS, WIDTH, batch=BATCH, optimiser="adagrad", biases=True, **more),
     "row-adagrad": lambda **more: LabelTreeReadout(COUNTS, WIDTH, batch=BATCH, optimiser="row-adagrad", **more),
     "given": lambda **more: LabelTreeReadout(LABELS, WIDTH, tree=(PARENTS, np.arange(4, 35)), batch=BATCH, **more),
 }

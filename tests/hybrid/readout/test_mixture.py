@@ -116,10 +116,16 @@ def test_the_rates_of_parts_keep_their_ratio():
 
 
 def test_it_is_made_of_options():
-    options = {"trees": ["balanced", "huffman"], "components": 3, "rate": 0.05, "seed": 1, "readout_decay": 0.1}
+    options = {
+        "trees": ["balanced", "huffman"],
+        "components": 3,
+        "rate": 0.05,
+        "seed": 1,
+        "readout_optimiser": "adagrad",
+    }
     made = make("mixture", COUNTS, WIDTH, options, batch=BATCH)
     assert [part.shape for part in made.readouts] == ["balanced", "huffman", "balanced"]
-    assert [part.moves.decay for part in made.readouts] == [0.1] * 3
+    assert [part.optimiser for part in made.readouts] == ["adagrad"] * 3
     assert len(make("mixture", COUNTS, WIDTH, {"rate": 0.05, "seed": 1}, batch=BATCH).readouts) == 2
 
 

@@ -4,6 +4,7 @@ Here are tested hybrid/readout/base/__init__.py, hybrid/readout/base/exclude.py 
 """
 
 import copy
+import itertools
 import json
 import math
 import pickle
@@ -15,6 +16,7 @@ from scipy import sparse
 
 from hybrid import backend
 from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout, rebuild
+from hybrid.sparse import OPTIMISERS
 from tests.support.readouts import CLASSES, MAKE, WIDTH, batch, changed, every, frozen, train
 
 
@@ -103,10 +105,9 @@ def test_best_leaves_out_what_is_excluded(make):
             np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("optimiser", ["sgd", "row-adagrad", "adagrad"])
-def test_what_a_step_would_do_is_told_without_making_it(make, optimiser):
-    everything = {} if make is MAKE["neighbours"] else {"biases": True, "decay": 0.1, "clip": 0.5}
-    readout = make(rate=0.5, seed=5, optimiser=optimiser, **everything)
+@pytest.mark.parametrize(("kind", "optimiser"), zip(MAKE, itertools.cycle(OPTIMISERS)))
+def test_what_a_step_would_do_is_told_without_making_it(kind, optimiser):
+    readout = MAKE[kind](rate=0.5, seed=5, optimiser=optimiser, **({} if kind == "neighbours" else {"biases": True}))
     ones = np.ones(len(batch()[2]), np.float32)  # without weights every kernel would be compiled again
     for seed in range(5):
         readout.step(*batch(seed=seed), ones)

@@ -7,12 +7,6 @@ from scipy import sparse
 from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout, rebuild
 from tests.support.readouts import CLASSES, MAKE, batch, changed, frozen, train
 
-
-@pytest.fixture(params=MAKE)
-def make(request):
-    return MAKE[request.param]
-
-
 BAD_EXCLUDE = {
     "ndarray": (
         lambda: np.zeros((16, CLASSES)),
@@ -31,10 +25,10 @@ def spoiled(index):
 
 
 @pytest.mark.parametrize("bad", BAD_EXCLUDE)
-def test_a_bad_exclude_is_refused(make, bad):
+def test_a_bad_exclude_is_refused(bad):
     exclude, message = BAD_EXCLUDE[bad]
     with pytest.raises(ValueError, match=message):
-        make().best(batch()[1], 3, exclude())
+        MAKE["full"]().best(batch()[1], 3, exclude())
 
 
 def overlapping(hidden, target):
@@ -71,36 +65,42 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("bad", BAD)
-def test_bad_input_is_refused_and_nothing_moves(make, bad):
-    readout = make(rate=0.1)
-    train(readout, 1)
+def refused(kind, bad):
+    readout = MAKE[kind](rate=0.1)
     before = frozen(readout)
-    spoil, kind, message = BAD[bad]
-    with pytest.raises(kind, match=message):
+    spoil, error, message = BAD[bad]
+    with pytest.raises(error, match=message):
         readout.step(*spoil(*batch()))
     assert frozen(readout) == before
 
 
-def test_a_read_only_gradient_is_refused(make):
-    readout, (grad, hidden, target) = make(), batch()
+@pytest.mark.parametrize("bad", BAD)
+def test_bad_input_is_refused_and_nothing_moves(bad):
+    refused("huffman", bad)
+
+
+@pytest.mark.parametrize("kind", MAKE)
+def test_every_kind_refuses(kind):
+    """One thing of each sort: the checks are those of Base."""
+    refused(kind, "large id")
+    readout, (grad, hidden, target) = MAKE[kind](), batch()
+    with pytest.raises(ValueError, match="exclude: found ndarray"):
+        readout.best(hidden, 3, np.zeros((16, CLASSES)))
+    with pytest.raises(ValueError, match="k: found 0, expected a whole number from 1 to 37"):
+        readout.best(hidden, 0)
+    with pytest.raises(IndexError, match=r"target\[0\]: found 99"):
+        readout.log_prob(hidden, changed(target, 0, 99))
+    with pytest.raises(ValueError, match=r"hidden\[2\]: found NaN"):
+        readout.best(changed(hidden, (2, 0), np.nan), 3)
     grad.flags.writeable = False
     with pytest.raises(ValueError, match="grad: found a read-only array"):
         readout.step(grad, hidden, target)
 
 
-@pytest.mark.parametrize("k", [0, -1, CLASSES + 1, 1.5, True])
-def test_bad_k(make, k):
+@pytest.mark.parametrize("k", [-1, CLASSES + 1, 1.5, True])
+def test_bad_k(k):
     with pytest.raises(ValueError, match=f"k: found {k}, expected a whole number from 1 to 37"):
-        make().best(batch()[1], k)
-
-
-def test_bad_questions(make):
-    readout, (_, hidden, target) = make(), batch()
-    with pytest.raises(IndexError, match=r"target\[0\]: found 99"):
-        readout.log_prob(hidden, changed(target, 0, 99))
-    with pytest.raises(ValueError, match=r"hidden\[2\]: found NaN"):
-        readout.best(changed(hidden, (2, 0), np.nan), 3)
+        MAKE["full"]().best(batch()[1], k)
 
 
 def test_large_finite_numbers_are_not_refused():
@@ -110,8 +110,9 @@ def test_large_finite_numbers_are_not_refused():
     assert readout.step(grad, hidden, target) == pytest.approx(np.log(CLASSES), abs=1e-5)
 
 
-def test_a_loss_that_is_not_finite_names_its_row(make):
-    readout = make()
+@pytest.mark.parametrize("kind", MAKE)
+def test_a_loss_that_is_not_finite_names_its_row(kind):
+    readout = MAKE[kind]()
     next(iter(readout.parameters().values()))[:] = np.nan
     with pytest.raises(FloatingPointError, match=r"loss\[0\]: found nan"):
         train(readout, 1)

@@ -34,7 +34,6 @@ def test_modes_are_tried_beside_the_serial_loop():
     ("more", "modes"),
     [
         ({"rate": 0.16}, ["ordered"]),  # 0.16 times 64 is 10.24
-        ({"readout_decay": 0.1}, ["batch"]),
         ({"biases": True}, ["batch"]),
         ({"readout_optimiser": "adagrad"}, []),
     ],

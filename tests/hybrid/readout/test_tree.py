@@ -25,7 +25,7 @@ def test_a_checkpoint_holds_no_number_less_than_is_foretold(facts):
     "options, modes",
     [
         ({"mode": "deterministic"}, ["ordered", "batch"]),
-        ({"mode": "deterministic", "readout_clip": 1.0}, ["batch"]),
+        ({"mode": "deterministic", "biases": True}, ["batch"]),
         ({"mode": "deterministic", "rate": 2.0}, ["ordered"]),
         ({"mode": "ordered"}, []),
         ({"mode": "deterministic", "readout_optimiser": "adagrad"}, []),

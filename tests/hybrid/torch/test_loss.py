@@ -180,7 +180,7 @@ def test_how_it_is_made():
         ({"rate": 0.0}, 0.0),
     ):
         readout = SampledLoss(WIDTH, COUNTS, **made).readout
-        assert (readout.moves.optimiser, readout.rate) == (made.get("optimiser", "adagrad"), rate)
+        assert (readout.optimiser, readout.rate) == (made.get("optimiser", "adagrad"), rate)
 
 
 def test_the_rate_may_follow_a_schedule_of_torch(make):

@@ -32,7 +32,6 @@ def test_defaults_that_a_model_has_under_a_readout():
         ("language", {"text": "x", "serial": True, "delay": 1}, "--serial and --delay contradict each other"),
         ("language", {"text": "x", "split": 7}, "--split: cuts a tree between the CPU and a GPU, found --readout-device cpu"),
         ("language", {"text": "x", "split": 7, "readout_device": "auto"}, "--split and --readout-device auto contradict"),
-        ("language", {"text": "x", "rows_clip": 0.0}, "--rows-clip: found 0, expected a norm above 0"),
         ("language", {"text": "x", "trunk_clip": 0.0}, "--trunk-clip: found 0, expected a norm above 0"),
         ("factors", {"ratings": "x", "split_by": "time", "test_share": 0.1, "test_since": 5.0}, "--test-share and --test"),
         ("language", {"text": "x", "readout": "nosuch"}, "readout: found 'nosuch', expected one of"),
