@@ -25,8 +25,6 @@ from cpu.prefetch import prefetch_row
 from cpu.rule import move_bias, paced, paced_by, pushed, scale_of, size
 from cpu.simd import LANES, lanes, load_row, multiply_add, splat, store_row, total
 
-HALVES = 2  # of the owners
-
 
 @inlined()
 def run_end(entries, first, batch):
@@ -48,18 +46,16 @@ def ask(rows, entries, head, first, last):
 
 @inlined()
 def visit(
-    out, out_loss, part, rows, biases, squares, bias_squares, entries, cuts, misses, costs, tiles, moves, worker, hidden,
-    weight, rate, begin_half, end_half, head, first, last,
+    grad, loss, rows, biases, squares, bias_squares, entries, cuts, misses, costs, tiles, moves, hidden, weight, rate, head,
+    first, last,
 ):  # fmt: skip
-    """Examples first:last at the rows of these halves of the owners: write gradients and losses, move the rows.
+    """Examples first:last at their rows: write gradients and losses, move the rows.
 
     head  the example whose entries are those of all of them
     """
     # Unsigned indices: Numba then leaves out its test for negative ones.
     head, b, examples = np.uintp(head), np.uintp(first), np.uintp(last - first)
-    owned = OWNERS // HALVES
-    begin, end = np.uintp(cuts[head, begin_half * owned]), np.uintp(cuts[head, end_half * owned])
-    middle = np.uintp(cuts[head, owned]) if end_half - begin_half == HALVES else end
+    begin, middle, end = np.uintp(cuts[head, 0]), np.uintp(cuts[head, OWNERS // 2]), np.uintp(cuts[head, OWNERS])
     count, middle = end - begin, middle - begin
     width, columns = hidden.shape[1], -(-hidden.shape[1] // lanes(tiles, TILE)) * lanes(tiles, TILE)
     pitch = (count + np.uintp(3)) // np.uintp(4) * np.uintp(4)
@@ -75,11 +71,11 @@ def visit(
         _judge(misses, costs, at)
     _weigh(misses, pitch, weight, b, examples)
     for e in range(examples):
-        begins = e * pitch  # each half is weighed alone, as where two workers do so
+        begins = e * pitch  # each half is weighed alone
         lower = weighed(_sum(costs, begins, begins + middle), weight, b + e)
-        out_loss[b + e] = lower + weighed(_sum(costs, begins + middle, begins + count), weight, b + e)
+        loss[b + e] = lower + weighed(_sum(costs, begins + middle, begins + count), weight, b + e)
     _pace(
-        moves, worker, misses, pitch, biases, squares, bias_squares, hidden, b, examples, entries, head, begin, end, rate,
+        moves, misses, pitch, biases, squares, bias_squares, hidden, b, examples, entries, head, begin, end, rate,
     )  # fmt: skip
     plain = squares is None and moves is None
     if plain:
@@ -89,7 +85,7 @@ def visit(
         here = min(lanes(tiles, TILE), width - d)
         for e in range(np.uintp(0), examples, np.uintp(2)):
             two = e + np.uintp(1) < examples
-            collect(out, part + b + e, two, misses, e, pitch, tiles, nodes, columns, middle, count, d, here)
+            collect(grad, b + e, two, misses, e, pitch, tiles, nodes, columns, middle, count, d, here)
         if plain:
             for n in range(np.uintp(0), count, np.uintp(2)):
                 move_two(
@@ -98,7 +94,7 @@ def visit(
     if not plain:
         for d in range(0, width, LANES):
             _move(
-                rows, squares, misses, moves, worker, pitch, hidden, b, examples, entries, head, begin, end, rate, d,
+                rows, squares, misses, moves, pitch, hidden, b, examples, entries, head, begin, end, rate, d,
                 min(LANES, width - d),
             )  # fmt: skip
 
@@ -139,7 +135,7 @@ def _sum(costs, first, last):
 
 @inlined()
 def _pace(
-    moves, worker, misses, pitch, biases, squares, bias_squares, hidden, b, examples, entries, head, begin, end, rate,
+    moves, misses, pitch, biases, squares, bias_squares, hidden, b, examples, entries, head, begin, end, rate,
 ):  # fmt: skip
     """Write by what the move of each row is multiplied, and move the biases; moves None: all by 1."""
     if moves is not None:
@@ -151,7 +147,7 @@ def _pace(
             push = hidden.dtype.type(1)
             move = paced(push, squares, row, square / hidden.dtype.type(size(hidden.shape[1], biases)))
             move_bias(biases, bias_squares, row, push * pull, move * pull, rate)
-            moves[worker, i - begin] = move
+            moves[0, i - begin] = move
 
 
 @inlined()
@@ -171,12 +167,12 @@ def _square(misses, place, pitch, hidden, b, examples, pull, biases):
 
 
 @inlined()
-def _move(rows, squares, misses, moves, worker, pitch, hidden, b, examples, entries, head, begin, end, rate, d, count):
+def _move(rows, squares, misses, moves, pitch, hidden, b, examples, entries, head, begin, end, rate, d, count):
     """Columns d to d + count of the rows."""
     for i in range(begin, end):
         row = entries[head, i] >> 1
         w = load_row(rows, row, d, count)
-        step = paced_by(scale_of(rate, squares), moves, worker, i - begin)
+        step = paced_by(scale_of(rate, squares), moves, 0, i - begin)
         if squares is None:
             for e in range(examples):
                 w = multiply_add(splat(step * misses[e * pitch + i - begin]), load_row(hidden, b + e, d, count), w)

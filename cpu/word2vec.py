@@ -16,7 +16,7 @@ import numpy as np
 
 from cpu.array import Array
 from cpu.compiled import inlined, launched
-from cpu.groups import HALVES, ask, run_end, visit
+from cpu.groups import ask, run_end, visit
 from cpu.logistic_rows import OWNERS, Work
 from cpu.logistic_visit import cost, judge, move, weighed
 from cpu.negative import Alias, enter_runs
@@ -101,8 +101,8 @@ def _learn(
             )  # fmt: skip
         else:
             visit(
-                grad, loss, 0, rows, biases, squares, bias_squares, entries, cuts, missed, spent, tiles, moves, 0, hidden,
-                weight, rate, 0, HALVES, head, first, last,
+                grad, loss, rows, biases, squares, bias_squares, entries, cuts, missed, spent, tiles, moves, hidden, weight,
+                rate, head, first, last,
             )  # fmt: skip
         for b in range(first, last):
             _write(table, table_squares, bag_at, ids, grad, b, table_rate)
