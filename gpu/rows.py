@@ -84,8 +84,8 @@ def _factors(learned: Any, order: tuple[Array, Array], bag: Any, share: Any, gra
     norm2, factor = device.scratch("norm2", N, np.float32), device.scratch("factor", N, np.float32)
     values = norm2, factor, bag, share, grad, N, D
     kernels.launch(__file__, "measure", "PPPPPii", _warps(N), THREADS, *values)
-    values = factor, learned.squares, *order, norm2, rate, N, D
-    kernels.launch(__file__, "steps", "PPPPPfii", _warps(N), THREADS, *values)
+    steps = factor, learned.squares, *order, norm2, rate, N, D
+    kernels.launch(__file__, "steps", "PPPPPfii", _warps(N), THREADS, *steps)
     return factor
 
 

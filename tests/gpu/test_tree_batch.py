@@ -13,9 +13,8 @@ from tests.support.tree_softmax import case
 from tests.support.visits import OPTIMISERS, check_close, copied, drawn
 
 
-def run(gpu, tree, learned, hidden, target, together, rate=None, weight=None):
+def run(gpu, tree, learned, hidden, target, together, rate=0.1, weight=None):
     """grad, loss and what the nodes have become."""
-    rate = 0.1 if rate is None else rate
     plan = gpu.run(tree_batch.plan, tree)
     work = gpu.run(tree_batch.workspace, len(hidden) + 3, hidden.shape[1], tree.depth, together, np.float32)
     grad, loss, there = (

@@ -7,9 +7,8 @@ from cpu.tree import path
 from tests.support.visits import copied, learn_together
 
 
-def run(tree, learned, hidden, target, together, rate=None, weight=None):
+def run(tree, learned, hidden, target, together, rate=0.1, weight=None):
     """grad, loss and what the nodes have become, on a copy."""
-    rate = 0.1 if rate is None else rate
     learned = copied(learned, np.copy)
     work = tree_batch.workspace(*hidden.shape, tree.depth, together, hidden.dtype)
     grad, loss = np.empty_like(hidden), np.empty(len(hidden), hidden.dtype)
@@ -17,9 +16,8 @@ def run(tree, learned, hidden, target, together, rate=None, weight=None):
     return grad, loss, learned
 
 
-def oracle(tree, learned, hidden, target, together, rate=None, weight=None):
+def oracle(tree, learned, hidden, target, together, rate=0.1, weight=None):
     """The same in float64."""
-    rate = 0.1 if rate is None else rate
     learned, lists = copied(learned), [path(tree, leaf) for leaf in target]
     weight = np.ones(len(target)) if weight is None else weight
     grad, loss = learn_together(learned, hidden.astype(float), lists, weight, rate, together)

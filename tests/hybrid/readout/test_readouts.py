@@ -105,7 +105,7 @@ def test_best_leaves_out_what_is_excluded(make):
             np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize(("kind", "optimiser"), zip(MAKE, itertools.cycle(OPTIMISERS)))
+@pytest.mark.parametrize(("kind", "optimiser"), [*zip(MAKE, itertools.cycle(OPTIMISERS), strict=False)])
 def test_what_a_step_would_do_is_told_without_making_it(kind, optimiser):
     readout = MAKE[kind](rate=0.5, seed=5, optimiser=optimiser, **({} if kind == "neighbours" else {"biases": True}))
     ones = np.ones(len(batch()[2]), np.float32)  # without weights every kernel would be compiled again
