@@ -50,7 +50,7 @@ def paired():
         yield SampledReadout, not bags, None if weighed else 0.5, moves
 
 
-@pytest.mark.parametrize("kind, bags, weight, moves", paired(), ids=str)
+@pytest.mark.parametrize("kind, bags, weight, moves", [*paired()], ids=str)
 def test_batches_of_one_example_learn_as_in_batches(kind, bags, weight, moves):
     feed = Words(40, bags, batch=1, weight=weight)
     made = [engine(kind, bags, moves=moves, update=update) for update in ("online", "batch")]
