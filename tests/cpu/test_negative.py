@@ -51,10 +51,10 @@ def run(table, hidden, target, negatives, rate=0.1):
     return grad, loss, table
 
 
-def case(classes, width, batch, count, dtype=np.float32):
+def case(classes, width, batch, count):
     rng = np.random.default_rng(0)
-    table = rng.normal(size=(classes, width)).astype(dtype)
-    hidden = (rng.normal(size=(batch, width)) / np.sqrt(width)).astype(dtype)
+    table = rng.normal(size=(classes, width)).astype(np.float32)
+    hidden = (rng.normal(size=(batch, width)) / np.sqrt(width)).astype(np.float32)
     target, negatives = (rng.integers(0, classes, shape).astype(np.int32) for shape in (batch, (batch, count)))
     return table, hidden, target, negatives
 
