@@ -18,8 +18,9 @@ def nodes(request, tmp_path, monkeypatch):
     return request.param
 
 
-@pytest.mark.parametrize("shape", [(0, 3), (1,), (7, 5), (4097, 3)])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint16])
+@pytest.mark.parametrize(
+    ("shape", "dtype"), [((0, 3), np.float32), ((1,), np.uint16), ((7, 5), np.float64), ((4097, 3), np.float32)]
+)
 def test_all_numbers_are_written_and_the_same(threads, nodes, monkeypatch, shape, dtype):
     def used(shape, dtype):
         return np.full(shape, 7, dtype)

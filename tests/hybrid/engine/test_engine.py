@@ -22,8 +22,7 @@ from hybrid.storage import checkpoint
 from tests.support.small_engine import BATCH, CLASSES, Feed, assert_same_bits, engine, parameters
 
 
-@pytest.mark.parametrize("bags", [False, True])
-@pytest.mark.parametrize("kind", ["tree", "full"])
+@pytest.mark.parametrize(("kind", "bags"), [("tree", True), ("full", False)])
 def test_one_step_moves_rows_and_trunk_along_the_slope_of_the_loss(kind, bags):
     """The change of a parameter is -rate * d loss / d parameter, measured by moving the parameter both ways.
 
@@ -62,16 +61,14 @@ def test_one_step_moves_rows_and_trunk_along_the_slope_of_the_loss(kind, bags):
         assert moved == pytest.approx(slope, rel=0.05, abs=0.02), (name, at)
 
 
-@pytest.mark.parametrize("kind", ["tree", "full", "sampled"])
-@pytest.mark.parametrize("trunk", [True, False])
+@pytest.mark.parametrize(("kind", "trunk"), [("tree", False), ("sampled", True)])
 def test_the_loss_falls(kind, trunk):
     trained = engine(kind, trunk, rate=0.1, decay=False)
     losses = [tick.loss for tick in trained.run(Feed(300))]
     assert np.mean(losses[-20:]) < 0.6 * np.mean(losses[:20])
 
 
-@pytest.mark.parametrize("kind", ["tree", "full", "sampled"])
-@pytest.mark.parametrize("delay", [0, 1])
+@pytest.mark.parametrize(("kind", "delay"), [("tree", 0), ("full", 1), ("sampled", 1)])
 def test_the_same_bits_at_any_threads_and_any_overlap(kind, delay):
     def outcome(**options):
         trained = engine(kind, micro_batches=2, delay=delay, **options)
@@ -92,9 +89,7 @@ def test_delay_changes_the_numbers_and_still_learns():
     assert parameters(exact)["trunk.weights"].tobytes() != parameters(late)["trunk.weights"].tobytes()
 
 
-@pytest.mark.parametrize("kind", ["tree", "full", "sampled"])
-@pytest.mark.parametrize("delay", [0, 1])
-@pytest.mark.parametrize("stop", [1, 7])
+@pytest.mark.parametrize(("kind", "delay", "stop"), [("tree", 0, 7), ("full", 1, 1), ("sampled", 1, 7)])
 def test_a_run_stopped_saved_and_loaded_ends_with_the_same_bits(tmp_path, kind, delay, stop):
     whole = engine(kind, delay=delay, micro_batches=2)
     list(whole.run(Feed(20)))
@@ -125,14 +120,12 @@ def test_saving_between_two_ticks_changes_nothing(tmp_path):
     assert_same_bits(parameters(plain), parameters(saved))
 
 
-@pytest.mark.parametrize("kind", ["tree", "full"])
-def test_evaluate_is_the_mean_loss_and_an_untrained_model_knows_nothing(kind):
-    fresh = engine(kind)
+def test_evaluate_is_the_mean_loss_and_an_untrained_model_knows_nothing():
+    fresh = engine("full")
     feed = Feed(5)
     mean = np.mean([-fresh.readout.log_prob(fresh.hidden(b.ids), b.target).mean() for b in (feed[t] for t in range(5))])
     assert fresh.evaluate(feed) == pytest.approx(mean, rel=1e-6)
-    if kind == "full":
-        assert fresh.evaluate(feed) == pytest.approx(math.log(CLASSES), rel=1e-5)
+    assert mean == pytest.approx(math.log(CLASSES), rel=1e-5)
 
 
 def test_best_agrees_with_log_prob():
@@ -145,14 +138,6 @@ def test_best_agrees_with_log_prob():
     np.testing.assert_allclose(log_probs, np.sort(every, axis=1)[:, ::-1][:, :5], rtol=1e-5)
     np.testing.assert_allclose(trained.scores(ids), every, rtol=1e-5)
     assert np.take_along_axis(every, best, axis=1) == pytest.approx(log_probs, rel=1e-5)
-
-
-def test_scores_of_bags_are_those_of_the_readout():
-    trained = engine(bags=True)
-    list(trained.run(Feed(20, bags=True)))
-    batch = Feed(1, bags=True)[0]
-    hidden = trained.hidden(batch.ids, batch.bag_at)
-    np.testing.assert_array_equal(trained.scores(batch.ids, batch.bag_at), trained.readout.scores(hidden))
 
 
 def test_best_of_an_engine_leaves_out_what_is_excluded():
@@ -188,18 +173,14 @@ def refusals():
     yield "bag_at.1.: found 7, expected 2", lambda: engine(bags=True).scores([1, 2], [0, 7])
     yield "ids: found float64", lambda: engine().hidden([1.5, 2, 3])
     yield "spread: found nan", lambda: Embedding(5, 4, spread=np.nan)
-    yield "spread: found -1", lambda: Embedding(5, 4, spread=-1)
     yield "rate: found inf", lambda: Embedding(5, 4, rate=np.inf)
-    yield "rate: found -0.1", lambda: Embedding(5, 4, rate=-0.1)
     yield "rows: found 2147483648, expected .* to 2147483647", lambda: Embedding(2**31, 1)
-    yield "per_example: found 1.5", lambda: Embedding(5, 4, per_example=1.5)
     yield "per_example: found 1000000000", lambda: Embedding(5, 4, per_example=10**9)
     yield "rate: found nan", lambda: Trunk(3, 4, 5, rate=np.nan)
-    yield "momentum: found nan", lambda: Trunk(3, 4, 5, momentum=np.nan)
     yield "hidden: found 0, expected a whole number", lambda: Trunk(3, 0, 5)
 
 
-@pytest.mark.parametrize("message, call", list(refusals()), ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize("message, call", list(refusals()))
 def test_refusals_name_what_was_found(message, call):
     with pytest.raises(ValueError, match=message):
         call()
@@ -222,8 +203,7 @@ def test_a_feed_that_does_not_fit_is_refused_and_nothing_moves():
     assert_same_bits(parameters(trained), before)
 
 
-@pytest.mark.parametrize("delay", [0, 1])
-@pytest.mark.parametrize("overlap", [True, False])
+@pytest.mark.parametrize(("delay", "overlap"), [(0, False), (1, True)])
 def test_a_diverging_run_stops_and_names_the_tick(delay, overlap):
     trained = engine("full", rate=1e30, delay=delay, overlap=overlap)
     with pytest.raises(FloatingPointError, match=r"tick \d+: .*rates"):
@@ -243,7 +223,8 @@ def test_an_engine_that_failed_half_way_neither_saves_nor_runs_on(tmp_path):
     with pytest.raises(OSError, match="the disk of the rows is gone") as found:
         list(trained.run(Feed(10)))
     assert found.value.__notes__ == ["in stage scatter of tick 2, micro-batch 0"]
-    for call in (lambda: trained.save(tmp_path / "checkpoint"), lambda: next(trained.run(Feed(10)))):
+    calls = lambda: trained.save(tmp_path / "checkpoint"), lambda: next(trained.run(Feed(10)))
+    for call in (*calls, lambda: pickle.dumps(trained)):
         with pytest.raises(ValueError, match=r"engine: tick 2 failed half-way: .*load the last checkpoint"):
             call()
     resumed, _ = Engine.load(tmp_path / "checkpoint")
@@ -315,9 +296,13 @@ def test_a_run_left_between_two_ticks_ends_where_the_next_begins():
 
 
 @pytest.mark.parametrize(
-    "duplicate", [copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))], ids=["copy", "pickle"]
+    ("duplicate", "options"),
+    [
+        (copy.deepcopy, {"delay": 1}),
+        (lambda it: pickle.loads(pickle.dumps(it)), {"kind": "sampled", "bags": True}),
+        (copy.deepcopy, {"trunk": False}),
+    ],
 )
-@pytest.mark.parametrize("options", [{"delay": 1}, {"kind": "sampled", "bags": True}, {"trunk": False}], ids=str)
 def test_a_copy_of_an_engine_goes_on_with_the_same_bytes_and_shares_nothing(duplicate, options):
     bags = options.get("bags", False)
     trained = engine(**options)
@@ -331,13 +316,6 @@ def test_a_copy_of_an_engine_goes_on_with_the_same_bytes_and_shares_nothing(dupl
     assert other.tick == 5 and (other.delay, other.threads) == (trained.delay, 2)
     list(other.run(Feed(12, bags)))
     assert_same_bits(parameters(other), parameters(trained))
-
-
-def test_a_torn_engine_is_not_copied():
-    trained = engine()
-    trained.torn = "tick 3 broke"
-    with pytest.raises(ValueError, match="engine: tick 3 broke"):
-        pickle.dumps(trained)
 
 
 def test_a_loaded_engine_has_the_defaults_of_a_new_one():

@@ -23,9 +23,12 @@ def make(request):
 # What goes in
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (7,), (3, 4), (2, 1, 5), (0,), (3, 0)])
-def test_any_leading_shape(make, shape):
-    loss = trained(make()).eval()
+@pytest.mark.parametrize(
+    ("kind", "shape"),
+    [*((kind, (2, 1, 5)) for kind in MAKE), *(("huffman", shape) for shape in [(), (1,), (7,), (0,), (3, 0)])],
+)
+def test_any_leading_shape(kind, shape):
+    loss = trained(MAKE[kind]()).eval()
     hidden, target = batch(*shape)
     output, mean = loss(hidden, target)
     rows = loss(hidden.reshape(-1, WIDTH), target.reshape(-1)).output
@@ -38,8 +41,8 @@ def test_any_leading_shape(make, shape):
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
-def test_any_floating_dtype_is_computed_in_float32(make, dtype):
-    loss, other = make(rate=0.3), make(rate=0.3)
+def test_any_floating_dtype_is_computed_in_float32(dtype):
+    loss, other = MAKE["huffman"](rate=0.3), MAKE["huffman"](rate=0.3)
     hidden, target = batch(16)
     given = hidden.detach().to(dtype).requires_grad_()
     found = loss(given, target)
@@ -52,8 +55,8 @@ def test_any_floating_dtype_is_computed_in_float32(make, dtype):
     assert frozen(loss) == frozen(other)
 
 
-def test_what_pytorch_is_set_to_does_not_matter(make):
-    plain, other = make(rate=0.3), make(rate=0.3)
+def test_what_pytorch_is_set_to_does_not_matter():
+    plain, other = MAKE["full"](rate=0.3), MAKE["full"](rate=0.3)
     plain(*batch(16)).loss.backward()
     (hidden, target), before = batch(16), torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
@@ -68,20 +71,9 @@ def test_what_pytorch_is_set_to_does_not_matter(make):
         assert other(hidden, target).loss.isfinite()
 
 
-def test_strides_and_whole_dtypes_do_not_matter(make):
-    loss, other = make(rate=0.3), make(rate=0.3)
-    wide = torch.randn(WIDTH, 40, generator=torch.Generator().manual_seed(0))
-    target = batch(40)[1]
-    hidden = wide.T[::2].requires_grad_()
-    found = loss(hidden, target[::2].int()).loss
-    found.backward()
-    other(wide.T[::2].contiguous(), target[::2].contiguous()).loss.backward()
-    assert frozen(loss) == frozen(other) and hidden.grad.shape == (20, WIDTH)
-
-
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-def test_where_no_example_has_a_class_the_loss_is_zero(make, reduction):
-    loss = trained(make(reduction=reduction, ignore_index=-1))
+def test_where_no_example_has_a_class_the_loss_is_zero(reduction):
+    loss = trained(MAKE["huffman"](reduction=reduction, ignore_index=-1))
     before, (hidden, target) = frozen(loss), batch(4)
     found = loss(hidden, torch.full_like(target, -1))
     assert found.loss.sum() == 0 and found.output.tolist() == [0] * 4
@@ -100,13 +92,6 @@ def test_what_is_ignored_may_be_any_number_of_int64(ignored):
     loss, (hidden, target) = trained(FullLoss(WIDTH, CLASSES, ignore_index=ignored)).eval(), batch(4)
     target[1] = ignored
     assert loss(hidden, target).output[1] == 0
-
-
-def test_an_ignored_class_may_be_one_of_the_classes():
-    loss = trained(FullLoss(WIDTH, CLASSES, ignore_index=0)).eval()
-    hidden, target = batch(8)
-    target[:4], target[4:] = 0, 5
-    assert loss(hidden, target).loss.item() == pytest.approx(-loss(hidden[4:], target[4:]).output.mean().item())
 
 
 def test_hidden_vectors_without_a_class_may_be_anything(make):
@@ -200,8 +185,8 @@ def test_the_rate_may_follow_a_schedule_of_torch(make):
     assert frozen(loss) == frozen(plain) and (loss.rate, loss.rate_scale) == (0.2, 1.0)
 
 
-def test_the_highest_rate_of_a_schedule_is_the_rate(make):
-    loss, scales = make(rate=0.4), []
+def test_the_highest_rate_of_a_schedule_is_the_rate():
+    loss, scales = MAKE["full"](rate=0.4), []
     optimiser = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.5)
     loss.follow(optimiser)
     loss(*batch(4)).loss.backward()
@@ -238,7 +223,6 @@ BAD = {
     "an array": (lambda h, t: (h.detach().numpy(), t), ValueError, "hidden: found ndarray, expected a floating tensor"),
     "whole numbers": (lambda h, t: (h.long(), t), ValueError, r"hidden: found int64 \(4, 6\), expected a floating"),
     "another width": (lambda h, t: (h[:, :5], t), ValueError, r"hidden: found float32 \(4, 5\), .* 6 numbers a vector"),
-    "no axis": (lambda h, t: (h.sum(), t), ValueError, r"hidden: found float32 \(\), expected"),
     "NaN": (
         lambda h, t: (h.index_fill(0, t.new_tensor([2]), np.nan), t),
         FloatingPointError,
@@ -247,7 +231,6 @@ BAD = {
     "overflow": (lambda h, t: (h.double() * 1e300, t), FloatingPointError, r"hidden\[0\]: found NaN or infinity"),
     "a list": (lambda h, t: (h, t.tolist()), ValueError, r"target: found list, expected int64 or int32 \(4,\)"),
     "floating classes": (lambda h, t: (h, t.float()), ValueError, r"target: found float32 \(4,\).*target.long\(\)"),
-    "too few": (lambda h, t: (h, t[:3]), ValueError, r"target: found int64 \(3,\), expected int64 or int32 \(4,\)"),
     "two axes": (lambda h, t: (h, t[:, None]), ValueError, r"target: found int64 \(4, 1\)"),
     "below 0": (lambda h, t: (h, t - 99), IndexError, r"target\[0\]: found -\d+, expected 0 to 36, or -100"),
     "V": (
@@ -256,7 +239,6 @@ BAD = {
         r"target\[1\]: found 37, expected 0 to 36",
     ),
     "beyond int32": (lambda h, t: (h, t + 2**32), IndexError, r"target\[0\]: found 4294967\d+, expected 0 to 36"),
-    "no axis, V": (lambda h, t: (h[0], torch.tensor(40)), IndexError, "target: found 40, expected 0 to 36"),
     "weights too few": (
         lambda h, t: (h, t, torch.ones(3)),
         ValueError,
@@ -277,10 +259,10 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("fault", BAD)
-def test_bad_input_is_named_and_moves_nothing(make, fault):
+@pytest.mark.parametrize(("kind", "fault"), [*((kind, "NaN") for kind in MAKE), *(("huffman", fault) for fault in BAD)])
+def test_bad_input_is_named_and_moves_nothing(kind, fault):
     change, error, told = BAD[fault]
-    loss = trained(make())
+    loss = trained(MAKE[kind]())
     before, (hidden, target) = frozen(loss), batch(4)
     with pytest.raises(error, match=told):
         loss(*change(hidden, target))
@@ -304,7 +286,6 @@ def test_bad_questions_are_named(call):
     [
         ({"reduction": "avg"}, "reduction: found 'avg', expected one of mean, sum, none"),
         ({"ignore_index": 1.5}, "ignore_index: found 1.5, expected a whole number"),
-        ({"ignore_index": -(2**63) - 1}, "ignore_index: found -9223372036854775809, expected a whole number"),
         ({"ignore_index": 2**63}, "ignore_index: found 9223372036854775808, expected a whole number"),
         ({"rate": -1}, "rate: found -1, expected a finite number"),
         ({"tree": "ternary"}, "tree: found 'ternary'"),
