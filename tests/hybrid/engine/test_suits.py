@@ -10,7 +10,6 @@ from hybrid.engine import Engine, suits
 from hybrid.engine import engine as engine_module
 from hybrid.engine.embedding import Embedding
 from hybrid.engine.inputs import Inputs
-from hybrid.engine.trunk.mlp import Trunk
 from hybrid.ranks.group import Group
 from hybrid.readout import FullReadout
 from tests.support import small_engine
@@ -38,10 +37,10 @@ def test_a_trunk_of_the_cpu_alone_is_put_there_and_another_where_there_is_room(m
 
 
 def test_a_part_on_a_device_must_be_on_that_of_the_trunk():
-    here, there = (
-        SimpleNamespace(name=name, device=SimpleNamespace(host_memory=False)) for name in ("cuda:0", "cuda:1")
+    here, there, host = (
+        SimpleNamespace(name=name, device=SimpleNamespace(host_memory=name == "cpu"))
+        for name in ("cuda:0", "cuda:1", "cpu")
     )
-    host = SimpleNamespace(name="cpu", device=SimpleNamespace(host_memory=True))
     for found in (here, host):
         suits.check_place("readout", SimpleNamespace(backend=found), LinearTrunk(5, 3), here)
     with pytest.raises(
@@ -79,7 +78,6 @@ def test_micro_batches_are_cut_at_whole_groups():
         (lambda: list(engine(True, micro_batches=13).run(Points(True))), "expected 1 to 12, the examples of"),
         (lambda: list(engine(True).run(Points(False))), "feed: has 0 numbers an example, the engine takes 5"),
         (lambda: list(engine(False).run(Points(True))), "feed: has 5 numbers an example, the engine takes 0"),
-        (lambda: Engine(Inputs(4), Trunk(5, 3, 2), FullReadout(9, 2)), "trunk: takes 5 inputs, the embedding gives 4"),
         (lambda: Engine(Embedding(4, 5), None, FullReadout(9, 2)), "readout: width 2, the embedding gives 5"),
     ],
 )

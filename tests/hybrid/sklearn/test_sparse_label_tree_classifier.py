@@ -17,9 +17,7 @@ from hybrid.formats import fasttext
 from hybrid.sklearn import SparseLabelTreeClassifier
 from tests.data import real
 
-ORDER = (
-    "a repeated example is visited twice in a pass, a weighted one once: both end near the optimum, not at one number"
-)
+ORDER = "a repeated example is visited twice in a pass, a weighted one once: both end near the optimum"
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": ORDER,
     "check_sample_weight_equivalence_on_sparse_data": ORDER,
