@@ -34,12 +34,6 @@ def test_all_numbers_are_written_and_the_same(threads, nodes, monkeypatch, shape
     assert (found is given) == (nodes == 1) and found.dtype == dtype
 
 
-def test_without_files_of_nodes_there_is_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(first_touch, "NODES", tmp_path / "none")
-    given = np.ones(3)
-    assert first_touch.spread(given) is given
-
-
 def test_tables_and_units_begin_with_the_same_numbers(nodes, monkeypatch):
     assert not table(33, 5).any()
     model = PVM(TINY, device="cpu", threads=1, seed=3)

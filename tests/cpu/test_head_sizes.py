@@ -41,7 +41,3 @@ def test_sizes_that_are_given_stay():
     assert clusters == 7 and 0 < alone < 200
     assert choose(counts, 0.1, "tree", 2000, None) == (2000, 0)
     assert choose(counts, 1e-6, "tree", None, 2000) == (0, 2000)
-
-
-def test_counts_of_zero_are_equal_counts():
-    assert choose(np.zeros(900), 0.2, "tree", None, None) == choose(np.ones(900), 0.2, "tree", None, None)

@@ -60,24 +60,6 @@ def test_a_graph_answers_alike_at_any_number_of_threads(threads):
     assert (found != other.propose(HIDDEN, 10, 10)).any()
 
 
-@hnsw
-def test_queries_that_a_graph_cannot_answer_are_answered_exactly():
-    """hnswlib refuses a whole call where one query reaches fewer rows than are asked for."""
-    found = Neighbours(VECTORS, index="hnsw", exact_below=0)
-    found.build()
-
-    class Broken:
-        def __getattr__(self, name):
-            raise RuntimeError("Cannot return the results in a contiguous 2D array")
-
-        def set_ef(self, effort): ...
-
-        element_count = 2000
-
-    found._index._index = Broken()
-    np.testing.assert_array_equal(query(found, HIDDEN)[0], query(Neighbours(VECTORS), HIDDEN)[0])
-
-
 @pytest.mark.parametrize(
     "kind, module, said",
     [("hnsw", graph, r"needs hnswlib.*engine\[neighbours\]"), ("annoy", forest, r"needs annoy.*engine\[annoy\]")],
@@ -135,19 +117,6 @@ def test_auto_tries_a_sample_of_many_rows_first_and_keeps_its_choice_when_built_
     found.build(HIDDEN)
     assert (found.choice.kind, found.choice.size) == (first.kind, first.size) and len(sizes[3:]) <= 3
     assert found.recall(HIDDEN, 10) >= 0.9
-
-
-def test_auto_tries_a_slower_size_where_the_fastest_on_the_sample_misses_the_recall_on_all_rows(monkeypatch):
-    monkeypatch.setattr(tuned_index, "SAMPLE", 500)
-    monkeypatch.setattr(tuned_index, "SIZES", (("annoy", 8), ("annoy", 16), ("annoy", 32)))
-    monkeypatch.setattr(index, "make", lambda kind, vectors, metric, size, *given: size)
-    monkeypatch.setattr(
-        tuned_index.Trial, "_seconds", lambda self, made, effort, times=3: (made or 10**6) * (effort or 1)
-    )
-    short = lambda self, made, effort: 0.5 if made == 8 and len(self.vectors) == 2000 else 1.0  # noqa: E731
-    monkeypatch.setattr(tuned_index.Trial, "_recall", short)
-    made, choice = choose(VECTORS, HIDDEN, "dot", 10, 0.9, 0, 1)
-    assert made == choice.size == 16 and choice.kind == "annoy"
 
 
 def test_where_no_index_is_faster_auto_is_exact(monkeypatch):

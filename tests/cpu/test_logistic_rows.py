@@ -9,7 +9,6 @@ from cpu import logistic_rows
 from cpu.logistic_rows import OWNERS
 from hybrid.contract import Learned
 from tests.support.tree_nodes import learn
-from tests.support.visits import check_close, copied, drawn, learn_nodes
 
 EPS = 2.0**-23
 
@@ -58,20 +57,6 @@ def test_learns_as_numpy_does(width):
     np.testing.assert_allclose(moved, rows, rtol=0, atol=atol)
 
 
-def test_rows_and_biases_move_by_row_wise_adagrad(threads):
-    _, hidden, lists = case(batch=23, width=37, rows=50, most=13)
-    rng, rate = np.random.default_rng(3), 0.2
-    learned = drawn(rng, 50, 37, "row-adagrad", biases=True)
-    learned.rows[:] /= 6
-    weight = rng.random(23).astype(np.float32)
-    expected = copied(learned)
-    each = [(b, b + 1) for b in range(23)]
-    wanted = learn_nodes(expected, hidden, lists, weight, rate, each)
-    for found, one in zip(run_by(learned, hidden, lists, weight, rate), wanted, strict=True):
-        np.testing.assert_allclose(found, one, rtol=0, atol=2e-5)
-    check_close(learned, expected, atol=2e-5)
-
-
 @pytest.mark.parametrize("score", [0, 1, -1, 20, -20, 80, -80, 1e4, -1e4])
 def test_loss_is_accurate_at_both_ends(score):
     one = np.ones((1, 1), np.float32)
@@ -90,13 +75,6 @@ def test_same_bits_at_any_number_of_threads(threads, width):
         np.testing.assert_array_equal(single_grad[0], grad[b])
         assert single_loss[0] == loss[b]
     np.testing.assert_array_equal(table, moved)
-
-
-def test_no_rows_no_gradient():
-    table, hidden, _ = case(batch=3, width=40, rows=2, most=1)
-    grad, loss, moved = run(table, hidden, [[], [(1, 0)], []], 0.1)
-    assert not grad[[0, 2]].any() and not loss[[0, 2]].any() and grad[1].all()
-    np.testing.assert_array_equal(moved[0], table[0])
 
 
 @given(st.integers(1, 40), st.integers(1, 9), st.integers(0, 9), st.integers(0, 2**31))

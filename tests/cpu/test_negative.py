@@ -71,14 +71,3 @@ def test_step_learns_as_numpy_does(classes, count):
     np.testing.assert_allclose(grad, expected_grad, rtol=0, atol=2e-5)
     np.testing.assert_allclose(loss, expected_loss, rtol=0, atol=2e-5)
     np.testing.assert_allclose(moved, rows, rtol=0, atol=2e-5)
-
-
-def test_same_bits_as_the_serial_loop_at_any_number_of_threads(threads):
-    table, hidden, target, negatives = case(40, 24, 80, 6)
-    grad, loss, moved = run(table, hidden, target, negatives)
-    for b in range(80):
-        single = slice(b, b + 1)
-        single_grad, single_loss, table = run(table, hidden[single], target[single], negatives[single])
-        np.testing.assert_array_equal(single_grad, grad[single])
-        np.testing.assert_array_equal(single_loss, loss[single])
-    np.testing.assert_array_equal(table, moved)

@@ -102,14 +102,6 @@ def test_the_forest_finds_most_and_scores_truly(metric):
     assert (np.diff(scores, axis=1) <= 0).all()
 
 
-def test_small_tables_are_searched_exactly():
-    vectors, hidden = clustered(100, 8), clustered(9, 8, seed=1)
-    found = Neighbours(vectors)
-    found.build()
-    assert found._index is None
-    np.testing.assert_array_equal(query(found, hidden, 5)[0], oracle(vectors, hidden, 5, "angular")[0])
-
-
 def test_rows_that_changed_are_found_where_they_are():
     (vectors, found), hidden = forest(3000, 16, metric="dot"), clustered(6, 16, seed=1)
     far = query(found, hidden, 1)[0][:, 0]
@@ -193,22 +185,6 @@ def test_search_is_exact_once_more_than_a_quarter_of_the_rows_has_changed(monkey
         query(found, hidden, 3)
         assert found.built is built and found.moved == changed / 2000
     assert searched == ["changed", "all"]
-
-
-def test_a_failed_rebuild_leaves_the_old_index(monkeypatch):
-    found = forest(2000, 8)[1]
-    old = found._index
-
-    def fail(*arguments):
-        raise MemoryError("no room")
-
-    monkeypatch.setattr(index, "make", fail)
-    with pytest.raises(MemoryError, match="no room"):
-        found.build()
-    assert found._index is old
-    monkeypatch.undo()
-    found.build()
-    assert found._index is not old
 
 
 def test_the_same_seed_gives_the_same_answers():

@@ -1,11 +1,9 @@
 """Optimisers of dense weights on the CPU: PyTorch's numbers, the bytes of units.update, the same at any threads."""
 
-import math
-
 import numpy as np
 import pytest
 
-from cpu import optimiser, units
+from cpu import optimiser
 from tests.support.optimisers import BETAS, MOMENTUM, STATES, Move, Moved, call
 
 SIZE = 3 * optimiser.NUMBERS + 17  # more than a piece, and a last one that is short
@@ -80,21 +78,6 @@ def test_the_numbers_are_those_of_torch(kind, decay, most):
     np.testing.assert_allclose(found["weights"], weights.detach().numpy(), rtol=unit, atol=4 * unit)
 
 
-@pytest.mark.parametrize("momentum", [0.0, 0.9])
-def test_sgd_keeps_the_bytes_of_update(momentum):
-    """So that a trunk that moves by it goes on as runs of before it was there did."""
-    kind = "momentum" if momentum else "sgd"
-    found, expected = arrays(kind), arrays(kind)
-    for turn, grad in enumerate(gradients()):
-        found["grad"][:] = expected["grad"][:] = grad
-        rate = 0.1 * (1 - turn / 5) / 64
-        move = Move(0.1 * (1 - turn / 5), 1 / 64, 0.0)
-        optimiser.sgd(found["weights"], found.get("velocity"), found["grad"], move, momentum, False)
-        units.update(expected["weights"], expected.get("velocity"), expected["grad"], rate, momentum)
-    for name, array in expected.items():
-        assert found[name].tobytes() == array.tobytes(), name
-
-
 @pytest.mark.parametrize("kind", ["momentum", "adagrad", "adamw"])
 def test_the_number_of_threads_does_not_change_a_bit(kind, threads):
     import numba
@@ -121,17 +104,6 @@ def test_the_norm_of_small_whole_numbers_is_exact():
     parts, factor = optimiser.workspace(SIZE)
     optimiser.clip((parts, factor), grad, 2.0, 4.0)
     assert parts.sum() == 25 and factor[0] == 4 / (10 + 1e-6)
-
-
-def test_a_gradient_of_nan_stays_visible():
-    kind = "adamw"
-    found = arrays(kind, size=100)
-    grad = np.full(100, 1.0)
-    grad[7] = math.nan
-    learn(kind, found, [grad], MOVE)
-    assert np.isnan(found["weights"]).tolist() == [i == 7 for i in range(100)]
-    learn(kind, found, [grad], MOVE, 1.0)
-    assert np.isnan(found["weights"]).all()
 
 
 def test_the_state_of_weights_that_never_move_is_forgotten_before_it_is_denormal():

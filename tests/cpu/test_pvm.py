@@ -7,16 +7,7 @@ import numpy as np
 import pytest
 
 from cpu import pvm
-from hybrid.contract import Gathering, Learning, Past, State
-from hybrid.pvm import initial
-from hybrid.pvm.config import Config
-from hybrid.pvm.layout import tape_layout
-from hybrid.pvm.originals import config as original
-from hybrid.pvm.rules import wire
-from tests.golden import beside_layer_0
 from tests.support.pvm_tick import KINDS, UNITS, WRITTEN, assert_close, by_hand, case, tick
-from tests.twins.configurations import E
-from tests.twins.pvm_classic import ClassicModel
 
 
 @pytest.mark.parametrize(("kind", "streams"), zip(KINDS, itertools.cycle([1, 3])))
@@ -139,83 +130,6 @@ def test_the_gradient_is_the_slope_by_difference(kind):
         nudge[place] = 1e-6
         slope = (loss(made["weights"] + nudge) - loss(made["weights"] - nudge)) / 2e-6
         assert taught["weights"][place] - made["weights"][place] == pytest.approx(-slope, rel=1e-6, abs=1e-9)
-
-
-# -------------------------------------------------------------------------------------------------------- the twins
-
-OPTIONS = E | {"layer_shapes": ["3", "2", "1"], "hidden_block_size": "2", "readout_block_size": ["1"] * 3}
-OPTIONS |= {"enable_readout": ["1"] * 3, "normalize_output": "1"}
-RESIDUAL = {"ex_module": "PVM_models.PVM_unit_2step_residual_v1", "predict_two_steps": "1"}
-RATE, MOMENTUM, TICKS = 0.05, 0.5, 12
-TWINS = {
-    "simple": {},
-    "complex": {"unit_type": "complex"},
-    "complex, context later": {"unit_type": "complex", "feed_context_in_complex_layer": "1"},
-    "residual": RESIDUAL,
-    "complex_residual": RESIDUAL | {"unit_type": "complex"},
-}
-
-
-def weights_of(twin, layout, kind):
-    """The twin's matrices in the order and the form of ours."""
-    parts = []
-    for u, one in enumerate(twin.units):
-        nets = [net.matrices for net in one.nets]
-        ours = nets[0]
-        if "residual" in kind:
-            (*a, a_last), (b, *b_rest, b_last) = nets
-            features = one.features_dim
-            ours = [*a, np.concatenate([b[features:-1], b[:features], b[-1:]]), *b_rest, a_last, b_last]
-        shapes = [(layout.columns[k] + 1, layout.rows[k]) for k in range(layout.layer_at[u], layout.layer_at[u + 1])]
-        assert [part.shape for part in ours] == shapes
-        parts += [part for matrix in ours for part in (matrix[:-1].T.ravel(), matrix[-1])]
-    return np.concatenate(parts)
-
-
-@pytest.mark.parametrize("kind", TWINS)
-def test_all_kinds_are_the_twins(kind):
-    options = OPTIONS | TWINS[kind]
-    name = kind.partition(",")[0]
-    twin = ClassicModel(options, name)
-    rng = np.random.default_rng(5)
-    twin.initialise(rng)
-    config, _ = original.read(options, wiring="classic")
-    config = Config(**{**vars(config), "schedule": ((0, None, RATE, MOMENTUM),), "readout": None})
-    wiring = beside_layer_0(wire(config))
-    layout = tape_layout(wiring, config)
-    weights, units = weights_of(twin, layout, name), len(wiring.hidden)
-    state = initial.state(layout, config, wiring.layer, weights, 1)
-    velocity, delta, miss = np.zeros_like(weights), np.zeros((1, int(layout.tape_at[-1]))), np.zeros(units)
-    steps, some = layout.steps, np.ones(units, np.uint8)
-    for t in range(TICKS):
-        tape, before = state[f"tape_{(t - 1) % (steps + 1)}"], state[f"world_{t % 2}"]
-        pixels = rng.integers(0, 256, wiring.frame).astype(np.uint8)
-        factors = float(t >= 2), float(t >= 4)
-        twin.frame(pixels, None, [RATE] * 3, 0.0, *factors)
-        for u, one in enumerate(twin.units):
-            seen = tape[0, layout.predicted_at[u] :][: one.outputs].copy()
-            if name in ("residual", "complex_residual"):
-                seen = (seen + 2 * tape[0, layout.residual_at[u] :][: one.outputs] - 1).clip(0, 1)
-            np.testing.assert_allclose(seen, one.prediction, rtol=0, atol=1e-12)
-            published = before[0, layout.published_at[u] :][: one.h]
-            np.testing.assert_allclose(published, one.published, rtol=0, atol=1e-12)
-        before[0, : pixels.size] = pixels.ravel() / 255
-        written = state[f"world_{(t + 1) % 2}"], state[f"tape_{t % (steps + 1)}"], state[f"signals_{t % 2}"]
-        scaled = state.get("low"), state.get("high")
-        now = State(*written, state["integral"], delta, *scaled, miss, weights, velocity)
-        past = Past(before, tape, state[f"tape_{(t - steps) % (steps + 1)}"], state[f"signals_{(t - 1) % 2}"])
-        learning = Learning(np.full(units, RATE), np.full(units, MOMENTUM), some * (t >= steps - 1), some, False)
-        pvm.tick(now, layout, past, learning, Gathering(1.0, 0.0, config.tau, *factors), "rational", 0, units)
-        np.testing.assert_allclose(weights, weights_of(twin, layout, name), rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize(("kind", "dtype"), [("bytes", np.float32), ("numbers", np.float64)])
-def test_show_scales_a_frame_into_the_front_of_each_world(kind, dtype):
-    frame = np.array([[0, 1, 255], [2, 128, 254]], np.uint8 if kind == "bytes" else dtype)
-    world = np.full((2, 5), 7, dtype)
-    pvm.show(world, frame, 1 / 255)
-    assert np.array_equal(world[:, :3], frame.astype(dtype) * dtype(1 / 255))
-    assert np.all(world[:, 3:] == 7)
 
 
 def test_collect_gathers_along_the_second_axis_and_spread_is_the_other_way():

@@ -132,17 +132,6 @@ def test_row_wise_adagrad_worked_by_hand():
     np.testing.assert_allclose(learned.rows, [[-1.2 - 6 / 31.25**0.5, -1.6 - 8 / 31.25**0.5, 0, 0]], rtol=1e-6)
 
 
-def test_small_integers_worked_by_hand():
-    """Exact in float32."""
-    learned = Learned(np.array([[8, 4], [2, 2]], np.float32))
-    rows.scatter(learned, np.array([0], np.int32), np.array([[6, 8]], np.float32), 0.5)
-    assert learned.rows.tolist() == [[8 - 3, 4 - 4], [2, 2]]
-    adagrad = Learned(np.array([[8, 4]], np.float32), squares=np.array([[16, 0]], np.float32))
-    rows.scatter(adagrad, np.array([0], np.int32), np.array([[3, 8]], np.float32), 5.0)
-    assert adagrad.squares.tolist() == [[25, 64]]
-    np.testing.assert_allclose(adagrad.rows, [[8 - 3, 4 - 5]], rtol=1e-7)
-
-
 def test_a_gradient_of_zero_moves_nothing_and_a_nan_stays_visible():
     learned = Learned(np.ones((2, 3), np.float32), squares=np.zeros(2, np.float32))
     rows.scatter(learned, np.array([0, 1], np.int32), np.array([[0.0, 0, 0], [0, np.nan, 0]], np.float32), 0.1)

@@ -2,7 +2,7 @@ import numba
 import numpy as np
 import pytest
 
-from cpu import draws, sampled_softmax, softmax
+from cpu import draws, sampled_softmax
 from hybrid.contract import Learned
 
 
@@ -57,18 +57,6 @@ def test_step_against_float64(sizes):
     np.testing.assert_allclose(loss, loss_, atol=close)
     np.testing.assert_allclose(grad, grad_, atol=close)
     np.testing.assert_allclose(weights, before - 0.1 * weight_grad, atol=close * np.sqrt(batch))
-
-
-def test_all_classes_sampled_is_the_full_softmax():
-    weights, hidden, target = problem(60, 9, 20, np.float32)
-    full, sampler = weights.copy(), sampled_softmax.unigram(np.arange(60))
-    grad, loss, _ = step(weights, hidden, target, sampler, 100, 0.1)
-    expected, expected_loss = np.empty_like(hidden), np.empty(20, np.float32)
-    work = softmax.workspace(20, 9, np.float32)
-    softmax.step(expected, expected_loss, Learned(full), work, hidden, target, None, 0.1)
-    np.testing.assert_allclose(loss, expected_loss, atol=1e-5)
-    np.testing.assert_allclose(grad, expected, atol=1e-5)
-    np.testing.assert_allclose(weights, full, atol=1e-5)
 
 
 def test_the_same_bits_at_any_number_of_threads():

@@ -21,17 +21,6 @@ def written(function, classes, table, *arguments):
     return out
 
 
-def test_three_classes_by_hand():
-    weights, hidden = np.log([[1.0], [2.0], [4.0]]), np.array([[1.0], [0.0]])
-    found = np.exp(written(scores.softmax, 3, weights, hidden))
-    np.testing.assert_allclose(found, [[1 / 7, 2 / 7, 4 / 7], [1 / 3] * 3], rtol=1e-6)
-    # counts 3, 1, 1: the root parts class 0 from the others; e^ln 3 turns right three times out of four
-    tree, nodes = huffman([3, 1, 1]), np.log([[3.0], [1.0]])
-    found = np.exp(written(scores.tree, 3, nodes, tree, np.array([[1.0]])))[0]
-    root = 3 / 4 if tree.leaf_up[0] & 1 else 1 / 4
-    np.testing.assert_allclose(found, [root, (1 - root) / 2, (1 - root) / 2], rtol=1e-6)
-
-
 @pytest.mark.parametrize("classes", [2, 255, 256, 257, 5000])
 def test_a_softmax_is_the_float64_oracle(classes, threads):
     weights, hidden = case(classes, 7, 5)

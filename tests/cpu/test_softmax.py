@@ -80,14 +80,6 @@ def test_best_is_the_head_of_a_sorted_list(classes, batch, k, seed):
     np.testing.assert_allclose(log_probs, np.take_along_axis(oracle(weights, hidden), order, 1), atol=1e-5)
 
 
-def test_loss_of_step_is_the_log_prob_before_it():
-    weights, hidden, target = problem(CHUNK + 3, 8, 5)
-    before = log_prob(weights, hidden, target)
-    _, loss = step(weights, hidden, target, 0.5)
-    np.testing.assert_array_equal(loss, -before)
-    assert log_prob(weights, hidden, target).sum() > before.sum()
-
-
 @pytest.mark.parametrize("spread", [1e-20, 100.0, 1e4])
 def test_logits_of_any_size(spread):
     """Logits grow from chunk to chunk of a shard: their sums overflow without a change of base."""
@@ -140,10 +132,3 @@ def test_a_step_does_not_depend_on_what_it_keeps(monkeypatch):
     miss = np.exp(log_probs) - np.eye(len(before))[target]
     np.testing.assert_allclose(weights, before - 0.1 * miss.T @ hidden, atol=1e-4 * spread)
     np.testing.assert_allclose(grad, miss @ before, atol=1e-4 * spread**2)
-
-
-def test_a_nan_stays_visible():
-    weights, hidden, target = problem(2 * CHUNK, 8, 3)
-    weights[CHUNK + 1, 2] = np.nan
-    _, loss = step(weights, hidden, target, 0.0)
-    assert np.isnan(loss).all()

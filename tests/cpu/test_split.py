@@ -1,6 +1,5 @@
 """The top of a tree as dense products: the batch's gradient in float64, and nothing of the tail."""
 
-import numba
 import numpy as np
 import pytest
 
@@ -38,13 +37,3 @@ def test_the_parts_of_a_path_are_the_path(build):
             assert begins + ends == path(tree, leaf)
             assert all(node < top for node, _ in begins) and all(node >= top for node, _ in ends)
         assert upper.depth == max(len(path(upper, leaf)) for leaf in range(77))
-
-
-def test_the_same_bits_at_any_number_of_threads():
-    outcomes, before = set(), numba.get_num_threads()
-    for threads in (1, 2, 4):
-        numba.set_num_threads(threads)
-        found = run(huffman(1000 // np.arange(1, 301)), 200, *case(300, 9, 150), 0.1)
-        outcomes.add(tuple(part.tobytes() for part in found))
-    numba.set_num_threads(before)
-    assert len(outcomes) == 1

@@ -11,7 +11,6 @@ from cpu.tree import balanced, huffman
 from hybrid.contract import Learned
 from tests.support.tree_batch import oracle, run
 from tests.support.tree_softmax import case
-from tests.support.tree_softmax import run as serial
 from tests.support.visits import check_close, drawn
 
 
@@ -27,13 +26,6 @@ def test_step_is_the_oracles(threads, together):
         nodes, hidden, target = case(len(tree.leaf_up), 17, 150, np.float32)
         given = tree, Learned(nodes), hidden, target, together
         close(run(*given), oracle(*given), 3e-5)
-
-
-def test_one_at_a_time_is_the_serial_loop():
-    tree, (nodes, hidden, target) = huffman(100 // np.arange(1, 31)), case(30, 9, 60)
-    grad, loss, learned = run(tree, Learned(nodes), hidden, target, 1)
-    for found, wanted in zip((grad, loss, learned.rows), serial(tree, nodes, hidden, target, 0.1), strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-6)
 
 
 def test_a_group_as_long_as_the_batch_is_the_gradient_of_the_batch():

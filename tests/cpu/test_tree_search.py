@@ -63,11 +63,3 @@ def test_large_trees_and_every_class(threads):
     every = everything(tree, nodes, hidden)
     assert (np.sort(ids, 1) == np.arange(5000)).all()
     np.testing.assert_allclose(log_probs, -np.sort(-every, 1), rtol=1e-5, atol=1e-5)
-
-
-def test_two_classes():
-    tree = balanced(2)
-    nodes, hidden = np.array([[2, 0]], np.float32), np.array([[1, 5], [-1, 5]], np.float32)
-    ids, log_probs = found(tree_search.best, tree, nodes, hidden, 2)
-    assert ids.tolist() == [[1, 0], [0, 1]]
-    np.testing.assert_allclose(np.exp(log_probs), [[0.8807971, 0.1192029]] * 2, rtol=1e-6)

@@ -12,7 +12,6 @@ import threading
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
@@ -61,13 +60,6 @@ def test_one_step_moves_rows_and_trunk_along_the_slope_of_the_loss(kind, bags):
         assert moved == pytest.approx(slope, rel=0.05, abs=0.02), (name, at)
 
 
-@pytest.mark.parametrize(("kind", "trunk"), [("tree", False), ("sampled", True)])
-def test_the_loss_falls(kind, trunk):
-    trained = engine(kind, trunk, rate=0.1, decay=False)
-    losses = [tick.loss for tick in trained.run(Feed(300))]
-    assert np.mean(losses[-20:]) < 0.6 * np.mean(losses[:20])
-
-
 @pytest.mark.parametrize(("kind", "delay"), [("tree", 0), ("full", 1), ("sampled", 1)])
 def test_the_same_bits_at_any_threads_and_any_overlap(kind, delay):
     def outcome(**options):
@@ -80,13 +72,6 @@ def test_the_same_bits_at_any_threads_and_any_overlap(kind, delay):
         others, found = outcome(**options)
         assert others == losses
         assert_same_bits(found, expected)
-
-
-def test_delay_changes_the_numbers_and_still_learns():
-    exact, late = engine("full"), engine("full", delay=1)
-    for trained in (exact, late):
-        list(trained.run(Feed(24)))
-    assert parameters(exact)["trunk.weights"].tobytes() != parameters(late)["trunk.weights"].tobytes()
 
 
 @pytest.mark.parametrize(("kind", "delay", "stop"), [("tree", 0, 7), ("full", 1, 1), ("sampled", 1, 7)])
@@ -140,20 +125,7 @@ def test_best_agrees_with_log_prob():
     assert np.take_along_axis(every, best, axis=1) == pytest.approx(log_probs, rel=1e-5)
 
 
-def test_best_of_an_engine_leaves_out_what_is_excluded():
-    trained = engine()
-    list(trained.run(Feed(20)))
-    ids = Feed(1)[0].ids
-    first = trained.best(ids, 1)[0][:, 0]
-    exclude = sparse.csr_array((np.ones(BATCH), (np.arange(BATCH), first)), (BATCH, CLASSES))
-    np.testing.assert_array_equal(trained.best(ids, 2, exclude=exclude)[0], trained.best(ids, 3)[0][:, 1:])
-
-
 def refusals():
-    yield (
-        "trunk: takes 5 inputs, the embedding gives 12",
-        lambda: Engine(Embedding(9, 4, per_example=3), Trunk(5, 6, 7), FullReadout(9, 7, batch=4)),
-    )
     yield (
         "readout: width 8, the trunk gives 7",
         lambda: Engine(Embedding(9, 4, per_example=3), Trunk(12, 6, 7), FullReadout(9, 8, batch=4)),
@@ -167,13 +139,9 @@ def refusals():
     yield "activation: found", lambda: Trunk(3, 4, 5, activation="cube")
     yield "momentum: found 1.5", lambda: Trunk(3, 4, 5, momentum=1.5)
     yield "width: found 0", lambda: Embedding(5, 0)
-    yield "ids: found 4, expected a multiple of 3", lambda: engine().hidden([1, 2, 3, 4])
-    yield "bag_at: needed", lambda: engine(bags=True).hidden([1, 2, 3])
     yield "bag_at.1.: found 2000000000, expected 2", lambda: engine(bags=True).best([1, 2], 3, [0, 2_000_000_000])
     yield "bag_at.1.: found 7, expected 2", lambda: engine(bags=True).scores([1, 2], [0, 7])
     yield "ids: found float64", lambda: engine().hidden([1.5, 2, 3])
-    yield "spread: found nan", lambda: Embedding(5, 4, spread=np.nan)
-    yield "rate: found inf", lambda: Embedding(5, 4, rate=np.inf)
     yield "rows: found 2147483648, expected .* to 2147483647", lambda: Embedding(2**31, 1)
     yield "per_example: found 1000000000", lambda: Embedding(5, 4, per_example=10**9)
     yield "rate: found nan", lambda: Trunk(3, 4, 5, rate=np.nan)
@@ -191,16 +159,6 @@ def test_ids_out_of_range_are_refused():
         engine().hidden([1, 2, 30])
     with pytest.raises(IndexError, match=r"ids\[1\]: found 4294967296, expected 0 to 29"):  # its int32 is 0
         engine().best([1, 2**32, 3], 2)
-
-
-def test_a_feed_that_does_not_fit_is_refused_and_nothing_moves():
-    trained = engine()
-    before = parameters(trained)
-    wrong = Feed()
-    wrong.classes = CLASSES + 1
-    with pytest.raises(ValueError, match="feed: has 31 classes, the readout 30"):
-        next(trained.run(wrong))
-    assert_same_bits(parameters(trained), before)
 
 
 @pytest.mark.parametrize(("delay", "overlap"), [(0, False), (1, True)])
@@ -234,21 +192,6 @@ def test_an_engine_that_failed_half_way_neither_saves_nor_runs_on(tmp_path):
     assert_same_bits(parameters(resumed), parameters(whole))
 
 
-def test_a_feed_that_fails_leaves_the_last_finished_tick_and_says_where():
-    class Short(Feed):
-        def __getitem__(self, tick):
-            if tick == 5:
-                raise OSError("the file ends early")
-            return super().__getitem__(tick)
-
-    trained, whole = engine("tree"), engine("tree")
-    with pytest.raises(OSError, match="the file ends early") as found:
-        list(trained.run(Short(10)))
-    assert found.value.__notes__ == ["in the feed, at tick 5"] and trained.tick == 5
-    list(itertools.islice(whole.run(Feed(10)), 5))
-    assert_same_bits(parameters(trained), parameters(whole))
-
-
 def test_two_threads_cannot_run_one_engine_and_the_first_is_undisturbed():
     trained, whole, raised = engine(overlap=False), engine(overlap=False), []
 
@@ -280,19 +223,6 @@ def failure_of(call):
         call()
     except Exception as failure:
         return failure
-
-
-def test_a_run_left_between_two_ticks_ends_where_the_next_begins():
-    """As in a notebook after an interrupt, where the traceback keeps the run alive."""
-    trained, whole = engine("full", delay=1), engine("full", delay=1)
-    left = trained.run(Feed(10))
-    for _ in range(3):
-        next(left)
-    list(trained.run(Feed(10)))
-    with pytest.raises(RuntimeError, match="engine: found a run that ended when another run"):
-        next(left)
-    list(whole.run(Feed(10)))
-    assert_same_bits(parameters(trained), parameters(whole))
 
 
 @pytest.mark.parametrize(

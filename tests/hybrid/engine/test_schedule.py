@@ -162,11 +162,6 @@ def test_an_empty_batch_does_nothing_and_counts_no_example():
     assert tick.examples == 0 and np.isnan(tick.loss) and log == []
 
 
-def test_the_number_of_slot_sets_must_fit_the_delay():
-    with pytest.raises(ValueError, match="found 2 sets, expected 3 for delay 1"):
-        Schedule(plan(), slots(0, 1), {}, 1, Trace())
-
-
 def learned(delay, micro_batches, overlapped, seed):
     """A model of one number: forward reads it, readout moves its own, update moves the first. Order is everything."""
     state = {"w": 1.0, "v": 2.0, "grad": 0.0}
@@ -250,19 +245,6 @@ def test_a_failing_stage_ends_the_run_and_nothing_after_it_moves_a_parameter(thr
     assert found.value.__notes__ == ["in stage readout of tick 1, micro-batch 0"]
 
 
-def test_a_feed_that_fails_ends_the_run_after_the_ticks_before():
-    def short():
-        yield from batches(3)
-        raise OSError("the file ends")
-
-    queues = {name: Device().inline(name, 1) for name in QUEUES}
-    ticks = []
-    with pytest.raises(OSError, match="the file ends"):
-        for tick in Schedule(plan(), slots(0, 1), queues, 0, Trace()).run(short(), lambda slots: False):
-            ticks.append(tick.number)
-    assert ticks == [0, 1, 2]
-
-
 @pytest.mark.parametrize(("delay", "slow"), [(0, "feed"), (1, "caller"), (3, "feed")])
 def test_whoever_is_slow_holds_the_others_up_and_nothing_grows(delay, slow, threads):
     """The feed is never more than the slots ahead: the batches begun, the one being finished, the one being filled."""
@@ -281,14 +263,6 @@ def test_whoever_is_slow_holds_the_others_up_and_nothing_grows(delay, slow, thre
         assert len(schedule.begun) <= delay
         time.sleep(0.002 * (slow == "caller"))
     assert finished == list(range(12)) == taken
-
-
-def test_a_slot_is_not_refilled_while_its_work_is_under_way(threads):
-    """A schedule with too few slots would do it; the slot itself refuses."""
-    one = slots(0, 1)[0]
-    schedule = Schedule(plan(lambda slot: time.sleep(0.01)), [one, one], threads, 0, Trace())
-    with pytest.raises(RuntimeError, match="slot of tick 0, micro-batch 0: found in use, cannot become filling"):
-        list(schedule.run(batches(3), lambda slots: False))
 
 
 def test_a_tick_is_not_held_up_by_the_batch_that_is_being_filled(threads):

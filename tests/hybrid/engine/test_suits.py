@@ -7,10 +7,8 @@ import pytest
 
 from hybrid import backend
 from hybrid.engine import Engine, suits
-from hybrid.engine import engine as engine_module
 from hybrid.engine.embedding import Embedding
 from hybrid.engine.inputs import Inputs
-from hybrid.ranks.group import Group
 from hybrid.readout import FullReadout
 from tests.support import small_engine
 from tests.support.points import Points, engine
@@ -99,13 +97,6 @@ def test_batches_that_cut_a_group_are_refused_by_tick():
         trained.evaluate(feed)
     with pytest.raises(ValueError, match="found 3 examples, expected a multiple of 4"):
         trained.hidden(x=np.zeros((3, 5), np.float32))
-
-
-def test_an_engine_that_is_given_no_ranks_is_alone_whichever_there_are(monkeypatch):
-    made = []
-    monkeypatch.setattr(engine_module, "Group", lambda **how: (made.append(how), Group(**how))[1])
-    small_engine.engine("tree")
-    assert made == [{"alone": True}]
 
 
 def test_rates_fall_to_nothing_unless_asked_otherwise():

@@ -139,15 +139,6 @@ def indexed():
     return readout
 
 
-def test_the_forest_answers_and_tells_its_recall(indexed):
-    _, hidden, _ = batch(3000, 16)
-    ids, logits = indexed.best(hidden, 10)
-    truth, _ = indexed.readout.best(hidden, 10)
-    recall = np.mean([np.isin(a, b).mean() for a, b in zip(truth, ids, strict=True)])
-    assert recall > 0.9 and indexed.recall(hidden, 10) == pytest.approx(recall)
-    np.testing.assert_allclose(logits, np.einsum("bd,bkd->bk", hidden, indexed.readout.weights[ids]), rtol=1e-4)
-
-
 def test_the_forest_is_asked_for_as_many_more_as_are_left_out(indexed):
     _, hidden, _ = batch(3000, 16)
     seen, _ = indexed.readout.best(hidden, 200)  # so none of the first 200 may come

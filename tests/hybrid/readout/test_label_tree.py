@@ -89,17 +89,6 @@ def test_a_rule_moves_rows_and_biases_as_the_serial_loop_does():
     np.testing.assert_allclose(readout.biases, rows[:, -1], rtol=2e-3, atol=2e-4)
 
 
-def test_without_places_every_example_has_one_label():
-    one, other = MAKE["adagrad"](rate=0.2), MAKE["adagrad"](rate=0.2)
-    hidden, _, _ = batch()
-    target = np.random.default_rng(1).integers(0, LABELS, BATCH).astype(np.int32)
-    losses = [
-        one.step(np.empty_like(hidden), hidden, target),
-        other.step(np.empty_like(hidden), hidden, target, None, np.arange(BATCH + 1)),
-    ]
-    assert losses[0] == losses[1] and frozen(one) == frozen(other)
-
-
 def test_answers_are_those_of_all_labels(make):
     readout = make(rate=0.5)
     for seed in range(5):

@@ -4,6 +4,7 @@ Here are tested hybrid/readout/base/__init__.py, hybrid/readout/base/exclude.py 
 """
 
 import copy
+import functools
 import itertools
 import json
 import math
@@ -17,12 +18,25 @@ from scipy import sparse
 from hybrid import backend
 from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout, rebuild
 from hybrid.sparse import OPTIMISERS
-from tests.support.readouts import CLASSES, MAKE, WIDTH, batch, changed, every, frozen, train
+from tests.support.readouts import BATCH, CLASSES, MAKE, WIDTH, batch, changed, every, frozen, train
 
 
 @pytest.fixture(params=MAKE)
 def make(request):
     return MAKE[request.param]
+
+
+ONES = np.ones(BATCH, np.float32)  # without weights every kernel would be compiled again
+KINDS = dict(zip(MAKE, itertools.cycle(OPTIMISERS), strict=False))
+
+
+@functools.cache
+def learned(kind):
+    """One with biases, after some steps; tests only ask it."""
+    readout = MAKE[kind](rate=0.5, seed=5, optimiser=KINDS[kind], **({} if kind == "neighbours" else {"biases": True}))
+    for seed in range(5):
+        readout.step(*batch(seed=seed), ONES)
+    return readout
 
 
 def test_it_learns(make):
@@ -35,9 +49,9 @@ def test_it_learns(make):
     assert readout.log_prob(hidden, target).mean() > before
 
 
-def test_probabilities_sum_to_one_and_best_is_their_head(make):
-    readout = make(rate=0.5)
-    train(readout)
+@pytest.mark.parametrize("kind", MAKE)
+def test_probabilities_sum_to_one_and_best_is_their_head(kind):
+    readout = learned(kind)
     _, hidden, _ = batch(rows=40, seed=9)  # more than a batch
     log_probs = every(readout, hidden)
     np.testing.assert_allclose(np.exp(log_probs.astype(float)).sum(axis=1), 1, atol=1e-5)
@@ -52,9 +66,9 @@ def test_probabilities_sum_to_one_and_best_is_their_head(make):
     np.testing.assert_array_equal(np.sort(readout.best(hidden, CLASSES)[0], axis=1)[0], np.arange(CLASSES))
 
 
-def test_scores_are_the_log_probabilities_of_all_classes(make):
-    readout = make(rate=0.5)
-    train(readout)
+@pytest.mark.parametrize("kind", MAKE)
+def test_scores_are_the_log_probabilities_of_all_classes(kind):
+    readout = learned(kind)
     _, hidden, _ = batch(rows=40, seed=9)  # more than a batch
     found = readout.scores(hidden)
     assert (found.shape, found.dtype) == ((40, CLASSES), np.float32)
@@ -78,9 +92,9 @@ def some_excluded(rows, seed=0):
     return sparse.csr_array((np.zeros(at[-1]), np.concatenate(columns), at), (rows, CLASSES)), mask
 
 
-def test_best_leaves_out_what_is_excluded(make):
-    readout = make(rate=0.5)
-    train(readout)
+@pytest.mark.parametrize("kind", MAKE)
+def test_best_leaves_out_what_is_excluded(kind):
+    readout = learned(kind)
     _, hidden, _ = batch(rows=40, seed=9)  # more than a batch
     exclude, mask = some_excluded(40)
     before = exclude.indices.copy()
@@ -105,12 +119,9 @@ def test_best_leaves_out_what_is_excluded(make):
             np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize(("kind", "optimiser"), [*zip(MAKE, itertools.cycle(OPTIMISERS), strict=False)])
-def test_what_a_step_would_do_is_told_without_making_it(kind, optimiser):
-    readout = MAKE[kind](rate=0.5, seed=5, optimiser=optimiser, **({} if kind == "neighbours" else {"biases": True}))
-    ones = np.ones(len(batch()[2]), np.float32)  # without weights every kernel would be compiled again
-    for seed in range(5):
-        readout.step(*batch(seed=seed), ones)
+@pytest.mark.parametrize("kind", MAKE)
+def test_what_a_step_would_do_is_told_without_making_it(kind):
+    readout = copy.deepcopy(learned(kind))
     before = frozen(readout)
     grad, hidden, target = batch(seed=9)
     weight = np.linspace(0, 2, len(target)).astype(np.float32)
@@ -126,7 +137,7 @@ def test_what_a_step_would_do_is_told_without_making_it(kind, optimiser):
     more = np.concatenate([hidden] * 3), np.concatenate([target] * 3)  # more than a batch
     assert readout.losses(*more).shape == (3 * len(target),) and frozen(readout) == before
     readout.rate_scale = 0.0
-    assert readout.step(np.empty_like(grad), hidden, target, ones) == pytest.approx(losses.mean(), rel=1e-5)
+    assert readout.step(np.empty_like(grad), hidden, target, ONES) == pytest.approx(losses.mean(), rel=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["huffman", "balanced", "split", "full", "head", "head of softmaxes", "neighbours"])

@@ -7,12 +7,8 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import make_multilabel_classification
-from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MultiLabelBinarizer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hybrid.sklearn import LabelTreeClassifier
@@ -109,18 +105,6 @@ def test_a_refused_fit_leaves_a_fitted_model_as_it_was(data):
         model.set_params(tree="oak").fit(X[:, :5], y[:, :4])
     np.testing.assert_array_equal(model.predict_proba(X_test), expected)
     assert len(model.classes_) == 9 and model.predict(X_test).shape == (100, 9)
-
-
-def test_text_with_labels_in_a_searched_pipeline():
-    rng = np.random.default_rng(0)
-    labels = [sorted(rng.choice(6, rng.integers(1, 3), replace=False).tolist()) for _ in range(200)]
-    documents = [" ".join(f"w{4 * label + rng.integers(0, 4)}" for label in row for _ in range(4)) for row in labels]
-    pipeline = make_pipeline(TfidfVectorizer(), LabelTreeClassifier(random_state=0))
-    search = GridSearchCV(pipeline, {"labeltreeclassifier__width": [8, None]}, cv=KFold(2))
-    assert search.fit(documents, labels).best_score_ > 0.9
-    assert all(isinstance(row, list) for row in search.predict(documents[:5]))
-    indicator = MultiLabelBinarizer(sparse_output=True).fit_transform(labels)
-    assert GridSearchCV(pipeline, {}, cv=2).fit(documents, indicator).best_score_ > 0.9
 
 
 def test_the_same_at_any_number_of_threads_and_from_a_pickle(data):

@@ -121,25 +121,6 @@ def test_answers_are_those_of_the_readout(make):
     assert not (without.reshape(15, 2) == torch.arange(15)[:, None]).any()
 
 
-def test_it_stands_in_for_adaptive_softmax_by_one_line():
-    torch.manual_seed(0)
-    vectors = torch.nn.Embedding(CLASSES, WIDTH)
-    adaptive = torch.nn.AdaptiveLogSoftmaxWithLoss(WIDTH, CLASSES, [4, 10], div_value=2)
-    for head in (adaptive, TreeLoss(WIDTH, COUNTS, rate=0.1)):
-        optimiser = torch.optim.SGD([*vectors.parameters(), *head.parameters()], lr=0.5)
-        losses = []
-        for _ in range(60):
-            target = torch.arange(CLASSES)
-            output, loss = head(vectors(target), target)
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
-            losses.append(loss.item())
-            assert loss.item() == pytest.approx(-output.mean().item(), rel=1e-5)
-        assert losses[-1] < 0.7 * losses[0]
-        assert head.predict(vectors(target)).shape == (CLASSES,)
-
-
 def test_a_sampled_loss_is_of_the_drawn_classes_in_training_and_exact_after_eval():
     loss = trained(SampledLoss(WIDTH, COUNTS, negatives=4, rate=0.3))
     hidden, target = batch(64)
@@ -302,13 +283,6 @@ def test_a_readout_that_is_none():
     for readout in (FullReadout, torch.nn.Linear(2, 2), LabelTreeReadout(COUNTS, WIDTH)):
         with pytest.raises(ValueError, match=r"readout: found \w+, expected a readout of one class an example"):
             ReadoutLoss(readout)
-
-
-def test_rates_that_are_none():
-    loss = ReadoutLoss(FullReadout(CLASSES, WIDTH))
-    for name in ("rate", "rate_scale"):
-        with pytest.raises(ValueError, match=f"{name}: found -1, expected a finite number of at least 0"):
-            setattr(loss, name, -1)
 
 
 def test_a_loss_that_is_not_finite_is_named():

@@ -127,18 +127,6 @@ def test_a_readout_moves_by_the_slope_of_the_loss(make):
     torch.testing.assert_close(table - before, -1e-3 * slopes, rtol=0.02, atol=1e-6)
 
 
-def test_the_mean_output_under_ignored_targets_moves_it_as_the_loss_does_and_counts_them_in_the_mean(make):
-    ours, other = make(rate=0.3), make(rate=0.3)
-    (hidden, target), again = batch(16), batch(16)[0]
-    target[:4] = -100
-    loss, output = ours(hidden, target).loss, other(again, target).output
-    assert (-output.mean()).item() == pytest.approx(loss.item() * 12 / 16)
-    loss.backward()
-    (-output.mean()).backward()
-    assert frozen(ours) == frozen(other)
-    torch.testing.assert_close(again.grad, hidden.grad * 12 / 16)
-
-
 def test_weights_and_ignored_targets_count_as_in_a_step(make):
     ours, plain = make(rate=0.3), make(rate=0.3)
     hidden, target = batch(16)

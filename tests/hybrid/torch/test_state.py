@@ -159,14 +159,3 @@ def test_an_average_without_the_readout_is_refused_until_it_is_loaded(average, b
         theirs | {name: ours[name].lerp(theirs[name], 0.5) for name in floats}
     )  # as docs/torch.md says
     assert head(*batch(4)).loss.isfinite()
-
-
-def test_what_trains_and_starts_a_net_is_no_average():
-    loss = MAKE["huffman"](rate=0.3)
-    for values in loss.parameters():
-        values.data.uniform_(-0.1, 0.1)
-    optimiser = torch.optim.AdamW(loss.parameters(), weight_decay=0.1)
-    for _ in range(3):
-        loss(*batch(16)).loss.backward()
-        optimiser.step()
-    assert copy.deepcopy(loss)(*batch(16)).loss == loss(*batch(16)).loss

@@ -135,20 +135,6 @@ def test_a_run_that_stops_goes_on_with_the_same_bits(tmp_path, kind, delay):
         assert_same_bits(parameters(resumed), parameters(whole))
 
 
-def test_the_same_bits_at_any_threads_and_any_overlap():
-    outcomes = []
-    for options in (
-        {"threads": 1, "overlap": False},
-        {"threads": 2, "overlap": True},
-        {"threads": 4, "overlap": False},
-    ):
-        trained = engine(MLP(SIZES, **ALL), micro_batches=2, **options)
-        list(trained.run(Feed(12)))
-        outcomes.append(parameters(trained))
-    for found in outcomes[1:]:
-        assert_same_bits(found, outcomes[0])
-
-
 def test_dropout_drops_while_it_learns_and_answers_no_question():
     dropping, plain = (engine(MLP(SIZES, dropout=dropout)) for dropout in (0.5, 0.0))
     batch = Feed(1)[0]
@@ -285,9 +271,3 @@ def test_the_command_line_trains_an_mlp_goes_on_and_extends_it(tmp_path, train, 
     capsys.readouterr()
     assert main(["eval", str(tmp_path / "run"), "--quiet"]) == 0
     assert "perplexity" in capsys.readouterr().out
-
-
-def test_the_command_line_refuses_contradictions_before_anything_is_written(tmp_path, train, capsys):
-    assert main([*train, "--trunk-optimiser", "adam", "--momentum", "0.9"]) == 2
-    assert 'momentum: found 0.9 with optimiser "adam", which has none' in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()

@@ -7,7 +7,7 @@ import types
 import numpy as np
 import pytest
 
-from hybrid import backend, settings
+from hybrid import backend
 from hybrid.engine import Embedding, Engine, trunk
 from hybrid.readout import FullReadout
 from tests.support.plugin import offered
@@ -24,14 +24,6 @@ def begun(**options):
     dense = trunk.make("linear", embedding.outputs, 6, {"trunk_rate": 0.5}, seed=3)
     readout = FullReadout(CLASSES, 6, batch=BATCH, rate=0.05)
     return Engine(embedding, dense, readout, threads=2, **options)
-
-
-def test_an_mlp_is_made_of_options_with_defaults():
-    options = settings.defaults(trunk.registry.load("mlp").Options)
-    made = trunk.make("mlp", 8, 6, options | {"hidden": 5}, seed=3)
-    facts = made.describe()
-    assert facts["kind"] == made.kind == "mlp" and (facts["hidden"], facts["momentum"], facts["rate"]) == (5, 0.9, 0.2)
-    assert trunk.least(facts) == 5 * (8 + 6) <= sum(array.size for array in made.parameters().values())
 
 
 def test_a_trunk_of_another_distribution_trains_is_saved_and_goes_on(linear, tmp_path):

@@ -113,15 +113,6 @@ def test_with_threads_of_its_own_the_bytes_are_those_of_any_way_of_spending_the_
         assert_same_bits(others[1], found[0][1])
 
 
-def test_without_them_nothing_is_left_to_a_measurement():
-    trained = engine()
-    losses(trained)
-    assert not trained.cores.measuring and not trained.cores.overlapped
-    measured = engine(trunk=TorchTrunk(net(), WIDTH, 6, optimiser=adam, threads=1))
-    losses(measured)
-    assert measured.cores.measuring
-
-
 def test_nothing_of_the_users_pytorch_changes():
     module = net()
     module[1].eval()
@@ -203,20 +194,6 @@ def test_a_first_layer_in_place_learns_what_the_same_layer_beside_its_input_lear
     assert_same_bits(ours[1], expected[1])
 
 
-def test_numbers_of_the_feed_get_no_gradient():
-    asked = []
-
-    class Asking(torch.nn.Linear):
-        def forward(self, x):
-            asked.append(x.requires_grad)
-            return super().forward(x)
-
-    trunk = TorchTrunk(Asking(5, 3), 5, 3, optimiser=adam)
-    trained = Engine(Inputs(5), trunk, FullReadout(9, 3, batch=12), threads=1)
-    list(trained.run(points.Points(True)))
-    assert asked and not any(asked)
-
-
 class Gives(torch.nn.Module):
     def __init__(self, what):
         super().__init__()
@@ -270,16 +247,6 @@ def test_what_does_not_fit_is_refused_by_name(call, message):
         call()
 
 
-def test_numbers_that_are_not_finite_are_named_with_their_tick():
-    class Diverging(torch.nn.Linear):
-        def forward(self, x):
-            out = super().forward(x)
-            return out * float("nan") if self.training and out.requires_grad and len(x) > 1 else out
-
-    with pytest.raises(FloatingPointError, match=r"tick 0: hidden\[0\]: found NaN or infinity"):
-        losses(engine(Diverging(WIDTH, 6)))
-
-
 @pytest.mark.parametrize(
     "trunk, message",
     [
@@ -305,14 +272,6 @@ def test_a_checkpoint_is_filled_into_a_trunk_made_as_it_was(trunk, message, tmp_
     trained.save(tmp_path)
     with pytest.raises(ValueError, match=message):
         Engine.load(tmp_path, trunk=trunk())
-
-
-def test_a_trunk_is_given_to_no_checkpoint_that_makes_its_own(tmp_path):
-    engine(trunk=Trunk(WIDTH, 4, 6)).save(tmp_path)
-    with pytest.raises(
-        ValueError, match="trunk: found a torch trunk, the checkpoint has a mlp trunk, which it makes itself"
-    ):
-        Engine.load(tmp_path, trunk=TorchTrunk(net(), WIDTH, 6, optimiser=adam))
 
 
 def test_all_of_the_gradient_is_whole_after_its_one_step():

@@ -30,16 +30,6 @@ def test_a_checkpoint_keeps_a_tree_that_is_given(split):
         again.restore({})
 
 
-def test_a_tree_that_stays_the_same_changes_nothing():
-    readout = MAKE["huffman"](rate=0.3, optimiser="row-adagrad", biases=True)
-    train(readout)
-    other = copy.deepcopy(readout)
-    other.regrow(trees.huffman(COUNTS))
-    assert "leaf_up" in other.parameters() and "leaf_up" not in readout.parameters()
-    assert train(other, first=5) == train(readout, first=5)
-    assert other.nodes.tobytes() == readout.nodes.tobytes() and other.biases.tobytes() == readout.biases.tobytes()
-
-
 @pytest.mark.parametrize("name", ["huffman", "split"])
 def test_new_nodes_learn_from_examples(name):
     readout = MAKE[name](rate=0.1)
