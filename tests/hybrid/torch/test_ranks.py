@@ -65,8 +65,8 @@ def alone(kind, first, last):
     return frozen(loss), torch.stack(grads)
 
 
-@pytest.mark.parametrize("kind", ["huffman", "sampled"])
-def test_two_processes_learn_as_one_does(tmp_path, kind):
+def test_two_processes_learn_as_one_does(tmp_path):
+    kind = "sampled"
     one = learn(kind)  # first: what it compiles both processes only load
     command = [sys.executable, "-c", SCRIPT]
     running = [
