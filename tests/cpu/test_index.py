@@ -127,16 +127,3 @@ def test_where_no_index_is_faster_auto_is_exact(monkeypatch):
     assert made is None and choice == Choice("exact", 0, 0, 10, 1.0, 1.0, 1.0)
     assert choice.line() == "exact, 1 queries/s: no index is faster at this recall"
     assert choose(VECTORS, HIDDEN, "angular", 10, 0.9, 0, 1, before=choice)[1].kind == "exact"
-
-
-def test_bad_input():
-    for more, message in (
-        ({"index": "faiss"}, "index: found 'faiss', expected one of annoy, hnsw, exact, auto"),
-        ({"index": "auto", "recall": 1.5}, "recall: found 1.5, expected a number above 0, at most 1"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            Neighbours(VECTORS, **more)
-    found = Neighbours(VECTORS, index="auto")
-    with pytest.raises(ValueError, match=r"queries: found \(2, 3\), expected \(any, 16\)"):
-        found.build(np.zeros((2, 3), np.float32))
-    assert found.choice is None and found.moved == 1

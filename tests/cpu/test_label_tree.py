@@ -74,18 +74,6 @@ def test_the_oracles_gradient_is_the_slope(tree):
         np.testing.assert_allclose(grad[:, d], (ends[0] - ends[1]) / (2 * h), atol=1e-7)
 
 
-def test_the_same_bits_at_any_number_of_threads(tree):
-    import numba
-
-    found = set()
-    for threads in (1, 2, 4):
-        numba.set_num_threads(threads)
-        rows = start(tree)
-        loss, grad = stepped(rows, tree, *given(tree), 0.3)
-        found.add((rows.tobytes(), loss.tobytes(), grad.tobytes()))
-    assert len(found) == 1
-
-
 def test_log_probabilities_are_sums_along_paths(tree, threads):
     hidden, _, _ = given(tree)
     rows, labels = start(tree), tree.leaf.size

@@ -10,7 +10,7 @@ from cpu import pvm
 from tests.support.pvm_tick import KINDS, UNITS, WRITTEN, assert_close, by_hand, case, tick
 
 
-@pytest.mark.parametrize(("kind", "streams"), zip(KINDS, itertools.cycle([1, 3])))
+@pytest.mark.parametrize(("kind", "streams"), [*zip(KINDS, itertools.cycle([1, 3]))])
 def test_a_tick_is_what_the_contract_says(kind, streams):
     made = case(kind, streams)
     assert_close(tick(made), by_hand(made))

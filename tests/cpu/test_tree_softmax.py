@@ -58,16 +58,6 @@ def test_entries_of_each_owner_are_where_cuts_say():
             assert work.cuts[b].tolist() == [sum(owner < o for owner in of) for o in range(OWNERS + 1)]
 
 
-def test_log_prob_has_the_same_bits_at_any_number_of_threads(threads):
-    tree = balanced(500)
-    nodes, hidden, target = case(500, 48, 333)
-    out, single = np.empty(333, np.float32), np.empty(1, np.float32)
-    tree_softmax.log_prob(out, Learned(nodes), tree, hidden, target)
-    for b in (0, 1, 332):
-        tree_softmax.log_prob(single, Learned(nodes), tree, hidden[b : b + 1], target[b : b + 1])
-        assert single[0] == out[b]
-
-
 def test_one_workspace_serves_smaller_batches():
     tree = huffman([5, 3, 1, 1])
     nodes, hidden, target = case(4, 16, 9)

@@ -39,7 +39,7 @@ def outcome(model, **options):
     return losses, parameters(trained)
 
 
-@pytest.mark.parametrize(("model", "delay"), zip(MODELS, itertools.cycle([0, 1])))
+@pytest.mark.parametrize(("model", "delay"), [*zip(MODELS, itertools.cycle([0, 1]))])
 def test_overlapped_equals_serial_bit_for_bit_in_hostile_orders(hostile, model, delay):
     losses, expected = outcome(model, overlap=False, delay=delay)
     overlap = MODELS[model].get("trunk", True)  # without a trunk there is nothing to overlap but the feed

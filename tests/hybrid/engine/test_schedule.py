@@ -1,6 +1,5 @@
 """The schedule on queues that only write down what they are asked to do, and on real ones under hostile timing."""
 
-import random
 import threading
 import time
 
@@ -160,58 +159,6 @@ def test_an_empty_batch_does_nothing_and_counts_no_example():
     schedule = Schedule(plan(), slots(0, 2), recorders(log), 0, Trace())
     (tick,) = schedule.run(batches(1, examples=0), lambda slots: False)
     assert tick.examples == 0 and np.isnan(tick.loss) and log == []
-
-
-def learned(delay, micro_batches, overlapped, seed):
-    """A model of one number: forward reads it, readout moves its own, update moves the first. Order is everything."""
-    state = {"w": 1.0, "v": 2.0, "grad": 0.0}
-    rng = random.Random(seed)
-
-    def slowly(work):
-        def run(slot):
-            time.sleep(rng.random() * 2e-4)
-            work(slot)
-
-        return run
-
-    def forward(slot):
-        slot.x[:] = np.float32(state["w"]) + slot.ids[0]
-
-    def readout(slot):
-        slot.loss = float(slot.x.sum()) * state["v"]
-        state["v"] = state["v"] * 0.9 + slot.loss * 1e-3
-
-    def backward(slot):
-        state["grad"] += slot.loss
-
-    def update(slot):
-        state["w"] = state["w"] * 0.99 + state["grad"] * 1e-4
-        state["grad"] = 0.0
-
-    way = Plan(
-        [Stage("forward", "dense", slowly(forward))],
-        [
-            Stage("readout", "sparse", slowly(readout), ("forward",)),
-            Stage("backward", "dense", slowly(backward), ("readout",)),
-        ],
-        [Stage("update", "dense", slowly(update), ("backward",))],
-    )
-    device = Device()
-    make = device.queue if overlapped else device.inline
-    queues = {name: make(name, 1) for name in QUEUES}
-    schedule = Schedule(way, slots(delay, micro_batches), queues, delay, Trace())
-    losses = [tick.loss for tick in schedule.run(batches(12), lambda slots: False)]
-    schedule.wait()
-    for queue in queues.values():
-        queue.close()
-    return losses, state
-
-
-@pytest.mark.parametrize(("delay", "micro_batches"), [(0, 3), (1, 1), (1, 3)])
-def test_overlapped_equals_serial_bit_for_bit_under_random_timing(delay, micro_batches):
-    serial = learned(delay, micro_batches, False, 0)
-    for seed in range(3):
-        assert learned(delay, micro_batches, True, seed) == serial
 
 
 def test_dense_and_sparse_stages_of_different_micro_batches_run_at_the_same_time(threads):

@@ -60,10 +60,3 @@ def test_totals_leave_out_the_first_tick_of_several_whose_kernels_are_compiled()
         expected = [60.0, 1.0, 3.0][tick]
         assert (trace.summary()["stages"], trace.wall) == ({"forward": expected}, expected)
     assert trace.ticks == 2 and len(trace.recent) == 3
-
-
-def test_the_line_says_what_a_tick_took_by_hand():
-    trace = filled()
-    trace.ticks = 2
-    expected = "forward 1000.00, readout 1000.00 ms a tick; wall 1500.00; overlap 0.50, efficiency 0.67"
-    assert line(trace.summary()) == expected

@@ -260,29 +260,3 @@ def test_an_engine_counts_examples_without_labels_and_evaluates_the_loss_that_it
     assert frozen(engine.readout) == before
     (tick,) = engine.run(feed)
     assert evaluated == pytest.approx(tick.loss, rel=1e-6) == pytest.approx(loss * BATCH / counted, rel=1e-6)
-
-
-@pytest.mark.parametrize(("kind", "several"), [("given", True), ("adagrad", False)])
-def test_label_losses_are_those_of_a_step_and_nothing_moves(kind, several):
-    readout = MAKE[kind]()
-    hidden, target, target_at = batch()
-    if not several:
-        target, target_at = target[:BATCH], None
-    readout.step(np.empty_like(hidden), hidden, target, None, target_at)
-    before = frozen(readout)
-    losses = readout.label_losses(hidden, target, target_at)
-    assert frozen(readout) == before and losses.dtype == np.float32
-    biases = np.zeros(len(readout.rows)) if readout.biases is None else readout.biases
-    scores = hidden.astype(float) @ readout.rows.T + biases
-    at = np.arange(BATCH + 1) if target_at is None else target_at
-    for b in range(BATCH):
-        nodes = visited(readout.tree, target[at[b] : at[b + 1]])
-        expected = -sum(log_sigmoid(scores[b, node] if turn else -scores[b, node]) for node, turn in nodes.items())
-        assert losses[b] == pytest.approx(expected, rel=1e-5)
-    twice = np.concatenate([hidden, hidden])  # more rows than a batch
-    more = readout.label_losses(
-        twice, np.tile(target, 2), None if target_at is None else np.append(at, at[1:] + at[-1])
-    )
-    assert more.tobytes() == np.tile(losses, 2).tobytes()
-    with pytest.raises(IndexError, match="target"):
-        readout.label_losses(hidden, target + LABELS, target_at)

@@ -1,11 +1,8 @@
 """LabelTreeClassifier as a classifier of scikit-learn, with any number of labels an example; hybrid/sklearn/labeller.py."""
 
-import pickle
-
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.datasets import make_multilabel_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
@@ -105,10 +102,3 @@ def test_a_refused_fit_leaves_a_fitted_model_as_it_was(data):
         model.set_params(tree="oak").fit(X[:, :5], y[:, :4])
     np.testing.assert_array_equal(model.predict_proba(X_test), expected)
     assert len(model.classes_) == 9 and model.predict(X_test).shape == (100, 9)
-
-
-def test_the_same_at_any_number_of_threads_and_from_a_pickle(data):
-    X, y, X_test, _ = data
-    models = [LabelTreeClassifier(n_jobs=n_jobs, **SMALL).fit(X, y) for n_jobs in (None, 2)]
-    models += [pickle.loads(pickle.dumps(models[0])), clone(models[0]).fit(X, y)]
-    assert len({model.predict_proba(X_test).tobytes() for model in models}) == 1

@@ -34,7 +34,7 @@ def test_a_step_moves_it_as_a_step_of_the_readout_does(make, threads):
         assert frozen(ours) == frozen(plain)
 
 
-@pytest.mark.parametrize(("kind", "reduction"), zip(MAKE, itertools.cycle(["none", "mean", "sum"])))
+@pytest.mark.parametrize(("kind", "reduction"), [*zip(MAKE, itertools.cycle(["none", "mean", "sum"]))])
 def test_a_reduction_moves_each_example_as_far(kind, reduction):
     ours, plain = MAKE[kind](rate=0.3, reduction=reduction), MAKE[kind](rate=0.3)
     hidden, target = batch(3, 5)

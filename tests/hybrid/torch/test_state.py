@@ -72,7 +72,7 @@ def test_the_counts_of_a_huffman_tree_travel():
 DUPLICATES = copy.deepcopy, lambda loss: pickle.loads(pickle.dumps(loss))
 
 
-@pytest.mark.parametrize(("kind", "duplicate"), zip(MAKE, itertools.cycle(DUPLICATES)))
+@pytest.mark.parametrize(("kind", "duplicate"), [*zip(MAKE, itertools.cycle(DUPLICATES))])
 def test_copies_share_nothing_and_go_on(kind, duplicate):
     loss = trained(MAKE[kind](rate=0.3, reduction="sum", ignore_index=3))
     loss.rate_scale = 0.5

@@ -122,7 +122,7 @@ def test_one_hidden_layer_gives_the_numbers_of_the_trunk_of_before(activation):
     assert old.size == new.size
 
 
-@pytest.mark.parametrize(("kind", "delay"), zip(OPTIMISERS, [0, 1] * 3, strict=True))
+@pytest.mark.parametrize(("kind", "delay"), [*zip(OPTIMISERS, [0, 1] * 3, strict=True)])
 def test_a_run_that_stops_goes_on_with_the_same_bits(tmp_path, kind, delay):
     whole, stopped = (engine(MLP(SIZES, **OPTIMISERS[kind]), delay=delay, micro_batches=2) for _ in range(2))
     losses = [tick.loss for tick in whole.run(Feed(14))]
