@@ -102,19 +102,6 @@ def test_the_forest_finds_most_and_scores_truly(metric):
     assert (np.diff(scores, axis=1) <= 0).all()
 
 
-def test_rows_that_changed_are_found_where_they_are():
-    (vectors, found), hidden = forest(3000, 16, metric="dot"), clustered(6, 16, seed=1)
-    far = query(found, hidden, 1)[0][:, 0]
-    moved = np.arange(100, 106, dtype=np.int32)
-    vectors[moved] = 50 * hidden
-    vectors[far] = 0
-    found.changed(moved)
-    found.changed(far)
-    ids, _ = query(found, hidden, 3)
-    np.testing.assert_array_equal(ids[:, 0], oracle(vectors, hidden, 1, "dot")[0][:, 0])
-    assert not np.isin(ids, far).any()
-
-
 def test_a_row_that_changed_is_found_once():
     found, hidden = forest(3000, 16, metric="dot")[1], clustered(6, 16, seed=1)
     before, _ = query(found, hidden, 5)

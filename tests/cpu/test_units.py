@@ -1,13 +1,10 @@
 """Collections of MLPs on the CPU, also one example at a time: cpu/online.py is the step of a batch of one."""
 
-import inspect
-
 import numba
 import numpy as np
 import pytest
 
 from cpu import units
-from hybrid.contract import Units
 from hybrid.layout import unit_layout
 from tests.twins import units as oracle
 from tests.twins.units import ACTIVATIONS, RAGGED, SIXTY, close
@@ -58,12 +55,6 @@ class Case:
     def written(self):
         """Copies of every array, by name."""
         return {name: value.copy() for name, value in vars(self).items() if isinstance(value, np.ndarray)}
-
-
-def test_signatures_are_the_contract():
-    for name in ("forward", "backward", "update", "step"):
-        promised = list(inspect.signature(getattr(Units, name)).parameters)[1:]
-        assert list(inspect.signature(getattr(units, name)).parameters) == promised
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
