@@ -92,9 +92,9 @@ def some_excluded(rows, seed=0):
     return sparse.csr_array((np.zeros(at[-1]), np.concatenate(columns), at), (rows, CLASSES)), mask
 
 
-@pytest.mark.parametrize("kind", MAKE)
-def test_best_leaves_out_what_is_excluded(kind):
-    readout = learned(kind)
+def test_best_leaves_out_what_is_excluded(make):
+    readout = make(rate=0.5)
+    train(readout)
     _, hidden, _ = batch(rows=40, seed=9)  # more than a batch
     exclude, mask = some_excluded(40)
     before = exclude.indices.copy()
