@@ -4,7 +4,6 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, make_blobs
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -66,14 +65,6 @@ def test_sparse_text_in_a_pipeline(width):
     X, model = pipeline[0].transform(documents[150:]), pipeline[-1]
     np.testing.assert_array_equal(model.predict(X), model.predict(X.toarray()))
     np.testing.assert_allclose(model.predict_proba(X), model.predict_proba(X.toarray()), atol=1e-6)
-
-
-def test_sparse_and_dense_numbers_are_the_same_linear_model():
-    X, y = load_iris(return_X_y=True)
-    models = [
-        TreeClassifier(width=None, hidden_layers=(), **SMALL).fit(made(X), y) for made in (np.asarray, sparse.csr_array)
-    ]
-    np.testing.assert_array_equal(models[0].predict_proba(X), models[1].predict_proba(X))
 
 
 def test_a_weight_of_nothing_leaves_an_example_out_and_weights_pull():
