@@ -1,3 +1,4 @@
+import functools
 import math
 import re
 
@@ -32,6 +33,7 @@ def times_slope(delta, values, code):
     activation.times_slope(delta, values, code)
 
 
+@functools.cache
 def loop(name):
     """y[i] = function(x[i])."""
     function = getattr(activation, name)
@@ -118,9 +120,8 @@ def test_gelu_is_near_its_formula_in_float32():
         ("relu", [-np.inf, -2, 0, 3, np.inf], [0, 0, 0, 3, np.inf]),
     ],
 )
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_exact_values_and_nan(name, x, expected, dtype):
-    x = np.array([*x, np.nan], dtype)
+def test_exact_values_and_nan(name, x, expected):
+    x = np.array([*x, np.nan], np.float32)
     y = np.empty_like(x)
     loop(name)(y, x)
     np.testing.assert_array_equal(y, [*expected, np.nan])

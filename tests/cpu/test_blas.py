@@ -24,17 +24,16 @@ def many(out, a, b):
         gemm(out[i], a[i], b[i].T, 1.0, 0.0)
 
 
-def matrices(rng, *shapes, dtype=np.float32):
+def matrices(rng, *shapes):
     """Small whole numbers: products and sums of them are exact in float32."""
-    return [rng.integers(-8, 9, shape).astype(dtype) for shape in shapes]
+    return [rng.integers(-8, 9, shape).astype(np.float32) for shape in shapes]
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (1, 5, 3), (5, 1, 3), (5, 3, 1), (17, 33, 65), (4, 1, 1), (1, 1, 4)])
 @pytest.mark.parametrize("turned", ["", "a", "b", "ab"])
-def test_gemm_is_exact_on_small_integers(dtype, sizes, turned):
+def test_gemm_is_exact_on_small_integers(sizes, turned):
     m, n, k = sizes
-    out, a, b = matrices(np.random.default_rng(m), (m, n), (m, k), (k, n), dtype=dtype)
+    out, a, b = matrices(np.random.default_rng(m), (m, n), (m, k), (k, n))
     expected = 2 * a @ b - 3 * out
     one(out, a.T.copy().T if "a" in turned else a, b.T.copy().T if "b" in turned else b, 2.0, -3.0)
     np.testing.assert_array_equal(out, expected)
@@ -46,16 +45,6 @@ def test_slices_of_larger_arrays_are_read_and_written_in_place():
     expected[2:6, 3:8] = a[5:9, 1:7] @ b[3:8, 10:16].T
     one(big[2:6, 3:8], a[5:9, 1:7], b[3:8, 10:16].T, 1.0, 0.0)
     np.testing.assert_array_equal(big, expected)
-
-
-def test_vectors_seen_as_matrices():
-    column, row = matrices(np.random.default_rng(1), (6, 1), (1, 4))
-    wide = np.zeros((6, 9), np.float32)
-    one(wide[:, 2:6], column, row, 1.0, 0.0)
-    np.testing.assert_array_equal(wide[:, 2:6], column @ row)
-    dot = np.zeros((1, 1), np.float32)
-    one(dot, wide[:, 3:4].T, column, 1.0, 0.0)
-    assert dot == wide[:, 3] @ column[:, 0]
 
 
 def test_nothing_summed_scales_the_result():

@@ -68,17 +68,3 @@ def test_what_is_damaged_is_as_none_and_replaced(tmp_path, end, way):
     assert files.load("int64") is None
     files.save("int64", "code")
     assert files.load("int64") == "code" and path.read_bytes() == whole
-
-
-def test_an_index_of_another_kind_is_as_none(tmp_path):
-    files = cache_turns.InTurn(str(tmp_path), "kernel", "stamp")
-    files._save_index(["no", "names"])
-    assert files.load("int64") is None
-    files.save("int64", "code")
-    assert files.load("int64") == "code"
-
-
-def test_what_cannot_be_read_is_no_damage(tmp_path):
-    (tmp_path / "kernel.nbi").mkdir()
-    with pytest.raises(OSError, match=r"kernel\.nbi"):
-        cache_turns.InTurn(str(tmp_path), "kernel", "stamp").load("int64")

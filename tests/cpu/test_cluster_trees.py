@@ -42,11 +42,3 @@ def test_nodes_are_numbered_and_owned_as_in_a_tree():
     for node, turn in np.ndindex(len(up), 2):
         child = found.children[node, turn]
         assert (found.node_up[child] if child >= 0 else found.leaf_up[~child]) == 2 * node + turn
-
-
-def test_a_forest_without_nodes_and_one_whose_classes_are_never_met():
-    found, roots = cluster_trees.huffman(np.array([-1, 0, -1]), np.ones(3))
-    assert (found.depth, len(found.node_up), roots.tolist()) == (0, 0, [~1])
-    assert cluster_trees.huffman(np.array([-1, -1]), np.ones(2)).roots.size == 0
-    found, roots = cluster_trees.huffman(np.array([-1, 0, 0, 0]), np.array([5, 0, 0, 0]))
-    assert found.depth == 2 and roots.tolist() == [0]

@@ -81,8 +81,7 @@ def test_a_tree_is_cut_where_it_is_asked_to_be(threads):
     assert np.ptp(depths(*clusters.binary(vectors))) == 1
 
 
-@pytest.mark.parametrize("quality", [0.0, 0.3, 1.0])
-@pytest.mark.parametrize("widest", [7, 12])
+@pytest.mark.parametrize(("quality", "widest"), [(0.0, 12), (0.3, 7), (1.0, 7)])
 def test_a_free_cut_is_the_best_of_all(quality, widest):
     """Of the mass's entropy, and of the share of the keys' spread that lies between the sides."""
     rng = np.random.default_rng(6)

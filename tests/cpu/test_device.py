@@ -58,12 +58,6 @@ def test_a_failed_queue_does_no_more_work_and_fails_those_who_wait(queues):
     assert seen == []
 
 
-def test_inline_work_is_done_when_run_returns():
-    seen = []
-    Device().inline("all", 1).run(seen.append, threading.current_thread().name)
-    assert seen == [threading.current_thread().name]
-
-
 def test_copy_moves_between_two_arrays_and_leaves_one_array_alone(queues):
     source, target = np.arange(3), np.zeros(3, int)
     queues[0].copy(target, source).wait()

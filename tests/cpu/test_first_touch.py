@@ -18,8 +18,9 @@ def nodes(request, tmp_path, monkeypatch):
     return request.param
 
 
-@pytest.mark.parametrize("shape", [(0, 3), (1,), (7, 5), (4097, 3)])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint16])
+@pytest.mark.parametrize(
+    ("shape", "dtype"), [((0, 3), np.float32), ((1,), np.uint16), ((7, 5), np.float64), ((4097, 3), np.float32)]
+)
 def test_all_numbers_are_written_and_the_same(threads, nodes, monkeypatch, shape, dtype):
     def used(shape, dtype):
         return np.full(shape, 7, dtype)
@@ -31,12 +32,6 @@ def test_all_numbers_are_written_and_the_same(threads, nodes, monkeypatch, shape
     found = first_touch.spread(given)
     np.testing.assert_array_equal(found, given)
     assert (found is given) == (nodes == 1) and found.dtype == dtype
-
-
-def test_without_files_of_nodes_there_is_one(tmp_path, monkeypatch):
-    monkeypatch.setattr(first_touch, "NODES", tmp_path / "none")
-    given = np.ones(3)
-    assert first_touch.spread(given) is given
 
 
 def test_tables_and_units_begin_with_the_same_numbers(nodes, monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 
 from cpu import label_tree
 from hybrid.contract import Learned
-from tests.support.label_trees import SHAPES, WIDTH, every, examples, flat, serial_step, visited
+from tests.support.label_trees import SHAPES, WIDTH, every, examples, serial_step, visited
 
 
 @pytest.fixture(params=SHAPES)
@@ -15,8 +15,14 @@ def tree(request):
     return SHAPES[request.param]()
 
 
-def start(tree, seed=1):
-    return np.random.default_rng(seed).normal(size=(tree.up.size, WIDTH))
+def start(tree):
+    return np.random.default_rng(1).normal(size=(tree.up.size, WIDTH)).astype(np.float32)
+
+
+def given(tree, *more):
+    """Examples in float32."""
+    hidden, target, target_at = examples(tree.leaf.size, *more)
+    return hidden.astype(np.float32), target, target_at
 
 
 def stepped(rows, tree, hidden, target, target_at, rate):
@@ -28,25 +34,22 @@ def stepped(rows, tree, hidden, target, target_at, rate):
 
 
 def test_a_step_is_the_serial_loop(tree, threads):
-    hidden, target, target_at = examples(tree.leaf.size)
-    ours, expected = start(tree), start(tree)
-    for one, other in zip(
-        stepped(ours, tree, hidden, target, target_at, 0.3),
-        serial_step(expected, tree, hidden, target, target_at, 0.3),
-        strict=True,
-    ):
-        np.testing.assert_allclose(one, other, atol=1e-11)
-    np.testing.assert_allclose(ours, expected, atol=1e-11)
+    hidden, target, target_at = given(tree)
+    ours, expected = start(tree), start(tree).astype(float)
+    found = stepped(ours, tree, hidden, target, target_at, 0.3)
+    wanted = serial_step(expected, tree, hidden.astype(float), target, target_at, 0.3)
+    for one, other in zip((*found, ours), (*wanted, expected), strict=True):
+        np.testing.assert_allclose(one, other, atol=3e-5)
 
 
 @pytest.mark.parametrize("batch", [1, 2 * WIDTH + 1])
 def test_losses_are_those_of_a_step_that_moves_nothing(tree, threads, batch):
-    hidden, target, target_at = examples(tree.leaf.size, batch)
+    hidden, target, target_at = given(tree, batch)
     rows = start(tree)
     work = label_tree.workspace(batch, WIDTH, label_tree.longest(tree, target, target_at), rows.dtype)
-    found = np.full(batch + WIDTH, np.nan)  # nothing is written behind the last example
+    found = np.full(batch + WIDTH, np.nan, np.float32)  # nothing is written behind the last example
     label_tree.losses(found[:batch], Learned(rows), work, tree, hidden, target, target_at)
-    np.testing.assert_allclose(found[:batch], stepped(rows, tree, hidden, target, target_at, 0.0)[0], atol=1e-11)
+    np.testing.assert_allclose(found[:batch], stepped(rows, tree, hidden, target, target_at, 0.0)[0], rtol=1e-5)
     assert np.isnan(found[batch:]).all()
 
 
@@ -59,48 +62,25 @@ def test_no_list_of_nodes_is_longer_than_said(tree):
     assert label_tree.longest(tree, target[:0], np.zeros(3, int)) == 1
 
 
-def test_the_gradient_is_the_slope(tree):
+def test_the_oracles_gradient_is_the_slope(tree):
     hidden, target, target_at = examples(tree.leaf.size, 6)
-    rows, h = start(tree), 1e-6
-    _, grad = stepped(rows, tree, hidden, target, target_at, 0.0)
+    rows, h = start(tree).astype(float), 1e-6
+    _, grad = serial_step(rows, tree, hidden, target, target_at, 0.0)
     for d in range(WIDTH):
         up, down = hidden.copy(), hidden.copy()
         up[:, d] += h
         down[:, d] -= h
-        ends = [stepped(rows, tree, moved, target, target_at, 0.0)[0] for moved in (up, down)]
+        ends = [serial_step(rows, tree, moved, target, target_at, 0.0)[0] for moved in (up, down)]
         np.testing.assert_allclose(grad[:, d], (ends[0] - ends[1]) / (2 * h), atol=1e-7)
 
 
-def test_the_same_bits_at_any_number_of_threads(tree):
-    import numba
-
-    found = set()
-    for threads in (1, 2, 4):
-        numba.set_num_threads(threads)
-        rows = start(tree).astype(np.float32)
-        hidden, target, target_at = examples(tree.leaf.size)
-        loss, grad = stepped(rows, tree, hidden.astype(np.float32), target, target_at, np.float32(0.3))
-        found.add((rows.tobytes(), loss.tobytes(), grad.tobytes()))
-    assert len(found) == 1
-
-
-def test_a_flat_tree_under_a_sure_root_is_one_against_the_rest():
-    """Each label is then a logistic regression of its own, and its probability the product with the root's."""
-    tree = flat(5)
-    rows, hidden = start(tree), np.random.default_rng(0).normal(size=(9, WIDTH))
-    out = np.empty((9, 5))
-    label_tree.log_probs(out, Learned(rows), tree, hidden)
-    scores = hidden @ rows.T
-    expected = 1 / (1 + np.exp(-scores[:, tree.leaf])) / (1 + np.exp(-scores[:, :1]))
-    np.testing.assert_allclose(np.exp(out), expected, atol=1e-12)
-
-
 def test_log_probabilities_are_sums_along_paths(tree, threads):
-    hidden, _, _ = examples(tree.leaf.size)
+    hidden, _, _ = given(tree)
     rows, labels = start(tree), tree.leaf.size
-    expected, found = every(rows, tree, hidden), np.empty((len(hidden), labels))
+    expected = every(rows.astype(float), tree, hidden.astype(float))
+    found = np.empty((len(hidden), labels), np.float32)
     label_tree.log_probs(found, Learned(rows), tree, hidden)
-    np.testing.assert_allclose(found, expected, atol=1e-11)
-    out, repeated = np.empty(len(hidden) * labels), np.repeat(hidden, labels, axis=0)
+    np.testing.assert_allclose(found, expected, atol=3e-5)
+    out, repeated = np.empty(len(hidden) * labels, np.float32), np.repeat(hidden, labels, axis=0)
     label_tree.log_prob(out, Learned(rows), tree, repeated, np.tile(np.arange(labels, dtype=np.int32), len(hidden)))
-    np.testing.assert_allclose(out.reshape(found.shape), expected, atol=1e-11)
+    np.testing.assert_allclose(out.reshape(found.shape), expected, atol=3e-5)

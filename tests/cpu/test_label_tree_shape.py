@@ -47,10 +47,3 @@ def test_a_binary_label_tree_has_the_paths_of_the_tree():
 def test_what_is_no_tree_over_the_labels_is_refused(parents, leaf, message):
     with pytest.raises(ValueError, match=message):
         from_parents(parents, leaf)
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_a_tree_made_of_its_own_parents_is_the_same(shape):
-    tree = SHAPES[shape]()
-    for one, other in zip(from_parents(tree.up, tree.leaf), tree, strict=True):
-        np.testing.assert_array_equal(one, other)

@@ -41,17 +41,6 @@ def test_machine_code_of_what_python_calls_alone():
     assert told.value.args == ("below 0", -3.0)
 
 
-def test_what_the_cache_keeps_of_it_can_be_compiled_into_others():
-    square_of(2.0)
-    (inner,) = (made.library for made in square.overloads.values())
-    again = Library._unserialize(inner.codegen, inner.serialize_using_object_code())
-    whole = inner.codegen.create_library("whole")
-    whole.add_linking_library(again)
-    assert not again._made
-    names = {function.name for function in again.get_defined_functions()}
-    assert names == {function.name for function in inner.get_defined_functions()} != set()
-
-
 def test_an_address_that_is_asked_for_is_given():
     """As of a function that is passed to another, and of wrappers that NumPy calls."""
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("annoy", reason="Annoy is not installed: it is built where a C++ compiler is")
 
-from cpu import brute_force, index, neighbours
+from cpu import brute_force, index
 from cpu.neighbours import Neighbours
 
 
@@ -24,6 +24,14 @@ def query(found, hidden, k):
     ids, scores = np.empty((len(hidden), k), np.int32), np.empty((len(hidden), k), np.float32)
     found.query(ids, scores, hidden)
     return ids, scores
+
+
+def forest(rows, width, **options):
+    """Vectors and an index of them that is built."""
+    vectors = clustered(rows, width)
+    found = Neighbours(vectors, exact_below=0, **options)
+    found.build()
+    return vectors, found
 
 
 def oracle(vectors, hidden, k, metric):
@@ -66,8 +74,7 @@ def test_exact_search_of_some_rows():
     assert (ids[:, 2:] == -1).all() and np.isneginf(scores[:, 2:]).all()
 
 
-@pytest.mark.parametrize("metric", ["angular", "dot"])
-@pytest.mark.parametrize("rows", [[], [5, 9]])
+@pytest.mark.parametrize(("metric", "rows"), [("angular", []), ("dot", [5, 9])])
 def test_every_row_that_is_proposed_is_searched(rows, metric):
     """The first and the last row too; -1 is none."""
     vectors, hidden = clustered(20, 8), clustered(5, 8, seed=1)
@@ -83,9 +90,7 @@ def test_every_row_that_is_proposed_is_searched(rows, metric):
 
 @pytest.mark.parametrize("metric", ["angular", "dot"])
 def test_the_forest_finds_most_and_scores_truly(metric):
-    vectors, hidden = clustered(3000, 16), clustered(40, 16, seed=1)
-    found = Neighbours(vectors, metric=metric, exact_below=0)
-    found.build()
+    (vectors, found), hidden = forest(3000, 16, metric=metric), clustered(40, 16, seed=1)
     ids, scores = query(found, hidden, 10)
     truth, _ = oracle(vectors, hidden, 10, metric)
     recall = np.mean([np.isin(a, b).mean() for a, b in zip(truth, ids, strict=True)])
@@ -97,59 +102,15 @@ def test_the_forest_finds_most_and_scores_truly(metric):
     assert (np.diff(scores, axis=1) <= 0).all()
 
 
-def test_a_poor_forest_says_so():
-    vectors, hidden = clustered(3000, 16), clustered(40, 16, seed=1)
-    found = Neighbours(vectors, trees=1, search=1, exact_below=0)
-    found.build()
-    assert found.recall(hidden, 10) < 0.9
-    assert (query(found, hidden, 10)[0] >= 0).all()
-
-
-def test_small_tables_are_searched_exactly():
-    vectors, hidden = clustered(100, 8), clustered(9, 8, seed=1)
-    found = Neighbours(vectors)
-    found.build()
-    assert found._index is None
-    np.testing.assert_array_equal(query(found, hidden, 5)[0], oracle(vectors, hidden, 5, "angular")[0])
-
-
-def test_rows_that_changed_are_found_where_they_are():
-    vectors, hidden = clustered(3000, 16), clustered(6, 16, seed=1)
-    found = Neighbours(vectors, metric="dot", exact_below=0)
-    found.build()
-    far = query(found, hidden, 1)[0][:, 0]
-    moved = np.arange(100, 106, dtype=np.int32)
-    vectors[moved] = 50 * hidden
-    vectors[far] = 0
-    found.changed(moved)
-    found.changed(far)
-    ids, _ = query(found, hidden, 3)
-    np.testing.assert_array_equal(ids[:, 0], oracle(vectors, hidden, 1, "dot")[0][:, 0])
-    assert not np.isin(ids, far).any()
-
-
 def test_a_row_that_changed_is_found_once():
-    vectors, hidden = clustered(3000, 16), clustered(6, 16, seed=1)
-    found = Neighbours(vectors, metric="dot", exact_below=0)
-    found.build()
+    found, hidden = forest(3000, 16, metric="dot")[1], clustered(6, 16, seed=1)
     before, _ = query(found, hidden, 5)
     found.changed(before[:, :3].ravel())  # the forest proposes them, and they are searched exactly as well
     np.testing.assert_array_equal(query(found, hidden, 5)[0], before)
 
 
-def test_all_rows_changed_is_exact():
-    vectors, hidden = clustered(2000, 8), clustered(5, 8, seed=1)
-    found = Neighbours(vectors, metric="dot", trees=1, search=1, exact_below=0)
-    found.build()
-    vectors *= -1
-    found.changed()
-    assert found.recall(hidden, 10) == 1
-
-
 def test_the_old_index_answers_while_a_new_one_is_built(monkeypatch):
-    vectors, hidden = clustered(2000, 8), clustered(5, 8, seed=1)
-    found = Neighbours(vectors, exact_below=0)
-    found.build()
+    (vectors, found), hidden = forest(2000, 8), clustered(5, 8, seed=1)
     old, go, build, before = found._index, threading.Event(), index.make, vectors[7].copy()
 
     def wait(kind, snapshot, *more):
@@ -213,53 +174,19 @@ def test_search_is_exact_once_more_than_a_quarter_of_the_rows_has_changed(monkey
     assert searched == ["changed", "all"]
 
 
-def test_a_failed_rebuild_leaves_the_old_index(monkeypatch):
-    vectors = clustered(2000, 8)
-    found = Neighbours(vectors, exact_below=0)
-    found.build()
-    old = found._index
-
-    def fail(*arguments):
-        raise MemoryError("no room")
-
-    monkeypatch.setattr(index, "make", fail)
-    with pytest.raises(MemoryError, match="no room"):
-        found.build()
-    assert found._index is old
-    monkeypatch.undo()
-    found.build()
-    assert found._index is not old
-
-
 def test_the_same_seed_gives_the_same_answers():
-    vectors, hidden = clustered(3000, 16), clustered(20, 16, seed=1)
-    answers = []
-    for seed in (3, 3, 4):
-        found = Neighbours(vectors, trees=2, search=50, seed=seed, exact_below=0)
-        found.build()
-        answers.append(query(found, hidden, 10)[0].tolist())
+    found = [forest(2000, 8, trees=2, search=50, seed=seed)[1] for seed in (3, 3, 4)]
+    answers = [query(one, clustered(20, 8, seed=1), 10)[0].tolist() for one in found]
     assert answers[0] == answers[1] != answers[2]
 
 
-def test_measure():
-    crossing = neighbours.measure(clustered(2000, 8), clustered(20, 8, seed=1), k=3)
-    assert crossing.forest > 0 and crossing.exact > 0 and 0.5 < crossing.recall <= 1
-
-
-def test_queries_may_be_views_and_of_another_dtype():
-    vectors, hidden = clustered(300, 8), clustered(9, 16, seed=1)
-    found = Neighbours(vectors)
-    wanted = query(found, np.ascontiguousarray(hidden[:, ::2]), 5)
-    for one, other in zip(query(found, hidden[:, ::2].astype(float), 5), wanted, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
 def test_bad_input():
-    vectors = clustered(2000, 8)
+    vectors, found = forest(2000, 8, recall=1)
     with pytest.raises(ValueError, match="metric: found 'euclidean', expected one of angular, dot"):
         Neighbours(vectors, metric="euclidean")
-    found = Neighbours(vectors, exact_below=0)
-    found.build()
+    for recall in (0, 1.001):
+        with pytest.raises(ValueError, match=f"recall: found {recall}, expected a number above 0, at most 1"):
+            Neighbours(vectors, recall=recall)
     with pytest.raises(ValueError, match=r"hidden: found \(1, 7\), expected \(any, 8\)"):
         query(found, np.zeros((1, 7), np.float32), 1)
     with pytest.raises(ValueError, match=r"hidden\[1\]: found NaN or infinity"):
@@ -276,11 +203,3 @@ def test_bad_input():
     with pytest.raises(ValueError, match=r"vectors\[3\]: found NaN or infinity"):
         found.build()
     assert found._index is old
-
-
-def test_a_recall_of_all_may_be_asked_for_and_not_more():
-    vectors = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32)
-    Neighbours(vectors, recall=1)
-    for recall in (0, 1.001):
-        with pytest.raises(ValueError, match=f"recall: found {recall}, expected a number above 0, at most 1"):
-            Neighbours(vectors, recall=recall)

@@ -1,22 +1,19 @@
 """Optimisers of dense weights on the CPU: PyTorch's numbers, the bytes of units.update, the same at any threads."""
 
-import math
-
 import numpy as np
 import pytest
 
-from cpu import optimiser, units
+from cpu import optimiser
 from tests.support.optimisers import BETAS, MOMENTUM, STATES, Move, Moved, call
 
 SIZE = 3 * optimiser.NUMBERS + 17  # more than a piece, and a last one that is short
 MOVE = Move(rate=0.03, scale=1 / 7, decay=0.0)
 
 
-def arrays(kind, dtype=np.float32, size=SIZE, seed=0):
+def arrays(kind, size=SIZE):
     """Weights, a gradient and a state as it is at first."""
-    rng = np.random.default_rng(seed)
-    made = {"weights": rng.normal(size=size).astype(dtype), "grad": rng.normal(size=size).astype(dtype)}
-    return made | {name: np.zeros(size, dtype) for name in STATES[kind]}
+    weights, grad = np.random.default_rng(0).normal(size=(2, size)).astype(np.float32)
+    return {"weights": weights, "grad": grad} | {name: np.zeros(size, np.float32) for name in STATES[kind]}
 
 
 def learn(kind, found, grads, move, most=None):
@@ -36,17 +33,15 @@ def gradients(size=SIZE, turns=4):
 
 
 @pytest.mark.parametrize("kind", STATES)
-@pytest.mark.parametrize("decay", [0.0, 0.1])
-@pytest.mark.parametrize("most", [None, 1.5, 1e9])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_every_optimiser_follows_its_formula(kind, decay, most, dtype):
+@pytest.mark.parametrize(("decay", "most"), [(0.1, None), (0.0, 1.5), (0.1, 1e9)])
+def test_every_optimiser_follows_its_formula(kind, decay, most):
     move = MOVE._replace(decay=decay)
-    found = arrays(kind, dtype)
+    found = arrays(kind)
     expected = Moved(found["weights"])
     learn(kind, found, gradients(), move, most)
     for grad in gradients():
-        expected.step(kind, grad.astype(dtype), move, most)
-    unit = 32 * np.finfo(dtype).eps
+        expected.step(kind, grad.astype(np.float32), move, most)
+    unit = 32 * np.finfo(np.float32).eps
     for name in ("weights", *STATES[kind]):
         np.testing.assert_allclose(found[name], getattr(expected, name), rtol=unit, atol=4 * unit, err_msg=name)
 
@@ -66,38 +61,21 @@ def torch_optimiser(kind, parameters, move):
 
 
 @pytest.mark.parametrize("kind", STATES)
-@pytest.mark.parametrize("decay", [0.0, 0.1])
-@pytest.mark.parametrize("most", [None, 1.5])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_numbers_are_those_of_torch(kind, decay, most, dtype):
+@pytest.mark.parametrize(("decay", "most"), [(0.0, None), (0.1, 1.5)])
+def test_the_numbers_are_those_of_torch(kind, decay, most):
     torch = pytest.importorskip("torch")
     size, move = 3000, MOVE._replace(decay=decay)
-    found = arrays(kind, dtype, size)
+    found = arrays(kind, size)
     weights = torch.nn.Parameter(torch.tensor(found["weights"]))
     peer = torch_optimiser(kind, [weights], move)
     for grad in gradients(size):
-        weights.grad = torch.tensor(grad.astype(dtype)) * move.scale
+        weights.grad = torch.tensor(grad.astype(np.float32)) * move.scale
         if most is not None:
             torch.nn.utils.clip_grad_norm_([weights], most)
         peer.step()
     learn(kind, found, gradients(size), move, most)
-    unit = 32 * np.finfo(dtype).eps
+    unit = 32 * np.finfo(np.float32).eps
     np.testing.assert_allclose(found["weights"], weights.detach().numpy(), rtol=unit, atol=4 * unit)
-
-
-@pytest.mark.parametrize("momentum", [0.0, 0.9])
-def test_sgd_keeps_the_bytes_of_update(momentum):
-    """So that a trunk that moves by it goes on as runs of before it was there did."""
-    kind = "momentum" if momentum else "sgd"
-    found, expected = arrays(kind), arrays(kind)
-    for turn, grad in enumerate(gradients()):
-        found["grad"][:] = expected["grad"][:] = grad
-        rate = 0.1 * (1 - turn / 5) / 64
-        move = Move(0.1 * (1 - turn / 5), 1 / 64, 0.0)
-        optimiser.sgd(found["weights"], found.get("velocity"), found["grad"], move, momentum, False)
-        units.update(expected["weights"], expected.get("velocity"), expected["grad"], rate, momentum)
-    for name, array in expected.items():
-        assert found[name].tobytes() == array.tobytes(), name
 
 
 @pytest.mark.parametrize("kind", ["momentum", "adagrad", "adamw"])
@@ -126,17 +104,6 @@ def test_the_norm_of_small_whole_numbers_is_exact():
     parts, factor = optimiser.workspace(SIZE)
     optimiser.clip((parts, factor), grad, 2.0, 4.0)
     assert parts.sum() == 25 and factor[0] == 4 / (10 + 1e-6)
-
-
-@pytest.mark.parametrize("kind", STATES)
-def test_a_gradient_of_nan_stays_visible(kind):
-    found = arrays(kind, size=100)
-    grad = np.full(100, 1.0)
-    grad[7] = math.nan
-    learn(kind, found, [grad], MOVE)
-    assert np.isnan(found["weights"]).tolist() == [i == 7 for i in range(100)]
-    learn(kind, found, [grad], MOVE, 1.0)
-    assert np.isnan(found["weights"]).all()
 
 
 def test_the_state_of_weights_that_never_move_is_forgotten_before_it_is_denormal():

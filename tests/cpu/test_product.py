@@ -31,25 +31,6 @@ def test_product(sizes, keep):
     assert np.array_equal(out, expected)
 
 
-def test_terms_are_cut_where_there_is_room_for_their_sums():
-    rows, columns, terms = 60, 36, 20_001
-    assert product._cut(rows, columns, terms, product.SUMS)[3] > 1
-    assert product._cut(rows, columns, terms, 0)[3] == 1
-    out, a, b = case(rows, columns, terms)
-    product.product(out, a, b, 0)
-    assert np.array_equal(out, a.astype(int) @ b.astype(int))
-
-
-@pytest.mark.parametrize(
-    "sizes", [(64, 256, 256), (4096, 2048, 784), (2048, 784, 4096), (10, 1024, 1024), (100_000, 3, 1)]
-)
-def test_parts_cover_a_product_and_are_not_too_large(sizes):
-    rows, columns, terms = sizes
-    size, width, depth, pieces = product._cut(*sizes, product.SUMS)
-    assert size <= product.ROWS and width <= product.COLUMNS and (pieces - 1) * depth < terms <= pieces * depth
-    assert (pieces - 1) * rows * columns <= product.SUMS
-
-
 def test_the_number_of_threads_does_not_change_a_bit(threads):
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((20_001, 60), np.float32).T, rng.standard_normal((20_001, 36), np.float32)

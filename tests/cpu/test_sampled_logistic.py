@@ -60,12 +60,6 @@ def test_step_is_the_formula(problem):
     np.testing.assert_allclose(biases, biases_before - 0.1 * bias_pulls, atol=1e-5)
 
 
-def test_a_nan_stays_visible(problem):
-    weights, biases, hidden, target, weight = (array.copy() for array in problem)
-    weights[7] = np.nan
-    assert np.isnan(step(weights, biases, hidden, target, weight, draws=CLASSES)[1]).all()
-
-
 @pytest.mark.parametrize("calibration", [0, 0.75, 1])
 def test_beta_is_that_of_the_paper(calibration):
     """alpha (t (1 - 1 / alpha) + 1 / alpha), with the share of the classes that are drawn as alpha where they are few."""

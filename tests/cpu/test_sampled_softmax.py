@@ -2,14 +2,12 @@ import numba
 import numpy as np
 import pytest
 
-from cpu import draws, sampled_softmax, softmax
+from cpu import draws, sampled_softmax
 from hybrid.contract import Learned
 
-EPS = np.finfo(np.float32).eps
 
-
-def problem(classes, width, batch, dtype=np.float32, seed=0):
-    rng = np.random.default_rng(seed)
+def problem(classes, width, batch, dtype=np.float32):
+    rng = np.random.default_rng(0)
     weights, hidden = rng.normal(size=(classes, width)).astype(dtype), rng.normal(size=(batch, width)).astype(dtype)
     return weights, hidden, rng.integers(0, classes, batch).astype(np.int32)
 
@@ -61,34 +59,6 @@ def test_step_against_float64(sizes):
     np.testing.assert_allclose(weights, before - 0.1 * weight_grad, atol=close * np.sqrt(batch))
 
 
-@pytest.mark.parametrize("negatives", [60, 100])
-def test_all_classes_sampled_is_the_full_softmax(negatives):
-    weights, hidden, target = problem(60, 9, 20, np.float32)
-    full, sampler = weights.copy(), sampled_softmax.unigram(np.arange(60))
-    grad, loss, _ = step(weights, hidden, target, sampler, negatives, 0.1)
-    expected, expected_loss = np.empty_like(hidden), np.empty(20, np.float32)
-    work = softmax.workspace(20, 9, np.float32)
-    softmax.step(expected, expected_loss, Learned(full), work, hidden, target, None, 0.1)
-    np.testing.assert_allclose(loss, expected_loss, atol=1e-5)
-    np.testing.assert_allclose(grad, expected, atol=1e-5)
-    np.testing.assert_allclose(weights, full, atol=1e-5)
-
-
-def test_the_mean_gradient_at_the_truth_is_zero():
-    """Where the full softmax is the true distribution, nothing should move on average, whatever q is."""
-    rng = np.random.default_rng(5)
-    weights, hidden = rng.normal(size=(30, 3)), np.tile(rng.normal(size=(1, 3)), (1000, 1))
-    p = np.exp(weights @ hidden[0])
-    p /= p.sum()
-    sampler = sampled_softmax.log_uniform(30)
-    total = np.zeros(3)
-    for tick in range(300):
-        target = rng.choice(30, 1000, p=p).astype(np.int32)
-        total += step(weights.copy(), hidden, target, sampler, 8, tick=tick)[0].mean(axis=0)
-    uncorrected = np.abs((1 / 30 - p) @ weights).max()
-    assert np.abs(total / 300).max() < 0.1 * uncorrected
-
-
 def test_the_same_bits_at_any_number_of_threads():
     found = set()
     for threads in (1, 2, 4):
@@ -99,19 +69,12 @@ def test_the_same_bits_at_any_number_of_threads():
     assert len(found) == 1
 
 
-@pytest.mark.parametrize("scale", [100.0, 1e4])
-def test_logits_of_any_size(scale):
+def test_logits_of_any_size():
     weights, hidden, target = problem(50, 8, 6)
-    weights *= scale
+    weights *= 1e4
     sampler = sampled_softmax.log_uniform(50)
     ids, _, _ = draw(sampler, 50, target=range(50))
     expected, _, _ = oracle(weights, hidden, target, ids, np.zeros(50))
     grad, loss, _ = step(weights, hidden, target, sampler, 50)
     np.testing.assert_allclose(loss, expected, rtol=1e-5, atol=1e-5)
     assert np.isfinite(grad).all()
-
-
-def test_a_nan_stays_visible():
-    weights, hidden, target = problem(50, 8, 3)
-    weights[7] = np.nan
-    assert np.isnan(step(weights, hidden, target, sampled_softmax.log_uniform(50), 50)[1]).all()

@@ -63,17 +63,3 @@ def test_the_products_are_exact_and_write_nothing_else(batch, n, rows, pulled):
     np.testing.assert_array_equal(back, expected_back)
     np.testing.assert_array_equal(velocity, speed)
     np.testing.assert_array_equal(weights, moved)
-
-
-def test_a_nan_is_seen_in_its_example_alone():
-    rng = np.random.default_rng(0)
-    x, delta, weights, velocity = whole(rng, 3, 7), whole(rng, 3, 8), *whole(rng, 2, 6 * 6 + 3 + 7)
-    x[1, 3] = np.nan
-    out, back, packed = (
-        np.zeros((3, 8), np.float32),
-        np.zeros((3, 7), np.float32),
-        aligned.empty((room(3, 5),), np.float32),
-    )
-    visit(out, back, weights, velocity, packed, x, delta, (3, 5, 6, 5), np.float32(1), np.float32(0))
-    assert np.isnan(out[1, 1:-1]).all()
-    assert np.isfinite(out[[0, 2]]).all() and np.isfinite(back).all()

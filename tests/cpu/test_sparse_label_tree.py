@@ -52,15 +52,6 @@ def test_small_weights_are_dropped():
     assert 0 < cut.weight.size < whole.weight.size and abs(cut.weight).min() > 0.5
 
 
-def test_examples_that_do_not_count_teach_nothing():
-    tree, (x, y) = shape(), examples()
-    counts = np.arange(x.shape[0]) % 3 > 0
-    left_out = dense(fitted(tree, x, y, bound=np.where(counts, BOUND, 0)), x.shape[1])
-    alone = dense(fitted(tree, x[counts], y[counts]), x.shape[1])
-    for one, other in zip(left_out, alone, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-2)
-
-
 def test_wide_nodes_are_cut_into_chunks():
     tree, (x, y) = shape(), examples()
     weights = fitted(tree, x, y)

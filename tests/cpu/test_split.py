@@ -1,13 +1,10 @@
 """The top of a tree as dense products: the batch's gradient in float64, and nothing of the tail."""
 
-import numba
 import numpy as np
 import pytest
 
-from cpu import tree_softmax
 from cpu.tree import balanced, huffman, path
 from cpu.tree import split as cut
-from hybrid.contract import Learned
 from tests.support.split_tree import oracle, run
 from tests.support.tree_softmax import case
 
@@ -40,30 +37,3 @@ def test_the_parts_of_a_path_are_the_path(build):
             assert begins + ends == path(tree, leaf)
             assert all(node < top for node, _ in begins) and all(node >= top for node, _ in ends)
         assert upper.depth == max(len(path(upper, leaf)) for leaf in range(77))
-
-
-def test_the_parts_have_the_probabilities_of_the_whole():
-    tree = huffman(np.arange(100))
-    nodes, hidden, target = case(100, 7, 40)
-    outs = np.empty((3, 40), np.float32)
-    upper, lower = cut(tree, 20)
-    for out, part, rows in zip(outs, (tree, upper, lower), (nodes, nodes[:20], nodes), strict=True):
-        tree_softmax.log_prob(out, Learned(rows), part, hidden, target)
-    np.testing.assert_allclose(outs[1] + outs[2], outs[0], rtol=1e-5)
-
-
-def test_the_same_bits_at_any_number_of_threads():
-    outcomes, before = set(), numba.get_num_threads()
-    for threads in (1, 2, 4):
-        numba.set_num_threads(threads)
-        found = run(huffman(1000 // np.arange(1, 301)), 200, *case(300, 9, 150), 0.1)
-        outcomes.add(tuple(part.tobytes() for part in found))
-    numba.set_num_threads(before)
-    assert len(outcomes) == 1
-
-
-def test_a_nan_stays_visible():
-    nodes, hidden, target = case(30, 4, 5)
-    hidden[2, 1] = np.nan
-    _, loss, _ = run(balanced(30), 3, nodes, hidden, target, 0.1)
-    assert np.isnan(loss).tolist() == [False, False, True, False, False]

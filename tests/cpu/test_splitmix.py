@@ -17,8 +17,3 @@ def test_the_first_numbers_of_the_reference_implementation():
     with np.errstate(over="ignore"):
         counters = [np.uint64(1234567) + np.uint64(step) * GOLDEN for step in range(1, 6)]
     assert [int(mix(counter)) for counter in counters] == expected
-
-
-def test_one_bit_of_its_argument_changes_about_half_of_its_bits():
-    changes = [bin(int(mix(np.uint64(9))) ^ int(mix(np.uint64(9 ^ 1 << bit)))).count("1") for bit in range(64)]
-    assert min(changes) > 16 and max(changes) < 48 and 28 < np.mean(changes) < 36

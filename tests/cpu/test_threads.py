@@ -11,7 +11,6 @@ import pytest
 
 from cpu import threads
 from cpu.device import Device
-from tests.support.ranks import ROOT
 
 CHOICE = (
     "GOMP_SPINCOUNT",
@@ -89,12 +88,6 @@ def test_pytorch_that_was_imported_first_spins_no_longer_either():
     assert after < before / 3 or count == 1
 
 
-def test_its_spinning_stays_as_the_user_has_set_it():
-    pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
-    before, after, _ = started(SPINNING, GOMP_SPINCOUNT="300000")
-    assert after > before / 3
-
-
 def test_a_loop_is_cut_finer_only_inside():
     before = numba.get_parallel_chunksize()
     with threads.shared(1000):
@@ -109,13 +102,3 @@ def test_threads_that_belong_to_no_queue_are_not_pinned(monkeypatch):
     with pytest.raises(ValueError, match=r"pin: found TBB's threads.*NUMBA_THREADING_LAYER=omp"):
         Device().queue("q", 2, [0, 1])
     Device().queue("q", 1, [min(os.sched_getaffinity(0))]).close()  # a thread of its own
-
-
-def test_steps_have_the_same_bytes_at_any_number_of_threads():
-    """Up to eight, which the tests' own processes have not: of steps whose parts are dealt by what they hold, or asked for."""
-    environment = os.environ | {"NUMBA_NUM_THREADS": "8"}
-    command = [sys.executable, "-m", "tests.support.thread_counts"]
-    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found == dict.fromkeys(found, 1) and len(found) == 7

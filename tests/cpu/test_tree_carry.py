@@ -73,8 +73,3 @@ def test_a_node_whose_sides_change_places_turns_its_sign():
     np.testing.assert_array_equal(made.rows, -had.rows)
     np.testing.assert_array_equal(made.biases, -had.biases)
     np.testing.assert_array_equal(made.squares, had.squares)
-
-
-def test_only_rows_are_carried_where_nothing_else_is_kept():
-    made, _ = tree_carry.kept(Learned(learned(7).rows), huffman(MASSES), balanced(7))
-    assert made[1:] == (None, None, None) and made.rows.dtype == np.float32

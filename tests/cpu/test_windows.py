@@ -25,10 +25,3 @@ def test_by_hand(keep, reach, expected):
     assert words.tolist() == [word for word, kept in zip(range(5, 10), keep, strict=True) if kept]
     assert kept_at.tolist() == [0, *np.cumsum(keep)]
     assert context.dtype == words.dtype == np.int32
-
-
-def test_no_text_has_no_windows():
-    context, words, at, kept_at = windows(
-        np.empty(0, np.int32), np.array([0, 0]), np.empty(0, bool), np.empty(0, np.int8)
-    )
-    assert not len(context) and not len(words) and at.tolist() == [0] == kept_at.tolist()

@@ -80,9 +80,13 @@ def oracle(table, rows, target, ids, bag_at, count=None, weight=None, key=(3, 4)
 RUNS = {"alone": [1] * 40, "pairs and threes": [2, 3] * 9, "long": [1, LONGEST, LONGEST + 1, 2 * LONGEST + 3, 1, 5]}
 
 
-@pytest.mark.parametrize("count", [None, 0, 5])
-@pytest.mark.parametrize("runs", RUNS)
-@pytest.mark.parametrize("bags", [False, True])
+@pytest.mark.parametrize(
+    ("bags", "runs", "count"),
+    [
+        *((False, "alone", None), (True, "alone", 5), (True, "pairs and threes", None), (False, "pairs and threes", 5)),
+        *((True, "long", 5), (False, "long", None), (False, "alone", 0)),
+    ],
+)
 def test_it_learns_as_numpy_does(bags, runs, count):
     given = case(bags, RUNS[runs])
     weight = np.random.default_rng(1).random(len(given[2])).astype(np.float32) if runs == "long" else None
@@ -90,15 +94,14 @@ def test_it_learns_as_numpy_does(bags, runs, count):
         np.testing.assert_allclose(found, expected, rtol=0, atol=3e-5)
 
 
-@pytest.mark.parametrize("width", [1, 16, 33, 128])
+@pytest.mark.parametrize("width", [1, 33, 128])
 def test_groups_of_any_width_learn_as_numpy_does(width):
     given = case(False, RUNS["long"], width=width)
     for found, expected in zip(step(*given), oracle(*given), strict=True):
         np.testing.assert_allclose(found, expected, rtol=0, atol=3e-5)
 
 
-@pytest.mark.parametrize("count", [None, 5])
-@pytest.mark.parametrize("bags", [False, True])
+@pytest.mark.parametrize(("bags", "count"), [(False, 5), (True, None)])
 def test_the_same_bits_at_any_number_of_threads(bags, count, threads):
     given = case(bags, [3, 1, 2, 17] * 5)
     found = step(*given, count)

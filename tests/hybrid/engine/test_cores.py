@@ -40,13 +40,6 @@ def test_the_faster_way_is_kept(in_turn, overlapped):
     assert f"{1e3 * in_turn:.2f} ms a tick in turn, {1e3 * overlapped:.2f} ms overlapped" in cores.line()
 
 
-def test_a_choice_that_was_made_is_not_measured():
-    for overlap in (True, False):
-        cores = Cores(Device(), Device(), 2, overlap)
-        assert not cores.measuring and cores.overlapped == overlap
-        cores.close()
-
-
 def test_one_thread_has_nothing_to_choose():
     cores = Cores(Device(), Device(), 1, None)
     assert not cores.measuring and cores.queues["dense"] is cores.queues["sparse"]

@@ -13,9 +13,7 @@ def test_new_rows_begin_as_those_of_a_larger_table_and_the_others_stay(at):
     before, squares = made.table.copy(), made._host.squares.copy()
     for count in (3, 4):
         made.add_rows(count, at)
-    new = (
-        np.r_[5:12] if at is None else np.r_[7:10, 3:7]
-    )  # in the order that they came, the later ones before the first
+    new = np.r_[5:12] if at is None else np.r_[7:10, 3:7]  # as they came, the later ones before the first
     stay = np.setdiff1d(np.arange(12), new)
     np.testing.assert_array_equal(made.table[new], large.table[5:])
     np.testing.assert_array_equal(made.table[stay], before)
@@ -46,10 +44,8 @@ def test_a_table_that_a_readout_shares_stays_as_large_as_it_is():
 
 
 @pytest.mark.parametrize("name", ["rate", "spread"])
-@pytest.mark.parametrize("value", [-1e-9, -0.5, float("nan"), float("inf")])
-def test_numbers_that_cannot_be_are_refused(name, value):
-    with pytest.raises(ValueError, match="rows: found 2147483648, expected a whole number from 1 to 2147483647"):
-        Embedding(2**31, 3)
-    with pytest.raises(ValueError, match=f"{name}: found {value}"):
-        Embedding(5, 3, **{name: value})
+def test_numbers_that_cannot_be_are_refused(name):
+    for value in (-1e-9, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match=f"{name}: found {value}"):
+            Embedding(5, 3, **{name: value})
     assert Embedding(5, 3, **{name: 0}).table.any() == (name == "rate")

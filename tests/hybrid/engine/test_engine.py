@@ -12,7 +12,6 @@ import threading
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
@@ -22,8 +21,7 @@ from hybrid.storage import checkpoint
 from tests.support.small_engine import BATCH, CLASSES, Feed, assert_same_bits, engine, parameters
 
 
-@pytest.mark.parametrize("bags", [False, True])
-@pytest.mark.parametrize("kind", ["tree", "full"])
+@pytest.mark.parametrize(("kind", "bags"), [("tree", True), ("full", False)])
 def test_one_step_moves_rows_and_trunk_along_the_slope_of_the_loss(kind, bags):
     """The change of a parameter is -rate * d loss / d parameter, measured by moving the parameter both ways.
 
@@ -62,16 +60,7 @@ def test_one_step_moves_rows_and_trunk_along_the_slope_of_the_loss(kind, bags):
         assert moved == pytest.approx(slope, rel=0.05, abs=0.02), (name, at)
 
 
-@pytest.mark.parametrize("kind", ["tree", "full", "sampled"])
-@pytest.mark.parametrize("trunk", [True, False])
-def test_the_loss_falls(kind, trunk):
-    trained = engine(kind, trunk, rate=0.1, decay=False)
-    losses = [tick.loss for tick in trained.run(Feed(300))]
-    assert np.mean(losses[-20:]) < 0.6 * np.mean(losses[:20])
-
-
-@pytest.mark.parametrize("kind", ["tree", "full", "sampled"])
-@pytest.mark.parametrize("delay", [0, 1])
+@pytest.mark.parametrize(("kind", "delay"), [("tree", 0), ("full", 1), ("sampled", 1)])
 def test_the_same_bits_at_any_threads_and_any_overlap(kind, delay):
     def outcome(**options):
         trained = engine(kind, micro_batches=2, delay=delay, **options)
@@ -85,16 +74,7 @@ def test_the_same_bits_at_any_threads_and_any_overlap(kind, delay):
         assert_same_bits(found, expected)
 
 
-def test_delay_changes_the_numbers_and_still_learns():
-    exact, late = engine("full"), engine("full", delay=1)
-    for trained in (exact, late):
-        list(trained.run(Feed(24)))
-    assert parameters(exact)["trunk.weights"].tobytes() != parameters(late)["trunk.weights"].tobytes()
-
-
-@pytest.mark.parametrize("kind", ["tree", "full", "sampled"])
-@pytest.mark.parametrize("delay", [0, 1])
-@pytest.mark.parametrize("stop", [1, 7])
+@pytest.mark.parametrize(("kind", "delay", "stop"), [("tree", 0, 7), ("full", 1, 1), ("sampled", 1, 7)])
 def test_a_run_stopped_saved_and_loaded_ends_with_the_same_bits(tmp_path, kind, delay, stop):
     whole = engine(kind, delay=delay, micro_batches=2)
     list(whole.run(Feed(20)))
@@ -125,14 +105,12 @@ def test_saving_between_two_ticks_changes_nothing(tmp_path):
     assert_same_bits(parameters(plain), parameters(saved))
 
 
-@pytest.mark.parametrize("kind", ["tree", "full"])
-def test_evaluate_is_the_mean_loss_and_an_untrained_model_knows_nothing(kind):
-    fresh = engine(kind)
+def test_evaluate_is_the_mean_loss_and_an_untrained_model_knows_nothing():
+    fresh = engine("full")
     feed = Feed(5)
     mean = np.mean([-fresh.readout.log_prob(fresh.hidden(b.ids), b.target).mean() for b in (feed[t] for t in range(5))])
     assert fresh.evaluate(feed) == pytest.approx(mean, rel=1e-6)
-    if kind == "full":
-        assert fresh.evaluate(feed) == pytest.approx(math.log(CLASSES), rel=1e-5)
+    assert mean == pytest.approx(math.log(CLASSES), rel=1e-5)
 
 
 def test_best_agrees_with_log_prob():
@@ -147,28 +125,7 @@ def test_best_agrees_with_log_prob():
     assert np.take_along_axis(every, best, axis=1) == pytest.approx(log_probs, rel=1e-5)
 
 
-def test_scores_of_bags_are_those_of_the_readout():
-    trained = engine(bags=True)
-    list(trained.run(Feed(20, bags=True)))
-    batch = Feed(1, bags=True)[0]
-    hidden = trained.hidden(batch.ids, batch.bag_at)
-    np.testing.assert_array_equal(trained.scores(batch.ids, batch.bag_at), trained.readout.scores(hidden))
-
-
-def test_best_of_an_engine_leaves_out_what_is_excluded():
-    trained = engine()
-    list(trained.run(Feed(20)))
-    ids = Feed(1)[0].ids
-    first = trained.best(ids, 1)[0][:, 0]
-    exclude = sparse.csr_array((np.ones(BATCH), (np.arange(BATCH), first)), (BATCH, CLASSES))
-    np.testing.assert_array_equal(trained.best(ids, 2, exclude=exclude)[0], trained.best(ids, 3)[0][:, 1:])
-
-
 def refusals():
-    yield (
-        "trunk: takes 5 inputs, the embedding gives 12",
-        lambda: Engine(Embedding(9, 4, per_example=3), Trunk(5, 6, 7), FullReadout(9, 7, batch=4)),
-    )
     yield (
         "readout: width 8, the trunk gives 7",
         lambda: Engine(Embedding(9, 4, per_example=3), Trunk(12, 6, 7), FullReadout(9, 8, batch=4)),
@@ -182,24 +139,16 @@ def refusals():
     yield "activation: found", lambda: Trunk(3, 4, 5, activation="cube")
     yield "momentum: found 1.5", lambda: Trunk(3, 4, 5, momentum=1.5)
     yield "width: found 0", lambda: Embedding(5, 0)
-    yield "ids: found 4, expected a multiple of 3", lambda: engine().hidden([1, 2, 3, 4])
-    yield "bag_at: needed", lambda: engine(bags=True).hidden([1, 2, 3])
     yield "bag_at.1.: found 2000000000, expected 2", lambda: engine(bags=True).best([1, 2], 3, [0, 2_000_000_000])
     yield "bag_at.1.: found 7, expected 2", lambda: engine(bags=True).scores([1, 2], [0, 7])
     yield "ids: found float64", lambda: engine().hidden([1.5, 2, 3])
-    yield "spread: found nan", lambda: Embedding(5, 4, spread=np.nan)
-    yield "spread: found -1", lambda: Embedding(5, 4, spread=-1)
-    yield "rate: found inf", lambda: Embedding(5, 4, rate=np.inf)
-    yield "rate: found -0.1", lambda: Embedding(5, 4, rate=-0.1)
     yield "rows: found 2147483648, expected .* to 2147483647", lambda: Embedding(2**31, 1)
-    yield "per_example: found 1.5", lambda: Embedding(5, 4, per_example=1.5)
     yield "per_example: found 1000000000", lambda: Embedding(5, 4, per_example=10**9)
     yield "rate: found nan", lambda: Trunk(3, 4, 5, rate=np.nan)
-    yield "momentum: found nan", lambda: Trunk(3, 4, 5, momentum=np.nan)
     yield "hidden: found 0, expected a whole number", lambda: Trunk(3, 0, 5)
 
 
-@pytest.mark.parametrize("message, call", list(refusals()), ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize("message, call", list(refusals()))
 def test_refusals_name_what_was_found(message, call):
     with pytest.raises(ValueError, match=message):
         call()
@@ -212,18 +161,7 @@ def test_ids_out_of_range_are_refused():
         engine().best([1, 2**32, 3], 2)
 
 
-def test_a_feed_that_does_not_fit_is_refused_and_nothing_moves():
-    trained = engine()
-    before = parameters(trained)
-    wrong = Feed()
-    wrong.classes = CLASSES + 1
-    with pytest.raises(ValueError, match="feed: has 31 classes, the readout 30"):
-        next(trained.run(wrong))
-    assert_same_bits(parameters(trained), before)
-
-
-@pytest.mark.parametrize("delay", [0, 1])
-@pytest.mark.parametrize("overlap", [True, False])
+@pytest.mark.parametrize(("delay", "overlap"), [(0, False), (1, True)])
 def test_a_diverging_run_stops_and_names_the_tick(delay, overlap):
     trained = engine("full", rate=1e30, delay=delay, overlap=overlap)
     with pytest.raises(FloatingPointError, match=r"tick \d+: .*rates"):
@@ -243,7 +181,8 @@ def test_an_engine_that_failed_half_way_neither_saves_nor_runs_on(tmp_path):
     with pytest.raises(OSError, match="the disk of the rows is gone") as found:
         list(trained.run(Feed(10)))
     assert found.value.__notes__ == ["in stage scatter of tick 2, micro-batch 0"]
-    for call in (lambda: trained.save(tmp_path / "checkpoint"), lambda: next(trained.run(Feed(10)))):
+    calls = lambda: trained.save(tmp_path / "checkpoint"), lambda: next(trained.run(Feed(10)))
+    for call in (*calls, lambda: pickle.dumps(trained)):
         with pytest.raises(ValueError, match=r"engine: tick 2 failed half-way: .*load the last checkpoint"):
             call()
     resumed, _ = Engine.load(tmp_path / "checkpoint")
@@ -251,21 +190,6 @@ def test_an_engine_that_failed_half_way_neither_saves_nor_runs_on(tmp_path):
     for run in (resumed, whole):
         list(run.run(Feed(10)))
     assert_same_bits(parameters(resumed), parameters(whole))
-
-
-def test_a_feed_that_fails_leaves_the_last_finished_tick_and_says_where():
-    class Short(Feed):
-        def __getitem__(self, tick):
-            if tick == 5:
-                raise OSError("the file ends early")
-            return super().__getitem__(tick)
-
-    trained, whole = engine("tree"), engine("tree")
-    with pytest.raises(OSError, match="the file ends early") as found:
-        list(trained.run(Short(10)))
-    assert found.value.__notes__ == ["in the feed, at tick 5"] and trained.tick == 5
-    list(itertools.islice(whole.run(Feed(10)), 5))
-    assert_same_bits(parameters(trained), parameters(whole))
 
 
 def test_two_threads_cannot_run_one_engine_and_the_first_is_undisturbed():
@@ -301,23 +225,14 @@ def failure_of(call):
         return failure
 
 
-def test_a_run_left_between_two_ticks_ends_where_the_next_begins():
-    """As in a notebook after an interrupt, where the traceback keeps the run alive."""
-    trained, whole = engine("full", delay=1), engine("full", delay=1)
-    left = trained.run(Feed(10))
-    for _ in range(3):
-        next(left)
-    list(trained.run(Feed(10)))
-    with pytest.raises(RuntimeError, match="engine: found a run that ended when another run"):
-        next(left)
-    list(whole.run(Feed(10)))
-    assert_same_bits(parameters(trained), parameters(whole))
-
-
 @pytest.mark.parametrize(
-    "duplicate", [copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))], ids=["copy", "pickle"]
+    ("duplicate", "options"),
+    [
+        (copy.deepcopy, {"delay": 1}),
+        (lambda it: pickle.loads(pickle.dumps(it)), {"kind": "sampled", "bags": True}),
+        (copy.deepcopy, {"trunk": False}),
+    ],
 )
-@pytest.mark.parametrize("options", [{"delay": 1}, {"kind": "sampled", "bags": True}, {"trunk": False}], ids=str)
 def test_a_copy_of_an_engine_goes_on_with_the_same_bytes_and_shares_nothing(duplicate, options):
     bags = options.get("bags", False)
     trained = engine(**options)
@@ -331,13 +246,6 @@ def test_a_copy_of_an_engine_goes_on_with_the_same_bytes_and_shares_nothing(dupl
     assert other.tick == 5 and (other.delay, other.threads) == (trained.delay, 2)
     list(other.run(Feed(12, bags)))
     assert_same_bits(parameters(other), parameters(trained))
-
-
-def test_a_torn_engine_is_not_copied():
-    trained = engine()
-    trained.torn = "tick 3 broke"
-    with pytest.raises(ValueError, match="engine: tick 3 broke"):
-        pickle.dumps(trained)
 
 
 def test_a_loaded_engine_has_the_defaults_of_a_new_one():

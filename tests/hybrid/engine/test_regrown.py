@@ -26,10 +26,7 @@ def by_hand(made, feed, vectors):
     made.readout.rate_scale = 1.0
     for tick in range(5):
         batch = feed[tick]
-        for rows in (
-            slice(0, BATCH // 2),
-            slice(BATCH // 2, BATCH),
-        ):  # as in a tick: bits of a product may depend on its size
+        for rows in (slice(0, BATCH // 2), slice(BATCH // 2, BATCH)):  # as in a tick: bits may depend on the size
             hidden = made.hidden(batch.ids.reshape(BATCH, -1)[rows])
             made.readout.step(np.empty_like(hidden), hidden, batch.target[rows])
     return kept

@@ -35,13 +35,6 @@ def test_fill_cuts_bags_where_they_begin():
     assert slot.bag_at.tolist() == [0, 0, 3, 5] and slot.ids.tolist() == [1, 2, 3, 4, 5]
 
 
-def test_names_may_share_a_buffer():
-    slot = Slot(2, 2, {"x": 3}, False, Device(), same={"hidden": "x"})
-    slot.fill(0, 0, Batch(np.zeros(2, np.int32), None, np.zeros(2, np.int32)), 0, 2)
-    slot.x[:] = 5
-    assert (slot.hidden == 5).all()
-
-
 def test_a_slot_goes_round_and_refuses_a_step_out_of_turn_by_name():
     batch = Batch(np.zeros(2, np.int32), None, np.zeros(2, np.int32))
     slot = Slot(2, 2, {"x": 1}, False, Device())

@@ -7,11 +7,8 @@ import pytest
 
 from hybrid import backend
 from hybrid.engine import Engine, suits
-from hybrid.engine import engine as engine_module
 from hybrid.engine.embedding import Embedding
 from hybrid.engine.inputs import Inputs
-from hybrid.engine.trunk.mlp import Trunk
-from hybrid.ranks.group import Group
 from hybrid.readout import FullReadout
 from tests.support import small_engine
 from tests.support.points import Points, engine
@@ -38,10 +35,10 @@ def test_a_trunk_of_the_cpu_alone_is_put_there_and_another_where_there_is_room(m
 
 
 def test_a_part_on_a_device_must_be_on_that_of_the_trunk():
-    here, there = (
-        SimpleNamespace(name=name, device=SimpleNamespace(host_memory=False)) for name in ("cuda:0", "cuda:1")
+    here, there, host = (
+        SimpleNamespace(name=name, device=SimpleNamespace(host_memory=name == "cpu"))
+        for name in ("cuda:0", "cuda:1", "cpu")
     )
-    host = SimpleNamespace(name="cpu", device=SimpleNamespace(host_memory=True))
     for found in (here, host):
         suits.check_place("readout", SimpleNamespace(backend=found), LinearTrunk(5, 3), here)
     with pytest.raises(
@@ -79,7 +76,6 @@ def test_micro_batches_are_cut_at_whole_groups():
         (lambda: list(engine(True, micro_batches=13).run(Points(True))), "expected 1 to 12, the examples of"),
         (lambda: list(engine(True).run(Points(False))), "feed: has 0 numbers an example, the engine takes 5"),
         (lambda: list(engine(False).run(Points(True))), "feed: has 5 numbers an example, the engine takes 0"),
-        (lambda: Engine(Inputs(4), Trunk(5, 3, 2), FullReadout(9, 2)), "trunk: takes 5 inputs, the embedding gives 4"),
         (lambda: Engine(Embedding(4, 5), None, FullReadout(9, 2)), "readout: width 2, the embedding gives 5"),
     ],
 )
@@ -101,13 +97,6 @@ def test_batches_that_cut_a_group_are_refused_by_tick():
         trained.evaluate(feed)
     with pytest.raises(ValueError, match="found 3 examples, expected a multiple of 4"):
         trained.hidden(x=np.zeros((3, 5), np.float32))
-
-
-def test_an_engine_that_is_given_no_ranks_is_alone_whichever_there_are(monkeypatch):
-    made = []
-    monkeypatch.setattr(engine_module, "Group", lambda **how: (made.append(how), Group(**how))[1])
-    small_engine.engine("tree")
-    assert made == [{"alone": True}]
 
 
 def test_rates_fall_to_nothing_unless_asked_otherwise():

@@ -74,8 +74,5 @@ def test_it_learns_is_saved_once_and_goes_on_with_the_same_bytes(readout, tmp_pa
 def test_what_cannot_share_a_table(change, options, message):
     with pytest.raises(ValueError, match=message):
         Engine(*parts(**change), device="cpu", threads=2, tied=True, **options)
-
-
-def test_inputs_have_no_table():
     with pytest.raises(ValueError, match="tied: found Inputs, expected an Embedding"):
         Engine(Inputs(4), Trunk(4, 5, WIDTH), FullReadout(CLASSES, WIDTH), device="cpu", threads=2, tied=True)

@@ -26,24 +26,10 @@ def test_overlap_and_efficiency_by_hand():
     assert facts["stages"] == {"forward": 2.0, "readout": 2.0}
 
 
-def test_one_queue_alone_cannot_overlap():
-    trace = Trace()
-    trace.seconds["all", "forward"] = 1.0
-    trace.wall = 1.0
-    assert trace.summary()["overlap"] == 0.0
-
-
 def test_where_nothing_ran_all_figures_are_zero():
     zero = {"ticks": 0, "wall": 0.0, "stages": {}, "queues": {}, "overlap": 0.0, "efficiency": 0.0}
     assert Trace().summary() == zero
     assert line(zero) == " ms a tick; wall 0.00; overlap 0.00, efficiency 0.00"
-
-
-def test_an_interval_is_kept_and_counted():
-    trace = Trace()
-    trace.note("dense", "forward", 3, 1, 0.5, 0.75)
-    assert list(trace.recent) == [Interval("dense", "forward", 3, 1, 0.5, 0.75)]
-    assert trace.seconds["dense", "forward"] == 0.25
 
 
 def test_chrome_trace_names_tracks_and_is_in_microseconds(tmp_path):
@@ -74,10 +60,3 @@ def test_totals_leave_out_the_first_tick_of_several_whose_kernels_are_compiled()
         expected = [60.0, 1.0, 3.0][tick]
         assert (trace.summary()["stages"], trace.wall) == ({"forward": expected}, expected)
     assert trace.ticks == 2 and len(trace.recent) == 3
-
-
-def test_the_line_says_what_a_tick_took_by_hand():
-    trace = filled()
-    trace.ticks = 2
-    expected = "forward 1000.00, readout 1000.00 ms a tick; wall 1500.00; overlap 0.50, efficiency 0.67"
-    assert line(trace.summary()) == expected

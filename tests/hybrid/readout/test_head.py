@@ -73,15 +73,6 @@ def test_clusters_may_be_given():
     assert train(again) == train(readout)
 
 
-def test_sizes_are_chosen_and_kept():
-    counts = 1e6 / np.arange(1, 3001)
-    readout = HeadReadout(counts, 4, share=0.2)
-    facts = readout.describe()
-    assert 0 < facts["head"] < 600 and facts["clusters"] > 10 and "share" not in facts
-    again = rebuild(facts)
-    assert (again.head, again.clusters) == (readout.head, readout.clusters)
-
-
 def test_options_of_the_command_line_make_one():
     options = settings.defaults(registry.load("head").Options) | {"rate": 0.1, "seed": 3, "biases": True}
     made = make("head", COUNTS, WIDTH, options, batch=16)
@@ -172,5 +163,3 @@ def test_clusters_made_anew_while_it_learns_go_on_from_a_checkpoint():
     train(again, 4, first=2)
     for name, array in again.parameters().items():
         assert array.tobytes() == readout.parameters()[name].tobytes(), name
-    with pytest.raises(ValueError, match=r"vectors: found float64 \(36, 2\)"):
-        readout.regroup(np.ones((36, 2)))

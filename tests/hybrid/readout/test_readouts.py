@@ -4,6 +4,7 @@ Here are tested hybrid/readout/base/__init__.py, hybrid/readout/base/exclude.py 
 """
 
 import copy
+import functools
 import itertools
 import json
 import math
@@ -16,13 +17,26 @@ from scipy import sparse
 
 from hybrid import backend
 from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout, rebuild
-from hybrid.sparse import OPTIMISERS
-from tests.support.readouts import CLASSES, MAKE, WIDTH, batch, changed, every, frozen, train
+from tests.support.readouts import BATCH, CLASSES, MAKE, WIDTH, batch, changed, every, frozen, train
 
 
 @pytest.fixture(params=MAKE)
 def make(request):
     return MAKE[request.param]
+
+
+ONES = np.ones(BATCH, np.float32)  # without weights every kernel would be compiled again
+
+
+@functools.cache
+def learned(kind):
+    """One with biases, after some steps; tests only ask it."""
+    readout = MAKE[kind](
+        rate=0.5, seed=5, optimiser="row-adagrad", **({} if kind == "neighbours" else {"biases": True})
+    )
+    for seed in range(5):
+        readout.step(*batch(seed=seed), ONES)
+    return readout
 
 
 def test_it_learns(make):
@@ -35,9 +49,9 @@ def test_it_learns(make):
     assert readout.log_prob(hidden, target).mean() > before
 
 
-def test_probabilities_sum_to_one_and_best_is_their_head(make):
-    readout = make(rate=0.5)
-    train(readout)
+@pytest.mark.parametrize("kind", MAKE)
+def test_probabilities_sum_to_one_and_best_is_their_head(kind):
+    readout = learned(kind)
     _, hidden, _ = batch(rows=40, seed=9)  # more than a batch
     log_probs = every(readout, hidden)
     np.testing.assert_allclose(np.exp(log_probs.astype(float)).sum(axis=1), 1, atol=1e-5)
@@ -52,9 +66,9 @@ def test_probabilities_sum_to_one_and_best_is_their_head(make):
     np.testing.assert_array_equal(np.sort(readout.best(hidden, CLASSES)[0], axis=1)[0], np.arange(CLASSES))
 
 
-def test_scores_are_the_log_probabilities_of_all_classes(make):
-    readout = make(rate=0.5)
-    train(readout)
+@pytest.mark.parametrize("kind", MAKE)
+def test_scores_are_the_log_probabilities_of_all_classes(kind):
+    readout = learned(kind)
     _, hidden, _ = batch(rows=40, seed=9)  # more than a batch
     found = readout.scores(hidden)
     assert (found.shape, found.dtype) == ((40, CLASSES), np.float32)
@@ -105,12 +119,9 @@ def test_best_leaves_out_what_is_excluded(make):
             np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize(("kind", "optimiser"), [*zip(MAKE, itertools.cycle(OPTIMISERS), strict=False)])
-def test_what_a_step_would_do_is_told_without_making_it(kind, optimiser):
-    readout = MAKE[kind](rate=0.5, seed=5, optimiser=optimiser, **({} if kind == "neighbours" else {"biases": True}))
-    ones = np.ones(len(batch()[2]), np.float32)  # without weights every kernel would be compiled again
-    for seed in range(5):
-        readout.step(*batch(seed=seed), ones)
+@pytest.mark.parametrize("kind", MAKE)
+def test_what_a_step_would_do_is_told_without_making_it(kind):
+    readout = copy.deepcopy(learned(kind))
     before = frozen(readout)
     grad, hidden, target = batch(seed=9)
     weight = np.linspace(0, 2, len(target)).astype(np.float32)
@@ -126,46 +137,7 @@ def test_what_a_step_would_do_is_told_without_making_it(kind, optimiser):
     more = np.concatenate([hidden] * 3), np.concatenate([target] * 3)  # more than a batch
     assert readout.losses(*more).shape == (3 * len(target),) and frozen(readout) == before
     readout.rate_scale = 0.0
-    assert readout.step(np.empty_like(grad), hidden, target, ones) == pytest.approx(losses.mean(), rel=1e-5)
-
-
-@pytest.mark.parametrize("kind", ["huffman", "balanced", "split", "full", "head", "head of softmaxes", "neighbours"])
-def test_the_gradient_is_the_slope_of_the_loss(kind):
-    readout = MAKE[kind](rate=0.5)
-    train(readout)
-    readout.rate_scale = 0.0  # nothing moves: the loss is a function of the hidden vectors alone
-    grad, hidden, target = batch(seed=9)
-    assert readout.step(grad, hidden, target) == pytest.approx(-readout.log_prob(hidden, target).mean(), abs=1e-5)
-    h = np.float32(1e-2)  # float32: a smaller step drowns in rounding
-    for d in range(WIDTH):
-        up, down = hidden.copy(), hidden.copy()
-        up[:, d] += h
-        down[:, d] -= h
-        slope = (readout.log_prob(down, target) - readout.log_prob(up, target)) / (up[:, d] - down[:, d])
-        np.testing.assert_allclose(grad[:, d], slope, atol=3e-3)
-
-
-@pytest.mark.parametrize("kind", ["sampled", "log-uniform", "logistic", "gbce"])
-def test_the_gradient_of_a_sampled_loss_is_its_slope(kind):
-    readout = MAKE[kind](rate=0.5)
-    train(readout)
-    readout.rate_scale = 0.0
-    state = readout.state()
-
-    def losses(hidden, target):
-        readout.restore(state)  # the same negatives
-        grad = np.empty_like(hidden)
-        readout.step(grad, hidden, target)
-        return grad, readout._loss[: len(hidden)].copy()
-
-    _, hidden, target = batch(seed=9)
-    grad, _ = losses(hidden, target)
-    for d in range(WIDTH):
-        up, down = hidden.copy(), hidden.copy()
-        up[:, d] += 1e-2
-        down[:, d] -= 1e-2
-        slope = (losses(up, target)[1] - losses(down, target)[1]) / (up[:, d] - down[:, d])
-        np.testing.assert_allclose(grad[:, d], slope, atol=3e-3)
+    assert readout.step(np.empty_like(grad), hidden, target, ONES) == pytest.approx(losses.mean(), rel=1e-5)
 
 
 def test_a_checkpoint_goes_on_with_the_same_bits(make):
@@ -183,9 +155,12 @@ def test_a_checkpoint_goes_on_with_the_same_bits(make):
     assert frozen(again) == frozen(readout)
 
 
-@pytest.mark.parametrize("duplicate", [copy.deepcopy, copy.copy, lambda it: pickle.loads(pickle.dumps(it))])
-def test_a_copy_goes_on_with_the_same_bytes_and_shares_nothing(make, duplicate):
-    readout = make(rate=0.1, seed=5)
+COPIES = copy.deepcopy, copy.copy, lambda it: pickle.loads(pickle.dumps(it))
+
+
+@pytest.mark.parametrize(("kind", "duplicate"), [*zip(MAKE, itertools.cycle(COPIES), strict=False)])
+def test_a_copy_goes_on_with_the_same_bytes_and_shares_nothing(kind, duplicate):
+    readout = MAKE[kind](rate=0.1, seed=5)
     readout.rate_scale = 0.5
     train(readout)
     other = duplicate(readout)
@@ -232,13 +207,11 @@ def test_rate_scale_scales_the_rate(make):
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -0.1, "fast"])
-def test_a_rate_that_is_none_is_refused_later_too(make, bad):
-    readout = make(rate=0.3)
+def test_a_rate_that_is_none_is_refused_later_too(bad):
+    readout = MAKE["full"](rate=0.3)
     with pytest.raises(ValueError, match=r"rate: found .*, expected a finite number of at least 0"):
         readout.rate = bad
     assert readout.rate == 0.3
-    readout.rate = 0.1
-    assert train(readout) == train(make(rate=0.1))
 
 
 def test_no_rows(make):

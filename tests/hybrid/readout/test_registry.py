@@ -9,7 +9,7 @@ import pytest
 
 from hybrid import settings
 from hybrid.engine import Embedding, Engine
-from hybrid.readout import TreeReadout, least, make, rebuild, registry
+from hybrid.readout import least, make, rebuild, registry
 from tests.support.plugin import offered
 from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed, assert_same_bits, parameters
 
@@ -21,44 +21,19 @@ def toy(monkeypatch, tmp_path):
     offered(monkeypatch, tmp_path, "toy", "hybrid.readouts")
 
 
-def test_the_kinds_of_the_package_are_its_files():
-    assert registry.names() == ["full", "head", "label_tree", "mixture", "neighbours", "sampled", "split_tree", "tree"]
-
-
-@pytest.mark.parametrize(
-    "kind", ["full", "head", "label_tree", "mixture", "neighbours", "sampled", "split_tree", "tree"]
-)
-def test_a_file_is_read_without_numba_and_without_scipy(kind):
-    script = f"import sys, hybrid.readout.{kind}; assert not {{'numba', 'scipy', 'annoy'}} & set(sys.modules)"
+def test_files_of_kinds_are_read_without_numba_and_without_scipy():
+    kinds = ["full", "head", "label_tree", "mixture", "neighbours", "sampled", "split_tree", "tree"]
+    assert registry.names() == kinds
+    names = ", ".join(f"hybrid.readout.{kind}" for kind in kinds)
+    script = f"import sys, {names}; assert not {{'numba', 'scipy', 'annoy'}} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True)
-
-
-@pytest.mark.parametrize(
-    ("kind", "defaults"),
-    [
-        (
-            "tree",
-            {
-                "tree": "huffman",
-                "mode": "deterministic",
-                "together": 64,
-                "split": None,
-                "split_tail": "cpu",
-                "regrow": None,
-            },
-        ),
-        ("full", {}),
-        ("sampled", dict.fromkeys(("negatives", "loss", "draws"))),
-    ],
-)
-def test_options_of_the_kinds_that_the_command_line_offers(kind, defaults):
-    assert settings.defaults(registry.load(kind).Options) == defaults
 
 
 @pytest.mark.parametrize("kind", ["full", "sampled", "tree"])
 def test_a_readout_is_made_of_options(kind):
-    made = make(kind, Feed.counts, 6, OPTIONS, batch=BATCH)
-    assert (made.kind, made.rate, made.batch) == (kind, 0.05, BATCH)
+    made = make(kind, Feed.counts, 6, OPTIONS | {"readout_optimiser": "row-adagrad", "biases": True}, batch=BATCH)
+    assert (made.kind, made.rate, made.batch, made.optimiser) == (kind, 0.05, BATCH, "row-adagrad")
+    assert made.describe()["biases"] is True
     assert least(made.describe()) <= sum(array.size for array in made.parameters().values())
 
 
@@ -74,25 +49,6 @@ def test_what_a_kind_does_not_take_is_refused(toy, asked, message):
     with pytest.raises(ValueError, match=message):
         make("toy", Feed.counts, 6, options | asked, batch=BATCH)
     make("toy", Feed.counts, 6, options | {"readout_optimiser": "sgd", "biases": False}, batch=BATCH)
-
-
-@pytest.mark.parametrize("kind", ["full", "sampled", "tree"])
-def test_a_kind_takes_an_optimiser_and_biases(kind):
-    asked = {"readout_optimiser": "row-adagrad", "biases": True}
-    facts = make(kind, Feed.counts, 6, OPTIONS | asked, batch=BATCH).describe()
-    assert (facts["optimiser"], facts["biases"]) == ("row-adagrad", True)
-
-
-def test_without_a_trunk_a_sampled_readout_is_that_of_word2vec():
-    assert [make("sampled", 9, 6, OPTIONS, batch=4, trunk=trunk).loss for trunk in (True, False)] == [
-        "softmax",
-        "logistic",
-    ]
-
-
-def test_options_name_a_split():
-    made = make("tree", Feed.counts, 6, OPTIONS | {"split": 3}, batch=BATCH)
-    assert isinstance(made, TreeReadout) and made.split == 3
 
 
 @pytest.mark.parametrize(

@@ -30,23 +30,12 @@ def test_modes_are_tried_beside_the_serial_loop():
     assert "up to 64 examples learn at once at a node: perplexity on WikiText-2 was 219.2" in batch.remark
 
 
-@pytest.mark.parametrize(
-    ("more", "modes"),
-    [
-        ({"rate": 0.16}, ["ordered"]),  # 0.16 times 64 is 10.24
-        ({"biases": True}, ["batch"]),
-        ({"readout_optimiser": "adagrad"}, []),
-    ],
-)
-def test_modes_are_tried_where_they_differ_and_keep_what_is_learned(more, modes):
-    options = {"rate": 0.02, "split": 0, "mode": "deterministic"} | more
-    assert [trial.options["mode"] for trial in trials("tree", options, 2000, 320).tried] == modes
-
-
-@pytest.mark.parametrize("mode", ["ordered", "batch"])
-def test_a_mode_that_the_user_names_is_kept(mode):
-    found = trials("tree", {"rate": 0.02, "split": None, "mode": mode}, 2000, 320)
-    assert all("mode" not in trial.options for trial in found.tried) and bool(found.tried) == (mode == "ordered")
+def test_what_the_user_names_is_kept():
+    for mode in ("ordered", "batch"):
+        found = trials("tree", {"rate": 0.02, "split": None, "mode": mode}, 2000, 320)
+        assert all("mode" not in trial.options for trial in found.tried) and bool(found.tried) == (mode == "ordered")
+    assert trials("tree", {"rate": 0.02, "split": 0}, 2000, 320) == ((), "", "full")
+    assert trials("full", {"rate": 0.02}, 2000, 320) == ((), "", "")
 
 
 def test_no_split_is_tried_where_its_top_may_diverge():
@@ -55,26 +44,11 @@ def test_no_split_is_tried_where_its_top_may_diverge():
     assert "rate times examples of a micro-batch is 25.6, and above 10" in found.note
 
 
-def test_a_split_that_the_user_names_is_measured_alone():
-    assert trials("tree", {"rate": 0.02, "split": 0}, 2000, 320) == ((), "", "full")
-
-
-def test_other_readouts_have_nothing_to_try():
-    assert trials("full", {"rate": 0.02}, 2000, 320) == ((), "", "")
-
-
 def test_a_tree_with_a_split_is_a_split_tree():
     made = TreeReadout(np.arange(8), 4, split=3)
     assert type(made) is SplitTreeReadout and made.kind == "split_tree"
+    assert type(rebuild(made.describe() | {"kind": "tree"})) is SplitTreeReadout  # as facts once said
     assert type(TreeReadout(np.arange(8), 4)) is TreeReadout
-
-
-def test_facts_of_before_split_trees_had_a_kind_make_one():
-    facts = TreeReadout(np.arange(8), 4, split=3).describe()
-    assert type(rebuild(facts | {"kind": "tree"})) is SplitTreeReadout
-
-
-def test_a_split_of_nothing_is_refused():
     with pytest.raises(ValueError, match="split: found 0, expected at least 1 node"):
         SplitTreeReadout(np.arange(8), 4, split=0)
 

@@ -31,13 +31,6 @@ def test_hidden_layers_are_a_trunk():
         engine(hidden_layers=(0,))
 
 
-def test_weights_are_numbers_of_at_least_0_and_not_all_0():
-    with pytest.raises(ValueError, match=r"[Ss]ample.weights?\b.* (non-)?zero"):
-        TreeClassifier().fit(X, Y, np.zeros(30))
-    with pytest.raises(ValueError, match=r"[Nn]egative"):
-        TreeClassifier().fit(X, Y, np.full(30, -1.0))
-
-
 def test_each_pass_has_an_order_of_its_own():
     """Three partial fits are not three times the same order; a fit begins anew."""
     model = TreeClassifier(random_state=0, batch=30)

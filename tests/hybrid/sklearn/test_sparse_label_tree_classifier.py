@@ -1,11 +1,8 @@
 """SparseLabelTreeClassifier as a classifier of scikit-learn, with any number of labels an example."""
 
-import pickle
-
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.datasets import make_multilabel_classification
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -17,9 +14,7 @@ from hybrid.formats import fasttext
 from hybrid.sklearn import SparseLabelTreeClassifier
 from tests.data import real
 
-ORDER = (
-    "a repeated example is visited twice in a pass, a weighted one once: both end near the optimum, not at one number"
-)
+ORDER = "a repeated example is visited twice in a pass, a weighted one once: both end near the optimum"
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": ORDER,
     "check_sample_weight_equivalence_on_sparse_data": ORDER,
@@ -61,13 +56,6 @@ def test_answers_have_the_form_of_y_and_weights_leave_out(data):
     half = np.arange(300) % 2
     one = model.fit(X, y, sample_weight=half).predict_proba(X_test)
     assert abs(one - model.fit(X, y).predict_proba(X_test)).max() > 0.05
-
-
-def test_the_same_at_any_number_of_threads_and_from_a_pickle(data):
-    X, y, X_test, _ = data
-    models = [SparseLabelTreeClassifier(n_jobs=n_jobs, random_state=0).fit(X, y) for n_jobs in (None, 2)]
-    models += [pickle.loads(pickle.dumps(models[0])), clone(models[0]).fit(X, y)]
-    assert len({model.predict_proba(X_test).tobytes() for model in models}) == 1
 
 
 def test_a_refused_fit_leaves_a_fitted_model_as_it_was(data):

@@ -25,20 +25,8 @@ def test_a_random_state_is_a_seed_and_goes_on():
         training.seed("some")
 
 
-@pytest.mark.parametrize(("trunk", "loss"), [(True, "softmax"), (False, "logistic")])
-def test_a_readout_is_made_by_name_with_its_own_defaults(trunk, loss):
-    made = training.made("sampled", np.ones(9), 4, batch=8, trunk=trunk, rate=0.5, seed=3)
-    assert (made.kind, made.loss, made.rate, made.seed, made.batch) == ("sampled", loss, 0.5, 3, 8)
-    with pytest.raises(ValueError, match="readout: found 'forest'"):
-        training.made("forest", np.ones(9), 4, batch=8, trunk=trunk, rate=0.5, seed=0)
-
-
 def test_without_scikit_learn_the_remedy_is_told():
-    script = "import sys; sys.modules['sklearn'] = None; import hybrid; import hybrid.sklearn"
+    script = "import sys, hybrid; hybrid.Engine, hybrid.TreeReadout; assert 'sklearn' not in sys.modules;"
+    script += "sys.modules['sklearn'] = None; import hybrid.sklearn"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode and 'pip install "hybrid-engine[sklearn]"' in done.stderr.splitlines()[-1]
-
-
-def test_the_engine_alone_does_not_import_scikit_learn():
-    script = "import sys, hybrid; hybrid.Engine, hybrid.TreeReadout; assert 'sklearn' not in sys.modules"
-    subprocess.run([sys.executable, "-c", script], check=True)

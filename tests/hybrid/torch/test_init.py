@@ -9,14 +9,8 @@ import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
-import hybrid.torch
 
 ROOT = Path(__file__).parents[3]
-
-
-@pytest.mark.parametrize("name", hybrid.torch.__all__)
-def test_names_exist_and_say_what_they_are(name):
-    assert getattr(hybrid.torch, name).__doc__
 
 
 def test_without_pytorch_the_remedy_is_named():

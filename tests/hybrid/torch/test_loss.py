@@ -23,9 +23,12 @@ def make(request):
 # What goes in
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (7,), (3, 4), (2, 1, 5), (0,), (3, 0)])
-def test_any_leading_shape(make, shape):
-    loss = trained(make()).eval()
+@pytest.mark.parametrize(
+    ("kind", "shape"),
+    [*((kind, (2, 1, 5)) for kind in MAKE), *(("huffman", shape) for shape in [(), (1,), (7,), (0,), (3, 0)])],
+)
+def test_any_leading_shape(kind, shape):
+    loss = trained(MAKE[kind]()).eval()
     hidden, target = batch(*shape)
     output, mean = loss(hidden, target)
     rows = loss(hidden.reshape(-1, WIDTH), target.reshape(-1)).output
@@ -38,8 +41,8 @@ def test_any_leading_shape(make, shape):
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
-def test_any_floating_dtype_is_computed_in_float32(make, dtype):
-    loss, other = make(rate=0.3), make(rate=0.3)
+def test_any_floating_dtype_is_computed_in_float32(dtype):
+    loss, other = MAKE["huffman"](rate=0.3), MAKE["huffman"](rate=0.3)
     hidden, target = batch(16)
     given = hidden.detach().to(dtype).requires_grad_()
     found = loss(given, target)
@@ -52,8 +55,8 @@ def test_any_floating_dtype_is_computed_in_float32(make, dtype):
     assert frozen(loss) == frozen(other)
 
 
-def test_what_pytorch_is_set_to_does_not_matter(make):
-    plain, other = make(rate=0.3), make(rate=0.3)
+def test_what_pytorch_is_set_to_does_not_matter():
+    plain, other = MAKE["full"](rate=0.3), MAKE["full"](rate=0.3)
     plain(*batch(16)).loss.backward()
     (hidden, target), before = batch(16), torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
@@ -68,20 +71,9 @@ def test_what_pytorch_is_set_to_does_not_matter(make):
         assert other(hidden, target).loss.isfinite()
 
 
-def test_strides_and_whole_dtypes_do_not_matter(make):
-    loss, other = make(rate=0.3), make(rate=0.3)
-    wide = torch.randn(WIDTH, 40, generator=torch.Generator().manual_seed(0))
-    target = batch(40)[1]
-    hidden = wide.T[::2].requires_grad_()
-    found = loss(hidden, target[::2].int()).loss
-    found.backward()
-    other(wide.T[::2].contiguous(), target[::2].contiguous()).loss.backward()
-    assert frozen(loss) == frozen(other) and hidden.grad.shape == (20, WIDTH)
-
-
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-def test_where_no_example_has_a_class_the_loss_is_zero(make, reduction):
-    loss = trained(make(reduction=reduction, ignore_index=-1))
+def test_where_no_example_has_a_class_the_loss_is_zero(reduction):
+    loss = trained(MAKE["huffman"](reduction=reduction, ignore_index=-1))
     before, (hidden, target) = frozen(loss), batch(4)
     found = loss(hidden, torch.full_like(target, -1))
     assert found.loss.sum() == 0 and found.output.tolist() == [0] * 4
@@ -100,13 +92,6 @@ def test_what_is_ignored_may_be_any_number_of_int64(ignored):
     loss, (hidden, target) = trained(FullLoss(WIDTH, CLASSES, ignore_index=ignored)).eval(), batch(4)
     target[1] = ignored
     assert loss(hidden, target).output[1] == 0
-
-
-def test_an_ignored_class_may_be_one_of_the_classes():
-    loss = trained(FullLoss(WIDTH, CLASSES, ignore_index=0)).eval()
-    hidden, target = batch(8)
-    target[:4], target[4:] = 0, 5
-    assert loss(hidden, target).loss.item() == pytest.approx(-loss(hidden[4:], target[4:]).output.mean().item())
 
 
 def test_hidden_vectors_without_a_class_may_be_anything(make):
@@ -136,25 +121,6 @@ def test_answers_are_those_of_the_readout(make):
     assert not (without.reshape(15, 2) == torch.arange(15)[:, None]).any()
 
 
-def test_it_stands_in_for_adaptive_softmax_by_one_line():
-    torch.manual_seed(0)
-    vectors = torch.nn.Embedding(CLASSES, WIDTH)
-    adaptive = torch.nn.AdaptiveLogSoftmaxWithLoss(WIDTH, CLASSES, [4, 10], div_value=2)
-    for head in (adaptive, TreeLoss(WIDTH, COUNTS, rate=0.1)):
-        optimiser = torch.optim.SGD([*vectors.parameters(), *head.parameters()], lr=0.5)
-        losses = []
-        for _ in range(60):
-            target = torch.arange(CLASSES)
-            output, loss = head(vectors(target), target)
-            optimiser.zero_grad()
-            loss.backward()
-            optimiser.step()
-            losses.append(loss.item())
-            assert loss.item() == pytest.approx(-output.mean().item(), rel=1e-5)
-        assert losses[-1] < 0.7 * losses[0]
-        assert head.predict(vectors(target)).shape == (CLASSES,)
-
-
 def test_a_sampled_loss_is_of_the_drawn_classes_in_training_and_exact_after_eval():
     loss = trained(SampledLoss(WIDTH, COUNTS, negatives=4, rate=0.3))
     hidden, target = batch(64)
@@ -170,9 +136,6 @@ def test_how_it_is_made():
     assert TreeLoss(WIDTH, COUNTS, tree="balanced", mode="ordered", rate=0.5).readout.mode == "ordered"
     loss = SampledLoss(WIDTH, CLASSES, negatives=7, seed=3, reduction="sum")
     assert (loss.readout.negatives, loss.readout.seed, loss.reduction) == (7, 3, "sum")
-    assert repr(FullLoss(WIDTH, CLASSES, device=torch.device("cpu"))) == (
-        "FullLoss(6, 37, rate=0.3, reduction='mean', on='cpu')"
-    )
     assert (loss.in_features, loss.n_classes) == (WIDTH, CLASSES)
     for made, rate in (
         ({}, 0.3),
@@ -200,8 +163,8 @@ def test_the_rate_may_follow_a_schedule_of_torch(make):
     assert frozen(loss) == frozen(plain) and (loss.rate, loss.rate_scale) == (0.2, 1.0)
 
 
-def test_the_highest_rate_of_a_schedule_is_the_rate(make):
-    loss, scales = make(rate=0.4), []
+def test_the_highest_rate_of_a_schedule_is_the_rate():
+    loss, scales = MAKE["full"](rate=0.4), []
     optimiser = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.5)
     loss.follow(optimiser)
     loss(*batch(4)).loss.backward()
@@ -238,7 +201,6 @@ BAD = {
     "an array": (lambda h, t: (h.detach().numpy(), t), ValueError, "hidden: found ndarray, expected a floating tensor"),
     "whole numbers": (lambda h, t: (h.long(), t), ValueError, r"hidden: found int64 \(4, 6\), expected a floating"),
     "another width": (lambda h, t: (h[:, :5], t), ValueError, r"hidden: found float32 \(4, 5\), .* 6 numbers a vector"),
-    "no axis": (lambda h, t: (h.sum(), t), ValueError, r"hidden: found float32 \(\), expected"),
     "NaN": (
         lambda h, t: (h.index_fill(0, t.new_tensor([2]), np.nan), t),
         FloatingPointError,
@@ -247,7 +209,6 @@ BAD = {
     "overflow": (lambda h, t: (h.double() * 1e300, t), FloatingPointError, r"hidden\[0\]: found NaN or infinity"),
     "a list": (lambda h, t: (h, t.tolist()), ValueError, r"target: found list, expected int64 or int32 \(4,\)"),
     "floating classes": (lambda h, t: (h, t.float()), ValueError, r"target: found float32 \(4,\).*target.long\(\)"),
-    "too few": (lambda h, t: (h, t[:3]), ValueError, r"target: found int64 \(3,\), expected int64 or int32 \(4,\)"),
     "two axes": (lambda h, t: (h, t[:, None]), ValueError, r"target: found int64 \(4, 1\)"),
     "below 0": (lambda h, t: (h, t - 99), IndexError, r"target\[0\]: found -\d+, expected 0 to 36, or -100"),
     "V": (
@@ -256,7 +217,6 @@ BAD = {
         r"target\[1\]: found 37, expected 0 to 36",
     ),
     "beyond int32": (lambda h, t: (h, t + 2**32), IndexError, r"target\[0\]: found 4294967\d+, expected 0 to 36"),
-    "no axis, V": (lambda h, t: (h[0], torch.tensor(40)), IndexError, "target: found 40, expected 0 to 36"),
     "weights too few": (
         lambda h, t: (h, t, torch.ones(3)),
         ValueError,
@@ -277,10 +237,10 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("fault", BAD)
-def test_bad_input_is_named_and_moves_nothing(make, fault):
+@pytest.mark.parametrize(("kind", "fault"), [*((kind, "NaN") for kind in MAKE), *(("huffman", fault) for fault in BAD)])
+def test_bad_input_is_named_and_moves_nothing(kind, fault):
     change, error, told = BAD[fault]
-    loss = trained(make())
+    loss = trained(MAKE[kind]())
     before, (hidden, target) = frozen(loss), batch(4)
     with pytest.raises(error, match=told):
         loss(*change(hidden, target))
@@ -304,7 +264,6 @@ def test_bad_questions_are_named(call):
     [
         ({"reduction": "avg"}, "reduction: found 'avg', expected one of mean, sum, none"),
         ({"ignore_index": 1.5}, "ignore_index: found 1.5, expected a whole number"),
-        ({"ignore_index": -(2**63) - 1}, "ignore_index: found -9223372036854775809, expected a whole number"),
         ({"ignore_index": 2**63}, "ignore_index: found 9223372036854775808, expected a whole number"),
         ({"rate": -1}, "rate: found -1, expected a finite number"),
         ({"tree": "ternary"}, "tree: found 'ternary'"),
@@ -321,13 +280,6 @@ def test_a_readout_that_is_none():
     for readout in (FullReadout, torch.nn.Linear(2, 2), LabelTreeReadout(COUNTS, WIDTH)):
         with pytest.raises(ValueError, match=r"readout: found \w+, expected a readout of one class an example"):
             ReadoutLoss(readout)
-
-
-def test_rates_that_are_none():
-    loss = ReadoutLoss(FullReadout(CLASSES, WIDTH))
-    for name in ("rate", "rate_scale"):
-        with pytest.raises(ValueError, match=f"{name}: found -1, expected a finite number of at least 0"):
-            setattr(loss, name, -1)
 
 
 def test_a_loss_that_is_not_finite_is_named():

@@ -1,6 +1,7 @@
 """What backward writes, and when it moves the readout; how far is in test_movement.py."""
 
 import copy
+import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
-from hybrid.torch import FullLoss, ReadoutLoss, TreeLoss
+from hybrid.torch import FullLoss, TreeLoss
 from tests.support.losses import CLASSES, COUNTS, MAKE, WIDTH, batch, frozen, trained
 
 ROOT = Path(__file__).parents[3]
@@ -24,9 +25,9 @@ def make(request):
 # The gradient
 
 
-@pytest.mark.parametrize("reduction", ["mean", "sum"])
-def test_the_gradient_is_the_slope_of_the_loss(make, reduction):
-    loss = trained(make(rate=0.5, reduction=reduction))
+@pytest.mark.parametrize(("kind", "reduction"), [*zip(MAKE, itertools.cycle(["mean", "sum"]))])
+def test_the_gradient_is_the_slope_of_the_loss(kind, reduction):
+    loss = trained(MAKE[kind](rate=0.5, reduction=reduction))
     loss.rate = 0.0  # nothing moves: the loss is a function of the hidden vectors alone
     hidden, target = batch(3, 4, seed=9)
     target[1, 2] = -100
@@ -66,16 +67,6 @@ def test_the_gradient_is_that_of_cross_entropy():
     torch.testing.assert_close(hidden.grad.double(), again.grad, rtol=1e-4, atol=1e-6)
 
 
-def test_a_weight_that_is_learned_has_its_gradient():
-    loss = trained(MAKE["full"]())
-    hidden, target = batch(8, grad=False)
-    weight = torch.rand(8).requires_grad_()
-    loss(hidden, target, weight).loss.backward()
-    nats = -loss.eval()(hidden, target).output
-    assert weight.grad.shape == (8,) and abs(weight.grad @ weight.detach()) < 1e-5  # a mean: its scale does not matter
-    assert (weight.grad[nats.argmax()] > weight.grad[nats.argmin()]).item()
-
-
 # When it moves
 
 
@@ -98,28 +89,18 @@ FREEZE = {
 }
 
 
-@pytest.mark.parametrize("optimiser", ["sgd", "adagrad"])
-@pytest.mark.parametrize("freeze", FREEZE)
-def test_where_it_is_frozen_there_is_a_gradient_and_nothing_moves(make, freeze, optimiser):
-    loss = FREEZE[freeze](trained(make(rate=0.3, optimiser=optimiser, biases=True)))
+@pytest.mark.parametrize(("kind", "freeze"), [*zip(MAKE, itertools.cycle(FREEZE))])
+def test_where_it_is_frozen_there_is_a_gradient_and_nothing_moves(kind, freeze):
+    loss = FREEZE[freeze](trained(MAKE[kind](rate=0.3, optimiser="adagrad", biases=True)))
     before, (hidden, target) = frozen(loss), batch(20)
     (-5 * loss(hidden, target).loss).backward()
     hidden.grad /= -5
-    for place in np.ndindex(20, WIDTH):
-        up, down = hidden.detach().clone(), hidden.detach().clone()
-        up[place] += 1e-2
-        down[place] -= 1e-2
-        slope = (loss(up, target).loss - loss(down, target).loss) / (up[place] - down[place])
-        assert hidden.grad[place].item() == pytest.approx(slope.item(), abs=2e-3)
+    up, down = (hidden.detach() + sign * 1e-2 * hidden.grad / hidden.grad.norm() for sign in (1, -1))
+    slope = (loss(up, target).loss - loss(down, target).loss) / 2e-2
+    assert hidden.grad.norm().item() == pytest.approx(slope.item(), rel=0.02)
     assert frozen(loss) == before and hidden.grad.abs().max() > 0
     loss.train().requires_grad_(True)(*batch(20)).loss.backward()
     assert frozen(loss) != before
-
-
-def test_where_nothing_learns_a_backward_is_refused_as_that_of_any_net(make):
-    loss = make().requires_grad_(False)
-    with pytest.raises(RuntimeError, match="does not require grad"):
-        loss(*batch(16, grad=False)).loss.backward()
 
 
 def test_hidden_vectors_that_need_no_gradient_teach_all_the_same(make):
@@ -160,24 +141,12 @@ def test_the_gradient_is_of_the_parameters_as_backward_finds_them():
 
 
 @pytest.mark.parametrize("call", [lambda loss, h: loss.log_prob(h), lambda loss, h: loss.best(h, 3)[1]])
-def test_a_backward_through_answers_is_refused(make, call):
-    loss = trained(make())
+def test_a_backward_through_answers_is_refused(call):
+    loss = trained(MAKE["huffman"]())
     hidden, _ = batch(16)
     with pytest.raises(RuntimeError, match=r"Loss: found a backward through log_prob or best, expected"):
         call(loss, hidden).sum().backward()
     assert not call(loss, hidden.detach()).requires_grad
-
-
-def test_a_hidden_vector_changed_in_place_before_backward_is_refused(make):
-    loss = make()
-    before = frozen(loss)
-    hidden, target = batch(16)
-    vectors = hidden * 1
-    judged = loss(vectors, target).loss
-    vectors.add_(1)
-    with pytest.raises(RuntimeError, match="inplace operation"):
-        judged.backward()
-    assert frozen(loss) == before
 
 
 # What is refused in backward
@@ -191,34 +160,20 @@ def test_a_hidden_vector_changed_in_place_before_backward_is_refused(make):
         (float("inf"), FloatingPointError, r"upstream gradient\[0\]: found inf"),
     ],
 )
-def test_upstream_gradients_that_are_none(make, factor, error, told):
-    loss = trained(make())
+def test_upstream_gradients_that_are_none(factor, error, told):
+    loss = trained(MAKE["huffman"]())
     before = frozen(loss)
     with pytest.raises(error, match=told):
         (factor * loss(*batch(16)).loss).backward()
     assert frozen(loss) == before
 
 
-def test_a_graph_of_the_gradient_is_refused(make):
-    loss = trained(make())
+def test_a_graph_of_the_gradient_is_refused():
+    loss = trained(MAKE["huffman"]())
     before, (hidden, target) = frozen(loss), batch(16)
     with pytest.raises(RuntimeError, match=r"Loss: found create_graph=True, expected a first derivative"):
         torch.autograd.grad(loss(hidden, target).loss, hidden, create_graph=True)
     assert frozen(loss) == before
-
-
-def test_a_readout_of_the_user_s_own_is_taken():
-    from hybrid import FullReadout, NeighbourReadout
-
-    loss = ReadoutLoss(NeighbourReadout(FullReadout(COUNTS, WIDTH, rate=0.3)))
-    plain = FullLoss(WIDTH, COUNTS, rate=0.3, optimiser="sgd")
-    for each in (loss, plain):
-        each(*batch(16)).loss.backward()
-        each.rate = 0.1
-        each(*batch(16)).loss.backward()
-    assert frozen(loss) == frozen(plain)
-    loss.eval()(*batch(16)).loss.backward()
-    assert frozen(loss) == frozen(plain)
 
 
 class Net(torch.nn.Module):

@@ -43,9 +43,8 @@ def learn(kind, rank=None):
     net = Net(kind)
     model = net if rank is None else torch.nn.parallel.DistributedDataParallel(net)
     first, last = (0, 16) if rank is None else CUTS[rank]
-    optimiser = torch.optim.SGD(
-        net.trunk.parameters(), lr=0.1 if rank is None else 0.2
-    )  # DDP takes the mean of two sums
+    rate = 0.1 if rank is None else 0.2  # DDP takes the mean of two sums
+    optimiser = torch.optim.SGD(net.trunk.parameters(), lr=rate)
     for seed in range(3):
         vectors, target = batch(16, seed=seed, grad=False)
         target[4] = -100
@@ -66,8 +65,8 @@ def alone(kind, first, last):
     return frozen(loss), torch.stack(grads)
 
 
-@pytest.mark.parametrize("kind", ["huffman", "sampled"])
-def test_two_processes_learn_as_one_does(tmp_path, kind):
+def test_two_processes_learn_as_one_does(tmp_path):
+    kind = "sampled"
     one = learn(kind)  # first: what it compiles both processes only load
     command = [sys.executable, "-c", SCRIPT]
     running = [

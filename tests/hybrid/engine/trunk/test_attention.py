@@ -54,8 +54,8 @@ def by_numpy(module, x):
     return norm(x, module.norm)
 
 
-@pytest.mark.parametrize("heads", [1, 2])
-def test_every_place_is_that_of_the_formula(heads):
+def test_every_place_is_that_of_the_formula():
+    heads = 2
     module = AttentionTrunk(WIDTH, length=LENGTH, heads=heads, seed=3).module.eval()
     x = np.random.default_rng(0).normal(size=(2, LENGTH, WIDTH)).astype(np.float32)
     found = module(torch.from_numpy(x)).detach().numpy()

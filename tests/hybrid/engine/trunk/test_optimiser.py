@@ -31,8 +31,7 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("clip", [None, 0.5])
-@pytest.mark.parametrize("kind", SETTINGS)
+@pytest.mark.parametrize(("kind", "clip"), [*zip(SETTINGS, [None, 0.5] * 3, strict=True)])
 def test_weights_move_against_the_mean_gradient_as_in_pytorch(kind, clip):
     torch = pytest.importorskip("torch")
     settings = dict(SETTINGS[kind])
@@ -58,39 +57,18 @@ def test_weights_move_against_the_mean_gradient_as_in_pytorch(kind, clip):
 
 
 @pytest.mark.parametrize(
-    ("kind", "kept"),
-    [
-        ("SGD", {}),
-        ("momentum", {"velocity": 40}),
-        ("Nesterov", {"velocity": 40}),
-        ("Adagrad", {"squares": 40}),
-        ("Adam", {"mean": 40, "squares": 40, "updates": 1}),
-        ("AdamW", {"mean": 40, "squares": 40, "updates": 1}),
-    ],
-)
-def test_it_keeps_as_many_numbers_a_weight_as_it_says(kind, kept):
-    settings = dict(SETTINGS[kind])
-    own = Optimiser(settings.pop("optimiser"), **settings)
-    own.begin(np.ones(40, np.float32))
-    assert {name: array.size for name, array in own.parameters().items()} == kept
-    assert not any(array.any() for array in own.parameters().values())
-
-
-@pytest.mark.parametrize(
     ("name", "options", "message"),
     [
         ("lion", {}, "optimiser: found 'lion', expected one of sgd, nesterov"),
         ("adam", {"momentum": 0.9}, 'momentum: found 0.9 with optimiser "adam", which has none'),
         ("sgd", {"betas": (0.9, 0.9)}, r'betas: found \(0.9, 0.9\) with optimiser "sgd", which has none'),
         ("adam", {"betas": (0.9, 1)}, r"betas: found \(0.9, 1\), expected two numbers"),
-        ("adam", {"betas": (-0.1, 0.9)}, r"betas: found \(-0.1, 0.9\), expected two numbers"),
         ("adam", {"betas": (0.9,)}, "betas: found .* expected two numbers"),
         ("nesterov", {"momentum": 0}, 'momentum: found 0 with optimiser "nesterov"'),
         ("sgd", {"momentum": 1}, "momentum: found 1, expected a number below 1"),
         ("sgd", {"momentum": -0.1}, "momentum: found -0.1"),
         ("sgd", {"rate": -0.1}, "rate: found -0.1"),
         ("sgd", {"decay": np.inf}, "decay: found inf"),
-        ("sgd", {"decay": -0.1}, "decay: found -0.1"),
         ("sgd", {"clip": 0}, "clip: found 0, expected a number above 0"),
         ("sgd", {"clip": -0.1}, "clip: found -0.1"),
     ],
@@ -98,8 +76,3 @@ def test_it_keeps_as_many_numbers_a_weight_as_it_says(kind, kept):
 def test_refusals(name, options, message):
     with pytest.raises(ValueError, match=message):
         Optimiser(name, **options)
-
-
-def test_limits_of_options_are_allowed():
-    assert Optimiser("adam", rate=0, betas=(0, 0)).describe()["betas"] == [0, 0]
-    assert Optimiser("sgd", momentum=0, decay=0, clip=1e-9).clip == 1e-9

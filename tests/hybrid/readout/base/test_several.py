@@ -43,8 +43,7 @@ def expected():
     return loss, grad
 
 
-@pytest.mark.parametrize("batch", [1, 2, 3, 100])
-@pytest.mark.parametrize("weight", [None, WEIGHT])
+@pytest.mark.parametrize(("batch", "weight"), [(1, WEIGHT), (2, None), (3, WEIGHT), (100, None)])
 def test_losses_and_gradients_are_means_over_the_targets_whatever_the_size_of_a_step(batch, weight):
     slot = Slot(4, 0, {"hidden": WIDTH, "grad": WIDTH}, False, Device(), targets=8)
     slot.fill(0, 0, Batch(None, None, TARGET, weight, target_at=AT), 0, 4)

@@ -77,12 +77,3 @@ def test_on_a_gpu_pytorch_works_on_the_stream_of_the_queue_and_nothing_waits(mon
     with there.stage(3, 1):
         assert torch.rand(1, generator=fakes.generator).item() == first
     assert torch.equal(torch.get_rng_state(), host) and torch.equal(fakes.generator.get_state(), own)
-
-
-def test_on_a_gpu_arrays_are_read_through_their_interface(monkeypatch):
-    seen = []
-    monkeypatch.setattr(torch, "as_tensor", lambda array, device: seen.append((array, device)))
-    array, there = object(), Cuda.__new__(Cuda)
-    there.name = "cuda:0"
-    there.tensor(array)
-    assert seen == [(array, "cuda:0")]

@@ -1,6 +1,5 @@
 """Tensors of any kind as arrays, kept and filled again."""
 
-import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
@@ -54,20 +53,6 @@ def test_what_is_kept_comes_back_bit_for_bit(tmp_path):
     for number, entries in kept["state"].items():
         for key, value in entries.items():
             assert torch.equal(found["state"][number][key], value)
-
-
-def test_arrays_have_the_memory_of_tensors_where_numpy_can_show_it():
-    module, optimiser = stepped()
-    arrays = State(module, optimiser).arrays()
-    arrays["module.plain"][:] = 3
-    assert module.plain.tolist() == [3, 3] == module.tied.tolist()
-    kept = {name for name in arrays if not name.startswith("optimiser.")}
-    assert kept == {
-        "buffer.flag",
-        "buffer.seen",
-        *(f"module.{name}" for name in ("across", "short", "two_bytes", "plain")),
-    }
-    assert all(array.flags.c_contiguous for array in arrays.values()) and arrays["module.short"].dtype == np.int16
 
 
 def test_settings_are_facts_and_rates_that_are_tensors_stay_tensors():
