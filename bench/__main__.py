@@ -24,12 +24,10 @@ OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "softmax": ("only",),
     "neighbours": ("vectors",),
     "plugs": ("seconds",),
-    "plugs_losses": ("seconds",),
     "ranks": ("timeline",),
     "quality": ("only", "tries", "seconds", "readouts", "epochs", "budget", "seeds", "part"),
     "report": ("out",),
     "table7": ("only",),
-    "tune": ("only", "tries", "seconds"),
     "words": ("only",),
 }
 
@@ -73,9 +71,8 @@ def _own_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds",
         type=_several,
-        help="for plugs_losses: training before perplexities (default: 120); for tune: after which a readout begins no other "
-        "settings (default: none); for quality and large: lengths of training, with commas between (default: 60,120,240, of "
-        "quality 480 too)",
+        help="for plugs: training before perplexities (default: 120); for quality and large: lengths of training, with commas "
+        "between (default: 60,120,240, of quality 480 too)",
     )
     parser.add_argument(
         "--tolerance",
@@ -87,7 +84,7 @@ def _own_options(parser: argparse.ArgumentParser) -> None:
         "--only",
         metavar="WORK",
         action="append",
-        help="of gpu this work, of tune this model, of quality this problem, of large this size, of words this case, as "
+        help="of gpu this work, of quality this problem, of large this size, of words this case, as "
         "skipgram-tree, of table7 this network, as FCN-S, of softmax this number of classes or kind: full, sampled, adaptive, "
         "memory, of busy this work, of crossover this work or contender, as output or tree, of all this section of the "
         "report; may be repeated",
@@ -115,9 +112,8 @@ def _own_groups(parser: argparse.ArgumentParser) -> None:
     neighbours.add_argument(
         "--vectors", metavar="FILE", help="word vectors, as hybrid export writes (default: trained)"
     )
-    tune = parser.add_argument_group("for tune and quality")
-    tune.add_argument("--tries", type=_positive, help="settings of each readout (default: 24, of quality 12)")
     quality = parser.add_argument_group("for quality and large")
+    quality.add_argument("--tries", type=_positive, help="settings of each readout (default: 12)")
     quality.add_argument("--readouts", type=_names, metavar="A,B", help="these contenders alone (default: all)")
     quality.add_argument("--epochs", type=_several, help="lengths of training, with commas between, as 1,2,4")
     quality.add_argument("--budget", type=_positive, help="seconds of a training of the search at most")

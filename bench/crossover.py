@@ -1,6 +1,6 @@
 """The crossover map: a training step of every output layer, alone and with a trunk, over classes, widths, batches and threads.
 
-Only records come of it; `bench/sections/crossover.py` fits a cost model to them and says who wins where. A step is one batch:
+Only records come of it; `bench/sections/crossover.py` says who wins where. A step is one batch:
 B examples with targets by Zipf's law, the gradient that goes back to their hidden vectors, and the update.
 """
 

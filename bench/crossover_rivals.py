@@ -10,8 +10,7 @@ import numba
 import numpy as np
 
 from bench import language, softmax, softmax_torch, tree
-from bench.crossover_costs import NARROWER, TOGETHER, cutoffs
-from bench.crossover_points import TURN, Point
+from bench.crossover_points import NARROWER, TOGETHER, TURN, Point, cutoffs
 from bench.measure import Work
 from bench.peers import peer
 from bench.tree_task import RATE, WIDTH

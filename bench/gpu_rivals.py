@@ -1,6 +1,6 @@
 """Rivals of `bench gpu` that take long to make ready, or are not everywhere: each in a contest of its own beside ours.
 
-So one that fails leaves the others. Units: PyTorch's step compiled, in a CUDA graph, and a fused step in Triton. Softmax:
+So one that fails leaves the others. Units: PyTorch's step compiled, and in a CUDA graph. Softmax:
 PyTorch's compiled, in chunks, and Cut Cross-Entropy in bf16, with small gradients and without. Rows: sums in any order.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 from bench import gpu_sparse
 from bench.gpu_machine import Contest, Machine
 from bench.gpu_sparse import TorchSoftmax
-from bench.gpu_units import RATE, ByHand, Collection, collection, contest
+from bench.gpu_units import ByHand, Collection, collection, contest
 
 CHUNK = 256  # examples
 BF16_TOLERANCE = 2e-2  # factors of 8 significant bits
@@ -25,7 +25,7 @@ def rivals(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:
         print(f"no rivals: {machine.silent}", flush=True)
         return
     units = collection(quick)
-    for fused in (Graphed, Compiled, *([Fused] if importlib.util.find_spec("triton") else [])):
+    for fused in (Graphed, Compiled):
         yield partial(contest, machine, "units.step", units, [fused])
     problem = gpu_sparse.classification(quick)
     for kind, tf32 in softmax_rivals(machine.torch):
@@ -93,18 +93,6 @@ def graphed(torch, step: Callable[[], None]) -> Callable[[], None]:
         graph.replay()
 
     return run
-
-
-class Fused(ByHand):
-    """One program of Triton a unit: weights are read once, kept in registers, and written once."""
-
-    name = "Triton, fused"
-
-    def step(self) -> None:
-        """One step."""
-        from bench import gpu_triton
-
-        gpu_triton.step(self.parts, self.x, self.target, RATE)
 
 
 # Softmax

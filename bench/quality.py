@@ -6,14 +6,13 @@ import statistics
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from bench import problems, tune
+from bench import problems
 from bench.contender import Contender, Problem, Run, Train
 from bench.draws import drawn
 from bench.quality_records import Book, Record
-from bench.tuning import Problem as Searched
-from bench.tuning import Trained
 
 TRIES, SEARCH_SEEDS = 12, 3
+FINALISTS = 3  # settings that a search tries with more seeds
 SHARE = 0.1  # of the longest training, for one of the search, where nothing else says how long it is
 PROBE, PROBED = 0.02, 2.0  # epochs, and the seconds that are enough, of a training that measures the speed
 
@@ -100,26 +99,27 @@ def compare(name: str, problem: Problem, who: str, plan: Plan, book: Book) -> No
 
 
 def searched(name: str, problem: Problem, who: str, plan: Plan, book: Book) -> dict[str, Any]:
-    """The best settings on validation data; test data are not looked at."""
+    """The best settings on validation data: all with the first seed, the finalists with more. Test data are not looked at."""
     contender = problem.contenders[who]
     if not contender.space:
         return dict(contender.first)
     data, train, work = problem.small or problem.data, contender.small or contender.train, f"{name}.search"
     epochs = _length(contender, train, plan, book.of(work, who, data))
 
-    def trial(readout: str, settings: dict[str, Any], seed: int) -> Trained:
+    def tried(settings: dict[str, Any], seed: int) -> Record:
         length = {"epochs": epochs, "seed": seed}
         learn = functools.partial(train, settings, seed, epochs)
-        record = book.once(work, who, data, settings, length, learn, judged=problem.judged, test=False)
-        return Trained(record["valid"], dict)
+        return book.once(work, who, data, settings, length, learn, judged=problem.judged, test=False)
 
-    settings = [dict(contender.first), *(drawn(contender.space, number) for number in range(1, plan.tries))]
-    budget = tune.Budget(plan.tries, math.inf, seeds=plan.seeds[:SEARCH_SEEDS])
-    *_, best = tune.search(
-        name, Searched(data, {}, lambda readout: contender.space, problem.judged, trial), who, settings, budget
-    )
-    found: dict[str, Any] = best["params"]
-    return found
+    first, *others = plan.seeds[:SEARCH_SEEDS]
+    found = []
+    for settings in [dict(contender.first), *(drawn(contender.space, number) for number in range(1, plan.tries))]:
+        found.append((settings, [tried(settings, first)]))
+        print(f"{name}, {who} {len(found)}/{plan.tries}  {found[-1][1][0]['valid']}  {settings}", flush=True)
+    found = sorted(found, key=lambda one: _merit(problem, one[1]))[:FINALISTS]
+    for settings, records in found:
+        records.extend(tried(settings, seed) for seed in others)
+    return min(found, key=lambda one: _merit(problem, one[1]))[0]
 
 
 def _length(contender: Contender, train: Train, plan: Plan, records: list[Record]) -> float:

@@ -1,26 +1,20 @@
 """Language models that contend: one trunk under every readout."""
 
 import functools
-import math
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from bench.contender import Contender, Figures, Run
-from bench.draws import BY_BATCH, TRUNK, Among, By, Log, Space, sparse
-from bench.kneser_ney import KneserNey
-from bench.peers import peer
+from bench.contender import Contender, Figures
+from bench.draws import TRUNK, Log, Space, sparse
 from bench.problems._alike import Alike
-from bench.training import Peak, contender
+from bench.training import contender
 from hybrid import trees
 from hybrid.feeds.text import Text
-from hybrid.feeds.vocabulary import Vocabulary
 from hybrid.models import language
 from hybrid.readout import HeadReadout, TreeReadout
 from hybrid.sparse import readout_named
-from hybrid.train.options import choose
 
 READOUTS: dict[str, dict[str, Any]] = {
     "full softmax": {"readout": "full"},
@@ -37,7 +31,6 @@ READOUTS: dict[str, dict[str, Any]] = {
 }
 ROWS = Log(0.05, 0.5)
 OWN: Space = {"tail_scale": Log(0.5, 10)}  # of a head
-GRAMS = 5
 
 
 def _head(counts: Any, width: int, vectors: np.ndarray, options: dict[str, Any], batch: int) -> HeadReadout:
@@ -75,53 +68,7 @@ def contenders(
         on_all, on_part = (functools.partial(job, text, SHAPES.get(name)) if text else None for text in (train, part))
         assert on_all
         found[name] = contender("language", shared | readout, space, on_all, tested, small=on_part)
-    chosen = choose("language", **shared, readout="full")
-    if peer("torch"):
-        found["torch adaptive softmax"] = _adaptive(chosen, texts, part)
-    found["Kneser-Ney 5-gram"] = Contender(lambda settings, seed, epochs: _counted(chosen, texts), {}, {}, once=True)
     return found
-
-
-def _adaptive(options: dict[str, Any], texts: Sequence[Text], part: Text | None) -> Contender:
-    """PyTorch's adaptive softmax under the same trunk, with optimisers that PyTorch has for sparse rows."""
-    from bench import torch_language
-
-    def train(learned: Text, settings: Mapping[str, Any], seed: int, epochs: float) -> Run:
-        asked = {**options, **settings, "seed": seed, "epochs": max(math.ceil(epochs), 1)}
-        job = language.Language(asked, learned, texts[1])
-        valid, test = (language.measured_feed(asked, text, job.vocabulary) for text in texts[1:])
-        return torch_language.train(asked, job.feed, valid, test, epochs)
-
-    kinds = {"rows_optimiser": Among(("sgd", "adagrad")), "readout_optimiser": Among(("sgd", "adagrad", "adam"))}
-    rates = {"sgd": BY_BATCH, "adagrad": Log(0.005, 0.3), "adam": Log(3e-4, 0.01)}
-    space = sparse("full", ROWS) | TRUNK | kinds | {"rate": By("readout_optimiser", rates)}
-    del space["trunk_decay"]
-    first = {name: options[name] for name in space}
-    small = functools.partial(train, part) if part else None
-    return Contender(functools.partial(train, texts[0]), space, first, small=small)
-
-
-def _counted(options: dict[str, Any], texts: Sequence[Text]) -> Run:
-    """Counts of n-grams, smoothed."""
-    options = options | {"context": GRAMS - 1}
-    vocabulary = Vocabulary.build(texts[0], min_count=options["min_count"])
-    learned, valid, test = (_windows(options, text, vocabulary) for text in texts)
-    peak, start = Peak(), time.perf_counter()
-    model = KneserNey(learned, len(vocabulary))
-    seconds = time.perf_counter() - start
-
-    def perplexity(windows: np.ndarray) -> Figures:
-        return {"perplexity": float(np.exp(-np.log(model.probabilities(windows)).mean()))}
-
-    measures = functools.partial(perplexity, valid), functools.partial(perplexity, test)
-    return Run(*measures, epochs=1, seconds=seconds, examples=len(learned), parameters=model.size, memory=peak.bytes())
-
-
-def _windows(options: dict[str, Any], text: Text, vocabulary: Vocabulary) -> np.ndarray:
-    """(T, GRAMS): of every token what comes before it, and itself."""
-    feed = language.measured_feed(options, text, vocabulary)
-    batches: list[Any] = [feed[tick] for tick in range(len(feed))]
-    return np.concatenate([np.column_stack([np.reshape(one.ids, (-1, GRAMS - 1)), one.target]) for one in batches])
 
 
 def tested(job: language.Language, model: Any) -> Figures:

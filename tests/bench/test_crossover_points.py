@@ -1,11 +1,27 @@
 """The plan: sizes, who is left out and why, who takes turns with whom, and a whole that stays within its time."""
 
+import math
+
 import pytest
 
-from bench.crossover_costs import Size, memory
-from bench.crossover_points import LONGEST, SHARE, WORKS, Point, contests, duration, left_out, points, seconds
+from bench.crossover_points import (
+    LONGEST,
+    SHARE,
+    WORKS,
+    Point,
+    Size,
+    amounts,
+    contests,
+    cutoffs,
+    duration,
+    left_out,
+    memory,
+    points,
+    seconds,
+)
 
 MACHINE = 25e9  # bytes
+SMALL, LARGE = Size(1_000, 128, 64), Size(1_000_000, 128, 64)
 
 
 def whole(quick):
@@ -59,3 +75,28 @@ def test_rivals_who_do_not_fit_beside_each_other_are_in_contests_of_their_own():
     for contest in found:
         assert sum(memory(one, "output", size) for one in contest) <= SHARE * MACHINE or len(contest) == 1
     assert contests(Point("output", Size(1_000, 128, 64), 2), names, MACHINE) == [list(names)]
+
+
+def test_a_tree_takes_a_logarithm():
+    small, large = (amounts("tree", "output", size) for size in (SMALL, LARGE))
+    assert 1.7 < large["nodes"] / small["nodes"] < 2  # 13.4 nodes over 7.5
+    assert small["missed numbers"] == 0 < large["missed numbers"] < large["numbers"]
+
+
+def test_an_adaptive_softmax_of_one_band_is_worked_by_hand():
+    """1,000 classes: 250 in the head with a slot for the band; the band's vectors are a quarter as wide."""
+    found = amounts("torch adaptive", "output", SMALL)
+    away = sum(1 / k for k in range(251, 1_001)) / sum(1 / k for k in range(1, 1_001))
+    operations = 6 * 64 * (128 * 251 + away * 32 * (128 + 750))
+    assert cutoffs(1_000) == [250]
+    assert found["operations"] == pytest.approx(operations, rel=1e-3)
+    assert found["weights"] == 128 * 251 + 32 * (128 + 750)
+    assert amounts("torch adaptive", "output", LARGE)["operations"] < amounts("full", "output", LARGE)["operations"]
+
+
+def test_a_gradient_of_all_weights_takes_their_memory_again():
+    """The dense rival of 10 million classes: twice 5.12 GB, and the logits of 64 examples twice."""
+    size = Size(10_000_000, 128, 64)
+    assert memory("torch chunked", "output", size) == 2 * 5.12e9 + 8 * 64 * 1e7
+    assert math.isclose(memory("tree", "output", size), 5.12e9, rel_tol=0.1)
+    assert memory("tree", "step", size) > memory("tree", "output", size)

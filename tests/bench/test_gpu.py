@@ -111,7 +111,7 @@ def test_its_options_are_refused_elsewhere(option, capsys):
     )
     with pytest.raises(SystemExit):
         main(["tree", "--seconds=9"])
-    assert "tree takes no --seconds, which is for large, plugs, plugs_losses, quality, tune" in capsys.readouterr().err
+    assert "tree takes no --seconds, which is for large, plugs, quality" in capsys.readouterr().err
 
 
 # What goes wrong

@@ -1,7 +1,5 @@
-"""The rivals compute what ours does, here on the CPU: Triton's by its interpreter, a CUDA graph by a stand-in."""
+"""The rivals compute what ours does, here on the CPU, a CUDA graph by a stand-in."""
 
-import os
-import subprocess
 import sys
 import types
 
@@ -12,15 +10,6 @@ from bench import gpu_rivals, gpu_sparse, gpu_units
 from hybrid.layout import unit_layout
 
 torch = pytest.importorskip("torch")
-
-
-TRITON = """
-import torch
-from bench import gpu_rivals
-from tests.bench import test_gpu_rivals as tests
-
-tests.moves_once(tests.collection(), gpu_rivals.Fused(torch, tests.collection(), "cpu"))
-"""
 
 
 def collection():
@@ -48,12 +37,6 @@ def moves_once(units, rival):
 def test_a_compiled_step(units, monkeypatch):
     monkeypatch.setattr(gpu_rivals.Compiled, "compiler", "aot_eager")  # inductor calls a compiler for half a minute
     moves_once(units, gpu_rivals.Compiled(torch, units, "cpu"))
-
-
-def test_a_fused_step_in_triton():
-    pytest.importorskip("triton")
-    environment = os.environ | {"TRITON_INTERPRET": "1"}  # read when Triton is imported
-    subprocess.run([sys.executable, "-W", "error", "-c", TRITON], env=environment, check=True)
 
 
 @pytest.mark.parametrize("kind", [gpu_rivals.CompiledSoftmax, gpu_rivals.Chunked])

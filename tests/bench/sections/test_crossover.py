@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from bench.crossover_costs import amounts
-from bench.crossover_points import BATCH, WIDTH
+from bench.crossover_points import BATCH, WIDTH, amounts
 from bench.sections.crossover import section
 from tests.support.crossover_records import PLANTED, ROW, TREE, planted
 

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from bench import lstm, plugs_losses
+from bench import lstm, plugs
 from bench.report import read, tables
 
 HEADS = lstm.heads()
@@ -57,7 +57,7 @@ def test_every_rival_learns(text, who):
 
 def test_the_best_of_the_search_is_trained_for_all_the_time(text, tmp_path, monkeypatch):
     monkeypatch.setattr(lstm, "heads", lambda: {"ours": HEADS["ours"]})
-    plugs_losses._perplexities(text, SimpleNamespace(seconds=0.2, threads=2, json=str(tmp_path / "found.jsonl")))
+    plugs._perplexities(text, SimpleNamespace(seconds=0.2, threads=2, json=str(tmp_path / "found.jsonl")))
     records = [json.loads(line) for line in (tmp_path / "found.jsonl").read_text().splitlines()]
     search = [one for one in records if one["work"] == "plugs.lstm.search"]
     assert len(search) == 6 and len({tuple(one["params"].values()) for one in search}) == 6
@@ -69,5 +69,5 @@ def test_the_best_of_the_search_is_trained_for_all_the_time(text, tmp_path, monk
 
 
 def test_a_rate_that_is_too_high_is_an_infinite_perplexity(text):
-    found = plugs_losses._learn("SampledLoss", text, 5.0, 1e30, 0.5, 100, SimpleNamespace(threads=2))
+    found = plugs._learn("SampledLoss", text, 5.0, 1e30, 0.5, 100, SimpleNamespace(threads=2))
     assert found == math.inf
