@@ -26,7 +26,6 @@ OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "plugs": ("seconds",),
     "ranks": ("timeline",),
     "quality": ("only", "tries", "seconds", "readouts", "epochs", "budget", "seeds", "part"),
-    "report": ("out",),
     "table7": ("only",),
     "words": ("only",),
 }
@@ -85,8 +84,8 @@ def _own_options(parser: argparse.ArgumentParser) -> None:
         metavar="WORK",
         action="append",
         help="of gpu this work, of quality this problem, of large this size, of words this case, as "
-        "skipgram-tree, of table7 this network, as FCN-S, of softmax this number of classes or kind: full, sampled, adaptive, "
-        "memory, of busy this work, of crossover this work or contender, as output or tree, of all this section of the "
+        "skipgram-tree, of table7 this network, as FCN-S, of softmax this number of classes or kind: full, sampled, "
+        "of busy this work, of crossover this work or contender, as output or tree, of all this section of the "
         "report; may be repeated",
     )
     _own_groups(parser)
@@ -98,8 +97,8 @@ def _own_groups(parser: argparse.ArgumentParser) -> None:
     gpu.add_argument(
         "--out",
         metavar="DIR",
-        help="where its .jsonl goes, unless --json says so (default: bench/results); of report: draw "
-        "there; of all: keep results and report there",
+        help="where its .jsonl goes, unless --json says so (default: bench/results); "
+        "of all: keep results and report there",
     )
     gpu.add_argument("--tell", metavar="OUT", help="print what bench/first_ten.sh left in OUT, as a page of Markdown")
     every = parser.add_argument_group("for all")
@@ -195,10 +194,7 @@ def _report(given: argparse.Namespace) -> int:
 
     if not given.files:
         raise ValueError("report: found no files, expected the .jsonl files that --json wrote")
-    records = report.read(given.files)
-    print(report.tables(records))
-    if given.out:
-        report.draw(records, given.out)
+    print(report.tables(report.read(given.files)))
     return 0
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bench import equal_quality
-from bench.crossover_points import BATCH, SHARE, WIDTH, WORKS, Size, left_out, memory, points
+from bench.crossover_points import BATCH, WIDTH, Size
 from bench.equal_quality import FILES, Curve, targets
 from bench.section import Cell, Figure, Section, Table
 from bench.steps import Step
@@ -94,49 +94,11 @@ def gaps(found: dict[Setting, list[Measured]], records: Sequence[Record]) -> lis
     said.append(
         "A trunk on a GPU beside a tree on the cores is measured by `python -m bench gpu --only overlap`, not here."
     )
-    said += [*_unreached(found), *_absent(found)]
     said.append(
         "Trainings to equal quality are of one width (128), one batch a model, and three numbers of classes: of other widths, "
         "batches and classes there are no records, and none is worked out of the speed."
     )
     return said
-
-
-def _unreached(found: dict[Setting, list[Measured]]) -> list[str]:
-    """Sizes of the plan that no contender was measured at, with the bytes of the least of them."""
-    where = []
-    for setting, some in found.items():
-        sizes = {one.size for one in some}
-        for point in points(False, setting.threads) if setting.device == "cpu" else ():
-            if (point.work, point.threads) == (setting.work, setting.threads) and point.size not in sizes:
-                V, d, B = point.size
-                least = min(memory(name, point.work, point.size) for name in WORKS[point.work])
-                where.append(f"V {V:,}, d {d}, B {B:,} ({least / 1e9:.3g} GB)")
-    if not where:
-        return []
-    told = f"Sizes that no contender was measured at, with what the smallest takes of memory (up to {SHARE:.0%} of it is used)"
-    return [f"{told}: {'; '.join(where)}."]
-
-
-def _absent(found: dict[Setting, list[Measured]]) -> list[str]:
-    """Contenders with the sizes at which they were to be measured by the plan and were not, a line each."""
-    lacking: dict[tuple[str, str], list[str]] = {}
-    for setting, some in found.items():
-        if setting.device != "cpu":
-            continue
-        there = {(one.contender, one.size) for one in some}
-        sizes = {one.size for one in some}
-        names = {one.contender for many in found.values() for one in many}
-        for point in points(False, setting.threads):
-            if (point.work, point.threads) != (setting.work, setting.threads) or point.size not in sizes:
-                continue
-            for name in sorted(names):
-                reason = left_out(name, point, float("inf"))
-                if (name, point.size) not in there and reason:
-                    V, d, B = point.size
-                    where = f"V {V:,}, d {d}, B {B:,}, {point.threads} threads ({reason})"
-                    lacking.setdefault((name, point.work), []).append(where)
-    return [f"{name}, {TOLD[work]}, was left out at: {'; '.join(at)}." for (name, work), at in lacking.items()]
 
 
 def _verdict(curves: Mapping[int, Sequence[Curve]]) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from bench import report, runner
 from bench.load import REFUSED
-from bench.runner import RESULTS, STEP, Settings, clock, finished, modes, time_left
+from bench.runner import RESULTS, STEP, Settings, finished, modes
 from bench.steps import NEEDS, Step
 
 ONE, OTHER = Step("one", ("tree",), 9, 1, quick=("tree",)), Step("other", ("units",), 1, 3)
@@ -103,14 +103,6 @@ def test_quick_mode_leaves_out_what_has_no_small_size(tmp_path, processes):
     assert processes.ran == ["tree"] and states(tmp_path)["other"][0] == "skipped"
     assert modes(tmp_path / RESULTS) == {True} and modes(tmp_path / "none") == set()
     assert list(finished(tmp_path / RESULTS)) == ["python -m bench tree --quick"]
-
-
-def test_the_time_left_is_by_the_pace_of_what_is_done():
-    assert time_left(STEPS, {}, False, lambda step: True) is None
-    taken = {"python -m bench tree": 20.0}
-    assert time_left(STEPS, taken, False, lambda step: True) == 60
-    assert time_left(STEPS, taken, False, lambda step: step is ONE) == 0
-    assert clock(61.2) == "1:01"
 
 
 def test_nothing_of_a_step_is_left_when_it_is_stopped(tmp_path, monkeypatch):

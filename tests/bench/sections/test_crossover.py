@@ -86,15 +86,3 @@ def test_every_figure_is_drawn_from_data_of_its_own_and_has_a_table(made):
 
 def test_no_record_is_a_gap():
     assert section([]).gaps == ["Nothing was measured: `python -m bench crossover --json results.jsonl` does it."]
-
-
-def test_what_the_plan_left_out_is_a_gap_by_name(made):
-    """A full softmax over a million classes of 1,024 examples is taken to last seconds: records lack it."""
-    records = [one for one in planted() if (one["contender"], one["params"]["classes"]) != ("full", 1_000_000)]
-    assert any("full, the output layer alone, was left out at: V 1,000,000" in text for text in section(records).gaps)
-    assert not any("was left out" in text for text in made.gaps)
-
-
-def test_sizes_of_the_plan_that_nobody_was_measured_at_are_gaps(made):
-    told = next(gap for gap in made.gaps if "100,000,000" in gap)
-    assert "V 100,000,000, d 64, B 1,024 (29.6 GB)" in told and "V 10,000,000, d 128, B 1,024 (5.52 GB)" in told
