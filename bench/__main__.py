@@ -23,7 +23,6 @@ OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "large": ("only", "readouts", "seconds"),
     "softmax": ("only",),
     "neighbours": ("vectors",),
-    "plugs": ("seconds",),
     "ranks": ("timeline",),
     "quality": ("only", "tries", "seconds", "readouts", "epochs", "budget", "seeds", "part"),
     "table7": ("only",),
@@ -70,7 +69,7 @@ def _own_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds",
         type=_several,
-        help="for plugs: training before perplexities (default: 120); for quality and large: lengths of training, with commas "
+        help="for quality and large: lengths of training, with commas "
         "between (default: 60,120,240, of quality 480 too)",
     )
     parser.add_argument(
@@ -135,12 +134,6 @@ def main(arguments: list[str] | None = None) -> int:
         chosen.error(f"NAME: found {given.name!r}, expected one of {', '.join([*benchmarks(), *FILES])}")
     if given.files:
         chosen.error(f"{given.name} takes no files: {' '.join(given.files)}")
-    if given.seconds and given.name not in ("large", "quality"):
-        if len(given.seconds) > 1:
-            chosen.error(
-                f"--seconds: found {len(given.seconds)} numbers, expected one: several are for large and quality"
-            )
-        given.seconds = given.seconds[0]
     for stray in sorted({name for names in OWN.values() for name in names} - {*OWN.get(given.name, ())}):
         if getattr(given, stray):
             owners = ", ".join(name for name, names in OWN.items() if stray in names)

@@ -39,9 +39,6 @@ WORKS = (
     "rows",
     "ragged",
     "overlap",
-    "hogwild",
-    "sweep",
-    "rivals",
 )
 RESULTS = Path(__file__).parent / "results"
 
@@ -125,9 +122,6 @@ def contests(threads: int) -> dict[str, Callable[[Machine, bool], Iterator[Calla
         "rows": partial(_made, "gpu_sparse.rows"),
         "ragged": partial(_made, "gpu_units.ragged"),
         "overlap": partial(_made, "gpu_overlap.overlap", threads=threads),
-        "hogwild": partial(_made, "gpu_hogwild.hogwild", threads=threads),
-        "sweep": partial(_made, "gpu_tree.sweep", threads=threads),
-        "rivals": partial(_made, "gpu_rivals.rivals"),
     }
 
 

@@ -90,7 +90,7 @@ def _softmax(machine: Machine, quick: bool) -> Iterator[Callable[[], None]]:
 
     problem = Classification(*((QUICK_CLASSES, QUICK_WIDTH, QUICK_BATCH) if quick else (CLASSES, WIDTH, BATCH)))
     for tf32 in (True, False):
-        yield softmax_contest(machine, problem, tf32, []).once
+        yield softmax_contest(machine, problem, tf32).once
 
 
 WORKS = {"units": _units, "pvm": _pvm, "tree": _tree, "softmax": _softmax}

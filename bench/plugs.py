@@ -1,10 +1,9 @@
-"""An LSTM language model in PyTorch with its output layer swapped by one line: tokens a second, perplexity, memory."""
+"""An LSTM language model in PyTorch with its output layer swapped by one line: tokens a second, memory."""
 
 import concurrent.futures
 import itertools
 import math
 import multiprocessing
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,10 @@ from bench.peers import peer
 MILLION = 1_000_000
 FEW = 4  # streams of a dense layer over a million classes: its arrays of tokens by classes take 560 MB each
 TOKENS = 400_000  # of Zipf ids
-LRS = (20.0, 40.0)  # of rows and LSTM; 20 is that of word_language_model
-SEARCHED, SECONDS = 4, 120  # a try of the search has this part of the seconds that the best one has
-JUDGED = 40_000  # tokens, of a try
 
 
 def run(arguments) -> int:
-    """Speed at the words of WikiText-2 and at a million; perplexities after equal time; memory at a million."""
+    """Speed at the words of WikiText-2 and at a million; memory at a million."""
     if not peer("torch"):
         return 0
     from bench import lstm
@@ -30,10 +26,6 @@ def run(arguments) -> int:
     million = lstm.zipf(5_000 if arguments.quick else MILLION, TOKENS)
     for data in (tokens, million):
         _speed(data, arguments)
-    if tokens.valid is None:
-        print("perplexities: not without WikiText-2 (HYBRID_DATA names the folder that holds wikitext-2/)")
-    else:
-        _perplexities(tokens, arguments)
     _memory(million, arguments)
     return 0
 
@@ -58,7 +50,7 @@ def _work(who: str, head: Any, data: Any, arguments) -> Work:
 
     torch.set_num_threads(arguments.threads)
     classes = len(data.counts)
-    model = lstm.Model(head, data.counts, 1.0, head.rates[0] if head.own else 1.0)
+    model = lstm.Model(head, data.counts, 1.0, head.rate)
     streams = FEW if _dense(who) and classes >= MILLION else lstm.STREAMS
     turn = itertools.cycle(list(itertools.islice(lstm.segments(data.train, streams), 64)))
     steps = 8 if head.own or classes < 10_000 else 1
@@ -84,73 +76,6 @@ def _work(who: str, head: Any, data: Any, arguments) -> Work:
 
 def _dense(who: str) -> bool:
     return "cross_entropy" in who
-
-
-# Perplexity after equal time
-
-
-def _perplexities(data: Any, arguments) -> None:
-    """For each: every pair of rates for a part of the time, then the best for all of it."""
-    from bench import lstm
-
-    seconds = arguments.seconds or SECONDS
-    for who, head in lstm.heads().items():
-        tried = []
-        for lr, rate in itertools.product(LRS, head.rates):
-            found = _learn(who, data, lr, rate, seconds / SEARCHED, JUDGED, arguments)
-            tried.append((found, lr, rate))
-            _keep("plugs.lstm.search", who, lr, rate, seconds / SEARCHED, found, data, arguments)
-        _, lr, rate = min(tried)
-        found = _learn(who, data, lr, rate, seconds, len(data.valid), arguments)
-        _keep("plugs.lstm.perplexity", who, lr, rate, seconds, found, data, arguments)
-
-
-def _learn(who: str, data: Any, lr: float, rate: float, seconds: float, judged: int, arguments) -> float:
-    """The perplexity after so many seconds of training; infinite where the loss is not finite."""
-    import torch
-
-    from bench import lstm
-
-    torch.set_num_threads(arguments.threads)
-    model = lstm.Model(lstm.heads()[who], data.counts, lr, rate)
-    warm = next(lstm.segments(data.train[-10_000:], lstm.STREAMS))
-    model.step(*warm)  # compiles
-    end = time.perf_counter() + seconds
-    try:
-        for given in itertools.chain.from_iterable(_epochs(data.train, model)):
-            if not math.isfinite(model.step(*given)):
-                return math.inf
-            if time.perf_counter() > end:
-                break
-        return model.perplexity(data.valid, judged)
-    except FloatingPointError:
-        return math.inf
-
-
-def _epochs(ids: Any, model: Any):
-    from bench import lstm
-
-    while True:
-        model.state = None
-        yield lstm.segments(ids, lstm.STREAMS)
-
-
-def _keep(work: str, who: str, lr: float, rate: float, seconds: float, found: float, data: Any, arguments) -> None:
-    record = {
-        "bench": "plugs",
-        "work": work,
-        "who": who,
-        "params": {"lr": lr, "rate": rate, "seconds": seconds},
-        "seeds": [0],
-        "quality": {"valid perplexity": [found]},
-        "data": f"{data.name}, {len(data.train):,} tokens, {len(data.counts):,} words",
-        "threads": arguments.threads,
-        "device": "cpu",
-        "commit": commit(),
-        "env": environment(),
-    }
-    print(f"{work:<22} {who:<40} lr {lr:<4g} rate {rate:<5g} {seconds:4g} s  {found:.1f}", flush=True)
-    append(arguments.json, [record])
 
 
 # Memory
@@ -204,10 +129,10 @@ def _peak(who: str, classes: int, threads: int) -> dict[str, int]:
 
     torch.set_num_threads(threads)
     head = lstm.heads()[who]
-    _steps(lstm.Model(head, lstm.zipf(300, 1).counts, 1.0, head.rates[0]), lstm.zipf(300, 4_000), lstm.STREAMS)
+    _steps(lstm.Model(head, lstm.zipf(300, 1).counts, 1.0, head.rate), lstm.zipf(300, 4_000), lstm.STREAMS)
     imports = _resident("VmRSS")
     data = lstm.zipf(classes, 20_000)
-    model = lstm.Model(head, data.counts, 1.0, head.rates[0])
+    model = lstm.Model(head, data.counts, 1.0, head.rate)
     _steps(model, data, FEW if _dense(who) and classes >= MILLION else lstm.STREAMS)
     return {"parameters": model.bytes(), "imports": imports, "peak": _resident("VmHWM")}
 

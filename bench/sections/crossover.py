@@ -75,7 +75,7 @@ def section(records: Sequence[Record]) -> Section:
     own, kept = (equal_quality.curves(some) for some in (trained, equal_quality.committed()))
     curves = dict(sorted((kept | own).items()))
     answer = [_verdict(curves), *_quality_told(curves, sorted(kept.keys() - own.keys()))]
-    figures = [*(_lines(setting, some) for setting, some in found.items()), *_quality_drawn(curves)]
+    figures = [*(_lines(setting, some) for setting, some in found.items())]
     tables = [_short(setting, some, COMMAND) for setting, some in found.items() if _in_short(setting, found)]
     tables += [_points(found, COMMAND), *_quality_tables(curves)]
     return Section(TITLE, answer, figures, tables, gaps(found, records))
@@ -217,37 +217,6 @@ def _named(contender: str) -> dict[str, Any]:
     """A contender as its layer and who made that, which a colour and dashes tell."""
     theirs = contender.startswith(PEER)
     return {"contender": contender, "layer": contender.removeprefix(PEER), "by": THEIRS if theirs else OURS}
-
-
-def _quality_drawn(curves: Mapping[int, Sequence[Curve]]) -> list[Figure]:
-    """Perplexity against seconds, a picture for each number of classes."""
-    import altair
-
-    made = []
-    for count, some in curves.items():
-        values = [
-            {"seconds": seconds, "perplexity": perplexity, "contender": one.who}
-            for one in some
-            for seconds, perplexity in one.points
-        ]
-        names = [one.who for one in some]
-        chart = altair.Chart(_data(values)).mark_line(point=True)
-        chart = chart.encode(
-            x=altair.X("seconds:Q", title=some[0].clock, scale=_logarithmic()),
-            y=altair.Y("perplexity:Q", title="perplexity of validation data", scale=_logarithmic()),
-            color=_colour("contender", names),
-            shape=altair.Shape("contender:N", sort=names, legend=None),
-            tooltip=[
-                "contender:N",
-                altair.Tooltip("seconds:Q", format=".3g"),
-                altair.Tooltip("perplexity:Q", format=".4g"),
-            ],
-        )
-        lowest = min(some, key=lambda one: one.best[1])
-        caption = f"Perplexity against {some[0].clock}, {count:,} classes of WikiText-2."
-        told = f"{caption} The lowest is {lowest.best[1]:.4g}, by {lowest.who} after {lowest.best[0]:.0f} s."
-        made.append(Figure(f"equal_quality_{count}", caption, chart, told, "equal_quality"))
-    return made
 
 
 def _logarithmic() -> Any:

@@ -69,14 +69,14 @@ def test_the_command_from_end_to_end_on_the_simulated_driver(tmp_path):
     records = [json.loads(line) for line in file.read_text().splitlines()]
     assert {one["work"] for one in records} == WORKS
     who = {one["who"] for one in records}
-    assert who >= {"ours", SINGLY, GRAPH, "in turn", "ours, tick alone", "Hogwild on the device"}
+    assert who >= {"ours", SINGLY, GRAPH, "in turn", "ours, tick alone"}
     for one in records:
         assert one.keys() >= KEYS
         assert one["checked"] and len(one["samples"]) == 1 and one["value"] > 0
         assert one["env"]["simulated"] and one["env"]["multiprocessors"] > 0
         assert one["threads"] == 2 if one["device"] == "cpu" else one["device"] == one["env"]["gpu"]
     trees = [(one["params"]["batch"], one["device"] == "cpu") for one in records if one["work"] == "tree.step"]
-    assert (1024, True) in trees and (80, False) in trees and (80, True) not in trees
+    assert (1024, True) in trees
     for one in records:
         if one["who"] == "ours" and one["bench"] == "units":
             parts = one["memory"]
@@ -111,7 +111,7 @@ def test_its_options_are_refused_elsewhere(option, capsys):
     )
     with pytest.raises(SystemExit):
         main(["tree", "--seconds=9"])
-    assert "tree takes no --seconds, which is for large, plugs, quality" in capsys.readouterr().err
+    assert "tree takes no --seconds, which is for large, quality" in capsys.readouterr().err
 
 
 # What goes wrong
