@@ -22,7 +22,6 @@ OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "gpu": ("out", "only", "tell"),
     "large": ("only", "readouts", "seconds"),
     "softmax": ("only",),
-    "neighbours": ("vectors",),
     "ranks": ("timeline",),
     "quality": ("only", "tries", "seconds", "readouts", "epochs", "budget", "seeds", "part"),
     "table7": ("only",),
@@ -105,10 +104,6 @@ def _own_groups(parser: argparse.ArgumentParser) -> None:
     ranks = parser.add_argument_group("for ranks")
     ranks.add_argument(
         "--timeline", metavar="FILE", help="what each rank did when, on one clock, as ui.perfetto.dev opens it (.json)"
-    )
-    neighbours = parser.add_argument_group("for neighbours")
-    neighbours.add_argument(
-        "--vectors", metavar="FILE", help="word vectors, as hybrid export writes (default: trained)"
     )
     quality = parser.add_argument_group("for quality and large")
     quality.add_argument("--tries", type=_positive, help="settings of each readout (default: 12)")

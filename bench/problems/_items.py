@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bench.contender import Contender, Figures, Problem, Run
-from bench.draws import ADAGRAD, TRUNK, Among, By, Log, Space, sparse
+from bench.contender import ADAGRAD, TRUNK, Among, By, Contender, Figures, Log, Problem, Run, Space, sparse
 from bench.peers import peer
 from bench.training import contender
 from hybrid.engine import Engine

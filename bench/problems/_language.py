@@ -4,8 +4,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bench.contender import Contender, Figures
-from bench.draws import TRUNK, Log, Space, sparse
+from bench.contender import TRUNK, Contender, Figures, Log, Space, sparse
 from bench.training import contender
 from hybrid.feeds.text import Text
 from hybrid.models import language

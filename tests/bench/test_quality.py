@@ -7,8 +7,7 @@ import types
 import pytest
 
 from bench import problems, quality, report
-from bench.contender import Contender, Problem, Run
-from bench.draws import Log
+from bench.contender import Contender, Log, Problem, Run
 from hybrid.train.job import Watched
 
 PACE = 0.1  # epochs a second of the toy

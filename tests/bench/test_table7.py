@@ -20,7 +20,7 @@ def test_the_parameters_of_dense_nets_are_those_published():
 
 def test_the_parameters_of_nets_of_pytorch_are_those_published():
     torch = pytest.importorskip("torch")
-    from bench.table7_nets import NETS
+    from bench.table7 import NETS
 
     for row in FULL:
         if row.net in NETS:
