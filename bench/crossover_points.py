@@ -205,12 +205,7 @@ def _tree(size: Size) -> Amounts:
     """Nodes of a path, their numbers, and the numbers that come from behind the cache."""
     V, d, B = size
     missed = beyond(V, CACHE / (4 * d))
-    return {
-        "nodes": B * path(V),
-        "numbers": B * path(V) * d,
-        "missed numbers": B * missed * d,
-        "batches": 1.0,
-    }
+    return {"nodes": B * path(V), "numbers": B * path(V) * d, "missed numbers": B * missed * d, "batches": 1.0}
 
 
 _AMOUNTS: dict[str, Callable[[Size], Amounts]] = {

@@ -30,16 +30,7 @@ from bench.gpu_machine import SINGLY, Machine
 from bench.measure import FIRST, append, show
 from bench.simulated import simulate
 
-WORKS = (
-    "ceilings",
-    "units",
-    "tree",
-    "pvm",
-    "softmax",
-    "rows",
-    "ragged",
-    "overlap",
-)
+WORKS = ("ceilings", "units", "tree", "pvm", "softmax", "rows", "ragged", "overlap")
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -53,7 +53,7 @@ def run_steps(steps: Sequence[tuple[str, Step]], given: Settings) -> bool:
         if command in taken:
             print(f"[{number}/{len(steps)}] {step.name}: done before, in {clock(taken[command])}", flush=True)
             continue
-        if reason := lacks(step, given.folder, given.quick):
+        if reason := lacks(step, given.quick):
             print(f"[{number}/{len(steps)}] {step.name}: skipped, {reason}", flush=True)
             _note(results, section, step, command, given, "skipped", reason=reason)
             continue

@@ -266,18 +266,7 @@ def _points(found: Found, command: str) -> Table:
             ends: list[Cell] = [None if end is None else 1e3 * end for end in (one.low, one.high)]
             times: list[Cell] = [1e3 * one.seconds, *ends]
             rows.append([setting.work, one.contender, _place(setting), *one.size, one.size.batch / one.seconds, *times])
-    header = [
-        "work",
-        "contender",
-        "on",
-        "V",
-        "d",
-        "B",
-        "examples/s",
-        "ms a step",
-        "from",
-        "to",
-    ]
+    header = ["work", "contender", "on", "V", "d", "B", "examples/s", "ms a step", "from", "to"]
     caption = "Every measured point: the median with its 95 % interval."
     return Table("crossover_points", caption, header, rows, command)
 

@@ -145,10 +145,7 @@ def test_a_record_that_says_no_load_gets_that_since_the_last_one(tmp_path, monke
 
 
 def test_the_share_of_the_bandwidth_where_it_bounds(clock):
-    works = [
-        work(lasting(clock, [1, 1, 2]), moved=30.0, threads=2),
-        work(lasting(clock, [1, 1, 2]), who="peer 1.0"),
-    ]
+    works = [work(lasting(clock, [1, 1, 2]), moved=30.0, threads=2), work(lasting(clock, [1, 1, 2]), who="peer 1.0")]
     ours, peer = measure.measure(works, repeat=1, bandwidth=20.0)
     assert ours["bandwidth_share"] == 30 / 2 / 20
     assert "bandwidth_share" not in peer

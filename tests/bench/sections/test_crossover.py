@@ -74,9 +74,7 @@ def test_without_trainings_the_committed_ones_are_told():
 
 def test_every_figure_is_drawn_from_data_of_its_own_and_has_a_table(made):
     names = {one.name for one in made.tables}
-    assert [one.name for one in made.figures] == [
-        "crossover_lines_output_cpu_2",
-    ]
+    assert [one.name for one in made.figures] == ["crossover_lines_output_cpu_2"]
     for figure in made.figures:
         drawn = json.dumps(figure.chart.to_dict())
         assert figure.table in names and '"values"' in drawn and '"url"' not in drawn
