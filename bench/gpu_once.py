@@ -51,7 +51,7 @@ def _units(machine: Machine, quick: bool) -> Iterator[Callable[[], None]]:
     weights = np.random.default_rng(0).standard_normal(int(layout.w_at[-1]), np.float32) * np.float32(0.1)
     for momentum in (0.0, MOMENTUM):
         collection = Collection(layout, 1, momentum, weights)
-        yield contest(machine, "units.step", collection, ()).once
+        yield contest(machine, "units.step", collection).once
 
 
 def _pvm(machine: Machine, quick: bool) -> Iterator[Callable[[], None]]:

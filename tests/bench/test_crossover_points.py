@@ -1,11 +1,8 @@
 """The plan: sizes, who is left out and why, who takes turns with whom, and a whole that stays within its time."""
 
-import math
-
 import pytest
 
 from bench.crossover_points import (
-    LONGEST,
     SHARE,
     WORKS,
     Point,
@@ -17,7 +14,6 @@ from bench.crossover_points import (
     left_out,
     memory,
     points,
-    seconds,
 )
 
 MACHINE = 25e9  # bytes
@@ -36,19 +32,6 @@ def test_all_of_it_takes_minutes():
     assert whole(quick=False) <= 15 * 60 and whole(quick=True) <= 90
 
 
-def test_every_width_batch_and_number_of_classes_is_measured_on_one_thread_and_on_all():
-    found = points(False, 2)
-    assert {one.threads for one in found} == {1, 2} and {one.work for one in found} == {"output", "step"}
-    sizes = [one.size for one in found if one.work == "output" and one.threads == 2]
-    assert {size.width for size in sizes} == {64, 128, 256, 512} and {size.batch for size in sizes} == {64, 1024, 8192}
-    assert {size.classes for size in sizes} == {10**power for power in range(3, 9)}
-    assert len(set(found)) == len(found)
-
-
-def test_one_thread_is_measured_once():
-    assert {one.threads for one in points(False, 1)} == {1} and len(set(points(False, 1))) == len(points(False, 1))
-
-
 @pytest.mark.parametrize(
     ("contender", "work", "size", "threads", "said"),
     [
@@ -59,12 +42,6 @@ def test_one_thread_is_measured_once():
 )
 def test_who_is_left_out_has_a_reason(contender, work, size, threads, said):
     assert said in left_out(contender, Point(work, size, threads), MACHINE)
-
-
-def test_the_tree_is_measured_at_ten_million_classes_and_brute_force_at_a_hundred_thousand():
-    assert left_out("tree", Point("output", Size(10_000_000, 128, 1024), 2), MACHINE) is None
-    assert left_out("full", Point("output", Size(100_000, 128, 1024), 2), MACHINE) is None
-    assert seconds("full", Point("output", Size(1_000_000, 128, 1024), 2)) > LONGEST
 
 
 def test_rivals_who_do_not_fit_beside_each_other_are_in_contests_of_their_own():
@@ -92,11 +69,3 @@ def test_an_adaptive_softmax_of_one_band_is_worked_by_hand():
     assert found["operations"] == pytest.approx(operations, rel=1e-3)
     assert found["weights"] == 128 * 251 + 32 * (128 + 750)
     assert amounts("torch adaptive", "output", LARGE)["operations"] < amounts("full", "output", LARGE)["operations"]
-
-
-def test_a_gradient_of_all_weights_takes_their_memory_again():
-    """The dense rival of 10 million classes: twice 5.12 GB, and the logits of 64 examples twice."""
-    size = Size(10_000_000, 128, 64)
-    assert memory("torch chunked", "output", size) == 2 * 5.12e9 + 8 * 64 * 1e7
-    assert math.isclose(memory("tree", "output", size), 5.12e9, rel_tol=0.1)
-    assert memory("tree", "step", size) > memory("tree", "output", size)
