@@ -110,9 +110,7 @@ def _own_groups(parser: argparse.ArgumentParser) -> None:
     quality.add_argument("--readouts", type=_names, metavar="A,B", help="these contenders alone (default: all)")
     quality.add_argument("--epochs", type=_several, help="lengths of training, with commas between, as 1,2,4")
     quality.add_argument("--budget", type=_positive, help="seconds of a training of the search at most")
-    quality.add_argument(
-        "--seeds", type=_positive, help="so many of each training (default: 3, of some problems 1 or 5)"
-    )
+    quality.add_argument("--seeds", type=_positive, help="so many of each training (default: 3)")
     quality.add_argument("--part", type=_positive, help="tokens that a search learns from (default: all)")
 
 
