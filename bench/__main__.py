@@ -22,14 +22,9 @@ OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "gpu": ("out", "only", "tell"),
     "large": ("only", "readouts", "seconds"),
     "softmax": ("only",),
-    "neighbours": ("vectors",),
-    "plugs": ("seconds",),
-    "plugs_losses": ("seconds",),
     "ranks": ("timeline",),
     "quality": ("only", "tries", "seconds", "readouts", "epochs", "budget", "seeds", "part"),
-    "report": ("out",),
     "table7": ("only",),
-    "tune": ("only", "tries", "seconds"),
     "words": ("only",),
 }
 
@@ -73,9 +68,8 @@ def _own_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds",
         type=_several,
-        help="for plugs_losses: training before perplexities (default: 120); for tune: after which a readout begins no other "
-        "settings (default: none); for quality and large: lengths of training, with commas between (default: 60,120,240, of "
-        "quality 480 too)",
+        help="for quality and large: lengths of training, with commas "
+        "between (default: 60,120,240, of quality 480 too)",
     )
     parser.add_argument(
         "--tolerance",
@@ -87,9 +81,9 @@ def _own_options(parser: argparse.ArgumentParser) -> None:
         "--only",
         metavar="WORK",
         action="append",
-        help="of gpu this work, of tune this model, of quality this problem, of large this size, of words this case, as "
-        "skipgram-tree, of table7 this network, as FCN-S, of softmax this number of classes or kind: full, sampled, adaptive, "
-        "memory, of busy this work, of crossover this work or contender, as output or tree, of all this section of the "
+        help="of gpu this work, of quality this problem, of large this size, of words this case, as "
+        "skipgram-tree, of table7 this network, as FCN-S, of softmax this number of classes or kind: full, sampled, "
+        "of busy this work, of crossover this work or contender, as output or tree, of all this section of the "
         "report; may be repeated",
     )
     _own_groups(parser)
@@ -101,8 +95,8 @@ def _own_groups(parser: argparse.ArgumentParser) -> None:
     gpu.add_argument(
         "--out",
         metavar="DIR",
-        help="where its .jsonl goes, unless --json says so (default: bench/results); of report: draw "
-        "there; of all: keep results and report there",
+        help="where its .jsonl goes, unless --json says so (default: bench/results); "
+        "of all: keep results and report there",
     )
     gpu.add_argument("--tell", metavar="OUT", help="print what bench/first_ten.sh left in OUT, as a page of Markdown")
     every = parser.add_argument_group("for all")
@@ -111,19 +105,12 @@ def _own_groups(parser: argparse.ArgumentParser) -> None:
     ranks.add_argument(
         "--timeline", metavar="FILE", help="what each rank did when, on one clock, as ui.perfetto.dev opens it (.json)"
     )
-    neighbours = parser.add_argument_group("for neighbours")
-    neighbours.add_argument(
-        "--vectors", metavar="FILE", help="word vectors, as hybrid export writes (default: trained)"
-    )
-    tune = parser.add_argument_group("for tune and quality")
-    tune.add_argument("--tries", type=_positive, help="settings of each readout (default: 24, of quality 12)")
     quality = parser.add_argument_group("for quality and large")
+    quality.add_argument("--tries", type=_positive, help="settings of each readout (default: 12)")
     quality.add_argument("--readouts", type=_names, metavar="A,B", help="these contenders alone (default: all)")
     quality.add_argument("--epochs", type=_several, help="lengths of training, with commas between, as 1,2,4")
     quality.add_argument("--budget", type=_positive, help="seconds of a training of the search at most")
-    quality.add_argument(
-        "--seeds", type=_positive, help="so many of each training (default: 3, of some problems 1 or 5)"
-    )
+    quality.add_argument("--seeds", type=_positive, help="so many of each training (default: 3)")
     quality.add_argument("--part", type=_positive, help="tokens that a search learns from (default: all)")
 
 
@@ -140,12 +127,6 @@ def main(arguments: list[str] | None = None) -> int:
         chosen.error(f"NAME: found {given.name!r}, expected one of {', '.join([*benchmarks(), *FILES])}")
     if given.files:
         chosen.error(f"{given.name} takes no files: {' '.join(given.files)}")
-    if given.seconds and given.name not in ("large", "quality"):
-        if len(given.seconds) > 1:
-            chosen.error(
-                f"--seconds: found {len(given.seconds)} numbers, expected one: several are for large and quality"
-            )
-        given.seconds = given.seconds[0]
     for stray in sorted({name for names in OWN.values() for name in names} - {*OWN.get(given.name, ())}):
         if getattr(given, stray):
             owners = ", ".join(name for name, names in OWN.items() if stray in names)
@@ -199,10 +180,7 @@ def _report(given: argparse.Namespace) -> int:
 
     if not given.files:
         raise ValueError("report: found no files, expected the .jsonl files that --json wrote")
-    records = report.read(given.files)
-    print(report.tables(records))
-    if given.out:
-        report.draw(records, given.out)
+    print(report.tables(report.read(given.files)))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Collections of 10 M to 1 G parameters and an ensemble of 1,000 MLPs with rates of their own, beside PyTorch and JAX.
+"""Collections of 10 M to 1 G parameters, beside PyTorch and JAX.
 
 Units are 150-49-150, as those of Piekniewski's video model, whose figure on a GPU is told beside ours. Rivals take turns, so
 all of a case lie in memory together: whom memory does not hold is left out by name, and so is a case for which there is no
@@ -8,23 +8,20 @@ time.
 import statistics
 from typing import Any
 
-from bench import ensemble, units_jax, units_torch
 from bench.ceilings import bandwidth
 from bench.collections_plan import Case, free_memory, plan
 from bench.measure import Work, append, measure, show
-from bench.peers import peer
 from bench.units_problem import Problem
 
-STEP, ENSEMBLE = "collections.step", "collections.ensemble"
+STEP = "collections.step"
 UNITS = (671, 6712, 14_161, 67_119)  # 10 M, 100 M, 210,984,739 (Piekniewski's), 1 G parameters
 BATCHES, MOMENTA = (1, 8, 16), (0.0, 0.9)
 MINUTES = 10  # of the full size, as predicted; cases beyond it are left out
-NETS = 1000  # of the ensemble
 WARM = 2  # runs of a rival before its turns, the first of which is checked
 
 
 def run(arguments) -> None:
-    """Collections, then the ensemble."""
+    """Every collection."""
     import numba
 
     numba.set_num_threads(arguments.threads)
@@ -45,12 +42,6 @@ def run(arguments) -> None:
         for text in without:
             print(f"  left out: {text}")
         del problem, works
-    for momentum in MOMENTA:
-        problem = ensemble.problem(ENSEMBLE, 100 if arguments.quick else NETS, momentum)
-        works = [ensemble.together(problem, arguments.threads), ensemble.alone(problem, arguments.threads)]
-        works += [units_torch.rival(problem, arguments.threads, "vmap")] if peer("torch") else []
-        works += [units_jax.rival(problem, arguments.threads)] if units_jax.available() else []
-        _tell(arguments.json, _measured(problem, works, passing, arguments.repeat))
 
 
 def _sizes(quick: bool) -> list[tuple[int, int, float]]:

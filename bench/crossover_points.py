@@ -4,10 +4,30 @@ One row of points goes through all classes, at each batch; others leave it to th
 too long or does not fit is left out by name: how long a step takes is worked out here, from figures of a slow core.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from bench.crossover_costs import Size, amounts, memory
+Amounts = Mapping[str, float]
+CACHE = 1 << 23  # bytes of nodes that are taken to stay in a core's cache from batch to batch; bench/NOTES.md
+NEGATIVES = 1024  # of the sampled softmax
+HEAD_SHARE = 0.1  # of a full softmax's time, by which the head's sizes are chosen: the default of HeadReadout
+CHUNK, MOST_CHUNK = 64, 512  # examples whose logits PyTorch has at once, see bench/softmax_torch.py
+LOGITS = 1.5e8  # at most of such a chunk, and twice: with their gradients
+CUTOFFS = (2_000, 20_000, 200_000)  # of the adaptive softmax
+NARROWER = 4  # its div_value
+TOGETHER = 64  # examples that learn at once at a node, in the mode "batch"
+CONTEXT, EMBEDDED, HIDDEN = 4, 64, 256  # the trunk of a whole step: words, their width, the hidden layer
+EULER, STIELTJES = 0.57721566490153286, -0.07281584548367672
+
+
+class Size(NamedTuple):
+    """Classes V, width d of a hidden vector, examples B of a batch."""
+
+    classes: int
+    width: int
+    batch: int
+
 
 CLASSES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 WIDTHS = (64, 128, 256, 512)
@@ -101,3 +121,131 @@ def duration(point: Point, contenders: Sequence[str]) -> float:
     ready = READY + READY_CLASS * point.size.classes
     turns = sum(max(TURN, seconds(one, point)) + WAITED for one in contenders)
     return ready * len(contenders) + TURNS * turns
+
+
+# What a step takes
+
+
+def total(classes: float) -> float:
+    """1 + 1/2 + ... + 1/classes."""
+    return math.log(classes) + EULER + 1 / (2 * classes)
+
+
+def share(first: float, last: float, classes: float) -> float:
+    """How likely a class from behind `first` to `last` is, of so many."""
+    return (total(last) - (total(first) if first else 0.0)) / total(classes)
+
+
+def path(classes: float) -> float:
+    """Nodes that an example meets in a Huffman tree: the entropy of a class in bits, which they exceed by a few hundredths."""
+    log = math.log(classes)
+    mean = (log**2 / 2 + STIELTJES + log / (2 * classes)) / total(classes)
+    return (math.log(total(classes)) + mean) / math.log(2)
+
+
+def beyond(classes: float, nodes: float) -> float:
+    """How many of these lie behind the first `nodes` of the tree, breadth first: those at a depth of more than log2 `nodes`."""
+    below = math.log(max(classes * total(classes) / nodes, 1.0))
+    return below**2 / (2 * total(classes) * math.log(2))
+
+
+def cutoffs(classes: int) -> list[int]:
+    """Where the bands of the adaptive softmax begin."""
+    return [cut for cut in CUTOFFS if cut < classes] or [classes // 4]
+
+
+def amounts(contender: str, work: str, size: Size) -> Amounts:
+    """What a step takes: of work "output" that of the output layer, of "step" with the trunk, of which there is one size."""
+    found = dict(_AMOUNTS[contender](size))
+    if work == "step":
+        found["trunk operations"] = 6.0 * size.batch * HIDDEN * (CONTEXT * EMBEDDED + size.width)
+    return found
+
+
+def memory(contender: str, work: str, size: Size) -> float:
+    """Bytes that a contender holds at the peak of a step."""
+    rows = 4.0 * CONTEXT * EMBEDDED * size.batch + 4.0 * EMBEDDED * size.classes if work == "step" else 0.0
+    return _MEMORY.get(contender, _nodes_memory)(size) + rows
+
+
+def _dense(size: Size) -> Amounts:
+    V, d, B = size
+    return {"operations": 6.0 * B * V * d, "logits": float(B * V), "weights": float(V * d), "batches": 1.0}
+
+
+def _adaptive(size: Size) -> Amounts:
+    """A band's classes are met by the examples that are in it; all its weights have a gradient."""
+    V, d, B = size
+    cuts = cutoffs(V)
+    rows, operations, weights = cuts[0] + len(cuts), 6.0 * B * d * (cuts[0] + len(cuts)), d * (cuts[0] + len(cuts))
+    logits = float(B * rows)
+    for number, (first, last) in enumerate(zip(cuts, [*cuts[1:], V], strict=True), 1):
+        narrow, met = max(d // NARROWER**number, 1), B * share(first, last, V)
+        operations += 6.0 * met * narrow * (d + last - first)
+        weights += narrow * (d + last - first)
+        logits += met * (last - first)
+    return {"operations": operations, "logits": logits, "weights": float(weights), "batches": 1.0}
+
+
+def _sampled(size: Size) -> Amounts:
+    """Targets and negatives have rows; the negatives are shared by a batch."""
+    V, d, B = size
+    met = min(NEGATIVES, V)
+    return {"operations": 6.0 * B * (met + 1) * d, "rows": float((B + met) * d), "examples": float(B), "batches": 1.0}
+
+
+def _head(size: Size) -> Amounts:
+    """Sizes are chosen so that a step takes this share of a full softmax's rows, where the root of V clusters leave that."""
+    V, d, B = size
+    rows = max(HEAD_SHARE * V, 2 * math.sqrt(V))
+    return {"operations": 6.0 * B * rows * d, "logits": B * rows, "examples": float(B), "batches": 1.0}
+
+
+def _tree(size: Size) -> Amounts:
+    """Nodes of a path, their numbers, and the numbers that come from behind the cache."""
+    V, d, B = size
+    missed = beyond(V, CACHE / (4 * d))
+    return {"nodes": B * path(V), "numbers": B * path(V) * d, "missed numbers": B * missed * d, "batches": 1.0}
+
+
+_AMOUNTS: dict[str, Callable[[Size], Amounts]] = {
+    "full": _dense,
+    "torch full": _dense,
+    "torch chunked": _dense,
+    "torch adaptive": _adaptive,
+    "sampled": _sampled,
+    "head": _head,
+    "tree": _tree,
+    "tree in batches": _tree,
+    "tree overlapped": _tree,
+}
+
+
+def _torch_memory(size: Size) -> float:
+    """Weights and as large a gradient; logits twice."""
+    return 8.0 * size.classes * size.width + 12.0 * size.batch * size.classes
+
+
+def _chunked_memory(size: Size) -> float:
+    chunk = min(max(CHUNK * size.classes, LOGITS), MOST_CHUNK * size.classes)
+    return 8.0 * size.classes * size.width + 8.0 * chunk
+
+
+def _rows_memory(size: Size) -> float:
+    """Rows, and a few numbers a class."""
+    return 4.0 * size.classes * size.width + 40.0 * size.classes
+
+
+def _nodes_memory(size: Size) -> float:
+    """The same and 72 batches, see bench/tree.py."""
+    return _rows_memory(size) + 40.0 * size.batch * size.width
+
+
+_MEMORY: dict[str, Callable[[Size], float]] = {
+    "full": lambda size: _rows_memory(size) + min(4.0 * size.batch * size.classes, 2.0**29),
+    "torch full": _torch_memory,
+    "torch chunked": _chunked_memory,
+    "torch adaptive": lambda size: 8.0 * _adaptive(size)["weights"] + 12.0 * _adaptive(size)["logits"],
+    "sampled": _rows_memory,
+    "head": _rows_memory,
+}

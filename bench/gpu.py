@@ -30,19 +30,7 @@ from bench.gpu_machine import SINGLY, Machine
 from bench.measure import FIRST, append, show
 from bench.simulated import simulate
 
-WORKS = (
-    "ceilings",
-    "units",
-    "tree",
-    "pvm",
-    "softmax",
-    "rows",
-    "ragged",
-    "overlap",
-    "hogwild",
-    "sweep",
-    "rivals",
-)
+WORKS = ("ceilings", "units", "tree", "pvm", "softmax", "rows", "ragged", "overlap")
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -125,9 +113,6 @@ def contests(threads: int) -> dict[str, Callable[[Machine, bool], Iterator[Calla
         "rows": partial(_made, "gpu_sparse.rows"),
         "ragged": partial(_made, "gpu_units.ragged"),
         "overlap": partial(_made, "gpu_overlap.overlap", threads=threads),
-        "hogwild": partial(_made, "gpu_hogwild.hogwild", threads=threads),
-        "sweep": partial(_made, "gpu_tree.sweep", threads=threads),
-        "rivals": partial(_made, "gpu_rivals.rivals"),
     }
 
 

@@ -116,11 +116,7 @@ def _rows(device: Any) -> Iterator[Case]:
     squared = Learned(there, squares=device.from_host(np.zeros(ROWS, np.float32)))
     squares = 8 * met  # bytes
     yield Case(
-        "rows.scatter, a square a row",
-        "row",
-        IDS,
-        least + squares,
-        lambda: rows.scatter(squared, ids, grad, RATE),
+        "rows.scatter, a square a row", "row", IDS, least + squares, lambda: rows.scatter(squared, ids, grad, RATE)
     )
     short, sort.SHORT = sort.SHORT, 0
     name = "rows.scatter, sorted by digits"

@@ -12,13 +12,6 @@ from bench.tree_task import BATCH, RATE, Task, learned
 
 CAREFUL = 1e-5  # the rate of the step that is checked: so small that it hardly matters who came first
 TOLERANCE = 1e-2
-BATCHES = 1024, 16_384
-
-
-def hogwild(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], Contest]]:
-    """What makes the contests."""
-    for batch in gpu_tree.QUICK_SWEEP if quick else BATCHES:
-        yield partial(of_classes, machine, (gpu_tree.QUICK_TREES if quick else gpu_tree.TREES)[0], batch, threads)
 
 
 def first(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], Contest]]:
@@ -26,15 +19,10 @@ def first(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], 
 
     They share a task, which is made once.
     """
-    classes, batch = (gpu_tree.QUICK_TREES[0], gpu_tree.QUICK_SWEEP[0]) if quick else (gpu_tree.TREES[0], BATCH)
+    classes, batch = (gpu_tree.QUICK_TREES[0], gpu_tree.QUICK_BATCH) if quick else (gpu_tree.TREES[0], BATCH)
     task = Task(classes, threads, batch=batch)
     yield partial(contest, machine, task)
     yield from (partial(gpu_tree.contest, machine, task, way) for way in gpu_tree.first_ways(batch))
-
-
-def of_classes(machine: Machine, classes: int, batch: int, threads: int) -> Contest:
-    """The contest of a task of its own."""
-    return contest(machine, Task(classes, threads, batch=batch))
 
 
 def contest(machine: Machine, task: Task) -> Contest:

@@ -51,7 +51,7 @@ def _units(machine: Machine, quick: bool) -> Iterator[Callable[[], None]]:
     weights = np.random.default_rng(0).standard_normal(int(layout.w_at[-1]), np.float32) * np.float32(0.1)
     for momentum in (0.0, MOMENTUM):
         collection = Collection(layout, 1, momentum, weights)
-        yield contest(machine, "units.step", collection, ()).once
+        yield contest(machine, "units.step", collection).once
 
 
 def _pvm(machine: Machine, quick: bool) -> Iterator[Callable[[], None]]:
@@ -90,7 +90,7 @@ def _softmax(machine: Machine, quick: bool) -> Iterator[Callable[[], None]]:
 
     problem = Classification(*((QUICK_CLASSES, QUICK_WIDTH, QUICK_BATCH) if quick else (CLASSES, WIDTH, BATCH)))
     for tf32 in (True, False):
-        yield softmax_contest(machine, problem, tf32, []).once
+        yield softmax_contest(machine, problem, tf32).once
 
 
 WORKS = {"units": _units, "pvm": _pvm, "tree": _tree, "softmax": _softmax}

@@ -7,7 +7,7 @@ softmax (51 MB) are about as large as an H200's L2, but its logits are several t
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
@@ -39,7 +39,7 @@ def softmax(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:
     """What makes the contests of a step in fp32 and of one in TF32, on both sides."""
     problem = classification(quick)
     for tf32 in (False, True):
-        yield partial(softmax_contest, machine, problem, tf32, [TorchSoftmax])
+        yield partial(softmax_contest, machine, problem, tf32)
 
 
 def classification(quick: bool) -> "Classification":
@@ -78,9 +78,7 @@ class Classification:
         return loss, pulled / total[:, None] - own, some - RATE * miss.T @ hidden
 
 
-def softmax_contest(
-    machine: Machine, problem: Classification, tf32: bool, rivals: "Sequence[type[TorchSoftmax]]"
-) -> Contest:
+def softmax_contest(machine: Machine, problem: Classification, tf32: bool) -> Contest:
     """Ours and PyTorch's at one problem."""
     from gpu import softmax
 
@@ -102,19 +100,14 @@ def softmax_contest(
         problem.check(get(grad), get(weights)[problem.sample], tolerance)
 
     contest.ours(lambda: softmax.step(grad, loss, Learned(weights), work, *next(turns), None, RATE), check)
-    for rival in rivals if machine.torch else ():
-        made = rival(machine.torch, problem, "cuda")
-        contest.torch(made.name, made.step, partial(made.check, max(tolerance, made.tolerance)))
+    if machine.torch:
+        made = TorchSoftmax(machine.torch, problem, "cuda")
+        contest.torch("linear + cross_entropy + SGD", made.step, partial(made.check, tolerance))
     return contest
 
 
 class TorchSoftmax:
-    """PyTorch: linear, cross entropy summed over the batch, autograd, SGD in one kernel.
-
-    tolerance  of its result, where the contest asks for less
-    """
-
-    name, tolerance = "linear + cross_entropy + SGD", 0.0
+    """PyTorch: linear, cross entropy summed over the batch, autograd, SGD in one kernel."""
 
     def __init__(self, torch, problem: Classification, place: str):
         self.problem, self.functional = problem, torch.nn.functional
@@ -130,14 +123,11 @@ class TorchSoftmax:
         hidden, target = next(self.turns)
         self.optimiser.zero_grad()
         hidden.grad = None
-        loss = self.sum_of_losses(hidden, self.weights, target)
+        logits = self.functional.linear(hidden, self.weights)
+        loss = self.functional.cross_entropy(logits, target, reduction="sum")
         loss.backward()
         self.optimiser.step()
         self.loss = loss.detach()
-
-    def sum_of_losses(self, hidden, weights, target):
-        """What is differentiated."""
-        return self.functional.cross_entropy(self.functional.linear(hidden, weights), target, reduction="sum")
 
     def check(self, tolerance: float) -> None:
         """Raise unless the first step is right; of the losses PyTorch keeps the sum only."""
@@ -191,13 +181,13 @@ def _gather(machine: Machine, table: np.ndarray, ids: np.ndarray) -> Contest:
     return contest
 
 
-def scatter(machine: Machine, table: np.ndarray, ids: np.ndarray, grad: np.ndarray, fixed: bool = True) -> Contest:
-    """Ours and PyTorch's; `fixed`: PyTorch too gives the same bits in every run, in its deterministic mode."""
+def scatter(machine: Machine, table: np.ndarray, ids: np.ndarray, grad: np.ndarray) -> Contest:
+    """Ours and PyTorch's in its deterministic mode, so that both give the same bits in every run."""
     from gpu import rows
 
     met, place = np.unique(ids[0], return_inverse=True)
     contest = _rows_contest(machine, "rows.scatter", table, ids, 4.0 * (grad.size + 2 * met.size * table.shape[1]))
-    contest.within = _deterministic(machine.torch if fixed else None)
+    contest.within = _deterministic(machine.torch)
     first = table[met].astype(np.float64)
     expected = first.copy()
     np.add.at(expected, place.ravel(), -RATE * grad.astype(np.float64))
@@ -212,7 +202,7 @@ def scatter(machine: Machine, table: np.ndarray, ids: np.ndarray, grad: np.ndarr
         target, source = (torch.tensor(array, device="cuda") for array in (table, grad))
         again = itertools.cycle([torch.tensor(some, device="cuda", dtype=torch.int64) for some in ids])
         contest.torch(
-            "index_add_" if fixed else "index_add_ in any order",
+            "index_add_",
             lambda: target.index_add_(0, next(again), source, alpha=-RATE),
             lambda: near("rows", target.cpu()[met.tolist()], expected, first),
         )

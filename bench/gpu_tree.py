@@ -13,15 +13,14 @@ import numpy as np
 from bench.gpu_machine import Contest, Machine, near
 from bench.peers import peer
 from bench.tree_shape import split
-from bench.tree_task import BATCH, RATE, Task, learned
+from bench.tree_task import RATE, Task, learned
 from hybrid.contract import Learned
 
 TREES, QUICK_TREES = (1_000_000, 10_000_000), (500,)
-SWEEP, QUICK_SWEEP = (64, 256, 1024, 4096, 16_384, 65_536), (80,)  # examples of a batch
+QUICK_BATCH = 80
 GROUP = 64  # examples that a node learns from at once, beside one and all of a batch
 TOP = 255  # nodes that learn as dense products
 GRAPH = "ours, one graph"
-MOST = 4096  # examples of the largest batch in which nodes learn in order up to rounding
 
 
 class Way(NamedTuple):
@@ -43,15 +42,6 @@ class Way(NamedTuple):
         }
 
 
-def ways(batch: int) -> Iterator[Way]:
-    """Those that are measured at this size of a batch."""
-    for together in sorted({1, min(GROUP, batch), batch}):
-        yield Way(together)
-    if batch <= MOST:
-        yield Way(mode="ordered")
-        yield Way(mode="ordered", top=TOP)
-
-
 def first_ways(batch: int) -> Iterator[Way]:
     """Those of a first contact, but the one that stands beside Hogwild: all of the batch together."""
     yield from (Way(batch, top=TOP), Way(), Way(mode="ordered"), Way(mode="ordered", top=TOP), Way(min(GROUP, batch)))
@@ -63,28 +53,16 @@ def tree(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], C
         yield partial(_beside, machine, classes, threads)
 
 
-def sweep(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], Contest]]:
-    """What makes the contests of batches of other sizes, and of nodes that learn in other ways: ours alone."""
-    for batch in QUICK_SWEEP if quick else SWEEP:
-        for way in ways(batch):
-            if (batch, way) != (BATCH, Way()):
-                yield partial(_alone, machine, (QUICK_TREES if quick else TREES)[0], batch, threads, way)
-
-
 def _beside(machine: Machine, classes: int, threads: int) -> Contest:
     """Beside the same tree on the cores of the host, where Numba can be imported."""
     if peer("numba") is None:
-        return _alone(machine, classes, BATCH, threads, Way())
+        return contest(machine, Task(classes, threads), Way())
     from bench import tree as on_the_host
 
     task = on_the_host.Task(classes, threads)
     made = contest(machine, task, Way())
     made.works.append(on_the_host.ours(task))
     return made
-
-
-def _alone(machine: Machine, classes: int, batch: int, threads: int, way: Way) -> Contest:
-    return contest(machine, Task(classes, threads, batch=batch), way)
 
 
 def contest(machine: Machine, task: Task, way: Way) -> Contest:

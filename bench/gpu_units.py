@@ -8,7 +8,7 @@ padding learns nothing. That costs PyTorch the traffic of the padding, which `pa
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache, cached_property, partial
 from typing import Any
 
@@ -120,15 +120,13 @@ def ragged_layout(parameters: int) -> UnitLayout:
     return unit_layout(n[:many], h[:many], o[:many])
 
 
-def contest(
-    machine: Machine, work: str, collection: Collection, rivals: "Sequence[type[Rival]] | None" = None
-) -> Contest:
-    """Ours and PyTorch's at one collection; by default `Autograd` and `ByHand`."""
+def contest(machine: Machine, work: str, collection: Collection) -> Contest:
+    """Ours and PyTorch's at one collection."""
     params = {"units": len(collection.layout.inputs), "batch": collection.batch, "momentum": collection.momentum}
     moved = float(collection.counted * collection.parameters)
     found = Contest(machine, work, params, collection.parameters, "parameters/s", moved)
     _ours(found, collection)
-    for rival in (rivals or (Autograd, ByHand)) if machine.torch else ():
+    for rival in (Autograd, ByHand) if machine.torch else ():
         _torch(found, collection, rival)
     return found
 

@@ -1,10 +1,205 @@
 """Operations a byte of every stage, counted, and how near it comes to the roof: the peak of a BLAS, or the bandwidth."""
 
+import math
 import statistics
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from bench.ceilings import bandwidth, gemm
-from bench.intensity_stages import QUICK, Sizes, Stage, stages
 from bench.measure import Work, append, measure
+from bench.units_problem import Problem, ours
+
+WIDTH, BATCH, BAG, NEGATIVES, RATE = 128, 1024, 8, 1000, 0.02
+FLOAT = 4
+
+
+class Sizes(NamedTuple):
+    """Units of a collection, width of a dense layer, classes of each readout, rows of a table, name of a vision model."""
+
+    units: int = 14_161
+    dense: int = 512
+    few: int = 20_000
+    many: int = 1_000_000
+    rows: int = 1_000_000
+    video: str = "small"
+
+
+QUICK = Sizes(144, 64, 500, 5000, 5000, "tiny")
+
+
+class Stage(NamedTuple):
+    """sizes: in words; operations and bytes moved: of one run; check raises where what `run` did is wrong, after its first."""
+
+    name: str
+    sizes: str
+    operations: float
+    moved: float
+    run: Callable[[], Any]
+    check: Callable[[], Any]
+
+
+def stages(sizes: Sizes, threads: int) -> Iterator[Stage]:
+    """One after another, so that only one lies in memory."""
+    for batch in (1, 16):
+        yield _units(sizes, batch, threads)
+    yield _video(sizes, threads)
+    yield from _dense(sizes)
+    yield _full(sizes)
+    yield _sampled(sizes)
+    yield _tree(sizes)
+    yield from _rows(sizes)
+
+
+def _units(sizes: Sizes, batch: int, threads: int) -> Stage:
+    problem = Problem(sizes.units, batch, 0.0)
+    work = ours(problem, threads)
+    told = f"{sizes.units:,} units of 150-49-150, batch {batch}"
+    return Stage(f"units step ({batch})", told, problem.operations, problem.moved, work.run, work.check)
+
+
+def _video(sizes: Sizes, threads: int) -> Stage:
+    from bench.pvm import Case, Ours
+
+    model = Ours(Case(sizes.video, momentum=0.0), "cpu", threads)
+    told = f"{model.parameters:,} parameters"
+    # a weight is multiplied and moved; what flows back adds to it, so at least this
+    return Stage("pvm frame", told, 4 * model.parameters, model.moved, lambda: model.learn(1), model.check)
+
+
+def _dense(sizes: Sizes) -> Iterator[Stage]:
+    from cpu.product import product
+
+    rng, width = np.random.default_rng(0), sizes.dense
+    x, grad = (rng.standard_normal((BATCH, width), np.float32) for _ in range(2))
+    matrix = rng.standard_normal((width, width), np.float32) / np.float32(math.sqrt(width))
+    out, x_grad, matrix_grad = np.empty_like(x), np.empty_like(x), np.empty_like(matrix)
+    told = f"{width} to {width}, batch {BATCH:,}"
+
+    def back():
+        product(x_grad, grad, matrix, 0)
+        product(matrix_grad, grad.T, x, 0)
+
+    def close(found, a, b):
+        np.testing.assert_allclose(found[:9], a[:9].astype(float) @ b, rtol=1e-4, atol=1e-3)
+
+    def check_back():
+        close(x_grad, grad, matrix)
+        close(matrix_grad, grad.T, x)
+
+    many, vectors, numbers = 2 * BATCH * width**2, BATCH * width, width**2
+    yield Stage(
+        "dense forward",
+        told,
+        many,
+        FLOAT * (2 * vectors + numbers),
+        lambda: product(out, x, matrix.T, 0),
+        lambda: close(out, x, matrix.T),
+    )
+    yield Stage("dense backward", told, 2 * many, FLOAT * (3 * vectors + 2 * numbers), back, check_back)
+
+
+def _readout(pairs: int, rows: int) -> tuple[int, int]:
+    """Operations and bytes where so many pairs of an example and a row each make a score and two parts of gradients."""
+    return 6 * pairs * WIDTH, FLOAT * 2 * (rows + BATCH) * WIDTH
+
+
+class _Learning:
+    """A readout that learns one batch: its rows begin at 0, so all its first probabilities are known."""
+
+    def __init__(self, readout: Any, classes: int):
+        share = 1 / np.arange(1, classes + 1)
+        rng = np.random.default_rng(0)
+        self.targets = rng.choice(classes, BATCH, p=share / share.sum()).astype(np.int32)
+        self.hidden = rng.standard_normal((BATCH, WIDTH), np.float32)
+        self.readout, self.grad = readout, np.empty_like(self.hidden)
+        self.losses: list[float] = []
+
+    def run(self) -> None:
+        self.losses.append(float(np.mean(self.readout.step(self.grad, self.hidden, self.targets))))
+
+    def check(self, first: float, within: float = 1e-4) -> None:
+        """Of the first loss, and that steps lower it."""
+        np.testing.assert_allclose(self.losses[0], first, rtol=within)
+        self.run()
+        if not self.losses[-1] < first:
+            raise AssertionError(f"losses of one batch: {self.losses}")
+
+
+def _full(sizes: Sizes) -> Stage:
+    from hybrid import FullReadout
+
+    learning = _Learning(FullReadout(sizes.few, WIDTH, batch=BATCH, rate=RATE), sizes.few)
+    told = f"{sizes.few:,} classes, {WIDTH} wide, batch {BATCH:,}"
+    count = _readout(BATCH * sizes.few, sizes.few)
+    return Stage("full softmax", told, *count, learning.run, lambda: learning.check(math.log(sizes.few)))
+
+
+def _sampled(sizes: Sizes) -> Stage:
+    from hybrid import SampledReadout
+
+    asked = min(NEGATIVES, sizes.many // 10)
+    readout = SampledReadout(sizes.many, WIDTH, negatives=asked, draws="uniform", batch=BATCH, rate=RATE)
+    learning = _Learning(readout, sizes.many)
+    negatives = round(-sizes.many * math.expm1(asked * math.log1p(-1 / sizes.many)))  # different ones, in the mean
+    count = _readout(BATCH * (negatives + 1), negatives + len(np.unique(learning.targets)))
+    told = f"{sizes.many:,} classes, {asked:,} negatives, {WIDTH} wide, batch {BATCH:,}"
+    # drawn evenly, all logits are lowered by one number; how many are different is known but for a few
+    first = math.log(negatives + 1)
+    return Stage("sampled softmax", told, *count, learning.run, lambda: learning.check(first, within=0.01))
+
+
+def _tree(sizes: Sizes) -> Stage:
+    from cpu.tree import huffman, path
+    from hybrid import TreeReadout
+
+    frequencies = (1e9 / np.arange(1, sizes.many + 1)).astype(np.int64)
+    learning = _Learning(TreeReadout(frequencies, WIDTH, batch=BATCH, rate=RATE), sizes.many)
+    tree = huffman(frequencies)
+    nodes = [node for target in learning.targets for node, _ in path(tree, target)]
+    count = _readout(len(nodes), len(set(nodes)))
+    told = f"{sizes.many:,} classes, {len(nodes) / BATCH:.1f} nodes a path, {WIDTH} wide, batch {BATCH:,}"
+    # each node halves at first; but nodes move within a batch, from the first example on
+    return Stage("tree step", told, *count, learning.run, lambda: _below(learning, len(nodes) / BATCH * math.log(2)))
+
+
+def _below(learning: _Learning, untrained: float) -> None:
+    if not 0 < learning.losses[0] < 1.5 * untrained:
+        raise AssertionError(f"first loss {learning.losses[0]}, untrained {untrained}")
+    learning.run()
+    if not learning.losses[-1] < learning.losses[0]:
+        raise AssertionError(f"losses of one batch: {learning.losses}")
+
+
+def _rows(sizes: Sizes) -> Iterator[Stage]:
+    from cpu import rows
+    from hybrid.contract import Learned
+
+    rng = np.random.default_rng(0)
+    table = np.resize(rng.standard_normal((1000, WIDTH), np.float32), (sizes.rows, WIDTH))
+    ids, bags = rng.integers(0, sizes.rows, BATCH * BAG, np.int32), np.arange(BATCH + 1) * BAG
+    out, grad = np.empty((BATCH, WIDTH), np.float32), rng.standard_normal((BATCH, WIDTH), np.float32)
+    met = np.unique(ids)
+    told = f"{BATCH:,} bags of {BAG} of {sizes.rows:,} rows, {WIDTH} wide"
+
+    def check_gather():
+        np.testing.assert_allclose(
+            out, table[ids].astype(float).reshape(BATCH, BAG, WIDTH).mean(1), rtol=1e-4, atol=1e-6
+        )
+
+    before = table[met].astype(float)
+
+    def check_scatter():
+        np.subtract.at(before, np.searchsorted(met, ids), np.repeat(RATE / BAG * grad.astype(float), BAG, 0))
+        np.testing.assert_allclose(table[met], before, rtol=1e-4, atol=1e-5)
+
+    many, moved = ids.size * WIDTH, FLOAT * (met.size + BATCH) * WIDTH
+    yield Stage("rows gather", told, many, moved, lambda: rows.gather_mean(out, table, bags, ids, None), check_gather)
+    learned = Learned(table)
+    move = lambda: rows.scatter_mean(learned, bags, ids, None, grad, RATE)  # noqa: E731
+    yield Stage("rows scatter", told, 2 * many, moved + FLOAT * met.size * WIDTH, move, check_scatter)
+
 
 BLOCK = 256  # examples of the products that the peak is measured by
 

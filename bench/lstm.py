@@ -5,7 +5,6 @@ time, dropout 0.2, SGD, gradients of the LSTM cut to a norm of 0.25. The input t
 layer: a dense gradient of it would hide what the output layers cost.
 """
 
-import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -21,23 +20,22 @@ WIDTH, LAYERS, STREAMS, STEPS, DROPOUT, CLIP = 200, 2, 20, 35, 0.2, 0.25
 
 
 class Tokens(NamedTuple):
-    """Ids of a text by falling frequency: of what is learned from, and of what is judged (None: nothing); counts by id."""
+    """Ids of a text by falling frequency, and counts by id."""
 
     name: str
     train: Any
-    valid: Any
     counts: np.ndarray
 
 
 class Head(NamedTuple):
     """An output layer and how it is made: make(counts, rate) is a module, called (hidden, target) -> (output, loss).
 
-    rates  what its rate is searched among: of ours for each example, of PyTorch's SGD for the mean over a batch
-    own    whether its parameters are moved by its own backward
+    rate  of ours for each example, of PyTorch's SGD for the mean over a batch
+    own   whether its parameters are moved by its own backward
     """
 
     make: Callable[[np.ndarray, float], Any]
-    rates: tuple[float, ...]
+    rate: float
     own: bool = False
 
 
@@ -46,13 +44,11 @@ def wikitext() -> Tokens | None:
     folder = Path(os.environ.get("HYBRID_DATA", "data")) / "wikitext-2"
     if not (folder / "train.txt").exists():
         return None
-    train, valid = (
-        (folder / f"{part}.txt").read_text("utf-8").replace("\n", " <eos> ").split() for part in ("train", "valid")
-    )
-    counted = Counter(train).most_common()
+    words = (folder / "train.txt").read_text("utf-8").replace("\n", " <eos> ").split()
+    counted = Counter(words).most_common()
     number = {word: at for at, (word, _) in enumerate(counted)}
-    ids = [torch.tensor([number.get(word, number["<unk>"]) for word in part]) for part in (train, valid)]
-    return Tokens("WikiText-2", ids[0], ids[1], np.array([count for _, count in counted]))
+    ids = torch.tensor([number[word] for word in words])
+    return Tokens("WikiText-2", ids, np.array([count for _, count in counted]))
 
 
 def zipf(classes: int, tokens: int) -> Tokens:
@@ -60,7 +56,7 @@ def zipf(classes: int, tokens: int) -> Tokens:
     counts = np.maximum(1e9 / np.arange(1, classes + 1), 1)
     share = np.cumsum(counts) / counts.sum()
     drawn = np.searchsorted(share, np.random.default_rng(0).random(tokens))
-    return Tokens(f"Zipf ids, {classes:,} of them", torch.from_numpy(np.minimum(drawn, classes - 1)), None, counts)
+    return Tokens(f"Zipf ids, {classes:,} of them", torch.from_numpy(np.minimum(drawn, classes - 1)), counts)
 
 
 class Dense(torch.nn.Module):
@@ -72,11 +68,8 @@ class Dense(torch.nn.Module):
         torch.nn.init.uniform_(self.linear.weight, -0.1, 0.1)  # as the example does
 
     def forward(self, hidden, target):
-        """The log-probabilities of the targets, while nothing is learned, and the mean loss."""
-        if torch.is_grad_enabled():
-            return None, torch.nn.functional.cross_entropy(self.linear(hidden), target)
-        output = -torch.nn.functional.cross_entropy(self.linear(hidden), target, reduction="none")
-        return output, -output.mean()
+        """Nothing, and the mean loss."""
+        return None, torch.nn.functional.cross_entropy(self.linear(hidden), target)
 
 
 class Chunked(Dense):
@@ -84,8 +77,6 @@ class Chunked(Dense):
 
     def forward(self, hidden, target):
         """As of Dense."""
-        if not torch.is_grad_enabled():
-            return super().forward(hidden, target)
         made = getattr(torch.nn, "LinearCrossEntropyOptions", None)  # the first releases of the function had none
         chunks = {"options": made()} if made else {}
         return None, torch.nn.functional.linear_cross_entropy(hidden, self.linear.weight, target, **chunks)
@@ -100,13 +91,11 @@ def adaptive(counts: np.ndarray, rate: float) -> Any:
 def heads() -> dict[str, Head]:
     """Ours first, then what they are measured beside; all that this PyTorch has."""
     version = f"torch {torch.__version__}"
-    dense = (5.0, 10.0, 20.0)
+    dense = 1.0
     found = {
-        "ours": Head(
-            lambda counts, rate: TreeLoss(WIDTH, counts, rate=rate, optimiser="sgd"), (0.02, 0.05, 0.1), own=True
-        ),
+        "ours": Head(lambda counts, rate: TreeLoss(WIDTH, counts, rate=rate, optimiser="sgd"), 0.02, own=True),
         "SampledLoss": Head(
-            lambda counts, rate: SampledLoss(WIDTH, counts, rate=rate, optimiser="sgd"), (0.005, 0.01, 0.02), own=True
+            lambda counts, rate: SampledLoss(WIDTH, counts, rate=rate, optimiser="sgd"), 0.005, own=True
         ),
         f"{version} Linear + cross_entropy": Head(lambda counts, rate: Dense(len(counts)), dense),
         f"{version} linear_cross_entropy": Head(lambda counts, rate: Chunked(len(counts)), dense),
@@ -151,19 +140,6 @@ class Model(torch.nn.Module):
         torch.nn.utils.clip_grad_norm_(self.lstm.parameters(), CLIP)
         self.optimiser.step()
         return float(loss.detach())
-
-    def perplexity(self, ids, most: int) -> float:
-        """Of a text, or of so many of its first tokens, exactly."""
-        training, kept = self.training, self.state
-        self.eval()
-        self.state, total, count = None, 0.0, 0
-        with torch.no_grad():
-            for given, target in segments(ids[:most], STREAMS):
-                total -= float(self(given, target)[0].sum())
-                count += target.numel()
-        self.train(training)
-        self.state = kept
-        return math.exp(total / count) if total / count < 700 else math.inf
 
     def bytes(self) -> int:
         """Of all that is learned; SGD keeps nothing else."""

@@ -17,7 +17,7 @@ import numpy as np
 from bench.measure import Work, append, measure, show
 from bench.peers import peer
 from cpu import brute_force, index, tuned_index
-from hybrid import Neighbours, open_vectors
+from hybrid import Neighbours
 from hybrid.feeds import text
 from hybrid.feeds.text import Corpus
 from hybrid.feeds.vocabulary import Vocabulary
@@ -47,10 +47,7 @@ def run(arguments) -> None:
 
 def _data(arguments) -> Iterator[tuple[str, np.ndarray]]:
     """Their name, and vectors (V, D) float32."""
-    if arguments.vectors:
-        yield Path(arguments.vectors).name, open_vectors(arguments.vectors).rows
-    else:
-        yield _word_vectors(arguments)
+    yield _word_vectors(arguments)
     rows, width = (3000, 20) if arguments.quick else RANDOM
     yield f"random {rows:,} x {width}", np.random.default_rng(0).standard_normal((rows, width), np.float32)
 

@@ -1,19 +1,102 @@
 """Contenders at a problem, settings found by one search: figures at equal epochs and equal seconds (docs/experiments.md)."""
 
 import functools
+import json
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench import problems, tune
-from bench.contender import Contender, Problem, Run, Train
-from bench.draws import drawn
-from bench.quality_records import Book, Record
-from bench.tuning import Problem as Searched
-from bench.tuning import Trained
+from bench import problems
+from bench.contender import Contender, Figures, Problem, Run, Train, drawn
+from bench.measure import append, commit, environment
+from hybrid.train.job import Watched
+
+Record = dict[str, Any]
+SAME = ("work", "who", "params", "run", "data", "threads")  # of the same training
+
+
+class Book:
+    """The records of a file of JSON lines, which grows; without a file they are kept in memory."""
+
+    def __init__(self, path: str | None, threads: int):
+        self.path, self.threads = path, threads
+        self.made_by = {"device": "cpu", "commit": commit(), "env": environment()}
+        lines = Path(path).read_text().splitlines() if path and Path(path).exists() else []
+        self.records: list[Record] = [one for one in map(json.loads, lines) if one.get("bench") == "quality"]
+
+    def of(self, work: str, who: str, data: str) -> list[Record]:
+        """Those of a contender."""
+        wanted = {"work": work, "who": who, "data": data, "threads": self.threads}
+        return [one for one in self.records if one.items() >= wanted.items()]
+
+    def trained(self, who: str, data: str, params: Mapping[str, Any]) -> list[Record]:
+        """Those of a contender with certain settings, however long."""
+        wanted = {"who": who, "data": data, "threads": self.threads, "params": dict(params)}
+        return [one for one in self.records if one.items() >= wanted.items()]
+
+    def once(
+        self,
+        work: str,
+        who: str,
+        data: str,
+        params: Mapping[str, Any],
+        run: Mapping[str, Any],
+        train: Callable[[], Run],
+        *,
+        judged: Watched,
+        test: bool,
+    ) -> Record:
+        """The record of a training, which is done now unless it is there.
+
+        params  its settings
+        run     seed and length: what else makes it this training
+        judged  the figure of validation data that decides
+        test    whether it is measured on test data too
+        """
+        record: Record = {"bench": "quality", "work": work, "who": who, "params": dict(params), "run": dict(run)}
+        record |= {"data": data, "threads": self.threads, "judged": judged.name, "lowest": judged.lowest}
+        found = next((one for one in self.records if _same(one, record)), None)
+        if found is None:
+            found = record | _measured(train(), test) | self.made_by
+            self.records.append(found)
+            append(self.path, [found])
+            if test:  # a search says itself what it finds
+                print(_line(found), flush=True)
+        return found
+
+
+def _same(one: Record, other: Record) -> bool:
+    """Whether two are the same training; numbers as JSON writes them."""
+    return all(json.dumps(one[name], sort_keys=True) == json.dumps(other[name], sort_keys=True) for name in SAME)
+
+
+def _measured(run: Run, test: bool) -> Record:
+    valid = run.valid()
+    tested: Figures = run.test() if test else {}
+    return {
+        "valid": valid,
+        "test": tested,
+        "diverged": not valid,
+        "epochs": run.epochs,
+        "seconds": run.seconds,
+        "examples": run.examples,
+        "parameters": run.parameters,
+        "memory": run.memory,
+    }
+
+
+def _line(record: Record) -> str:
+    figures = ", ".join(
+        f"{part} {name} {value:.4g}" for part in ("valid", "test") for name, value in record[part].items()
+    )
+    length = f"{record['epochs']:.3g} epochs, {record['seconds']:.1f} s"
+    return f"{record['work']}, {record['who']}, {record['run']}: {length}: {figures or 'diverged'}"
+
 
 TRIES, SEARCH_SEEDS = 12, 3
+FINALISTS = 3  # settings that a search tries with more seeds
 SHARE = 0.1  # of the longest training, for one of the search, where nothing else says how long it is
 PROBE, PROBED = 0.02, 2.0  # epochs, and the seconds that are enough, of a training that measures the speed
 
@@ -100,26 +183,27 @@ def compare(name: str, problem: Problem, who: str, plan: Plan, book: Book) -> No
 
 
 def searched(name: str, problem: Problem, who: str, plan: Plan, book: Book) -> dict[str, Any]:
-    """The best settings on validation data; test data are not looked at."""
+    """The best settings on validation data: all with the first seed, the finalists with more. Test data are not looked at."""
     contender = problem.contenders[who]
     if not contender.space:
         return dict(contender.first)
     data, train, work = problem.small or problem.data, contender.small or contender.train, f"{name}.search"
     epochs = _length(contender, train, plan, book.of(work, who, data))
 
-    def trial(readout: str, settings: dict[str, Any], seed: int) -> Trained:
+    def tried(settings: dict[str, Any], seed: int) -> Record:
         length = {"epochs": epochs, "seed": seed}
         learn = functools.partial(train, settings, seed, epochs)
-        record = book.once(work, who, data, settings, length, learn, judged=problem.judged, test=False)
-        return Trained(record["valid"], dict)
+        return book.once(work, who, data, settings, length, learn, judged=problem.judged, test=False)
 
-    settings = [dict(contender.first), *(drawn(contender.space, number) for number in range(1, plan.tries))]
-    budget = tune.Budget(plan.tries, math.inf, seeds=plan.seeds[:SEARCH_SEEDS])
-    *_, best = tune.search(
-        name, Searched(data, {}, lambda readout: contender.space, problem.judged, trial), who, settings, budget
-    )
-    found: dict[str, Any] = best["params"]
-    return found
+    first, *others = plan.seeds[:SEARCH_SEEDS]
+    found = []
+    for settings in [dict(contender.first), *(drawn(contender.space, number) for number in range(1, plan.tries))]:
+        found.append((settings, [tried(settings, first)]))
+        print(f"{name}, {who} {len(found)}/{plan.tries}  {found[-1][1][0]['valid']}  {settings}", flush=True)
+    found = sorted(found, key=lambda one: _merit(problem, one[1]))[:FINALISTS]
+    for settings, records in found:
+        records.extend(tried(settings, seed) for seed in others)
+    return min(found, key=lambda one: _merit(problem, one[1]))[0]
 
 
 def _length(contender: Contender, train: Train, plan: Plan, records: list[Record]) -> float:

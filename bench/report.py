@@ -3,7 +3,6 @@
 import json
 import statistics
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from bench import quality_tables, table7_table
@@ -54,13 +53,6 @@ def tables(records: list[Record]) -> str:
     return "\n\n".join(
         [*found, *([table7_table.tables(published)] if published else []), *quality_tables.tables(records)]
     )
-
-
-def draw(records: list[Record], folder: str) -> None:
-    """Draw what `python -m bench quality` recorded: a picture a problem, figures against seconds of training."""
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    for name in quality_tables.problems(records):
-        quality_tables.draw(Path(folder) / f"quality_{name}.png", quality_tables.rows(name, records))
 
 
 def ratio(ours: Record, peer: Record) -> float:

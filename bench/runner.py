@@ -53,11 +53,13 @@ def run_steps(steps: Sequence[tuple[str, Step]], given: Settings) -> bool:
         if command in taken:
             print(f"[{number}/{len(steps)}] {step.name}: done before, in {clock(taken[command])}", flush=True)
             continue
-        if reason := lacks(step, given.folder, given.quick):
+        if reason := lacks(step, given.quick):
             print(f"[{number}/{len(steps)}] {step.name}: skipped, {reason}", flush=True)
             _note(results, section, step, command, given, "skipped", reason=reason)
             continue
-        print(f"[{number}/{len(steps)}] {step.name}: {command}; {_left(steps, taken, given)}", flush=True)
+        print(
+            f"[{number}/{len(steps)}] {step.name}: {command}, about {step.minutes:g} minutes at full size", flush=True
+        )
         began = time.monotonic()
         log = given.folder / LOGS / f"{step.name.replace(' ', '-')}.txt"
         try:
@@ -95,30 +97,6 @@ def clock(seconds: float) -> str:
     """Minutes and seconds."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes}:{rest:02}"
-
-
-def time_left(steps: Sequence[tuple[str, Step]], taken: dict[str, float], quick: bool, can: Any) -> float | None:
-    """Seconds that the steps not done yet will take, by the pace of those that are; None before the first of them is over.
-
-    taken  seconds by command
-    can    says of a step whether this machine does it
-    """
-    weights = {_command(step, quick): step.minutes for _, step in steps if can(step)}
-    done = [command for command in weights if command in taken]
-    if not done:
-        return None
-    pace = sum(taken[command] for command in done) / sum(weights[command] for command in done)
-    return pace * sum(weight for command, weight in weights.items() if command not in taken)
-
-
-def _left(steps: Sequence[tuple[str, Step]], taken: dict[str, float], given: Settings) -> str:
-    can = [step for _, step in steps if lacks(step, given.folder, given.quick) is None]
-    left = time_left(steps, taken, given.quick, can.__contains__)
-    if left is not None:
-        return f"about {clock(left)} left"
-    if given.quick:
-        return "time left: known after the first step"
-    return f"about {sum(step.minutes for step in can):.0f} minutes in all on two cores"
 
 
 def _command(step: Step, quick: bool) -> str:

@@ -1,17 +1,14 @@
-"""Full, sampled and adaptive softmax, also under Adagrad, beside PyTorch's at their best; memory; the bound by products."""
+"""Full and sampled softmax beside PyTorch's at their best; the bound by products."""
 
-import concurrent.futures
 import functools
 import math
-import multiprocessing
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
 from bench import softmax_torch
-from bench.measure import LEAST, Work, append, commit, environment, measure, show
+from bench.measure import LEAST, Work, append, measure, show
 from bench.peers import peer
 from hybrid.readout import FullReadout, HeadReadout, SampledReadout
 
@@ -19,7 +16,7 @@ WIDTH, BATCH, RATE, NEGATIVES = 128, 1024, 1e-3, 1024
 CLASSES, HUGE, FEW = (10_000, 100_000, 1_000_000), 10_000_000, 256  # FEW: the batch of the HUGE ones
 WHOLE = 100_000  # classes up to which PyTorch has all logits at once: they take 3 x 4 GB at a million
 MOST = 1.5e8  # logits of a chunk: more take longer, and gigabytes
-SPARSE = 1_000_000  # classes of the sampled and the adaptive softmax
+SPARSE = 1_000_000  # classes of the sampled softmax
 Rival = tuple[softmax_torch.Step, Callable[[list[float]], None]]  # what it does, and a check of its first losses
 BATCHES, SIDE = 4, 2048  # different batches; of the square product that the bound is measured by
 
@@ -27,19 +24,16 @@ BATCHES, SIDE = 4, 2048  # different batches; of the square product that the bou
 def run(arguments) -> None:
     """One table a number of classes and kind; each rival is checked first, and takes its turns with ours."""
     classes, sparse = ((2_000,), 5_000) if arguments.quick else (CLASSES, SPARSE)
-    tasks = [(count, BATCH, kind) for count in classes for kind in ("full", "full Adagrad")[: 1 + (count <= WHOLE)]]
-    tasks += [(sparse, BATCH, kind) for kind in ("sampled", "sampled Adagrad", "adaptive")]
+    tasks = [*((count, BATCH, "full") for count in classes), (sparse, BATCH, "sampled")]
     for count, batch, kind in tasks if arguments.quick else [*tasks, (HUGE, FEW, "full")]:
-        if not arguments.only or kind.split()[0] in arguments.only or str(count) in arguments.only:
+        if not arguments.only or kind in arguments.only or str(count) in arguments.only:
             records = _table(Task(count, batch, arguments.threads), kind, arguments.repeat)
             append(arguments.json, records)
-    if not arguments.only or "memory" in arguments.only:
-        append(arguments.json, _memory(2_000 if arguments.quick else WHOLE, arguments.threads))
 
 
 def _table(task: "Task", kind: str, repeat: int) -> list[dict]:
     """Measure and print; of a full softmax with the share of the peak of products that its 6 B V D operations make."""
-    full = kind.startswith("full")
+    full = kind == "full"
     peak = _peak(task.threads) if full else 0.0
     rivals = task.rivals(kind)
     records = measure(rivals, min(repeat, LEAST) if task.classes >= SPARSE and full else repeat)
@@ -77,10 +71,9 @@ class Task:
 
     def rivals(self, kind: str) -> list[Work]:
         """Ours and PyTorch's at one kind of softmax."""
-        adagrad = kind.endswith("Adagrad")
-        made = {"full": self._full, "sampled": self._sampled, "adaptive": self._adaptive}[kind.split()[0]]
+        made = self._full() if kind == "full" else self._sampled()
         params = {"kind": kind, "classes": self.classes, "width": self.width, "batch": self.batch}
-        return [self.work("softmax.step", who, params, rival) for who, rival in made(adagrad).items()]
+        return [self.work("softmax.step", who, params, rival) for who, rival in made.items()]
 
     def work(self, name: str, who: str, params: dict, rival: Rival) -> Work:
         """A turn is one step, on the next batch."""
@@ -102,8 +95,8 @@ class Task:
         grad = np.empty((self.batch, self.width), np.float32)
         return lambda b: float(np.mean(readout.step(grad, self.hidden[b], self.targets[b])))
 
-    def _full(self, adagrad: bool) -> dict[str, Rival]:
-        found = {"ours": self.full(adagrad)}
+    def _full(self) -> dict[str, Rival]:
+        found = {"ours": self.full()}
         torch = peer("torch")
         if not torch or self.classes >= HUGE:  # where its gradient is as large as the weights, 5 GB
             return found
@@ -111,21 +104,20 @@ class Task:
         losses = {f"linear_cross_entropy, chunks of {best}": softmax_torch.chunked(best)}
         if self.classes <= WHOLE:
             losses["cross_entropy"] = softmax_torch.cross_entropy
-        return found | {f"torch {torch.__version__} {name}": self.torch(loss, adagrad) for name, loss in losses.items()}
+        return found | {f"torch {torch.__version__} {name}": self.torch(loss) for name, loss in losses.items()}
 
-    def full(self, adagrad: bool = False) -> Rival:
+    def full(self) -> Rival:
         """Our full softmax."""
-        optimiser = "adagrad" if adagrad else "sgd"
-        readout = FullReadout(self.classes, self.width, batch=self.batch, rate=self.rate, optimiser=optimiser)
-        return self.ours(readout), functools.partial(self._check_full, adagrad, readout.weights)
+        readout = FullReadout(self.classes, self.width, batch=self.batch, rate=self.rate)
+        return self.ours(readout), functools.partial(self._check_full, readout.weights)
 
-    def torch(self, loss: Callable, adagrad: bool = False) -> Rival:
+    def torch(self, loss: Callable) -> Rival:
         """PyTorch's, by one of the losses of bench/softmax_torch.py."""
         torch = peer("torch")
         torch.set_num_threads(self.threads)
         weights = torch.zeros(self.classes, self.width, requires_grad=True)
-        step = softmax_torch.full(self.batches, weights, self.rate, loss, adagrad)
-        return step, functools.partial(self._check_full, adagrad, weights.detach().numpy())
+        step = softmax_torch.full(self.batches, weights, self.rate, loss)
+        return step, functools.partial(self._check_full, weights.detach().numpy())
 
     def best_chunk(self) -> int:
         """With which number of examples at a time PyTorch's `linear_cross_entropy` is the fastest."""
@@ -136,7 +128,7 @@ class Task:
         for size in softmax_torch.CHUNKS:
             if size * self.classes <= MOST or size == softmax_torch.CHUNKS[0]:
                 loss = softmax_torch.chunked(size)
-                step = softmax_torch.full(self.batches, weights, self.rate, loss, False)
+                step = softmax_torch.full(self.batches, weights, self.rate, loss)
                 step(0)
                 seconds[size] = min(_seconds(functools.partial(step, 1)) for _ in range(2))
         return min(seconds, key=lambda size: seconds[size])
@@ -145,27 +137,27 @@ class Task:
     def batches(self) -> softmax_torch.Batches:
         return softmax_torch.Batches(self.hidden, self.targets, self.negatives)
 
-    def _check_full(self, adagrad: bool, weights: np.ndarray, losses: list[float]) -> None:
+    def _check_full(self, weights: np.ndarray, losses: list[float]) -> None:
         """After one step from 0, whose probabilities are all 1 / V: worked by hand in float64, for the rows of some targets."""
         np.testing.assert_allclose(losses[0], math.log(self.classes), rtol=1e-5)
         hidden, some = self.hidden[0].astype(float), np.unique(self.targets[0])[:9]
         gradient = hidden.sum(0) / self.classes - np.array([hidden[self.targets[0] == one].sum(0) for one in some])
-        expected = -self.rate * (np.sign(gradient) if adagrad else gradient)
+        expected = -self.rate * gradient
         np.testing.assert_allclose(weights[some], expected, rtol=1e-3, atol=1e-3 * self.rate)
 
-    def _sampled(self, adagrad: bool) -> dict[str, Rival]:
-        found = {"ours": self.sampled(adagrad)}
+    def _sampled(self) -> dict[str, Rival]:
+        found = {"ours": self.sampled()}
         if torch := peer("torch"):
             torch.set_num_threads(self.threads)
             ids = np.arange(1, self.classes + 1)
             expected = NEGATIVES * np.log1p(1 / ids) / math.log(self.classes + 1)
             weights = torch.zeros(self.classes, self.width, requires_grad=True)
             lower = np.log(expected).astype(np.float32)
-            step = softmax_torch.sampled(self.batches, weights, self.rate, lower, adagrad)
+            step = softmax_torch.sampled(self.batches, weights, self.rate, lower)
             found[f"torch {torch.__version__} by hand"] = self.learns(step)
         return found
 
-    def sampled(self, adagrad: bool = False) -> Rival:
+    def sampled(self) -> Rival:
         """Our sampled softmax."""
         readout = SampledReadout(
             self.classes,
@@ -174,7 +166,6 @@ class Task:
             draws="log-uniform",
             batch=self.batch,
             rate=self.rate,
-            optimiser="adagrad" if adagrad else "sgd",
         )
         return self.learns(self.ours(readout))
 
@@ -187,70 +178,7 @@ class Task:
         if not (after := [step(0) for _ in range(8)])[-1] < losses[0]:
             raise AssertionError(f"losses of one batch {losses[0]}, then {after}")
 
-    def _adaptive(self, _: bool) -> dict[str, Rival]:
-        """Of equal bands; ours without projections: its bands have vectors of the whole width, as div_value 1 has."""
-        cutoffs = [cut for cut in (2_000, 20_000, 200_000) if cut < self.classes]
-        bands = np.searchsorted(cutoffs, np.arange(self.classes), side="right") - 1
-        counts = (1e9 / np.arange(1, self.classes + 1)).astype(np.int64) + 1
-        readout = HeadReadout(counts, self.width, clusters=bands, tails="softmax", batch=self.batch, rate=self.rate)
-        found = {"ours": self.learns(self.ours(readout))}
-        if torch := peer("torch"):
-            for value in (1.0, 4.0):
-                found[f"torch {torch.__version__} div_value {value:g}"] = self.torch_adaptive(cutoffs, value)
-        return found
-
     def torch_adaptive(self, cutoffs: list[int], value: float) -> Rival:
         """PyTorch's adaptive softmax; value: by what the vectors of each next band are narrower."""
         peer("torch").set_num_threads(self.threads)
         return self.learns(softmax_torch.adaptive(self.batches, self.classes, cutoffs, self.rate, value))
-
-
-# Memory
-
-
-def _memory(classes: int, threads: int) -> list[dict]:
-    """What each way to a full softmax takes beside the weights, at the peak of three steps in a process of its own."""
-    print(f"\nsoftmax.memory  {classes:,} classes, width {WIDTH}, batch {BATCH}: GiB beside the weights")
-    names = ["ours", *(["cross_entropy", *map(str, softmax_torch.CHUNKS)] if peer("torch") else [])]
-    records = []
-    for name in names:
-        with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as worker:
-            found = worker.submit(_beside, name, classes, threads).result()
-        who = f"linear_cross_entropy, chunks of {name}" if name.isdecimal() else name
-        print(f"  {who:<40} {found / 2**30:.3f}", flush=True)
-        params = {"classes": classes, "width": WIDTH, "batch": BATCH}
-        value = {"unit": "bytes", "value": float(found), "samples": [float(found)], "spread": 0.0, "checked": True}
-        where = {"threads": threads, "device": "cpu", "commit": commit(), "env": environment()}
-        records.append({"bench": "softmax", "work": "softmax.memory", "who": who, "params": params} | value | where)
-    return records
-
-
-def _beside(name: str, classes: int, threads: int) -> int:
-    """Bytes beside the weights at the peak of three steps, less what the process has after steps of a small model."""
-    import numba
-
-    numba.set_num_threads(threads)
-    for count in (2_000, classes):
-        task = Task(count, BATCH, threads)
-        if name == "ours":
-            readout = FullReadout(count, WIDTH, batch=BATCH, rate=RATE)
-            readout.weights.fill(0)  # zeros that nobody has written are only reserved
-            step = task.ours(readout)
-        else:
-            torch = peer("torch")
-            torch.set_num_threads(threads)
-            weights = torch.from_numpy(np.full((count, WIDTH), 0, np.float32)).requires_grad_()
-            loss = softmax_torch.chunked(int(name)) if name.isdecimal() else softmax_torch.cross_entropy
-            step = softmax_torch.full(task.batches, weights, RATE, loss, False)
-        if count == classes:
-            before = _resident("VmRSS")
-            Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-        for b in range(3):
-            step(b)
-    return _resident("VmHWM") - before
-
-
-def _resident(name: str) -> int:
-    """A line of the system's about this process, in bytes."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))

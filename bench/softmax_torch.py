@@ -1,7 +1,6 @@
 """The rivals of `bench softmax` in PyTorch: each a function that makes a step from (hidden, targets) to the mean loss.
 
-All move the weights in place by the gradient, as cheaply as PyTorch can: SGD by `add_`, Adagrad by its fused optimiser, or by
-its sparse one where a step meets few rows.
+All move the weights in place by the gradient, as cheaply as PyTorch can.
 """
 
 from collections.abc import Callable
@@ -26,21 +25,17 @@ class Batches:
         self.negatives = [torch.from_numpy(ids).long() for ids in negatives]
 
 
-def full(batches: Batches, weights: Any, rate: float, loss: Callable[[Any, Any, Any], Any], adagrad: bool) -> Step:
+def full(batches: Batches, weights: Any, rate: float, loss: Callable[[Any, Any, Any], Any]) -> Step:
     """A full softmax by one of PyTorch's losses, summed over the batch."""
     torch = peer("torch")
-    optimiser = torch.optim.Adagrad([weights], lr=rate, fused=True) if adagrad else None
 
     def step(b: int) -> float:
         hidden = batches.hidden[b]
         hidden.grad = weights.grad = None
         found = loss(hidden, weights, batches.targets[b])
         found.backward()
-        if optimiser:
-            optimiser.step()
-        else:
-            with torch.no_grad():
-                weights.add_(weights.grad, alpha=-rate)
+        with torch.no_grad():
+            weights.add_(weights.grad, alpha=-rate)
         return float(found.detach()) / len(hidden)
 
     return step
@@ -64,33 +59,26 @@ def chunked(size: int) -> Callable[[Any, Any, Any], Any]:
     return loss
 
 
-def sampled(batches: Batches, weights: Any, rate: float, lower: np.ndarray, adagrad: bool) -> Step:
+def sampled(batches: Batches, weights: Any, rate: float, lower: np.ndarray) -> Step:
     """Sampled softmax by hand: rows are gathered, and their gradients added where they belong; negatives come for nothing.
 
     lower  (V,): the log of how often each class is expected among the negatives, which its logit is lowered by
     """
     torch = peer("torch")
     lowered = torch.from_numpy(lower)
-    optimiser = torch.optim.Adagrad([weights], lr=rate) if adagrad else None
 
     def step(b: int) -> float:
         hidden, target, negatives = batches.hidden[b], batches.targets[b], batches.negatives[b]
         hidden.grad = weights.grad = None
         ids = torch.cat((target, negatives))
-        if optimiser:
-            rows = torch.nn.functional.embedding(ids, weights, sparse=True)
-        else:
-            rows = weights.detach().index_select(0, ids).requires_grad_()
+        rows = weights.detach().index_select(0, ids).requires_grad_()
         own, others = rows[: len(target)], rows[len(target) :]
         score = (hidden * own).sum(1, keepdim=True) - lowered[target, None]
         logits = (hidden @ others.T - lowered[negatives]).masked_fill(target[:, None] == negatives, -torch.inf)
         found = (torch.cat((score, logits), 1).logsumexp(1) - score[:, 0]).sum()
         found.backward()
-        if optimiser:
-            optimiser.step()
-        else:
-            with torch.no_grad():
-                weights.index_add_(0, ids, rows.grad, alpha=-rate)
+        with torch.no_grad():
+            weights.index_add_(0, ids, rows.grad, alpha=-rate)
         return float(found.detach()) / len(hidden)
 
     return step

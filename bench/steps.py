@@ -8,7 +8,6 @@ import importlib
 import importlib.util
 import os
 import pkgutil
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +30,7 @@ class Step:
     minutes       about, of the full size on two cores: what is left is guessed by it until the machine has shown its pace
     quick         the command in quick mode, to which --quick is added; None: it has no small size
     needs         what the machine must have: names of NEEDS
-    memory, disk  GiB of the full size
+    memory        GiB of the full size
     """
 
     name: str
@@ -41,7 +40,6 @@ class Step:
     quick: tuple[str, ...] | None = None
     needs: tuple[str, ...] = ()
     memory: float = 0.0
-    disk: float = 0.0
 
 
 def found_sections() -> dict[str, ModuleType]:
@@ -62,8 +60,8 @@ def found_steps(only: Sequence[str] | None = None) -> list[tuple[str, Step]]:
     return sorted(steps, key=lambda one: -one[1].worth)
 
 
-def lacks(step: Step, folder: Path, quick: bool) -> str | None:
-    """Why this machine cannot do a step, which keeps its files in `folder`; None where it can."""
+def lacks(step: Step, quick: bool) -> str | None:
+    """Why this machine cannot do a step; None where it can."""
     if quick and step.quick is None:
         return "it has no small size, and this is quick mode"
     for need in step.needs:
@@ -74,9 +72,6 @@ def lacks(step: Step, folder: Path, quick: bool) -> str | None:
     has = memory()
     if has is not None and step.memory * GIB > has:
         return f"it takes {step.memory:g} GiB of memory, and the machine has {has / GIB:.1f}"
-    free = shutil.disk_usage(folder).free
-    if step.disk * GIB > free:
-        return f"it takes {step.disk:g} GiB on disk, and {free / GIB:.1f} are free at {folder}"
     return None
 
 
@@ -89,13 +84,6 @@ def _module(name: str, extra: str) -> Callable[[], str | None]:
     return missing
 
 
-def _gpu() -> str | None:
-    from gpu.available import unavailable
-
-    reason = unavailable()
-    return f"no GPU can be used: {reason}" if reason else None
-
-
 def _data(name: str) -> Callable[[], str | None]:
     def missing() -> str | None:
         path = Path(os.environ.get("HYBRID_DATA", "data")) / name
@@ -105,7 +93,6 @@ def _data(name: str) -> Callable[[], str | None]:
 
 
 NEEDS: dict[str, Callable[[], str | None]] = {
-    "gpu": _gpu,
     "labels": _data("labels/cooking.train"),
     "ml-100k": _data("ml-100k/u.data"),
     "mpi": _module("mpi4py", "mpi"),

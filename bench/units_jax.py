@@ -3,11 +3,9 @@
 import os
 from typing import Any
 
-import numpy as np
-
 from bench.measure import Work
 from bench.peers import peer
-from bench.units_problem import Problem
+from bench.units_problem import RATE, Problem
 
 
 def available() -> bool:
@@ -17,12 +15,11 @@ def available() -> bool:
 
 
 def rival(problem: Problem, threads: int) -> Work:
-    """Rates are the same or one a unit. Threads are those that JAX began with: the first rival of a process decides."""
+    """Threads are those that JAX began with: the first rival of a process decides."""
     os.environ["NPROC"] = str(threads)  # read when the first array is made
     jax = peer("jax")
     jnp = jax.numpy
     momentum = problem.momentum
-    rates = jnp.array(np.broadcast_to(np.float32(problem.rate), problem.units))
 
     def loss(parts, x, target):
         first, first_bias, second, second_bias = parts
@@ -30,11 +27,11 @@ def rival(problem: Problem, threads: int) -> Work:
         y = jax.nn.sigmoid(hidden @ second.T + second_bias)
         return jnp.sum((y - target) ** 2) / 2
 
-    def step(parts, speeds, rate, x, target):
+    def step(parts, speeds, x, target):
         slopes = jax.grad(loss)(parts, x, target)
         if not momentum:
-            return tuple(part - rate * slope for part, slope in zip(parts, slopes, strict=True)), speeds
-        speeds = tuple(momentum * speed - rate * slope for speed, slope in zip(speeds, slopes, strict=True))
+            return tuple(part - RATE * slope for part, slope in zip(parts, slopes, strict=True)), speeds
+        speeds = tuple(momentum * speed - RATE * slope for speed, slope in zip(speeds, slopes, strict=True))
         return tuple(part + speed for part, speed in zip(parts, speeds, strict=True)), speeds
 
     parts = tuple(jnp.array(part) for part in problem.parts())  # copies: a buffer of NumPy's cannot be donated
@@ -45,7 +42,7 @@ def rival(problem: Problem, threads: int) -> Work:
     del parts, speeds
 
     def run():
-        kept[:] = learn(*kept, rates, *signals)
+        kept[:] = learn(*kept, *signals)
         jax.block_until_ready(kept)
 
     def check():

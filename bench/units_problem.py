@@ -18,19 +18,11 @@ DRAWN = 1000  # units whose first weights are drawn
 class Problem:
     """The sizes, inputs and targets that all rivals share, their first weights, and what one step makes of them.
 
-    rate  one number, or (U,) float32, one a unit
     name  as the record's `work` says it
     """
 
-    def __init__(self, units: int, batch: int, momentum: float, name: str = "units.step", sizes=SIZES, rate=RATE):
-        self.units, self.batch, self.momentum, self.name, self.sizes, self.rate = (
-            units,
-            batch,
-            momentum,
-            name,
-            sizes,
-            rate,
-        )
+    def __init__(self, units: int, batch: int, momentum: float, name: str = "units.step", sizes=SIZES):
+        self.units, self.batch, self.momentum, self.name, self.sizes = units, batch, momentum, name, sizes
         n, h, o = sizes
         self.layout = unit_layout([n] * units, [h] * units, [o] * units)
         self.size = int(self.layout.w_at[1])
@@ -88,8 +80,7 @@ class Problem:
         delta = (y - target) * y * (1 - y)
         inner = delta @ second * hidden * (1 - hidden)
         grads = (inner.T @ x, inner.sum(0), delta.T @ hidden, delta.sum(0))
-        rate = np.broadcast_to(self.rate, self.units)[unit]
-        return weights - rate * np.concatenate([grad.ravel() for grad in grads])
+        return weights - RATE * np.concatenate([grad.ravel() for grad in grads])
 
     def work(self, who: str, step: Callable[[], None], check: Callable[[], None], threads: int, warm: int = 2) -> Work:
         """A rival at this problem."""
@@ -98,33 +89,19 @@ class Problem:
         return Work(*work, moved=self.moved, threads=threads, warm=warm)
 
 
-class Collection:
-    """Ours: units `first` to `first + count` of a problem, with weights and velocities of their own."""
-
-    def __init__(self, problem: Problem, weights: np.ndarray, first: int = 0, count: int | None = None):
-        n, h, o = problem.sizes
-        units = slice(first, first + (problem.units if count is None else count))
-        size, batch = units.stop - units.start, problem.batch
-        layout = problem.layout if count is None else unit_layout([n] * count, [h] * count, [o] * count)
-        rate = problem.rate if np.ndim(problem.rate) == 0 else problem.rate[units]
-        self.weights = weights
-        self.velocity = np.zeros_like(weights) if problem.momentum else None
-        y, hidden, y_grad, hidden_grad = (np.empty((batch, size * width), np.float32) for width in (o, h, o, h))
-        self.written = (np.empty(size, np.float32), y, hidden, weights, self.velocity, y_grad, hidden_grad)
-        x, target = (
-            np.ascontiguousarray(array[:, units.start * width : units.stop * width])
-            for array, width in ((problem.x, n), (problem.target, o))
-        )
-        self.read = (layout, x, target, rate, problem.momentum, "logistic")
-
-    def step(self) -> None:
-        """One online step."""
-        from cpu import units
-
-        units.step(*self.written, *self.read)
-
-
 def ours(problem: Problem, threads: int) -> Work:
     """The fused step."""
-    made = Collection(problem, problem.weights())
-    return problem.work("ours", made.step, lambda: problem.check(problem.sampled(made.weights)), threads)
+    from cpu import units
+
+    _, h, o = problem.sizes
+    weights = problem.weights()
+    velocity = np.zeros_like(weights) if problem.momentum else None
+    widths = (o, h, o, h)
+    y, hidden, y_grad, hidden_grad = (np.empty((problem.batch, problem.units * width), np.float32) for width in widths)
+    written = (np.empty(problem.units, np.float32), y, hidden, weights, velocity, y_grad, hidden_grad)
+    read = (problem.layout, problem.x, problem.target, RATE, problem.momentum, "logistic")
+
+    def check():
+        problem.check(problem.sampled(weights))
+
+    return problem.work("ours", lambda: units.step(*written, *read), check, threads)

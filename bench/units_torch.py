@@ -1,29 +1,22 @@
-"""The step of a collection of MLPs in PyTorch: batched products, by hand, compiled or by autograd; and by vmap."""
+"""The step of a collection of MLPs in PyTorch: batched products, by hand, compiled or by autograd."""
 
 import functools
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from bench.measure import Work
 from bench.peers import peer
-from bench.units_problem import Problem
+from bench.units_problem import RATE, Problem
 
 
 def rival(problem: Problem, threads: int, kind: str) -> Work:
-    """One of "bmm" (backward by hand), "compile" (the same, compiled), "autograd" and "vmap".
-
-    All move weights in place, as cheaply as PyTorch can; rates of their own are for vmap.
-    """
+    """One of "bmm" (backward by hand), "compile" (the same, compiled), "autograd"; all as cheap as PyTorch can."""
     torch = peer("torch")
     torch.set_num_threads(threads)
     tensors = [torch.from_numpy(part) for part in problem.parts()]
     parts = [part if part.ndim == 3 else part[:, None] for part in tensors]  # a bias is a row, for baddbmm
     signals = [torch.from_numpy(array) for array in problem.by_unit()]
-    step = {"bmm": _by_hand, "compile": _compiled, "autograd": _by_autograd, "vmap": _by_vmap}[kind](
-        problem, parts, *signals
-    )
+    step = {"bmm": _by_hand, "compile": _compiled, "autograd": _by_autograd}[kind](problem, parts, *signals)
     sample = torch.from_numpy(problem.sample)
 
     def check():
@@ -35,7 +28,7 @@ def rival(problem: Problem, threads: int, kind: str) -> Work:
 def _by_hand(problem: Problem, parts: Any, x: Any, target: Any, wrap: Callable = lambda step: step) -> Callable:
     import torch
 
-    momentum, rate = problem.momentum, problem.rate
+    momentum, rate = problem.momentum, RATE
     speeds = [torch.zeros_like(part) for part in parts] if momentum else None
 
     def descend(matrix, delta, x, keep):  # keep matrix - rate delta^T x
@@ -78,7 +71,7 @@ def _by_autograd(problem: Problem, parts: Any, x: Any, target: Any) -> Callable:
     for part in parts:
         part.requires_grad_()
     first, first_bias, second, second_bias = parts
-    optimiser = torch.optim.SGD(parts, lr=problem.rate, momentum=problem.momentum, fused=True)
+    optimiser = torch.optim.SGD(parts, lr=RATE, momentum=problem.momentum, fused=True)
 
     def step():
         optimiser.zero_grad()
@@ -88,26 +81,3 @@ def _by_autograd(problem: Problem, parts: Any, x: Any, target: Any) -> Callable:
         optimiser.step()
 
     return step
-
-
-def _by_vmap(problem: Problem, parts: Any, x: Any, target: Any) -> Callable:
-    import torch
-
-    rates = torch.from_numpy(np.broadcast_to(np.float32(problem.rate), problem.units).copy())[:, None, None]
-    speeds = [torch.zeros_like(part) for part in parts] if problem.momentum else None
-
-    def loss(parts, x, target):
-        first, first_bias, second, second_bias = parts
-        y = ((x @ first.mT + first_bias).sigmoid() @ second.mT + second_bias).sigmoid()
-        return (y - target).square().sum() / 2
-
-    slopes = torch.func.vmap(torch.func.grad(loss))
-
-    def step():
-        for k, (part, slope) in enumerate(zip(parts, slopes(tuple(parts), x, target), strict=True)):
-            if speeds is None:
-                part.addcmul_(rates, slope, value=-1)
-            else:
-                part.add_(speeds[k].mul_(problem.momentum).addcmul_(rates, slope, value=-1))
-
-    return torch.no_grad()(step)

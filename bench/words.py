@@ -24,7 +24,7 @@ CASES = [(model, readout) for model in ("skipgram", "cbow") for readout in ("tre
 
 
 def run(arguments) -> int:
-    """Words a second are those of the text, over the seconds of training alone; how good vectors get: word_quality."""
+    """Words a second are those of the text, over the seconds of training."""
     cases = {f"{model}-{readout}": (model, readout) for model, readout in CASES}
     for name in arguments.only or ():
         if name not in cases:

@@ -1,15 +1,14 @@
-"""Next items that contend: orders of a history under every readout, and what counts or factorises."""
+"""Next items that contend: orders of a history under every readout, and popularity."""
 
+import functools
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bench import als, counted
-from bench.contender import Contender, Figures, Problem, Run
-from bench.draws import ADAGRAD, TRUNK, Among, By, Log, Space, drawn, sparse
+from bench.contender import ADAGRAD, TRUNK, Among, By, Contender, Figures, Log, Problem, Run, Space, sparse
 from bench.peers import peer
-from bench.training import Peak, contender
+from bench.training import contender
 from hybrid.engine import Engine
 from hybrid.feeds.ratings import HeldOut, Histories, Split, histories, load, split
 from hybrid.judge import ranking
@@ -17,7 +16,6 @@ from hybrid.models import factors
 from hybrid.train.job import Watched
 
 PROTOCOL = "last item tests, the one before validates, items had are left out, all others ranked"
-COUNTS_TRIED, ALS_TRIED = 12, 4  # settings of what is counted, and of what is solved, which takes a minute on Beauty
 JUDGED = Watched("ndcg@10", lowest=False)
 READOUTS: dict[str, dict[str, Any]] = {
     "full": {"readout": "full"},
@@ -42,13 +40,6 @@ ATTENTION: Space = {
     "readout_optimiser": Among(("row-adagrad", "adagrad")),
     "rate": By("readout_optimiser", ADAGRAD),
 }
-COUNTED: Space = {
-    "nearness": Among((0.5, 0.8, 0.9)),
-    "popularity": Among((0.0, 0.1, 0.3)),
-    "source": Among((0.0, 0.3, 0.5)),
-    "age": Among((0.5, 0.8, 0.9)),
-}
-ALS: Space = {"width": Among((32, 64)), "weight": Log(0.5, 20), "ridge": Log(0.01, 10), "passes": Among((5, 10))}
 
 
 class Job(factors.Factors):
@@ -77,7 +68,12 @@ def problem(
         for readout, options in readouts.items():
             found[f"{order} {readout}"] = _learning(data | ORDERS[order] | options)
     parts = split(histories(load(path, columns)))
-    return Problem(f"{name}: {PROTOCOL}", JUDGED, found | _others(parts), tuple(lengths))
+    return Problem(
+        f"{name}: {PROTOCOL}",
+        JUDGED,
+        found | {"popularity": Contender(functools.partial(_popular, parts), {}, {}, once=True)},
+        tuple(lengths),
+    )
 
 
 def _learning(options: Mapping[str, Any]) -> Contender:
@@ -90,43 +86,18 @@ def _tested(job: Job, model: Engine) -> Figures:
     return {name: figures[name] for name in ("recall@10", "ndcg@10")}
 
 
-def _others(parts: Split) -> dict[str, Contender]:
-    """Those that are counted or solved."""
-    return {
-        "count table": _other(parts, counted.scores, [counted.Counts()]),
-        "count table searched": _other(parts, counted.scores, _forms(counted.Counts, COUNTED, COUNTS_TRIED)),
-        "ALS": _other(parts, als.scores, _forms(als.Setting, ALS, ALS_TRIED)),
-        "popularity": _other(parts, lambda train, seen, form: ranking.popularity(train), [None]),
-    }
-
-
-def _forms(kind: Callable[..., Any], space: Space, tries: int) -> list[Any]:
-    """The default of a kind of settings, and others drawn."""
-    return [kind(), *(kind(**drawn(space, number)) for number in range(1, tries))]
-
-
-def _other(parts: Split, scores: Callable[..., ranking.Scores], forms: Sequence[Any]) -> Contender:
-    """scores(train, seen, form) -> Scores; which form, validation data say, and its search is on the clock."""
-
-    def train(settings: Mapping[str, Any], seed: int, epochs: float) -> Run:
-        peak, start = Peak(), time.perf_counter()
-        tried = [scores(parts.train, parts.train, form) for form in forms]
-        held = _some(parts.valid)
-        figures = [_figures(found, parts.train, held) for found in tried] if len(tried) > 1 else [{JUDGED.name: 0.0}]
-        best = max(range(len(tried)), key=lambda number: figures[number][JUDGED.name])
-        seconds, memory = time.perf_counter() - start, peak.bytes()
-        print(f"  {forms[best]}", flush=True)
-        return Run(
-            lambda: _figures(tried[best], parts.train, held),
-            lambda: _figures(scores(parts.train, parts.seen, forms[best]), parts.seen, parts.test),
-            epochs=1.0,
-            examples=len(parts.train.item),
-            parameters=0,
-            seconds=seconds,
-            memory=memory,
-        )
-
-    return Contender(train, {}, {}, once=True)
+def _popular(parts: Split, settings: Mapping[str, Any], seed: int, epochs: float) -> Run:
+    """The items that most have had."""
+    start = time.perf_counter()
+    counts = ranking.popularity(parts.train)
+    return Run(
+        lambda: _figures(counts, parts.train, _some(parts.valid)),
+        lambda: _figures(counts, parts.seen, parts.test),
+        epochs=1.0,
+        examples=len(parts.train.item),
+        parameters=0,
+        seconds=time.perf_counter() - start,
+    )
 
 
 def _some(held: HeldOut) -> HeldOut:

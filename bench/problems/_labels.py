@@ -14,8 +14,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
-from bench.contender import Contender, Figures, Problem, Run
-from bench.draws import Among, Log, Space
+from bench.contender import Among, Contender, Figures, Log, Problem, Run, Space
 from bench.training import Peak
 from hybrid.judge import labels as judge
 from hybrid.sklearn import LabelTreeClassifier, SparseLabelTreeClassifier, TreeClassifier

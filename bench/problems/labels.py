@@ -12,8 +12,7 @@ import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from bench import problems
-from bench.contender import Problem
-from bench.draws import Among, Log, Space
+from bench.contender import Among, Log, Problem, Space
 from bench.peers import peer
 from bench.problems._labels import KEPT, Examples, Learn, Rank, problem
 from hybrid.formats import fasttext as format

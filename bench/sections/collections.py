@@ -1,4 +1,4 @@
-"""Unit collections: parameters a second of thousands of small MLPs by size and batch, and an ensemble with rates of its own."""
+"""Unit collections: parameters a second of thousands of small MLPs by size and batch."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from bench.steps import Step
 Record = dict[str, Any]
 PLACE = 30
 STEPS = [Step("collections", ("collections",), 85, 9, quick=("collections",), memory=8)]
-STEP, ENSEMBLE = "collections.step", "collections.ensemble"
+STEP = "collections.step"
 COMMAND = "python -m bench collections"
 PUBLISHED, PUBLISHED_PARAMETERS, PUBLISHED_FRAMES = "Piekniewski's PVM on a Titan X Pascal", 210_984_739, 21
 SOURCE = "https://blog.piekniewski.info/2017/02/15/pvm-on-the-gpu-dev-update/"
@@ -20,11 +20,10 @@ HEADER = [
 
 
 def section(records: Sequence[Record]) -> Section:
-    """Rates over sizes and batches beside Piekniewski's, then the ensemble."""
+    """Rates over sizes and batches beside Piekniewski's."""
     steps = [one for one in records if one["work"] == STEP]
-    nets = [one for one in records if one["work"] == ENSEMBLE]
     answer, figures, tables = [_opening()], [], []
-    gaps = [text for one in [*steps, *nets] for text in one.get("left_out", ())]
+    gaps = [text for one in steps for text in one.get("left_out", ())]
     if steps:
         told = _told(steps)
         answer.append(told)
@@ -33,12 +32,6 @@ def section(records: Sequence[Record]) -> Section:
         figures += [_by_size(steps, told), _by_batch(steps, told)]
     else:
         gaps.append("No collection of units has been measured.")
-    if nets:
-        answer.append(_ensemble(nets))
-        caption = f"{nets[0]['params']['units']:,} MLPs with inputs, targets and rates of their own"
-        tables.append(Table("ensemble", caption, HEADER, [*map(_row, nets)], COMMAND))
-    else:
-        gaps.append("No ensemble has been measured.")
     return Section("Collections of small networks", answer, figures, tables, gaps)
 
 
@@ -80,18 +73,6 @@ def _told(steps: Sequence[Record]) -> str:
         if rival:
             said += f"; {ours['value'] / rival['value']:.2f} times {rival['who']}"
         lines.append(said)
-    return "\n".join(lines)
-
-
-def _ensemble(nets: Sequence[Record]) -> str:
-    lines = [
-        "An ensemble takes a rate for each network. Before it is timed, three steps of all in one call are compared with three "
-        "steps of each network alone: the bytes of all weights are the same.\n"
-    ]
-    for case in _cases(nets):
-        ours = next(one for one in case if one["who"] == "ours")
-        others = [f"{ours['value'] / one['value']:.2f} times {one['who']}" for one in case if one is not ours]
-        lines.append(f"* momentum {ours['params']['momentum']:g}: ours in one call is {', '.join(others)}.")
     return "\n".join(lines)
 
 

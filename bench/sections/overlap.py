@@ -117,9 +117,7 @@ def _paces(ticks: Sequence[Record], told: str) -> Figure:
             }
         )
     base = alt.Chart(alt.Data(values=points), height=18 * len(points)).encode(
-        y=alt.Y("way:N", title=None, sort=list(WAYS.values())),
-        yOffset="delay:N",
-        color=alt.Color("delay:N"),
+        y=alt.Y("way:N", title=None, sort=list(WAYS.values())), yOffset="delay:N", color=alt.Color("delay:N")
     )
     tooltip = [alt.Tooltip("way:N"), alt.Tooltip("delay:N"), alt.Tooltip("value:Q", title="examples/s", format=",.0f")]
     rate = alt.X("value:Q", title="examples a second", scale=alt.Scale(zero=True), axis=alt.Axis(format="~s"))

@@ -50,7 +50,7 @@ def test_quick_mode_measures_every_section(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     found = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text().splitlines()]
     became = {one["params"]["step"]: one["state"] for one in found if one["work"] == "all.step"}
-    able = {step.name for _, step in found_steps() if lacks(step, tmp_path, True) is None}
+    able = {step.name for _, step in found_steps() if lacks(step, True) is None}
     assert able and {name for name, state in became.items() if state == "done"} == able
     text = (tmp_path / "report.html").read_text()
     for name, module in found_sections().items():

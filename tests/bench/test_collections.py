@@ -1,9 +1,8 @@
-"""Collections of units: who is measured is decided by memory and minutes; an ensemble is its networks alone; it runs."""
+"""Collections of units: who is measured is decided by memory and minutes."""
 
-import numpy as np
 import pytest
 
-from bench import collections_plan, ensemble
+from bench import collections_plan
 from bench.collections_plan import Case, Rival, plan
 
 RIVALS = [Rival("ours", None, 4, (10, 1)), Rival("other", None, 8, (30, 9), begin=5)]
@@ -40,19 +39,3 @@ def test_cases_beyond_the_minutes_are_left_out_and_those_before_predicted_by_byt
     planned, left_out, total = plan([case] * 3, 1 << 40, 10, 1e9, 2.5 * seconds)
     assert len(planned) == 2 and total == pytest.approx(2 * seconds)
     assert len(left_out) == 1 and "minutes, beyond the" in left_out[0]
-
-
-@pytest.mark.parametrize("momentum", [0.0, 0.9])
-def test_an_ensemble_is_its_networks_alone_and_another_is_refused(monkeypatch, momentum):
-    problem = ensemble.problem("ensemble", 12, momentum)
-    ensemble.check_alone(problem)
-    separate = ensemble.separate
-
-    def other(problem, weights):
-        problem.rate = problem.rate.copy()
-        problem.rate[3:5] *= np.float32(1.001)
-        return separate(problem, weights)
-
-    monkeypatch.setattr(ensemble, "separate", other)
-    with pytest.raises(ValueError, match="2 of 12 MLPs differ from runs of their own"):
-        ensemble.check_alone(problem)

@@ -77,21 +77,6 @@ def test_the_command_marks_what_got_worse(files, capsys):
     )
 
 
-def test_a_peer_that_got_slower_is_no_regression(files, capsys):
-    paths = files(
-        [record(around(4.0)), record(around(4.0), who="torch 2")],
-        [record(around(4.0)), record(around(1.0), who="torch 2")],
-    )
-    assert main(["compare", *paths]) == 0
-    assert "| **worse** |" in capsys.readouterr().out
-
-
-def test_the_tolerance_is_the_caller_s(files):
-    paths = files([record(around(10.0))], [record(around(9.0))])
-    assert main(["compare", *paths]) == 1
-    assert main(["compare", *paths, "--tolerance", "15"]) == 0
-
-
 @pytest.mark.parametrize(
     ("after", "count", "message"),
     [

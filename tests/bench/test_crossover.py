@@ -6,8 +6,7 @@ import pytest
 
 from bench import crossover
 from bench.__main__ import main
-from bench.crossover_costs import Size
-from bench.crossover_points import OURS, WORKS, Point
+from bench.crossover_points import OURS, WORKS, Point, Size
 
 SMALL = ["--quick", "--repeat", "1"]
 

@@ -4,9 +4,8 @@ import time
 
 import pytest
 
-from bench.crossover_costs import Size
-from bench.crossover_points import Point
-from bench.crossover_rivals import _long, works
+from bench.crossover import _long, works
+from bench.crossover_points import Point, Size
 from bench.measure import Work
 
 

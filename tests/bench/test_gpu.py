@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from bench import gpu, gpu_ceilings, gpu_machine, gpu_sparse, gpu_units, report
+from bench import gpu, gpu_ceilings, gpu_sparse, gpu_units
 from bench.__main__ import main
 from bench.gpu_clocks import Clocks
 from bench.gpu_machine import SINGLY, Steps, near
@@ -69,14 +69,14 @@ def test_the_command_from_end_to_end_on_the_simulated_driver(tmp_path):
     records = [json.loads(line) for line in file.read_text().splitlines()]
     assert {one["work"] for one in records} == WORKS
     who = {one["who"] for one in records}
-    assert who >= {"ours", SINGLY, GRAPH, "in turn", "ours, tick alone", "Hogwild on the device"}
+    assert who >= {"ours", SINGLY, GRAPH, "in turn", "ours, tick alone"}
     for one in records:
         assert one.keys() >= KEYS
         assert one["checked"] and len(one["samples"]) == 1 and one["value"] > 0
         assert one["env"]["simulated"] and one["env"]["multiprocessors"] > 0
         assert one["threads"] == 2 if one["device"] == "cpu" else one["device"] == one["env"]["gpu"]
     trees = [(one["params"]["batch"], one["device"] == "cpu") for one in records if one["work"] == "tree.step"]
-    assert (1024, True) in trees and (80, False) in trees and (80, True) not in trees
+    assert (1024, True) in trees
     for one in records:
         if one["who"] == "ours" and one["bench"] == "units":
             parts = one["memory"]
@@ -111,7 +111,7 @@ def test_its_options_are_refused_elsewhere(option, capsys):
     )
     with pytest.raises(SystemExit):
         main(["tree", "--seconds=9"])
-    assert "tree takes no --seconds, which is for large, plugs, plugs_losses, quality, tune" in capsys.readouterr().err
+    assert "tree takes no --seconds, which is for large, quality" in capsys.readouterr().err
 
 
 # What goes wrong
@@ -197,12 +197,6 @@ def test_a_simulated_device_takes_one_step_at_a_time():
     assert counts == [(0, 1)] * 3
 
 
-def test_a_step_too_short_for_any_clock():
-    steps = Steps(lambda spin, count: (0.0, 0.0), long=0.05, clocks=Clocks(None))
-    assert all(steps() > 0 for _ in range(3))
-    assert steps.count == gpu_machine.MOST
-
-
 def test_near_is_as_strict_as_the_change_is_small():
     first = np.full(10_000, 0.1)
     expected = first + 5e-4
@@ -215,18 +209,6 @@ def test_near_is_as_strict_as_the_change_is_small():
 
 
 # Tables
-
-
-def test_the_table_names_the_device(tmp_path):
-    rows = report.tables([record(), record("torch 9", 1e9), record(value=2e9, device="cpu", threads=2)]).splitlines()
-    assert rows[2] == "| on | ours | torch 9 |"
-    assert rows[4].startswith("| Chip | **4 G parameters/s") and "(4 x)" in rows[4]
-    assert rows[5].startswith("| 2 threads | **2 G parameters/s")
-    assert "Measured on Chip beside Host, commit abc." in rows
-
-
-def test_fewer_bytes_are_better():
-    assert report.ratio(record(unit="bytes", value=2.0), record("peer", 6.0, unit="bytes")) == 3
 
 
 # The rivals, in PyTorch on the CPU

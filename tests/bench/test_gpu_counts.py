@@ -3,7 +3,6 @@
 import pytest
 
 from bench.gpu_cases import BATCH, BEST, CLASSES, EXAMPLES, TOGETHER, TREE, UNITS, WIDTH
-from bench.gpu_counts import Count, table
 from tests.support.bench_command import measured
 
 pytestmark = pytest.mark.slow  # kernels are counted with every access watched
@@ -175,13 +174,3 @@ def test_warps_of_units_meet_as_often_as_their_steps_need(step):
     for name, count in units.items():
         found = step(f"units.step {name}")
         assert found.barriers == 6 * count and found.warp_barriers == 0
-
-
-def test_a_table_has_a_line_a_kernel():
-    moved = 672, 516, 356, 1512, 2056, 0.949, 1
-    lines = table([Count("a step", "kernel", "row", 1, *moved, 2.5, 0.125, 1000, 8, 0, 16)]).splitlines()
-    assert lines[2] == (
-        "| a step | kernel | row | 672.00 | 516.00 | 356.00 | 1,512.00 | 2,056.00 | 94.9 % | 100.0 % |"
-        " 2.50 | 12.5 % | 1,000 | 8 | 0 | 16 |"
-    )
-    assert lines[0].count("|") == lines[1].count("|") == lines[2].count("|")

@@ -39,16 +39,3 @@ def test_a_bar_is_met_or_missed_or_has_nothing_to_compare_with(bar, found, met):
     assert (verdict["found"], verdict["met"]) == (found, met)
     words = "nothing to compare with" if met is None else "met" if met else "MISSED"
     assert words in gpu.verdict(verdict)
-
-
-@pytest.mark.parametrize(
-    ("bar", "text"),
-    [
-        (Bar("ratio", 1.3), "bar 1.3 x the best rival: met at 4.00 x"),
-        (gpu.COPY, "bar 88% of the copy: MISSED at 75.0%"),
-        (Bar("value", 5000), "bar 5,000: met at 4e+09"),
-    ],
-)
-def test_a_verdict_in_words(bar, text):
-    ours = record(bandwidth_share=0.75)
-    assert gpu.verdict(gpu.judge(bar, ours, [ours, record("torch 9", 1e9)])) == text

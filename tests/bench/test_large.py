@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from bench.large import TRIES, climb
-from bench.large_data import CONTEXT, Grams, Size, make
+from bench.large import CONTEXT, TRIES, Grams, Size, climb, make
 
 
 @pytest.fixture

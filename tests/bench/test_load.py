@@ -57,15 +57,6 @@ def test_what_cores_worked_and_is_not_ours_is_that_of_others(machine):
     assert load.between(before, load.snapshot()) == Load(2, others=(2.0 - 1.2) / 4, stolen=0.3 / 4)
 
 
-def test_a_child_that_ends_is_ours_as_it_was(machine):
-    before = load.snapshot()
-    machine.tick(
-        1.0, [("cpu0", 0, 10)], processes=[(US, 2, 5 + 10 + 7), (US, 3, 6 + 8)]
-    )  # its 0.26 seconds, and 0.1 more
-    (machine.folder / str(CHILD) / "stat").unlink()
-    assert load.between(before, load.snapshot()) == Load(2, 0.0, 0.0)
-
-
 def test_a_busy_machine_is_refused_and_those_who_are_busy_are_named(machine, monkeypatch):
     taken = [(OTHER, 0, 30), (SECOND, 1, 50), (US, 0, 40)]
     monkeypatch.setattr(
@@ -75,11 +66,6 @@ def test_a_busy_machine_is_refused_and_those_who_are_busy_are_named(machine, mon
         load.check_quiet()
     assert "take 0.80 of 2 cores (a (b) c21 (21) 0.50, a (b) c20 (20) 0.30), other machines 0.10" in str(refused.value)
     assert "expected at most 10% of the cores" in str(refused.value) and "--anyway" in str(refused.value)
-
-
-def test_a_quiet_machine_is_not_refused(machine, monkeypatch):
-    monkeypatch.setattr(time, "sleep", lambda _: machine.tick(1.0, [("cpu0", 0, 20)]))
-    load.check_quiet()
 
 
 def test_a_lap_begins_where_the_last_one_ended(machine):

@@ -71,13 +71,6 @@ def test_a_rival_that_fails_is_left_out_on_a_first_contact_alone(clock, monkeypa
         measure.measure(rivals(wrong), repeat=3)
 
 
-def test_a_copy_without_its_history_says_the_commit_that_it_carries(monkeypatch):
-    monkeypatch.setenv("HYBRID_COMMIT", "4b32461+")
-    assert measure.commit() == "4b32461+"
-    monkeypatch.setenv("HYBRID_COMMIT", "")
-    assert measure.commit() != "4b32461+"
-
-
 def test_every_rival_is_checked_and_warmed_before_turns_are_taken(clock):
     log = []
 
@@ -126,15 +119,6 @@ def test_a_median_has_its_interval_and_one_sample_has_none(clock, capsys):
     assert measure.measure([work(lasting(clock, [1, 1, 1]))], repeat=1)[0]["interval"] is None
 
 
-def test_the_load_of_others_is_that_of_the_turns_that_count(clock, monkeypatch, capsys):
-    loads = iter([load.Load(2, 1.5, 0.0), load.Load(2, 0.4, 0.1)])
-    monkeypatch.setattr(measure, "between", lambda before, after: next(loads))
-    records = measure.measure([work(lasting(clock, [1, 1, 1, 2, 2, 2]))], repeat=2)
-    assert records[0]["samples"] == [5, 5] and records[0]["load"] == {"cores": 2, "others": 0.4, "stolen": 0.1}
-    measure.show(records)
-    assert "others took 0.40 of 2 cores meanwhile, other machines 0.10" in capsys.readouterr().out
-
-
 def test_a_record_that_says_no_load_gets_that_since_the_last_one(tmp_path, monkeypatch):
     path, lap = tmp_path / "results.jsonl", load.Load(2, 0.25, 0.0)
     monkeypatch.setattr(load.laps, "lap", lambda: lap)
@@ -145,10 +129,7 @@ def test_a_record_that_says_no_load_gets_that_since_the_last_one(tmp_path, monke
 
 
 def test_the_share_of_the_bandwidth_where_it_bounds(clock):
-    works = [
-        work(lasting(clock, [1, 1, 2]), moved=30.0, threads=2),
-        work(lasting(clock, [1, 1, 2]), who="peer 1.0"),
-    ]
+    works = [work(lasting(clock, [1, 1, 2]), moved=30.0, threads=2), work(lasting(clock, [1, 1, 2]), who="peer 1.0")]
     ours, peer = measure.measure(works, repeat=1, bandwidth=20.0)
     assert ours["bandwidth_share"] == 30 / 2 / 20
     assert "bandwidth_share" not in peer
@@ -167,9 +148,3 @@ def test_records_are_appended_one_a_line(tmp_path, clock):
     assert [line["who"] for line in lines] == ["ours", "peer", "ours"]
     assert lines[:2] == records
     assert {"cpu", "cores", "os", "python", "numpy", "numba"} <= lines[0]["env"].keys()
-
-
-def test_the_table_shows_the_ratio(capsys, clock):
-    works = [work(lasting(clock, [1, 1, 2])), work(lasting(clock, [1, 1, 5]), who="peer 1.0")]
-    measure.show(measure.measure(works, repeat=1))
-    assert "ours is 2.5 x this" in capsys.readouterr().out

@@ -22,10 +22,7 @@ def test_the_table_has_what_was_measured_and_says_who_shares_cores():
     assert ranks.message_table(records, 1).startswith("2 ranks, 1 cores; ranks that share a core wait")
     lines = ranks.message_table(records, 2).splitlines()
     assert lines[0] == "2 ranks, 2 cores:"
-    assert lines[-2:] == [
-        "| message | 1,000 | 1000.0 | 0.001 | 0% |",
-        "| alltoall | 1,000 | 2000.0 | 0.0005 | 0% |",
-    ]
+    assert lines[-2:] == ["| message | 1,000 | 1000.0 | 0.001 | 0% |", "| alltoall | 1,000 | 2000.0 | 0.0005 | 0% |"]
 
 
 @pytest.mark.parametrize(("tick", "judged"), [(1.09, "met"), (1.11, "missed")])

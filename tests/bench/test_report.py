@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bench import report
-from bench.__main__ import benchmarks, main
+from bench.__main__ import main
 
 
 def record(who="ours", value=4e9, work="units.step", unit="params/s", threads=2, params=None, cpu="Chip", **more):
@@ -128,23 +128,6 @@ def test_a_record_with_an_interval_shows_it_and_one_of_before_its_spread():
     assert report.INTERVAL in table and report.RANGE in table
     assert report.INTERVAL not in report.tables([record(), old])
     assert report.RANGE not in report.tables([new])
-
-
-def test_a_table_says_that_the_machine_was_busy():
-    quiet, busy = ({"cores": 2, "others": others, "stolen": 0.1} for others in (0.1, 0.5))
-    assert "Others took" not in report.tables([record(load=quiet), record("peer", load=None)])
-    assert "Others took up to 0.6 of 2 cores meanwhile." in report.tables(
-        [record(load=quiet), record("peer", load=busy)]
-    )
-
-
-def test_the_command_alone_lists_the_benchmarks(capsys):
-    assert main([]) == 0
-    listed = capsys.readouterr().out
-    assert benchmarks()
-    assert all(name in listed and line in listed for name, line in benchmarks().items())
-    assert "measure" not in benchmarks()
-    assert "report" not in benchmarks()
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from bench import report, runner
 from bench.load import REFUSED
-from bench.runner import RESULTS, STEP, Settings, clock, finished, modes, time_left
+from bench.runner import RESULTS, STEP, Settings, finished, modes
 from bench.steps import NEEDS, Step
 
 ONE, OTHER = Step("one", ("tree",), 9, 1, quick=("tree",)), Step("other", ("units",), 1, 3)
@@ -88,14 +88,13 @@ def test_a_run_that_is_stopped_goes_on(given, processes):
 
 
 def test_what_a_machine_lacks_is_skipped_with_the_reason(given, processes, monkeypatch):
-    monkeypatch.setitem(NEEDS, "gpu", lambda: "no GPU here")
-    absent = Step("absent", ("gpu",), 1, 1, needs=("gpu",))
-    large, wide = Step("large", ("tree",), 1, 1, memory=1e6), Step("wide", ("words",), 1, 1, disk=1e9)
-    assert runner.run_steps([("overlap", one) for one in (absent, large, wide)], given)
+    monkeypatch.setitem(NEEDS, "mpi", lambda: "no MPI here")
+    absent = Step("absent", ("ranks",), 1, 1, needs=("mpi",))
+    large = Step("large", ("tree",), 1, 1, memory=1e6)
+    assert runner.run_steps([("overlap", one) for one in (absent, large)], given)
     found = states(given.folder)
-    assert found["absent"] == ("skipped", "no GPU here") and not processes.ran
+    assert found["absent"] == ("skipped", "no MPI here") and not processes.ran
     assert "1e+06 GiB of memory, and the machine has" in found["large"][1]
-    assert "GiB on disk" in found["wide"][1]
 
 
 def test_quick_mode_leaves_out_what_has_no_small_size(tmp_path, processes):
@@ -103,14 +102,6 @@ def test_quick_mode_leaves_out_what_has_no_small_size(tmp_path, processes):
     assert processes.ran == ["tree"] and states(tmp_path)["other"][0] == "skipped"
     assert modes(tmp_path / RESULTS) == {True} and modes(tmp_path / "none") == set()
     assert list(finished(tmp_path / RESULTS)) == ["python -m bench tree --quick"]
-
-
-def test_the_time_left_is_by_the_pace_of_what_is_done():
-    assert time_left(STEPS, {}, False, lambda step: True) is None
-    taken = {"python -m bench tree": 20.0}
-    assert time_left(STEPS, taken, False, lambda step: True) == 60
-    assert time_left(STEPS, taken, False, lambda step: step is ONE) == 0
-    assert clock(61.2) == "1:01"
 
 
 def test_nothing_of_a_step_is_left_when_it_is_stopped(tmp_path, monkeypatch):

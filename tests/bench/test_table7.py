@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from bench import table7_table
-from bench.table7 import Logits, Rival, Task
-from bench.table7_rows import BATCHES, FIRST, FULL, Feed, Row, expected, first_weights, layers, rows
+from bench.table7 import Rival, Task
+from bench.table7_rows import BATCHES, FIRST, FULL, Feed, Row, expected, first_weights, rows
 from cpu.tree import huffman, path
 
 
@@ -20,7 +20,7 @@ def test_the_parameters_of_dense_nets_are_those_published():
 
 def test_the_parameters_of_nets_of_pytorch_are_those_published():
     torch = pytest.importorskip("torch")
-    from bench.table7_nets import NETS
+    from bench.table7 import NETS
 
     for row in FULL:
         if row.net in NETS:
@@ -28,16 +28,6 @@ def test_the_parameters_of_nets_of_pytorch_are_those_published():
                 body, width = NETS[row.net](row.sizes)
             words = row.sizes[0] * row.classes if row.net == "lstm" else 0
             assert sum(own.numel() for own in body.parameters()) + (width + 1) * row.classes + words == row.parameters
-
-
-def test_layers_are_views_of_all_weights():
-    weights = first_weights((3, 4, 2))
-    found = layers((3, 4, 2), weights)
-    assert [(matrix.shape, bias.shape) for matrix, bias in found] == [((4, 3), (4,)), ((2, 4), (2,))]
-    assert weights.size == sum(matrix.size + bias.size for matrix, bias in found)
-    assert all(abs(matrix).max() <= 1 / matrix.shape[1] ** 0.5 and not bias.any() for matrix, bias in found)
-    found[1][1][:] = 7
-    assert (weights[-2:] == 7).all()
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
@@ -77,14 +67,6 @@ def test_a_tree_that_does_not_learn_is_not_timed():
     first = np.log(2) * np.mean([len(path(tree, leaf)) for leaf in task.feed.targets[0]])
     with pytest.raises(AssertionError, match="does not fall"):
         task.check(Rival("ours", lambda: 0.0, 5), [first, first, first, first])
-
-
-def test_the_loss_of_logits_by_hand():
-    """Logits 0 and log 3: probabilities 1/4 and 3/4."""
-    grad, logits = np.empty((2, 2), np.float32), np.float32([[0, np.log(3)], [700, 700 + np.log(3)]])
-    found = Logits(2, batch=2).step(grad, logits, np.int32([0, 1]))
-    assert found == pytest.approx((np.log(4) + np.log(4 / 3)) / 2, rel=1e-5)
-    np.testing.assert_allclose(grad, [[-3 / 4, 3 / 4], [1 / 4, -1 / 4]], rtol=1e-4)
 
 
 def record(who, threads, value, device="cpu", net="FCN-R", parameters=14_205_962, **more):

@@ -1,6 +1,6 @@
 """Records as `python -m bench crossover` writes them, of steps whose seconds follow planted constants."""
 
-from bench.crossover_costs import Size, amounts
+from bench.crossover_points import Size, amounts
 
 ROW = [Size(count, 128, 1024) for count in (1_000, 10_000, 100_000, 1_000_000)]
 SIZES = [

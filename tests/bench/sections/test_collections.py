@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.sections.collections import ENSEMBLE, HEADER, STEP, section
+from bench.sections.collections import HEADER, STEP, section
 
 
 def record(who, value, batch=1, momentum=0.0, work=STEP, units=14_161, **more):
@@ -25,15 +25,13 @@ RECORDS = [
     record("torch 2 autograd", 5e8),
     record("ours", 2e9, batch=8),
     record("ours", 3e9, units=671),
-    record("ours", 2e9, work=ENSEMBLE, units=1000, batch=16),
-    record("ours, one call an MLP", 1e8, work=ENSEMBLE, units=1000, batch=16),
 ]
 
 
 def test_every_record_is_a_row_and_the_seed_stands_below():
-    collections, ensemble = section(RECORDS).tables
-    assert len(collections.rows) == 6 and len(ensemble.rows) == 2
-    assert all(len(row) == len(HEADER) for row in [*collections.rows, *ensemble.rows])
+    (collections,) = section(RECORDS).tables
+    assert len(collections.rows) == 6
+    assert all(len(row) == len(HEADER) for row in collections.rows)
     first = dict(zip(HEADER, collections.rows[0], strict=True))
     assert first["parameters"] == 210_984_739 and first["bytes spent"] == 10 and first["share of bandwidth"] == 0.8
     seed = dict(zip(HEADER, collections.rows[-1], strict=True))
@@ -43,7 +41,6 @@ def test_every_record_is_a_row_and_the_seed_stands_below():
 def test_ours_is_compared_with_the_fastest_of_the_same_case():
     found = section(RECORDS)
     assert "ours 4 G parameters/s, 80% of the bandwidth; 4.00 times torch 2 bmm" in found.answer[1]
-    assert "20.00 times ours, one call an MLP" in found.answer[2]
     assert found.gaps == ["jax vmap at 1,000,005,981 parameters: 20.0 GiB needed, 8.0 GiB free"]
 
 
@@ -66,4 +63,4 @@ def drawn(chart):
 
 
 def test_without_records_it_says_what_is_missing():
-    assert section([]).gaps == ["No collection of units has been measured.", "No ensemble has been measured."]
+    assert section([]).gaps == ["No collection of units has been measured."]

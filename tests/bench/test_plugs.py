@@ -1,0 +1,49 @@
+"""The rivals of the LSTM language model: all learn the same text alike, and are judged alike.
+
+Here is tested bench/lstm.py.
+"""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+from bench import lstm
+
+HEADS = lstm.heads()
+
+
+@pytest.fixture
+def text(tmp_path, monkeypatch):
+    """A text in which every word says which one is next."""
+    (tmp_path / "wikitext-2").mkdir()
+    for name, lines in (("train", 400),):
+        words = (" ".join(f"w{(i + t) % 30}" for t in range(30)) for i in range(lines))
+        (tmp_path / "wikitext-2" / f"{name}.txt").write_text("<unk>\n" + "\n".join(words) + "\n")
+    monkeypatch.setenv("HYBRID_DATA", str(tmp_path))
+    return lstm.wikitext()
+
+
+def test_tokens_are_numbered_by_falling_frequency(text):
+    assert len(text.counts) == 32 and (np.diff(text.counts) <= 0).all()
+    assert text.counts.sum() == len(text.train) == 400 * 31 + 2
+    drawn = lstm.zipf(1000, 50_000)
+    met = np.bincount(drawn.train, minlength=1000)
+    assert met[0] / met[9] == pytest.approx(10, rel=0.3) and met.size == 1000
+
+
+def test_segments_follow_each_other(text):
+    cut = list(lstm.segments(text.train, 20))
+    columns = len(text.train) // 20
+    assert sum(len(ids) for ids, _ in cut) == columns - 1 and cut[0][0].shape == (35, 20)
+    assert cut[0][1][-1].equal(cut[1][0][0]) and cut[0][0][1].equal(cut[0][1][0])
+
+
+@pytest.mark.parametrize("who", HEADS)
+def test_every_rival_learns(text, who):
+    model = lstm.Model(HEADS[who], text.counts, 2.0, 0.005 if HEADS[who].own else 2.0)
+    given = next(lstm.segments(text.train, 20))
+    losses = [model.step(*given) for _ in range(12)]
+    assert losses[-1] < losses[0] and model.training
+    lstm_bytes = 2 * 4 * 200 * (2 * 200 + 2) * 4
+    assert model.bytes() > 32 * 200 * 4 + lstm_bytes
