@@ -8,7 +8,7 @@ import numpy as np
 import cpu  # noqa: F401  # says how threads wait, before PyTorch reads it
 from bench.measure import Work, append, measure, show
 from bench.peers import peer
-from bench.trunk_step import Net, Step, one_hidden, ours, torchs
+from bench.trunk_step import Net, Step, ours, torchs
 
 NETS = (
     Net((256, 256, 128), "tanh", "tanh", "sgd"),
@@ -37,8 +37,6 @@ def run(arguments) -> None:
 
 def _steps(step: Step, threads: int) -> Iterator[Work]:
     yield ours(step, threads)
-    if older := one_hidden(step, threads):
-        yield older
     if peer("torch"):
         for how in ("fused", "compile") if step.batch == COMPILED else ("fused",):
             yield torchs(step, how, threads)

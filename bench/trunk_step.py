@@ -125,25 +125,9 @@ class Step:
 
 def ours(step: Step, threads: int) -> Work:
     """An MLP."""
-    return _ours(step, "ours", step.made(), threads)
-
-
-def one_hidden(step: Step, threads: int) -> Work | None:
-    """The trunk of one hidden layer, where the net is such: what the command line makes of one."""
-    from hybrid.engine.trunk.mlp import Trunk
-
-    sizes, activation, last, optimiser = step.net
-    if len(sizes) != 3 or activation != last or optimiser != "sgd":
-        return None
-    trunk = Trunk(*sizes, activation=activation, rate=RATE, momentum=MOMENTUM)
-    trunk.weights[:] = step.trunk.weights
-    return _ours(step, "ours, of one hidden layer", trunk, threads)
-
-
-def _ours(step: Step, who: str, trunk: Any, threads: int) -> Work:
     from hybrid import backend
 
-    place = backend.choose("cpu")
+    place, trunk = backend.choose("cpu"), step.made()
     trunk.place(place.device, place)
     widths = trunk.buffers().widths | {"x_grad": trunk.inputs}
     slot = types.SimpleNamespace(learns=True, tick=0, micro=0, scale=1.0, examples=step.batch, x_dev=step.x)
@@ -158,7 +142,7 @@ def _ours(step: Step, who: str, trunk: Any, threads: int) -> Work:
         trunk.backward(slot)
         trunk.move(slot)
 
-    return step.work(who, turn, lambda: slot.hidden_dev, lambda: trunk.weights, threads)
+    return step.work("ours", turn, lambda: slot.hidden_dev, lambda: trunk.weights, threads)
 
 
 def torchs(step: Step, how: str, threads: int) -> Work:

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
-from hybrid.engine.trunk.mlp import Trunk
+from hybrid.engine.trunk.mlp import MLP
 from hybrid.readout import FullReadout
 from hybrid.storage import checkpoint
 from tests.support.small_engine import BATCH, CLASSES, Feed, assert_same_bits, engine, parameters
@@ -33,8 +33,8 @@ def test_one_step_moves_rows_and_trunk_along_the_slope_of_the_loss(kind, bags):
     trained = engine(kind, bags=bags, decay=False, micro_batches=1)
     for _ in trained.run(Feed(40, bags=bags)):
         pass
-    trained.trunk.velocity[:] = 0
-    trained.embedding.rate, trained.trunk.rate, trained.readout.rate = 1e-3, 1e-3, 0.0
+    trained.trunk.parameters()["velocity"][:] = 0
+    trained.embedding.rate, trained.trunk.optimiser.rate, trained.readout.rate = 1e-3, 1e-3, 0.0
     batch = feed[3]
 
     def loss():
@@ -167,11 +167,11 @@ def test_best_of_an_engine_leaves_out_what_is_excluded():
 def refusals():
     yield (
         "trunk: takes 5 inputs, the embedding gives 12",
-        lambda: Engine(Embedding(9, 4, per_example=3), Trunk(5, 6, 7), FullReadout(9, 7, batch=4)),
+        lambda: Engine(Embedding(9, 4, per_example=3), MLP([5, 6, 7]), FullReadout(9, 7, batch=4)),
     )
     yield (
         "readout: width 8, the trunk gives 7",
-        lambda: Engine(Embedding(9, 4, per_example=3), Trunk(12, 6, 7), FullReadout(9, 8, batch=4)),
+        lambda: Engine(Embedding(9, 4, per_example=3), MLP([12, 6, 7]), FullReadout(9, 8, batch=4)),
     )
     yield "delay: found 17", lambda: engine(delay=17)
     yield "micro_batches: found 0", lambda: engine(micro_batches=0)
@@ -179,8 +179,8 @@ def refusals():
     yield "threads: found 0", lambda: engine(threads=0)
     yield "overlap: needs at least 2 threads", lambda: next(engine(threads=1, overlap=True).run(Feed()))
     yield 'device: found "tpu"', lambda: engine(device="tpu")
-    yield "activation: found", lambda: Trunk(3, 4, 5, activation="cube")
-    yield "momentum: found 1.5", lambda: Trunk(3, 4, 5, momentum=1.5)
+    yield "activation: found", lambda: MLP([3, 4, 5], activation="cube")
+    yield "momentum: found 1.5", lambda: MLP([3, 4, 5], momentum=1.5)
     yield "width: found 0", lambda: Embedding(5, 0)
     yield "ids: found 4, expected a multiple of 3", lambda: engine().hidden([1, 2, 3, 4])
     yield "bag_at: needed", lambda: engine(bags=True).hidden([1, 2, 3])
@@ -194,9 +194,9 @@ def refusals():
     yield "rows: found 2147483648, expected .* to 2147483647", lambda: Embedding(2**31, 1)
     yield "per_example: found 1.5", lambda: Embedding(5, 4, per_example=1.5)
     yield "per_example: found 1000000000", lambda: Embedding(5, 4, per_example=10**9)
-    yield "rate: found nan", lambda: Trunk(3, 4, 5, rate=np.nan)
-    yield "momentum: found nan", lambda: Trunk(3, 4, 5, momentum=np.nan)
-    yield "hidden: found 0, expected a whole number", lambda: Trunk(3, 0, 5)
+    yield "rate: found nan", lambda: MLP([3, 4, 5], rate=np.nan)
+    yield "momentum: found nan", lambda: MLP([3, 4, 5], momentum=np.nan)
+    yield r"sizes\[1\]: found 0, expected a whole number", lambda: MLP([3, 0, 5])
 
 
 @pytest.mark.parametrize("message, call", list(refusals()), ids=lambda value: value if isinstance(value, str) else "")

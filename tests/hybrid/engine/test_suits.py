@@ -10,7 +10,7 @@ from hybrid.engine import Engine, suits
 from hybrid.engine import engine as engine_module
 from hybrid.engine.embedding import Embedding
 from hybrid.engine.inputs import Inputs
-from hybrid.engine.trunk.mlp import Trunk
+from hybrid.engine.trunk.mlp import MLP
 from hybrid.ranks.group import Group
 from hybrid.readout import FullReadout
 from tests.support import small_engine
@@ -79,7 +79,7 @@ def test_micro_batches_are_cut_at_whole_groups():
         (lambda: list(engine(True, micro_batches=13).run(Points(True))), "expected 1 to 12, the examples of"),
         (lambda: list(engine(True).run(Points(False))), "feed: has 0 numbers an example, the engine takes 5"),
         (lambda: list(engine(False).run(Points(True))), "feed: has 5 numbers an example, the engine takes 0"),
-        (lambda: Engine(Inputs(4), Trunk(5, 3, 2), FullReadout(9, 2)), "trunk: takes 5 inputs, the embedding gives 4"),
+        (lambda: Engine(Inputs(4), MLP([5, 3, 2]), FullReadout(9, 2)), "trunk: takes 5 inputs, the embedding gives 4"),
         (lambda: Engine(Embedding(4, 5), None, FullReadout(9, 2)), "readout: width 2, the embedding gives 5"),
     ],
 )

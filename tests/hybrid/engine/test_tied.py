@@ -9,7 +9,7 @@ import pytest
 
 from hybrid.engine import Embedding, Engine
 from hybrid.engine.inputs import Inputs
-from hybrid.engine.trunk.mlp import Trunk
+from hybrid.engine.trunk.mlp import MLP
 from hybrid.readout import FullReadout, SampledReadout, TreeReadout
 from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed, assert_same_bits, parameters
 
@@ -18,7 +18,7 @@ WIDTH = 6
 
 def parts(readout=FullReadout, rows=CLASSES + 1, **moves):
     embedding = Embedding(rows, WIDTH, per_example=CONTEXT, rate=0.1, spread=0.3, **moves)
-    return embedding, Trunk(WIDTH * CONTEXT, 5, WIDTH), readout(Feed.counts, WIDTH, batch=BATCH, rate=0.05, **moves)
+    return embedding, MLP([WIDTH * CONTEXT, 5, WIDTH]), readout(Feed.counts, WIDTH, batch=BATCH, rate=0.05, **moves)
 
 
 def engine(readout=FullReadout, **moves):
@@ -78,4 +78,4 @@ def test_what_cannot_share_a_table(change, options, message):
 
 def test_inputs_have_no_table():
     with pytest.raises(ValueError, match="tied: found Inputs, expected an Embedding"):
-        Engine(Inputs(4), Trunk(4, 5, WIDTH), FullReadout(CLASSES, WIDTH), device="cpu", threads=2, tied=True)
+        Engine(Inputs(4), MLP([4, 5, WIDTH]), FullReadout(CLASSES, WIDTH), device="cpu", threads=2, tied=True)

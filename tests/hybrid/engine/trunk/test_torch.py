@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
 from hybrid.engine.inputs import Inputs
-from hybrid.engine.trunk.mlp import Trunk
+from hybrid.engine.trunk.mlp import MLP
 from hybrid.engine.trunk.torch import TorchTrunk
 from hybrid.readout import FullReadout, TreeReadout
 from tests.support import points
@@ -41,7 +41,7 @@ def momentum(own):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_it_learns_what_our_own_trunk_of_the_same_net_learns(way):
-    module, own = plain(), Trunk(WIDTH, 10, 6, rate=0.1, momentum=0.5)
+    module, own = plain(), MLP([WIDTH, 10, 6], rate=0.1, momentum=0.5)
     own.weights[:] = np.concatenate([tensor.detach().numpy().reshape(-1) for tensor in module.parameters()])
     trunks = TorchTrunk(module, WIDTH, 6, optimiser=momentum), own
     engines = [
@@ -301,7 +301,7 @@ def test_numbers_that_are_not_finite_are_named_with_their_tick():
             lambda: TorchTrunk(plain(), WIDTH, 6, optimiser=adam),
             r"optimiser: found groups of \[4\] parameters, expected \[6\]",
         ),
-        (lambda: Trunk(WIDTH, 4, 6), "trunk: found a mlp trunk, the checkpoint has a torch trunk"),
+        (lambda: MLP([WIDTH, 4, 6]), "trunk: found a mlp trunk, the checkpoint has a torch trunk"),
     ],
 )
 def test_a_checkpoint_is_filled_into_a_trunk_made_as_it_was(trunk, message, tmp_path):
@@ -327,7 +327,7 @@ def test_the_clip_is_the_checkpoints(tmp_path):
 
 
 def test_a_trunk_is_given_to_no_checkpoint_that_makes_its_own(tmp_path):
-    engine(trunk=Trunk(WIDTH, 4, 6)).save(tmp_path)
+    engine(trunk=MLP([WIDTH, 4, 6])).save(tmp_path)
     with pytest.raises(
         ValueError, match="trunk: found a torch trunk, the checkpoint has a mlp trunk, which it makes itself"
     ):
