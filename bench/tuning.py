@@ -154,7 +154,7 @@ PROBLEMS: dict[str, Callable[[Any], Problem | None]] = {
 
 
 def _machine(arguments: types.SimpleNamespace, seed: int) -> dict[str, Any]:
-    return {"device": "cpu", "threads": arguments.threads, "serial": True, "seed": seed}
+    return {"device": "cpu", "threads": arguments.threads, "seed": seed}
 
 
 def _there(name: str) -> Path | None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bench.contender import Contender, Figures, Run
-from bench.draws import BY_BATCH, TRUNK, Among, By, Log, Space, sparse
+from bench.draws import BY_BATCH, TRUNK, Among, By, Log, sparse
 from bench.kneser_ney import KneserNey
 from bench.peers import peer
 from bench.problems._alike import Alike
@@ -36,12 +36,11 @@ READOUTS: dict[str, dict[str, Any]] = {
     **{f"sampled {negatives}": {"readout": "sampled", "negatives": negatives} for negatives in (64, 1024, 4096)},
 }
 ROWS = Log(0.05, 0.5)
-OWN: Space = {"tail_scale": Log(0.5, 10)}  # of a head
 GRAMS = 5
 
 
 def _head(counts: Any, width: int, vectors: np.ndarray, options: dict[str, Any], batch: int) -> HeadReadout:
-    names = ("share", "tails", "tail_scale", "rate", "seed")
+    names = ("share", "tails", "rate", "seed")
     given = {name: options[name] for name in names} | readout_named(options)
     return HeadReadout(counts, width, vectors=vectors[: len(counts)], batch=batch, **given)
 
@@ -71,7 +70,7 @@ def contenders(
     shared = {"text": "-", "device": "cpu", "threads": arguments.threads} | dict(options)
     found = {}
     for name, readout in READOUTS.items():
-        space = sparse(readout["readout"], ROWS) | TRUNK | OWN
+        space = sparse(readout["readout"], ROWS) | TRUNK
         on_all, on_part = (functools.partial(job, text, SHAPES.get(name)) if text else None for text in (train, part))
         assert on_all
         found[name] = contender("language", shared | readout, space, on_all, tested, small=on_part)

@@ -30,11 +30,6 @@ class Options:
     share: float = option(
         0.1, "head readout: the share of a full softmax's time that sizes are chosen for", type=number
     )
-    tail_scale: float | None = option(
-        None,
-        "head readout: by what the rate is multiplied within clusters (default: trees 2, softmaxes 1)",
-        type=number,
-    )
 
 
 class HeadReadout(Halves):
@@ -263,7 +258,7 @@ def make(
     backend: Any = None,
 ) -> HeadReadout:
     """From options of the command line; see hybrid/readout/__init__.py."""
-    names = ("tails", "share", "tail_scale", "rate", "seed")
+    names = ("tails", "share", "rate", "seed")
     given = {name: options[name] for name in names} | sparse.readout_named(options)
     return HeadReadout(counts, width, batch=batch, backend=backend, **given)
 

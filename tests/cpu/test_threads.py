@@ -10,7 +10,6 @@ import numba
 import pytest
 
 from cpu import threads
-from cpu.device import Device
 from tests.support.ranks import ROOT
 
 CHOICE = (
@@ -32,9 +31,10 @@ def started(code: str, **said: str):
 
 
 WAITING = """
-import json, os, cpu
-from cpu import threads
-print(json.dumps([threads.layer(), *(os.environ.get(name) for name in threads.SAID[:2])]))
+import json, os, cpu, numba
+from cpu import bandwidth, threads
+bandwidth.read_modify_write(megabytes=1, repeat=1)
+print(json.dumps([numba.threading_layer(), *(os.environ.get(name) for name in threads.SAID[:2])]))
 """
 
 
@@ -102,13 +102,6 @@ def test_a_loop_is_cut_finer_only_inside():
     with threads.shared(3):
         assert numba.get_parallel_chunksize() == 1
     assert numba.get_parallel_chunksize() == before
-
-
-def test_threads_that_belong_to_no_queue_are_not_pinned(monkeypatch):
-    monkeypatch.setattr("cpu.device.layer", lambda: "tbb")
-    with pytest.raises(ValueError, match=r"pin: found TBB's threads.*NUMBA_THREADING_LAYER=omp"):
-        Device().queue("q", 2, [0, 1])
-    Device().queue("q", 1, [min(os.sched_getaffinity(0))]).close()  # a thread of its own
 
 
 def test_steps_have_the_same_bytes_at_any_number_of_threads():

@@ -28,8 +28,6 @@ BETAS = (0.9, 0.999)
 MOMENTUM = 0.9  # of Nesterov's, which is nothing without
 DECAY = 0.01  # of AdamW
 NAMED = ("inputs", "hidden", "outputs")  # sizes of the one hidden layer, as checkpoints had them once
-# Options of the command line, by MLP's argument
-SAID = {"dropout": "dropout", "optimiser": "trunk_optimiser", "decay": "trunk_decay", "clip": "trunk_clip"}
 
 
 def widths(text: str) -> int | list[int]:
@@ -66,9 +64,6 @@ class Options:
     )
     trunk_decay: float | None = option(
         None, "weight decay of the trunk (default: 0, of adamw 0.01)", group="training", type=number
-    )
-    trunk_clip: float | None = option(
-        None, "norm that the trunk's gradient is cut to (default: it is not)", group="training", type=number
     )
 
 
@@ -418,9 +413,9 @@ def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) ->
     """From options of the command line, see hybrid/engine/trunk/__init__.py."""
     hidden = options["hidden"]
     sizes = [inputs, *(hidden if isinstance(hidden, list) else [hidden]), outputs]
-    own = {"rate": options["trunk_rate"], "momentum": options["momentum"], "seed": seed}
-    said = {argument: options[name] for argument, name in SAID.items() if options.get(name) is not None}
-    return MLP(sizes, options["activation"], **own, **said)
+    moves = {"optimiser": options["trunk_optimiser"], "rate": options["trunk_rate"], "momentum": options["momentum"]}
+    moves["decay"] = options["trunk_decay"]
+    return MLP(sizes, options["activation"], dropout=options["dropout"], seed=seed, **moves)
 
 
 def rebuild(kind: str = "mlp", **facts: Any) -> MLP:

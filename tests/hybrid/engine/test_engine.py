@@ -343,6 +343,6 @@ def test_a_torn_engine_is_not_copied():
 def test_a_loaded_engine_has_the_defaults_of_a_new_one():
     new, loaded = (inspect.signature(made).parameters for made in (Engine, Engine.load))
     shared = {name for name in loaded if name in new and name not in ("trunk", "device")}  # those of the checkpoint
-    assert {"threads", "overlap", "pin"} <= shared
+    assert {"threads", "overlap"} <= shared
     assert all(loaded[name].default == new[name].default for name in shared)
     assert new["decay"].default is True  # as in word2vec

@@ -41,9 +41,7 @@ def test_a_file_is_read_without_numba_and_without_scipy(kind):
             {
                 "tree": "huffman",
                 "mode": "deterministic",
-                "together": 64,
                 "split": None,
-                "split_tail": "cpu",
                 "regrow": None,
             },
         ),

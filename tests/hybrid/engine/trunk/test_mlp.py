@@ -221,15 +221,13 @@ def made_of(**options):
 
 def test_an_option_of_0_is_said_too():
     assert made_of(trunk_optimiser="adamw", momentum=None, trunk_decay=0.0).optimiser.decay == 0
-    with pytest.raises(ValueError, match="clip: found 0, expected a number above 0"):
-        made_of(trunk_clip=0.0)
 
 
 def test_options_of_the_command_line_make_it():
-    deep = made_of(hidden=[5, 4], dropout=0.1, trunk_decay=0.01, trunk_clip=2.0)
+    deep = made_of(hidden=[5, 4], dropout=0.1, trunk_decay=0.01)
     facts = deep.describe()
     assert facts["sizes"] == [8, 5, 4, 6]
-    assert (facts["decay"], facts["clip"], facts["momentum"], facts["dropout"]) == (0.01, 2.0, 0.9, 0.1)
+    assert (facts["decay"], facts["momentum"], facts["dropout"]) == (0.01, 0.9, 0.1)
 
 
 @pytest.mark.parametrize(
@@ -271,7 +269,7 @@ def train(tmp_path):
 
 def test_the_command_line_trains_an_mlp_goes_on_and_extends_it(tmp_path, train, capsys):
     form = ("--hidden", "16,16", "--dropout", "0.1", "--activation", "gelu", "--schedule", "cosine")
-    learning = ("--trunk-optimiser", "adam", "--trunk-decay", "1e-5", "--trunk-clip", "1")
+    learning = ("--trunk-optimiser", "adam", "--trunk-decay", "1e-5")
     assert main([*train, *form, *learning, "--epochs", "1", "--quiet"]) == 0
     assert main(["train", "--resume", str(tmp_path / "run"), "--epochs", "2", "--quiet"]) == 0
     engine, _ = Engine.load(tmp_path / "run", device="cpu", threads=2)
