@@ -10,8 +10,7 @@ from .. import check, sparse, trees
 from ..settings import option, rising, whole
 from . import registry
 from .base import Base
-from .base.growing import Growing
-from .base.shape import GIVEN, TREES, check_number
+from .base.growing import GIVEN, TREES, Growing, check_number
 from .base.trials import Trial, Trials
 
 if TYPE_CHECKING:
