@@ -93,3 +93,11 @@ def shared(items: int) -> contextlib.AbstractContextManager[None]:
     chunk = max(1, items // (PARTS * numba.get_num_threads()))
     context: contextlib.AbstractContextManager[None] = numba.parallel_chunksize(chunk)
     return context
+
+
+def layer() -> str:
+    """The runtime of Numba's threads, "tbb", "omp" or "workqueue": known after a parallel kernel has run."""
+    from cpu import bandwidth
+
+    bandwidth.read_modify_write(megabytes=1, repeat=1)
+    return str(numba.threading_layer())

@@ -58,7 +58,8 @@ def parts(every: Histories, options: Mapping[str, Any]) -> Split:
         return split(every)
     if "test_share" in options:
         raise ValueError("--test-share: found in the run, expected --split-by WAY:TEST:VALID; train it anew")
-    shares = dict(zip(("test", "valid"), map(float, options["split_by"].split(":")[1:]), strict=False))
+    said = options["split_by"].split(":")[1:]
+    shares: dict[str, Any] = dict(zip(("test", "valid"), map(float, said), strict=False))
     if kind == RATIO:
         return split_by_ratio(every, **shares)
     if kind == DRAWN:

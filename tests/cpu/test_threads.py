@@ -31,10 +31,9 @@ def started(code: str, **said: str):
 
 
 WAITING = """
-import json, os, cpu, numba
-from cpu import bandwidth, threads
-bandwidth.read_modify_write(megabytes=1, repeat=1)
-print(json.dumps([numba.threading_layer(), *(os.environ.get(name) for name in threads.SAID[:2])]))
+import json, os, cpu
+from cpu import threads
+print(json.dumps([threads.layer(), *(os.environ.get(name) for name in threads.SAID[:2])]))
 """
 
 

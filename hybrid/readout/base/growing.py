@@ -30,6 +30,7 @@ class Growing:
     width: int
     counts: Any
     classes: int
+    shape: str
     alone: Alone
     backend: Any
     tree: "Tree"
@@ -145,7 +146,7 @@ class Growing:
     def _take_shape(self, tree: Any) -> None:
         """The tree that is named or given; see TreeReadout."""
         given = not isinstance(tree, str)
-        self.shape: str = GIVEN if given else check.choice("tree", tree, TREES)
+        self.shape = GIVEN if given else check.choice("tree", tree, TREES)
         if self.shape == "huffman" and self.counts is None:
             raise ValueError(
                 'counts: found only how many classes there are; pass one count a class, or tree="balanced"'
