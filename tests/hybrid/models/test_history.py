@@ -65,7 +65,6 @@ def test_a_run_is_trained_evaluated_and_recommends(order, train, tmp_path, capsy
     assert known.names == new.names
     if order == "sequence":
         assert report["test ndcg@10"] > 0.8  # what comes next in a circle is certain
-        assert np.shares_memory(model.engine.embedding.table, model.engine.readout.weights)
 
 
 PROGRAM = """
