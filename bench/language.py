@@ -10,7 +10,7 @@ from bench.measure import Work, append, measure, show
 from bench.peers import peer
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
-from hybrid.engine.trunk.mlp import Trunk
+from hybrid.engine.trunk.mlp import MLP
 from hybrid.feeds import Batch
 from hybrid.ranks.group import Group
 from hybrid.readout import FullReadout, HeadReadout, SampledReadout, TreeReadout
@@ -89,7 +89,7 @@ def make_engine(
     rate = RATE * min(1.0, LARGE / feed.batch)
     return Engine(
         Embedding(feed.rows, WIDTH, per_example=CONTEXT, rate=rate, spread=0.1),
-        Trunk(CONTEXT * WIDTH, HIDDEN, width, rate=rate),
+        MLP([CONTEXT * WIDTH, HIDDEN, width], rate=rate),
         READOUTS[readout](feed.counts, width, batch=feed.batch, rate=rate, **settings),
         micro_batches=micro_batches,
         decay=False,

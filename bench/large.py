@@ -262,7 +262,7 @@ def _options(who: str) -> dict[str, Any]:
     """Those of the language model of `hybrid train`, and its defaults under this readout."""
     from hybrid.train.options import choose
 
-    given = {"context": CONTEXT, "device": "cpu", "threads": 1, "serial": True, "micro_batches": 1}
+    given = {"context": CONTEXT, "device": "cpu", "threads": 1, "micro_batches": 1}
     return choose("language", text="-", schedule="constant", **given, **READOUTS[who])
 
 

@@ -8,7 +8,7 @@ from bench.language import CONTEXT, OUTPUTS, RATE, WIDTH, ZipfFeed
 from bench.measure import Work, append, measure, show
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
-from hybrid.engine.trunk.mlp import Trunk
+from hybrid.engine.trunk.mlp import MLP
 from hybrid.readout import TreeReadout
 
 WAYS = {  # who: (overlap, None: it decides itself; threads, None: all that are given)
@@ -42,7 +42,7 @@ def make_engine(feed: ZipfFeed, hidden, micro, delay, overlap, threads, device="
     """The language model under a tree, with the cores spent in one of the ways."""
     return Engine(
         Embedding(feed.rows, WIDTH, per_example=CONTEXT, rate=RATE, spread=0.1),
-        Trunk(CONTEXT * WIDTH, hidden, OUTPUTS, rate=RATE),
+        MLP([CONTEXT * WIDTH, hidden, OUTPUTS], rate=RATE),
         TreeReadout(feed.counts, OUTPUTS, batch=feed.batch, rate=RATE),
         micro_batches=micro,
         delay=delay,

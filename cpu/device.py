@@ -1,6 +1,5 @@
 """The CPU as a device: queues are worker threads, arrays are NumPy's, nothing needs to be copied to the device."""
 
-import os
 import time
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,7 +10,6 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from cpu.array import Array
-from cpu.threads import layer
 
 Note = Callable[[float, float], object]  # is told when work ran: from, to, in seconds of time.perf_counter
 
@@ -36,10 +34,12 @@ class Queue:
 
     apart = True
 
-    def __init__(self, name: str, threads: int, cores: Sequence[int] | None = None):
+    def __init__(self, name: str, threads: int):
         self.name = name
         self._failure: BaseException | None = None
-        self._worker = ThreadPoolExecutor(1, thread_name_prefix=name, initializer=_settle, initargs=(threads, cores))
+        self._worker = ThreadPoolExecutor(
+            1, thread_name_prefix=name, initializer=numba.set_num_threads, initargs=(threads,)
+        )
 
     def run(
         self, work: Callable[..., Any], *arguments: Any, after: Sequence[Any] = (), note: Note | None = None
@@ -68,13 +68,6 @@ class Queue:
     def close(self) -> None:
         """Finish what was put on the queue and end its thread."""
         self._worker.shutdown(wait=True)
-
-
-def _settle(threads: int, cores: Sequence[int] | None) -> None:
-    """What a worker does first. The threads that its kernels start later inherit its cores."""
-    numba.set_num_threads(threads)
-    if cores:
-        os.sched_setaffinity(0, cores)
 
 
 class Inline:
@@ -133,15 +126,9 @@ class Device:
     host_memory = float64 = threads = True
     closed = False  # nothing is held that could be given back
 
-    def queue(self, name: str, threads: int, cores: Sequence[int] | None = None) -> Queue:
-        """A new worker thread, pinned to `cores`.
-
-        Raises ValueError for more threads than Numba was started with, and for cores where Numba uses TBB, whose threads
-        belong to no queue.
-        """
-        if cores and threads > 1 and layer() == "tbb":
-            raise ValueError("pin: found TBB's threads, which no queue has to itself; set NUMBA_THREADING_LAYER=omp")
-        return Queue(name, check_threads(threads), cores)
+    def queue(self, name: str, threads: int) -> Queue:
+        """A new worker thread; ValueError for more threads than Numba was started with."""
+        return Queue(name, check_threads(threads))
 
     def inline(self, name: str, threads: int) -> Inline:
         """A queue in the caller's own thread."""

@@ -14,7 +14,7 @@ import argparse
 
 import numpy as np
 
-from hybrid import Corpus, Embedding, Engine, LanguageFeed, Text, TreeReadout, Trunk, Vocabulary, choose
+from hybrid import MLP, Corpus, Embedding, Engine, LanguageFeed, Text, TreeReadout, Vocabulary, choose
 
 CONTEXT, WIDTH = 3, 16  # words before the one to predict, numbers of a word's vector
 
@@ -48,7 +48,7 @@ def main() -> None:
     for name, (trunk_on, rows_on, tree_on) in placements.items():
         engine = Engine(
             Embedding(feed.rows, WIDTH, per_example=CONTEXT, rate=0.5, spread=0.1, backend=rows_on),
-            Trunk(WIDTH * CONTEXT, 32, WIDTH, rate=0.5),
+            MLP([WIDTH * CONTEXT, 32, WIDTH], rate=0.5),
             TreeReadout(feed.counts, WIDTH, rate=0.1, backend=tree_on),
             device=trunk_on.name,
         )

@@ -10,7 +10,7 @@ probabilities, found by an exact search of the tree.
 import argparse
 import math
 
-from hybrid import Corpus, Embedding, Engine, LanguageFeed, LanguageModel, TreeReadout, Trunk, Vocabulary, text
+from hybrid import MLP, Corpus, Embedding, Engine, LanguageFeed, LanguageModel, TreeReadout, Vocabulary, text
 
 CONTEXT = 4  # words that the model sees before the one it predicts
 
@@ -30,7 +30,7 @@ def main() -> None:
 
     engine = Engine(
         Embedding(feed.rows, 64, per_example=CONTEXT, rate=0.2, spread=0.1),
-        Trunk(64 * CONTEXT, 128, 64, rate=0.2, momentum=0.9),
+        MLP([64 * CONTEXT, 128, 64], rate=0.2, momentum=0.9),
         TreeReadout(feed.counts, 64, rate=0.02),
         micro_batches=2,
     )

@@ -117,8 +117,8 @@ class Device:
         origin.event.synchronize()
         self._origin: tuple[_Mark, float] = origin, time.perf_counter()
 
-    def queue(self, name: str, threads: int, cores: Any = None) -> Queue:
-        """A new stream; `threads` and `cores` are ignored: they are a CPU's."""
+    def queue(self, name: str, threads: int) -> Queue:
+        """A new stream; `threads` are a CPU's, and ignored."""
         return Queue(self, name)
 
     def inline(self, name: str, threads: int) -> Inline:

@@ -38,7 +38,6 @@ _HOME = {
     "Text": "feeds.text",
     "TorchTrunk": "engine.trunk.torch",
     "TreeReadout": "readout",
-    "Trunk": "engine.trunk.mlp",
     "Units": "units",
     "Vectors": "use.vectors",
     "Vocabulary": "feeds.vocabulary",

@@ -1,4 +1,4 @@
-"""Which processors this process may use, by its affinity and its cgroups, and how they lie on the machine's nodes of memory.
+"""Which processors this process may use, by its affinity and its cgroups.
 
 Numba reads once how many threads it may start; nothing but `kernel_threads` imports it.
 """
@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 CGROUPS = Path("/sys/fs/cgroup")
-SYSTEM = Path("/sys/devices/system")
 
 
 def available() -> int:
@@ -53,57 +52,6 @@ def affinity() -> list[int]:
     """The cores that this process may run on; all, where the system does not tell (macOS, Windows)."""
     told = hasattr(os, "sched_getaffinity")
     return sorted(os.sched_getaffinity(0)) if told else list(range(os.cpu_count() or 1))
-
-
-def keep_to(cores: list[int]) -> None:
-    """Let this thread, and those that it starts, run on these cores alone.
-
-    Raises ValueError where the system gives threads no cores of their own (macOS, Windows).
-    """
-    if not hasattr(os, "sched_setaffinity"):
-        raise ValueError(f"pin: not offered on {sys.platform}, which gives threads no cores of their own; leave it out")
-    os.sched_setaffinity(0, cores)
-
-
-def by_node(root: Path = SYSTEM) -> list[list[int]]:
-    """The cores of this process's affinity, a list for each node of memory that has some of them.
-
-    Those that are one core's hardware threads lie side by side, so that a part of a list is of few cores.
-    """
-    left = set(affinity())
-    nodes = []
-    folders = sorted((root / "node").glob("node[0-9]*"), key=lambda folder: int(folder.name[len("node") :]))
-    for found in [_listed(folder / "cpulist") for folder in folders]:
-        nodes.append(found & left)
-        left -= found
-    nodes.append(left)  # of machines that tell of no nodes
-    return [sorted(node, key=lambda core: (_first_of(root, core), core)) for node in nodes if node]
-
-
-def part(nodes: list[list[int]], place: int, parts: int) -> list[list[int]]:
-    """One of several even parts of the cores, in order, so that few parts have cores of two nodes.
-
-    Where there are more parts than cores, several parts are the same core.
-    """
-    every = [core for node in nodes for core in node]
-    begin = place * len(every) // parts
-    mine = set(every[begin : max((place + 1) * len(every) // parts, begin + 1)])
-    kept = [[core for core in node if core in mine] for node in nodes]
-    return [node for node in kept if node]
-
-
-def _first_of(root: Path, core: int) -> int:
-    """The first hardware thread of a thread's core."""
-    return min(_listed(root / "cpu" / f"cpu{core}" / "topology" / "thread_siblings_list"), default=core)
-
-
-def _listed(file: Path) -> set[int]:
-    """The numbers of a list such as 0-3,8; none where there is no such file."""
-    try:
-        ranges = [piece.split("-") for piece in file.read_text().strip().split(",") if piece]
-        return {number for ends in ranges for number in range(int(ends[0]), int(ends[-1]) + 1)}
-    except (OSError, ValueError):
-        return set()
 
 
 def quota(root: Path = CGROUPS, membership: Path = Path("/proc/self/cgroup")) -> float:

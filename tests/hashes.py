@@ -49,7 +49,7 @@ RUNS: dict[str, list[str]] = {
     "words_cbow": [*WORDS, "--model", "cbow", "--readout", "tree"],
     "words_full": [*WORDS, "--readout", "full"],
     "factors_tree": [*FACTORS, "--readout", "tree"],
-    "factors_full": [*FACTORS, "--readout", "full", "--serial"],
+    "factors_full": [*FACTORS, "--readout", "full"],
     "pvm_quick": [*PVM, "quick.json", "--streams", "3"],
     "pvm_classic": [*PVM, "classic.json"],
 }

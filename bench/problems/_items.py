@@ -25,7 +25,6 @@ READOUTS: dict[str, dict[str, Any]] = {
     "tree huffman": {"readout": "tree", "tree": "huffman"},
 }
 CLUSTERED: dict[str, dict[str, Any]] = {"tree clustered": {"readout": "tree", "tree": "clustered"}}
-TIED = {f"{name} tied": READOUTS[name] | {"tied": True} for name in ("full", "sampled 1024")}
 ORDERS: dict[str, dict[str, Any]] = {
     "bag": {},
     "decay": {"order": "decay", "history": 30},
@@ -33,8 +32,8 @@ ORDERS: dict[str, dict[str, Any]] = {
     "sequence": {"order": "sequence", "trunk": "attention"},
 }
 ATTENTION: Space = {
-    "attention_rate": Log(3e-4, 3e-3),
-    "attention_dropout": Among((0.1, 0.2, 0.3, 0.5)),
+    "trunk_rate": Log(3e-4, 3e-3),
+    "dropout": Among((0.1, 0.2, 0.3, 0.5)),
     "rows_optimiser": Among(("row-adagrad", "adagrad")),
     "rows_rate": By("rows_optimiser", ADAGRAD),
     "readout_optimiser": Among(("row-adagrad", "adagrad")),
@@ -64,7 +63,7 @@ def problem(
     for order in orders:
         if ORDERS[order].get("trunk") == "attention" and not peer("torch"):
             continue
-        readouts = READOUTS | (CLUSTERED | TIED if order == "sequence" else {})
+        readouts = READOUTS | (CLUSTERED if order == "sequence" else {})
         for readout, options in readouts.items():
             found[f"{order} {readout}"] = _learning(data | ORDERS[order] | options)
     parts = split(histories(load(path, columns)))

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bench.contender import TRUNK, Contender, Figures, Log, Space, sparse
+from bench.contender import TRUNK, Contender, Figures, Log, sparse
 from bench.training import contender
 from hybrid.feeds.text import Text
 from hybrid.models import language
@@ -20,7 +20,6 @@ READOUTS: dict[str, dict[str, Any]] = {
     **{f"sampled {negatives}": {"readout": "sampled", "negatives": negatives} for negatives in (64, 1024, 4096)},
 }
 ROWS = Log(0.05, 0.5)
-OWN: Space = {"tail_scale": Log(0.5, 10)}  # of a head
 
 
 def contenders(
@@ -35,7 +34,7 @@ def contenders(
     shared = {"text": "-", "device": "cpu", "threads": arguments.threads} | dict(options)
     found = {}
     for name, readout in READOUTS.items():
-        space = sparse(readout["readout"], ROWS) | TRUNK | OWN
+        space = sparse(readout["readout"], ROWS) | TRUNK
         on_all, on_part = (functools.partial(job, text) if text else None for text in (train, part))
         assert on_all
         found[name] = contender("language", shared | readout, space, on_all, tested, small=on_part)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .. import console, machine
 from ..ranks import mpi
-from ..ranks.world import take_cores, world
+from ..ranks.world import world
 from . import commands, ranks
 
 USER_ERRORS = (ValueError, IndexError, OSError, FloatingPointError, MemoryError)
@@ -40,7 +40,7 @@ def _done(arguments: list[str]) -> tuple[int, str]:
         machine.refuse_little_memory()
         if given.command != "launch":
             ranks.begin(given, world())
-        _threads(getattr(given, "threads", None), getattr(given, "pin", False))
+        _threads(getattr(given, "threads", None))
         do = own[given.command] if given.command in own else commands.load(given.command).run
         with console.guarded():
             code: int = do(given)
@@ -64,22 +64,13 @@ def _done(arguments: list[str]) -> tuple[int, str]:
         return 130, "interrupted"
 
 
-def _threads(threads: int | None, pin: bool) -> None:
-    """Let Numba start as many threads as the user wants, and such as can be pinned, on this rank's cores.
-
-    Numba reads it once, when it is imported.
-    """
+def _threads(threads: int | None) -> None:
+    """Let Numba start as many threads as the user wants; it reads it once, when it is imported."""
     most = max(64, 4 * (os.cpu_count() or 1))
     if threads and threads > most:  # runtimes end the process where they cannot start them all
         raise ValueError(f"--threads: found {threads:,}, expected at most {most}")
-    if pin:
-        take_cores()
-    if "numba" in sys.modules:
-        return
-    if threads:
+    if threads and "numba" not in sys.modules:
         os.environ["NUMBA_NUM_THREADS"] = str(threads)
-    if pin:
-        os.environ.setdefault("NUMBA_THREADING_LAYER", "omp")
 
 
 def _message(error: BaseException) -> str:

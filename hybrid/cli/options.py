@@ -23,7 +23,7 @@ COMMANDS = {
     "neighbours": "nearest vectors, of a run or of a file",
     "analogy": "A is to B as C is to what? by vectors of a run or of a file",
     "pvm": "watch, compare or import trained Predictive Vision Models, let them dream",
-    "launch": "run a command on several ranks, which MPI starts, on this machine or on several",
+    "launch": "run a command on several ranks, which MPI starts",
     "doctor": "what is installed, what is missing and the command that mends it",
 }
 

@@ -104,12 +104,11 @@ class Device(Protocol):
     threads: bool
     closed: bool
 
-    def queue(self, name: str, threads: int, cores: Sequence[int] | None = None) -> Queue:
+    def queue(self, name: str, threads: int) -> Queue:
         """A new queue.
 
         name     shown in the trace
         threads  of the CPU, for its work
-        cores    the numbers of the cores that its threads are pinned to; None: any
         """
 
     def inline(self, name: str, threads: int) -> Queue:

@@ -46,7 +46,7 @@ def _there(file: File, path: Path) -> bool:
     if not right(file, path):
         raise ValueError(
             f"{path}: not the public file (expected {file.size:,} bytes, {file.digest}); it is left as it is: move it away, or"
-            " name another folder, --data DIR"
+            " name another folder, --out DIR"
         )
     return True
 
@@ -94,7 +94,7 @@ def _downloaded(source: Source, folder: Path) -> Path:
             raise
         raise OSError(
             f"{source.address}: cannot be reached, or was cut off ({error}); {file.path} comes from there: is there a network?"
-            " else download it elsewhere and put it into the folder of the data (--data DIR)"
+            " else download it elsewhere and put it into the folder of the data (--out DIR)"
         ) from None
     if not right(file, part):
         part.unlink()

@@ -4,7 +4,6 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from ..ranks.world import take_cores
 from .schedule import Schedule
 
 SKIPPED = 2  # ticks after a change that are not measured: kernels load, threads start
@@ -20,7 +19,6 @@ class Cores:
     threads        CPU threads in total, which queues that work at the same time share
     overlap        True, False, or None: measure. The choice changes no number, since results depend neither on the number
                    of threads nor on how queues overlap.
-    pin            True: the threads of each queue keep to cores of their own, of those of this rank
     spare          True: stages in turn take one thread, and the feed has another one, if there are two
     others         queues of the host that wait more than they work, by name: where stages overlap, each is a thread more
     """
@@ -31,12 +29,10 @@ class Cores:
         sparse: Any,
         threads: int,
         overlap: bool | None,
-        pin: bool = False,
         spare: bool = False,
         others: Sequence[str] = (),
     ):
         self._sparse = sparse
-        self._nodes = [list(node) for node in take_cores()] if pin else []
         apart = not dense.threads
         if overlap and threads < 2 and not apart:
             raise ValueError(f"overlap: needs at least 2 threads, found {threads}; raise threads or leave overlap out")
@@ -53,7 +49,7 @@ class Cores:
             self.ways = {True: queues | self._host_queues(threads - 1)}
         elif overlap is not False and threads > 1:
             share = (threads - (threads > 2)) // 2
-            queues = dict.fromkeys(DENSE, dense.queue("dense", share, self._some_cores(share)))
+            queues = dict.fromkeys(DENSE, dense.queue("dense", share))
             self.ways[True] = queues | self._host_queues(threads - share)
         if True in self.ways:
             self.ways[True] |= {name: sparse.queue(name, 1) for name in others}
@@ -66,22 +62,8 @@ class Cores:
         """The queue of the sparse stages, and that of the feed: a thread of its own if one can be spared, else the caller's."""
         spare = threads > 1
         share = max(threads - spare, 1)
-        feed = self._sparse.queue("feed", 1, self._some_cores(1)) if spare else self._sparse.inline("feed", 1)
-        return {"sparse": self._sparse.queue("sparse", share, self._some_cores(share)), "feed": feed}
-
-    def _some_cores(self, count: int) -> list[int] | None:
-        """Cores that no queue has yet, of the fullest node of memory that has as many, else of several; None where too few
-        are left: then the queue keeps to none.
-        """
-        if sum(map(len, self._nodes)) < count:
-            return None
-        enough = [node for node in self._nodes if len(node) >= count]
-        taken: list[int] = []
-        for node in [min(enough, key=len)] if enough else self._nodes:
-            wanted = count - len(taken)
-            taken += node[:wanted]
-            del node[:wanted]
-        return taken
+        feed = self._sparse.queue("feed", 1) if spare else self._sparse.inline("feed", 1)
+        return {"sparse": self._sparse.queue("sparse", share), "feed": feed}
 
     @property
     def queues(self) -> dict[str, Any]:

@@ -23,8 +23,6 @@ from .scale import Scale, chosen
 from .schedule import Schedule, Tick, part
 from .slot import Slot
 from .suits import check_delay, check_feed, check_place, check_widths, dense_backend, overlap_of
-from .tied import NAME as TIED
-from .tied import check_settings, tie
 from .trace import Trace
 from .trunk import TrunkProtocol
 
@@ -47,9 +45,6 @@ class Engine(Runner[Tick]):
     schedule       how all rates fall over the feed: "constant", "linear", "cosine" or "step", see hybrid/engine/scale.py
     warmup         ticks in which all rates rise linearly before that
     decay          schedule None: True is "linear", as in word2vec, False is "constant"
-    pin            True: each queue's threads keep to cores of their own, of one node of memory where that has enough
-    tied           True: the readout's rows are the embedding's, one table: of a full or sampled readout that is as wide, on
-                   the CPU, with one micro-batch and no delay. It starts as the embedding does
     update         "online": rows and readout move with each example (a run of one target together) and not at the end of a
                    batch, as in word2vec; without a trunk, of a tree or negative sampling. One thread does it, while another one
                    makes the next batch
@@ -77,8 +72,6 @@ class Engine(Runner[Tick]):
         decay: bool = True,
         schedule: str | None = None,
         warmup: int = 0,
-        pin: bool = False,
-        tied: bool = False,
         update: str = "batch",
         ranks: Group | None = None,
     ):
@@ -90,13 +83,13 @@ class Engine(Runner[Tick]):
         self.trunk, self.readout = trunk, readout
         self.micro_batches, self.delay, self.overlap, self.decay = micro_batches, delay, overlap, decay
         self.schedule, self.warmup = chosen(schedule, decay), check.whole("warmup", warmup, 0)
-        self.threads, self.pin = available() if threads is None else threads, pin
+        self.threads = available() if threads is None else threads
         self.sparse = backend.choose("cpu")
         self.dense = dense_backend(trunk, device) if trunk else self.sparse
         for name, placed in (("embedding", embedding), ("readout", readout)):
             check_place(name, placed, trunk, self.dense)
         self.whole = getattr(trunk, "whole", 1)
-        self.tied, self.update = bool(tied), update
+        self.update = update
         self.ranks = ranks or Group(alone=True)
         self.route = routed(self)
         self.inline = self.sparse.device.inline("all", self.threads)
@@ -104,9 +97,6 @@ class Engine(Runner[Tick]):
         self._asking = Asking(self.route, dense_inline, self.inline)
         if trunk:
             dense_inline.run(trunk.place, self.dense.device, self.dense)
-        if tied:
-            check_settings(self)
-            tie(embedding, readout)
         self.cores: Cores | None = None
         self._begun: dict[str, np.ndarray] = {}
         self._begun_of = self._sizes
@@ -134,8 +124,8 @@ class Engine(Runner[Tick]):
         self._begun, self._begun_of = self._begun_arrays(), self._sizes
         scale = Scale(self.schedule, ticks, self.warmup)
         self.trace, plan, slots = Trace(), self.route.plan(), self._slots(feed, scale)
-        settings = self.threads, overlap_of(self), self.pin
-        self.cores = Cores(self.dense.device, self.sparse.device, *settings, self.route.online, self.route.queues)
+        settings = self.threads, overlap_of(self), self.route.online, self.route.queues
+        self.cores = Cores(self.dense.device, self.sparse.device, *settings)
         schedule = Schedule(plan, slots, self.cores.queues, self.delay, self.trace, whole=self.whole)
         return Course(
             schedule, self._batches(feed, ticks), lambda slots: begun.restored(slots, self.route, self._begun)
@@ -272,8 +262,7 @@ class Engine(Runner[Tick]):
             self.trunk.fetch()
         parts = {"embedding": self.embedding, "trunk": self.trunk, "readout": self.readout}
         owned = {part: owner.parameters() for part, owner in parts.items() if owner is not None}
-        found = {f"{part}.{name}": array for part, arrays in owned.items() for name, array in arrays.items()}
-        return {name: array for name, array in found.items() if not (self.tied and name == TIED)}
+        return {f"{part}.{name}": array for part, arrays in owned.items() for name, array in arrays.items()}
 
     @property
     def size(self) -> int:
@@ -302,7 +291,6 @@ class Engine(Runner[Tick]):
         readout_device: str = "cpu",
         threads: int | None = None,
         overlap: bool | None = None,
-        pin: bool = False,
         ranks: Group | None = None,
     ) -> tuple["Engine", dict[str, Any]]:
         """The engine of a checkpoint, standing where it was saved, and the facts saved with it.
@@ -314,7 +302,7 @@ class Engine(Runner[Tick]):
         Raises ValueError or OSError for a checkpoint that is missing, truncated, altered or of another format.
         """
         places = {"rows": rows_device, "readout": readout_device}
-        machine = {"device": device, "threads": threads, "overlap": overlap, "pin": pin}
+        machine = {"device": device, "threads": threads, "overlap": overlap}
         return saved.load(cls, folder, places, ranks or Group(alone=True), given=trunk, **machine)
 
     def go_on(self, tick: int, arrays: dict[str, np.ndarray]) -> None:
@@ -324,7 +312,7 @@ class Engine(Runner[Tick]):
     def __reduce__(self) -> tuple[Any, ...]:
         """An engine of its own parts, which stands where this one stands; not for one that failed half-way."""
         self._check_whole()
-        names = ("threads", "micro_batches", "delay", "overlap", "decay", "schedule", "warmup", "pin", "tied", "update")
+        names = ("threads", "micro_batches", "delay", "overlap", "decay", "schedule", "warmup", "update")
         settings = {name: getattr(self, name) for name in names} | {"device": self.dense.name}
         with self._runs.alone:
             arrays = {name: array.copy() for name, array in self._begun_arrays().items()}

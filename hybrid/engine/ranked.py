@@ -26,7 +26,7 @@ from .online import routed as alone
 from .route import Route
 from .schedule import Plan, Stage
 from .slot import Slot
-from .trunk._gradient import Gradient
+from .trunk._stages import Gradient
 
 if TYPE_CHECKING:
     from .engine import Engine

@@ -24,7 +24,7 @@ from ..storage import checkpoint
 from ..train import plots
 from ..train.job import Job, Watched
 
-MEASURED = ("mode", "together", "split", "split_tail")  # options of a readout that may be chosen with its place
+MEASURED = ("mode", "split", "split_tail")  # options of a readout that may be chosen with its place
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +37,6 @@ class EngineOptions:
     batch: int | None = option(512, "examples a batch", group="training", type=positive)
     micro_batches: int = option(2, "parts of a batch that overlap", group="training", type=positive)
     delay: int = option(0, "batches begun and not finished, 0 (exact) or 1", group="training", type=whole)
-    serial: bool = option(False, "one stage after another, on all threads", group="training")
     schedule: str = option(
         "linear", "how all rates fall over the run", group="training", choices=("constant", "linear", "cosine", "step")
     )
@@ -75,10 +74,6 @@ class DenseOptions(EngineOptions):
 
 def complete(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     """Options that follow from others; ValueError for those that contradict each other."""
-    if said.get("serial") and said.get("delay"):
-        raise ValueError("--serial and --delay contradict each other: a serial run delays nothing; leave one out")
-    if said.get("trunk_clip") == 0:
-        raise ValueError("--trunk-clip: found 0, expected a norm above 0; leave it out to cut nothing")
     if chosen.get("tree") == CLUSTERED and chosen.get("start") != "counts":
         raise ValueError(
             f"--tree {CLUSTERED}: needs vectors of the classes, which `hybrid train factors --start counts` alone makes"
@@ -215,8 +210,6 @@ def load(source: Path, options: dict[str, Any]) -> tuple[Engine, dict[str, Any]]
         rows_device=options.get("rows_device") or "cpu",
         readout_device=options.get("readout_device") or "cpu",
         threads=options.get("threads"),
-        overlap=False if options["serial"] else None,
-        pin=bool(options.get("pin")),
         ranks=Group(),
     )
 
@@ -228,11 +221,10 @@ def _remade_trunk(source: Path, options: dict[str, Any]) -> trunks.TrunkProtocol
         return trunks.remade(told, options) if told else None
 
 
-def make_engine(options: dict[str, Any], feed: Feed, *, trunk: bool = True, tied: bool = False, **form: Any) -> Engine:
+def make_engine(options: dict[str, Any], feed: Feed, *, trunk: bool = True, **form: Any) -> Engine:
     """The untrained engine that options name, for a feed.
 
     trunk  False: the rows are the hidden vectors, as in word2vec, and a sampled readout is word2vec's too
-    tied   see Engine
     form   per_example, mean, weighted: see Embedding
     """
     seed, spread = options["seed"], 0.1 if trunk else options.get("spread")
@@ -248,9 +240,7 @@ def make_engine(options: dict[str, Any], feed: Feed, *, trunk: bool = True, tied
     placed = _placed_readout(options, feed, width, trunk)
     settings = {name: options[name] for name in ("device", "threads", "micro_batches", "delay")}
     settings |= {"schedule": options.get("schedule"), "update": options.get("update") or "batch"}
-    overlap = False if options["serial"] else None
-    settings |= {"overlap": overlap, "pin": bool(options.get("pin")), "tied": tied, "ranks": Group()}
-    return Engine(embedding, dense, placed, **settings)
+    return Engine(embedding, dense, placed, ranks=Group(), **settings)
 
 
 def _rows_place(options: dict[str, Any], feed: Feed, make: Callable[..., Embedding]) -> backend.Backend:

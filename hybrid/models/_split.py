@@ -3,7 +3,6 @@
 import argparse
 import dataclasses
 import hashlib
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,15 +15,22 @@ from ..settings import option
 LAST, RATIO, DRAWN, TIME = WAYS = ("last", "ratio", "drawn", "time")
 
 
-def share(text: str) -> float:
-    """A share of at least 0 and less than 1."""
+def way(text: str) -> str:
+    """A way to split, as it is said; argparse's error for one that is none, and for shares that are not from 0 to below 1."""
+    kind, *shares = text.split(":")
+    if kind not in WAYS or len(shares) > (2 if kind != LAST else 0):
+        raise argparse.ArgumentTypeError(
+            f"found {text!r}, expected {', '.join(WAYS)}, or one of the latter three with shares"
+        )
     try:
-        value = float(text)
+        fit = all(0 <= float(share) < 1 for share in shares)
     except ValueError:
-        value = math.nan
-    if not 0 <= value < 1:
-        raise argparse.ArgumentTypeError(f"found {text!r}, expected a share of at least 0 and less than 1, such as 0.2")
-    return value
+        fit = False
+    if not fit:
+        raise argparse.ArgumentTypeError(
+            f"found {text!r}, expected shares of at least 0 and less than 1, as in ratio:0.2:0.1"
+        )
+    return text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,33 +39,30 @@ class SplitOptions:
 
     split_by: str = option(
         LAST,
-        "what tests: the last item of each user, a ratio of each user's, items drawn from all, or what came last in time",
+        "what tests: the last item of each user, a ratio of each user's, items drawn from all, or what came last in time; the"
+        " latter three take the shares that test and validate: ratio:0.2:0.1",
         group="data",
-        choices=WAYS,
+        type=way,
+        metavar="|".join(WAYS) + "[:TEST[:VALID]]",
     )
-    test_share: float = option(
-        0.2, "share of the items that test, of --split-by ratio, drawn, time", group="data", type=share
-    )
-    valid_share: float = option(0.1, "share of the items that validate, likewise", group="data", type=share)
 
 
-def check_said(chosen: Mapping[str, Any], said: Mapping[str, Any]) -> None:
-    """ValueError for options of another way to split than the one chosen."""
-    for name in ("test_share", "valid_share"):
-        if chosen["split_by"] == LAST and said.get(name) is not None:
-            wanted = "expected --split-by ratio, drawn or time"
-            raise ValueError(f"--{name.replace('_', '-')}: not used by --split-by last; {wanted}")
+def _kind(options: Mapping[str, Any]) -> str:
+    return str(options.get("split_by") or LAST).partition(":")[0]
 
 
 def parts(every: Histories, options: Mapping[str, Any]) -> Split:
-    """The histories, split as the options say."""
-    way = options.get("split_by") or LAST
-    if way == LAST:
+    """The histories, split as the options say; ValueError for a run that has the shares apart, as runs had once."""
+    kind = _kind(options)
+    if kind == LAST:
         return split(every)
-    shares = {"test": options["test_share"], "valid": options["valid_share"]}
-    if way == RATIO:
+    if "test_share" in options:
+        raise ValueError("--test-share: found in the run, expected --split-by WAY:TEST:VALID; train it anew")
+    said = options["split_by"].split(":")[1:]
+    shares: dict[str, Any] = dict(zip(("test", "valid"), map(float, said), strict=False))
+    if kind == RATIO:
         return split_by_ratio(every, **shares)
-    if way == DRAWN:
+    if kind == DRAWN:
         return split_drawn(every, **shares, seed=options["seed"])
     return split_by_time(every, **shares)
 
@@ -71,7 +74,7 @@ def protocol(options: Mapping[str, Any]) -> str:
         RATIO: "the last items of every user with three test, those before them validate",
         DRAWN: "items drawn from all test and validate",
         TIME: "what came last of all tests, what came before it validates",
-    }[options.get("split_by") or LAST]
+    }[_kind(options)]
     return (
         f"{held}; all items are ranked but those that the user had; items of equal times are in the order of the file"
     )
@@ -79,7 +82,7 @@ def protocol(options: Mapping[str, Any]) -> str:
 
 def digest(every: Histories, options: Mapping[str, Any]) -> str:
     """Digest of all that the split depends on."""
-    if options.get("split_by") != TIME or every.time is None:
+    if _kind(options) != TIME or every.time is None:
         return every.sha256
     return hashlib.sha256(every.sha256.encode() + every.time.tobytes()).hexdigest()
 
@@ -96,7 +99,7 @@ def check(path: str, found: Split, measured: Mapping[str, int]) -> None:
         )
     for does, number in measured.items():
         if not len((found.valid if does == "validates" else found.test).user):
-            raise ValueError(f"{path}: no item {does}; expected some: give --valid-share and --test-share more")
+            raise ValueError(f"{path}: no item {does}; expected some: give --split-by larger shares")
         if not number:
             raise ValueError(
                 f"{path}: every item that {does} is one that its user had before; expected new ones, which can be ranked"

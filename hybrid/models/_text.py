@@ -25,7 +25,7 @@ class TextOptions:
         type=os.path.abspath,
         metavar="FILE",
     )
-    text_column: str | None = option(
+    columns: str | None = option(
         None, "of a Parquet file: the column of texts (default: text)", group="data", metavar="NAME"
     )
     stream: str | None = option(
@@ -74,7 +74,7 @@ def stored_text(options: Mapping[str, Any], *, unknown: bool) -> StoredCorpus:
 
 
 def _column(options: Mapping[str, Any]) -> str:
-    return options.get("text_column") or "text"
+    return options.get("columns") or "text"
 
 
 def how_cut(options: Mapping[str, Any]) -> dict[str, Any]:

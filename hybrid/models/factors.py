@@ -61,7 +61,7 @@ class Options(HistoryOptions, SplitOptions, DenseOptions):
 class Evaluation:
     """Of `hybrid eval` on a run of factors."""
 
-    at: int = option(10, "recall@K, nDCG@K", type=positive, metavar="K")
+    k: int = option(10, "recall@K, nDCG@K", type=positive, metavar="K")
     ratings: str | None = option(
         None,
         "where the ratings of the run are now (default: where they were)",
@@ -141,7 +141,6 @@ def prepare(options: dict[str, Any]) -> Factors:
 
 def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
     """Options that follow from others; ValueError for those that contradict each other."""
-    _split.check_said(chosen, said)
     return _engine.complete(_history.complete(chosen, said), said)
 
 
@@ -168,7 +167,7 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
         )
     console.note(_split.protocol(options))
     model = run.load()
-    figures = _test(model, _split.parts(every, options), order_of(options), given["at"])
+    figures = _test(model, _split.parts(every, options), order_of(options), given["k"])
     return figures | _engine.readout_figures(model)
 
 

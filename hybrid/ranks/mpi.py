@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 from .world import WANTED
@@ -21,12 +20,12 @@ def mpiexec() -> str | None:
     return str(beside) if library and beside.exists() else shutil.which("mpiexec")
 
 
-def command(ranks: int, module: str, *arguments: str, options: Sequence[str] = ()) -> list[str]:
-    """What starts `python -m MODULE ARGUMENTS` as several ranks; options: of mpiexec. Raises ValueError without MPI."""
+def command(ranks: int, module: str, *arguments: str) -> list[str]:
+    """What starts `python -m MODULE ARGUMENTS` as several ranks. Raises ValueError without MPI."""
     program = mpiexec()
     if program is None:
         raise ValueError(f"launch: mpi4py or mpiexec was not found; to start ranks: {WANTED}")
-    return [program, "-n", str(ranks), *options, sys.executable, "-m", "mpi4py", "-m", module, *arguments]
+    return [program, "-n", str(ranks), sys.executable, "-m", "mpi4py", "-m", module, *arguments]
 
 
 def finalised(limit: float) -> bool:

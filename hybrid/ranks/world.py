@@ -6,7 +6,7 @@ import os
 import platform
 from typing import NamedTuple
 
-from ..processors import affinity, allowed, by_node, keep_to, part
+from ..processors import affinity, allowed
 
 VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")  # of MPICH, of Slurm's PMIx and Open MPI, of Open MPI
 WANTED = "pip install 'hybrid-engine[mpi]'"
@@ -21,7 +21,6 @@ class World(NamedTuple):
     local_rank  which of the ranks on that machine it is
     sharing     how many of the ranks on that machine may use the cores that this one may use: 1 where the launcher gave
                 each rank cores of its own
-    turn        which of those it is
     """
 
     rank: int
@@ -29,7 +28,6 @@ class World(NamedTuple):
     host: str
     local_rank: int = 0
     sharing: int = 1
-    turn: int = 0
 
     @property
     def name(self) -> str:
@@ -56,9 +54,9 @@ def world() -> World:
     every = MPI.COMM_WORLD
     here = every.Split_type(MPI.COMM_TYPE_SHARED)
     local, cores = here.rank, affinity()
-    alike = [rank for rank, other in enumerate(here.allgather(cores)) if other == cores]
+    alike = here.allgather(cores).count(cores)
     here.Free()
-    return World(every.rank, every.size, platform.node(), local, len(alike), alike.index(local))
+    return World(every.rank, every.size, platform.node(), local, alike)
 
 
 def take_threads(this: World) -> None:
@@ -68,20 +66,3 @@ def take_threads(this: World) -> None:
     """
     if this.sharing > 1:
         os.environ.setdefault("OMP_NUM_THREADS", str(max(1, allowed() // this.sharing)))
-
-
-def take_cores() -> list[list[int]]:
-    """Keep this thread, and those that it starts, to cores that no other rank keeps to; they are listed by node of memory.
-
-    A process without ranks keeps to those that it may use. Where ranks are more than cores, some have the same one.
-    Raises ValueError where the system gives threads no cores of their own (macOS, Windows).
-    """
-    nodes = _own() if world().sharing > 1 else by_node()
-    keep_to([core for node in nodes for core in node])
-    return nodes
-
-
-@functools.cache  # afterwards a part is all that it may use
-def _own() -> list[list[int]]:
-    this = world()
-    return part(by_node(), this.turn, this.sharing)

@@ -30,11 +30,6 @@ class Options:
     share: float = option(
         0.1, "head readout: the share of a full softmax's time that sizes are chosen for", type=number
     )
-    tail_scale: float | None = option(
-        None,
-        "head readout: by what the rate is multiplied within clusters (default: trees 2, softmaxes 1)",
-        type=number,
-    )
 
 
 class HeadReadout(Halves):
@@ -51,8 +46,6 @@ class HeadReadout(Halves):
              softmax, and with few clusters of classes about as frequent the adaptive softmax, without its projections
     share    sizes that are not given make a step cost about this share of a full softmax's, see cpu/head_sizes.py
     vectors  (V, any): what is alike shares a cluster; None: clusters are bands of classes that are about as frequent
-    regroup  N: once N examples have been learned from, clusters are made anew of what is alike by `vectors()`; 0: never. On
-             the CPU only
     mode     of the trees, as of a TreeReadout
     batch    most rows a step
     rate     step of the optimiser: the head learns on the loss summed over a batch, as a full softmax does
@@ -80,7 +73,6 @@ class HeadReadout(Halves):
         tails: str = "tree",
         share: float = 0.1,
         vectors: Any = None,
-        regroup: int = 0,
         mode: str = "deterministic",
         batch: int = 1024,
         rate: float = 0.02,
@@ -102,12 +94,6 @@ class HeadReadout(Halves):
         below = TAILS[tails].rows_of(self.classes, self.head, self.clusters)
         self._keep(aligned.zeros((self.head + self.clusters, self.width), np.float32))
         self._tail = sparse.kept(aligned.zeros((below, self.width), np.float32), self.optimiser, self.biased)
-        self.due, self.met = check.whole("regroup", regroup, 0), 0
-        if self.due and not self.backend.device.host_memory:
-            raise ValueError(
-                f"regroup: found a head on {self.backend.name}, expected one on the CPU: only there clusters are made anew by "
-                "themselves; leave it out and call regroup(vectors)"
-            )
         self._prepare()
 
     def _prepare(self) -> None:
@@ -168,16 +154,6 @@ class HeadReadout(Halves):
             found: np.ndarray = self._tails.known(self._host, self._tail, self.slot, np.maximum(self.counts, MET)).c
             return found
 
-    def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None) -> float:
-        """Learn from a batch and return its mean loss in nats; see Readout. Clusters that are due are made anew."""
-        with Held(), self.alone:
-            loss = super().step(grad, hidden, target, weight)
-            if self.due and self.rate_scale:
-                before, self.met = self.met, self.met + len(hidden)
-                if before < self.due <= self.met:
-                    self.regroup(self.vectors())
-            return loss
-
     def learn_top(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """The head's half: add to grad, write its part of loss; arrays of the device, in the work of a queue."""
         given = self._learns(self._there), self._work, self._slot, hidden, target, weight, self._step_rate
@@ -236,19 +212,12 @@ class HeadReadout(Halves):
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs: the sizes; which class is where is among the parameters."""
         names = ("head", "clusters", "tails", "mode", "tail_scale")
-        more = {"regroup": self.due} if self.due else {}
-        return super().describe() | {name: getattr(self, name) for name in names} | more
-
-    def state(self) -> dict[str, Any]:
-        """Where clusters are made anew: how many examples have been learned from."""
-        return {"examples": self.met} if self.due else {}
+        return super().describe() | {name: getattr(self, name) for name in names}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take the slots and counts that were filled in; ValueError where they are none."""
         check.counts(self.counts)
         check_slots(self.slot, self.head, self.clusters)
-        if self.due:
-            self.met = check.whole("examples", state["examples"], 0)
         super().restore(state)
         self._prepare()
 
@@ -263,7 +232,7 @@ def make(
     backend: Any = None,
 ) -> HeadReadout:
     """From options of the command line; see hybrid/readout/__init__.py."""
-    names = ("tails", "share", "tail_scale", "rate", "seed")
+    names = ("tails", "share", "rate", "seed")
     given = {name: options[name] for name in names} | sparse.readout_named(options)
     return HeadReadout(counts, width, batch=batch, backend=backend, **given)
 

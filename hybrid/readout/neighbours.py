@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import check, console
 from ..neighbours import ASKED, Found, csr, live, measured, tell_choice
-from ..settings import number, option, positive
+from ..settings import number, option
 from . import least as least_of
 from . import rebuild as rebuild_readout
 from . import sampled
@@ -28,15 +28,7 @@ INDEXES = ("annoy", "hnsw", "exact", "auto")
 class Options(sampled.Options):
     """What `--readout neighbours` takes, beside the options of the sampled readout that it wraps."""
 
-    index: str = option(
-        "auto",
-        "neighbours readout: what finds near classes; auto: the fastest that reaches --recall, as measured",
-        choices=INDEXES,
-    )
     recall: float = option(0.95, "neighbours readout: share of the ten best classes that is to be found", type=number)
-    rebuild: int | None = option(
-        None, "neighbours readout: build the index anew after so many batches, while training goes on", type=positive
-    )
 
 
 class NeighbourReadout(Staged):
@@ -293,7 +285,7 @@ def make(
     from . import make as make_readout
 
     learner: Any = make_readout("sampled", counts, width, options, batch=batch, trunk=trunk, backend=backend)
-    return NeighbourReadout(learner, index=options["index"], recall=options["recall"], every=options["rebuild"])
+    return NeighbourReadout(learner, index="auto", recall=options["recall"])
 
 
 def rebuild(readout: dict[str, Any], backend: Any = None, **facts: Any) -> NeighbourReadout:

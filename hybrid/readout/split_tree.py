@@ -8,8 +8,8 @@ import numpy as np
 from .. import backend as backends
 from .. import sparse, trees
 from .base import Pairs
+from .base.growing import GIVEN
 from .base.halves import Halves
-from .base.shape import GIVEN
 from .base.trials import Trial, Trials
 from .tree import TreeReadout
 from .tree import least as least

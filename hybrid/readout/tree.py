@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import check, sparse, trees
-from ..settings import option, positive, rising, whole
+from ..settings import option, rising, whole
 from . import registry
 from .base import Base
-from .base.growing import Growing
-from .base.shape import GIVEN, TREES, check_number
+from .base.growing import GIVEN, TREES, Growing, check_number
 from .base.trials import Trial, Trials
 
 if TYPE_CHECKING:
@@ -36,20 +35,11 @@ class Options:
 
     tree: str = option("huffman", "tree readout: its shape", choices=(*TREES, CLUSTERED))
     mode: str = option("deterministic", "tree readout: how rows learn", choices=MODES)
-    together: int = option(
-        TOGETHER,
-        'tree readout, mode "batch": examples that learn together at a node, at most',
-        type=positive,
-        metavar="N",
-    )
     split: int | None = option(
         None,
         "tree readout on a GPU: its first K nodes are there, as dense products, and the others on the CPU (0: none)",
         type=whole,
         metavar="K",
-    )
-    split_tail: str = option(
-        "cpu", "tree readout with --split: where the other nodes are, if not on the CPU", choices=TAILS
     )
     regrow: list[int] | None = option(
         None,
@@ -231,7 +221,6 @@ def make(
 ) -> TreeReadout:
     """From options of the command line; see hybrid/readout/__init__.py. Clusters come with vectors: balanced until then."""
     given = {name: options[name] for name in ("mode", "rate", "seed")} | sparse.readout_named(options)
-    given["together"] = options.get("together", TOGETHER)
     given["split_tail"] = options.get("split_tail", "cpu")
     given["tree"] = "balanced" if options["tree"] == CLUSTERED else options["tree"]
     return TreeReadout(counts, width, split=options.get("split") or 0, batch=batch, backend=backend, **given)
@@ -258,5 +247,5 @@ def trials(options: Mapping[str, Any], classes: int, examples: int) -> Trials:
     if not options.get("biases"):  # else it is the serial loop
         tried.append(Trial({"mode": "ordered"}, "nodes learn in order, with the serial loop's numbers up to rounding"))
     if options["rate"] * TOGETHER <= kinds.SAFE:
-        tried.append(Trial({"mode": "batch", "together": TOGETHER}, TOLD))
+        tried.append(Trial({"mode": "batch"}, TOLD))
     return found._replace(tried=(*tried, *found.tried))

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import check
 from ..engine import Embedding, Engine
-from ..engine.trunk.mlp import Trunk
+from ..engine.trunk.mlp import MLP
 from ..feeds.baskets import BasketFeed
 from ..feeds.histories import HistoryFeed, whole
 from ..feeds.ratings import Histories
@@ -161,7 +161,7 @@ class NextItem(BaseEstimator):
         width, outputs = options["width"], options["readout_width"]
         rows = Embedding(feed.rows, width, mean=True, rate=options["rows_rate"], spread=0.1, seed=seed)
         rates = {"rate": options["trunk_rate"], "momentum": MOMENTUM}
-        trunk = Trunk(width, options["hidden"], outputs, seed=seed, **rates)
+        trunk = MLP([width, options["hidden"], outputs], seed=seed, **rates)
         shape = {name: options[name] for name in ("tree",) if name in options} | {"rate": options["rate"], "seed": seed}
         readout = training.made(self.readout, feed.counts, outputs, batch=feed.batch, trunk=True, **shape)
         return Engine(rows, trunk, readout, device="cpu", threads=training.threads(self.n_jobs), overlap=False)

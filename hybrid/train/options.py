@@ -27,10 +27,6 @@ class RunOptions:
     threads: int | None = option(
         None, "CPU threads in total (default: all cores that it may use)", group="machine", free=True, type=positive
     )
-    pin: bool = option(
-        False, "threads keep to cores: those of a rank to its own, those of a queue to some of them",
-        group="machine", free=True,
-    )  # fmt: skip
     seed: int = option(0, "seed of everything drawn", group="machine", type=whole)
     save_every: float = option(
         EVERY,
@@ -102,7 +98,12 @@ class Parts:
         declared = self._declared(options)
         plain = {name: field.default for name, field in declared.items()}
         readout = options.get("readout") or plain.get("readout")
-        tuned = {n: v for n, v in getattr(self.module, "TUNED", {}).get(readout, {}).items() if n in plain}
+        usual = self._declared({"readout": readout})  # of the parts that were tuned
+        tuned = {
+            name: value
+            for name, value in getattr(self.module, "TUNED", {}).get(readout, {}).items()
+            if name in plain and declared[name] is usual[name]
+        }
         found = plain | tuned
         for name, field in declared.items():
             if field.metadata["by"]:

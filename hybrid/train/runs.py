@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 from .. import backend, compiling, console
 from ..models import MODELS
 from ..ranks.group import Group
-from ..ranks.world import take_cores
 from ..settings import defaults, flag, given
 from ..storage import checkpoint, document
 from ..storage.checkpoint import CHECKPOINT
@@ -183,8 +182,6 @@ def _prepared(options: dict[str, Any]) -> Job:
     """The job of a run; its data are read."""
     if options.get("tensorboard"):
         required()
-    if options.get("pin"):
-        take_cores()
     announce(options)
     job: Job = _model(options).prepare(options)
     return job

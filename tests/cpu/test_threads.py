@@ -10,7 +10,6 @@ import numba
 import pytest
 
 from cpu import threads
-from cpu.device import Device
 
 CHOICE = (
     "GOMP_SPINCOUNT",
@@ -95,10 +94,3 @@ def test_a_loop_is_cut_finer_only_inside():
     with threads.shared(3):
         assert numba.get_parallel_chunksize() == 1
     assert numba.get_parallel_chunksize() == before
-
-
-def test_threads_that_belong_to_no_queue_are_not_pinned(monkeypatch):
-    monkeypatch.setattr("cpu.device.layer", lambda: "tbb")
-    with pytest.raises(ValueError, match=r"pin: found TBB's threads.*NUMBA_THREADING_LAYER=omp"):
-        Device().queue("q", 2, [0, 1])
-    Device().queue("q", 1, [min(os.sched_getaffinity(0))]).close()  # a thread of its own

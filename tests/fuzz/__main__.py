@@ -298,7 +298,7 @@ def begun(folder: Path) -> Path:
         ["similar", told["words"], "noun1"],
     ]
     good += [["recommend", told["factors"], *who] for who in (["--users", "1"], ["--history", "1,2"])]
-    good += [["next", told["language"], "noun1 verb1"], ["pvm", "watch", told["pvm"], "--frames", "2"]]
+    good += [["next", told["language"], "noun1 verb1"], ["pvm", "watch", told["pvm"], "--steps", "2"]]
     (folder / "words.json").write_text(json.dumps({"good": good, "words": good[0]}))
     return folder / "words.json"
 

@@ -11,7 +11,6 @@ import pytest
 
 from hybrid import machine
 from hybrid.cli import main
-from hybrid.engine.cores import Cores
 from hybrid.train import runs
 
 ROOT = Path(__file__).parents[2]
@@ -72,12 +71,6 @@ def test_threads_that_cannot_be_started_are_one_line(monkeypatch, capsys):
     )
     with pytest.raises(RuntimeError, match="can't start"):
         main(["--debug", *command])
-
-
-def test_pin_is_refused_where_threads_have_no_cores_of_their_own(monkeypatch):
-    monkeypatch.delattr(os, "sched_setaffinity")
-    with pytest.raises(ValueError, match=r"^pin: not offered on .*leave it out$"):
-        Cores(None, None, 2, None, pin=True)
 
 
 @pytest.mark.parametrize("kind", ["language", "pvm"])

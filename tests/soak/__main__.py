@@ -30,7 +30,7 @@ from hybrid.engine.embedding import Embedding
 from hybrid.engine.inputs import Inputs
 from hybrid.engine.scale import SCHEDULES, Scale
 from hybrid.engine.schedule import Stage, part
-from hybrid.engine.trunk.mlp import MLP, Trunk
+from hybrid.engine.trunk.mlp import MLP
 from hybrid.feeds import Batch
 from hybrid.readout import FullReadout, HeadReadout, LabelTreeReadout, MixtureReadout, SampledReadout, TreeReadout
 from tests.soak.queues import ordered
@@ -139,7 +139,7 @@ class Case:
         rows: Any = Inputs(self.width) if self.kind == "numbers" else Embedding(**self.of_rows)
         trunk: Any = None
         if self.depth == "unit":
-            trunk = Trunk(rows.outputs, 5, self.hidden, rate=0.05, momentum=0.5, seed=self.seed)
+            trunk = MLP([rows.outputs, 5, self.hidden], rate=0.05, momentum=0.5, seed=self.seed)
         elif self.depth == "mlp":
             trunk = MLP((rows.outputs, 6, 6, self.hidden), "tanh", seed=self.seed, **self.trunk)
         readout = READOUTS[self.readout](self.counts, self.hidden if trunk else rows.outputs, **self.of_readout)

@@ -5,7 +5,7 @@ import numpy as np
 from hybrid import backend
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
-from hybrid.engine.trunk.mlp import Trunk
+from hybrid.engine.trunk.mlp import MLP
 from hybrid.readout import FullReadout, TreeReadout
 from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed
 
@@ -34,5 +34,5 @@ def placed(rows="cuda:0", readout="host", bags=False, trunk="cuda:0", **options)
     embedding = Embedding(
         CLASSES, 4, per_example=CONTEXT, mean=bags, rate=0.05, spread=0.3, backend=backend.choose(rows)
     )
-    dense = Trunk(embedding.outputs, 10, 6, rate=0.1, momentum=0.5)
+    dense = MLP([embedding.outputs, 10, 6], rate=0.1, momentum=0.5)
     return Engine(embedding, dense, READOUTS[readout](), device=trunk, **({"threads": 2} | options))

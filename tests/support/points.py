@@ -5,7 +5,7 @@ import numpy as np
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
 from hybrid.engine.inputs import Inputs
-from hybrid.engine.trunk.mlp import Trunk
+from hybrid.engine.trunk.mlp import MLP
 from hybrid.feeds import Batch
 from hybrid.readout import TreeReadout
 
@@ -39,6 +39,6 @@ def engine(dense, trunk=True, kind=TreeReadout, **options):
     source = Inputs(WIDTH) if dense else Embedding(POINTS, WIDTH, rate=0.0)
     if not dense:
         source.table[:] = TABLE
-    net = Trunk(WIDTH, 8, 4, rate=0.1, momentum=0.5) if trunk else None
+    net = MLP([WIDTH, 8, 4], rate=0.1, momentum=0.5) if trunk else None
     readout = kind(Points.counts, 4 if trunk else WIDTH, batch=SIZE, rate=0.05)
     return Engine(source, net, readout, **({"threads": 2} | options))

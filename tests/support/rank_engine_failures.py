@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from hybrid.engine import Engine
-from hybrid.engine.trunk.mlp import Trunk
+from hybrid.engine.trunk.mlp import MLP
 from hybrid.ranks.group import Group
 from tests.support.rank_engine import Uneven, made
 from tests.support.small_engine import engine
@@ -15,14 +15,14 @@ from tests.support.small_engine import engine
 def diverging(ranks, overlap):
     """The trunk's weights leave the numbers in the first tick."""
     trained = engine("full", rate=0.1, threads=2, overlap=overlap, device="cpu", micro_batches=4, ranks=ranks)
-    trained.trunk.rate = math.inf
+    trained.trunk.optimiser.rate = math.inf
     return lambda: list(trained.run(Uneven()))
 
 
 def unlike(ranks):
     """Rank 1 draws other weights."""
     base = engine()
-    trunk = Trunk(12, 10, 6, seed=ranks.rank)
+    trunk = MLP([12, 10, 6], seed=ranks.rank)
     return lambda: Engine(base.embedding, trunk, base.readout, micro_batches=4, threads=1, device="cpu", ranks=ranks)
 
 

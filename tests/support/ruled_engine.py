@@ -5,7 +5,7 @@ import numpy as np
 from hybrid import backend
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
-from hybrid.engine.trunk.mlp import Trunk
+from hybrid.engine.trunk.mlp import MLP
 from hybrid.readout import FullReadout, TreeReadout
 from tests.support.placed_engine import Ragged
 from tests.support.small_engine import BATCH, CLASSES, Feed
@@ -33,5 +33,5 @@ def ruled(readout="tree", optimiser="adagrad", place="cuda:0", trunk="cuda:0", *
     rows = {"mean": True, "weighted": True, "rate": 0.05, "spread": 0.3, "backend": backend.choose(place)}
     embedding = Embedding(CLASSES, 4, **rows, optimiser=optimiser)
     output = READOUTS[readout](biases=True, backend=backend.choose(place), optimiser=optimiser)
-    dense = Trunk(embedding.outputs, 10, 6, rate=0.1, momentum=0.5)
+    dense = MLP([embedding.outputs, 10, 6], rate=0.1, momentum=0.5)
     return Engine(embedding, dense, output, device=trunk, **({"threads": 2} | options))

@@ -4,7 +4,7 @@ import numpy as np
 
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
-from hybrid.engine.trunk.mlp import Trunk
+from hybrid.engine.trunk.mlp import MLP
 from hybrid.feeds import Batch
 from hybrid.readout import FullReadout, SampledReadout, TreeReadout
 
@@ -44,7 +44,7 @@ class Feed:
 
 def engine(kind="tree", trunk=True, bags=False, rate=0.05, **options):
     embedding = Embedding(CLASSES, 4, per_example=CONTEXT, mean=bags, rate=rate, spread=0.3)
-    dense = Trunk(embedding.outputs, 10, 6, rate=rate * 2, momentum=0.5) if trunk else None
+    dense = MLP([embedding.outputs, 10, 6], rate=rate * 2, momentum=0.5) if trunk else None
     width = 6 if trunk else embedding.outputs
     made = {
         "tree": lambda: TreeReadout(Feed.counts, width, batch=BATCH, rate=rate),

@@ -12,8 +12,6 @@ from ...data.catalogue import DATASETS
 from ...data.folder import data_folder
 from ..arguments import Parser
 
-DATA = "the folder of the data (default: HYBRID_DATA, else one in the user's cache)"
-
 
 def add(data: Parser) -> None:
     """Add the actions to the command's parser."""
@@ -21,15 +19,17 @@ def add(data: Parser) -> None:
     listing = actions.add_parser("list", help="every data set: its size, whether it is here, what it is")
     get = actions.add_parser("get", help="download a data set, and check it")
     get.add_argument("name", metavar="NAME", help=", ".join(DATASETS))
+    get.add_argument(
+        "--out", metavar="DIR", help="the folder of the data (default: HYBRID_DATA, else one in the user's cache)"
+    )
     for action in (listing, get):
-        action.add_argument("--data", metavar="DIR", help=DATA)
         action.add_argument("--json", action="store_true", help="print JSON")
         action.add_quiet()
 
 
 def run(given: argparse.Namespace) -> int:
     """List or get, as the command line says."""
-    folder = data_folder(given.data)
+    folder = data_folder(given.out if given.action == "get" else None)
     return _list(folder, given.json) if given.action == "list" else _get(given.name, folder, given.json)
 
 

@@ -13,9 +13,6 @@ from ..arguments import Parser
 def add(command: Parser) -> None:
     """Add the options to the command's parser."""
     command.add_argument("-n", dest="ranks", type=positive, required=True, metavar="N", help="how many ranks")
-    command.add_argument(
-        "--hosts", metavar="FILE", help="names of machines, one a line, that ssh reaches (default: this one)"
-    )
     command.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND ...", help="a command and its options")
 
 
@@ -26,10 +23,7 @@ def run(given: argparse.Namespace) -> int:
         raise ValueError(
             "launch: ranks were started already; a batch system runs python -m mpi4py -m hybrid.cli COMMAND"
         )
-    if given.hosts:
-        open(given.hosts).close()
     words = ["--quiet"] * given.quiet + ["--debug"] * given.debug + given.words
-    more = ["--hostfile", given.hosts] if given.hosts else []
-    program = mpi.command(given.ranks, "hybrid.cli", *words, options=more)
+    program = mpi.command(given.ranks, "hybrid.cli", *words)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # mpiexec reads stdin, for which a job in the background is stopped
     os.execv(program[0], program)

@@ -52,14 +52,14 @@ def _machine(command: Parser) -> None:
 def _watch(watch: Parser) -> None:
     watch.add_argument("run", metavar="RUN", help="the folder of a trained run")
     watch.add_argument("--video", metavar="VIDEO", help=f"{VIDEO_HELP} (default: what it was trained on)")
-    watch.add_argument("--frames", type=positive, default=FRAMES, metavar="N", help=f"most frames (default: {FRAMES})")
+    watch.add_argument("--steps", type=positive, default=FRAMES, metavar="N", help=f"most frames (default: {FRAMES})")
     _film(watch, WATCHED)
 
 
 def _dream(dream: Parser) -> None:
     dream.add_argument("run", metavar="RUN", help="the folder of a trained run")
     dream.add_argument(
-        "--frames", type=positive, default=FRAMES, metavar="N", help=f"frames to dream (default: {FRAMES})"
+        "--steps", type=positive, default=FRAMES, metavar="N", help=f"frames to dream (default: {FRAMES})"
     )
     dream.add_argument(
         "--video", metavar="VIDEO", help=f"what it sees before: {VIDEO_HELP} (default: what it was trained on)"

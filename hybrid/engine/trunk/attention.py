@@ -19,10 +19,8 @@ NAMES = ("width", "length", "every", "blocks", "heads", "dropout", "rate", "deca
 class Options:
     """What the command line takes for it."""
 
-    attention_dropout: float = option(
-        0.2, "attention trunk: share of activations that is set to 0", group="training", type=number
-    )
-    attention_rate: float = option(0.001, "attention trunk: learning rate of AdamW", group="training", type=number)
+    dropout: float = option(0.2, "share of the trunk's activations that is set to 0", group="training", type=number)
+    trunk_rate: float = option(0.001, "learning rate of AdamW", group="training", type=number)
 
 
 class AttentionTrunk(TorchTrunk):
@@ -116,7 +114,7 @@ def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) ->
             f"--trunk attention: found examples of {length} row, expected several: --order sequence or concatenated with "
             "--history of at least 2, or --context"
         )
-    own = {name: options[f"attention_{name}"] for name in ("dropout", "rate")}
+    own = {"dropout": options["dropout"], "rate": options["trunk_rate"]}
     return AttentionTrunk(options["width"], outputs, length=length, every=every, seed=seed, **own)
 
 

@@ -1,4 +1,4 @@
-"""A trunk that is one MLP, of any depth."""
+"""A trunk that is one MLP, of any depth: its layers, the optimiser of its weights, its stages."""
 
 import itertools
 import math
@@ -8,21 +8,26 @@ from typing import Any
 
 import numpy as np
 
-from ... import check
-from ...contract import Passed
+from ... import check, mirror
+from ...contract import Layer, Move, Passed
 from ...settings import number, option, positive
 from ..part import Buffers
 from ..slot import Slot
-from ._dense import Dense
-from ._gradient import Gradient
-from ._layers import ACTIVATIONS, initial, layers, spans
-from ._one_hidden import ACTIVATIONS as OF_UNITS
-from ._one_hidden import Trunk as Trunk
-from ._optimiser import RATES, WITHOUT_MOMENTUM, Optimiser
+from ._stages import Gradient, Stages
 
-# Options of the command line, by MLP's argument, that a unit of hybrid/layout.py has not
-SAID = {"dropout": "dropout", "optimiser": "trunk_optimiser", "decay": "trunk_decay", "clip": "trunk_clip"}
-AS_UNIT = (("optimiser", "sgd"), ("dropout", 0.0))  # what it has
+ACTIVATIONS = ("logistic", "rational", "tanh", "relu", "gelu", "linear")
+RECTIFIED = ("relu", "gelu")  # they halve the variance, so their weights begin larger
+LEAST = 4096  # numbers of a span: a message of 16 KiB takes about as long as its latency
+ALIGNED = 32  # numbers at multiples of which spans begin, as GPUs load them
+RATES = {"sgd": 0.1, "nesterov": 0.1, "adagrad": 0.01, "adam": 0.001, "adamw": 0.001}
+STATES = {"sgd": (), "nesterov": ("velocity",), "adagrad": ("squares",)} | dict.fromkeys(
+    ("adam", "adamw"), ("mean", "squares")
+)
+WITHOUT_MOMENTUM = ("adagrad", "adam", "adamw")
+BETAS = (0.9, 0.999)
+MOMENTUM = 0.9  # of Nesterov's, which is nothing without
+DECAY = 0.01  # of AdamW
+NAMED = ("inputs", "hidden", "outputs")  # sizes of the one hidden layer, as checkpoints had them once
 
 
 def widths(text: str) -> int | list[int]:
@@ -60,12 +65,9 @@ class Options:
     trunk_decay: float | None = option(
         None, "weight decay of the trunk (default: 0, of adamw 0.01)", group="training", type=number
     )
-    trunk_clip: float | None = option(
-        None, "norm that the trunk's gradient is cut to (default: it is not)", group="training", type=number
-    )
 
 
-class MLP(Dense):
+class MLP(Stages):
     """An MLP of any depth, trained on the mean loss of a batch.
 
     sizes       inputs, the width of every hidden layer, outputs
@@ -79,15 +81,19 @@ class MLP(Dense):
 
     A hidden layer is: linear -> norm -> activation -> dropout -> + input; the last one: linear -> activation.
 
-    optimiser, rate, momentum, betas, decay, clip  see hybrid/engine/trunk/_optimiser.py
+    optimiser, rate, momentum, betas, decay, clip  see Optimiser
     seed        draws weights and dropout: uniform weights of variance 2 / (fan in + fan out), or 2 / fan in under relu and gelu
+
+    pickle and copy make one with parameters of its own, which is not yet placed.
 
     Memory: 8 bytes a weight (itself and its gradient) and 4 for each state of the optimiser: sgd 8, with momentum 12, adagrad
     12, adam 16; an example under way takes 8 bytes an activation, and 4 more in hidden layers with norm, input or gelu.
     Raises ValueError for what contradicts itself or is out of range.
     """
 
-    spares = ("x_grad",)
+    kind = "mlp"
+    places: tuple[str, ...] = ("cpu", "cuda")
+    _device: Any = None  # until it is placed
 
     def __init__(
         self,
@@ -173,6 +179,19 @@ class MLP(Dense):
         form: dict[str, Any] = {"kind": self.kind, "sizes": sizes, "activation": self.activation, "last": self.last}
         return form | self._form | {"dropout": self.dropout} | self.optimiser.describe() | {"seed": self.seed}
 
+    def fetch(self) -> None:
+        """Bring the parameters from the device to the host; nothing to do where the device shares its memory."""
+        mirror.fetch(self._device, self._pairs())
+
+    def send(self) -> None:
+        """Bring the parameters from the host to the device; nothing to do where the device shares its memory."""
+        mirror.send(self._device, self._pairs())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._device:
+            self.fetch()
+        return restored, (type(self), self.describe(), self.parameters())
+
     def _passed(self, slot: Slot) -> list[Passed]:
         """What each layer writes forward, in this slot."""
         found = []
@@ -202,26 +221,213 @@ class MLP(Dense):
         return [(self.weights, self._weights), *self.optimiser.pairs()]
 
 
-def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) -> Dense:
-    """From options of the command line, see hybrid/engine/trunk/__init__.py: a unit where they allow it."""
+def restored(kind: type[MLP], facts: dict[str, Any], parameters: dict[str, np.ndarray]) -> MLP:
+    """A trunk as it was pickled or copied, not yet placed."""
+    made = kind(**{name: value for name, value in facts.items() if name != "kind"})
+    for name, array in made.parameters().items():
+        array[:] = parameters[name]
+    return made
+
+
+def layers(
+    sizes: Sequence[int],
+    activation: str,
+    last: str | None,
+    *,
+    bias: bool,
+    dropout: float,
+    layer_norm: bool,
+    residual: bool,
+) -> list[Layer]:
+    """One layer for every pair of neighbouring sizes; only hidden ones have norm, dropout and input.
+
+    Raises ValueError for fewer than two sizes, or one below 1, an unknown activation, a dropout that is not from 0 to below
+    1, and for norm, dropout and input where no layer could have them.
+    """
+    sizes = [check.whole(f"sizes[{place}]", size, 1) for place, size in enumerate(_listed(sizes))]
+    check.choice("activation", activation, ACTIVATIONS)
+    ends = activation if last is None else check.choice("last", last, ACTIVATIONS)
+    if check.number("dropout", dropout, 0) >= 1:
+        raise ValueError(f"dropout: found {dropout}, expected a number below 1")
+    for name, wanted in (("dropout", dropout), ("layer_norm", layer_norm)):
+        if wanted and len(sizes) == 2:
+            raise ValueError(f"{name}: found {wanted}, but sizes {sizes} have no hidden layer; leave it out")
+    if residual and not any(n == o for n, o in itertools.pairwise(sizes[:-1])):
+        raise ValueError(f"residual: found True, but in sizes {sizes} no hidden layer is as wide as its input")
+    made: list[Layer] = []
+    at = 0
+    for place, (n, o) in enumerate(itertools.pairwise(sizes)):
+        hidden = place < len(sizes) - 2
+        has = (bool(bias), bool(layer_norm) and hidden, bool(residual) and hidden and n == o)
+        made.append(Layer(n, o, at, *has, activation if hidden else ends, float(dropout) if hidden else 0.0))
+        at += numbers(made[-1])
+    return made
+
+
+def numbers(layer: Layer) -> int:
+    """How many numbers a layer learns."""
+    return layer.outputs * (layer.inputs + layer.bias + 2 * layer.norm)
+
+
+def spans(made: Sequence[Layer]) -> list[slice]:
+    """Where the gradients of layers lie, of the last ones first; those of fewer than LEAST numbers go with the next."""
+    found: list[slice] = []
+    end = sum(map(numbers, made))
+    for layer in reversed(made):
+        begin = -(-layer.at // ALIGNED) * ALIGNED
+        if end - begin >= LEAST or not begin:
+            found.append(slice(begin, end))
+            end = begin
+    return found
+
+
+def initial(made: Sequence[Layer], rng: np.random.Generator) -> np.ndarray:
+    """Uniform weights, of variance 2 / (fan in + fan out) (Glorot and Bengio 2010), or 2 / fan in under relu and gelu (He et
+    al. 2015, arXiv:1502.01852); gains of 1, biases and shifts of 0.
+    """
+    weights = np.zeros(sum(map(numbers, made)), np.float32)
+    for layer in made:
+        fans = layer.inputs + (0 if layer.activation in RECTIFIED else layer.outputs)
+        bound, matrix = np.sqrt(6 / fans), layer.inputs * layer.outputs
+        weights[layer.at : layer.at + matrix] = rng.uniform(-bound, bound, matrix)
+        if layer.norm:
+            gain = layer.at + matrix + layer.outputs * layer.bias
+            weights[gain : gain + layer.outputs] = 1
+    return weights
+
+
+def _listed(sizes: Any) -> list[Any]:
+    found = list(sizes) if isinstance(sizes, Sequence | np.ndarray) and not isinstance(sizes, str) else []
+    if len(found) < 2:
+        raise ValueError(f"sizes: found {sizes!r}, expected the inputs, the width of every hidden layer, the outputs")
+    return found
+
+
+class Optimiser:
+    """How a flat array of weights moves, by the formulas of PyTorch.
+
+    name      numbers kept a weight, beside itself and its gradient
+              "sgd"       0; with momentum 1
+              "nesterov"  1: SGD with Nesterov's momentum
+              "adagrad"   1 (Duchi et al. 2011)
+              "adam"      2 (Kingma and Ba 2015)
+              "adamw"     2: Adam with decoupled weight decay (Loshchilov and Hutter 2019)
+    rate      learning rate (None: 0.1, of adagrad 0.01, of adam and adamw 0.001)
+    momentum  of sgd (None: 0) and nesterov (None: 0.9)
+    betas     of adam and adamw (None: 0.9, 0.999)
+    decay     weight decay (None: 0, of adamw 0.01): of all weights, biases and gains too
+    clip      the norm that the gradient of all weights together is cut to; None: it is not
+
+    Raises ValueError for another name, numbers out of range, and arguments that this optimiser does not have.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        rate: float | None = None,
+        momentum: float | None = None,
+        betas: Sequence[float] | None = None,
+        decay: float | None = None,
+        clip: float | None = None,
+    ):
+        self.name = check.choice("optimiser", name, tuple(RATES))
+        self.rate = check.number("rate", RATES[name] if rate is None else rate, 0)
+        self.momentum = _momentum(name, momentum)
+        self.betas = _betas(name, betas)
+        usual = DECAY if name == "adamw" else 0.0
+        self.decay = check.number("decay", usual if decay is None else decay, 0)
+        self.clip = None if clip is None else check.number("clip", clip, 0)
+        if self.clip == 0:
+            raise ValueError("clip: found 0, expected a number above 0; None does not clip")
+        self.state: dict[str, np.ndarray] = {}
+
+    def begin(self, weights: np.ndarray) -> None:
+        """Make the state of these weights."""
+        states = ("velocity",) if self.name == "sgd" and self.momentum else STATES[self.name]
+        self.state = {name: np.zeros_like(weights) for name in states}
+        self.updates = np.zeros(1, np.int64)  # which Adam divides by what its betas have summed up to
+
+    def place(self, device: Any, kernels: Any, size: int) -> None:
+        """Compute on this device from here on, with the kernels of this Backend; called within the work of a queue."""
+        self._kernels = kernels.optimiser
+        self._state = {name: device.from_host(array) for name, array in self.state.items()}
+        self._work = self._kernels.workspace(size) if self.clip is not None else None
+
+    def move(self, weights: Any, grad: Any, examples: float, scale: float) -> None:
+        """Move weights of the device against the mean gradient, and clear its sum, which `grad` is."""
+        self.updates += 1
+        if self.clip is not None:
+            self._kernels.clip(self._work, grad, 1 / examples, self.clip)
+        move = Move(self.rate * scale, 1 / examples, self.decay, self._work)
+        if self.name in ("sgd", "nesterov"):
+            velocity = self._state.get("velocity")
+            self._kernels.sgd(weights, velocity, grad, move, self.momentum, self.name == "nesterov")
+        elif self.name == "adagrad":
+            self._kernels.adagrad(weights, self._state["squares"], grad, move)
+        else:
+            state, decoupled = (self._state["mean"], self._state["squares"]), self.name == "adamw"
+            self._kernels.adam(weights, *state, grad, move, self.betas, int(self.updates[0]), decoupled)
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """The state by name: arrays of the host."""
+        return self.state | ({"updates": self.updates} if self.betas else {})
+
+    def pairs(self) -> list[tuple[np.ndarray, Any]]:
+        """Each array of the state beside that of the device."""
+        return [(array, self._state[name]) for name, array in self.state.items()]
+
+    def describe(self) -> dict[str, Any]:
+        """The arguments that make it again; `optimiser` is its name."""
+        momentum = None if self.name in WITHOUT_MOMENTUM else self.momentum
+        betas = list(self.betas) if self.betas else None
+        numbers = {"rate": self.rate, "momentum": momentum, "betas": betas, "decay": self.decay, "clip": self.clip}
+        return {"optimiser": self.name} | numbers
+
+
+def _momentum(name: str, momentum: float | None) -> float:
+    if name in WITHOUT_MOMENTUM:
+        if momentum is not None:
+            raise ValueError(f'momentum: found {momentum} with optimiser "{name}", which has none; leave it out')
+        return 0.0
+    found = check.number("momentum", (MOMENTUM if name == "nesterov" else 0.0) if momentum is None else momentum, 0)
+    if found >= 1:
+        raise ValueError(f"momentum: found {momentum}, expected a number below 1")
+    if name == "nesterov" and not found:
+        raise ValueError('momentum: found 0 with optimiser "nesterov", expected more; "sgd" has none')
+    return found
+
+
+def _betas(name: str, betas: Sequence[float] | None) -> tuple[float, float] | None:
+    if name not in ("adam", "adamw"):
+        if betas is not None:
+            raise ValueError(f'betas: found {betas} with optimiser "{name}", which has none; leave them out')
+        return None
+    found: tuple[Any, ...] = BETAS if betas is None else tuple(betas)
+    if len(found) != 2 or not all(isinstance(beta, int | float) and 0 <= beta < 1 for beta in found):
+        raise ValueError(f"betas: found {betas}, expected two numbers from 0 to below 1")
+    return found[0], found[1]
+
+
+def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) -> MLP:
+    """From options of the command line, see hybrid/engine/trunk/__init__.py."""
     hidden = options["hidden"]
     sizes = [inputs, *(hidden if isinstance(hidden, list) else [hidden]), outputs]
-    own = {"rate": options["trunk_rate"], "momentum": options["momentum"], "seed": seed}
-    said: dict[str, Any] = {argument: options.get(name) for argument, name in SAID.items()}
-    said = {argument: value for argument, value in said.items() if value is not None and value is not False}
-    more = {argument: value for argument, value in said.items() if (argument, value) not in AS_UNIT}
-    activation = options["activation"]
-    if len(sizes) == 3 and not more and activation in OF_UNITS:
-        return Trunk(*sizes, activation=activation, **own)
-    return MLP(sizes, activation, **own, **more)
+    moves = {"optimiser": options["trunk_optimiser"], "rate": options["trunk_rate"], "momentum": options["momentum"]}
+    moves["decay"] = options["trunk_decay"]
+    return MLP(sizes, options["activation"], dropout=options["dropout"], seed=seed, **moves)
 
 
-def rebuild(kind: str = "mlp", **facts: Any) -> Dense:
-    """From describe()."""
-    return MLP(**facts) if "sizes" in facts else Trunk(**facts)
+def rebuild(kind: str = "mlp", **facts: Any) -> MLP:
+    """From describe(); of one hidden layer it told of once by three names."""
+    return MLP(**({"sizes": _sizes(facts)} | {name: facts[name] for name in facts.keys() - set(NAMED)}))
 
 
 def least(**facts: Any) -> int:
     """How many numbers a checkpoint holds at least."""
-    sizes = facts["sizes"] if "sizes" in facts else [facts[name] for name in ("inputs", "hidden", "outputs")]
-    return sum(math.prod(pair) for pair in itertools.pairwise(sizes))
+    return sum(math.prod(pair) for pair in itertools.pairwise(_sizes(facts)))
+
+
+def _sizes(facts: Mapping[str, Any]) -> list[int]:
+    found: list[int] = facts["sizes"] if "sizes" in facts else [facts[name] for name in NAMED]
+    return found

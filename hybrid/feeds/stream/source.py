@@ -88,7 +88,7 @@ class Column:
             found = f"{names.count(self.column) or 'no'} such column" if kind is None else f"a column of {kind}"
             raise ValueError(
                 f"{self.path}: {self.column!r}: {found}; found {', '.join(map(repr, names))}; expected one of texts,"
-                " --text-column NAME"
+                " --columns NAME"
             )
         return file
 

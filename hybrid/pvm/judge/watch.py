@@ -32,10 +32,10 @@ def watch(given: Namespace) -> dict[str, Any]:
     watcher, video = Watcher(model), given.video or options["video"]
     path = _path(folder, given, WATCHED, video)
     aspect, title = aspect_of(found[0]), _title(model, video)
-    with Film(path, found[0].rate, zoom=1) as film, _bar(None, given.frames) as bar:
+    with Film(path, found[0].rate, zoom=1) as film, _bar(None, given.steps) as bar:
         for clip in found:
             watcher.cut()
-            for number, frame in enumerate(islice(frames_of(clip), given.frames - watcher.frames)):
+            for number, frame in enumerate(islice(frames_of(clip), given.steps - watcher.frames)):
                 film.write(_looked(watcher, frame, aspect, f"{title}, frame {number:,}"))
                 bar.update()
     figures = watcher.figures()
@@ -99,10 +99,10 @@ def dream(given: Namespace) -> dict[str, Any]:
     awake = list(islice(chain.from_iterable(map(frames_of, found)), AWAKE))
     title = _title(model, source)
     with Film(path, found[0].rate, zoom=1) as film:
-        for number, views in enumerate(_bar(_dreamt(model, awake, given.frames), len(awake) + given.frames)):
+        for number, views in enumerate(_bar(_dreamt(model, awake, given.steps), len(awake) + given.steps)):
             film.write(panel.side_by_side(views, aspect=aspect_of(found[0]), title=f"{title}, frame {number:,}"))
-    said = f"{len(awake):,} frames of {source}, then {given.frames:,} of dream -> {path}"
-    return {"film": str(path), "frames": len(awake) + given.frames, "text": said}
+    said = f"{len(awake):,} frames of {source}, then {given.steps:,} of dream -> {path}"
+    return {"film": str(path), "frames": len(awake) + given.steps, "text": said}
 
 
 def _dreamt(model: PVM, awake: Sequence[Frame], count: int) -> Iterator[dict[str, panel.View]]:

@@ -189,7 +189,6 @@ def refused(tmp_path_factory, text, ratings):
         ("train words --text {text} --rows-device cpu", "--rows-device: not used"),
         ("train language --text {text} --rows-device cuda:0", 'device: "cuda:0" cannot be used'),
         ("train language --text {text} --rows-device abacus", 'device: found "abacus"'),
-        ("train language --text {text} --serial --delay 1", "contradict"),
         ("train language --text {text} --device cuda:9", 'device: "cuda:9" cannot be used'),
         ("train language --text {text} --device abacus", 'device: found "abacus"'),
         ("train language --text {text} --threads 100000", "--threads: found 100,000, expected at most"),

@@ -1,6 +1,5 @@
 """The choice between overlapped stages and stages in turn follows what was measured."""
 
-import os
 import threading
 
 import pytest
@@ -65,13 +64,3 @@ def test_a_spare_thread_makes_the_batches_of_stages_in_turn():
         assert cores.queues["sparse"].run(threading.get_ident).wait() == threading.get_ident()
         assert (cores.queues["feed"].run(threading.get_ident).wait() != threading.get_ident()) == spare
         cores.close()
-
-
-def test_pinned_queues_keep_to_cores_of_their_own():
-    ours = os.sched_getaffinity(0)
-    cores = Cores(Device(), Device(), 2, True, pin=True)
-    found = [cores.queues[name].run(os.sched_getaffinity, 0).wait() for name in ("dense", "sparse")]
-    cores.close()
-    if len(ours) > 1:
-        assert len(found[0]) == len(found[1]) == 1 and not found[0] & found[1]
-    assert os.sched_getaffinity(0) == ours  # the caller's own are as they were

@@ -36,13 +36,6 @@ def test_rows_that_cannot_be_are_refused(given, message):
     assert made.rows == len(made.table) == 5
 
 
-def test_a_table_that_a_readout_shares_stays_as_large_as_it_is():
-    made = Embedding(5, 3)
-    made.take(made.table.copy())
-    with pytest.raises(ValueError, match=r"rows: found a table that a readout shares \(tied\)"):
-        made.add_rows(1)
-
-
 @pytest.mark.parametrize("name", ["rate", "spread"])
 def test_numbers_that_cannot_be_are_refused(name):
     for value in (-1e-9, float("nan"), float("inf")):

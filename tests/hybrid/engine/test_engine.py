@@ -15,7 +15,7 @@ import pytest
 
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
-from hybrid.engine.trunk.mlp import Trunk
+from hybrid.engine.trunk.mlp import MLP
 from hybrid.readout import FullReadout
 from hybrid.storage import checkpoint
 from tests.support.small_engine import BATCH, CLASSES, Feed, assert_same_bits, engine, parameters
@@ -31,8 +31,8 @@ def test_one_step_moves_rows_and_trunk_along_the_slope_of_the_loss(kind, bags):
     trained = engine(kind, bags=bags, decay=False, micro_batches=1)
     for _ in trained.run(Feed(40, bags=bags)):
         pass
-    trained.trunk.velocity[:] = 0
-    trained.embedding.rate, trained.trunk.rate, trained.readout.rate = 1e-3, 1e-3, 0.0
+    trained.trunk.parameters()["velocity"][:] = 0
+    trained.embedding.rate, trained.trunk.optimiser.rate, trained.readout.rate = 1e-3, 1e-3, 0.0
     batch = feed[3]
 
     def loss():
@@ -128,7 +128,7 @@ def test_best_agrees_with_log_prob():
 def refusals():
     yield (
         "readout: width 8, the trunk gives 7",
-        lambda: Engine(Embedding(9, 4, per_example=3), Trunk(12, 6, 7), FullReadout(9, 8, batch=4)),
+        lambda: Engine(Embedding(9, 4, per_example=3), MLP([12, 6, 7]), FullReadout(9, 8, batch=4)),
     )
     yield "delay: found 17", lambda: engine(delay=17)
     yield "micro_batches: found 0", lambda: engine(micro_batches=0)
@@ -136,16 +136,16 @@ def refusals():
     yield "threads: found 0", lambda: engine(threads=0)
     yield "overlap: needs at least 2 threads", lambda: next(engine(threads=1, overlap=True).run(Feed()))
     yield 'device: found "tpu"', lambda: engine(device="tpu")
-    yield "activation: found", lambda: Trunk(3, 4, 5, activation="cube")
-    yield "momentum: found 1.5", lambda: Trunk(3, 4, 5, momentum=1.5)
+    yield "activation: found", lambda: MLP([3, 4, 5], activation="cube")
+    yield "momentum: found 1.5", lambda: MLP([3, 4, 5], momentum=1.5)
     yield "width: found 0", lambda: Embedding(5, 0)
     yield "bag_at.1.: found 2000000000, expected 2", lambda: engine(bags=True).best([1, 2], 3, [0, 2_000_000_000])
     yield "bag_at.1.: found 7, expected 2", lambda: engine(bags=True).scores([1, 2], [0, 7])
     yield "ids: found float64", lambda: engine().hidden([1.5, 2, 3])
     yield "rows: found 2147483648, expected .* to 2147483647", lambda: Embedding(2**31, 1)
     yield "per_example: found 1000000000", lambda: Embedding(5, 4, per_example=10**9)
-    yield "rate: found nan", lambda: Trunk(3, 4, 5, rate=np.nan)
-    yield "hidden: found 0, expected a whole number", lambda: Trunk(3, 0, 5)
+    yield "rate: found nan", lambda: MLP([3, 4, 5], rate=np.nan)
+    yield r"sizes\[1\]: found 0, expected a whole number", lambda: MLP([3, 0, 5])
 
 
 @pytest.mark.parametrize("message, call", list(refusals()))
@@ -251,6 +251,6 @@ def test_a_copy_of_an_engine_goes_on_with_the_same_bytes_and_shares_nothing(dupl
 def test_a_loaded_engine_has_the_defaults_of_a_new_one():
     new, loaded = (inspect.signature(made).parameters for made in (Engine, Engine.load))
     shared = {name for name in loaded if name in new and name not in ("trunk", "device")}  # those of the checkpoint
-    assert {"threads", "overlap", "pin"} <= shared
+    assert {"threads", "overlap"} <= shared
     assert all(loaded[name].default == new[name].default for name in shared)
     assert new["decay"].default is True  # as in word2vec

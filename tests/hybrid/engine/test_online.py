@@ -8,7 +8,7 @@ import pytest
 
 from hybrid.engine import Embedding, Engine
 from hybrid.engine.inputs import Inputs
-from hybrid.engine.trunk.mlp import Trunk
+from hybrid.engine.trunk.mlp import MLP
 from hybrid.feeds import Batch
 from hybrid.readout import FullReadout, SampledReadout, TreeReadout
 from tests.support.small_engine import BATCH, CLASSES, Feed, assert_same_bits, parameters
@@ -104,7 +104,7 @@ def tree(width=WIDTH, **settings):
 @pytest.mark.parametrize(
     "parts, options, message",
     [
-        (lambda: (rows(), Trunk(WIDTH, 5, WIDTH), tree()), {}, "with a trunk, expected 'batch'"),
+        (lambda: (rows(), MLP([WIDTH, 5, WIDTH]), tree()), {}, "with a trunk, expected 'batch'"),
         (lambda: (rows(), None, FullReadout(CLASSES, WIDTH)), {}, "this full readout, expected a tree"),
         (lambda: (rows(), None, SampledReadout(Feed.counts, WIDTH)), {}, "this sampled readout"),
         (lambda: (rows(mean=True), None, tree()), {}, "undivided=True"),

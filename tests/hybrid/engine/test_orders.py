@@ -10,7 +10,7 @@ import pytest
 import cpu.device
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
-from hybrid.engine.trunk.mlp import MLP, Trunk
+from hybrid.engine.trunk.mlp import MLP
 from hybrid.readout import FullReadout, TreeReadout
 from tests.hybrid.rise import rise
 from tests.support.small_engine import BATCH, CLASSES, CONTEXT, MODELS, Feed, assert_same_bits, engine, parameters
@@ -58,7 +58,7 @@ def test_no_array_is_allocated_in_the_loop(kind, overlap, deep):
     made = {"tree": TreeReadout, "full": FullReadout}[kind](Feed.counts, width, batch=batch)
     feed = Prepared(batch)
     every = {"dropout": 0.1, "layer_norm": True, "residual": True, "optimiser": "adamw", "clip": 1.0}
-    dense = MLP((embedding.outputs, 64, 64, width), **every) if deep else Trunk(embedding.outputs, 64, width)
+    dense = MLP((embedding.outputs, 64, 64, width), **every) if deep else MLP([embedding.outputs, 64, width])
     trained = Engine(embedding, dense, made, threads=2, overlap=overlap, device="cpu")
     ticks = trained.run(feed)
     risen = rise(ticks)

@@ -9,7 +9,7 @@ import pytest
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
 from hybrid.engine.inputs import Inputs
-from hybrid.engine.trunk.mlp import Trunk
+from hybrid.engine.trunk.mlp import MLP
 from hybrid.feeds import Batch
 from hybrid.readout import FullReadout
 from tests.support.small_engine import BATCH, CLASSES, Feed, assert_same_bits, engine, parameters
@@ -97,7 +97,7 @@ class Labels:
 def test_an_example_of_several_targets_is_as_several_of_a_share_of_its_weight(trunk, options):
     found = []
     for several in (True, False):
-        net = Trunk(4, 6, 3, rate=0.1) if trunk else None
+        net = MLP([4, 6, 3], rate=0.1) if trunk else None
         trained = Engine(Inputs(4), net, FullReadout(7, 3 if trunk else 4, batch=12, rate=0.1), threads=2, **options)
         losses = [tick.loss for tick in trained.run(Labels(several))]
         found.append((losses, trained.evaluate(Labels(several)), parameters(trained)))
@@ -142,7 +142,7 @@ def test_bags_with_values_are_sums_of_their_rows_by_them():
     found = []
     for weighted in (True, False):
         rows = Embedding(CLASSES, 4, mean=True, weighted=weighted, rate=0.05, spread=0.3)
-        trained = Engine(rows, Trunk(4, 10, 6, rate=0.1), FullReadout(CLASSES, 6, batch=BATCH, rate=0.05), threads=2)
+        trained = Engine(rows, MLP([4, 10, 6], rate=0.1), FullReadout(CLASSES, 6, batch=BATCH, rate=0.05), threads=2)
         losses = [tick.loss for tick in trained.run(Valued(weighted))]
         found.append((losses, trained.evaluate(Valued(weighted)), parameters(trained)))
     alike(*found)

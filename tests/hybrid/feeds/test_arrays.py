@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hybrid import ArrayFeed, Embedding, Engine, FullReadout, Inputs, Trunk
+from hybrid import MLP, ArrayFeed, Embedding, Engine, FullReadout, Inputs
 from hybrid.feeds.fit import fitting
 from tests.support.purity import check_feed
 
@@ -157,7 +157,7 @@ def test_an_engine_takes_every_form(form):
         source = Inputs(feed.width)
     else:
         source = Embedding(feed.rows, 4, mean=weighted or form == "lists", weighted=weighted, spread=0.5)
-    engine = Engine(source, Trunk(4, 8, 6, rate=0.1), FullReadout(feed.counts, 6, rate=0.1), threads=1)
+    engine = Engine(source, MLP([4, 8, 6], rate=0.1), FullReadout(feed.counts, 6, rate=0.1), threads=1)
     losses = [tick.loss for tick in engine.run(feed)]
     assert np.isfinite(losses).all() and np.mean(losses[-9:]) < np.mean(losses[:9])
 

@@ -5,7 +5,7 @@ import pytest
 
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
-from hybrid.engine.trunk.mlp import Trunk
+from hybrid.engine.trunk.mlp import MLP
 from hybrid.feeds import Batch
 from hybrid.feeds.fit import fitting
 from hybrid.readout import FullReadout
@@ -97,7 +97,7 @@ BAD = {
 
 def engine(mean):
     embedding = Embedding(ROWS, 2, per_example=3, mean=mean)
-    return Engine(embedding, Trunk(embedding.outputs, 4, 3), FullReadout(CLASSES, 3), threads=1, overlap=False)
+    return Engine(embedding, MLP([embedding.outputs, 4, 3]), FullReadout(CLASSES, 3), threads=1, overlap=False)
 
 
 @pytest.mark.parametrize("bad", BAD)

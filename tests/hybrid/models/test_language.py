@@ -91,7 +91,7 @@ def test_a_readout_of_neighbours_tells_its_recall_beside_perplexity(text, tmp_pa
         "--epochs",
         "1",
     )
-    options = ("--readout", "neighbours", "--index", "exact", "--rebuild", "3", "--device", "cpu", *more)
+    options = ("--readout", "neighbours", "--device", "cpu", *more)
     made = job(text, "--valid", str(text), "--out", out, *options)
     report = runs.start({**made.options, "out": out})
     assert all(point["neighbours recall@10"] == 1 for point in report["curve"])

@@ -10,10 +10,10 @@ from hybrid.cli import main
 
 SMALL = ["--width", "8", "--hidden", "12", "--readout-width", "8", "--batch", "64", "--epochs", "1", "--threads", "2"]
 WAYS = {
-    "last": [],
-    "ratio": ["--test-share", "0.3", "--valid-share", "0.2"],
-    "drawn": ["--test-share", "0.1"],
-    "time": ["--test-share", "0.3"],
+    "last": "last",
+    "ratio": "ratio:0.3:0.2",
+    "drawn": "drawn:0.1",
+    "time": "time:0.3",
 }
 
 
@@ -32,7 +32,7 @@ def run_json(capsys, *arguments):
 
 
 def train(capsys, way, *more):
-    arguments = ["--ratings", "u.data", "--out", "run", "--split-by", way, *WAYS[way], *SMALL]
+    arguments = ["--ratings", "u.data", "--out", "run", "--split-by", WAYS[way], *SMALL]
     return run_json(capsys, "train", "factors", *arguments, *more)
 
 
@@ -87,12 +87,8 @@ def test_weights_are_a_column(folder, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            ["--test-share", "0.2"],
-            "--test-share: not used by --split-by last; expected --split-by ratio, drawn or time",
-        ),
-        (["--split-by", "ratio", "--test-share", "0.6", "--valid-share", "0.4"], "split: found test 0.6 and valid 0.4"),
-        (["--split-by", "drawn", "--valid-share", "0"], "u.data: no item validates; expected some: give --valid-share"),
+        (["--split-by", "ratio:0.6:0.4"], "split: found test 0.6 and valid 0.4"),
+        (["--split-by", "drawn:0.2:0"], "u.data: no item validates; expected some: give --split-by larger shares"),
     ],
 )
 def test_refusals(folder, capsys, options, message):
@@ -100,8 +96,16 @@ def test_refusals(folder, capsys, options, message):
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("option", "value"), [("--test-share", "1"), ("--valid-share", "x")])
-def test_values_that_cannot_be_read(folder, capsys, option, value):
+@pytest.mark.parametrize("value", ["ratio:1", "time:x", "last:0.2", "drawn:0.1:0.1:0.1", "first"])
+def test_values_that_cannot_be_read(folder, capsys, value):
     with pytest.raises(SystemExit):
-        main(["train", "factors", "--ratings", "u.data", option, value])
-    assert f"argument {option}: found {value!r}, expected" in capsys.readouterr().err
+        main(["train", "factors", "--ratings", "u.data", "--split-by", value])
+    assert f"argument --split-by: found {value!r}, expected" in capsys.readouterr().err
+
+
+def test_a_run_of_before_that_has_its_shares_apart_is_refused(folder, capsys):
+    train(capsys, "ratio")
+    path = Path("run/run.json")
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"split_by": "ratio", "test_share": 0.3}))
+    assert main(["eval", "run"]) == 2
+    assert "--test-share: found in the run" in capsys.readouterr().err

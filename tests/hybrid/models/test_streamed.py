@@ -84,7 +84,7 @@ def test_a_column_of_a_table_in_memory_and_streamed(texts, capsys):
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     parquet.write_table(arrow.table({"body": Path("train.txt").read_text().split("\n")}), "t.parquet")
     plain = run_json(capsys, "train", "words", "--text", "train.txt", *SMALL, "--out", "plain")
-    command = ["train", "words", "--text", "t.parquet", "--text-column", "body", *SMALL]
+    command = ["train", "words", "--text", "t.parquet", "--columns", "body", *SMALL]
     for name, more in (("table", []), ("streamed", ["--stream", "ids"])):
         assert run_json(capsys, *command, *more, "--out", name)["loss"] == plain["loss"]
 
@@ -93,7 +93,7 @@ def test_a_column_of_a_table_in_memory_and_streamed(texts, capsys):
     ("options", "message"),
     [
         (["--stream", "ids"], "--stream: needs --valid FILE"),
-        (["--text-column", "body", "--stream", "ids", "--valid", "none"], "none: No such file"),
+        (["--columns", "body", "--stream", "ids", "--valid", "none"], "none: No such file"),
     ],
 )
 def test_refusals(texts, capsys, options, message):

@@ -9,10 +9,10 @@ from hybrid.ranks import mpi
 
 
 def test_ranks_are_started_by_the_mpiexec_of_the_library():
-    program, *words = mpi.command(3, "module", "word", options=["--hostfile", "hosts"])
+    program, *words = mpi.command(3, "module", "word")
     assert Path(program).is_absolute() and Path(program).name == "mpiexec"
     python = [sys.executable, "-m", "mpi4py", "-m", "module", "word"]
-    assert words == ["-n", "3", "--hostfile", "hosts", *python]
+    assert words == ["-n", "3", *python]
 
 
 def test_without_mpi4py_there_is_none(monkeypatch):

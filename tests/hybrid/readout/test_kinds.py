@@ -1,4 +1,4 @@
-"""What only one kind of readout promises; trees: hybrid/readout/base/shape.py too."""
+"""What only one kind of readout promises; trees: hybrid/readout/base/growing.py too."""
 
 import numpy as np
 import pytest
@@ -255,15 +255,14 @@ def test_figures_of_the_index_on_the_hidden_vectors_that_were_met_last(indexed):
 
 def test_options_name_a_readout_of_neighbours():
     given = {"negatives": None, "rate": 0.1, "seed": 3, "readout_optimiser": "adagrad"}
-    given |= {"index": "hnsw", "recall": 0.9, "rebuild": 7}
+    given["recall"] = 0.9
     made = make("neighbours", np.ones(9), 6, given, batch=4)
     assert isinstance(made, NeighbourReadout) and type(made.readout) is SampledReadout
     facts = made.describe()
-    assert {"index": "hnsw", "recall": 0.9, "every": 7}.items() <= facts.items()
+    assert {"index": "auto", "recall": 0.9}.items() <= facts.items()
     assert facts["readout"]["optimiser"] == "adagrad" and rebuild(facts).describe() == facts
     for wrong, message in (
         ({"recall": 2.0}, "recall: found 2.0, expected a number above 0, at most 1"),
-        ({"index": "faiss"}, "index: found 'faiss', expected one of annoy, hnsw, exact, auto"),
         ({"biases": True}, "readout: found one with biases"),
     ):
         with pytest.raises(ValueError, match=message):

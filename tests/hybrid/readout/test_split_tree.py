@@ -26,7 +26,7 @@ def test_modes_are_tried_beside_the_serial_loop():
     options = {"rate": 0.02, "split": 0, "mode": "deterministic"}
     ordered, batch = trials("tree", options, 2000, 320).tried
     assert ordered.options == {"mode": "ordered"} and "the serial loop's numbers up to rounding" in ordered.remark
-    assert batch.options == {"mode": "batch", "together": 64}
+    assert batch.options == {"mode": "batch"}
     assert "up to 64 examples learn at once at a node: perplexity on WikiText-2 was 219.2" in batch.remark
 
 

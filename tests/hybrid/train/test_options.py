@@ -29,10 +29,8 @@ def test_defaults_that_a_model_has_under_a_readout():
         ("language", {"text": "x", "readout": "full", "tree": "balanced"}, "--tree: not used by `train language --readout"),
         ("pvm", {"epochs": 3}, "--epochs: not used by `train pvm`; leave it out"),
         ("words", {"text": "x", "split": 7}, "--split: not used by `train words`"),
-        ("language", {"text": "x", "serial": True, "delay": 1}, "--serial and --delay contradict each other"),
         ("language", {"text": "x", "split": 7}, "--split: cuts a tree between the CPU and a GPU, found --readout-device cpu"),
         ("language", {"text": "x", "split": 7, "readout_device": "auto"}, "--split and --readout-device auto contradict"),
-        ("language", {"text": "x", "trunk_clip": 0.0}, "--trunk-clip: found 0, expected a norm above 0"),
         ("language", {"text": "x", "readout": "nosuch"}, "readout: found 'nosuch', expected one of"),
         ("nosuch", {}, "model: found 'nosuch', expected one of factors, labels, language, pvm, words"),
     ],
@@ -50,8 +48,8 @@ def test_more_micro_batches_than_examples_are_refused_and_the_default_gives_way(
 
 
 def test_what_changes_no_number_may_change_and_what_belongs_to_a_command_is_not_kept():
-    assert {"device", "threads", "save_every", "patience", "tensorboard", "pin", "rows_device"} <= free("language")
-    assert "seed" not in free("language") and {"live", "pin"} <= free("pvm")
+    assert {"device", "threads", "save_every", "patience", "tensorboard", "rows_device"} <= free("language")
+    assert "seed" not in free("language") and {"live"} <= free("pvm")
     chosen = choose("pvm", live=8642, out="x", overwrite=True)
     assert chosen["live"] == 8642 and not {"live", "out", "overwrite"} & set(kept(chosen))
 

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from hybrid import Embedding, Engine, FullReadout, HistoryFeed, Recommender, TreeReadout, Trunk, ratings
+from hybrid import MLP, Embedding, Engine, FullReadout, HistoryFeed, Recommender, TreeReadout, ratings
 from hybrid.use import recommender as module
 
 USERS, ITEMS, LENGTH = 40, 15, 4
@@ -24,7 +24,7 @@ def histories():
 def trained(histories, readout):
     feed = HistoryFeed(histories, length=LENGTH, batch=32, epochs=3)
     made = {"tree": TreeReadout, "full": FullReadout}[readout](feed.counts, 6)
-    engine = Engine(Embedding(feed.rows, 5, mean=True, spread=0.5), Trunk(5, 8, 6), made, device="cpu", threads=2)
+    engine = Engine(Embedding(feed.rows, 5, mean=True, spread=0.5), MLP([5, 8, 6]), made, device="cpu", threads=2)
     for _ in engine.run(feed):
         pass
     return engine

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from .._gradient import Gradient
+from .._stages import Gradient
 
 
 class TorchGradient(Gradient):

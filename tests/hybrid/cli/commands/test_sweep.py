@@ -24,7 +24,7 @@ batch = 64
 hidden = 8
 readout-width = 4
 device = "cpu"
-serial = true
+delay = 0
 threads = 1
 
 [vary]

@@ -92,7 +92,7 @@ def test_it_learns_and_a_checkpoint_keeps_all_of_it(tmp_path):
 
 
 def test_rows_side_by_side_are_so_many_places():
-    options = {"width": WIDTH, "history": 9, "attention_dropout": 0.1, "attention_rate": 0.1}
+    options = {"width": WIDTH, "history": 9, "dropout": 0.1, "trunk_rate": 0.1}
     assert [make(many * WIDTH, 5, options, seed=0).length for many in (2, 3)] == [2, 3]
     made = make(WIDTH, 5, options | {"order": "sequence"}, seed=0)
     assert (made.length, made.sequence, made.outputs) == (9, 9, 5)

@@ -5,12 +5,12 @@ import pytest
 
 from hybrid.engine import Embedding, Engine
 from hybrid.engine.fixed_tree import nodes
-from hybrid.engine.trunk.mlp import MLP, Trunk
+from hybrid.engine.trunk.mlp import MLP
 from hybrid.readout import FullReadout
 from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed
 
 TRUNKS = {
-    "one hidden": lambda: Trunk(12, 10, 6, rate=0.1),
+    "one hidden": lambda: MLP([12, 10, 6], rate=0.1),
     "deep": lambda: MLP((12, 300, 300, 6), layer_norm=True, optimiser="adam"),
 }
 

@@ -1,7 +1,4 @@
-"""MLPs of any depth as a trunk: gradients of autograd, exact stops, dropout that answers no question, options and refusals.
-
-Also of hybrid/engine/trunk/_dense.py, hybrid/engine/trunk/_layers.py and hybrid/engine/trunk/_one_hidden.py.
-"""
+"""MLPs of any depth as a trunk: gradients of autograd, exact stops, dropout that answers no question, options and refusals."""
 
 import copy
 import itertools
@@ -11,7 +8,7 @@ import types
 import numpy as np
 import pytest
 
-from hybrid import MLP, Embedding, Engine, FullReadout, Trunk, backend, settings
+from hybrid import MLP, Embedding, Engine, FullReadout, backend, settings
 from hybrid.cli import main
 from hybrid.engine import trunk
 from hybrid.engine.trunk.mlp import Options
@@ -108,18 +105,11 @@ def test_without_a_gradient_of_the_input_the_weights_learn_the_same():
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("activation", ["tanh", "relu"])
-def test_one_hidden_layer_gives_the_numbers_of_the_trunk_of_before(activation):
-    settings = {"activation": activation, "rate": 0.1, "momentum": 0.5}
-    old, new = engine(Trunk(12, 10, 6, **settings)), engine(MLP((12, 10, 6), **settings))
-    if activation == "relu":  # which begins with larger weights
-        new.trunk.weights[:] = old.trunk.weights
-    assert_same_bits({"weights": old.trunk.weights}, {"weights": new.trunk.weights})
-    for trained in (old, new):
-        list(trained.run(Feed(20)))
-    for name, array in old.parameters().items():
-        np.testing.assert_allclose(new.parameters()[name], array, rtol=1e-3, atol=1e-5, err_msg=name)
-    assert old.size == new.size
+def test_a_checkpoint_that_names_the_sizes_of_one_hidden_layer_is_read():
+    facts = MLP([12, 10, 6], "relu", momentum=0.5).describe()
+    told = {"inputs": 12, "hidden": 10, "outputs": 6, "activation": "relu", "rate": 0.1, "momentum": 0.5, "seed": 0}
+    assert trunk.rebuild({"kind": "mlp"} | told).describe() == facts
+    assert trunk.least({"kind": "mlp"} | told) == trunk.least(facts) == 12 * 10 + 10 * 6
 
 
 @pytest.mark.parametrize(("kind", "delay"), [*zip(OPTIMISERS, [0, 1] * 3, strict=True)])
@@ -209,17 +199,13 @@ def made_of(**options):
 
 def test_an_option_of_0_is_said_too():
     assert made_of(trunk_optimiser="adamw", momentum=None, trunk_decay=0.0).optimiser.decay == 0
-    with pytest.raises(ValueError, match="clip: found 0, expected a number above 0"):
-        made_of(trunk_clip=0.0)
 
 
-def test_options_that_the_trunk_of_before_had_make_it_and_others_an_mlp():
-    assert type(made_of(hidden=5)) is Trunk
-    deep = made_of(hidden=[5, 4], dropout=0.1, trunk_decay=0.01, trunk_clip=2.0)
+def test_options_of_the_command_line_make_it():
+    deep = made_of(hidden=[5, 4], dropout=0.1, trunk_decay=0.01)
     facts = deep.describe()
-    assert type(deep) is MLP and facts["sizes"] == [8, 5, 4, 6]
-    assert (facts["decay"], facts["clip"], facts["momentum"], facts["dropout"]) == (0.01, 2.0, 0.9, 0.1)
-    assert type(made_of(activation="gelu")) is MLP
+    assert facts["sizes"] == [8, 5, 4, 6]
+    assert (facts["decay"], facts["momentum"], facts["dropout"]) == (0.01, 0.9, 0.1)
 
 
 @pytest.mark.parametrize(
@@ -261,7 +247,7 @@ def train(tmp_path):
 
 def test_the_command_line_trains_an_mlp_goes_on_and_extends_it(tmp_path, train, capsys):
     form = ("--hidden", "16,16", "--dropout", "0.1", "--activation", "gelu", "--schedule", "cosine")
-    learning = ("--trunk-optimiser", "adam", "--trunk-decay", "1e-5", "--trunk-clip", "1")
+    learning = ("--trunk-optimiser", "adam", "--trunk-decay", "1e-5")
     assert main([*train, *form, *learning, "--epochs", "1", "--quiet"]) == 0
     assert main(["train", "--resume", str(tmp_path / "run"), "--epochs", "2", "--quiet"]) == 0
     engine, _ = Engine.load(tmp_path / "run", device="cpu", threads=2)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hybrid import backend
-from hybrid.engine.trunk._optimiser import Optimiser
+from hybrid.engine.trunk.mlp import Optimiser
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test
 
 from hybrid.engine import Engine
 from hybrid.engine.inputs import Inputs
-from hybrid.engine.trunk.mlp import MLP, Trunk
+from hybrid.engine.trunk.mlp import MLP
 from hybrid.engine.trunk.torch import TorchTrunk
 from hybrid.readout import FullReadout
 from tests.support import points
@@ -233,7 +233,7 @@ def test_what_does_not_fit_is_refused_by_name(call, message):
             lambda: TorchTrunk(plain(), WIDTH, 6, optimiser=adam),
             r"optimiser: found groups of \[4\] parameters, expected \[6\]",
         ),
-        (lambda: Trunk(WIDTH, 4, 6), "trunk: found a mlp trunk, the checkpoint has a torch trunk"),
+        (lambda: MLP([WIDTH, 4, 6]), "trunk: found a mlp trunk, the checkpoint has a torch trunk"),
     ],
 )
 def test_a_checkpoint_is_filled_into_a_trunk_made_as_it_was(trunk, message, tmp_path):

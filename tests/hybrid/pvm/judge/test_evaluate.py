@@ -138,7 +138,7 @@ def test_boxes_are_compared_in_an_arena_of_96_rows_and_columns():
 
 
 def test_watch_writes_a_film_of_all_there_is_to_see(capsys, run):
-    assert main(["pvm", "watch", str(run), "--frames", "12"]) == 0
+    assert main(["pvm", "watch", str(run), "--steps", "12"]) == 0
     assert "12 frames -> " in capsys.readouterr().out
     frames = frames_in(run / "watch.mp4")
     assert len(frames) == 12 and frames[0].shape == (724, 1240, 3)  # 7 pictures in two rows
@@ -147,7 +147,7 @@ def test_watch_writes_a_film_of_all_there_is_to_see(capsys, run):
 
 
 def test_watch_shows_the_labelled_box(run, tmp_path):
-    assert main(["pvm", "watch", str(run), "--frames", "30", "--out", str(tmp_path / "film")]) == 0
+    assert main(["pvm", "watch", str(run), "--steps", "30", "--out", str(tmp_path / "film")]) == 0
     pictures = [np.array(Image.open(path)) for path in sorted((tmp_path / "film").iterdir())]
     assert len(pictures) == 30
     labelled = [(picture[32:] == panel.LABEL).all(-1).any() for picture in pictures]
@@ -168,7 +168,7 @@ def test_a_film_replaces_neither_a_video_that_it_is_of_nor_another(capsys, run, 
     with Film(mine, 25) as film:
         for shade in range(3):
             film.write(np.full((8, 8, 3), 80 * shade, np.uint8))
-    given, few = mine.read_bytes(), ["--frames", "2"]
+    given, few = mine.read_bytes(), ["--steps", "2"]
     for action in (["watch"], ["dream"]):
         line = ["pvm", action[0], str(run), *action[1:], *few, "--video"]
         assert main([*line, str(mine)]) == 0, "it is what is seen"
@@ -192,13 +192,13 @@ def test_saturated_and_dead_numbers_are_counted(capsys, run):
 
 def test_watch_leaves_the_run_as_it_is(run):
     before = tensors(run)
-    assert main(["pvm", "watch", str(run), "--frames", "10"]) == 0
+    assert main(["pvm", "watch", str(run), "--steps", "10"]) == 0
     assert tensors(run) == before
 
 
 def test_a_dream_shows_the_model_its_own_predictions(run, tmp_path):
     path = tmp_path / "dream"
-    assert main(["pvm", "dream", str(run), "--frames", "6", "--out", str(path)]) == 0
+    assert main(["pvm", "dream", str(run), "--steps", "6", "--out", str(path)]) == 0
     films = [np.array(Image.open(file)) for file in sorted(path.iterdir())]
     assert len(films) == watch.AWAKE + 6 and films[0].shape == (360, 624, 3)  # seen, predicted
     for now, after in pairwise(films[watch.AWAKE - 1 :]):
@@ -207,7 +207,7 @@ def test_a_dream_shows_the_model_its_own_predictions(run, tmp_path):
 
 
 def test_a_dream_is_the_same_each_time(run, tmp_path):
-    line = ["pvm", "dream", str(run), "--frames", "5", "-o"]
+    line = ["pvm", "dream", str(run), "--steps", "5", "-o"]
     for name in ("a.mp4", "b.mp4"):
         assert main([*line, str(tmp_path / name)]) == 0
     assert (tmp_path / "a.mp4").read_bytes() == (tmp_path / "b.mp4").read_bytes()
