@@ -1,4 +1,4 @@
-"""The tree on a GPU: the serial loop, to the bit or up to rounding, beside the host's cores; and ways to learn otherwise.
+"""The tree on a GPU: the serial loop, beside the host's cores; and ways to learn otherwise.
 
 Only what competes on the host's cores imports Numba.
 """
@@ -21,19 +21,16 @@ SWEEP, QUICK_SWEEP = (64, 256, 1024, 4096, 16_384, 65_536), (80,)  # examples of
 GROUP = 64  # examples that a node learns from at once, beside one and all of a batch
 TOP = 255  # nodes that learn as dense products
 GRAPH = "ours, one graph"
-MOST = 4096  # examples of the largest batch in which nodes learn in order up to rounding
 
 
 class Way(NamedTuple):
     """How the nodes learn.
 
     together  from so many examples at once
-    mode      of those that learn from one after another
     top       the first so many nodes learn from the whole batch, as dense products; 0: none
     """
 
     together: int = 1
-    mode: str = "deterministic"
     top: int = 0
 
     def params(self) -> dict[str, Any]:
@@ -47,14 +44,11 @@ def ways(batch: int) -> Iterator[Way]:
     """Those that are measured at this size of a batch."""
     for together in sorted({1, min(GROUP, batch), batch}):
         yield Way(together)
-    if batch <= MOST:
-        yield Way(mode="ordered")
-        yield Way(mode="ordered", top=TOP)
 
 
 def first_ways(batch: int) -> Iterator[Way]:
     """Those of a first contact, but the one that stands beside Hogwild: all of the batch together."""
-    yield from (Way(batch, top=TOP), Way(), Way(mode="ordered"), Way(mode="ordered", top=TOP), Way(min(GROUP, batch)))
+    yield from (Way(batch, top=TOP), Way(), Way(top=TOP), Way(min(GROUP, batch)))
 
 
 def tree(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], Contest]]:
@@ -174,7 +168,7 @@ def _learner_in_order(made: Contest, task: Task, tree: Any, way: Way) -> Callabl
     work = made.do(tree_softmax.workspace, *sizes, tree.depth, np.float32)
 
     def learn(grad, loss, learned, hidden, target):
-        tree_softmax.step(grad, loss, learned, work, plan, hidden, target, None, rate, way.mode)
+        tree_softmax.step(grad, loss, learned, work, plan, hidden, target, None, rate)
 
     return learn
 

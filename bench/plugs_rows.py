@@ -34,7 +34,7 @@ def _work(task: Task, who: str, axes: int | None) -> Work:
     grad, loss = empty((BATCH, WIDTH), np.float32), empty((BATCH,), np.float32)
 
     def step(b):
-        given = task.hidden[b % TRUNKS], task.targets[b], None, rate, "deterministic"
+        given = task.hidden[b % TRUNKS], task.targets[b], None, rate
         tree_softmax.step(grad, loss, learned, work, task.tree, *given)
 
     def check():

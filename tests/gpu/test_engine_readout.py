@@ -26,7 +26,7 @@ def cuda(gpu):
 MADE = {
     "tree": TreeReadout,
     "split": functools.partial(TreeReadout, split=9),
-    "device split": functools.partial(TreeReadout, split=9, split_tail="device", mode="ordered"),
+    "device split": functools.partial(TreeReadout, split=9, split_tail="device"),
     "full": FullReadout,
     "head": functools.partial(HeadReadout, head=7, clusters=3),
 }

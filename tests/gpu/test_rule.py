@@ -96,13 +96,13 @@ def test_sums_of_bags(gpu):
     np.testing.assert_allclose(gpu.get(out), [each[:2].sum(0), np.zeros(40), each[2:].sum(0)], rtol=1e-5, atol=1e-6)
 
 
-def tree_step(gpu, tree, learned, hidden, target, weight, rate, mode="deterministic"):
+def tree_step(gpu, tree, learned, hidden, target, weight, rate):
     """grad, loss and what has learned."""
     placed, plan = there(gpu, learned), gpu.run(tree_softmax.plan, tree)
     grad, loss = gpu.empty(hidden.shape, np.float32), gpu.empty(len(hidden), np.float32)
     work = gpu.run(tree_softmax.workspace, *hidden.shape, tree.depth, np.float32)
     read = gpu.put(hidden), gpu.put(target), None if weight is None else gpu.put(weight)
-    gpu.run(tree_softmax.step, grad, loss, placed, work, plan, *read, rate, mode)
+    gpu.run(tree_softmax.step, grad, loss, placed, work, plan, *read, rate)
     return gpu.get(grad), gpu.get(loss), here(gpu, placed)
 
 

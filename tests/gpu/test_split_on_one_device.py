@@ -16,17 +16,16 @@ from tests.support.tree_softmax import case
 COUNTS = 1000 // np.arange(1, 41)
 
 
-def made(split, width, mode="deterministic", **more):
+def made(split, width, **more):
     given = {"split_tail": "device", "batch": 200, "rate": 0.05, "backend": backend.choose("cuda:0")}
-    return TreeReadout(COUNTS, width, split=split, mode=mode, **given | more)
+    return TreeReadout(COUNTS, width, split=split, **given | more)
 
 
-@pytest.mark.parametrize("mode", ["deterministic", "ordered"])
 @pytest.mark.parametrize("split, width", [(1, 5), (3, 128), (15, 33), (39, 7)])
-def test_a_step_is_the_oracles(gpu, split, width, mode):
+def test_a_step_is_the_oracles(gpu, split, width):
     """The top by the batch, the tail in order; 39 nodes are the whole tree."""
     tree, (nodes, hidden, target) = huffman(COUNTS), case(40, width, 150)
-    readout, grad = made(split, width, mode), np.empty_like(hidden)
+    readout, grad = made(split, width), np.empty_like(hidden)
     readout.nodes[:] = nodes
     readout.send()
     loss = readout.step(grad, hidden, target)

@@ -6,12 +6,12 @@ from gpu import tree_softmax
 from hybrid.contract import Learned
 
 
-def run(gpu, tree, nodes, hidden, target, rate, mode="deterministic", work=None):
+def run(gpu, tree, nodes, hidden, target, rate, work=None):
     """grad, loss and the moved nodes."""
     plan, there = gpu.run(tree_softmax.plan, tree), gpu.put(nodes)
     grad, loss = gpu.empty(hidden.shape, np.float32), gpu.empty(len(hidden), np.float32)
     work = work or gpu.run(tree_softmax.workspace, *hidden.shape, tree.depth, np.float32)
-    given = gpu.put(hidden), gpu.put(target), None, rate, mode
+    given = gpu.put(hidden), gpu.put(target), None, rate
     gpu.run(tree_softmax.step, grad, loss, Learned(there), work, plan, *given)
     return gpu.get(grad), gpu.get(loss), gpu.get(there)
 

@@ -22,31 +22,11 @@ def test_splits_are_tried_where_they_are_safe(classes, sizes):
     assert found.tried[0].remark == "the first 15 nodes learn by the batch, --split 0 keeps the tree whole"
 
 
-def test_modes_are_tried_beside_the_serial_loop():
+def test_a_mode_is_tried_beside_the_serial_loop():
     options = {"rate": 0.02, "split": 0, "mode": "deterministic"}
-    ordered, batch = trials("tree", options, 2000, 320).tried
-    assert ordered.options == {"mode": "ordered"} and "the serial loop's numbers up to rounding" in ordered.remark
+    (batch,) = trials("tree", options, 2000, 320).tried
     assert batch.options == {"mode": "batch", "together": 64}
     assert "up to 64 examples learn at once at a node: perplexity on WikiText-2 was 219.2" in batch.remark
-
-
-@pytest.mark.parametrize(
-    ("more", "modes"),
-    [
-        ({"rate": 0.16}, ["ordered"]),  # 0.16 times 64 is 10.24
-        ({"biases": True}, ["batch"]),
-        ({"readout_optimiser": "adagrad"}, []),
-    ],
-)
-def test_modes_are_tried_where_they_differ_and_keep_what_is_learned(more, modes):
-    options = {"rate": 0.02, "split": 0, "mode": "deterministic"} | more
-    assert [trial.options["mode"] for trial in trials("tree", options, 2000, 320).tried] == modes
-
-
-@pytest.mark.parametrize("mode", ["ordered", "batch"])
-def test_a_mode_that_the_user_names_is_kept(mode):
-    found = trials("tree", {"rate": 0.02, "split": None, "mode": mode}, 2000, 320)
-    assert all("mode" not in trial.options for trial in found.tried) and bool(found.tried) == (mode == "ordered")
 
 
 def test_no_split_is_tried_where_its_top_may_diverge():
