@@ -13,7 +13,7 @@ import pytest
 from hybrid import backend
 from hybrid.engine.embedding import Embedding
 from hybrid.placement import readouts, rows
-from hybrid.readout import FullReadout, SampledReadout, TreeReadout, split_tree
+from hybrid.readout import FullReadout, SampledReadout, TreeReadout
 from hybrid.readout.base.trials import Trial, Trials
 from tests.support.ruled_engine import Weighed
 from tests.support.simulated_command import hybrid
@@ -131,13 +131,6 @@ class Several(Feed):
 def test_a_readout_that_learns_from_several_targets_stays_on_the_cpu(gpu):
     device, options, line = readouts.choose(tree, Several(), "cuda:0", 2, trials=splits(5))
     assert (device, options) == ("cpu", {}) and "target_at: found an array, expected None" in line
-
-
-def test_no_cut_is_tried_of_a_tree_that_learns_by_adagrad():
-    options = {"rate": 0.001, "readout_optimiser": "row-adagrad", "split": None}
-    found = split_tree.trials(options, 10**6, 256)
-    assert not found.tried and found.rival == "full" and "by Adagrad has not been measured; --split K" in found.note
-    assert split_tree.trials(options | {"readout_optimiser": "sgd"}, 10**6, 256).tried
 
 
 @pytest.mark.parametrize("faster", ["cpu", "cuda:0"])
