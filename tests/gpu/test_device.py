@@ -199,12 +199,6 @@ def test_too_large_an_array_says_what_was_asked_for_and_what_is_free(gpu):
     assert gpu.get(gpu.put(numbers(3))).size == 3  # the device is as good as before
 
 
-def test_an_empty_array_of_the_host_has_an_address_too(gpu):
-    before = gpu.device.allocated["page-locked"]
-    kept = gpu.device.host_empty((0, 3), np.float32)
-    assert kept.shape == (0, 3) and gpu.device.allocated["page-locked"] == before + 1
-
-
 def test_times_are_counted_from_a_later_mark_when_the_first_is_long_past(gpu, monkeypatch):
     def marked(milliseconds=None):
         """A mark, and its time; or that after a mark at 5 s, from which the driver tells so many milliseconds."""

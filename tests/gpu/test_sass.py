@@ -5,6 +5,9 @@ import pytest
 from gpu import kernels
 from tests.gpu import ptxas, sass
 
+ARCHITECTURES = pytest.mark.parametrize(
+    "architecture", [pytest.param(ptxas.ARCHITECTURES[0], marks=pytest.mark.slow), "sm_90"]
+)
 LINES = """\
 .section .text.copy,"ax",@progbits
 .text.copy:
@@ -44,7 +47,7 @@ def tools():
         pytest.skip(str(error))
 
 
-@pytest.mark.parametrize("architecture", [ptxas.ARCHITECTURES[0], "sm_90"])
+@ARCHITECTURES
 @pytest.mark.parametrize(
     ("file", "least"),
     [
@@ -71,7 +74,7 @@ def test_loads_are_under_way_together(tools, file, least, architecture):
     assert all(counted[name] >= least[name] for name in least), counted
 
 
-@pytest.mark.parametrize("architecture", [ptxas.ARCHITECTURES[0], "sm_90"])
+@ARCHITECTURES
 @pytest.mark.parametrize("kernel", ["tick_one", "tick_one_momentum"])
 def test_errors_are_pulled_back_through_eight_rows_at_a_time(tools, kernel, architecture):
     """Eight weights and as many deltas, in a phase of the tick that is not that of its dense layers."""
