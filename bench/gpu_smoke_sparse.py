@@ -231,7 +231,7 @@ CASES = {
     "tree.batch.64": Case(partial(tree_together, together=64, width=128), ("meet", "move")),
     "tree.batch.all": Case(partial(tree_together, together=160, width=128), ("line_up", "move", "finish")),
     "tree.batch.long": Case(partial(tree_together, together=160, width=128, long=True), ("label", "climb")),
-    "tree.RATEd": Case(partial(tree_together, together=16, width=300, ruled=True), ("meet", "move")),
+    "tree.batch.ruled": Case(partial(tree_together, together=16, width=300, ruled=True), ("meet", "move")),
     "tree.log-prob": Case(partial(tree_log_prob, biased=False), ("log_prob",)),
     "tree.log-prob.biased": Case(partial(tree_log_prob, biased=True), ("log_prob_biased",)),
     "tree.graph": Case(partial(tree_step, width=128, times=3)),
