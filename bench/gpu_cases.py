@@ -151,7 +151,7 @@ def _tree(device: Any, do: Callable[..., Any]) -> Case:
 
     tree, batch = balanced(TREE), _batch(device)
     plan, work = do(tree_softmax.plan, tree), do(tree_softmax.workspace, BATCH, WIDTH, tree.depth, np.float32)
-    read = plan, batch.hidden, batch.target, None, RATE, "deterministic"
+    read = plan, batch.hidden, batch.target, None, RATE
     step = lambda: tree_softmax.step(batch.grad, batch.loss, Learned(batch.nodes), work, *read)  # noqa: E731
     return Case(f"tree step, {TREE} classes", "example", BATCH, _tree_least(batch), step)
 

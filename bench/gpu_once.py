@@ -80,7 +80,7 @@ def _tree(machine: Machine, quick: bool) -> Iterator[Callable[[], None]]:
 
     batch = QUICK_BATCH if quick else BATCH
     task = Task(QUICK_LEAVES if quick else LEAVES, 1, batch=batch)
-    for way in (Way(batch), Way(GROUP), Way(mode="ordered"), Way()):
+    for way in (Way(batch), Way(GROUP), Way()):
         yield contest(machine, task, way).once
 
 

@@ -154,12 +154,12 @@ class Examples:
         yield from moved(self.gpu, self.there, self.expected, self.learned)
 
 
-def tree_step(gpu: Gpu, mode: str, width: int, ruled: bool = False, times: int = 0) -> Iterator[Check]:
+def tree_step(gpu: Gpu, width: int, ruled: bool = False, times: int = 0) -> Iterator[Check]:
     """times: as work that comes again, which is done, recorded in a CUDA graph, and launched once more."""
     batch = Examples(gpu, width, ruled)
     plan = gpu.do(tree_softmax.plan, batch.tree)
     work = gpu.poisoned(gpu.do(tree_softmax.workspace, 160, width, batch.tree.depth, F32))
-    step = partial(tree_softmax.step, batch.grad, batch.loss, batch.there, work, plan, *batch.given, mode)
+    step = partial(tree_softmax.step, batch.grad, batch.loss, batch.there, work, plan, *batch.given)
     recorder = gpu.device.recorder()
     for _ in range(times):
         gpu.do(recorder.run, "step", step)
@@ -226,24 +226,15 @@ CASES = {
     "softmax.best": Case(partial(best_classes, biased=False), ("choose",)),
     "softmax.best.biased": Case(partial(best_classes, biased=True), ("choose_biased",)),
     "head": Case(partial(full_softmax, slots=True), ("look_up", "add")),
-    **{f"tree.deterministic.{width}": Case(partial(tree_step, mode="deterministic", width=width)) for width in WIDTHS},
-    **{
-        f"tree.ordered.{32 * chunks}": Case(
-            partial(tree_step, mode="ordered", width=32 * chunks), (f"learn_{chunks}_ordered",)
-        )
-        for chunks in tree_softmax.CHUNKS
-    },
-    **{
-        f"tree.ruled.{width}": Case(partial(tree_step, mode="deterministic", width=width, ruled=True))
-        for width in WIDTHS
-    },
+    **{f"tree.deterministic.{width}": Case(partial(tree_step, width=width)) for width in WIDTHS},
+    **{f"tree.ruled.{width}": Case(partial(tree_step, width=width, ruled=True)) for width in WIDTHS},
     "tree.batch.64": Case(partial(tree_together, together=64, width=128), ("meet", "move")),
     "tree.batch.all": Case(partial(tree_together, together=160, width=128), ("line_up", "move", "finish")),
     "tree.batch.long": Case(partial(tree_together, together=160, width=128, long=True), ("label", "climb")),
-    "tree.RATEd": Case(partial(tree_together, together=16, width=300, ruled=True), ("meet", "move")),
+    "tree.batch.ruled": Case(partial(tree_together, together=16, width=300, ruled=True), ("meet", "move")),
     "tree.log-prob": Case(partial(tree_log_prob, biased=False), ("log_prob",)),
     "tree.log-prob.biased": Case(partial(tree_log_prob, biased=True), ("log_prob_biased",)),
-    "tree.graph": Case(partial(tree_step, mode="deterministic", width=128, times=3)),
+    "tree.graph": Case(partial(tree_step, width=128, times=3)),
     "split": Case(partial(dense_top, ruled=False)),
     "split.ruled": Case(partial(dense_top, ruled=True)),
 }

@@ -1,4 +1,4 @@
-"""The tree on a GPU: the serial loop, to the bit or up to rounding, beside the host's cores; and ways to learn otherwise.
+"""The tree on a GPU: the serial loop, beside the host's cores; and ways to learn otherwise.
 
 Only what competes on the host's cores imports Numba.
 """
@@ -27,12 +27,10 @@ class Way(NamedTuple):
     """How the nodes learn.
 
     together  from so many examples at once
-    mode      of those that learn from one after another
     top       the first so many nodes learn from the whole batch, as dense products; 0: none
     """
 
     together: int = 1
-    mode: str = "deterministic"
     top: int = 0
 
     def params(self) -> dict[str, Any]:
@@ -44,7 +42,7 @@ class Way(NamedTuple):
 
 def first_ways(batch: int) -> Iterator[Way]:
     """Those of a first contact, but the one that stands beside Hogwild: all of the batch together."""
-    yield from (Way(batch, top=TOP), Way(), Way(mode="ordered"), Way(mode="ordered", top=TOP), Way(min(GROUP, batch)))
+    yield from (Way(batch, top=TOP), Way(), Way(top=TOP), Way(min(GROUP, batch)))
 
 
 def tree(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], Contest]]:
@@ -152,7 +150,7 @@ def _learner_in_order(made: Contest, task: Task, tree: Any, way: Way) -> Callabl
     work = made.do(tree_softmax.workspace, *sizes, tree.depth, np.float32)
 
     def learn(grad, loss, learned, hidden, target):
-        tree_softmax.step(grad, loss, learned, work, plan, hidden, target, None, rate, way.mode)
+        tree_softmax.step(grad, loss, learned, work, plan, hidden, target, None, rate)
 
     return learn
 

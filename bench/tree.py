@@ -66,12 +66,12 @@ def ours(task: Task, together: int = 1, rate: float = RATE) -> Work:
     grad, loss = empty((task.batch, task.width), np.float32), empty((task.batch,), np.float32)
     sizes = task.batch, task.width, task.tree.depth
     kernels: Any = tree_softmax if together == 1 else tree_batch
-    work = kernels.workspace(*sizes, *([together] if together > 1 else []), np.float32)
-    tree, mode = kernels.plan(task.tree), together if together > 1 else "deterministic"
+    tree, more = kernels.plan(task.tree), [together] if together > 1 else []
+    work = kernels.workspace(*sizes, *more, np.float32)
 
     def learn(b):
-        given = task.hidden[b % TRUNKS], task.targets[b], None, rate, mode
-        kernels.step(grad, loss, Learned(task.nodes), work, tree, *given)
+        given = task.hidden[b % TRUNKS], task.targets[b], None, rate
+        kernels.step(grad, loss, Learned(task.nodes), work, tree, *given, *more)
 
     def check():
         """The next step against plain float64."""

@@ -69,7 +69,7 @@ def visit_cost(width: int = 128, batch: int = 512, classes: int = 4096) -> float
         tree_softmax.workspace(batch, width, shape.depth, np.float32),
     )
     by_row = _seconds(lambda: softmax.step(grad, loss, rows, full, hidden, target, None, rate)) / classes
-    given = grad, loss, rows, room, shape, hidden, target, None, rate, "deterministic"
+    given = grad, loss, rows, room, shape, hidden, target, None, rate
     return _seconds(lambda: tree_softmax.step(*given)) / shape.depth / by_row
 
 

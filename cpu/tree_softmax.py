@@ -31,14 +31,13 @@ def workspace(batch: int, width: int, depth: int, dtype: DTypeLike) -> logistic_
 
 def step(
     grad: Array, loss: Array, learned: Any, work: logistic_rows.Work, tree: Any, hidden: Array, target: Array,
-    weight: Array | None, rate: float, mode: str,
+    weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
     """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
 
     Rows, the nodes (V - 1, D), and hidden (B, D) of one floating dtype, target (B,) int32 classes; fastest where arrays
     begin on a cache line (cpu/aligned.py). grad is summed over the path, not averaged over B.
-    mode "deterministic": as the serial loop over rows does it, bit for bit, at any number of threads (cpu/logistic_rows.py).
-    mode "ordered": the same here.
+    The result is that of the serial loop over rows, bit for bit, at any number of threads (cpu/logistic_rows.py).
     """
     climb(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.owner, target, numba.get_num_threads())
     logistic_rows.learn(grad, loss, learned, work, hidden, weight, rate)

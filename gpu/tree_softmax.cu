@@ -6,7 +6,6 @@
 //         rounded up to what the kernels take, so that a warp writes without asking where a row ends
 //
 // Between nodes and examples stands a warp a node: gpu/tree_node.cuh.
-#include "tree_crowd.cuh"
 #include "tree_node.cuh"
 #include "tree_ruled.cuh"
 
@@ -61,55 +60,9 @@ __device__ __forceinline__ void learn(const Known &step, float *nodes, const int
         const Step step = {terms, towards, hidden, rate, depth, D, pitch};                                                     \
         learn<CHUNKS, ROW>(step, nodes, entries, B, places);                                                                   \
     }
-LEARN(learn_1, 1, Plain<1>)
-LEARN(learn_2, 2, Plain<2>)
 LEARN(learn_4, 4, Plain<4>)
 LEARN(learn_8, 8, Plain<8>)
 LEARN(learn_wide, 0, PlainWide)
-
-// The same numbers up to rounding: crowded nodes are taken by their block, one after another (gpu/tree_crowd.cuh), the others by
-// a warp each, as above.
-//   work    a warp a place of an example's path, then the block for those of its places where a crowded node begins
-//   launch  grid: (B / WARPS, depth), block: 128
-//   bound   latency: the root's B examples in turn, each an exponential, a reciprocal, a shuffle and a multiply-add; every CHUNK
-//           of them also the row's move and the next scores. Beside the walk 3/4 CHUNK^2 D multiply-adds a chunk
-//   order   over examples in order; a product of hidden vectors: the even fours of columns, the odd ones, their sum; a score:
-//           lanes stride over the columns, then a butterfly, then the examples of the chunk before it
-template <int CHUNKS>
-__device__ __forceinline__ void learn_ordered(const Step &step, float *nodes, const int *entries, int B,
-                                              unsigned short (*places)[SPAN], Shared<CHUNKS> &shared)
-{
-    __shared__ bool crowded[WARPS];
-    const int first = blockIdx.x * WARPS, b = first + __shfl_sync(FULL, warp(), 0), level = blockIdx.y;
-    const int *here = entries + (int64)level * B;
-    const int entry = b < B ? here[b] : -1;
-    const bool leads = entry >= 0 && !met(here, 1, entry >> 1, 0, b);
-    const bool many = leads && collect(places[warp()], here, 1, entry >> 1, b, min(b + SPAN, B)) >= CROWD;
-    if (lane() == 0) crowded[warp()] = many;
-    if (leads && !many)
-        narrow<CHUNKS, Plain<CHUNKS>>(step, {entry >> 1, nodes + (int64)(entry >> 1) * step.D, here, level}, b, B, places[warp()]);
-    __syncthreads();
-    for (int k = 0; k < WARPS; ++k) {
-        if (!crowded[k]) continue;
-        const int id = here[first + k] >> 1;
-        crowd<CHUNKS>(step, {id, nodes + (int64)id * step.D, here, level}, first + k, B, places[warp()], shared);
-    }
-}
-
-#define LEARN_ORDERED(NAME, CHUNKS)                                                                                            \
-    extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)                                                                \
-        NAME(float *terms, float *towards, float *nodes, const int *entries, const float *hidden, float rate, int depth,       \
-             int B, int D, int pitch)                                                                                          \
-    {                                                                                                                          \
-        __shared__ unsigned short places[WARPS][SPAN];                                                                         \
-        __shared__ Shared<CHUNKS> shared;                                                                                      \
-        const Step step = {terms, towards, hidden, rate, depth, D, pitch};                                                     \
-        learn_ordered<CHUNKS>(step, nodes, entries, B, places, shared);                                                        \
-    }
-LEARN_ORDERED(learn_1_ordered, 1)
-LEARN_ORDERED(learn_2_ordered, 2)
-LEARN_ORDERED(learn_4_ordered, 4)
-LEARN_ORDERED(learn_8_ordered, 8)
 
 // The same as in `learn` with squares, with weights of the examples and with biases: gpu/tree_ruled.cuh.
 #define LEARN_RULED(NAME, CHUNKS, ROW)                                                                                         \
@@ -123,8 +76,6 @@ LEARN_ORDERED(learn_8_ordered, 8)
                                 weight, biases, squares, bias_squares, each != 0};                                             \
         learn<CHUNKS, ROW>(step, nodes, entries, B, places);                                                                   \
     }
-LEARN_RULED(learn_1_ruled, 1, Ruled<1>)
-LEARN_RULED(learn_2_ruled, 2, Ruled<2>)
 LEARN_RULED(learn_4_ruled, 4, Ruled<4>)
 LEARN_RULED(learn_8_ruled, 8, Ruled<8>)
 LEARN_RULED(learn_wide_ruled, 0, RuledWide)

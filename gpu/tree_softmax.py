@@ -13,7 +13,7 @@ from gpu.array import Array
 from gpu.rule import wide
 
 WARPS = 4  # warps of a block of `learn`, as in gpu/tree_softmax.cu
-CHUNKS = (1, 2, 4, 8)  # widths, in warps, for which a node fits the registers
+CHUNKS = (4, 8)  # widths, in warps, for which a node fits the registers
 WIDE = "learn_wide"  # the kernel for nodes that do not
 
 
@@ -62,37 +62,30 @@ def workspace(batch: int, width: int, depth: int, dtype: DTypeLike) -> Work:
 
 def step(
     grad: Array, loss: Array, learned: Any, work: Work, tree: Plan, hidden: Array, target: Array,
-    weight: Array | None, rate: float, mode: str,
+    weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
     """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
 
     nodes (V - 1, D) and hidden (B, D) float32, target (B,) int32 classes; tree: a `Plan`. grad is summed over the path,
     not averaged over B. weight (B,): multiplies an example's loss and gradients; None: all 1.
-    mode "deterministic": as the serial loop over rows does it, bit for bit.
-    mode "ordered": as the serial loop, up to rounding, and the same bits in every run. A node with many examples waits less for
-    each of them: 32 at a time their hidden vectors are multiplied with each other, so that a score follows from those before it
-    without a sum over columns. Where nodes move by more than plain SGD, have biases, or are wider than 256 numbers, and where
-    examples have weights: as "deterministic".
+    The result is that of the serial loop over rows, bit for bit.
     """
     B, D = hidden.shape
     depth, pitch = tree.depth, _fit(D)[1]
     paths = work.entries, work.lengths, tree.leaf_up, tree.node_up, target
     kernels.launch(__file__, "climb", "PPPPPii", -(-B // 64), 64, *paths, depth, B)
-    _learn(learned, work, hidden, weight, rate, depth, mode == "ordered")
+    _learn(learned, work, hidden, weight, rate, depth)
     sums = grad, loss, work.terms, work.towards, work.lengths, weight
     kernels.launch(__file__, "add", "PPPPPPiii", B, min(-(-D // 32) * 32, 256), *sums, depth, D, pitch)
 
 
-def _learn(
-    learned: Any, work: Work, hidden: Array, weight: Array | None, rate: float, depth: int, ordered: bool
-) -> None:  # fmt: skip
+def _learn(learned: Any, work: Work, hidden: Array, weight: Array | None, rate: float, depth: int) -> None:
     """The nodes meet their examples."""
     B, D = hidden.shape
     name, pitch = _fit(D)
     grid, block, written = (-(-B // WARPS), depth), 32 * WARPS, (work.terms, work.towards, learned.rows)
     read, sizes = (work.entries, hidden), (depth, B, D, pitch)
     if learned.squares is None and learned.biases is None and weight is None:
-        name += "_ordered" if ordered and name != WIDE else ""
         kernels.launch(__file__, name, "PPPPPfiiii", grid, block, *written, *read, rate, *sizes)
     else:
         beside = learned.biases, learned.squares, learned.bias_squares

@@ -140,14 +140,12 @@ class TreeSoftmax(Protocol):
 
     def step(
         self, grad: Array, loss: Array, learned: Learned, work: Any, tree: Any, hidden: Array, target: Array,
-        weight: Array | None, rate: float, mode: str,
+        weight: Array | None, rate: float,
     ) -> None:  # fmt: skip
         """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
 
-        mode "deterministic": a node moves for the rows of the batch in order, one after another, so the result equals the
-        serial loop over rows, bit for bit, at any number of threads. mode "ordered": its numbers up to rounding, the same
-        bytes in every run; a backend that gains nothing by it takes "deterministic". So does a GPU's where nodes have biases or
-        move by more than plain SGD, where examples have weights, and where D > 256.
+        A node moves for the rows of the batch in order, one after another, so the result equals the serial loop over rows,
+        bit for bit, at any number of threads.
         grad is summed over the path, not averaged over B. weight as in Softmax.step.
         """
 
@@ -240,7 +238,7 @@ class LabelTree(Protocol):
 
         Example b has the labels target[target_at[b] : target_at[b + 1]]; one that stands there twice counts once. It visits
         the root, and the children of every node that has one of its labels below; loss is the sum of -log p over them. Rows
-        move as in the mode "deterministic" of TreeSoftmax.step. weight as in Softmax.step.
+        move as in TreeSoftmax.step. weight as in Softmax.step.
         """
 
     def log_prob(self, out: Array, learned: Learned, tree: Any, hidden: Array, target: Array) -> None:

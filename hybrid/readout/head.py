@@ -12,7 +12,6 @@ from ..settings import number, option
 from .base.halves import Halves
 from .base.slots import check_slots, regrouped, shape
 from .base.tails import TAILS
-from .tree import ORDERED
 
 if TYPE_CHECKING:
     from cpu.excluded import Excluded
@@ -46,7 +45,6 @@ class HeadReadout(Halves):
              softmax, and with few clusters of classes about as frequent the adaptive softmax, without its projections
     share    sizes that are not given make a step cost about this share of a full softmax's, see cpu/head_sizes.py
     vectors  (V, any): what is alike shares a cluster; None: clusters are bands of classes that are about as frequent
-    mode     of the trees, as of a TreeReadout
     batch    most rows a step
     rate     step of the optimiser: the head learns on the loss summed over a batch, as a full softmax does
     tail_scale  by what the rate is multiplied in clusters, where trees learn example by example; None: 2 for trees, 1 for
@@ -73,7 +71,6 @@ class HeadReadout(Halves):
         tails: str = "tree",
         share: float = 0.1,
         vectors: Any = None,
-        mode: str = "deterministic",
         batch: int = 1024,
         rate: float = 0.02,
         tail_scale: float | None = None,
@@ -88,7 +85,7 @@ class HeadReadout(Halves):
         super().__init__(counts, width, optimiser=optimiser, biases=biases, **given)
         if self.counts is None:
             self.counts = np.ones(self.classes)
-        self.tails, self.mode = check.choice("tails", tails, tuple(TAILS)), check.choice("mode", mode, ORDERED)
+        self.tails = check.choice("tails", tails, tuple(TAILS))
         self.tail_scale = check.number("tail_scale", SCALES[tails] if tail_scale is None else tail_scale, 0)
         self.slot, self.head, self.clusters = shape(self.counts, head, clusters, share, tails, vectors, seed)
         below = TAILS[tails].rows_of(self.classes, self.head, self.clusters)
@@ -99,7 +96,7 @@ class HeadReadout(Halves):
     def _prepare(self) -> None:
         """What follows from slots: made anew when they are filled from a checkpoint."""
         cluster = np.where(self.slot < self.head, -1, self.slot - self.head).astype(np.int32)
-        self._tails = TAILS[self.tails](cluster, self.counts, self.mode)
+        self._tails = TAILS[self.tails](cluster, self.counts)
         self._tails.make_room(self.batch, self.width)
         self._place.do(self._make_room)
 
@@ -211,7 +208,7 @@ class HeadReadout(Halves):
 
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs: the sizes; which class is where is among the parameters."""
-        names = ("head", "clusters", "tails", "mode", "tail_scale")
+        names = ("head", "clusters", "tails", "tail_scale")
         return super().describe() | {name: getattr(self, name) for name in names}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -237,8 +234,11 @@ def make(
     return HeadReadout(counts, width, batch=batch, backend=backend, **given)
 
 
-def rebuild(classes: int, **facts: Any) -> HeadReadout:
-    """From describe(): with any slots of these sizes, until those of the checkpoint are filled in and restored."""
+def rebuild(classes: int, mode: str = "", **facts: Any) -> HeadReadout:
+    """From describe(): with any slots of these sizes, until those of the checkpoint are filled in and restored.
+
+    mode  told by checkpoints from when trees had another; it says nothing now
+    """
     return HeadReadout(classes, **facts)
 
 

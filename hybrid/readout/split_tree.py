@@ -66,7 +66,7 @@ class SplitTreeReadout(Halves, TreeReadout):
         self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None
     ) -> None:
         given = self._learns(self._host), self._tail_work, self._tail, hidden, target, weight, self._step_rate
-        self._cpu.step(grad, loss, *given, self.mode)
+        self._cpu.step(grad, loss, *given)
 
     def _tail_log_prob(self, out: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
         self._cpu.log_prob(out, self._host, self._tail, hidden, target)
@@ -100,7 +100,7 @@ class SplitOnOneDevice(TreeReadout):
         """Learn from a batch of the device's arrays, within the work of a queue; see Readout."""
         nodes, given = self._learns(self._there), (hidden, target, weight, self._step_rate)
         top, loss_there = sparse.first(nodes, self.split), self._top_loss[: len(loss)]
-        self.backend.tree_softmax.step(grad, loss, nodes, self._work, self._tail, *given, self.mode)
+        self.backend.tree_softmax.step(grad, loss, nodes, self._work, self._tail, *given)
         self.backend.split.step(grad, loss_there, top, self._top_work, self._top, *given)
         self.backend.head.add(loss, loss_there)
 

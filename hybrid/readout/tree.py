@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from cpu.excluded import Excluded
     from cpu.tree import Tree
 
-ORDERED = ("deterministic", "ordered")  # modes in which examples learn in their order
-MODES = (*ORDERED, "batch")
+MODES = ("deterministic", "batch")
 TOGETHER = 64
 TAILS = ("cpu", "device")  # where the nodes below a split are
 # Of the mode "batch": WikiText-2, a language model's defaults, an epoch, one seed
@@ -56,11 +55,9 @@ class TreeReadout(Base, Growing):
     width   numbers of a hidden vector
     tree    "huffman": short paths for frequent classes, the fastest; "balanced": all paths about log2 V; or one of
             hybrid.trees, such as one where classes that are alike share nodes
-    mode    "deterministic": the same bits as a serial loop over rows, at any number of threads; "ordered": the serial
-            loop's numbers up to rounding, the same bytes in every run: for GPUs, where an example waits less for those
-            before it, and as "deterministic" on the CPU; "batch": at each node the rows that pass it learn up to `together`
-            at a time, so no node is a chain as long as the batch: for GPUs and for many cores. The same bits at any number of
-            threads, for any float32 nodes
+    mode    "deterministic": the same bits as a serial loop over rows, at any number of threads; "batch": at each node the rows
+            that pass it learn up to `together` at a time, so no node is a chain as long as the batch: for GPUs and for many
+            cores. The same bits at any number of threads, for any float32 nodes
     together  of the mode "batch". A node moves by rate times the sum over as many rows, so keep rate * together below 10
     batch   most rows a step
     rate    step of the optimiser; nodes move row after row, so row b sees what the rows before it changed
@@ -153,7 +150,7 @@ class TreeReadout(Base, Growing):
         if self.mode == "batch":
             self.backend.tree_batch.step(grad, loss, *given, self.together)
         else:
-            self.backend.tree_softmax.step(grad, loss, *given, self.mode)
+            self.backend.tree_softmax.step(grad, loss, *given)
 
     @property
     def online(self) -> bool:
@@ -243,9 +240,6 @@ def trials(options: Mapping[str, Any], classes: int, examples: int) -> Trials:
     found: Trials = kinds.trials(options, classes, examples)
     if options.get("mode") != "deterministic" or (options.get("readout_optimiser") or "sgd") != "sgd":
         return found
-    tried = []
-    if not options.get("biases"):  # else it is the serial loop
-        tried.append(Trial({"mode": "ordered"}, "nodes learn in order, with the serial loop's numbers up to rounding"))
-    if options["rate"] * TOGETHER <= kinds.SAFE:
-        tried.append(Trial({"mode": "batch"}, TOLD))
-    return found._replace(tried=(*tried, *found.tried))
+    if options["rate"] * TOGETHER > kinds.SAFE:
+        return found
+    return found._replace(tried=(Trial({"mode": "batch"}, TOLD), *found.tried))

@@ -32,9 +32,9 @@ def test_what_measures_nothing_is_left_out(tmp_path):
 
 
 def test_a_peer_at_other_work_is_no_rival():
-    ours = record(params={"classes": 10, "mode": "ordered"})
+    ours = record(params={"classes": 10, "mode": "batch"})
     peers = [
-        record("same", params={"classes": 10, "mode": "ordered"}),
+        record("same", params={"classes": 10, "mode": "batch"}),
         record("silent about mode", params={"classes": 10}),
         record("other mode", params={"classes": 10, "mode": "deterministic"}),
         record("other size", params={"classes": 11}),

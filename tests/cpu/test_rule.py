@@ -52,7 +52,7 @@ def stepped(kernel, learned, hidden, target, weight, rate):
 
 def by_tree(grad, loss, learned, hidden, target, weight, rate):
     work = tree_softmax.workspace(*hidden.shape, TREE.depth, hidden.dtype)
-    tree_softmax.step(grad, loss, learned, work, TREE, hidden, target, weight, rate, "deterministic")
+    tree_softmax.step(grad, loss, learned, work, TREE, hidden, target, weight, rate)
 
 
 def by_groups(grad, loss, learned, hidden, target, weight, rate):

@@ -64,15 +64,7 @@ def test_one_workspace_serves_smaller_batches():
     expected = run(tree, nodes, hidden[:4], target[:4], 0.1)
     work = tree_softmax.workspace(9, 16, tree.depth, np.float32)
     grad, loss = np.empty((9, 16), np.float32), np.empty(9, np.float32)
-    tree_softmax.step(grad, loss, Learned(nodes.copy()), work, tree, hidden, target, None, 0.1, "deterministic")
-    tree_softmax.step(
-        grad[:4], loss[:4], Learned(nodes), work, tree, hidden[:4], target[:4], None, 0.1, "deterministic"
-    )
+    tree_softmax.step(grad, loss, Learned(nodes.copy()), work, tree, hidden, target, None, 0.1)
+    tree_softmax.step(grad[:4], loss[:4], Learned(nodes), work, tree, hidden[:4], target[:4], None, 0.1)
     for found, wanted in zip((grad[:4], loss[:4], nodes), expected, strict=True):
         np.testing.assert_array_equal(found, wanted)
-
-
-def test_ordered_is_deterministic_here():
-    tree, drawn = huffman(1000 // np.arange(1, 41)), case(40, 7, 90)
-    for one, other in zip(run(tree, *drawn, 0.1, "ordered"), run(tree, *drawn, 0.1), strict=True):
-        assert one.tobytes() == other.tobytes()

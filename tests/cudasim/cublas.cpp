@@ -181,9 +181,9 @@ int cublasSetAtomicsMode(Handle* handle, int allowed) {
     return allowed ? NOT_SUPPORTED : SUCCESS;
 }
 
-int cublasGetVersion_v2(Handle*, int* version) {
-    if (!version) return INVALID_VALUE;
-    *version = 130000;
+int cublasGetProperty(int which, int* value) {  // major, minor, patch
+    if (!value) return INVALID_VALUE;
+    *value = which == 0 ? 13 : 0;
     return SUCCESS;
 }
 

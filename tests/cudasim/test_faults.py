@@ -44,8 +44,8 @@ def test_nth_call_fails():
 
 
 @isolated()
-def test_failed_wait_breaks_the_context():
-    """What a wait reports is a failure of earlier work."""
+def test_what_breaks_a_context():
+    """What a wait reports is a failure of earlier work; of a lost device everything fails from one call on."""
     gpu = Gpu()
     cudasim.fail("sync:1")
     assert "unspecified launch failure" in fails(gpu.driver.Context.synchronize)
@@ -53,6 +53,9 @@ def test_failed_wait_breaks_the_context():
     assert fails(lambda: gpu.driver.mem_alloc(8))
     cudasim.heal()
     gpu.driver.mem_alloc(8)
+    cudasim.fail("lost:2")
+    assert not fails(gpu.driver.Context.synchronize)
+    assert all(fails(lambda: gpu.driver.mem_alloc(8)) for _ in range(3)) and fails(gpu.driver.Context.synchronize)
 
 
 @isolated(fail="alloc:2")
@@ -61,15 +64,6 @@ def test_failure_by_environment():
     gpu = Gpu()
     gpu.driver.mem_alloc(8)
     assert fails(lambda: gpu.driver.mem_alloc(8))
-
-
-@isolated()
-def test_lost_device():
-    """From one call on everything fails."""
-    gpu = Gpu()
-    cudasim.fail("lost:2")
-    assert not fails(gpu.driver.Context.synchronize)
-    assert all(fails(lambda: gpu.driver.mem_alloc(8)) for _ in range(3)) and fails(gpu.driver.Context.synchronize)
 
 
 @isolated(fail="init:100")
@@ -104,9 +98,9 @@ def test_other_device():
 
 @isolated(devices=2)
 def test_two_devices():
-    """Each has its memory; a copy may cross, a kernel may not."""
+    """Each has its memory, and its kernels; a copy may cross, a kernel may not."""
     first = Gpu(0)
-    x = first.to_device(np.ones(8))
+    x, function = first.to_device(np.ones(8)), first.kernel("claim", "i")
     second = Gpu(1)
     y = second.driver.mem_alloc(32)
     second.driver.memcpy_dtod(y, x, 32)
@@ -114,14 +108,8 @@ def test_two_devices():
     second.run("write_at", "Pq", y, 0, block=(1, 1, 1))
     with second.broken("context", "device allocation #1 of 32 bytes on device 0"):
         second.run("write_at", "Pq", x, 0, block=(1, 1, 1))
-
-
-@isolated(devices=2)
-def test_function_of_another_device():
-    """A kernel belongs to the context that loaded it."""
-    first = Gpu(0)
-    function = first.kernel("claim", "i")
-    second = Gpu(1)
+    cudasim.clear()
+    cudasim.heal()
     with second.broken("context", "kernel claim"):
         function.prepared_call((1, 1), (1, 1, 1), 1)
 

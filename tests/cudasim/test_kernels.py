@@ -31,22 +31,6 @@ def test_shared_memory_is_nan():
 
 
 @isolated()
-def test_divergent_barrier():
-    """Threads that wait at different places would hang, or worse."""
-    gpu = Gpu()
-    with gpu.broken("barrier", "divergent"):
-        gpu.run("diverge", "P", gpu.driver.mem_alloc(128))
-
-
-@isolated()
-def test_warp_that_waits_for_lanes_that_do_not_come():
-    """The mask must name the threads that arrive."""
-    gpu = Gpu()
-    with gpu.broken("warp", "mask 0xffffffff"):
-        gpu.run("wait_for_nobody", "P", gpu.driver.mem_alloc(128))
-
-
-@isolated()
 def test_threads_that_left_are_not_waited_for():
     """As on a device since Volta."""
     gpu = Gpu()
@@ -135,65 +119,37 @@ def test_shapes():
     assert gpu.kernel("at_most_64", "P").max_threads_per_block == 64
 
 
+BREAKING = [  # a kernel, its arguments, of which None is an array and ... one that is not aligned, and what is said
+    ("diverge", "P", (None,), "barrier", "divergent"),
+    ("wait_for_nobody", "P", (None,), "warp", "mask 0xffffffff"),
+    ("write_at", "Pi", (None, 0), "arguments", "write_at takes 16 bytes"),  # prepare() said int, it is long long
+    ("as_float4", "PP", (None, ...), "misaligned", "kernels.cu:"),
+    ("index_array", "Pi", (None, 1), "out_of_bounds", "kernels.cu:"),  # of a size that the compiler knows
+    ("claim", "i", (0,), "assert", "n > 0"),
+    ("divide", "Pi", (None, 0), "arithmetic", "kernel divide"),  # no trap on a device, but never meant
+    ("divide", "Pi", (0x1234, 1), "illegal_address", "argument 0 of divide"),
+    ("recurse", "Pi", (None, 1 << 30), "illegal_address", "kernel recurse"),
+]
+
+
 @isolated()
-def test_arguments_of_the_wrong_size():
-    """prepare() said int where the kernel has long long."""
+def test_wrong_kernels_are_named_with_what_is_wrong():
     gpu = Gpu()
-    with gpu.broken("arguments", "write_at takes 16 bytes"):
-        gpu.run("write_at", "Pi", gpu.driver.mem_alloc(4), 0)
-
-
-def breaks(name: str, arguments: str, *values, kind: str, text: str) -> None:
-    """A kernel that must end in this problem; an array of 64 floats is its first argument where it takes one."""
-    gpu = Gpu()
-    memory = gpu.to_device(np.full(64, np.nan))
-    with gpu.broken(kind, text):
-        gpu.run(name, arguments, *[memory if value is None else value for value in values])
-
-
-@isolated()
-def test_misaligned():
-    """float4 wants 16 bytes."""
-    gpu = Gpu()
-    memory = gpu.to_device(np.zeros(64))
-    with gpu.broken("misaligned", "kernels.cu:"):
-        gpu.run("as_float4", "PP", memory, int(memory) + 4)
-
-
-@isolated()
-def test_index_outside_an_array():
-    """Of a size that the compiler knows."""
-    breaks("index_array", "Pi", None, 1, kind="out_of_bounds", text="kernels.cu:")
-
-
-@isolated()
-def test_assert():
-    """Names the file, the condition and the thread."""
-    breaks("claim", "i", 0, kind="assert", text="n > 0")
-
-
-@isolated()
-def test_division_by_zero():
-    """No trap on a device, but never meant."""
-    breaks("divide", "Pi", None, 0, kind="arithmetic", text="kernel divide")
-
-
-@isolated()
-def test_wild_pointer():
-    """An argument that leads nowhere."""
-    breaks("divide", "Pi", 0x1234, 1, kind="illegal_address", text="argument 0 of divide")
+    memory = gpu.to_device(np.full(65, np.nan))
+    for name, arguments, given, kind, said in BREAKING:
+        values = [memory if one is None else int(memory) + 4 if one is ... else one for one in given]
+        with gpu.broken(kind, said):
+            gpu.run(name, arguments, *values)
+        cudasim.clear()
+        cudasim.heal()
 
 
 @isolated(timeout=1)
 def test_endless_loop():
     """Threads that wait for what never comes."""
-    breaks("spin", "P", None, kind="timeout", text="kernel spin")
-
-
-@isolated()
-def test_endless_recursion():
-    """A stack has an end."""
-    breaks("recurse", "Pi", None, 1 << 30, kind="illegal_address", text="kernel recurse")
+    gpu = Gpu()
+    with gpu.broken("timeout", "kernel spin"):
+        gpu.run("spin", "P", gpu.to_device(np.full(64, np.nan)))
 
 
 @isolated()

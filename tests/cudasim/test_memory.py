@@ -19,55 +19,37 @@ def test_fresh_memory_is_nan():
     assert np.isnan(gpu.driver.pagelocked_empty(100, np.float32)).all()
 
 
-@isolated()
-def test_write_just_beyond_the_end():
-    """One float too far, which a device would not notice."""
-    gpu = Gpu()
-    y = gpu.driver.mem_alloc(400)
-    gpu.run("write_at", "Pq", y, 99, block=(1, 1, 1))
-    with gpu.broken("out_of_bounds", "kernel write_at: an access to offset 400 in device allocation #1 of 400 bytes"):
-        gpu.run("write_at", "Pq", y, 100, block=(1, 1, 1))
+# Under an odd seed memory begins where pages begin that can be touched, under an even one it ends where they end
+OUTSIDE = [  # a seed, numbers there are, what is done where, what is said
+    (0, 100, "write_at", 100, "kernel write_at: an access to offset 400 in device allocation #1 of 400 bytes"),
+    (0, 101, "write_at", 101, "kernel write_at wrote at offset 404 in "),  # the end of an odd size can be touched
+    (0, 100, "write_at", -1, "offset -4 in "),
+    (0, 12, "read_at", 12, "kernel read_at: an access to offset 48 in "),  # though what it reads is used for nothing
+    (1, 10, "read_at", -1, "kernel read_at: an access to offset -4 in "),
+    (1, 100, "write_at", 100, "kernel write_at wrote at offset 400 in "),
+    (1, 100, "write_at", -1, "kernel write_at: an access to offset -4 in "),
+]
 
 
 @isolated()
-def test_write_where_an_odd_size_ends():
-    """An array begins at a multiple of 16 bytes, so up to 15 lie between its end and what cannot be touched."""
+def test_accesses_outside_an_array():
+    """One number too far or too early, which a device would not notice; the last and the first are fine."""
     gpu = Gpu()
-    y = gpu.driver.mem_alloc(404)
-    assert int(y) % 16 == 0
-    with gpu.broken("out_of_bounds", "kernel write_at wrote at offset 404 in device allocation #1 of 404 bytes"):
-        gpu.run("write_at", "Pq", y, 101, block=(1, 1, 1))
-
-
-@isolated()
-def test_write_before_the_beginning():
-    """Index -1."""
-    gpu = Gpu()
-    y = gpu.driver.mem_alloc(400)
-    with gpu.broken("out_of_bounds", "offset -4 in device allocation #1"):
-        gpu.run("write_at", "Pq", y, -1, block=(1, 1, 1))
-
-
-@isolated()
-def test_stray_address():
-    """Far outside: the kernel ends there, and the context stays broken."""
-    gpu = Gpu()
-    y = gpu.driver.mem_alloc(400)
+    for seed, size, kernel, at, said in OUTSIDE:
+        cudasim.seed(seed)
+        array = gpu.to_device(np.ones(size))
+        assert int(array) % (256 if seed else 16) == 0
+        into = [gpu.driver.mem_alloc(4)] if kernel == "read_at" else []
+        for fine in (0, size - 1):
+            gpu.run(kernel, "P" * len(into) + "Pq", *into, array, fine, block=(1, 1, 1))
+        with gpu.broken("out_of_bounds", said):
+            gpu.run(kernel, "P" * len(into) + "Pq", *into, array, at, block=(1, 1, 1))
+        cudasim.clear()
+        cudasim.heal()
     with gpu.broken("illegal_address", "kernel write_at: an access to offset 40000"):
-        gpu.run("write_at", "Pq", y, 10000, block=(1, 1, 1))
-    with gpu.broken("illegal_address"):
+        gpu.run("write_at", "Pq", array, 10000, block=(1, 1, 1))
+    with gpu.broken("illegal_address"):  # the context stays broken
         gpu.driver.mem_alloc(400)
-
-
-@isolated()
-def test_read_just_beyond_the_end():
-    """One float too far, though what it reads is never used for anything."""
-    gpu = Gpu()
-    x, y = gpu.to_device(np.ones(12)), gpu.driver.mem_alloc(4)
-    gpu.run("read_at", "PPq", y, x, 11, block=(1, 1, 1))
-    assert gpu.to_host(y, 1)[0] == 1
-    with gpu.broken("out_of_bounds", "kernel read_at: an access to offset 48 in device allocation #1 of 48 bytes"):
-        gpu.run("read_at", "PPq", y, x, 12, block=(1, 1, 1))
 
 
 @isolated()
@@ -81,30 +63,35 @@ def test_read_where_an_odd_size_ends_is_nan():
 
 
 @isolated()
-def test_read_just_before_the_beginning():
-    """Under an odd seed memory begins where pages begin that can be touched, at a multiple of 256 bytes."""
+def test_use_after_free():
+    """Freed before the kernel that was given it has run, or before the copy: of the device's memory or of page-locked."""
     gpu = Gpu()
-    for seed in (1, 5):
-        cudasim.seed(seed)
-        x, y = gpu.to_device(np.ones(10)), gpu.driver.mem_alloc(4)
-        assert int(x) % 256 == 0
-        gpu.run("read_at", "PPq", y, x, 0, block=(1, 1, 1))
-        with gpu.broken(
-            "out_of_bounds", f"kernel read_at: an access to offset -4 in device allocation #{seed // 2 + 1} "
-        ):
-            gpu.run("read_at", "PPq", y, x, -1, block=(1, 1, 1))
-        cudasim.clear()
-        cudasim.heal()
 
+    def by_a_kernel():
+        memory = gpu.driver.mem_alloc(400)
+        gpu.kernel("write_at", "Pq").prepared_async_call((1, 1), (1, 1, 1), None, memory, 0)
+        memory.free()
 
-@isolated(seed=1)
-def test_writes_beside_memory_that_begins_with_its_page():
-    """On one side a guard zone, on the other nothing."""
-    gpu = Gpu()
-    y = gpu.driver.mem_alloc(400)
-    for at, text in ((100, "kernel write_at wrote at offset 400 in "), (-1, "an access to offset -4 in ")):
-        with gpu.broken("out_of_bounds", text + "device allocation #1 of 400 bytes"):
-            gpu.run("write_at", "Pq", y, at, block=(1, 1, 1))
+    def by_a_copy():
+        memory, out = gpu.to_device(np.ones(100)), gpu.locked(np.zeros(100))
+        gpu.driver.memcpy_dtoh_async(out, memory, gpu.driver.Stream())
+        memory.free()
+        kept.append(out)
+
+    def of_the_host():
+        memory, out = gpu.driver.mem_alloc(400), gpu.locked(np.zeros(100))
+        gpu.driver.memcpy_htod_async(memory, out, gpu.driver.Stream())
+        kept.append(memory)
+
+    kept = []
+    for work, said in (
+        (by_a_kernel, "argument 0 of write_at: offset 0 in freed device allocation #1"),
+        (by_a_copy, "copy to the host of 400 bytes"),
+        (of_the_host, "page-locked allocation #"),
+    ):
+        work()
+        with gpu.broken("use_after_free", said):
+            gpu.driver.Context.synchronize()
         cudasim.clear()
         cudasim.heal()
 
@@ -161,16 +148,6 @@ def test_leak():
 
 
 @isolated()
-def test_no_leak():
-    """A program that frees what it allocates leaves nothing."""
-    gpu = Gpu()
-    memory, buffer = gpu.driver.mem_alloc(400), gpu.locked(np.zeros(4))
-    del memory, buffer
-    gpu.close()
-    assert cudasim.problems() == []
-
-
-@isolated()
 def test_double_free():
     """And a free of what was never allocated."""
     gpu = Gpu()
@@ -180,39 +157,6 @@ def test_double_free():
     assert driver_call("cuMemFree_v2", pointer(address)) == INVALID_VALUE
     assert driver_call("cuMemFree_v2", pointer(address + 8)) == INVALID_VALUE
     assert [line.split(":")[0] for line in cudasim.problems()] == ["double_free", "bad_free"]
-
-
-@isolated()
-def test_use_after_free_in_a_kernel():
-    """Freed before the kernel that was given it has run."""
-    gpu = Gpu()
-    memory = gpu.driver.mem_alloc(400)
-    gpu.kernel("write_at", "Pq").prepared_async_call((1, 1), (1, 1, 1), None, memory, 0)
-    memory.free()
-    with gpu.broken("use_after_free", "argument 0 of write_at: offset 0 in freed device allocation #1"):
-        gpu.driver.Context.synchronize()
-
-
-@isolated()
-def test_use_after_free_in_a_copy():
-    """The same with a copy."""
-    gpu = Gpu()
-    stream, memory, out = gpu.driver.Stream(), gpu.to_device(np.ones(100)), gpu.locked(np.zeros(100))
-    gpu.driver.memcpy_dtoh_async(out, memory, stream)
-    memory.free()
-    with gpu.broken("use_after_free", "copy to the host of 400 bytes"):
-        stream.synchronize()
-
-
-@isolated()
-def test_page_locked_memory_freed_under_a_copy():
-    """The slot that dropped its buffer too early."""
-    gpu = Gpu()
-    stream, memory, out = gpu.driver.Stream(), gpu.driver.mem_alloc(400), gpu.locked(np.zeros(100))
-    gpu.driver.memcpy_htod_async(memory, out, stream)
-    del out
-    with gpu.broken("use_after_free", "page-locked allocation #1 of 400 bytes"):
-        stream.synchronize()
 
 
 @isolated(code=-signal.SIGSEGV, says="host_access: the host touched offset 8 in device allocation #1")

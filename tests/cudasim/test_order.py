@@ -8,7 +8,7 @@ import numpy as np
 from tests import cudasim
 from tests.cudasim.isolated import Gpu, driver_call, isolated, pointer
 
-SEEDS = range(24)
+SEEDS = range(12)
 N = 64
 
 

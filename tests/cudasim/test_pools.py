@@ -9,7 +9,7 @@ from tests.cudasim.isolated import Gpu, driver_call, isolated, pointer
 
 INVALID_VALUE, OUT_OF_MEMORY, NOT_SUPPORTED = 1, 2, 801
 NON_BLOCKING = 1
-SEEDS = range(24)
+SEEDS = range(12)
 
 
 class Pools(Gpu):

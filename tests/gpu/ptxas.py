@@ -1,58 +1,19 @@
-"""What the real nvcc makes of a kernel file: registers, shared memory, stack and spills, from `ptxas -v`.
-
-No GPU is needed. `python -m tests.gpu.ptxas` prints the table that the tests write to build/ptxas.md: a line a kernel, a
-column an architecture; registers a thread, then bytes of static shared memory a block where there is any, then what should
-not be, then how many blocks of THREADS threads a multiprocessor holds at once by these figures, as in
-
-    | file | kernel | sm_75 | sm_80 |
-    | --- | --- | --- | --- |
-    | softmax.cu | measure | 49, 64 B shared; 4 blocks | 40, 64 B shared; 6 blocks |
-    | softmax.cu | spread | 52; 4 blocks | 255, 16 B stack, 8 B spilled; 1 blocks |
-
-Dynamic shared memory, and another number of threads, which some launchers ask for, are not known here: they change the last.
-"""
+"""What the real nvcc makes of a kernel file: registers, shared memory, stack and spills, from `ptxas -v`; no GPU is needed."""
 
 import functools
 import hashlib
-import itertools
 import os
 import re
 import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from gpu import compiler, kernels
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 SOURCES = sorted(kernels.HERE.glob("*.cu"))
 BUILD = kernels.HERE.parent / "build"
-
-THREADS = 256  # a block, of most kernels
-REGISTERS_A_QUARTER = 16_384  # a multiprocessor's warps live on four quarters, each with registers of its own
-REGISTERS_AT_ONCE = 256  # what a warp gets is a multiple
-
-
-class Multiprocessor(NamedTuple):
-    """What a multiprocessor holds at once: threads, blocks, bytes of shared memory; and bytes that each block takes besides."""
-
-    threads: int
-    blocks: int
-    shared: int
-    reserved: int
-
-
-# CUDA C++ Programming Guide, technical specifications per compute capability
-MULTIPROCESSORS = {
-    "sm_75": Multiprocessor(1024, 16, 64 << 10, 0),
-    "sm_80": Multiprocessor(2048, 32, 164 << 10, 1024),
-    "sm_86": Multiprocessor(1536, 16, 100 << 10, 1024),
-    "sm_89": Multiprocessor(1536, 24, 100 << 10, 1024),
-    "sm_90": Multiprocessor(2048, 32, 228 << 10, 1024),
-    "sm_100": Multiprocessor(2048, 32, 228 << 10, 1024),
-    "sm_120": Multiprocessor(1536, 24, 100 << 10, 1024),
-}
 
 FUNCTION = re.compile(r"Function properties for (\S+)")
 STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
@@ -73,16 +34,6 @@ class Usage:
     def __str__(self):
         parts = (f"{self.shared} B shared", f"{self.stack} B stack", f"{self.spilled} B spilled")
         return ", ".join([str(self.registers), *(part for part in parts if not part.startswith("0 "))])
-
-
-def blocks(usage: Usage, architecture: str) -> int:
-    """How many blocks of THREADS threads a multiprocessor holds at once, without dynamic shared memory."""
-    room = MULTIPROCESSORS[architecture]
-    registers = -(-32 * max(usage.registers, 1) // REGISTERS_AT_ONCE) * REGISTERS_AT_ONCE
-    by_registers = 4 * (REGISTERS_A_QUARTER // registers) // (THREADS // 32)
-    shared = usage.shared + room.reserved
-    by_shared = room.shared // shared if shared else room.blocks
-    return min(by_registers, by_shared, room.blocks, room.threads // THREADS)
 
 
 def real_nvcc() -> str:
@@ -157,30 +108,3 @@ def faults(text: str) -> list[str]:
     """What should not be in a compiler's words: warnings, and kernels with a stack frame or spilled registers."""
     warnings = [line for line in text.splitlines() if WARNING.search(line)]
     return warnings + [f"{name}: {usage}" for name, usage in usages(text).items() if usage.stack or usage.spilled]
-
-
-def table(nvcc: str) -> str:
-    """The table of the docstring, of all that has been compiled in its present form."""
-    rows: dict[tuple[str, str], dict[str, Usage]] = {}
-    for source, architecture in itertools.product(SOURCES, ARCHITECTURES):
-        if kept(nvcc, source, architecture).exists():
-            for name, usage in usages(said(nvcc, source, architecture)).items():
-                rows.setdefault((source.name, name), {})[architecture] = usage
-    lines = [("file", "kernel", *ARCHITECTURES), ("---",) * (2 + len(ARCHITECTURES))]
-    for key, row in sorted(rows.items()):
-        cells = (f"{row[one]}; {blocks(row[one], one)} blocks" if one in row else "" for one in ARCHITECTURES)
-        lines.append((*key, *cells))
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def main() -> None:
-    """Compile what has changed, for every architecture that this nvcc knows, and print the table."""
-    nvcc = real_nvcc()
-    for source, architecture in itertools.product(SOURCES, ARCHITECTURES):
-        if knows(nvcc, architecture):
-            said(nvcc, source, architecture)
-    print(table(nvcc), end="")
-
-
-if __name__ == "__main__":
-    main()

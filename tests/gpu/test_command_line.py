@@ -11,8 +11,8 @@ ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(not SIMULATED, reason="causes are made by the simulated driver")
 
 
-def test_training_and_asking_on_the_device(train, tmp_path):
-    code, out, errors = hybrid(*train, "--device", "cuda:0")
+def test_training_and_asking_on_the_first_device(train, tmp_path):
+    code, out, errors = hybrid(*train)
     assert code == 0 and errors == [] and "cuda:0" in out
     code, out, errors = hybrid("eval", str(tmp_path / "run"))
     assert code == 0 and errors == [] and "perplexity" in out
@@ -25,11 +25,6 @@ def test_rows_and_readout_by_adagrad_on_the_device(train, tmp_path):
     assert code == 0 and errors == []
     code, out, errors = hybrid("eval", str(tmp_path / "run"))
     assert code == 0 and errors == [] and "perplexity" in out
-
-
-def test_the_first_device_is_taken_where_none_is_named(train):
-    code, out, errors = hybrid(*train)
-    assert code == 0 and errors == [] and "cuda:0" in out
 
 
 @pytest.mark.parametrize(
@@ -56,10 +51,7 @@ def test_a_gpu_that_cannot_be_used(train, environment, cause):
     ("environment", "cause"),
     [
         ({"CUDASIM_MEMORY": "30000"}, "hybrid: error: out of memory: cuda:0: no room for an array "),
-        ({"CUDASIM_FAIL": "lost:10"}, "hybrid: error: cuda:0: "),
-        ({"CUDASIM_FAIL": "lost:20"}, "hybrid: error: cuda:0: "),
         ({"CUDASIM_FAIL": "lost:300"}, "hybrid: error: cuda:0: "),
-        ({"CUDASIM_FAIL": "launch:12"}, "hybrid: error: cuda:0: "),
         ({"CUDASIM_FAIL": "module:1"}, "hybrid: error: cuda:0: cuModuleLoad failed"),
     ],
 )
@@ -67,8 +59,3 @@ def test_a_gpu_that_fails_on_the_way(train, environment, cause):
     code, _, errors = hybrid(*train, "--device", "cuda:0", **environment)
     assert code == 2 and len(errors) == 1, errors
     assert errors[0].startswith(cause)
-
-
-def test_a_device_that_is_not_there(train):
-    code, _, errors = hybrid(*train, "--device", "cuda:5")
-    assert (code, errors) == (2, ["hybrid: error: cuda:5: there are 1 devices, numbered from 0"])

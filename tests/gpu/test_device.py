@@ -175,8 +175,10 @@ def test_streams_are_ordered_with_those_of_another_library(gpu):
 
 
 def test_pytorch_shares_the_device(gpu):
+    if gpu.simulated:
+        pytest.skip("PyTorch does not see the simulated driver")
     torch = pytest.importorskip("torch")
-    if gpu.simulated or not torch.cuda.is_available():
+    if not torch.cuda.is_available():
         pytest.skip("needs a device that PyTorch sees too")
     theirs = torch.arange(1000, dtype=torch.float32, device="cuda")
     gradient = torch.ones_like(theirs)
@@ -190,15 +192,6 @@ def test_pytorch_shares_the_device(gpu):
     np.testing.assert_array_equal(torch.as_tensor(mine, device="cuda").cpu().numpy(), gpu.get(mine))
 
 
-def test_cupy_shares_the_device(gpu):
-    cupy = pytest.importorskip("cupy")
-    if gpu.simulated:
-        pytest.skip("needs a device")
-    mine = gpu.put(numbers())
-    np.testing.assert_array_equal(cupy.asarray(mine).get(), gpu.get(mine))
-    np.testing.assert_array_equal(gpu.get(gpu.device.adopt(cupy.arange(10))), np.arange(10))
-
-
 def test_too_large_an_array_says_what_was_asked_for_and_what_is_free(gpu):
     said = (
         r"cuda:0: no room for an array \(1099511627776,\) of float32, 4,398,046\.5 MB; [\d,.]+ of [\d,.]+ MB are free"
@@ -206,12 +199,6 @@ def test_too_large_an_array_says_what_was_asked_for_and_what_is_free(gpu):
     with pytest.raises(MemoryError, match=said):
         gpu.empty(1 << 40, np.float32)
     assert gpu.get(gpu.put(numbers(3))).size == 3  # the device is as good as before
-
-
-def test_an_empty_array_of_the_host_has_an_address_too(gpu):
-    before = gpu.device.allocated["page-locked"]
-    kept = gpu.device.host_empty((0, 3), np.float32)
-    assert kept.shape == (0, 3) and gpu.device.allocated["page-locked"] == before + 1
 
 
 def test_times_are_counted_from_a_later_mark_when_the_first_is_long_past(gpu, monkeypatch):
@@ -262,13 +249,6 @@ def test_a_driver_that_fails_is_an_error_with_the_remedy(gpu, faults, fault, wor
             queue.copy(gradient, weights).wait()
 
 
-def test_out_of_memory_in_the_middle_is_a_memory_error(gpu, faults):
-    faults("alloc:1")
-    with pytest.raises(MemoryError, match="no room for an array"):
-        gpu.empty(10, np.float32)
-    assert gpu.get(gpu.put(numbers(3))).size == 3
-
-
 def test_waiting_leaves_the_core_to_others(gpu, monkeypatch):
     """Who waits for a queue sleeps, as other threads have work; an inline queue's wait may spin. Events are used again."""
     import pycuda.driver as driver
@@ -282,22 +262,6 @@ def test_waiting_leaves_the_core_to_others(gpu, monkeypatch):
             queue.run(int, note=lambda start, end: None).wait()
         assert set(made) == {int(flags)} and len(made) < 10
         made.clear()
-    own.close()
-
-
-def test_waiting_may_spin_where_the_device_says_so(gpu, monkeypatch):
-    """Which is quicker, and by how much, is measured by changing it between two runs."""
-    import pycuda.driver as driver
-
-    made, event, own = [], driver.Event, device.Device(0)
-    queue = own.queue("queue", 1)
-    monkeypatch.setattr(driver, "Event", lambda flags: made.append(int(flags)) or event(flags))
-    for sleeps, flags in ((True, int(driver.event_flags.BLOCKING_SYNC)), (False, 0), (True, None), (False, None)):
-        own.sleeps = sleeps
-        queue.run(int).wait()
-        assert made == [flags] * (flags is not None)  # events are used again, each for what it was made for
-        made.clear()
-    assert device.Device.sleeps
     own.close()
 
 

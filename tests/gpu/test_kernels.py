@@ -54,17 +54,6 @@ def test_ptx_runs_on_a_device_newer_than_nvcc(gpu, compiler, monkeypatch):
     np.testing.assert_array_equal(gpu.get(x), 2)
 
 
-def test_the_cache_is_in_the_users_home_where_nobody_names_another(monkeypatch, tmp_path):
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert kernels.cache() == tmp_path / ".cache" / "hybrid-engine" / "cubins"
-
-
-def test_nothing_is_left_of_a_compilation_but_its_result(compiler):
-    path = kernels.cubin(compiler, "sm_90")
-    assert os.listdir(path.parent) == [path.name]
-
-
 def test_an_error_names_the_kernels_own_line(compiler):
     compiler.write_text(KERNEL + "\n\n__global__ void wrong() { this_is_not_declared = 1; }\n")
     with pytest.raises(
@@ -119,10 +108,3 @@ def test_a_launch_packs_its_arguments_as_c_lays_them_out_in_one_call_of_the_driv
 
     if gpu.simulated:
         assert gpu.run(calls) == {"launch": 1}
-
-
-@pytest.mark.parametrize(
-    ("size", "three"), [(7, (7, 1, 1)), ((7,), (7, 1, 1)), ((7, 6), (7, 6, 1)), ((7, 6, 5), (7, 6, 5))]
-)
-def test_a_size_has_up_to_three_numbers(size, three):
-    assert kernels._three(size) == three

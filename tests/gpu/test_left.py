@@ -41,6 +41,7 @@ def left(device):
     return {name: count for name, count in device.allocated.items() if count}, cudasim.live(), stock
 
 
+@pytest.mark.slow
 def test_models_that_are_gone_leave_nothing_on_the_device(gpu, cuda, tmp_path, monkeypatch):
     if not gpu.simulated:
         pytest.skip("only the simulated driver counts what is allocated")
@@ -57,6 +58,7 @@ def test_models_that_are_gone_leave_nothing_on_the_device(gpu, cuda, tmp_path, m
     assert stock_now - stock == len(made)
 
 
+@pytest.mark.slow
 def test_a_model_that_is_kept_is_seen(gpu, cuda):
     if not gpu.simulated:
         pytest.skip("only the simulated driver counts what is allocated")

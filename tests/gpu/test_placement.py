@@ -13,7 +13,7 @@ import pytest
 from hybrid import backend
 from hybrid.engine.embedding import Embedding
 from hybrid.placement import readouts, rows
-from hybrid.readout import FullReadout, SampledReadout, TreeReadout, split_tree
+from hybrid.readout import FullReadout, SampledReadout, TreeReadout
 from hybrid.readout.base.trials import Trial, Trials
 from tests.support.ruled_engine import Weighed
 from tests.support.simulated_command import hybrid
@@ -133,13 +133,6 @@ def test_a_readout_that_learns_from_several_targets_stays_on_the_cpu(gpu):
     assert (device, options) == ("cpu", {}) and "target_at: found an array, expected None" in line
 
 
-def test_no_cut_is_tried_of_a_tree_that_learns_by_adagrad():
-    options = {"rate": 0.001, "readout_optimiser": "row-adagrad", "split": None}
-    found = split_tree.trials(options, 10**6, 256)
-    assert not found.tried and found.rival == "full" and "by Adagrad has not been measured; --split K" in found.note
-    assert split_tree.trials(options | {"readout_optimiser": "sgd"}, 10**6, 256).tried
-
-
 @pytest.mark.parametrize("faster", ["cpu", "cuda:0"])
 def test_the_faster_place_of_rows_is_taken(gpu, monkeypatch, faster):
     monkeypatch.setattr(rows, "_beside", lambda *given: 1.0 + (faster == "cpu"))
@@ -165,23 +158,17 @@ def test_rows_that_do_not_fit_stay_on_the_cpu(train, tmp_path):
     assert code == 2 and "out of memory" in errors[1]  # the trunk has no room either
 
 
-def test_the_place_of_rows_is_said_once_and_kept(train, tmp_path):
-    code, _, errors = hybrid(*train, "--device", "cuda:0", "--rows-device", "auto")
-    assert code == 0 and len(errors) == 1 and errors[0].startswith("hybrid: rows device auto: c"), errors
-    chosen = errors[0].split(": ")[2].split()[0]
-    run = tmp_path / "run"
-    assert json.loads((run / "run.json").read_text())["rows_device"] == chosen
-    code, _, errors = hybrid("train", "--resume", str(run), "--rows-device", "auto")
-    assert code == 2 and "--rows-device auto: measured when a run begins" in errors[0]
-
-
-def test_the_choice_is_said_once_and_kept(train, tmp_path):
-    code, _, errors = hybrid(*train, "--device", "cuda:0", "--readout-device", "auto")
-    assert code == 0 and len(errors) == 1 and errors[0].startswith("hybrid: readout device auto: c"), errors
-    chosen = errors[0].split(": ")[2].split()[0]
-    run = tmp_path / "run"
-    kept = json.loads((run / "run.json").read_text())
-    assert kept["readout_device"] == chosen and kept["split"] in (0, 15)
-    assert "a full softmax takes" in errors[0] and "split 255" not in errors[0]  # the tree has 25 nodes
-    code, _, errors = hybrid("train", "--resume", str(run), "--readout-device", "auto")
-    assert code == 2 and "--readout-device auto: measured when a run begins" in errors[0]
+def test_choices_are_said_once_and_kept(train, tmp_path):
+    auto = ("--rows-device", "auto", "--readout-device", "auto")
+    code, _, errors = hybrid(*train, "--device", "cuda:0", *auto)
+    assert code == 0 and len(errors) == 2, errors
+    said = {line.split()[1]: line for line in errors}
+    kept = json.loads((tmp_path / "run" / "run.json").read_text())
+    for part, line in said.items():
+        assert line.startswith(f"hybrid: {part} device auto: c")
+        assert kept[f"{part}_device"] == line.split(": ")[2].split()[0]
+    assert kept["split"] in (0, 15)  # the tree has 25 nodes
+    assert "a full softmax takes" in said["readout"] and "split 255" not in said["readout"]
+    for part in ("rows", "readout"):
+        code, _, errors = hybrid("train", "--resume", str(tmp_path / "run"), f"--{part}-device", "auto")
+        assert code == 2 and f"--{part}-device auto: measured when a run begins" in errors[0]

@@ -6,24 +6,25 @@ import random
 import numpy as np
 import pytest
 
-from hybrid.cli import main
 from hybrid.pvm import pipeline
 from hybrid.pvm.model import PVM
 from tests import cudasim
-from tests.hybrid.pvm.tiny import tensors
-from tests.support.crashed_pvm import whole_and_crashed
 from tests.support.interrupts import Kills, drained
 from tests.support.small_pvm import BLIND, TINY, Scene, assert_same, bytes_of, walk
 
 
-@pytest.fixture(params=["one stage", "stages apart"])
+@pytest.fixture
 def way(request, monkeypatch):
     """Small frames go through one stage; here larger ones too, whose copies are apart."""
-    if request.param == "stages apart":
+    if request.param == "apart":
         monkeypatch.setattr(pipeline, "TOGETHER", 0)
 
 
-@pytest.mark.parametrize("streams", [1, 2])
+def ways(names, *cases):
+    return pytest.mark.parametrize(f"way, {names}", cases, indirect=["way"])
+
+
+@ways("streams", ("one", 1), ("apart", 2))
 def test_it_is_that_of_the_cpu(cuda, way, streams):
     config = TINY if streams == 1 else BLIND
     found, expected = PVM(config, streams=streams, device=cuda), PVM(config, streams=streams, device="cpu")
@@ -35,8 +36,11 @@ def test_it_is_that_of_the_cpu(cuda, way, streams):
             np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("orders", [4, pytest.param(10, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("ahead", [0, 1, 5])
+@ways(
+    "ahead, orders",
+    *((*case, 2) for case in (("one", 0), ("apart", 1), ("one", 5))),
+    *(pytest.param(way, ahead, 10, marks=pytest.mark.slow) for way in ("one", "apart") for ahead in (0, 1, 5)),
+)
 def test_a_run_is_its_steps_bit_for_bit_in_any_order_of_completion(gpu, cuda, way, ahead, orders):
     feed, stepped = Scene(11), PVM(TINY, device=cuda)
     expected = walk(stepped, feed)
@@ -50,7 +54,7 @@ def test_a_run_is_its_steps_bit_for_bit_in_any_order_of_completion(gpu, cuda, wa
         assert bytes_of(model) == bytes_of(stepped)
 
 
-@pytest.mark.parametrize("ahead", [0, 5])
+@ways("ahead", ("apart", 5))
 def test_interrupted_at_any_tick_it_goes_on_to_the_same_bytes(cuda, way, monkeypatch, tmp_path, ahead):
     feed, whole, model, rng = Scene(14), PVM(TINY, device=cuda), PVM(TINY, device=cuda), random.Random(ahead)
     walk(whole, feed)
@@ -76,8 +80,7 @@ def test_ahead_it_saves_after_complete_ticks_alone(cuda, tmp_path):
     assert bytes_of(resumed) == bytes_of(model) == bytes_of(whole)
 
 
-@pytest.mark.parametrize("ahead", [0, 4])
-def test_a_caller_that_stops_finds_the_model_between_two_ticks(cuda, ahead):
+def test_a_caller_that_stops_finds_the_model_between_two_ticks(cuda, ahead=4):
     model, whole, feed = PVM(TINY, device=cuda), PVM(TINY, device=cuda), Scene(12)
     for _ in itertools.islice(model.run(feed, every=100, ahead=ahead), 3):
         pass
@@ -116,12 +119,3 @@ def test_a_checkpoint_goes_on_on_the_other_device(cuda, tmp_path, there_and_back
     for one, other in zip(resumed.run(feed), expected, strict=True):
         np.testing.assert_allclose(one.error, other.error, rtol=0, atol=1e-6)
         np.testing.assert_allclose(one.prediction, other.prediction, rtol=0, atol=1e-5)
-
-
-def test_a_training_that_crashed_goes_on_from_its_last_checkpoint_to_the_same_bytes(cuda, tmp_path, monkeypatch):
-    options = ["--steps", "40", "--save-every", "1e-9", "--every", "5", "--device", cuda]
-    whole, crashed = whole_and_crashed(monkeypatch, tmp_path, 27, *options)
-    saved, _ = PVM.load(crashed / "checkpoint", device="cpu")
-    assert saved.step_number in (21, 26)  # after a complete tick, of which every 5th is one
-    assert main(["train", "--resume", str(crashed)]) == 0
-    assert tensors(crashed) == tensors(whole)

@@ -21,25 +21,25 @@ ROW_WISE, ADAGRAD = ({"optimiser": optimiser, "biases": True} for optimiser in (
 MAKE = {
     "huffman": lambda **more: TreeReadout(COUNTS, WIDTH, batch=BATCH, **more),
     "balanced": lambda **more: TreeReadout(CLASSES, WIDTH, tree="balanced", batch=BATCH, **more),
-    "ordered": lambda **more: TreeReadout(COUNTS, WIDTH, mode="ordered", batch=BATCH, **more),
     "split": lambda **more: TreeReadout(COUNTS, WIDTH, split=5, batch=BATCH, **more),
     "device split": lambda **more: MAKE["split"](split_tail="device", **more),
     "head": lambda **more: HeadReadout(COUNTS, WIDTH, head=9, clusters=5, batch=BATCH, **more),
     "full": lambda **more: FullReadout(COUNTS, WIDTH, batch=BATCH, **more),
     "huffman row-adagrad": lambda **more: MAKE["huffman"](**ROW_WISE, **more),
-    "device split adagrad": lambda **more: MAKE["device split"](mode="ordered", **ADAGRAD, **more),
+    "device split adagrad": lambda **more: MAKE["device split"](**ADAGRAD, **more),
     "split adagrad": lambda **more: MAKE["split"](**ADAGRAD, **more),
     "head adagrad": lambda **more: MAKE["head"](tail_scale=2.0, **ADAGRAD, **more),
     "full row-adagrad": lambda **more: MAKE["full"](**ROW_WISE, **more),
     "full adagrad": lambda **more: MAKE["full"](**ADAGRAD, **more),
     "full with biases": lambda **more: MAKE["full"](biases=True, **more),
 }
-WHOLE = sorted(kind for kind in MAKE if kind.split()[0] not in ("split", "head"))  # those have a tail on the CPU
+WHOLE = ["huffman", "device split adagrad", "full row-adagrad"]  # no tail on the CPU
+FEW = [*WHOLE, "split", "head adagrad"]
 # Rows of 6 numbers, a few dozen steps: sums in another order drift by some roundings a step
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 
 
-@pytest.fixture(params=MAKE)
+@pytest.fixture(params=FEW)
 def make(request):
     return MAKE[request.param]
 
@@ -72,7 +72,9 @@ def frozen(readout):
     return b"".join(array.tobytes() for array in readout.parameters().values())
 
 
-def test_the_numbers_are_those_of_the_cpu(cuda, make):
+@pytest.mark.parametrize("kind", MAKE)
+def test_the_numbers_are_those_of_the_cpu(cuda, kind):
+    make = MAKE[kind]
     found, expected = make(rate=0.3, backend=cuda), make(rate=0.3)
     for (loss, grad), (other, wanted) in zip(train(found, 20), train(expected, 20), strict=True):
         assert loss == pytest.approx(other, rel=1e-4)
@@ -95,7 +97,7 @@ def test_the_numbers_are_those_of_the_cpu(cuda, make):
 
 def test_every_run_gives_the_same_bytes_in_any_order_of_completion(gpu, cuda, make):
     outcomes = set()
-    for seed in range(4):
+    for seed in range(2):
         if gpu.simulated:
             cudasim.seed(seed)
         readout = make(rate=0.3, backend=cuda)
@@ -148,22 +150,6 @@ def test_sent_parameters_are_those_of_the_next_step(cuda, kind):
     assert (learned(readout) == 0.5).all()
 
 
-@pytest.mark.parametrize("kind", WHOLE)
-def test_learn_takes_arrays_of_the_device(gpu, cuda, kind):
-    """As the engine calls it: within the work of a queue of its own."""
-    readout, expected = (MAKE[kind](rate=0.3, backend=cuda) for _ in range(2))
-    device = cuda.device
-    queue = device.queue("engine", 0)
-    for (loss, wanted), seed in zip(train(expected), range(5), strict=True):
-        grad, hidden, target = batch(rows=1 + 5 * seed % BATCH, seed=seed)
-        grad_dev, losses = device.mirror(grad), device.empty(len(target), np.float32)
-        queue.run(readout.learn, grad_dev, losses, device.from_host(hidden), device.from_host(target)).wait()
-        assert device.to_host(losses).mean(dtype=np.float64) == loss
-        assert device.to_host(grad_dev).tobytes() == wanted.tobytes()
-    queue.close()
-    assert frozen(readout) == frozen(expected)
-
-
 def test_after_the_first_calls_nothing_is_allocated(gpu, cuda, make):
     if not gpu.simulated:
         pytest.skip("the simulated driver counts allocations")
@@ -183,21 +169,6 @@ def test_after_the_first_calls_nothing_is_allocated(gpu, cuda, make):
     assert after["launch"] > before["launch"]
 
 
-def test_rate_scale_scales_the_rate(cuda, make):
-    scaled, plain = make(rate=0.4, backend=cuda), make(rate=0.1, backend=cuda)
-    scaled.rate_scale = 0.25
-    train(scaled)
-    train(plain)
-    assert frozen(scaled) == frozen(plain)
-
-
-def test_no_rows(cuda, make):
-    readout = make(backend=cuda)
-    grad, hidden, target = batch(rows=0)
-    assert readout.step(grad, hidden, target) == 0
-    assert readout.log_prob(hidden, target).shape == (0,) and readout.best(hidden, 3)[0].shape == (0, 3)
-
-
 BAD = {
     "id": (lambda g, h, t: (g, h, t + CLASSES), IndexError, r"target\[0\]: found .* expected 0 to 36"),
     "NaN": (lambda g, h, t: (g, h * np.float32(np.nan), t), ValueError, r"hidden\[0\]: found NaN"),
@@ -206,9 +177,9 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("bad", BAD)
-def test_bad_input_is_refused_and_nothing_moves(cuda, make, bad):
-    readout = make(rate=0.1, backend=cuda)
+@pytest.mark.parametrize(("kind", "bad"), [*(("full", bad) for bad in BAD), *((kind, "id") for kind in FEW)])
+def test_bad_input_is_refused_and_nothing_moves(cuda, kind, bad):
+    readout = MAKE[kind](rate=0.1, backend=cuda)
     train(readout, 1)
     before = frozen(readout)
     spoil, kind, message = BAD[bad]

@@ -1,14 +1,61 @@
-"""The full softmax on the device, against NumPy in float64 and against its twin."""
+"""The full softmax on the device, against NumPy in float64."""
 
 import numpy as np
 import pytest
 
-from cpu import softmax as twin
 from gpu import softmax
 from hybrid.contract import Learned
 from tests import cudasim
-from tests.support import slopes
-from tests.support.softmax_on_gpu import Case, oracle, problem
+
+NAMES = ("grad", "loss", "weights")
+
+
+def problem(classes, width, batch, spread=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    weights = (spread * rng.normal(size=(classes, width))).astype(np.float32)
+    hidden = rng.normal(size=(batch, width)).astype(np.float32)
+    return weights, hidden, rng.integers(0, classes, batch).astype(np.int32)
+
+
+def oracle(weights, hidden):
+    """All log-probabilities (B, V), in float64."""
+    logits = hidden.astype(float) @ weights.astype(float).T
+    top = logits.max(axis=1, keepdims=True)
+    return logits - top - np.log(np.exp(logits - top).sum(axis=1, keepdims=True))
+
+
+class Case:
+    """A problem on the device."""
+
+    def __init__(self, gpu, weights, hidden, target=None, rows=None):
+        self.gpu, (batch, width) = gpu, hidden.shape
+        self.weights, self.hidden = gpu.put(weights), gpu.put(hidden)
+        self.target = None if target is None else gpu.put(target)
+        self.grad, self.loss = gpu.empty(hidden.shape, np.float32), gpu.empty(batch, np.float32)
+        self.work = gpu.run(softmax.workspace, rows or batch, width, np.float32)
+
+    def arguments(self, rate):
+        return self.grad, self.loss, Learned(self.weights), self.work, self.hidden, self.target, None, rate
+
+    def results(self):
+        return [self.gpu.get(getattr(self, name)) for name in NAMES]
+
+    def step(self, rate):
+        """grad, loss and the weights after a step."""
+        self.gpu.run(softmax.step, *self.arguments(rate))
+        return self.results()
+
+    def log_prob(self):
+        out = self.gpu.empty(self.loss.shape, np.float32)
+        self.gpu.run(softmax.log_prob, out, Learned(self.weights), self.work, self.hidden, self.target)
+        return self.gpu.get(out)
+
+    def best(self, k):
+        shape = (len(self.hidden), k)
+        ids, log_probs = self.gpu.empty(shape, np.int32), self.gpu.empty(shape, np.float32)
+        self.gpu.run(softmax.best, ids, log_probs, Learned(self.weights), self.work, self.hidden)
+        return self.gpu.get(ids), self.gpu.get(log_probs)
+
 
 EPS = np.finfo(np.float32).eps
 CHUNK = 64  # classes a chunk, in most tests
@@ -17,13 +64,12 @@ chunk_size = softmax.classes_of_chunk  # as it is, for tests that replace it
 # Classes, width, rows: around a chunk, and around what a block reads at once
 SIZES = [
     (2, 1, 1),
-    (CHUNK - 1, 31, 5),
     (CHUNK, 33, 2),
     (CHUNK + 1, 128, 3),
     (2 * CHUNK + 1, 2, 4),
     (5 * CHUNK - 3, 8, 33),
 ]
-WIDE = [(1023, 3, 2), (4095, 4, 2), (4097, 2, 3), (8195, 1, 1)]  # in one chunk
+WIDE = [(1023, 3, 2), (4097, 2, 3)]  # in one chunk
 
 
 @pytest.fixture(autouse=True)
@@ -54,10 +100,9 @@ def test_step_against_float64(gpu, sizes):
     check_step(gpu, *problem(*sizes))
 
 
-@pytest.mark.parametrize("chunk", [CHUNK, 2 * CHUNK])
-@pytest.mark.parametrize(
-    "classes", [CHUNK + rest for rest in range(1, 5)]
-)  # what a block reads four of may end anywhere
+@pytest.mark.parametrize(  # what a block reads four of may end anywhere
+    ("classes", "chunk"), [(CHUNK + rest, CHUNK * (1 + rest % 2)) for rest in range(1, 5)]
+)
 def test_biases_and_weights_of_examples_against_float64(gpu, chunks, classes, chunk):
     """Biases, which are NaN behind the last class: there they are not read."""
     chunks(chunk)
@@ -94,27 +139,6 @@ def test_step_in_one_chunk_against_float64(gpu, chunks, sizes):
     check_step(gpu, *problem(*sizes))
 
 
-def test_the_gradients_are_the_slopes_of_the_loss(gpu):
-    weights, hidden, target = problem(CHUNK + 5, 4, 3)
-    grad, _, moved = Case(gpu, weights, hidden, target).step(1.0)
-
-    def loss(weights, hidden):
-        return -oracle(weights, hidden)[np.arange(3), target].sum()
-
-    places = [(0, 0), (2, 3), (CHUNK + 4, 1), (target[0], 2)], [(0, 0), (2, 3), (2, 1), (1, 2)]
-    slopes.check(loss, (weights, hidden), (weights - moved, grad), places, 2e-5)
-
-
-@pytest.mark.parametrize("spread", [1.0, 1e4])
-def test_the_probabilities_add_up_to_one(gpu, spread):
-    """What is left in the queue's scratch, d loss / d logit, adds up to nothing; also where exp(logit) is beyond float32."""
-    case = Case(gpu, *problem(50, 16, 5, spread=spread))
-    case.step(0.0)
-    pitch = -(-50 // softmax.LINE) * softmax.LINE
-    miss = gpu.get(gpu.queue.scratch["logits"]).view(np.float32)[: 5 * pitch].reshape(5, pitch)[:, :50]
-    np.testing.assert_allclose(miss.sum(axis=1, dtype=float), 0, atol=1e-5)
-
-
 def test_loss_of_step_is_the_log_prob_before_it(gpu):
     case = Case(gpu, *problem(CHUNK + 3, 8, 5))
     before = case.log_prob()
@@ -123,7 +147,7 @@ def test_loss_of_step_is_the_log_prob_before_it(gpu):
     assert case.log_prob().sum() > before.sum()
 
 
-@pytest.mark.parametrize("spread", [1e-20, 100.0, 1e4])
+@pytest.mark.parametrize("spread", [1e-20, 1e4])
 def test_logits_of_any_size(gpu, spread):
     """Logits grow from chunk to chunk, so that the base changes in each."""
     weights, hidden, target = problem(5 * CHUNK, 8, 6, spread=spread)
@@ -134,7 +158,7 @@ def test_logits_of_any_size(gpu, spread):
     assert np.isfinite(grad).all()
 
 
-@pytest.mark.parametrize("largest", [1e4, 1e38, 3.4e38])
+@pytest.mark.parametrize("largest", [1e4, 3.4e38])
 def test_the_largest_numbers_that_there_are(gpu, largest):
     """Two classes share all the mass, one of them in each chunk; the loss is log 2, or the distance."""
     weights = np.full((CHUNK + 3, 1), -largest, np.float32)
@@ -143,26 +167,6 @@ def test_the_largest_numbers_that_there_are(gpu, largest):
     loss = -case.log_prob()
     assert loss[0] == pytest.approx(np.log(2))
     assert loss[1] == pytest.approx(2 * largest + np.log(2)) if largest < 3e38 else np.isposinf(loss[1])
-
-
-def test_against_the_twin(gpu):
-    weights, hidden, target = problem(3 * CHUNK + 9, 24, 10)
-    mine = Case(gpu, weights, hidden, target).step(0.1)
-    grad, loss = np.empty_like(hidden), np.empty(10, np.float32)
-    learned, work = Learned(weights), twin.workspace(10, 24, np.float32)
-    twin.step(grad, loss, learned, work, hidden, target, None, 0.1)
-    for found, expected in zip(mine, (grad, loss, weights), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
-
-
-def test_chunks_change_nothing_but_the_rounding(gpu, chunks):
-    results = []
-    for classes in (32, 96, 512):
-        chunks(classes)
-        results.append(Case(gpu, *problem(300, 16, 7)).step(0.1))
-    for others in results[1:]:
-        for found, expected in zip(others, results[0], strict=True):
-            np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_a_workspace_serves_fewer_rows(gpu):
@@ -232,8 +236,7 @@ def test_infinite_logits(gpu):
 # The k best
 
 
-@pytest.mark.parametrize("k", [1, 2, 31, 33])
-@pytest.mark.parametrize("classes", [33, CHUNK, 3 * CHUNK + 1])
+@pytest.mark.parametrize(("classes", "k"), [(33, 33), (CHUNK, 1), (CHUNK, 31), (3 * CHUNK + 1, 2), (3 * CHUNK + 1, 33)])
 def test_best_is_the_head_of_a_sorted_list(gpu, classes, k):
     weights, hidden, _ = problem(classes, 3, 3, seed=classes + k)
     np.round(weights, out=weights)  # whole numbers: exact logits, many ties, and zeros of both signs
@@ -266,18 +269,9 @@ def test_best_of_all_classes_sums_to_one_and_agrees_with_log_prob(gpu):
     ids, log_probs = case.best(classes)
     np.testing.assert_array_equal(np.sort(ids, axis=1), np.tile(np.arange(classes), (4, 1)))
     np.testing.assert_allclose(np.exp(log_probs.astype(float)).sum(axis=1), 1, atol=1e-5)
-    for column in (0, 1, classes - 1):
+    for column in (0, classes - 1):
         case.target = gpu.put(ids[:, column].copy())
         np.testing.assert_allclose(case.log_prob(), log_probs[:, column], atol=1e-5)
-
-
-def test_best_against_the_twin(gpu):
-    weights, hidden, _ = problem(3 * CHUNK + 9, 24, 10)
-    ids, log_probs = np.empty((10, 12), np.int32), np.empty((10, 12), np.float32)
-    twin.best(ids, log_probs, Learned(weights), twin.workspace(10, 24, np.float32), hidden)
-    found = Case(gpu, weights, hidden).best(12)
-    np.testing.assert_array_equal(found[0], ids)
-    np.testing.assert_allclose(found[1], log_probs, atol=1e-5)
 
 
 def test_more_than_there_are(gpu):
@@ -317,7 +311,7 @@ def test_nothing_is_allocated_copied_or_waited_for(gpu):
     assert gpu.run(work)["launch"] == 3 * (2 + 4 + 2) - 1
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_same_bytes_beside_another_queue(gpu, seed):
     """Two queues at work at once, and the same problems one after the other."""
     problems = [problem(3 * CHUNK + 1, 8, 5, seed=number) for number in range(2)]

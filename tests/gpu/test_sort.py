@@ -33,7 +33,7 @@ def test_worked_by_hand(by_id):
     assert keys.tolist() == [0, 0, 3, 5, 5] and places.tolist() == [1, 4, 3, 0, 2]
 
 
-@pytest.mark.parametrize("count", [1, 3, 4, 31, 32, 33, 200])
+@pytest.mark.parametrize("count", [1, 31, 32, 33, 200])
 def test_short_lists(by_id, count):
     check(by_id, zipf(np.random.default_rng(count), 40, count), 40)
 
@@ -45,8 +45,10 @@ def test_a_block_places_32_ids(gpu, monkeypatch, launched, count, blocks):
     assert launched == {"rank": (blocks, 256)}
 
 
-@pytest.mark.parametrize("count", [1, 255, T - 1, T, T + 1, 3 * T + 77])
-@pytest.mark.parametrize("rows", [1, 256, 257, 70_000])
+@pytest.mark.parametrize(
+    ("count", "rows"),
+    [(1, 257), (255, 1), (T - 1, 256), (T, 70_000), (T + 1, 257), (3 * T + 77, 256), (3 * T + 77, 70_000)],
+)
 def test_long_lists(by_id, monkeypatch, count, rows):
     monkeypatch.setattr(sort, "SHORT", 0)
     check(by_id, zipf(np.random.default_rng([count, rows]), rows, count), rows)
@@ -68,7 +70,7 @@ def test_equal_rising_and_falling_ids(by_id, monkeypatch, ids, short):
     check(by_id, ids.astype(np.int32), 300)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_order_of_work_on_the_device_changes_nothing(gpu, by_id, seed):
     if gpu.simulated:
         cudasim.seed(seed)

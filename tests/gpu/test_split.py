@@ -1,4 +1,4 @@
-"""The top of a tree as dense products on the device: the oracle that the CPU is held to, and the twin itself."""
+"""The top of a tree as dense products on the device: the oracle that the CPU is held to."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,6 @@ from gpu import split, tree_softmax
 from hybrid.contract import Learned
 from tests import cudasim
 from tests.support.split_tree import oracle
-from tests.support.split_tree import run as run_on_cpu
 from tests.support.tree_softmax import case
 
 
@@ -26,13 +25,12 @@ def run(gpu, tree, top, nodes, hidden, target, rate):
 @pytest.mark.parametrize(
     "classes, width, batch, top", [(2, 1, 1, 1), (3, 5, 65, 2), (300, 33, 63, 1), (1000, 16, 150, 130)]
 )
-def test_step_is_that_of_the_batch_and_of_the_twin(gpu, classes, width, batch, top):
+def test_step_is_that_of_the_batch(gpu, classes, width, batch, top):
     tree = huffman(1000 // np.arange(1, classes + 1))
     problem = (tree, top, *case(classes, width, batch), 0.1)
     found = run(gpu, *problem)
-    for others in (oracle(*problem), run_on_cpu(*problem)):
-        for one, other in zip(found, others, strict=True):
-            np.testing.assert_allclose(one, other, rtol=0, atol=1e-4)  # a node's sum over 150 examples
+    for one, other in zip(found, oracle(*problem), strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-4)  # a node's sum over 150 examples
 
 
 def test_a_thread_judges_an_example(gpu, launched):
@@ -52,7 +50,7 @@ def test_nodes_that_no_example_meets_stay_as_they_are(gpu):
 def test_every_run_gives_the_same_bytes(gpu):
     problem = (huffman(1000 // np.arange(1, 301)), 200, *case(300, 9, 150), 0.1)
     outcomes = set()
-    for seed in range(4):
+    for seed in range(2):
         if gpu.simulated:
             cudasim.seed(seed)
         outcomes.add(tuple(part.tobytes() for part in run(gpu, *problem)))

@@ -135,12 +135,6 @@ def test_what_their_stream_still_computes_is_waited_for(gpu, stream):
         np.testing.assert_allclose(Beside(readout).log_prob(vectors, Tensor(gpu, target)).numpy(), wanted, **CLOSE)
 
 
-def test_no_rows(gpu, stream):
-    hidden, target = arrays(0)
-    beside = Beside(MAKE["full"](device="cuda:0").readout)
-    assert beside.step(Tensor(gpu, hidden), Tensor(gpu, target), None).shape == (0, WIDTH)
-
-
 def test_who_is_beside_whom(gpu):
     there, here = torch.device("cuda", 0), torch.device("cpu")
     cuda = backend.choose("cuda:0")

@@ -9,9 +9,30 @@ from gpu import tree_softmax
 from hybrid.contract import Learned
 from tests import cudasim
 from tests.support.tree_nodes import learn
-from tests.support.tree_on_gpu import close, run, same
 from tests.support.tree_softmax import case
 from tests.support.tree_softmax import run as run_on_cpu
+
+
+def run(gpu, tree, nodes, hidden, target, rate, work=None):
+    """grad, loss and the moved nodes."""
+    plan, there = gpu.run(tree_softmax.plan, tree), gpu.put(nodes)
+    grad, loss = gpu.empty(hidden.shape, np.float32), gpu.empty(len(hidden), np.float32)
+    work = work or gpu.run(tree_softmax.workspace, *hidden.shape, tree.depth, np.float32)
+    given = gpu.put(hidden), gpu.put(target), None, rate
+    gpu.run(tree_softmax.step, grad, loss, Learned(there), work, plan, *given)
+    return gpu.get(grad), gpu.get(loss), gpu.get(there)
+
+
+def close(found, wanted, atol=3e-5):
+    """Gradients, losses and nodes."""
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=atol)
+
+
+def same(found, wanted):
+    """Their bytes."""
+    for one, other in zip(found, wanted, strict=True):
+        assert one.tobytes() == other.tobytes()
 
 
 def log_prob(gpu, tree, nodes, hidden, target):
@@ -20,36 +41,13 @@ def log_prob(gpu, tree, nodes, hidden, target):
     return gpu.get(out)
 
 
-@pytest.mark.parametrize("width", [1, 3, 31, 32, 33, 64, 100, 128, 256, 300])
+@pytest.mark.parametrize("width", [1, 33, 128, 200, 256, 300])
 def test_step_learns_as_numpy_does(gpu, width):
     for tree in (balanced(40), huffman(1000 // np.arange(1, 41))):
         nodes, hidden, target = case(40, width, 33)
         rows = nodes.astype(np.float64)
         expected = learn(rows, hidden.astype(np.float64), [path(tree, leaf) for leaf in target], 0.1)
         close(run(gpu, tree, nodes, hidden, target, 0.1), (*expected, rows))
-
-
-@pytest.mark.parametrize("batch", [4, 28, 92])
-def test_nothing_is_read_beyond_the_targets(gpu, batch):
-    """The last warp of the last block has no examples; the simulated driver sees reads beyond an array of whole 16 bytes."""
-    tree = balanced(5)
-    nodes, hidden, target = case(5, 2, batch)
-    grad, loss, _ = run(gpu, tree, nodes, hidden, target, 0.1)
-    assert np.isfinite(grad).all() and np.isfinite(loss).all()
-
-
-@pytest.mark.parametrize("rate", [0.0, 0.3])
-def test_agrees_with_the_cpu(gpu, rate):
-    tree = huffman(10**4 // np.arange(1, 61))
-    nodes, hidden, target = case(60, 48, 70, seed=1)
-    expected = run_on_cpu(tree, nodes, hidden, target, rate)
-    close(run(gpu, tree, nodes, hidden, target, rate), expected)
-
-
-def test_a_rate_of_nothing_moves_nothing(gpu):
-    tree = balanced(9)
-    nodes, hidden, target = case(9, 40, 20)
-    assert run(gpu, tree, nodes, hidden, target, 0)[2].tobytes() == nodes.tobytes()
 
 
 @pytest.mark.parametrize("width", [40, 260])
@@ -69,12 +67,11 @@ def test_same_bytes_in_every_run(gpu):
     tree = huffman(1000 // np.arange(1, 41))
     nodes, hidden, target = case(40, 33, 50)
     found = []
-    for seed in range(3):
+    for seed in range(2):
         if gpu.simulated:
             cudasim.seed(seed)
         found.append(run(gpu, tree, nodes, hidden, target, 0.1))
-    same(found[0], found[1])
-    same(found[0], found[2])
+    same(*found)
 
 
 def test_nothing_is_written_beyond_the_examples(gpu):
@@ -85,14 +82,14 @@ def test_nothing_is_written_beyond_the_examples(gpu):
     assert (found[:9] < 0).all() and found[9] == 7
 
 
-@pytest.mark.parametrize("batch", [1, 31, 32, 33, 63, 64, 65])
+@pytest.mark.parametrize("batch", [1, 32, 65])
 def test_batches_around_a_warp_and_a_block(gpu, batch):
     tree = balanced(17)
     nodes, hidden, target = case(17, 6, batch, seed=batch)
     close(run(gpu, tree, nodes, hidden, target, 0.1), run_on_cpu(tree, nodes, hidden, target, 0.1))
 
 
-@pytest.mark.parametrize(("width", "columns"), [(6, 32), (32, 32), (33, 64), (300, 256)])
+@pytest.mark.parametrize(("width", "columns"), [(6, 32), (33, 64), (300, 256)])
 def test_the_work_is_shared_by_examples_levels_and_columns(gpu, launched, width, columns):
     tree = balanced(17)
     run(gpu, tree, *case(17, width, 65), 0.1)
@@ -108,7 +105,7 @@ def test_more_examples_than_a_warp_looks_through_at_once(gpu):
     close(run(gpu, tree, nodes, hidden, target, 0.1), run_on_cpu(tree, nodes, hidden, target, 0.1), atol=2e-4)
 
 
-@pytest.mark.parametrize("last", [31, 32, 96, 127, 128])
+@pytest.mark.parametrize("last", [31, 32, 128])
 def test_two_examples_of_a_leaf_far_apart(gpu, last):
     tree, target = balanced(300), np.arange(last + 1, dtype=np.int32)
     target[last] = target[0]
@@ -134,13 +131,6 @@ def test_probabilities_sum_to_one(gpu, width):
     expected = np.empty(23, np.float32)
     cpu_tree_softmax.log_prob(expected, Learned(nodes), tree, hidden, np.arange(23, dtype=np.int32))
     np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-5)
-
-
-def test_loss_is_minus_log_prob(gpu):
-    tree = huffman(np.arange(50))
-    nodes, hidden, target = case(50, 33, 40)
-    _, loss, _ = run(gpu, tree, nodes, hidden, target, 0)
-    np.testing.assert_allclose(loss, -log_prob(gpu, tree, nodes, hidden, target), rtol=1e-5)
 
 
 def test_extreme_scores(gpu):

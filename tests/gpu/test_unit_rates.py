@@ -12,8 +12,7 @@ from tests.support.units_on_gpu import WARPS, Case
 from tests.twins.units import SIXTY
 
 
-@pytest.mark.parametrize("momentum", [0, 0.9])
-@pytest.mark.parametrize("batch", [1, 8])
+@pytest.mark.parametrize(("batch", "momentum"), [(1, 0.9), (8, 0)])
 def test_an_ensemble_is_as_many_units_alone(gpu, batch, momentum):
     """60 MLPs of four sizes, each with a rate of its own, for two steps: to the bit as many runs of one unit."""
     together = Case(batch, momentum, SIXTY).on(gpu)
@@ -39,8 +38,10 @@ def test_an_ensemble_is_as_many_units_alone(gpu, batch, momentum):
 HELD_IN_PART = ([2000, 701, 150, 400], [60, 80, 49, 49], [300, 300, 150, 150])
 
 
-@pytest.mark.parametrize("momentum", [0, 0.9])
-@pytest.mark.parametrize(("batch", "sizes"), [(1, WARPS), (1, HELD_IN_PART), (17, WARPS)])
+@pytest.mark.parametrize(
+    ("batch", "sizes", "momentum"),
+    [(1, WARPS, 0), (1, WARPS, 0.9), (1, HELD_IN_PART, 0.9), (1, HELD_IN_PART, 0), (17, WARPS, 0.9)],
+)
 def test_every_way_to_learn_takes_rates_of_their_own(gpu, batch, sizes, momentum):
     """Held whole, held in part and by GEMMs: each unit moves as where its rate is that of all."""
     found = {}

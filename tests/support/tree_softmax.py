@@ -14,9 +14,9 @@ def case(classes, width, batch, dtype=np.float32, seed=0):
     return nodes, hidden, target
 
 
-def run(tree, nodes, hidden, target, rate, mode="deterministic"):
+def run(tree, nodes, hidden, target, rate):
     """One step on copies: grad, loss and the moved nodes."""
     work = tree_softmax.workspace(*hidden.shape, tree.depth, hidden.dtype)
     grad, loss, nodes = np.empty_like(hidden), np.empty(len(hidden), hidden.dtype), nodes.copy()
-    tree_softmax.step(grad, loss, Learned(nodes), work, tree, hidden, target, None, rate, mode)
+    tree_softmax.step(grad, loss, Learned(nodes), work, tree, hidden, target, None, rate)
     return grad, loss, nodes

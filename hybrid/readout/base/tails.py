@@ -21,13 +21,12 @@ class Trees:
 
     cluster  (V,) int32, -1 for a class alone
     counts   (V,) how often each class is met: the trees are Huffman's
-    mode     of cpu/tree_softmax.py
     """
 
-    def __init__(self, cluster: np.ndarray, counts: np.ndarray, mode: str):
+    def __init__(self, cluster: np.ndarray, counts: np.ndarray):
         from cpu import cluster_trees
 
-        self._forest, self._mode = cluster_trees.huffman(cluster, counts), mode
+        self._forest = cluster_trees.huffman(cluster, counts)
         self._alone = np.flatnonzero(cluster < 0).astype(np.int32)
         self._pathless = np.flatnonzero(self._forest.tree.leaf_up < 0)
 
@@ -70,7 +69,7 @@ class Trees:
         """Write grad (B, D) and loss (B,), move the nodes."""
         from cpu import tree_softmax
 
-        tree_softmax.step(grad, loss, learned, self._work, self._forest.tree, hidden, target, weight, rate, self._mode)
+        tree_softmax.step(grad, loss, learned, self._work, self._forest.tree, hidden, target, weight, rate)
 
     def log_prob(self, out: np.ndarray, learned: Any, hidden: np.ndarray, target: np.ndarray) -> None:
         """out[b] = log p(target[b] | its cluster, hidden[b])."""
@@ -103,10 +102,10 @@ class Trees:
 class Softmaxes:
     """A softmax in each cluster: a class a row.
 
-    Arguments as of Trees; only `cluster` is used: rows of a cluster move once a step, whatever the mode.
+    Arguments as of Trees; only `cluster` is used: rows of a cluster move once a step.
     """
 
-    def __init__(self, cluster: np.ndarray, counts: np.ndarray, mode: str):
+    def __init__(self, cluster: np.ndarray, counts: np.ndarray):
         from cpu import cluster_softmax
 
         self._plan = cluster_softmax.plan(cluster)

@@ -110,7 +110,7 @@ def test_what_cannot_be_online_is_refused(text, capsys):
         str(text / "run"),
     ]
     for more, message in (
-        (["--mode", "ordered"], "--mode: how the nodes of a tree learn from a batch, found --update online"),
+        (["--mode", "batch"], "--mode: how the nodes of a tree learn from a batch, found --update online"),
         (["--readout", "full"], "update: found 'online' with this full readout, expected a tree"),
         (["--delay", "1"], "delay: found 1 with update='online'"),
     ):

@@ -128,7 +128,7 @@ BAD_CONSTRUCTION = [
     (lambda: TreeReadout([1, 2], 4, tree="oak"), "tree: found 'oak', expected one of huffman, balanced"),
     (
         lambda: TreeReadout([1, 2], 4, mode="fast"),
-        "mode: found 'fast', expected one of deterministic, ordered, batch",
+        "mode: found 'fast', expected one of deterministic, batch",
     ),
     (
         lambda: TreeReadout([1, 2], 4, mode="batch", together=0),

@@ -22,18 +22,15 @@ def test_splits_are_tried_where_they_are_safe(classes, sizes):
     assert found.tried[0].remark == "the first 15 nodes learn by the batch, --split 0 keeps the tree whole"
 
 
-def test_modes_are_tried_beside_the_serial_loop():
+def test_a_mode_is_tried_beside_the_serial_loop():
     options = {"rate": 0.02, "split": 0, "mode": "deterministic"}
-    ordered, batch = trials("tree", options, 2000, 320).tried
-    assert ordered.options == {"mode": "ordered"} and "the serial loop's numbers up to rounding" in ordered.remark
+    (batch,) = trials("tree", options, 2000, 320).tried
     assert batch.options == {"mode": "batch"}
     assert "up to 64 examples learn at once at a node: perplexity on WikiText-2 was 219.2" in batch.remark
 
 
 def test_what_the_user_names_is_kept():
-    for mode in ("ordered", "batch"):
-        found = trials("tree", {"rate": 0.02, "split": None, "mode": mode}, 2000, 320)
-        assert all("mode" not in trial.options for trial in found.tried) and bool(found.tried) == (mode == "ordered")
+    assert trials("tree", {"rate": 0.02, "split": None, "mode": "batch"}, 2000, 320).tried == ()
     assert trials("tree", {"rate": 0.02, "split": 0}, 2000, 320) == ((), "", "full")
     assert trials("full", {"rate": 0.02}, 2000, 320) == ((), "", "")
 

@@ -133,7 +133,7 @@ def test_a_sampled_loss_is_of_the_drawn_classes_in_training_and_exact_after_eval
 def test_how_it_is_made():
     assert TreeLoss(WIDTH, CLASSES).readout.shape == "balanced" and TreeLoss(WIDTH, COUNTS).readout.shape == "huffman"
     assert TreeLoss(WIDTH, torch.from_numpy(COUNTS)).readout.tree.depth == TreeLoss(WIDTH, COUNTS).readout.tree.depth
-    assert TreeLoss(WIDTH, COUNTS, tree="balanced", mode="ordered", rate=0.5).readout.mode == "ordered"
+    assert TreeLoss(WIDTH, COUNTS, tree="balanced", mode="batch", rate=0.5).readout.mode == "batch"
     loss = SampledLoss(WIDTH, CLASSES, negatives=7, seed=3, reduction="sum")
     assert (loss.readout.negatives, loss.readout.seed, loss.reduction) == (7, 3, "sum")
     assert (loss.in_features, loss.n_classes) == (WIDTH, CLASSES)

@@ -66,6 +66,6 @@ def test_nesterov_has_the_rate_of_sgd_and_adam_its_own(readout, rate):
 
 def test_options_that_no_command_gives_are_refused():
     parts = Parts("language")
-    parts.validate({"readout": "tree", "mode": "ordered", "seed": 3})
+    parts.validate({"readout": "tree", "mode": "batch", "seed": 3})
     with pytest.raises(ValueError, match="seed: found -1, which --seed cannot be; the file was altered"):
         parts.validate({"seed": -1})
