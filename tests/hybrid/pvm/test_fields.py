@@ -90,14 +90,6 @@ def test_a_field_is_the_derivative_of_the_sums_by_the_pixels_of_a_frame(config):
             )
 
 
-def test_the_fields_of_layer_0_are_the_input_weights_as_patches():
-    model = still(BASE)
-    field = model.receptive_field(0, 6)  # row 1, column 2 of patches of 2 x 1
-    assert (field.row, field.column, field.weights.shape) == (2, 2, (3, 2, 1, 2))
-    inputs = model.weights_of(6)["hidden.weights"][:, :4]
-    assert field.weights.tobytes() == (0.8 * inputs).reshape(3, 2, 1, 2).tobytes()
-
-
 def test_a_region_is_what_reaches_a_unit():
     model = PVM(BASE)
     field = model.receptive_field(1, 8)  # sees 2 x 2 units of layer 0, in the lower right corner
@@ -133,17 +125,6 @@ def test_fields_of_a_graph_made_by_hand():
     direct[:, :2, :2] = (0.8 * top[:, :2] * slopes[0] @ (0.8 * low[:, :4])).reshape(3, 2, 2)
     through = np.einsum("ah,hrc->arc", 0.8 * top[:, 2:4] * slopes[1], expected)
     np.testing.assert_allclose(two.weights[..., 0], direct + through)
-
-
-def test_fields_of_several_streams_take_the_mean_of_their_slopes():
-    model = PVM(BASE, streams=2, dtype=np.float64)
-    rng = np.random.default_rng(0)
-    for _ in range(4):
-        model.step(rng.random((2, *BASE.frame)))
-    assert model.receptive_field(2, 0).weights.shape == (2, 6, 3, 2)
-    at = slice(int(model.layout.hidden_at[3]), int(model.layout.hidden_at[3]) + 3)
-    tape = model.pipeline.tape(model.step_number - 1)[:, at]
-    np.testing.assert_allclose(model.projection().slope[at], (tape * (1 - tape)).mean(axis=0))
 
 
 def test_what_is_published_by_its_range_is_stretched_by_it():

@@ -41,12 +41,6 @@ def test_weights_have_learned_where_they_are_not_as_they_began():
     assert readouts.learned(readouts.weights + 1)
 
 
-def test_the_block_of_a_tile_may_be_another_than_its_patch():
-    readouts, _ = made(readout=Readout(hidden=(4,), block=((1, 2),)))
-    assert readouts.shapes == [(2, 6)]
-    assert [index.tolist() for index in readouts.index[:4]] == [[0, 1], [2, 3], [4, 5], [6, 7]]
-
-
 def test_a_unit_reads_itself_and_makes_a_block_of_its_layers_heatmap():
     readouts, layout = made(readout=Readout(kind="unit", block=((1, 2), (3, 1))))
     assert readouts.shapes == [(2, 6), (3, 2)]
@@ -55,14 +49,6 @@ def test_a_unit_reads_itself_and_makes_a_block_of_its_layers_heatmap():
     assert [index.tolist() for index in readouts.index[5:]] == [[10, 11], [12, 14, 16], [13, 15, 17]]
     expected = [at + np.arange(size) for at, size in zip(layout.hidden_at, layout.hidden, strict=True)]
     assert readouts.places.tolist() == np.concatenate(expected).tolist()
-
-
-def test_layers_without_readouts_are_left_out():
-    readouts, layout = made(readout=Readout(kind="unit", enabled=(False, True)))
-    assert readouts.shapes == [(1, 2)]
-    assert readouts.places.tolist() == list(range(layout.hidden_at[6], layout.hidden_at[6] + 2)) + list(
-        range(layout.hidden_at[7], layout.hidden_at[7] + 2)
-    )
 
 
 @pytest.mark.parametrize("kind, low, high", [("tile", 0.1, 0.9), ("unit", 0.4, 1.0)])
@@ -97,11 +83,6 @@ def test_weights_begin_in_the_range_of_their_rule():
     assert 0.8 < abs(ours.weights[50 * (n[0] + 1) : at[1]]).max() * np.sqrt(50) <= 1
     again, _ = made(readout=Readout(hidden=(50,)))
     assert np.array_equal(again.weights, ours.weights)
-
-
-def test_without_momentum_there_is_no_velocity():
-    assert made(readout=Readout(momentum=0))[0].velocity is None
-    assert not made(readout=Readout(momentum=0.5))[0].velocity.any()
 
 
 @pytest.mark.parametrize(

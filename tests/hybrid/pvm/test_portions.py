@@ -28,14 +28,6 @@ def test_every_number_once(threads, size):
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_a_copy(threads):
-    array = np.arange(1000, dtype=np.float32).reshape(2, 500)
-    made = portions.copied(array, threads)
-    assert made.tolist() == array.tolist()
-    assert made.flags.owndata or not np.shares_memory(made, array)
-
-
-@pytest.mark.parametrize("threads", [1, 3])
 def test_what_fails_is_raised(threads):
     def fail(these):
         if these.start == 200:

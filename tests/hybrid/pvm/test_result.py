@@ -13,11 +13,6 @@ def result(**changes):
     return StepResult(3, np.array([0.1, 0.3]), None, [], [])._replace(**changes)
 
 
-def test_it_counts_as_ticks_of_an_engine_do():
-    one = result(examples=4)
-    assert (one.number, one.examples) == (one.tick, 4) and one.loss == np.mean([0.1, 0.3])
-
-
 @pytest.mark.parametrize("streams", [1, 3])
 def test_errors_are_means_of_all_that_a_layer_predicts(streams):
     layout = SimpleNamespace(signal_at=np.array([0, 4, 6, 16]), steps=2)

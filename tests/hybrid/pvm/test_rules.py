@@ -97,17 +97,9 @@ def test_fan_in_keeps_what_is_near_the_centre_of_its_block():
     assert lists(wire(small((3, 1), fan_in=3, fan_in_radius=2)).signal)[9] == list(range(9))
 
 
-def test_blocks_larger_than_the_layer_are_cut_at_its_border():
-    assert lists(wire(small((2, 1), fan_in=3, fan_in_radius=3)).signal)[4] == [0, 1, 2, 3]
-
-
 def test_a_unit_without_a_signal_is_refused():
     with pytest.raises(ValueError, match=r"fan_in: found 4 within 0\.8"):
         wire(small((1, 2), fan_in=4, fan_in_radius=0.8))
-
-
-def test_the_last_row_is_seen():
-    assert wire(small((17, 12))).signal[-1].tolist() == [270, 271, 287, 288]
 
 
 @pytest.mark.parametrize(
@@ -162,15 +154,3 @@ def test_a_block_larger_than_its_layer_meets_each_row_once():
     """Two layers up from 3 x 3, a block of 4 begins at 0."""
     found = wire(classic((3, 2, 1), two_layers_back=True)).context
     assert [(ids == 13).sum() for ids in found[:9]] == [1] * 9
-
-
-def test_laterals_are_of_the_same_layer():
-    found = wire(classic((4, 2), lateral_radius=1))
-    assert lists(found.context[16:]) == [[17, 18], [16, 19], [16, 19], [17, 18]]
-
-
-def test_receptive_fields_of_a_hierarchy():
-    assert lists(receptive(wire(small((3, 2, 1))))) == [
-        [tile, *upper, 13]
-        for tile, upper in enumerate([[9], [9, 10], [10], [9, 11], [9, 10, 11, 12], [10, 12], [11], [11, 12], [12]])
-    ]

@@ -70,18 +70,6 @@ def test_a_saved_model_goes_on_with_the_same_bytes(tmp_path, streams):
     assert bytes_of(loaded) == bytes_of(model)
 
 
-def test_saved_within_a_run_and_frozen_it_goes_on_too(tmp_path):
-    model, feed = PVM(TINY), Scene(10)
-    for seen in model.run(feed):
-        if seen.tick == 5:
-            model.frozen = True
-            model.save(tmp_path)
-    loaded, _ = PVM.load(tmp_path)
-    assert loaded.frozen and loaded.step_number == 6
-    list(loaded.run(feed))
-    assert loaded.fetch()["velocity"].shape == model.fetch()["velocity"].shape
-
-
 def own_model(**settings):
     config = dataclasses.replace(BLIND, grids=((2, 1), (1, 1)), hidden=(3, 2))
     return PVM(config, wiring=OWN, **settings)

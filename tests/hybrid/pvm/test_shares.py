@@ -72,15 +72,6 @@ def test_by_hand():
     assert as_lists(divide(ROW, layout, 2, "blocks")) == ([[0, 1], [3, 2, 4]], [2, 1], {(0, 1): [3], (1, 0): [0, 1]})
 
 
-def test_blocks_are_told_less_than_ranges_of_units():
-    def told(ranks, cut):
-        wiring, _, found = shared(ranks, cut)
-        return sum(int(wiring.hidden[units].sum()) for units in found.reads.values())
-
-    for ranks in (2, 4, 7):
-        assert told(ranks, "blocks") < told(ranks, "cost")
-
-
 def test_any_number_of_ranks_up_to_that_of_the_units():
     layout = tape_layout(ROW, ROW_CONFIG)
     for cut in CUTS:

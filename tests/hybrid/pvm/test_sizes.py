@@ -51,15 +51,6 @@ def test_sizes_are_the_recorded_ones():
     assert found == (arrays["weights_init"].size, arrays["readout_w0_init"].size + arrays["readout_w1_init"].size)
 
 
-def test_classic_sizes_are_the_recorded_ones():
-    options, arrays = recorded("E_classic_1step.npz")
-    config, _ = load(options)
-    wiring = wire(config)
-    assert sizes(config, wiring).input.tolist() == (arrays["w_shapes"][:, 0, 0] - 1).tolist()
-    assert sizes(config, wiring).output.tolist() == arrays["w_shapes"][:, 1, 1].tolist()
-    assert parameters(config, wiring) == (arrays["weights_init"].size, arrays["readout_init"].size)
-
-
 @pytest.mark.parametrize(
     ("unit", "late", "weights"),
     [

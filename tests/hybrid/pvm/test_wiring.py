@@ -34,17 +34,6 @@ def test_a_graph_made_by_hand():
     assert lists(graph(feedback=(True, False)).feedback)[2] == [True, False]
 
 
-def test_a_wiring_by_rule_can_be_made_by_hand():
-    ruled = wire(Config(grids=(3, 2, 1)))
-    fields = ("layer", "hidden", "patch", "signal", "context", "feedback", "row", "column")
-    units = [
-        dict(zip(fields, unit, strict=True)) for unit in zip(*(getattr(ruled, name) for name in fields), strict=True)
-    ]
-    byhand = custom(ruled.frame, units)
-    for name in ruled._fields:
-        assert all(np.array_equal(a, b) for a, b in zip(getattr(ruled, name), getattr(byhand, name), strict=True)), name
-
-
 def test_receptive_fields_go_round_loops():
     units = [Unit(0, 1, (0, 0, 1, 1), signal=(1,)), Unit(0, 1, signal=(0,)), Unit(0, 1, (0, 0, 1, 1))]
     assert lists(receptive(custom((1, 1, 1), units))) == [[0, 1], [2]]

@@ -65,14 +65,6 @@ def test_runs_of_different_videos_need_one_for_both(capsys, two, tmp_path):
     assert readouts[0] > 0 == readouts[1], "of the run, not of what is shown without labels"
 
 
-def test_a_curve_is_the_share_of_sums():
-    points = [{"step": k, "prediction": float(k), "last_frame": 2.0 * (k % 2)} for k in range(40)]
-    points[7] |= {"prediction": None, "last_frame": None}
-    steps, share = comparison._share(points)
-    assert steps[:3].tolist() == [1, 3, 5] and share[:3].tolist() == [0.5, 1.5, 2.5]  # a twentieth of 39 is 1
-    assert comparison._share([])[0].size == 0
-
-
 @pytest.mark.parametrize(
     ("value", "shown"),
     [

@@ -154,15 +154,6 @@ def test_watch_shows_the_labelled_box(run, tmp_path):
     assert any(labelled) and all((picture[:32] == panel.LABEL).all(-1).any() for picture in pictures), "a legend"
 
 
-def test_a_video_that_is_stretched_for_the_model_is_shown_with_its_own_aspect(three_streams, tmp_path):
-    with Film(tmp_path / "wide.mp4", 25, zoom=1) as film:
-        for shade in range(3):
-            film.write(np.full((100, 200, 3), 60 + 60 * shade, np.uint8))
-    path = tmp_path / "film"
-    assert main(["pvm", "watch", str(three_streams), "--video", str(tmp_path / "wide.mp4"), "-o", str(path)]) == 0
-    assert np.array(Image.open(path / "000000.png")).shape[1] == 3 * (424 + panel.GAP) + panel.GAP
-
-
 def test_a_film_replaces_neither_a_video_that_it_is_of_nor_another(capsys, run, tmp_path):
     mine = tmp_path / "mine.mp4"
     with Film(mine, 25) as film:
@@ -190,12 +181,6 @@ def test_saturated_and_dead_numbers_are_counted(capsys, run):
     assert "saturated" in capsys.readouterr().out
 
 
-def test_watch_leaves_the_run_as_it_is(run):
-    before = tensors(run)
-    assert main(["pvm", "watch", str(run), "--frames", "10"]) == 0
-    assert tensors(run) == before
-
-
 def test_a_dream_shows_the_model_its_own_predictions(run, tmp_path):
     path = tmp_path / "dream"
     assert main(["pvm", "dream", str(run), "--frames", "6", "--out", str(path)]) == 0
@@ -204,13 +189,6 @@ def test_a_dream_shows_the_model_its_own_predictions(run, tmp_path):
     for now, after in pairwise(films[watch.AWAKE - 1 :]):
         assert np.array_equal(now[SECOND], after[FIRST])  # what was predicted is seen next
     assert not np.array_equal(films[0][SECOND], films[1][FIRST])
-
-
-def test_a_dream_is_the_same_each_time(run, tmp_path):
-    line = ["pvm", "dream", str(run), "--frames", "5", "-o"]
-    for name in ("a.mp4", "b.mp4"):
-        assert main([*line, str(tmp_path / name)]) == 0
-    assert (tmp_path / "a.mp4").read_bytes() == (tmp_path / "b.mp4").read_bytes()
 
 
 def refusals(run, folder):

@@ -25,12 +25,6 @@ def test_hidden_numbers_stand_where_their_unit_stands():
     assert found[2:, :3].tolist() == [[16, 17, 18], [19, 20, 0]]  # unit 3: row 1, column 0
 
 
-def test_units_of_several_sizes_are_one_block():
-    units = [Unit(0, 3, patch=(0, 0, 2, 2)), Unit(0, 2, patch=(0, 2, 2, 2))]
-    wiring = custom((2, 4, 1), units)
-    assert panel.hidden_map(wiring, 0, np.arange(5.0)[None]).tolist() == [[0, 1, 2], [3, 4, 0]]
-
-
 @pytest.mark.parametrize("channels", [1, 2, 3, 4])
 def test_rgb_takes_any_number_of_channels(channels):
     image = np.linspace(-0.5, 1.5, 4 * channels).reshape(2, 2, channels)
@@ -93,11 +87,6 @@ def test_units_are_parted_by_lines_where_they_end():
     assert 122 in np.flatnonzero(dark.all(axis=1)) and (dark.mean() < 0.05)
 
 
-def test_many_small_units_have_two_pixels_a_number():
-    whole = panel.side_by_side({"frame": plain(120, 120), "hidden": plain(24 * 7, 24 * 7, units=(24, 24))})
-    assert whole.shape[1] == 2 * (336 + panel.GAP) + panel.GAP
-
-
 @pytest.mark.parametrize(("count", "across"), [(1, 1), (3, 3), (7, 4), (9, 3), (10, 5), (11, 4), (12, 4), (13, 5)])
 def test_few_places_stay_empty(count, across):
     whole = panel.side_by_side({str(number): plain(60, 60) for number in range(count)})
@@ -152,12 +141,6 @@ def test_title_legend_and_notes_stand_apart_from_the_pictures():
     assert (whole[-panel.NOTE :] != panel.BEHIND).any(), "notes are written"
 
 
-def test_a_picture_is_saved_as_png(tmp_path):
-    picture = np.random.default_rng(0).integers(0, 255, (5, 6, 3)).astype(np.uint8)
-    panel.save(tmp_path / "picture.png", picture)
-    assert np.array_equal(np.array(Image.open(tmp_path / "picture.png")), picture)
-
-
 def test_a_line_without_room_ends_in_dots_and_one_that_fits_does_not():
     written = []
     pen = SimpleNamespace(
@@ -166,9 +149,3 @@ def test_a_line_without_room_ends_in_dots_and_one_that_fits_does_not():
     for room in (50, 49, 40, 30, 0):
         panel._text(pen, (0, 0), "abcde", room)
     assert written == ["abcde", "a...", "a...", "...", "..."]
-
-
-def test_a_title_may_be_of_any_length_and_have_any_characters():
-    for title in ("a\nb", "a" * 1_000_001):
-        whole = panel.side_by_side({"frame": plain(6, 6)}, title=title)
-        assert (whole[: panel.TITLE] != panel.BEHIND).any()

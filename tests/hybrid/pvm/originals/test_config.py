@@ -82,14 +82,6 @@ def test_rates_for_the_same_step():
     assert "in the original" in notes[0]
 
 
-def test_a_file_without_an_intermediate_rate_has_the_final_one():
-    config, notes = original.read(SHARED)
-    assert config.rates(1_000_000)[0].tolist() == [0.00005] * 3
-    assert config.readout.start == 1_000_001
-    assert [note.split(":")[0] for note in notes] == ["delay_intermediate_learning_rate", "intermediate_learning_rate"]
-    assert all("missing" in note for note in notes)
-
-
 def test_options_of_the_cuda_implementation_only():
     more = {
         "input_channels": 4,
@@ -130,11 +122,6 @@ def test_supervised_trains_the_readouts_only():
     assert config.readout.rate(0) == 0.00001
     assert config.factors(10**7) == (0, 0)
     assert any(note.startswith("supervised: 1") for note in notes)
-
-
-def test_logistic_where_the_file_does_not_ask_for_another():
-    for fields in ({**CLASSIC, "polynomial": "0"}, without(CLASSIC, "polynomial")):
-        assert original.read(fields)[0].activation == "logistic"
 
 
 @pytest.mark.parametrize(
@@ -218,15 +205,6 @@ def test_a_file_of_nothing_but_layers_is_a_model_of_the_originals_defaults(rule)
     assert "send_context_two_layers_back: missing, 0 taken" in notes
     supervised = original.read({"layer_shapes": ["2", "1"], "supervised": "1"}, wiring="classic")[0]
     assert supervised.readout.schedule == ((0, 0.0002),)
-
-
-def test_what_is_missing_is_noted():
-    config, notes = original.read({"layer_shapes": ["2", "1"], "use_derivative": "1"})
-    assert "hidden_block_size: missing, 5 taken" in notes
-    assert "readout_block_size: missing, 1 taken" in notes
-    assert "enable_readout: missing, all enabled" in notes
-    assert config.hidden == (25, 25)
-    assert config.lateral_radius == 1.5
 
 
 @pytest.mark.parametrize(
