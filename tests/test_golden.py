@@ -4,13 +4,11 @@
 """
 
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from tests import golden
-from tests.golden import Classic, Recording
 from tests.hybrid.pvm.recorded import FOLDER
 from tests.twins import recordings
 
@@ -148,17 +146,3 @@ def test_what_is_no_recording_is_refused(tmp_path, monkeypatch, capsys, content)
     assert code == 2
     assert str(path) in printed.err
     assert "a recording" in printed.err
-
-
-@pytest.mark.parametrize(("enabled", "layers"), [((), [0, 1, 2]), ((False, True, True), [1, 2])])
-def test_readouts_of_the_classic_read_the_layers_that_are_enabled_or_all(enabled, layers):
-    config = SimpleNamespace(readout=SimpleNamespace(enabled=enabled))
-    assert Classic._read_layers(SimpleNamespace(config=config, states=[None] * 3)) == layers
-
-
-def test_what_a_recording_lacks_is_named():
-    recording = Recording.__new__(Recording)
-    recording.arrays = {"t_input": np.zeros(3)}
-    assert recording["t_input"].size == 3
-    with pytest.raises(ValueError, match="t_output: not in the file, expected in a recording"):
-        recording["t_output"]

@@ -46,13 +46,6 @@ def test_a_second_thread_is_refused_and_the_first_may_come_again():
     assert in_another_thread(lambda: enter(alone)) is None
 
 
-def test_what_fails_inside_lets_the_next_one_in():
-    alone = Alone("lamp", "take another")
-    with pytest.raises(OSError), alone:
-        raise OSError
-    assert in_another_thread(lambda: enter(alone)) is None
-
-
 def test_a_run_that_is_left_ends_where_the_next_begins():
     runs, ended = Runs("model", "take another"), []
 
@@ -70,19 +63,6 @@ def test_a_run_that_is_left_ends_where_the_next_begins():
     ):
         next(first)
     assert list(second) == [1, 2] and list(runs.only(ticks("third"))) == [0, 1, 2]
-
-
-def test_a_tick_of_a_run_is_computed_alone_and_between_ticks_anyone_may_ask():
-    runs, found = Runs("model", "take another"), []
-
-    def ticks():
-        for _ in range(2):
-            found.append(in_another_thread(lambda: enter(runs.alone)))
-            yield
-
-    for _ in runs.only(ticks()):
-        assert in_another_thread(lambda: enter(runs.alone)) is None
-    assert [type(failure) for failure in found] == [RuntimeError] * 2
 
 
 MAKE = {

@@ -85,16 +85,6 @@ def test_a_terminal_is_shown_what_controls_it_and_a_pipe_gets_every_byte(kind, s
     assert out.getvalue() == seen and sys.stdout is out
 
 
-def test_what_a_library_resets_at_the_end_reaches_the_terminal(monkeypatch):
-    """As colorama does, which keeps the stream that it met first."""
-    out = Terminal()
-    monkeypatch.setattr(sys, "stdout", out)
-    with console.guarded():
-        kept = sys.stdout
-    kept.write("\x1b[0m")
-    assert out.getvalue() == "\x1b[0m"
-
-
 class Full(io.StringIO):
     def write(self, text):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -108,12 +98,6 @@ class FullTerminal(Full):
         return True
 
 
-def closed():
-    file = io.StringIO()
-    file.close()
-    return file
-
-
 @pytest.mark.parametrize("kind", [Full, FullTerminal])
 def test_work_goes_on_where_stderr_cannot_be_written(monkeypatch, kind):
     stderr(monkeypatch, kind)
@@ -121,12 +105,6 @@ def test_work_goes_on_where_stderr_cannot_be_written(monkeypatch, kind):
         tell("unheard")
     work()
     assert list(console.bar(2, "film", "frames", items="ab")) == ["a", "b"]
-
-
-def test_notes_to_a_stderr_that_was_closed_are_lost(monkeypatch):
-    stderr(monkeypatch, closed)
-    console.note("unheard")
-    console.STDERR.flush()
 
 
 def test_an_error_of_printing_names_standard_output(monkeypatch):

@@ -1,17 +1,14 @@
 """Memory as the system tells it, and the CPU part on a system that offers less than Linux: no locks, no affinity."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from hybrid import machine
 from hybrid.cli import main
-from hybrid.engine.cores import Cores
 from hybrid.train import runs
 
 ROOT = Path(__file__).parents[2]
@@ -34,20 +31,9 @@ from hybrid.cli import main
 """
 
 
-def test_memory_is_at_least_what_this_process_has_held():
-    array = np.ones(2**22)
-    assert array.nbytes < machine.peak_memory() <= machine.memory()
-
-
 def test_macos_counts_peak_memory_in_bytes(monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
     assert machine.peak_memory() < machine.memory() / 100
-
-
-def test_a_system_that_does_not_say(monkeypatch):
-    monkeypatch.delattr(os, "sysconf")
-    monkeypatch.setitem(sys.modules, "resource", None)
-    assert machine.memory() is None and machine.peak_memory() is None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ulimit -v is Linux's")
@@ -72,12 +58,6 @@ def test_threads_that_cannot_be_started_are_one_line(monkeypatch, capsys):
     )
     with pytest.raises(RuntimeError, match="can't start"):
         main(["--debug", *command])
-
-
-def test_pin_is_refused_where_threads_have_no_cores_of_their_own(monkeypatch):
-    monkeypatch.delattr(os, "sched_setaffinity")
-    with pytest.raises(ValueError, match=r"^pin: not offered on .*leave it out$"):
-        Cores(None, None, 2, None, pin=True)
 
 
 @pytest.mark.parametrize("kind", ["language", "pvm"])

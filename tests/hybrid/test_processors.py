@@ -31,11 +31,6 @@ def test_as_many_threads_as_the_environment_allows(said, expected):
     assert found == (expected or math.ceil(min(len(os.sched_getaffinity(0)), processors.quota())))
 
 
-def test_as_many_threads_as_the_affinity_allows():
-    one = {min(os.sched_getaffinity(0))}
-    assert started(AVAILABLE, cores=one) == 1
-
-
 def test_a_run_takes_no_more_threads_than_numba_was_given(tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("one two three four five six\n" * 40)
@@ -86,17 +81,6 @@ def test_the_quota_of_processors_is_the_cgroups(tmp_path, membership, files, exp
     assert processors.quota(*cgroups(tmp_path, membership, files)) == expected
 
 
-def test_without_cgroups_there_is_no_limit(tmp_path):
-    assert processors.quota(tmp_path / "none", tmp_path / "nothing") == math.inf
-
-
-def test_less_than_a_processor_is_one_thread(monkeypatch):
-    monkeypatch.setattr(processors, "affinity", lambda: [0, 1, 2, 3])
-    for quota, expected in ((0.3, 1), (1.2, 2), (7.0, 4)):
-        monkeypatch.setattr(processors, "quota", lambda quota=quota: quota)
-        assert processors.allowed() == expected
-
-
 def machine(folder, nodes: list[str], cores: int, siblings: int = 0):
     """A machine's files: the cores of each node, as the system lists them; hardware threads `siblings` apart share a core."""
     for number, listed in enumerate(nodes):
@@ -129,11 +113,6 @@ def test_cores_by_the_nodes_of_a_machine(tmp_path, monkeypatch, nodes, siblings,
     assert processors.by_node(machine(tmp_path, nodes, 8, siblings)) == expected
 
 
-def test_the_cores_of_this_machine_are_all_on_some_node():
-    found = processors.by_node()
-    assert sorted(core for node in found for core in node) == processors.affinity()
-
-
 @pytest.mark.parametrize(
     "parts, expected",
     [
@@ -146,13 +125,3 @@ def test_the_cores_of_this_machine_are_all_on_some_node():
 )
 def test_parts_of_the_cores_have_none_in_common(parts, expected):
     assert [processors.part([[0, 1, 2, 3], [4, 5, 6, 7]], place, parts) for place in range(parts)] == expected
-
-
-def test_more_parts_than_cores_share_them_evenly():
-    assert [processors.part([[5], [9]], place, 4) for place in range(4)] == [[[5]], [[5]], [[9]], [[9]]]
-
-
-def test_a_system_without_affinities_refuses_to_pin(monkeypatch):
-    monkeypatch.delattr(os, "sched_setaffinity")
-    with pytest.raises(ValueError, match="pin: not offered on"):
-        processors.keep_to([0])

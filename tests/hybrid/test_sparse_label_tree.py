@@ -1,7 +1,5 @@
 """SparseLabelTree: one tree and several, its questions, and what it refuses."""
 
-import pickle
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -38,20 +36,6 @@ def test_several_trees_are_averaged(data):
     mean = np.mean([np.exp(one.scores(data[2])) for one in alone], axis=0)
     np.testing.assert_allclose(np.exp(both.scores(data[2])), mean, rtol=1e-5)
     assert abs(np.exp(alone[0].scores(data[2])) - mean).max() > 0.02
-
-
-def test_it_learns_what_words_say():
-    rng = np.random.default_rng(0)
-    has = np.arange(300)[:, None] // 5 % 12 == np.arange(12)
-    said = sparse.csr_array(rng.poisson(has.repeat(3, axis=1) + 0.05))
-    model = SparseLabelTree(said, has, leaves=4)
-    assert (model.best(said, 1)[0][:, 0] == has.argmax(axis=1)).mean() > 0.9
-
-
-def test_pickles_and_repeats(model, data):
-    again = SparseLabelTree(*data[:2], trees=len(model._trees), leaves=10)
-    for other in (again, pickle.loads(pickle.dumps(model))):
-        assert other.scores(data[2]).tobytes() == model.scores(data[2]).tobytes()
 
 
 def test_a_tree_that_is_given_and_weights_of_examples(data):
@@ -126,9 +110,3 @@ def test_arrays_that_could_lead_a_search_astray_are_refused(data, name, change, 
     arrays = model.arrays | {f"000.{name}": change(model.arrays[f"000.{name}"])}
     with pytest.raises(ValueError, match=message):
         SparseLabelTree.of(arrays, model.features, model.labels)
-
-
-def test_trees_of_other_labels_are_not_joined(data):
-    model, other = SparseLabelTree(*data[:2]), SparseLabelTree(data[0], data[1][:, 1:])
-    with pytest.raises(ValueError, match="other: found 30 features and 44 labels, expected 30 and 45"):
-        model.join(other)

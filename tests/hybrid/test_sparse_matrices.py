@@ -157,44 +157,8 @@ def test_a_matrix_that_is_merely_untidy_is_taken_and_left_as_it_is(tmp_path, edg
         np.testing.assert_array_equal(part, was)
 
 
-@pytest.mark.parametrize("kind", ["csc", "bsr", "coo", "lil", "dok", "dia"])
-def test_other_formats(kind):
-    x = SOUND.asformat(kind)
-    np.testing.assert_array_equal(check.csr("x", x).toarray(), SOUND.toarray())
-
-
-def test_wide_ids_become_int32_and_share_memory_where_they_are():
-    wide, x = SOUND.copy(), check.csr("x", SOUND)
-    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
-    assert check.csr("x", wide).indices.dtype == x.indices.dtype == np.int32 and wide.indices.dtype == np.int64
-    assert np.shares_memory(x.indices, SOUND.indices) and np.shares_memory(x.data, SOUND.data)
-
-
-def coordinates(x):
-    x.coords[1][0] = -5
-
-
 def rows(x):
     x.rows[0] = [10**8]
-
-
-def keys(x):
-    x._dict[(0, -5)] = 1.0
-
-
-@pytest.mark.parametrize(
-    ("kind", "spoil"),
-    [*(("csc", spoil) for spoil in SPOILED.values()), ("bsr", indices(1, -5)), ("bsr", indices(1, 10**8)),
-     ("bsr", indptr(1, 10**8)), ("bsr", indptr(-1, 10**6)), ("bsr", shorter), ("coo", coordinates), ("coo", numbers),
-     ("lil", rows), ("dok", keys)],
-)  # fmt: skip
-def test_other_formats_that_point_elsewhere(kind, spoil):
-    x = SOUND.asformat(kind, copy=True)
-    if spoil is SPOILED["index of the columns"]:
-        spoil = indices(3, ROWS)
-    spoil(x)
-    with pytest.raises(ValueError, match=r"^x.*found"):
-        check.csr("x", x)
 
 
 @pytest.mark.parametrize(

@@ -59,16 +59,6 @@ def test_a_rate_a_unit_and_weights_that_are_assigned():
     assert made.weights_of(0)[0].tobytes() != made.weights_of(1)[0].tobytes()
 
 
-def test_it_learns_and_begins_as_the_seed_says():
-    made, again = Units(COUNT, *SIZES, seed=3, device="cpu"), Units(COUNT, *SIZES, seed=3, device="cpu")
-    assert made.weights.tobytes() == again.weights.tobytes()
-    first, bias, second, _ = made.weights_of(2)
-    assert not bias.any() and abs(first).max() <= np.sqrt(6 / 13) and abs(second).max() <= np.sqrt(6 / 9)
-    x, target = (np.random.default_rng(0).random((COUNT, size)) for size in (7, 3))
-    losses = np.array([made.step(x, target, 1.0) for _ in range(100)])
-    assert losses.shape == (100, COUNT) and (losses[-1] < losses[0] / 10).all()
-
-
 @pytest.mark.parametrize("momentum", [0.0, 0.5])
 def test_saved_units_go_on_to_the_same_bytes(tmp_path, momentum):
     made = Units(COUNT, *RAGGED, activation="tanh", momentum=momentum, device="cpu")
@@ -132,27 +122,6 @@ def test_what_cannot_be_made(change, message):
     sizes = dict(zip(("inputs", "hidden", "outputs"), SIZES, strict=True))
     with pytest.raises(ValueError, match=message):
         Units(**{"count": COUNT, "device": "cpu", **sizes, **change})
-
-
-def test_files_of_something_else(tmp_path):
-    path = tmp_path / "units.npz"
-    made = Units(COUNT, *SIZES, momentum=0.5, device="cpu")
-    made.save(path)
-    arrays = dict(np.load(path))
-    for change, message in (
-        ({"weights": arrays["weights"][:-1]}, "weights: found float32"),
-        ({"velocity": arrays["velocity"].astype(float)}, "velocity: found float64"),
-        ({"hidden": np.array([2**31 - 1] * 5)}, "weights: found"),
-        ({"activation": np.array("sigmoid")}, "activation: found 'sigmoid'"),
-        ({"momentum": np.array([0.5, 0.5])}, "expected units, as Units.save writes them"),
-        ({"inputs": np.array(7)}, "inputs: expected a list of whole numbers"),
-    ):
-        np.savez(path, **arrays | change)
-        with pytest.raises(ValueError, match=f"units.npz: {message}|{message}"):
-            Units.load(path, device="cpu")
-    np.savez(path, x=1)
-    with pytest.raises(ValueError, match=r"units\.npz: no array 'inputs'; expected units"):
-        Units.load(path)
 
 
 def test_a_second_thread_is_refused():

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -206,17 +205,6 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, tmp_path, refused, 
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(
-    "option, value",
-    [("--threads", "0"), ("--epochs", "-1"), ("--rate", "fast"), ("--seed", "-3")],
-)
-def test_options_out_of_range_are_refused_by_the_parser(capsys, option, value):
-    with pytest.raises(SystemExit) as stop:
-        main(["train", "language", "--text", "x", option, value])
-    assert stop.value.code == 2
-    assert re.search(rf"{option}: found '{value}', expected", capsys.readouterr().err)
-
-
 def test_auto_says_which_device_and_why(capsys, tmp_path, text, monkeypatch):
     monkeypatch.setattr(backend, "why_no_gpu", lambda: "there is no driver")
     out = str(tmp_path / "run")
@@ -229,17 +217,6 @@ def test_auto_says_which_device_and_why(capsys, tmp_path, text, monkeypatch):
     words = ["train", "words", "--text", text, "--min-count", "1", "--epochs", "1", *WORDS]
     assert main([*words, "--device", "auto", "--out", str(tmp_path / "words")]) == 0
     assert "hybrid: device auto: cpu, because word vectors have no dense part\n" in capsys.readouterr().err
-
-
-def test_without_a_gpu_auto_says_that_rows_and_readout_are_where_the_trunk_is(capsys, tmp_path, text):
-    out = str(tmp_path / "run")
-    command = ["train", "language", "--text", text, *LANGUAGE, "--out", out]
-    assert main([*command, "--rows-device", "auto", "--readout-device", "auto"]) == 0
-    printed = capsys.readouterr().err
-    assert "hybrid: rows device auto: cpu, where the trunk is\n" in printed
-    assert "hybrid: readout device auto: cpu, where the trunk is\n" in printed
-    kept = json.loads((Path(out) / "run.json").read_text())
-    assert (kept["rows_device"], kept["readout_device"], kept["split"]) == ("cpu", "cpu", 0)
 
 
 def test_a_folder_that_holds_a_run_is_not_overwritten(capsys, tmp_path, text):
@@ -298,28 +275,6 @@ def test_an_interrupt_is_one_line_and_exit_code_130(capsys, tmp_path, text, monk
     assert capsys.readouterr() == ("", "hybrid: stopped; a demo does not go on, begin it again\n")
 
 
-def test_train_prints_what_the_stages_took_and_a_log_of_lines(capsys, tmp_path, text):
-    command = ["train", "language", "--text", text, *LANGUAGE, "--device", "auto", "--out"]
-    assert main([*command, str(tmp_path / "run")]) == 0
-    printed = capsys.readouterr()
-    assert re.search(
-        r"^stages +.*gather \d.*readout \d.*ms a tick; wall [\d.]+; overlap \d.\d\d, efficiency", printed.out, re.M
-    )
-    assert "\r" not in printed.err and "language: 100 %" in printed.err and "device auto" in printed.err
-    assert main([*command, str(tmp_path / "quiet"), "--quiet"]) == 0
-    printed = capsys.readouterr()
-    assert printed.err == "" and "perplexity" in printed.out
-    assert main(["train", "--resume", str(tmp_path / "none"), "--quiet"]) == 2
-    assert capsys.readouterr().err.startswith("hybrid: error: ")
-
-
-def test_help_names_every_command(capsys):
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    printed = capsys.readouterr().out
-    assert all(command in printed for command in ("demo", "train", "eval", "export", "doctor"))
-
-
 def test_a_reader_who_has_had_enough_is_no_error(monkeypatch, capsys):
     reader, writer = os.pipe()
     os.close(reader)
@@ -327,15 +282,3 @@ def test_a_reader_who_has_had_enough_is_no_error(monkeypatch, capsys):
         patch.setattr(sys, "stdout", pipe)
         assert main(["data", "list"]) == 141
     assert capsys.readouterr().err == ""
-
-
-def test_names_of_strangers_do_not_control_the_terminal(tmp_path, monkeypatch, capsys):
-    """Neither in an error nor in what a command finds."""
-    evil = "\x1b]0;title\x07"
-    (tmp_path / "words.txt").write_text(f"2 2\na 1 0\n{evil} 0 1\n")
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    assert main(["neighbours", str(tmp_path / "words.txt"), "a"]) == 0
-    assert main(["neighbours", str(tmp_path / "words.txt"), f"b{evil}"]) == 2
-    said = capsys.readouterr()
-    assert "\\x1b]0;title\\x07" in said.out and "b\\x1b]0;title\\x07" in said.err
-    assert "\x1b" not in said.out + said.err

@@ -41,22 +41,6 @@ def test_options_are_not_abbreviated_and_others_are_refused_by_name(capsys, comm
     assert error.startswith(f"hybrid: error: {message}") and error.count("\n") == 1
 
 
-def test_eval_refuses_options_that_are_not_the_models(capsys, tmp_path):
-    (tmp_path / "run.json").write_text('{"kind": "language"}')
-    assert main(["eval", str(tmp_path), "--similarity", "nosuch"]) == 2
-    assert "--similarity: not used by `eval` of a language run" in capsys.readouterr().err
-
-
-def test_a_command_is_needed(capsys):
-    assert said(capsys, "--vers")[0] == 2
-
-
-def test_version(capsys):
-    import hybrid
-
-    assert said(capsys, "--version") == (0, f"hybrid-engine {hybrid.__version__} ")
-
-
 @pytest.mark.parametrize("command", [["demo"], ["train"], ["train", "pvm"], ["eval", "run"], ["pvm", "dream", "run"]])
 def test_quiet_is_taken_before_the_command_and_after_it(command):
     assert not parsed(*command)["quiet"]
@@ -83,13 +67,6 @@ def test_help_of_a_model_says_its_options_their_defaults_and_no_others(capsys, k
     assert [name for name in others if f" --{name.replace('_', '-')} " in printed] == []
 
 
-def test_help_says_defaults_that_differ_by_readout(capsys):
-    _, printed = said(capsys, "train", "factors", "--help")
-    told = printed.split("learning rate of the readout (default: ")[1].split(")")[0].split(" or ")
-    assert {"full 0.093", "sampled 0.093", "tree 0.02"} <= set(told)
-    assert "tree readout: its shape (default: balanced)" in printed
-
-
 def every_action(parser):
     """The actions of a parser, and of those of its own actions."""
     for action in parser._actions:
@@ -104,13 +81,6 @@ def test_a_default_is_the_one_that_the_help_names(command):
     for action in every_action(options.parser(command)):
         if action.default not in (None, argparse.SUPPRESS) and not isinstance(action.default, bool):
             assert re.search(rf"\(default: {action.default}\b", action.help), action.option_strings
-
-
-def test_help_of_train_names_the_models(capsys):
-    _, printed = said(capsys, "train", "--help")
-    assert (
-        "factors, labels, language, pvm, words" in printed and "--save-every" in printed and "--context" not in printed
-    )
 
 
 @pytest.mark.parametrize(
@@ -143,16 +113,6 @@ def test_absurd_numbers_are_refused_by_name(capsys, option, value):
 def test_an_empty_path_is_refused(capsys, command, message):
     code, printed = said(capsys, *command)
     assert code == 2 and message in printed
-
-
-def test_an_error_is_one_line_and_says_where_the_options_are_listed(capsys):
-    code, printed = said(capsys, "train", "words", "--epochs", "a\nb")
-    expected = "argument --epochs: found 'a\\nb', expected a whole number from 1 to 1,000,000,000"
-    assert (code, printed) == (2, f"hybrid train: error: {expected}; hybrid train --help lists what it takes ")
-
-
-def test_an_empty_text_is_no_path():
-    assert parsed("next", "run", "")["text"] == [""]
 
 
 def test_a_model_that_is_not_known_is_refused_by_name(capsys):

@@ -50,19 +50,6 @@ def test_where_stderr_cannot_be_written_training_ends_as_ever(tmp_path, vectors)
     assert run("2> /dev/full", "neighbours", vectors, "absent").returncode == 2
 
 
-@pytest.mark.skipif(os.name != "posix", reason="needs a terminal")
-def test_a_terminal_is_not_shown_what_libraries_reset_at_the_end(vectors):
-    import pty
-
-    terminal, end = pty.openpty()
-    pytest.importorskip("colorama")  # Numba uses it where it is there
-    with open(end, "wb") as file:
-        done = subprocess.run([sys.executable, "-c", COMMAND, "neighbours", vectors, "a"], stdout=file)
-    said = os.read(terminal, 10_000)
-    os.close(terminal)
-    assert done.returncode == 0 and b"b" in said and b"\\x1b" not in said
-
-
 def test_names_with_ends_of_lines_leave_an_error_one_line(tmp_path, vectors, capsys):
     for command in (["eval", str(tmp_path / "a\nb\u202e")], ["neighbours", vectors, "a\nb\u202e"]):
         assert main(command) == 2

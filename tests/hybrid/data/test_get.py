@@ -103,8 +103,3 @@ def test_a_file_of_the_users_is_left_as_it_is(server, tmp_path):
     ):
         get("toy", tmp_path)
     assert (tmp_path / "some" / "text.txt").read_text() == "mine" and server.asked == []
-
-
-def test_a_name_that_is_not_there(tmp_path):
-    with pytest.raises(ValueError, match="data: found 'wikitext', expected one of wikitext-2, ml-100k, "):
-        get("wikitext", tmp_path)

@@ -120,35 +120,6 @@ def test_other_whole_numbers_lists_and_columns_are_the_same_examples():
     assert all(batch.values is None for batch in means)
 
 
-def test_tensors_and_memory_maps(tmp_path):
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
-
-    feed = ArrayFeed(DENSE.astype(np.float32), TARGET, batch=5)
-    tensors = ArrayFeed(torch.tensor(DENSE, dtype=torch.float32), torch.tensor(TARGET), batch=5)
-    np.save(tmp_path / "x.npy", DENSE.astype(np.float32))
-    mapped = ArrayFeed(np.load(tmp_path / "x.npy", mmap_mode="r"), TARGET, batch=5)
-    assert examples(feed) == examples(tensors) == examples(mapped)
-    assert feed.describe() == mapped.describe()
-
-
-def test_frames_columns():
-    pandas = pytest.importorskip("pandas", reason="pandas is not installed: make test-all")
-    polars = pytest.importorskip("polars", reason="polars is not installed: make test-all")
-
-    feed = ArrayFeed(IDS, TARGET, batch=5)
-    for library in (pandas, polars):
-        frame = library.DataFrame({"word": IDS, "next": TARGET})
-        assert examples(ArrayFeed(frame["word"], frame["next"], batch=5)) == examples(feed)
-
-
-def test_an_engine_learns_from_it():
-    target = CONTEXTS[:, 0] % 5
-    feed = ArrayFeed(CONTEXTS, target, classes=5, batch=8, epochs=40)
-    engine = Engine(Embedding(feed.rows, 8, per_example=3, spread=0.5), None, FullReadout(feed.counts, 24), threads=1)
-    losses = [tick.loss for tick in engine.run(feed)]
-    assert losses[-1] < 0.5 * losses[0]
-
-
 @pytest.mark.parametrize("form", ["lists", "sparse", "numbers", "several targets", "sparse to sparse"])
 def test_an_engine_takes_every_form(form):
     feed = ArrayFeed(*FORMS[form], classes=5, weight=WEIGHT, batch=8, epochs=30)

@@ -123,20 +123,6 @@ def test_whole_numbers_of_any_size_are_taken_as_the_arrays_that_a_batch_promises
         np.testing.assert_array_equal(found, expected)
 
 
-def test_contexts_may_lie_in_rows_and_a_batch_may_be_empty():
-    assert fitting(Own(IDS.reshape(2, 3), None, TARGET), 1, Embedding(ROWS, 2, per_example=3)).ids.shape == (6,)
-    empty = fitting(Bags(np.empty(0), np.zeros(1, int), np.empty(0)), 1, Embedding(ROWS, 2, mean=True))
-    assert [len(array) for array in empty[:3]] == [0, 1, 0]
-
-
-def test_arrays_that_fit_are_not_copied():
-    ids, places, target = IDS.astype(np.int32), PLACES.astype(np.int64), TARGET.astype(np.int32)
-    weight, values = np.ones(2, np.float32), np.ones(6, np.float32)
-    given = (ids, places, target, weight, values)
-    for found, own in zip(fitting(Bags(*given), 1)[:5], given, strict=True):
-        assert np.shares_memory(found, own)
-
-
 class Dense(Own):
     """Gives numbers instead of ids."""
 
@@ -211,11 +197,6 @@ def test_numbers_weights_values_and_several_targets_that_do_not_fit_are_refused_
     batch, message = (BAD_PIXELS | BAD_VALUES)[bad]
     with pytest.raises(ValueError, match=message):
         fitting((Dense if bad in BAD_PIXELS else Bags)(batch), 1)
-
-
-def test_a_target_of_several_that_is_no_class_is_refused_by_its_place():
-    with pytest.raises(IndexError, match=r"target\[1\]: found 7, expected 0 to 6"):
-        fitting(Dense(SEVERAL._replace(target=np.array([3, 7, 6]))), 1)
 
 
 class Source:

@@ -1,7 +1,6 @@
 """Ratings of data frames: every library's columns, dates of every kind, and what is no frame."""
 
 import datetime
-import sys
 
 import numpy as np
 import pytest
@@ -86,18 +85,3 @@ def test_categories_and_numbers_that_may_be_missing():
 def test_refusals(frame, named, message):
     with pytest.raises(ValueError, match=message):
         ratings.from_frame(frame, **named)
-
-
-def test_a_lazy_frame_is_to_be_collected():
-    polars = pytest.importorskip("polars")
-    lazy = polars.DataFrame({"user": ["a", "b"], "item": ["x", "y"]}).lazy()
-    with pytest.raises(ValueError, match=r"frame: found LazyFrame, .*; frame\.collect\(\) has them"):
-        ratings.from_frame(lazy)
-    assert ratings.from_frame(lazy.collect()).users == ["a", "b"]
-
-
-def test_streams_without_their_reader(monkeypatch):
-    made = frames(COLUMNS)["streams"]
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ValueError, match="frame: found Streams, which is read with pyarrow; pip install pyarrow"):
-        ratings.from_frame(made)

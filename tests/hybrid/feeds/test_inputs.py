@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 pandas = pytest.importorskip("pandas", reason="pandas is not installed: make test-all")
 
@@ -42,16 +41,3 @@ def test_whole_numbers_are_ids_and_others_are_numbers():
     assert inputs(np.array([[1, 2]])).x is None
     numbers = inputs(np.array([[1.0, 2.0]], np.float16))
     assert numbers.x.shape == (1, 2) and numbers.rows == 0
-
-
-def test_counts_of_targets():
-    assert targets(np.array([2, 0, 2], np.uint64)).counts.tolist() == [1, 0, 2]
-    assert targets([[0], [], [0, 1]], 4).counts.tolist() == [2, 1, 0, 0]
-    assert targets(sparse.csr_array(np.array([[0, 3], [1, 1]]))).counts.tolist() == [1, 2]
-
-
-def test_what_is_given_is_not_copied():
-    ids, x = np.arange(6).reshape(3, 2), np.ones((3, 2), np.float32)
-    assert np.shares_memory(inputs(ids).ids, ids) and inputs(x).x is x
-    target = np.arange(3)
-    assert targets(target).one is target

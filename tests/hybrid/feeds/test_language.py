@@ -43,13 +43,6 @@ def test_contexts_are_those_of_brute_force(sentences, context, batch):
         assert sorted(examples(shuffled, ticks)) == sorted(expected)
 
 
-def test_every_epoch_and_seed_has_its_own_order():
-    corpus = Corpus([list("abcdef") * 20], VOCABULARY)
-    feeds = [LanguageFeed(corpus, batch=120, epochs=2, seed=seed) for seed in (0, 1)]
-    orders = [feed[tick].ids.tobytes() for feed in feeds for tick in range(2)]
-    assert len(set(orders)) == 4
-
-
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_is_a_pure_function_of_the_tick(shuffle):
     corpus = Corpus([list("abc"), list("fed"), list("abcdef") * 3], VOCABULARY)
@@ -80,11 +73,6 @@ def test_bad_sizes(name, value):
     corpus = Corpus([list("ab")], VOCABULARY)
     with pytest.raises(ValueError, match=f"{name}: found {value}, expected a whole number"):
         LanguageFeed(corpus, **{name: value})
-
-
-def test_contexts_of_running_text_reach_over_its_lines():
-    feed = LanguageFeed(Corpus.from_ids([0, 5, 1], VOCABULARY), context=2, shuffle=False)
-    assert list(examples(feed, range(1))) == [("<s>", "<s>", "a"), ("<s>", "a", "f"), ("a", "f", "b")]
 
 
 @pytest.mark.parametrize("corpus", [np.arange(6), [["a", "b"]], "a b"])

@@ -60,11 +60,6 @@ def test_a_column_of_weights(tmp_path):
             ratings.load(written(tmp_path, f"who,stars,what\n1,{weight},2\n"), ("who", "what", "", "stars"))
 
 
-def test_lines_of_user_and_item(tmp_path):
-    path = written(tmp_path, "".join(f"{user} {item}\n" for user, item, _, _ in ROWS))
-    assert by_name(ratings.load(path, ("1", "2"))) == BY_ROW
-
-
 @pytest.mark.parametrize(
     "columns, message",
     [
@@ -88,13 +83,6 @@ def test_dates_order_the_histories(tmp_path):
     rows = "".join(f"u,{item},{time}\n" for item, time in zip("abcd", times, strict=True))
     found = ratings.load(written(tmp_path, "user,item,date\n" + rows))
     assert found.time.tolist() == [1614816000000000 + offset for offset in (0, 1_000_000, 2_500_000, 1_000_000)]
-
-
-def test_times_keep_their_digits(tmp_path):
-    first = 1_700_000_000_000_000_001  # float64 has no such number
-    path = written(tmp_path, f"user,item,timestamp\n1,a,{first + 1}\n1,b,{first}\n")
-    assert ratings.load(path).time.tolist() == [first + 1, first]
-    assert ratings.load(written(tmp_path, "user,item,timestamp\n1,a,0.5\n1,b,2\n")).time.tolist() == [0.5, 2]
 
 
 CSV = "user,item,timestamp\n1,a,5\n"

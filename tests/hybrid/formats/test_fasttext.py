@@ -1,7 +1,6 @@
 import pytest
 
 from hybrid.formats import fasttext
-from tests.data import real
 
 TEXT = "__label__a __label__b  some words here\n\nno label ,\nwords __label__b in between\n__label__c\n"
 TEXTS, LABELS = ["some words here", "no label ,", "words in between", ""], [["a", "b"], [], ["b"], ["c"]]
@@ -58,8 +57,3 @@ def test_what_cannot_be_written(tmp_path, texts, labels, message):
     with pytest.raises(ValueError, match=message):
         fasttext.save(tmp_path / "data", texts, labels)
     assert not list(tmp_path.iterdir())
-
-
-def test_cooking():
-    found = fasttext.load(real("labels/cooking.train"))
-    assert len(found.texts) == len(found.labels) == 12404 and found.labels[0] == ["sauce", "cheese"]

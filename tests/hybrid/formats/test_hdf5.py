@@ -34,23 +34,6 @@ def test_what_is_written_is_read(tmp_path):
     assert found.distance == "euclidean" and [entry.name for entry in tmp_path.iterdir()] == ["data.hdf5"]
 
 
-def test_it_has_the_names_and_attributes_of_ann_benchmarks(path):
-    with h5py.File(path) as file:
-        assert sorted(file) == ["distances", "neighbors", "test", "train"]
-        assert dict(file.attrs) == {"type": "dense", "distance": "euclidean", "dimension": 3, "point_type": "float"}
-
-
-def test_other_kinds_of_numbers_and_compressed_parts(tmp_path):
-    given, path = some(), tmp_path / "data.hdf5"
-    with h5py.File(path, "w") as file:
-        file.create_dataset("train", data=given.train.astype(np.float64), compression="gzip")
-        file["test"], file["neighbors"] = given.test, given.neighbors.astype(np.int64)
-        file["distances"] = given.distances
-        file.attrs["distance"] = np.bytes_("angular")
-    found = hdf5.load(path)
-    assert found.train.dtype == np.float32 and found.neighbors.dtype == np.int32 and found.distance == "angular"
-
-
 def spoiled(path, name, **how):
     with h5py.File(path, "r+") as file:
         del file[name]

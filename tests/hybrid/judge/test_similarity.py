@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from hybrid.judge import similarity
-from tests.data import real
 
 WORDS = "man woman king queen boy girl Man apple".split()
 ROWS = np.array(
@@ -34,11 +33,6 @@ def test_analogies_by_hand(tmp_path):
     assert found.total == ("total", 3, 4, 1)
     assert found.total.accuracy == 0.75
     assert np.isnan(found.sections[1].accuracy)
-
-
-def test_only_frequent_words_are_known(tmp_path):
-    path = written(tmp_path, ": family\nman woman king queen\nman woman boy girl\n")
-    assert similarity.analogies(path, WORDS, ROWS, most_frequent=4).total == ("total", 1, 1, 1)
 
 
 @pytest.fixture(scope="module")
@@ -102,21 +96,6 @@ def test_analogies_are_gensims(tmp_path, trained):
         assert found.syntactic.asked > 100 < found.semantic.asked
 
 
-@pytest.mark.parametrize("name, pairs", [("wordsim353.tsv", 353), ("simlex999.txt", 999)])
-def test_the_known_files_are_read(name, pairs):
-    path = real(f"similarity/{name}")
-    words = sorted({word for a, b, _ in similarity._pairs(path) for word in (a, b)})[::2]
-    rows = np.random.default_rng(0).normal(size=(len(words), 10)).astype(np.float32)
-    found = check_agreement(path, words, rows)
-    assert round(found.known / (1 - found.unknown)) == pairs
-
-
-def test_questions_words_is_read():
-    sections = similarity._questions(real("similarity/questions-words.txt"))
-    assert len(sections) == 14
-    assert sum(map(len, sections.values())) == 19_544
-
-
 @pytest.mark.parametrize(
     "content, message",
     [
@@ -153,9 +132,3 @@ def test_vectors_that_order_nothing(tmp_path):
 def test_files_that_are_no_analogies(tmp_path, content, message):
     with pytest.raises(ValueError, match=message):
         similarity.analogies(written(tmp_path, content), WORDS, ROWS)
-
-
-def test_files_that_are_no_text(tmp_path):
-    (tmp_path / "file").write_bytes(b"man woman 3\n\xff")
-    with pytest.raises(ValueError, match="file: byte 12 is not UTF-8"):
-        similarity.agreement(tmp_path / "file", WORDS, ROWS)

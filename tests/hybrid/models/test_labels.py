@@ -8,9 +8,8 @@ import pytest
 from hybrid import open_run
 from hybrid.cli import main
 from hybrid.formats import svm
-from hybrid.models import _labelled, labels
+from hybrid.models import labels
 from hybrid.train.options import choose
-from tests.data import real
 from tests.support.small_runs import Killed, kill, tensors
 
 DISHES = ["soup", "cake", "rice", "salad", "bread", "stew"]
@@ -71,15 +70,6 @@ def test_a_run_learns_goes_on_and_says_which_labels_texts_have(here, capsys):
             model.predict(wrong, k=9)
 
 
-def test_it_learns_more_than_the_commonest_label_at_its_defaults(tmp_path, capsys):
-    """Real questions: a model that learned nothing had 0.1 there, and one that learns by the example 0.6."""
-    report = said(
-        capsys, "train", "labels", "--examples", str(real("labels/cooking.train")), "--out", str(tmp_path / "run")
-    )
-    found = said(capsys, "eval", str(tmp_path / "run"), "--examples", str(real("labels/cooking.valid")))
-    assert report["tree"] == 3 and found["precision@1"] >= 0.66
-
-
 def test_numbered_features_and_a_file_that_validates(here, capsys):
     rng = np.random.default_rng(0)
     y = rng.random((200, 4)) < 0.4
@@ -101,14 +91,6 @@ def test_a_run_that_ended_before_its_first_tree_says_what_to_do(here, capsys):
     assert said(capsys, "train", "--resume", "run")["tree"] == 3
 
 
-def test_files_of_two_runs_are_refused(here, capsys):
-    for name in ("train", "other"):
-        said(capsys, "train", "labels", "--examples", f"{name}.txt", *SMALL, "--out", name)
-    for name in _labelled.FILES:
-        (here / "train" / name).write_bytes((here / "other" / name).read_bytes())
-    assert "files of two runs were mixed" in refused(capsys, "eval", "train")
-
-
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -126,15 +108,3 @@ def test_what_is_refused(here, capsys, more, message):
     (here / "same.txt").write_text("__label__soup hot\n" * 9)
     assert message in refused(capsys, "train", "labels", "--examples", "train.txt", *SMALL, *more)
     assert not (here / "runs").exists()
-
-
-def test_words_count_as_in_scikit_learn():
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    texts = [["a", "b", "a"], ["b", "c"], ["b"], []]
-    found = _labelled.Found(texts, [["x"], ["y"], ["x"], []])
-    known = _labelled.learned("-", found, {"format": "fasttext", "min_count": 1})
-    expected = TfidfVectorizer(analyzer=lambda text: text).fit_transform(texts).toarray()
-    np.testing.assert_allclose(_labelled.counted(found, known).features.toarray(), expected, rtol=1e-6)
-    assert _labelled.counted(found, known).labels.toarray().tolist() == [[1, 0], [0, 1], [1, 0], [0, 0]]
-    assert set(_labelled.learned("-", found, {"format": "fasttext", "min_count": 2}).words) == {"a", "b"}

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from hybrid.cli import main
@@ -11,7 +10,6 @@ from hybrid.cli.options import read
 from hybrid.models import language
 from hybrid.train import runs
 from hybrid.train.options import choose
-from tests.data import real
 
 
 def job(path, *options):
@@ -29,20 +27,6 @@ def text(tmp_path):
     path = tmp_path / "some.txt"
     path.write_text(" = A @-@ b = \n\n The <unk> b\n")
     return path
-
-
-def test_tokens_and_case(text):
-    valid = ("--valid", str(text))
-    assert words(job(text, *valid).feed.corpus) == "= a @ - @ b = the <unk> b".split()
-    kept = job(text, *valid, "--tokens", "whitespace", "--case", "keep").feed.corpus
-    assert words(kept) == "= A @-@ b = The <unk> b".split()
-    assert kept.at.tolist() == [0, 5, 8]
-
-
-def test_eos_makes_one_running_text(text):
-    corpus = job(text, "--valid", str(text), "--tokens", "whitespace", "--eos").feed.corpus
-    assert words(corpus) == "= a @-@ b = <eos> <eos> the <unk> b <eos>".split()
-    assert corpus.at.tolist() == [0, 11]
 
 
 def test_runs_of_before_these_were_options(text):
@@ -65,12 +49,6 @@ def test_by_default_it_learns_as_in_the_published_table(text, readout, trunk_rat
     options = job(text, "--valid", str(text), "--readout", readout).options
     assert options["epochs"] == 4
     assert [options[name] for name in ("rate", "rows_rate", "trunk_rate")] == [0.02, 0.2, trunk_rate]
-
-
-@pytest.mark.parametrize("option", [["--eos"], ["--test", "other.txt"]])
-def test_word_vectors_take_no_such_option(option):
-    with pytest.raises(ValueError, match=f"{option[0]}: not used by `train words"):
-        read(["train", "words", "--text", "some.txt", *option])
 
 
 def test_a_readout_of_neighbours_tells_its_recall_beside_perplexity(text, tmp_path):
@@ -98,13 +76,6 @@ def test_a_readout_of_neighbours_tells_its_recall_beside_perplexity(text, tmp_pa
     assert min(report["neighbours queries/s"], report["exact queries/s"]) > 0 and report["readout"] == "neighbours"
     figures = runs.evaluate(out, {"device": "cpu", "threads": 1, "checkpoint": None, "text": None})
     assert figures["perplexity"] == pytest.approx(report["perplexity"]) and figures["neighbours recall@10"] == 1
-
-
-def test_wikitext_as_published():
-    canonical = ("--tokens", "whitespace", "--case", "keep", "--eos")
-    feed = job(real("wikitext-2/valid.txt"), "--valid", str(real("wikitext-2/test.txt")), *canonical).feed
-    assert len(feed.corpus) == 217_646
-    assert np.bincount(feed.corpus.ids)[feed.corpus.vocabulary.id("<eos>")] == 3_760
 
 
 def test_eval_refuses_a_validation_text_that_has_changed(tmp_path, monkeypatch, capsys):

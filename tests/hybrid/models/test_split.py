@@ -45,13 +45,6 @@ def test_eval_measures_what_the_report_says(folder, capsys, way):
     assert way == "drawn" or report["valid users"] == report["test users"] == 60
 
 
-def test_without_a_word_it_is_the_last_item(folder, capsys):
-    report = train(capsys, "last")
-    arguments = ["--ratings", "u.data", "--out", "other", *SMALL]
-    again = run_json(capsys, "train", "factors", *arguments)
-    assert [again[name] for name in again if "@" in name] == [report[name] for name in report if "@" in name]
-
-
 def test_times_belong_to_the_data_where_they_split(folder, capsys):
     train(capsys, "time")
     lines = Path("u.data").read_text().splitlines()
@@ -98,10 +91,3 @@ def test_weights_are_a_column(folder, capsys):
 def test_refusals(folder, capsys, options, message):
     assert main(["train", "factors", "--ratings", "u.data", *SMALL, *options]) == 2
     assert message in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("option", "value"), [("--test-share", "1"), ("--valid-share", "x")])
-def test_values_that_cannot_be_read(folder, capsys, option, value):
-    with pytest.raises(SystemExit):
-        main(["train", "factors", "--ratings", "u.data", option, value])
-    assert f"argument {option}: found {value!r}, expected" in capsys.readouterr().err

@@ -71,24 +71,6 @@ def test_a_run_that_is_gone_on_with_makes_its_ids_only_where_the_user_has_such(t
     assert len(list(Path("mine").iterdir())) == 1
 
 
-def test_word_vectors_of_a_streamed_text(texts, capsys):
-    command = ["train", "words", "--text", "train.txt", *SMALL, "--sample", "0"]
-    run_json(capsys, *command, "--stream", "ids", "--out", "streamed")
-    run_json(capsys, *command, "--out", "plain")
-    for name in ("plain", "streamed"):
-        assert main(["export", name, f"{name}.txt"]) == 0
-    assert Path("plain.txt").read_bytes() == Path("streamed.txt").read_bytes()
-
-
-def test_a_column_of_a_table_in_memory_and_streamed(texts, capsys):
-    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    parquet.write_table(arrow.table({"body": Path("train.txt").read_text().split("\n")}), "t.parquet")
-    plain = run_json(capsys, "train", "words", "--text", "train.txt", *SMALL, "--out", "plain")
-    command = ["train", "words", "--text", "t.parquet", "--text-column", "body", *SMALL]
-    for name, more in (("table", []), ("streamed", ["--stream", "ids"])):
-        assert run_json(capsys, *command, *more, "--out", name)["loss"] == plain["loss"]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

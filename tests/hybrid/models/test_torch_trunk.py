@@ -87,11 +87,6 @@ def test_a_run_of_somebody_else_does_not_run_the_program_that_it_names(begin, tm
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_function_may_give_the_optimiser_too(begin):
-    report = begin("--epochs", "2", function="own_optimiser")
-    assert report["perplexity"] < report["curve"][0]["perplexity"]
-
-
 def test_what_is_missing_is_told_in_one_line(begin, tmp_path, capsys):
     assert "it has no function other" in begin(function="other")
     line = ["train", "language", "--text", str(tmp_path / "text.txt"), "--trunk", "torch", "--out", str(tmp_path / "b")]

@@ -7,7 +7,6 @@ import pytest
 
 from hybrid.pvm.config import Config, Readout, staged
 from hybrid.pvm.originals import config as original
-from hybrid.pvm.presets import load, names
 from tests.hybrid.pvm.recorded import recorded
 
 

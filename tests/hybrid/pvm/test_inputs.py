@@ -8,7 +8,6 @@ import pytest
 from hybrid.feeds.video.clip import Frame
 from hybrid.feeds.video.clips.synthetic import Scene
 from hybrid.feeds.video.frames import Frames
-from hybrid.pvm import inputs
 from hybrid.pvm.config import Config, Readout
 from hybrid.pvm.model import PVM
 

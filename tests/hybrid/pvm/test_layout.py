@@ -3,12 +3,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hybrid.pvm import presets
 from hybrid.pvm.config import Config, Readout
 from hybrid.pvm.heads import Heads
-from hybrid.pvm.layout import FEEDBACK, LATERAL, RAW, runs, taken, tape_layout, weights_at
+from hybrid.pvm.layout import FEEDBACK, LATERAL, RAW, tape_layout
 from hybrid.pvm.rules import wire
-from hybrid.pvm.sizes import parameters, sizes
+from hybrid.pvm.sizes import parameters
 from hybrid.pvm.wiring import Unit, custom
 
 # A 2 x 3 frame of 1 channel; unit 0 sees its first two columns, unit 1 its last, unit 2 both units.

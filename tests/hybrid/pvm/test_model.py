@@ -1,17 +1,13 @@
 import concurrent.futures
 import dataclasses
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from hybrid import machine
-from hybrid.pvm import model as pvm_model
 from hybrid.pvm.model import PVM
-from hybrid.pvm.pipeline import Pipeline
 from hybrid.pvm.sizes import fewest
-from hybrid.ranks.group import Group
 from tests.support.small_pvm import BLIND, FRAME, TINY, Scene, bytes_of, walk
 
 

@@ -8,7 +8,7 @@ from hybrid.feeds.video.frames import Frames
 from hybrid.pvm.config import Config
 from hybrid.pvm.judge.evaluate import Watcher, alone
 from hybrid.pvm.model import PVM
-from hybrid.pvm.presets import load, names
+from hybrid.pvm.presets import load
 
 
 def test_a_name_says_its_wiring():

@@ -1,10 +1,7 @@
 """Graphs made by hand: what they become, and which are refused."""
 
-import numpy as np
 import pytest
 
-from hybrid.pvm.config import Config
-from hybrid.pvm.rules import wire
 from hybrid.pvm.wiring import Unit, custom, receptive
 
 

@@ -187,18 +187,3 @@ def test_a_limit_on_file_size_is_named_and_harms_nothing(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert content(tmp_path) == before
-
-
-def test_a_folder_that_cannot_be_made_is_named(tmp_path):
-    (tmp_path / "taken").write_text("a file")
-    with pytest.raises(OSError, match=r"taken: .*: it needs"):
-        checkpoint.save(tmp_path / "taken", arrays(), {})
-    with pytest.raises(OSError, match="run: Not a directory: it needs"):
-        checkpoint.save(tmp_path / "taken" / "run", arrays(), {})
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_an_unwritable_folder_is_named(tmp_path):
-    tmp_path.chmod(0o500)
-    with pytest.raises(OSError, match="Permission denied"):
-        checkpoint.save(tmp_path, arrays(), {})

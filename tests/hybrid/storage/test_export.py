@@ -1,5 +1,4 @@
 import csv
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -36,32 +35,12 @@ def test_parquet(tmp_path):
     np.testing.assert_array_equal(np.array(found.column("vector").to_pylist(), np.float32), ROWS)
 
 
-def test_parquet_without_its_writer(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ValueError, match=r"which is missing; pip install pyarrow, or write \.npz"):
-        export.write(tmp_path / "v.parquet", NAMES, ROWS, "parquet")
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("format", ["text", "binary"])
-def test_names_with_white_space_are_refused_by_word2vecs_formats(tmp_path, format):
-    with pytest.raises(ValueError, match=r"word 'Star Wars': .* writes it to \.npz, \.tsv and \.parquet"):
-        export.write(tmp_path / "v", NAMES, ROWS, format)
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.parametrize("format", ["npz", "tsv", "parquet"])
 def test_what_no_format_holds(tmp_path, format):
     for names, rows in ((["a", "a"], ROWS[:2]), (["a", ""], ROWS[:2]), (["a"], ROWS[:2]), (["a"], ROWS[:1] * np.nan)):
         with pytest.raises(ValueError, match=r"^(words|vectors)"):
             export.write(tmp_path / "v", names, rows, format)
     assert not list(tmp_path.iterdir())
-
-
-def test_formats_by_the_end_of_the_path():
-    ends = {"v.npz": "npz", "a.b/V.TSV": "tsv", "v.parquet": "parquet", "v.txt": "text", "v.bin": "text", "npz": "text"}
-    assert {path: export.format_of(path) for path in ends} == ends
-    assert export.format_of("v.npz", "binary") == "binary"
 
 
 def test_the_command(tmp_path, capsys, monkeypatch):

@@ -33,12 +33,6 @@ def refused(path):
         output.refuse_run(path)
 
 
-def test_every_name_that_a_run_writes_is_known(run):
-    of_runs = {lock.LOCK, store.RUN, store.TENSORBOARD, *store.AFTER, *store.CHECKPOINTS, *store._before()}
-    for name in of_runs:
-        refused(run / name)
-
-
 @pytest.mark.parametrize("name", WRITERS)
 def test_no_function_writes_what_a_run_writes_unless_it_works_there(run, name):
     for _ in range(2):

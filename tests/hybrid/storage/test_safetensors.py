@@ -1,6 +1,5 @@
 """The format is that of the safetensors library, and no array is copied on its way."""
 
-import json
 import subprocess
 import sys
 
@@ -15,14 +14,6 @@ from tests.support.saved_arrays import arrays, content, same, tensor_file
 def test_the_library_of_the_format_reads_the_file(tmp_path):
     path = tensor_file(checkpoint.save(tmp_path, arrays(), {}))
     assert same(library.load_file(path), arrays())
-
-
-def test_arrays_lie_aligned(tmp_path):
-    raw = tensor_file(checkpoint.save(tmp_path, arrays(), {})).read_bytes()
-    length = int.from_bytes(raw[:8], "little")
-    assert (8 + length) % 8 == 0
-    for name, place in json.loads(raw[8 : 8 + length]).items():
-        assert place["data_offsets"][0] % arrays()[name].itemsize == 0
 
 
 @pytest.mark.parametrize(
@@ -92,9 +83,3 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
     grown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert int(grown) < 50_000  # kilobytes
-
-
-@pytest.mark.parametrize("length", ["6", -1, 1.5, True, [1]])
-def test_forms_of_strangers_have_whole_numbers(length):
-    with pytest.raises(TypeError, match=r"shape: found .*expected whole numbers"):
-        safetensors.size({"a": {"dtype": "F32", "shape": [length, 2**31]}})

@@ -19,14 +19,6 @@ def test_what_is_written_is_read(tmp_path, format):
     assert found.words == NAMES and found.rows.tobytes() == ROWS.tobytes() and found.rows.dtype == np.float32
 
 
-def test_arrays_of_numpy(tmp_path):
-    np.save(tmp_path / "rows.npy", ROWS.astype(np.float64))
-    found = vectors.load(tmp_path / "rows.npy")
-    assert found.words == [str(n) for n in range(6)] and found.rows.tobytes() == ROWS.tobytes()
-    np.savez_compressed(tmp_path / "ids.npz", ids=np.arange(6) + 10, vectors=ROWS)
-    assert vectors.load(tmp_path / "ids.npz").words == ["10", "11", "12", "13", "14", "15"]
-
-
 @pytest.mark.parametrize("binary", [False, True])
 def test_gensim_opens_ours_and_we_open_gensims(tmp_path, binary):
     models = pytest.importorskip("gensim.models")
@@ -91,8 +83,3 @@ def test_files_that_are_refused(tmp_path, bad):
     with pytest.raises(ValueError, match=message) as error:
         vectors.load(path)
     assert str(error.value).startswith(str(path))
-
-
-def test_a_format_that_is_none(tmp_path):
-    with pytest.raises(ValueError, match="format: found 'xml', expected one of npz, tsv, parquet"):
-        vectors.save(tmp_path / "v", NAMES, ROWS, format="xml")

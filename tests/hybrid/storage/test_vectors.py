@@ -107,13 +107,6 @@ def test_every_truncation_is_seen(tmp_path, binary):
             vectors.load(tmp_path / "v", binary=binary)
 
 
-@BOTH
-def test_the_other_format_is_seen(tmp_path, binary):
-    vectors.save(tmp_path / "v", *some(), binary=binary)
-    with pytest.raises(ValueError, match=rf"truncated|; if this is a .* with binary={binary}"):
-        vectors.load(tmp_path / "v", binary=not binary)
-
-
 @pytest.mark.parametrize(
     "content, message",
     [
@@ -138,18 +131,6 @@ def test_files_that_are_no_vectors(tmp_path, content, message):
         vectors.load(tmp_path / "v")
 
 
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="nowhere"):
-        vectors.load(tmp_path / "nowhere")
-
-
-def test_binary_words_with_white_space(tmp_path):
-    for word in (b"", b"a\tb"):
-        (tmp_path / "v").write_bytes(b"1 2\n" + word + b" " + np.ones(2, "<f4").tobytes())
-        with pytest.raises(ValueError, match=r"v, word 1 of 1: the word is '.*', expected one without white space"):
-            vectors.load(tmp_path / "v", binary=True)
-
-
 @pytest.mark.parametrize("name", ["v.txt", "v", "v.npz", "v.tsv", "v.parquet"])
 def test_whatever_export_writes_is_opened(tmp_path, name):
     named, rows = some(5, 4)
@@ -163,16 +144,6 @@ def test_binary_files_are_told_from_text(tmp_path, seed):
     rows = np.random.default_rng(seed).normal(size=(3, 5)).astype(np.float32)
     rows[0] *= 10.0**-seed  # small numbers have bytes that are blanks and line ends
     vectors.save(tmp_path / "v", ["the", "w\u00f6rd", "b"], rows, binary=True)
-    assert vectors.open_vectors(tmp_path / "v").rows.tobytes() == rows.tobytes()
-
-
-@BOTH
-def test_gensims_files_are_told_apart(tmp_path, binary):
-    models = pytest.importorskip("gensim.models")
-    named, rows = some()
-    theirs = models.KeyedVectors(rows.shape[1])
-    theirs.add_vectors(named, rows)
-    theirs.save_word2vec_format(str(tmp_path / "v"), binary=binary)
     assert vectors.open_vectors(tmp_path / "v").rows.tobytes() == rows.tobytes()
 
 
@@ -192,15 +163,6 @@ def test_files_of_no_format(tmp_path, content, message):
     (tmp_path / "v").write_bytes(content)
     with pytest.raises(ValueError, match=message):
         vectors.open_vectors(tmp_path / "v")
-
-
-@pytest.mark.parametrize(
-    "words, message", [(["a", ""], r"words\[1\]: found an empty one"), (["a", "a"], "words: 2, of which 1")]
-)
-def test_names_of_other_formats_are_checked_too(tmp_path, words, message):
-    np.savez(tmp_path / "v.npz", names=np.array(words), vectors=np.ones((2, 2), np.float32))
-    with pytest.raises(ValueError, match=f"v.npz: {message}"):
-        vectors.open_vectors(tmp_path / "v.npz")
 
 
 @pytest.mark.parametrize("read", [vectors.load, vectors.open_vectors])

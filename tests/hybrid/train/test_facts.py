@@ -101,21 +101,6 @@ def test_facts_of_frames_are_refused_by_name(tmp_path, path, value, said):
     assert f"{tmp_path / checkpoint.LATEST}: {said}" in str(raised.value)
 
 
-def test_facts_that_are_no_object_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="facts: found a list of 0, expected an object"):
-        facts.check([], ENGINE, "language", None, tmp_path)
-
-
-def test_facts_of_runs_pass_with_what_only_some_have(tmp_path):
-    facts.check(told("language"), ENGINE, "language", None, tmp_path)
-    facts.check(told("pvm"), FRAMES, "pvm", PVM, tmp_path)
-    for name in ("examples", "loss", "best", "worse"):
-        facts.check(changed(told("language"), f"progress.{name}", GONE), ENGINE, "language", None, tmp_path)
-    facts.check(changed(told("pvm"), "progress.since", GONE), FRAMES, "pvm", PVM, tmp_path)
-    unknown = changed(told("language"), "progress.curve", [{"tick": 1, "seconds": 0.0, "mine": "x"}])
-    facts.check(unknown, ENGINE, "line", None, tmp_path)  # of another distribution
-
-
 def test_a_file_is_named_and_the_save_before_it_where_there_is_one(tmp_path):
     folder = tmp_path / "run" / checkpoint.CHECKPOINT
     folder.mkdir(parents=True)
@@ -179,7 +164,3 @@ def test_runs_are_not_compared_by_the_curve_of_a_stranger(tmp_path, data, undraw
     capsys.readouterr()
     assert main(["pvm", "compare", str(run), str(run)]) == 2
     assert f"{run / 'checkpoint' / checkpoint.LATEST}: {said}" in capsys.readouterr().err.splitlines()[-1]
-
-
-def test_a_save_of_a_users_own_has_no_curve():
-    assert facts.curve_of({"mine": 1}, None, Path("here")) == []

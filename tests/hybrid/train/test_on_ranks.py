@@ -132,17 +132,3 @@ def test_figures_of_rank_0_decide_when_a_run_ends_early(tmp_path):
     assert "nothing better in the last 1 points" in out
     facts = checkpoint.read_facts(run)
     assert facts["tick"] < 240 and checkpoint.read_facts(run / store.BEST)["tick"] == facts["tick"] - 8
-
-
-def test_a_folder_that_is_taken_is_refused_once(tmp_path):
-    run = tmp_path / "run"
-    finished(training(run, "--epochs", "1", ranks=2))
-    code, _, err = ended(training(run, "--epochs", "1", ranks=2))
-    assert code == 2 and err.count("holds a run") == 1 and err.count("\n") == 1
-
-
-def test_a_save_that_the_clock_of_one_rank_asks_for_is_everybodys(tmp_path):
-    run = tmp_path / "run"
-    code, _, _ = ended(training(run, "--ill", "kill 1 6", "--pause", "30", "--save-every", "0.01", ranks=2))
-    assert code == signal.SIGKILL
-    assert checkpoint.read_facts(run)["tick"] == 6

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hybrid.train.options import Parts, choose, free, kept
+from hybrid.train.options import choose, free, kept
 
 
 def test_defaults_are_those_of_run_model_readout_and_trunk():
@@ -43,12 +43,6 @@ def test_what_contradicts_is_missing_or_not_used_is_refused_by_name(kind, said, 
     assert message in str(raised.value)
 
 
-def test_more_micro_batches_than_examples_are_refused_and_the_default_gives_way():
-    with pytest.raises(ValueError, match=r"--micro-batches: found 65, expected 1 to 64, the examples of a batch"):
-        choose("language", text="x", batch=64, micro_batches=65)
-    assert choose("language", text="x", batch=1)["micro_batches"] == 1
-
-
 def test_what_changes_no_number_may_change_and_what_belongs_to_a_command_is_not_kept():
     assert {"device", "threads", "save_every", "patience", "tensorboard", "pin", "rows_device"} <= free("language")
     assert "seed" not in free("language") and {"live", "pin"} <= free("pvm")
@@ -64,10 +58,3 @@ def test_nesterov_has_the_rate_of_sgd_and_adam_its_own(readout, rate):
 
     assert trunk("sgd") == trunk("nesterov") == (rate, 0.9)
     assert trunk("adam") == (0.001, None)
-
-
-def test_options_that_no_command_gives_are_refused():
-    parts = Parts("language")
-    parts.validate({"readout": "tree", "mode": "ordered", "seed": 3})
-    with pytest.raises(ValueError, match="seed: found -1, which --seed cannot be; the file was altered"):
-        parts.validate({"seed": -1})

@@ -1,16 +1,9 @@
 import csv
-import inspect
 import re
 
 import pytest
 
-import hybrid.pvm.pipeline
-import hybrid.pvm.shared
-import hybrid.readout.base.stages
-from hybrid.engine import embedding, inputs
 from hybrid.engine.trace import Interval, Trace
-from hybrid.engine.trunk import _stages
-from hybrid.readout.base import halves
 from hybrid.train import plots
 
 CURVE = [
@@ -87,11 +80,3 @@ def test_a_timeline_names_stages_and_micro_batches_where_there_is_room(tmp_path,
     shown = [text.get_text() for text in kept[0].axes[0].texts]
     assert shown == ["forward 0", ""] * 3
     assert [text.get_text() for text in kept[0].axes[0].get_legend().get_texts()] == ["forward", "update"]
-
-
-def test_every_stage_has_a_colour():
-    parts = (embedding, inputs, _stages, halves, hybrid.readout.base.stages, hybrid.pvm.pipeline, hybrid.pvm.shared)
-    sources = "".join(map(inspect.getsource, parts))
-    stages = set(re.findall(r'Stage\("([^"]+)"', sources)) | set(re.findall(r'copy\("([^"]+)"', sources))
-    assert {"tick", "home", "frame in", "readout", "top", "gather", "x in", "losses out", "update"} <= stages
-    assert stages | {"feed"} <= set(plots.COLOURS)

@@ -61,14 +61,6 @@ def test_files_of_the_users_are_not_replaced_unless_he_says_so(tmp_path, name):
         assert (tmp_path / name).read_text() == "mine"
 
 
-def test_what_a_run_that_was_killed_before_its_options_left_is_no_strangers(tmp_path):
-    with store.begun(tmp_path):
-        atomic.write(tmp_path / "vocabulary.json", [b"{}"])
-    store.refuse_strangers(tmp_path)
-    with store.begun(tmp_path):
-        pass
-
-
 def test_a_run_whose_options_are_not_written_is_told_from_no_run(tmp_path):
     with store.begun(tmp_path):
         pass
@@ -91,16 +83,6 @@ def test_a_run_that_was_replaced_writes_nothing_into_the_new_one(tmp_path):
     assert files(run) == before
     assert (run / store.REPORT).read_text() == "{}"
     assert checkpoint.read_facts(run)["facts"] == {"at": "tick 1"}
-
-
-def test_a_run_is_not_taken_unless_it_is_to_be_replaced(tmp_path):
-    run = made(tmp_path / "run")
-    before = files(run)
-    for begin in (store.refuse_taken, lambda folder: store.begun(folder).__enter__()):
-        with pytest.raises(ValueError, match=r"holds a run; --resume .* goes on with it, --overwrite replaces it"):
-            begin(run)
-    store.refuse_taken(run, overwrite=True)
-    assert files(run) == before
 
 
 def test_what_is_replaced_is_what_a_run_has_written_and_nothing_else(tmp_path):
@@ -167,16 +149,6 @@ def test_a_kill_while_a_run_is_removed_leaves_one_that_begins_anew(tmp_path, mon
     assert list(dict.fromkeys(seen)) == order
 
 
-def test_what_a_kill_has_left_of_any_checkpoint_is_removed_by_who_goes_on(tmp_path):
-    run = made(tmp_path / "run")
-    with lock.held(run):
-        left = [atomic.part(run / name / checkpoint.PREVIOUS) for name in store.CHECKPOINTS]
-    for path in left:
-        path.write_text("half")
-    with store.resumed(run):
-        assert not [path for path in left if path.exists()]
-
-
 def test_to_go_on_a_folder_must_hold_a_run(tmp_path):
     for folder in (tmp_path, tmp_path / "absent"):
         with pytest.raises(ValueError, match=r"holds no run \(no run.json\)"), store.resumed(folder):
@@ -191,24 +163,6 @@ def test_to_go_on_a_folder_must_hold_a_run(tmp_path):
         (tmp_path / store.RUN).write_text(text)
         with pytest.raises(ValueError, match=said):
             store.options_of(tmp_path)
-
-
-def test_what_stands_after_a_failure(tmp_path):
-    assert store.standing(tmp_path) == f"no whole checkpoint stands in {tmp_path}"
-    assert store.standing(made(tmp_path / "run")) == f"the checkpoint of tick 1 stands in {tmp_path / 'run'}"
-
-
-def test_a_finished_run_shows_the_report_of_its_end(tmp_path, capsys):
-    assert store.finished(tmp_path, "tick", 8, "--epochs N") is None
-    for report, found in (
-        ("[]", None),
-        ("{", None),
-        ('{"tick": 7}', None),
-        ('{"tick": 8, "options": {}}', {"tick": 8}),
-    ):
-        (tmp_path / store.REPORT).write_text(report)
-        assert store.finished(tmp_path, "tick", 8, "--epochs N") == found
-    assert f"hybrid: {tmp_path} is finished; --epochs N with --resume goes on\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

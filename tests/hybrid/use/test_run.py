@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pytest
 
-import hybrid
-from hybrid import LanguageModel, Recommender, Vectors
+from hybrid import LanguageModel, Recommender
 from hybrid.train import runs
 from hybrid.use.run import able, open_run, vectors_of
 from tests.support.plugin import offered
@@ -41,16 +40,6 @@ def test_ratings_that_are_gone_are_asked_for_when_they_are_needed(tmp_path):
     assert model.recommend(k=2).ids.shape == (len(model.users), 2)
 
 
-def test_files_of_ratings_are_read_by_the_columns_of_the_training(tmp_path):
-    run = copied("factors_tree", tmp_path)
-    options = json.loads((run / "run.json").read_text())
-    (run / "run.json").write_text(json.dumps(options | {"columns": ["who", "what"]}))
-    model = open_run(run, device="cpu")
-    (tmp_path / "now.csv").write_text(f"what,who,else\n{model.items[3]},anna,1\n{model.items[4]},anna,1\n")
-    assert model.remember(tmp_path / "now.csv") == 0 and model.users == ["anna"]
-    assert model.remember(tmp_path / "now.csv", ["else", "what"]) == 0 and model.users == ["1"]
-
-
 def test_a_language_run_says_of_a_text_what_eval_does(tmp_path):
     run = copied("language_tree", tmp_path)
     model = open_run(run, device="cpu")
@@ -60,19 +49,6 @@ def test_a_language_run_says_of_a_text_what_eval_does(tmp_path):
     assert model.perplexity(text) == pytest.approx(runs.evaluate(str(run), said)["perplexity"], rel=1e-5)
     assert len(model.continue_text(model.vocabulary.words[1], 5)) == 5
     assert len(vectors_of(run)) == len(model.vocabulary) == len(model.vectors)
-
-
-def test_a_run_of_words_has_vectors(tmp_path):
-    run = copied("words_cbow", tmp_path)
-    model = open_run(run, device="cpu")
-    assert isinstance(model.vectors, Vectors)
-    word = model.vectors.words[0]
-    assert model.similar(word, 3).names[0] == [name for name, _ in model.vectors.most_similar(word, topn=3)]
-    assert vectors_of(run).rows.tobytes() == model.vectors.rows.tobytes()
-
-
-def test_of_other_models_the_model_itself_is_given(tmp_path):
-    assert isinstance(open_run(copied("pvm_unit", tmp_path), device="cpu"), hybrid.PVM)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from hybrid.cli.arguments import Parser
 from hybrid.cli.commands import pvm
 from hybrid.feeds.video.film import Film
 from hybrid.pvm import presets, source
-from hybrid.train.options import choose
 from tests.hybrid.pvm.tiny import command as tiny
 
 
@@ -55,33 +54,6 @@ def test_help_imports_nothing_heavy(command):
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def test_what_models_declare_is_read_without_numba_and_scipy():
-    """So that --threads is known before Numba starts its own."""
-    script = (
-        "import sys; from hybrid.cli import options;"
-        "[options.read(['train', name]) for name in ('factors', 'language', 'pvm', 'words')]; options.parser('pvm');"
-        "print(sorted({'numba', 'scipy', 'matplotlib', 'av', 'tensorboardX'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
-def test_defaults():
-    found = choose("pvm")
-    expected = {"config": "quick", "video": "synthetic", "steps": 30_000, "every": 150, "streams": None, "seed": 0}
-    assert {name: found[name] for name in expected} == expected
-    assert found["kind"] == "pvm" and found["save_every"] == 60
-
-
-def test_configs_lists_what_comes_with_the_package(capsys):
-    assert main(["pvm", "configs"]) == 0
-    printed = capsys.readouterr().out
-    assert "17,538,806" in printed and "210,984,739" in printed
-    assert main(["pvm", "configs", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["configurations"]
-    assert found["small"]["parameters"] == 17_538_806 and set(found) == set(presets.names())
 
 
 @pytest.fixture(scope="module")
@@ -136,22 +108,6 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, tmp_path, refused, 
     printed = capsys.readouterr().err
     assert message in printed and printed.startswith("hybrid: error: ") and printed.count("\n") == 1
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "expected"),
-    [
-        ("--steps", "0", "from 1"),
-        ("--seed", "-1", "from 0"),
-        ("--every", "many", "from 1"),
-        ("--set", "activation", "NAME=VALUE"),
-    ],
-)
-def test_options_out_of_range_are_refused_by_the_parser(capsys, option, value, expected):
-    with pytest.raises(SystemExit) as stop:
-        main(["train", "pvm", option, value])
-    assert stop.value.code == 2
-    assert expected in capsys.readouterr().err
 
 
 def test_notes_on_an_originals_file_are_said_once(capsys, tmp_path):

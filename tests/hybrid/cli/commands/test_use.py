@@ -4,8 +4,6 @@ hybrid/cli/commands, which hybrid/cli/commands/__init__.py loads."""
 import csv
 import json
 import re
-import subprocess
-import sys
 
 import pytest
 
@@ -107,18 +105,6 @@ def test_recommendations_for_new_users(hybrid, recommender):
     assert re.findall(r"^new user \d$", printed, re.M) == ["new user 1", "new user 2"]
 
 
-def test_recommendations_by_other_ratings(hybrid, folder, recommender):
-    item = recommender.items[0]
-    (folder / "now.csv").write_text(f"who,what\nanna,{item}\nanna,unheard of\n")
-    line = ("recommend", "factors", "--ratings", "now.csv", "--columns", "who,what", "--k", "2", "--json")
-    code, printed, error = hybrid(*line)
-    assert code == 0 and "now.csv: 1 ratings of items that the model does not know are left out" in error
-    (record,) = json.loads(printed)
-    expected = recommender.recommend_to([[item]], 2, exclude_seen=False).names[0]
-    assert record["user"] == "anna" and [one["item"] for one in record["found"]] == expected
-    assert hybrid(*line, "--quiet")[2] == ""
-
-
 @pytest.mark.parametrize("run", ["factors", "language", "words"])
 def test_similar_and_neighbours(hybrid, folder, run):
     vectors = open_run(folder / run, device="cpu").vectors
@@ -194,28 +180,3 @@ def test_what_is_refused_is_one_line_and_exit_code_2(hybrid, folder, line, messa
     assert (code, printed) == (2, "")
     assert re.search(message, error) and error.startswith("hybrid: error: ") and error.count("\n") == 1
     assert {path.name for path in folder.iterdir()} == before
-
-
-@pytest.mark.parametrize("value", ["", "a,,b", ","])
-def test_names_that_are_empty_are_refused_by_the_parser(capsys, value):
-    with pytest.raises(SystemExit):
-        main(["recommend", "factors", "--users", value])
-    assert "expected names with commas between them" in capsys.readouterr().err
-
-
-def test_a_name_with_a_comma_stands_in_quotes():
-    assert recommend._listed('a, "b, c",d') == ["a", "b, c", "d"]
-
-
-def test_a_reader_who_has_had_enough_is_no_error(folder):
-    command = [sys.executable, "-m", "hybrid.cli", "similar", str(folder / "words"), *["noun1"] * 5000]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "noun1\n"
-    process.stdout.close()
-    assert process.stderr.read() == ""
-    process.stderr.close()
-    assert process.wait() == 141
-
-
-def test_a_continuation_shows_where_lines_end():
-    assert next._lines({"text": "a", "words": ["b", "<eos>", "<eos>", "c"]}) == "a b\n\nc"

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hybrid.feeds.video.clip import aspect_of, check_shape, inside, read_only, whole_number
+from hybrid.feeds.video.clip import aspect_of, check_shape, whole_number
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (2, 5, 3), [np.int64(2), 5, 3]])
@@ -39,25 +39,3 @@ def test_frames_show_the_aspect_of_the_clip_or_else_that_of_their_shape():
 @pytest.mark.parametrize(("detail", "number"), [("", 0), ("0", 0), ("17", 17)])
 def test_numbers_behind_a_colon(detail, number):
     assert whole_number("synthetic", detail) == number
-
-
-@pytest.mark.parametrize("detail", ["-1", "x", "1.5", "²"])
-def test_no_numbers_behind_a_colon(detail):
-    with pytest.raises(
-        ValueError, match=rf"synthetic:{detail}: expected a whole number after the colon, as in synthetic:1"
-    ):
-        whole_number("synthetic", detail)
-
-
-def test_frames_are_counted_from_0():
-    inside(0, 2)
-    inside(1, 2)
-    for number in (-1, 2):
-        with pytest.raises(IndexError, match=f"frame: found {number}, expected 0 to 1"):
-            inside(number, 2)
-
-
-def test_nobody_writes_to_what_is_read_only():
-    array = read_only(np.zeros(2))
-    with pytest.raises(ValueError, match="read-only"):
-        array[0] = 1

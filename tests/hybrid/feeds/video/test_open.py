@@ -40,15 +40,6 @@ def test_files_by_name(tmp_path):
     assert opened[3][0][0].image.tolist() == np.full(shape, 20).tolist()
 
 
-def test_labels_by_name_unless_not_wanted(tmp_path):
-    film(tmp_path / "v.mp4")
-    (tmp_path / "v.txt").write_text("4,0,8,4\n\n0,0,0,0\n")
-    (labelled,), (plain,) = (open_clips(str(tmp_path / "v.mp4"), (8, 8, 3), labels=wanted) for wanted in (True, False))
-    assert [labelled[number].box.tolist() for number in range(3)] == [[2, 0, 4, 2], [0] * 4, [0] * 4]
-    assert plain[0].box is None
-    assert labelled.describe() != plain.describe()
-
-
 def test_sources_refused(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "mixed").mkdir()

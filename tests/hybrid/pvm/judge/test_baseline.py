@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hybrid.pvm.judge.baseline import Pair, Pairs, Recent, compared, distance, floats, judged, ratio
+from hybrid.pvm.judge.baseline import Pairs, Recent, compared, distance, floats, judged, ratio
 from hybrid.pvm.result import StepResult
 
 SHAPE = (2, 3, 1)

@@ -4,7 +4,6 @@ import json
 import shutil
 import socket
 import subprocess
-import threading
 import urllib.error
 import urllib.request
 

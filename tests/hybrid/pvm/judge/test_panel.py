@@ -4,14 +4,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from hybrid.pvm.config import Config
 from hybrid.pvm.judge import panel
 from hybrid.pvm.judge.panel import View
 from hybrid.pvm.judge.saturation import Counts
 from hybrid.pvm.rules import wire
-from hybrid.pvm.wiring import Unit, custom
 
 CONFIG = Config(grids=((2, 3), (1, 1)), block=(2, 2), hidden=(5, 4), fan_in=3, fan_in_radius=9.0)
 

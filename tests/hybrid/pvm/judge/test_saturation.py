@@ -1,7 +1,6 @@
 """Numbers that say nothing are counted as they are defined, and nothing else is."""
 
 import numpy as np
-import pytest
 
 from hybrid.pvm.config import Config
 from hybrid.pvm.judge import saturation

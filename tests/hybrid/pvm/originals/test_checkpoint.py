@@ -16,7 +16,7 @@ from hybrid.pvm.originals.checkpoint import import_simulation, read
 from hybrid.train import runs
 from tests.golden import as_original
 from tests.support.hostile_pickles import EVIL
-from tests.support.original_files import SAVED, attributes, changed, drop, readouts, save, trained, units
+from tests.support.original_files import SAVED, attributes, changed, readouts, save, trained, units
 from tests.twins.configurations import CUDA
 from tests.twins.pvm_cuda import SLOTS, Readout
 from tests.twins.recordings import HIDDEN
