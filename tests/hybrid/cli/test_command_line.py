@@ -19,7 +19,6 @@ from hybrid.storage import vectors
 
 SMALL = ["--epochs", "1", "--threads", "2"]
 LANGUAGE = ["--width", "8", "--hidden", "12", "--readout-width", "8", "--batch", "64", *SMALL]
-FACTORS = ["--width", "8", "--hidden", "12", "--readout-width", "8", "--batch", "64", *SMALL]
 WORDS = ["--width", "8", "--sample", "0", "--window", "1", "--rate", "0.1", "--rows-rate", "0.1", "--threads", "2"]
 
 
@@ -74,8 +73,7 @@ def test_train_and_eval_language(capsys, tmp_path, text, readout):
     assert figures["perplexity"] == pytest.approx(report["test_perplexity"], rel=1e-6)
 
 
-@pytest.mark.parametrize("model", ["skipgram", "cbow"])
-@pytest.mark.parametrize("readout", ["tree", "sampled"])
+@pytest.mark.parametrize(("model", "readout"), [("skipgram", "sampled"), ("cbow", "tree")])
 def test_train_eval_and_export_words(capsys, tmp_path, text, model, readout):
     out = str(tmp_path / "run")
     command = ["train", "words", "--text", text, "--model", model, "--readout", readout, "--out", out]
@@ -93,12 +91,9 @@ def test_train_eval_and_export_words(capsys, tmp_path, text, model, readout):
         assert "noun1" in found.words and found.rows.shape == (60, 8)
 
 
-@pytest.mark.parametrize("readout", ["tree", "full", "sampled"])
-def test_train_and_eval_factors(capsys, tmp_path, ratings, readout):
+def test_train_and_eval_factors(capsys, tmp_path, ratings):
     out = str(tmp_path / "run")
-    few = ["--negatives", "20"] if readout == "sampled" else []
-    command = ["train", "factors", "--ratings", ratings, "--readout", readout, "--out", out, *few, *FACTORS]
-    report = run_json(capsys, *command)
+    report = run_json(capsys, "train", "factors", "--ratings", ratings, "--out", out, *LANGUAGE)
     figures = run_json(capsys, "eval", out)
     assert figures["test recall@10"] == report["test recall@10"] and figures["test users"] == 60
     assert 0 <= figures["test ndcg@10 of popularity"] <= figures["test recall@10 of popularity"] <= 1
@@ -123,11 +118,9 @@ def is_latest(path: Path) -> bool:
     return path.name in (path.parent / "checkpoint.json").read_text()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("delay", ["0", "1"])
-def test_a_run_stopped_by_a_signal_and_resumed_ends_with_the_same_bytes(tmp_path, text, number, delay):
-    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
-    command = ["train", "language", "--text", text, *LANGUAGE, "--epochs", "40", "--delay", delay, "--out"]
+def test_a_run_stopped_by_a_signal_and_resumed_ends_with_the_same_bytes(tmp_path, text):
+    whole, stopped, number = tmp_path / "whole", tmp_path / "stopped", signal.SIGTERM
+    command = ["train", "language", "--text", text, *LANGUAGE, "--epochs", "40", "--delay", "1", "--out"]
     assert main([*command, str(whole)]) == 0
     process = subprocess.Popen(
         [sys.executable, "-m", "hybrid.cli", *command, str(stopped)], stderr=subprocess.PIPE, text=True, env=os.environ
@@ -169,10 +162,8 @@ def refused(tmp_path_factory, text, ratings):
         ("train language", "--text: needed"),
         ("train", "which model"),
         ("train language --text {folder}/absent", "absent: No such file"),
-        ("train language --text {folder}", "Is a directory"),
         ("train language --text {folder}/empty.txt", "empty; expected text"),
         ("train language --text {folder}/binary.txt", "zero byte at byte 4"),
-        ("train language --text {folder}/latin.txt", "is not UTF-8"),
         ("train words --text {folder}/one.txt", "at least 2 are needed"),
         ("train factors --ratings {folder}/ragged.data", "line 2"),
         ("train factors --ratings {ratings} --text {text}", "--text: not used"),
@@ -183,18 +174,12 @@ def refused(tmp_path_factory, text, ratings):
             "train language --text {text} --split 15 --readout-device auto",
             "--split and --readout-device auto contradict",
         ),
-        ("train language --text {text} --readout full --split 15", "--split: not used"),
-        ("train words --text {text} --split 15", "--split: not used"),
         ("train words --text {text} --rows-device cpu", "--rows-device: not used"),
-        ("train language --text {text} --rows-device cuda:0", 'device: "cuda:0" cannot be used'),
         ("train language --text {text} --rows-device abacus", 'device: found "abacus"'),
         ("train language --text {text} --serial --delay 1", "contradict"),
         ("train language --text {text} --device cuda:9", 'device: "cuda:9" cannot be used'),
-        ("train language --text {text} --device abacus", 'device: found "abacus"'),
         ("train language --text {text} --threads 100000", "--threads: found 100,000, expected at most"),
         ("train --resume {folder}/absent", "holds no run"),
-        ("eval {folder}", "holds no run"),
-        ("export {folder} {folder}/file", "holds no run"),
     ],
 )
 def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, tmp_path, refused, line, message):

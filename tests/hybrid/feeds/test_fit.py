@@ -44,12 +44,9 @@ IDS, PLACES, TARGET = np.arange(6), np.array([0, 2, 6]), np.array([6, 0])
 TWICE = np.array([0, 2**32], np.int64)  # its int32 are zeros
 BAD = {
     "id": (Own, (IDS + 5, None, TARGET), IndexError, r"Own\[1\]: ids\[5\]: found 10, expected 0 to 9"),
-    "negative id": (Own, (IDS - 1, None, TARGET), IndexError, r"Own\[1\]: ids\[0\]: found -1, expected 0 to 9"),
     "id beyond int32": (Own, (np.tile(TWICE, 3), None, TARGET), IndexError, r"ids\[1\]: found 4294967296"),
     "ids of floats": (Own, (IDS * 1.0, None, TARGET), ValueError, r"ids: found float64 \(6,\), expected whole numbers"),
-    "ids of words": (Own, (["a"] * 6, None, TARGET), ValueError, r"ids: found <U1 \(6,\), expected whole numbers"),
     "target": (Own, (IDS, None, TARGET + 1), IndexError, r"Own\[1\]: target\[0\]: found 7, expected 0 to 6"),
-    "target beyond int32": (Own, (IDS, None, TWICE), IndexError, r"target\[1\]: found 4294967296"),
     "shape of target": (Own, (IDS, None, TARGET[:, None]), ValueError, r"target: found \(2, 1\), expected \(B,\)"),
     "too many targets": (
         Own,
@@ -77,20 +74,12 @@ BAD = {
         ValueError,
         r"bag_at\[2\]: found 7, expected 6, the number of",
     ),
-    "places far away": (
-        Bags,
-        (IDS, [0, 2_000_000_000, 6], TARGET),
-        ValueError,
-        r"bag_at\[2\]: found 6 after 2000000000",
-    ),
-    "places that begin late": (Bags, (IDS, [1, 2, 6], TARGET), ValueError, r"bag_at\[0\]: found 1, expected 0"),
     "places of floats": (
         Bags,
         (IDS, PLACES * 1.0, TARGET),
         ValueError,
         r"bag_at: found float64 \(3,\), expected int64",
     ),
-    "a place too few": (Bags, (IDS, [0, 6], TARGET), ValueError, r"bag_at: found 2 places, expected 3"),
     "no batch": (Own, ([IDS, None, TARGET],), ValueError, r"Own\[1\]: found list, expected a Batch"),
 }
 
@@ -115,7 +104,7 @@ def test_a_batch_that_does_not_fit_is_refused_in_training_and_in_evaluation(bad)
         np.testing.assert_array_equal(array, before[name])
 
 
-@pytest.mark.parametrize("kind, dtype", [(np.int64, np.int64), (np.uint8, np.uint16), (np.int32, np.int32)])
+@pytest.mark.parametrize("kind, dtype", [(np.int64, np.int64), (np.uint8, np.uint16)])
 def test_whole_numbers_of_any_size_are_taken_as_the_arrays_that_a_batch_promises(kind, dtype):
     batch = fitting(Bags(IDS.astype(kind), PLACES.astype(dtype), TARGET.astype(kind)), 1)
     assert [array.dtype for array in batch[:3]] == [np.int32, np.int64, np.int32]
@@ -142,31 +131,13 @@ BAD_PIXELS = {
         PIXELS._replace(x=X[:, :2].copy()),
         r"Dense\[1\]: x: found float32 \(2, 2\), expected float32 \(2, 3\)",
     ),
-    "examples of x": (PIXELS._replace(x=X[:1]), r"x: found float32 \(1, 3\), expected float32 \(2, 3\)"),
     "dtype of x": (PIXELS._replace(x=X.astype(float)), r"x: found float64 .*; x.astype\(numpy.float32\) makes one"),
-    "order of x": (PIXELS._replace(x=np.asfortranarray(X)), r"x: found strides \(4, 8\), expected C order"),
     "x not finite": (PIXELS._replace(x=X * NAN), r"x\[0\]: found NaN or infinity"),
     "x and ids": (PIXELS._replace(ids=IDS), r"ids: found an array, expected None: this batch has x"),
     "neither": (PIXELS._replace(x=None), r"ids: found None and no x, expected one of them"),
     "places of targets": (
         SEVERAL._replace(target_at=[0, 2, 4]),
         r"target_at\[2\]: found 4, expected 3, the number of targets",
-    ),
-    "targets beyond": (
-        SEVERAL._replace(target=np.zeros(7, int)),
-        r"target: found \(7,\), .* at most 6, feed.most_targets",
-    ),
-    "examples beyond": (
-        SEVERAL._replace(target_at=[0, 1, 1, 1, 1, 3]),
-        r"target_at: found 6 places, expected at most 5",
-    ),
-    "places fewer than x": (
-        SEVERAL._replace(target_at=[0, 3]),
-        r"x: found float32 \(2, 3\), expected float32 \(1, 3\)",
-    ),
-    "shape of weight": (
-        PIXELS._replace(weight=np.ones(3, np.float32)),
-        r"weight: found float32 \(3,\), expected float32 \(2,\)",
     ),
     "dtype of weight": (PIXELS._replace(weight=np.ones(2)), r"weight: found float64 \(2,\), expected float32"),
     "negative weight": (
@@ -183,8 +154,6 @@ BAD_VALUES = {
         WEIGHTED._replace(values=np.ones(5, np.float32)),
         r"values: found float32 \(5,\), expected float32 \(6,\)",
     ),
-    "dtype of values": (WEIGHTED._replace(values=np.ones(6)), r"values: found float64 \(6,\), expected float32"),
-    "values not finite": (WEIGHTED._replace(values=np.full(6, NAN)), r"values\[0\]: found NaN or infinity"),
     "values without bags": (
         WEIGHTED._replace(bag_at=None),
         r"values: found an array, expected None: .* bag_at is None",
@@ -211,7 +180,6 @@ class Source:
     "feed, source, message",
     [
         (Dense(PIXELS), {"per_example": 3}, "x: found an array, expected None: the engine has an embedding"),
-        (Dense(PIXELS), {"dense": 5}, r"x: found \(2, 3\), expected \(2, 5\): the engine has Inputs"),
         (Own(IDS, None, TARGET), {"dense": 3}, r"x: found None, expected \(2, 3\): the engine has Inputs"),
         (Bags(WEIGHTED), {"mean": True}, "values: found an array, expected None: this embedding has weighted=False"),
         (

@@ -66,10 +66,8 @@ def test_split_keeps_every_sentence_once_and_in_order():
     [
         (1, {}, r"split: F has 1 sentences \(lines\); expected at least 2"),
         (2, {"test": 0.1}, "expected at least 3"),
-        (9, {"valid": 1.0}, "expected shares that sum to less than 1"),
         (9, {"valid": 0.5, "test": 0.5}, "expected shares that sum to less than 1"),
         (9, {"valid": -0.1}, "expected shares"),
-        (9, {"valid": float("nan")}, "expected shares"),
     ],
 )
 def test_split_refuses(count, options, message):
@@ -98,7 +96,6 @@ def test_a_file_is_read_by_pieces(tmp_path, monkeypatch):
     "content, message",
     [
         (b"", "some.txt: empty; expected text"),
-        (b" \n\t\n", "some.txt: only white space"),
         (b"ab\ncd\xe9f", "some.txt: byte 0xe9 at byte 5 is not UTF-8; expected UTF-8 text; .* iconv"),
         (b"PK\x03\x04\x00\x00", "some.txt: a zero byte at byte 4: a binary file"),
     ],
@@ -134,11 +131,7 @@ def test_corpus():
         ([], None, ValueError, "ids: found none, expected a text"),
         ([0.5], None, ValueError, r"ids: found float64 \(1,\), expected one row of whole numbers"),
         ([[0], [1]], None, ValueError, r"ids: found int64 \(2, 1\), expected one row"),
-        ([[0], [1, 1]], None, ValueError, "ids: found rows of different lengths"),
-        (["a"], None, ValueError, "ids: found <U1"),
-        (3, None, ValueError, r"ids: found int64 \(\), expected one row"),
         ([0, 1], [0, 1], ValueError, r"at: found \[0 1\], expected offsets .* end with 2"),
-        ([0, 1], [0, 2, 1, 2], ValueError, "at: found"),
         ([0, 1], [2], ValueError, "at: found"),
     ],
 )

@@ -35,7 +35,6 @@ def test_ties_in_the_order_of_the_text():
         ({}, {"b": 3, "a": 2, "c": 1, "d": 1, UNKNOWN: 0}),
         ({"min_count": 2}, {"b": 3, UNKNOWN: 2, "a": 2}),
         ({"min_count": 2, "unknown": False}, {"b": 3, "a": 2}),
-        ({"max_size": 3}, {"b": 3, UNKNOWN: 2, "a": 2}),
         ({"max_size": 3, "unknown": False}, {"b": 3, "a": 2, "c": 1}),
     ],
 )
@@ -70,11 +69,8 @@ def test_save_and_load(tmp_path_factory, text):
     "text, options, message",
     [
         ([], {}, "vocabulary: F has no words"),
-        ([[], []], {}, "vocabulary: F has no words"),
         ([["a", "a"]], {}, "1 word occurs at least once in F; at least 2 are needed; give it more text"),
         (TEXT, {"min_count": 3}, "1 word occurs at least 3 times in F; at least 2 are needed; lower --min-count"),
-        (TEXT, {"min_count": 4}, "0 words occur at least 4 times in F"),
-        ([["a", UNKNOWN]], {}, "1 word occurs"),
         (TEXT, {"max_size": 2}, "max_size 2 leaves 1 words of F; at least 2 are needed; raise it"),
     ],
 )
@@ -110,14 +106,10 @@ GOOD = {"format": "hybrid vocabulary 1", "words": ["a", "b"], "counts": [2, 1]}
     "content",
     [
         b"",
-        b"\xff\xfe",
-        b"[]",
         b"{}",
         json.dumps(GOOD).encode()[:-5],
         json.dumps(GOOD | {"format": "other"}).encode(),
         json.dumps(GOOD | {"words": ["a", 1]}).encode(),
-        json.dumps(GOOD | {"words": None}).encode(),
-        json.dumps(GOOD | {"counts": [2, 1.5]}).encode(),
         json.dumps(GOOD | {"counts": [2]}).encode(),
         json.dumps(GOOD | {"counts": [2, 10**30]}).encode(),
         json.dumps(GOOD | {"words": ["a", "a"]}).encode(),

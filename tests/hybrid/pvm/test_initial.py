@@ -85,8 +85,10 @@ def test_what_is_stretched_by_its_range_is_so_from_the_start():
     assert not still["low"].any() and (still["high"] == 1).all()
 
 
-@pytest.mark.parametrize("activation", ["logistic", "rational", "tanh"])
-@pytest.mark.parametrize("features", [("signal",), ("signal", "derivative", "past")])
+@pytest.mark.parametrize(
+    ("activation", "features"),
+    [("logistic", ("signal",)), ("rational", ("signal", "derivative", "past")), ("tanh", ("signal",))],
+)
 def test_units_of_changes_begin_by_repeating_the_frame(activation, features):
     fields = {"wiring": "classic", "unit": "change", "features": features, "predict_steps": 1, "squeeze": False}
     model = PVM(dataclasses.replace(CONFIG, **fields, activation=activation), device="cpu")

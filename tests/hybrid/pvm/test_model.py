@@ -100,18 +100,14 @@ GOOD = np.full(FRAME, 0.5, np.float32)
             None,
             r"resize it: np\.asarray\(PIL\.Image\.fromarray\(frame\)\.resize\(\(12, 6\)",
         ),
-        (np.full(FRAME, 200), None, r"frame: found numbers from 200 to 200 \(int64\), .*astype\(np\.uint8\)"),
-        (np.full(FRAME, 1j), None, r"frame: found no numbers \(complex128\)"),
         ([[1, 2], [3]], None, "frame: found list that is no array"),
         (np.zeros((2, *FRAME), np.uint8), None, r"frame: found shape \(2, 6, 12, 3\)"),
         (changed(np.nan), None, "frame: found numbers from nan"),
         (changed(1.01), None, "frame: found numbers from 0.5 to 1.0"),
-        (changed(-0.01), None, "frame: found numbers from -0.0"),
         (GOOD, np.zeros(3), "label: .*expected"),
         (GOOD, [np.nan, 0, 1, 1], r"label: found heatmaps \[\(\), \(\), \(\), \(\)\]"),
         (GOOD, np.array([np.nan, 0, 1, 1]), r"label\[0\]: found NaN"),
         (GOOD, [np.zeros((5, 5))], r"label: found heatmaps \[\(5, 5\)\], expected \[\(6, 12\)\]"),
-        (GOOD, [np.full((6, 12), np.inf)], r"label\[0\]: found NaN or infinity"),
     ],
 )
 def test_a_bad_frame_or_label_changes_nothing(frame, label, found):

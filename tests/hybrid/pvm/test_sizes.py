@@ -81,7 +81,7 @@ def test_weights_of_readouts():
     assert count(kind="unit", block=(1, (2, 3)), enabled=(False, True), depth=2) == 10 * 6 + 12 * 11
 
 
-@pytest.mark.parametrize("radius", [0, 1, 2.5, 1e5])
+@pytest.mark.parametrize("radius", [2.5, 1e5])
 @pytest.mark.parametrize("unit", ["simple", "complex", "residual", "complex_residual"])
 def test_the_fewest_parameters_are_no_more_than_there_are(unit, radius):
     config = Config(grids=((5, 4), 3, 1), hidden=6, lateral_radius=radius, unit=unit, readout=None)
@@ -122,14 +122,8 @@ def test_readouts_are_refused_from_the_first_byte_that_one_of_them_has_no_room_f
     [
         {"grids": (10**5,)},
         {"hidden": 10**7},
-        {"block": 10**6},
-        {"channels": 10**9},
-        {"grids": (400, 200), "lateral_radius": 1e5},
-        {"grids": (2**31, 2**31), "lateral_radius": 1e30},
-        {"hidden": 10**400},
         {"grids": (2, 400)},  # tops, of which each is the context of all
         {"readout": Readout(hidden=(10**10,))},
-        {"readout": Readout(depth=10**10)},
         {"readout": Readout(kind="unit", block=((10**6, 10**6), (1, 1)))},
     ],
     ids=lambda fields: " ".join(f"{name} {value}"[:40] for name, value in fields.items()),

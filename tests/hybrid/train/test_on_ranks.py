@@ -82,9 +82,8 @@ def test_a_run_goes_on_on_another_number_of_ranks(tmp_path, whole):
     assert err.count("is finished") == 1 and out.count("parted") == 1
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_stops_all_ranks_after_the_same_tick(tmp_path, whole, number):
-    run = tmp_path / "run"
+def test_a_signal_stops_all_ranks_after_the_same_tick(tmp_path, whole):
+    run, number = tmp_path / "run", signal.SIGTERM
     running = training(run, "--pause", "100", "--ill", "ready 1 3", "--save-every", "0", ranks=2)
     while "ready" not in running.stderr.readline():
         assert running.poll() is None

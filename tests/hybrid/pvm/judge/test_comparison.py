@@ -69,8 +69,6 @@ def test_runs_of_different_videos_need_one_for_both(capsys, two, tmp_path):
     ("value", "shown"),
     [
         ("a" * 40, "a" * 40),
-        ("a" * 41, "a" * 37 + "..."),
-        (list(range(10, 20)), "[10, 11, 12, 13, 14, 15, 16, 17, 18, 19]"),
         (list(range(10, 21)), "[10, 11, 12, 13, 14, 15, 16, 17, 18, ..."),
         (None, "null"),
     ],

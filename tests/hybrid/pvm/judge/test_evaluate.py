@@ -147,9 +147,9 @@ def test_watch_writes_a_film_of_all_there_is_to_see(capsys, run):
 
 
 def test_watch_shows_the_labelled_box(run, tmp_path):
-    assert main(["pvm", "watch", str(run), "--frames", "30", "--out", str(tmp_path / "film")]) == 0
+    assert main(["pvm", "watch", str(run), "--frames", "12", "--out", str(tmp_path / "film")]) == 0
     pictures = [np.array(Image.open(path)) for path in sorted((tmp_path / "film").iterdir())]
-    assert len(pictures) == 30
+    assert len(pictures) == 12
     labelled = [(picture[32:] == panel.LABEL).all(-1).any() for picture in pictures]
     assert any(labelled) and all((picture[:32] == panel.LABEL).all(-1).any() for picture in pictures), "a legend"
 
@@ -235,7 +235,8 @@ def test_readouts_that_learned_nothing_and_those_that_nobody_asks_say_nothing(ru
 
 
 def test_an_evaluation_says_whether_the_clip_was_learned(capsys, run):
-    assert figures_of(capsys, "eval", str(run))["learned"] is True
-    assert figures_of(capsys, "eval", str(run), "--video", "synthetic:4")["learned"] is False
-    assert main(["eval", str(run), "--video", "synthetic:4"]) == 0
-    assert "1,000 frames, which it has not learned" in capsys.readouterr().out
+    few = ["eval", str(run), "--steps", "9"]
+    assert figures_of(capsys, *few)["learned"] is True
+    assert figures_of(capsys, *few, "--video", "synthetic:4")["learned"] is False
+    assert main([*few, "--video", "synthetic:4"]) == 0
+    assert "9 frames, which it has not learned" in capsys.readouterr().out

@@ -75,14 +75,13 @@ def test_it_goes_on_as_the_original(tmp_path, letter):
     goes_on(pvm, twin, shown)
 
 
-@pytest.mark.parametrize("frames", [0, 1, 2, 8])
+@pytest.mark.parametrize("frames", [0, 1])
 def test_at_any_step(tmp_path, frames):
     twin, shown = trained(frames=frames)
     goes_on(import_simulation(save(tmp_path / "Sim.zip", twin)), twin, shown)
 
 
-@pytest.mark.parametrize("numpy_1", [False, True])
-@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+@pytest.mark.parametrize(("protocol", "numpy_1"), [(2, True), (3, False), (4, True), (5, False)])
 def test_pickles_of_every_protocol_and_numpy_say_the_same(no_pickle, tmp_path, whole, protocol, numpy_1):
     path = save(tmp_path / "Sim.zip", trained()[0], protocol=protocol, numpy_1=numpy_1)
     with zipfile.ZipFile(path) as file:
@@ -186,29 +185,16 @@ def test_a_run_made_of_a_file_is_watched_and_goes_on(tmp_path, whole, capsys):
     [
         ("pvm/specs.pkl", EVIL, "refused this pickle: opcode STACK_GLOBAL at byte .* it names 'posix.system'"),
         ("pvm/graph.pkl", EVIL, "it names 'posix.system'"),
-        ("pvm/input_mem_activation.pkl", EVIL, "it names 'posix.system'"),
-        ("pvm/weight_memory_main.npy.meta", EVIL, "it names 'posix.system'"),
-        ("readout/heatmap_block_size.pkl", EVIL, "it names 'posix.system'"),
-        ("mlp/flip_buf.pkl", EVIL, "it names 'posix.system'"),
         ("pvm/specs.pkl", None, "missing"),
-        ("pvm/weight_memory_main.npy", None, "missing"),
-        ("pvm/weight_memory_main.npy.meta", None, "missing"),
-        ("pvm/repre_mem_activation.pkl", None, "missing"),
         ("mlp/objects/mweight_mem_01.npy", None, "missing"),
         ("pvm/step.pkl", pickle.dumps("7"), "found a str, expected a whole number"),
-        ("pvm/step.pkl", pickle.dumps(True), "found a bool, expected a whole number"),
         ("pvm/step.pkl", pickle.dumps(-1), "found -1"),
         ("pvm/buffer_index.pkl", pickle.dumps(2), "found 2"),
-        ("pvm/poly.pkl", pickle.dumps(1), "found a int, expected a bool"),
-        ("mlp/flip_buf.pkl", pickle.dumps(None), "found a NoneType, expected a bool"),
         ("mlp/max_layers.pkl", pickle.dumps(3), "not built yet"),
         ("pvm/specs.pkl", pickle.dumps([]), "found a list, expected the options of a model"),
-        ("pvm/specs.pkl", pickle.dumps({"a": "1"}), "found a dict, expected the options of a model"),
         ("pvm/graph.pkl", pickle.dumps([{}] * 3), "expected a list of 30 units"),
         ("pvm/graph.pkl", pickle.dumps([{}] * 30), "other primary_sources of unit 0"),
         ("pvm/weight_memory_main.npy", b"1234" * 9, "found 36 bytes"),
-        ("pvm/weight_memory_main.npy", b"\0" * 2**24, "found 16777216 bytes"),
-        ("pvm/dweight_memory_0.npy", b"1234" * 9, "found 36 bytes"),
         ("pvm/dweight_memory_0.npy", b"\0" * 2**24, "found 16777216 bytes, expected at most"),
         ("pvm/learning_rate_arr.npy", np.full(30, np.nan, np.float32).tobytes(), "found NaN"),
         (
@@ -216,12 +202,9 @@ def test_a_run_made_of_a_file_is_watched_and_goes_on(tmp_path, whole, capsys):
             np.arange(30, dtype=np.float32).tobytes(),
             "expected the same throughout a layer",
         ),
-        ("pvm/learning_rate_arr.npy", np.full(30, -1, np.float32).tobytes(), "found -1"),
         ("pvm/learning_rate_arr.npy.meta", pickle.dumps([(30,), np.dtype("f8")]), r"found float64 \(30,\)"),
-        ("pvm/learning_rate_arr.npy.meta", pickle.dumps([(31,), np.dtype("f4")]), r"found float32 \(31,\)"),
         ("pvm/learning_rate_arr.npy.meta", pickle.dumps([(30,)]), "expected a list of shape and dtype"),
         ("pvm/input_mem_activation.pkl", pickle.dumps([np.ones(5, np.float32)] * 3), r"found float32 \(5,\)"),
-        ("pvm/input_mem_activation.pkl", pickle.dumps([np.ones(5, np.float32)] * 2), "expected a list of 3 arrays"),
         ("pvm/input_mem_activation.pkl", pickle.dumps(np.ones(10**6)), "expected at most"),
         ("mlp/objects/shape1_00.npy", np.ones(16, np.int32).tobytes(), "found other sizes"),
         ("mlp/objects/weight_mem_00.npy", b"1234" * 9, r" and _01: found \d+ bytes, expected \d+"),
@@ -239,11 +222,8 @@ def test_what_is_refused(no_pickle, tmp_path, whole, name, data, message):
     [
         ("layer_shapes", ["100000", "1"]),
         ("layer_shapes", ["4"] * 10**5),
-        ("lateral_radius", "1e30"),
         ("fan_in_square_size", "1000000"),
         ("hidden_block_size", "100000"),
-        ("input_block_size", "100000"),
-        ("input_channels", "1" * 300),
     ],
 )
 def test_specs_of_a_giant_are_refused_before_anything_is_made_of_them(tmp_path, whole, option, value):
@@ -254,7 +234,7 @@ def test_specs_of_a_giant_are_refused_before_anything_is_made_of_them(tmp_path, 
         read(path)
 
 
-@pytest.mark.parametrize("value", [{}, (1,), b"1", 2**60, [[1]], np.float32(1).dtype])
+@pytest.mark.parametrize("value", [{}, b"1", 2**60])
 def test_specs_are_words_and_numbers(tmp_path, whole, value):
     specs = trained(frames=0)[0].config | {"momentum": value}
     path = changed(whole, tmp_path / "Sim.zip", "pvm/specs.pkl", pickle.dumps(specs))

@@ -13,7 +13,7 @@ def frames():
     return [scene[number] for number in range(300)]
 
 
-@pytest.mark.parametrize("shape", [(60, 60, 3), (17, 40, 1), (40, 17, 3), (1, 1, 3), (2, 50, 1)])
+@pytest.mark.parametrize("shape", [(60, 60, 3), (40, 17, 3), (1, 1, 3)])
 def test_every_shape(shape):
     scene = Scene(shape, 60, seed=3)
     for number in range(60):

@@ -25,12 +25,9 @@ SCENE = Scene((48, 64, 3), COUNT)
 CODECS = {
     "a.mp4": ("libx264", "yuv420p"),
     "a.mkv": ("libx264", "yuv420p"),
-    "a.ts": ("libx264", "yuv420p"),
     "a.h264": ("libx264", "yuv420p"),
     "a.avi": ("mpeg4", "yuv420p"),
-    "a.mpg": ("mpeg2video", "yuv420p"),
     "a.webm": ("libvpx", "yuv420p"),
-    "a.mov": ("mjpeg", "yuvj420p"),
 }
 
 
@@ -81,10 +78,9 @@ def test_frames_in_order_and_in_any_order(tmp_path, name, originals):
     for number, image in ordered.items():
         assert (image.shape, image.dtype) == (SHAPE, np.uint8)
         assert np.abs(originals - image).mean(axis=(1, 2, 3)).argmin() == number  # lossy, but no neighbour of it
-    for order in (np.random.default_rng(0).permutation(COUNT), range(COUNT - 1, -1, -1)):
-        for cursors in (1, 3):
-            for number, image in images(Video(path, SHAPE, cursors=cursors), order).items():
-                np.testing.assert_array_equal(image, ordered[number])
+    for order, cursors in ((np.random.default_rng(0).permutation(COUNT), 3), (range(COUNT - 1, -1, -1), 1)):
+        for number, image in images(Video(path, SHAPE, cursors=cursors), order).items():
+            np.testing.assert_array_equal(image, ordered[number])
 
 
 def test_streams_side_by_side_decode_each_frame_once(tmp_path, monkeypatch):
@@ -126,8 +122,7 @@ def test_labels_come_to_the_size_delivered(tmp_path):
         labels_beside(path)
 
 
-@pytest.mark.parametrize("name", ["a.mp4", "a.avi"])
-@pytest.mark.parametrize("number", [1, 20, COUNT - 1])
+@pytest.mark.parametrize(("name", "number"), [("a.mp4", 1), ("a.avi", COUNT - 1)])
 def test_cut_short_where_the_header_tells(tmp_path, name, number):
     path = record(tmp_path / name, options={"movflags": "faststart"} if name == "a.mp4" else None)
     at, size, *_ = packets(path)[number]
