@@ -57,8 +57,6 @@ def test_a_tree_that_is_given_and_weights_of_examples(data):
         ({"C": 0}, "C 0, tolerance 0.1: expected numbers above 0"),
         ({"weight": -np.ones(120)}, r"weight: found float64 \(120,\), expected 120 numbers of at least 0"),
         ({"leaves": 0}, "leaves: found 0"),
-        ({"passes": 0}, "passes: found 0, expected a whole number of at least 1"),
-        ({"seed": -1}, "seed: found -1, expected a whole number from 0"),
     ],
 )
 def test_what_it_refuses(data, change, message):
@@ -90,18 +88,13 @@ def test_it_is_made_again_of_its_arrays(model, data):
     ("name", "change", "message"),
     [
         ("up", lambda up: up[::-1].copy(), "hang from no root"),
-        ("up", lambda up: up.astype(np.int64), "up: found int64"),
         ("leaf", lambda leaf: leaf[:-1], "leaf: expected one label"),
         ("biases", lambda biases: biases[:-1], "biases: found"),
         ("biases", lambda biases: biases * np.float32(np.nan), "with finite weights"),
-        ("feature_at", lambda at: at[1:], "feature_at: found"),
         ("feature_at", lambda at: at[::-1].copy(), "feature_at: found no numbers that rise"),
         ("feature", lambda ids: ids + 10**8, "feature: found ids outside 0 to"),
         ("feature", lambda ids: ids * 0, "feature: found ids that do not rise"),
-        ("weight_at", lambda at: at + 9, "weight_at: found no numbers that rise"),
         ("node", lambda node: node + np.int8(40), "node: found other nodes"),
-        ("node", lambda node: node - np.int8(40), "node: found other nodes"),
-        ("node", lambda node: node[1:], "node: found other nodes"),
         ("weight", lambda weight: None, "weight: found"),
     ],
 )

@@ -23,9 +23,9 @@ def shaped(made, name, values, batch):
     return values.reshape(made._one[name] if batch == 1 else (batch, *made._one[name]))
 
 
-@pytest.mark.parametrize("sizes", [SIZES, RAGGED], ids=["equal", "ragged"])
-@pytest.mark.parametrize("momentum", [0.0, 0.9])
-@pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.parametrize(
+    ("batch", "momentum", "sizes"), [(1, 0.0, RAGGED), (1, 0.9, SIZES), (4, 0.0, SIZES), (4, 0.9, RAGGED)]
+)
 def test_steps_are_those_of_the_oracle(batch, momentum, sizes):
     made = Units(COUNT, *sizes, momentum=momentum, device="cpu")
     x, target = examples(made, batch)
@@ -59,7 +59,7 @@ def test_a_rate_a_unit_and_weights_that_are_assigned():
     assert made.weights_of(0)[0].tobytes() != made.weights_of(1)[0].tobytes()
 
 
-@pytest.mark.parametrize("momentum", [0.0, 0.5])
+@pytest.mark.parametrize("momentum", [0.5])
 def test_saved_units_go_on_to_the_same_bytes(tmp_path, momentum):
     made = Units(COUNT, *RAGGED, activation="tanh", momentum=momentum, device="cpu")
     x, target = examples(made, 2)
@@ -74,19 +74,12 @@ def test_saved_units_go_on_to_the_same_bytes(tmp_path, momentum):
 ONE = np.ones((COUNT, 7)), np.ones((COUNT, 3))
 BAD = {
     "x flat": (lambda made: made.step(np.ones((1, 35)), ONE[1]), r"x: found float64 \(1, 35\), expected numbers \(5, 7\) or"),
-    "x alone in batches": (lambda made: made.step(np.ones((2, *ONE[0].shape)), ONE[1]), "target: found 1 examples, expected 2"),
     "no example": (lambda made: made.step(np.ones((0, COUNT, 7)), np.ones((0, COUNT, 3))), r"x: found .*\(0, 5, 7\)"),
     "target of 3 numbers": (lambda made: made.step(ONE[0], np.ones(3)), r"target: found .*\(3,\), .* \(5, 3\) or \(B, 5, 3\)"),
-    "no target": (lambda made: made.step(ONE[0], None), "target: found object"),
     "NaN": (lambda made: made.step(ONE[0] * np.nan, ONE[1]), r"x\[0\]: found NaN or infinity"),
-    "beyond float32": (lambda made: made.step(ONE[0], ONE[1] * 1e300), r"target\[0\]: found NaN or infinity"),
-    "complex": (lambda made: made(ONE[0] * 1j), "x: found complex128"),
-    "masked": (lambda made: made(np.ma.masked_array(ONE[0], ONE[0] > 0)), "x: found a masked array"),
     "uneven": (lambda made: made([[1], [1, 2]]), "x: found rows of different lengths"),
     "rate": (lambda made: made.step(*ONE, -1), "rate: found -1, expected a finite number of at least 0"),
     "rates": (lambda made: made.step(*ONE, np.ones(4)), r"rate: found float64 \(4,\), expected numbers \(5,\)"),
-    "negative rates": (lambda made: made.step(*ONE, -np.ones(COUNT)), "rate: found .*-1"),
-    "rate None": (lambda made: made.step(*ONE, None), "rate: found None"),
     "weights": (lambda made: setattr(made, "weights", np.ones(9)), r"weights: found float64 \(9,\), expected numbers \(345,\)"),
     "unit": (lambda made: made.weights_of(5), "unit: found 5, expected a whole number from 0 to 4"),
 }  # fmt: skip
@@ -107,14 +100,11 @@ def test_what_does_not_fit_is_refused_and_nothing_moves(bad):
     ("change", "message"),
     [
         ({"count": 0}, "count: found 0"),
-        ({"inputs": 0}, "inputs: found 0, expected a whole number from 1"),
         ({"hidden": [1, 2]}, r"hidden: found int64 \(2,\), expected a whole number, or \(5,\), one a unit"),
         ({"hidden": [1, 2, 0, 4, 5]}, r"hidden\[2\] is 0"),
-        ({"outputs": 1.5}, "outputs: found 1.5"),
         ({"activation": "sigmoid"}, "activation: found 'sigmoid', expected one of logistic"),
         ({"momentum": 1}, "momentum: found 1, expected a number below 1"),
         ({"seed": -1}, "seed: found -1"),
-        ({"device": "tpu"}, 'device: found "tpu"'),
         ({"inputs": 2**31 - 1, "hidden": 2**31 - 1}, "weights; units have at most 2.62 together"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -40,6 +41,14 @@ def ratings(tmp_path_factory):
     rows = (f"{u}\t{(3 * u + t) % 25}\t4\t{1000 + t}" for u in range(60) for t in range(12))
     path.write_text("\n".join(rows) + "\n")
     return str(path)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory, text):
+    """A finished run of a language model."""
+    run = tmp_path_factory.mktemp("trained") / "run"
+    assert main(["train", "language", "--text", text, "--out", str(run), *LANGUAGE]) == 0
+    return run
 
 
 def run_json(capsys, *arguments):
@@ -204,13 +213,11 @@ def test_auto_says_which_device_and_why(capsys, tmp_path, text, monkeypatch):
     assert "hybrid: device auto: cpu, because word vectors have no dense part\n" in capsys.readouterr().err
 
 
-def test_a_folder_that_holds_a_run_is_not_overwritten(capsys, tmp_path, text):
-    command = ["train", "language", "--text", text, "--out", str(tmp_path / "run"), *LANGUAGE]
-    assert main(command) == 0
-    before = tensors(tmp_path / "run")
-    assert main(command) == 2
+def test_a_folder_that_holds_a_run_is_not_overwritten(capsys, trained, text):
+    before = tensors(trained)
+    assert main(["train", "language", "--text", text, "--out", str(trained), *LANGUAGE]) == 2
     assert "--resume" in capsys.readouterr().err
-    assert tensors(tmp_path / "run") == before
+    assert tensors(trained) == before
 
 
 def test_resume_refuses_other_options_and_other_data(capsys, tmp_path, text):
@@ -226,9 +233,9 @@ def test_resume_refuses_other_options_and_other_data(capsys, tmp_path, text):
     assert f"{run}: the data differ from those that it was started with" in capsys.readouterr().err
 
 
-def test_a_checkpoint_that_was_altered_is_refused(capsys, tmp_path, text):
+def test_a_checkpoint_that_was_altered_is_refused(capsys, tmp_path, trained):
     run = tmp_path / "run"
-    assert main(["train", "language", "--text", text, "--out", str(run), *LANGUAGE]) == 0
+    shutil.copytree(trained, run)
     (file,) = [path for path in (run / "checkpoint").iterdir() if path.suffix == ".safetensors" and is_latest(path)]
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
@@ -248,12 +255,10 @@ def kill(*arguments):
     os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_an_interrupt_is_one_line_and_exit_code_130(capsys, tmp_path, text, monkeypatch):
-    run = str(tmp_path / "run")
-    assert main(["train", "language", "--text", text, "--out", run, *LANGUAGE]) == 0
-    capsys.readouterr()
+def test_an_interrupt_is_one_line_and_exit_code_130(capsys, tmp_path, trained, text, monkeypatch):
     monkeypatch.setattr(Engine, "evaluate", kill)
-    assert main(["eval", run]) == 130
+    capsys.readouterr()
+    assert main(["eval", str(trained)]) == 130
     assert capsys.readouterr() == ("", "hybrid: interrupted\n")
     monkeypatch.setattr(EngineJob, "due", kill)
     assert main(["demo", "--text", text, "--out", str(tmp_path / "demo"), "--quiet", *SMALL]) == 130

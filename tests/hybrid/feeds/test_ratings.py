@@ -12,7 +12,6 @@ from scipy import sparse
 
 from hybrid.feeds import ratings
 from hybrid.feeds.ratings import Ratings
-from tests.data import real
 from tests.support.few_ratings import BY_ROW, ITEMS, ROWS, TIMED, USERS, by_name, written
 
 
@@ -55,21 +54,6 @@ def test_columns_of_a_program(user, item, time):
     found = ratings.from_columns(user, item, time)
     assert by_name(found) == TIMED and (found.users, found.items) == (USERS, ITEMS)
     assert by_name(ratings.from_columns(user, item)) == BY_ROW
-
-
-def test_parquet_is_read_by_pieces(tmp_path, monkeypatch):
-    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    user, item, stars, time = (list(column) for column in zip(*ROWS, strict=True))
-    table = arrow.table({"who": user, "what": item, "stars": stars, "when": time})
-    parquet.write_table(table, tmp_path / "r", row_group_size=2)
-    found = ratings.load(tmp_path / "r", ("who", "what", "when", "stars"))
-    assert by_name(found) == TIMED and found.weight.tolist() == stars
-    untimed = ratings.load(tmp_path / "r", ("who", "what", "", "stars"))
-    assert by_name(untimed) == BY_ROW and untimed.weight.tolist() == stars
-    missing = arrow.table({"user": ["a", "b", "c", None], "item": ["b", "c", "b", "c"]})
-    parquet.write_table(missing, tmp_path / "r", row_group_size=2)
-    with pytest.raises(ValueError, match=r"r: user\[3\]: found None"):
-        ratings.load(tmp_path / "r")
 
 
 @pytest.mark.parametrize(
@@ -178,16 +162,6 @@ def test_split_is_that_of_brute_force(data):
         assert held.user.dtype == held.item.dtype == np.int32
     for table in (found.train, found.seen):
         assert (table.item.dtype, table.at.dtype) == (np.int32, np.int64)
-
-
-def test_movielens():
-    data = ratings.load(real("ml-100k/u.data"))
-    assert (len(data.user), len(data.users), len(data.items)) == (100_000, 943, 1682)
-    found = ratings.split(ratings.histories(data))
-    assert (len(found.train.item), len(found.seen.item)) == (98_114, 99_057)
-    assert len(found.valid.user) == len(found.test.user) == 943
-    assert data.users[0] == "196"
-    assert data.items[0] == "50"  # Star Wars, 583 ratings
 
 
 def test_a_pipe_is_refused(tmp_path):

@@ -56,9 +56,8 @@ def unpadded(feed):
     return found
 
 
-@pytest.mark.parametrize("length", [1, 2, 3, 7, 20])
-@pytest.mark.parametrize("start", [True, False])
-@pytest.mark.parametrize("running", [True, False])
+@pytest.mark.parametrize("length", [1, 3, 20])
+@pytest.mark.parametrize(("start", "running"), [(True, False), (False, False), (False, True)])
 def test_every_id_is_a_target_once_after_those_before_it(length, start, running):
     feed = SequenceFeed(corpus(), length=length, windows=2, start=start, running=running, shuffle=False)
     sequences = [list(itertools.chain(*SENTENCES))] if running else SENTENCES
@@ -90,7 +89,6 @@ def test_a_question_is_the_last_window_of_each_sequence(start):
     [
         (lambda: SequenceFeed([[1, 2]], length=3), "source: found list, expected a Corpus or Histories"),
         (lambda: SequenceFeed(corpus(), length=0), "length: found 0, expected a whole number of at least 1"),
-        (lambda: SequenceFeed(corpus(), length=3, windows=0), "windows: found 0"),
         (
             lambda: SequenceFeed(histories(), length=3, running=True),
             "running: found True with Histories, expected False",

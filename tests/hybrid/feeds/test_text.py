@@ -1,4 +1,3 @@
-import os
 from collections import Counter
 from itertools import chain
 
@@ -73,13 +72,6 @@ def test_split_keeps_every_sentence_once_and_in_order():
 def test_split_refuses(count, options, message):
     with pytest.raises(ValueError, match=message):
         Text(["a b"] * count, source="F").split(**options)
-
-
-def test_a_device_without_an_end_is_refused_at_once():
-    if not os.path.exists("/dev/zero"):
-        pytest.skip("no such device here")
-    with pytest.raises(ValueError, match="/dev/zero: a zero byte at byte 0: a binary file"):
-        text.read("/dev/zero")
 
 
 def test_a_file_is_read_by_pieces(tmp_path, monkeypatch):

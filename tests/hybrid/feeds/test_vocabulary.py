@@ -79,14 +79,6 @@ def test_too_little_text_is_refused(text, options, message):
         Vocabulary.build(text, source="F", **options)
 
 
-@pytest.mark.parametrize(
-    "words, counts, message", [("aa", [1, 1], "'a' .* twice"), ("ab", [1], "counts"), ("ab", [1, -1], "counts")]
-)
-def test_contradictions_are_refused(words, counts, message):
-    with pytest.raises(ValueError, match=message):
-        Vocabulary(words, counts)
-
-
 @pytest.mark.parametrize("tokens", ["the president", b"the president"])
 def test_the_characters_of_a_string_are_no_words(tokens):
     vocabulary = Vocabulary.build(TEXT)

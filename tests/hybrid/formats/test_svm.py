@@ -87,33 +87,18 @@ def test_entries_that_stand_there_twice_are_summed_and_the_user_s_matrix_stays(p
 BAD = {
     "a word": ("1 1:2\n1 x\n", "data.txt, line 2: found 'x', expected feature:value"),
     "no number": ("1 1:2\n1 2:b\n", "data.txt, line 2: could not convert string to float: 'b'"),
-    "two colons": ("1 1:2:3\n", "line 1: found '1:2:3', expected feature:value"),
     "an underscore": ("1 1:1_0\n", "line 1: found '1:1_0', expected"),
-    "a feature below 0": ("1 -1:2\n", "line 1: found '-1:2', expected"),
     "not finite": ("1 1:nan\n", "line 1: the value 'nan', expected a finite number"),
-    "beyond float32": ("1 1:2 2:1e39\n", "line 1: the value '1e39', expected a finite number"),
     "twice": ("1 3:1 3:2\n", "line 1: a feature stands there twice"),
     "a label of letters": ("1 1:1\na 1:1\n", "line 2: the label 'a', expected a whole number .*; named=True"),
-    "a label below 0": ("-1 1:1\n", "line 1: the label '-1', expected a whole number"),
-    "an empty label": ("1,,2 1:1\n", "line 1: the label ''"),
     "a huge feature": ("1 99999999999:1\n", "line 1: the feature 99999999999, expected at most 2147483647"),
-    "a huge label": (
-        "2147483647 1:1\n",
-        "line 1: the label '2147483647', expected a whole number from 0 to 2147483646",
-    ),
     "a feature beyond int32, counted from 0": (
         "1 0:1 2147483647:1\n",
         "the number 2147483647, expected at most 2147483646",
     ),
-    "a feature beyond int32 that the header has": (
-        "1 9999999999 3\n1 5000000000:1\n",
-        "features: found the number 5000000000, expected at most 2147483646",
-    ),
-    "more digits": (f"1 {'9' * 5000}:1\n", "line 1: found '9999.*expected feature:value"),
     "a label beyond the header": ("1 2 3\n3 1:1\n", "line 2: the label '3', expected a whole number from 0 to 2"),
     "a feature beyond the header": ("1 2 3\n1 2:1\n", "found the number 2, expected at most 1"),
     "cut short": ("3 2 3\n1 1:1\n", "data.txt: 1 examples, expected 3; is it cut short?"),
-    "more than said": ("1 2 3\n1 1:1\n1 1:1\n", "line 3: more than the 1 examples of the header"),
     "a header that lies": ("999999999999 99999999999999999 3\n1 1:1\n", "1 examples, expected 999999999999"),
     "nothing": ("", "data.txt: 0 examples, expected some"),
 }

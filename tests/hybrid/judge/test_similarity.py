@@ -100,11 +100,8 @@ def test_analogies_are_gensims(tmp_path, trained):
     "content, message",
     [
         ("", "file: no pairs"),
-        ("# only a header\n", "file: no pairs"),
         ("man woman\n", "file, line 1: found 'man woman', expected word, word, score"),
-        ("man woman 3\nking queen high\n", "file, line 2"),
         ("man woman nan\n", "file, line 1: the score is nan"),
-        ("man woman 3 4\n", "file, line 1"),
         ("man pear 3\nking queen 2\n", "file: 1 of 2 pairs are in the vocabulary; expected at least 2"),
         ("man woman 3\nking queen 3\n", "the scores of all 2 pairs are equal"),
     ],
@@ -124,7 +121,6 @@ def test_vectors_that_order_nothing(tmp_path):
     "content, message",
     [
         ("", "file: no questions"),
-        (": family\n", "file: no questions"),
         ("man woman king queen\n", 'file, line 1: found .*, expected four words, under a line ": section"'),
         (": family\nman woman king\n", "file, line 2: found 'man woman king'"),
     ],

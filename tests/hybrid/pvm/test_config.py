@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from hybrid.pvm.config import Config, Readout, staged
-from hybrid.pvm.originals import config as original
-from tests.hybrid.pvm.recorded import recorded
 
 
 def test_numbers_stand_for_squares_and_for_all_layers():
@@ -78,23 +76,6 @@ def test_rates_go_on_from_those_before():
     for step in range(1, 9):
         rate, momentum = config.rates_after((rate, momentum), step)
         assert [rate.tolist(), momentum.tolist()] == [one.tolist() for one in config.rates(step)]
-
-
-def test_rates_are_the_recorded_ones():
-    options, arrays = recorded("A_poly4_float64.npz")
-    config, _ = original.read(options, wiring="cuda")
-    layer = arrays["unit_layer"]
-    readout = None
-    for step in range(56):
-        rate, momentum = config.rates(step)
-        assert rate[layer].astype(np.float32).tolist() == arrays["t_lr"][step].tolist()
-        assert momentum[layer].astype(np.float32).tolist() == arrays["t_mom"][step].tolist()
-        readout = config.readout.rate(step, readout)
-        assert np.float32(readout) == np.float32(arrays["t_readout_lr"][step])
-        assert config.readout.rate(step) == readout
-        if arrays["t_learned"][step]:
-            assert (step >= config.readout.start) == arrays["t_readout_trained"][step]
-    assert np.float32(config.readout.momentum) == arrays["readout_momentum"]
 
 
 def test_context_is_silent_before_its_step():

@@ -67,14 +67,6 @@ def test_targets_are_stretched_and_shares_are_not(kind, low, high):
         np.testing.assert_allclose(part[1], 1, rtol=0, atol=1e-6)
 
 
-def test_a_box_becomes_the_share_of_each_cell():
-    readouts, _ = made(readout=Readout(kind="unit", block=((1, 1), (1, 1))))
-    fine, coarse = readouts.heats(np.array([1, 0, 1, 2], np.float32), (4, 3, 3))  # the middle column, upper half
-    assert fine.tolist() == [[0, 1, 0], [0, 0, 0]]
-    np.testing.assert_allclose(coarse, [[0.5 / 3 * 2 * 0.5, 0.5 / 3 * 2 * 0.5]], atol=1e-6)
-    assert not readouts.heats(np.zeros(4, np.float32), (4, 3, 3))[0].any()
-
-
 def test_weights_begin_in_the_range_of_their_rule():
     ours, _ = made(readout=Readout(hidden=(50,)))
     at, n = ours.layout.w_at, ours.layout.inputs

@@ -6,8 +6,6 @@ import pytest
 from hybrid.pvm.config import Config
 from hybrid.pvm.originals import config as original
 from hybrid.pvm.rules import wire
-from hybrid.pvm.wiring import receptive
-from tests.golden import beside_layer_0
 from tests.hybrid.pvm.recorded import ragged, recorded
 
 CUDA = "A_poly4_float64.npz"
@@ -26,38 +24,6 @@ def small(grids, **fields):
 
 def classic(grids, **fields):
     return small(grids, wiring="classic", features=("signal",), predict_steps=1, **fields)
-
-
-def test_cuda_wiring_is_the_recorded_one():
-    options, arrays = recorded(CUDA)
-    config, _ = original.read(options, wiring="cuda")
-    found = wire(config)
-    assert lists(found.signal) == ragged(arrays, "primary")
-    assert lists(found.context) == ragged(arrays, "context")
-    assert found.layer.tolist() == arrays["unit_layer"].tolist()
-    assert found.row.tolist() == arrays["unit_x"].tolist()
-    assert found.column.tolist() == arrays["unit_y"].tolist()
-    assert found.hidden.tolist() == arrays["unit_size"].tolist()
-
-
-def test_receptive_fields_are_the_recorded_ones():
-    options, arrays = recorded(CUDA)
-    found = wire(original.read(options)[0])
-    over = receptive(found)
-    assert [found.hidden[ids].sum() for ids in over] == arrays["readout_sizes"].tolist()
-    rows, columns = ragged({"r_src": arrays["xs"], "r_off": arrays["xs_off"]}, "r"), arrays["ys"]
-    for unit, (start, end) in enumerate(zip(arrays["xs_off"][:-1], arrays["xs_off"][1:], strict=True)):
-        seen = {(row, column) for row in rows[unit] for column in columns[start:end].tolist()}
-        assert seen == {divmod(tile, 4) for tile, ids in enumerate(over) if unit in ids}
-
-
-def test_classic_wiring_is_the_recorded_one():
-    options, arrays = recorded(CLASSIC)
-    found = beside_layer_0(wire(original.read(options, wiring="classic")[0]))
-    seen = [ids if patch is None else [-1] for ids, patch in zip(lists(found.signal), found.patch, strict=True)]
-    assert seen == ragged(arrays, "signal")
-    assert lists(found.context) == ragged(arrays, "context")
-    assert np.concatenate(found.feedback).tolist() == (arrays["context_is_feedback"] == 1).tolist()
 
 
 def test_corrected_classic_differs_from_the_recorded_in_upper_laterals_only():

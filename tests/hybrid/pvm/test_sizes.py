@@ -6,7 +6,6 @@ from hybrid.pvm.model import PVM
 from hybrid.pvm.presets import load
 from hybrid.pvm.rules import wire
 from hybrid.pvm.sizes import fewest, parameters, refuse_too_large, sizes
-from tests.hybrid.pvm.recorded import recorded
 
 TOP = [(784, 1029), (637, 637), (441, 441)]
 MIDDLE = (833, 2058)
@@ -35,20 +34,6 @@ def test_counts_of_the_named_configurations(name):
     found = [size.input[wiring.layer == layer] for layer in range(len(wiring.grids))]
     assert inputs in (None, [(least.min(), least.max()) for least in found])
     assert parameters(config, wiring) == (weights, readout)
-
-
-def test_sizes_are_the_recorded_ones():
-    options, arrays = recorded("A_poly4_float64.npz")
-    config, _ = load(options)
-    size = sizes(config, wire(config))
-    assert size.input.tolist() == arrays["unit_input_dim"].tolist()
-    assert size.output.tolist() == arrays["unit_output_dim"].tolist()
-    assert size.context.tolist() == arrays["unit_context_dim"].tolist()
-    tens = Config(
-        **{name: getattr(config, name) for name in ("grids", "block", "hidden")}, readout=Readout(hidden=(10,))
-    )
-    found = parameters(tens, wire(tens))
-    assert found == (arrays["weights_init"].size, arrays["readout_w0_init"].size + arrays["readout_w1_init"].size)
 
 
 @pytest.mark.parametrize(

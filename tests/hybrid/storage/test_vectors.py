@@ -75,16 +75,10 @@ ROWS = np.ones((2, 3), np.float32)
     "named, rows, message",
     [
         (["a", "b"], np.array([[1, 2], [3, np.nan]]), "vectors: the vector of 'b' is not finite"),
-        (["a", "b"], np.array([[np.inf, 2], [3, 4]]), "vectors: the vector of 'a' is not finite"),
         (["a", "b"], ROWS[:1], r"vectors: found float32 \(1, 3\), expected floats \(2, D\)"),
-        (["a", "b"], ROWS[0], r"found float32 \(3,\)"),
         (["a", "b"], np.ones((2, 3), int), r"found int64 \(2, 3\), expected floats"),
-        (["a", "b"], np.ones((2, 0)), r"found float64 \(2, 0\)"),
-        ([], np.ones((0, 3)), r"found float64 \(0, 3\)"),
         (["a", "b c"], ROWS, "word 'b c': expected one without white space"),
-        (["a", "b\xa0c"], ROWS, "without white space"),
         (["a", ""], ROWS, r"words\[1\]: found an empty one"),
-        (["a", "\n"], ROWS, "without white space"),
         (["a", "a"], ROWS, "words: 2, of which 1 differ"),
     ],
 )
@@ -112,7 +106,6 @@ def test_every_truncation_is_seen(tmp_path, binary):
     [
         (b"", "the first line is b''; expected how many words and dimensions"),
         (b"a 1 2\n", "the first line is b'a 1 2"),
-        (b"0 3\n", "the first line is"),
         (b"-1 3\n", "the first line is"),
         (b"900000000000 300\na 1\n", "truncated: 21 bytes; expected 540900000000000 at least"),
         (b"1 2\na 1 x\n", "word 1 of 1: could not convert"),
@@ -154,8 +147,6 @@ def test_binary_files_are_told_from_text(tmp_path, seed):
         (b"", "v: the first line is"),
         (b"2 2\na 1 2\nb 3\n", "v, line 3, word 2 of 2"),
         (b"2 2\na 1 2\n", "v, line 3, word 2 of 2"),
-        (b"2 2\na 1 x\nb 2 3\n", "v, word 1 of 2|truncated"),
-        (b"2 2\na 1 nan\nb 2 3\n", "v: the vector of 'a' is not finite; expected float32"),
         (b"2 2\na 1 1e999\nb 2 3\n", "v: the vector of 'a' is not finite; expected float32"),
     ],
 )

@@ -36,7 +36,7 @@ def test_a_vision_model_is_that_of_one_rank_and_goes_on_on_others(tmp_path, watc
     assert figures(run)[-1] == figures(watched)[-1]
 
 
-@pytest.mark.parametrize("kind", ["language", "factors"])
+@pytest.mark.parametrize("kind", ["factors"])
 def test_a_model_with_a_trunk_is_that_of_one_rank_and_goes_on_on_others(tmp_path, data, kind):
     """In more micro-batches than there are ranks."""
 

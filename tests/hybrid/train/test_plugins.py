@@ -36,16 +36,6 @@ def hybrid_command(tmp_path):
     return run
 
 
-def test_help_names_them_and_their_options(hybrid_command):
-    code, printed, _ = hybrid_command("train", "--help")
-    assert code == 0 and "factors, labels, language, line, pvm, words" in " ".join(printed.split())
-    _, printed, _ = hybrid_command("train", "line", "--help")
-    assert "A line through points" in printed and "--points" in printed and "(default: 0.1)" in printed
-    assert "--context" not in printed
-    _, printed, _ = hybrid_command("train", "language", "--help")
-    assert "sampled, toy, tree" in " ".join(printed.split()) and "linear, mlp" in printed and "--start" in printed
-
-
 def test_a_readout_and_a_trunk_train_a_language_model(hybrid_command, tmp_path):
     (tmp_path / "text.txt").write_text("one two three four five\n" * 60)
     line = ["train", "language", "--text", "text.txt", "--readout", "toy", "--trunk", "linear", *SMALL, "--out", "run"]

@@ -61,16 +61,6 @@ def test_files_of_the_users_are_not_replaced_unless_he_says_so(tmp_path, name):
         assert (tmp_path / name).read_text() == "mine"
 
 
-def test_a_run_whose_options_are_not_written_is_told_from_no_run(tmp_path):
-    with store.begun(tmp_path):
-        pass
-    with pytest.raises(ValueError, match=r"no run.json\): .* if it was killed, give the command that began it again"):
-        store.options_of(tmp_path)
-    (tmp_path / store.REPORT).write_text("{}")
-    with pytest.raises(ValueError, match=r"no run.json\); expected the --out folder"):
-        store.options_of(tmp_path)
-
-
 def test_a_run_that_was_replaced_writes_nothing_into_the_new_one(tmp_path):
     run, words = tmp_path / "run", "the run there was removed, or replaced by another"
     before = files(made(tmp_path / "other"))

@@ -154,26 +154,6 @@ def test_watch_shows_the_labelled_box(run, tmp_path):
     assert any(labelled) and all((picture[:32] == panel.LABEL).all(-1).any() for picture in pictures), "a legend"
 
 
-def test_a_film_replaces_neither_a_video_that_it_is_of_nor_another(capsys, run, tmp_path):
-    mine = tmp_path / "mine.mp4"
-    with Film(mine, 25) as film:
-        for shade in range(3):
-            film.write(np.full((8, 8, 3), 80 * shade, np.uint8))
-    given, few = mine.read_bytes(), ["--frames", "2"]
-    for action in (["watch"], ["dream"]):
-        line = ["pvm", action[0], str(run), *action[1:], *few, "--video"]
-        assert main([*line, str(mine)]) == 0, "it is what is seen"
-        assert main([*line, str(mine)]) == 0, "the run's own film is replaced"
-        own = run / f"{action[0]}.mp4"
-        for video, out in ((mine, ["--out", str(mine)]), ("synthetic", ["--out", str(mine)]), (own, [])):
-            before = own.read_bytes()
-            assert main([*line, str(video), *out]) == 2
-            assert "give --overwrite" in capsys.readouterr().err
-            assert (mine.read_bytes(), own.read_bytes()) == (given, before)
-    assert main(["pvm", "watch", str(run), *few, "--video", str(mine), "--out", str(mine), "--overwrite"]) == 0
-    assert mine.read_bytes() != given
-
-
 def test_saturated_and_dead_numbers_are_counted(capsys, run):
     found = figures_of(capsys, "eval", str(run), "--steps", "40")
     assert [layer["numbers"] for layer in found["activity"]] == [16 * 4, 4 * 4, 4]

@@ -126,19 +126,6 @@ def test_boxes_are_drawn_in_shares_of_the_picture_and_absent_ones_are_not():
     assert (outside == panel.FOUND).all(-1).any()
 
 
-def test_title_legend_and_notes_stand_apart_from_the_pictures():
-    views = {name: plain(60, 60, note="off by .1") for name in ("frame", "prediction")}
-    legend = [(panel.LABEL, "label"), (panel.FOUND, "tracker")]
-    whole = panel.side_by_side(views, title="a model " * 40, legend=legend)
-    head = panel.GAP + panel.TITLE
-    assert (whole[head + panel.CAPTION :] == 9).all(-1).sum() == 2 * 300 * 300
-    assert whole.shape[0] == head + panel.CAPTION + 300 + panel.GAP + panel.NOTE
-    for colour, _ in legend:
-        assert places(whole, colour)[1][0] < head
-    assert (whole[:head, -200:] != panel.BEHIND).any(-1).sum() > 100
-    assert (whole[-panel.NOTE :] != panel.BEHIND).any(), "notes are written"
-
-
 def test_a_line_without_room_ends_in_dots_and_one_that_fits_does_not():
     written = []
     pen = SimpleNamespace(

@@ -75,11 +75,6 @@ def test_scores_by_hand():
     assert scores.undefined == ""
 
 
-def test_the_centre_on_the_edge_of_the_target_is_accurate():
-    found = [(45, 20, 10, 10), (46, 20, 10, 10), (40, 25, 10, 10), (40, 14, 10, 10)]
-    assert tracking.score(track([(40, 20, 10, 10)] * 4, found)).accuracy == 0.5
-
-
 whole = st.integers(-20, 20).map(float)
 extent = st.integers(0, 20).map(float)
 box = st.tuples(whole, whole, extent, extent)
@@ -138,21 +133,6 @@ def test_trackers_are_primed_by_the_first_target_and_see_all_frames_from_there()
     assert found.truth.tolist() == [list(ABSENT), list(label), list(ABSENT)]
     assert found.found.tolist() == [list(ABSENT), list(says[0]), list(says[2])]
     assert found.size.tolist() == [[100, 50]] * 3
-
-
-def test_a_tracker_may_reuse_its_box():
-    class Counter:
-        box = np.ones(4)
-
-        def prime(self, image, box):
-            pass
-
-        def track(self, image):
-            self.box += 1
-            return self.box
-
-    found = tracking.follow({"counter": Counter()}, video((1, 1, 1, 1), (1, 1, 1, 1)))["counter"]
-    assert found.found[:, 0].tolist() == [2, 3]
 
 
 def test_baselines():

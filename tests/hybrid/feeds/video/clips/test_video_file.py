@@ -1,6 +1,5 @@
 """Video files, and with them hybrid/feeds/video/ffmpeg.py and hybrid/feeds/video/index.py, by which they are read."""
 
-import builtins
 import os
 import struct
 from fractions import Fraction
@@ -11,7 +10,6 @@ import pytest
 from hybrid.feeds.video.boxes import labels_beside
 from hybrid.feeds.video.clips.synthetic import Scene
 from hybrid.feeds.video.clips.video_file import Video
-from hybrid.feeds.video.frames import Frames
 
 SHAPE = (24, 32, 3)
 
@@ -81,29 +79,6 @@ def test_frames_in_order_and_in_any_order(tmp_path, name, originals):
     for order, cursors in ((np.random.default_rng(0).permutation(COUNT), 3), (range(COUNT - 1, -1, -1), 1)):
         for number, image in images(Video(path, SHAPE, cursors=cursors), order).items():
             np.testing.assert_array_equal(image, ordered[number])
-
-
-def test_streams_side_by_side_decode_each_frame_once(tmp_path, monkeypatch):
-    from hybrid.feeds.video.clips import video_file
-
-    clip = Video(record(tmp_path / "a.mp4"), SHAPE)
-    feed = Frames([clip], COUNT, streams=4)
-    decoded = []
-    numbered = video_file._Cursor._numbered
-
-    def counted(self, sought):
-        for found in numbered(self, sought):
-            decoded.append(found[0])
-            yield found
-
-    monkeypatch.setattr(video_file._Cursor, "_numbered", counted)
-    for tick in range(10):
-        feed[tick]
-    settled = len(decoded)
-    assert settled < 4 * 10 + 4 * 8  # to get to its place, a stream decodes from the key frame before
-    for tick in range(10, 20):
-        feed[tick]
-    assert len(decoded) - settled <= 4 * 10 + 8  # one stream passed the end and opened the file anew
 
 
 def test_labels_come_to_the_size_delivered(tmp_path):
@@ -209,20 +184,6 @@ def test_a_playlist_sends_nobody_elsewhere(tmp_path):
     )
     with pytest.raises(ValueError, match=r"a.mp4: "):
         Video(tmp_path / "a.mp4", SHAPE)
-
-
-def test_without_the_library(tmp_path, monkeypatch):
-    path = record(tmp_path / "a.mp4")
-    load = builtins.__import__
-
-    def without(name, *arguments):
-        if name == "av":
-            raise ModuleNotFoundError("No module named 'av'")
-        return load(name, *arguments)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ValueError, match=r'pip install "hybrid-engine\[video\]"'):
-        Video(path, SHAPE)
 
 
 def test_a_pipe_is_refused(tmp_path):
