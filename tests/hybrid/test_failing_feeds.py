@@ -52,27 +52,6 @@ def test_whatever_a_feed_raises_leaves_the_model_between_two_ticks(tmp_path, fai
     assert bytes_of(model) == bytes_of(whole)
 
 
-def test_a_feed_whose_length_cannot_be_told_or_whose_batch_has_another_form_leaves_the_model_whole(tmp_path):
-    class Endless(Feed):
-        def __len__(self):
-            raise TypeError("no length")
-
-    class Torn(Feed):
-        def __getitem__(self, tick):
-            batch = super().__getitem__(tick)
-            return batch._replace(ids=np.tile(batch.ids, 2)) if tick == 3 else batch
-
-    trained = engine()
-    with pytest.raises(TypeError, match="no length"):
-        list(trained.run(Endless()))
-    for overlap in (True, False):
-        trained.overlap, trained.tick = overlap, 0
-        with pytest.raises(ValueError):
-            list(trained.run(Torn()))
-        assert trained.tick == 3
-        trained.save(tmp_path)
-
-
 def test_what_the_callers_own_code_raises_leaves_the_model_whole(tmp_path):
     trained, model = engine(delay=1), PVM(TINY)
     for failure in (ValueError("no"), MemoryError(), KeyboardInterrupt()):

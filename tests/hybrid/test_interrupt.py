@@ -2,7 +2,6 @@
 
 import random
 import signal
-import threading
 
 import numpy as np
 import pytest
@@ -145,25 +144,6 @@ def test_while_a_stop_is_open_it_is_told_after_the_tick():
             signal.raise_signal(signal.SIGINT)
             assert not stop.signal
         assert stop.signal == signal.SIGINT
-
-
-def test_nothing_is_held_in_another_thread_nor_where_nobody_handles():
-    found = []
-
-    def elsewhere():
-        with Held():
-            found.append(signal.getsignal(signal.SIGINT))
-
-    thread = threading.Thread(target=elsewhere)
-    thread.start()
-    thread.join()
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        with Held():
-            found.append(signal.getsignal(signal.SIGINT))
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert found == [signal.default_int_handler, signal.SIG_IGN]
 
 
 def test_a_signal_while_the_handler_is_put_back_waits_until_it_is(monkeypatch):

@@ -31,27 +31,6 @@ def test_as_many_threads_as_the_environment_allows(said, expected):
     assert found == (expected or math.ceil(min(len(os.sched_getaffinity(0)), processors.quota())))
 
 
-def test_a_run_takes_no_more_threads_than_numba_was_given(tmp_path):
-    text = tmp_path / "text.txt"
-    text.write_text("one two three four five six\n" * 40)
-    command = [
-        sys.executable,
-        "-m",
-        "hybrid.cli",
-        "train",
-        "language",
-        "--text",
-        str(text),
-        "--out",
-        str(tmp_path / "run"),
-    ]
-    sizes = ["--epochs", "1", "--width", "4", "--hidden", "8", "--readout-width", "8", "--batch", "32", "--json"]
-    environment = os.environ | {"NUMBA_NUM_THREADS": "1"}
-    done = subprocess.run([*command, *sizes], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["threads"] == 1
-
-
 def cgroups(folder, membership: str, files: dict[str, str]):
     """A file system of control groups, and what a process finds in its own cgroup file."""
     for name, text in files.items():

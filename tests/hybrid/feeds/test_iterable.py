@@ -65,19 +65,6 @@ def test_worker_processes_change_no_batch():
     assert alone.describe() == helped.describe()
 
 
-def test_what_was_counted_saves_the_pass():
-    asked = []
-
-    def source(epoch):
-        asked.append(epoch)
-        return iter(PAIRS)
-
-    feed = IterableFeed(source, epochs=2)
-    again = IterableFeed(source, epochs=2, counted=feed.counted)
-    assert asked == [0] and again.describe() == feed.describe()
-    assert_equal(again[6], feed[6])
-
-
 @pytest.mark.parametrize(("name", "value"), [("rows", "9"), ("classes", 2**31)])
 def test_rows_and_classes_that_are_no_number_of_them(name, value):
     with pytest.raises(ValueError, match=f"{name}: found {value!r}, expected a whole number"):

@@ -82,16 +82,3 @@ def test_what_a_user_had_before_is_counted_apart():
     found = ranking.figures(lambda users: scores[users], seen, held, k=2)
     assert (found["users"], found["repeats"], found["recall@2"]) == (2, 2, 0)
     assert ranking.figures(lambda users: scores[users], seen, held, k=3)["recall@3"] == 1
-
-
-def test_scores_are_asked_for_in_bounded_blocks(monkeypatch):
-    monkeypatch.setattr(ranking, "NUMBERS", 11)
-    asked = []
-
-    def scores(users):
-        asked.append(len(users))
-        return np.zeros((len(users), 5))
-
-    held = HeldOut(np.arange(5, dtype=np.int32), np.zeros(5, np.int32))
-    ranking.ranks(scores, table([[]] * 5), held)
-    assert asked == [2, 2, 1]

@@ -29,20 +29,6 @@ def text(tmp_path):
     return path
 
 
-def test_runs_of_before_these_were_options(text):
-    old = {
-        "text": text,
-        "valid": text,
-        "tokens": "words",
-        "context": 2,
-        "batch": 4,
-        "min_count": 1,
-        "epochs": 1,
-        "seed": 0,
-    }
-    assert words(language.prepare(old).feed.corpus)[1] == "a"
-
-
 @pytest.mark.parametrize(("readout", "trunk_rate"), [("tree", 0.2), ("full", 0.05), ("sampled", 0.05)])
 def test_by_default_it_learns_as_in_the_published_table(text, readout, trunk_rate):
     """docs/measurements.md, "When does the tree win?"; that a run has four epochs docs/runs.md says, too."""

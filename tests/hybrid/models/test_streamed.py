@@ -1,7 +1,6 @@
 """`hybrid train language|words --stream`: the runs of hybrid/models/_text.py whose text is kept as ids in files."""
 
 import json
-import shutil
 import signal
 from pathlib import Path
 
@@ -51,24 +50,6 @@ def test_a_streamed_run_that_was_stopped_goes_on_to_the_same_bytes(texts, capsys
     run_json(capsys, "train", "--resume", "stopped")
     assert small_runs.tensors(Path("stopped")) == small_runs.tensors(Path("whole"))
     assert len(list(Path("ids").iterdir())) == 1
-
-
-def test_a_run_that_is_gone_on_with_makes_its_ids_only_where_the_user_has_such(texts, capsys):
-    command = ["train", "words", "--text", "train.txt", *SMALL, "--stream", "ids", "--out", "run"]
-    run_json(capsys, *command)
-    shutil.rmtree("ids")
-    for folder in ("ids", "mine"):
-        options = json.loads(Path("run/run.json").read_bytes())
-        Path("run/run.json").write_text(json.dumps(options | {"stream": folder}))
-        Path("mine").mkdir(exist_ok=True)
-        Path("mine/letter").write_text("Dear")
-        assert main(["train", "--resume", "run", "--epochs", "3"]) == 2
-        assert f"--stream: run names {folder} for the ids of its text" in capsys.readouterr().err
-    assert [entry.name for entry in Path("mine").iterdir()] == ["letter"] and not Path("ids").exists()
-    Path("mine/letter").unlink()
-    for epochs in "34":  # into the empty folder, and where it has ids
-        run_json(capsys, "train", "--resume", "run", "--epochs", epochs)
-    assert len(list(Path("mine").iterdir())) == 1
 
 
 @pytest.mark.parametrize(

@@ -45,23 +45,6 @@ def test_a_run_goes_on_where_the_model_stands_and_stops_when_left():
     assert bytes_of(model) == bytes_of(other)
 
 
-def test_a_rate_set_within_a_run_is_that_of_the_steps():
-    def stepped(set_at):
-        model, feed = PVM(BLIND), Scene(9)
-        walk(model, feed, set_at)
-        model.set_rate(0.5)
-        walk(model, feed)
-        return model
-
-    ran = PVM(BLIND)
-    for seen in ran.run(Scene(9)):
-        if seen.tick == 2:
-            ran.set_rate(0.5)
-    at = ran.config.schedule[-1][0]
-    assert at in (3, 4)  # the next frame may be filled in already, with the rates of its tick
-    assert bytes_of(ran) == bytes_of(stepped(at))
-
-
 def test_a_run_allocates_nothing_that_lasts():
     """Beyond the small arrays of what is seen, memory does not rise, not even for a moment, once the run is warm."""
     config = dataclasses.replace(TINY, grids=((6, 8), (3, 4), (1, 1)), hidden=(24,), block=(10, 10))

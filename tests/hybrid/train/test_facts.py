@@ -91,21 +91,6 @@ def test_facts_of_frames_are_refused_by_name(tmp_path, path, value, said):
     assert f"{tmp_path / checkpoint.LATEST}: {said}" in str(raised.value)
 
 
-def test_a_file_is_named_and_the_save_before_it_where_there_is_one(tmp_path):
-    folder = tmp_path / "run" / checkpoint.CHECKPOINT
-    folder.mkdir(parents=True)
-    previous = folder / checkpoint.PREVIOUS
-    for there in (False, True):
-        if there:
-            previous.touch()
-        with pytest.raises(ValueError) as raised:
-            facts.check({}, ENGINE, "language", None, folder)
-        assert (f"hybrid train --resume {tmp_path / 'run'} --previous" in str(raised.value)) == there
-    with pytest.raises(ValueError) as raised:
-        facts.check({}, ENGINE, "language", None, previous)
-    assert str(raised.value).startswith(f"{previous}: feed: found none") and "--previous" not in str(raised.value)
-
-
 def test_an_engine_saved_over_the_checkpoint_of_a_run_is_not_resumed_and_the_save_before_is(
     tmp_path, whole_language, undrawn, capsys
 ):

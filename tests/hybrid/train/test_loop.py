@@ -52,37 +52,6 @@ def test_a_signal_stops_between_two_ticks_and_the_run_goes_on_to_the_same_bytes(
     assert ends[0] == ends[1]
 
 
-def test_the_clocks_add_up_to_the_time_of_the_run(tmp_path, monkeypatch):
-    """A best model that is saved stops the clock of training within an evaluation, which has stopped it already."""
-    now = [0.0]
-    monkeypatch.setattr("hybrid.train.progress.time.perf_counter", lambda: now[0])
-
-    class Costly(Adding):
-        def note(self, tick, facts):
-            now[0] += 10
-            return super().note(tick, facts)
-
-        def measure(self, model, facts):
-            now[0] += 3
-            return super().measure(model, facts)
-
-        def final(self, model):
-            now[0] += 2
-            return super().final(model)
-
-    class Saved(Counting):
-        def save(self, folder, facts):
-            now[0] += 7
-            super().save(folder, facts)
-
-    job = Costly(range(8), [2.0, 1.0])
-    report = train(job, tmp_path, Saved(), save_every=0)
-    saves = 5  # at the beginning, after an epoch, at the end, and of two best points
-    spent = {"seconds": 70.0, "evaluation_seconds": 8.0, "saving_seconds": 7.0 * saves, "starting_seconds": 10.0}
-    assert {name: report[name] for name in SPENT} == spent and sum(spent.values()) == now[0]
-    assert [point["seconds"] for point in report["curve"]] == [30.0, 70.0]
-
-
 @pytest.mark.parametrize("failure", [ValueError("the feed broke"), OSError(28, "full")])
 def test_a_feed_that_fails_leaves_the_last_tick_saved(tmp_path, failure):
     class Broken(Adding):

@@ -51,25 +51,3 @@ def test_a_readout_and_a_trunk_train_a_language_model(hybrid_command, tmp_path):
     assert hybrid_command("eval", "run")[0] == 0
     code, _, error = hybrid_command(*line[:-1], "other", "--hidden", "4")
     assert code == 2 and "--hidden: not used by `train language --readout toy --trunk linear`" in error
-
-
-def test_a_model_trains_stops_early_resumes_and_is_measured(hybrid_command, tmp_path):
-    (tmp_path / "points.csv").write_text("".join(f"{x / 10},{2 * x / 10 + 1}\n" for x in range(10)))
-    code, printed, error = hybrid_command("train", "line", "--points", "points.csv", "--out", "run", "--tensorboard")
-    assert code == 0 and "error" in printed, error
-    assert {"best", "checkpoint", "curve.jsonl", "curve.png", "report.json", "run.json", "tensorboard"} <= {
-        path.name for path in (tmp_path / "run").iterdir()
-    }
-    code, _, error = hybrid_command("train", "--resume", "run", "--epochs", "200")
-    assert code == 0, error
-    code, printed, _ = hybrid_command("eval", "run", "--at", "2", "--json")
-    figures = json.loads(printed)
-    assert figures["slope"] == pytest.approx(2, abs=0.01) and figures["y"] == pytest.approx(5, abs=0.02)
-    code, _, error = hybrid_command("train", "line")
-    assert code == 2 and "--points: needed by `train line`" in error
-    code, _, error = hybrid_command("export", "run", "vectors.txt")
-    assert code == 2 and "has no vectors" in error
-    code, printed, _ = hybrid_command(
-        "train", "line", "--points", "points.csv", "--rate", "0", "--epochs", "50", "--patience", "3", "--out", "early"
-    )
-    assert code == 0 and "stopped early" in printed

@@ -8,7 +8,6 @@ import pytest
 from hybrid import LanguageModel, Recommender
 from hybrid.train import runs
 from hybrid.use.run import able, open_run, vectors_of
-from tests.support.plugin import offered
 from tests.support.trained import copied, data
 
 
@@ -71,28 +70,3 @@ def test_runs_without_vectors_and_checkpoints_that_are_not_there(tmp_path):
         open_run(tmp_path)
     with pytest.raises(ValueError, match="--checkpoint best"):
         open_run(copied("words_cbow", tmp_path), checkpoint="best")
-
-
-USING = '''
-
-class Use:
-    """Reads the line anywhere."""
-
-    def __init__(self, run):
-        self.slope, self.offset = run.load().weights
-
-    def recommend(self, x):
-        return self.slope * x + self.offset
-'''
-
-
-def test_a_model_of_another_distribution_offers_its_own(tmp_path, monkeypatch):
-    from hybrid.cli import main
-    from tests.support.plugin import TOYS
-
-    offered(monkeypatch, tmp_path, "line", "hybrid.models", (TOYS / "line.py").read_text() + USING)
-    (tmp_path / "points.csv").write_text("".join(f"{x / 10},{2 * x / 10 + 1}\n" for x in range(10)))
-    run = str(tmp_path / "run")
-    assert main(["train", "line", "--points", str(tmp_path / "points.csv"), "--epochs", "200", "--out", run]) == 0
-    able(run, "recommend", "recommend")
-    assert open_run(run).recommend(3) == pytest.approx(7, abs=0.1)

@@ -194,26 +194,6 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, run, tmp_path):
         assert len(said) == 1 and said[0].startswith("hybrid: error: ") and message in said[0], (line, said)
 
 
-def test_readouts_that_learned_nothing_and_those_that_nobody_asks_say_nothing(run, tmp_path):
-    """Nothing: their video had no labels. Nobody: the video that is evaluated has none."""
-    given = {"device": "cpu", "threads": 1}
-    trained, _ = evaluate.opened(run, given)
-    assert trained.readouts and trained.frozen and trained.threads == 1
-    frame = np.zeros(trained.config.frame, np.uint8)
-    assert trained.step(frame).heatmaps
-    alone = evaluate.alone(trained, readouts=False)
-    assert alone.step_number == trained.step_number and alone.frozen
-    assert np.array_equal(alone.step(frame).prediction, trained.step(frame).prediction)
-    assert alone.step(frame).heatmaps == []
-    with Film(tmp_path / "video", 25) as film:
-        for shade in range(5):
-            film.write(np.full((8, 8, 3), 50 * shade, np.uint8))
-    line = command(tmp_path, tmp_path / "asked", "--steps", "5", "--video", str(tmp_path / "video"))
-    assert main([*line, "--set", "readout.start=0"]) == 0
-    assert PVM.load(tmp_path / "asked" / "checkpoint")[0].readouts
-    assert evaluate.opened(tmp_path / "asked", given)[0].readouts is None
-
-
 def test_an_evaluation_says_whether_the_clip_was_learned(capsys, run):
     few = ["eval", str(run), "--steps", "9"]
     assert figures_of(capsys, *few)["learned"] is True
