@@ -22,10 +22,7 @@ def started(code: str, cores=None, **said: str):
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize(
-    "said, expected",
-    [({}, None), ({"NUMBA_NUM_THREADS": "1"}, 1), ({"OMP_NUM_THREADS": "1"}, 1)],
-)
+@pytest.mark.parametrize("said, expected", [({}, None), ({"NUMBA_NUM_THREADS": "1"}, 1), ({"OMP_NUM_THREADS": "1"}, 1)])
 def test_as_many_threads_as_the_environment_allows(said, expected):
     found = started(AVAILABLE, **said)
     assert found == (expected or math.ceil(min(len(os.sched_getaffinity(0)), processors.quota())))

@@ -37,10 +37,7 @@ def test_options_of_a_readout():
 
 
 @pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        ({"optimiser": "adam"}, "optimiser: found 'adam', expected one of sgd, row-adagrad, adagrad"),
-    ],
+    ("bad", "message"), [({"optimiser": "adam"}, "optimiser: found 'adam', expected one of sgd, row-adagrad, adagrad")]
 )
 @pytest.mark.parametrize(
     "make",

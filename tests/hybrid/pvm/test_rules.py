@@ -68,10 +68,7 @@ def test_a_unit_without_a_signal_is_refused():
         wire(small((1, 2), fan_in=4, fan_in_radius=0.8))
 
 
-@pytest.mark.parametrize(
-    ("radius", "neighbours"),
-    [(0, 0), (1, 4), (1.5, 8), (2, 12)],
-)
+@pytest.mark.parametrize(("radius", "neighbours"), [(0, 0), (1, 4), (1.5, 8), (2, 12)])
 def test_neighbours_within_the_radius(radius, neighbours):
     found = wire(small((5,), lateral_radius=radius))
     assert len(found.context[12]) == neighbours

@@ -125,10 +125,7 @@ def test_a_checkpoint_sealed_with_other_facts_is_one_line_and_changes_nothing(tm
 
 
 @pytest.mark.parametrize(
-    "value, said",
-    [
-        ([{"step": 1, "prediction": 1.0, "last_frame": None}], "progress.curve[0].last_frame: found None"),
-    ],
+    "value, said", [([{"step": 1, "prediction": 1.0, "last_frame": None}], "progress.curve[0].last_frame: found None")]
 )
 def test_runs_are_not_compared_by_the_curve_of_a_stranger(tmp_path, data, undrawn, capsys, value, said):
     run = tmp_path / "run"

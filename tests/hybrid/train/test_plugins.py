@@ -51,3 +51,13 @@ def test_a_readout_and_a_trunk_train_a_language_model(hybrid_command, tmp_path):
     assert hybrid_command("eval", "run")[0] == 0
     code, _, error = hybrid_command(*line[:-1], "other", "--hidden", "4")
     assert code == 2 and "--hidden: not used by `train language --readout toy --trunk linear`" in error
+
+
+def test_a_model_trains_resumes_and_is_measured(hybrid_command, tmp_path):
+    (tmp_path / "points.csv").write_text("".join(f"{x / 10},{2 * x / 10 + 1}\n" for x in range(10)))
+    code, printed, error = hybrid_command("train", "line", "--points", "points.csv", "--out", "run")
+    assert code == 0 and "error" in printed, error
+    code, _, error = hybrid_command("train", "--resume", "run", "--epochs", "200")
+    assert code == 0, error
+    figures = json.loads(hybrid_command("eval", "run", "--at", "2", "--json")[1])
+    assert figures["slope"] == pytest.approx(2, abs=0.01) and figures["y"] == pytest.approx(5, abs=0.02)

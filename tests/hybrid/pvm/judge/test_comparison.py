@@ -67,11 +67,7 @@ def test_runs_of_different_videos_need_one_for_both(capsys, two, tmp_path):
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [
-        ("a" * 40, "a" * 40),
-        (list(range(10, 21)), "[10, 11, 12, 13, 14, 15, 16, 17, 18, ..."),
-        (None, "null"),
-    ],
+    [("a" * 40, "a" * 40), (list(range(10, 21)), "[10, 11, 12, 13, 14, 15, 16, 17, 18, ..."), (None, "null")],
 )
 def test_settings_in_the_table_have_40_letters_at_most(value, shown):
     assert comparison._short(value) == shown
