@@ -98,34 +98,6 @@ def test_no_call_of_a_readout_enters_while_another_thread_is_inside(kind, call):
     CALLS[call](readout)
 
 
-def test_threads_that_step_one_readout_lose_no_step_to_another():
-    """Every step is either whole or refused, so the weights are those of that many steps in turn."""
-    rng = np.random.default_rng(0)
-    hidden, target = rng.normal(size=(64, 32)).astype(np.float32), rng.integers(0, 3000, 64).astype(np.int32)
-    readout, expected = (FullReadout(3000, 32, batch=64, rate=0.1) for _ in range(2))
-    together, done, raised = threading.Barrier(3), [], []
-
-    def work():
-        grad = np.empty_like(hidden)
-        together.wait()
-        for _ in range(20):
-            try:
-                readout.step(grad, hidden, target)
-                done.append(1)
-            except RuntimeError as failure:
-                raised.append(str(failure))
-
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for _ in done:
-        expected.step(np.empty_like(hidden), hidden, target)
-    assert len(done) + len(raised) == 60 and all(REFUSED in message for message in raised)
-    np.testing.assert_array_equal(readout.weights, expected.weights)
-
-
 FORK = """
 import os, numpy as np, hybrid
 readout = hybrid.FullReadout(40, 6)

@@ -45,13 +45,6 @@ def test_a_terminal_gets_a_bar_on_one_line(monkeypatch):
     assert terminal.getvalue().count("\n") == 1 and "\r" in terminal.getvalue()
 
 
-def test_a_passing_bar_is_a_terminals_alone_and_not_for_two_seconds(monkeypatch):
-    for kind in (Terminal, io.StringIO):
-        file = stderr(monkeypatch, kind)
-        assert list(console.bar(2, "evaluating", "blocks", items="ab", passing=True)) == ["a", "b"]
-        assert not file.getvalue().strip()
-
-
 @pytest.mark.parametrize("kind", [Terminal, io.StringIO])
 def test_quiet_is_neither_notes_nor_a_bar(monkeypatch, kind):
     file = stderr(monkeypatch, kind)

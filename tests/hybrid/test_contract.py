@@ -58,13 +58,3 @@ def test_a_backend_keeps_the_contract(backend, name, protocol):
 MOST = 10  # arguments of a promise
 # Every array of units is the caller's own, who has them from another call: nothing to put together. Seed and tick are two
 # numbers of one draw.
-LONGER = {"Units.step": 13, "SampledSoftmax.step": 11}
-
-
-def test_a_promise_takes_few_arguments():
-    counts = {
-        f"{name}.{function}": len(arguments(getattr(protocol, function), True))
-        for name, protocol in PROMISES
-        for function in promised(protocol)
-    }
-    assert {promise: count for promise, count in counts.items() if count > MOST} == LONGER

@@ -30,12 +30,6 @@ def test_what_is_kept(optimiser, biases):
     assert sparse.numbers(7, 3, optimiser, biases) == sum(array.size for array in kept if array is not None)
 
 
-def test_options_of_a_readout():
-    options = {"rows_optimiser": "adagrad", "readout_optimiser": "row-adagrad", "biases": True}
-    assert sparse.readout_named(options) == {"optimiser": "row-adagrad", "biases": True}
-    assert sparse.readout_named({}) == {}
-
-
 @pytest.mark.parametrize(
     ("bad", "message"), [({"optimiser": "adam"}, "optimiser: found 'adam', expected one of sgd, row-adagrad, adagrad")]
 )
@@ -51,12 +45,6 @@ def test_options_of_a_readout():
 def test_bad_input(make, bad, message):
     with pytest.raises(ValueError, match=message):
         make(**bad)
-
-
-@pytest.mark.parametrize("form", [{}, {"mean": True, "undivided": True}])
-def test_values_weigh_the_vectors_of_bags_only(form):
-    with pytest.raises(ValueError, match="weighted: found True, expected it with mean=True"):
-        Embedding(4, 3, weighted=True, **form)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +73,7 @@ def test_readouts_are_rebuilt_and_copied_with_all_that_is_kept(make):
             assert array.tobytes() == arrays[name].tobytes() and not np.shares_memory(array, arrays[name])
 
 
-@pytest.mark.parametrize("make", [TreeReadout, FullReadout, SampledReadout])
+@pytest.mark.parametrize("make", [FullReadout])
 def test_a_step_that_is_not_made_leaves_the_squares_alone(make):
     readout = make(COUNTS, 3, optimiser="adagrad", biases=True)
     rng = np.random.default_rng(0)

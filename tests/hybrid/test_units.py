@@ -1,7 +1,5 @@
 """hybrid.Units against the float64 oracle of tests/twins/units.py, and what it refuses."""
 
-import threading
-
 import numpy as np
 import pytest
 
@@ -112,19 +110,3 @@ def test_what_cannot_be_made(change, message):
     sizes = dict(zip(("inputs", "hidden", "outputs"), SIZES, strict=True))
     with pytest.raises(ValueError, match=message):
         Units(**{"count": COUNT, "device": "cpu", **sizes, **change})
-
-
-def test_a_second_thread_is_refused():
-    made, failures = Units(COUNT, *SIZES, device="cpu"), []
-
-    def other():
-        try:
-            made.step(*ONE)
-        except RuntimeError as error:
-            failures.append(str(error))
-
-    with made._alone:
-        thread = threading.Thread(target=other)
-        thread.start()
-        thread.join()
-    assert failures and "give each thread units of its own" in failures[0]

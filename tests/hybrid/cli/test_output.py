@@ -55,17 +55,3 @@ def test_names_with_ends_of_lines_leave_an_error_one_line(tmp_path, vectors, cap
         assert main(command) == 2
         error = capsys.readouterr().err
         assert error.count("\n") == 1 and "a\\nb\\u202e" in error
-
-
-def test_what_a_compiler_says_keeps_its_lines_and_what_strangers_say_does_not(capsys, monkeypatch, vectors):
-    from gpu.nvrtc import CompileError
-    from hybrid.cli.commands import neighbours
-
-    for error, told in ((CompileError("a.cu:\nline 1\n"), "a.cu:\nline 1\n\n"), (OSError("a\nb"), "a\\nb\n")):
-
-        def fail(given, error=error):
-            raise error
-
-        monkeypatch.setattr(neighbours, "run", fail)
-        assert main(["neighbours", vectors, "a"]) == 2
-        assert capsys.readouterr().err == f"hybrid: error: {told}"

@@ -60,15 +60,6 @@ def test_dates_order_the_histories(kind, form):
     assert ratings.histories(found).sha256 == plain.sha256
 
 
-def test_categories_and_numbers_that_may_be_missing():
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"user": pandas.Categorical(USER), "item": pandas.array(STARS, dtype="Int64")})
-    assert ratings.from_frame(frame).items == ratings.from_columns(USER, STARS).items
-    frame.loc[2, "item"] = pandas.NA
-    with pytest.raises(ValueError, match=r"item\[2\]: found (<NA>|nan), expected a name or number"):
-        ratings.from_frame(frame)
-
-
 @pytest.mark.parametrize(
     ("frame", "named", "message"),
     [

@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,18 +48,6 @@ def test_is_a_pure_function_of_the_tick(shuffle):
     check_feed(lambda: LanguageFeed(corpus, context=3, batch=7, epochs=3, seed=5, shuffle=shuffle))
 
 
-def test_facts():
-    corpus = Corpus([list("abcabc")], VOCABULARY)
-    feed = LanguageFeed(corpus, context=2, batch=4)
-    assert (feed.rows, feed.classes, feed.batch, feed.most_ids, len(feed)) == (7, 6, 4, 8, 2)
-    assert feed.counts is VOCABULARY.counts
-    assert [len(batch.target) for batch in feed] == [4, 2]
-    others = [{"context": 3}, {"batch": 5}, {"epochs": 2}, {"seed": 1}, {"shuffle": False}]
-    facts = [LanguageFeed(corpus, **({"context": 2, "batch": 4} | other)).describe() for other in others]
-    facts.append(LanguageFeed(Corpus([list("abcabd")], VOCABULARY), context=2, batch=4).describe())
-    assert all(fact != feed.describe() for fact in facts)
-
-
 def test_it_is_by_default_that_of_the_command():
     """Of one epoch: what is learned from is gone through as often as its caller asks for."""
     feed = LanguageFeed(Corpus([list("ab")], VOCABULARY))
@@ -73,11 +60,3 @@ def test_bad_sizes(name, value):
     corpus = Corpus([list("ab")], VOCABULARY)
     with pytest.raises(ValueError, match=f"{name}: found {value}, expected a whole number"):
         LanguageFeed(corpus, **{name: value})
-
-
-@pytest.mark.parametrize("corpus", [np.arange(6), [["a", "b"]], "a b"])
-def test_a_corpus_is_asked_for_by_name(corpus):
-    with pytest.raises(
-        ValueError, match=r"corpus: found \w+, expected a Corpus; Corpus.from_ids\(ids, vocabulary\) makes"
-    ):
-        LanguageFeed(corpus)

@@ -32,12 +32,6 @@ def test_parquet(tmp_path):
         ratings.load(tmp_path / "r")
 
 
-def test_a_truncated_parquet_file(tmp_path):
-    pytest.importorskip("pyarrow")
-    with pytest.raises(ValueError, match="r: no Parquet table"):
-        ratings.load(written(tmp_path, b"PAR1 and no more", "r"))
-
-
 USER, ITEM, STARS, WHEN = (list(column) for column in zip(*ROWS, strict=True))
 
 

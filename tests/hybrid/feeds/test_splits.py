@@ -130,9 +130,3 @@ def test_refusals():
                 way(whole, test=test, valid=valid)
     with pytest.raises(ValueError, match="histories: found no times"):
         split_by_time(whole._replace(time=None))
-
-
-def test_empty_histories_cannot_be_split_by_time():
-    none = Histories(np.empty(0, np.int32), np.zeros(3, np.int64), ["a", "b"], ["x", "y"], time=np.empty(0))
-    with pytest.raises(ValueError, match="histories: found no item of 2 users, expected some to split by their times"):
-        split_by_time(none)

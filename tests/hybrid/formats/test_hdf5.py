@@ -1,5 +1,3 @@
-import sys
-
 import numpy as np
 import pytest
 
@@ -73,19 +71,6 @@ def test_parts_in_other_files_are_not_followed(path, tmp_path):
             file["train"] = link
         with pytest.raises(ValueError, match="no 'train' in it"):
             hdf5.load(path)
-
-
-def test_what_is_no_such_file(tmp_path, monkeypatch):
-    (tmp_path / "text").write_text("no data")
-    with pytest.raises(ValueError, match=r"text: no HDF5 file \(.*\); expected one of ann-benchmarks"):
-        hdf5.load(tmp_path / "text")
-    with pytest.raises(FileNotFoundError):
-        hdf5.load(tmp_path / "none")
-    monkeypatch.setitem(sys.modules, "h5py", None)
-    with pytest.raises(
-        ValueError, match="text: HDF5 is read and written with h5py, which is missing; pip install h5py"
-    ):
-        hdf5.load(tmp_path / "text")
 
 
 @pytest.mark.parametrize(

@@ -10,19 +10,7 @@ from hybrid.cli import main
 from hybrid.train.options import choose
 
 SMALL = ["--width", "8", "--readout-width", "8", "--threads", "1", "--readout", "full"]
-SEQUENCE = [
-    "--start",
-    "counts",
-    "--order",
-    "sequence",
-    "--trunk",
-    "attention",
-    "--history",
-    "6",
-    "--tied",
-    "--micro-batches",
-    "1",
-]
+SEQUENCE = "--start counts --order sequence --trunk attention --history 6 --tied --micro-batches 1".split()
 RATES = ["--rows-rate", "0.05", "--rate", "0.02", "--attention-rate", "0.01", "--attention-dropout", "0"]
 ORDERS = {
     "decay": ["--order", "decay", "--hidden", "12", "--epochs", "1"],

@@ -1,11 +1,7 @@
 """The language model as options describe it: how the text is cut (hybrid/models/_text.py), and what it is measured on."""
 
-import json
-from pathlib import Path
-
 import pytest
 
-from hybrid.cli import main
 from hybrid.cli.options import read
 from hybrid.models import language
 from hybrid.train import runs
@@ -62,27 +58,3 @@ def test_a_readout_of_neighbours_tells_its_recall_beside_perplexity(text, tmp_pa
     assert min(report["neighbours queries/s"], report["exact queries/s"]) > 0 and report["readout"] == "neighbours"
     figures = runs.evaluate(out, {"device": "cpu", "threads": 1, "checkpoint": None, "text": None})
     assert figures["perplexity"] == pytest.approx(report["perplexity"]) and figures["neighbours recall@10"] == 1
-
-
-def test_eval_refuses_a_validation_text_that_has_changed(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    for name in ("text.txt", "valid.txt"):
-        Path(name).write_text("one two three four\n" * 20)
-    small = ["--width", "4", "--hidden", "4", "--readout-width", "4", "--epochs", "1", "--threads", "1"]
-    assert main(["train", "language", "--text", "text.txt", "--valid", "valid.txt", "--out", "run", *small]) == 0
-    assert main(["eval", "run"]) == 0
-    with open("valid.txt", "a") as file:
-        file.write("four three\n")
-    capsys.readouterr()
-    assert main(["eval", "run"]) == 2
-    message = f"{tmp_path / 'valid.txt'}: not the validation text that run was trained with"
-    assert message in capsys.readouterr().err
-    assert main(["train", "--resume", "run"]) == 2
-    assert "run: the data differ from those that it was started with" in capsys.readouterr().err
-    assert main(["eval", "run", "--text", "valid.txt"]) == 0
-    options = json.loads(Path("run/run.json").read_text())
-    del options["data"]  # a run.json that was altered is refused in the same words
-    Path("run/run.json").write_text(json.dumps(options))
-    assert main(["eval", "run"]) == main(["train", "--resume", "run"]) == 2
-    told = capsys.readouterr().err
-    assert message in told and "run: the data differ" in told

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from hybrid.cli import main
@@ -52,15 +51,6 @@ def test_times_belong_to_the_data_where_they_split(folder, capsys):
     Path("u.data").write_text("\n".join(moved) + "\n")  # the same histories, other moments
     assert main(["eval", "run"]) == 2
     assert "not the ratings that run was trained on" in capsys.readouterr().err
-
-
-def test_dates_are_moments(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    dates = [np.datetime64("2024-01-01") + t for t in range(12)]
-    rows = [f"{u},{(3 * u + t) % 25},{date}\n" for u in range(20) for t, date in enumerate(dates)]
-    Path("r.csv").write_text("user,item,date\n" + "".join(rows))
-    arguments = ["--ratings", "r.csv", "--out", "run", "--split-by", "time", *SMALL]
-    assert run_json(capsys, "train", "factors", *arguments)["test users"] == 20
 
 
 def test_weights_are_a_column(folder, capsys):

@@ -45,16 +45,6 @@ def test_a_batch_is_as_large_as_the_help_says(words_, online, tree, sampled):
     assert (words.batch_of(words_, "batch"), words.batch_of(words_, "batch", "sampled")) == (tree, sampled)
 
 
-def test_batches_after_which_rows_move_are_smaller_and_with_drawn_negatives_but_of_older_runs(tmp_path):
-    (tmp_path / "train.txt").write_text(" ".join(f"w{number}" for number in range(2000)))
-    options = choose("words", text=str(tmp_path / "train.txt"), min_count=1, readout="sampled")
-    assert words.prepare(options).feed.describe()["mean_batch"] == 2000
-    options["update"] = "batch"
-    assert words.prepare(options).feed.describe()["mean_batch"] == 2000 // 40
-    assert words.prepare(options | {"batch": None}).feed.describe()["mean_batch"] == 2000 // 5
-    assert words.prepare(options | {"readout": "tree"}).feed.describe()["mean_batch"] == 2000 // 5
-
-
 @pytest.mark.parametrize(
     "said, update",
     [

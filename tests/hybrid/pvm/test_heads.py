@@ -7,9 +7,6 @@ from hybrid.pvm.config import Config, Readout
 from hybrid.pvm.heads import Heads
 from hybrid.pvm.layout import tape_layout
 from hybrid.pvm.rules import wire
-from tests.twins.configurations import A
-from tests.twins.cuda_graph import wire as twin_wire
-from tests.twins.pvm_cuda import Readout as Tiles
 
 
 def made(streams=1, dtype=np.float64, placed=False, **fields):
@@ -84,30 +81,3 @@ def test_weights_begin_in_the_range_of_their_rule():
 def test_what_is_not_built_is_refused(readout, found):
     with pytest.raises(ValueError, match=found):
         made(readout=readout)
-
-
-def test_tiles_are_those_of_the_twin():
-    """Ten steps of learning from random hidden vectors."""
-    twin_units, rng = twin_wire(A), np.random.default_rng(3)
-    h = int(A["hidden_block_size"]) ** 2
-    twin = Tiles(twin_units, 4, 2, 6, 0.25, np.float64)
-    twin.allocate([h] * len(twin_units))
-    twin.initialise(rng)
-    readout = Readout(hidden=(6,), momentum=0.25)
-    fields = {"grids": (4, 3, 2, 1), "block": 2, "hidden": h, "readout": readout}
-    ours, layout = made(placed=True, **fields)
-    parts = []
-    for tile in range(16):
-        first, second = twin.matrices(tile, twin.w0, twin.w1)
-        parts += [first[:, :-1], first[:, -1], second[:, :-1], second[:, -1]]
-    ours.weights[:] = np.concatenate([part.ravel() for part in parts])
-    tape = np.zeros((1, layout.tape_at[-1]))
-    for _ in range(10):
-        vectors, heat = rng.random((len(twin_units), h)), rng.random((8, 8))
-        for u, vector in enumerate(vectors):
-            tape[0, layout.hidden_at[u] :][:h] = vector
-        expected = twin.forward(list(vectors))
-        np.testing.assert_allclose(ours.maps(ours.forward(tape))[0][0], expected, rtol=0, atol=1e-12)
-        y = ours.step(tape, ours.target([heat])[None], 0.5)
-        np.testing.assert_allclose(ours.maps(y)[0][0], expected, rtol=0, atol=1e-12)
-        twin.train(0.8 * heat + 0.1, 0.5)

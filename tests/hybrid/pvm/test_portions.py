@@ -16,18 +16,6 @@ def small(monkeypatch):
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("size", [0, 1, 100, 101, 1234])
-def test_every_number_once(threads, size):
-    seen = np.zeros(size, int)
-
-    def count(these):
-        seen[these] += 1
-
-    portions.in_portions(count, size, threads)
-    assert (seen == 1).all()
-
-
-@pytest.mark.parametrize("threads", [1, 3])
 def test_what_fails_is_raised(threads):
     def fail(these):
         if these.start == 200:

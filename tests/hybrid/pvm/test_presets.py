@@ -11,11 +11,6 @@ from hybrid.pvm.model import PVM
 from hybrid.pvm.presets import load
 
 
-def test_a_name_says_its_wiring():
-    with pytest.raises(ValueError, match="wiring: found 'classic', expected 'cuda', which small says"):
-        load("small", wiring="classic")
-
-
 def test_files_of_ours(tmp_path):
     wanted = Config(name="mine", grids=(3, 1), schedule=((0, None, 0.1, 0.2),), lateral_at=7, readout=None)
     (tmp_path / "mine.json").write_text(wanted.to_json())

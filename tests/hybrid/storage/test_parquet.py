@@ -26,13 +26,6 @@ def test_equal_texts_are_one_object_in_their_order(tmp_path):
     assert parquet.values(batch["n"]).tolist() == list(range(7))
 
 
-def test_columns_of_texts_of_every_kind(tmp_path):
-    for kind in (arrow.string(), arrow.large_string(), arrow.dictionary(arrow.int8(), arrow.string())):
-        column = arrow.array(["one", "two", "one"], arrow.string()).cast(kind)
-        path = written(tmp_path / "t", {"text": column, "text.more": [1, 2, 3]})
-        assert list(lines(path)) == ["one", "two", "one"]
-
-
 @pytest.mark.parametrize("group, bound", [(1000, 2**24), (1, 2 * parquet.BYTES)])
 def test_a_text_that_a_file_holds_once_for_many_rows_is_in_memory_once(tmp_path, group, bound):
     path = written(tmp_path / "t", {"text": ["word " * 40_000] * 1000}, row_group_size=group)

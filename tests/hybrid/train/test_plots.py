@@ -3,7 +3,6 @@ import re
 
 import pytest
 
-from hybrid.engine.trace import Interval, Trace
 from hybrid.train import plots
 
 CURVE = [
@@ -68,15 +67,3 @@ def test_a_logarithmic_axis_has_several_plain_ticks(tmp_path, values):
         low, high = axis.get_ylim()
         inside = [tick for tick in axis.get_yticks() if low <= tick <= high]
     assert len(inside) >= 3 and "e" not in "".join(texts(axis))
-
-
-def test_a_timeline_names_stages_and_micro_batches_where_there_is_room(tmp_path, monkeypatch):
-    kept, trace = drawn(monkeypatch), Trace()
-    for tick in range(5):
-        trace.recent.append(Interval("dense", "forward", tick, 0, tick, tick + 0.5))
-        trace.recent.append(Interval("dense", "update", tick, 1, tick + 0.5, tick + 0.51))
-    plots.timeline(tmp_path / "timeline.png", trace)
-    assert all((tmp_path / name).exists() for name in ("timeline.png", "timeline.pdf"))
-    shown = [text.get_text() for text in kept[0].axes[0].texts]
-    assert shown == ["forward 0", ""] * 3
-    assert [text.get_text() for text in kept[0].axes[0].get_legend().get_texts()] == ["forward", "update"]

@@ -9,8 +9,6 @@ import pytest
 
 from hybrid import open_run
 from hybrid.cli import main
-from hybrid.cli.commands import analogy, neighbours, next, recommend, similar
-from hybrid.cli.options import COMMANDS, FILL
 from tests.support.trained import copied
 
 RUNS = {"factors": "factors_tree", "language": "language_tree", "words": "words_skipgram", "pvm": "pvm_unit"}
@@ -42,11 +40,6 @@ def hybrid(capsys, folder, monkeypatch):
 @pytest.fixture(scope="module")
 def recommender(folder):
     return open_run(folder / "factors", device="cpu")
-
-
-def test_every_command_has_its_options_somewhere():
-    files = (analogy, neighbours, next, recommend, similar)
-    assert {file.__name__.rpartition(".")[2] for file in files} <= COMMANDS.keys() - FILL.keys()
 
 
 @pytest.mark.parametrize("name", ["recs.csv", "recs.parquet"])

@@ -6,7 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from hybrid import Corpus, LanguageFeed, PairFeed, Text, Vocabulary, text
+from hybrid import Corpus, LanguageFeed, PairFeed, Vocabulary, text
 from hybrid.feeds.stream import StreamedLanguageFeed, cache, corpus, source, stored
 
 
@@ -65,15 +65,6 @@ def test_a_build_that_fails_leaves_nothing_and_one_that_was_killed_is_begun_agai
     monkeypatch.undo()
     assert len(stored(path, tmp_path / "ids")) == 260
     assert len(folders(tmp_path)) == 1
-
-
-def test_a_table_of_texts(tmp_path):
-    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    texts = ["the cat", "sat\non the mat", None] * 5
-    parquet.write_table(arrow.table({"body": texts}), tmp_path / "t.parquet")
-    found = stored(tmp_path / "t.parquet", tmp_path / "ids", column="body")
-    expected = Text(["the cat", "sat", "on the mat"] * 5)
-    assert found.sha256 == Corpus(expected, Vocabulary.build(expected)).sha256
 
 
 def test_texts_that_are_none(tmp_path):

@@ -41,14 +41,6 @@ def test_a_frame_may_stand_for_a_hundred_seconds(tmp_path):
     assert (len(clip), clip.rate) == (2, 0.01)
 
 
-def test_without_h264(tmp_path, monkeypatch):
-    import av
-
-    monkeypatch.setattr(av, "codecs_available", {"mpeg4"})
-    with av.open(write(tmp_path / "a.mp4")) as container:
-        assert container.streams.video[0].codec_context.name == "mpeg4"
-
-
 def test_the_cores_are_left_to_training(tmp_path):
     with Film(tmp_path / "a.mp4", 25) as film:
         film.write(SCENE[0])

@@ -6,18 +6,9 @@ from PIL import Image
 
 from hybrid.feeds.video.cache import Kept
 from hybrid.feeds.video.clips.images import Images
-from hybrid.feeds.video.clips.synthetic import Scene
 from hybrid.feeds.video.clips.video_file import Video
 from hybrid.feeds.video.film import Film
 from hybrid.feeds.video.open import open_clips
-
-
-def test_synthetic_by_name():
-    (plain,), (seeded,) = (open_clips(name, (8, 9, 3), length=7) for name in ("synthetic", "synthetic:4"))
-    assert [clip.describe()["seed"] for clip in (plain, seeded)] == [0, 4]
-    assert (len(plain), plain.shape) == (7, (8, 9, 3))
-    assert isinstance(plain, Kept)
-    assert isinstance(open_clips("synthetic", (8, 9, 3), memory=100)[0], Scene)
 
 
 def film(path, count=3):

@@ -71,8 +71,3 @@ def test_runs_of_different_videos_need_one_for_both(capsys, two, tmp_path):
 )
 def test_settings_in_the_table_have_40_letters_at_most(value, shown):
     assert comparison._short(value) == shown
-
-
-def test_settings_that_one_run_has_not_are_none():
-    found = comparison.differing([{"a": 1, "readout.kind": "tile"}, {"a": 1, "readout": None, "b": [2]}])
-    assert found == {"readout.kind": ["tile", None], "b": [None, [2]]}

@@ -13,11 +13,10 @@ from hybrid.cli import main
 from hybrid.feeds.video.clip import Frame
 from hybrid.feeds.video.film import Film
 from hybrid.feeds.video.open import open_clips
-from hybrid.pvm.judge import evaluate, panel, tracking, watch
+from hybrid.pvm.judge import evaluate, panel, watch
 from hybrid.pvm.model import PVM
-from hybrid.pvm.presets import load
 
-from ..tiny import TINY, command, tensors
+from ..tiny import command, tensors
 
 # Where the first two pictures of a film lie.
 FIRST, SECOND = np.s_[52:352, 8:308], np.s_[52:352, 316:616]
@@ -112,15 +111,6 @@ def test_a_model_of_streams_is_watched_as_its_first(capsys, three_streams):
 def test_a_run_on_a_gpu_or_another_number_of_threads_is_watched_anywhere(capsys, run):
     one, two = (figures_of(capsys, "eval", str(run), "--steps", "20", "--threads", count) for count in "12")
     assert one == two
-
-
-def test_the_follower_steps_the_model():
-    config = load(TINY)[0]
-    model = PVM.from_config(config, device="cpu")
-    follower = evaluate.Follower(model.step)
-    video = [(np.full(config.frame, 30 * shade, np.uint8), np.array([1, 1, 4, 4])) for shade in range(4)]
-    found = tracking.follow({"pvm": follower}, video)["pvm"]
-    assert model.step_number == 4 and found.found.shape == (4, 4)
 
 
 def frames_in(path):

@@ -31,14 +31,6 @@ def test_rgb_takes_any_number_of_channels(channels):
     assert found[0, 0, 0] == 0 and found[1, 1, min(channels, 3) - 1 if channels >= 3 else 0] == 255
 
 
-def test_colours_go_from_the_lower_end_of_a_scale_to_the_upper():
-    found = panel.coloured(np.array([[-2.0, -1.0, 0.0, 1.0, 5.0]]), panel.Scale(-1, 1, "inferno"))
-    low, *_, high = panel.colours("inferno").tolist()
-    assert found.picture[0, :2].tolist() == [low, low] and found.picture[0, 3:].tolist() == [high, high]
-    assert (np.diff(panel.colours("inferno").astype(int).sum(-1)) >= -3).all()  # the higher, the brighter
-    assert found.scale == (-1, 1, "inferno")
-
-
 def test_views_are_all_there_is_to_see():
     frame, prediction = np.zeros((4, 6, 3)), np.full((4, 6, 3), panel.ERROR)
     hidden = [np.zeros((6, 5)), np.zeros((1, 4))]

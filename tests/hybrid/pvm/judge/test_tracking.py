@@ -164,13 +164,6 @@ def test_perturbed_truth_stays_within_its_amount(boxes, seed):
     np.testing.assert_array_equal(found.found, tracking.perturbed(source, seed).found)
 
 
-def test_perturbed_truth_is_perturbed():
-    source = track([(10, 10, 20, 20)] * 50, [ABSENT] * 50)
-    one, other = (tracking.perturbed(source, seed).found for seed in (0, 1))
-    assert len(np.unique(one, axis=0)) == 50 and not (one == other).any()
-    np.testing.assert_array_equal(tracking.perturbed(source, amount=0).found, source.truth)
-
-
 @pytest.mark.parametrize(
     ("label", "said", "message"),
     [
@@ -183,18 +176,3 @@ def test_perturbed_truth_is_perturbed():
 def test_what_is_no_box_is_refused(label, said, message):
     with pytest.raises(ValueError, match=message):
         tracking.follow({"one": Scripted(said)}, video(None, label))
-
-
-def test_the_table():
-    good, empty = track([(0, 0, 4, 4)], [(0, 0, 4, 4)]), track([ABSENT], [ABSENT])
-    lines = tracking.text({name: tracking.score(one) for name, one in [("good", good), ("a longer name", empty)]})
-    head, first, second, reason, *legend = lines.splitlines()
-    assert head.split("  ")[0] == "tracker" and len(head) == len(first) == len(second)
-    assert first.split() == ["good", "0.990", "1.000", "1.000", "1.000", "1/1", "-"]
-    assert second.split()[3:] == ["-", "-", "-", "1.000", "-", "1/1"]
-    terms = {"tracker", "success", "overlap .5", "centre .1", "accuracy", "found", "absent"}
-    explained = "\n".join(legend)
-    assert [
-        term for term in terms - {"tracker"} if term not in head or f"{term}  " not in explained.replace(":", "  ")
-    ] == []
-    assert reason == "no frame has a target: precision and success are undefined"

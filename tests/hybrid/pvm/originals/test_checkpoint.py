@@ -234,14 +234,6 @@ def test_specs_of_a_giant_are_refused_before_anything_is_made_of_them(tmp_path, 
         read(path)
 
 
-@pytest.mark.parametrize("value", [{}, b"1", 2**60])
-def test_specs_are_words_and_numbers(tmp_path, whole, value):
-    specs = trained(frames=0)[0].config | {"momentum": value}
-    path = changed(whole, tmp_path / "Sim.zip", "pvm/specs.pkl", pickle.dumps(specs))
-    with pytest.raises(ValueError, match=r"pvm/specs.pkl: momentum: found a \w+, expected words and numbers"):
-        read(path)
-
-
 def test_weights_that_a_zip_makes_much_smaller_are_no_weights(tmp_path, monkeypatch, whole):
     monkeypatch.setattr(checkpoint, "MOST_SQUEEZED", 0.01)
     with pytest.raises(ValueError, match=r"pvm/weight_memory_main.npy: numbers: found \d+, expected a whole number"):

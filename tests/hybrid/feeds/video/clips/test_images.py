@@ -1,5 +1,4 @@
 import io
-import json
 import os
 import zipfile
 
@@ -52,11 +51,6 @@ def test_natural_order_each_with_its_own_scale(tmp_path, opened):
     assert clip[0].box.dtype == np.float32
     with pytest.raises(IndexError, match="frame: found 3, expected 0 to 2"):
         clip[3]
-
-
-def test_directory_and_zip_of_the_same_are_the_same(tmp_path):
-    one = directory(folder(tmp_path, SET), SHAPE).describe()
-    assert one == zipped(archive(tmp_path, SET), SHAPE).describe() == json.loads(json.dumps(one))
 
 
 @pytest.mark.parametrize(
