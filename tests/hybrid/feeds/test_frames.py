@@ -46,8 +46,17 @@ def seconds(dates):
 DATES = [datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(seconds=second) for second in WHEN]
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars", "Arrow", "a dict"])
-@pytest.mark.parametrize("form", ["zoned", "naive", "text", "days"])
+@pytest.mark.parametrize(
+    ("kind", "form"),
+    [
+        ("pandas", "zoned"),
+        ("pandas", "naive"),
+        ("polars", "days"),
+        ("polars", "naive"),
+        ("Arrow", "zoned"),
+        ("a dict", "text"),
+    ],
+)
 def test_dates_order_the_histories(kind, form):
     made = {
         "zoned": lambda date: date,
@@ -64,13 +73,10 @@ def test_dates_order_the_histories(kind, form):
     ("frame", "named", "message"),
     [
         (ODD, {}, "frame: no user column; found 'who', 'what', 'how', 'when'; say which it is: user='NAME'"),
-        (ODD, {"user": "who"}, "frame: no item column; found .*item='NAME'"),
         (COLUMNS, {"weight": "rating"}, "frame: no column 'rating'; found 'user_id', 'item', 'stars', 'timestamp'"),
         (COLUMNS | {"timestamp": ["soon"] * 5}, {}, "time: found <U4, expected numbers or datetime64"),
-        (COLUMNS | {"timestamp": [None, *WHEN[1:]]}, {}, "time: found object, expected numbers or datetime64"),
         (COLUMNS | {"item": ITEM[1:]}, {}, r"item: found <U1 \(4,\), expected a column \(5,\)"),
         (np.eye(3), {}, "frame: found ndarray, expected a frame of pandas or polars"),
-        ([[1, 2]], {}, "frame: found list, expected a frame"),
     ],
 )
 def test_refusals(frame, named, message):

@@ -63,7 +63,6 @@ def test_weights_are_those_of_the_targets():
 
 SPOILED = {
     "an id too large": ({"item": [0, 6, 1]}, IndexError, r"histories.item\[1\]: found 6, expected 0 to 5"),
-    "an id below 0": ({"item": [0, -1, 1]}, IndexError, r"histories.item\[1\]: found -1"),
     "an id beyond int32": ({"item": [0, 2**32, 1]}, IndexError, r"histories.item\[1\]: found 4294967296"),
     "ids of floats": (
         {"item": [0.0, 1.0, 2.0]},
@@ -71,7 +70,6 @@ SPOILED = {
         r"histories.item: found float64 \(3,\), expected whole numbers",
     ),
     "places far away": ({"at": [0, 2_000_000_000]}, ValueError, r"histories.at\[1\]: found 2000000000, expected 3"),
-    "places that fall": ({"at": [0, 4, 3]}, ValueError, r"histories.at\[2\]: found 3 after 4"),
     "a place too many": (
         {"at": [0, 1, 3]},
         ValueError,

@@ -77,11 +77,8 @@ def test_parts_in_other_files_are_not_followed(path, tmp_path):
     ("name", "value", "error"),
     [
         ("train", np.zeros((20, 3)), ValueError),
-        ("train", np.zeros(20, np.float32), ValueError),
-        ("neighbors", np.zeros(4, np.int32), ValueError),
         ("test", np.zeros((3, 3), np.float32), ValueError),
         ("neighbors", np.full((4, 5), 20), IndexError),
-        ("distances", np.zeros((4, 4), np.float32), ValueError),
     ],
 )
 def test_what_cannot_be_written(tmp_path, name, value, error):

@@ -34,7 +34,7 @@ def train(tmp_path, capsys):
     return run
 
 
-@pytest.mark.parametrize("readout", [["head"], ["tree", "--tree", "huffman"], ["tree", "--tree", "clustered"]])
+@pytest.mark.parametrize("readout", [["head"], ["tree", "--tree", "clustered"]])
 def test_a_readout_that_is_as_wide_begins_as_the_rows_do(readout, train, tmp_path):
     still = ["--rate", "0", "--rows-rate", "0", "--trunk-rate", "0"]
     train("--start", "counts", "--order", "decay", "--hidden", "12", "--epochs", "1", *still, "--readout", *readout)

@@ -95,9 +95,6 @@ def test_a_run_that_ended_before_its_first_tree_says_what_to_do(here, capsys):
     ("more", "message"),
     [
         (["--valid", "other.txt", "--valid-share", "0.2"], "--valid and --valid-share contradict"),
-        (["--epochs", "9"], "--epochs: not used by `train labels`"),
-        (["--trees", "101"], "--trees: found 101, expected at most 100"),
-        (["--C", "0"], "--C: found 0.0, expected a number above 0"),
         (["--valid-share", "1"], "--valid-share: found 1.0, expected a share between 0 and 1"),
         (["--examples", "one.txt"], "one.txt: found 1 examples, expected at least 2"),
         (["--examples", "same.txt"], "same.txt: found 1 labels and"),

@@ -53,20 +53,6 @@ def test_times_belong_to_the_data_where_they_split(folder, capsys):
     assert "not the ratings that run was trained on" in capsys.readouterr().err
 
 
-def test_weights_are_a_column(folder, capsys):
-    plain = train(capsys, "last", "--readout", "tree")
-    lines = [line.split("\t") for line in Path("u.data").read_text().splitlines()]
-    losses = {}
-    for name, weight in (("ones", lambda n: 1), ("others", lambda n: n % 3)):
-        rows = ("\t".join([user, item, str(weight(n)), time]) for n, (user, item, _, time) in enumerate(lines))
-        Path("u.data").write_text("\n".join(rows))
-        losses[name] = train(capsys, "last", "--readout", "tree", "--columns", "1,2,4,3", "--overwrite")["curve"][-1][
-            "loss"
-        ]
-    assert losses["ones"] == pytest.approx(plain["curve"][-1]["loss"], rel=1e-5)
-    assert losses["others"] != pytest.approx(losses["ones"], rel=1e-3)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

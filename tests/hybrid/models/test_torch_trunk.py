@@ -24,25 +24,8 @@ class Net(torch.nn.Module):
 def make(inputs, outputs, context, width):
     assert inputs == context * width
     return Net(context, width, outputs)
-
-def own_optimiser(inputs, outputs):
-    net = torch.nn.Linear(inputs, outputs)
-    return net, torch.optim.SGD(net.parameters(), lr=0.1)
 """
-SMALL = [
-    "--context",
-    "2",
-    "--width",
-    "6",
-    "--readout-width",
-    "6",
-    "--batch",
-    "32",
-    "--threads",
-    "1",
-    "--min-count",
-    "1",
-]
+SMALL = "--context 2 --width 6 --readout-width 6 --batch 32 --threads 1 --min-count 1".split()
 
 
 @pytest.fixture

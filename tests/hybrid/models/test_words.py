@@ -49,10 +49,7 @@ def test_a_batch_is_as_large_as_the_help_says(words_, online, tree, sampled):
     "said, update",
     [
         ({}, "online"),
-        ({"readout": "sampled"}, "online"),
         ({"readout": "sampled", "loss": "softmax"}, "batch"),
-        ({"readout": "full"}, "batch"),
-        ({"delay": 1}, "batch"),
         ({"mode": "deterministic"}, "batch"),
         ({"update": "batch"}, "batch"),
     ],

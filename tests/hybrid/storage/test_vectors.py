@@ -35,28 +35,6 @@ def some(count=50, width=7):
     return [f"wörd{number}" for number in range(count)], rng.normal(size=(count, width)).astype(np.float32)
 
 
-@BOTH
-def test_gensim_opens_ours(tmp_path, binary):
-    models = pytest.importorskip("gensim.models")
-    named, rows = some()
-    vectors.save(tmp_path / "v", named, rows, binary=binary)
-    found = models.KeyedVectors.load_word2vec_format(str(tmp_path / "v"), binary=binary)
-    assert found.index_to_key == named
-    np.testing.assert_array_equal(found.vectors, rows)
-
-
-@BOTH
-def test_we_open_gensims(tmp_path, binary):
-    models = pytest.importorskip("gensim.models")
-    named, rows = some()
-    theirs = models.KeyedVectors(rows.shape[1])
-    theirs.add_vectors(named, rows)
-    theirs.save_word2vec_format(str(tmp_path / "v"), binary=binary)
-    found = vectors.load(tmp_path / "v", binary=binary)
-    assert found.words == named
-    np.testing.assert_array_equal(found.rows, rows)
-
-
 def test_formats_to_the_byte(tmp_path):
     rows = np.array([[1, -0.5], [0.1, 1e-30]], np.float32)
     vectors.save(tmp_path / "v", ["a", "é"], rows)
@@ -105,12 +83,8 @@ def test_every_truncation_is_seen(tmp_path, binary):
     "content, message",
     [
         (b"", "the first line is b''; expected how many words and dimensions"),
-        (b"a 1 2\n", "the first line is b'a 1 2"),
-        (b"-1 3\n", "the first line is"),
         (b"900000000000 300\na 1\n", "truncated: 21 bytes; expected 540900000000000 at least"),
-        (b"1 2\na 1 x\n", "word 1 of 1: could not convert"),
         (b"1 2\na 1 2 3\n", "word 1 of 1: a line of 3 numbers; expected 2"),
-        (b"1 2\n\xff 1 2\n", "word 1 of 1: 'utf-8' codec"),
         (b"1 2\na 1 2\nb 3 4\n", "more than the 1 words of its first line"),
         (b"2 2\na 1 2\n 3 4\n", "v, line 3, word 2 of 2: the word is '', expected one without white space"),
         (b"2 2\na\tb 1 2\nc 3 4\n", r"v, line 2, word 1 of 2: the word is 'a\\tb'"),

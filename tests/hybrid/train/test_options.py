@@ -24,17 +24,12 @@ def test_defaults_that_a_model_has_under_a_readout():
     ("kind", "said", "message"),
     [
         ("language", {}, "--text: needed by `train language`, found none"),
-        ("factors", {}, "--ratings: needed by `train factors`, found none"),
         ("language", {"text": "x", "negatives": 5}, "--negatives: not used by `train language --readout tree`; leave it out"),
-        ("language", {"text": "x", "readout": "full", "tree": "balanced"}, "--tree: not used by `train language --readout"),
-        ("pvm", {"epochs": 3}, "--epochs: not used by `train pvm`; leave it out"),
         ("words", {"text": "x", "split": 7}, "--split: not used by `train words`"),
         ("language", {"text": "x", "serial": True, "delay": 1}, "--serial and --delay contradict each other"),
         ("language", {"text": "x", "split": 7}, "--split: cuts a tree between the CPU and a GPU, found --readout-device cpu"),
-        ("language", {"text": "x", "split": 7, "readout_device": "auto"}, "--split and --readout-device auto contradict"),
         ("language", {"text": "x", "trunk_clip": 0.0}, "--trunk-clip: found 0, expected a norm above 0"),
         ("language", {"text": "x", "readout": "nosuch"}, "readout: found 'nosuch', expected one of"),
-        ("nosuch", {}, "model: found 'nosuch', expected one of factors, labels, language, pvm, words"),
     ],
 )  # fmt: skip
 def test_what_contradicts_is_missing_or_not_used_is_refused_by_name(kind, said, message):

@@ -104,14 +104,11 @@ def test_draws_follow_the_probabilities_and_the_seed(model):
     [
         (lambda m: m.next("one", 99), "k: found 99"),
         (lambda m: m.continue_text("one", -1), "tokens: found -1"),
-        (lambda m: m.continue_text("one", temperature=-1), "temperature: found -1"),
         (lambda m: m.contexts("one two"), "texts: found the string 'one two', expected a list"),
         (lambda m: m.log_prob(""), "none of its words"),
         (lambda m: m.similar("nine", 3), "word 'nine': not known"),
         (lambda m: LanguageModel(m.engine, Vocabulary(["a", "b"], [1, 1])), "vocabulary: found 2 words, expected"),
         (lambda m: other(m, classes=1), "vocabulary: found 9 words, expected 10"),
-        (lambda m: other(m, rows=1), "vocabulary: found 9 words, expected 9"),
-        (lambda m: LanguageModel(m.engine, m.vocabulary, tokens="letters"), "tokens: found 'letters'"),
     ],
 )
 def test_what_is_refused(model, ask, message):

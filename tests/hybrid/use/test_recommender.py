@@ -97,16 +97,11 @@ def test_similar_items_have_near_rows(model, histories):
     [
         (lambda m: m.recommend("user 99"), "user 'user 99': not known; did you mean"),
         (lambda m: m.recommend(k=16), "k: found 16, expected a whole number from 1 to 15"),
-        (lambda m: m.recommendations("nobody"), "user 'nobody': not known"),
         (lambda m: m.recommend_to([["item 1"], ["pear"]]), "item 'pear': not known"),
         (lambda m: m.recommend_to([["item 1"], []]), r"histories\[1\]: found no item"),
-        (lambda m: m.similar("pear"), "item 'pear': not known"),
         (lambda m: m.remember(ratings.from_columns(["a", "a"], ["b", "c"])), "found no item that the model knows"),
-        (lambda m: m.remember({"user": ["a"]}), "ratings: found dict, expected Ratings"),
-        (lambda m: Recommender(m.engine), "items: found None without histories"),
         (lambda m: Recommender(m.engine, items=["a"]), "items: found 1 names, expected 15"),
         (lambda m: Recommender(m.engine, m.histories, length=0), "length: found 0"),
-        (lambda m: Recommender(m.engine, m.histories._replace(items=["a"]), items=m.items), "histories"),
     ],
 )
 def test_what_is_refused(model, ask, message):
