@@ -3,7 +3,6 @@ import re
 import pytest
 
 from hybrid import backend
-from hybrid.ranks.world import World
 from hybrid.readout import FullReadout, TreeReadout
 
 
@@ -18,19 +17,6 @@ def test_a_device_that_cannot_be_used_says_why(monkeypatch):
     monkeypatch.setattr(backend, "why_no_gpu", lambda: "no driver")
     with pytest.raises(ValueError, match=r'"cuda:1" cannot be used: no driver; use --device cpu'):
         backend.choose("cuda:1")
-
-
-def test_ranks_of_a_machine_take_its_devices_in_turn(monkeypatch):
-    """Three ranks, two devices; a device that is not there is refused where it is opened."""
-    from gpu import available
-
-    monkeypatch.setattr(available, "devices", lambda: 2)
-    for asked, taken in ((0, [0, 1, 0]), (1, [1, 0, 1]), (2, [2, 2, 2])):
-        found = []
-        for rank in range(3):
-            monkeypatch.setattr(backend, "world", lambda rank=rank: World(rank, 3, "here", rank))
-            found.append(backend._own(asked))
-        assert found == taken
 
 
 @pytest.mark.parametrize("name", ["cuda", "cuda:x", "cuda:0+fp16", "gpu", ""])

@@ -120,10 +120,3 @@ def test_streams_that_were_closed_before_are_the_null_device(monkeypatch):
         file.close()
     console.stand_in()
     assert (sys.stdout, sys.stderr) == opened, "what is there stays"
-
-
-def test_an_error_is_one_line_whatever_names_it_has():
-    assert console.line("a\nb\r\n\x1b\tä") == "a\\nb\\x0d\\n\\x1b\tä"
-    turns = "\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-    assert console.line(turns) == turns.encode("unicode_escape").decode()
-    assert console.line("\u2027\u202f\u2065\u206a") == "\u2027\u202f\u2065\u206a"

@@ -130,14 +130,6 @@ def test_one_signal_waits_and_is_handled_once_at_the_end(own_handler):
     assert received == [signal.SIGINT] and signal.getsignal(signal.SIGINT) is handled
 
 
-def test_held_twice_waits_for_the_outer_end(own_handler):
-    with Held():
-        with Held():
-            signal.raise_signal(signal.SIGINT)
-        assert not received
-    assert len(received) == 1
-
-
 def test_while_a_stop_is_open_it_is_told_after_the_tick():
     with Stop() as stop:
         with Held():

@@ -77,13 +77,6 @@ def test_questions_that_it_refuses(model, data):
         model.log_prob(data[2], np.full((120, 1), 99, np.int32))
 
 
-def test_it_is_made_again_of_its_arrays(model, data):
-    again = SparseLabelTree.of(
-        {name: array.copy() for name, array in model.arrays.items()}, model.features, model.labels
-    )
-    assert again.scores(data[2]).tobytes() == model.scores(data[2]).tobytes()
-
-
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [

@@ -1,6 +1,5 @@
 """The command line as a user meets it: every command end to end, every refusal in one line with exit code 2."""
 
-import json
 import os
 import shutil
 import signal
@@ -17,6 +16,8 @@ from hybrid.cli import main
 from hybrid.engine import Engine
 from hybrid.models._engine import EngineJob
 from hybrid.storage import vectors
+from tests.support.commands import run_json
+from tests.support.small_runs import tensors
 
 SMALL = ["--epochs", "1", "--threads", "2"]
 LANGUAGE = ["--width", "8", "--hidden", "12", "--readout-width", "8", "--batch", "64", *SMALL]
@@ -49,11 +50,6 @@ def trained(tmp_path_factory, text):
     run = tmp_path_factory.mktemp("trained") / "run"
     assert main(["train", "language", "--text", text, "--out", str(run), *LANGUAGE]) == 0
     return run
-
-
-def run_json(capsys, *arguments):
-    assert main([*arguments, "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("readout", ["tree", "full", "sampled"])
@@ -115,15 +111,6 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(tmp_path, te
 
     first = parameters("a", "5")
     assert parameters("b", "5") == first != parameters("c", "6")
-
-
-def tensors(run: Path) -> bytes:
-    (file,) = [path for path in (run / "checkpoint").iterdir() if path.suffix == ".safetensors" and is_latest(path)]
-    return file.read_bytes()
-
-
-def is_latest(path: Path) -> bool:
-    return path.name in (path.parent / "checkpoint.json").read_text()
 
 
 def test_a_run_stopped_by_a_signal_and_resumed_ends_with_the_same_bytes(tmp_path, text):
@@ -232,7 +219,7 @@ def test_resume_refuses_other_options_and_other_data(capsys, tmp_path, text):
 def test_a_checkpoint_that_was_altered_is_refused(capsys, tmp_path, trained):
     run = tmp_path / "run"
     shutil.copytree(trained, run)
-    (file,) = [path for path in (run / "checkpoint").iterdir() if path.suffix == ".safetensors" and is_latest(path)]
+    file = run / "checkpoint" / tensors(run)
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
     file.write_bytes(data)

@@ -7,7 +7,7 @@ pandas = pytest.importorskip("pandas", reason="pandas is not installed: make tes
 
 polars = pytest.importorskip("polars", reason="polars is not installed: make test-all")
 
-from hybrid.feeds.inputs import inputs, targets
+from hybrid.feeds.inputs import inputs
 
 
 def test_a_list_of_lists_is_bags_and_an_array_of_two_axes_is_contexts():
@@ -15,26 +15,6 @@ def test_a_list_of_lists_is_bags_and_an_array_of_two_axes_is_contexts():
     assert bags.ids is None and bags.ragged.at.tolist() == [0, 2, 4]
     assert contexts.ragged is None and contexts.ids.shape == (2, 2)
     assert len(bags) == len(contexts) == 2 and bags.rows == contexts.rows == 5
-
-
-LISTS = [[9], [1, 2], [], [3, 4, 5]]
-COLUMNS = {
-    "pandas": pandas.Series(LISTS),
-    "pandas, filtered": pandas.Series([[0], *LISTS])[[False, True, True, True, True]],
-    "polars": polars.Series(LISTS),
-    "polars, of one length": polars.Series([[9, 8], [1, 2]]),
-}
-
-
-@pytest.mark.parametrize("column", COLUMNS)
-def test_columns_of_lists(column):
-    given = COLUMNS[column]
-    bags, many = inputs(given), targets(given)
-    assert bags.ids is None and many.one is None
-    expected = [list(part) for part in given.to_list()] if column.startswith("polars") else LISTS
-    for ragged in (bags.ragged, many.many):
-        assert [part.tolist() for part in np.split(ragged.ids, ragged.at[1:-1])] == expected
-    assert bags.rows == many.classes == 10
 
 
 def test_whole_numbers_are_ids_and_others_are_numbers():

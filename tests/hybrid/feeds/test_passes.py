@@ -16,11 +16,6 @@ def loader(**options):
     return torch.utils.data.DataLoader(data, batch_size=3, **options)
 
 
-def test_what_can_be_gone_through_again():
-    assert list(begun([1, 2], 0, 0)) == list(begun([1, 2], 0, 1)) == [1, 2]
-    assert list(begun(lambda epoch: iter([epoch]), 0, 7)) == [7]
-
-
 @pytest.mark.parametrize(
     ("source", "found"),
     [(iter([1]), "list_iterator, an iterator"), ((n for n in [1]), "generator, an iterator"), (5, "int")],

@@ -79,18 +79,6 @@ def test_too_little_text_is_refused(text, options, message):
         Vocabulary.build(text, source="F", **options)
 
 
-@pytest.mark.parametrize("tokens", ["the president", b"the president"])
-def test_the_characters_of_a_string_are_no_words(tokens):
-    vocabulary = Vocabulary.build(TEXT)
-    remedy = r"tokens: found the string b?'the president', expected a list of words; b?'the president'.split\(\)"
-    with pytest.raises(ValueError, match=remedy):
-        vocabulary.encode(tokens)
-    with pytest.raises(ValueError, match="sentence: found the string"):
-        Vocabulary.build([tokens])
-    with pytest.raises(ValueError, match=r"sentences: found the string .* expected sentences, each a list of words"):
-        Vocabulary.build(tokens)
-
-
 GOOD = {"format": "hybrid vocabulary 1", "words": ["a", "b"], "counts": [2, 1]}
 
 

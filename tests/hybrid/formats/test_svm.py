@@ -61,16 +61,6 @@ def test_scikit_learn_reads_what_is_written_and_writes_what_is_read(path):
     np.testing.assert_allclose(found.features.toarray(), X.toarray(), rtol=1e-6)
 
 
-def test_examples_without_features_or_without_labels(path):
-    path.write_text("0\n0\n")
-    assert svm.load(path).features.shape == (2, 1)
-    path.write_text(" 3:1\n")
-    assert svm.load(path).labels.shape == (1, 1)
-    svm.save(path, np.zeros((2, 0)), [[0], [1]])
-    found = svm.load(path)
-    assert found.features.shape == (2, 0) and found.labels.toarray().tolist() == [[1, 0], [0, 1]]
-
-
 def test_every_bit_is_kept(path):
     numbers = np.float32([[1e-45, 3.4028235e38, 1 / 3]])
     svm.save(path, numbers, np.array([[1, 0]]))

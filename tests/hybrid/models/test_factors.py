@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.cli import main
 from hybrid.feeds import ratings
 from hybrid.feeds.histories import whole as bags
 from hybrid.feeds.orders import Order
 from hybrid.judge import ranking
 from hybrid.models import factors
+from tests.support.commands import refused, run_json
 
 SMALL = ["--width", "8", "--hidden", "12", "--readout-width", "8", "--batch", "64", "--epochs", "1", "--threads", "2"]
 
@@ -25,16 +25,6 @@ def rows(last=()):
     for user, item in enumerate(last):
         table[12 * user + 11] = (user, item, 1011)
     return "".join(f"{user}\t{item}\t4\t{time}\n" for user, item, time in table)
-
-
-def run_json(capsys, *arguments):
-    assert main([*arguments, "--json"]) == 0, capsys.readouterr().err
-    return json.loads(capsys.readouterr().out)
-
-
-def refused(capsys, *arguments):
-    assert main([*arguments]) == 2
-    return capsys.readouterr().err
 
 
 @pytest.fixture

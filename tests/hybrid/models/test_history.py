@@ -59,33 +59,6 @@ def test_a_run_is_trained_evaluated_and_recommends(order, train, tmp_path, capsy
         assert np.shares_memory(model.engine.embedding.table, model.engine.readout.weights)
 
 
-PROGRAM = """
-import torch
-
-class Net(torch.nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.recurrent = torch.nn.GRU(width, width, batch_first=True)
-
-    def forward(self, x):  # (windows, places, width)
-        assert x.shape[1] == 6
-        return self.recurrent(x)[0]
-
-def make(inputs, outputs):
-    return Net(inputs)
-"""
-
-
-def test_a_module_of_the_user_reads_sequences(train, tmp_path):
-    pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
-    (tmp_path / "net.py").write_text(PROGRAM)
-    module = ["--trunk", "torch", "--module", f"{tmp_path / 'net.py'}:make", "--order", "sequence", "--history", "6"]
-    report, _ = train(*module, "--epochs", "1")
-    assert 0 <= report["test recall@10"] <= 1
-    model = open_run(str(tmp_path / "run"))
-    assert len(model.recommend("3", 4).names[0]) == 4
-
-
 @pytest.mark.parametrize(
     ("said", "message"),
     [

@@ -1,7 +1,5 @@
 """`hybrid train labels`: from files of fastText and LIBSVM, measured, resumed and asked; hybrid/models/_labelled.py."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -10,6 +8,7 @@ from hybrid.cli import main
 from hybrid.formats import svm
 from hybrid.models import labels
 from hybrid.train.options import choose
+from tests.support.commands import refused, run_json
 from tests.support.small_runs import Killed, kill, tensors
 
 DISHES = ["soup", "cake", "rice", "salad", "bread", "stew"]
@@ -24,16 +23,6 @@ def lines(count, seed=0):
         own = rng.choice(DISHES, rng.integers(1, 3), replace=False)
         made.append(" ".join([*(f"__label__{dish}" for dish in own), "how do I cook", *own, f"w{rng.integers(50)} ?"]))
     return "\n".join(made) + "\n"
-
-
-def said(capsys, *arguments):
-    assert main([*arguments, "--json"]) == 0, capsys.readouterr().err
-    return json.loads(capsys.readouterr().out)
-
-
-def refused(capsys, *arguments):
-    assert main([*arguments]) == 2
-    return capsys.readouterr().err
 
 
 @pytest.fixture
@@ -52,15 +41,15 @@ def test_the_best_model_is_the_one_of_the_highest_precision(here):
 
 def test_a_run_learns_goes_on_and_says_which_labels_texts_have(here, capsys):
     train = ["train", "labels", "--examples", "train.txt", *SMALL]
-    report = said(capsys, *train, "--out", "run")
+    report = run_json(capsys, *train, "--out", "run")
     assert report["valid precision@1"] > 0.9 and report["examples"] == 270 and report["labels"] == 6
-    found = said(capsys, "eval", "run", "--examples", "other.txt")
+    found = run_json(capsys, "eval", "run", "--examples", "other.txt")
     assert found["examples"] == 51 and found["precision@1"] > 0.9 and found["recall@3"] > 0.9
-    assert said(capsys, "eval", "run")["precision@1"] == report["valid precision@1"]
+    assert run_json(capsys, "eval", "run")["precision@1"] == report["valid precision@1"]
     assert [point["tree"] for point in report["curve"]] == [1, 2]
-    further = said(capsys, "train", "--resume", "run", "--trees", "3")
+    further = run_json(capsys, "train", "--resume", "run", "--trees", "3")
     assert further["curve"][:2] == report["curve"] and further["tree"] == 3
-    said(capsys, "train", "labels", "--examples", "train.txt", "--trees", "3", "--threads", "1", "--out", "whole")
+    run_json(capsys, "train", "labels", "--examples", "train.txt", "--trees", "3", "--threads", "1", "--out", "whole")
     assert tensors(here / "run") == tensors(here / "whole")
     model = open_run("run", device="cpu")
     answers = model.predict(["How do I cook a STEW?", ""], k=2)
@@ -75,7 +64,7 @@ def test_numbered_features_and_a_file_that_validates(here, capsys):
     y = rng.random((200, 4)) < 0.4
     svm.save("train.svm", np.hstack([y, rng.random((200, 3)) < 0.2]).astype(np.float32), y)
     train = ["train", "labels", "--examples", "train.svm", "--valid", "train.svm", "--format", "svm", "--out", "run"]
-    report = said(capsys, *train)
+    report = run_json(capsys, *train)
     assert report["examples"] == report["valid examples"] == 200 and report["labels"] == 4
     model = open_run("run")
     with pytest.raises(ValueError, match="learned from numbered features"):
@@ -88,7 +77,7 @@ def test_a_run_that_ended_before_its_first_tree_says_what_to_do(here, capsys):
         patch.setattr(labels.LabelTrees, "grow", lambda *given: kill())
         main(["train", "labels", "--examples", "train.txt", "--out", "run"])
     assert "has no tree yet; hybrid train --resume" in refused(capsys, "eval", "run")
-    assert said(capsys, "train", "--resume", "run")["tree"] == 3
+    assert run_json(capsys, "train", "--resume", "run")["tree"] == 3
 
 
 @pytest.mark.parametrize(

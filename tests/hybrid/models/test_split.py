@@ -1,11 +1,11 @@
 """The ways to split of `hybrid train factors`, and that eval measures what training did."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 from hybrid.cli import main
+from tests.support.commands import run_json
 
 SMALL = ["--width", "8", "--hidden", "12", "--readout-width", "8", "--batch", "64", "--epochs", "1", "--threads", "2"]
 WAYS = {
@@ -23,11 +23,6 @@ def folder(tmp_path, monkeypatch):
     rows = [(u, (3 * u + t) % 25, 1000 + t) for u in range(60) for t in range(12)]
     Path("u.data").write_text("".join(f"{user}\t{item}\t4\t{time}\n" for user, item, time in rows))
     return tmp_path
-
-
-def run_json(capsys, *arguments):
-    assert main([*arguments, "--json"]) == 0, capsys.readouterr().err
-    return json.loads(capsys.readouterr().out)
 
 
 def train(capsys, way, *more):

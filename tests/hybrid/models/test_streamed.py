@@ -1,6 +1,5 @@
 """`hybrid train language|words --stream`: the runs of hybrid/models/_text.py whose text is kept as ids in files."""
 
-import json
 import signal
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 
 from hybrid.cli import main
 from tests.support import small_runs
+from tests.support.commands import run_json
 
 SMALL = ["--width", "8", "--epochs", "2", "--threads", "2"]
 LANGUAGE = [*SMALL, "--hidden", "12", "--readout-width", "8", "--batch", "64", "--valid", "valid.txt"]
@@ -22,22 +22,6 @@ def texts(tmp_path, monkeypatch):
         starts = rng.integers(0, 30, lines)
         Path(name).write_text("\n".join(" ".join(f"w{(s + t) % 30}" for t in range(9)) for s in starts))
     return tmp_path
-
-
-def run_json(capsys, *arguments):
-    assert main([*arguments, "--json"]) == 0, capsys.readouterr().err
-    return json.loads(capsys.readouterr().out)
-
-
-def test_a_streamed_language_model_learns_and_is_measured(texts, capsys):
-    command = ["train", "language", "--text", "train.txt", *LANGUAGE]
-    streamed = run_json(capsys, *command, "--stream", "ids", "--out", "streamed")
-    plain = run_json(capsys, *command, "--out", "plain")
-    for name in ("tokens", "words", "valid_tokens", "text"):
-        assert streamed[name] == plain[name]
-    assert streamed["perplexity"] < 20 and abs(np.log(streamed["perplexity"] / plain["perplexity"])) < 0.5
-    figures = run_json(capsys, "eval", "streamed")
-    assert figures["perplexity"] == pytest.approx(streamed["perplexity"])
 
 
 def test_a_streamed_run_that_was_stopped_goes_on_to_the_same_bytes(texts, capsys):

@@ -15,7 +15,7 @@ def small(monkeypatch):
     monkeypatch.setattr(portions, "PORTION", 100)
 
 
-@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("threads", [3])
 def test_what_fails_is_raised(threads):
     def fail(these):
         if these.start == 200:

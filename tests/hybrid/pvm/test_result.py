@@ -22,15 +22,6 @@ def test_errors_are_means_of_all_that_a_layer_predicts(streams):
     assert results.of(slot).error.tolist() == [9 / 12, 5 / 20]
 
 
-def test_one_heatmap_is_itself_and_several_are_their_mean():
-    assert result().heatmap is None
-    small, large = np.full((2, 2), 0.2), np.full((4, 6), 0.6)
-    assert result(heatmaps=[small]).heatmap is small
-    np.testing.assert_allclose(result(heatmaps=[small, large]).heatmap, np.full((4, 6), 0.4), rtol=1e-6)
-    streams = result(heatmaps=[np.stack([small, 2 * small]), np.stack([large, large])]).heatmap
-    np.testing.assert_allclose(streams, [np.full((4, 6), 0.4), np.full((4, 6), 0.5)], rtol=1e-6)
-
-
 def test_hidden_numbers_by_layer_and_layers_of_units_that_differ_in_one_row():
     wiring = custom(
         (2, 4, 1),

@@ -48,13 +48,6 @@ def test_another_kind_and_a_number_that_cannot_be_are_refused(tmp_path):
         saved.read(folder)
 
 
-def test_a_configuration_of_more_than_the_checkpoint_holds_is_refused(tmp_path):
-    model = saved.Saved(CONFIG, None, 1, 0, "float32", 5, False)
-    large = model.facts()["config"] | {"grids": [[9, 9]]}
-    with pytest.raises(ValueError, match="it was altered"):
-        saved.read(written(tmp_path / "checkpoint", model, config=large))
-
-
 @pytest.mark.parametrize("streams", [1, 2])
 def test_a_saved_model_goes_on_with_the_same_bytes(tmp_path, streams):
     config = TINY if streams == 1 else BLIND

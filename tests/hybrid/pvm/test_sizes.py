@@ -136,14 +136,3 @@ def test_ranks_may_have_a_machine_each(monkeypatch):
     refuse_too_large(config, 1, 4, ranks=3)
     with pytest.raises(MemoryError, match="pvm: found at least"):
         refuse_too_large(config, 1, 4, ranks=2)
-
-
-def test_a_reach_beyond_the_grid_is_that_of_the_grid():
-    """However far: the loops end at the edges."""
-    far, near = (
-        Config(grids=(4, 2), hidden=3, fan_in=fan_in, fan_in_radius=radius, lateral_radius=radius, readout=None)
-        for fan_in, radius in ((10**9, 1e12), (8, 100))
-    )
-    a, b = wire(far), wire(near)
-    for name in ("signal", "context"):
-        assert [ids.tolist() for ids in getattr(a, name)] == [ids.tolist() for ids in getattr(b, name)]

@@ -35,14 +35,6 @@ def test_parquet(tmp_path):
     np.testing.assert_array_equal(np.array(found.column("vector").to_pylist(), np.float32), ROWS)
 
 
-@pytest.mark.parametrize("format", ["npz", "tsv", "parquet"])
-def test_what_no_format_holds(tmp_path, format):
-    for names, rows in ((["a", "a"], ROWS[:2]), (["a", ""], ROWS[:2]), (["a"], ROWS[:2]), (["a"], ROWS[:1] * np.nan)):
-        with pytest.raises(ValueError, match=r"^(words|vectors)"):
-            export.write(tmp_path / "v", names, rows, format)
-    assert not list(tmp_path.iterdir())
-
-
 def test_the_command(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = (f"user {u},item {(3 * u + t) % 9}\n" for u in range(20) for t in range(6))

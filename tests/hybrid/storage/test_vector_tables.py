@@ -32,17 +32,6 @@ def test_gensim_opens_ours_and_we_open_gensims(tmp_path, binary):
     np.testing.assert_allclose(found.rows, ROWS, rtol=1e-6)  # gensim's text has the digits that it takes
 
 
-def test_the_arrays_beside_a_saved_model_of_gensim(tmp_path):
-    """The model itself is a pickle, which is code of whoever made it, and is refused."""
-    models = pytest.importorskip("gensim.models")
-    theirs = models.KeyedVectors(3)
-    theirs.add_vectors(["a", "b", "c", "d", "e", "f"], ROWS)
-    theirs.save(str(tmp_path / "model"), sep_limit=0)
-    assert vectors.load(tmp_path / "model.vectors.npy").rows.tobytes() == ROWS.tobytes()
-    with pytest.raises(ValueError, match=r"model: the first line is .* expected how many words"):
-        vectors.load(tmp_path / "model")
-
-
 def test_an_npz_that_claims_more_than_it_holds(tmp_path):
     path = tmp_path / "v.npz"
     packed(path, vectors=header((10**9, 1000)) + b"1234")
@@ -64,11 +53,6 @@ BAD = {
     "no table": (lambda path: path.write_text("name\t1\t2\na\t1\n"), "line 2: 1 numbers, expected 2; is it cut short"),
     "no Parquet": (lambda path: path.write_bytes(b"PAR1 and no more"), "no Parquet table of vectors"),
 }
-
-
-def _npy(path, array):
-    with open(path, "wb") as file:
-        np.save(file, array)
 
 
 @pytest.mark.parametrize("bad", BAD)

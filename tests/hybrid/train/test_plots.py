@@ -55,15 +55,3 @@ def test_recall_is_linear_and_its_loss_beside_it(tmp_path, monkeypatch):
     assert [axis.get_ylabel() for axis in kept[0].axes[::2]] == ["recall@10", "training loss (nats), running mean"]
     assert {axis.get_yscale() for axis in kept[0].axes} == {"linear"}
     assert kept[0].get_figheight() == pytest.approx(0.6 + 2 * 2.6), "each has its height"
-
-
-@pytest.mark.parametrize("values", [(27.1, 37.4), (28, 700), (0.021, 0.033), (100, 100)])
-def test_a_logarithmic_axis_has_several_plain_ticks(tmp_path, values):
-    with plots.drawn(tmp_path / "axis.png", 4, 3) as picture:
-        axis = picture.subplots()
-        axis.plot(values)
-        plots.logarithmic(axis)
-        picture.canvas.draw()
-        low, high = axis.get_ylim()
-        inside = [tick for tick in axis.get_yticks() if low <= tick <= high]
-    assert len(inside) >= 3 and "e" not in "".join(texts(axis))

@@ -38,15 +38,6 @@ def test_the_options_of_a_run_are_kept_and_its_length_may_grow(tmp_path):
     assert store.options_of(tmp_path / "run") == {"kind": "language", "epochs": 5}
 
 
-@pytest.mark.parametrize("overwrite", [False, True])
-def test_a_folder_without_a_run_is_taken_as_it_is(tmp_path, overwrite):
-    (tmp_path / "notes.txt").write_text("mine")
-    atomic.part(tmp_path / "run.json").write_text("left by a kill")
-    store.refuse_taken(tmp_path, overwrite)
-    with store.begun(tmp_path, overwrite):
-        assert files(tmp_path) == {"notes.txt", lock.LOCK}
-
-
 @pytest.mark.parametrize("name", ["report.json", "vocabulary.json"])
 def test_files_of_the_users_are_not_replaced_unless_he_says_so(tmp_path, name):
     (tmp_path / name).write_text("mine")

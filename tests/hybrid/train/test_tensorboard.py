@@ -62,17 +62,6 @@ def test_a_run_writes_what_there_is_to_see(tmp_path):
     assert all(picture.ndim == 3 for _, picture in found["frame"])
 
 
-def test_a_resumed_run_replaces_what_it_repeats(tmp_path):
-    with contextlib.closing(Board(tmp_path / "board")) as board:
-        board.write(5, {"figure": 1.0}, {})
-    with contextlib.closing(Board(tmp_path / "board", first=3)) as board:
-        board.write(5, {"figure": 2.0}, {})
-    from tensorboardX.proto.event_pb2 import SessionLog
-
-    restarts = [event.step for event in events(tmp_path / "board") if event.session_log.status == SessionLog.START]
-    assert 3 in restarts
-
-
 def test_tensorboardx_missing_is_said_before_anything_is_done(capsys, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "tensorboardX", None)
     run = tmp_path / "run"

@@ -18,8 +18,9 @@ def write(path, frames=SCENE, rate=12.5, **options):
     return path
 
 
-@pytest.mark.parametrize("name, error", [("a.mp4", 12), ("a.gif", 12), ("a", 0)])
-@pytest.mark.parametrize("frames", [SCENE, [frame[..., :1] for frame in SCENE]], ids=["colour", "grey"])
+@pytest.mark.parametrize(
+    "name, error, frames", [("a.mp4", 12, SCENE), ("a.gif", 12, SCENE), ("a", 0, [frame[..., :1] for frame in SCENE])]
+)
 def test_what_is_written_is_read(tmp_path, name, error, frames):
     path = write(tmp_path / name, frames, zoom=4)
     (clip,) = open_clips(str(path), (100, 124, 3))

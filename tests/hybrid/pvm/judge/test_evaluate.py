@@ -1,6 +1,5 @@
 """`hybrid eval`, `hybrid pvm watch` and `hybrid pvm dream`: figures against a loop written by hand, films that repeat."""
 
-import json
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -15,6 +14,7 @@ from hybrid.feeds.video.film import Film
 from hybrid.feeds.video.open import open_clips
 from hybrid.pvm.judge import evaluate, panel, watch
 from hybrid.pvm.model import PVM
+from tests.support.commands import run_json
 
 from ..tiny import command, tensors
 
@@ -45,13 +45,8 @@ def three_streams(tmp_path_factory):
     return folder / "run"
 
 
-def figures_of(capsys, *arguments):
-    assert main([*arguments, "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
-
-
 def test_figures_are_those_of_a_loop_written_by_hand(capsys, run):
-    found = figures_of(capsys, "eval", str(run), "--video", "synthetic:4", "--steps", "40")
+    found = run_json(capsys, "eval", str(run), "--video", "synthetic:4", "--steps", "40")
     model = PVM.load(run / "checkpoint", device="cpu")[0]
     model.frozen = True
     frames = [frame.image / np.float32(255) for frame in open_clips("synthetic:4", model.config.frame)[0].clip][:40]
@@ -67,13 +62,13 @@ def test_figures_are_those_of_a_loop_written_by_hand(capsys, run):
 
 def test_evaluation_learns_nothing(capsys, run):
     before = tensors(run)
-    first = figures_of(capsys, "eval", str(run), "--steps", "30")
-    assert figures_of(capsys, "eval", str(run), "--steps", "30") == first
+    first = run_json(capsys, "eval", str(run), "--steps", "30")
+    assert run_json(capsys, "eval", str(run), "--steps", "30") == first
     assert tensors(run) == before
 
 
 def test_labels_bring_the_tracking_benchmark(capsys, run):
-    found = figures_of(capsys, "eval", str(run), "--steps", "120")["tracking"]["trackers"]
+    found = run_json(capsys, "eval", str(run), "--steps", "120")["tracking"]["trackers"]
     assert set(found) == {"pvm", "null", "centre", "perturbed truth"}
     counts = ("true_positives", "true_negatives", "false_positives", "false_negatives")
     assert all(sum(scores[name] for name in counts) == 120 for scores in found.values())
@@ -91,13 +86,13 @@ def test_several_clips_are_primed_one_by_one(capsys, run, tmp_path):
             for _ in range(6):
                 film.write(rng.integers(0, 255, (16, 16, 3)).astype(np.uint8))
         (tmp_path / "clips" / f"{name}.txt").write_text("\n".join(["", *["40,40,100,100"] * 5]))
-    found = figures_of(capsys, "eval", str(run), "--video", str(tmp_path / "clips"))
+    found = run_json(capsys, "eval", str(run), "--video", str(tmp_path / "clips"))
     null = found["tracking"]["trackers"]["null"]
     assert (null["true_positives"], null["true_negatives"]) == (10, 2) and null["success"] > 0.98
 
 
 def test_a_model_of_streams_is_watched_as_its_first(capsys, three_streams):
-    found = figures_of(capsys, "eval", str(three_streams))
+    found = run_json(capsys, "eval", str(three_streams))
     assert found["frames"] == 8 and found["tracking"] is None
     many = PVM.load(three_streams / "checkpoint", device="cpu")[0]
     one = evaluate.alone(PVM.load(three_streams / "checkpoint", device="cpu")[0])
@@ -109,7 +104,7 @@ def test_a_model_of_streams_is_watched_as_its_first(capsys, three_streams):
 
 
 def test_a_run_on_a_gpu_or_another_number_of_threads_is_watched_anywhere(capsys, run):
-    one, two = (figures_of(capsys, "eval", str(run), "--steps", "20", "--threads", count) for count in "12")
+    one, two = (run_json(capsys, "eval", str(run), "--steps", "20", "--threads", count) for count in "12")
     assert one == two
 
 
@@ -145,7 +140,7 @@ def test_watch_shows_the_labelled_box(run, tmp_path):
 
 
 def test_saturated_and_dead_numbers_are_counted(capsys, run):
-    found = figures_of(capsys, "eval", str(run), "--steps", "40")
+    found = run_json(capsys, "eval", str(run), "--steps", "40")
     assert [layer["numbers"] for layer in found["activity"]] == [16 * 4, 4 * 4, 4]
     assert main(["eval", str(run), "--steps", "40"]) == 0
     assert "saturated" in capsys.readouterr().out
@@ -186,7 +181,7 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, run, tmp_path):
 
 def test_an_evaluation_says_whether_the_clip_was_learned(capsys, run):
     few = ["eval", str(run), "--steps", "9"]
-    assert figures_of(capsys, *few)["learned"] is True
-    assert figures_of(capsys, *few, "--video", "synthetic:4")["learned"] is False
+    assert run_json(capsys, *few)["learned"] is True
+    assert run_json(capsys, *few, "--video", "synthetic:4")["learned"] is False
     assert main([*few, "--video", "synthetic:4"]) == 0
     assert "9 frames, which it has not learned" in capsys.readouterr().out

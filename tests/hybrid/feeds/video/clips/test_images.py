@@ -54,14 +54,6 @@ def test_natural_order_each_with_its_own_scale(tmp_path, opened):
 
 
 @pytest.mark.parametrize(
-    "name, content", [("labels.txt", "2,2,4,4\n4,0,8,4\n1,1,1,1"), ("img1.bmp", encoded((9, 0, 0)))]
-)
-def test_other_data_are_told_by_their_digest(tmp_path, name, content):
-    before = directory(folder(tmp_path, SET), SHAPE).describe()
-    assert directory(folder(tmp_path, {name: content}), SHAPE).describe()["data"] != before["data"]
-
-
-@pytest.mark.parametrize(
     "content, grey",
     [
         (encoded((100, 100, 100, 7), mode="RGBA"), 100),
