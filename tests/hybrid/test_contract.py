@@ -55,6 +55,5 @@ def test_a_backend_keeps_the_contract(backend, name, protocol):
         )
 
 
-MOST = 10  # arguments of a promise
 # Every array of units is the caller's own, who has them from another call: nothing to put together. Seed and tick are two
 # numbers of one draw.

@@ -14,10 +14,6 @@ def job(path, *options):
     return language.prepare(choose(taken.pop("kind"), **taken))
 
 
-def words(corpus):
-    return corpus.vocabulary.decode(corpus.ids)
-
-
 @pytest.fixture
 def text(tmp_path):
     path = tmp_path / "some.txt"

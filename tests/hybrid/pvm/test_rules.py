@@ -8,7 +8,6 @@ from hybrid.pvm.originals import config as original
 from hybrid.pvm.rules import wire
 from tests.hybrid.pvm.recorded import ragged, recorded
 
-CUDA = "A_poly4_float64.npz"
 CLASSIC = "E_classic_1step.npz"
 BARE = {"lateral_radius": 0, "self_context": False, "two_layers_back": False, "top_to_all": False, "hidden": 4}
 
