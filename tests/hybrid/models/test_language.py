@@ -33,20 +33,7 @@ def test_a_readout_of_neighbours_tells_its_recall_beside_perplexity(text, tmp_pa
     """At points of the curve, where its index stands then, and in the report and `hybrid eval`, which build it."""
     text.write_text("a b c d e f g h . b d f h a c e g .\n" * 40)
     out = str(tmp_path / "run")
-    more = (
-        "--width",
-        "4",
-        "--hidden",
-        "4",
-        "--readout-width",
-        "4",
-        "--batch",
-        "64",
-        "--negatives",
-        "3",
-        "--epochs",
-        "1",
-    )
+    more = "--width 4 --hidden 4 --readout-width 4 --batch 64 --negatives 3 --epochs 1".split()
     options = ("--readout", "neighbours", "--index", "exact", "--rebuild", "3", "--device", "cpu", *more)
     made = job(text, "--valid", str(text), "--out", out, *options)
     report = runs.start({**made.options, "out": out})
