@@ -38,7 +38,7 @@ def test_options_are_not_abbreviated_and_others_are_refused_by_name(capsys, comm
     assert error.startswith(f"hybrid: error: {message}") and error.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", [["demo"], ["train"], ["train", "pvm"], ["eval", "run"], ["pvm", "dream", "run"]])
+@pytest.mark.parametrize("command", [["demo"], ["train", "pvm"], ["pvm", "dream", "run"]])
 def test_quiet_is_taken_before_the_command_and_after_it(command):
     assert not parsed(*command)["quiet"]
     assert parsed("--quiet", *command)["quiet"] and parsed(*command, "--quiet")["quiet"]

@@ -46,7 +46,6 @@ BAD = {
     "id": (Own, (IDS + 5, None, TARGET), IndexError, r"Own\[1\]: ids\[5\]: found 10, expected 0 to 9"),
     "id beyond int32": (Own, (np.tile(TWICE, 3), None, TARGET), IndexError, r"ids\[1\]: found 4294967296"),
     "target": (Own, (IDS, None, TARGET + 1), IndexError, r"Own\[1\]: target\[0\]: found 7, expected 0 to 6"),
-    "shape of target": (Own, (IDS, None, TARGET[:, None]), ValueError, r"target: found \(2, 1\), expected \(B,\)"),
     "too many targets": (
         Own,
         (IDS, None, np.zeros(5, int)),
@@ -66,7 +65,6 @@ BAD = {
         r"ids: found 5, expected 6: 3 for each of 2 targets",
     ),
     "places not wanted": (Own, (IDS, PLACES, TARGET), ValueError, r"bag_at: found an array, expected None"),
-    "no places": (Bags, (IDS, None, TARGET), ValueError, r"Bags\[1\]: bag_at: found None, expected where each bag"),
     "places of memory": (
         Bags,
         (IDS, [0, 2, 7], TARGET),

@@ -169,16 +169,3 @@ def test_matrices_by_name(unit, shapes):
     for bad in (1, -1, 0.5):
         with pytest.raises(ValueError, match="unit: found"):
             model.weights_of(bad)
-
-
-def test_matrices_are_those_that_compute():
-    model = still(BASE)
-    model.step(np.zeros(BASE.frame))  # the last step has learned behind what it computed
-    unit = 17  # of layer 1
-    own, tape = model.weights_of(unit), model.pipeline.tape(model.step_number - 1)[0]
-    first = int(model.layout.tape_at[unit])
-    inputs = tape[first : first + own["hidden.weights"].shape[1]]
-    at = int(model.layout.hidden_at[unit])
-    expected = 1 / (1 + np.exp(-(own["hidden.weights"] @ inputs + own["hidden.bias"])))
-    np.testing.assert_allclose(tape[at : at + 4], expected)
-    assert "hidden.weights velocity" not in own

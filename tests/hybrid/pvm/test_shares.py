@@ -36,26 +36,6 @@ def test_each_unit_has_one_rank_and_ranks_have_equal_costs(ranks, cut):
     assert len(found.edge) == ranks and (ranks > 1 or (found.edge == [0] and not found.reads))
 
 
-@pytest.mark.parametrize("cut", CUTS)
-@pytest.mark.parametrize("ranks", [3])
-def test_a_rank_reads_what_its_units_read_and_others_have(ranks, cut):
-    wiring, _, found = shared(ranks, cut)
-    owner = {int(unit): rank for rank, units in enumerate(found.units) for unit in units}
-    expected = {}
-    for unit in range(len(wiring.hidden)):
-        for source in [*wiring.signal[unit].tolist(), *wiring.context[unit].tolist()]:
-            if owner[source] != owner[unit]:
-                expected.setdefault((owner[unit], owner[source]), set()).add(source)
-    assert {pair: units.tolist() for pair, units in found.reads.items()} == {
-        pair: sorted(units) for pair, units in expected.items()
-    }
-    for rank, units in enumerate(found.units):
-        told = set().union(*(units for (_, other), units in expected.items() if other == rank))
-        assert set(units[: found.edge[rank]].tolist()) == told
-        for part in np.split(units, [found.edge[rank]]):
-            assert (np.diff(part) > 0).all()
-
-
 def as_lists(found):
     return (
         [units.tolist() for units in found.units],

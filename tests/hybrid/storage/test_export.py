@@ -1,10 +1,8 @@
 import csv
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hybrid.cli import main
 from hybrid.storage import export
 
 NAMES = ["Star Wars", 'the "Bus"', "tab\there", "line\nend", "plain", "ünï"]
@@ -33,17 +31,3 @@ def test_parquet(tmp_path):
     found = parquet.read_table(tmp_path / "v.parquet")
     assert found.column("name").to_pylist() == NAMES
     np.testing.assert_array_equal(np.array(found.column("vector").to_pylist(), np.float32), ROWS)
-
-
-def test_the_command(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    rows = (f"user {u},item {(3 * u + t) % 9}\n" for u in range(20) for t in range(6))
-    Path("r.csv").write_text("user,item\n" + "".join(rows))
-    small = ["--width", "4", "--hidden", "4", "--readout-width", "4", "--epochs", "1", "--threads", "1"]
-    assert main(["train", "factors", "--ratings", "r.csv", "--out", "run", *small]) == 0
-    assert main(["export", "run", "v.txt"]) == 2
-    assert "expected one without white space" in capsys.readouterr().err
-    assert main(["export", "run", "v.tsv"]) == 0
-    assert "9 vectors of 4 numbers, tsv -> v.tsv" in capsys.readouterr().out
-    assert main(["export", "run", "v.tsv", "--format", "npz", "--overwrite"]) == 0
-    assert np.load("v.tsv")["names"].shape == (9,)

@@ -31,20 +31,6 @@ def test_arrays_that_cannot_be_saved_are_refused(tmp_path, array, message):
     assert content(tmp_path) == {}
 
 
-def test_an_array_in_pieces_makes_the_file_that_it_makes_as_a_whole(tmp_path):
-    def pieces(array):
-        return lambda: iter(np.array_split(array.reshape(-1), 3))
-
-    whole = arrays()
-    pieced = {name: safetensors.Pieced(array.dtype, array.shape, pieces(array)) for name, array in whole.items()}
-    assert [one.nbytes for one in pieced.values()] == [one.nbytes for one in whole.values()]
-    found, expected = (
-        checkpoint.save(tmp_path / name, some, {}) for name, some in (("pieced", pieced), ("whole", whole))
-    )
-    assert found.read_bytes() == expected.read_bytes()
-    assert tensor_file(found).read_bytes() == tensor_file(expected).read_bytes()
-
-
 def test_runs_of_an_array_are_read_and_nothing_else_is_written(tmp_path):
     saved = {"a": np.arange(10.0), "b": np.arange(12, dtype=np.int32).reshape(3, 4), "c": np.arange(5, dtype=np.int8)}
     checkpoint.save(tmp_path, saved, {})

@@ -7,7 +7,7 @@ import pytest
 
 from hybrid import LanguageModel, Recommender
 from hybrid.train import runs
-from hybrid.use.run import able, open_run, vectors_of
+from hybrid.use.run import open_run, vectors_of
 from tests.support.trained import copied, data
 
 
@@ -48,19 +48,6 @@ def test_a_language_run_says_of_a_text_what_eval_does(tmp_path):
     assert model.perplexity(text) == pytest.approx(runs.evaluate(str(run), said)["perplexity"], rel=1e-5)
     assert len(model.continue_text(model.vocabulary.words[1], 5)) == 5
     assert len(vectors_of(run)) == len(model.vocabulary) == len(model.vectors)
-
-
-@pytest.mark.parametrize(
-    ("name", "method", "message"),
-    [
-        ("pvm_unit", "recommend", r"pvm_unit: a run of pvm cannot do that; expected a run of factors$"),
-        ("words_cbow", "continue_text", "a run of words cannot do that; expected a run of language$"),
-        ("pvm_unit", "similar", "expected a run of factors or language or words$"),
-    ],
-)
-def test_what_a_model_cannot_is_refused_by_name(tmp_path, name, method, message):
-    with pytest.raises(ValueError, match=message):
-        able(copied(name, tmp_path), method, "do that")
 
 
 def test_runs_without_vectors_and_checkpoints_that_are_not_there(tmp_path):
