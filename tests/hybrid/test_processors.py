@@ -28,6 +28,11 @@ def test_as_many_threads_as_the_environment_allows(said, expected):
     assert found == (expected or math.ceil(min(len(os.sched_getaffinity(0)), processors.quota())))
 
 
+def test_as_many_threads_as_the_affinity_allows():
+    one = {min(os.sched_getaffinity(0))}
+    assert started(AVAILABLE, cores=one) == 1
+
+
 def cgroups(folder, membership: str, files: dict[str, str]):
     """A file system of control groups, and what a process finds in its own cgroup file."""
     for name, text in files.items():

@@ -39,6 +39,15 @@ def test_a_folder_of_that_name_is_named_and_nothing_is_left(tmp_path):
     assert list(tmp_path.iterdir()) == [tmp_path / "file"]
 
 
+def test_files_of_the_user_are_not_touched(tmp_path):
+    mine, other = tmp_path / "file.part", tmp_path / "other"
+    other.write_text("other")
+    mine.symlink_to(other)
+    (tmp_path / ".file.part").write_text("mine too")
+    atomic.write(tmp_path / "file", [b"new"])
+    assert mine.is_symlink() and other.read_text() == "other" and (tmp_path / ".file.part").read_text() == "mine too"
+
+
 def test_a_link_goes_on_pointing_to_its_file(tmp_path):
     (tmp_path / "large").mkdir()
     target, path = tmp_path / "large" / "target", tmp_path / "file"

@@ -173,3 +173,10 @@ def test_a_full_disk_is_told_with_what_is_free(tmp_path, monkeypatch):
     FullDisk.room = 0
     with pytest.raises(OSError, match=r"it needs 4\.2 MB, 2\.5 MB are free"):
         checkpoint.save(tmp_path, {"table": np.ones(2**20, np.float32)}, {})
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_an_unwritable_folder_is_named(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(OSError, match="Permission denied"):
+        checkpoint.save(tmp_path, arrays(), {})

@@ -52,6 +52,14 @@ def test_files_of_the_users_are_not_replaced_unless_he_says_so(tmp_path, name):
         assert (tmp_path / name).read_text() == "mine"
 
 
+def test_what_a_run_that_was_killed_before_its_options_left_is_no_strangers(tmp_path):
+    with store.begun(tmp_path):
+        atomic.write(tmp_path / "vocabulary.json", [b"{}"])
+    store.refuse_strangers(tmp_path)
+    with store.begun(tmp_path):
+        pass
+
+
 def test_a_run_that_was_replaced_writes_nothing_into_the_new_one(tmp_path):
     run, words = tmp_path / "run", "the run there was removed, or replaced by another"
     before = files(made(tmp_path / "other"))

@@ -67,6 +67,16 @@ def test_a_build_that_fails_leaves_nothing_and_one_that_was_killed_is_begun_agai
     assert len(folders(tmp_path)) == 1
 
 
+def test_a_folder_for_corpora_has_some_or_is_empty(path, tmp_path):
+    assert not cache.kept_in(tmp_path / "ids") and not cache.kept_in(path)
+    (tmp_path / "ids").mkdir()
+    assert cache.kept_in(tmp_path / "ids")
+    (tmp_path / "ids/.book.part").mkdir()  # another rank has begun, or was killed
+    assert cache.kept_in(tmp_path / "ids")
+    stored(path, tmp_path / "ids")
+    assert cache.kept_in(tmp_path / "ids") and not cache.kept_in(tmp_path)
+
+
 def test_texts_that_are_none(tmp_path):
     (tmp_path / "empty").write_text("\n \n")
     with pytest.raises(ValueError, match="empty has no words; expected a text"):
