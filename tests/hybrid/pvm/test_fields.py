@@ -62,11 +62,12 @@ def moved(model, unit, later, where, by):
     "config",
     [
         dataclasses.replace(BASE, unit="complex", activation="rational"),
-        dataclasses.replace(BASE, unit="complex_residual", activation="tanh", publish="minmax"),
+        dataclasses.replace(BASE, unit="residual", activation="tanh"),
+        dataclasses.replace(BASE, unit="complex_residual", publish="minmax"),
         dataclasses.replace(CLASSIC, features=("signal", "derivative", "integral", "past"), predict_steps=1),
         dataclasses.replace(CLASSIC, features=("signal", "error"), predict_steps=1),
     ],
-    ids=["complex", "complex residual", "classic", "error"],
+    ids=["complex", "residual", "complex residual", "classic", "error"],
 )
 def test_a_field_is_the_derivative_of_the_sums_by_the_pixels_of_a_frame(config):
     """A frame climbs a layer a tick, so a layer's sums show it so many ticks later; slopes are those at the last tick of a
