@@ -19,10 +19,6 @@ def test_names_become_definitions(markdown):
     assert list(filter(None, told)) == ["Adds.", "`a`", ":   one more", "`b, c`", ":   two", "Raises."]
 
 
-def test_words_before_the_names_stay(markdown):
-    assert markdown("Adds:\na  one") == "Adds:\n\n`a`\n:   one\n"
-
-
 def test_examples_are_code(markdown):
     assert markdown(">>> 1 + 1\n2") == "```pycon\n>>> 1 + 1\n2\n```"
 

@@ -11,24 +11,9 @@ from hybrid.cli import main
 from .pages import PAGES, ROOT, prose
 
 HELP = [
-    ["train", "language"],
-    ["train", "words"],
-    ["train", "factors"],
-    ["train", "labels"],
-    ["train", "pvm"],
-    ["sweep"],
-    ["eval"],
-    ["export"],
-    ["recommend"],
-    ["similar"],
-    ["next"],
-    ["neighbours"],
-    ["analogy"],
-    ["demo"],
-    ["doctor"],
-    ["launch"],
-    ["data", "list"],
-    ["data", "get"],
+    *(["train", model] for model in ("language", "words", "factors", "labels", "pvm")),
+    *([name] for name in "sweep eval export recommend similar next neighbours analogy demo doctor launch".split()),
+    *(["data", action] for action in ("list", "get")),
     *(["pvm", action] for action in ("watch", "dream", "fields", "compare", "import", "configs")),
 ]
 OTHERS = {"--help", "--debug"}  # of every command

@@ -46,13 +46,6 @@ def test_a_second_thread_is_refused_and_the_first_may_come_again():
     assert in_another_thread(lambda: enter(alone)) is None
 
 
-def test_what_fails_inside_lets_the_next_one_in():
-    alone = Alone("lamp", "take another")
-    with pytest.raises(OSError), alone:
-        raise OSError
-    assert in_another_thread(lambda: enter(alone)) is None
-
-
 def test_a_run_that_is_left_ends_where_the_next_begins():
     runs, ended = Runs("model", "take another"), []
 
@@ -72,19 +65,6 @@ def test_a_run_that_is_left_ends_where_the_next_begins():
     assert list(second) == [1, 2] and list(runs.only(ticks("third"))) == [0, 1, 2]
 
 
-def test_a_tick_of_a_run_is_computed_alone_and_between_ticks_anyone_may_ask():
-    runs, found = Runs("model", "take another"), []
-
-    def ticks():
-        for _ in range(2):
-            found.append(in_another_thread(lambda: enter(runs.alone)))
-            yield
-
-    for _ in runs.only(ticks()):
-        assert in_another_thread(lambda: enter(runs.alone)) is None
-    assert [type(failure) for failure in found] == [RuntimeError] * 2
-
-
 MAKE = {
     "tree": lambda: TreeReadout(np.arange(40), 6),
     "split": lambda: TreeReadout(np.arange(40), 6, split=5),
@@ -102,8 +82,9 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("kind", MAKE)
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize(
+    ("kind", "call"), [*((kind, "step") for kind in MAKE), *(("full", call) for call in CALLS if call != "step")]
+)
 def test_no_call_of_a_readout_enters_while_another_thread_is_inside(kind, call):
     readout = MAKE[kind]()
     CALLS["step"](readout)
@@ -115,34 +96,6 @@ def test_no_call_of_a_readout_enters_while_another_thread_is_inside(kind, call):
     for array, expected in zip(readout.parameters().values(), before, strict=True):
         np.testing.assert_array_equal(array, expected)
     CALLS[call](readout)
-
-
-def test_threads_that_step_one_readout_lose_no_step_to_another():
-    """Every step is either whole or refused, so the weights are those of that many steps in turn."""
-    rng = np.random.default_rng(0)
-    hidden, target = rng.normal(size=(64, 32)).astype(np.float32), rng.integers(0, 3000, 64).astype(np.int32)
-    readout, expected = (FullReadout(3000, 32, batch=64, rate=0.1) for _ in range(2))
-    together, done, raised = threading.Barrier(3), [], []
-
-    def work():
-        grad = np.empty_like(hidden)
-        together.wait()
-        for _ in range(20):
-            try:
-                readout.step(grad, hidden, target)
-                done.append(1)
-            except RuntimeError as failure:
-                raised.append(str(failure))
-
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for _ in done:
-        expected.step(np.empty_like(hidden), hidden, target)
-    assert len(done) + len(raised) == 60 and all(REFUSED in message for message in raised)
-    np.testing.assert_array_equal(readout.weights, expected.weights)
 
 
 FORK = """

@@ -1,18 +1,9 @@
 import re
-from types import SimpleNamespace
 
 import pytest
 
 from hybrid import backend
-from hybrid.pvm.config import Config
-from hybrid.pvm.model import PVM
-from hybrid.ranks.world import World
 from hybrid.readout import FullReadout, TreeReadout
-
-
-def test_the_cpu_can_be_chosen_by_name():
-    chosen = backend.choose("cpu")
-    assert chosen.name == "cpu" and chosen.units.__name__ == "cpu.units" and chosen.device.name == "cpu"
 
 
 def test_without_a_name_the_cpu_is_taken_where_no_gpu_can_be_used(monkeypatch):
@@ -22,31 +13,10 @@ def test_without_a_name_the_cpu_is_taken_where_no_gpu_can_be_used(monkeypatch):
     assert backend.auto() == "cpu, because no driver"
 
 
-def test_auto_names_the_gpu_that_it_takes(monkeypatch):
-    taken = SimpleNamespace(device=SimpleNamespace(cuda=SimpleNamespace(name=lambda: "Abacus")))
-    monkeypatch.setattr(backend, "why_no_gpu", lambda: None)
-    monkeypatch.setattr(backend, "_gpu", lambda name, ordinal, tf32: taken)
-    assert backend.auto() == "cuda:0, Abacus"
-    assert backend.choose("auto") is taken
-
-
 def test_a_device_that_cannot_be_used_says_why(monkeypatch):
     monkeypatch.setattr(backend, "why_no_gpu", lambda: "no driver")
     with pytest.raises(ValueError, match=r'"cuda:1" cannot be used: no driver; use --device cpu'):
         backend.choose("cuda:1")
-
-
-def test_ranks_of_a_machine_take_its_devices_in_turn(monkeypatch):
-    """Three ranks, two devices; a device that is not there is refused where it is opened."""
-    from gpu import available
-
-    monkeypatch.setattr(available, "devices", lambda: 2)
-    for asked, taken in ((0, [0, 1, 0]), (1, [1, 0, 1]), (2, [2, 2, 2])):
-        found = []
-        for rank in range(3):
-            monkeypatch.setattr(backend, "world", lambda rank=rank: World(rank, 3, "here", rank))
-            found.append(backend._own(asked))
-        assert found == taken
 
 
 @pytest.mark.parametrize("name", ["cuda", "cuda:x", "cuda:0+fp16", "gpu", ""])
@@ -82,9 +52,3 @@ def test_a_readout_whose_kernels_a_backend_lacks_is_refused(partial, kernels, ma
     expected = f'"cuda:7" has no kernels for {kernels}, only for rows; use --device cpu'
     with pytest.raises(ValueError, match=re.escape(expected)):
         make(partial)
-
-
-def test_a_pvm_on_a_backend_without_its_kernels_is_refused(partial, monkeypatch):
-    monkeypatch.setattr(backend, "choose", lambda device=None: partial)
-    with pytest.raises(ValueError, match=re.escape('"cuda:7" has no kernels for pvm')):
-        PVM(Config(grids=(2, 1), block=2, hidden=3))

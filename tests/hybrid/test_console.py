@@ -45,13 +45,6 @@ def test_a_terminal_gets_a_bar_on_one_line(monkeypatch):
     assert terminal.getvalue().count("\n") == 1 and "\r" in terminal.getvalue()
 
 
-def test_a_passing_bar_is_a_terminals_alone_and_not_for_two_seconds(monkeypatch):
-    for kind in (Terminal, io.StringIO):
-        file = stderr(monkeypatch, kind)
-        assert list(console.bar(2, "evaluating", "blocks", items="ab", passing=True)) == ["a", "b"]
-        assert not file.getvalue().strip()
-
-
 @pytest.mark.parametrize("kind", [Terminal, io.StringIO])
 def test_quiet_is_neither_notes_nor_a_bar(monkeypatch, kind):
     file = stderr(monkeypatch, kind)
@@ -85,16 +78,6 @@ def test_a_terminal_is_shown_what_controls_it_and_a_pipe_gets_every_byte(kind, s
     assert out.getvalue() == seen and sys.stdout is out
 
 
-def test_what_a_library_resets_at_the_end_reaches_the_terminal(monkeypatch):
-    """As colorama does, which keeps the stream that it met first."""
-    out = Terminal()
-    monkeypatch.setattr(sys, "stdout", out)
-    with console.guarded():
-        kept = sys.stdout
-    kept.write("\x1b[0m")
-    assert out.getvalue() == "\x1b[0m"
-
-
 class Full(io.StringIO):
     def write(self, text):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -108,12 +91,6 @@ class FullTerminal(Full):
         return True
 
 
-def closed():
-    file = io.StringIO()
-    file.close()
-    return file
-
-
 @pytest.mark.parametrize("kind", [Full, FullTerminal])
 def test_work_goes_on_where_stderr_cannot_be_written(monkeypatch, kind):
     stderr(monkeypatch, kind)
@@ -121,12 +98,6 @@ def test_work_goes_on_where_stderr_cannot_be_written(monkeypatch, kind):
         tell("unheard")
     work()
     assert list(console.bar(2, "film", "frames", items="ab")) == ["a", "b"]
-
-
-def test_notes_to_a_stderr_that_was_closed_are_lost(monkeypatch):
-    stderr(monkeypatch, closed)
-    console.note("unheard")
-    console.STDERR.flush()
 
 
 def test_an_error_of_printing_names_standard_output(monkeypatch):
@@ -149,10 +120,3 @@ def test_streams_that_were_closed_before_are_the_null_device(monkeypatch):
         file.close()
     console.stand_in()
     assert (sys.stdout, sys.stderr) == opened, "what is there stays"
-
-
-def test_an_error_is_one_line_whatever_names_it_has():
-    assert console.line("a\nb\r\n\x1b\tä") == "a\\nb\\x0d\\n\\x1b\tä"
-    turns = "\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-    assert console.line(turns) == turns.encode("unicode_escape").decode()
-    assert console.line("\u2027\u202f\u2065\u206a") == "\u2027\u202f\u2065\u206a"

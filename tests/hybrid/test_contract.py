@@ -55,36 +55,5 @@ def test_a_backend_keeps_the_contract(backend, name, protocol):
         )
 
 
-MOST = 10  # arguments of a promise
 # Every array of units is the caller's own, who has them from another call: nothing to put together. Seed and tick are two
 # numbers of one draw.
-LONGER = {"Units.step": 13, "SampledSoftmax.step": 11}
-
-
-def test_a_promise_takes_few_arguments():
-    counts = {
-        f"{name}.{function}": len(arguments(getattr(protocol, function), True))
-        for name, protocol in PROMISES
-        for function in promised(protocol)
-    }
-    assert {promise: count for promise, count in counts.items() if count > MOST} == LONGER
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_a_device_says_what_it_can(backend):
-    device = importlib.import_module(f"{backend}.device").Device
-    assert {type(getattr(device, capability)) for capability in ("host_memory", "float64", "threads")} == {bool}
-
-
-def test_the_contract_is_not_empty():
-    assert {"Device", "Queue", "Event", "Units", "Rows", "Softmax", "TreeSoftmax"} <= {name for name, _ in PROMISES}
-    assert all(promised(protocol) and inspect.getdoc(protocol) for _, protocol in PROMISES)
-
-
-@pytest.mark.parametrize(
-    "changed", ["def f(b, a=1): ...", "def f(a, b=2): ...", "def f(a, *, b=1): ...", "def f(a): ..."]
-)
-def test_a_changed_signature_is_seen(changed):
-    scope: dict = {}
-    exec("def promise(self, a, b=1): ...\n" + changed, scope)
-    assert arguments(scope["f"], False) != arguments(scope["promise"], True)

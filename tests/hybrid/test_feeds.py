@@ -17,10 +17,6 @@ class Failing:
         raise self.failure
 
 
-def test_a_batch_of_a_tick_is_the_feeds_own():
-    assert asked(["a", "b"], 1) == "b"
-
-
 @pytest.mark.parametrize("failure", [ValueError("bad line"), OSError("no such file"), KeyboardInterrupt()])
 def test_a_feed_that_fails_says_at_which_tick(failure):
     with pytest.raises(type(failure)) as caught:
@@ -45,10 +41,6 @@ FEEDS = {
     "SequenceFeed": lambda **given: hybrid.SequenceFeed(WORDS, length=2, **given),
     "StreamedLanguageFeed": lambda **given: StreamedLanguageFeed(WORDS, **given),
 }
-
-
-def test_every_feed_is_asked():
-    assert {name for name in dir(hybrid) if name.endswith("Feed")} <= set(FEEDS) | {"Feed"}
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, None])

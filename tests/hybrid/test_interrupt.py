@@ -1,9 +1,7 @@
 """Ctrl-C at any moment leaves a model between two ticks; a second one breaks off, and the model says so."""
 
-import itertools
 import random
 import signal
-import threading
 
 import numpy as np
 import pytest
@@ -88,18 +86,6 @@ def test_a_second_interrupt_while_the_feed_is_read_leaves_the_engine_whole(kills
     assert_same_bits(parameters(trained), parameters(whole))
 
 
-def test_asking_is_interrupted_at_once_and_changes_nothing(kills):
-    trained, whole = engine(), engine()
-    list(whole.run(Feed(TICKS)))
-    list(itertools.islice(trained.run(Feed(TICKS)), 3))
-    for after in range(1, 8):
-        assert kills.during(lambda: trained.evaluate(Feed(5)), after)
-    assert kills.during(lambda: trained.best(Feed()[0].ids, 3), 2)
-    assert kills.during(lambda: [trained.evaluate(Feed(5)) for _ in trained.run(Feed(TICKS))], 22)
-    list(trained.run(Feed(TICKS)))
-    assert_same_bits(parameters(trained), parameters(whole))
-
-
 def test_a_step_of_a_readout_alone_is_done_to_its_end():
     rng = np.random.default_rng(0)
     hidden, target = rng.normal(size=(8, 6)).astype(np.float32), rng.integers(0, CLASSES, 8).astype(np.int32)
@@ -144,66 +130,12 @@ def test_one_signal_waits_and_is_handled_once_at_the_end(own_handler):
     assert received == [signal.SIGINT] and signal.getsignal(signal.SIGINT) is handled
 
 
-def test_from_the_second_on_signals_are_handled_at_once(own_handler):
-    with Held():
-        for count in (0, 2, 3):
-            signal.raise_signal(signal.SIGINT)
-            assert len(received) == count
-    assert len(received) == 3
-
-
-def test_where_it_is_released_signals_are_the_callers(own_handler):
-    with Held() as held:
-        for count in (1, 3):
-            signal.raise_signal(signal.SIGINT)
-            with held.released():
-                assert len(received) == count and signal.getsignal(signal.SIGINT) is handled
-                signal.raise_signal(signal.SIGINT)
-                assert len(received) == count + 1
-    assert signal.getsignal(signal.SIGINT) is handled
-
-
-def test_pythons_own_handler_raises_when_the_work_is_done():
-    done = False
-    with pytest.raises(KeyboardInterrupt), Held():
-        signal.raise_signal(signal.SIGINT)
-        done = True
-    assert done and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-
-
-def test_held_twice_waits_for_the_outer_end(own_handler):
-    with Held():
-        with Held():
-            signal.raise_signal(signal.SIGINT)
-        assert not received
-    assert len(received) == 1
-
-
 def test_while_a_stop_is_open_it_is_told_after_the_tick():
     with Stop() as stop:
         with Held():
             signal.raise_signal(signal.SIGINT)
             assert not stop.signal
         assert stop.signal == signal.SIGINT
-
-
-def test_nothing_is_held_in_another_thread_nor_where_nobody_handles():
-    found = []
-
-    def elsewhere():
-        with Held():
-            found.append(signal.getsignal(signal.SIGINT))
-
-    thread = threading.Thread(target=elsewhere)
-    thread.start()
-    thread.join()
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        with Held():
-            found.append(signal.getsignal(signal.SIGINT))
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert found == [signal.default_int_handler, signal.SIG_IGN]
 
 
 def test_a_signal_while_the_handler_is_put_back_waits_until_it_is(monkeypatch):

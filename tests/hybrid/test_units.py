@@ -1,7 +1,5 @@
 """hybrid.Units against the float64 oracle of tests/twins/units.py, and what it refuses."""
 
-import threading
-
 import numpy as np
 import pytest
 
@@ -23,9 +21,9 @@ def shaped(made, name, values, batch):
     return values.reshape(made._one[name] if batch == 1 else (batch, *made._one[name]))
 
 
-@pytest.mark.parametrize("sizes", [SIZES, RAGGED], ids=["equal", "ragged"])
-@pytest.mark.parametrize("momentum", [0.0, 0.9])
-@pytest.mark.parametrize("batch", [1, 4])
+@pytest.mark.parametrize(
+    ("batch", "momentum", "sizes"), [(1, 0.0, RAGGED), (1, 0.9, SIZES), (4, 0.0, SIZES), (4, 0.9, RAGGED)]
+)
 def test_steps_are_those_of_the_oracle(batch, momentum, sizes):
     made = Units(COUNT, *sizes, momentum=momentum, device="cpu")
     x, target = examples(made, batch)
@@ -59,17 +57,7 @@ def test_a_rate_a_unit_and_weights_that_are_assigned():
     assert made.weights_of(0)[0].tobytes() != made.weights_of(1)[0].tobytes()
 
 
-def test_it_learns_and_begins_as_the_seed_says():
-    made, again = Units(COUNT, *SIZES, seed=3, device="cpu"), Units(COUNT, *SIZES, seed=3, device="cpu")
-    assert made.weights.tobytes() == again.weights.tobytes()
-    first, bias, second, _ = made.weights_of(2)
-    assert not bias.any() and abs(first).max() <= np.sqrt(6 / 13) and abs(second).max() <= np.sqrt(6 / 9)
-    x, target = (np.random.default_rng(0).random((COUNT, size)) for size in (7, 3))
-    losses = np.array([made.step(x, target, 1.0) for _ in range(100)])
-    assert losses.shape == (100, COUNT) and (losses[-1] < losses[0] / 10).all()
-
-
-@pytest.mark.parametrize("momentum", [0.0, 0.5])
+@pytest.mark.parametrize("momentum", [0.5])
 def test_saved_units_go_on_to_the_same_bytes(tmp_path, momentum):
     made = Units(COUNT, *RAGGED, activation="tanh", momentum=momentum, device="cpu")
     x, target = examples(made, 2)
@@ -84,19 +72,12 @@ def test_saved_units_go_on_to_the_same_bytes(tmp_path, momentum):
 ONE = np.ones((COUNT, 7)), np.ones((COUNT, 3))
 BAD = {
     "x flat": (lambda made: made.step(np.ones((1, 35)), ONE[1]), r"x: found float64 \(1, 35\), expected numbers \(5, 7\) or"),
-    "x alone in batches": (lambda made: made.step(np.ones((2, *ONE[0].shape)), ONE[1]), "target: found 1 examples, expected 2"),
     "no example": (lambda made: made.step(np.ones((0, COUNT, 7)), np.ones((0, COUNT, 3))), r"x: found .*\(0, 5, 7\)"),
     "target of 3 numbers": (lambda made: made.step(ONE[0], np.ones(3)), r"target: found .*\(3,\), .* \(5, 3\) or \(B, 5, 3\)"),
-    "no target": (lambda made: made.step(ONE[0], None), "target: found object"),
     "NaN": (lambda made: made.step(ONE[0] * np.nan, ONE[1]), r"x\[0\]: found NaN or infinity"),
-    "beyond float32": (lambda made: made.step(ONE[0], ONE[1] * 1e300), r"target\[0\]: found NaN or infinity"),
-    "complex": (lambda made: made(ONE[0] * 1j), "x: found complex128"),
-    "masked": (lambda made: made(np.ma.masked_array(ONE[0], ONE[0] > 0)), "x: found a masked array"),
     "uneven": (lambda made: made([[1], [1, 2]]), "x: found rows of different lengths"),
     "rate": (lambda made: made.step(*ONE, -1), "rate: found -1, expected a finite number of at least 0"),
     "rates": (lambda made: made.step(*ONE, np.ones(4)), r"rate: found float64 \(4,\), expected numbers \(5,\)"),
-    "negative rates": (lambda made: made.step(*ONE, -np.ones(COUNT)), "rate: found .*-1"),
-    "rate None": (lambda made: made.step(*ONE, None), "rate: found None"),
     "weights": (lambda made: setattr(made, "weights", np.ones(9)), r"weights: found float64 \(9,\), expected numbers \(345,\)"),
     "unit": (lambda made: made.weights_of(5), "unit: found 5, expected a whole number from 0 to 4"),
 }  # fmt: skip
@@ -117,14 +98,11 @@ def test_what_does_not_fit_is_refused_and_nothing_moves(bad):
     ("change", "message"),
     [
         ({"count": 0}, "count: found 0"),
-        ({"inputs": 0}, "inputs: found 0, expected a whole number from 1"),
         ({"hidden": [1, 2]}, r"hidden: found int64 \(2,\), expected a whole number, or \(5,\), one a unit"),
         ({"hidden": [1, 2, 0, 4, 5]}, r"hidden\[2\] is 0"),
-        ({"outputs": 1.5}, "outputs: found 1.5"),
         ({"activation": "sigmoid"}, "activation: found 'sigmoid', expected one of logistic"),
         ({"momentum": 1}, "momentum: found 1, expected a number below 1"),
         ({"seed": -1}, "seed: found -1"),
-        ({"device": "tpu"}, 'device: found "tpu"'),
         ({"inputs": 2**31 - 1, "hidden": 2**31 - 1}, "weights; units have at most 2.62 together"),
     ],
 )
@@ -132,40 +110,3 @@ def test_what_cannot_be_made(change, message):
     sizes = dict(zip(("inputs", "hidden", "outputs"), SIZES, strict=True))
     with pytest.raises(ValueError, match=message):
         Units(**{"count": COUNT, "device": "cpu", **sizes, **change})
-
-
-def test_files_of_something_else(tmp_path):
-    path = tmp_path / "units.npz"
-    made = Units(COUNT, *SIZES, momentum=0.5, device="cpu")
-    made.save(path)
-    arrays = dict(np.load(path))
-    for change, message in (
-        ({"weights": arrays["weights"][:-1]}, "weights: found float32"),
-        ({"velocity": arrays["velocity"].astype(float)}, "velocity: found float64"),
-        ({"hidden": np.array([2**31 - 1] * 5)}, "weights: found"),
-        ({"activation": np.array("sigmoid")}, "activation: found 'sigmoid'"),
-        ({"momentum": np.array([0.5, 0.5])}, "expected units, as Units.save writes them"),
-        ({"inputs": np.array(7)}, "inputs: expected a list of whole numbers"),
-    ):
-        np.savez(path, **arrays | change)
-        with pytest.raises(ValueError, match=f"units.npz: {message}|{message}"):
-            Units.load(path, device="cpu")
-    np.savez(path, x=1)
-    with pytest.raises(ValueError, match=r"units\.npz: no array 'inputs'; expected units"):
-        Units.load(path)
-
-
-def test_a_second_thread_is_refused():
-    made, failures = Units(COUNT, *SIZES, device="cpu"), []
-
-    def other():
-        try:
-            made.step(*ONE)
-        except RuntimeError as error:
-            failures.append(str(error))
-
-    with made._alone:
-        thread = threading.Thread(target=other)
-        thread.start()
-        thread.join()
-    assert failures and "give each thread units of its own" in failures[0]

@@ -28,11 +28,9 @@ CASES = {
         {"readout": dataclasses.replace(TINY.readout, kind="unit", hidden=(4,)), **TWO},
         {"streams": 2},
     ),
-    "without momentum, two threads": ({"readout": None, "schedule": STILL}, {"threads": 2}),
     "two streams, by cost": ({"readout": None}, {"streams": 2, "cut": "cost"}),
     "residual, two streams, two threads": ({"readout": None, "unit": "residual"}, {"streams": 2, "threads": 2}),
     "complex residual": ({"readout": None, "unit": "complex_residual", **TWO}, {}),
-    "classic, one step": ({"readout": None, **CLASSIC}, {"cut": "cost"}),
     "classic, one step, two streams, without momentum": (
         {"readout": None, "schedule": STILL, **CLASSIC},
         {"streams": 2},

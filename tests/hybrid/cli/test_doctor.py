@@ -47,16 +47,6 @@ def test_a_machine_that_runs_the_tests_is_usable(healthy):
     assert [*healthy["bandwidth"]] == ["read-modify-write"]
 
 
-def test_the_text_says_everything(healthy):
-    said = doctor.text(healthy)
-    for one in healthy["findings"]:
-        assert one["name"] in said
-        assert one["found"] in said
-    assert "GB/s" in said
-    assert said.splitlines()[-1].startswith("Ready: the engine runs on the CPU")
-    assert "!!" not in said
-
-
 def test_the_packages_are_those_of_pyproject():
     project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
 
@@ -102,16 +92,6 @@ def test_only_workqueue_is_not_enough(monkeypatch):
     found = doctor._threads()
     assert found["found"] == f"{processors.available()}; workqueue, of workqueue"
     assert not found["ok"]
-    assert "pip install tbb" in found["remedy"]
-
-
-def test_no_thread_layer_at_all(monkeypatch):
-    def none():
-        raise ValueError("No threading layer could be loaded.")
-
-    monkeypatch.setattr(threads, "layer", none)
-    found = doctor._threads()
-    assert "No threading layer" in found["found"]
     assert "pip install tbb" in found["remedy"]
 
 
@@ -180,17 +160,9 @@ class Driver:
         pointer._obj.value = self.capabilities[device][attribute - 75]
         return 0
 
-    def cuDevicePrimaryCtxRetain(self, pointer, device):
-        return 0
-
-    def cuCtxPushCurrent_v2(self, context):
-        return 0
-
-    def cuCtxPopCurrent_v2(self, pointer):
-        return 0
-
-    def cuDevicePrimaryCtxRelease_v2(self, device):
-        return 0
+    cuDevicePrimaryCtxRetain = cuCtxPushCurrent_v2 = cuCtxPopCurrent_v2 = cuDevicePrimaryCtxRelease_v2 = (
+        lambda self, *given: 0
+    )
 
     def cuDeviceTotalMem_v2(self, pointer, device):
         pointer._obj.value = 24 << 30
@@ -202,11 +174,7 @@ class Cublas:
 
     _name = "/lib/libcublas.so.13"
 
-    def cublasCreate_v2(self, handle):
-        return 0
-
-    def cublasDestroy_v2(self, handle):
-        return 0
+    cublasCreate_v2 = cublasDestroy_v2 = lambda self, handle: 0
 
     def cublasGetProperty(self, which, pointer):
         pointer._obj.value = (13, 1, 0)[which]
@@ -289,12 +257,6 @@ def test_a_driver_without_devices_or_that_does_not_start(machine, driver, cause)
     amiss("NVIDIA driver", cause, "nvidia-smi says more; reboot")
 
 
-def test_a_driver_that_does_not_run_supports_no_version(machine):
-    for driver, version in ((Driver(), 13000), (Driver((9, 0), status=803), 0)):
-        machine.setattr(doctor, "_cuda", lambda driver=driver: driver)
-        assert doctor._driver(None)[0] == version
-
-
 def test_a_driver_older_than_the_toolkit(machine):
     machine.setattr(doctor, "_cuda", lambda: Driver((9, 0), version=12080))
     amiss(
@@ -314,15 +276,6 @@ def test_devices_that_the_compiler_does_not_know(machine):
         "sm_129, 24.0 GiB; newer than nvcc 13.0: the driver translates its newest PTX"
     )
     assert gpu("gpu")["ok"]
-
-
-def test_a_device_that_only_an_older_compiler_knows(machine):
-    from gpu import compiler
-
-    later = {"name": "nvcc 13.9", "path": "/toolkit/bin/nvcc", "version": (13, 9), "architectures": [80, 90]}
-    machine.setattr(compiler, "compiler", lambda: SimpleNamespace(**later))
-    machine.setattr(doctor, "_cuda", lambda: Driver((7, 5)))
-    amiss("cuda:0", "sm_75, 24.0 GiB; too old for nvcc 13.9", "older CUDA toolkit .* HYBRID_NVCC")
 
 
 def test_no_compiler(machine):
@@ -345,11 +298,6 @@ def test_a_pycuda_that_cannot_be_imported(machine):
     amiss("PyCUDA", "2026.1, but it cannot be imported: undefined symbol", "python -m gpu.install")
     machine.setattr(doctor, "_cuda", raising(OSError("libcuda.so.1")))
     amiss("PyCUDA", "2026.1, but it cannot be imported", "it needs the NVIDIA driver, see above")
-
-
-def test_a_pycuda_that_fails_is_no_fault_of_the_doctor(machine):
-    machine.setattr(backend, "why_no_gpu", raising(AttributeError("no Device")))
-    amiss("gpu", "not used: PyCUDA fails: no Device", "--device cpu")
 
 
 def test_no_cublas(machine):
@@ -383,8 +331,3 @@ def test_the_cublas_that_makes_a_handle_is_named(machine):
     amiss("cuBLAS", r"libcublas\.so\.14 answers with CUBLAS_STATUS_NOT_INIT", "pip install nvidia-cublas-cu12")
     machine.setattr(doctor, "_cuda", lambda: Driver())
     assert gpu("cuBLAS")["ok"]  # no handle can be made where there is no device
-
-
-def test_a_cublas_that_does_not_say_its_version(machine):
-    machine.setattr(Cublas, "cublasGetProperty", lambda *arguments: 7)
-    assert gpu("cuBLAS")["found"] == "/lib/libcublas.so.13"

@@ -6,7 +6,6 @@ import re
 import pytest
 
 from hybrid.cli import main, options
-from hybrid.settings import MOST
 from hybrid.train.options import Parts
 
 MODELS = ("factors", "labels", "language", "pvm", "words")
@@ -27,10 +26,8 @@ def said(capsys, *arguments):
     ("command", "message"),
     [
         (["train", "language", "--epoch", "3"], "--epoch: not used by `train language`; did you mean --epochs?"),
-        (["train", "pvm", "--step", "3"], "--step: not used by `train pvm`; did you mean --steps?"),
         (["train", "pvm", "--text=x"], "--text: not used by `train pvm`; "),
         (["demo", "--thread", "1"], "unrecognized arguments: --thread; did you mean --threads?"),
-        (["pvm", "watch", "run", "--frame", "3"], "unrecognized arguments: --frame; "),
         (["train", "words", "language"], "language: not used by `train words`; leave it out"),
     ],
     ids=str,
@@ -41,23 +38,7 @@ def test_options_are_not_abbreviated_and_others_are_refused_by_name(capsys, comm
     assert error.startswith(f"hybrid: error: {message}") and error.count("\n") == 1
 
 
-def test_eval_refuses_options_that_are_not_the_models(capsys, tmp_path):
-    (tmp_path / "run.json").write_text('{"kind": "language"}')
-    assert main(["eval", str(tmp_path), "--similarity", "nosuch"]) == 2
-    assert "--similarity: not used by `eval` of a language run" in capsys.readouterr().err
-
-
-def test_a_command_is_needed(capsys):
-    assert said(capsys, "--vers")[0] == 2
-
-
-def test_version(capsys):
-    import hybrid
-
-    assert said(capsys, "--version") == (0, f"hybrid-engine {hybrid.__version__} ")
-
-
-@pytest.mark.parametrize("command", [["demo"], ["train"], ["train", "pvm"], ["eval", "run"], ["pvm", "dream", "run"]])
+@pytest.mark.parametrize("command", [["demo"], ["train", "pvm"], ["pvm", "dream", "run"]])
 def test_quiet_is_taken_before_the_command_and_after_it(command):
     assert not parsed(*command)["quiet"]
     assert parsed("--quiet", *command)["quiet"] and parsed(*command, "--quiet")["quiet"]
@@ -83,13 +64,6 @@ def test_help_of_a_model_says_its_options_their_defaults_and_no_others(capsys, k
     assert [name for name in others if f" --{name.replace('_', '-')} " in printed] == []
 
 
-def test_help_says_defaults_that_differ_by_readout(capsys):
-    _, printed = said(capsys, "train", "factors", "--help")
-    told = printed.split("learning rate of the readout (default: ")[1].split(")")[0].split(" or ")
-    assert {"full 0.093", "sampled 0.093", "tree 0.02"} <= set(told)
-    assert "tree readout: its shape (default: balanced)" in printed
-
-
 def every_action(parser):
     """The actions of a parser, and of those of its own actions."""
     for action in parser._actions:
@@ -106,17 +80,9 @@ def test_a_default_is_the_one_that_the_help_names(command):
             assert re.search(rf"\(default: {action.default}\b", action.help), action.option_strings
 
 
-def test_help_of_train_names_the_models(capsys):
-    _, printed = said(capsys, "train", "--help")
-    assert (
-        "factors, labels, language, pvm, words" in printed and "--save-every" in printed and "--context" not in printed
-    )
-
-
 @pytest.mark.parametrize(
     "option, value",
-    [("--epochs", "0"), ("--epochs", str(10**18)), ("--epochs", "1e18"), ("--batch", str(MOST + 1)),
-     ("--seed", "-3"), ("--rate", "inf"), ("--rate", "nan"), ("--rate", "-1"), ("--momentum", "much"), ("--width", "٣")],
+    [("--epochs", "0"), ("--epochs", str(10**18)), ("--rate", "inf"), ("--rate", "-1"), ("--width", "٣")],
 )  # fmt: skip
 def test_absurd_numbers_are_refused_by_name(capsys, option, value):
     code, message = said(capsys, "train", "language", "--text", "x", option, value)
@@ -128,31 +94,14 @@ def test_absurd_numbers_are_refused_by_name(capsys, option, value):
     [
         (["train", "words", "--text", "x", "--overwrite", "--out", ""], "argument --out: found '', expected a folder"),
         (["train", "words", "--text="], "argument --text: found '', expected a file"),
-        (["train", "--resume", ""], "argument --resume: found '', expected a folder"),
-        (["demo", "--out="], "argument --out: found '', expected a folder"),
-        (["eval", ""], "argument RUN: found '', expected the folder of a run"),
-        (["export", "run", ""], "argument FILE: found '', expected a file"),
-        (["sweep", ""], "argument FILE.toml: found '', expected a file"),
         (["pvm", "watch", "run", "-o", ""], "argument -o/--out: found '', expected a file"),
         (["train", "pvm", "--video", ""], "argument --video: found '', expected a video"),
-        (["train", "pvm", "--config="], "argument --config: found '', expected a name or a file"),
-        (["pvm", "compare", "a", ""], "argument B: found '', expected the folder of a run"),
     ],
     ids=str,
 )
 def test_an_empty_path_is_refused(capsys, command, message):
     code, printed = said(capsys, *command)
     assert code == 2 and message in printed
-
-
-def test_an_error_is_one_line_and_says_where_the_options_are_listed(capsys):
-    code, printed = said(capsys, "train", "words", "--epochs", "a\nb")
-    expected = "argument --epochs: found 'a\\nb', expected a whole number from 1 to 1,000,000,000"
-    assert (code, printed) == (2, f"hybrid train: error: {expected}; hybrid train --help lists what it takes ")
-
-
-def test_an_empty_text_is_no_path():
-    assert parsed("next", "run", "")["text"] == [""]
 
 
 def test_a_model_that_is_not_known_is_refused_by_name(capsys):

@@ -50,35 +50,8 @@ def test_where_stderr_cannot_be_written_training_ends_as_ever(tmp_path, vectors)
     assert run("2> /dev/full", "neighbours", vectors, "absent").returncode == 2
 
 
-@pytest.mark.skipif(os.name != "posix", reason="needs a terminal")
-def test_a_terminal_is_not_shown_what_libraries_reset_at_the_end(vectors):
-    import pty
-
-    terminal, end = pty.openpty()
-    pytest.importorskip("colorama")  # Numba uses it where it is there
-    with open(end, "wb") as file:
-        done = subprocess.run([sys.executable, "-c", COMMAND, "neighbours", vectors, "a"], stdout=file)
-    said = os.read(terminal, 10_000)
-    os.close(terminal)
-    assert done.returncode == 0 and b"b" in said and b"\\x1b" not in said
-
-
 def test_names_with_ends_of_lines_leave_an_error_one_line(tmp_path, vectors, capsys):
     for command in (["eval", str(tmp_path / "a\nb\u202e")], ["neighbours", vectors, "a\nb\u202e"]):
         assert main(command) == 2
         error = capsys.readouterr().err
         assert error.count("\n") == 1 and "a\\nb\\u202e" in error
-
-
-def test_what_a_compiler_says_keeps_its_lines_and_what_strangers_say_does_not(capsys, monkeypatch, vectors):
-    from gpu.nvrtc import CompileError
-    from hybrid.cli.commands import neighbours
-
-    for error, told in ((CompileError("a.cu:\nline 1\n"), "a.cu:\nline 1\n\n"), (OSError("a\nb"), "a\\nb\n")):
-
-        def fail(given, error=error):
-            raise error
-
-        monkeypatch.setattr(neighbours, "run", fail)
-        assert main(["neighbours", vectors, "a"]) == 2
-        assert capsys.readouterr().err == f"hybrid: error: {told}"

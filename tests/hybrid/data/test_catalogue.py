@@ -14,10 +14,6 @@ OTHER_ORDER = (
 )
 
 
-def test_the_names_promised_are_there():
-    assert {"wikitext-2", "ml-100k", "beauty", "similarity", "cooking", "yeast", "clips"} == DATASETS.keys()
-
-
 def test_addresses_name_one_state_of_what_they_point_to():
     for found in DATASETS.values():
         for source in found.sources:

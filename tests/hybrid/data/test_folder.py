@@ -18,8 +18,7 @@ def test_what_is_named_comes_before_the_environment_and_that_before_the_cache(mo
 
 
 @pytest.mark.parametrize(
-    ("platform", "expected"),
-    [("linux", ".cache"), ("darwin", "Library/Caches"), ("win32", "AppData/Local")],
+    ("platform", "expected"), [("linux", ".cache"), ("darwin", "Library/Caches"), ("win32", "AppData/Local")]
 )
 def test_caches_by_system(monkeypatch, tmp_path, platform, expected):
     for name in ("HYBRID_DATA", "XDG_CACHE_HOME", "LOCALAPPDATA"):

@@ -73,14 +73,6 @@ def test_a_cut_download_leaves_nothing(server, tmp_path):
     assert files(tmp_path) == ["packed/numbers", "some/text.txt"]
 
 
-def test_no_server(server, tmp_path, monkeypatch):
-    toy = catalogue.DATASETS["toy"]
-    nobody = toy.sources[0]._replace(address="http://127.0.0.1:9/text.txt")
-    monkeypatch.setitem(catalogue.DATASETS, "toy", toy._replace(sources=(nobody,)))
-    with pytest.raises(OSError, match=r"127.0.0.1:9/text.txt: cannot be reached.*refused.*some/text.txt comes from"):
-        get("toy", tmp_path)
-
-
 def test_the_name_that_git_gives_a_file(tmp_path):
     content = b"some bytes\n" * 1000
     (tmp_path / "file").write_bytes(content)
@@ -103,8 +95,3 @@ def test_a_file_of_the_users_is_left_as_it_is(server, tmp_path):
     ):
         get("toy", tmp_path)
     assert (tmp_path / "some" / "text.txt").read_text() == "mine" and server.asked == []
-
-
-def test_a_name_that_is_not_there(tmp_path):
-    with pytest.raises(ValueError, match="data: found 'wikitext', expected one of wikitext-2, ml-100k, "):
-        get("wikitext", tmp_path)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hybrid import MLP, ArrayFeed, Embedding, Engine, FullReadout, Inputs
+from hybrid import MLP, ArrayFeed, Embedding, Engine, FullReadout
 from hybrid.feeds.fit import fitting
 from tests.support.purity import check_feed
 
@@ -80,11 +80,10 @@ def test_every_example_is_there_once_an_epoch(form):
     assert both[:N] != both[N:] != examples(ArrayFeed(*given, weight=WEIGHT, batch=5, seed=1))
 
 
-@pytest.mark.parametrize("shuffle", [True, False])
 @pytest.mark.parametrize("form", FORMS)
-def test_is_a_pure_function_of_the_tick_and_fits(form, shuffle):
+def test_is_a_pure_function_of_the_tick_and_fits(form):
     def make():
-        return ArrayFeed(*FORMS[form], weight=WEIGHT, batch=5, epochs=3, seed=1, shuffle=shuffle)
+        return ArrayFeed(*FORMS[form], weight=WEIGHT, batch=5, epochs=3, seed=1)
 
     check_feed(make)
     feed = make()
@@ -120,43 +119,11 @@ def test_other_whole_numbers_lists_and_columns_are_the_same_examples():
     assert all(batch.values is None for batch in means)
 
 
-def test_tensors_and_memory_maps(tmp_path):
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
-
-    feed = ArrayFeed(DENSE.astype(np.float32), TARGET, batch=5)
-    tensors = ArrayFeed(torch.tensor(DENSE, dtype=torch.float32), torch.tensor(TARGET), batch=5)
-    np.save(tmp_path / "x.npy", DENSE.astype(np.float32))
-    mapped = ArrayFeed(np.load(tmp_path / "x.npy", mmap_mode="r"), TARGET, batch=5)
-    assert examples(feed) == examples(tensors) == examples(mapped)
-    assert feed.describe() == mapped.describe()
-
-
-def test_frames_columns():
-    pandas = pytest.importorskip("pandas", reason="pandas is not installed: make test-all")
-    polars = pytest.importorskip("polars", reason="polars is not installed: make test-all")
-
-    feed = ArrayFeed(IDS, TARGET, batch=5)
-    for library in (pandas, polars):
-        frame = library.DataFrame({"word": IDS, "next": TARGET})
-        assert examples(ArrayFeed(frame["word"], frame["next"], batch=5)) == examples(feed)
-
-
-def test_an_engine_learns_from_it():
-    target = CONTEXTS[:, 0] % 5
-    feed = ArrayFeed(CONTEXTS, target, classes=5, batch=8, epochs=40)
-    engine = Engine(Embedding(feed.rows, 8, per_example=3, spread=0.5), None, FullReadout(feed.counts, 24), threads=1)
-    losses = [tick.loss for tick in engine.run(feed)]
-    assert losses[-1] < 0.5 * losses[0]
-
-
-@pytest.mark.parametrize("form", ["lists", "sparse", "numbers", "several targets", "sparse to sparse"])
+@pytest.mark.parametrize("form", ["lists", "sparse to sparse"])
 def test_an_engine_takes_every_form(form):
     feed = ArrayFeed(*FORMS[form], classes=5, weight=WEIGHT, batch=8, epochs=30)
     weighted = form.startswith("sparse")
-    if form == "numbers":
-        source = Inputs(feed.width)
-    else:
-        source = Embedding(feed.rows, 4, mean=weighted or form == "lists", weighted=weighted, spread=0.5)
+    source = Embedding(feed.rows, 4, mean=True, weighted=weighted, spread=0.5)
     engine = Engine(source, MLP([4, 8, 6], rate=0.1), FullReadout(feed.counts, 6, rate=0.1), threads=1)
     losses = [tick.loss for tick in engine.run(feed)]
     assert np.isfinite(losses).all() and np.mean(losses[-9:]) < np.mean(losses[:9])
@@ -170,16 +137,11 @@ BAD = {
         "found 23 inputs and 22 targets, expected as many of both",
     ),
     "nothing": (([], []), {}, ValueError, r"inputs: found float64 \(0,\), expected whole numbers"),
-    "three axes": ((np.zeros((2, 2, 2), int), [0, 1]), {}, ValueError, r"inputs: found int64 \(2, 2, 2\), expected"),
-    "one axis of numbers": ((np.zeros(3), [0, 1, 1]), {}, ValueError, r"inputs: found float64 \(3,\), expected"),
     "a string": (("abc", [0, 1, 1]), {}, ValueError, "inputs: found 'abc', expected an array"),
     "rows of numbers": ((DENSE, TARGET), {"rows": 4}, ValueError, "rows: found 4, expected None"),
     "too few rows": ((IDS, TARGET), {"rows": 3}, IndexError, r"inputs\[\d+\]: found \d, expected 0 to 2"),
-    "an id below 0": (([1, -1], [0, 1]), {}, IndexError, r"inputs\[1\]: found -1"),
-    "an id beyond int32": (([1, 2**31], [0, 1]), {}, IndexError, r"inputs\[1\]: found 2147483648"),
     "too few classes": ((IDS, TARGET), {"classes": 2}, IndexError, r"target\[\d+\]: found \d, expected 0 to 1"),
     "one class": (([1, 2], [0, 0]), {}, ValueError, "classes: found 1, at least 2 needed"),
-    "targets of floats": ((IDS, TARGET / 2), {}, ValueError, r"target: found float64 \(23,\), expected whole numbers"),
     "columns": ((SPARSE, TARGET), {"rows": 8}, ValueError, "rows: found 8, expected 7 as the columns of the matrix"),
     "weights too few": (
         (IDS, TARGET),
@@ -188,11 +150,6 @@ BAD = {
         r"weight: found int64 \(1,\), expected a number for",
     ),
     "a weight below 0": (([1, 2], [0, 1]), {"weight": [1, -1]}, ValueError, r"weight\[1\]: found -1, expected"),
-    "a weight that is none": (([1, 2], [0, 1]), {"weight": [1, np.nan]}, ValueError, r"weight\[1\]: found NaN"),
-    "rows that are no number": ((IDS, TARGET), {"rows": "9"}, ValueError, "rows: found '9', expected a whole number"),
-    "classes that are no number": ((IDS, TARGET), {"classes": "9"}, ValueError, "classes: found '9', expected a whole"),
-    "no batch": ((IDS, TARGET), {"batch": 0}, ValueError, "batch: found 0, expected a whole number"),
-    "no epochs": ((IDS, TARGET), {"epochs": 0}, ValueError, "epochs: found 0, expected a whole number"),
 }
 
 

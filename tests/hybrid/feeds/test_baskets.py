@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from hybrid import BasketFeed, Embedding, Engine, FullReadout
+from hybrid import BasketFeed
 from tests.support.purity import check_feed
 
 SETS = [[0, 1, 2], [3], [], [5, 1, 4, 0, 2], [2, 0]]
@@ -37,12 +37,6 @@ def test_is_a_pure_function_of_the_tick(shuffle):
     check_feed(lambda: BasketFeed(SETS, length=2, batch=3, epochs=3, seed=1, shuffle=shuffle))
 
 
-def test_which_others_are_seen_differs_between_epochs():
-    feed = BasketFeed([list(range(20))], length=3, batch=20, epochs=2)
-    first, second = ({target: others for others, target in examples([feed[tick]])} for tick in range(2))
-    assert first != second
-
-
 def test_a_matrix_is_the_same_sets():
     dense = np.zeros((5, 7))
     for row, items in enumerate(SETS):
@@ -52,15 +46,6 @@ def test_a_matrix_is_the_same_sets():
     assert feed.describe() == again.describe() and examples(feed) == examples(again)
     assert feed.classes == feed.rows == 7 and feed.counts.tolist() == [3, 2, 3, 1, 1, 1, 0]
     assert feed.describe() != BasketFeed(SETS, items=8, batch=3).describe()
-
-
-def test_an_engine_learns_which_items_go_together():
-    groups = [[0, 1, 2], [3, 4, 5]] * 8
-    feed = BasketFeed(groups, batch=8, epochs=30)
-    engine = Engine(Embedding(feed.rows, 8, mean=True, spread=0.5), None, FullReadout(feed.counts, 8), threads=1)
-    list(engine.run(feed))
-    ids, _ = engine.best(np.array([0, 1]), k=3, bag_at=np.array([0, 2]))
-    assert set(ids[0].tolist()) <= {0, 1, 2}
 
 
 @pytest.mark.parametrize(

@@ -44,13 +44,8 @@ IDS, PLACES, TARGET = np.arange(6), np.array([0, 2, 6]), np.array([6, 0])
 TWICE = np.array([0, 2**32], np.int64)  # its int32 are zeros
 BAD = {
     "id": (Own, (IDS + 5, None, TARGET), IndexError, r"Own\[1\]: ids\[5\]: found 10, expected 0 to 9"),
-    "negative id": (Own, (IDS - 1, None, TARGET), IndexError, r"Own\[1\]: ids\[0\]: found -1, expected 0 to 9"),
     "id beyond int32": (Own, (np.tile(TWICE, 3), None, TARGET), IndexError, r"ids\[1\]: found 4294967296"),
-    "ids of floats": (Own, (IDS * 1.0, None, TARGET), ValueError, r"ids: found float64 \(6,\), expected whole numbers"),
-    "ids of words": (Own, (["a"] * 6, None, TARGET), ValueError, r"ids: found <U1 \(6,\), expected whole numbers"),
     "target": (Own, (IDS, None, TARGET + 1), IndexError, r"Own\[1\]: target\[0\]: found 7, expected 0 to 6"),
-    "target beyond int32": (Own, (IDS, None, TWICE), IndexError, r"target\[1\]: found 4294967296"),
-    "shape of target": (Own, (IDS, None, TARGET[:, None]), ValueError, r"target: found \(2, 1\), expected \(B,\)"),
     "too many targets": (
         Own,
         (IDS, None, np.zeros(5, int)),
@@ -70,27 +65,12 @@ BAD = {
         r"ids: found 5, expected 6: 3 for each of 2 targets",
     ),
     "places not wanted": (Own, (IDS, PLACES, TARGET), ValueError, r"bag_at: found an array, expected None"),
-    "no places": (Bags, (IDS, None, TARGET), ValueError, r"Bags\[1\]: bag_at: found None, expected where each bag"),
     "places of memory": (
         Bags,
         (IDS, [0, 2, 7], TARGET),
         ValueError,
         r"bag_at\[2\]: found 7, expected 6, the number of",
     ),
-    "places far away": (
-        Bags,
-        (IDS, [0, 2_000_000_000, 6], TARGET),
-        ValueError,
-        r"bag_at\[2\]: found 6 after 2000000000",
-    ),
-    "places that begin late": (Bags, (IDS, [1, 2, 6], TARGET), ValueError, r"bag_at\[0\]: found 1, expected 0"),
-    "places of floats": (
-        Bags,
-        (IDS, PLACES * 1.0, TARGET),
-        ValueError,
-        r"bag_at: found float64 \(3,\), expected int64",
-    ),
-    "a place too few": (Bags, (IDS, [0, 6], TARGET), ValueError, r"bag_at: found 2 places, expected 3"),
     "no batch": (Own, ([IDS, None, TARGET],), ValueError, r"Own\[1\]: found list, expected a Batch"),
 }
 
@@ -115,26 +95,12 @@ def test_a_batch_that_does_not_fit_is_refused_in_training_and_in_evaluation(bad)
         np.testing.assert_array_equal(array, before[name])
 
 
-@pytest.mark.parametrize("kind, dtype", [(np.int64, np.int64), (np.uint8, np.uint16), (np.int32, np.int32)])
+@pytest.mark.parametrize("kind, dtype", [(np.int64, np.int64), (np.uint8, np.uint16)])
 def test_whole_numbers_of_any_size_are_taken_as_the_arrays_that_a_batch_promises(kind, dtype):
     batch = fitting(Bags(IDS.astype(kind), PLACES.astype(dtype), TARGET.astype(kind)), 1)
     assert [array.dtype for array in batch[:3]] == [np.int32, np.int64, np.int32]
     for found, expected in zip(batch[:3], (IDS, PLACES, TARGET), strict=True):
         np.testing.assert_array_equal(found, expected)
-
-
-def test_contexts_may_lie_in_rows_and_a_batch_may_be_empty():
-    assert fitting(Own(IDS.reshape(2, 3), None, TARGET), 1, Embedding(ROWS, 2, per_example=3)).ids.shape == (6,)
-    empty = fitting(Bags(np.empty(0), np.zeros(1, int), np.empty(0)), 1, Embedding(ROWS, 2, mean=True))
-    assert [len(array) for array in empty[:3]] == [0, 1, 0]
-
-
-def test_arrays_that_fit_are_not_copied():
-    ids, places, target = IDS.astype(np.int32), PLACES.astype(np.int64), TARGET.astype(np.int32)
-    weight, values = np.ones(2, np.float32), np.ones(6, np.float32)
-    given = (ids, places, target, weight, values)
-    for found, own in zip(fitting(Bags(*given), 1)[:5], given, strict=True):
-        assert np.shares_memory(found, own)
 
 
 class Dense(Own):
@@ -156,9 +122,6 @@ BAD_PIXELS = {
         PIXELS._replace(x=X[:, :2].copy()),
         r"Dense\[1\]: x: found float32 \(2, 2\), expected float32 \(2, 3\)",
     ),
-    "examples of x": (PIXELS._replace(x=X[:1]), r"x: found float32 \(1, 3\), expected float32 \(2, 3\)"),
-    "dtype of x": (PIXELS._replace(x=X.astype(float)), r"x: found float64 .*; x.astype\(numpy.float32\) makes one"),
-    "order of x": (PIXELS._replace(x=np.asfortranarray(X)), r"x: found strides \(4, 8\), expected C order"),
     "x not finite": (PIXELS._replace(x=X * NAN), r"x\[0\]: found NaN or infinity"),
     "x and ids": (PIXELS._replace(ids=IDS), r"ids: found an array, expected None: this batch has x"),
     "neither": (PIXELS._replace(x=None), r"ids: found None and no x, expected one of them"),
@@ -166,27 +129,7 @@ BAD_PIXELS = {
         SEVERAL._replace(target_at=[0, 2, 4]),
         r"target_at\[2\]: found 4, expected 3, the number of targets",
     ),
-    "targets beyond": (
-        SEVERAL._replace(target=np.zeros(7, int)),
-        r"target: found \(7,\), .* at most 6, feed.most_targets",
-    ),
-    "examples beyond": (
-        SEVERAL._replace(target_at=[0, 1, 1, 1, 1, 3]),
-        r"target_at: found 6 places, expected at most 5",
-    ),
-    "places fewer than x": (
-        SEVERAL._replace(target_at=[0, 3]),
-        r"x: found float32 \(2, 3\), expected float32 \(1, 3\)",
-    ),
-    "shape of weight": (
-        PIXELS._replace(weight=np.ones(3, np.float32)),
-        r"weight: found float32 \(3,\), expected float32 \(2,\)",
-    ),
     "dtype of weight": (PIXELS._replace(weight=np.ones(2)), r"weight: found float64 \(2,\), expected float32"),
-    "negative weight": (
-        PIXELS._replace(weight=np.array([1, -2], np.float32)),
-        r"weight\[1\]: found -2.0, expected a number",
-    ),
     "weight not finite": (
         PIXELS._replace(weight=np.array([1, NAN], np.float32)),
         r"weight\[1\]: found NaN or infinity",
@@ -197,8 +140,6 @@ BAD_VALUES = {
         WEIGHTED._replace(values=np.ones(5, np.float32)),
         r"values: found float32 \(5,\), expected float32 \(6,\)",
     ),
-    "dtype of values": (WEIGHTED._replace(values=np.ones(6)), r"values: found float64 \(6,\), expected float32"),
-    "values not finite": (WEIGHTED._replace(values=np.full(6, NAN)), r"values\[0\]: found NaN or infinity"),
     "values without bags": (
         WEIGHTED._replace(bag_at=None),
         r"values: found an array, expected None: .* bag_at is None",
@@ -213,11 +154,6 @@ def test_numbers_weights_values_and_several_targets_that_do_not_fit_are_refused_
         fitting((Dense if bad in BAD_PIXELS else Bags)(batch), 1)
 
 
-def test_a_target_of_several_that_is_no_class_is_refused_by_its_place():
-    with pytest.raises(IndexError, match=r"target\[1\]: found 7, expected 0 to 6"):
-        fitting(Dense(SEVERAL._replace(target=np.array([3, 7, 6]))), 1)
-
-
 class Source:
     mean = weighted = False
     per_example = dense = 0
@@ -230,7 +166,6 @@ class Source:
     "feed, source, message",
     [
         (Dense(PIXELS), {"per_example": 3}, "x: found an array, expected None: the engine has an embedding"),
-        (Dense(PIXELS), {"dense": 5}, r"x: found \(2, 3\), expected \(2, 5\): the engine has Inputs"),
         (Own(IDS, None, TARGET), {"dense": 3}, r"x: found None, expected \(2, 3\): the engine has Inputs"),
         (Bags(WEIGHTED), {"mean": True}, "values: found an array, expected None: this embedding has weighted=False"),
         (

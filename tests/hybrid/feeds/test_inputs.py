@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 pandas = pytest.importorskip("pandas", reason="pandas is not installed: make test-all")
 
 polars = pytest.importorskip("polars", reason="polars is not installed: make test-all")
 
-from hybrid.feeds.inputs import inputs, targets
+from hybrid.feeds.inputs import inputs
 
 
 def test_a_list_of_lists_is_bags_and_an_array_of_two_axes_is_contexts():
@@ -18,40 +17,7 @@ def test_a_list_of_lists_is_bags_and_an_array_of_two_axes_is_contexts():
     assert len(bags) == len(contexts) == 2 and bags.rows == contexts.rows == 5
 
 
-LISTS = [[9], [1, 2], [], [3, 4, 5]]
-COLUMNS = {
-    "pandas": pandas.Series(LISTS),
-    "pandas, filtered": pandas.Series([[0], *LISTS])[[False, True, True, True, True]],
-    "polars": polars.Series(LISTS),
-    "polars, of one length": polars.Series([[9, 8], [1, 2]]),
-}
-
-
-@pytest.mark.parametrize("column", COLUMNS)
-def test_columns_of_lists(column):
-    given = COLUMNS[column]
-    bags, many = inputs(given), targets(given)
-    assert bags.ids is None and many.one is None
-    expected = [list(part) for part in given.to_list()] if column.startswith("polars") else LISTS
-    for ragged in (bags.ragged, many.many):
-        assert [part.tolist() for part in np.split(ragged.ids, ragged.at[1:-1])] == expected
-    assert bags.rows == many.classes == 10
-
-
 def test_whole_numbers_are_ids_and_others_are_numbers():
     assert inputs(np.array([[1, 2]])).x is None
     numbers = inputs(np.array([[1.0, 2.0]], np.float16))
     assert numbers.x.shape == (1, 2) and numbers.rows == 0
-
-
-def test_counts_of_targets():
-    assert targets(np.array([2, 0, 2], np.uint64)).counts.tolist() == [1, 0, 2]
-    assert targets([[0], [], [0, 1]], 4).counts.tolist() == [2, 1, 0, 0]
-    assert targets(sparse.csr_array(np.array([[0, 3], [1, 1]]))).counts.tolist() == [1, 2]
-
-
-def test_what_is_given_is_not_copied():
-    ids, x = np.arange(6).reshape(3, 2), np.ones((3, 2), np.float32)
-    assert np.shares_memory(inputs(ids).ids, ids) and inputs(x).x is x
-    target = np.arange(3)
-    assert targets(target).one is target

@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,29 +42,10 @@ def test_contexts_are_those_of_brute_force(sentences, context, batch):
         assert sorted(examples(shuffled, ticks)) == sorted(expected)
 
 
-def test_every_epoch_and_seed_has_its_own_order():
-    corpus = Corpus([list("abcdef") * 20], VOCABULARY)
-    feeds = [LanguageFeed(corpus, batch=120, epochs=2, seed=seed) for seed in (0, 1)]
-    orders = [feed[tick].ids.tobytes() for feed in feeds for tick in range(2)]
-    assert len(set(orders)) == 4
-
-
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_is_a_pure_function_of_the_tick(shuffle):
     corpus = Corpus([list("abc"), list("fed"), list("abcdef") * 3], VOCABULARY)
     check_feed(lambda: LanguageFeed(corpus, context=3, batch=7, epochs=3, seed=5, shuffle=shuffle))
-
-
-def test_facts():
-    corpus = Corpus([list("abcabc")], VOCABULARY)
-    feed = LanguageFeed(corpus, context=2, batch=4)
-    assert (feed.rows, feed.classes, feed.batch, feed.most_ids, len(feed)) == (7, 6, 4, 8, 2)
-    assert feed.counts is VOCABULARY.counts
-    assert [len(batch.target) for batch in feed] == [4, 2]
-    others = [{"context": 3}, {"batch": 5}, {"epochs": 2}, {"seed": 1}, {"shuffle": False}]
-    facts = [LanguageFeed(corpus, **({"context": 2, "batch": 4} | other)).describe() for other in others]
-    facts.append(LanguageFeed(Corpus([list("abcabd")], VOCABULARY), context=2, batch=4).describe())
-    assert all(fact != feed.describe() for fact in facts)
 
 
 def test_it_is_by_default_that_of_the_command():
@@ -80,16 +60,3 @@ def test_bad_sizes(name, value):
     corpus = Corpus([list("ab")], VOCABULARY)
     with pytest.raises(ValueError, match=f"{name}: found {value}, expected a whole number"):
         LanguageFeed(corpus, **{name: value})
-
-
-def test_contexts_of_running_text_reach_over_its_lines():
-    feed = LanguageFeed(Corpus.from_ids([0, 5, 1], VOCABULARY), context=2, shuffle=False)
-    assert list(examples(feed, range(1))) == [("<s>", "<s>", "a"), ("<s>", "a", "f"), ("a", "f", "b")]
-
-
-@pytest.mark.parametrize("corpus", [np.arange(6), [["a", "b"]], "a b"])
-def test_a_corpus_is_asked_for_by_name(corpus):
-    with pytest.raises(
-        ValueError, match=r"corpus: found \w+, expected a Corpus; Corpus.from_ids\(ids, vocabulary\) makes"
-    ):
-        LanguageFeed(corpus)

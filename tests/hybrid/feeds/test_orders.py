@@ -6,7 +6,6 @@ import pytest
 from hybrid.feeds.histories import HistoryFeed
 from hybrid.feeds.interactions import Histories
 from hybrid.feeds.orders import Order
-from tests.support.purity import check_feed
 
 LISTS = [[0, 1, 2, 3], [5], [], [4, 4, 1, 0, 2] * 2]
 USERS = np.array([3, 0, 2, 1], np.int32)
@@ -35,20 +34,6 @@ def test_a_sequence_begins_at_its_first_place_and_its_last_item_is_asked():
     found = Order("sequence", 3).question(TABLE, USERS)
     assert found["ids"].reshape(4, 3).tolist() == [[1, 0, 2], [1, 2, 3], [6, 6, 6], [5, 6, 6]]
     assert found["rows"].tolist() == [2, 5, 6, 9]
-
-
-@pytest.mark.parametrize("order", ["bag", "decay", "concatenated"])
-def test_a_feed_reads_before_its_target_what_a_question_reads_of_a_whole_history(order):
-    feed = HistoryFeed(TABLE, length=3, batch=4, shuffle=False, order=order, decay=0.5)
-    batch, cut = feed[2], Histories(TABLE.item[5:14], np.array([0, 9]), ["d"], TABLE.items)
-    given = Order(order, 3, 0.5).question(cut, np.zeros(1, np.int32))
-    assert batch.target[-1] == 2 and len(feed) == 3
-    for name, array in given.items():
-        read = getattr(batch, name)
-        last = read[-1] - read[-2] if name == "bag_at" else read[-3:]
-        np.testing.assert_array_equal(last, array[1] if name == "bag_at" else array)
-    check_feed(lambda: HistoryFeed(TABLE, length=3, batch=5, epochs=2, order=order))
-    assert (feed.describe() == HistoryFeed(TABLE, length=3, batch=4, shuffle=False).describe()) == (order == "bag")
 
 
 @pytest.mark.parametrize(

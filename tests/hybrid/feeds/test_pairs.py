@@ -70,7 +70,7 @@ def test_a_sample_that_leaves_less_than_a_token_on_average_is_refused():
 
 
 @pytest.mark.parametrize("model", ["skipgram", "cbow"])
-@pytest.mark.parametrize("mean_batch", [1, 30, 400])
+@pytest.mark.parametrize("mean_batch", [1, 400])
 def test_ticks_together_are_the_plain_loop_over_blocks(monkeypatch, model, mean_batch):
     monkeypatch.setattr(pairs, "BLOCK", 100)  # many blocks, whose ends cut sentences
     corpus = Corpus(text(), VOCABULARY)
@@ -101,12 +101,6 @@ def test_is_a_pure_function_of_the_tick(monkeypatch, model):
     check_feed(lambda: PairFeed(corpus, model=model, sample=0.2, mean_batch=50, epochs=3, seed=2))
 
 
-def test_batches_cannot_be_written():
-    batch = PairFeed(Corpus(text(), VOCABULARY), mean_batch=20)[0]
-    with pytest.raises(ValueError, match="read-only"):
-        batch.ids[0] = 1
-
-
 def test_draws_have_the_promised_shares():
     corpus = Corpus(text(sentences=3000), VOCABULARY)
     feed = PairFeed(corpus, window=4, sample=0.03)
@@ -130,51 +124,16 @@ def test_keep_probability():
     assert np.isfinite(pairs.keep_probability(np.array([2, 0]), 0.01)).all()  # a word that does not occur
 
 
-@pytest.mark.parametrize("model", ["skipgram", "cbow"])
-def test_a_batch_has_about_the_examples_asked_for(model):
-    corpus = Corpus([list(LETTERS) * 2000], VOCABULARY)
-    feed = PairFeed(corpus, model=model, mean_batch=300, sample=0.05)
-    mean = np.mean([len(batch.target) for batch in feed])
-    assert 0.9 < mean / 300 < 1.1
-    assert feed.batch >= 300
-
-
-def test_facts():
-    corpus = Corpus(text(), VOCABULARY)
-    feed = PairFeed(corpus)
-    assert (feed.rows, feed.classes) == (8, 8)
-    assert feed.counts is VOCABULARY.counts
-    others = [{"model": "cbow"}, {"window": 4}, {"sample": 0.1}, {"mean_batch": 9}, {"epochs": 2}, {"seed": 1}]
-    facts = [PairFeed(corpus, **other).describe() for other in others]
-    facts.append(PairFeed(Corpus(text(1), VOCABULARY)).describe())
-    assert all(fact != feed.describe() for fact in facts)
-
-
 @pytest.mark.parametrize(
     "options, message",
     [
         ({"model": "glove"}, "model: found 'glove', expected one of skipgram, cbow"),
         ({"window": 0}, "window: found 0, expected a whole number from 1 to 127"),
-        ({"window": 128}, "window: found 128"),
         ({"mean_batch": 0}, "mean_batch: found 0"),
-        ({"epochs": 0}, "epochs: found 0"),
         ({"sample": -1e-3}, "sample: found -0.001"),
-        ({"sample": float("nan")}, "sample: found nan"),
         ({"sample": 1e-300}, r"sample: found 1e-300, which leaves none of the [\d,]+ tokens"),
     ],
 )
 def test_bad_arguments(options, message):
     with pytest.raises(ValueError, match=message):
         PairFeed(Corpus(text(), VOCABULARY), **options)
-
-
-def test_a_corpus_is_asked_for_by_name():
-    with pytest.raises(ValueError, match="corpus: found ndarray, expected a Corpus"):
-        PairFeed(np.arange(6))
-
-
-def test_every_seed_epoch_and_block_has_its_own_draws():
-    corpus = Corpus(text(), VOCABULARY)
-    draws = [PairFeed(corpus, seed=seed)._draw(epoch, block, corpus.ids) for seed, epoch, block in np.ndindex(2, 2, 2)]
-    for part in zip(*draws, strict=True):
-        assert len({array.tobytes() for array in part}) == 8

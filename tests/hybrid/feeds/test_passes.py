@@ -1,6 +1,5 @@
 import itertools
 
-import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
@@ -15,11 +14,6 @@ def numbers(loader, seed, epoch):
 def loader(**options):
     data = torch.utils.data.TensorDataset(torch.arange(10))
     return torch.utils.data.DataLoader(data, batch_size=3, **options)
-
-
-def test_what_can_be_gone_through_again():
-    assert list(begun([1, 2], 0, 0)) == list(begun([1, 2], 0, 1)) == [1, 2]
-    assert list(begun(lambda epoch: iter([epoch]), 0, 7)) == [7]
 
 
 @pytest.mark.parametrize(
@@ -40,14 +34,3 @@ def test_a_loader_that_shuffles_is_a_function_of_seed_and_epoch():
     assert numbers(one, 3, 1) != first != numbers(one, 4, 0)
     assert sorted(itertools.chain(*first)) == list(range(10))
     assert torch.equal(torch.get_rng_state(), state), "what others draw is left alone"
-
-
-def test_a_sampler_of_the_users_is_set_too():
-    data = torch.utils.data.TensorDataset(torch.arange(10))
-    sampler = torch.utils.data.WeightedRandomSampler(torch.ones(10), 10)
-    drawn = torch.utils.data.DataLoader(data, batch_size=3, sampler=sampler)
-    assert numbers(drawn, 3, 0) == numbers(drawn, 3, 0) != numbers(drawn, 3, 1)
-
-
-def test_one_without_a_shuffle_keeps_its_order():
-    assert list(itertools.chain(*numbers(loader(), 0, 0))) == np.arange(10).tolist()

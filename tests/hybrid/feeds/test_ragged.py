@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from hybrid.feeds.ragged import from_lists, from_sparse, spans
+from hybrid.feeds.ragged import from_lists, from_sparse
 
 lists = st.lists(st.lists(st.integers(0, 9), max_size=5), min_size=1, max_size=8)
 
@@ -23,23 +23,12 @@ def test_some_of_the_lists(given_, data):
     assert ragged.most(2) == sum(sorted(map(len, given_))[-2:])
 
 
-def test_spans():
-    places, at = spans(np.array([5, 0, 2]), np.array([7, 0, 3]))
-    assert places.tolist() == [5, 6, 2] and at.tolist() == [0, 2, 2, 3]
-
-
 @pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix, sparse.coo_array, sparse.csc_matrix])
 def test_sparse_matrices(kind):
     dense = np.array([[0, 1.5, 0], [0, 0, 0], [2, 0, -1]])
     ragged = from_sparse("inputs", kind(dense), valued=True)
     assert back(ragged) == [[1], [], [0, 2]] and ragged.values.tolist() == [1.5, 2, -1]
     assert from_sparse("inputs", kind(dense), valued=False).values is None
-
-
-def test_a_sparse_matrix_is_left_as_it_is():
-    untidy = sparse.csr_array((np.array([1.0, 0.0, 2.0, 3.0]), np.array([2, 1, 2, 0]), np.array([0, 4])), (1, 3))
-    assert back(from_sparse("inputs", untidy, valued=True)) == [[0, 2]]
-    assert untidy.indices.tolist() == [2, 1, 2, 0]
 
 
 def test_what_is_no_such_lists():
@@ -49,9 +38,3 @@ def test_what_is_no_such_lists():
         from_lists("ids", [[1], [3]], 3)
     with pytest.raises(IndexError, match=r"ids\[0\]\[0\]: found 4294967296"):
         from_lists("ids", [[2**32]])
-
-
-def test_a_matrix_with_nan():
-    nan = sparse.csr_array(np.array([[1.0, np.nan]]))
-    with pytest.raises(ValueError, match=r"inputs\[0, 1\]: found nan"):
-        from_sparse("inputs", nan, valued=True)

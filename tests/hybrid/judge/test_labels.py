@@ -43,12 +43,6 @@ def test_ndcg_is_that_of_scikit_learn():
         assert labels.ndcg(ids, sparse.csr_array(has)) == pytest.approx(ndcg_score(has, scores, k=k))
 
 
-def test_equals_are_ranked_by_their_number():
-    assert labels.ranked([[1, 2, 2, 0], [0, 0, 0, 0]], 3).tolist() == [[1, 2, 0], [0, 1, 2]]
-    with pytest.raises(ValueError, match="k 5: expected scores"):
-        labels.ranked([[1, 2, 2, 0]], 5)
-
-
 def test_propensity_scored_precision():
     found = labels.propensities(HAS, a=0.55, b=1.5)
     c = (np.log(3) - 1) * 2.5**0.55

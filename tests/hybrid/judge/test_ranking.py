@@ -5,10 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.feeds import ratings
 from hybrid.feeds.ratings import HeldOut, Histories
 from hybrid.judge import ranking
-from tests.data import real
 
 
 def table(lists, items=5) -> Histories:
@@ -47,15 +45,6 @@ def test_measures_by_hand():
     assert ranking.measures(np.array([2]), k=1) == {"recall@1": 0, "ndcg@1": 0}
 
 
-def test_several_items_of_a_user_by_hand():
-    found = ranking.measures(np.array([1, 3, 9, 2]), k=3, user=np.array([4, 4, 4, 7]))
-    ideal = 1 + 1 / np.log2(3) + 1 / 2
-    assert found == pytest.approx({"recall@3": (2 / 3 + 1) / 2, "ndcg@3": ((1 + 1 / 2) / ideal + 1 / np.log2(3)) / 2})
-    assert ranking.measures(np.array([1, 2, 3]), k=2, user=np.zeros(3, int))["ndcg@2"] == pytest.approx(1)
-    ranks = np.array([1, 3, 4, 100])
-    assert ranking.measures(ranks, 3, np.arange(4)) == ranking.measures(ranks, 3)
-
-
 def test_several_items_of_a_user_are_ranked_in_one_list_and_met_once():
     seen = table([[0], [1], [2]])
     held = HeldOut(np.array([0, 0, 0, 2], np.int32), np.array([1, 3, 3, 4], np.int32))
@@ -72,11 +61,6 @@ def test_several_items_of_a_user_are_ranked_in_one_list_and_met_once():
     assert found["recall@3"] == (1 / 2 + 1) / 2  # user 0: items 1 and 3 rank 4 and 2; user 2: item 4 ranks 2
 
 
-def test_popularity_counts_the_training_histories():
-    scores = ranking.popularity(table([[0, 1, 1], [1, 4]]))
-    assert scores(np.array([1, 0])).tolist() == [[1, 3, 0, 0, 1]] * 2
-
-
 @pytest.mark.parametrize("shape", [(2, 4), (1, 5), (5,)])
 def test_scores_of_a_wrong_shape(shape):
     held = HeldOut(np.array([0, 1], np.int32), np.array([0, 1], np.int32))
@@ -90,11 +74,6 @@ def test_scores_that_are_nan():
         ranking.ranks(lambda users: np.where(users[:, None] == 1, np.nan, np.zeros((2, 5))), table([[], []]), held)
 
 
-def test_nobody_to_rank():
-    with pytest.raises(ValueError, match="no held-out item that is new to its user"):
-        ranking.measures(np.empty(0, np.int64))
-
-
 def test_what_a_user_had_before_is_counted_apart():
     seen = table([[0, 1], [2, 3, 2], [4], []])
     held = HeldOut(np.array([0, 1, 2, 3], np.int32), np.array([1, 4, 4, 0], np.int32))
@@ -103,34 +82,3 @@ def test_what_a_user_had_before_is_counted_apart():
     found = ranking.figures(lambda users: scores[users], seen, held, k=2)
     assert (found["users"], found["repeats"], found["recall@2"]) == (2, 2, 0)
     assert ranking.figures(lambda users: scores[users], seen, held, k=3)["recall@3"] == 1
-
-
-def test_all_had_before():
-    held = HeldOut(np.array([0], np.int32), np.array([1], np.int32))
-    with pytest.raises(ValueError, match="no held-out item that is new"):
-        ranking.figures(lambda users: np.zeros((1, 5)), table([[0, 1]]), held)
-
-
-def test_scores_are_asked_for_in_bounded_blocks(monkeypatch):
-    monkeypatch.setattr(ranking, "NUMBERS", 11)
-    asked = []
-
-    def scores(users):
-        asked.append(len(users))
-        return np.zeros((len(users), 5))
-
-    held = HeldOut(np.arange(5, dtype=np.int32), np.zeros(5, np.int32))
-    ranking.ranks(scores, table([[]] * 5), held)
-    assert asked == [2, 2, 1]
-
-
-def test_popularity_on_movielens():
-    # Taken with an implementation of its own beside the implicit package, on the same split
-    found = ratings.split(ratings.histories(ratings.load(real("ml-100k/u.data"))))
-    figures = ranking.figures(ranking.popularity(found.seen), found.seen, found.test)
-    assert {name: round(value, 4) for name, value in figures.items()} == {
-        "recall@10": 0.0859,
-        "ndcg@10": 0.0450,
-        "users": 943,
-        "repeats": 0,
-    }

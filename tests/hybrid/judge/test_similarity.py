@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from hybrid.judge import similarity
-from tests.data import real
 
 WORDS = "man woman king queen boy girl Man apple".split()
 ROWS = np.array(
@@ -34,11 +33,6 @@ def test_analogies_by_hand(tmp_path):
     assert found.total == ("total", 3, 4, 1)
     assert found.total.accuracy == 0.75
     assert np.isnan(found.sections[1].accuracy)
-
-
-def test_only_frequent_words_are_known(tmp_path):
-    path = written(tmp_path, ": family\nman woman king queen\nman woman boy girl\n")
-    assert similarity.analogies(path, WORDS, ROWS, most_frequent=4).total == ("total", 1, 1, 1)
 
 
 @pytest.fixture(scope="module")
@@ -102,30 +96,12 @@ def test_analogies_are_gensims(tmp_path, trained):
         assert found.syntactic.asked > 100 < found.semantic.asked
 
 
-@pytest.mark.parametrize("name, pairs", [("wordsim353.tsv", 353), ("simlex999.txt", 999)])
-def test_the_known_files_are_read(name, pairs):
-    path = real(f"similarity/{name}")
-    words = sorted({word for a, b, _ in similarity._pairs(path) for word in (a, b)})[::2]
-    rows = np.random.default_rng(0).normal(size=(len(words), 10)).astype(np.float32)
-    found = check_agreement(path, words, rows)
-    assert round(found.known / (1 - found.unknown)) == pairs
-
-
-def test_questions_words_is_read():
-    sections = similarity._questions(real("similarity/questions-words.txt"))
-    assert len(sections) == 14
-    assert sum(map(len, sections.values())) == 19_544
-
-
 @pytest.mark.parametrize(
     "content, message",
     [
         ("", "file: no pairs"),
-        ("# only a header\n", "file: no pairs"),
         ("man woman\n", "file, line 1: found 'man woman', expected word, word, score"),
-        ("man woman 3\nking queen high\n", "file, line 2"),
         ("man woman nan\n", "file, line 1: the score is nan"),
-        ("man woman 3 4\n", "file, line 1"),
         ("man pear 3\nking queen 2\n", "file: 1 of 2 pairs are in the vocabulary; expected at least 2"),
         ("man woman 3\nking queen 3\n", "the scores of all 2 pairs are equal"),
     ],
@@ -145,7 +121,6 @@ def test_vectors_that_order_nothing(tmp_path):
     "content, message",
     [
         ("", "file: no questions"),
-        (": family\n", "file: no questions"),
         ("man woman king queen\n", 'file, line 1: found .*, expected four words, under a line ": section"'),
         (": family\nman woman king\n", "file, line 2: found 'man woman king'"),
     ],
@@ -153,9 +128,3 @@ def test_vectors_that_order_nothing(tmp_path):
 def test_files_that_are_no_analogies(tmp_path, content, message):
     with pytest.raises(ValueError, match=message):
         similarity.analogies(written(tmp_path, content), WORDS, ROWS)
-
-
-def test_files_that_are_no_text(tmp_path):
-    (tmp_path / "file").write_bytes(b"man woman 3\n\xff")
-    with pytest.raises(ValueError, match="file: byte 12 is not UTF-8"):
-        similarity.agreement(tmp_path / "file", WORDS, ROWS)

@@ -44,10 +44,3 @@ def test_a_model_is_measured_four_times_an_epoch(ticks, due):
         found = {tick - begun[0] for tick in begun if job.due(SimpleNamespace(tick=tick)) is not None}
         assert found == due
         assert job.due(SimpleNamespace(tick=begun[0])) == begun[0]
-
-
-def test_a_batch_is_cut_into_no_more_parts_than_it_has_examples(options):
-    assert choose("language", **options, batch=1)["micro_batches"] == 1
-    assert choose("language", **options, batch=2)["micro_batches"] == 2
-    with pytest.raises(ValueError, match=r"--micro-batches: found 3, expected 1 to 2, the examples of a batch"):
-        choose("language", **options, batch=2, micro_batches=3)

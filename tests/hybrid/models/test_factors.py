@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import hybrid
-from hybrid.cli import main
 from hybrid.feeds import ratings
 from hybrid.feeds.histories import whole as bags
 from hybrid.feeds.orders import Order
 from hybrid.judge import ranking
 from hybrid.models import factors
+from tests.support.commands import refused, run_json
 
 SMALL = ["--width", "8", "--hidden", "12", "--readout-width", "8", "--batch", "64", "--epochs", "1", "--threads", "2"]
 
@@ -25,16 +25,6 @@ def rows(last=()):
     for user, item in enumerate(last):
         table[12 * user + 11] = (user, item, 1011)
     return "".join(f"{user}\t{item}\t4\t{time}\n" for user, item, time in table)
-
-
-def run_json(capsys, *arguments):
-    assert main([*arguments, "--json"]) == 0, capsys.readouterr().err
-    return json.loads(capsys.readouterr().out)
-
-
-def refused(capsys, *arguments):
-    assert main([*arguments]) == 2
-    return capsys.readouterr().err
 
 
 @pytest.fixture
@@ -91,22 +81,6 @@ def test_the_best_model_is_the_one_of_the_highest_recall(tmp_path):
     assert job.watched.better(0.3, than=0.2) and not job.watched.better(0.2, than=0.3)
 
 
-def test_repeats_are_counted_apart(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    Path("u.data").write_text(rows(last=[3 * u % 25 for u in range(10)]))  # ten users end with their first item
-    report = run_json(capsys, "train", "factors", "--ratings", "u.data", "--out", "run", *SMALL)
-    assert (report["valid users"], report["valid repeats"]) == (60, 0)
-    assert (report["test users"], report["test repeats"]) == (50, 10)
-
-
-def test_many_users_validate_by_a_part_of_them(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(factors, "VALIDATING", 25)
-    Path("u.data").write_text(rows())
-    report = run_json(capsys, "train", "factors", "--ratings", "u.data", "--out", "run", *SMALL)
-    assert (report["valid users"], report["test users"]) == (20, 60)  # every third
-
-
 def test_ratings_that_leave_nothing_to_choose_with(tmp_path, capsys):
     few, again = tmp_path / "few.csv", tmp_path / "again.csv"
     few.write_text("user,item\n1,a\n1,b\n2,a\n2,b\n")
@@ -114,14 +88,6 @@ def test_ratings_that_leave_nothing_to_choose_with(tmp_path, capsys):
     command = ["train", "factors", "--out", str(tmp_path / "run"), "--ratings"]
     assert "none of 2 users has 3 items; expected some: the last tests" in refused(capsys, *command, str(few))
     assert "every item that validates is one that its user had before" in refused(capsys, *command, str(again))
-
-
-def test_eval_refuses_changed_ratings_by_name(trained, capsys):
-    Path("u.data").write_text(rows(last=[24]))  # no training item differs
-    message = refused(capsys, "eval", "run")
-    assert f"{Path('u.data').resolve()}: not the ratings that run was trained on (digest " in message
-    assert "--ratings FILE, or train a new run" in message and message.count("\n") == 1
-    assert "run: the data differ from those that it was started with" in refused(capsys, "train", "--resume", "run")
 
 
 def test_eval_from_another_folder_and_of_a_moved_file(trained, capsys, monkeypatch):

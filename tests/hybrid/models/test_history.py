@@ -10,16 +10,7 @@ from hybrid.cli import main
 from hybrid.train.options import choose
 
 SMALL = ["--width", "8", "--readout-width", "8", "--threads", "1", "--readout", "full"]
-SEQUENCE = [
-    "--start",
-    "counts",
-    "--order",
-    "sequence",
-    "--trunk",
-    "attention",
-    "--history",
-    "6",
-]
+SEQUENCE = "--start counts --order sequence --trunk attention --history 6 --tied --micro-batches 1".split()
 RATES = ["--rows-rate", "0.05", "--rate", "0.02", "--trunk-rate", "0.01", "--dropout", "0"]
 ORDERS = {
     "decay": ["--order", "decay", "--hidden", "12", "--epochs", "1"],
@@ -43,7 +34,7 @@ def train(tmp_path, capsys):
     return run
 
 
-@pytest.mark.parametrize("readout", [["head"], ["tree", "--tree", "huffman"], ["tree", "--tree", "clustered"]])
+@pytest.mark.parametrize("readout", [["head"], ["tree", "--tree", "clustered"]])
 def test_a_readout_that_is_as_wide_begins_as_the_rows_do(readout, train, tmp_path):
     still = ["--rate", "0", "--rows-rate", "0", "--trunk-rate", "0"]
     train("--start", "counts", "--order", "decay", "--hidden", "12", "--epochs", "1", *still, "--readout", *readout)
@@ -65,33 +56,6 @@ def test_a_run_is_trained_evaluated_and_recommends(order, train, tmp_path, capsy
     assert known.names == new.names
     if order == "sequence":
         assert report["test ndcg@10"] > 0.8  # what comes next in a circle is certain
-
-
-PROGRAM = """
-import torch
-
-class Net(torch.nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.recurrent = torch.nn.GRU(width, width, batch_first=True)
-
-    def forward(self, x):  # (windows, places, width)
-        assert x.shape[1] == 6
-        return self.recurrent(x)[0]
-
-def make(inputs, outputs):
-    return Net(inputs)
-"""
-
-
-def test_a_module_of_the_user_reads_sequences(train, tmp_path):
-    pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
-    (tmp_path / "net.py").write_text(PROGRAM)
-    module = ["--trunk", "torch", "--module", f"{tmp_path / 'net.py'}:make", "--order", "sequence", "--history", "6"]
-    report, _ = train(*module, "--epochs", "1")
-    assert 0 <= report["test recall@10"] <= 1
-    model = open_run(str(tmp_path / "run"))
-    assert len(model.recommend("3", 4).names[0]) == 4
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,14 @@
 """`hybrid train labels`: from files of fastText and LIBSVM, measured, resumed and asked; hybrid/models/_labelled.py."""
 
-import json
-
 import numpy as np
 import pytest
 
 from hybrid import open_run
 from hybrid.cli import main
 from hybrid.formats import svm
-from hybrid.models import _labelled, labels
+from hybrid.models import labels
 from hybrid.train.options import choose
-from tests.data import real
+from tests.support.commands import refused, run_json
 from tests.support.small_runs import Killed, kill, tensors
 
 DISHES = ["soup", "cake", "rice", "salad", "bread", "stew"]
@@ -25,16 +23,6 @@ def lines(count, seed=0):
         own = rng.choice(DISHES, rng.integers(1, 3), replace=False)
         made.append(" ".join([*(f"__label__{dish}" for dish in own), "how do I cook", *own, f"w{rng.integers(50)} ?"]))
     return "\n".join(made) + "\n"
-
-
-def said(capsys, *arguments):
-    assert main([*arguments, "--json"]) == 0, capsys.readouterr().err
-    return json.loads(capsys.readouterr().out)
-
-
-def refused(capsys, *arguments):
-    assert main([*arguments]) == 2
-    return capsys.readouterr().err
 
 
 @pytest.fixture
@@ -53,15 +41,15 @@ def test_the_best_model_is_the_one_of_the_highest_precision(here):
 
 def test_a_run_learns_goes_on_and_says_which_labels_texts_have(here, capsys):
     train = ["train", "labels", "--examples", "train.txt", *SMALL]
-    report = said(capsys, *train, "--out", "run")
+    report = run_json(capsys, *train, "--out", "run")
     assert report["valid precision@1"] > 0.9 and report["examples"] == 270 and report["labels"] == 6
-    found = said(capsys, "eval", "run", "--examples", "other.txt")
+    found = run_json(capsys, "eval", "run", "--examples", "other.txt")
     assert found["examples"] == 51 and found["precision@1"] > 0.9 and found["recall@3"] > 0.9
-    assert said(capsys, "eval", "run")["precision@1"] == report["valid precision@1"]
+    assert run_json(capsys, "eval", "run")["precision@1"] == report["valid precision@1"]
     assert [point["tree"] for point in report["curve"]] == [1, 2]
-    further = said(capsys, "train", "--resume", "run", "--trees", "3")
+    further = run_json(capsys, "train", "--resume", "run", "--trees", "3")
     assert further["curve"][:2] == report["curve"] and further["tree"] == 3
-    said(capsys, "train", "labels", "--examples", "train.txt", "--trees", "3", "--threads", "1", "--out", "whole")
+    run_json(capsys, "train", "labels", "--examples", "train.txt", "--trees", "3", "--threads", "1", "--out", "whole")
     assert tensors(here / "run") == tensors(here / "whole")
     model = open_run("run", device="cpu")
     answers = model.predict(["How do I cook a STEW?", ""], k=2)
@@ -71,21 +59,12 @@ def test_a_run_learns_goes_on_and_says_which_labels_texts_have(here, capsys):
             model.predict(wrong, k=9)
 
 
-def test_it_learns_more_than_the_commonest_label_at_its_defaults(tmp_path, capsys):
-    """Real questions: a model that learned nothing had 0.1 there, and one that learns by the example 0.6."""
-    report = said(
-        capsys, "train", "labels", "--examples", str(real("labels/cooking.train")), "--out", str(tmp_path / "run")
-    )
-    found = said(capsys, "eval", str(tmp_path / "run"), "--examples", str(real("labels/cooking.valid")))
-    assert report["tree"] == 3 and found["precision@1"] >= 0.66
-
-
 def test_numbered_features_and_a_file_that_validates(here, capsys):
     rng = np.random.default_rng(0)
     y = rng.random((200, 4)) < 0.4
     svm.save("train.svm", np.hstack([y, rng.random((200, 3)) < 0.2]).astype(np.float32), y)
     train = ["train", "labels", "--examples", "train.svm", "--valid", "train.svm", "--format", "svm", "--out", "run"]
-    report = said(capsys, *train)
+    report = run_json(capsys, *train)
     assert report["examples"] == report["valid examples"] == 200 and report["labels"] == 4
     model = open_run("run")
     with pytest.raises(ValueError, match="learned from numbered features"):
@@ -98,24 +77,13 @@ def test_a_run_that_ended_before_its_first_tree_says_what_to_do(here, capsys):
         patch.setattr(labels.LabelTrees, "grow", lambda *given: kill())
         main(["train", "labels", "--examples", "train.txt", "--out", "run"])
     assert "has no tree yet; hybrid train --resume" in refused(capsys, "eval", "run")
-    assert said(capsys, "train", "--resume", "run")["tree"] == 3
-
-
-def test_files_of_two_runs_are_refused(here, capsys):
-    for name in ("train", "other"):
-        said(capsys, "train", "labels", "--examples", f"{name}.txt", *SMALL, "--out", name)
-    for name in _labelled.FILES:
-        (here / "train" / name).write_bytes((here / "other" / name).read_bytes())
-    assert "files of two runs were mixed" in refused(capsys, "eval", "train")
+    assert run_json(capsys, "train", "--resume", "run")["tree"] == 3
 
 
 @pytest.mark.parametrize(
     ("more", "message"),
     [
         (["--valid", "other.txt", "--valid-share", "0.2"], "--valid and --valid-share contradict"),
-        (["--epochs", "9"], "--epochs: not used by `train labels`"),
-        (["--trees", "101"], "--trees: found 101, expected at most 100"),
-        (["--C", "0"], "--C: found 0.0, expected a number above 0"),
         (["--valid-share", "1"], "--valid-share: found 1.0, expected a share between 0 and 1"),
         (["--examples", "one.txt"], "one.txt: found 1 examples, expected at least 2"),
         (["--examples", "same.txt"], "same.txt: found 1 labels and"),
@@ -126,15 +94,3 @@ def test_what_is_refused(here, capsys, more, message):
     (here / "same.txt").write_text("__label__soup hot\n" * 9)
     assert message in refused(capsys, "train", "labels", "--examples", "train.txt", *SMALL, *more)
     assert not (here / "runs").exists()
-
-
-def test_words_count_as_in_scikit_learn():
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
-    texts = [["a", "b", "a"], ["b", "c"], ["b"], []]
-    found = _labelled.Found(texts, [["x"], ["y"], ["x"], []])
-    known = _labelled.learned("-", found, {"format": "fasttext", "min_count": 1})
-    expected = TfidfVectorizer(analyzer=lambda text: text).fit_transform(texts).toarray()
-    np.testing.assert_allclose(_labelled.counted(found, known).features.toarray(), expected, rtol=1e-6)
-    assert _labelled.counted(found, known).labels.toarray().tolist() == [[1, 0], [0, 1], [1, 0], [0, 0]]
-    assert set(_labelled.learned("-", found, {"format": "fasttext", "min_count": 2}).words) == {"a", "b"}

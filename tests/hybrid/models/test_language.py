@@ -1,17 +1,11 @@
 """The language model as options describe it: how the text is cut (hybrid/models/_text.py), and what it is measured on."""
 
-import json
-from pathlib import Path
-
-import numpy as np
 import pytest
 
-from hybrid.cli import main
 from hybrid.cli.options import read
 from hybrid.models import language
 from hybrid.train import runs
 from hybrid.train.options import choose
-from tests.data import real
 
 
 def job(path, *options):
@@ -20,43 +14,11 @@ def job(path, *options):
     return language.prepare(choose(taken.pop("kind"), **taken))
 
 
-def words(corpus):
-    return corpus.vocabulary.decode(corpus.ids)
-
-
 @pytest.fixture
 def text(tmp_path):
     path = tmp_path / "some.txt"
     path.write_text(" = A @-@ b = \n\n The <unk> b\n")
     return path
-
-
-def test_tokens_and_case(text):
-    valid = ("--valid", str(text))
-    assert words(job(text, *valid).feed.corpus) == "= a @ - @ b = the <unk> b".split()
-    kept = job(text, *valid, "--tokens", "whitespace", "--case", "keep").feed.corpus
-    assert words(kept) == "= A @-@ b = The <unk> b".split()
-    assert kept.at.tolist() == [0, 5, 8]
-
-
-def test_eos_makes_one_running_text(text):
-    corpus = job(text, "--valid", str(text), "--tokens", "whitespace", "--eos").feed.corpus
-    assert words(corpus) == "= a @-@ b = <eos> <eos> the <unk> b <eos>".split()
-    assert corpus.at.tolist() == [0, 11]
-
-
-def test_runs_of_before_these_were_options(text):
-    old = {
-        "text": text,
-        "valid": text,
-        "tokens": "words",
-        "context": 2,
-        "batch": 4,
-        "min_count": 1,
-        "epochs": 1,
-        "seed": 0,
-    }
-    assert words(language.prepare(old).feed.corpus)[1] == "a"
 
 
 @pytest.mark.parametrize(("readout", "trunk_rate"), [("tree", 0.2), ("full", 0.05), ("sampled", 0.05)])
@@ -67,30 +29,11 @@ def test_by_default_it_learns_as_in_the_published_table(text, readout, trunk_rat
     assert [options[name] for name in ("rate", "rows_rate", "trunk_rate")] == [0.02, 0.2, trunk_rate]
 
 
-@pytest.mark.parametrize("option", [["--eos"], ["--test", "other.txt"]])
-def test_word_vectors_take_no_such_option(option):
-    with pytest.raises(ValueError, match=f"{option[0]}: not used by `train words"):
-        read(["train", "words", "--text", "some.txt", *option])
-
-
 def test_a_readout_of_neighbours_tells_its_recall_beside_perplexity(text, tmp_path):
     """At points of the curve, where its index stands then, and in the report and `hybrid eval`, which build it."""
     text.write_text("a b c d e f g h . b d f h a c e g .\n" * 40)
     out = str(tmp_path / "run")
-    more = (
-        "--width",
-        "4",
-        "--hidden",
-        "4",
-        "--readout-width",
-        "4",
-        "--batch",
-        "64",
-        "--negatives",
-        "3",
-        "--epochs",
-        "1",
-    )
+    more = "--width 4 --hidden 4 --readout-width 4 --batch 64 --negatives 3 --epochs 1".split()
     options = ("--readout", "neighbours", "--device", "cpu", *more)
     made = job(text, "--valid", str(text), "--out", out, *options)
     report = runs.start({**made.options, "out": out})
@@ -98,34 +41,3 @@ def test_a_readout_of_neighbours_tells_its_recall_beside_perplexity(text, tmp_pa
     assert min(report["neighbours queries/s"], report["exact queries/s"]) > 0 and report["readout"] == "neighbours"
     figures = runs.evaluate(out, {"device": "cpu", "threads": 1, "checkpoint": None, "text": None})
     assert figures["perplexity"] == pytest.approx(report["perplexity"]) and figures["neighbours recall@10"] == 1
-
-
-def test_wikitext_as_published():
-    canonical = ("--tokens", "whitespace", "--case", "keep", "--eos")
-    feed = job(real("wikitext-2/valid.txt"), "--valid", str(real("wikitext-2/test.txt")), *canonical).feed
-    assert len(feed.corpus) == 217_646
-    assert np.bincount(feed.corpus.ids)[feed.corpus.vocabulary.id("<eos>")] == 3_760
-
-
-def test_eval_refuses_a_validation_text_that_has_changed(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    for name in ("text.txt", "valid.txt"):
-        Path(name).write_text("one two three four\n" * 20)
-    small = ["--width", "4", "--hidden", "4", "--readout-width", "4", "--epochs", "1", "--threads", "1"]
-    assert main(["train", "language", "--text", "text.txt", "--valid", "valid.txt", "--out", "run", *small]) == 0
-    assert main(["eval", "run"]) == 0
-    with open("valid.txt", "a") as file:
-        file.write("four three\n")
-    capsys.readouterr()
-    assert main(["eval", "run"]) == 2
-    message = f"{tmp_path / 'valid.txt'}: not the validation text that run was trained with"
-    assert message in capsys.readouterr().err
-    assert main(["train", "--resume", "run"]) == 2
-    assert "run: the data differ from those that it was started with" in capsys.readouterr().err
-    assert main(["eval", "run", "--text", "valid.txt"]) == 0
-    options = json.loads(Path("run/run.json").read_text())
-    del options["data"]  # a run.json that was altered is refused in the same words
-    Path("run/run.json").write_text(json.dumps(options))
-    assert main(["eval", "run"]) == main(["train", "--resume", "run"]) == 2
-    told = capsys.readouterr().err
-    assert message in told and "run: the data differ" in told

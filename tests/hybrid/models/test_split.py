@@ -1,12 +1,11 @@
 """The ways to split of `hybrid train factors`, and that eval measures what training did."""
 
-import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from hybrid.cli import main
+from tests.support.commands import run_json
 
 SMALL = ["--width", "8", "--hidden", "12", "--readout-width", "8", "--batch", "64", "--epochs", "1", "--threads", "2"]
 WAYS = {
@@ -26,11 +25,6 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run_json(capsys, *arguments):
-    assert main([*arguments, "--json"]) == 0, capsys.readouterr().err
-    return json.loads(capsys.readouterr().out)
-
-
 def train(capsys, way, *more):
     arguments = ["--ratings", "u.data", "--out", "run", "--split-by", WAYS[way], *SMALL]
     return run_json(capsys, "train", "factors", *arguments, *more)
@@ -45,13 +39,6 @@ def test_eval_measures_what_the_report_says(folder, capsys, way):
     assert way == "drawn" or report["valid users"] == report["test users"] == 60
 
 
-def test_without_a_word_it_is_the_last_item(folder, capsys):
-    report = train(capsys, "last")
-    arguments = ["--ratings", "u.data", "--out", "other", *SMALL]
-    again = run_json(capsys, "train", "factors", *arguments)
-    assert [again[name] for name in again if "@" in name] == [report[name] for name in report if "@" in name]
-
-
 def test_times_belong_to_the_data_where_they_split(folder, capsys):
     train(capsys, "time")
     lines = Path("u.data").read_text().splitlines()
@@ -59,29 +46,6 @@ def test_times_belong_to_the_data_where_they_split(folder, capsys):
     Path("u.data").write_text("\n".join(moved) + "\n")  # the same histories, other moments
     assert main(["eval", "run"]) == 2
     assert "not the ratings that run was trained on" in capsys.readouterr().err
-
-
-def test_dates_are_moments(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    dates = [np.datetime64("2024-01-01") + t for t in range(12)]
-    rows = [f"{u},{(3 * u + t) % 25},{date}\n" for u in range(20) for t, date in enumerate(dates)]
-    Path("r.csv").write_text("user,item,date\n" + "".join(rows))
-    arguments = ["--ratings", "r.csv", "--out", "run", "--split-by", "time", *SMALL]
-    assert run_json(capsys, "train", "factors", *arguments)["test users"] == 20
-
-
-def test_weights_are_a_column(folder, capsys):
-    plain = train(capsys, "last", "--readout", "tree")
-    lines = [line.split("\t") for line in Path("u.data").read_text().splitlines()]
-    losses = {}
-    for name, weight in (("ones", lambda n: 1), ("others", lambda n: n % 3)):
-        rows = ("\t".join([user, item, str(weight(n)), time]) for n, (user, item, _, time) in enumerate(lines))
-        Path("u.data").write_text("\n".join(rows))
-        losses[name] = train(capsys, "last", "--readout", "tree", "--columns", "1,2,4,3", "--overwrite")["curve"][-1][
-            "loss"
-        ]
-    assert losses["ones"] == pytest.approx(plain["curve"][-1]["loss"], rel=1e-5)
-    assert losses["others"] != pytest.approx(losses["ones"], rel=1e-3)
 
 
 @pytest.mark.parametrize(

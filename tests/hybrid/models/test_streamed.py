@@ -1,7 +1,5 @@
 """`hybrid train language|words --stream`: the runs of hybrid/models/_text.py whose text is kept as ids in files."""
 
-import json
-import shutil
 import signal
 from pathlib import Path
 
@@ -10,6 +8,7 @@ import pytest
 
 from hybrid.cli import main
 from tests.support import small_runs
+from tests.support.commands import run_json
 
 SMALL = ["--width", "8", "--epochs", "2", "--threads", "2"]
 LANGUAGE = [*SMALL, "--hidden", "12", "--readout-width", "8", "--batch", "64", "--valid", "valid.txt"]
@@ -25,22 +24,6 @@ def texts(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run_json(capsys, *arguments):
-    assert main([*arguments, "--json"]) == 0, capsys.readouterr().err
-    return json.loads(capsys.readouterr().out)
-
-
-def test_a_streamed_language_model_learns_and_is_measured(texts, capsys):
-    command = ["train", "language", "--text", "train.txt", *LANGUAGE]
-    streamed = run_json(capsys, *command, "--stream", "ids", "--out", "streamed")
-    plain = run_json(capsys, *command, "--out", "plain")
-    for name in ("tokens", "words", "valid_tokens", "text"):
-        assert streamed[name] == plain[name]
-    assert streamed["perplexity"] < 20 and abs(np.log(streamed["perplexity"] / plain["perplexity"])) < 0.5
-    figures = run_json(capsys, "eval", "streamed")
-    assert figures["perplexity"] == pytest.approx(streamed["perplexity"])
-
-
 def test_a_streamed_run_that_was_stopped_goes_on_to_the_same_bytes(texts, capsys):
     command = ["train", "language", "--text", "train.txt", *LANGUAGE, "--stream", "ids"]
     run_json(capsys, *command, "--out", "whole")
@@ -51,42 +34,6 @@ def test_a_streamed_run_that_was_stopped_goes_on_to_the_same_bytes(texts, capsys
     run_json(capsys, "train", "--resume", "stopped")
     assert small_runs.tensors(Path("stopped")) == small_runs.tensors(Path("whole"))
     assert len(list(Path("ids").iterdir())) == 1
-
-
-def test_a_run_that_is_gone_on_with_makes_its_ids_only_where_the_user_has_such(texts, capsys):
-    command = ["train", "words", "--text", "train.txt", *SMALL, "--stream", "ids", "--out", "run"]
-    run_json(capsys, *command)
-    shutil.rmtree("ids")
-    for folder in ("ids", "mine"):
-        options = json.loads(Path("run/run.json").read_bytes())
-        Path("run/run.json").write_text(json.dumps(options | {"stream": folder}))
-        Path("mine").mkdir(exist_ok=True)
-        Path("mine/letter").write_text("Dear")
-        assert main(["train", "--resume", "run", "--epochs", "3"]) == 2
-        assert f"--stream: run names {folder} for the ids of its text" in capsys.readouterr().err
-    assert [entry.name for entry in Path("mine").iterdir()] == ["letter"] and not Path("ids").exists()
-    Path("mine/letter").unlink()
-    for epochs in "34":  # into the empty folder, and where it has ids
-        run_json(capsys, "train", "--resume", "run", "--epochs", epochs)
-    assert len(list(Path("mine").iterdir())) == 1
-
-
-def test_word_vectors_of_a_streamed_text(texts, capsys):
-    command = ["train", "words", "--text", "train.txt", *SMALL, "--sample", "0"]
-    run_json(capsys, *command, "--stream", "ids", "--out", "streamed")
-    run_json(capsys, *command, "--out", "plain")
-    for name in ("plain", "streamed"):
-        assert main(["export", name, f"{name}.txt"]) == 0
-    assert Path("plain.txt").read_bytes() == Path("streamed.txt").read_bytes()
-
-
-def test_a_column_of_a_table_in_memory_and_streamed(texts, capsys):
-    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    parquet.write_table(arrow.table({"body": Path("train.txt").read_text().split("\n")}), "t.parquet")
-    plain = run_json(capsys, "train", "words", "--text", "train.txt", *SMALL, "--out", "plain")
-    command = ["train", "words", "--text", "t.parquet", "--columns", "body", *SMALL]
-    for name, more in (("table", []), ("streamed", ["--stream", "ids"])):
-        assert run_json(capsys, *command, *more, "--out", name)["loss"] == plain["loss"]
 
 
 @pytest.mark.parametrize(

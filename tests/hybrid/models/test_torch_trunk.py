@@ -24,25 +24,8 @@ class Net(torch.nn.Module):
 def make(inputs, outputs, context, width):
     assert inputs == context * width
     return Net(context, width, outputs)
-
-def own_optimiser(inputs, outputs):
-    net = torch.nn.Linear(inputs, outputs)
-    return net, torch.optim.SGD(net.parameters(), lr=0.1)
 """
-SMALL = [
-    "--context",
-    "2",
-    "--width",
-    "6",
-    "--readout-width",
-    "6",
-    "--batch",
-    "32",
-    "--threads",
-    "1",
-    "--min-count",
-    "1",
-]
+SMALL = "--context 2 --width 6 --readout-width 6 --batch 32 --threads 1 --min-count 1".split()
 
 
 @pytest.fixture
@@ -85,11 +68,6 @@ def test_a_run_of_somebody_else_does_not_run_the_program_that_it_names(begin, tm
         assert main([*command, str(tmp_path / "run")]) == 2
         assert f"{stranger}: found a program that the run names" in capsys.readouterr().err
     assert not (tmp_path / "ran").exists()
-
-
-def test_a_function_may_give_the_optimiser_too(begin):
-    report = begin("--epochs", "2", function="own_optimiser")
-    assert report["perplexity"] < report["curve"][0]["perplexity"]
 
 
 def test_what_is_missing_is_told_in_one_line(begin, tmp_path, capsys):

@@ -37,28 +37,6 @@ def test_validation_is_measured_and_the_best_vectors_are_kept(text, capsys):
     assert "vectors of 8 numbers" in capsys.readouterr().out
 
 
-def test_a_text_whose_sampling_leaves_less_validates_too(text):
-    (text / "valid.txt").write_text("w1 w1 w2 w1 w2\n" * 200)
-    job = words.prepare(
-        choose("words", text=str(text / "train.txt"), valid=str(text / "valid.txt"), sample=1e-3, batch=64)
-    )
-    assert job._measured.batch <= job.feed.batch
-
-
-def test_patience_without_validation_is_refused_before_the_folder_is_made(text, capsys):
-    line = ["train", "words", "--text", str(text / "train.txt"), *SMALL, "--patience", "2", "--out", str(text / "run")]
-    assert main(line) == 2
-    assert "--patience: found 2 for a run without a validation figure" in capsys.readouterr().err
-    assert not (text / "run").exists()
-
-
-def test_a_batch_grows_with_the_vocabulary(text):
-    options = {"text": str(text / "train.txt"), "min_count": 2}
-    job = words.prepare(choose("words", **options))
-    assert job.feed.describe()["mean_batch"] == len(job.vocabulary) > 32
-    assert words.prepare(choose("words", **options, batch=7)).feed.describe()["mean_batch"] == 7
-
-
 @pytest.mark.parametrize(
     ("words_", "online", "tree", "sampled"), [(10, 32, 32, 32), (16_000, 16_000, 3200, 400), (10**6, 16_384, 4096, 512)]
 )
@@ -67,24 +45,11 @@ def test_a_batch_is_as_large_as_the_help_says(words_, online, tree, sampled):
     assert (words.batch_of(words_, "batch"), words.batch_of(words_, "batch", "sampled")) == (tree, sampled)
 
 
-def test_batches_after_which_rows_move_are_smaller_and_with_drawn_negatives_but_of_older_runs(tmp_path):
-    (tmp_path / "train.txt").write_text(" ".join(f"w{number}" for number in range(2000)))
-    options = choose("words", text=str(tmp_path / "train.txt"), min_count=1, readout="sampled")
-    assert words.prepare(options).feed.describe()["mean_batch"] == 2000
-    options["update"] = "batch"
-    assert words.prepare(options).feed.describe()["mean_batch"] == 2000 // 40
-    assert words.prepare(options | {"batch": None}).feed.describe()["mean_batch"] == 2000 // 5
-    assert words.prepare(options | {"readout": "tree"}).feed.describe()["mean_batch"] == 2000 // 5
-
-
 @pytest.mark.parametrize(
     "said, update",
     [
         ({}, "online"),
-        ({"readout": "sampled"}, "online"),
         ({"readout": "sampled", "loss": "softmax"}, "batch"),
-        ({"readout": "full"}, "batch"),
-        ({"delay": 1}, "batch"),
         ({"mode": "deterministic"}, "batch"),
         ({"update": "batch"}, "batch"),
     ],
@@ -117,17 +82,6 @@ def test_what_cannot_be_online_is_refused(text, capsys):
         assert main([*line, *more]) == 2
         assert message in capsys.readouterr().err
         assert not (text / "run").exists()
-
-
-def test_the_order_of_ties_and_the_first_vectors_are_options(text):
-    options = {"text": str(text / "train.txt"), "min_count": 2, "width": 8}
-    as_before, other = (
-        words.prepare(choose("words", **options, **new)) for new in ({}, {"ties": "text", "spread": 2.0})
-    )
-    assert sorted(as_before.vocabulary.words) == sorted(other.vocabulary.words)
-    assert as_before.vocabulary.words != other.vocabulary.words
-    before, now = (np.abs(job.make().embedding.table).max() for job in (as_before, other))
-    assert 0.9 < before * 16 <= 1 and 0.9 < now / 2 <= 1
 
 
 def test_a_batch_is_one_part_unless_it_is_asked_for():

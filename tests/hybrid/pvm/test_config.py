@@ -6,9 +6,6 @@ import numpy as np
 import pytest
 
 from hybrid.pvm.config import Config, Readout, staged
-from hybrid.pvm.originals import config as original
-from hybrid.pvm.presets import load, names
-from tests.hybrid.pvm.recorded import recorded
 
 
 def test_numbers_stand_for_squares_and_for_all_layers():
@@ -25,12 +22,6 @@ def test_what_there_is_by_default():
     config = Config()
     assert (config.block, config.hidden, config.frame) == ((5, 5), (49,) * 6, (60, 60, 3))
     assert config.self_context and config.two_layers_back and config.top_to_all and not config.context_to_output
-
-
-@pytest.mark.parametrize("name", names())
-def test_json_goes_round(name):
-    config, _ = load(name)
-    assert Config.from_json(config.to_json()) == config
 
 
 def test_json_goes_round_where_nothing_is_as_by_default():
@@ -87,29 +78,6 @@ def test_rates_go_on_from_those_before():
         assert [rate.tolist(), momentum.tolist()] == [one.tolist() for one in config.rates(step)]
 
 
-def test_a_schedule_of_very_many_steps_is_gone_through_once():
-    many = 100_000  # for each of them all the others: 10^10 steps
-    config = Config(grids=((1, 1),), schedule=[(step, None, 1 / (step + 1), 0.0) for step in range(many)])
-    assert config.rates(0)[0][0] == 1 and config.rates(2 * many)[0][0] == 1 / many
-
-
-def test_rates_are_the_recorded_ones():
-    options, arrays = recorded("A_poly4_float64.npz")
-    config, _ = original.read(options, wiring="cuda")
-    layer = arrays["unit_layer"]
-    readout = None
-    for step in range(56):
-        rate, momentum = config.rates(step)
-        assert rate[layer].astype(np.float32).tolist() == arrays["t_lr"][step].tolist()
-        assert momentum[layer].astype(np.float32).tolist() == arrays["t_mom"][step].tolist()
-        readout = config.readout.rate(step, readout)
-        assert np.float32(readout) == np.float32(arrays["t_readout_lr"][step])
-        assert config.readout.rate(step) == readout
-        if arrays["t_learned"][step]:
-            assert (step >= config.readout.start) == arrays["t_readout_trained"][step]
-    assert np.float32(config.readout.momentum) == arrays["readout_momentum"]
-
-
 def test_context_is_silent_before_its_step():
     config = Config(lateral_at=3, feedback_at=None)
     assert [config.factors(step) for step in (0, 2, 3, 9)] == [(0, 0), (0, 0), (1, 0), (1, 0)]
@@ -121,37 +89,23 @@ def test_context_is_silent_before_its_step():
     [
         ({"name": ""}, "name: found ''"),
         ({"name": "a\nb"}, r"name: found 'a\\nb', expected a word of one line, all of whose characters print"),
-        ({"name": "a\u202eb"}, r"name: found 'a\\u202eb'"),
         ({"name": "a" * 201}, "name: found 201 characters, expected at most 200"),
-        ({"name": "\n" * 10**6}, "name: found 1,000,000 characters"),
         ({"grids": ()}, "grids: found none"),
-        ({"grids": (3, 0)}, r"grids\[1\] rows: found 0"),
         ({"grids": (3, (1, 2, 3))}, r"grids\[1\]: found \(1, 2, 3\), expected a number or"),
         ({"block": (5, 0)}, "block columns: found 0"),
-        ({"channels": 0}, "channels: found 0"),
         ({"hidden": (1, 2)}, "hidden: found 2 sizes, expected 6"),
-        ({"hidden": 0}, r"hidden\[0\]: found 0"),
         ({"unit": "odd"}, "unit: found 'odd', expected one of simple"),
-        ({"wiring": "odd"}, "wiring: found 'odd'"),
-        ({"activation": "relu"}, "activation: found 'relu'"),
-        ({"publish": "all"}, "publish: found"),
         ({"init": "zeros"}, "init: found"),
         ({"squeeze": 1}, "squeeze: found 1, expected true or false"),
-        ({"fan_in": 0}, "fan_in: found 0"),
         ({"streams": 0}, "streams: found 0, expected a whole number from 1 to 16"),
-        ({"streams": 17}, "streams: found 17"),
         ({"grids": (1,) * 1001}, "grids: found 1,001 layers, expected at most 1,000"),
         ({"tau": -0.5}, "tau: found -0.5"),
         ({"fan_in_radius": 0.5}, "fan_in_radius: found 0.5, which leaves no unit"),
-        ({"grids": (3,), "fan_in_radius": -0.5}, "fan_in_radius: found -0.5"),
         ({"lateral_radius": -0.5}, "lateral_radius: found -0.5"),
-        ({"lateral_radius": float("nan")}, "lateral_radius: found nan"),
         ({"tau": 1.5}, "tau: found 1.5, expected from 0 to 1"),
-        ({"predict_steps": 3}, "predict_steps: found 3"),
         ({"predict_steps": 1}, "features: found .* with wiring 'cuda'"),
         ({"wiring": "classic", "features": ()}, r"features: found \(\), expected \('signal',\)"),
         ({"wiring": "classic", "features": ("past", "signal")}, "each once, in this order"),
-        ({"wiring": "classic", "features": ("odd",)}, r"features\[0\]: found 'odd'"),
         ({"wiring": "classic", "unit": "residual", "predict_steps": 1}, "unit: found 'residual' with features"),
         ({"unit": "residual", "context_to_output": True}, "context_to_output: found True with unit 'residual'"),
         ({"unit": "change"}, "unit: found 'change' with features .* expected wiring 'classic', predict_steps 1"),
@@ -166,23 +120,15 @@ def test_context_is_silent_before_its_step():
         ({"schedule": ((0, 0, float("inf"), 0.1),)}, r"schedule\[0\] rate: found inf"),
         ({"schedule": ((0, 0, 0.1, 1),)}, r"schedule\[0\] momentum: found 1"),
         ({"readout": "tile"}, "readout: found 'tile', expected a Readout"),
-        ({"readout": {"kind": "odd"}}, "readout.kind: found 'odd'"),
         ({"readout": {"hiden": 3}}, "readout.hiden: found an unknown name, .* did you mean readout.hidden"),
         ({"readout": {"hidden": (1, 2, 3)}}, "readout.hidden: found 3 sizes"),
-        ({"readout": {"hidden": 0}}, r"readout.hidden\[0\]: found 0"),
-        ({"readout": {"block": (0,)}}, r"readout.block\[0\] rows: found 0"),
         ({"readout": {"block": (1, 2)}}, "readout.block: found 2, expected 1, of all tiles"),
         ({"readout": {"kind": "unit", "block": (1,)}}, "readout.block: found 1, expected 6, one a layer"),
         ({"readout": {"enabled": (True,) * 6}}, "readout.enabled: found 6 with kind 'tile'"),
         ({"readout": {"kind": "unit", "enabled": (1,) * 6}}, r"readout.enabled\[0\]: found 1"),
         ({"readout": {"depth": 0}}, "readout.depth: found 0"),
-        ({"readout": {"start": -1}}, "readout.start: found -1"),
-        ({"readout": {"momentum": 2}}, "readout.momentum: found 2"),
         ({"readout": {"schedule": (1,)}}, r"readout.schedule\[0\]: found 1, expected \(step, rate\)"),
-        ({"readout": {"schedule": ((0, -1),)}}, r"readout.schedule\[0\] rate: found -1"),
-        ({"odd": 1}, "odd: found an unknown name, expected a field of Config; one of name"),
         ({"rate": 0.1}, r"rate: .*; rates are in the schedule: schedule=\[\[0,null,0.01,0.1\]\]"),
-        ({"readout": {"rate": 1}}, r"readout.rate: .*: readout.schedule=\[\[0,0.01\]\], from step 0"),
         ({"grid": 1}, "grid: found an unknown name, .* did you mean grids"),
         ([1], r"configuration: found \[1\], expected names"),
     ],
@@ -224,11 +170,6 @@ def test_a_model_keeps_its_velocity_when_momentum_is_set_to_nothing():
     still = Config(grids=1, schedule=((0, None, 0.1, 0.5),), readout=None).with_rate((0, None, 0.2, 0.0), -1)
     assert any(momentum for *_, momentum in still.schedule)
     assert [part.tolist() for part in still.rates(0)] == [[0.2], [0.0]]
-
-
-def test_more_layers_than_wiring_ends_for_are_refused_before_it_begins():
-    with pytest.raises(ValueError, match="grids: found 200,000 layers, expected at most 1,000"):
-        Config.from_fields({"grids": [1] * 200_000})
 
 
 def test_a_schedule_is_stretched_to_other_steps_where_it_says_how_many_it_is_for():

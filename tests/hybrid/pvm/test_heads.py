@@ -7,9 +7,6 @@ from hybrid.pvm.config import Config, Readout
 from hybrid.pvm.heads import Heads
 from hybrid.pvm.layout import tape_layout
 from hybrid.pvm.rules import wire
-from tests.twins.configurations import A
-from tests.twins.cuda_graph import wire as twin_wire
-from tests.twins.pvm_cuda import Readout as Tiles
 
 
 def made(streams=1, dtype=np.float64, placed=False, **fields):
@@ -41,12 +38,6 @@ def test_weights_have_learned_where_they_are_not_as_they_began():
     assert readouts.learned(readouts.weights + 1)
 
 
-def test_the_block_of_a_tile_may_be_another_than_its_patch():
-    readouts, _ = made(readout=Readout(hidden=(4,), block=((1, 2),)))
-    assert readouts.shapes == [(2, 6)]
-    assert [index.tolist() for index in readouts.index[:4]] == [[0, 1], [2, 3], [4, 5], [6, 7]]
-
-
 def test_a_unit_reads_itself_and_makes_a_block_of_its_layers_heatmap():
     readouts, layout = made(readout=Readout(kind="unit", block=((1, 2), (3, 1))))
     assert readouts.shapes == [(2, 6), (3, 2)]
@@ -55,14 +46,6 @@ def test_a_unit_reads_itself_and_makes_a_block_of_its_layers_heatmap():
     assert [index.tolist() for index in readouts.index[5:]] == [[10, 11], [12, 14, 16], [13, 15, 17]]
     expected = [at + np.arange(size) for at, size in zip(layout.hidden_at, layout.hidden, strict=True)]
     assert readouts.places.tolist() == np.concatenate(expected).tolist()
-
-
-def test_layers_without_readouts_are_left_out():
-    readouts, layout = made(readout=Readout(kind="unit", enabled=(False, True)))
-    assert readouts.shapes == [(1, 2)]
-    assert readouts.places.tolist() == list(range(layout.hidden_at[6], layout.hidden_at[6] + 2)) + list(
-        range(layout.hidden_at[7], layout.hidden_at[7] + 2)
-    )
 
 
 @pytest.mark.parametrize("kind, low, high", [("tile", 0.1, 0.9), ("unit", 0.4, 1.0)])
@@ -81,14 +64,6 @@ def test_targets_are_stretched_and_shares_are_not(kind, low, high):
         np.testing.assert_allclose(part[1], 1, rtol=0, atol=1e-6)
 
 
-def test_a_box_becomes_the_share_of_each_cell():
-    readouts, _ = made(readout=Readout(kind="unit", block=((1, 1), (1, 1))))
-    fine, coarse = readouts.heats(np.array([1, 0, 1, 2], np.float32), (4, 3, 3))  # the middle column, upper half
-    assert fine.tolist() == [[0, 1, 0], [0, 0, 0]]
-    np.testing.assert_allclose(coarse, [[0.5 / 3 * 2 * 0.5, 0.5 / 3 * 2 * 0.5]], atol=1e-6)
-    assert not readouts.heats(np.zeros(4, np.float32), (4, 3, 3))[0].any()
-
-
 def test_weights_begin_in_the_range_of_their_rule():
     ours, _ = made(readout=Readout(hidden=(50,)))
     at, n = ours.layout.w_at, ours.layout.inputs
@@ -99,11 +74,6 @@ def test_weights_begin_in_the_range_of_their_rule():
     assert np.array_equal(again.weights, ours.weights)
 
 
-def test_without_momentum_there_is_no_velocity():
-    assert made(readout=Readout(momentum=0))[0].velocity is None
-    assert not made(readout=Readout(momentum=0.5))[0].velocity.any()
-
-
 @pytest.mark.parametrize(
     "readout, found",
     [(Readout(depth=2), r"readout\.depth: found 2"), (Readout(hidden=(4, 4)), r"readout\.hidden: found \(4, 4\)")],
@@ -111,30 +81,3 @@ def test_without_momentum_there_is_no_velocity():
 def test_what_is_not_built_is_refused(readout, found):
     with pytest.raises(ValueError, match=found):
         made(readout=readout)
-
-
-def test_tiles_are_those_of_the_twin():
-    """Ten steps of learning from random hidden vectors."""
-    twin_units, rng = twin_wire(A), np.random.default_rng(3)
-    h = int(A["hidden_block_size"]) ** 2
-    twin = Tiles(twin_units, 4, 2, 6, 0.25, np.float64)
-    twin.allocate([h] * len(twin_units))
-    twin.initialise(rng)
-    readout = Readout(hidden=(6,), momentum=0.25)
-    fields = {"grids": (4, 3, 2, 1), "block": 2, "hidden": h, "readout": readout}
-    ours, layout = made(placed=True, **fields)
-    parts = []
-    for tile in range(16):
-        first, second = twin.matrices(tile, twin.w0, twin.w1)
-        parts += [first[:, :-1], first[:, -1], second[:, :-1], second[:, -1]]
-    ours.weights[:] = np.concatenate([part.ravel() for part in parts])
-    tape = np.zeros((1, layout.tape_at[-1]))
-    for _ in range(10):
-        vectors, heat = rng.random((len(twin_units), h)), rng.random((8, 8))
-        for u, vector in enumerate(vectors):
-            tape[0, layout.hidden_at[u] :][:h] = vector
-        expected = twin.forward(list(vectors))
-        np.testing.assert_allclose(ours.maps(ours.forward(tape))[0][0], expected, rtol=0, atol=1e-12)
-        y = ours.step(tape, ours.target([heat])[None], 0.5)
-        np.testing.assert_allclose(ours.maps(y)[0][0], expected, rtol=0, atol=1e-12)
-        twin.train(0.8 * heat + 0.1, 0.5)

@@ -46,15 +46,6 @@ def test_units_of_a_part_draw_what_they_draw_in_the_whole():
         assert np.array_equal(own, np.concatenate([weights[at[u] : at[u + 1]] for u in units]))
 
 
-@pytest.mark.parametrize("streams", [1, 3])
-def test_every_array_has_its_streams(streams):
-    _, layout, _, state = made(streams)
-    assert {len(array) for array in state.values()} == {streams}
-    assert {name for name in state if name.startswith("tape")} == {"tape_0", "tape_1", "tape_2"}
-    assert state["world_0"].shape[1] == 8 + 2 * 3 and state["integral"].shape[1] == 0
-    assert state["signals_0"].shape[1] == layout.signal_at[-1]
-
-
 @pytest.mark.parametrize(
     ("activation", "f"),
     [
@@ -85,8 +76,10 @@ def test_what_is_stretched_by_its_range_is_so_from_the_start():
     assert not still["low"].any() and (still["high"] == 1).all()
 
 
-@pytest.mark.parametrize("activation", ["logistic", "rational", "tanh"])
-@pytest.mark.parametrize("features", [("signal",), ("signal", "derivative", "past")])
+@pytest.mark.parametrize(
+    ("activation", "features"),
+    [("logistic", ("signal",)), ("rational", ("signal", "derivative", "past")), ("tanh", ("signal",))],
+)
 def test_units_of_changes_begin_by_repeating_the_frame(activation, features):
     fields = {"wiring": "classic", "unit": "change", "features": features, "predict_steps": 1, "squeeze": False}
     model = PVM(dataclasses.replace(CONFIG, **fields, activation=activation), device="cpu")

@@ -8,7 +8,6 @@ import pytest
 from hybrid.feeds.video.clip import Frame
 from hybrid.feeds.video.clips.synthetic import Scene
 from hybrid.feeds.video.frames import Frames
-from hybrid.pvm import inputs
 from hybrid.pvm.config import Config, Readout
 from hybrid.pvm.model import PVM
 
@@ -69,21 +68,6 @@ def test_pairs_bring_labels():
     assert stepped(FRAMES, BOXES)[1] != stepped(FRAMES)[1]
 
 
-@pytest.mark.parametrize(
-    ("found", "expected", "remedy"),
-    [
-        ((2, 4, 6, 3), (3, 4, 6, 3), "give a frame for each of the 3 streams"),
-        ((2, 4, 6, 3), (1, 4, 6, 3), "resize it: np.asarray(PIL.Image.fromarray(frame).resize((6, 4)))"),
-        ((3, 4, 6), (1, 4, 6, 3), "put the channels last, with np.moveaxis or frame[..., None]"),
-        ((4, 6, 4), (1, 4, 6, 3), "give it 3 channels"),
-        ((4, 6, 3), (1, 4, 6, 1), "give it 1 channel"),
-        ((9, 9, 3), (1, 4, 6, 3), "resize it: np.asarray(PIL.Image.fromarray(frame).resize((6, 4)))"),
-    ],
-)
-def test_the_remedy_for_a_shape(found, expected, remedy):
-    assert inputs._remedy(found, expected) == remedy
-
-
 def test_several_streams_come_as_one_array_a_tick():
     pairs = [FRAMES[tick : tick + 2] for tick in range(6)]
     labels = [BOXES[tick : tick + 2] for tick in range(6)]
@@ -97,11 +81,6 @@ def test_an_iterable_goes_on_and_a_feed_begins_where_the_model_stands():
     assert [seen.tick for seen in model.run(FRAMES[:2])] == [3, 4]
     assert [seen.tick for seen in model.run(Frames([Scene(TINY.frame)], 7))] == [5, 6]
     assert list(model.run([])) == [] and model.step_number == 7
-
-
-def test_a_clip_is_seen_whole_with_its_labels():
-    clip = Scene(TINY.frame, 6)
-    assert ended(PVM(TINY), clip) == ended(PVM(TINY), Frames([clip], 6))
 
 
 @pytest.mark.parametrize("failure", [OSError("the disk is gone"), "shape", "numbers"])

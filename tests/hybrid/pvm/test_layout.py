@@ -3,12 +3,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hybrid.pvm import presets
 from hybrid.pvm.config import Config, Readout
 from hybrid.pvm.heads import Heads
-from hybrid.pvm.layout import FEEDBACK, LATERAL, RAW, runs, taken, tape_layout, weights_at
+from hybrid.pvm.layout import FEEDBACK, LATERAL, RAW, tape_layout
 from hybrid.pvm.rules import wire
-from hybrid.pvm.sizes import parameters, sizes
+from hybrid.pvm.sizes import parameters
 from hybrid.pvm.wiring import Unit, custom
 
 # A 2 x 3 frame of 1 channel; unit 0 sees its first two columns, unit 1 its last, unit 2 both units.
@@ -115,15 +114,6 @@ def test_residual_units_read_the_context_first():
     assert deep.tape_at[1] == 54
 
 
-def test_blocks_of_a_signal_keep_together_where_they_are_equally_long():
-    assert laid_out(**CLASSIC).block.tolist() == [4, 2, 5]  # 2 and 3 numbers of its sources do not make equal blocks
-    wiring = custom(
-        (1, 2, 1), [Unit(0, 3, patch=(0, 0, 1, 2)), Unit(0, 3, patch=(0, 1, 1, 1)), Unit(1, 1, signal=(0, 1))]
-    )
-    config = Config(grids=((2, 1), (1, 1)), hidden=(3, 1), readout=None, **CLASSIC)
-    assert tape_layout(wiring, config).block.tolist() == [2, 1, 3]
-
-
 def test_of_which_errors_only_the_sign_counts():
     assert laid_out(sign_of_error=True).signed.tolist() == [8, 4, 10]
     assert laid_out().signed.tolist() == [0, 0, 0]
@@ -143,24 +133,6 @@ def test_runs_of_the_tape_do_not_overlap(unit):
     assert (count == 1).all()
 
 
-@pytest.mark.parametrize("name", presets.names())
-def test_named_configurations_have_as_many_parameters_as_they_say(name):
-    config, _ = presets.load(name)
-    wiring = wire(config)
-    layout, size = tape_layout(wiring, config), sizes(config, wiring)
-    matrices = layout.rows.astype(np.int64) * (layout.columns + 1)
-    units, readouts = parameters(config, wiring)
-    assert matrices.sum() == layout.w_at[-1] + matrices[-1] == units
-    assert np.diff(layout.signal_at).tolist() == size.signal.tolist()
-    first = layout.layer_at[:-1]
-    if config.unit == "simple":
-        assert layout.columns[first].tolist() == size.input.tolist()
-        assert layout.rows[first + 1].tolist() == size.output.tolist()
-    if config.readout and units < 100_000_000:
-        made = Heads(wiring, layout, config, 1, 0, np.float32)
-        assert made.weights.size == readouts
-
-
 @pytest.mark.parametrize("unit", ["simple", "complex", "residual", "complex_residual"])
 def test_all_kinds_have_as_many_parameters_as_they_say(unit):
     readout = Readout(kind="unit", block=((2, 1), (1, 1)), enabled=(True, False))
@@ -170,47 +142,3 @@ def test_all_kinds_have_as_many_parameters_as_they_say(unit):
     made = Heads(wiring, layout, config, 1, 0, np.float32)
     matrices = layout.rows.astype(np.int64) * (layout.columns + 1)
     assert (matrices.sum(), made.weights.size) == parameters(config, wiring)
-
-
-def test_runs_of_numbers_lie_one_behind_the_other():
-    np.testing.assert_array_equal(runs(np.array([5, 0, 9]), np.array([2, 0, 3])), [5, 6, 9, 10, 11])
-
-
-@pytest.mark.parametrize("kind", ["simple", "complex_residual"])
-def test_some_units_of_a_layout_have_the_parts_they_had_in_another_order(kind):
-    config = Config(grids=((2, 1), (1, 1)), hidden=(3, 4), readout=None, unit=kind)
-    whole, order = tape_layout(WIRING, config), np.array([2, 0])
-    some = taken(whole, order)
-    numbers = {  # a tape and signals on which each unit finds its own number, and how far it is along
-        name: np.concatenate([100 * u + np.arange(n) for u, n in enumerate(np.diff(getattr(whole, name)))])
-        for name in ("tape_at", "signal_at")
-    }
-    own = {
-        name: np.concatenate([np.split(values, getattr(whole, name)[1:-1])[u] for u in order])
-        for name, values in numbers.items()
-    }
-    weights = np.split(np.arange(weights_at(whole)[-1]), weights_at(whole)[1:-1])
-    own_weights = np.concatenate([weights[u] for u in order])
-    assert weights_at(some)[-1] == own_weights.size
-    for at, u in enumerate(order):
-        for name in ("features_at", "hidden_at", "predicted_at"):
-            assert own["tape_at"][getattr(some, name)[at]] == numbers["tape_at"][getattr(whole, name)[u]]
-        assert (some.residual_at[at] < 0) == (kind == "simple")
-        assert own["signal_at"][some.signal_at[at]] == 100 * u
-        layers, before = (slice(*layout.layer_at[n : n + 2]) for layout, n in ((some, at), (whole, u)))
-        for name in ("rows", "columns", "pulled"):
-            assert np.array_equal(getattr(some, name)[layers], getattr(whole, name)[before])
-        for name in ("in_at", "out_at"):
-            places = getattr(some, name)[layers], getattr(whole, name)[before]
-            assert np.array_equal(own["tape_at"][places[0]], numbers["tape_at"][places[1]])
-        first = np.concatenate([[0], np.cumsum(whole.rows * (whole.columns + 1))])[:-1]
-        assert np.array_equal(own_weights[some.w_at[layers]], first[before])
-        parts = slice(*some.part_at[at : at + 2]), slice(*whole.part_at[u : u + 2])
-        assert np.array_equal(some.part_from[parts[0]], whole.part_from[parts[1]])
-        copies = slice(*some.copy_at[at : at + 2]), slice(*whole.copy_at[u : u + 2])
-        assert np.array_equal(some.copy_from[copies[0]], whole.copy_from[copies[1]])
-        to = some.copy_to[copies[0]], whole.copy_to[copies[1]]
-        assert np.array_equal(own["tape_at"][to[0]], numbers["tape_at"][to[1]])
-    assert (some.world, some.model_units) == (whole.world, whole.model_units) == (6 + 3 + 2 + 4, 3)
-    same = taken(whole, np.arange(3))
-    assert all(np.array_equal(a, b) for a, b in zip(same, whole, strict=True))

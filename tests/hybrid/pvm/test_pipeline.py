@@ -20,13 +20,6 @@ def made(config, streams=1):
     return Pipeline(config, rules.wire(config), backend.choose("cpu"), **settings)
 
 
-@pytest.mark.parametrize(("config", "stages"), [(BLIND, ["frame in", "tick"]), (TINY, ["frame in", "tick", "readout"])])
-def test_on_a_cpu_a_frame_goes_through_all_stages_in_turn(config, stages):
-    pipeline = made(config)
-    assert [stage.name for stage in pipeline.stages()] == stages
-    assert set(pipeline.queues().values()) == {pipeline.inline}
-
-
 def test_a_frame_goes_from_the_slot_through_the_stages_and_nothing_calls_back():
     pipeline = made(TINY, streams=2)
     inputs = Inputs(TINY.frame, 2, pipeline.readouts)
@@ -49,16 +42,6 @@ def test_what_a_device_does_is_kept_to_be_launched_again_and_copies_are_not(monk
     kept = {stage.name: getattr(stage.work, "func", None) == pipeline._again for stage in pipeline.stages()}
     apart = {"frame in": False, "tick": True, "readout": True, "home": False}
     assert kept == ({"frame": True} if together else apart)
-
-
-def test_a_frame_is_kept_to_be_launched_again():
-    keys, pipeline = [], made(TINY)
-    slot = SimpleNamespace(
-        complete=True, supervised=False, fresh=False, readout_rate=0.1, tick=5, frame=np.zeros(3, np.uint8),
-        recorder=SimpleNamespace(run=lambda key, work, slot: keys.append(key)),
-    )  # fmt: skip
-    pipeline._again(pipeline.stages()[1], slot)
-    assert keys[0][0] == "tick"
 
 
 def test_arrays_are_fetched_by_name_and_put_back():

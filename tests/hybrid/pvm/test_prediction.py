@@ -46,11 +46,3 @@ def test_what_is_squeezed_is_taken_back():
     shown = made.shown(parts)
     assert shown.dtype == np.float32 and shown.shape == (1, 2, 3, 1)
     np.testing.assert_allclose(shown.ravel(), [0, 1, 0.5, 0, 1, 0], atol=1e-6)
-
-
-def test_without_a_squeeze_numbers_are_only_cut():
-    made, _ = picture(squeeze=False)
-    assert (
-        made.shown(np.array([[[-0.5, 0.25, 1.5, 1, 0, 1]] * 2])).tolist()
-        == [[[[0.0], [0.25], [1.0]], [[1.0], [0.0], [0.0]]]] * 2
-    )

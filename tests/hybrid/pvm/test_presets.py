@@ -8,32 +8,7 @@ from hybrid.feeds.video.frames import Frames
 from hybrid.pvm.config import Config
 from hybrid.pvm.judge.evaluate import Watcher, alone
 from hybrid.pvm.model import PVM
-from hybrid.pvm.presets import load, names
-
-
-def test_names_are_those_of_the_files():
-    assert names() == [
-        "change",
-        "classic",
-        "flat210m",
-        "quick",
-        "small",
-    ]
-    for name in names():
-        config, notes = load(name)
-        assert config.name == name
-        assert notes == []
-
-
-def test_a_name_says_its_wiring():
-    with pytest.raises(ValueError, match="wiring: found 'classic', expected 'cuda', which small says"):
-        load("small", wiring="classic")
-
-
-def test_the_flat_collection_has_neither_context_nor_momentum():
-    config, _ = load("flat210m")
-    assert config.rates(0)[1].tolist() == [0]
-    assert config.readout is None
+from hybrid.pvm.presets import load
 
 
 def test_files_of_ours(tmp_path):

@@ -23,12 +23,6 @@ def made(config):
     return Rates(wiring.layer, tape_layout(wiring, config), config)
 
 
-def test_a_tick_has_the_rates_of_its_units_layers():
-    rates = made(CONFIG).at(4, CONFIG, frozen=False)
-    np.testing.assert_array_equal(rates.units, [[0.1] * 4 + [0.2], [0.5] * 5])
-    np.testing.assert_array_equal(rates.flags, [[1] * 5, [1] * 5])
-
-
 def test_ticks_that_change_nothing_say_so():
     rates = made(CONFIG)
     changed = [tick for tick in range(10) if rates.at(tick, CONFIG, frozen=False).units is not None]
@@ -44,10 +38,6 @@ def test_nothing_learns_while_frozen_or_at_a_rate_of_0():
     np.testing.assert_array_equal(rates.at(7, CONFIG, frozen=False).flags[0], [0, 0, 0, 0, 1])
     # layer 0 learns for the last time at 5, and makes nothing ready to learn from at 6
     np.testing.assert_array_equal(made(CONFIG).at(5, CONFIG, frozen=False).flags[:2], [[1] * 5, [0, 0, 0, 0, 1]])
-
-
-def test_the_first_tick_learns_nothing():
-    assert not made(CONFIG).at(0, CONFIG, frozen=False).flags[0].any()
 
 
 def test_a_change_is_first_learned_from_the_third_frame():

@@ -13,11 +13,6 @@ def result(**changes):
     return StepResult(3, np.array([0.1, 0.3]), None, [], [])._replace(**changes)
 
 
-def test_it_counts_as_ticks_of_an_engine_do():
-    one = result(examples=4)
-    assert (one.number, one.examples) == (one.tick, 4) and one.loss == np.mean([0.1, 0.3])
-
-
 @pytest.mark.parametrize("streams", [1, 3])
 def test_errors_are_means_of_all_that_a_layer_predicts(streams):
     layout = SimpleNamespace(signal_at=np.array([0, 4, 6, 16]), steps=2)
@@ -25,15 +20,6 @@ def test_errors_are_means_of_all_that_a_layer_predicts(streams):
     results = Results(wiring, layout, None, None, streams)
     slot = SimpleNamespace(miss=np.array([6.0, 3.0, 5.0]) * streams, complete=False, tick=4)
     assert results.of(slot).error.tolist() == [9 / 12, 5 / 20]
-
-
-def test_one_heatmap_is_itself_and_several_are_their_mean():
-    assert result().heatmap is None
-    small, large = np.full((2, 2), 0.2), np.full((4, 6), 0.6)
-    assert result(heatmaps=[small]).heatmap is small
-    np.testing.assert_allclose(result(heatmaps=[small, large]).heatmap, np.full((4, 6), 0.4), rtol=1e-6)
-    streams = result(heatmaps=[np.stack([small, 2 * small]), np.stack([large, large])]).heatmap
-    np.testing.assert_allclose(streams, [np.full((4, 6), 0.4), np.full((4, 6), 0.5)], rtol=1e-6)
 
 
 def test_hidden_numbers_by_layer_and_layers_of_units_that_differ_in_one_row():

@@ -27,33 +27,13 @@ def shared(ranks, cut="blocks", config=None):
 
 
 @pytest.mark.parametrize("cut", CUTS)
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 7, 16])
+@pytest.mark.parametrize("ranks", [1, 3, 16])
 def test_each_unit_has_one_rank_and_ranks_have_equal_costs(ranks, cut):
     wiring, cost, found = shared(ranks, cut)
     assert sorted(np.concatenate(found.units)) == list(range(len(wiring.hidden)))
     costs = np.array([cost[units].sum() for units in found.units])
     assert abs(costs - cost.sum() / ranks).max() <= cost.max() * (1 + np.log2(ranks)) / 2
     assert len(found.edge) == ranks and (ranks > 1 or (found.edge == [0] and not found.reads))
-
-
-@pytest.mark.parametrize("cut", CUTS)
-@pytest.mark.parametrize("ranks", [2, 3, 7])
-def test_a_rank_reads_what_its_units_read_and_others_have(ranks, cut):
-    wiring, _, found = shared(ranks, cut)
-    owner = {int(unit): rank for rank, units in enumerate(found.units) for unit in units}
-    expected = {}
-    for unit in range(len(wiring.hidden)):
-        for source in [*wiring.signal[unit].tolist(), *wiring.context[unit].tolist()]:
-            if owner[source] != owner[unit]:
-                expected.setdefault((owner[unit], owner[source]), set()).add(source)
-    assert {pair: units.tolist() for pair, units in found.reads.items()} == {
-        pair: sorted(units) for pair, units in expected.items()
-    }
-    for rank, units in enumerate(found.units):
-        told = set().union(*(units for (_, other), units in expected.items() if other == rank))
-        assert set(units[: found.edge[rank]].tolist()) == told
-        for part in np.split(units, [found.edge[rank]]):
-            assert (np.diff(part) > 0).all()
 
 
 def as_lists(found):
@@ -70,15 +50,6 @@ def test_by_hand():
     assert as_lists(divide(ROW, layout, 2, "cost")) == ([[0, 1, 2], [3, 4]], [2, 1], {(0, 1): [3], (1, 0): [0, 1]})
     # the unit above is over the middle of the frame; unit 3, which unit 1 reads, comes first
     assert as_lists(divide(ROW, layout, 2, "blocks")) == ([[0, 1], [3, 2, 4]], [2, 1], {(0, 1): [3], (1, 0): [0, 1]})
-
-
-def test_blocks_are_told_less_than_ranges_of_units():
-    def told(ranks, cut):
-        wiring, _, found = shared(ranks, cut)
-        return sum(int(wiring.hidden[units].sum()) for units in found.reads.values())
-
-    for ranks in (2, 4, 7):
-        assert told(ranks, "blocks") < told(ranks, "cost")
 
 
 def test_any_number_of_ranks_up_to_that_of_the_units():

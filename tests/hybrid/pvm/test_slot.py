@@ -1,7 +1,6 @@
 """A slot takes a copy of what it is filled with, and nothing of the tick before."""
 
 import numpy as np
-import pytest
 
 from hybrid import backend
 from hybrid.pvm.rates import TickRates
@@ -42,10 +41,3 @@ def test_nothing_stays_of_the_tick_before_but_rates_that_hold_on():
     assert slot.frame.dtype == np.float32 and (slot.frame == 1).all()
     assert not (slot.supervised or slot.complete or slot.fresh)
     assert (slot.rates == np.float32(0.1)).all()
-
-
-def test_a_slot_in_use_is_not_filled():
-    slot = FrameSlot(SIZES, DEVICE, np.float32)
-    filled(slot, 0)
-    with pytest.raises(RuntimeError, match="slot of tick 0, micro-batch 0: found ready, cannot become filling"):
-        filled(slot, 1)

@@ -34,16 +34,6 @@ def test_a_run_brings_all_home_only_every_so_many_ticks():
         next(PVM(TINY).run(Scene(), every=0))
 
 
-def test_on_a_cpu_nothing_runs_ahead():
-    one, other = PVM(TINY), PVM(TINY)
-    walk(one, Scene(7))
-    for seen in other.run(Scene(7), every=3, ahead=5):
-        assert other.step_number == seen.tick + 1
-    assert bytes_of(one) == bytes_of(other)
-    with pytest.raises(ValueError, match="ahead: found -1"):
-        next(PVM(TINY).run(Scene(), ahead=-1))
-
-
 def test_a_run_goes_on_where_the_model_stands_and_stops_when_left():
     model, other, feed = PVM(TINY), PVM(TINY), Scene(10)
     for seen in model.run(feed):
@@ -53,36 +43,6 @@ def test_a_run_goes_on_where_the_model_stands_and_stops_when_left():
     assert [seen.tick for seen in model.run(feed)] == [4, 5, 6, 7, 8, 9]
     walk(other, feed)
     assert bytes_of(model) == bytes_of(other)
-
-
-def test_a_failing_feed_is_named_with_its_tick():
-    class Broken(Scene):
-        def __getitem__(self, tick):
-            if tick == 2:
-                raise OSError("no such file")
-            return super().__getitem__(tick)
-
-    model = PVM(TINY)
-    with pytest.raises(OSError, match="no such file") as failure:
-        list(model.run(Broken()))
-    assert failure.value.__notes__ == ["in the feed, at tick 2"]
-
-
-def test_a_rate_set_within_a_run_is_that_of_the_steps():
-    def stepped(set_at):
-        model, feed = PVM(BLIND), Scene(9)
-        walk(model, feed, set_at)
-        model.set_rate(0.5)
-        walk(model, feed)
-        return model
-
-    ran = PVM(BLIND)
-    for seen in ran.run(Scene(9)):
-        if seen.tick == 2:
-            ran.set_rate(0.5)
-    at = ran.config.schedule[-1][0]
-    assert at in (3, 4)  # the next frame may be filled in already, with the rates of its tick
-    assert bytes_of(ran) == bytes_of(stepped(at))
 
 
 def test_a_run_allocates_nothing_that_lasts():

@@ -1,10 +1,7 @@
 """Graphs made by hand: what they become, and which are refused."""
 
-import numpy as np
 import pytest
 
-from hybrid.pvm.config import Config
-from hybrid.pvm.rules import wire
 from hybrid.pvm.wiring import Unit, custom, receptive
 
 
@@ -32,17 +29,6 @@ def test_a_graph_made_by_hand():
     assert found.frame == (4, 6, 1)
     assert lists(receptive(found)) == [[0, 2], [1, 2]]
     assert lists(graph(feedback=(True, False)).feedback)[2] == [True, False]
-
-
-def test_a_wiring_by_rule_can_be_made_by_hand():
-    ruled = wire(Config(grids=(3, 2, 1)))
-    fields = ("layer", "hidden", "patch", "signal", "context", "feedback", "row", "column")
-    units = [
-        dict(zip(fields, unit, strict=True)) for unit in zip(*(getattr(ruled, name) for name in fields), strict=True)
-    ]
-    byhand = custom(ruled.frame, units)
-    for name in ruled._fields:
-        assert all(np.array_equal(a, b) for a, b in zip(getattr(ruled, name), getattr(byhand, name), strict=True)), name
 
 
 def test_receptive_fields_go_round_loops():

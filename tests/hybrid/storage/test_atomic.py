@@ -1,6 +1,5 @@
 """Files that are there whole or not at all, and that touch no other."""
 
-import errno
 import os
 import stat
 import threading
@@ -30,12 +29,6 @@ def test_an_error_half_way_leaves_the_file(tmp_path):
         atomic.write(path, pieces())
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_missing_folder_is_named_by_the_name_that_the_user_gave(tmp_path):
-    with pytest.raises(FileNotFoundError) as error:
-        atomic.write(tmp_path / "nowhere" / "file", [b""])
-    assert error.value.filename == str(tmp_path / "nowhere" / "file")
 
 
 def test_a_folder_of_that_name_is_named_and_nothing_is_left(tmp_path):
@@ -84,17 +77,6 @@ def test_the_mode_is_what_the_mask_says(tmp_path, mask):
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o666 & ~mask
 
 
-def test_a_long_name_has_a_part_too(tmp_path):
-    atomic.write(tmp_path / ("n" * 250), [b"x"])
-
-
-def test_two_writers_never_meet(tmp_path):
-    parts = [atomic.written(tmp_path / "file", [text]) for text in (b"one", b"two")]
-    for part in parts:
-        atomic.publish(part, tmp_path / "file")
-    assert (tmp_path / "file").read_bytes() == b"two"
-
-
 def test_only_parts_of_ours_are_swept(tmp_path):
     left = {".file.part", "file.part", ".other.0123456789abcdef.part", ".file.0123456789abcdeg.part", "file"}
     for name in left:
@@ -111,14 +93,3 @@ def test_every_folder_that_is_made_is_brought_to_the_disk_by_its_name(tmp_path, 
     assert settled == [tmp_path, tmp_path / "runs", tmp_path / "runs" / "own"]
     atomic.make(tmp_path / "runs" / "own" / "first")
     assert len(settled) == 3
-
-
-def test_a_folder_that_cannot_be_brought_to_the_disk_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "fsync", failing)
-    with pytest.raises(OSError) as error:
-        atomic.settle(tmp_path)
-    assert error.value.filename == str(tmp_path)
-
-
-def failing(*_):
-    raise OSError(errno.EIO, os.strerror(errno.EIO))

@@ -20,19 +20,6 @@ def test_what_was_saved_comes_back(tmp_path):
     assert checkpoint.read_facts(source.parent) == FACTS
 
 
-def test_load_into_fills_the_live_arrays(tmp_path):
-    checkpoint.save(tmp_path, arrays(), FACTS)
-    live = {name: np.zeros_like(array) for name, array in arrays().items()}
-    views = dict(live)
-    assert checkpoint.load_into(tmp_path, live) == FACTS
-    assert same(views, arrays())
-
-
-def test_no_arrays_at_all(tmp_path):
-    checkpoint.save(tmp_path, {}, FACTS)
-    assert checkpoint.load(tmp_path) == ({}, FACTS)
-
-
 def test_equal_runs_write_equal_bytes(tmp_path):
     for run in ("a", "b"):
         checkpoint.save(tmp_path / run, arrays(), FACTS)
@@ -49,13 +36,6 @@ def test_latest_and_previous_are_kept_and_no_more(tmp_path):
     assert len(content(tmp_path)) == 4
 
 
-def test_a_save_of_the_same_arrays_keeps_them_for_both(tmp_path):
-    for tick in range(3):
-        checkpoint.save(tmp_path, arrays(), {"tick": tick})
-    assert same(checkpoint.load(tmp_path / checkpoint.PREVIOUS)[0], arrays())
-    assert len(content(tmp_path)) == 3
-
-
 def test_files_of_others_are_left_alone(tmp_path):
     others = (
         "vectors.safetensors", "tensors-mine.safetensors", "checkpoint-mine.tmp", "checkpoint.json.part", ".tensors.mine.part"
@@ -67,16 +47,6 @@ def test_files_of_others_are_left_alone(tmp_path):
     assert len(content(tmp_path)) == 4 + len(others)
     checkpoint.erase(tmp_path)
     assert content(tmp_path).keys() == set(others)
-
-
-def test_an_erased_checkpoint_is_gone_with_its_folder(tmp_path):
-    folder = tmp_path / "run"
-    checkpoint.erase(folder)  # which is not there
-    for tick in range(2):
-        checkpoint.save(folder, arrays(tick), {})
-    assert checkpoint.stands(folder)
-    checkpoint.erase(folder)
-    assert not checkpoint.stands(folder) and not folder.exists()
 
 
 def test_a_checkpoint_is_found_by_the_folder_of_its_run(tmp_path):
@@ -217,13 +187,3 @@ def test_a_pipe_in_place_of_a_save_is_refused(tmp_path, name):
     os.mkfifo(tmp_path / name)
     with pytest.raises(OSError, match=f"{name}: found no regular file"):
         checkpoint.save(tmp_path, arrays(), FACTS)
-
-
-@pytest.mark.parametrize("stated", [[3], [2**70], "weights", 5, None])
-def test_arrays_and_facts_that_have_no_names_are_refused_by_the_files_name(tmp_path, stated):
-    """A list may have any number in it, which is the place of nothing."""
-    for field in ("arrays", "facts"):
-        source = checkpoint.save(tmp_path, arrays(), FACTS)
-        source.write_text(json.dumps(json.loads(source.read_text()) | {field: stated}))
-        with pytest.raises(ValueError, match=r"checkpoint\.json: truncated, or not a checkpoint"):
-            checkpoint.load(source)

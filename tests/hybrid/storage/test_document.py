@@ -42,26 +42,12 @@ def test_what_is_refused_of_its_content_names_the_file():
         raise ValueError("a.json: said once")
 
 
-def test_lists_of_strings():
-    assert document.words(["a", ""])
-    for other in ("a", [1], {"a": 1}, None):
-        assert not document.words(other)
-
-
 def test_what_is_no_file_is_refused_before_it_is_waited_for(tmp_path):
     os.mkfifo(tmp_path / "a.json")
     (tmp_path / "link.json").symlink_to("a.json")
     for name in ("a.json", "link.json"):
         with pytest.raises(OSError, match=rf"{name}: found no regular file, expected one; put the file itself"):
             document.read(tmp_path / name)
-
-
-def test_links_to_files_are_read_and_folders_are_refused_by_the_system(tmp_path):
-    (tmp_path / "a.json").write_text("1")
-    (tmp_path / "link.json").symlink_to("a.json")
-    assert document.read(tmp_path / "link.json") == 1
-    with pytest.raises(IsADirectoryError):
-        document.read(tmp_path)
 
 
 def test_pipes_that_the_user_hands_over_are_read():

@@ -1,11 +1,8 @@
 import csv
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hybrid.cli import main
 from hybrid.storage import export
 
 NAMES = ["Star Wars", 'the "Bus"', "tab\there", "line\nend", "plain", "ünï"]
@@ -34,45 +31,3 @@ def test_parquet(tmp_path):
     found = parquet.read_table(tmp_path / "v.parquet")
     assert found.column("name").to_pylist() == NAMES
     np.testing.assert_array_equal(np.array(found.column("vector").to_pylist(), np.float32), ROWS)
-
-
-def test_parquet_without_its_writer(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ValueError, match=r"which is missing; pip install pyarrow, or write \.npz"):
-        export.write(tmp_path / "v.parquet", NAMES, ROWS, "parquet")
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("format", ["text", "binary"])
-def test_names_with_white_space_are_refused_by_word2vecs_formats(tmp_path, format):
-    with pytest.raises(ValueError, match=r"word 'Star Wars': .* writes it to \.npz, \.tsv and \.parquet"):
-        export.write(tmp_path / "v", NAMES, ROWS, format)
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("format", ["npz", "tsv", "parquet"])
-def test_what_no_format_holds(tmp_path, format):
-    for names, rows in ((["a", "a"], ROWS[:2]), (["a", ""], ROWS[:2]), (["a"], ROWS[:2]), (["a"], ROWS[:1] * np.nan)):
-        with pytest.raises(ValueError, match=r"^(words|vectors)"):
-            export.write(tmp_path / "v", names, rows, format)
-    assert not list(tmp_path.iterdir())
-
-
-def test_formats_by_the_end_of_the_path():
-    ends = {"v.npz": "npz", "a.b/V.TSV": "tsv", "v.parquet": "parquet", "v.txt": "text", "v.bin": "text", "npz": "text"}
-    assert {path: export.format_of(path) for path in ends} == ends
-    assert export.format_of("v.npz", "binary") == "binary"
-
-
-def test_the_command(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    rows = (f"user {u},item {(3 * u + t) % 9}\n" for u in range(20) for t in range(6))
-    Path("r.csv").write_text("user,item\n" + "".join(rows))
-    small = ["--width", "4", "--hidden", "4", "--readout-width", "4", "--epochs", "1", "--threads", "1"]
-    assert main(["train", "factors", "--ratings", "r.csv", "--out", "run", *small]) == 0
-    assert main(["export", "run", "v.txt"]) == 2
-    assert "expected one without white space" in capsys.readouterr().err
-    assert main(["export", "run", "v.tsv"]) == 0
-    assert "9 vectors of 4 numbers, tsv -> v.tsv" in capsys.readouterr().out
-    assert main(["export", "run", "v.tsv", "--format", "npz", "--overwrite"]) == 0
-    assert np.load("v.tsv")["names"].shape == (9,)

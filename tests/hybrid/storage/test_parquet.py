@@ -26,13 +26,6 @@ def test_equal_texts_are_one_object_in_their_order(tmp_path):
     assert parquet.values(batch["n"]).tolist() == list(range(7))
 
 
-def test_columns_of_texts_of_every_kind(tmp_path):
-    for kind in (arrow.string(), arrow.large_string(), arrow.dictionary(arrow.int8(), arrow.string())):
-        column = arrow.array(["one", "two", "one"], arrow.string()).cast(kind)
-        path = written(tmp_path / "t", {"text": column, "text.more": [1, 2, 3]})
-        assert list(lines(path)) == ["one", "two", "one"]
-
-
 @pytest.mark.parametrize("group, bound", [(1000, 2**24), (1, 2 * parquet.BYTES)])
 def test_a_text_that_a_file_holds_once_for_many_rows_is_in_memory_once(tmp_path, group, bound):
     path = written(tmp_path / "t", {"text": ["word " * 40_000] * 1000}, row_group_size=group)
@@ -54,30 +47,11 @@ def test_ratings_and_vectors_by_pieces(tmp_path, monkeypatch):
     np.testing.assert_array_equal(read_parquet(tmp_path / "v")[1], rows)
 
 
-def test_rows_are_fewer_where_they_are_long(tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet, "BYTES", 4000)
-    file = parquet.opened(written(tmp_path / "v", {"name": list("abcdefgh"), "vector": [[0.5] * 100] * 8}))
-    batches = list(parquet.batches(file, ["name", "vector"]))
-    assert 1 <= max(map(len, batches)) <= 5 and sum(map(len, batches)) == 8
-    monkeypatch.setattr(parquet, "BYTES", 1)
-    assert [len(batch) for batch in parquet.batches(file, ["name", "vector"])] == [1] * 8
-
-
 def test_a_number_is_of_8_bytes_though_the_file_holds_it_once(tmp_path, monkeypatch):
     file = parquet.opened(written(tmp_path / "n", {"n": [7] * 100}))
     for bytes_, expected in ((800, [100]), (799, [99, 1])):
         monkeypatch.setattr(parquet, "BYTES", bytes_)
         assert [len(batch) for batch in parquet.batches(file, ["n"])] == expected
-
-
-def test_a_group_of_no_rows(tmp_path):
-    with table.ParquetWriter(tmp_path / "t", arrow.schema([("text", arrow.string()), ("n", arrow.int64())])) as writer:
-        for texts in ([], ["one"], []):
-            rows = arrow.table({"text": texts, "n": [1] * len(texts)}, schema=writer.schema)
-            writer.write_table(rows)
-    assert list(lines(tmp_path / "t")) == ["one"]
-    file = parquet.opened(tmp_path / "t")
-    assert file.num_row_groups == 3 and sum(map(len, parquet.batches(file, ["n"]))) == 1
 
 
 def test_columns_that_are_not_there(tmp_path):
@@ -110,15 +84,3 @@ def test_columns_that_are_described_wrongly_do_not_end_the_process(tmp_path):
     path.write_bytes(content.replace(optional, required))
     with pytest.raises(ValueError, match=r"t: no Parquet table .*histogram size mismatch.*; was it cut short?"):
         list(lines(path))
-
-
-def test_what_is_no_table_is_refused_by_name(tmp_path):
-    (tmp_path / "t").write_bytes(b"PAR1 and no more")
-    with pytest.raises(ValueError, match=r"t: no Parquet table .*; was it cut short?"):
-        parquet.opened(tmp_path / "t")
-
-
-def test_columns_that_hold_no_names(tmp_path):
-    for column in ([[1], [2]], [{"a": 1}, {"a": 2}]):
-        with pytest.raises(ValueError, match=r"r: user\[0\]: found .*1.*, expected a name or number"):
-            ratings.load(written(tmp_path / "r", {"user": column, "item": [1, 2]}))

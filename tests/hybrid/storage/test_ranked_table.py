@@ -1,4 +1,3 @@
-import builtins
 import csv
 
 import numpy as np
@@ -62,19 +61,3 @@ def test_a_failure_leaves_the_file_as_it_was(tmp_path, name):
     with pytest.raises(FloatingPointError):
         ranked_table.write(tmp_path / name, parts(), COLUMNS)
     assert (tmp_path / name).read_bytes() == b"old" and len(list(tmp_path.iterdir())) == 1
-
-
-def test_other_names_and_parquet_without_pyarrow_are_refused(tmp_path, monkeypatch):
-    for name in ("t.txt", "t", "csv"):
-        with pytest.raises(ValueError, match=r"expected a name that ends with \.csv or \.parquet"):
-            ranked_table.format_of(tmp_path / name)
-    real = builtins.__import__
-    monkeypatch.setattr(
-        builtins, "__import__", lambda name, *rest: _missing(name) if name.startswith("pyarrow") else real(name, *rest)
-    )
-    with pytest.raises(ValueError, match=r"pip install pyarrow, or name a \.csv"):
-        ranked_table.format_of(tmp_path / "t.parquet")
-
-
-def _missing(name):
-    raise ImportError(name)

@@ -10,11 +10,10 @@ import pytest
 from hybrid.cli import main
 from hybrid.train import store
 from tests.support.full_disk import Disk
-from tests.support.small_runs import KINDS, Killed, command, kill, stop_at, tensors, ticks
+from tests.support.small_runs import Killed, command, kill, stop_at, tensors, ticks
 
 
-@pytest.mark.parametrize("dead", [True, False], ids=["killed", "full disk"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "dead"), [("language", True), ("factors", False), ("pvm", True), ("pvm", False)])
 def test_a_beginning_that_fails_anywhere_goes_on_or_begins_anew(tmp_path, data, undrawn, kind, dead, capsys):
     """What a process leaves at any write, sync, rename, removal of its beginning; each state of the folder once."""
     assert main(command(kind, data, tmp_path / "whole")) == 0

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hybrid.train.best import Best, sayable
+from hybrid.train.best import Best
 from hybrid.train.job import Job, Watched
 
 
@@ -44,15 +44,6 @@ def test_a_nan_is_never_the_best_and_a_point_without_the_figure_does_not_count()
     assert taken(best, math.nan) == [False] and facts["worse"] == 1
     assert taken(best, 4.0) == [True] and facts["worse"] == 0
     assert not best.take(5, {"loss": 1.0}) and not best.take(5, {"error": None}) and facts["worse"] == 0
-
-
-def test_nothing_is_followed_where_nothing_is_watched():
-    best = Best(None, 1, facts := {})
-    assert taken(best, 1.0, 2.0) == [False, False] and "best" not in facts and best.said() == {}
-
-
-def test_figures_of_nothing_become_null():
-    assert sayable({"a": math.nan, "b": 1.0, "c": [1.0], "d": None}) == {"a": None, "b": 1.0, "c": [1.0], "d": None}
 
 
 def test_a_report_has_the_figures_of_the_last_point():

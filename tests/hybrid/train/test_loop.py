@@ -18,27 +18,6 @@ def saved(folder, name=CHECKPOINT):
     return json.loads((folder / name / "counting.json").read_text())
 
 
-class Told:
-    def __init__(self):
-        self.points = []
-
-    def point(self, point):
-        self.points.append(point)
-
-    def close(self):
-        pass
-
-
-def test_a_run_to_the_end(tmp_path):
-    told = Told()
-    job = Adding(range(8))
-    report = train(job, tmp_path, job.make(), observers=[told])
-    assert saved(tmp_path)["tick"] == 8 and saved(tmp_path)["total"] == sum(range(8))
-    assert [point["tick"] for point in report["curve"]] == [4, 8] and told.points == report["curve"]
-    assert report["examples"] == 16 and report["measured"] == 8
-    assert saved(tmp_path)["facts"]["at"] == "tick 8" and not (tmp_path / BEST).exists()
-
-
 def test_the_best_model_is_kept_and_the_run_goes_on(tmp_path):
     job = Adding(range(16), [3.0, 1.0, 2.0, 4.0])
     report = train(job, tmp_path, job.make())
@@ -47,16 +26,6 @@ def test_the_best_model_is_kept_and_the_run_goes_on(tmp_path):
     other = tmp_path / "other"
     train(job := Adding(range(16), [3.0, 1.0, 2.0, 4.0]), other, job.make(), keep_best=False)
     assert not (other / BEST).exists()
-
-
-def test_patience_ends_a_run_and_the_best_is_measured(tmp_path):
-    job = Adding(range(40), [3.0, 1.0, 2.0, 4.0, 0.0])
-    report = train(job, tmp_path, job.make(), patience=2, measured=lambda: Counting(tick=saved(tmp_path, BEST)["tick"]))
-    assert saved(tmp_path)["tick"] == 16 and report["measured"] == 8
-    assert report["stopped early"] == "nothing better in the last 2 points of the curve"
-    facts, model = saved(tmp_path)["facts"], Counting(16, saved(tmp_path)["total"])
-    assert train(Adding(range(40), [0.0]), tmp_path, model, facts, patience=2)["tick"] == 16  # it is over
-    assert train(Adding(range(40), [5.0] * 9), tmp_path, model, facts, patience=4)["tick"] == 24  # more patience
 
 
 def test_a_signal_stops_between_two_ticks_and_the_run_goes_on_to_the_same_bytes(tmp_path, monkeypatch):
@@ -81,37 +50,6 @@ def test_a_signal_stops_between_two_ticks_and_the_run_goes_on_to_the_same_bytes(
             for clock in clocks:
                 facts.pop(clock, None)
     assert ends[0] == ends[1]
-
-
-def test_the_clocks_add_up_to_the_time_of_the_run(tmp_path, monkeypatch):
-    """A best model that is saved stops the clock of training within an evaluation, which has stopped it already."""
-    now = [0.0]
-    monkeypatch.setattr("hybrid.train.progress.time.perf_counter", lambda: now[0])
-
-    class Costly(Adding):
-        def note(self, tick, facts):
-            now[0] += 10
-            return super().note(tick, facts)
-
-        def measure(self, model, facts):
-            now[0] += 3
-            return super().measure(model, facts)
-
-        def final(self, model):
-            now[0] += 2
-            return super().final(model)
-
-    class Saved(Counting):
-        def save(self, folder, facts):
-            now[0] += 7
-            super().save(folder, facts)
-
-    job = Costly(range(8), [2.0, 1.0])
-    report = train(job, tmp_path, Saved(), save_every=0)
-    saves = 5  # at the beginning, after an epoch, at the end, and of two best points
-    spent = {"seconds": 70.0, "evaluation_seconds": 8.0, "saving_seconds": 7.0 * saves, "starting_seconds": 10.0}
-    assert {name: report[name] for name in SPENT} == spent and sum(spent.values()) == now[0]
-    assert [point["seconds"] for point in report["curve"]] == [30.0, 70.0]
 
 
 @pytest.mark.parametrize("failure", [ValueError("the feed broke"), OSError(28, "full")])
@@ -164,13 +102,6 @@ def test_keeping_the_best_puts_no_save_off(tmp_path, monkeypatch):
     job = Watched(range(12), range(100, 0, -1), ticks_per_epoch=12)
     train(job, tmp_path, job.make(), save_every=5)
     assert sorted(set(ticks)) == [0, 5, 10] and saved(tmp_path, BEST)["tick"] == 12
-
-
-def test_an_infinite_figure_ends_the_run_and_the_save_before_stands(tmp_path):
-    job = Adding(range(12), [2.0, float("inf")])
-    with pytest.raises(FloatingPointError, match="tick 8: error is inf: the model has diverged"):
-        train(job, tmp_path, job.make(), save_every=0)
-    assert saved(tmp_path)["tick"] == 4
 
 
 def test_a_longer_feed_goes_on_and_another_one_is_refused(tmp_path):

@@ -36,14 +36,7 @@ def test_a_vision_model_is_that_of_one_rank_and_goes_on_on_others(tmp_path, watc
     assert figures(run)[-1] == figures(watched)[-1]
 
 
-def test_one_rank_goes_on_where_several_stopped(tmp_path, watched):
-    run = tmp_path / "run"
-    on_ranks(2, *watching(tmp_path, run, steps="8"))
-    assert main(["train", "--resume", str(run), "--steps", "12", "--threads", "1"]) == 0
-    assert tiny.tensors(run) == tiny.tensors(watched)
-
-
-@pytest.mark.parametrize("kind", ["language", "factors"])
+@pytest.mark.parametrize("kind", ["factors"])
 def test_a_model_with_a_trunk_is_that_of_one_rank_and_goes_on_on_others(tmp_path, data, kind):
     """In more micro-batches than there are ranks."""
 
@@ -57,13 +50,6 @@ def test_a_model_with_a_trunk_is_that_of_one_rank_and_goes_on_on_others(tmp_path
     on_ranks(4, "train", "--resume", str(run), "--epochs", "2", "--threads", "1")
     assert tiny.tensors(run) == tiny.tensors(alone)
     assert figures(run) == figures(alone)
-
-
-def test_a_model_of_one_rank_is_refused_by_name(tmp_path):
-    (tmp_path / "train.txt").write_text("__label__a one\n__label__b two\n" * 20)
-    words = ["train", "labels", "--examples", str(tmp_path / "train.txt"), "--out", str(tmp_path / "run")]
-    code, _, err = ended(started(*words, ranks=2, module="hybrid.cli"), 120)
-    assert code == 2 and err.count("\n") == 1 and "the model labels runs on one rank" in err, err
 
 
 def test_fewer_micro_batches_than_ranks_are_refused_by_name(tmp_path, data):

@@ -8,17 +8,6 @@ import pytest
 from hybrid.train.observers import JsonLines
 
 
-def test_points_are_there_as_soon_as_they_are_made(tmp_path):
-    path = tmp_path / "curve.jsonl"
-    lines = JsonLines(path, [{"tick": 1, "loss": 2.0}])
-    lines.point({"tick": 2, "loss": None})
-    assert [json.loads(line) for line in path.read_text().splitlines()] == [
-        {"tick": 1, "loss": 2.0},
-        {"tick": 2, "loss": None},
-    ]
-    lines.close()
-
-
 def test_a_full_disk_is_told_with_the_name_of_the_file(tmp_path, monkeypatch):
     lines = JsonLines(path := tmp_path / "curve.jsonl", ())
     lines.close()

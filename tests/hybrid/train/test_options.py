@@ -2,7 +2,7 @@
 
 import pytest
 
-from hybrid.train.options import Parts, choose, free, kept
+from hybrid.train.options import choose, free, kept
 
 
 def test_defaults_are_those_of_run_model_readout_and_trunk():
@@ -24,27 +24,17 @@ def test_defaults_that_a_model_has_under_a_readout():
     ("kind", "said", "message"),
     [
         ("language", {}, "--text: needed by `train language`, found none"),
-        ("factors", {}, "--ratings: needed by `train factors`, found none"),
         ("language", {"text": "x", "negatives": 5}, "--negatives: not used by `train language --readout tree`; leave it out"),
-        ("language", {"text": "x", "readout": "full", "tree": "balanced"}, "--tree: not used by `train language --readout"),
-        ("pvm", {"epochs": 3}, "--epochs: not used by `train pvm`; leave it out"),
         ("words", {"text": "x", "split": 7}, "--split: not used by `train words`"),
         ("language", {"text": "x", "split": 7}, "--split: cuts a tree between the CPU and a GPU, found --readout-device cpu"),
         ("language", {"text": "x", "split": 7, "readout_device": "auto"}, "--split and --readout-device auto contradict"),
         ("language", {"text": "x", "readout": "nosuch"}, "readout: found 'nosuch', expected one of"),
-        ("nosuch", {}, "model: found 'nosuch', expected one of factors, labels, language, pvm, words"),
     ],
 )  # fmt: skip
 def test_what_contradicts_is_missing_or_not_used_is_refused_by_name(kind, said, message):
     with pytest.raises(ValueError) as raised:
         choose(kind, **said)
     assert message in str(raised.value)
-
-
-def test_more_micro_batches_than_examples_are_refused_and_the_default_gives_way():
-    with pytest.raises(ValueError, match=r"--micro-batches: found 65, expected 1 to 64, the examples of a batch"):
-        choose("language", text="x", batch=64, micro_batches=65)
-    assert choose("language", text="x", batch=1)["micro_batches"] == 1
 
 
 def test_what_changes_no_number_may_change_and_what_belongs_to_a_command_is_not_kept():

@@ -1,16 +1,8 @@
 import csv
-import inspect
 import re
 
 import pytest
 
-import hybrid.pvm.pipeline
-import hybrid.pvm.shared
-import hybrid.readout.base.stages
-from hybrid.engine import embedding, inputs
-from hybrid.engine.trace import Interval, Trace
-from hybrid.engine.trunk import _stages
-from hybrid.readout.base import halves
 from hybrid.train import plots
 
 CURVE = [
@@ -63,35 +55,3 @@ def test_recall_is_linear_and_its_loss_beside_it(tmp_path, monkeypatch):
     assert [axis.get_ylabel() for axis in kept[0].axes[::2]] == ["recall@10", "training loss (nats), running mean"]
     assert {axis.get_yscale() for axis in kept[0].axes} == {"linear"}
     assert kept[0].get_figheight() == pytest.approx(0.6 + 2 * 2.6), "each has its height"
-
-
-@pytest.mark.parametrize("values", [(27.1, 37.4), (28, 700), (0.021, 0.033), (100, 100)])
-def test_a_logarithmic_axis_has_several_plain_ticks(tmp_path, values):
-    with plots.drawn(tmp_path / "axis.png", 4, 3) as picture:
-        axis = picture.subplots()
-        axis.plot(values)
-        plots.logarithmic(axis)
-        picture.canvas.draw()
-        low, high = axis.get_ylim()
-        inside = [tick for tick in axis.get_yticks() if low <= tick <= high]
-    assert len(inside) >= 3 and "e" not in "".join(texts(axis))
-
-
-def test_a_timeline_names_stages_and_micro_batches_where_there_is_room(tmp_path, monkeypatch):
-    kept, trace = drawn(monkeypatch), Trace()
-    for tick in range(5):
-        trace.recent.append(Interval("dense", "forward", tick, 0, tick, tick + 0.5))
-        trace.recent.append(Interval("dense", "update", tick, 1, tick + 0.5, tick + 0.51))
-    plots.timeline(tmp_path / "timeline.png", trace)
-    assert all((tmp_path / name).exists() for name in ("timeline.png", "timeline.pdf"))
-    shown = [text.get_text() for text in kept[0].axes[0].texts]
-    assert shown == ["forward 0", ""] * 3
-    assert [text.get_text() for text in kept[0].axes[0].get_legend().get_texts()] == ["forward", "update"]
-
-
-def test_every_stage_has_a_colour():
-    parts = (embedding, inputs, _stages, halves, hybrid.readout.base.stages, hybrid.pvm.pipeline, hybrid.pvm.shared)
-    sources = "".join(map(inspect.getsource, parts))
-    stages = set(re.findall(r'Stage\("([^"]+)"', sources)) | set(re.findall(r'copy\("([^"]+)"', sources))
-    assert {"tick", "home", "frame in", "readout", "top", "gather", "x in", "losses out", "update"} <= stages
-    assert stages | {"feed"} <= set(plots.COLOURS)

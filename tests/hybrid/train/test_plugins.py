@@ -36,16 +36,6 @@ def hybrid_command(tmp_path):
     return run
 
 
-def test_help_names_them_and_their_options(hybrid_command):
-    code, printed, _ = hybrid_command("train", "--help")
-    assert code == 0 and "factors, labels, language, line, pvm, words" in " ".join(printed.split())
-    _, printed, _ = hybrid_command("train", "line", "--help")
-    assert "A line through points" in printed and "--points" in printed and "(default: 0.1)" in printed
-    assert "--context" not in printed
-    _, printed, _ = hybrid_command("train", "language", "--help")
-    assert "sampled, toy, tree" in " ".join(printed.split()) and "linear, mlp" in printed and "--start" in printed
-
-
 def test_a_readout_and_a_trunk_train_a_language_model(hybrid_command, tmp_path):
     (tmp_path / "text.txt").write_text("one two three four five\n" * 60)
     line = ["train", "language", "--text", "text.txt", "--readout", "toy", "--trunk", "linear", *SMALL, "--out", "run"]
@@ -63,23 +53,11 @@ def test_a_readout_and_a_trunk_train_a_language_model(hybrid_command, tmp_path):
     assert code == 2 and "--hidden: not used by `train language --readout toy --trunk linear`" in error
 
 
-def test_a_model_trains_stops_early_resumes_and_is_measured(hybrid_command, tmp_path):
+def test_a_model_trains_resumes_and_is_measured(hybrid_command, tmp_path):
     (tmp_path / "points.csv").write_text("".join(f"{x / 10},{2 * x / 10 + 1}\n" for x in range(10)))
-    code, printed, error = hybrid_command("train", "line", "--points", "points.csv", "--out", "run", "--tensorboard")
+    code, printed, error = hybrid_command("train", "line", "--points", "points.csv", "--out", "run")
     assert code == 0 and "error" in printed, error
-    assert {"best", "checkpoint", "curve.jsonl", "curve.png", "report.json", "run.json", "tensorboard"} <= {
-        path.name for path in (tmp_path / "run").iterdir()
-    }
     code, _, error = hybrid_command("train", "--resume", "run", "--epochs", "200")
     assert code == 0, error
-    code, printed, _ = hybrid_command("eval", "run", "--at", "2", "--json")
-    figures = json.loads(printed)
+    figures = json.loads(hybrid_command("eval", "run", "--k", "2", "--json")[1])
     assert figures["slope"] == pytest.approx(2, abs=0.01) and figures["y"] == pytest.approx(5, abs=0.02)
-    code, _, error = hybrid_command("train", "line")
-    assert code == 2 and "--points: needed by `train line`" in error
-    code, _, error = hybrid_command("export", "run", "vectors.txt")
-    assert code == 2 and "has no vectors" in error
-    code, printed, _ = hybrid_command(
-        "train", "line", "--points", "points.csv", "--rate", "0", "--epochs", "50", "--patience", "3", "--out", "early"
-    )
-    assert code == 0 and "stopped early" in printed

@@ -36,14 +36,3 @@ def test_each_second_is_on_one_clock(clock):
     assert (last["tick"], last["seconds"], last["evaluation_seconds"], last["perplexity"]) == (2, 4, 11, 12.0)
     assert [progress.facts[name] for name in SPENT] == [4, 12, 200, 50]
     assert progress.rate == 16 / 4  # of the examples on the clock: the first tick's are not
-
-
-def test_a_start_leaves_its_first_tick_off_the_clock_again(clock):
-    progress = Progress({"seconds": 4.0, "examples": 16, "clocked": 8, "curve": []})
-    with progress.spending("starting_seconds"):
-        with progress.spending("saving_seconds"):
-            clock.now += 30
-        progress.note(8)
-        clock.now += 1
-        progress.note(8)
-    assert (progress.facts["seconds"], progress.facts["clocked"], progress.facts["examples"]) == (5, 16, 32)

@@ -4,18 +4,7 @@ from hybrid.train.report import lines
 
 
 def test_words_and_numbers_are_lines_and_all_else_is_left_out():
-    report = {
-        "run": "x",
-        "examples_per_second": 1234567.8,
-        "perplexity": 12.3456,
-        "threads": 2,
-        "curve": [1],
-        "pace": None,
-    }
-    assert lines(report).splitlines() == [
-        "run                  x",
-        "examples per second  1,234,568",
-        "perplexity           12.35",
-        "threads              2",
-    ]
+    report = {"run": "x", "examples_per_second": 1234567.8, "perplexity": 12.3456, "curve": [1], "pace": None}
+    found = lines(report).splitlines()
+    assert found == ["run                  x", "examples per second  1,234,568", "perplexity           12.35"]
     assert lines({}) == ""

@@ -19,9 +19,3 @@ def test_a_save_is_due_so_long_after_the_last(monkeypatch, every):
         now += 0.1 * every
         assert saves.due() and saves.due()
         saves.done()
-
-
-def test_with_0_none_is_due(monkeypatch):
-    saves = Saves(0)
-    monkeypatch.setattr(time, "monotonic", lambda: 1e9)
-    assert not saves.due()

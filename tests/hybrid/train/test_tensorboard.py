@@ -4,8 +4,6 @@ import contextlib
 import io
 import struct
 import sys
-import threading
-import time
 from collections import defaultdict
 
 import numpy as np
@@ -64,39 +62,9 @@ def test_a_run_writes_what_there_is_to_see(tmp_path):
     assert all(picture.ndim == 3 for _, picture in found["frame"])
 
 
-def test_a_resumed_run_replaces_what_it_repeats(tmp_path):
-    with contextlib.closing(Board(tmp_path / "board")) as board:
-        board.write(5, {"figure": 1.0}, {})
-    with contextlib.closing(Board(tmp_path / "board", first=3)) as board:
-        board.write(5, {"figure": 2.0}, {})
-    from tensorboardX.proto.event_pb2 import SessionLog
-
-    restarts = [event.step for event in events(tmp_path / "board") if event.session_log.status == SessionLog.START]
-    assert 3 in restarts
-
-
 def test_tensorboardx_missing_is_said_before_anything_is_done(capsys, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "tensorboardX", None)
     run = tmp_path / "run"
     assert main(command(tmp_path, run, "--tensorboard")) == 2
     assert 'pip install "hybrid-engine[tensorboard]"' in capsys.readouterr().err
     assert not run.exists()
-
-
-def test_a_clock_set_back_by_a_year_stops_nothing(monkeypatch, tmp_path):
-    """tensorboardX's own thread dies of it; the run then waits for ever for room in a queue."""
-
-    def write():
-        with contextlib.closing(Board(tmp_path)) as board:
-            board.write(0, {"figure": 0.0}, {})
-            time.sleep(0.2)  # its thread begins to wait for the time of the next flush
-            now = time.time()
-            monkeypatch.setattr(time, "time", lambda: now - 365 * 86400)
-            for step in range(1, 40):
-                board.write(step, {"figure": float(step)}, {})
-
-    writer = threading.Thread(target=write, daemon=True)
-    writer.start()
-    writer.join(20)
-    assert not writer.is_alive()
-    assert [step for step, _ in values(tmp_path)["figure"]] == list(range(40))

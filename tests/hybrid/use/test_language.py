@@ -1,7 +1,6 @@
 """Words that follow, texts continued, probabilities of texts: against scores of all words, and the engine's evaluation."""
 
 import math
-import pickle
 from types import SimpleNamespace
 
 import numpy as np
@@ -64,14 +63,6 @@ def test_contexts_are_the_last_words_of_the_last_line(model):
     assert model.unknown("nine two Nine ten") == ["nine", "ten"]
 
 
-def test_with_eos_contexts_reach_over_lines():
-    model, corpus = trained(eos=True, lower=False)
-    assert model.words("Five.\n\none") == ["Five", ".", "<eos>", "<eos>", "one"]
-    text = "\n".join(LINES)
-    feed = LanguageFeed(corpus, context=CONTEXT, batch=64, shuffle=False)
-    assert model.perplexity(text) == pytest.approx(math.exp(model.engine.evaluate(feed)), rel=1e-5)
-
-
 def test_log_prob_is_of_each_word_after_those_before(model):
     found = model.log_prob("One two three")
     for at, word in enumerate(["one", "two", "three"]):
@@ -108,29 +99,16 @@ def test_draws_follow_the_probabilities_and_the_seed(model):
         assert square < 3 * likely.sum() + 10
 
 
-def test_unknown_is_never_said(model):
-    words = [word for seed in range(20) for word in model.continue_text("nine", 10, temperature=5.0, seed=seed)]
-    assert "<unk>" not in words and len(words) == 200
-
-
-def test_words_have_vectors_and_a_model_is_copied(model):
-    assert pickle.loads(pickle.dumps(model)).next("one two", 3) == model.next("one two", 3)
-    assert len(model.vectors) == len(model.vocabulary) and len(model.similar("three", 2).names[0]) == 2
-
-
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
         (lambda m: m.next("one", 99), "k: found 99"),
         (lambda m: m.continue_text("one", -1), "tokens: found -1"),
-        (lambda m: m.continue_text("one", temperature=-1), "temperature: found -1"),
         (lambda m: m.contexts("one two"), "texts: found the string 'one two', expected a list"),
         (lambda m: m.log_prob(""), "none of its words"),
         (lambda m: m.similar("nine", 3), "word 'nine': not known"),
         (lambda m: LanguageModel(m.engine, Vocabulary(["a", "b"], [1, 1])), "vocabulary: found 2 words, expected"),
         (lambda m: other(m, classes=1), "vocabulary: found 9 words, expected 10"),
-        (lambda m: other(m, rows=1), "vocabulary: found 9 words, expected 9"),
-        (lambda m: LanguageModel(m.engine, m.vocabulary, tokens="letters"), "tokens: found 'letters'"),
     ],
 )
 def test_what_is_refused(model, ask, message):

@@ -1,15 +1,6 @@
-import numpy as np
 import pytest
 
 from hybrid.use.names import Names, UnknownName
-
-
-def test_names_become_ids():
-    names = Names(["b", "a", "7", "a"], "item")
-    assert names.ids(["a", "b", 7]).tolist() == [1, 0, 2]  # of equal names the first counts
-    assert names.ids("7").tolist() == names.ids(7).tolist() == [2]
-    assert names.ids([]).dtype == np.int32 and len(names) == 4
-    assert "a" in names and "c" not in names
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from hybrid.use.ranked import Ranked, joined
+from hybrid.use.ranked import Ranked
 
 KNOWN = ["x", "y", "z"]
 FOUND = Ranked(
@@ -13,13 +13,6 @@ def test_what_is_not_there_is_left_out():
     assert FOUND.names == [["z", "x"], ["y"]]
     assert FOUND.pairs == [[("z", 0.5), ("x", 0.25)], [("y", 1.0)]]
     assert list(FOUND.rows()) == [("a", 1, "z", 0.5), ("a", 2, "x", 0.25), ("b", 1, "y", 1.0)]
-
-
-def test_parts_are_joined():
-    whole = joined([FOUND, FOUND], KNOWN, 2)
-    assert whole.asked == ["a", "b", "a", "b"] and whole.names == FOUND.names * 2
-    none = joined([], KNOWN, 2)
-    assert none.ids.shape == none.scores.shape == (0, 2) and none.names == []
 
 
 def test_an_answer_with_fewer_names_than_rows_is_no_table():

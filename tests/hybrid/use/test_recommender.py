@@ -1,7 +1,5 @@
 """Recommending: against scores of all items sorted by NumPy. (hybrid/use/similar.py too)"""
 
-import pickle
-
 import numpy as np
 import pytest
 
@@ -67,13 +65,6 @@ def test_some_users_and_new_ones(model, histories):
     assert model.recommend([], 4).ids.shape == (0, 4) and model.recommend_to([], 4).names == []
 
 
-def test_parts_say_what_the_whole_says(model, monkeypatch):
-    monkeypatch.setattr(module, "BLOCK", 16)
-    parts = list(model.recommendations(k=3))
-    assert [len(part.asked) for part in parts] == [16, 16, 9]
-    assert np.concatenate([part.ids for part in parts]).tobytes() == model.recommend(k=3).ids.tobytes()
-
-
 def test_other_ratings_are_remembered(histories):
     model = Recommender(trained(histories, "tree"), items=histories.items, length=LENGTH)
     assert model.users == [] and model.recommend(k=3).names == []
@@ -101,44 +92,16 @@ def test_similar_items_have_near_rows(model, histories):
     assert model.vectors["item 1"].shape == (5,)
 
 
-def test_progress_counts_users(model, monkeypatch):
-    monkeypatch.setattr(module, "BLOCK", 16)
-    seen = []
-    bar = module.console.bar
-
-    def watched(total, *said, **more):
-        made = bar(total, *said, **more)
-        monkeypatch.setattr(made, "update", seen.append)
-        assert total == USERS + 1
-        return made
-
-    monkeypatch.setattr(module.console, "bar", watched)
-    model.recommend(k=2)
-    assert seen == [16, 16, 9]
-
-
-def test_copies_recommend_the_same(model):
-    model.similar("item 1")
-    copied = pickle.loads(pickle.dumps(model))
-    assert copied.recommend(k=4).ids.tobytes() == model.recommend(k=4).ids.tobytes()
-    assert copied.similar("item 1", 3).names == model.similar("item 1", 3).names
-
-
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
         (lambda m: m.recommend("user 99"), "user 'user 99': not known; did you mean"),
         (lambda m: m.recommend(k=16), "k: found 16, expected a whole number from 1 to 15"),
-        (lambda m: m.recommendations("nobody"), "user 'nobody': not known"),
         (lambda m: m.recommend_to([["item 1"], ["pear"]]), "item 'pear': not known"),
         (lambda m: m.recommend_to([["item 1"], []]), r"histories\[1\]: found no item"),
-        (lambda m: m.similar("pear"), "item 'pear': not known"),
         (lambda m: m.remember(ratings.from_columns(["a", "a"], ["b", "c"])), "found no item that the model knows"),
-        (lambda m: m.remember({"user": ["a"]}), "ratings: found dict, expected Ratings"),
-        (lambda m: Recommender(m.engine), "items: found None without histories"),
         (lambda m: Recommender(m.engine, items=["a"]), "items: found 1 names, expected 15"),
         (lambda m: Recommender(m.engine, m.histories, length=0), "length: found 0"),
-        (lambda m: Recommender(m.engine, m.histories._replace(items=["a"]), items=m.items), "histories"),
     ],
 )
 def test_what_is_refused(model, ask, message):

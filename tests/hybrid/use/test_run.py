@@ -5,11 +5,9 @@ import json
 import numpy as np
 import pytest
 
-import hybrid
-from hybrid import LanguageModel, Recommender, Vectors
+from hybrid import LanguageModel, Recommender
 from hybrid.train import runs
-from hybrid.use.run import able, open_run, vectors_of
-from tests.support.plugin import offered
+from hybrid.use.run import open_run, vectors_of
 from tests.support.trained import copied, data
 
 
@@ -41,16 +39,6 @@ def test_ratings_that_are_gone_are_asked_for_when_they_are_needed(tmp_path):
     assert model.recommend(k=2).ids.shape == (len(model.users), 2)
 
 
-def test_files_of_ratings_are_read_by_the_columns_of_the_training(tmp_path):
-    run = copied("factors_tree", tmp_path)
-    options = json.loads((run / "run.json").read_text())
-    (run / "run.json").write_text(json.dumps(options | {"columns": ["who", "what"]}))
-    model = open_run(run, device="cpu")
-    (tmp_path / "now.csv").write_text(f"what,who,else\n{model.items[3]},anna,1\n{model.items[4]},anna,1\n")
-    assert model.remember(tmp_path / "now.csv") == 0 and model.users == ["anna"]
-    assert model.remember(tmp_path / "now.csv", ["else", "what"]) == 0 and model.users == ["1"]
-
-
 def test_a_language_run_says_of_a_text_what_eval_does(tmp_path):
     run = copied("language_tree", tmp_path)
     model = open_run(run, device="cpu")
@@ -62,32 +50,6 @@ def test_a_language_run_says_of_a_text_what_eval_does(tmp_path):
     assert len(vectors_of(run)) == len(model.vocabulary) == len(model.vectors)
 
 
-def test_a_run_of_words_has_vectors(tmp_path):
-    run = copied("words_cbow", tmp_path)
-    model = open_run(run, device="cpu")
-    assert isinstance(model.vectors, Vectors)
-    word = model.vectors.words[0]
-    assert model.similar(word, 3).names[0] == [name for name, _ in model.vectors.most_similar(word, topn=3)]
-    assert vectors_of(run).rows.tobytes() == model.vectors.rows.tobytes()
-
-
-def test_of_other_models_the_model_itself_is_given(tmp_path):
-    assert isinstance(open_run(copied("pvm_unit", tmp_path), device="cpu"), hybrid.PVM)
-
-
-@pytest.mark.parametrize(
-    ("name", "method", "message"),
-    [
-        ("pvm_unit", "recommend", r"pvm_unit: a run of pvm cannot do that; expected a run of factors$"),
-        ("words_cbow", "continue_text", "a run of words cannot do that; expected a run of language$"),
-        ("pvm_unit", "similar", "expected a run of factors or language or words$"),
-    ],
-)
-def test_what_a_model_cannot_is_refused_by_name(tmp_path, name, method, message):
-    with pytest.raises(ValueError, match=message):
-        able(copied(name, tmp_path), method, "do that")
-
-
 def test_runs_without_vectors_and_checkpoints_that_are_not_there(tmp_path):
     with pytest.raises(ValueError, match="a run of pvm has no vectors"):
         vectors_of(copied("pvm_unit", tmp_path))
@@ -95,28 +57,3 @@ def test_runs_without_vectors_and_checkpoints_that_are_not_there(tmp_path):
         open_run(tmp_path)
     with pytest.raises(ValueError, match="--checkpoint best"):
         open_run(copied("words_cbow", tmp_path), checkpoint="best")
-
-
-USING = '''
-
-class Use:
-    """Reads the line anywhere."""
-
-    def __init__(self, run):
-        self.slope, self.offset = run.load().weights
-
-    def recommend(self, x):
-        return self.slope * x + self.offset
-'''
-
-
-def test_a_model_of_another_distribution_offers_its_own(tmp_path, monkeypatch):
-    from hybrid.cli import main
-    from tests.support.plugin import TOYS
-
-    offered(monkeypatch, tmp_path, "line", "hybrid.models", (TOYS / "line.py").read_text() + USING)
-    (tmp_path / "points.csv").write_text("".join(f"{x / 10},{2 * x / 10 + 1}\n" for x in range(10)))
-    run = str(tmp_path / "run")
-    assert main(["train", "line", "--points", str(tmp_path / "points.csv"), "--epochs", "200", "--out", run]) == 0
-    able(run, "recommend", "recommend")
-    assert open_run(run).recommend(3) == pytest.approx(7, abs=0.1)

@@ -1,15 +1,12 @@
 """Vectors by name answer as gensim's KeyedVectors do on the same vectors."""
 
-import copy
 import inspect
-import pickle
 
 import numpy as np
 import pytest
 
 from hybrid.use import vectors as module
 from hybrid.use.vectors import Vectors
-from tests.data import real
 
 WORDS = [f"word{number}" for number in range(300)]
 
@@ -87,25 +84,6 @@ def test_a_forest_finds_most_and_the_same_each_time(ours):
     assert forest.ids.tobytes() == Vectors(WORDS, rows()).neighbours(WORDS, 5, annoy=True).ids.tobytes()
 
 
-def test_no_number_of_threads_changes_a_result(ours, threads):
-    assert ours.neighbours(WORDS, 5).ids.tobytes() == Vectors(WORDS, rows()).neighbours(WORDS, 5).ids.tobytes()
-
-
-def test_zero_vectors_and_equal_words():
-    found = Vectors(["a", "b", "a", "c"], np.array([[1, 0], [0, 0], [0, 1], [1, 1]], np.float64))
-    assert found["a"].tolist() == [1, 0] and found.rows.dtype == np.float32
-    assert found.similarity("a", "b") == 0 and dict(found.most_similar("c"))["b"] == 0
-    assert Vectors(np.array(["a", "b"]), np.eye(2)).most_similar("a")[0][0].__class__ is str
-    words, array = found
-    assert words == ["a", "b", "a", "c"] and array is found.rows
-
-
-def test_copies_answer_the_same(ours):
-    ours.neighbours("word1", annoy=True)
-    for copied in (pickle.loads(pickle.dumps(ours)), copy.deepcopy(ours)):
-        assert copied.neighbours(WORDS, 3).ids.tobytes() == ours.neighbours(WORDS, 3).ids.tobytes()
-
-
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
@@ -121,13 +99,3 @@ def test_copies_answer_the_same(ours):
 def test_what_is_refused(ours, ask, message):
     with pytest.raises(ValueError, match=message):
         ask(ours)
-
-
-def test_words_of_a_known_file_are_answered_as_gensim_does():
-    lines = real("similarity/wordsim353.tsv").read_text().splitlines()
-    words = sorted({word for line in lines if not line.startswith("#") for word in line.split("\t")[:2]})
-    table = np.random.default_rng(3).normal(size=(len(words), 8)).astype(np.float32)
-    keyed = pytest.importorskip("gensim.models").KeyedVectors(8)
-    keyed.add_vectors(words, table)
-    for word in words[::20]:
-        assert_same(Vectors(words, table).most_similar(word), keyed.most_similar(word))

@@ -49,12 +49,3 @@ def test_get_prints_paths_licence_and_what_comes_next(server, tmp_path, capsys):
     assert "text.txt: 100 %, 1.00k of 1.00k B" in said.err
     assert main(["data", "get", "toy", "--out", str(folder), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["files"] == [str(folder / "toy" / "text.txt")]
-
-
-def test_errors_are_one_line(server, tmp_path, capsys):
-    server.files.clear()
-    assert main(["data", "get", "toy", "--out", str(tmp_path), "--quiet"]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("hybrid: error: http://127.0.0.1") and error.count("\n") == 1 and "404" in error
-    assert main(["data", "get", "nothing", "--out", str(tmp_path)]) == 2
-    assert "data: found 'nothing', expected one of wikitext-2" in capsys.readouterr().err

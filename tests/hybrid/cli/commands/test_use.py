@@ -4,15 +4,11 @@ hybrid/cli/commands, which hybrid/cli/commands/__init__.py loads."""
 import csv
 import json
 import re
-import subprocess
-import sys
 
 import pytest
 
 from hybrid import open_run
 from hybrid.cli import main
-from hybrid.cli.commands import analogy, neighbours, next, recommend, similar
-from hybrid.cli.options import COMMANDS, FILL
 from tests.support.trained import copied
 
 RUNS = {"factors": "factors_tree", "language": "language_tree", "words": "words_skipgram", "pvm": "pvm_unit"}
@@ -44,11 +40,6 @@ def hybrid(capsys, folder, monkeypatch):
 @pytest.fixture(scope="module")
 def recommender(folder):
     return open_run(folder / "factors", device="cpu")
-
-
-def test_every_command_has_its_options_somewhere():
-    files = (analogy, neighbours, next, recommend, similar)
-    assert {file.__name__.rpartition(".")[2] for file in files} <= COMMANDS.keys() - FILL.keys()
 
 
 @pytest.mark.parametrize("name", ["recs.csv", "recs.parquet"])
@@ -107,18 +98,6 @@ def test_recommendations_for_new_users(hybrid, recommender):
     assert re.findall(r"^new user \d$", printed, re.M) == ["new user 1", "new user 2"]
 
 
-def test_recommendations_by_other_ratings(hybrid, folder, recommender):
-    item = recommender.items[0]
-    (folder / "now.csv").write_text(f"who,what\nanna,{item}\nanna,unheard of\n")
-    line = ("recommend", "factors", "--ratings", "now.csv", "--columns", "who,what", "--k", "2", "--json")
-    code, printed, error = hybrid(*line)
-    assert code == 0 and "now.csv: 1 ratings of items that the model does not know are left out" in error
-    (record,) = json.loads(printed)
-    expected = recommender.recommend_to([[item]], 2, exclude_seen=False).names[0]
-    assert record["user"] == "anna" and [one["item"] for one in record["found"]] == expected
-    assert hybrid(*line, "--quiet")[2] == ""
-
-
 @pytest.mark.parametrize("run", ["factors", "language", "words"])
 def test_similar_and_neighbours(hybrid, folder, run):
     vectors = open_run(folder / run, device="cpu").vectors
@@ -165,25 +144,16 @@ def test_a_text_is_continued(hybrid, folder):
     ("line", "message"),
     [
         ("recommend pvm", "pvm: a run of pvm cannot recommend; expected a run of factors"),
-        ("recommend words --users x", "a run of words cannot recommend"),
         ("next factors hello", "a run of factors cannot continue a text; expected a run of language"),
-        ("similar pvm x", "a run of pvm cannot say what is similar; expected a run of factors or language or words"),
-        ("neighbours pvm x", "pvm: a run of pvm has no vectors"),
         ("recommend absent", "absent: holds no run"),
-        ("neighbours absent x", "absent: No such file"),
         ("neighbours v.bin zzz", "word 'zzz': not known; expected one of"),
         ("neighbours v.bin x --device cpu", "--device: not used with a file of vectors"),
-        ("neighbours v.bin x --checkpoint last", "--checkpoint: not used with a file of vectors"),
-        ("analogy words x y z", "not known"),
         ("similar factors zzz", "item 'zzz': not known"),
         ("recommend factors --users nobody", "user 'nobody': not known"),
-        ("recommend factors --history zzz", "item 'zzz': not known"),
         ("recommend factors --users a --history b", "--users and --history contradict each other"),
-        ("recommend factors --history a --ratings b", "--ratings and --history contradict each other"),
         ("recommend factors --columns a,b", "--columns: used with --ratings"),
         ("recommend factors --ratings absent", "absent: No such file"),
         ("recommend factors --out recs.txt", "recs.txt: expected a name that ends with .csv or .parquet"),
-        ("recommend factors --out absent/recs.csv", "recs.csv: No such file or directory"),
         ("similar words noun1 --checkpoint best", "--checkpoint best"),
         ("recommend factors --seen", "--seen: not used|unrecognized arguments: --seen"),
     ],
@@ -194,28 +164,3 @@ def test_what_is_refused_is_one_line_and_exit_code_2(hybrid, folder, line, messa
     assert (code, printed) == (2, "")
     assert re.search(message, error) and error.startswith("hybrid: error: ") and error.count("\n") == 1
     assert {path.name for path in folder.iterdir()} == before
-
-
-@pytest.mark.parametrize("value", ["", "a,,b", ","])
-def test_names_that_are_empty_are_refused_by_the_parser(capsys, value):
-    with pytest.raises(SystemExit):
-        main(["recommend", "factors", "--users", value])
-    assert "expected names with commas between them" in capsys.readouterr().err
-
-
-def test_a_name_with_a_comma_stands_in_quotes():
-    assert recommend._listed('a, "b, c",d') == ["a", "b, c", "d"]
-
-
-def test_a_reader_who_has_had_enough_is_no_error(folder):
-    command = [sys.executable, "-m", "hybrid.cli", "similar", str(folder / "words"), *["noun1"] * 5000]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "noun1\n"
-    process.stdout.close()
-    assert process.stderr.read() == ""
-    process.stderr.close()
-    assert process.wait() == 141
-
-
-def test_a_continuation_shows_where_lines_end():
-    assert next._lines({"text": "a", "words": ["b", "<eos>", "<eos>", "c"]}) == "a b\n\nc"

@@ -6,9 +6,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from hybrid import Corpus, LanguageFeed, PairFeed, Text, Vocabulary, text
+from hybrid import Corpus, LanguageFeed, PairFeed, Vocabulary, text
 from hybrid.feeds.stream import StreamedLanguageFeed, cache, corpus, source, stored
-from hybrid.storage import atomic
 
 
 @pytest.fixture
@@ -29,13 +28,6 @@ def test_is_the_corpus_of_the_text_read_at_once(path, tmp_path, eos):
     expected = Corpus(whole, Vocabulary.build(whole, min_count=21))
     expected = Corpus.from_ids(expected.ids, expected.vocabulary) if eos else expected
     assert found.sha256 == expected.sha256
-
-
-def test_ties_in_the_order_of_the_text_are_another_corpus(path, tmp_path):
-    by_name, by_text = (stored(path, tmp_path / "ids", ties=ties) for ties in ("name", "text"))
-    whole = text.read(path)
-    assert by_text.sha256 == Corpus(whole, Vocabulary.build(whole, ties="text")).sha256 != by_name.sha256
-    assert len(folders(tmp_path)) == 2
 
 
 def test_it_is_made_once_and_anew_when_the_text_or_the_cut_changes(path, tmp_path, monkeypatch):
@@ -75,15 +67,6 @@ def test_a_build_that_fails_leaves_nothing_and_one_that_was_killed_is_begun_agai
     assert len(folders(tmp_path)) == 1
 
 
-def test_a_table_of_texts(tmp_path):
-    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    texts = ["the cat", "sat\non the mat", None] * 5
-    parquet.write_table(arrow.table({"body": texts}), tmp_path / "t.parquet")
-    found = stored(tmp_path / "t.parquet", tmp_path / "ids", column="body")
-    expected = Text(["the cat", "sat", "on the mat"] * 5)
-    assert found.sha256 == Corpus(expected, Vocabulary.build(expected)).sha256
-
-
 def test_a_folder_for_corpora_has_some_or_is_empty(path, tmp_path):
     assert not cache.kept_in(tmp_path / "ids") and not cache.kept_in(path)
     (tmp_path / "ids").mkdir()
@@ -94,13 +77,6 @@ def test_a_folder_for_corpora_has_some_or_is_empty(path, tmp_path):
     assert cache.kept_in(tmp_path / "ids") and not cache.kept_in(tmp_path)
 
 
-def test_names_as_long_as_they_get(tmp_path):
-    path = tmp_path / ("x" * (250 - 4) + ".txt")
-    path.write_text("a b\n")
-    assert len(stored(path, tmp_path / "ids")) == 2
-    assert len(folders(tmp_path)[0]) < 2 * atomic.MOST
-
-
 def test_texts_that_are_none(tmp_path):
     (tmp_path / "empty").write_text("\n \n")
     with pytest.raises(ValueError, match="empty has no words; expected a text"):
@@ -109,12 +85,6 @@ def test_texts_that_are_none(tmp_path):
         stored(tmp_path / "none", tmp_path / "ids")
     with pytest.raises(ValueError, match="not a file, and it is read twice"):
         stored(tmp_path, tmp_path / "ids")
-
-
-def test_progress_is_shown(path, tmp_path, capsys):
-    stored(path, tmp_path / "ids")
-    error = capsys.readouterr().err
-    assert "counting words: 100 %" in error and "writing ids: 100 %" in error
 
 
 def peak(work):

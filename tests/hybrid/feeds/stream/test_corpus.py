@@ -27,13 +27,6 @@ def test_is_the_corpus_in_memory(tmp_path, monkeypatch, tokens, unknown):
     assert isinstance(found.ids, np.memmap)
 
 
-def test_a_running_text_is_one_sentence(tmp_path):
-    write(tmp_path, TEXT, WORDS, running=True)
-    found, ids = StoredCorpus(tmp_path), Corpus(TEXT, WORDS).ids
-    assert found.at.tolist() == [0, len(ids)]
-    assert found.sha256 == Corpus.from_ids(ids, WORDS).sha256
-
-
 def test_refusals(tmp_path):
     write(tmp_path, TEXT, WORDS, running=False)
     for name in (IDS, AT):

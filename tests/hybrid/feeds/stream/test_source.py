@@ -2,7 +2,6 @@
 
 import codecs
 import os
-import sys
 import threading
 
 import pytest
@@ -59,13 +58,6 @@ def test_refusals(tmp_path, bad):
         list(lines(tmp_path / "text"))
 
 
-def test_lines_without_an_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(source, "ENDLESS", 10)
-    (tmp_path / "text").write_text("short\n" + "x" * 11)
-    with pytest.raises(ValueError, match="text, line 2: more than 10 characters; expected lines of text"):
-        list(lines(tmp_path / "text", every=True))
-
-
 def test_a_pipe_is_read_once(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -74,12 +66,3 @@ def test_a_pipe_is_read_once(tmp_path):
     writer.start()
     assert list(found) == ["one", "two"]
     writer.join()
-
-
-def test_missing_files_and_readers(tmp_path, monkeypatch):
-    with pytest.raises(FileNotFoundError):
-        lines(tmp_path / "none")
-    (tmp_path / "t").write_bytes(b"PAR1")
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ValueError, match="t: a Parquet file is read with pyarrow; pip install pyarrow"):
-        list(lines(tmp_path / "t"))

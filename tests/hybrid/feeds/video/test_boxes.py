@@ -28,18 +28,11 @@ def test_a_box_is_what_it_was_around():
     "text, message",
     [
         ("1,1,2,2\n", "boxes: 1 lines, expected 2, a line x,y,w,h for each frame"),
-        ("1,1,2,2\n1,1,2,2\n1,1,2,2\n", "boxes: 3 lines, expected 2"),
         ("1,1,2,2\n1,1,2\n", "boxes, line 2: found '1,1,2', expected four numbers"),
-        ("1,1,2,2,5\n\n", "boxes, line 1: found '1,1,2,2,5'"),
-        ("x,y,w,h\n1,1,2,2\n", "boxes, line 1: found 'x,y,w,h'"),
         ("\n1,1,nan,2\n", "boxes, line 2: found '1,1,nan,2'"),
-        ("\n1,inf,2,2\n", "boxes, line 2: found '1,inf,2,2'"),
-        ("\n1,,2,2\n", "boxes, line 2"),
         ("\n1,1,-2,2\n", "boxes, line 2: the box is -2 by 2, expected a size of at least 0"),
         ("\n8,1,2,2\n", "boxes, line 2: the box 8,1,2,2 lies outside its frame of 8 by 6 pixels"),
-        ("\n1,6,2,2\n", "boxes, line 2: .* lies outside"),
         ("\n-2,1,2,2\n", "boxes, line 2: .* lies outside"),
-        ("\n1,-2,2,2\n", "boxes, line 2: .* lies outside"),
         ("\xff", "boxes: not UTF-8"),
     ],
 )

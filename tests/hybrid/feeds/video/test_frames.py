@@ -51,9 +51,3 @@ def test_pure_function_of_the_tick():
 def test_refused(clips, streams, message):
     with pytest.raises(ValueError, match=message):
         Frames(clips, 1, streams)
-
-
-@pytest.mark.parametrize("tick", [-1, 3])
-def test_ticks_outside(tick):
-    with pytest.raises(IndexError, match=f"tick: found {tick}, expected 0 to 2"):
-        Frames([Numbers(0, 2)], 3)[tick]

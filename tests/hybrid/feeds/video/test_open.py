@@ -6,18 +6,9 @@ from PIL import Image
 
 from hybrid.feeds.video.cache import Kept
 from hybrid.feeds.video.clips.images import Images
-from hybrid.feeds.video.clips.synthetic import Scene
 from hybrid.feeds.video.clips.video_file import Video
 from hybrid.feeds.video.film import Film
 from hybrid.feeds.video.open import open_clips
-
-
-def test_synthetic_by_name():
-    (plain,), (seeded,) = (open_clips(name, (8, 9, 3), length=7) for name in ("synthetic", "synthetic:4"))
-    assert [clip.describe()["seed"] for clip in (plain, seeded)] == [0, 4]
-    assert (len(plain), plain.shape) == (7, (8, 9, 3))
-    assert isinstance(plain, Kept)
-    assert isinstance(open_clips("synthetic", (8, 9, 3), memory=100)[0], Scene)
 
 
 def film(path, count=3):
@@ -38,15 +29,6 @@ def test_files_by_name(tmp_path):
     kinds = [[type(clip.clip) for clip in clips] for clips in opened]
     assert kinds == [[Video, Video, Images], [Images], [Video], [Images]]
     assert opened[3][0][0].image.tolist() == np.full(shape, 20).tolist()
-
-
-def test_labels_by_name_unless_not_wanted(tmp_path):
-    film(tmp_path / "v.mp4")
-    (tmp_path / "v.txt").write_text("4,0,8,4\n\n0,0,0,0\n")
-    (labelled,), (plain,) = (open_clips(str(tmp_path / "v.mp4"), (8, 8, 3), labels=wanted) for wanted in (True, False))
-    assert [labelled[number].box.tolist() for number in range(3)] == [[2, 0, 4, 2], [0] * 4, [0] * 4]
-    assert plain[0].box is None
-    assert labelled.describe() != plain.describe()
 
 
 def test_sources_refused(tmp_path):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hybrid.pvm.judge.baseline import Pair, Pairs, Recent, compared, distance, floats, judged, ratio
+from hybrid.pvm.judge.baseline import Pairs, Recent, compared, distance, floats, judged, ratio
 from hybrid.pvm.result import StepResult
 
 SHAPE = (2, 3, 1)
@@ -30,12 +30,6 @@ class Feed:
 def result(tick, value=None):
     prediction = None if value is None else np.full(SHAPE, value, np.float32)
     return StepResult(tick, np.zeros(1), prediction, [], [])
-
-
-def test_a_pair_says_how_far_the_prediction_is_off_and_the_frame_before():
-    before, after = (np.full((1, *SHAPE), value, np.float32) for value in (0.25, 0.5))
-    pair = Pair(result(3, 0.375), before, after)
-    assert (pair.error, pair.last_frame) == (0.125, 0.25) and pair.prediction.shape == after.shape
 
 
 def test_bytes_count_as_shares_of_1():
@@ -78,9 +72,3 @@ def test_no_more_frames_are_kept_than_are_compared():
     for tick in range(9):
         recent[tick]
     assert sorted(recent._images) == [6, 7, 8]
-
-
-def test_of_a_loaded_model_the_prediction_waits_too():
-    pairs = Pairs(Recent(Feed()))
-    pairs.wait(result(6, 0.5))
-    assert pairs.take(result(7)).after.mean() == pytest.approx(0.7)

@@ -41,13 +41,6 @@ def test_units_that_look_at_nothing_are_grey():
     assert scale == 1 and set(image.ravel()) == {0.5, montage.BETWEEN}
 
 
-@pytest.mark.parametrize("channels", [1, 2, 4])
-def test_any_number_of_channels_has_a_picture(channels):
-    model = PVM(Config(grids=(2, 1), block=2, hidden=3, channels=channels, readout=None))
-    image, _, _ = montage.montage(model, [0, 1, 2, 3])
-    assert image.shape[2] == 3 and (channels > 2 or np.array_equal(image[..., 0], image[..., 2]))
-
-
 @pytest.mark.parametrize(("wide", "zoom"), [(1, 1), (33, 1), (99, 3)])
 def test_a_picture_is_enlarged_to_a_width_and_never_made_smaller(tmp_path, monkeypatch, wide, zoom):
     monkeypatch.setattr(montage, "WIDE", wide)
@@ -56,11 +49,6 @@ def test_a_picture_is_enlarged_to_a_width_and_never_made_smaller(tmp_path, monke
     montage.draw(tmp_path / "fields.png", model, 0, [0, 1, 2])
     with Image.open(tmp_path / "fields.png") as picture:
         assert abs(picture.size[0] - (drawn.shape[1] * zoom + 2 * montage.MARGIN)) <= 1
-
-
-def test_a_layer_of_too_many_units_is_cut(tmp_path):
-    model = PVM(Config(grids=((40, 1),), block=1, hidden=1, readout=None, lateral_radius=0))
-    assert montage.units_drawn(model, 0) == list(range(32))
 
 
 def test_the_command_writes_a_picture_and_says_its_scale(capsys, tmp_path):

@@ -4,14 +4,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from hybrid.pvm.config import Config
 from hybrid.pvm.judge import panel
 from hybrid.pvm.judge.panel import View
 from hybrid.pvm.judge.saturation import Counts
 from hybrid.pvm.rules import wire
-from hybrid.pvm.wiring import Unit, custom
 
 CONFIG = Config(grids=((2, 3), (1, 1)), block=(2, 2), hidden=(5, 4), fan_in=3, fan_in_radius=9.0)
 
@@ -25,26 +23,12 @@ def test_hidden_numbers_stand_where_their_unit_stands():
     assert found[2:, :3].tolist() == [[16, 17, 18], [19, 20, 0]]  # unit 3: row 1, column 0
 
 
-def test_units_of_several_sizes_are_one_block():
-    units = [Unit(0, 3, patch=(0, 0, 2, 2)), Unit(0, 2, patch=(0, 2, 2, 2))]
-    wiring = custom((2, 4, 1), units)
-    assert panel.hidden_map(wiring, 0, np.arange(5.0)[None]).tolist() == [[0, 1, 2], [3, 4, 0]]
-
-
 @pytest.mark.parametrize("channels", [1, 2, 3, 4])
 def test_rgb_takes_any_number_of_channels(channels):
     image = np.linspace(-0.5, 1.5, 4 * channels).reshape(2, 2, channels)
     found = panel.rgb(image)
     assert found.shape == (2, 2, 3) and found.dtype == np.uint8
     assert found[0, 0, 0] == 0 and found[1, 1, min(channels, 3) - 1 if channels >= 3 else 0] == 255
-
-
-def test_colours_go_from_the_lower_end_of_a_scale_to_the_upper():
-    found = panel.coloured(np.array([[-2.0, -1.0, 0.0, 1.0, 5.0]]), panel.Scale(-1, 1, "inferno"))
-    low, *_, high = panel.colours("inferno").tolist()
-    assert found.picture[0, :2].tolist() == [low, low] and found.picture[0, 3:].tolist() == [high, high]
-    assert (np.diff(panel.colours("inferno").astype(int).sum(-1)) >= -3).all()  # the higher, the brighter
-    assert found.scale == (-1, 1, "inferno")
 
 
 def test_views_are_all_there_is_to_see():
@@ -93,12 +77,7 @@ def test_units_are_parted_by_lines_where_they_end():
     assert 122 in np.flatnonzero(dark.all(axis=1)) and (dark.mean() < 0.05)
 
 
-def test_many_small_units_have_two_pixels_a_number():
-    whole = panel.side_by_side({"frame": plain(120, 120), "hidden": plain(24 * 7, 24 * 7, units=(24, 24))})
-    assert whole.shape[1] == 2 * (336 + panel.GAP) + panel.GAP
-
-
-@pytest.mark.parametrize(("count", "across"), [(1, 1), (3, 3), (7, 4), (9, 3), (10, 5), (11, 4), (12, 4), (13, 5)])
+@pytest.mark.parametrize(("count", "across"), [(1, 1), (7, 4), (9, 3), (10, 5)])
 def test_few_places_stay_empty(count, across):
     whole = panel.side_by_side({str(number): plain(60, 60) for number in range(count)})
     assert whole.shape[1] == across * (300 + panel.GAP) + panel.GAP
@@ -139,25 +118,6 @@ def test_boxes_are_drawn_in_shares_of_the_picture_and_absent_ones_are_not():
     assert (outside == panel.FOUND).all(-1).any()
 
 
-def test_title_legend_and_notes_stand_apart_from_the_pictures():
-    views = {name: plain(60, 60, note="off by .1") for name in ("frame", "prediction")}
-    legend = [(panel.LABEL, "label"), (panel.FOUND, "tracker")]
-    whole = panel.side_by_side(views, title="a model " * 40, legend=legend)
-    head = panel.GAP + panel.TITLE
-    assert (whole[head + panel.CAPTION :] == 9).all(-1).sum() == 2 * 300 * 300
-    assert whole.shape[0] == head + panel.CAPTION + 300 + panel.GAP + panel.NOTE
-    for colour, _ in legend:
-        assert places(whole, colour)[1][0] < head
-    assert (whole[:head, -200:] != panel.BEHIND).any(-1).sum() > 100
-    assert (whole[-panel.NOTE :] != panel.BEHIND).any(), "notes are written"
-
-
-def test_a_picture_is_saved_as_png(tmp_path):
-    picture = np.random.default_rng(0).integers(0, 255, (5, 6, 3)).astype(np.uint8)
-    panel.save(tmp_path / "picture.png", picture)
-    assert np.array_equal(np.array(Image.open(tmp_path / "picture.png")), picture)
-
-
 def test_a_line_without_room_ends_in_dots_and_one_that_fits_does_not():
     written = []
     pen = SimpleNamespace(
@@ -166,9 +126,3 @@ def test_a_line_without_room_ends_in_dots_and_one_that_fits_does_not():
     for room in (50, 49, 40, 30, 0):
         panel._text(pen, (0, 0), "abcde", room)
     assert written == ["abcde", "a...", "a...", "...", "..."]
-
-
-def test_a_title_may_be_of_any_length_and_have_any_characters():
-    for title in ("a\nb", "a" * 1_000_001):
-        whole = panel.side_by_side({"frame": plain(6, 6)}, title=title)
-        assert (whole[: panel.TITLE] != panel.BEHIND).any()

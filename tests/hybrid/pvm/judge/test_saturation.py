@@ -1,7 +1,6 @@
 """Numbers that say nothing are counted as they are defined, and nothing else is."""
 
 import numpy as np
-import pytest
 
 from hybrid.pvm.config import Config
 from hybrid.pvm.judge import saturation
@@ -44,15 +43,3 @@ def test_the_range_is_the_activation_s():
     layers = [one._asdict() for one in saturation.count_layers(frames, tanh)]
     assert saturation.said(layers) == "0 % saturated, 0 % dead, of 245"
     assert "too few frames" in saturation.said([])
-
-
-@pytest.mark.parametrize(
-    ("counts", "said"),
-    [
-        (Counts(4, 100, 3, 0, 0), "3 % saturated, 0 % dead"),
-        (Counts(4, 1000, 0, 3, 0), "0 % saturated, < 1 % dead"),
-        (Counts(4, 100, 100, 50, 2), "100 % saturated, 50 % dead (2 whole units)"),
-    ],
-)
-def test_counts_in_words(counts, said):
-    assert str(counts) == said

@@ -16,7 +16,7 @@ from hybrid.pvm.originals.checkpoint import import_simulation, read
 from hybrid.train import runs
 from tests.golden import as_original
 from tests.support.hostile_pickles import EVIL
-from tests.support.original_files import SAVED, attributes, changed, drop, readouts, save, trained, units
+from tests.support.original_files import SAVED, attributes, changed, readouts, save, trained, units
 from tests.twins.configurations import CUDA
 from tests.twins.pvm_cuda import SLOTS, Readout
 from tests.twins.recordings import HIDDEN
@@ -75,14 +75,13 @@ def test_it_goes_on_as_the_original(tmp_path, letter):
     goes_on(pvm, twin, shown)
 
 
-@pytest.mark.parametrize("frames", [0, 1, 2, 8])
+@pytest.mark.parametrize("frames", [0, 1])
 def test_at_any_step(tmp_path, frames):
     twin, shown = trained(frames=frames)
     goes_on(import_simulation(save(tmp_path / "Sim.zip", twin)), twin, shown)
 
 
-@pytest.mark.parametrize("numpy_1", [False, True])
-@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+@pytest.mark.parametrize(("protocol", "numpy_1"), [(2, True), (3, False), (4, True), (5, False)])
 def test_pickles_of_every_protocol_and_numpy_say_the_same(no_pickle, tmp_path, whole, protocol, numpy_1):
     path = save(tmp_path / "Sim.zip", trained()[0], protocol=protocol, numpy_1=numpy_1)
     with zipfile.ZipFile(path) as file:
@@ -168,13 +167,6 @@ def test_a_file_without_readouts_makes_a_model_without(tmp_path):
     goes_on(checkpoint.model(found), twin, shown)
 
 
-def test_a_member_that_stands_twice_counts_as_it_was_saved_last(tmp_path, whole):
-    path = changed(whole, tmp_path / "Sim.zip", "", None)
-    with zipfile.ZipFile(path, "a") as file, pytest.warns(UserWarning, match="Duplicate"):
-        drop(file, "pvm/step.pkl", pickle.dumps(9))
-    assert read(path).step == 9
-
-
 def test_a_run_made_of_a_file_is_watched_and_goes_on(tmp_path, whole, capsys):
     command = ["pvm", "import", str(whole), "--out", str(tmp_path / "run"), "--video", "synthetic:3", "--json"]
     assert main(command) == 0
@@ -193,29 +185,16 @@ def test_a_run_made_of_a_file_is_watched_and_goes_on(tmp_path, whole, capsys):
     [
         ("pvm/specs.pkl", EVIL, "refused this pickle: opcode STACK_GLOBAL at byte .* it names 'posix.system'"),
         ("pvm/graph.pkl", EVIL, "it names 'posix.system'"),
-        ("pvm/input_mem_activation.pkl", EVIL, "it names 'posix.system'"),
-        ("pvm/weight_memory_main.npy.meta", EVIL, "it names 'posix.system'"),
-        ("readout/heatmap_block_size.pkl", EVIL, "it names 'posix.system'"),
-        ("mlp/flip_buf.pkl", EVIL, "it names 'posix.system'"),
         ("pvm/specs.pkl", None, "missing"),
-        ("pvm/weight_memory_main.npy", None, "missing"),
-        ("pvm/weight_memory_main.npy.meta", None, "missing"),
-        ("pvm/repre_mem_activation.pkl", None, "missing"),
         ("mlp/objects/mweight_mem_01.npy", None, "missing"),
         ("pvm/step.pkl", pickle.dumps("7"), "found a str, expected a whole number"),
-        ("pvm/step.pkl", pickle.dumps(True), "found a bool, expected a whole number"),
         ("pvm/step.pkl", pickle.dumps(-1), "found -1"),
         ("pvm/buffer_index.pkl", pickle.dumps(2), "found 2"),
-        ("pvm/poly.pkl", pickle.dumps(1), "found a int, expected a bool"),
-        ("mlp/flip_buf.pkl", pickle.dumps(None), "found a NoneType, expected a bool"),
         ("mlp/max_layers.pkl", pickle.dumps(3), "not built yet"),
         ("pvm/specs.pkl", pickle.dumps([]), "found a list, expected the options of a model"),
-        ("pvm/specs.pkl", pickle.dumps({"a": "1"}), "found a dict, expected the options of a model"),
         ("pvm/graph.pkl", pickle.dumps([{}] * 3), "expected a list of 30 units"),
         ("pvm/graph.pkl", pickle.dumps([{}] * 30), "other primary_sources of unit 0"),
         ("pvm/weight_memory_main.npy", b"1234" * 9, "found 36 bytes"),
-        ("pvm/weight_memory_main.npy", b"\0" * 2**24, "found 16777216 bytes"),
-        ("pvm/dweight_memory_0.npy", b"1234" * 9, "found 36 bytes"),
         ("pvm/dweight_memory_0.npy", b"\0" * 2**24, "found 16777216 bytes, expected at most"),
         ("pvm/learning_rate_arr.npy", np.full(30, np.nan, np.float32).tobytes(), "found NaN"),
         (
@@ -223,12 +202,9 @@ def test_a_run_made_of_a_file_is_watched_and_goes_on(tmp_path, whole, capsys):
             np.arange(30, dtype=np.float32).tobytes(),
             "expected the same throughout a layer",
         ),
-        ("pvm/learning_rate_arr.npy", np.full(30, -1, np.float32).tobytes(), "found -1"),
         ("pvm/learning_rate_arr.npy.meta", pickle.dumps([(30,), np.dtype("f8")]), r"found float64 \(30,\)"),
-        ("pvm/learning_rate_arr.npy.meta", pickle.dumps([(31,), np.dtype("f4")]), r"found float32 \(31,\)"),
         ("pvm/learning_rate_arr.npy.meta", pickle.dumps([(30,)]), "expected a list of shape and dtype"),
         ("pvm/input_mem_activation.pkl", pickle.dumps([np.ones(5, np.float32)] * 3), r"found float32 \(5,\)"),
-        ("pvm/input_mem_activation.pkl", pickle.dumps([np.ones(5, np.float32)] * 2), "expected a list of 3 arrays"),
         ("pvm/input_mem_activation.pkl", pickle.dumps(np.ones(10**6)), "expected at most"),
         ("mlp/objects/shape1_00.npy", np.ones(16, np.int32).tobytes(), "found other sizes"),
         ("mlp/objects/weight_mem_00.npy", b"1234" * 9, r" and _01: found \d+ bytes, expected \d+"),
@@ -246,11 +222,8 @@ def test_what_is_refused(no_pickle, tmp_path, whole, name, data, message):
     [
         ("layer_shapes", ["100000", "1"]),
         ("layer_shapes", ["4"] * 10**5),
-        ("lateral_radius", "1e30"),
         ("fan_in_square_size", "1000000"),
         ("hidden_block_size", "100000"),
-        ("input_block_size", "100000"),
-        ("input_channels", "1" * 300),
     ],
 )
 def test_specs_of_a_giant_are_refused_before_anything_is_made_of_them(tmp_path, whole, option, value):
@@ -258,26 +231,6 @@ def test_specs_of_a_giant_are_refused_before_anything_is_made_of_them(tmp_path, 
     path = changed(whole, tmp_path / "Sim.zip", "pvm/specs.pkl", pickle.dumps(specs))
     message = r"pvm/specs.pkl: .* found \d+, expected a whole number from 1 to \d+|Sim.zip: grids: found 100,000 layers"
     with pytest.raises(ValueError, match=message):
-        read(path)
-
-
-@pytest.mark.parametrize("value", [{}, (1,), b"1", 2**60, [[1]], np.float32(1).dtype])
-def test_specs_are_words_and_numbers(tmp_path, whole, value):
-    specs = trained(frames=0)[0].config | {"momentum": value}
-    path = changed(whole, tmp_path / "Sim.zip", "pvm/specs.pkl", pickle.dumps(specs))
-    with pytest.raises(ValueError, match=r"pvm/specs.pkl: momentum: found a \w+, expected words and numbers"):
-        read(path)
-
-
-def test_another_graph_than_the_rule_of_the_specs_makes_is_refused(tmp_path, whole):
-    specs = trained(frames=0)[0].config | {"fan_in_square_size": "1", "hidden_block_size": "3"}
-    path = changed(whole, tmp_path / "Sim.zip", "pvm/specs.pkl", pickle.dumps(specs))
-    with pytest.raises(ValueError, match=r"as the specs ask for|which the specs ask for"):
-        read(path)
-    graph = [dict(unit) for unit in units(trained(frames=0)[0])["graph"]]
-    graph[20]["context_sources"] = graph[20]["context_sources"][::-1]
-    path = changed(whole, tmp_path / "graph.zip", "pvm/graph.pkl", pickle.dumps(graph))
-    with pytest.raises(ValueError, match="found other context_sources of unit 20 than the specs ask for"):
         read(path)
 
 

@@ -2,7 +2,6 @@
 
 import os
 import pickle
-import re
 import struct
 import tracemalloc
 
@@ -12,26 +11,8 @@ import pytest
 from hybrid.pvm.originals.pickles import unpickled
 from tests.support.hostile_pickles import Call
 
-PLAIN = [
-    None,
-    True,
-    False,
-    0,
-    255,
-    65535,
-    -1,
-    2**31 - 1,
-    -(2**31),
-    2**40,
-    1.5,
-    "",
-    "ä",
-    "x" * 300,
-    (),
-    (1,),
-    (1, 2),
-    (1, 2, 3),
-]
+PLAIN = [None, True, False, 0, 255, 65535, -1, 2**31 - 1, -(2**31), 2**40, 1.5, "", "ä", "x" * 300, (), (1,), (1, 2)]
+PLAIN += [(1, 2, 3)]
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
@@ -42,7 +23,7 @@ def test_plain_values_come_back(no_pickle, protocol):
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64, np.bool_])
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.bool_])
 def test_arrays_dtypes_and_numbers_of_numpy_come_back(no_pickle, protocol, dtype):
     array = np.array([1, 0, 1]).astype(dtype)
     found = unpickled("member", pickle.dumps([array, array, array.dtype, array[0]], protocol))
@@ -56,27 +37,18 @@ def test_arrays_dtypes_and_numbers_of_numpy_come_back(no_pickle, protocol, dtype
     [
         Call(os.system, "exit 3"),
         Call(eval, "1 + 1"),
-        Call(exec, "import os"),
-        Call(getattr, 1, "real"),
-        Call(np.load, "file"),
         Call(bytearray, 10**9),
         np.array([Call(os.system, "exit 3")], object),
         {"a": [1, (Call(eval, "1"),)]},
-        1j,
         {1, 2},
-        frozenset([1]),
         np.ones(2, ">f4"),
-        np.ones((2, 2)),
-        np.array(["a"]),
         np.zeros(2, [("a", "f4")]),
         np.datetime64("2020"),
-        re.compile("a"),
         os.system,
-        {(1, 2): 3},
         2**5000,
     ],
 )
-@pytest.mark.parametrize("protocol", [0, 1, 2, 3, 4, 5])
+@pytest.mark.parametrize("protocol", [0, 2, 5])
 def test_anything_else_is_refused_with_its_opcode(no_pickle, protocol, evil):
     with pytest.raises(ValueError, match=r"folder/member: refused this pickle: opcode [A-Z]+[A-Z0-9_]* at byte \d+"):
         unpickled("folder/member", pickle.dumps(evil, protocol))
@@ -92,40 +64,29 @@ LONG = struct.pack("<Q", 2**62)
         (b"\x80\x04K\x01", "damaged pickle after opcode BININT1: pickle exhausted"),
         (b"\xff.", "damaged pickle: at position 0, opcode b'\\\\xff' unknown"),
         (b"\x80\x04\x8e" + LONG, "damaged pickle after opcode PROTO: expected 4611686018427387904 bytes"),
-        (b"\x80\x04\x96" + LONG, "damaged pickle after opcode PROTO: expected 4611686018427387904 bytes"),
-        (b"\x80\x04B\xff\xff\xff\xffx.", "damaged pickle after opcode PROTO: expected 4294967295 bytes"),
         (b"X\xff\xff\xff\x7fx.", "damaged pickle: expected 2147483647 bytes"),
         (b"X\x01\x00\x00\x00\xff.", "damaged pickle: .*utf-8"),
         (b"\x80\x02cbuiltins\neval\n(X\x01\x00\x00\x001tR.", "opcode GLOBAL at byte 2: it names 'builtins.eval'"),
         (b"(ios\nsystem\n.", "opcode INST at byte 1, which is none of plain data"),
         (b"(cos\nsystem\nX\x01\x00\x00\x001o.", "opcode GLOBAL at byte 1: it names 'os.system'"),
         (b"\x82\x01.", "opcode EXT1 at byte 0, which is none"),
-        (b"P1\n.", "opcode PERSID at byte 0, which is none"),
-        (b"N\x81.", "opcode NEWOBJ at byte 1, which is none"),
         (b"N2.", "opcode DUP"),
-        (b"\x97.", "opcode NEXT_BUFFER"),
         (b"\x8b\x04\x00\x00\x00\x01\x02\x03\x04.", "opcode LONG4 at byte 0, which is none"),
         (b".", "nothing on its stack"),
         (b"K\x01K\x02.", "opcode STOP with 1 values and 0 bytes left over"),
         (b"K\x01.K", "opcode STOP with 0 values and 1 bytes left over"),
         (b"(.", "opcode STOP: nothing|nothing on its stack"),
-        (b"K\x01(K\x02.", "opcode STOP with 0 values|left over"),
         (b"K\x01K\x02a.", "opcode APPEND at byte 4: no list on its stack"),
         (b"K\x01(e.", "opcode APPENDS at byte 3: no list"),
-        (b"](K\x01u.", "opcode SETITEMS at byte 4: keys of a dict|no dict"),
         (b"t.", "opcode TUPLE at byte 0: no mark"),
         (b"K\x01\x87.", "opcode TUPLE3 at byte 2: nothing on its stack"),
         (b"h\x07.", "opcode BINGET at byte 0: nothing remembered as 7"),
-        (b"q\x07.", "opcode BINPUT at byte 0: nothing"),
         (b"}]K\x01s.", "opcode SETITEM at byte 4: keys of a dict"),
         (b"K\x01K\x02\x93.", "opcode STACK_GLOBAL at byte 4: it names 'no words'"),
         (b"K\x01)R.", "opcode REDUCE at byte 3: it calls what cannot be called"),
-        (b"cnumpy\nndarray\n)R.", "it calls what cannot be called"),
-        (b"cnumpy\ndtype\n]R.", "it calls what cannot be called"),
         (b"cnumpy\ndtype\n)R.", "0 arguments for dtype, expected 3"),
         (b"cnumpy\ndtype\nX\x01\x00\x00\x00O\x89\x88\x87R.", "a dtype other than f4"),
         (b"cnumpy\ndtype\nX\x02\x00\x00\x00f4\x89\x88\x87RNb.", "opcode BUILD at byte .*: no description"),
-        (b"K\x01)b.", "it describes what is no array"),
         (b"cnumpy.core.multiarray\n_reconstruct\nNK\x01K\x02\x87R.", "an array that is no ndarray"),
         (b"c_codecs\nencode\nNN\x86R.", "an encoding other than latin1"),
     ],

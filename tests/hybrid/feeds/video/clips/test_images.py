@@ -1,14 +1,12 @@
 import io
-import json
 import os
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from hybrid.feeds.video.clips.images import directory, natural, zipped
+from hybrid.feeds.video.clips.images import directory, zipped
 
 SHAPE = (4, 4, 3)
 
@@ -55,60 +53,12 @@ def test_natural_order_each_with_its_own_scale(tmp_path, opened):
         clip[3]
 
 
-def test_directory_and_zip_of_the_same_are_the_same(tmp_path):
-    one = directory(folder(tmp_path, SET), SHAPE).describe()
-    assert one == zipped(archive(tmp_path, SET), SHAPE).describe() == json.loads(json.dumps(one))
-
-
-@pytest.mark.parametrize("opened", [directory, zipped])
-def test_options_are_given_by_name_alone(tmp_path, opened):
-    """A boolean alone would say nothing to a reader."""
-    path = archive(tmp_path, SET) if opened is zipped else folder(tmp_path, SET)
-    with pytest.raises(TypeError):
-        opened(path, SHAPE, False)
-    clip = opened(path=path, shape=SHAPE)
-    assert clip[0].box is not None
-
-
-@pytest.mark.parametrize(
-    "name, content", [("labels.txt", "2,2,4,4\n4,0,8,4\n1,1,1,1"), ("img1.bmp", encoded((9, 0, 0)))]
-)
-def test_other_data_are_told_by_their_digest(tmp_path, name, content):
-    before = directory(folder(tmp_path, SET), SHAPE).describe()
-    assert directory(folder(tmp_path, {name: content}), SHAPE).describe()["data"] != before["data"]
-
-
-def test_a_zip_with_folders_and_what_a_mac_leaves(tmp_path):
-    files = {
-        "set/": "",
-        "set/2.png": encoded((2, 2, 2)),
-        "./set/1.png": encoded((1, 1, 1)),
-        "set/boxes.csv": "0,0,0,0\n1 1 2 2",
-    }
-    files |= {"__MACOSX/set/._1.png": b"junk", "set/.DS_Store": b"junk"}
-    clip = zipped(archive(tmp_path, files), SHAPE)
-    assert [clip[number].image.max() for number in range(2)] == [1, 2]
-    assert clip[1].box.tolist() == [0.5, 0.5, 1, 1]
-
-
-@pytest.mark.parametrize("name", ["labels.txt", "labels.csv", "groundtruth_rect.txt"])
-def test_names_of_labels(tmp_path, name):
-    path = folder(tmp_path, {"a.png": encoded(0), name: "\ufeff0, 0,\t8, 8\r\n"})
-    assert directory(path, SHAPE)[0].box.tolist() == [0, 0, 4, 4]
-    assert directory(path, SHAPE, labels=False)[0].box is None
-    (path / name).unlink()
-    assert directory(path, SHAPE)[0].box is None
-
-
 @pytest.mark.parametrize(
     "content, grey",
     [
         (encoded((100, 100, 100, 7), mode="RGBA"), 100),
-        (encoded((100, 9), mode="LA"), 100),
         (encoded(100, mode="L"), 100),
         (encoded(100 * 257, mode="I;16"), 100),
-        (encoded(1, mode="1"), 255),
-        (encoded((100, 100, 100)), 100),
         (Image.new("RGB", (8, 8), (100, 100, 100)).quantize(2), 100),
         (encoded((100, 100, 100), kind="WEBP", lossless=True), 100),
         (encoded((100, 100, 100, 0), mode="CMYK", kind="JPEG", quality=100), 155),
@@ -125,12 +75,6 @@ def test_every_mode_becomes_grey_or_colour(tmp_path, content, grey, channels):
     np.testing.assert_allclose(image, grey, atol=1)
 
 
-def test_colours_are_weighted_for_grey(tmp_path):
-    folder(tmp_path, {"1.png": encoded((200, 0, 0)), "2.png": encoded((0, 200, 0)), "3.png": encoded((0, 0, 200))})
-    clip = directory(tmp_path, (4, 4, 1))
-    np.testing.assert_allclose([clip[n].image[0, 0, 0] for n in range(3)], [59.8, 117.4, 22.8], atol=1)
-
-
 def test_turned_as_the_camera_was(tmp_path):
     """Orientation 6: the first row is the right side. The left half is red as stored, so the top half is, upright."""
     picture = Image.new("RGB", (8, 4))
@@ -144,32 +88,18 @@ def test_turned_as_the_camera_was(tmp_path):
     assert frame.box.tolist() == [0, 7, 4, 1]
 
 
-def test_natural_order():
-    names = ["img10", "IMG2", "img1", "img02", "a/2", "a/10", "3", "x"]
-    ordered = ["3", "a/2", "a/10", "img1", "IMG2", "img02", "img10", "x"]
-    assert [str(path) for path in natural(map(Path, names))] == ordered
-
-
-@pytest.mark.parametrize(
-    "opened",
-    [
-        lambda path, files: directory(folder(path, files), SHAPE),
-        lambda path, files: zipped(archive(path, files), SHAPE),
-    ],
-)
 @pytest.mark.parametrize(
     "files, message",
     [
         ({"a.png": b"text"}, "a.png: cannot be read as an image .not an image.; replace or remove it"),
-        ({"a.png": b""}, "a.png: cannot be read as an image"),
         ({"labels.txt": "1,1,1,1"}, "no images in it; expected files that end in .jpg"),
         ({"a.png": encoded(0), "labels.txt": "", "labels.csv": ""}, "holds both labels.txt and labels.csv"),
         ({"a.png": encoded(0), "labels.txt": "9,9,1,1"}, "labels.txt, line 1: .* outside its frame of 8 by 8"),
     ],
 )
-def test_sets_refused(tmp_path, opened, files, message):
+def test_sets_refused(tmp_path, files, message):
     with pytest.raises(ValueError, match=message):
-        opened(tmp_path, files)
+        directory(folder(tmp_path, files), SHAPE)
 
 
 def test_an_image_cut_short_is_named_and_the_others_stay(tmp_path):
@@ -215,9 +145,3 @@ def test_a_pipe_in_a_folder_is_refused(tmp_path, name):
     os.mkfifo(tmp_path / name)
     with pytest.raises(OSError, match=rf"{name}: found no regular file"):
         directory(tmp_path, SHAPE)
-
-
-def test_a_pipe_in_place_of_a_zip_is_refused(tmp_path):
-    os.mkfifo(tmp_path / "set.zip")
-    with pytest.raises(OSError, match=r"set\.zip: found no regular file"):
-        zipped(tmp_path / "set.zip", SHAPE)
