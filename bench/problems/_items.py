@@ -25,6 +25,7 @@ READOUTS: dict[str, dict[str, Any]] = {
     "tree huffman": {"readout": "tree", "tree": "huffman"},
 }
 CLUSTERED: dict[str, dict[str, Any]] = {"tree clustered": {"readout": "tree", "tree": "clustered"}}
+TIED = {f"{name} tied": READOUTS[name] | {"tied": True} for name in ("full", "sampled 1024")}
 ORDERS: dict[str, dict[str, Any]] = {
     "bag": {},
     "decay": {"order": "decay", "history": 30},
@@ -63,7 +64,7 @@ def problem(
     for order in orders:
         if ORDERS[order].get("trunk") == "attention" and not peer("torch"):
             continue
-        readouts = READOUTS | (CLUSTERED if order == "sequence" else {})
+        readouts = READOUTS | (CLUSTERED | TIED if order == "sequence" else {})
         for readout, options in readouts.items():
             found[f"{order} {readout}"] = _learning(data | ORDERS[order] | options)
     parts = split(histories(load(path, columns)))

@@ -52,7 +52,7 @@ class Embedding:
         self.rate, self.seed = check.number("rate", rate, 0), check.whole("seed", seed, 0)
         self.spread = 0.5 / self.width if spread is None else check.number("spread", spread, 0)
         self.optimiser, self.weighted = check.choice("optimiser", optimiser, sparse.OPTIMISERS), bool(weighted)
-        self.table = self._drawn(0, self.rows)
+        self.table, self._shared = self._drawn(0, self.rows), False
         if weighted and (undivided or not mean):
             raise ValueError(
                 "weighted: found True, expected it with mean=True and undivided=False: values weigh the vectors of a bag"
@@ -85,11 +85,15 @@ class Embedding:
         A new row begins as it would have in a table that had as many rows from the start, and its squares at 0. Call it between
         two ticks; with `at` once the run has ended, since its feed names the old rows.
 
-        Raises ValueError for a number out of range; then nothing has moved.
+        Raises ValueError for a number out of range, and for a table that a readout shares (tied); then nothing has moved.
         """
         first, most = self.rows, 2**31 - 1
         check.whole("count", count, 1, most - first)
         at = first if at is None else check.whole("at", at, 0, first)
+        if self._shared:
+            raise ValueError(
+                "rows: found a table that a readout shares (tied), expected one of its own; make it untied"
+            )
         mirror.fetch(self.backend.device, self._pairs())
         stay = np.r_[0:at, at + count : first + count]
         self.rows = first + count
@@ -176,6 +180,11 @@ class Embedding:
         """The rows, and what is kept beside them, by name, as they stand now; on the CPU the live arrays."""
         mirror.fetch(self.backend.device, self._pairs())
         return {"table": self.table} | sparse.beside(self._host)
+
+    def take(self, rows: np.ndarray) -> None:
+        """Have these as the table from here on, on the CPU: (rows, width) float32, which somebody else may have too."""
+        self.table, self._shared = rows, True
+        self._host, self._there = (learned._replace(rows=rows) for learned in (self._host, self._there))
 
     def send(self) -> None:
         """Go on from parameters() as they were filled; nothing to do where the device shares the host's memory."""

@@ -23,6 +23,8 @@ from .scale import Scale, chosen
 from .schedule import Schedule, Tick, part
 from .slot import Slot
 from .suits import check_delay, check_feed, check_place, check_widths, dense_backend, overlap_of
+from .tied import NAME as TIED
+from .tied import check_settings, tie
 from .trace import Trace
 from .trunk import TrunkProtocol
 
@@ -45,6 +47,8 @@ class Engine(Runner[Tick]):
     schedule       how all rates fall over the feed: "constant", "linear", "cosine" or "step", see hybrid/engine/scale.py
     warmup         ticks in which all rates rise linearly before that
     decay          schedule None: True is "linear", as in word2vec, False is "constant"
+    tied           True: the readout's rows are the embedding's, one table: of a full or sampled readout that is as wide, on
+                   the CPU, with one micro-batch and no delay. It starts as the embedding does
     update         "online": rows and readout move with each example (a run of one target together) and not at the end of a
                    batch, as in word2vec; without a trunk, of a tree or negative sampling. One thread does it, while another one
                    makes the next batch
@@ -72,6 +76,7 @@ class Engine(Runner[Tick]):
         decay: bool = True,
         schedule: str | None = None,
         warmup: int = 0,
+        tied: bool = False,
         update: str = "batch",
         ranks: Group | None = None,
     ):
@@ -89,7 +94,7 @@ class Engine(Runner[Tick]):
         for name, placed in (("embedding", embedding), ("readout", readout)):
             check_place(name, placed, trunk, self.dense)
         self.whole = getattr(trunk, "whole", 1)
-        self.update = update
+        self.tied, self.update = bool(tied), update
         self.ranks = ranks or Group(alone=True)
         self.route = routed(self)
         self.inline = self.sparse.device.inline("all", self.threads)
@@ -97,6 +102,9 @@ class Engine(Runner[Tick]):
         self._asking = Asking(self.route, dense_inline, self.inline)
         if trunk:
             dense_inline.run(trunk.place, self.dense.device, self.dense)
+        if tied:
+            check_settings(self)
+            tie(embedding, readout)
         self.cores: Cores | None = None
         self._begun: dict[str, np.ndarray] = {}
         self._begun_of = self._sizes
@@ -262,7 +270,8 @@ class Engine(Runner[Tick]):
             self.trunk.fetch()
         parts = {"embedding": self.embedding, "trunk": self.trunk, "readout": self.readout}
         owned = {part: owner.parameters() for part, owner in parts.items() if owner is not None}
-        return {f"{part}.{name}": array for part, arrays in owned.items() for name, array in arrays.items()}
+        found = {f"{part}.{name}": array for part, arrays in owned.items() for name, array in arrays.items()}
+        return {name: array for name, array in found.items() if not (self.tied and name == TIED)}
 
     @property
     def size(self) -> int:
@@ -312,7 +321,7 @@ class Engine(Runner[Tick]):
     def __reduce__(self) -> tuple[Any, ...]:
         """An engine of its own parts, which stands where this one stands; not for one that failed half-way."""
         self._check_whole()
-        names = ("threads", "micro_batches", "delay", "overlap", "decay", "schedule", "warmup", "update")
+        names = ("threads", "micro_batches", "delay", "overlap", "decay", "schedule", "warmup", "tied", "update")
         settings = {name: getattr(self, name) for name in names} | {"device": self.dense.name}
         with self._runs.alone:
             arrays = {name: array.copy() for name, array in self._begun_arrays().items()}

@@ -60,5 +60,8 @@ def _check(engine: "Engine") -> None:
             f"{found}, expected an embedding with one id an example, or with mean=True and undivided=True, as word2vec has; or "
             "'batch'"
         )
-    if engine.delay:
-        raise ValueError("delay: found 1 with update='online', which reads rows as they stand; leave it out")
+    for name, value in (("delay", engine.delay), ("tied", engine.tied)):
+        if value:
+            raise ValueError(
+                f"{name}: found {value} with update='online', which reads rows as they stand; leave it out"
+            )

@@ -64,7 +64,7 @@ def facts(engine: "Engine", begun: dict[str, np.ndarray]) -> dict[str, Any]:
 
 def _others(engine: "Engine") -> dict[str, Any]:
     """Settings that few engines have; earlier releases know nothing of them."""
-    return {"update": engine.update} if engine.route.online else {}
+    return ({"tied": True} if engine.tied else {}) | ({"update": engine.update} if engine.route.online else {})
 
 
 def load(
@@ -133,5 +133,6 @@ def _check_size(folder: str | Path, own: dict[str, Any], output: dict[str, Any],
     rows, dense = own["embedding"], own["trunk"]
     least = sparse.numbers(**rows) if rows.get("rows") else 0
     least += readout.least(output) + (trunk.least(dense) if dense else 0)
+    least -= output["classes"] * output["width"] if own["settings"].get("tied") else 0  # one table, kept once
     if least + sum(math.prod(shape) for shape in own["begun"].values()) > held:
         raise ValueError(f"{folder}: declares {least} parameters, but holds {held} numbers; it was altered")

@@ -221,10 +221,11 @@ def _remade_trunk(source: Path, options: dict[str, Any]) -> trunks.TrunkProtocol
         return trunks.remade(told, options) if told else None
 
 
-def make_engine(options: dict[str, Any], feed: Feed, *, trunk: bool = True, **form: Any) -> Engine:
+def make_engine(options: dict[str, Any], feed: Feed, *, trunk: bool = True, tied: bool = False, **form: Any) -> Engine:
     """The untrained engine that options name, for a feed.
 
     trunk  False: the rows are the hidden vectors, as in word2vec, and a sampled readout is word2vec's too
+    tied   see Engine
     form   per_example, mean, weighted: see Embedding
     """
     seed, spread = options["seed"], 0.1 if trunk else options.get("spread")
@@ -240,7 +241,7 @@ def make_engine(options: dict[str, Any], feed: Feed, *, trunk: bool = True, **fo
     placed = _placed_readout(options, feed, width, trunk)
     settings = {name: options[name] for name in ("device", "threads", "micro_batches", "delay")}
     settings |= {"schedule": options.get("schedule"), "update": options.get("update") or "batch"}
-    return Engine(embedding, dense, placed, ranks=Group(), **settings)
+    return Engine(embedding, dense, placed, tied=tied, ranks=Group(), **settings)
 
 
 def _rows_place(options: dict[str, Any], feed: Feed, make: Callable[..., Embedding]) -> backend.Backend:

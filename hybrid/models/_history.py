@@ -40,6 +40,7 @@ class HistoryOptions:
         " ones, which share nodes by --tree clustered",
         choices=STARTS,
     )
+    tied: bool = option(False, "the rows of a full or sampled readout are the input rows: one table")
 
 
 def order_of(options: Mapping[str, Any]) -> Order:
@@ -68,19 +69,23 @@ def begin(options: Mapping[str, Any], train: Histories, engine: Any) -> None:
     embedding.send()
     if options.get("tree") == CLUSTERED:
         readout.regrow(trees.clustered(rows, readout.counts), counts=readout.counts)
-    if readout.width == embedding.width and hasattr(readout, "begin_with"):
+    if readout.width == embedding.width and not engine.tied and hasattr(readout, "begin_with"):
         readout.begin_with(rows)
 
 
 def form(options: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of make_engine."""
-    return order_of(options).embedding
+    return order_of(options).embedding | ({"tied": True} if options.get("tied") else {})
 
 
 def complete(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     """Options that follow from others; ValueError for those that contradict each other."""
-    if chosen["order"] != SEQUENCE:
-        return chosen
+    if chosen["order"] == SEQUENCE:
+        chosen = _complete_sequence(chosen, said)
+    return _complete_tied(chosen, said) if chosen["tied"] else chosen
+
+
+def _complete_sequence(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     if chosen["trunk"] == "mlp":
         raise ValueError("--order sequence: needs a trunk that reads sequences, --trunk attention or torch, found mlp")
     chosen |= {name: value for name, value in SEQUENCES.items() if name in chosen and said.get(name) is None}
@@ -94,3 +99,12 @@ def complete(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
             f"--batch: found {chosen['batch']}, expected at least {chosen['history']}, the places of a sequence (--history)"
         )
     return chosen
+
+
+def _complete_tied(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+    if chosen["readout"] not in ("full", "sampled"):
+        raise ValueError(f"--tied: not used by --readout {chosen['readout']}, expected full or sampled; leave it out")
+    for name, only in (("micro_batches", 1), ("delay", 0), ("readout_width", chosen["width"])):
+        if said.get(name) not in (None, only):
+            raise ValueError(f"--{name.replace('_', '-')}: found {said[name]}, expected {only} with --tied")
+    return chosen | {"micro_batches": 1, "readout_width": chosen["width"]}

@@ -70,6 +70,11 @@ class FullReadout(Base):
             self.weights[...] = vectors
             self.send()
 
+    def take(self, rows: np.ndarray) -> None:
+        """Have these as the weights from here on, on the CPU: (V, D) float32, which somebody else may have too."""
+        self.weights = rows
+        self._host, self._there = (learned._replace(rows=rows) for learned in (self._host, self._there))
+
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """Learn from a batch of the device's arrays, within the work of a queue; see Readout."""
         self._kernels.step(grad, loss, self._learns(self._there), self._work, hidden, target, weight, self._step_rate)

@@ -63,6 +63,8 @@ def test_a_run_is_trained_evaluated_and_recommends(order, train, tmp_path, capsy
     [
         ({"order": "sequence"}, "--order sequence: needs a trunk that reads sequences"),
         ({"order": "sequence", "trunk": "attention", "batch": 7}, "--batch: found 7, expected at least 20"),
+        ({"tied": True, "readout": "tree"}, "--tied: not used by --readout tree"),
+        ({"tied": True, "readout": "full", "delay": 1}, "--delay: found 1, expected 0 with --tied"),
     ],
 )
 def test_what_contradicts(said, message):

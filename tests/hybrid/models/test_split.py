@@ -1,5 +1,6 @@
 """The ways to split of `hybrid train factors`, and that eval measures what training did."""
 
+import json
 from pathlib import Path
 
 import pytest

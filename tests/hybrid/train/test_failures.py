@@ -81,8 +81,8 @@ def test_a_pvm_that_tells_of_more_than_it_holds_takes_no_memory(tmp_path, data, 
 
 @pytest.mark.parametrize(
     "of",
-    [{}, {"delay": 1}, {"trunk": MLP((4, 4), bias=False)}, {"inputs": Inputs(4)}],
-    ids=["rows", "delay", "trunk", "inputs"],
+    [{}, {"delay": 1}, {"tied": True}, {"trunk": MLP((4, 4), bias=False)}, {"inputs": Inputs(4)}],
+    ids=["rows", "delay", "tied", "trunk", "inputs"],
 )
 def test_a_checkpoint_may_hold_no_more_than_it_tells_of_and_not_a_number_less(tmp_path, monkeypatch, of):
     """Of a model without state of an optimiser, which the least count leaves out."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hybrid.train.options import choose, free, kept
+from hybrid.train.options import Parts, choose, free, kept
 
 
 def test_defaults_are_those_of_run_model_readout_and_trunk():
