@@ -20,6 +20,9 @@ def main(arguments: list[str] | None = None) -> int:
     console.stand_in()
     try:
         return ranks.end(*_done(sys.argv[1:] if arguments is None else arguments))
+    except SystemExit as stop:  # of argparse, on all ranks, of which one says why: the others wait until it has
+        ranks.end(int(stop.code or 0))
+        raise
     except Exception:
         if world().size == 1:
             raise

@@ -62,11 +62,14 @@ def altered(run: Path, change) -> None:
     path.write_text(json.dumps(manifest | {"checksum": checkpoint._checksum(manifest)}))
 
 
-@pytest.mark.parametrize("part, name", [("embedding", "rows"), ("readout", "classes"), ("trunk", "hidden")])
-def test_a_checkpoint_that_tells_of_more_than_it_holds_takes_no_memory(tmp_path, whole_language, part, name):
+@pytest.mark.parametrize(
+    "part, more",
+    [("embedding", {"rows": 10**9}), ("readout", {"classes": 10**9}), ("trunk", {"sizes": [16, 10**9, 16]})],
+)
+def test_a_checkpoint_that_tells_of_more_than_it_holds_takes_no_memory(tmp_path, whole_language, part, more):
     run = tmp_path / "run"
     shutil.copytree(whole_language, run)
-    altered(run, lambda facts: facts["engine"][part].update({name: 10**9}))
+    altered(run, lambda facts: facts["engine"][part].update(more))
     with pytest.raises(ValueError, match=r"run: declares \d+ parameters, but holds \d+ numbers"):
         Engine.load(run)
 

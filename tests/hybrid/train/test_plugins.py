@@ -59,5 +59,5 @@ def test_a_model_trains_resumes_and_is_measured(hybrid_command, tmp_path):
     assert code == 0 and "error" in printed, error
     code, _, error = hybrid_command("train", "--resume", "run", "--epochs", "200")
     assert code == 0, error
-    figures = json.loads(hybrid_command("eval", "run", "--k", "2", "--json")[1])
+    figures = json.loads(hybrid_command("eval", "run", "--at", "2", "--json")[1])
     assert figures["slope"] == pytest.approx(2, abs=0.01) and figures["y"] == pytest.approx(5, abs=0.02)

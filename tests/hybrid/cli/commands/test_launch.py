@@ -62,7 +62,7 @@ def test_ranks_that_share_their_cores_divide_them(monkeypatch, cores, sharing, s
     monkeypatch.setenv("OMP_NUM_THREADS", said or "")
     if not said:
         monkeypatch.delenv("OMP_NUM_THREADS")
-    given = argparse.Namespace(command="train", quiet=False)
-    ranks.begin(given, World(1, sharing, "north", 1, sharing, 1))
+    given = argparse.Namespace(command="train", kind="pvm", quiet=False)
+    ranks.begin(given, World(1, sharing, "north", 1, sharing))
     assert os.environ.get("OMP_NUM_THREADS") == threads
     assert console.mute and not console.quiet
