@@ -49,6 +49,13 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason="PyCUDA is not installed: it is built where a C++ compiler is"))
 
 
+@pytest.fixture(autouse=True)
+def talkative(monkeypatch):
+    """No test is quiet because a command of the test before was."""
+    for name in ("quiet", "mute"):
+        monkeypatch.setattr(f"hybrid.console.{name}", False)
+
+
 @pytest.fixture(autouse=True, scope="session")
 def temporary(tmp_path_factory):
     """What a killed process leaves behind lies in pytest's folder, which pytest erases some runs later."""

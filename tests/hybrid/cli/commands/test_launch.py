@@ -55,8 +55,6 @@ def test_a_mistake_of_all_ranks_is_said_once(words):
     [(8, 4, None, "2"), (2, 4, None, "1"), (8, 1, None, None), (8, 4, "3", "3")],
 )
 def test_ranks_that_share_their_cores_divide_them(monkeypatch, cores, sharing, said, threads):
-    for name in ("mute", "quiet"):
-        monkeypatch.setattr(console, name, False)
     monkeypatch.setattr(processors, "affinity", lambda: list(range(cores)))
     monkeypatch.setattr(processors, "quota", lambda: math.inf)
     monkeypatch.setenv("OMP_NUM_THREADS", said or "")
