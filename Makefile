@@ -20,7 +20,7 @@ test-slow: $(VENV)/installed-test-all  ## run the long sweeps too
 fuzz: $(VENV)/installed-test-all  ## read changed copies of files, run absurd commands: make fuzz N=1000 (cases a subject)
 	@$(BIN)/python -m tests.fuzz $(if $(N),--cases $(N)) $(ARGS)
 
-CHECKED := tests/hybrid/test_alone.py tests/hybrid/test_interrupt.py tests/hybrid/storage tests/hybrid/engine tests/cpu
+CHECKED := tests/hybrid/schedule/test_alone.py tests/hybrid/schedule/test_interrupt.py tests/hybrid/storage tests/hybrid/engine tests/cpu
 
 checked: $(VENV)/installed-test-all  ## tests in Python's development mode; the simulated driver under sanitizers
 	@$(BIN)/python -X dev -X faulthandler -m pytest -q -n auto --dist loadfile -m 'not slow' $(CHECKED)

@@ -20,7 +20,7 @@ from collections.abc import Callable
 import numpy as np
 
 from bench.measure import append, commit, environment
-from hybrid.processors import available
+from hybrid.machine import available
 
 # "ours" is what the package chooses by itself (cpu/__init__.py); the others are what a user could say instead.
 NAMES = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "NUMBA_THREADING_LAYER")

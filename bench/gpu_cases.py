@@ -52,7 +52,7 @@ def cases(device: Any, do: Callable[..., Any]) -> Iterator[Case]:
 def _units(device: Any, do: Callable[..., Any], shape: str, momentum: float) -> Case:
     """One online step: weights, and velocities, are read and written once, and all signals besides."""
     from gpu import units
-    from hybrid.layout import unit_layout
+    from hybrid.units import unit_layout
 
     layout = unit_layout(*UNITS[shape])
     rng = np.random.default_rng(5)

@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _units(machine: Machine, quick: bool) -> Iterator[Callable[[], None]]:
     """One online step of units of 150-49-150, without and with momentum."""
     from bench.gpu_units import EQUAL, MOMENTUM, Collection, contest
-    from hybrid.layout import unit_layout
+    from hybrid.units import unit_layout
 
     layout = unit_layout(*([size] * (QUICK_UNITS if quick else UNITS) for size in EQUAL))
     weights = np.random.default_rng(0).standard_normal(int(layout.w_at[-1]), np.float32) * np.float32(0.1)

@@ -21,8 +21,8 @@ from bench import pvm
 from bench.gpu_clocks import Clocks, spread
 from bench.gpu_machine import Machine
 from bench.measure import FIRST, Work, measure
-from hybrid.engine.trace import Trace
-from hybrid.processors import available
+from hybrid.machine import available
+from hybrid.schedule.trace import Trace
 
 FRAMES, QUICK = {"flat210m": 300, "small": 1000} if FIRST else {"flat210m": 600, "small": 2000}, 2
 THREADS = min(4, available())  # of the host, that make the result of a complete frame

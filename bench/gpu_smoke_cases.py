@@ -16,10 +16,10 @@ from bench.gpu_ceilings import TF32_TOLERANCE
 from bench.gpu_smoke_device import Case, Check, Gpu
 from gpu import blas, mlp, optimiser, pvm, units
 from hybrid.contract import Gathering, Learning, Past, State
-from hybrid.layout import unit_layout
 from hybrid.pvm.config import Config
 from hybrid.pvm.layout import LATERAL, RAW, TapeLayout, tape_layout
 from hybrid.pvm.rules import wire
+from hybrid.units import unit_layout
 from tests.support import layers, optimisers
 from tests.twins import units as oracle
 

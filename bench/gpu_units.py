@@ -16,7 +16,7 @@ import numpy as np
 
 from bench.gpu_machine import Contest, Machine, near
 from bench.measure import FIRST
-from hybrid.layout import UnitLayout, unit_layout
+from hybrid.units import UnitLayout, unit_layout
 from tests.twins import units as oracle
 
 EQUAL = (150, 49, 150)

@@ -10,10 +10,10 @@ from bench.measure import Work, append, measure, show
 from bench.peers import peer
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
-from hybrid.engine.trunk.mlp import MLP
 from hybrid.feeds import Batch
-from hybrid.ranks.group import Group
+from hybrid.mpi.group import Group
 from hybrid.readout import FullReadout, HeadReadout, SampledReadout, TreeReadout
+from hybrid.trunk.mlp import MLP
 
 CONTEXT, WIDTH, HIDDEN, OUTPUTS = 4, 64, 256, 128
 RATE = 0.01

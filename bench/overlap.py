@@ -8,8 +8,8 @@ from bench.language import CONTEXT, OUTPUTS, RATE, WIDTH, ZipfFeed
 from bench.measure import Work, append, measure, show
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
-from hybrid.engine.trunk.mlp import MLP
 from hybrid.readout import TreeReadout
+from hybrid.trunk.mlp import MLP
 
 WAYS = {  # who: (overlap, None: it decides itself; threads, None: all that are given)
     "ours": (None, None),

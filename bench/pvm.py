@@ -156,8 +156,7 @@ class Ours:
 
 def frame_input(model, feed: Feed, tick: int | None = None):
     """What a slot is filled with for a tick, or the model's next one; in its first nothing is there to learn from."""
-    from hybrid.pvm.rates import Rates
-    from hybrid.pvm.slot import FrameInput
+    from hybrid.pvm.slot import FrameInput, Rates
 
     tick = model.tick if tick is None else tick
     rates = Rates(model.pipeline.layer, model.layout, model.config).at(tick, model.config, model.frozen)
@@ -210,7 +209,7 @@ class Torch:
     def __init__(self, case: Case, device: str = "cpu"):
         import torch
 
-        from hybrid.pvm.initial import weights
+        from hybrid.pvm.pipeline import initial_weights
 
         self.torch, self.case, self.device, self.place = torch, case, device, device.split(":")[0]
         self.who = f"torch {torch.__version__} bmm by hand"
@@ -218,7 +217,7 @@ class Torch:
         self.feed, self.layout = ours.feed, ours.pvm.layout
         self.units = len(self.layout.hidden)
         n, h, o = int(self.layout.columns[0]), int(self.layout.rows[0]), int(self.layout.rows[1])
-        flat = torch.from_numpy(weights(self.layout, ours.config, 0, np.float32)).view(self.units, -1)
+        flat = torch.from_numpy(initial_weights(self.layout, ours.config, 0, np.float32)).view(self.units, -1)
         shapes = [(h, n), (1, h), (o, h), (1, o)]
         cuts = flat.split([h * n, h, o * h, o], 1)
         parts = [cut.reshape(self.units, *shape) for cut, shape in zip(cuts, shapes, strict=True)]

@@ -10,9 +10,9 @@ from typing import Any
 
 from bench.measure import Work, append, record
 from bench.ranks_run import measured
-from hybrid.engine.trace import Trace
-from hybrid.processors import available
-from hybrid.ranks.pingpong import SIZES
+from hybrid.machine import available
+from hybrid.mpi.pingpong import SIZES
+from hybrid.schedule.trace import Trace
 
 RANKS = (2, 4)
 LANGUAGE = {"batch": 1024, "classes": 100_000, "micro_batches": 4, "ticks": 8}

@@ -8,8 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hybrid.ranks import mpi
-from hybrid.ranks.world import world
+from hybrid.mpi.world import command, world
 
 
 def measured(what: str, ranks: int, **options: Any) -> Any:
@@ -19,7 +18,7 @@ def measured(what: str, ranks: int, **options: Any) -> Any:
     """
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "found.json"
-        code = subprocess.run(mpi.command(ranks, "bench.ranks_run", what, json.dumps(options), str(out))).returncode
+        code = subprocess.run(command(ranks, "bench.ranks_run", what, json.dumps(options), str(out))).returncode
         if code:
             raise RuntimeError(f"{what}: {ranks} ranks ended with code {code}")
         return json.loads(out.read_text())

@@ -13,11 +13,11 @@ import numpy as np
 
 from bench.language import ZipfFeed, make_engine
 from hybrid import contract
+from hybrid.mpi.group import Group
+from hybrid.mpi.pingpong import Messages
 from hybrid.pvm import presets
 from hybrid.pvm.config import Config
 from hybrid.pvm.model import PVM
-from hybrid.ranks.group import Group
-from hybrid.ranks.pingpong import Messages
 
 RATE, SECONDS = 0.001, 0.2  # seconds of a sample, about
 MESHES = {"mesh1m": 6, "mesh100m": 47}  # units a side of a flat layer whose units read their neighbours

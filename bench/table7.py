@@ -23,7 +23,7 @@ from bench.table7_rows import BATCHES, FIRST, Feed, Row, expected, first_weights
 from cpu.tree import huffman, path
 from hybrid import MLP, Embedding, Engine, FullReadout, TreeReadout
 from hybrid.backend import choose
-from hybrid.engine.inputs import Inputs
+from hybrid.engine.embedding import Inputs
 from hybrid.readout.base import Base
 
 Made = tuple[Any, int]

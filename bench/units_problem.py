@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from bench.measure import Work
-from hybrid.layout import unit_layout
+from hybrid.units import unit_layout
 
 SIZES = INPUTS, HIDDEN, OUTPUTS = 150, 49, 150  # of a unit of Piekniewski's video model
 RATE, SAMPLE, SEED = 0.01, 7, 0  # SAMPLE: units checked against the oracle, spread over all

@@ -4,10 +4,31 @@ import functools
 import importlib
 import importlib.util
 import re
+from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
 
-from .ranks.world import world
+import numpy as np
+
+from .mpi.world import world
+
+# Pairs (host, there): an array of the host and its copy on a device; the same array where the device uses host memory.
+
+Pairs = Iterable[tuple[np.ndarray, Any]]
+
+
+def fetch_arrays(device: Any, pairs: Pairs) -> None:
+    """Copy each array from the device to the host, unless both are the same."""
+    for host, there in pairs:
+        if host is not there:
+            np.copyto(host, device.to_host(there))
+
+
+def send_arrays(device: Any, pairs: Pairs) -> None:
+    """Copy each array from the host to the device, unless both are the same."""
+    for host, there in pairs:
+        device.write(there, host)
+
 
 KERNELS = (
     "units",

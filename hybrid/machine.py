@@ -1,8 +1,91 @@
 """What the system says of this machine's memory and processor."""
 
+import contextlib
+import math
 import os
 import platform
 import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+# Which processors this process may use, by its affinity and its cgroups.
+#
+# Numba reads once how many threads it may start; nothing but `kernel_threads` imports it.
+
+CGROUPS = Path("/sys/fs/cgroup")
+
+
+def available() -> int:
+    """How many threads to use by default.
+
+    The least of: the cores of this process's affinity, its cgroup's share of processor time (cpu.max), rounded up, and what
+    NUMBA_NUM_THREADS and OMP_NUM_THREADS say. Of several ranks on a machine each has its part (hybrid/mpi/world.py).
+    """
+    numba = sys.modules.get("numba")  # where it is imported, it has read its own variable
+    most = numba.config.NUMBA_NUM_THREADS if numba else _said("NUMBA_NUM_THREADS")
+    return int(min(allowed(), most, _said("OMP_NUM_THREADS")))
+
+
+@contextlib.contextmanager
+def kernel_threads(count: int) -> Iterator[None]:
+    """Within it kernels that this thread calls take so many threads."""
+    import numba
+
+    before = numba.get_num_threads()
+    numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)
+
+
+def _said(variable: str) -> float:
+    """The number of threads that a variable of the environment allows; inf where it says none."""
+    said = os.environ.get(variable, "")
+    return int(said) if said.isdecimal() and int(said) else math.inf
+
+
+def allowed() -> int:
+    """How many processors the system lets this process use at a time, at least 1."""
+    return max(1, math.ceil(min(len(affinity()), quota())))
+
+
+def affinity() -> list[int]:
+    """The cores that this process may run on; all, where the system does not tell (macOS, Windows)."""
+    told = hasattr(os, "sched_getaffinity")
+    return sorted(os.sched_getaffinity(0)) if told else list(range(os.cpu_count() or 1))
+
+
+def quota(root: Path = CGROUPS, membership: Path = Path("/proc/self/cgroup")) -> float:
+    """How many processors the cgroups of this process allow, inf without a limit: cpu.max (v2) or cpu.cfs_quota_us (v1)."""
+    try:
+        lines = [line.split(":", 2) for line in membership.read_text().splitlines()]
+    except OSError:  # no cgroups
+        return math.inf
+    found = math.inf
+    for _, controllers, path in lines:
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        top = root / controllers  # v2 names none
+        at = top / path.lstrip("/")
+        for folder in (at, *at.parents):
+            found = min(found, _quota_of(folder))
+            if folder == top:
+                break
+    return found
+
+
+def _quota_of(folder: Path) -> float:
+    """How many processors one cgroup may use."""
+    try:
+        if (folder / "cpu.max").exists():
+            limit, period = (folder / "cpu.max").read_text().split()
+        else:
+            limit, period = ((folder / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
+        return int(limit) / int(period) if int(limit) > 0 else math.inf
+    except (OSError, ValueError):  # no such controller; "max"
+        return math.inf
+
 
 LEAST = (
     2 << 30

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from . import check, console
-from .alone import Alone
-from .readout.base.exclude import excluded
+from .readout.base import excluded
+from .schedule.guards import Alone
 
 if TYPE_CHECKING:  # Numba is imported with the first use
     from scipy.sparse import csr_array

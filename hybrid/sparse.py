@@ -54,7 +54,7 @@ def mirrored(learned: Learned, device: Any) -> Learned:
 
 
 def pairs(host: Learned, there: Learned) -> list[tuple[np.ndarray, Any]]:
-    """Every array of the host and its counterpart on the device, see hybrid/mirror.py."""
+    """Every array of the host and its counterpart on the device, see hybrid/backend.py."""
     return [pair for pair in zip(host, there, strict=True) if pair[0] is not None]
 
 

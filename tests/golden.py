@@ -24,15 +24,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hybrid.pvm import initial, presets
+from hybrid.pvm import pipeline as initial
+from hybrid.pvm import presets
 from hybrid.pvm.config import Config, Event
-from hybrid.pvm.inputs import Inputs
 from hybrid.pvm.layout import runs
-from hybrid.pvm.model import PVM
+from hybrid.pvm.model import PVM, Inputs
 from hybrid.pvm.result import StepResult
 from hybrid.pvm.rules import wire
 from hybrid.pvm.wiring import Wiring, receptive
-from hybrid.storage import npz
+from hybrid.storage import tables
 
 TOLERANCE = {"float64": 1e-12, "float32": 2e-6}
 GPU = 1e-5  # sums in another order, with fused multiply-adds
@@ -128,7 +128,7 @@ def difference(ours: np.ndarray, recorded: np.ndarray) -> float:
 
 def read(path: str | Path) -> Recording:
     """The recording in a file; ValueError for a file that is none, OSError where it cannot be read."""
-    found = npz.read(path, "a recording")
+    found = tables.read(path, "a recording")
     needed = ("config_json", "weights_init")
     missing = [name for name in needed if name not in found]
     if missing or not {"t_frame_raw", "t_frame_u8"} & set(found):
@@ -212,7 +212,7 @@ class Replay(ABC):
 
     def state(self, weights: np.ndarray) -> dict[str, np.ndarray]:
         """All arrays but the weights at the start: what the units make of nothing depends on them."""
-        return initial.state(self.layout, self.config, self.wiring.layer, weights, 1)
+        return initial.initial_state(self.layout, self.config, self.wiring.layer, weights, 1)
 
     def delta(self) -> np.ndarray:
         return np.asarray(self.pvm.backend.device.to_host(self.pvm.pipeline.delta)[0]).copy()

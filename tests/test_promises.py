@@ -24,9 +24,9 @@ METHODS = {"exec_module", "extractall", "extract"}
 
 # What is allowed, by file: as often as it is there, and why.
 ALLOWED = {
-    ("hybrid/ranks/group.py", "pickle.loads"): (2, "what ranks of this very run tell each other"),
+    ("hybrid/mpi/group.py", "pickle.loads"): (2, "what ranks of this very run tell each other"),
     ("hybrid/cli/commands/launch.py", "os.execv"): (1, "the mpiexec that starts the ranks of a command"),
-    ("hybrid/engine/trunk/pytorch/program.py", "exec_module"): (
+    ("hybrid/trunk/torch.py", "exec_module"): (
         1,
         "--module FILE.py:FUNCTION, a program of the user's",
     ),

@@ -9,9 +9,9 @@ from typing import Any
 from bench.contender import ADAGRAD, TRUNK, Among, By, Contender, Figures, Log, Problem, Run, Space, sparse
 from bench.peers import peer
 from bench.training import contender
+from hybrid import metrics
 from hybrid.engine import Engine
 from hybrid.feeds.ratings import HeldOut, Histories, Split, histories, load, split
-from hybrid.judge import ranking
 from hybrid.models import factors
 from hybrid.train.job import Watched
 
@@ -89,7 +89,7 @@ def _tested(job: Job, model: Engine) -> Figures:
 def _popular(parts: Split, settings: Mapping[str, Any], seed: int, epochs: float) -> Run:
     """The items that most have had."""
     start = time.perf_counter()
-    counts = ranking.popularity(parts.train)
+    counts = metrics.popularity(parts.train)
     return Run(
         lambda: _figures(counts, parts.train, _some(parts.valid)),
         lambda: _figures(counts, parts.seen, parts.test),
@@ -106,6 +106,6 @@ def _some(held: HeldOut) -> HeldOut:
     return HeldOut(held.user[::step], held.item[::step])
 
 
-def _figures(found: ranking.Scores, seen: Histories, held: HeldOut) -> Figures:
-    given = ranking.figures(found, seen, held)
+def _figures(found: metrics.Scores, seen: Histories, held: HeldOut) -> Figures:
+    given = metrics.figures(found, seen, held)
     return {name: given[name] for name in ("recall@10", "ndcg@10")}

@@ -16,7 +16,7 @@ from sklearn.multiclass import OneVsRestClassifier
 
 from bench.contender import Among, Contender, Figures, Log, Problem, Run, Space
 from bench.training import Peak
-from hybrid.judge import labels as judge
+from hybrid import metrics
 from hybrid.sklearn import LabelTreeClassifier, SparseLabelTreeClassifier, TreeClassifier
 from hybrid.train.job import Watched
 
@@ -75,17 +75,17 @@ def figures(rank: Rank, examples: Examples, propensity: np.ndarray) -> Figures:
     """precision and propensity-scored precision at 1, 3, 5; nDCG at 3, 5."""
     ids, found = rank(examples), {}
     for k in (1, 3, 5):
-        found[f"precision@{k}"] = judge.precision(ids[:, :k], examples.labels)
+        found[f"precision@{k}"] = metrics.precision(ids[:, :k], examples.labels)
         if k > 1:
-            found[f"ndcg@{k}"] = judge.ndcg(ids[:, :k], examples.labels)
-        found[f"psp@{k}"] = judge.propensity_precision(ids[:, :k], examples.labels, propensity)
+            found[f"ndcg@{k}"] = metrics.ndcg(ids[:, :k], examples.labels)
+        found[f"psp@{k}"] = metrics.propensity_precision(ids[:, :k], examples.labels, propensity)
     return found
 
 
 def _contender(
     learn: Learn, space: Space, first: dict, parts: list[Examples], whole: Examples, test: Examples
 ) -> Contender:
-    propensity = judge.propensities(whole.labels)
+    propensity = metrics.propensities(whole.labels)
 
     def trained(examples: Examples, settings: Mapping[str, Any], seed: int, epochs: float) -> tuple[Rank, Run]:
         peak, learned = Peak(), math.ceil(epochs) * examples.labels.shape[0]
@@ -123,7 +123,7 @@ def _estimator(kind: type, **fixed: Any) -> Learn:
 def _ranked(model: Any, examples: Examples) -> np.ndarray:
     """Of an estimator that has met some of the labels, or all."""
     scores = model.predict_proba(examples.features)
-    ids = judge.ranked(scores, min(KEPT, scores.shape[1]))
+    ids = metrics.ranked(scores, min(KEPT, scores.shape[1]))
     return np.asarray(model.classes_)[ids]
 
 
@@ -145,6 +145,6 @@ def _one_against_the_rest(
     seconds = time.perf_counter() - start
 
     def rank(asked: Examples) -> np.ndarray:
-        return used[judge.ranked(model.predict_proba(asked.features), min(KEPT, len(used)))]
+        return used[metrics.ranked(model.predict_proba(asked.features), min(KEPT, len(used)))]
 
     return rank, sum(one.coef_.size + 1 for one in model.estimators_ if hasattr(one, "coef_")), seconds

@@ -16,7 +16,7 @@ from bench.contender import Among, Log, Problem, Space
 from bench.peers import peer
 from bench.problems._labels import KEPT, Examples, Learn, Rank, problem
 from hybrid.formats import fasttext as format
-from hybrid.sklearn import labels
+from hybrid.sklearn import label_trees
 
 FASTTEXT: Space = {"lr": Log(0.1, 2), "dim": Among((50, 100, 200)), "wordNgrams": Among((1, 2))}
 
@@ -29,11 +29,11 @@ def make(arguments: Any) -> Problem | None:
     read = [format.load(folder / f"cooking.{part}") for part in ("train", "valid")]
     cut = 2000 if arguments.quick else None
     vectoriser = TfidfVectorizer(dtype=np.float32)
-    classes, words, parts = labels.read(read[0].labels[:cut]).classes, vectoriser.build_analyzer(), []
+    classes, words, parts = label_trees.read(read[0].labels[:cut]).classes, vectoriser.build_analyzer(), []
     for number, one in enumerate(read):
         texts = one.texts[:cut]
         features = vectoriser.transform(texts) if number else vectoriser.fit_transform(texts)
-        has = labels.read(one.labels[:cut], classes, strange=True).entries
+        has = label_trees.read(one.labels[:cut], classes, strange=True).entries
         parts.append(Examples(features.tocsr(), has, [" ".join(words(text)) for text in texts]))
     rivals = {}
     if peer("fasttext"):

@@ -38,7 +38,7 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("--quiet", action="store_true", default=default, help=QUIET)
 
     def add_overwrite(self, help: str = "replace a file that is there already") -> None:
-        """Offer --overwrite, without which a command writes no file that is there already, see hybrid/storage/output.py."""
+        """Offer --overwrite, without which a command writes no file that is there already, see hybrid/storage/files.py."""
         self.add_argument("--overwrite", action="store_true", help=help)
 
     def group(self, title: str) -> Any:

@@ -8,8 +8,7 @@ import traceback
 from pathlib import Path
 
 from .. import console, machine
-from ..ranks import mpi
-from ..ranks.world import world
+from ..mpi.world import abort, world
 from . import commands, ranks
 
 USER_ERRORS = (ValueError, IndexError, OSError, FloatingPointError, MemoryError)
@@ -28,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
             raise
         traceback.print_exc()
         console.tell(f"{world().name} ended all ranks")
-        mpi.abort(1)  # here: its threads may wait for other ranks, and the interpreter would wait for them
+        abort(1)  # here: its threads may wait for other ranks, and the interpreter would wait for them
         return 1
     finally:
         console.leave()
@@ -139,9 +138,9 @@ def _eval(given: argparse.Namespace) -> int:
 
 
 def _export(given: argparse.Namespace) -> int:
-    from ..storage import output
+    from ..storage import files
     from ..train import runs
 
-    output.check(given.file, given.overwrite)
+    files.check(given.file, given.overwrite)
     print(runs.export(given.run, given.file, given.format, given.checkpoint))
     return 0

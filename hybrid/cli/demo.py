@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..engine import Engine, trace
+from ..engine import Engine
 from ..feeds.text import documentation, read
 from ..feeds.vocabulary import Vocabulary
 from ..models import language
+from ..schedule import trace
 from ..storage import checkpoint, lock
 from ..train import plots, store
 from ..train.loop import train

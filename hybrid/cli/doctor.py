@@ -15,8 +15,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-from .. import processors
-from ..machine import memory, processor
+from ..machine import available, memory, processor, quota
 
 NEEDED = ("numpy", "scipy", "numba", "threadpoolctl", "tqdm", "matplotlib", "pillow", "pooch")
 MODULES = {"pillow": "PIL"}  # where it is not the package's name
@@ -135,10 +134,10 @@ def _threads() -> Finding:
         chosen = threads.layer()
     except Exception as error:
         return finding("threads", False, f"no parallel kernel runs: {error}", remedy, needed=True)
-    share = processors.quota()
+    share = quota()
     limit = f", a cgroup allows {share:.3g}" if share < float("inf") else ""
     slower = "; slower beside other processes than tbb (pip install tbb)" if chosen == "omp" else ""
-    found = f"{processors.available()}{limit}; {chosen}, of {', '.join(layers)}{slower}"
+    found = f"{available()}{limit}; {chosen}, of {', '.join(layers)}{slower}"
     return finding("threads", chosen in THREADSAFE, found, remedy, needed=True)
 
 

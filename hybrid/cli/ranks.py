@@ -10,8 +10,7 @@ from pathlib import Path
 
 from .. import console
 from ..models import MODELS
-from ..ranks import mpi
-from ..ranks.world import World, take_threads, world
+from ..mpi.world import World, abort, finalised, take_threads, world
 from . import options
 
 GRACE = 5.0  # seconds in which the other ranks end too, where they fail alike
@@ -61,8 +60,8 @@ def end(code: int, said: str = "") -> int:
     this = world()
     if said and this.rank == 0:
         console.tell(said)
-    if this.size > 1 and not mpi.finalised(GRACE if code else math.inf):
+    if this.size > 1 and not finalised(GRACE if code else math.inf):
         if said and this.rank:
             console.tell(f"{this.name}: {said}")
-        mpi.abort(code)
+        abort(code)
     return code

@@ -145,7 +145,7 @@ class Device(Protocol):
 class Units(Protocol):
     """Collections of MLPs: inputs -> hidden -> outputs; both layers have a bias and the same activation.
 
-    Shapes: weights (layout.w_at[-1],), x (B, X), hidden (B, H), y and target (B, Y), see hybrid/layout.py.
+    Shapes: weights (layout.w_at[-1],), x (B, X), hidden (B, H), y and target (B, Y), see hybrid/units.py.
     activation: "logistic" 1/(1+exp(-s)), "rational" s/(2(|s|+1)) + 1/2, "tanh", "relu".
     Tolerance against a float64 oracle: a float32 sum of n products drifts by about sqrt(n) roundings.
     """

@@ -105,7 +105,7 @@ class Optimiser(Protocol):
         """
 
     def merge(self, grad: Array, part: Array) -> None:
-        """grad <- grad + part; part <- 0: a step of the sum over micro-batches, see hybrid/engine/fixed_tree.py."""
+        """grad <- grad + part; part <- 0: a step of the sum over micro-batches, see hybrid/trunk/_stages.py."""
 
     def sgd(
         self, weights: Array, velocity: Array | None, grad: Array, move: Move, momentum: float, nesterov: bool

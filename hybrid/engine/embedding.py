@@ -5,10 +5,57 @@ from typing import Any
 import numpy as np
 
 from .. import backend as backends
-from .. import check, mirror, sparse
-from .part import Buffers, Copies
-from .schedule import Stage
-from .slot import Slot
+from .. import check, sparse
+from ..backend import fetch_arrays, send_arrays
+from ..schedule.schedule import Stage
+from ..schedule.slot import Slot
+from ..schedule.stage import Buffers, Copies
+
+# Dense inputs in the place of rows: the feed gives what the trunk reads.
+
+KIND = "inputs"
+
+
+class Inputs:
+    """Stands in for an Embedding where the batches of a feed have `x` instead of ids: pixels, features.
+
+    width  numbers of an example
+
+    Nothing learns here, and x is copied once: into a slot, and from there to a GPU. Raises ValueError for a width below 1.
+    """
+
+    mean = weighted = False
+    rows = per_example = 0
+
+    def __init__(self, width: int):
+        self.dense = self.outputs = check.whole("width", width, 1)
+        self.backend = backends.choose("cpu")
+
+    def buffers(self) -> Buffers:
+        """What the trunk reads; and, for a trunk that cannot do without, the gradient of that, which nobody reads."""
+        return Buffers(dict.fromkeys(("x", "x_grad"), self.outputs), ("x",))
+
+    def begin(self, copy: Copies) -> list[Stage]:
+        """The feed has filled x in; it is copied to a GPU."""
+        return copy("x in")
+
+    def last(self, copy: Copies, ready: tuple[str, ...]) -> list[Stage]:
+        """Nothing moves."""
+        return []
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """None."""
+        return {}
+
+    def send(self) -> None:
+        """Nothing to send."""
+
+    def describe(self) -> dict[str, Any]:
+        """The argument that makes this object again, and what kind of object it is."""
+        return {"kind": KIND, "width": self.dense}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Inputs, (self.dense,)
 
 
 class Embedding:
@@ -94,7 +141,7 @@ class Embedding:
             raise ValueError(
                 "rows: found a table that a readout shares (tied), expected one of its own; make it untied"
             )
-        mirror.fetch(self.backend.device, self._pairs())
+        fetch_arrays(self.backend.device, self._pairs())
         stay = np.r_[0:at, at + count : first + count]
         self.rows = first + count
         self.table = sparse.table(self.rows, self.width)
@@ -178,7 +225,7 @@ class Embedding:
 
     def parameters(self) -> dict[str, np.ndarray]:
         """The rows, and what is kept beside them, by name, as they stand now; on the CPU the live arrays."""
-        mirror.fetch(self.backend.device, self._pairs())
+        fetch_arrays(self.backend.device, self._pairs())
         return {"table": self.table} | sparse.beside(self._host)
 
     def take(self, rows: np.ndarray) -> None:
@@ -188,7 +235,7 @@ class Embedding:
 
     def send(self) -> None:
         """Go on from parameters() as they were filled; nothing to do where the device shares the host's memory."""
-        mirror.send(self.backend.device, self._pairs())
+        send_arrays(self.backend.device, self._pairs())
 
     def _pairs(self) -> list[tuple[np.ndarray, Any]]:
         return sparse.pairs(self._host, self._there)

@@ -1,32 +1,291 @@
 """A model under training: rows or inputs -> trunk -> readout, on a schedule."""
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .. import backend, check
-from ..feeds import Batch, Feed, most_targets
+from .. import backend, check, trees
+from ..feeds import Batch, Feed, most_targets, width
 from ..feeds.fit import fitting
-from ..processors import available
-from ..ranks.group import Group
-from ..readout import Readout
-from . import begun, saved
-from .asking import Asking, question
-from .cores import Cores
-from .embedding import Embedding
-from .inputs import Inputs
-from .ranked import routed
-from .runner import Course, Runner
-from .scale import Scale, chosen
-from .schedule import Schedule, Tick, part
-from .slot import Slot
-from .suits import check_delay, check_feed, check_place, check_widths, dense_backend, overlap_of
-from .tied import NAME as TIED
-from .tied import check_settings, tie
-from .trace import Trace
-from .trunk import TrunkProtocol
+from ..machine import available
+from ..mpi.engine import routed
+from ..mpi.group import Group
+from ..readout import Readout, base
+from ..readout.base import stepped
+from ..schedule.cores import Cores
+from ..schedule.rates import Scale, chosen
+from ..schedule.runner import Course, Runner
+from ..schedule.schedule import Schedule, Tick, part
+from ..schedule.slot import Slot
+from ..schedule.trace import Trace
+from ..trunk import TrunkProtocol
+from . import checkpoint
+from .embedding import Embedding, Inputs
+from .route import Route
+
+# Questions to an engine: examples in, hidden vectors or losses out. Nothing learns.
+
+
+class Asking:
+    """The begin stages of an engine, run one after another.
+
+    route          of the engine
+    dense, sparse  queues for the two kinds of stages; a run on them waits
+    """
+
+    def __init__(self, route: Route, dense: Any, sparse: Any):
+        self._route, self._dense, self._sparse = dataclasses.replace(route, readout=None), dense, sparse
+        self._stages = self._route.begin(self._route.copies)
+        self.slot = self._route.slot
+
+    def hidden(self, batch: Batch, tick: int, slot: Slot | None = None) -> np.ndarray:
+        """The hidden vectors (B, D) of a batch, in a slot that is in use from here on (None: one of its own)."""
+        slot = slot or self.slot(batch.examples, 0 if batch.ids is None else batch.ids.size, targets=len(batch.target))
+        return self._begun(batch, tick, slot, 0, batch.examples)
+
+    def teach(self, readout: Any, batch: Batch, tick: int, slot: Slot, size: int) -> None:
+        """Let the readout learn from a batch, in parts of `size` examples, as it does in a tick; nothing else learns."""
+        for first in range(0, batch.examples, size):
+            hidden = self._begun(batch, tick, slot, first, min(first + size, batch.examples))
+            slot.grad = np.empty_like(hidden)  # nobody reads it
+            self._sparse.run(stepped, readout.step, slot, readout.batch).wait()
+            slot.release()
+
+    def _begun(self, batch: Batch, tick: int, slot: Slot, first: int, last: int) -> np.ndarray:
+        slot.fill(tick, 0, batch, first, last)
+        slot.take()
+        for stage in self._stages if last > first else ():
+            (self._sparse if stage.queue == "sparse" else self._dense).run(stage.work, slot)
+        return slot.hidden
+
+    def loss(self, readout: Any, batch: Batch, hidden: np.ndarray) -> float:
+        """The sum of loss times weight over a batch, in nats."""
+        losses: np.ndarray = self._sparse.run(_losses, readout, hidden, batch.target, batch.target_at).wait()
+        if batch.weight is None:
+            return float(losses.sum(dtype=np.float64))
+        return float(np.dot(losses.astype(np.float64), batch.weight))
+
+
+def _losses(readout: Any, hidden: np.ndarray, target: np.ndarray, target_at: np.ndarray | None) -> np.ndarray:
+    """The loss of each example: what the readout itself says it is, or else the mean of -log p over its targets."""
+    if hasattr(readout, "label_losses"):
+        own: np.ndarray = readout.label_losses(hidden, target, target_at)
+        return own
+    if target_at is None:
+        log_prob: np.ndarray = readout.log_prob(hidden, target)
+        return -log_prob
+    return -base.log_prob(readout, hidden, target, target_at)
+
+
+def question(source: Embedding | Inputs, whole: int, ids: Any, bag_at: Any, values: Any, x: Any) -> Batch:
+    """The batch that a caller asks about, its targets all 0; see Engine.hidden."""
+    if source.dense:
+        _check_none(f"an engine with Inputs({source.dense})", ids=ids, bag_at=bag_at, values=values)
+        made, bags = check.array("x", x, (None, source.dense), np.float32), None
+        check.finite("x", made)
+        examples, taken = len(made), None
+    else:
+        _check_none("this engine, which has an embedding", x=x)
+        made = None
+        taken = check.indices("ids", ids, source.rows).reshape(-1)
+        bags, values = _bags(source, taken, bag_at, values)
+        examples = taken.size // source.per_example if bags is None else len(bags) - 1
+    if examples % whole:
+        raise ValueError(f"found {examples} examples, expected a multiple of {whole}, the sequence of the trunk")
+    return Batch(taken, bags, np.zeros(examples, np.int32), None, values, made)
+
+
+def _bags(source: Embedding | Inputs, ids: np.ndarray, bag_at: Any, values: Any) -> tuple[Any, Any]:
+    """Where bags begin, and by what their rows are multiplied, checked."""
+    for name, given, wanted in (("bag_at", bag_at, source.mean), ("values", values, source.weighted)):
+        if (given is None) == wanted:
+            raise ValueError(f"{name}: {'needed' if wanted else 'not used'} by this embedding")
+    if ids.size % source.per_example:
+        raise ValueError(f"ids: found {ids.size}, expected a multiple of {source.per_example}")
+    if values is not None:
+        check.finite("values", check.array("values", values, (ids.size,), np.float32))
+    return None if bag_at is None else check.bags("bag_at", bag_at, ids.size), values
+
+
+def _check_none(owner: str, **given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"{name}: found {type(value).__name__}, expected None: not used by {owner}")
+
+
+# Whether the parts of an engine suit each other and a feed suits them: ValueError, saying what does not.
+
+
+def dense_backend(trunk: TrunkProtocol, device: str | None) -> backend.Backend:
+    """Where the dense stages run; where the user leaves it open, a trunk that computes on the CPU only is put there."""
+    kinds = trunk.places
+    chosen = backend.choose("cpu" if kinds == ("cpu",) and device in (None, "auto") else device)
+    if chosen.name.partition(":")[0] not in kinds:
+        raise ValueError(
+            f'device: found "{chosen.name}", expected one of {", ".join(kinds)}: a {trunk.kind} trunk computes nowhere else'
+        )
+    return chosen
+
+
+def check_widths(embedding: Embedding | Inputs, trunk: TrunkProtocol | None, readout: Readout) -> None:
+    """ValueError unless each part gives as many numbers an example as the next one takes."""
+    if trunk and embedding.outputs != trunk.inputs:
+        raise ValueError(f"trunk: takes {trunk.inputs} inputs, the embedding gives {embedding.outputs}")
+    source, width = ("trunk", trunk.outputs) if trunk else ("embedding", embedding.outputs)
+    if readout.width != width:
+        raise ValueError(f"readout: width {readout.width}, the {source} gives {width}")
+
+
+def check_delay(delay: int, trunk: TrunkProtocol | None) -> None:
+    """ValueError for a delay out of range, or one that the trunk cannot have."""
+    check.whole("delay", delay, 0, 1)
+    if delay and (reason := getattr(trunk, "undelayed", None)):
+        raise ValueError(f"delay: found {delay}, expected 0: {reason}")
+
+
+def check_place(name: str, part: Any, trunk: TrunkProtocol | None, dense: Any) -> None:
+    """ValueError unless the embedding or the readout is on the CPU, or on the trunk's device.
+
+    name   "embedding" or "readout"
+    dense  the Backend of the trunk
+    """
+    found, option = part.backend, {"embedding": "--rows-device", "readout": "--readout-device"}[name]
+    if found.device.host_memory:
+        return
+    if trunk is None:
+        raise ValueError(
+            f'{name}: found one on "{found.name}", expected one on the CPU: without a trunk the hidden vectors are rows, '
+            f"which are the CPU's; make it without backend ({option} cpu)"
+        )
+    if found.device is not dense.device:
+        raise ValueError(
+            f'{name}: found one on "{found.name}", expected one on the CPU or on the trunk\'s device, "{dense.name}"; '
+            f'make it without backend ({option} cpu), or give the engine device="{found.name}" (--device)'
+        )
+
+
+def overlap_of(engine: "Engine") -> bool | None:
+    """Whether the stages of an engine overlap; None: what is faster is measured."""
+    if engine.trunk is None:  # there is nothing dense to overlap with
+        return False
+    here = engine.overlap is None and engine.dense.device.threads
+    return False if here and getattr(engine.trunk, "threaded", False) else engine.overlap
+
+
+def check_feed(engine: "Engine", feed: Feed) -> None:
+    """ValueError unless the ids, classes and batches of a feed are of the sizes that an engine takes."""
+    if width(feed) != engine.embedding.dense:
+        raise ValueError(f"feed: has {width(feed)} numbers an example, the engine takes {engine.embedding.dense}")
+    if feed.rows > engine.embedding.rows:
+        remedy = "; embedding.add_rows makes more" if engine.embedding.rows else ""
+        raise ValueError(f"feed: has ids up to {feed.rows}, the embedding {engine.embedding.rows} rows{remedy}")
+    if feed.batch % engine.whole:
+        raise ValueError(
+            f"feed: has batches of {feed.batch}, expected a multiple of {engine.whole}, the trunk's sequence"
+        )
+    if feed.classes != engine.readout.classes:
+        grows = feed.classes > engine.readout.classes and hasattr(engine.readout, "add_classes")
+        remedy = "; readout.add_classes makes more" if grows else ""
+        raise ValueError(f"feed: has {feed.classes} classes, the readout {engine.readout.classes}{remedy}")
+    rows = part(feed.batch, engine.micro_batches, engine.whole)
+    if rows > engine.readout.batch:
+        raise ValueError(f"feed: {rows} examples a micro-batch, the readout was made for {engine.readout.batch}")
+
+
+# One table for both ends: the output rows of a readout are the input rows of the embedding.
+
+NAME = "readout.weights"  # among the parameters of an engine: of a tied one those of the embedding
+
+
+def tie(embedding: Any, readout: Any) -> None:
+    """Let the readout have the embedding's first rows as its own; both then move the same numbers, each by its own rule.
+
+    Raises ValueError for parts that cannot share a table.
+    """
+    _check_tied(embedding, readout)
+    from cpu import aligned
+
+    rows = aligned.empty(embedding.table.shape, np.float32)
+    rows[:] = embedding.table
+    embedding.take(rows)
+    readout.take(rows[: readout.classes])
+
+
+def check_settings(engine: "Engine") -> None:
+    """ValueError where rows would be read while another micro-batch or batch moves them."""
+    for name, least in (("micro_batches", 1), ("delay", 0)):
+        if getattr(engine, name) != least:
+            raise ValueError(
+                f"{name}: found {getattr(engine, name)}, expected {least} with tied=True: rows and readout move one table"
+            )
+
+
+def _check_tied(embedding: Any, readout: Any) -> None:
+    if not hasattr(readout, "take"):
+        raise ValueError(
+            f"tied: found a {readout.kind} readout, expected full or sampled, which has a row for every class"
+        )
+    if not getattr(embedding, "rows", 0):
+        raise ValueError("tied: found Inputs, expected an Embedding, whose rows the readout shares")
+    if embedding.rows < readout.classes or embedding.width != readout.width:
+        raise ValueError(
+            f"tied: found {embedding.rows} input rows of width {embedding.width}, expected at least {readout.classes} of width "
+            f"{readout.width}, as the readout has"
+        )
+    for owner in (embedding, readout):
+        if not owner.backend.device.host_memory:
+            raise ValueError(f'tied: found rows on "{owner.backend.name}", expected them on the CPU')
+
+
+# Another tree for the readout of an engine, in the midst of training: of what the model has learned of the classes so far.
+
+
+def regrow(engine: "Engine", feed: Feed, vectors: Any = None) -> int:
+    """Exchange the tree of an engine for `trees.clustered` of vectors; returns how many nodes keep what they have learned.
+
+    engine   with a tree as its readout, between two ticks; inside `for tick in engine.run(feed)` too
+    feed     from which it learns
+    vectors  (V, D), a row a class: where ids of the feed are classes too, such as words, engine.embedding.vectors()[:V];
+             None: engine.readout.vectors()
+
+    Nodes that part the same two sets of classes are kept. Then the tree learns from the examples of the last epoch, those
+    of the ticks_per_epoch ticks before this one: their hidden vectors are computed anew, without dropout, by the trunk as it is
+    now, while rows and trunk stand still. It learns at the rate that the readout was made with: at one that has fallen by then
+    new nodes would learn too little. What comes out follows from the state of the engine: one that was saved before and
+    loaded does the same.
+
+    Raises ValueError for another readout, another feed and other vectors; then nothing has moved.
+    """
+    engine._check_whole()
+    readout: Any = engine.readout
+    if not hasattr(readout, "regrow"):
+        raise ValueError(f"readout: found a {readout.kind} readout, expected a tree, whose shape can be exchanged")
+    check_feed(engine, feed)
+    with engine._runs.alone:
+        engine.settle()
+        rows = np.asarray(readout.vectors() if vectors is None else vectors)
+        if len(rows) != readout.classes:
+            raise ValueError(f"vectors: found {rows.shape}, expected ({readout.classes}, any): a row a class")
+        counts = feed.counts
+        kept: int = engine.inline.run(lambda: readout.regrow(trees.clustered(rows, counts), counts=counts)).wait()
+        _teach(engine, feed, range(max(engine.tick - feed.ticks_per_epoch, 0), min(engine.tick, len(feed))))
+        return kept
+
+
+def _teach(engine: "Engine", feed: Feed, ticks: range) -> None:
+    """Let the readout alone learn from the batches of some ticks, at its own rate."""
+    asking, readout = engine._asking, engine.readout
+    slot = asking.slot(feed.batch, feed.most_ids, targets=max(most_targets(feed), feed.batch))
+    before, readout.rate_scale = readout.rate_scale, 1.0
+    try:
+        for tick in ticks:
+            batch = engine._fitting(feed, tick)
+            asking.teach(readout, batch, tick, slot, part(batch.examples, engine.micro_batches, engine.whole) or 1)
+    finally:
+        readout.rate_scale = before
 
 
 class Engine(Runner[Tick]):
@@ -44,7 +303,7 @@ class Engine(Runner[Tick]):
     delay          batches begun and not finished: 0 is exact, 1 overlaps more and learns on parameters a batch old
     overlap        True: dense and sparse stages at the same time, sharing the threads; False: one after another, each on
                    all threads; None: measure both in the first ticks and keep the faster. The numbers are the same.
-    schedule       how all rates fall over the feed: "constant", "linear", "cosine" or "step", see hybrid/engine/scale.py
+    schedule       how all rates fall over the feed: "constant", "linear", "cosine" or "step", see hybrid/schedule/rates.py
     warmup         ticks in which all rates rise linearly before that
     decay          schedule None: True is "linear", as in word2vec, False is "constant"
     tied           True: the readout's rows are the embedding's, one table: of a full or sampled readout that is as wide, on
@@ -52,7 +311,7 @@ class Engine(Runner[Tick]):
     update         "online": rows and readout move with each example (a run of one target together) and not at the end of a
                    batch, as in word2vec; without a trunk, of a tree or negative sampling. One thread does it, while another one
                    makes the next batch
-    ranks          with whom it learns, see hybrid/engine/ranked.py: all make the same calls of an engine of the same arguments.
+    ranks          with whom it learns, see hybrid/mpi/engine.py: all make the same calls of an engine of the same arguments.
 
     tick, torn, trace  see Runner
     whole              a batch has a multiple of so many examples, which micro-batches do not cut: the trunk's sequence, else 1
@@ -136,7 +395,7 @@ class Engine(Runner[Tick]):
         self.cores = Cores(self.dense.device, self.sparse.device, *settings)
         schedule = Schedule(plan, slots, self.cores.queues, self.delay, self.trace, whole=self.whole)
         return Course(
-            schedule, self._batches(feed, ticks), lambda slots: begun.restored(slots, self.route, self._begun)
+            schedule, self._batches(feed, ticks), lambda slots: checkpoint.restored(slots, self.route, self._begun)
         )
 
     def _result(self, tick: Tick) -> Tick:
@@ -181,7 +440,7 @@ class Engine(Runner[Tick]):
         if self._begun_of != self._sizes:
             return {}
         under_way = self._schedule.begun if self._schedule else ()
-        return begun.ahead(self._begun, self.tick) | begun.kept(under_way, self.route)
+        return checkpoint.ahead(self._begun, self.tick) | checkpoint.kept(under_way, self.route)
 
     @property
     def _sizes(self) -> tuple[int, int]:
@@ -271,12 +530,12 @@ class Engine(Runner[Tick]):
         parts = {"embedding": self.embedding, "trunk": self.trunk, "readout": self.readout}
         owned = {part: owner.parameters() for part, owner in parts.items() if owner is not None}
         found = {f"{part}.{name}": array for part, arrays in owned.items() for name, array in arrays.items()}
-        return {name: array for name, array in found.items() if not (self.tied and name == TIED)}
+        return {name: array for name, array in found.items() if not (self.tied and name == NAME)}
 
     @property
     def size(self) -> int:
         """How many numbers are learned."""
-        return saved.size(self)
+        return checkpoint.size(self)
 
     def save(self, folder: str | Path, facts: dict[str, Any] | None = None) -> None:
         """Write a checkpoint, atomically, keeping the one before; also between the ticks of a run; of ranks all call it.
@@ -287,7 +546,7 @@ class Engine(Runner[Tick]):
         """
         self._check_whole()
         with self._runs.alone:
-            saved.save(self, folder, facts or {}, self._begun_arrays())
+            checkpoint.save(self, folder, facts or {}, self._begun_arrays())
 
     @classmethod
     def load(
@@ -312,10 +571,10 @@ class Engine(Runner[Tick]):
         """
         places = {"rows": rows_device, "readout": readout_device}
         machine = {"device": device, "threads": threads, "overlap": overlap}
-        return saved.load(cls, folder, places, ranks or Group(alone=True), given=trunk, **machine)
+        return checkpoint.load(cls, folder, places, ranks or Group(alone=True), given=trunk, **machine)
 
     def go_on(self, tick: int, arrays: dict[str, np.ndarray]) -> None:
-        """Stand behind so many ticks; arrays: of batches begun and not finished, see hybrid/engine/begun.py."""
+        """Stand behind so many ticks; arrays: of batches begun and not finished, see hybrid/engine/checkpoint.py."""
         self.tick, self._begun, self._begun_of = tick, arrays, self._sizes
 
     def __reduce__(self) -> tuple[Any, ...]:

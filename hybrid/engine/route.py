@@ -3,14 +3,18 @@
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .embedding import Embedding
-from .inputs import Inputs
-from .part import Buffers, Copies, divided
-from .schedule import Plan, Stage
-from .slot import Slot
-from .trunk import TrunkProtocol
+from .. import check
+from ..schedule.schedule import Plan, Stage
+from ..schedule.slot import Slot
+from ..schedule.stage import Buffers, Copies, divided
+from ..trunk import TrunkProtocol
+from .embedding import Embedding, Inputs
+
+if TYPE_CHECKING:
+    from .engine import Engine
+
 
 FEED = ("ids", "bag_at", "values")  # what the rows read, written by the feed
 
@@ -31,7 +35,7 @@ class Route:
 
     @property
     def online(self) -> bool:
-        """Whether rows and readout move with each example, see hybrid/engine/online.py."""
+        """Whether rows and readout move with each example, see hybrid/engine/route.py."""
         return False
 
     @property
@@ -117,3 +121,62 @@ class Route:
     @property
     def _buffers(self) -> list[Buffers]:
         return [part.buffers() for part in (self.embedding, self.trunk, self.readout) if part]
+
+
+# Online learning, as in word2vec: without a trunk, rows and readout move with each example and not with each batch.
+
+UPDATES = ("batch", "online")
+
+
+def routed(engine: "Engine") -> Route:
+    """The way of a batch through an engine; ValueError, saying why, where its parts cannot do what it is to do."""
+    parts = engine.embedding, engine.trunk, engine.readout, engine.dense.device
+    if check.choice("update", engine.update, UPDATES) == "batch":
+        return Route(*parts)
+    _check(engine)
+    return OnlineRoute(*parts)
+
+
+class OnlineRoute(Route):
+    """Rows and readout in one stage, in which examples are read, learned from and written back one after another."""
+
+    @property
+    def online(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def several(self) -> bool:
+        """False: examples have a target each."""
+        return False
+
+    def plan(self) -> Plan:
+        """One stage."""
+        return Plan([], [Stage("learn", "sparse", self._learn)], [])
+
+    def _learn(self, slot: Slot) -> None:
+        embedding: Any = self.embedding
+        inputs = embedding.inputs(slot.bag_at, slot.ids, slot.scale)
+        self.readout.rate_scale = slot.scale
+        slot.loss = self.readout.step_online(slot.grad, slot.hidden, inputs, slot.target, slot.weight)
+
+
+def _check(engine: "Engine") -> None:
+    embedding, found = engine.embedding, "update: found 'online'"
+    if engine.trunk is not None:
+        raise ValueError(f"{found} with a trunk, expected 'batch': a trunk learns from batches")
+    if not getattr(engine.readout, "online", False):
+        raise ValueError(
+            f"{found} with this {getattr(engine.readout, 'kind', 'kind of')} readout, expected a tree that is not split, or a "
+            "sampled one with the loss 'logistic'; or 'batch'"
+        )
+    if not getattr(embedding, "rows", 0) or embedding.per_example != 1 or (embedding.mean and not embedding.undivided):
+        raise ValueError(
+            f"{found}, expected an embedding with one id an example, or with mean=True and undivided=True, as word2vec has; or "
+            "'batch'"
+        )
+    for name, value in (("delay", engine.delay), ("tied", engine.tied)):
+        if value:
+            raise ValueError(
+                f"{name}: found {value} with update='online', which reads rows as they stand; leave it out"
+            )

@@ -5,10 +5,8 @@ from typing import Any
 import numpy as np
 
 from .. import check
-from . import Batch
-from .arrays import digest
-from .epochs import Epochs
-from .inputs import Inputs, inputs
+from . import Batch, Epochs
+from .arrays import Inputs, digest, inputs
 from .ragged import Ragged, spans
 
 

@@ -10,7 +10,7 @@ from . import Batch, Feed, asked, most_targets, width
 
 class Source(Protocol):
     """What a batch has to suit of an embedding: whether it takes bags, and of weighted ids, else how many ids each example
-    has; or, of hybrid.engine.inputs.Inputs, how many numbers of x.
+    has; or, of hybrid.engine.embedding.Inputs, how many numbers of x.
     """
 
     mean: bool

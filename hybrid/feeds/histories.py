@@ -5,10 +5,8 @@ from typing import Any
 import numpy as np
 
 from .. import check
-from . import Batch
-from .epochs import Epochs
-from .interactions import Histories
-from .orders import BAG, DECAY, SEQUENCE, Order
+from . import Batch, Epochs
+from .interactions import BAG, DECAY, SEQUENCE, Histories, Order
 from .ragged import spans
 
 
@@ -21,7 +19,7 @@ class HistoryFeed(Epochs):
     epochs     how often the histories are gone through
     seed       each epoch is a permutation of the targets, drawn from (seed, epoch)
     shuffle    False: each epoch is in the order of users and times
-    order      "bag", "decay" or "concatenated", see hybrid/feeds/orders.py: the mean of the items' rows, a mean in which an
+    order      "bag", "decay" or "concatenated", see feeds/interactions.py: the mean of the items' rows, a mean in which an
                item weighs `decay` times as much as the one after it, or row beside row. Order(...).embedding has the
                arguments of the Embedding that each needs; a SequenceFeed learns at every place of a history at once
 

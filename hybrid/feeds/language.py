@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from .. import check
-from . import Batch
-from .epochs import Epochs
+from . import Batch, Epochs
 from .text import Corpus, expect_corpus
 
 

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import check
-from . import Batch
-from .epochs import Epochs
+from . import Batch, Epochs
 from .text import Corpus, expect_corpus
 
 PIECE = 2**20  # tokens that are counted together

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from .. import check
-from ..storage import atomic, document
+from ..storage import files
 
 UNKNOWN = "<unk>"
 TIES = ("name", "text")
@@ -119,13 +119,13 @@ class Vocabulary:
     def save(self, path: str | Path) -> None:
         """Write the vocabulary as JSON, atomically. Raises OSError."""
         facts = {"format": FORMAT, "words": self.words, "counts": self.counts.tolist()}
-        atomic.write(path, [json.dumps(facts, indent=0).encode(), b"\n"])
+        files.write(path, [json.dumps(facts, indent=0).encode(), b"\n"])
 
     @classmethod
     def load(cls, path: str | Path) -> "Vocabulary":
         """Read what `save` wrote. Raises OSError, and ValueError for a file that is truncated or something else."""
         try:
-            facts = document.read(path)
+            facts = files.read(path)
             if facts["format"] != FORMAT:
                 raise ValueError
             words, counts = facts["words"], facts["counts"]

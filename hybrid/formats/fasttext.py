@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ..storage import atomic
+from ..storage import files
 from .lines import numbered
 
 LABEL = "__label__"
@@ -55,7 +55,7 @@ def save(path: str | Path, texts: Sequence[str], labels: Sequence[Sequence[str]]
     if len(texts) != len(labels):
         raise ValueError(f"found {len(texts)} texts and {len(labels)} lists of labels, expected as many of both")
     lines = [_line(place, *example, label) for place, example in enumerate(zip(texts, labels, strict=True))]
-    atomic.write(path, _written(lines))
+    files.write(path, _written(lines))
 
 
 def _line(place: int, text: str, names: Sequence[str], label: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import check
-from ..storage import atomic
+from ..storage import files
 
 KINDS = {"train": "f", "test": "f", "neighbors": "iu", "distances": "f"}  # parts, and kinds of their numbers
 PACKED = 100  # times that compressed data may grow when they are read: real vectors hardly do
@@ -71,15 +71,15 @@ def save(path: str | Path, neighbours: Neighbours) -> None:
         "distances": check.array("distances", neighbours.distances, (q, k), np.float32),
     }
     path = Path(path)
-    part = atomic.part(path)
+    part = files.part(path)
     try:
         with _opened(part, "x") as file:
             file.attrs["type"], file.attrs["distance"] = "dense", neighbours.distance
             file.attrs["dimension"], file.attrs["point_type"] = d, "float"
             for name, values in kept.items():
                 file[name] = values
-        atomic.settle_file(part)
-        atomic.publish(part, path)
+        files.settle_file(part)
+        files.publish(part, path)
     finally:
         part.unlink(missing_ok=True)
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import check
-from ..storage import atomic
+from ..storage import files
 from .lines import numbered
 
 MOST = check.ID  # features and labels, whose numbers are int32
@@ -97,7 +97,7 @@ def save(path: str | Path, features: Any, labels: Any, *, header: bool = True, n
         raise ValueError(
             f"example {empty.argmax()}: has neither features nor labels; only a file with a header holds such"
         )
-    atomic.write(path, _written(x, y, header, names))
+    files.write(path, _written(x, y, header, names))
 
 
 class _Header(NamedTuple):

@@ -21,7 +21,7 @@ and, where it wants them,
                              are what the command line can do with its runs:
 
         recommend(users, k, exclude_seen=)   hybrid recommend: see hybrid/use/recommender.py, whose methods the command calls
-        similar(names, k)                    hybrid similar: see hybrid/use/similar.py
+        similar(names, k)                    hybrid similar: see hybrid/use/vectors.py
         next(text, k), continue_text(...)    hybrid next: see hybrid/use/language.py
         predict(texts, k)                    in Python alone: see hybrid/models/labels.py
 
@@ -31,6 +31,6 @@ needs is refused by name.
 Importing a module must import neither Numba nor SciPy: the command line reads --threads before them.
 """
 
-from ..registry import Registry
+from ..settings import Registry
 
 MODELS = Registry("hybrid.models", "hybrid.models", "model")

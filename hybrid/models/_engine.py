@@ -7,14 +7,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .. import backend, console, machine, readout
+from .. import backend, console, machine, placement, readout
+from .. import trunk as trunks
 from ..engine import Embedding, Engine
-from ..engine import trunk as trunks
-from ..engine.regrown import regrow
-from ..engine.trunk import registry as trunk_kinds
+from ..engine.engine import regrow
 from ..feeds import Feed
-from ..placement import readouts, rows
-from ..ranks.group import Group
+from ..mpi.group import Group
 from ..readout import Readout
 from ..readout import registry as readout_kinds
 from ..readout.tree import CLUSTERED
@@ -23,6 +21,7 @@ from ..sparse import OPTIMISERS
 from ..storage import checkpoint
 from ..train import plots
 from ..train.job import Job, Watched
+from ..trunk import registry as trunk_kinds
 
 MEASURED = ("mode", "split", "split_tail")  # options of a readout that may be chosen with its place
 
@@ -248,7 +247,7 @@ def _rows_place(options: dict[str, Any], feed: Feed, make: Callable[..., Embeddi
     """The backend of the rows; where the user says "auto", say on stderr which it is and why. Of ranks, rank 0 measures."""
     named = options.get("rows_device") or "cpu"
     if named == "auto":
-        trial = functools.partial(rows.choose, lambda place: make(backend=place), feed)
+        trial = functools.partial(placement.choose_rows, lambda place: make(backend=place), feed)
         named, line = Group().once(lambda: trial(options["device"], options["threads"]))
         console.note(f"rows device auto: {line}")
     return backend.choose(named)
@@ -270,14 +269,14 @@ def _placed_readout(options: dict[str, Any], feed: Feed, width: int, trunk: bool
     return make(backend.choose(named), other)
 
 
-def _measured(options: dict[str, Any], feed: Feed, width: int, make: Callable[..., Readout]) -> readouts.Choice:
+def _measured(options: dict[str, Any], feed: Feed, width: int, make: Callable[..., Readout]) -> placement.Choice:
     """The place that is measured to be the fastest, among those that the kind of readout names."""
     examples = -(-feed.batch // options["micro_batches"])
     trials = readout.trials(options["readout"], options, feed.classes, examples)
     rival = None
     if trials.rival:
         rival = functools.partial(_untrained, trials.rival, options, feed, width)
-    return readouts.choose(make, feed, options["device"], options["threads"], trials=trials, rival=rival)
+    return placement.choose_readout(make, feed, options["device"], options["threads"], trials=trials, rival=rival)
 
 
 def _untrained(kind: str, options: dict[str, Any], feed: Feed, width: int, place: Any) -> Readout:

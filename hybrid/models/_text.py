@@ -5,9 +5,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from ..feeds.stream import StoredCorpus, stored
-from ..feeds.stream.cache import kept_in
-from ..feeds.stream.source import Column, lines
+from ..feeds.stream import Column, StoredCorpus, kept_in, lines, stored
 from ..feeds.text import Text, read
 from ..feeds.vocabulary import TIES, Vocabulary
 from ..settings import option

@@ -5,31 +5,238 @@ _split.py for other ways. During training only validation is measured, on at mos
 measured once, at the end and by `hybrid eval`, on all, with the validation items among what the user has had.
 """
 
+import argparse
 import dataclasses
 import functools
+import hashlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .. import console
+from .. import console, metrics, trees
 from ..engine import Engine
-from ..feeds.orders import Order
-from ..feeds.ratings import HeldOut, Histories, Split, histories
+from ..feeds.histories import HistoryFeed
+from ..feeds.interactions import BAG, CONCATENATED, DECAY, ORDERS, SEQUENCE, Histories, Order
+from ..feeds.ratings import (
+    LEAST,
+    HeldOut,
+    Split,
+    histories,
+    split,
+    split_by_ratio,
+    split_by_time,
+    split_drawn,
+)
 from ..feeds.ratings import load as read
-from ..judge import ranking
+from ..feeds.sequences import SequenceFeed, transition_vectors, turned
 from ..readout import registry as readout_kinds
+from ..readout.tree import CLUSTERED
 from ..settings import names, option, positive
-from ..storage import document
+from ..storage import files
 from ..train.job import Watched
 from ..train.runs import Trained
 from ..train.store import write_json
 from ..use.recommender import Recommender
-from . import _engine, _history, _split
+from . import _engine
 from ._engine import DenseOptions, EngineJob, load
-from ._history import HistoryOptions, order_of
-from ._split import SplitOptions
+
+# What a recommender sees of a history: the options, the feed that they make, and what the engine needs for it.
+
+STARTS = ("drawn", "counts")
+WINDOWS = 128  # of a batch of sequences, where the user does not say how many examples it has
+# Of sequences, where the user does not say otherwise: the best of those tried on Amazon's Beauty, see docs/ratings.md.
+SEQUENCES = {"start": "counts", "tree": CLUSTERED, "tails": "softmax", "epochs": 12, "width": 128, "readout_width": 128}
+SEQUENCES |= {"dropout": 0.5, "rows_optimiser": "adagrad", "readout_optimiser": "adagrad"}
+ADAGRAD_RATE = 0.03
+
+
+@dataclasses.dataclass(frozen=True)
+class HistoryOptions:
+    """Of a model that learns from histories."""
+
+    history: int = option(
+        5, "most items of a user's history", type=positive, by=("order", {DECAY: 10, CONCATENATED: 3, SEQUENCE: 20})
+    )
+    order: str = option(
+        BAG,
+        "how they are read: the mean of their rows, a mean weighted by age, row beside row, or as a sequence of which every"
+        " place learns, by --trunk attention or torch",
+        choices=ORDERS,
+    )
+    start: str = option(
+        "drawn",
+        "input rows, and classes where the readout is as wide, begin as drawn, or alike where items come soon after the same"
+        " ones, which share nodes by --tree clustered",
+        choices=STARTS,
+    )
+    tied: bool = option(False, "the rows of a full or sampled readout are the input rows: one table")
+
+
+def order_of(options: Mapping[str, Any]) -> Order:
+    """The order that options name; a run of before there were any has bags."""
+    return Order(options.get("order") or BAG, options["history"], 0.8)
+
+
+def feed(options: Mapping[str, Any], train: Histories) -> HistoryFeed | SequenceFeed:
+    """What is learned from; a sequence's padding has no target where the readout is on the CPU, which then leaves it out."""
+    order, sizes = order_of(options), {"epochs": options["epochs"], "seed": options["seed"]}
+    if order.kind != SEQUENCE:
+        form: dict[str, Any] = {"length": order.length, "order": order.kind, "decay": order.decay}
+        return HistoryFeed(train, batch=options["batch"], **form, **sizes)
+    here = (options.get("readout_device") or "cpu") == "cpu"
+    windows = options["batch"] // order.length
+    return SequenceFeed(train, length=order.length, windows=windows, start=False, unlabelled=here, **sizes)
+
+
+def begin(options: Mapping[str, Any], train: Histories, engine: Any) -> None:
+    """Give rows of an untrained engine the values they begin with, and classes the same where the readout is as wide."""
+    if options.get("start") != "counts":
+        return
+    embedding, readout = engine.embedding, engine.readout
+    rows = embedding.parameters()["table"][: len(train.items)]
+    rows[:] = turned(rows, transition_vectors(train, embedding.width, options["seed"]))
+    embedding.send()
+    if options.get("tree") == CLUSTERED:
+        readout.regrow(trees.clustered(rows, readout.counts), counts=readout.counts)
+    if readout.width == embedding.width and not engine.tied and hasattr(readout, "begin_with"):
+        readout.begin_with(rows)
+
+
+def form(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of make_engine."""
+    return order_of(options).embedding | ({"tied": True} if options.get("tied") else {})
+
+
+def complete_history(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+    """Options that follow from others; ValueError for those that contradict each other."""
+    if chosen["order"] == SEQUENCE:
+        chosen = _complete_sequence(chosen, said)
+    return _complete_tied(chosen, said) if chosen["tied"] else chosen
+
+
+def _complete_sequence(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+    if chosen["trunk"] == "mlp":
+        raise ValueError("--order sequence: needs a trunk that reads sequences, --trunk attention or torch, found mlp")
+    chosen |= {name: value for name, value in SEQUENCES.items() if name in chosen and said.get(name) is None}
+    for rate, optimiser in (("rows_rate", "rows_optimiser"), ("rate", "readout_optimiser")):
+        if said.get(rate) is None and chosen[optimiser] == "adagrad":
+            chosen[rate] = ADAGRAD_RATE
+    if said.get("batch") is None:
+        return chosen | {"batch": WINDOWS * chosen["history"]}
+    if chosen["batch"] < chosen["history"]:
+        raise ValueError(
+            f"--batch: found {chosen['batch']}, expected at least {chosen['history']}, the places of a sequence (--history)"
+        )
+    return chosen
+
+
+def _complete_tied(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+    if chosen["readout"] not in ("full", "sampled"):
+        raise ValueError(f"--tied: not used by --readout {chosen['readout']}, expected full or sampled; leave it out")
+    for name, only in (("micro_batches", 1), ("delay", 0), ("readout_width", chosen["width"])):
+        if said.get(name) not in (None, only):
+            raise ValueError(f"--{name.replace('_', '-')}: found {said[name]}, expected {only} with --tied")
+    return chosen | {"micro_batches": 1, "readout_width": chosen["width"]}
+
+
+# Which items of ratings a recommender is chosen and tested by: the options, and the histories that they make.
+
+LAST, RATIO, DRAWN, TIME = WAYS = ("last", "ratio", "drawn", "time")
+
+
+def way(text: str) -> str:
+    """A way to split, as it is said; argparse's error for one that is none, and for shares that are not from 0 to below 1."""
+    kind, *shares = text.split(":")
+    if kind not in WAYS or len(shares) > (2 if kind != LAST else 0):
+        raise argparse.ArgumentTypeError(
+            f"found {text!r}, expected {', '.join(WAYS)}, or one of the latter three with shares"
+        )
+    try:
+        fit = all(0 <= float(share) < 1 for share in shares)
+    except ValueError:
+        fit = False
+    if not fit:
+        raise argparse.ArgumentTypeError(
+            f"found {text!r}, expected shares of at least 0 and less than 1, as in ratio:0.2:0.1"
+        )
+    return text
+
+
+@dataclasses.dataclass(frozen=True)
+class SplitOptions:
+    """Of a model that learns from ratings."""
+
+    split_by: str = option(
+        LAST,
+        "what tests: the last item of each user, a ratio of each user's, items drawn from all, or what came last in time; the"
+        " latter three take the shares that test and validate: ratio:0.2:0.1",
+        group="data",
+        type=way,
+        metavar="|".join(WAYS) + "[:TEST[:VALID]]",
+    )
+
+
+def _kind(options: Mapping[str, Any]) -> str:
+    return str(options.get("split_by") or LAST).partition(":")[0]
+
+
+def split_parts(every: Histories, options: Mapping[str, Any]) -> Split:
+    """The histories, split as the options say; ValueError for a run that has the shares apart, as runs had once."""
+    kind = _kind(options)
+    if kind == LAST:
+        return split(every)
+    if "test_share" in options:
+        raise ValueError("--test-share: found in the run, expected --split-by WAY:TEST:VALID; train it anew")
+    said = options["split_by"].split(":")[1:]
+    shares: dict[str, Any] = dict(zip(("test", "valid"), map(float, said), strict=False))
+    if kind == RATIO:
+        return split_by_ratio(every, **shares)
+    if kind == DRAWN:
+        return split_drawn(every, **shares, seed=options["seed"])
+    return split_by_time(every, **shares)
+
+
+def protocol(options: Mapping[str, Any]) -> str:
+    """How is measured, in words."""
+    held = {
+        LAST: "the last item of every user with three tests, the one before it validates",
+        RATIO: "the last items of every user with three test, those before them validate",
+        DRAWN: "items drawn from all test and validate",
+        TIME: "what came last of all tests, what came before it validates",
+    }[_kind(options)]
+    return (
+        f"{held}; all items are ranked but those that the user had; items of equal times are in the order of the file"
+    )
+
+
+def digest(every: Histories, options: Mapping[str, Any]) -> str:
+    """Digest of all that the split depends on."""
+    if _kind(options) != TIME or every.time is None:
+        return every.sha256
+    return hashlib.sha256(every.sha256.encode() + every.time.tobytes()).hexdigest()
+
+
+def check(path: str, found: Split, measured: Mapping[str, int]) -> None:
+    """ValueError for ratings that leave nothing to validate or to test with.
+
+    measured  how many held-out items are new to their users, by what they do: "validates", "tests"
+    """
+    users = len(found.train.users)
+    if not len(found.test.user) and not any(np.diff(found.seen.at) >= LEAST):
+        raise ValueError(
+            f"{path}: none of {users} users has 3 items; expected some: the last tests, the one before validates"
+        )
+    for does, number in measured.items():
+        if not len((found.valid if does == "validates" else found.test).user):
+            raise ValueError(f"{path}: no item {does}; expected some: give --split-by larger shares")
+        if not number:
+            raise ValueError(
+                f"{path}: every item that {does} is one that its user had before; expected new ones, which can be ranked"
+            )
+
 
 __all__ = ["FILES", "TUNED", "Evaluation", "Options", "Use", "complete", "evaluate", "load", "prepare", "vectors"]
 
@@ -93,29 +300,29 @@ class Factors(EngineJob):
 
     def __init__(self, options: dict[str, Any]):
         every = histories(read(options["ratings"], options.get("columns")))
-        self._parts = parts = _split.parts(every, options)
+        self._parts = parts = split_parts(every, options)
         _check(options["ratings"], parts)
-        new = ranking.unseen(parts.train, parts.valid)
+        new = metrics.unseen(parts.train, parts.valid)
         self._repeats = len(parts.valid.user) - len(new.user)
         self._new = _some_users(new)
         super().__init__(
             options,
-            _history.feed(options, parts.train),
+            feed(options, parts.train),
             watched=Watched("valid recall@10", lowest=False),
-            data=_split.digest(every, options),
-            **_history.form(options),
+            data=digest(every, options),
+            **form(options),
         )
 
     def make(self) -> Engine:
         """The untrained engine; its input rows may know what comes soon after what."""
         made = super().make()
-        _history.begin(self.options, self._parts.train, made)
+        begin(self.options, self._parts.train, made)
         return made
 
     def begin(self, model: Engine, facts: dict[str, Any]) -> None:
         """Say how is measured."""
         super().begin(model, facts)
-        console.note(_split.protocol(self.options))
+        console.note(protocol(self.options))
 
     def keep(self, folder: Path) -> None:
         """Write the names of items and users."""
@@ -125,8 +332,8 @@ class Factors(EngineJob):
     def validate(self, model: Engine) -> dict[str, float]:
         """Ranks of the validation items."""
         train = self._parts.train
-        ranks = ranking.ranks(scores(model, train, order_of(self.options)), train, self._new)
-        return {f"valid {name}": value for name, value in ranking.measures(ranks, user=self._new.user).items()}
+        ranks = metrics.ranks(scores(model, train, order_of(self.options)), train, self._new)
+        return {f"valid {name}": value for name, value in metrics.measures(ranks, user=self._new.user).items()}
 
     def final(self, model: Engine) -> dict[str, Any]:
         """Figures on test items, and how many users validated."""
@@ -141,10 +348,10 @@ def prepare(options: dict[str, Any]) -> Factors:
 
 def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
     """Options that follow from others; ValueError for those that contradict each other."""
-    return _engine.complete(_history.complete(chosen, said), said)
+    return _engine.complete(complete_history(chosen, said), said)
 
 
-def scores(engine: Engine, seen: Histories, order: Order) -> ranking.Scores:
+def scores(engine: Engine, seen: Histories, order: Order) -> metrics.Scores:
     """Users -> log probability of every item as their next."""
     return lambda users: engine.scores(**order.question(seen, users))
 
@@ -159,15 +366,15 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(
             f"{path}: not there, and {folder} was trained on it; where it was moved, hybrid eval {folder} --ratings FILE"
         ) from None
-    found, expected = _split.digest(every, options)[:12], (options.get("data") or "none kept")[:12]
+    found, expected = digest(every, options)[:12], (options.get("data") or "none kept")[:12]
     if found != expected:
         raise ValueError(
             f"{path}: not the ratings that {folder} was trained on (digest {found}, expected {expected}): give them as "
             "they were, --ratings FILE, or train a new run"
         )
-    console.note(_split.protocol(options))
+    console.note(protocol(options))
     model = run.load()
-    figures = _test(model, _split.parts(every, options), order_of(options), given["k"])
+    figures = _test(model, split_parts(every, options), order_of(options), given["k"])
     return figures | _engine.readout_figures(model)
 
 
@@ -179,8 +386,8 @@ def vectors(run: Trained) -> tuple[list[str], np.ndarray]:
 
 def _items(run: Trained) -> list[str]:
     """The names of the items, of the run's folder."""
-    found = document.read(run.folder / NAMES)
-    if not document.words(found):
+    found = files.read(run.folder / NAMES)
+    if not files.words(found):
         raise ValueError(f"{run.folder / NAMES}: found no list of names; the file was altered")
     return list(found)
 
@@ -192,7 +399,7 @@ class Use(Recommender):
         self._run = run
         items, engine = _items(run), run.load()
         kind, length, decay = order_of(run.options)
-        with document.named(run.folder / NAMES):
+        with files.named(run.folder / NAMES):
             super().__init__(engine, items=items, length=length, order=kind, decay=decay)
         self.columns = run.options.get("columns")
 
@@ -212,8 +419,8 @@ class Use(Recommender):
 
 def _test(engine: Engine, parts: Split, order: Order, k: int = 10) -> dict[str, Any]:
     """Figures on the users' last items, beside popularity, which as the model knows only what was learned from."""
-    ours = ranking.figures(scores(engine, parts.seen, order), parts.seen, parts.test, k)
-    popular = ranking.figures(ranking.popularity(parts.train), parts.seen, parts.test, k)
+    ours = metrics.figures(scores(engine, parts.seen, order), parts.seen, parts.test, k)
+    popular = metrics.figures(metrics.popularity(parts.train), parts.seen, parts.test, k)
     beside = {f"test {name} of popularity": popular[name] for name in (f"recall@{k}", f"ndcg@{k}")}
     return {f"test {name}": value for name, value in ours.items()} | beside
 
@@ -227,4 +434,4 @@ def _some_users(held: HeldOut) -> HeldOut:
 
 def _check(path: str, parts: Split) -> None:
     pairs = {"validates": (parts.train, parts.valid), "tests": (parts.seen, parts.test)}
-    _split.check(path, parts, {does: len(ranking.unseen(*pair).user) for does, pair in pairs.items()})
+    check(path, parts, {does: len(metrics.unseen(*pair).user) for does, pair in pairs.items()})

@@ -5,24 +5,165 @@ texts have it. Features of LIBSVM's format are taken as they are. Where --valid 
 validates. A step trains one tree, and the probabilities of all trees are averaged; so a run goes on with more trees.
 """
 
+import collections
 import dataclasses
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import check, processors
+from .. import check, machine, metrics
 from ..feeds.arrays import digest
-from ..judge import labels as judge
+from ..feeds.text import TOKENS
+from ..formats import fasttext, svm
 from ..settings import number, option, positive
 from ..sparse_label_tree import SparseLabelTree
-from ..storage import checkpoint
+from ..storage import checkpoint, files
 from ..train.job import Job, Watched
 from ..train.runs import Trained
-from . import _labelled
-from ._labelled import FILES, Examples, Known
+from ..train.store import write_json
+
+# Examples with any number of labels, from files: texts become weighted bags of words, numbered features stay as they are.
+
+NAMES, WORDS = FILES = ("labels.json", "words.json")
+
+
+class Found(NamedTuple):
+    """What a file holds.
+
+    features  the tokens of each text; or scipy CSR (n, F)
+    labels    the names of each text's labels; or scipy CSR (n, V)
+    """
+
+    features: Any
+    labels: Any
+
+    def __len__(self) -> int:
+        return len(self.features) if isinstance(self.features, list) else int(self.features.shape[0])
+
+    def of(self, rows: np.ndarray) -> "Found":
+        """Some examples."""
+        if isinstance(self.features, list):
+            return Found([self.features[row] for row in rows], [self.labels[row] for row in rows])
+        return Found(self.features[rows], self.labels[rows])
+
+
+class Known(NamedTuple):
+    """What a run knows of its examples.
+
+    words     of texts, and what each counts for; None: features have numbers
+    features  how many there are
+    labels    their names; None: they have numbers
+    classes   how many labels there are
+    """
+
+    words: dict[str, float] | None
+    features: int
+    labels: list[str] | None
+    classes: int
+
+
+class Examples(NamedTuple):
+    """n examples: scipy CSR features (n, F) float32, labels (n, V)."""
+
+    features: Any
+    labels: Any
+
+
+def read_examples(path: str, options: Mapping[str, Any], known: Known | None = None) -> Found:
+    """A file of examples; known: of the run that it is read for. ValueError and OSError as hybrid.formats raises them."""
+    if options["format"] == "svm":
+        read = svm.load(path, features=known and known.features, labels=known and known.classes)
+        return Found(read.features, read.labels)
+    texts = fasttext.load(path)
+    return Found(cut(texts.texts, options), texts.labels)
+
+
+def cut(texts: Sequence[str], options: Mapping[str, Any]) -> list[list[str]]:
+    """The tokens of each text, in lower case."""
+    tokens = TOKENS[options["tokens"]]
+    return [tokens(text.lower()) for text in texts]
+
+
+def learned(path: str, found: Found, options: Mapping[str, Any]) -> Known:
+    """What there is to know of the examples to learn from; ValueError where it is too little."""
+    if options["format"] == "svm":
+        known = Known(None, found.features.shape[1], None, found.labels.shape[1])
+    else:
+        words = _words(found.features, options["min_count"])
+        names = sorted({name for own in found.labels for name in own})
+        known = Known(words, len(words), names, len(names))
+    if known.classes < 2 or not known.features:
+        raise ValueError(
+            f"{path}: found {known.classes} labels and {known.features} words or features, expected at least 2 and 1"
+        )
+    return known
+
+
+def _words(texts: list[list[str]], min_count: int) -> dict[str, float]:
+    """log((1 + n) / (1 + d)) + 1 of every word that d of the n texts have."""
+    met = collections.Counter(word for text in texts for word in text)
+    has = collections.Counter(word for text in texts for word in set(text))
+    idf = np.log((1 + len(texts)) / (1 + np.array([has[word] for word in sorted(has)]))) + 1
+    return {word: float(one) for word, one in zip(sorted(has), idf, strict=True) if met[word] >= min_count}
+
+
+def counted(found: Found, known: Known) -> Examples:
+    """As matrices; words and labels that are not known are left out."""
+    if known.words is None:
+        return Examples(found.features, found.labels)
+    place = {name: at for at, name in enumerate(known.labels or [])}
+    rows = [{place[name]: 1.0 for name in own if name in place} for own in found.labels]
+    return Examples(weighed(found.features, known.words), _csr(rows, known.classes))
+
+
+def weighed(texts: list[list[str]], words: Mapping[str, float]) -> Any:
+    """Bags of words: counts times weights, of length 1; (n, F) CSR."""
+    place = {word: at for at, word in enumerate(words)}
+    rows = []
+    for text in texts:
+        counts = collections.Counter(word for word in text if word in place)
+        row = {place[word]: count * words[word] for word, count in counts.items()}
+        length = np.sqrt(sum(value * value for value in row.values()))
+        rows.append({at: value / length for at, value in row.items()})
+    return _csr(rows, len(place))
+
+
+def _csr(rows: list[dict[int, float]], columns: int) -> Any:
+    from scipy import sparse
+
+    at = np.cumsum([0, *map(len, rows)]).astype(np.int32)
+    ids = np.array([place for row in rows for place in row], np.int32)
+    made = sparse.csr_array(
+        (np.array([v for row in rows for v in row.values()], np.float32), ids, at), (len(rows), columns)
+    )
+    made.sort_indices()
+    return made
+
+
+def keep(folder: Path, known: Known) -> None:
+    """Write what is known into a run's folder."""
+    write_json(folder / NAMES, {"labels": known.labels, "classes": known.classes})
+    write_json(folder / WORDS, {"words": known.words, "features": known.features})
+
+
+def kept(folder: Path) -> Known:
+    """What a run's folder tells."""
+    labels, words = (files.read(folder / name) for name in (NAMES, WORDS))
+    try:
+        known = Known(**labels, **words)
+        check.whole("classes", known.classes, 2)
+        check.whole("features", known.features, 1)
+        fits = known.labels is None or (files.words(known.labels) and len(known.labels) == known.classes)
+        counts = {} if known.words is None else dict(known.words)
+        if not fits or not all(isinstance(count, int | float) for count in counts.values()):
+            raise ValueError
+    except (TypeError, ValueError):
+        raise ValueError(f"{folder / NAMES}, {WORDS}: not what a run of labels keeps; the files were altered") from None
+    return known
+
 
 __all__ = ["CPU_ONLY", "FILES", "Evaluation", "Options", "Use", "complete", "evaluate", "load", "prepare"]
 
@@ -67,11 +208,11 @@ class LabelTrees:
     torn = None
 
     def __init__(self, trees: SparseLabelTree | None, tick: int, threads: int | None):
-        self.trees, self.tick, self._threads = trees, tick, threads or processors.available()
+        self.trees, self.tick, self._threads = trees, tick, threads or machine.available()
 
     def grow(self, examples: Examples, C: float, seed: int) -> None:
         """Train one more tree, from the seed that follows."""
-        with processors.kernel_threads(self._threads):
+        with machine.kernel_threads(self._threads):
             made = SparseLabelTree(*examples, C=C, seed=seed + self.tick)
         if self.trees:
             self.trees.join(made)
@@ -81,7 +222,7 @@ class LabelTrees:
         """The k most likely labels of each example, see SparseLabelTree; ValueError before the first tree."""
         if self.trees is None:
             raise ValueError("the run has no tree yet; hybrid train --resume goes on with it")
-        with processors.kernel_threads(self._threads):
+        with machine.kernel_threads(self._threads):
             return self.trees.best(features, k)
 
     def save(self, folder: Path, facts: dict[str, Any]) -> None:
@@ -142,7 +283,7 @@ class Labels(Job):
 
     def keep(self, folder: Path) -> None:
         """Write the words and the names of the labels."""
-        _labelled.keep(folder, self.known)
+        keep(folder, self.known)
 
     def ticks(self, model: LabelTrees) -> Iterator[Grown]:
         """A tree each."""
@@ -201,7 +342,7 @@ def figures(model: LabelTrees, features: Any, labels: Any) -> dict[str, float]:
     ids, found = model.best(features, most)[0], {}
     for k in (1, 3, 5):
         if k <= most:
-            for name, figure in (("precision", judge.precision), ("recall", judge.recall), ("ndcg", judge.ndcg)):
+            for name, figure in (("precision", metrics.precision), ("recall", metrics.recall), ("ndcg", metrics.ndcg)):
                 found[f"{name}@{k}"] = figure(ids[:, :k], labels)
     return found
 
@@ -239,7 +380,7 @@ class Use:
         if self._known.words is None:
             raise ValueError("texts: the run learned from numbered features; ask model.best(features, k)")
         check.whole("k", k, 1, len(self.labels))
-        features = _labelled.weighed(_labelled.cut(texts, self._options), self._known.words)
+        features = weighed(cut(texts, self._options), self._known.words)
         ids, log_probs = self.model.best(features, k)
         pairs = zip(ids.tolist(), np.exp(log_probs).tolist(), strict=True)
         return [[(self.labels[label], p) for label, p in zip(*one, strict=True)] for one in pairs]
@@ -247,7 +388,7 @@ class Use:
 
 def _opened(run: Trained) -> tuple[Known, LabelTrees]:
     """What a run knows, and its trees; ValueError where these do not belong together."""
-    known, model = _labelled.kept(run.folder), run.load()
+    known, model = kept(run.folder), run.load()
     sizes = known.features, known.classes
     if model.trees and (model.trees.features, model.trees.labels) != sizes:
         raise ValueError(
@@ -263,18 +404,18 @@ def _digest(examples: Examples) -> str:
 
 def _parts(options: dict[str, Any]) -> tuple[Known, Examples, Examples]:
     """What is known, and the examples to learn from and to validate on."""
-    path, found = options["examples"], _labelled.load(options["examples"], options)
+    path, found = options["examples"], read_examples(options["examples"], options)
     if options["valid"]:
-        known = _labelled.learned(path, found, options)
-        return known, _labelled.counted(found, known), _read(options["valid"], options, known)
+        known = learned(path, found, options)
+        return known, counted(found, known), _read(options["valid"], options, known)
     order = np.random.default_rng(options["seed"]).permutation(len(found))
     held = max(int(len(found) * options["valid_share"]), 1)
     if held == len(found):
         raise ValueError(f"{path}: found {len(found)} examples, expected at least 2: some validate")
     valid, train = (found.of(np.sort(part)) for part in np.split(order, [held]))
-    known = _labelled.learned(path, train, options)
-    return known, _labelled.counted(train, known), _labelled.counted(valid, known)
+    known = learned(path, train, options)
+    return known, counted(train, known), counted(valid, known)
 
 
 def _read(path: str, options: dict[str, Any], known: Known) -> Examples:
-    return _labelled.counted(_labelled.load(path, options, known), known)
+    return counted(read_examples(path, options, known), known)

@@ -13,20 +13,19 @@ import numpy as np
 from .. import console
 from ..feeds.video.clip import Clip, aspect_of
 from ..feeds.video.frames import Frames
-from ..pvm import presets
+from ..mpi.group import Group
+from ..pvm import evaluate as judging
+from ..pvm import panel, presets, reports
 from ..pvm.config import Config
-from ..pvm.judge import curve, panel, reports
-from ..pvm.judge import evaluate as judging
-from ..pvm.judge.baseline import Pair, Pairs, Recent
-from ..pvm.judge.evaluate import Validation
-from ..pvm.judge.latest import Latest
-from ..pvm.judge.live import Live, page
+from ..pvm.evaluate import Validation
+from ..pvm.live import Latest, Live, page
 from ..pvm.model import PVM
+from ..pvm.reports import draw_curve
 from ..pvm.result import StepResult
 from ..pvm.source import CONFIG, LABELS_HELP, VIDEO_HELP, clips, configured, labelled, read_config
-from ..ranks.group import Group
+from ..pvm.tracking import Pair, Pairs, Recent
 from ..settings import option, positive
-from ..storage import atomic
+from ..storage import files
 from ..train import plots
 from ..train.job import Job, Watched
 from ..train.runs import Trained
@@ -144,7 +143,7 @@ class Watching(Job):
 
     def keep(self, folder: Path) -> None:
         """Write the configuration."""
-        atomic.write(folder / CONFIG, [self.config.to_json().encode()])
+        files.write(folder / CONFIG, [self.config.to_json().encode()])
 
     @contextlib.contextmanager
     def open(self) -> Iterator[None]:
@@ -239,7 +238,7 @@ class Watching(Job):
 
     def draw(self, folder: Path, report: dict[str, Any], model: PVM) -> None:
         """The curve, the last frame that was compared, and the timeline of the last ticks."""
-        curve.draw(folder / "curve.png", report["curve"])
+        draw_curve(folder / "curve.png", report["curve"])
         if (picture := self.latest.picture()) is not None:
             panel.save(folder / "last.png", picture)
         plots.last_ticks(folder, model.trace)

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from .. import metrics
 from ..engine import Engine
-from ..engine.online import UPDATES
+from ..engine.route import UPDATES
 from ..feeds.pairs import PairFeed
 from ..feeds.text import Corpus
 from ..feeds.vocabulary import Vocabulary
-from ..judge import similarity
 from ..settings import number, option, positive
 from ..train.job import Watched
 from ..train.runs import Trained
-from ..use.similar import Similar
+from ..use.vectors import Similar
 from . import _engine
 from ._engine import EngineJob, EngineOptions, load
 from ._text import TextOptions, read_text, stored_text, vocabulary_of
@@ -88,7 +88,7 @@ class Options(TextOptions, EngineOptions):
 class Evaluation:
     """Of `hybrid eval` on a run of word vectors."""
 
-    similarity: list[str] | None = option(None, "WordSim- or SimLex-like pairs", action="append", metavar="FILE")
+    metrics: list[str] | None = option(None, "WordSim- or SimLex-like pairs", action="append", metavar="FILE")
     analogies: str | None = option(None, "questions-words format", metavar="FILE")
 
 
@@ -168,10 +168,10 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
     names, rows = vectors(run)
     figures: dict[str, Any] = {}
     for path in given["similarity"] or ():
-        found = similarity.agreement(path, names, rows)
+        found = metrics.agreement(path, names, rows)
         figures |= {f"{Path(path).stem}": found.rho, f"{Path(path).stem}_unknown": found.unknown}
     if given["analogies"]:
-        answered = similarity.analogies(given["analogies"], names, rows)
+        answered = metrics.analogies(given["analogies"], names, rows)
         for section in (answered.total, answered.semantic, answered.syntactic):
             accuracy = section.accuracy if section.asked else None
             figures |= {f"analogies_{section.name}": accuracy, f"analogies_{section.name}_asked": section.asked}

@@ -5,9 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import check
-from .config import Config
+from .config import FEATURES, Config
 from .layout import TapeLayout, runs
-from .validate import FEATURES
 from .wiring import Wiring
 
 NAMES = {

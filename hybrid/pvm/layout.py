@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .config import Config
-from .validate import FEATURES
+from .config import FEATURES, Config
 from .wiring import Wiring
 
 LATERAL, FEEDBACK, RAW = range(3)  # kinds of a copy of the context

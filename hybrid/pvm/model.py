@@ -8,27 +8,344 @@ After Piekniewski et al., Unsupervised learning from continuous video in a scala
 (arXiv:1607.06854), and the CUDA implementation piekniewski/PVM_cuda.
 """
 
+import itertools
+import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import backend, check
-from ..processors import available
-from ..ranks.group import Group
+from ..machine import available
+from ..mpi import pvm
+from ..mpi.group import Group
+from ..mpi.pvm import SharedPipeline, Traffic
+from ..schedule.guards import Held
+from ..schedule.runner import Course, Runner
+from ..schedule.schedule import Plan, Schedule, Tick, broken_off
+from ..schedule.slot import FREE
+from ..schedule.trace import Trace
 from ..storage import checkpoint
-from . import fields, parts, saved
-from .config import Config
+from . import fields
+from .config import MOST_STREAMS, Config
+from .heads import Heads
 from .layout import taken, weights_at
 from .pipeline import Pipeline
 from .presets import load, named
+from .result import Results, StepResult, divergence
 from .rules import wire
-from .saved import Saved
-from .shared import SharedPipeline, Traffic
-from .sizes import refuse_too_large, told_too_large
-from .stepper import Stepper
-from .validate import MOST_STREAMS
-from .wiring import Wiring
+from .sizes import refuse_more, refuse_too_large, told_too_large
+from .slot import FrameInput, FrameSlot, Rates
+from .wiring import Wiring, custom, describe
+
+# What the checkpoint of a model tells beside its arrays, and how it is read back.
+
+
+class Saved(NamedTuple):
+    """A model, but for its arrays.
+
+    wiring  None: that of the configuration
+    step    ticks so far
+    """
+
+    config: Config
+    wiring: Wiring | None
+    streams: int
+    seed: int
+    dtype: str
+    step: int
+    frozen: bool
+
+    def facts(self) -> dict[str, Any]:
+        """As JSON says it."""
+        config, wiring = json.loads(self.config.to_json()), self.wiring and describe(self.wiring)
+        return self._asdict() | {"config": config, "wiring": wiring}
+
+
+def read(folder: str | Path) -> tuple[Saved, dict[str, Any]]:
+    """What a checkpoint tells of its model, and the facts of the caller that were saved with it.
+
+    Raises ValueError for a checkpoint of another kind, or one that tells of more than it holds.
+    """
+    saved, held = checkpoint.read_facts(folder), checkpoint.numbers(folder)
+    if "pvm" not in saved:
+        raise ValueError(f"{folder}: found a checkpoint of another kind, expected one of a Predictive Vision Model")
+    with checkpoint.told(folder):
+        own = saved["pvm"]
+        config = Config.from_fields(own["config"])
+        refuse_more(folder, config, held)
+        found = Saved(
+            config=config,
+            wiring=custom(**own["wiring"]) if own["wiring"] else None,
+            streams=own["streams"],
+            seed=own["seed"],
+            dtype=own["dtype"],
+            step=check.whole("step", own["step"], 0),
+            frozen=own["frozen"],
+        )
+        return found, saved["facts"]
+
+
+# Frames and labels as users give them: checked, and made into arrays that a slot copies.
+
+Arrays = tuple[np.ndarray, np.ndarray | None]  # the image, as `FrameInput` has it, and what the readouts learn
+
+
+class Inputs:
+    """The inputs of a model: frames of one shape, one a stream, and labels where it has readouts.
+
+    frame         (rows, columns, channels)
+    readouts      or None: labels are left aside
+    ignore_depth  whether the 4th channel is taken as 0
+    """
+
+    def __init__(
+        self, frame: tuple[int, int, int], streams: int, readouts: Heads | None, *, ignore_depth: bool = False
+    ):
+        self.frame, self.streams, self.readouts = frame, streams, readouts
+        self.ignore_depth = ignore_depth and frame[2] == 4
+
+    def item(self, item: Any) -> Arrays:
+        """Of an item of what `PVM.run` takes: a `FrameBatch`, a pair (frame, label), or a frame."""
+        if hasattr(item, "labelled"):
+            label = item.box if item.labelled.all() else None
+            return self.pair(item.image, label if label is None or self.streams > 1 else label[0])
+        if isinstance(item, tuple) and len(item) == 2:
+            return self.pair(*item)
+        return self.pair(item, None)
+
+    def pair(self, frame: Any, label: Any) -> Arrays:
+        """Of a frame and its label, as `PVM.step` takes them. Raises ValueError for what does not fit."""
+        image = self._image(frame)
+        if self.ignore_depth:
+            image = image.copy()
+            image[..., 3] = 0
+        if label is None or not self.readouts:
+            return image, None
+        return image, self._heat([label] if self.streams == 1 else label)
+
+    def _image(self, frame: Any) -> np.ndarray:
+        """(B, rows, columns, channels)."""
+        try:
+            image = np.asarray(frame)
+        except (ValueError, TypeError) as failure:
+            raise ValueError(f"frame: found {type(frame).__name__} that is no array ({failure})") from None
+        image = image[None] if image.ndim == 3 and self.streams == 1 else image
+        expected = (self.streams, *self.frame)
+        if image.shape != expected:
+            shown = expected[1:] if self.streams == 1 else expected
+            raise ValueError(
+                f"frame: found shape {image.shape}, expected {shown}: {'' if self.streams == 1 else 'streams, '}rows, "
+                f"columns, channels; {_remedy(image.shape, expected)}"
+            )
+        if image.dtype != np.uint8 and not (image.dtype.kind in "fb" and image.min() >= 0 and image.max() <= 1):
+            found = f"numbers from {image.min()} to {image.max()}" if image.dtype.kind in "fiu" else "no numbers"
+            raise ValueError(
+                f"frame: found {found} ({image.dtype}), expected uint8, or floats from 0 to 1; "
+                "frame.astype(np.uint8) for numbers to 255"
+            )
+        return image
+
+    def _heat(self, labels: Any) -> np.ndarray:
+        """What the readouts learn, (B, Y), of a label each stream."""
+        assert self.readouts is not None
+        if len(labels) != self.streams:
+            raise ValueError(f"label: found {len(labels)} labels, expected {self.streams}, one for each stream")
+        return np.stack([self.readouts.target(self._maps(label)) for label in labels])
+
+    def _maps(self, label: Any) -> list[np.ndarray]:
+        assert self.readouts is not None
+        if isinstance(label, list):
+            shapes = [np.shape(heat) for heat in label]
+            if shapes != self.readouts.shapes:
+                raise ValueError(f"label: found heatmaps {shapes}, expected {self.readouts.shapes}")
+            for heat in label:
+                check.finite("label", np.asarray(heat))
+            return label
+        box = check.array("label", np.asarray(label, np.float32), (4,), np.float32)
+        check.finite("label", box)
+        return self.readouts.heats(box, self.frame)
+
+
+def items(frames: Any, first: int) -> Iterator[Any]:
+    """The items from tick `first` on: of a feed those of its ticks, of any other iterable all that it gives.
+
+    Raises ValueError for what is neither.
+    """
+    if hasattr(frames, "__getitem__") and hasattr(frames, "__len__"):
+        if hasattr(frames, "streams"):
+            return (frames[tick] for tick in range(first, len(frames)))
+        if not hasattr(frames, "__iter__"):
+            return (frames[number] for number in range(len(frames)))
+    try:
+        return iter(frames)
+    except TypeError:
+        raise ValueError(
+            f"frames: found {type(frames).__name__}, expected a feed, or an iterable of frames or of (frame, label)"
+        ) from None
+
+
+def _remedy(found: tuple[int, ...], expected: tuple[int, ...]) -> str:
+    """What to do with an array of this shape, in terms of NumPy or Pillow."""
+    streams, rows, columns, channels = expected
+    if streams > 1 and len(found) == 4 and found[1:] == expected[1:]:
+        return f"give a frame for each of the {streams} streams"
+    if found[-2:] == (rows, columns):
+        return "put the channels last, with np.moveaxis or frame[..., None]"
+    if found[-3:-1] == (rows, columns) and len(found) > 2 and found[-1] != channels:
+        return f"give it {channels} channel{'s' * (channels > 1)}"
+    return f"resize it: np.asarray(PIL.Image.fromarray(frame).resize(({columns}, {rows})))"
+
+
+# Frames through a pipeline, tick by tick: `step` and `run` of a Predictive Vision Model.
+
+MOST_AHEAD = 64
+END = object()  # of an iterator, whose items may be None
+DELAY = 1  # frames that are copied to a GPU while it works on the one before; changes no number
+
+
+class Stepper(Runner[StepResult]):
+    """What takes frames through a pipeline.
+
+    config    with the schedule as it stands now
+    pipeline  the arrays, and the stages that a frame goes through
+    frozen    while True nothing learns
+    """
+
+    def __init__(self, config: Config, pipeline: Pipeline):
+        super().__init__("pvm", "give every thread a model of its own, as PVM.load does")
+        self.config, self.pipeline, self.frozen = config, pipeline, False
+        wiring, readouts, streams = pipeline.wiring, pipeline.readouts, pipeline.streams
+        self._inputs = Inputs(wiring.frame, streams, readouts, ignore_depth=config.ignore_depth)
+        self._rates = Rates(pipeline.layer, pipeline.layout, config)
+        self._results = Results(wiring, pipeline.whole, pipeline.prediction, readouts, streams, pipeline.threads)
+        self._step_slot = pipeline.slot()
+
+    def step(self, frame: Any, label: Any = None) -> StepResult:
+        """Take in a frame, learn from it, predict the next.
+
+        frame  (rows, columns, channels), or of B > 1 streams (B, rows, columns, channels); uint8, or floats in 0..1: an
+               array, or anything that `np.asarray` converts, such as a Pillow image
+        label  where the object is, for the readouts to learn: a box (4,) x, y, width, height in pixels, of width 0 where it
+               is absent; or a list of heatmaps in 0..1, one for each of `readouts.shapes`. Of B streams a list of B labels
+
+        An interrupt (SIGINT) waits for the end of the step; a second one breaks it off, and the model is torn. A run that
+        its caller has left between two ticks ends here.
+
+        Raises ValueError for a frame of another shape or with numbers outside of 0..1, and for a torn model;
+        FloatingPointError, naming layer, unit and tick, where the model diverges: then it is torn, too. RuntimeError while
+        another thread's step is under way.
+        """
+        self._check_whole()
+        with self._runs.ended(), Held():
+            slot, arrays = self._step_slot, self._inputs.pair(frame, label)
+            try:
+                slot.fill(self.tick, 0, self._frame_input(self.tick, arrays, complete=True), 0, self.pipeline.streams)
+                slot.take()
+                for stage in self.pipeline.stages():
+                    self.pipeline.inline.run(stage.work, slot)
+                self._finish(slot)
+                slot.release()
+            except BaseException as failure:
+                self._rates.forget()
+                if slot.state != FREE:  # otherwise it could not be filled, and nothing has moved
+                    self.torn = self.torn or broken_off(self.tick, failure)
+                raise
+            return self._results.of(slot)
+
+    def _frame_input(self, tick: int, arrays: Arrays, complete: bool) -> FrameInput:
+        return FrameInput(*arrays, complete, self._rates.at(tick, self.config, self.frozen))
+
+    def run(self, frames: Any, *, every: int = 1, ahead: int = 0) -> Iterator[StepResult]:
+        """Step through frames to their end.
+
+        frames  an iterable of frames, or of pairs (frame, label), as `step` takes them: an array, a list, a generator, a
+                clip. Or a feed (hybrid/feeds/video/frames.py), which is anything with `streams`, a length and feed[tick] ->
+                `FrameBatch`: from the model's tick on
+        every   yields every tick: complete where its number is a multiple of this, otherwise with the error alone
+        ahead   how many ticks a GPU may have begun when the caller gets one that is not complete, so that the GPU does not
+                wait for the caller; no number changes. While ticks are under way `save` is refused; after a complete tick
+                there are none. A caller that stops gets the model as it is after the ticks under way
+
+        Between two ticks the caller may save, freeze or stop; a freeze begins with the next frame that is copied into a
+        slot. On a GPU the next frame is decoded and copied while the device works on this one. An interrupt (SIGINT) waits
+        for the end of the tick: KeyboardInterrupt leaves the model between two ticks, and so does whatever the feed raises;
+        a second interrupt breaks the tick off. When a run stops, an iterator has been asked for one frame that the model
+        has not taken in, on a GPU for up to `ahead` + 2.
+
+        Raises what `step` raises, and what the feed raises, with a note of the tick.
+        """
+        return self._follow(lambda: self._laid_out(frames, every, ahead))
+
+    def _laid_out(self, frames: Any, every: int, ahead: int) -> Course:
+        """The schedule of a run, and its frames."""
+        every, ahead = check.whole("every", every, 1), check.whole("ahead", ahead, 0, MOST_AHEAD)
+        batches = self._batches(items(frames, self.tick), every)
+        schedule = self._scheduled(self.pipeline.queues(), ahead)
+        return Course(schedule, batches, hold=lambda slots: ahead > 0 and slots[0].complete)
+
+    def _scheduled(self, queues: dict[str, Any], ahead: int) -> Schedule:
+        """The schedule of a run, and its buffers."""
+        self.trace = Trace()
+        self._rates.forget()
+        stages = self.pipeline.stages()
+        begin = stages if ahead else [stage for stage in stages if stage.queue == "copy in"]
+        delay = 0 if self.pipeline.backend.device.threads else max(ahead, DELAY)
+        slots = [[self.pipeline.slot()] for _ in range(delay + 2)]
+        return Schedule(Plan(begin, stages[len(begin) :], []), slots, queues, delay, self.trace)
+
+    def _count(self, tick: Tick) -> None:
+        self._finish(self._slot_of(tick))
+
+    def _result(self, tick: Tick) -> StepResult:
+        return self._results.of(self._slot_of(tick))
+
+    def _slot_of(self, tick: Tick) -> FrameSlot:
+        assert self._schedule
+        found: FrameSlot = next(slot for (slot,) in self._schedule.slots if slot.tick == tick.number)
+        return found
+
+    def _leave(self) -> None:
+        """Unless a tick failed, those under way are finished and counted."""
+        assert self._schedule
+        try:
+            if not self.torn:
+                self.settle()
+                self.tick += self.under_way
+            for queue in self._schedule.queues.values():
+                queue.close()
+        finally:
+            self._rates.forget()
+
+    def _next_step(self) -> int:
+        """The first tick whose frame is not in a slot yet."""
+        return self.tick + (len(self._schedule.slots) - 1 if self._schedule else 0)
+
+    def _batches(self, frames: Iterator[Any], every: int) -> Iterator[tuple[int, FrameInput]]:
+        for tick in itertools.count(self.tick):
+            try:
+                item = next(frames, END)
+                if item is END:
+                    return
+                given = self._frame_input(tick, self._inputs.item(item), complete=tick % every == 0)
+            except BaseException as failure:
+                failure.add_note(f"in the feed, at tick {tick}")
+                raise
+            yield tick, given
+
+    def _finish(self, slot: FrameSlot) -> None:
+        """The tick is past, unless the model has diverged."""
+        if why := divergence(slot, self.pipeline.wiring):
+            self.torn = why
+            raise FloatingPointError(why)
+        self.tick = slot.tick + 1
+
+    @property
+    def under_way(self) -> int:
+        """How many ticks a run has begun beyond the one that its caller has."""
+        found = self._schedule
+        return len(found.begun) if found and not found.plan.finish else 0
 
 
 class PVM(Stepper):
@@ -49,7 +366,7 @@ class PVM(Stepper):
     frozen    while True nothing learns
     tick      ticks so far; `step_number` is another name for it
     torn      why the parameters are no longer those of a finished tick; None while they are
-    trace     of the last run, see hybrid/engine/trace.py
+    trace     of the last run, see hybrid/schedule/trace.py
     pipeline  the arrays, and the stages that a frame goes through
 
     Raises ValueError for settings that do not fit together, MemoryError where the model does not fit the device.
@@ -219,7 +536,7 @@ class PVM(Stepper):
         if self._shared:
             with self._shared.group.together():
                 self._check_finite()
-            parts.Kept(self._shared).save(folder, told)
+            pvm.Kept(self._shared).save(folder, told)
         else:
             self._check_finite()
             checkpoint.save(folder, self.fetch(), told)
@@ -256,7 +573,7 @@ class PVM(Stepper):
 
         Raises ValueError or OSError for a checkpoint that is missing, truncated, altered or of another kind.
         """
-        own, facts = saved.read(folder)
+        own, facts = read(folder)
         with checkpoint.told(folder):
             model = cls(
                 own.config,
@@ -276,7 +593,7 @@ class PVM(Stepper):
     def restore(self, folder: str | Path) -> None:
         """Take the arrays of a checkpoint of the same model."""
         if self._shared:
-            parts.Kept(self._shared).load(folder)
+            pvm.Kept(self._shared).load(folder)
             return
         arrays = self.fetch()
         checkpoint.load_into(folder, arrays)

@@ -11,9 +11,9 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from ..storage import document
+from ..storage import files
+from . import originals
 from .config import Config
-from .originals import config as original
 
 
 def names() -> list[str]:
@@ -36,8 +36,8 @@ def load(source: str | Path | Mapping[str, Any], *, wiring: str | None = None) -
     else:
         name, fields = Path(source).stem, _file(Path(source))
     with named(source):
-        if original.recognised(fields):
-            return original.read(fields, name, wiring=wiring)
+        if originals.recognised(fields):
+            return originals.read(fields, name, wiring=wiring)
         config = Config.from_fields({"name": name, **fields})
     if wiring not in (None, config.wiring):
         raise ValueError(f"wiring: found {wiring!r}, expected {config.wiring!r}, which {name} says, or None")
@@ -47,7 +47,7 @@ def load(source: str | Path | Mapping[str, Any], *, wiring: str | None = None) -
 def named(source: str | Path | Mapping[str, Any]) -> AbstractContextManager[None]:
     """A context in which what is refused is refused by the name of the file, where `source` is one."""
     own = isinstance(source, Mapping) or str(source) in names()
-    return nullcontext() if own else document.named(source)
+    return nullcontext() if own else files.named(source)
 
 
 def _folder() -> Traversable:
@@ -62,7 +62,7 @@ def _file(path: Path) -> Mapping[str, Any]:
         raise ValueError(
             f"configuration: found {str(path)!r}, expected a file .json or .toml, or one of {', '.join(names())}{hint}"
         )
-    fields = document.read(path)
+    fields = files.read(path)
     if not isinstance(fields, dict):
         raise ValueError(f"{path}: found a {type(fields).__name__}, expected names with values")
     return fields

@@ -4,11 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .heads import Heads
-from .heatmap import combine
+from .heads import Heads, combine
 from .layout import TapeLayout
-from .portions import copied
-from .prediction import Prediction
+from .pipeline import Prediction, copied
 from .slot import FrameSlot
 from .wiring import Wiring
 

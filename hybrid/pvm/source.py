@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from .. import console
-from ..feeds.video.cache import Memory, keep
 from ..feeds.video.clip import Clip, Shape
-from ..feeds.video.open import open_clips
-from ..storage import document
+from ..feeds.video.open import Memory, keep, open_clips
+from ..storage import files
 from . import presets
 from .config import Config
 
@@ -70,5 +69,5 @@ def configured(options: Mapping[str, Any]) -> Config:
 def read_config(folder: Path) -> Config:
     """The configuration of a run."""
     path = folder / CONFIG
-    with document.named(path):
-        return Config.from_fields(document.read(path))
+    with files.named(path):
+        return Config.from_fields(files.read(path))

@@ -19,22 +19,21 @@ and where it has reason to:
 
     least(**facts)                       how many numbers a checkpoint of it holds at least: an altered one is then refused
                                          before it takes memory
-    trials(options, classes, examples)   what else to measure where its place is left open, see hybrid/readout/base/trials.py
+    trials(options, classes, examples)   what else to measure where its place is left open, see hybrid/readout/__init__.py
 
 It imports Numba, SciPy and cpu inside functions, so that its options are quick to read.
 """
 
 import importlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from .. import sparse
-from ..engine.part import Buffers, Copies
-from ..engine.schedule import Stage
-from ..registry import Registry
-from .base.trials import Trials
+from ..schedule.schedule import Stage
+from ..schedule.stage import Buffers, Copies
+from ..settings import Registry
 
 if TYPE_CHECKING:
     from .full import FullReadout as FullReadout
@@ -45,6 +44,30 @@ if TYPE_CHECKING:
     from .sampled import SampledReadout as SampledReadout
     from .split_tree import SplitTreeReadout as SplitTreeReadout
     from .tree import TreeReadout as TreeReadout
+
+
+# What else is measured where the user leaves it to us whether a readout is on the CPU or beside the trunk on its GPU.
+
+
+class Trial(NamedTuple):
+    """Other values of a readout's options, and what to say of them if they are taken."""
+
+    options: dict[str, Any]
+    remark: str
+
+
+class Trials(NamedTuple):
+    """What a readout's file answers to `trials(options, classes, examples)`.
+
+    tried  measured on the GPU, beside the readout with the options that the user gave
+    note   why others are not tried; "" for no reason
+    rival  a kind of readout whose time is told beside the others, but which is never taken: it is another model; "" for none
+    """
+
+    tried: tuple[Trial, ...] = ()
+    note: str = ""
+    rival: str = ""
+
 
 _HOME = {
     "FullReadout": "full",

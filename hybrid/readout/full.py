@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import sparse
-from ..interrupt import Held
+from ..schedule.guards import Held
 from .base import Base
 
 if TYPE_CHECKING:

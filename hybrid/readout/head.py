@@ -1,20 +1,398 @@
 """A dense softmax over the most frequent classes and clusters of the others, and in each cluster a small readout of its own."""
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import check, sparse
-from ..interrupt import Held
+from ..schedule.guards import Held
+from ..schedule.schedule import Stage
+from ..schedule.slot import Slot
+from ..schedule.stage import Buffers, Copies
 from ..settings import number, option
-from .base.halves import Halves
-from .base.slots import check_slots, regrouped, shape
-from .base.tails import TAILS
+from .base import Base, stepped
 
 if TYPE_CHECKING:
     from cpu.excluded import Excluded
+
+
+# Which slot of a head a class has: of H slots one alone, of K others one together with its cluster.
+
+
+def shape(
+    counts: np.ndarray, head: int | None, clusters: Any, share: float, tails: str, vectors: Any, seed: int
+) -> tuple[np.ndarray, int, int]:
+    """The slot of each class, (V,) int32, H and K; arguments as of HeadReadout.
+
+    The H most frequent classes have the slots 0 to H - 1, in rising order; of equally frequent ones the lower come first.
+    """
+    if clusters is not None and not isinstance(clusters, int | np.integer):
+        return _given(counts.size, head, clusters, vectors)
+    head, clusters = _sizes(counts, head, clusters, share, tails)
+    by_count = np.argsort(-counts, kind="stable")
+    slot = np.empty(counts.size, np.int32)
+    slot[np.sort(by_count[:head])] = np.arange(head)
+    slot[by_count[head:]] = head + _parts(by_count[head:], clusters, vectors, counts.size, seed)
+    return slot, head, clusters
+
+
+def regrouped(slot: np.ndarray, head: int, clusters: int, vectors: Any, seed: int) -> np.ndarray:
+    """The slots of the same classes alone, and of clusters of what is alike."""
+    below = np.flatnonzero(slot >= head)
+    found = slot.copy()
+    found[below] = head + _parts(below, clusters, vectors, slot.size, seed)
+    return found
+
+
+def _sizes(counts: np.ndarray, head: Any, clusters: Any, share: float, tails: str) -> tuple[int, int]:
+    from cpu import head_sizes
+
+    if not 0 < check.number("share", share, 0) <= 1:
+        raise ValueError(f"share: found {share}, expected a share of a full softmax's time, above 0 and up to 1")
+    classes = counts.size
+    if head is not None:
+        check.whole("head", head, 0, classes)
+    if clusters is not None:
+        most = classes - (head or 0)
+        check.whole("clusters", clusters, min(most, 1) if head is not None else 0, most)
+    return head_sizes.choose(counts, share, tails, head, clusters)
+
+
+def _parts(classes: np.ndarray, clusters: int, vectors: Any, every: int, seed: int) -> np.ndarray:
+    """The cluster of each of these classes, in clusters of equal size: of what is alike, or else in this order."""
+    if vectors is None or not clusters:
+        return np.arange(len(classes)) * clusters // max(len(classes), 1)
+    from cpu import clusters as alike
+
+    made = np.asarray(vectors)
+    if made.ndim != 2 or len(made) != every or made.dtype.kind not in "iuf":
+        raise ValueError(f"vectors: found {made.dtype} {made.shape}, expected ({every}, any): one vector a class")
+    check.finite("vectors", made)
+    parts: np.ndarray = alike.equal(made[classes].astype(np.float32), clusters, seed=seed)
+    return parts
+
+
+def _given(classes: int, head: Any, clusters: Any, vectors: Any) -> tuple[np.ndarray, int, int]:
+    """From the cluster of each class, -1 for a class alone."""
+    cluster = check.row("clusters", clusters)
+    if head is not None or vectors is not None:
+        raise ValueError(
+            "clusters: found one for each class, which says what is in the head; leave out head and vectors"
+        )
+    if len(cluster) != classes or not len(cluster) or cluster.min() < -1:
+        raise ValueError(
+            f"clusters: found {len(cluster)} numbers from {cluster.min(initial=0)}, expected {classes}, one a class: -1 for "
+            "the head"
+        )
+    alone, many = int((cluster < 0).sum()), int(cluster.max()) + 1
+    slot = np.where(cluster < 0, np.cumsum(cluster < 0) - 1, cluster + alone).astype(np.int32)
+    if many > classes or (missing := np.setdiff1d(np.arange(many), cluster)).size:
+        which = many - 1 if many > classes else missing[0]
+        raise ValueError(f"clusters: found none of the number {which}, expected a class in every cluster from 0 on")
+    return slot, alone, many
+
+
+def check_slots(slot: np.ndarray, head: int, clusters: int) -> None:
+    """ValueError unless each of the first H slots has one class, those in rising order, and each of K others at least one."""
+    fits = slot.min() >= 0 and slot.max() < head + clusters
+    met = np.bincount(slot, minlength=head + clusters) if fits else np.zeros(1)
+    rising = fits and (np.diff(slot[slot < head]) > 0).all()
+    if not (rising and (met[:head] == 1).all() and (met[head:] > 0).all()):
+        raise ValueError(
+            f"slot: found numbers that are no slots, expected 0 to {head - 1} once each in rising order, and {head} to "
+            f"{head + clusters - 1}, no cluster without a class"
+        )
+
+
+# What stands below the head of a readout: how likely a class is within its cluster, learned on the CPU.
+#
+# rows            how many rows of parameters there are, for V classes, of which H are alone, and K clusters: see `rows_of`
+# make_room       scratch for so many examples of a width, made once
+# step, log_prob  of examples; a class that is alone costs nothing
+# known, carry    what the rows say of each class, and rows that say it of other clusters
+# best            the k most likely classes, from the log-probabilities (B, H + K) of the head's slots
+# scores          the log-probability of every class given its cluster
+
+
+class Trees:
+    """A binary tree in each cluster: a node a row.
+
+    cluster  (V,) int32, -1 for a class alone
+    counts   (V,) how often each class is met: the trees are Huffman's
+    """
+
+    def __init__(self, cluster: np.ndarray, counts: np.ndarray):
+        from cpu import cluster_trees
+
+        self._forest = cluster_trees.huffman(cluster, counts)
+        self._alone = np.flatnonzero(cluster < 0).astype(np.int32)
+        self._pathless = np.flatnonzero(self._forest.tree.leaf_up < 0)
+
+    def known(self, head: Any, tail: Any, slot: np.ndarray, masses: np.ndarray) -> Any:
+        """What all rows say of each class, see cpu/head_carry.py."""
+        from cpu import head_carry
+
+        return head_carry.of_trees(head, tail, slot, self._forest, masses)
+
+    def carry(self, known: Any, before: Any, head: Any, tail: Any, masses: np.ndarray) -> None:
+        """Write what is known into the rows of the clusters' slots and the nodes, which were those of other trees."""
+        from cpu import head_carry
+
+        head_carry.into_trees(head, tail, len(self._alone), known, self._forest, masses)
+        visits = [head_carry.visits(tails._forest, masses) for tails in (before, self)]
+        for squares in (tail.squares, tail.bias_squares):
+            head_carry.spread(squares, *visits)
+
+    @staticmethod
+    def rows_of(classes: int, head: int, clusters: int) -> int:
+        """A cluster has one node fewer than classes."""
+        return classes - head - clusters
+
+    def make_room(self, batch: int, width: int) -> None:
+        """Scratch of a step."""
+        from cpu import tree_softmax
+
+        self._work = tree_softmax.workspace(batch, width, self._forest.tree.depth, np.float32)
+
+    def step(
+        self,
+        grad: np.ndarray,
+        loss: np.ndarray,
+        learned: Any,
+        hidden: np.ndarray,
+        target: np.ndarray,
+        weight: Any,
+        rate: float,
+    ) -> None:
+        """Write grad (B, D) and loss (B,), move the nodes."""
+        from cpu import tree_softmax
+
+        tree_softmax.step(grad, loss, learned, self._work, self._forest.tree, hidden, target, weight, rate)
+
+    def log_prob(self, out: np.ndarray, learned: Any, hidden: np.ndarray, target: np.ndarray) -> None:
+        """out[b] = log p(target[b] | its cluster, hidden[b])."""
+        from cpu import tree_softmax
+
+        tree_softmax.log_prob(out, learned, self._forest.tree, hidden, target)
+
+    def best(
+        self,
+        ids: np.ndarray,
+        log_probs: np.ndarray,
+        learned: Any,
+        slots: np.ndarray,
+        hidden: np.ndarray,
+        left_out: "Excluded",
+    ) -> None:
+        """Write the k most likely classes (B, k)."""
+        from cpu import head_search
+
+        head_search.best(ids, log_probs, learned, self._forest, slots, self._alone, hidden, left_out)
+
+    def scores(self, out: np.ndarray, learned: Any, hidden: np.ndarray) -> None:
+        """out[b, v] = log p(v | its cluster, hidden[b])."""
+        from cpu import scores
+
+        scores.tree(out, learned, self._forest.tree, hidden)
+        out[:, self._pathless] = 0
+
+
+class Softmaxes:
+    """A softmax in each cluster: a class a row.
+
+    Arguments as of Trees; only `cluster` is used: rows of a cluster move once a step.
+    """
+
+    def __init__(self, cluster: np.ndarray, counts: np.ndarray):
+        from cpu import cluster_softmax
+
+        self._plan = cluster_softmax.plan(cluster)
+        self._alone = np.flatnonzero(cluster < 0).astype(np.int32)
+
+    def known(self, head: Any, tail: Any, slot: np.ndarray, masses: np.ndarray) -> Any:
+        """What all rows say of each class, see cpu/head_carry.py."""
+        from cpu import head_carry
+
+        return head_carry.of_softmaxes(head, tail, slot, self._plan, masses)
+
+    def carry(self, known: Any, before: Any, head: Any, tail: Any, masses: np.ndarray) -> None:
+        """Write what is known into the rows of the clusters' slots and of the classes; squares go with their class."""
+        from cpu import head_carry
+
+        head_carry.into_softmaxes(head, tail, len(self._alone), known, self._plan, masses)
+        for squares in (tail.squares, tail.bias_squares):
+            if squares is not None:
+                squares[:] = squares[before._plan.row[self._plan.classes]]
+
+    @staticmethod
+    def rows_of(classes: int, head: int, clusters: int) -> int:
+        """Every class of a cluster has one."""
+        return classes - head
+
+    def make_room(self, batch: int, width: int) -> None:
+        """Scratch of a step."""
+        from cpu import cluster_softmax
+
+        self._work = cluster_softmax.workspace(batch, width, self._plan, np.float32)
+
+    def step(
+        self,
+        grad: np.ndarray,
+        loss: np.ndarray,
+        learned: Any,
+        hidden: np.ndarray,
+        target: np.ndarray,
+        weight: Any,
+        rate: float,
+    ) -> None:
+        """Write grad (B, D) and loss (B,), move the rows of the clusters that are met."""
+        from cpu import cluster_softmax
+
+        cluster_softmax.step(grad, loss, learned, self._work, self._plan, hidden, target, weight, rate)
+
+    def log_prob(self, out: np.ndarray, learned: Any, hidden: np.ndarray, target: np.ndarray) -> None:
+        """out[b] = log p(target[b] | its cluster, hidden[b])."""
+        from cpu import cluster_softmax
+
+        cluster_softmax.log_prob(out, learned, self._work, self._plan, hidden, target)
+
+    def best(
+        self,
+        ids: np.ndarray,
+        log_probs: np.ndarray,
+        learned: Any,
+        slots: np.ndarray,
+        hidden: np.ndarray,
+        left_out: "Excluded",
+    ) -> None:
+        """Write the k most likely classes (B, k)."""
+        from cpu import cluster_softmax_search
+
+        given = learned, self._plan, slots, self._alone, hidden, left_out
+        cluster_softmax_search.best(ids, log_probs, *given)
+
+    def scores(self, out: np.ndarray, learned: Any, hidden: np.ndarray) -> None:
+        """out[b, v] = log p(v | its cluster, hidden[b])."""
+        from cpu import cluster_softmax_search
+
+        cluster_softmax_search.scores(out, learned, self._plan, hidden)
+
+
+TAILS: dict[str, type[Trees] | type[Softmaxes]] = {"tree": Trees, "softmax": Softmaxes}
+
+
+# A readout of two halves: a top, which learns by the batch as dense products on a device, and a tail on the CPU.
+
+
+class Halves(Base):
+    """Each half of a step adds its part to loss and gradient; in a tick they are the stages "readout" and then "top".
+
+    A subclass has these methods, which trust their arguments, beside those of Base:
+
+        _learn_tail    write the tail's part of grad and loss; NumPy's arrays
+        learn_top      add the top's part to grad, write that of loss; arrays of the device, in the work of a queue
+        _tail_log_prob, _top_log_prob  write the log-probability of either half
+    """
+
+    ready = ("readout", "grad in", "top")
+    on_host = True  # with all its arguments, whatever else is on a device
+
+    def buffers(self) -> Buffers:
+        """Beside the trunk everything crosses: the tail reads hidden vectors on the host, the top learns on the device."""
+        return Buffers({}, ("hidden", "grad", "target", "weight", "losses")) if self.beside else super().buffers()
+
+    def finish(self, copy: Copies) -> list[Stage]:
+        """The tail on the CPU, then the top beside the trunk."""
+        if not self.beside:
+            return super().finish(copy)
+        return [
+            *copy("target in"),
+            Stage("readout", "sparse", self._step_tail, ("forward", "hidden out")),
+            *copy("grad in", "readout"),
+            Stage("top", "dense", self._step_top, ("forward", "target in", "grad in")),
+            *copy("losses out", "top"),
+        ]
+
+    def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None) -> float:
+        """Learn from a batch and return its mean loss in nats; see Readout."""
+        return self._learned(self.learn, grad, hidden, target, weight)
+
+    def learn(
+        self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: Any = None
+    ) -> None:
+        """As in Readout, but with NumPy's arrays, and it waits: the tail is on the CPU wherever the top is.
+
+        In a tick `step_tail` and `learn_top` are stages of their own instead.
+        """
+        self._learn_tail(grad, loss, hidden, target, weight)
+        top = self._top_loss[: len(loss)]
+        written, read = {"grad": grad, "top loss": top}, {"grad": grad, "hidden": hidden, "target": target}
+        read |= {} if weight is None else {"weight": weight}
+        self._place.call(lambda _, loss, *arrays: self.learn_top(arrays[0], loss, *arrays[1:]), written, read)
+        loss += top
+
+    def step_tail(
+        self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None
+    ) -> float:
+        """The first half of `step`: write the tail's part of grad, return that of the loss; raises what `step` raises."""
+        return self._learned(self._learn_tail, grad, hidden, target, weight)
+
+    def learn_top(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
+        """The second half: add the top's part to grad and write that of loss; arrays of the device, in the work of a queue."""
+        raise NotImplementedError
+
+    def _learned(
+        self,
+        learn: Callable[..., None],
+        grad: np.ndarray,
+        hidden: np.ndarray,
+        target: np.ndarray,
+        weight: np.ndarray | None,
+    ) -> float:
+        """The mean loss of learn(grad, loss, hidden, target, weight), which waits, behind the checks of a step."""
+        rows = self._check_step(grad, hidden, target, weight)
+        if not rows:
+            return 0.0
+        with Held(), self.alone:
+            loss = self._loss[:rows]
+            learn(grad, loss, hidden, target, weight)
+            return check.loss(loss)
+
+    def _step_tail(self, slot: Slot) -> None:
+        self.rate_scale = slot.scale
+        slot.loss = stepped(self.step_tail, slot, self.batch)
+
+    def _step_top(self, slot: Slot) -> None:
+        self.rate_scale = slot.scale
+        self.learn_top(slot.grad_dev, slot.losses_dev, slot.hidden_dev, slot.target_dev, slot.weight_dev)
+
+    def _judge(self, slot: Slot) -> None:
+        slot.loss = check.loss(slot.losses) + slot.loss
+
+    def _score(self, out: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
+        self._tail_log_prob(out, hidden, target)
+        top = self._top_loss[: len(out)]
+        self._place.call(self._top_log_prob, {"top loss": top}, {"hidden": hidden, "target": target})
+        out += top
+
+    @functools.cached_property
+    def _top_loss(self) -> np.ndarray:
+        """Room for the top's part of the losses."""
+        return np.empty(self.batch, np.float32)
+
+    def _learn_tail(
+        self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None
+    ) -> None:
+        raise NotImplementedError
+
+    def _tail_log_prob(self, out: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
+        raise NotImplementedError
+
+    def _top_log_prob(self, out: Any, hidden: Any, target: Any) -> None:
+        raise NotImplementedError
 
 
 SCALES = {"tree": 2.0, "softmax": 1.0}  # of the rate, by tails

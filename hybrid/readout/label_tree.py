@@ -6,8 +6,8 @@ import numpy as np
 
 from .. import check
 from .. import sparse as kept
-from ..engine.slot import Slot
-from ..interrupt import Held
+from ..schedule.guards import Held
+from ..schedule.slot import Slot
 from .base import Base
 
 if TYPE_CHECKING:

@@ -13,9 +13,7 @@ from ..settings import number, option
 from . import least as least_of
 from . import rebuild as rebuild_readout
 from . import sampled
-from .base import again
-from .base.exclude import excluded
-from .base.stages import Staged
+from .base import Staged, again, excluded
 from .full import FullReadout
 
 if TYPE_CHECKING:

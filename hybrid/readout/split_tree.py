@@ -7,11 +7,10 @@ import numpy as np
 
 from .. import backend as backends
 from .. import sparse, trees
+from . import Trial, Trials
 from .base import Pairs
-from .base.growing import GIVEN
-from .base.halves import Halves
-from .base.trials import Trial, Trials
-from .tree import TreeReadout
+from .head import Halves
+from .tree import GIVEN, TreeReadout
 from .tree import least as least
 
 SPLITS = (15, 255, 1023)  # nodes of the top: the first 4, 8 and 10 levels of a balanced tree

@@ -11,9 +11,8 @@ except ImportError as missing:
         'hybrid.sklearn: scikit-learn is not installed; pip install "hybrid-engine[sklearn]" brings it'
     ) from missing
 
-from .label_tree_classifier import LabelTreeClassifier
+from .label_trees import LabelTreeClassifier, SparseLabelTreeClassifier
 from .next_item import NextItem
-from .sparse_label_tree_classifier import SparseLabelTreeClassifier
 from .tree_classifier import TreeClassifier
 
 __all__ = ["LabelTreeClassifier", "NextItem", "SparseLabelTreeClassifier", "TreeClassifier"]

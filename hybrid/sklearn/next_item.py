@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,68 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import check
 from ..engine import Embedding, Engine
-from ..engine.trunk.mlp import MLP
 from ..feeds.baskets import BasketFeed
 from ..feeds.histories import HistoryFeed, whole
 from ..feeds.ratings import Histories
 from ..models import factors
-from . import histories, training
+from ..trunk.mlp import MLP
+from . import base
+
+# What users chose, in the forms in which users of scikit-learn have it: users x items, or a list of items for each user.
+
+EXPECTED = "expected users x items, a list of items for each user, or hybrid.ratings.histories(...)"
+
+
+def is_matrix(X: Any) -> bool:
+    """Whether X is users x items: a sparse matrix, an array of numbers or a data frame. Else it has the items of each user."""
+    numbers = getattr(getattr(X, "dtype", None), "kind", "O") in "biufc"
+    return hasattr(X, "shape") and (len(X.shape) == 2 or numbers)
+
+
+def of_matrix(X: Any, items: np.ndarray) -> Histories:
+    """Of each row of a CSR array the columns that are not zero, in the order in which they are stored."""
+    kept = X.data != 0
+    at = np.concatenate([[0], np.cumsum(kept)])[X.indptr]
+    return _histories(X.indices[kept], at, items)
+
+
+def of_lists(item: np.ndarray, at: np.ndarray, items: np.ndarray, weight: np.ndarray | None = None) -> Histories:
+    """Histories of items by name, see `flat`; those that are not among `items`, which rise, are left out.
+
+    weight  one number an item, as Histories have it
+    """
+    if not len(item):
+        return _histories(np.empty(0, np.int32), at, items)
+    place = np.minimum(np.searchsorted(items, item), len(items) - 1)
+    kept = items[place] == item
+    weight = None if weight is None else weight[kept]
+    return _histories(place[kept], np.concatenate([[0], np.cumsum(kept)])[at], items)._replace(weight=weight)
+
+
+def flat(X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """All items of all users, one after another, and where those of each user begin, (U + 1,)."""
+    if isinstance(X, Histories):
+        return np.asarray(X.items)[X.item], X.at
+    if isinstance(X, str | bytes) or not isinstance(X, Iterable):
+        raise ValueError(f"X: found {type(X).__name__}, {EXPECTED}")
+    lists = [_listed(row, user) for user, row in enumerate(X)]
+    at = np.cumsum([0, *map(len, lists)])
+    items = np.array([item for row in lists for item in row])
+    if items.ndim != 1 or (items.dtype.kind not in "iuUO" and len(items)):
+        raise ValueError(f"X: found items of {items.dtype} {items.shape}, expected names or whole numbers; {EXPECTED}")
+    return items, at
+
+
+def _listed(row: Any, user: int) -> list[Any]:
+    if isinstance(row, str | bytes) or not isinstance(row, Iterable):
+        raise ValueError(f"X[{user}]: found {row!r}, {EXPECTED}")
+    return list(row)
+
+
+def _histories(item: np.ndarray, at: np.ndarray, items: np.ndarray) -> Histories:
+    users: Any = range(len(at) - 1)  # they have no names
+    return Histories(item.astype(np.int32), at.astype(np.int64), users, items)  # type: ignore[arg-type]
+
 
 AT = 10  # items recommended, of which `score` tells whether the right one is among them
 MOMENTUM = 0.9
@@ -84,22 +141,22 @@ class NextItem(BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @training.whole
+    @base.whole
     def fit(self, X: Any, y: Any = None) -> "NextItem":
         """Learn from histories; y is not used, every item but a history's first is a target, by its weight in Histories."""
-        seed, options = training.seed(self.random_state), self._options()
+        seed, options = base.seed_of(self.random_state), self._options()
         settings = {"length": options["history"], "batch": self.batch, "epochs": self.epochs, "seed": seed}
         feed: BasketFeed | HistoryFeed
-        if histories.is_matrix(X):
+        if is_matrix(X):
             feed = BasketFeed(self._entries(X, reset=True), **settings)
             self._length = len(self.items_)
         else:
-            item, at = histories.flat(X)
+            item, at = flat(X)
             self.items_, self._length = np.unique(item), options["history"]
             weight = X.weight if isinstance(X, Histories) else None
-            feed = HistoryFeed(histories.of_lists(item, at, self.items_, weight), **settings)
+            feed = HistoryFeed(of_lists(item, at, self.items_, weight), **settings)
         self.engine_ = self._untrained(feed, options, seed)
-        self.losses_ = training.run(self.engine_, feed, self.verbose)
+        self.losses_ = base.run(self.engine_, feed, self.verbose)
         return self
 
     def recommend(self, X: Any, k: int = AT, *, exclude_seen: bool = True) -> tuple[np.ndarray, np.ndarray]:
@@ -127,7 +184,7 @@ class NextItem(BaseEstimator):
         check_is_fitted(self)
         seen = self._encoded(X)
         if y is None:
-            seen, target = _held_out(seen, drawn=histories.is_matrix(X))
+            seen, target = _held_out(seen, drawn=is_matrix(X))
         else:
             target = self._targets(y, len(seen.at) - 1)
         ids, _ = self._best(seen, min(AT, len(self.items_)), True)
@@ -146,16 +203,16 @@ class NextItem(BaseEstimator):
     def _entries(self, X: Any, *, reset: bool) -> Any:
         """A matrix users x items as CSR."""
         least = 2 if reset else 1  # a model of one item has nothing to choose
-        entries = sparse.csr_array(training.validated(self, X, reset=reset, ensure_min_features=least))
+        entries = sparse.csr_array(base.validated(self, X, reset=reset, ensure_min_features=least))
         if reset:
             names = getattr(self, "feature_names_in_", None)
             self.items_ = np.arange(entries.shape[1]) if names is None else names
         return entries
 
     def _encoded(self, X: Any) -> Histories:
-        if histories.is_matrix(X):
-            return histories.of_matrix(self._entries(X, reset=False), self.items_)
-        return histories.of_lists(*histories.flat(X), self.items_)
+        if is_matrix(X):
+            return of_matrix(self._entries(X, reset=False), self.items_)
+        return of_lists(*flat(X), self.items_)
 
     def _untrained(self, feed: BasketFeed | HistoryFeed, options: dict[str, Any], seed: int) -> Engine:
         width, outputs = options["width"], options["readout_width"]
@@ -163,8 +220,8 @@ class NextItem(BaseEstimator):
         rates = {"rate": options["trunk_rate"], "momentum": MOMENTUM}
         trunk = MLP([width, options["hidden"], outputs], seed=seed, **rates)
         shape = {name: options[name] for name in ("tree",) if name in options} | {"rate": options["rate"], "seed": seed}
-        readout = training.made(self.readout, feed.counts, outputs, batch=feed.batch, trunk=True, **shape)
-        return Engine(rows, trunk, readout, device="cpu", threads=training.threads(self.n_jobs), overlap=False)
+        readout = base.made(self.readout, feed.counts, outputs, batch=feed.batch, trunk=True, **shape)
+        return Engine(rows, trunk, readout, device="cpu", threads=base.threads_of(self.n_jobs), overlap=False)
 
     def _best(self, seen: Histories, k: int, exclude_seen: bool) -> tuple[np.ndarray, np.ndarray]:
         users = np.arange(len(seen.at) - 1)
@@ -186,7 +243,7 @@ class NextItem(BaseEstimator):
         named = np.asarray(y)
         if named.shape != (users,):
             raise ValueError(f"y: found {named.shape}, expected ({users},): the next item of each history")
-        found = histories.of_lists(named, np.arange(users + 1), self.items_)
+        found = of_lists(named, np.arange(users + 1), self.items_)
         target = np.full(users, UNKNOWN, np.int32)
         target[np.diff(found.at) > 0] = found.item
         return target

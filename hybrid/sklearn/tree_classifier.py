@@ -9,8 +9,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from ..readout import Readout
-from . import training
-from .learner import Learner
+from . import base
+from .base import Learner
 
 
 class TreeClassifier(ClassifierMixin, Learner):
@@ -74,7 +74,7 @@ class TreeClassifier(ClassifierMixin, Learner):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @training.whole
+    @base.whole
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "TreeClassifier":
         """Learn from examples; sample_weight multiplies the loss of each, and so how far it moves parameters."""
         on = self.warm_start and hasattr(self, "engine_")
@@ -91,7 +91,7 @@ class TreeClassifier(ClassifierMixin, Learner):
         self._learn(X, target, len(self.classes_), weight, self.epochs)
         return self
 
-    @training.whole
+    @base.whole
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> "TreeClassifier":
         """Go through some examples once, at the full rate. classes: all there are, needed in the first call only."""
         first = not hasattr(self, "engine_")
@@ -135,9 +135,9 @@ class TreeClassifier(ClassifierMixin, Learner):
 
     def _readout(self, counts: np.ndarray, width: int, seed: int) -> Readout:
         own = self.options or {}
-        training.check_options(self.readout, own)
+        base.check_options(self.readout, own)
         options = {"rate": self.rate, "seed": seed, "readout_optimiser": self.optimiser, "biases": True, **own}
-        return training.made(self.readout, counts, width, batch=self.batch, trunk=True, **options)
+        return base.made(self.readout, counts, width, batch=self.batch, trunk=True, **options)
 
     def _checked(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
         X, y = self._taken(X, y, reset=reset)

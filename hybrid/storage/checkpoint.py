@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import atomic, document, lock, output, safetensors
+from . import files, lock, safetensors
 from .safetensors import Arrays, Forms, Runs, Written
 
 CHECKPOINT = "checkpoint"  # the folder, within that of a run, of the checkpoint that the run goes on from
@@ -40,12 +40,12 @@ def save(folder: str | Path, arrays: Written, facts: dict[str, Any]) -> Path:
     Then the earlier ones are as they were.
     """
     folder = Path(folder)
-    output.refuse_run(folder / LATEST)
+    files.refuse_run(folder / LATEST)
     forms = safetensors.forms(arrays)
     _json("facts", facts)
     try:
         lock.keep(folder)
-        atomic.make(folder)
+        files.make(folder)
         with lock.turn(folder) as alone:
             try:
                 _publish(folder, forms, arrays, facts)
@@ -59,14 +59,14 @@ def save(folder: str | Path, arrays: Written, facts: dict[str, Any]) -> Path:
 def _publish(folder: Path, forms: Forms, arrays: Written, facts: dict[str, Any]) -> None:
     """Write first all that needs room; then two renames, of checkpoint.json and of the one before."""
     latest, digest = folder / LATEST, hashlib.sha256()
-    tensors = atomic.written(folder / TENSORS, safetensors.pieces(forms, arrays, digest))
+    tensors = files.written(folder / TENSORS, safetensors.pieces(forms, arrays, digest))
     name = f"{TENSORS}-{digest.hexdigest()[:16]}.safetensors"
     manifest = {"format": FORMAT, "file": name, "sha256": digest.hexdigest(), "arrays": forms, "facts": facts}
-    atomic.publish(tensors, folder / name)
-    earlier = atomic.written(folder / PREVIOUS, [_bytes(latest)]) if latest.exists() else None
-    atomic.write(latest, [_json("facts", manifest | {"checksum": _checksum(manifest)})])
+    files.publish(tensors, folder / name)
+    earlier = files.written(folder / PREVIOUS, [_bytes(latest)]) if latest.exists() else None
+    files.write(latest, [_json("facts", manifest | {"checksum": _checksum(manifest)})])
     if earlier:
-        atomic.publish(earlier, folder / PREVIOUS)
+        files.publish(earlier, folder / PREVIOUS)
 
 
 def stands(folder: str | Path) -> bool:
@@ -83,7 +83,7 @@ def erase(folder: Path) -> None:
         return
     for name in (PREVIOUS, LATEST):
         (folder / name).unlink(missing_ok=True)
-        atomic.settle(folder)
+        files.settle(folder)
     tidy(folder, alone=True)
     if not any(folder.iterdir()):
         folder.rmdir()
@@ -111,7 +111,7 @@ def told(path: str | Path) -> Iterator[None]:
 
     The error names the file at `path`, and what was wrong with the facts.
     """
-    with document.named(path):
+    with files.named(path):
         try:
             yield
         except (TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
@@ -182,7 +182,7 @@ def tidy(folder: Path, alone: bool) -> None:
         if path.name.encode() not in named:
             path.unlink()
     if alone and folder.is_dir():
-        atomic.sweep(folder, (TENSORS, LATEST, PREVIOUS))
+        files.sweep(folder, (TENSORS, LATEST, PREVIOUS))
 
 
 class _Manifest(NamedTuple):
@@ -203,7 +203,7 @@ def _manifest(path: str | Path) -> tuple[Path, _Manifest]:
     if not source.is_file():
         raise FileNotFoundError(f"{source}: no such checkpoint; expected a folder with {LATEST} in it{_remedy(source)}")
     try:
-        stated = document.read(source)
+        stated = files.read(source)
         version, checksum = stated["format"], stated.pop("checksum")
         if version == FORMAT:
             manifest = _Manifest(*(stated[name] for name in _Manifest._fields))
@@ -242,7 +242,7 @@ def _verify_size(source: Path, manifest: _Manifest) -> Path:
 
 
 def _bytes(path: Path) -> bytes:
-    document.expect_file(path)
+    files.expect_file(path)
     return path.read_bytes()
 
 

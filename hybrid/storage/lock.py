@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from .. import console
-from . import atomic, output
+from . import files
 
 try:
     fcntl: Any = importlib.import_module("fcntl")
 except ImportError:  # Windows: no folder is locked there
     fcntl = None
 
-LOCK = output.LOCK  # in the folder of a run; contains the number of the process that works there
+LOCK = files.LOCK  # in the folder of a run; contains the number of the process that works there
 
 
 @contextlib.contextmanager
@@ -41,7 +41,7 @@ def held(folder: Path, wait: float = 0.0) -> Iterator[None]:
             raise ValueError(
                 f"{folder}: process {owner} works on this run; wait until it is done, stop it, or name another folder"
             )
-        with atomic.naming(folder / LOCK):
+        with files.naming(folder / LOCK):
             os.ftruncate(descriptor, 0)
             os.write(descriptor, f"{os.getpid()}\n".encode())
         with _known(folder, descriptor):
@@ -57,7 +57,7 @@ def keep(folder: Path) -> None:
     """
     folder = folder.absolute()
     for place in (folder, *folder.parents):
-        descriptor = output.HELD.get(place)
+        descriptor = files.HELD.get(place)
         if descriptor is not None and not _stands(place, descriptor):
             raise OSError(_replaced(place))
 
@@ -93,7 +93,7 @@ def _refuse_link(folder: Path, link: bool) -> None:
 def _known(folder: Path, descriptor: int) -> Iterator[None]:
     """A context in which `keep` knows a folder by the lock that this process holds."""
     place = folder.absolute()
-    output.HELD[place] = descriptor
+    files.HELD[place] = descriptor
     try:
         yield
     except OSError as failure:
@@ -101,7 +101,7 @@ def _known(folder: Path, descriptor: int) -> Iterator[None]:
             raise
         raise OSError(_replaced(folder)) from failure  # whatever the failure says, of the room on the disk say
     finally:
-        output.HELD.pop(place, None)
+        files.HELD.pop(place, None)
 
 
 def _stands(folder: Path, descriptor: int) -> bool:

@@ -1,18 +1,437 @@
 """What all losses share: a readout as the last layer of a PyTorch net, which moves its own parameters during backward."""
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+import torch.distributed as processes
 
-from .. import check
+from .. import check, trees
 from ..readout import LabelTreeReadout, NeighbourReadout
 from ..readout.base import Base
-from . import asked as ask
-from . import state
-from .asked import Asked
-from .nats import Nats, Unlearned
-from .places import arrived, there
+
+# What a loss is asked: tensors of the user's, checked where they come in, and the rows that have a class.
+
+FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+WHOLE = (torch.int64, torch.int32)
+
+
+class Asked(NamedTuple):
+    """The rows of a batch that have a class.
+
+    kept    (M,) int64, their numbers; None: all N rows
+    target  (M,) int32
+    total   for a mean: the sum of the weights of those rows, a float32 number; None for another reduction, and for 0
+    learns  whether backward moves the readout
+    """
+
+    kept: Any
+    target: Any
+    total: Any
+    learns: bool
+
+    def of(self, rows: Any) -> Any:
+        """The rows (N, ...) that have a class: (M, ...), without a copy where all have."""
+        return rows if self.kept is None else rows[self.kept]
+
+    def among(self, values: Any, rows: int) -> Any:
+        """The reverse: (N, ...) with values (M, ...) in their places and 0 elsewhere."""
+        if self.kept is None:
+            return values
+        every = values.new_zeros((rows, *values.shape[1:]))
+        every[self.kept] = values
+        return every
+
+
+def checked_hidden(value: Any, width: int) -> Any:
+    """`value` itself; ValueError unless it is a floating tensor (..., width)."""
+    wanted = f"expected a floating tensor (..., {width})"
+    if not isinstance(value, torch.Tensor):
+        raise ValueError(f"hidden: found {type(value).__name__}, {wanted}; torch.as_tensor(hidden) makes one")
+    if value.dtype not in FLOATS:
+        raise ValueError(f"hidden: found {_told(value)}, {wanted}; hidden.float() makes one")
+    if value.ndim < 1 or value.shape[-1] != width:
+        raise ValueError(f"hidden: found {_told(value)}, {wanted}: {width} numbers a vector")
+    return value
+
+
+def check_finite(rows: Any, kept: Any = None) -> None:
+    """FloatingPointError, naming the first bad row, for a NaN or an infinity in rows (M, D): the net has diverged.
+
+    kept  (M,): the numbers by which the user knows these rows; None: 0 to M - 1
+    """
+    if rows.numel() and not all(math.isfinite(end) for end in torch.aminmax(rows)):
+        row = int(torch.isfinite(rows).all(dim=1).int().argmin())
+        row = row if kept is None else int(kept[row])
+        raise FloatingPointError(
+            f"hidden[{row}]: found NaN or infinity, expected finite numbers; a lower rate may help"
+        )
+
+
+def checked_target(value: Any, shape: Any, classes: int, ignored: int) -> Any:
+    """The classes in one row, (N,), of the dtype that they came in; `ignored` may be among them.
+
+    Raises ValueError for another shape or dtype, and IndexError, naming the first bad place, for an id out of range.
+    """
+    wanted = f"expected int64 or int32 {tuple(shape)}, one class a hidden vector"
+    if not isinstance(value, torch.Tensor):
+        raise ValueError(f"target: found {type(value).__name__}, {wanted}; torch.as_tensor(target) makes one")
+    if value.dtype not in WHOLE or value.shape != shape:
+        remedy = "; target.long() makes one" if value.shape == shape else ""
+        raise ValueError(f"target: found {_told(value)}, {wanted}{remedy}")
+    bad = ((value < 0) | (value >= classes)) & (value != ignored)
+    if bad.any():
+        place = bad.nonzero()[0].tolist()
+        found = value[tuple(place)].item()
+        at = f"[{', '.join(map(str, place))}]" if place else ""
+        raise IndexError(f"target{at}: found {found}, expected 0 to {classes - 1}, or {ignored} where there is none")
+    return value.reshape(-1)
+
+
+def checked_weight(value: Any, shape: Any, device: Any) -> Any:
+    """The weights of the examples in one row, (N,) float32 on the device; None for None.
+
+    Raises ValueError for another shape or dtype, and for numbers that are negative or not finite.
+    """
+    if value is None:
+        return None
+    wanted = f"expected a floating tensor {tuple(shape)}, one number an example"
+    if not isinstance(value, torch.Tensor):
+        raise ValueError(f"weight: found {type(value).__name__}, {wanted}; torch.as_tensor(weight) makes one")
+    if value.dtype not in FLOATS or value.shape != shape:
+        remedy = "; weight.float() makes one" if value.shape == shape else ""
+        raise ValueError(f"weight: found {_told(value)}, {wanted}{remedy}")
+    row = value.reshape(-1).to(device=device, dtype=torch.float32)
+    bad = ~((row >= 0) & (row < math.inf))
+    if bad.any():
+        at = int(bad.int().argmax())
+        raise ValueError(f"weight[{at}]: found {row[at].item()}, expected a finite number of at least 0")
+    return row
+
+
+def _told(value: Any) -> str:
+    return f"{str(value.dtype).removeprefix('torch.')} {tuple(value.shape)}"
+
+
+# Where tensors meet a readout: as NumPy's arrays on the host, or in the memory of the readout's own GPU.
+
+
+def place(readout: Any, tensor: Any) -> "Host | Beside":
+    """How this readout takes tensors that are where this one is."""
+    device = readout.backend.device
+    beside = not device.host_memory and device.name == str(tensor.device)
+    return Beside(readout) if beside and not getattr(readout, "on_host", False) else Host(readout)
+
+
+class Host:
+    """A readout by its calls that take NumPy's arrays; tensors of the host share their memory with them.
+
+    Tensors of a GPU are copied through page-locked memory. What is on the host a readout on a GPU copies by itself.
+    """
+
+    def __init__(self, readout: Any):
+        self._readout = readout
+
+    def log_prob(self, hidden: Any, target: Any) -> Any:
+        """The log-probability of each row's target, (M,) float32; hidden (M, D) float32, target (M,) int32."""
+        return there(self._readout.log_prob(arrived(hidden), arrived(target)), hidden)
+
+    def losses(self, hidden: Any, target: Any) -> Any:
+        """The loss of each row as the next step would have it, (M,) float32; nothing moves."""
+        return there(self._readout.losses(arrived(hidden), arrived(target)), hidden)
+
+    def step(self, hidden: Any, target: Any, weight: Any) -> Any:
+        """Learn; the gradient of each row, times its weight (M,) float32 (None: 1)."""
+        return self._each(self._readout.step, hidden, target, weight)
+
+    def still(self, hidden: Any, target: Any, weight: Any) -> Any:
+        """As `step`, but nothing moves."""
+        return self._each(self._readout.still, hidden, target, weight)
+
+    def _each(self, call: Callable[..., Any], hidden: Any, target: Any, weight: Any) -> Any:
+        """Rows cut into calls that the readout takes."""
+        rows, classes = arrived(hidden), arrived(target)
+        weights = None if weight is None else arrived(weight)
+        grad = torch.empty(rows.shape, dtype=torch.float32, device="cpu", pin_memory=hidden.is_cuda)
+        written = grad.numpy()
+        for part in parts(len(rows), self._readout.batch):
+            call(written[part], rows[part], classes[part], None if weights is None else weights[part])
+        return grad.to(hidden.device, non_blocking=True)
+
+
+class Beside:
+    """A readout on the GPU where the tensors are: its kernels take their memory as it is, and nothing is copied.
+
+    They begin after what PyTorch has put on its current stream, and are done when a call returns.
+    """
+
+    def __init__(self, readout: Any):
+        self._readout = readout
+
+    def log_prob(self, hidden: Any, target: Any) -> Any:
+        """As of Host."""
+        out = hidden.new_empty(len(hidden))
+        self._each(self._readout.judge, out, hidden, target)
+        return out
+
+    def losses(self, hidden: Any, target: Any) -> Any:
+        """As of Host: readouts that draw are on the CPU."""
+        return -self.log_prob(hidden, target)
+
+    def step(self, hidden: Any, target: Any, weight: Any) -> Any:
+        """As of Host."""
+        grad, loss = hidden.new_empty(hidden.shape), hidden.new_empty(len(hidden))
+        self._each(self._readout.learn, grad, loss, hidden, target, *([] if weight is None else [weight]))
+        check.loss(loss.cpu().numpy())
+        return grad
+
+    def still(self, hidden: Any, target: Any, weight: Any) -> Any:
+        """As of Host."""
+        with self._readout.held_still():
+            return self.step(hidden, target, weight)
+
+    def _each(self, work: Callable[..., None], *tensors: Any) -> None:
+        """Work on rows, cut into calls that the readout takes; all tensors have as many."""
+        if not len(tensors[0]):
+            return
+        stream = torch.cuda.current_stream(tensors[0].device).cuda_stream
+        arrays = [self._readout.backend.device.adopt(tensor.detach().contiguous()) for tensor in tensors]
+        for part in parts(len(tensors[0]), self._readout.batch):
+            self._readout.on_stream(stream, work, *(array[part] for array in arrays))
+
+
+def parts(rows: int, most: int) -> Iterator[slice]:
+    """The calls into which so many rows are cut."""
+    return (slice(at, at + most) for at in range(0, rows, most))
+
+
+def arrived(tensor: Any) -> np.ndarray:
+    """A tensor as an array in C order: its own memory where it is on the host and lies so."""
+    tensor = tensor.detach().contiguous()
+    if tensor.is_cuda:
+        locked = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu", pin_memory=True)
+        locked.copy_(tensor, non_blocking=True)
+        torch.cuda.current_stream(tensor.device).synchronize()
+        tensor = locked
+    found: np.ndarray = tensor.cpu().numpy()
+    return found
+
+
+def there(array: np.ndarray, beside: Any) -> Any:
+    """An array as a tensor on the device of another one."""
+    return torch.from_numpy(array).to(beside.device)
+
+
+# Several processes that train one net: all make the same step on the rows of all, as one process would.
+
+
+class Rows(NamedTuple):
+    """Rows to learn from: hidden (M, D) float32, target (M,) int32, factor (M,) float32."""
+
+    hidden: Any
+    target: Any
+    factor: Any
+
+
+def alone(group: Any) -> bool:
+    """Whether there is but one process."""
+    there = processes.is_available() and processes.is_initialized()
+    return not there or processes.get_world_size(group) == 1
+
+
+def together(own: Rows, group: Any) -> tuple[Rows, slice]:
+    """The rows of all processes in the order of their ranks, the same in each, and where one's own are among them.
+
+    Every process must call it, as often as the others; one may have no rows.
+    """
+    sizes = _sizes(len(own.hidden), own.hidden.device, group)
+    width, most = own.hidden.shape[1], max(sizes)
+    packed = own.hidden.new_zeros((most, width + 2), dtype=torch.int32)  # as bits: what is copied is not rounded
+    packed[: len(own.hidden)] = torch.cat(
+        [own.hidden.view(torch.int32), own.target[:, None], own.factor.view(torch.int32)[:, None]], dim=1
+    )
+    parts = [torch.empty_like(packed) for _ in sizes]
+    processes.all_gather(parts, packed, group=group)
+    every = torch.cat([part[:size] for part, size in zip(parts, sizes, strict=True)])
+    first = sum(sizes[: processes.get_rank(group)])
+    hidden = every[:, :width].contiguous().view(torch.float32)
+    factor = every[:, width + 1].contiguous().view(torch.float32)
+    return Rows(hidden, every[:, width].contiguous(), factor), slice(first, first + len(own.hidden))
+
+
+def _sizes(rows: int, device: Any, group: Any) -> list[int]:
+    """How many rows each process has."""
+    own = torch.tensor([rows], device=device)
+    every = [torch.empty_like(own) for _ in range(processes.get_world_size(group))]
+    processes.all_gather(every, own, group=group)
+    return [int(size) for size in every]
+
+
+# The loss of each row as a function that autograd differentiates: its backward is the readout's step.
+
+
+class Nats(torch.autograd.Function):
+    """-log p(target | hidden) of each row, (N,) float32, and the same times its weight; 0 where a row has no class.
+
+    hidden  (N, D)
+    weight  (N,) float32, or None: 1
+    anchor  the module's parameter, whose gradient is 0: so backward comes here where nothing else needs one
+    module  a ReadoutLoss
+    """
+
+    @staticmethod
+    def forward(ctx: Any, hidden: Any, weight: Any, anchor: Any, module: Any, asked: Asked) -> Any:
+        """The losses; nothing moves. FloatingPointError for hidden vectors or losses that are not finite."""
+        rows = asked.of(hidden).to(torch.float32)
+        check_finite(rows, asked.kept)
+        readout = place(module.readout, rows)
+        losses = readout.losses(rows, asked.target) if asked.learns else -readout.log_prob(rows, asked.target)
+        nats = asked.among(_finite("loss", losses), len(hidden))
+        ctx.save_for_backward(hidden, weight, nats)
+        ctx.module, ctx.asked = module, asked
+        return nats, nats.clone() if weight is None else weight * nats
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Any) -> Any:
+        """The gradients of the hidden vectors and of the weights; a readout that learns moves.
+
+        Raises RuntimeError where a graph of the gradient is asked for, and what `_factor` raises; then nothing has moved.
+        """
+        module, asked = ctx.module, ctx.asked
+        if torch.is_grad_enabled():
+            raise RuntimeError(
+                f"{type(module).__name__}: found create_graph=True, expected a first derivative: the readout moves in "
+                "backward, and its gradient cannot be differentiated again"
+            )
+        hidden, weight, nats = ctx.saved_tensors
+        of_nats, of_losses = (_finite("upstream gradient", values) for values in upstream)
+        rows = asked.of(hidden).to(torch.float32)
+        if asked.learns:
+            scale = _scale(asked.of(of_nats + of_losses))
+            factor = _factor(of_nats / scale, of_losses / scale, weight)
+            grad = _moved(module, Rows(rows, asked.target, asked.of(factor))) * scale
+        else:
+            factor = of_nats + (of_losses if weight is None else weight * of_losses)
+            grad = place(module.readout, rows).still(rows, asked.target, None) * asked.of(factor)[:, None]
+        of_hidden = asked.among(grad.to(hidden.dtype), len(hidden))
+        of_anchor = torch.zeros_like(module.anchor) if ctx.needs_input_grad[2] else None
+        return of_hidden, None if weight is None else of_losses * nats, of_anchor, None, None
+
+
+class Unlearned(torch.autograd.Function):
+    """What a readout answers about hidden vectors: numbers that say so where somebody differentiates them."""
+
+    @staticmethod
+    def forward(ctx: Any, hidden: Any, module: Any, answer: Any) -> Any:
+        """The answers."""
+        ctx.module, found = module, answer(hidden)
+        ctx.mark_non_differentiable(*(array for array in found if not array.is_floating_point()))
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Any) -> Any:
+        """RuntimeError."""
+        raise RuntimeError(
+            f"{type(ctx.module).__name__}: found a backward through log_prob or best, expected one through the output or loss "
+            "of a call, which have a gradient; log_prob(hidden).detach() takes these as numbers"
+        )
+
+
+def _moved(module: Any, own: Rows) -> Any:
+    """Learn from the rows of all processes; the gradient of one's own."""
+    module.learning()
+    if alone(module.process_group):
+        return place(module.readout, own.hidden).step(own.hidden, own.target, _weight(own.factor))
+    every, mine = together(own, module.process_group)
+    return place(module.readout, own.hidden).step(every.hidden, every.target, _weight(every.factor))[mine]
+
+
+def _scale(both: Any) -> Any:
+    """By what the loss was multiplied or divided: the mean of the upstream gradients (M,), without those of 0."""
+    there = both[both != 0]
+    if not len(there):
+        return both.new_tensor(1)
+    least, most = there.aminmax()
+    return (
+        least.abs() if least == most else there.abs().mean()
+    )  # x / x is exactly 1: only then a row moves by its very weight
+
+
+def _factor(of_nats: Any, of_losses: Any, weight: Any) -> Any:
+    """How far each row moves the readout, against a step of its own; ValueError, naming the row, for one below 0."""
+    factor = of_nats + (of_losses if weight is None else weight * of_losses)
+    if (factor < 0).any():
+        row = int((factor < 0).int().argmax())
+        raise ValueError(
+            f"upstream gradient[{row}]: found one below 0, expected at least 0: a readout only learns to raise the probability "
+            "of a target; eval() or requires_grad_(False) keeps it still, and takes any sign"
+        )
+    return factor
+
+
+def _weight(factor: Any) -> Any:
+    """The weights of a step; None where all are 1, which a step of the readout alone would have."""
+    return None if (factor == 1).all() else factor
+
+
+def _finite(name: str, values: Any) -> Any:
+    """`values` (M,) themselves; FloatingPointError, naming the first bad one, unless all are finite."""
+    good = torch.isfinite(values)
+    if not good.all():
+        at = int(good.int().argmin())
+        raise FloatingPointError(f"{name}[{at}]: found {values[at].item()}; a lower rate may help")
+    return values
+
+
+# What a readout has learned, as entries of a state_dict: tensors that share its memory.
+
+
+def entries(readout: Any) -> dict[str, Any]:
+    """The parameters by name, and the numbers of state() as tensors of one number; of a GPU, as they are now."""
+    learned = {name: torch.from_numpy(array) for name, array in readout.parameters().items()}
+    return learned | {name: torch.tensor(number) for name, number in readout.state().items()}
+
+
+def faults(readout: Any, given: Mapping[str, Any], prefix: str) -> list[str]:
+    """Why the entries that are given cannot be loaded, one sentence each; a missing entry is no fault."""
+    found = []
+    for name, own in entries(readout).items():
+        value = given.get(name, own)
+        if not isinstance(value, torch.Tensor):
+            found.append(f"{prefix}{name}: found {type(value).__name__}, expected a tensor {tuple(own.shape)}")
+        elif value.shape != own.shape:
+            found.append(f"{prefix}{name}: found the shape {tuple(value.shape)}, expected {tuple(own.shape)}")
+        elif value.numel() and not all(math.isfinite(end) for end in value.aminmax()):
+            found.append(f"{prefix}{name}: found NaN or infinity, expected finite numbers")
+        elif name.endswith("squares") and value.numel() and value.amin() < 0:  # their root is taken
+            found.append(f"{prefix}{name}: found {value.amin().item()}, expected numbers of at least 0")
+    return found or _unfit(given)
+
+
+def _unfit(given: Mapping[str, Any]) -> list[str]:
+    """What a readout would refuse to be restored from."""
+    try:
+        if "counts" in given:
+            check.counts(given["counts"].cpu().numpy())
+        if {"leaf_up", "node_up"} <= given.keys():
+            trees.checked(given["leaf_up"].cpu().numpy(), given["node_up"].cpu().numpy())
+        if "tick" in given:
+            check.whole("tick", given["tick"].item(), 0, 2**63 - 1)
+    except ValueError as failure:
+        return [str(failure)]
+    return []
+
+
+def fill(readout: Any, given: Mapping[str, Any]) -> None:
+    """Go on from entries without faults, written in place; what is not given stays."""
+    for name, array in readout.parameters().items():
+        if name in given:
+            np.copyto(array, given[name].detach().cpu().to(torch.from_numpy(array).dtype).numpy())
+    state = readout.state()
+    readout.restore(state | {name: given[name].item() for name in state if name in given})
+
 
 REDUCTIONS = ("mean", "sum", "none")
 MOVED = 2.0**-20  # the anchor of a readout that has moved; so small that no norm of a net's parameters shows it
@@ -165,9 +584,9 @@ class ReadoutLoss(torch.nn.Module):
     def _asked(self, hidden: Any, target: Any, weight: Any) -> tuple[Any, Asked]:
         """The weights (N,) of the examples, and what is asked about them, once all is checked."""
         self._check_whole()
-        shape = ask.hidden(hidden, self.in_features).shape[:-1]
-        classes = ask.target(target, shape, self.n_classes, self.ignore_index).to(hidden.device)
-        weights = ask.weight(weight, shape, hidden.device)
+        shape = checked_hidden(hidden, self.in_features).shape[:-1]
+        classes = checked_target(target, shape, self.n_classes, self.ignore_index).to(hidden.device)
+        weights = checked_weight(weight, shape, hidden.device)
         missing = classes == self.ignore_index
         kept = (~missing).nonzero()[:, 0] if missing.any() else None
         classes = classes if kept is None else classes[kept]
@@ -190,8 +609,8 @@ class ReadoutLoss(torch.nn.Module):
     def _answered(self, hidden: Any, answer: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
         """What the readout answers about hidden vectors, as tensors of their leading shape."""
         self._check_whole()
-        rows = ask.hidden(hidden, self.in_features).reshape(-1, self.in_features).to(torch.float32)
-        ask.finite(rows.detach())
+        rows = checked_hidden(hidden, self.in_features).reshape(-1, self.in_features).to(torch.float32)
+        check_finite(rows.detach())
         found = Unlearned.apply(rows, self, lambda rows: tuple(there(array, rows) for array in answer(arrived(rows))))
         return tuple(array.reshape(*hidden.shape[:-1], array.shape[1]) for array in found)
 
@@ -207,7 +626,7 @@ class ReadoutLoss(torch.nn.Module):
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
         del destination[prefix + "anchor"]
-        destination.update({prefix + name: value for name, value in state.entries(self.readout).items()})
+        destination.update({prefix + name: value for name, value in entries(self.readout).items()})
 
     def _load_from_state_dict(
         self,
@@ -219,16 +638,16 @@ class ReadoutLoss(torch.nn.Module):
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        names = set(state.entries(self.readout))
+        names = set(entries(self.readout))
         given = {key.removeprefix(prefix): state_dict[key] for key in state_dict if key.startswith(prefix)}
         if strict:
             missing_keys += [prefix + name for name in sorted(names - given.keys())]
             unexpected_keys += [prefix + name for name in given if name not in names]
         given = {name: value for name, value in given.items() if name in names}
-        found = state.faults(self.readout, given, prefix)
+        found = faults(self.readout, given, prefix)
         error_msgs += found
         if given and not found:
-            state.fill(self.readout, given)
+            fill(self.readout, given)
             if not self._learned:
                 self.anchor.data.zero_()
 

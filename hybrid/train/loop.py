@@ -3,20 +3,184 @@
 import contextlib
 import json
 import math
-from collections.abc import Callable, Generator, Sequence
+import os
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, Protocol
+
+import numpy as np
 
 from .. import console
-from ..ranks.group import Group
+from ..mpi.group import Group
+from ..storage import files
 from ..storage.checkpoint import CHECKPOINT
-from .best import Best, sayable
-from .job import Job, Model
-from .observers import Observer
+from .job import Job, Model, Watched
+from .options import Saves
 from .progress import SPENT, Progress
-from .saving import Saves
 from .stop import USER_ERRORS, Stop, Stopped, leaving
 from .store import BEST
+
+# The best model of a run so far, by a figure that is measured while it learns; and when to stop waiting for a better one.
+
+
+class Best:
+    """Follows the watched figure of a curve.
+
+    watched   None: nothing is followed
+    patience  how many points in a row may bring nothing better; 0: any number
+    facts     JSON-able, travels in the checkpoint: "best" holds the tick, the figure's name and its value, "worse" the
+              points since
+    """
+
+    def __init__(self, watched: Watched | None, patience: int, facts: dict[str, Any]):
+        self._watched, self._patience, self._facts = watched, patience, facts
+        facts.setdefault("worse", 0)
+
+    def take(self, tick: int, point: Mapping[str, Any]) -> bool:
+        """Whether this point of the curve is better than all before it."""
+        if self._watched is None or (value := point.get(self._watched.name)) is None:
+            return False
+        best = self._facts.get("best")
+        if not self._watched.better(value, best and best["value"]):
+            self._facts["worse"] += 1
+            return False
+        self._facts |= {"best": {"tick": tick, "figure": self._watched.name, "value": value}, "worse": 0}
+        return True
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing better has come for too long."""
+        worse: int = self._facts["worse"]
+        return 0 < self._patience <= worse
+
+    def said(self) -> dict[str, Any]:
+        """The best point, for a report; and why the run ended before its end, if that is so."""
+        best = self._facts.get("best")
+        found = {"best": f"{best['figure']} {best['value']:.4g} at {best['tick']:,}"} if best else {}
+        if self.over:
+            found["stopped early"] = f"nothing better in the last {self._facts['worse']} points of the curve"
+        return found
+
+
+def sayable(figures: Mapping[str, Any]) -> dict[str, Any]:
+    """Figures as JSON can say them: a NaN, which a figure of nothing is, becomes null."""
+    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in figures.items()}
+
+
+# A run in TensorBoard: figures and pictures, written by tensorboardX, which needs neither TensorFlow nor PyTorch.
+
+
+def required() -> ModuleType:
+    """The module tensorboardX; ValueError, with the command that mends it, where it is missing."""
+    try:
+        import tensorboardX
+    except ImportError as error:
+        raise ValueError(
+            f'--tensorboard: needs tensorboardX, which cannot be imported ({error}): pip install "hybrid-engine[tensorboard]"'
+        ) from None
+    module: ModuleType = tensorboardX
+    return module
+
+
+class Board:
+    """Writes event files to a folder; what stands there of `first` and later steps, from a run that was stopped, is dropped.
+
+    The caller's thread writes. tensorboardX's own writer has a thread that waits by the wall clock: it dies when the clock
+    is set back by weeks, nobody empties its queue then, and the run waits for ever.
+    """
+
+    def __init__(self, folder: Path, first: int = 0):
+        required()
+        from tensorboardX.event_file_writer import EventsWriter
+        from tensorboardX.proto.event_pb2 import SessionLog
+
+        folder.mkdir(parents=True, exist_ok=True)
+        # the name holds the second, the host and this: a run resumed within the second replaces no file
+        self._writer = EventsWriter(str(folder / "events"), f".{os.getpid()}.{first}")
+        if first:
+            self._event(first, session_log=SessionLog(status=SessionLog.START))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._writer.close()
+
+    def write(self, step: int, figures: Mapping[str, float], pictures: Mapping[str, np.ndarray]) -> None:
+        """Add figures, and pictures (rows, columns, 3) uint8, by name."""
+        from tensorboardX.summary import image, scalar
+
+        for name, figure in figures.items():
+            self._event(step, summary=scalar(_tag(name), figure))
+        for name, picture in pictures.items():
+            self._event(step, summary=image(_tag(name), picture, dataformats="HWC"))
+        self._writer.flush()
+
+    def _event(self, step: int, **what: Any) -> None:
+        from tensorboardX.proto.event_pb2 import Event
+
+        self._writer.write_event(Event(step=step, wall_time=time.time(), **what))
+
+
+def _tag(name: str) -> str:
+    """TensorBoard's tags have no spaces; what stands before a slash is a group."""
+    return name.replace(", ", "/").replace(" ", "_")
+
+
+# Who is told every point of a run's curve: a file of JSON lines, TensorBoard.
+
+
+class Observer(Protocol):
+    """Is told points of a curve; closed at the end of the run, by which way ever that ends."""
+
+    def point(self, point: Mapping[str, Any]) -> None:
+        """A point was added to the curve."""
+
+    def close(self) -> None:
+        """Free what is held."""
+
+
+class JsonLines:
+    """The curve as a file that grows, a point a line, which other programs can follow while the run learns.
+
+    points  those that are known when training starts; what the file holds beyond them, of ticks that were lost when the
+            run was killed, is removed
+    """
+
+    def __init__(self, path: Path, points: Iterable[Mapping[str, Any]]):
+        files.write(path, [_line(point) for point in points])
+        self._path, self._file = path, path.open("ab")
+
+    def point(self, point: Mapping[str, Any]) -> None:
+        """Write a line."""
+        with files.naming(self._path):
+            self._file.write(_line(point))
+            self._file.flush()
+
+    def close(self) -> None:
+        """Close the file, through to the disk: a report that is written later does not outlive its points."""
+        with files.naming(self._path), self._file:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+
+
+class TensorBoard:
+    """TensorBoard's event files: figures of every point, and the job's pictures."""
+
+    def __init__(self, folder: Path, job: Job, first: int):
+        self._board, self._job = Board(folder, first), job
+
+    def point(self, point: Mapping[str, Any]) -> None:
+        """Write figures and pictures."""
+        self._board.write(point[self._job.unit], self._job.figures(point), self._job.pictures(point))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._board.close()
+
+
+def _line(point: Mapping[str, Any]) -> bytes:
+    return json.dumps(point).encode() + b"\n"
 
 
 def train(

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..engine.trace import Interval, Trace
-from ..storage import atomic
+from ..schedule.trace import Interval, Trace
+from ..storage import files
 
 STYLE: Any = {
     "font.size": 9,
@@ -63,7 +63,7 @@ def _save(picture: Any, path: Path) -> None:
     for suffix, settings in SUFFIXES.items():
         data = io.BytesIO()
         picture.savefig(data, format=suffix[1:], **settings)
-        atomic.write(path.with_suffix(suffix), [data.getvalue()])
+        files.write(path.with_suffix(suffix), [data.getvalue()])
 
 
 def table(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -73,7 +73,7 @@ def table(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    atomic.write(path, [text.getvalue().encode()])
+    files.write(path, [text.getvalue().encode()])
 
 
 def curve(path: Path, runs: dict[str, list[dict[str, Any]]], figure: str) -> None:

@@ -13,14 +13,14 @@ from typing import Any
 
 from .. import console
 from ..models import MODELS
-from ..storage import atomic, checkpoint, document, lock, output
+from ..storage import checkpoint, files, lock
 
 BEST = "best"  # the folder of the best checkpoint by what was measured, beside that of the last
 CHECKPOINTS = (checkpoint.CHECKPOINT, BEST)
 CURVE = "curve.jsonl"
 TENSORBOARD = "tensorboard"
 
-RUN = output.RUN
+RUN = files.RUN
 REPORT = "report.json"
 PICTURES = tuple(f"{name}.{kind}" for name in ("curve", "timeline", "last") for kind in ("png", "pdf", "csv"))
 AFTER = (REPORT, CURVE, "timeline.json", *PICTURES)
@@ -52,7 +52,7 @@ def refuse_strangers(folder: Path, overwrite: bool = False) -> None:
 
     Without a run the lock tells whose they are: a run has it before all else, and what was killed at its beginning leaves it.
     """
-    output.refuse_run(folder)
+    files.refuse_run(folder)
     if overwrite or not folder.is_dir() or any((folder / name).exists() for name in (RUN, lock.LOCK)):
         return
     if found := sorted({path.name for path in folder.iterdir()} & {*AFTER, *_before()}):
@@ -69,9 +69,9 @@ def begun(folder: Path, overwrite: bool = False) -> Iterator[None]:
     overwrite  a run that stands there is removed: what it wrote, and nothing else
     """
     refuse_strangers(folder, overwrite)  # before a lock is put there
-    atomic.make(folder)
+    files.make(folder)
     with lock.held(folder):
-        atomic.settle(folder)  # the lock outlasts a power cut that leaves any of the run's files
+        files.settle(folder)  # the lock outlasts a power cut that leaves any of the run's files
         _refuse_taken(folder, overwrite)
         _refuse_special(folder)
         if (folder / RUN).exists():
@@ -97,7 +97,7 @@ def options_of(folder: Path) -> dict[str, Any]:
     """The options that a run was started with; ValueError for a folder that holds none."""
     path = folder / RUN
     try:
-        options = document.read(path)
+        options = files.read(path)
     except (FileNotFoundError, NotADirectoryError):
         raise ValueError(f"{folder}: holds no run (no {RUN}){_instead(folder)}") from None
     known = MODELS.names()
@@ -162,7 +162,7 @@ def finished(folder: Path, unit: str, made: int, further: str) -> dict[str, Any]
     """
     console.note(f"{folder} is finished; {further} with --resume goes on")
     try:
-        report = document.read(folder / REPORT)
+        report = files.read(folder / REPORT)
     except (OSError, ValueError):
         return None  # it was stopped before it could be written
     if not isinstance(report, dict) or report.get(f"{unit}s", report.get(unit)) != made:
@@ -173,7 +173,7 @@ def finished(folder: Path, unit: str, made: int, further: str) -> dict[str, Any]
 def write_json(path: Path, value: Any) -> None:
     """Write JSON so that a reader sees the old file or the whole new one; OSError as `lock.keep` raises it."""
     lock.keep(path.parent)
-    atomic.write(path, [json.dumps(value, indent=1).encode(), b"\n"])
+    files.write(path, [json.dumps(value, indent=1).encode(), b"\n"])
 
 
 def standing(folder: Path) -> str:
@@ -205,16 +205,16 @@ def _erase(folder: Path) -> None:
     what is left at any moment goes on or begins anew.
     """
     _remove(folder / REPORT)
-    atomic.settle(folder)
+    files.settle(folder)
     for name in CHECKPOINTS:
         checkpoint.erase(folder / name)
     events = (folder / TENSORBOARD).glob("events.out.tfevents.*")
     _remove(*events, *(folder / name for name in (*AFTER, RUN)))
-    atomic.settle(folder)
+    files.settle(folder)
     _remove(*(folder / name for name in _before()))
     with contextlib.suppress(OSError):  # there is none, or something else is in it
         (folder / TENSORBOARD).rmdir()
-    atomic.settle(folder)
+    files.settle(folder)
 
 
 def _remove(*paths: Path) -> None:
@@ -224,7 +224,7 @@ def _remove(*paths: Path) -> None:
 
 def _sweep(folder: Path) -> None:
     """Remove what a killed process left unfinished."""
-    atomic.sweep(folder, (RUN, *_before(), *AFTER))
+    files.sweep(folder, (RUN, *_before(), *AFTER))
     for name in CHECKPOINTS:
         checkpoint.tidy(folder / name, alone=True)
 

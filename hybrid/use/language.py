@@ -10,7 +10,7 @@ from .. import check
 from ..feeds.language import LanguageFeed
 from ..feeds.text import EOS, TOKENS, Corpus, Text
 from ..feeds.vocabulary import Vocabulary
-from .similar import Similar
+from .vectors import Similar
 
 if TYPE_CHECKING:
     from ..engine import Engine

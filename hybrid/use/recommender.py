@@ -9,12 +9,11 @@ import numpy as np
 
 from .. import check, console
 from ..feeds import histories as feed
-from ..feeds.orders import Order
+from ..feeds.interactions import Order
 from ..feeds.ratings import Histories, Ratings, load
 from ..feeds.ratings import histories as in_order
-from .names import Names
-from .ranked import Ranked, joined
-from .similar import Similar
+from .answers import Names, Ranked, joined
+from .vectors import Similar
 
 if TYPE_CHECKING:
     from ..engine import Engine

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import check, console
-from ..judge import similarity as judge
-from .names import Names, listed
-from .ranked import Ranked
+from .. import check, console, metrics
+from .answers import Names, Ranked, listed
 
-if TYPE_CHECKING:  # Numba is imported with the first search
+if TYPE_CHECKING:
     from cpu.neighbours import Neighbours
+
+    from ..engine.embedding import Embedding
+
 
 BLOCK = 4096  # queries between two steps of the progress bar
 
@@ -97,13 +98,13 @@ class Vectors:
         ids = self._names.ids(asked)
         return self._search(self.rows[ids], list(map(str, asked)), k, np.arange(len(ids) + 1), ids, annoy=annoy)
 
-    def agreement(self, path: Path | str) -> judge.Agreement:
-        """How far cosines order pairs as people do; see hybrid/judge/similarity.py."""
-        return judge.agreement(path, self.words, self.rows)
+    def agreement(self, path: Path | str) -> metrics.Agreement:
+        """How far cosines order pairs as people do; see hybrid/metrics.py."""
+        return metrics.agreement(path, self.words, self.rows)
 
-    def analogies(self, path: Path | str, *, most_frequent: int = 30_000) -> judge.Analogies:
-        """The share of analogies answered right; words by descending frequency; see hybrid/judge/similarity.py."""
-        return judge.analogies(path, self.words, self.rows, most_frequent=most_frequent)
+    def analogies(self, path: Path | str, *, most_frequent: int = 30_000) -> metrics.Analogies:
+        """The share of analogies answered right; words by descending frequency; see hybrid/metrics.py."""
+        return metrics.analogies(path, self.words, self.rows, most_frequent=most_frequent)
 
     def _search(
         self, queries: np.ndarray, asked: list[str], k: int, at: np.ndarray, left_out: np.ndarray, annoy: bool = False
@@ -141,3 +142,27 @@ class Vectors:
 def _unit(vector: np.ndarray) -> np.ndarray:
     length = np.linalg.norm(vector)
     return vector / length if length > 0 else vector
+
+
+# What models share whose words or items have vectors: what is like what.
+
+
+class Similar:
+    """A trained model with a vector for each of its names: the first rows of its embedding.
+
+    names  V strings
+    what   what a name is called in messages
+    """
+
+    def __init__(self, names: Sequence[str], embedding: "Embedding", what: str):
+        self._named, self._embedding, self._what = names, embedding, what
+
+    @functools.cached_property
+    def vectors(self) -> Vectors:
+        """The names and their input rows, as they stood when they were first asked for."""
+        rows: np.ndarray = self._embedding.vectors()[: len(self._named)]
+        return Vectors(self._named, rows.copy(), what=self._what)
+
+    def similar(self, names: Any, k: int = 10) -> Ranked:
+        """The k nearest to each of some names, by the cosine of their vectors, without itself; see `Vectors.neighbours`."""
+        return self.vectors.neighbours(names, k)

@@ -16,7 +16,7 @@ from bench.__main__ import main
 from bench.gpu_clocks import Clocks
 from bench.gpu_machine import SINGLY, Steps, near
 from bench.gpu_tree import GRAPH
-from hybrid.layout import unit_layout
+from hybrid.units import unit_layout
 
 ROOT = Path(__file__).parents[2]
 KEYS = {

@@ -13,7 +13,7 @@ import pytest
 
 from bench import gpu, tree_shape
 from cpu import tree
-from hybrid.pvm import caller
+from hybrid.pvm import pipeline
 
 ROOT = Path(__file__).parents[2]
 BLOCKED = "numba llvmlite tbb torch scipy annoy matplotlib threadpoolctl pytest hypothesis"
@@ -110,7 +110,7 @@ def same(found, expected):
 
 def test_a_feed_is_read_in_the_callers_thread_after_what_it_waits_for():
     notes, order = [], []
-    queue = caller.Inline("feed", 1)
+    queue = pipeline.Inline("feed", 1)
     before = SimpleNamespace(wait=lambda: order.append("before"))
     event = queue.run(
         lambda x: order.append("work") or 2 * x, 3, after=[before], note=lambda *times: notes.append(times)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from cpu import units
-from hybrid.layout import unit_layout
+from hybrid.units import unit_layout
 from tests.twins import units as oracle
 from tests.twins.units import ACTIVATIONS, RAGGED, SIXTY, close
 

@@ -29,11 +29,11 @@ import tqdm
 
 import hybrid.cli
 from hybrid.models import MODELS
-from hybrid.pvm.judge import curve, panel
+from hybrid.pvm import panel, reports
 from hybrid.storage import checkpoint
 from hybrid.train import plots, store
 from hybrid.train.loop import Run
-from hybrid.train.saving import Saves
+from hybrid.train.options import Saves
 from tests.support.small_runs import command, figures, ticks, write_data
 
 KINDS = ("language", "words", "factors", "labels", "pvm")
@@ -123,7 +123,7 @@ def run(words: list[str], disk: Path, fault: Fault | None, said: Path, line: Con
     out = os.open(said, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
     os.dup2(out, 1)
     os.dup2(out, 2)
-    for module, name in ((plots, "curve"), (plots, "timeline"), (curve, "draw"), (panel, "save")):
+    for module, name in ((plots, "curve"), (plots, "timeline"), (reports, "draw"), (panel, "save")):
         setattr(module, name, lambda *_: None)  # pictures take longest of a small run
 
     def tell(name: str, number: int) -> None:

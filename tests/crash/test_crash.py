@@ -9,7 +9,7 @@ import pytest
 if not sys.platform.startswith("linux"):
     pytest.skip("looks through /proc", allow_module_level=True)
 
-from hybrid.storage import atomic
+from hybrid.storage import files
 from tests.crash import campaign as crash
 
 KIND = "language"
@@ -54,7 +54,7 @@ def in_place(*given):
                 file.flush()
         return path
 
-    atomic.written = written
+    files.written = written
     REAL(*given)
 
 

@@ -18,7 +18,7 @@ from numba.np.ufunc import parallel
 import cpu
 import hybrid.cli.options
 import hybrid.train.runs
-from hybrid import registry
+from hybrid import settings
 from hybrid.models import MODELS
 
 
@@ -38,7 +38,7 @@ def load() -> None:
 for kind in MODELS.names():
     with contextlib.suppress(ImportError):  # of a model whose package is not installed
         MODELS.load(kind)
-registry.entry_points = functools.cache(registry.entry_points)  # a tenth of a run's time
+settings.entry_points = functools.cache(settings.entry_points)  # a tenth of a run's time
 # Locks that all processes would share: the next one would wait for ever for one that was killed with it.
 tqdm.tqdm.set_lock(threading.RLock())
 parallel._backend_init_process_lock = threading.RLock()

@@ -35,8 +35,7 @@ from hybrid import PVM, machine, open_clips, open_run
 from hybrid.cli import main as hybrid
 from hybrid.cli import options
 from hybrid.engine import Engine
-from hybrid.feeds import ratings, text
-from hybrid.feeds.stream import source
+from hybrid.feeds import ratings, stream, text
 from hybrid.feeds.vocabulary import Vocabulary
 from hybrid.formats import fasttext, svm
 from hybrid.settings import flag
@@ -352,7 +351,7 @@ RATED = "user,item,rating,timestamp\n" + "".join(f"u{n % 5},i{n % 7},{n % 5},{n}
 
 def streamed(path: Path) -> Any:
     """The sentences of a file that is read piece by piece."""
-    return list(source.lines(path))
+    return list(stream.lines(path))
 
 
 def configured(path: Path) -> Any:

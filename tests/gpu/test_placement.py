@@ -1,6 +1,6 @@
 """Where rows and a readout go when it is left to us: what was measured decides, and the line says it.
 
-Here are tested hybrid/placement/measure.py, readouts and rows.
+Here are tested hybrid/placement.py, readouts and rows.
 """
 
 import gc
@@ -10,11 +10,9 @@ import re
 import numpy as np
 import pytest
 
-from hybrid import backend
+from hybrid import backend, placement
 from hybrid.engine.embedding import Embedding
-from hybrid.placement import readouts, rows
-from hybrid.readout import FullReadout, SampledReadout, TreeReadout
-from hybrid.readout.base.trials import Trial, Trials
+from hybrid.readout import FullReadout, SampledReadout, TreeReadout, Trial, Trials
 from tests.support.ruled_engine import Weighed
 from tests.support.simulated_command import hybrid
 from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed
@@ -43,20 +41,20 @@ def full(place):
 def timed(monkeypatch, seconds):
     """Let measuring a readout find these seconds; by the name of its place and its split."""
     monkeypatch.setattr(
-        readouts, "_seconds", lambda readout, *given: seconds[readout.backend.name, getattr(readout, "split", 0)]
+        placement, "_seconds", lambda readout, *given: seconds[readout.backend.name, getattr(readout, "split", 0)]
     )
 
 
 @pytest.mark.parametrize("kind", [TreeReadout, FullReadout])
 def test_both_places_are_measured(gpu, kind):
-    name, options, line = readouts.choose(MAKE[kind], Feed(), "cuda:0")
+    name, options, line = placement.choose_readout(MAKE[kind], Feed(), "cuda:0")
     figures = dict(FIGURE.findall(line))
     assert name == min(figures, key=lambda place: float(figures[place])) and len(figures) == 2 and not options
     assert line.startswith(f"{name} (measured, a batch of 16: cpu ")
 
 
 def test_trees_cut_between_the_places_are_measured_and_a_full_softmax_is_told_of(gpu):
-    name, options, line = readouts.choose(tree, Feed(), "cuda:0", 2, trials=splits(5, 9), rival=full)
+    name, options, line = placement.choose_readout(tree, Feed(), "cuda:0", 2, trials=splits(5, 9), rival=full)
     measured, told = line.split(")", 1)
     figures = {place: float(value) for place, value in FIGURE.findall(measured)}
     assert list(figures) == ["cpu", "cuda:0", "cuda:0 split 5", "cuda:0 split 9"]
@@ -67,7 +65,7 @@ def test_trees_cut_between_the_places_are_measured_and_a_full_softmax_is_told_of
 @pytest.mark.parametrize("faster", [("cpu", 0), ("cuda:0", 0), ("cuda:0", 5), ("cuda:0", 9)])
 def test_the_fastest_is_taken_but_never_the_full_softmax(gpu, monkeypatch, faster):
     timed(monkeypatch, dict.fromkeys([("cpu", 0), ("cuda:0", 0), ("cuda:0", 5), ("cuda:0", 9)], 2.0) | {faster: 1.0})
-    found = readouts.choose(tree, Feed(), "cuda:0", trials=splits(5, 9), rival=full)
+    found = placement.choose_readout(tree, Feed(), "cuda:0", trials=splits(5, 9), rival=full)
     assert (found.device, found.options.get("split", 0)) == faster
     assert ("the first" in found.line and "--split 0 keeps the tree whole" in found.line) == bool(faster[1])
 
@@ -83,18 +81,18 @@ def test_a_tree_that_does_not_fit_may_be_cut(gpu, monkeypatch):
     def large(place):
         raise MemoryError("no room for the weights")
 
-    device, options, line = readouts.choose(make, Feed(), "cuda:0", trials=splits(5), rival=large)
+    device, options, line = placement.choose_readout(make, Feed(), "cuda:0", trials=splits(5), rival=large)
     assert (device, options) == ("cuda:0", {"split": 5})
     assert "; cuda:0 left out: no room for the nodes" in line and "full softmax" not in line
 
 
 def test_what_computes_on_the_cpu_only_stays_there(gpu):
-    name, options, line = readouts.choose(MAKE[SampledReadout], Feed(), "cuda:0")
+    name, options, line = placement.choose_readout(MAKE[SampledReadout], Feed(), "cuda:0")
     assert (name, options) == ("cpu", {}) and line.startswith("cpu, because backend: found")
 
 
 def test_a_readout_follows_a_trunk_on_the_cpu(gpu):
-    assert readouts.choose(MAKE[TreeReadout], Feed(), "cpu") == ("cpu", {}, "cpu, where the trunk is")
+    assert placement.choose_readout(MAKE[TreeReadout], Feed(), "cpu") == ("cpu", {}, "cpu, where the trunk is")
 
 
 @pytest.mark.parametrize("bags", [False, True])
@@ -102,19 +100,19 @@ def test_both_places_of_rows_are_measured(gpu, bags):
     def make(place):
         return Embedding(CLASSES, 4, per_example=CONTEXT, mean=bags, backend=place)
 
-    name, line = rows.choose(make, Feed(bags=bags), "cuda:0", 2)
+    name, line = placement.choose_rows(make, Feed(bags=bags), "cuda:0", 2)
     figures = dict(FIGURE.findall(line))
     assert name == min(figures, key=lambda place: float(figures[place])) and list(figures) == ["cpu", "cuda:0"]
     assert line.startswith(f"{name} (measured, a batch of 16: cpu ")
-    assert rows.choose(make, Feed(bags=bags), "cpu") == ("cpu", "cpu, where the trunk is")
+    assert placement.choose_rows(make, Feed(bags=bags), "cpu") == ("cpu", "cpu, where the trunk is")
 
 
 def test_values_of_ids_and_weights_of_examples_are_measured_with(gpu):
     def make(place):
         return Embedding(CLASSES, 4, mean=True, weighted=True, optimiser="adagrad", backend=place)
 
-    assert list(dict(FIGURE.findall(rows.choose(make, Weighed(), "cuda:0", 2)[1]))) == ["cpu", "cuda:0"]
-    found = readouts.choose(tree, Weighed(), "cuda:0", 2, trials=splits(5))
+    assert list(dict(FIGURE.findall(placement.choose_rows(make, Weighed(), "cuda:0", 2)[1]))) == ["cpu", "cuda:0"]
+    found = placement.choose_readout(tree, Weighed(), "cuda:0", 2, trials=splits(5))
     assert list(dict(FIGURE.findall(found.line))) == ["cpu", "cuda:0", "cuda:0 split 5"]
 
 
@@ -129,21 +127,21 @@ class Several(Feed):
 
 
 def test_a_readout_that_learns_from_several_targets_stays_on_the_cpu(gpu):
-    device, options, line = readouts.choose(tree, Several(), "cuda:0", 2, trials=splits(5))
+    device, options, line = placement.choose_readout(tree, Several(), "cuda:0", 2, trials=splits(5))
     assert (device, options) == ("cpu", {}) and "target_at: found an array, expected None" in line
 
 
 @pytest.mark.parametrize("faster", ["cpu", "cuda:0"])
 def test_the_faster_place_of_rows_is_taken(gpu, monkeypatch, faster):
-    monkeypatch.setattr(rows, "_beside", lambda *given: 1.0 + (faster == "cpu"))
-    monkeypatch.setattr(rows, "_on_the_host", lambda *given: 1.0 + (faster != "cpu"))
-    assert rows.choose(lambda place: None, Feed(), "cuda:0")[0] == faster
+    monkeypatch.setattr(placement, "_beside", lambda *given: 1.0 + (faster == "cpu"))
+    monkeypatch.setattr(placement, "_on_the_host", lambda *given: 1.0 + (faster != "cpu"))
+    assert placement.choose_rows(lambda place: None, Feed(), "cuda:0")[0] == faster
 
 
 def test_measuring_leaves_nothing_behind(gpu):
     def measured():
-        readouts.choose(tree, Feed(), "cuda:0", trials=splits(5), rival=full)
-        rows.choose(lambda place: Embedding(CLASSES, 4, per_example=CONTEXT, backend=place), Feed(), "cuda:0")
+        placement.choose_readout(tree, Feed(), "cuda:0", trials=splits(5), rival=full)
+        placement.choose_rows(lambda place: Embedding(CLASSES, 4, per_example=CONTEXT, backend=place), Feed(), "cuda:0")
         gc.collect()
         return backend.choose("cuda:0").device.memory()["device"]
 

@@ -1,6 +1,6 @@
 """Readouts whose parameters live on the device: the numbers of the CPU's, the same bytes in every run, one checkpoint.
 
-Here is tested hybrid/readout/base/place.py.
+Here is tested hybrid/readout/base.py.
 """
 
 import json

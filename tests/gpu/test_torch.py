@@ -1,6 +1,6 @@
 """Losses of PyTorch whose readout is on a GPU: the numbers of the CPU's, in PyTorch's memory and after its stream.
 
-Here are tested hybrid/torch/places.py and hybrid/readout/base/foreign.py. PyTorch does not see the simulated driver, so its
+Here are tested hybrid/torch/loss.py and hybrid/readout/base.py. PyTorch does not see the simulated driver, so its
 tensors of a GPU are stood in for by arrays of ours, which look like them to `Beside`, and its stream by a queue of ours.
 """
 
@@ -16,7 +16,7 @@ from tests import cudasim
 torch = pytest.importorskip("torch")
 
 from hybrid.torch import FullLoss, TreeLoss
-from hybrid.torch.places import Beside, Host, place
+from hybrid.torch.loss import Beside, Host, place
 
 CLASSES, WIDTH, BATCH = 37, 6, 16
 COUNTS = np.arange(CLASSES)[::-1] + 1

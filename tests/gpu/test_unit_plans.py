@@ -5,7 +5,7 @@ import pytest
 
 from gpu import blas, kernels, units
 from gpu.plan import UNIT
-from hybrid.layout import unit_layout
+from hybrid.units import unit_layout
 from tests.support.units_on_gpu import MANY, WARPS, Case
 
 EQUAL = [7, 7, 7], [5, 5, 5], [6, 6, 6]  # one batch of equal GEMMs

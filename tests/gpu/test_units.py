@@ -6,7 +6,7 @@ import pytest
 from gpu import units
 from gpu.plan import Plan
 from hybrid import Units
-from hybrid.layout import unit_layout
+from hybrid.units import unit_layout
 from tests.support.units_on_gpu import MANY, WARPS, Case
 from tests.twins import units as oracle
 from tests.twins.units import ACTIVATIONS, RAGGED, close

@@ -1,6 +1,6 @@
 """Every wait between two queues is needed: with one of them left out, the simulated driver gives itself away.
 
-Here are tested hybrid/engine/route.py, hybrid/engine/part.py and hybrid/readout/base/stages.py.
+Here are tested hybrid/engine/route.py, hybrid/schedule/stage.py and hybrid/readout/base.py.
 """
 
 from types import SimpleNamespace
@@ -10,7 +10,7 @@ import pytest
 
 from gpu.device import DeviceError
 from hybrid.engine.route import Route
-from hybrid.engine.schedule import Plan, Stage
+from hybrid.schedule.schedule import Plan, Stage
 from tests import cudasim
 from tests.support.placed_engine import Ragged, placed
 from tests.support.ruled_engine import Weighed, ruled

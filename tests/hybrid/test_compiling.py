@@ -2,7 +2,8 @@ import gc
 
 import pytest
 
-from hybrid import compiling, console
+from hybrid import console
+from hybrid.train import runs
 
 
 class Base:
@@ -13,7 +14,7 @@ class Base:
 def clock(monkeypatch):
     """The time that the listener reads: a list of one number."""
     now = [0.0]
-    monkeypatch.setattr(compiling.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(runs.time, "perf_counter", lambda: now[0])
     monkeypatch.setattr(console, "quiet", False)
     return now
 
@@ -28,7 +29,7 @@ def compiled(listener, clock, seconds, within=()):
 
 
 def test_a_second_of_compiling_is_told_once(clock, capsys):
-    listener = compiling._listener(Base)
+    listener = runs._listener(Base)
     compiled(listener, clock, 0.3, within=(0.3, 0.3))
     clock[0] += 100  # between two kernels
     assert capsys.readouterr().err == ""
@@ -39,7 +40,7 @@ def test_a_second_of_compiling_is_told_once(clock, capsys):
 
 @pytest.mark.parametrize("was", [True, False])
 def test_the_garbage_collector_waits_and_is_then_as_it_was(clock, was):
-    listener = compiling._listener(Base)
+    listener = runs._listener(Base)
     (gc.enable if was else gc.disable)()
     try:
         listener.on_start(None)

@@ -6,7 +6,7 @@ import pytest
 import hybrid
 from hybrid import ratings
 from hybrid.feeds import asked
-from hybrid.feeds.stream.language import StreamedLanguageFeed
+from hybrid.feeds.stream import StreamedLanguageFeed
 
 
 class Failing:

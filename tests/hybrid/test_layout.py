@@ -1,6 +1,6 @@
 import pytest
 
-from hybrid.layout import unit_layout
+from hybrid.units import unit_layout
 
 
 def test_offsets_by_hand():

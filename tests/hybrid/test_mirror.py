@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hybrid import mirror
+from hybrid import backend
 
 
 class Device:
@@ -18,8 +18,8 @@ class Device:
 
 def test_arrays_go_to_the_device_and_come_back():
     host, there = np.arange(3, dtype=np.float32), {"numbers": [7, 8, 9]}
-    mirror.send(Device(), [(host, there)])
+    backend.send_arrays(Device(), [(host, there)])
     assert there["numbers"] == [0, 1, 2]
     there["numbers"] = [4, 5, 6]
-    mirror.fetch(Device(), [(host, there)])
+    backend.fetch_arrays(Device(), [(host, there)])
     assert host.tolist() == [4, 5, 6]

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from hybrid import processors
+from hybrid import machine
 
-AVAILABLE = "import json; from hybrid.processors import available; print(json.dumps(available()))"
+AVAILABLE = "import json; from hybrid.machine import available; print(json.dumps(available()))"
 
 
 def started(code: str, cores=None, **said: str):
@@ -25,7 +25,7 @@ def started(code: str, cores=None, **said: str):
 @pytest.mark.parametrize("said, expected", [({}, None), ({"NUMBA_NUM_THREADS": "1"}, 1), ({"OMP_NUM_THREADS": "1"}, 1)])
 def test_as_many_threads_as_the_environment_allows(said, expected):
     found = started(AVAILABLE, **said)
-    assert found == (expected or math.ceil(min(len(os.sched_getaffinity(0)), processors.quota())))
+    assert found == (expected or math.ceil(min(len(os.sched_getaffinity(0)), machine.quota())))
 
 
 def test_as_many_threads_as_the_affinity_allows():
@@ -56,15 +56,15 @@ def cgroups(folder, membership: str, files: dict[str, str]):
     ],
 )  # fmt: skip
 def test_the_quota_of_processors_is_the_cgroups(tmp_path, membership, files, expected):
-    assert processors.quota(*cgroups(tmp_path, membership, files)) == expected
+    assert machine.quota(*cgroups(tmp_path, membership, files)) == expected
 
 
 def test_without_cgroups_there_is_no_limit(tmp_path):
-    assert processors.quota(tmp_path / "none", tmp_path / "nothing") == math.inf
+    assert machine.quota(tmp_path / "none", tmp_path / "nothing") == math.inf
 
 
 def test_less_than_a_processor_is_one_thread(monkeypatch):
-    monkeypatch.setattr(processors, "affinity", lambda: [0, 1, 2, 3])
+    monkeypatch.setattr(machine, "affinity", lambda: [0, 1, 2, 3])
     for quota, expected in ((0.3, 1), (1.2, 2), (7.0, 4)):
-        monkeypatch.setattr(processors, "quota", lambda quota=quota: quota)
-        assert processors.allowed() == expected
+        monkeypatch.setattr(machine, "quota", lambda quota=quota: quota)
+        assert machine.allowed() == expected

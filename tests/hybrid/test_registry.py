@@ -2,7 +2,7 @@
 
 import pytest
 
-from hybrid.registry import Registry
+from hybrid.settings import Registry
 
 
 @pytest.fixture

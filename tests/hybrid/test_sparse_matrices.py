@@ -17,7 +17,7 @@ from hybrid import (
     label_clusters,
     ratings,
 )
-from hybrid.judge import labels as judge
+from hybrid import metrics as judge
 from hybrid.sklearn import LabelTreeClassifier, NextItem, SparseLabelTreeClassifier, TreeClassifier
 
 ROWS, COLUMNS = 12, 6

@@ -26,13 +26,12 @@ import pytest
 
 import cpu.device
 from hybrid.engine import Engine
-from hybrid.engine.embedding import Embedding
-from hybrid.engine.inputs import Inputs
-from hybrid.engine.scale import SCHEDULES, Scale
-from hybrid.engine.schedule import Stage, part
-from hybrid.engine.trunk.mlp import MLP
+from hybrid.engine.embedding import Embedding, Inputs
 from hybrid.feeds import Batch
 from hybrid.readout import FullReadout, HeadReadout, LabelTreeReadout, MixtureReadout, SampledReadout, TreeReadout
+from hybrid.schedule.rates import SCHEDULES, Scale
+from hybrid.schedule.schedule import Stage, part
+from hybrid.trunk.mlp import MLP
 from tests.soak.queues import ordered
 from tests.support.full_disk import Disk
 from tests.support.small_runs import Killed

@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from hybrid.storage import atomic, checkpoint
+from hybrid.storage import checkpoint, files
 from tests.support.full_disk import Disk
 from tests.support.saved_arrays import arrays, same, tensor_file
 from tests.support.small_runs import Killed
@@ -107,8 +107,8 @@ TestFolder.settings = settings(max_examples=max(1, settings.default.max_examples
 
 
 def test_a_save_that_forgets_the_one_before_is_found(monkeypatch):
-    publish = atomic.publish
-    monkeypatch.setattr(atomic, "publish", lambda part, path: path.name == checkpoint.PREVIOUS or publish(part, path))
+    publish = files.publish
+    monkeypatch.setattr(files, "publish", lambda part, path: path.name == checkpoint.PREVIOUS or publish(part, path))
     finds(Folder)
 
 

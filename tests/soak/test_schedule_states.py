@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from cpu.device import Device
-from hybrid.engine.schedule import Plan, Schedule, Stage
-from hybrid.engine.slot import Slot
-from hybrid.engine.trace import Trace
+from hybrid.schedule.schedule import Plan, Schedule, Stage
+from hybrid.schedule.slot import Slot
+from hybrid.schedule.trace import Trace
 from tests.soak.queues import Order
 from tests.support.small_engine import BATCH, Feed
 

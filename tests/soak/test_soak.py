@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 
-from hybrid.engine import begun
-from hybrid.engine.schedule import Plan, Schedule
-from hybrid.interrupt import Held
+from hybrid.engine import checkpoint
+from hybrid.schedule.guards import Held
+from hybrid.schedule.schedule import Plan, Schedule
 from tests.soak.__main__ import Case, Differs, replay
 from tests.soak.interrupts import USES, Serial, Uses
 from tests.support.imports import ROOT
@@ -49,7 +49,7 @@ def test_micro_batches_in_another_order_are_caught(monkeypatch):
 
 
 def test_batches_begun_that_a_checkpoint_forgets_are_caught(monkeypatch):
-    monkeypatch.setattr(begun, "kept", lambda sets, route: {})
+    monkeypatch.setattr(checkpoint, "kept", lambda sets, route: {})
     caught()
 
 

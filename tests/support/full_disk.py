@@ -4,7 +4,7 @@ import errno
 import os
 from pathlib import Path
 
-from hybrid.storage import atomic
+from hybrid.storage import files
 from tests.support.small_runs import Killed
 
 
@@ -15,7 +15,7 @@ class Disk:
         self.folder, self.left, self.dead, self.failed = str(folder), number, dead, False
         for name in ("mkdir", "replace", "unlink", "rmdir", "ftruncate", "write", "fsync", "open"):
             patch.setattr(os, name, self._guarded(name, getattr(os, name)))
-        patch.setattr(atomic, "open", self._opened, raising=False)
+        patch.setattr(files, "open", self._opened, raising=False)
 
     def _guarded(self, name, real):
         def call(first, *more, **named):

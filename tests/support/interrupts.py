@@ -6,7 +6,7 @@ import threading
 import time
 
 import cpu.device
-import hybrid.pvm.caller
+import hybrid.pvm.pipeline
 
 
 class Kills:
@@ -22,7 +22,7 @@ class Kills:
                 self.send()
             return timed(*arguments)
 
-        for module in (cpu.device, hybrid.pvm.caller):  # the latter beside a GPU
+        for module in (cpu.device, hybrid.pvm.pipeline):  # the latter beside a GPU
             monkeypatch.setattr(module, "_timed", killing)
 
     def send(self):

@@ -5,8 +5,8 @@ import numpy as np
 from hybrid import backend
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
-from hybrid.engine.trunk.mlp import MLP
 from hybrid.readout import FullReadout, TreeReadout
+from hybrid.trunk.mlp import MLP
 from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed
 
 READOUTS = {  # on the host, on the device, on both

@@ -3,11 +3,10 @@
 import numpy as np
 
 from hybrid.engine import Engine
-from hybrid.engine.embedding import Embedding
-from hybrid.engine.inputs import Inputs
-from hybrid.engine.trunk.mlp import MLP
+from hybrid.engine.embedding import Embedding, Inputs
 from hybrid.feeds import Batch
 from hybrid.readout import TreeReadout
+from hybrid.trunk.mlp import MLP
 
 WIDTH, CLASSES, SIZE, POINTS = 5, 9, 12, 40
 TABLE = np.random.default_rng(0).normal(size=(POINTS, WIDTH)).astype(np.float32)

@@ -5,9 +5,9 @@ import os
 
 import numpy as np
 
-from hybrid.processors import available
-from hybrid.ranks.group import Group
-from hybrid.ranks.world import take_threads, world
+from hybrid.machine import available
+from hybrid.mpi.group import Group
+from hybrid.mpi.world import take_threads, world
 
 
 def main() -> None:

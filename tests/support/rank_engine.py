@@ -14,11 +14,11 @@ import numba
 import numpy as np
 
 from hybrid.engine import Embedding, Engine
-from hybrid.engine.inputs import Inputs
-from hybrid.engine.trunk.mlp import MLP
+from hybrid.engine.embedding import Inputs
 from hybrid.feeds import Batch
-from hybrid.ranks.group import Group
+from hybrid.mpi.group import Group
 from hybrid.readout import FullReadout
+from hybrid.trunk.mlp import MLP
 from tests import cudasim
 from tests.cudasim import cublas
 from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed, engine
@@ -85,7 +85,7 @@ def numbers(**options):
 
 def attention(**options):
     """A trunk of PyTorch."""
-    from hybrid.engine.trunk.attention import AttentionTrunk
+    from hybrid.trunk.attention import AttentionTrunk
 
     trunk = AttentionTrunk(4, 6, length=4, blocks=1, rate=0.01, clip=1.0, threads=1)
     rows, readout = Embedding(CLASSES, 4, rate=0.05, spread=0.3), FullReadout(Feed.counts, 6, batch=BATCH, rate=0.05)

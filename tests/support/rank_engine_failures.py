@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from hybrid.engine import Engine
-from hybrid.engine.trunk.mlp import MLP
-from hybrid.ranks.group import Group
+from hybrid.mpi.group import Group
+from hybrid.trunk.mlp import MLP
 from tests.support.rank_engine import Uneven, made
 from tests.support.small_engine import engine
 

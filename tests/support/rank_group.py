@@ -4,7 +4,7 @@ import platform
 
 import numpy as np
 
-from hybrid.ranks.group import Group
+from hybrid.mpi.group import Group
 
 
 def main() -> None:

@@ -4,8 +4,8 @@ import time
 
 import numpy as np
 
-from hybrid.ranks.group import Group
-from hybrid.ranks.pingpong import Messages
+from hybrid.mpi.group import Group
+from hybrid.mpi.pingpong import Messages
 
 
 def main() -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
+from hybrid.mpi.group import Group
 from hybrid.pvm import presets
-from hybrid.pvm.judge.evaluate import follow, single
+from hybrid.pvm.evaluate import follow, single
 from hybrid.pvm.model import PVM
-from hybrid.ranks.group import Group
 from tests.support.small_pvm import BLIND, TINY, Scene, assert_same, bytes_of, walk
 
 CLASSIC = {"wiring": "classic", "features": ("signal", "derivative", "integral", "error"), "predict_steps": 1}
@@ -182,7 +182,7 @@ def full(folder: Path, device: str) -> None:
     import errno
     import os
 
-    from hybrid.pvm import parts
+    from hybrid.mpi import pvm
     from hybrid.storage import safetensors
 
     group = Group()
@@ -190,7 +190,7 @@ def full(folder: Path, device: str) -> None:
     walk(model, feed, 3)
     model.save(folder)
     names = sorted(path.name for path in folder.iterdir())
-    parts.PIECE = 1000  # many pieces: the disk is full in the middle of them
+    pvm.PIECE = 1000  # many pieces: the disk is full in the middle of them
     real = safetensors.pieces
 
     def short(*arguments):

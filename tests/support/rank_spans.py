@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numba
 
-from hybrid.ranks.group import Group
+from hybrid.mpi.group import Group
 from tests.support.rank_engine import learned, made
 
 PATIENCE = 30.0  # seconds; where nothing crosses meanwhile, the trace says so

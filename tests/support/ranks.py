@@ -7,7 +7,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from hybrid.ranks import mpi
+from hybrid.mpi import world
 
 ROOT = Path(__file__).parents[2]
 MARK = "HYBRID_TEST_RANKS"
@@ -15,7 +15,7 @@ MARK = "HYBRID_TEST_RANKS"
 
 @functools.cache
 def _mpiexec() -> list[str]:
-    return mpi.command(0, "module")
+    return world.command(0, "module")
 
 
 def command(module: str, *words: str, ranks: int) -> list[str]:

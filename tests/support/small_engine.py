@@ -4,9 +4,9 @@ import numpy as np
 
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
-from hybrid.engine.trunk.mlp import MLP
 from hybrid.feeds import Batch
 from hybrid.readout import FullReadout, SampledReadout, TreeReadout
+from hybrid.trunk.mlp import MLP
 
 CLASSES, CONTEXT, BATCH = 30, 3, 16
 MODELS = {  # as the command line makes them

@@ -6,8 +6,8 @@ import torch
 
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
-from hybrid.engine.trunk.torch import TorchTrunk
 from hybrid.readout import TreeReadout
+from hybrid.trunk.torch import TorchTrunk
 from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed
 
 WIDTH = 4 * CONTEXT

@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpu import units
-from hybrid.layout import unit_layout
+from hybrid.units import unit_layout
 from tests.twins.units import RAGGED
 
 MANY = tuple(size * 8 for size in ([7, 33, 1, 12, 4], [5, 2, 1, 33, 3], [6, 34, 1, 3, 8]))  # enough to be no GEMMs

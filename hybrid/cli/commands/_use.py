@@ -8,7 +8,7 @@ from typing import Any
 
 from ...settings import positive
 from ...storage.vectors import open_vectors
-from ...use.ranked import Ranked
+from ...use.answers import Ranked
 from ...use.run import able, open_run, vectors_of
 from ...use.vectors import Vectors
 from ..arguments import CHECKPOINT, DEVICE, THREADS, Parser

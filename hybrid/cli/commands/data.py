@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ... import console
-from ...data import get as getting
-from ...data.catalogue import DATASETS
-from ...data.folder import data_folder
+from ... import data as getting
+from ...data import DATASETS, data_folder
 from ..arguments import Parser
 
 

@@ -3,8 +3,8 @@
 import argparse
 import os
 
-from ...ranks import mpi
-from ...ranks.world import launched
+from ...mpi import world
+from ...mpi.world import launched
 from ...settings import positive
 from .. import options, ranks
 from ..arguments import Parser
@@ -24,6 +24,6 @@ def run(given: argparse.Namespace) -> int:
             "launch: ranks were started already; a batch system runs python -m mpi4py -m hybrid.cli COMMAND"
         )
     words = ["--quiet"] * given.quiet + ["--debug"] * given.debug + given.words
-    program = mpi.command(given.ranks, "hybrid.cli", *words)
+    program = world.command(given.ranks, "hybrid.cli", *words)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # mpiexec reads stdin, for which a job in the background is stopped
     os.execv(program[0], program)

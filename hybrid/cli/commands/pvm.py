@@ -8,16 +8,14 @@ from typing import Any
 
 from ... import console
 from ...feeds.video.frames import Frames
-from ...pvm import presets
-from ...pvm.judge import comparison, montage, watch
-from ...pvm.judge.montage import FIELDS
-from ...pvm.judge.watch import DREAMT, WATCHED
+from ...pvm import comparison, film, presets
+from ...pvm.film import DREAMT, FIELDS, WATCHED
 from ...pvm.originals import checkpoint
 from ...pvm.rules import wire
 from ...pvm.sizes import parameters
 from ...pvm.source import CONFIG, VIDEO_HELP, clips
 from ...settings import positive, whole
-from ...storage import atomic
+from ...storage import files
 from ...storage.checkpoint import CHECKPOINT
 from ...train import store
 from ...train.options import choose, kept
@@ -124,7 +122,7 @@ def _imported(given: argparse.Namespace) -> dict[str, Any]:
     options = choose("pvm", config=str(given.file), video=given.video, steps=found.step, streams=1)
     feed = Frames(clips(given.video, model.config.frame), found.step)
     with store.begun(folder, given.overwrite):
-        atomic.write(folder / CONFIG, [model.config.to_json().encode()])
+        files.write(folder / CONFIG, [model.config.to_json().encode()])
         # before run.json: without it the run would be another
         model.save(folder / CHECKPOINT, {"feed": feed.describe(), "progress": Progress().facts})
         store.keep_options(folder, kept(options | {"data": None}))
@@ -146,9 +144,9 @@ def _configs(given: argparse.Namespace) -> dict[str, Any]:
 
 
 ACTIONS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
-    "watch": watch.watch,
-    "dream": watch.dream,
-    "fields": montage.fields,
+    "watch": film.watch,
+    "dream": film.dream,
+    "fields": film.fields,
     "compare": comparison.compare,
     "import": _imported,
     "configs": _configs,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from ... import console
 from ...settings import flag
-from ...storage import atomic, checkpoint, document
+from ...storage import checkpoint, files
 from ..arguments import Parser
 
 JOURNAL, TABLE, NAME = "sweep.journal", "trials.md", "sweep"
@@ -75,12 +75,12 @@ def run(given: argparse.Namespace) -> int:
     path = Path(given.file)
     folder = Path(given.out or f"runs/{path.stem}")
     sweep = read(path)
-    with document.named(path):
+    with files.named(path):
         study = _study(sweep, folder)
     try:
         while _train(study, sweep, folder):
             table = _table(study, sweep)
-            atomic.write(folder / TABLE, [table.encode()])
+            files.write(folder / TABLE, [table.encode()])
     except Stopped as stopped:
         console.say("stopped; the same command goes on")
         return 128 + stopped.signal
@@ -92,8 +92,8 @@ def run(given: argparse.Namespace) -> int:
 
 def read(path: Path) -> Sweep:
     """What a file says; ValueError, naming it, for what cannot be meant, OSError where it cannot be read."""
-    with document.named(path):
-        return _meant(document.read(path))
+    with files.named(path):
+        return _meant(files.read(path))
 
 
 def _meant(raw: dict[str, Any]) -> Sweep:
@@ -177,7 +177,7 @@ def _study(sweep: Sweep, folder: Path) -> Any:
     job = MODELS.load(sweep.model).prepare(choose(sweep.model, **_options(sweep.model, sweep.fixed | first)))
     if job.watched is None:
         raise ValueError("these runs measure nothing while they learn; give them data to validate on")
-    atomic.make(folder)
+    files.make(folder)
     direction: Any = "minimize" if job.watched.lowest else "maximize"
     study = optuna.create_study(study_name=NAME, storage=_storage(path), direction=direction, load_if_exists=True)
     study.set_user_attr("figure", job.watched.name)
@@ -189,7 +189,7 @@ def load(path: Path, first: int = 1) -> Any:
     """The study of a journal; ValueError, naming it, for a file that is none."""
     import optuna
 
-    document.expect_file(path)
+    files.expect_file(path)
     try:
         pruner = optuna.pruners.SuccessiveHalvingPruner(min_resource=first, reduction_factor=3)
         study = optuna.load_study(study_name=NAME, storage=_storage(path), pruner=pruner)

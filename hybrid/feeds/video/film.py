@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ... import check
-from ...storage import atomic
+from ...storage import files
 from .ffmpeg import av_library
 
 WATCHABLE = 240  # pixels of the shorter side that small frames are enlarged to, at least
@@ -44,7 +44,7 @@ class Film:
             raise FileNotFoundError(f"{self.path}: there is no directory {self.path.parent}; make it first")
         if self.path.is_dir() and (suffix or any(self.path.iterdir())):
             raise FileExistsError(f"{self.path}: is a directory with something in it; give another name")
-        self._part = atomic.part(self.path)
+        self._part = files.part(self.path)
         self._kind = KINDS[suffix]
         self._writer: _Writer | None = None
         self._shape: tuple[int, ...] | None = None

@@ -1,1 +1,297 @@
 """The two original implementations: their configurations and checkpoints, read as ours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from ..config import Config, Event, Readout, staged
+
+# Configuration files of the two original implementations, read as ours; notes say what is not taken from them.
+
+# The values of options that a file leaves out.
+DEFAULTS: dict[str, Any] = {
+    "input_block_size": 5,
+    "hidden_block_size": 5,
+    "lateral_radius": 1.5,
+    "context_exclude_self": 0,
+    "fan_in_square_size": 2,
+    "fan_in_radius": 2,
+    "send_context_two_layers_back": 0,
+    "last_layer_context_to_all": 1,
+    "feed_context_in_complex_layer": 0,
+    "polynomial": 0,
+    "momentum": 0.5,
+    "initial_learning_rate": 0.0003,
+    "delay_each_layer_learning": 100_000,
+    "final_learning_rate": 0.0001,
+    "delay_final_learning_rate": 100_000,
+    "enable_lateral_at": 900_000,
+    "enable_feedback_at": 900_000,
+    "disable_lateral": 0,
+    "disable_feedback": 0,
+    "use_derivative": 1,
+    "use_integral": 1,
+    "use_error": 1,
+    "use_t_minus_2_block": 0,
+    "predict_two_steps": 0,
+    "normalize_output": 0,
+    "tau": 0.98,
+    "unit_type": "simple",
+    "ex_module": "PVM_models.PVM_unit_v1",
+    "readout_depth": 1,
+    "supervised": 0,
+    "supervised_rate": 0.0002,
+}
+# Options of the CUDA implementation that most of its files leave out.
+CUDA_ONLY: dict[str, Any] = {
+    "delay_intermediate_learning_rate": None,
+    "intermediate_learning_rate": None,
+    "input_channels": 3,
+    "ignore_depth": 0,
+    "opt_abs_diff": 0,
+    "readout_multiplier": 10,
+    "4_layer_readout": 0,
+}
+# Options that our configurations do not have, and why.
+ELSEWHERE = {
+    **dict.fromkeys(("dataset", "reverse", "steps"), "said where a run is started"),
+    **dict.fromkeys(("model_type", "new_name"), "a name only"),
+    **dict.fromkeys(("version_major", "version_minor", "save_source_files"), "of the original's own files"),
+    "backpropagate_readout_error": "never active in the original either",
+}
+MISSING = (  # switches that no configuration of ours has
+    "stereo",
+    "only_one_channel",
+    "autoencoder",
+    "bias_free",
+    "bias_free_readout",
+    "bias_free_additional",
+    "use_global_backprop",
+)
+
+
+def recognised(fields: Mapping[str, Any]) -> bool:
+    """Whether these are the names of an original's file."""
+    return bool({"layer_shapes", "input_block_size", "hidden_block_size", "fan_in_square_size"} & set(fields))
+
+
+def read(fields: Mapping[str, Any], name: str = "original", *, wiring: str | None = None) -> tuple[Config, list[str]]:
+    """Our configuration of an original's file, and a note of a line for each option that is missing, ignored or unknown.
+
+    wiring  "cuda" or "classic"; None: the one that the file is for. Both originals have
+            files with the same names: "cuda" where the file has options that only the CUDA implementation has, or asks for
+            two frames in and two out of a simple unit, which is all that implementation computes
+    """
+    rule = wiring or _rule(fields)
+    keys = _Keys(fields)
+    shape = _shape(keys)
+    how = _cuda(keys, len(shape["grids"])) if rule == "cuda" else _classic(keys, shape)
+    config = Config(name=name, wiring=rule, **{**shape, **how})
+    return config, keys.notes + _left(fields, keys.used, rule)
+
+
+class _Keys:
+    """The values of a file, mostly numbers in quotes; keeps the names that were read, and notes on those that were missing."""
+
+    def __init__(self, fields: Mapping[str, Any]):
+        self.fields = fields
+        self.used: set[str] = set()
+        self.notes: list[str] = []
+
+    def word(self, name: str) -> Any:
+        self.used.add(name)
+        if name in self.fields:
+            return self.fields[name]
+        if name in CUDA_ONLY:
+            return CUDA_ONLY[name]
+        self.notes.append(f"{name}: missing, {DEFAULTS[name]} taken")
+        return DEFAULTS[name]
+
+    def number(self, name: str) -> float:
+        return _number(name, self.word(name))
+
+    def whole(self, name: str) -> int:
+        return _whole(name, self.word(name))
+
+    def flag(self, name: str) -> bool:
+        return _whole(name, self.word(name)) != 0
+
+    def wholes(self, name: str, missing: str = "") -> tuple[int, ...]:
+        """A list; where it is missing (), with a note of what that means, or ValueError if it can mean nothing."""
+        self.used.add(name)
+        values = self.fields.get(name)
+        if values is None and missing:
+            self.notes.append(f"{name}: missing, {missing}")
+            return ()
+        if not isinstance(values, list | tuple) or not values:
+            raise ValueError(f"{name}: found {values!r}, expected a list of whole numbers, one a layer")
+        return tuple(_whole(f"{name}[{at}]", value) for at, value in enumerate(values))
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{name}: found {value!r}, expected a number")
+    return number
+
+
+def _whole(name: str, value: Any) -> int:
+    number = _number(name, value)
+    if number != int(number):
+        raise ValueError(f"{name}: found {value!r}, expected a whole number")
+    return int(number)
+
+
+def _rule(fields: Mapping[str, Any]) -> str:
+    """The rule that a file is for, see `read`."""
+    if set(CUDA_ONLY) & set(fields) or "use_derivative" not in fields:
+        return "cuda"
+    keys = _Keys(fields)
+    other = ("use_derivative", "use_integral", "use_error")
+    two_frames = keys.flag("predict_two_steps") and keys.flag("use_t_minus_2_block") and not any(map(keys.flag, other))
+    simple = keys.word("unit_type") == "simple" and "residual" not in str(keys.word("ex_module"))
+    return "cuda" if two_frames and simple else "classic"
+
+
+def _shape(keys: _Keys) -> dict[str, Any]:
+    """Fields that both originals read alike."""
+    return {
+        "grids": keys.wholes("layer_shapes"),
+        "block": keys.whole("input_block_size"),
+        "hidden": keys.whole("hidden_block_size") ** 2,
+        "fan_in": keys.whole("fan_in_square_size"),
+        "fan_in_radius": keys.number("fan_in_radius"),
+        "lateral_radius": keys.number("lateral_radius"),
+        "self_context": not keys.flag("context_exclude_self"),
+        "two_layers_back": keys.flag("send_context_two_layers_back"),
+        "top_to_all": keys.flag("last_layer_context_to_all"),
+    }
+
+
+def _cuda(keys: _Keys, layers: int) -> dict[str, Any]:
+    """The fields of the CUDA implementation: two frames in, two out, whatever the file says of features."""
+    momentum, multiplier = keys.number("momentum"), keys.number("readout_multiplier")
+    between, final = later = _switches(keys)
+    if between[0] == final[0] and between[1] != final[1]:
+        keys.notes.append(
+            f"intermediate_learning_rate {between[1]} and final_learning_rate {final[1]} are both due at step {final[0]}: "
+            f"{final[1]} wins; in the original the intermediate one does"
+        )
+    deep = keys.flag("4_layer_readout")
+    if deep:
+        keys.notes.append("4_layer_readout: 1, the second hidden layer is taken as large as the first, 100")
+    each, initial = keys.whole("delay_each_layer_learning"), keys.number("initial_learning_rate")
+    return {
+        "channels": keys.whole("input_channels"),
+        "ignore_depth": keys.flag("ignore_depth"),
+        "sign_of_error": keys.flag("opt_abs_diff"),
+        "activation": "rational" if keys.flag("polynomial") else "logistic",
+        "context_to_output": keys.flag("feed_context_in_complex_layer"),
+        "schedule": staged(layers, each, initial, momentum, *later),
+        "readout": Readout(
+            hidden=(100, 100) if deep else (100,),
+            schedule=((0, 0.01), *((step, multiplier * rate) for step, rate in later)),
+            start=between[0] + 1,
+            momentum=momentum,
+        ),
+    }
+
+
+def _switches(keys: _Keys) -> tuple[tuple[int, float], tuple[int, float]]:
+    """(step, rate) of the intermediate and the final switch; a file without the first has it beside the second."""
+    final = keys.whole("delay_final_learning_rate"), keys.number("final_learning_rate")
+    names = "delay_intermediate_learning_rate", "intermediate_learning_rate"
+    step, rate = (keys.word(name) for name in names)
+    for name, value, taken in zip(names, (step, rate), final, strict=True):
+        if value is None:
+            keys.notes.append(f"{name}: missing, {taken} of the final rate taken")
+    return (
+        final[0] if step is None else _whole(names[0], step),
+        final[1] if rate is None else _number(names[1], rate),
+    ), final
+
+
+def _classic(keys: _Keys, shape: dict[str, Any]) -> dict[str, Any]:
+    """The fields of the classic implementation."""
+    momentum, supervised = keys.number("momentum"), keys.flag("supervised")
+    rate = keys.number("supervised_rate")
+    if supervised:
+        keys.notes.append("supervised: 1, so only the readouts learn, the units do not")
+    else:
+        keys.notes.append("supervised: 0, so the readouts do not learn")
+    layers = len(shape["grids"])
+    return {
+        **_unit(keys),
+        "activation": "rational" if keys.flag("polynomial") else "logistic",
+        "lateral_at": None if keys.flag("disable_lateral") else keys.whole("enable_lateral_at"),
+        "feedback_at": None if keys.flag("disable_feedback") else keys.whole("enable_feedback_at"),
+        "tau": keys.number("tau"),
+        "squeeze": False,
+        "init": "classic",
+        "schedule": ((0, None, 0.0, momentum),) if supervised else _rates(keys, layers, momentum),
+        "readout": Readout(
+            kind="unit",
+            block=tuple((size, size) for size in keys.wholes("readout_block_size", "1 taken")),
+            enabled=tuple(flag != 0 for flag in keys.wholes("enable_readout", "all enabled")),
+            depth=keys.whole("readout_depth"),
+            schedule=((0, rate if supervised else 0.0),),
+            momentum=momentum,
+        ),
+    }
+
+
+def _unit(keys: _Keys) -> dict[str, Any]:
+    """The kind of unit, the features of its input, and what it publishes."""
+    kind, residual = str(keys.word("unit_type")), "residual" in str(keys.word("ex_module"))
+    if kind not in ("simple", "complex"):
+        raise ValueError(f"unit_type: found {kind!r}, expected 'simple' or 'complex'")
+    late = keys.flag("feed_context_in_complex_layer")
+    if late and (residual or kind == "simple"):
+        keys.notes.append("feed_context_in_complex_layer: ignored, the unit is not the complex one")
+    if residual:
+        kinds = {"simple": "residual", "complex": "complex_residual"}
+        return {"unit": kinds[kind], "features": ("signal", "past"), "predict_steps": 2, "publish": "minmax"}
+    names = {
+        "derivative": "use_derivative",
+        "integral": "use_integral",
+        "error": "use_error",
+        "past": "use_t_minus_2_block",
+    }
+    return {
+        "unit": kind,
+        "features": ("signal", *(feature for feature, name in names.items() if keys.flag(name))),
+        "predict_steps": 2 if keys.flag("predict_two_steps") else 1,
+        "publish": "minmax" if keys.flag("normalize_output") else "raw",
+        "context_to_output": late and kind == "complex",
+    }
+
+
+def _rates(keys: _Keys, layers: int, momentum: float) -> tuple[Event, ...]:
+    """Each layer begins, and turns to its final rate, so many steps after the one below."""
+    each, delay = keys.whole("delay_each_layer_learning"), keys.whole("delay_final_learning_rate")
+    begin = staged(layers, each, keys.number("initial_learning_rate"), momentum)
+    final = keys.number("final_learning_rate")
+    return (*begin, *((delay + each * layer, layer, final, None) for layer in range(layers)))
+
+
+def _left(fields: Mapping[str, Any], used: set[str], rule: str) -> list[str]:
+    """A note for each name of a file that was not read."""
+    notes = []
+    for name in fields:
+        if name in used:
+            continue
+        if name in MISSING:
+            on = _whole(name, fields[name]) != 0
+            notes.append(f"{name}: ignored, " + ("though on: not available here" if on else "off"))
+        elif name in ELSEWHERE:
+            notes.append(f"{name}: ignored, {ELSEWHERE[name]}")
+        elif name in DEFAULTS or name in CUDA_ONLY or name in ("readout_block_size", "enable_readout"):
+            notes.append(f"{name}: ignored, the rule {rule!r} does not know it")
+        else:
+            notes.append(f"{name}: unknown, ignored")
+    return notes

@@ -11,7 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from cpu import threads
-from hybrid import backend, processors
+from hybrid import backend
+from hybrid import machine as processors
 from hybrid.cli import doctor
 
 

@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from hybrid.data.catalogue import DATASETS
-from hybrid.data.get import right
+from hybrid.data import DATASETS, right
 from tests.data import real
 
 FILES = [file for found in DATASETS.values() for file in found.files]

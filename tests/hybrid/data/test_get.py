@@ -6,9 +6,8 @@ import zipfile
 
 import pytest
 
-from hybrid.data import catalogue
-from hybrid.data.catalogue import Dataset, File, Source
-from hybrid.data.get import get, missing, right
+from hybrid import data
+from hybrid.data import Dataset, File, Source, get, missing, right
 from tests.support.file_server import serving
 
 TEXT, NUMBERS = b"a text\n" * 1000, b"1 2 3\n" * 500
@@ -37,7 +36,7 @@ def server(monkeypatch, packed):
                 found.address + "packed.zip", described("packed.zip", packed), (described("packed/numbers", NUMBERS),)
             ),
         )
-        monkeypatch.setitem(catalogue.DATASETS, "toy", Dataset("a toy", "none", "play with {0}", sources))
+        monkeypatch.setitem(data.DATASETS, "toy", Dataset("a toy", "none", "play with {0}", sources))
         yield found
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from hybrid.engine.asking import question
-from hybrid.engine.inputs import Inputs
+from hybrid.engine.embedding import Inputs
+from hybrid.engine.engine import question
 
 X = np.zeros((4, 3), np.float32)
 

@@ -1,6 +1,6 @@
 """The whole way of a batch: gradients against differences, exact stops, the same bits however the cores are spent.
 
-Stops and checkpoints are also the tests of hybrid/engine/begun.py.
+Stops and checkpoints are also the tests of hybrid/engine/checkpoint.py.
 """
 
 import copy
@@ -15,9 +15,9 @@ import pytest
 
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
-from hybrid.engine.trunk.mlp import MLP
 from hybrid.readout import FullReadout
 from hybrid.storage import checkpoint
+from hybrid.trunk.mlp import MLP
 from tests.support.small_engine import BATCH, CLASSES, Feed, assert_same_bits, engine, parameters
 
 

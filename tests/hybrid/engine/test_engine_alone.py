@@ -6,7 +6,7 @@ from tests.support.small_engine import Feed, engine
 
 
 def test_it_learns_by_itself(monkeypatch):
-    monkeypatch.setattr("hybrid.ranks.group.world", lambda: SimpleNamespace(rank=1, size=2, number=1, host="here"))
+    monkeypatch.setattr("hybrid.mpi.group.world", lambda: SimpleNamespace(rank=1, size=2, number=1, host="here"))
     trained = engine()
     assert (trained.ranks.rank, trained.ranks.size) == (0, 1)
     assert len(list(trained.run(Feed(3)))) == 3

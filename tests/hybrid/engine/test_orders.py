@@ -10,8 +10,8 @@ import pytest
 import cpu.device
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
-from hybrid.engine.trunk.mlp import MLP
 from hybrid.readout import FullReadout, TreeReadout
+from hybrid.trunk.mlp import MLP
 from tests.hybrid.rise import rise
 from tests.support.small_engine import BATCH, CLASSES, CONTEXT, MODELS, Feed, assert_same_bits, engine, parameters
 

@@ -8,8 +8,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
 from hybrid.engine import Embedding, Engine
-from hybrid.engine.trunk.torch import TorchTrunk
 from hybrid.readout import FullReadout
+from hybrid.trunk.torch import TorchTrunk
 from tests.support.rank_engine import ALONE, HALF, MODELS, Uneven, go_on, learned, made, train
 from tests.support.rank_engine_failures import diverging, said
 from tests.support.ranks import ended, started

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from hybrid import backend
-from hybrid.engine import Engine, suits
-from hybrid.engine.embedding import Embedding
-from hybrid.engine.inputs import Inputs
+from hybrid.engine import Engine
+from hybrid.engine import engine as suits
+from hybrid.engine.embedding import Embedding, Inputs
 from hybrid.readout import FullReadout
 from tests.support import small_engine
 from tests.support.points import Points, engine

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from hybrid.engine import Embedding, Engine
-from hybrid.engine.inputs import Inputs
-from hybrid.engine.trunk.mlp import MLP
+from hybrid.engine.embedding import Inputs
 from hybrid.readout import FullReadout, SampledReadout, TreeReadout
+from hybrid.trunk.mlp import MLP
 from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed, assert_same_bits, parameters
 
 WIDTH = 6

@@ -1,17 +1,16 @@
 """Weights of examples, several targets and values of bags, through a whole engine.
 
-Here is tested hybrid/engine/slot.py too.
+Here is tested hybrid/schedule/slot.py too.
 """
 
 import numpy as np
 import pytest
 
 from hybrid.engine import Engine
-from hybrid.engine.embedding import Embedding
-from hybrid.engine.inputs import Inputs
-from hybrid.engine.trunk.mlp import MLP
+from hybrid.engine.embedding import Embedding, Inputs
 from hybrid.feeds import Batch
 from hybrid.readout import FullReadout
+from hybrid.trunk.mlp import MLP
 from tests.support.small_engine import BATCH, CLASSES, Feed, assert_same_bits, engine, parameters
 
 

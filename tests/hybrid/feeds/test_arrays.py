@@ -1,4 +1,4 @@
-"""Examples of every form, cut into batches; what the forms are is in hybrid/feeds/inputs.py."""
+"""Examples of every form, cut into batches; what the forms are is in hybrid/feeds/arrays.py."""
 
 import numpy as np
 import pytest

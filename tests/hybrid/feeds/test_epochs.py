@@ -1,6 +1,6 @@
 import pytest
 
-from hybrid.feeds.epochs import Epochs
+from hybrid.feeds import Epochs
 
 
 class Places(Epochs):

@@ -5,10 +5,10 @@ import pytest
 
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
-from hybrid.engine.trunk.mlp import MLP
 from hybrid.feeds import Batch
 from hybrid.feeds.fit import fitting
 from hybrid.readout import FullReadout
+from hybrid.trunk.mlp import MLP
 
 ROWS, CLASSES, SIZE = 10, 7, 4
 

@@ -7,7 +7,7 @@ pandas = pytest.importorskip("pandas", reason="pandas is not installed: make tes
 
 polars = pytest.importorskip("polars", reason="polars is not installed: make test-all")
 
-from hybrid.feeds.inputs import inputs
+from hybrid.feeds.arrays import inputs
 
 
 def test_a_list_of_lists_is_bags_and_an_array_of_two_axes_is_contexts():

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from hybrid.feeds.histories import HistoryFeed
-from hybrid.feeds.interactions import Histories
-from hybrid.feeds.orders import Order
+from hybrid.feeds.interactions import Histories, Order
 
 LISTS = [[0, 1, 2, 3], [5], [], [4, 4, 1, 0, 2] * 2]
 USERS = np.array([3, 0, 2, 1], np.int32)

@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
-from hybrid.feeds.passes import begun
+from hybrid.feeds.iterable import begun
 
 
 def numbers(loader, seed, epoch):

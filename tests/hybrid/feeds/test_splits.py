@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybrid.feeds.interactions import Histories
-from hybrid.feeds.splits import split, split_by_ratio, split_by_time, split_drawn
+from hybrid.feeds.ratings import split, split_by_ratio, split_by_time, split_drawn
 
 lists_of_times = st.lists(st.lists(st.integers(0, 30), max_size=9).map(sorted), min_size=1, max_size=6)
 shares = st.sampled_from([0.0, 0.1, 0.25, 0.4])

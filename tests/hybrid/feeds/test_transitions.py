@@ -3,7 +3,7 @@
 import numpy as np
 
 from hybrid.feeds.interactions import Histories
-from hybrid.feeds.transitions import transitions, turned, vectors
+from hybrid.feeds.sequences import transition_vectors, transitions, turned
 
 TABLE = Histories(np.array([0, 1, 2, 1, 3, 2], np.int32), np.array([0, 4, 6]), ["a", "b"], list("vwxyz"))
 
@@ -18,7 +18,7 @@ def test_places_count_less_the_further_away_and_users_apart():
 
 
 def test_vectors_give_the_table_back_and_an_item_that_nobody_has_is_0():
-    found = vectors(TABLE, 7).astype(float)
+    found = transition_vectors(TABLE, 7).astype(float)
     table = transitions(TABLE).toarray()
     wanted = np.log1p(table + table.T)
     np.testing.assert_allclose(np.linalg.norm(found, axis=0)[:4] ** 2, np.linalg.svd(wanted)[1][:4], rtol=1e-4)

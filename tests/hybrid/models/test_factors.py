@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import hybrid
+from hybrid import metrics
 from hybrid.feeds import ratings
 from hybrid.feeds.histories import whole as bags
-from hybrid.feeds.orders import Order
-from hybrid.judge import ranking
+from hybrid.feeds.interactions import Order
 from hybrid.models import factors
 from tests.support.commands import refused, run_json
 
@@ -129,7 +129,7 @@ def test_scores_of_a_user_are_those_of_log_prob(trained):
     hidden = np.repeat(engine.hidden(batch.ids, batch.bag_at), 25, axis=0)
     expected = engine.readout.log_prob(hidden, np.tile(np.arange(25, dtype=np.int32), 3)).reshape(3, 25)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-    assert ranking.figures(factors.scores(engine, parts.seen, Order(length=50)), parts.seen, parts.test)["users"] == 60
+    assert metrics.figures(factors.scores(engine, parts.seen, Order(length=50)), parts.seen, parts.test)["users"] == 60
 
 
 def test_the_users_of_a_run_are_known_before_anything_is_asked(trained):

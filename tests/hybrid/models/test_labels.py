@@ -1,4 +1,4 @@
-"""`hybrid train labels`: from files of fastText and LIBSVM, measured, resumed and asked; hybrid/models/_labelled.py."""
+"""`hybrid train labels`: from files of fastText and LIBSVM, measured, resumed and asked; hybrid/models/labels.py."""
 
 import numpy as np
 import pytest

@@ -13,13 +13,13 @@ from hybrid.feeds.video.film import Film
 from hybrid.feeds.video.frames import Frames
 from hybrid.feeds.video.open import open_clips
 from hybrid.models import pvm
-from hybrid.pvm.judge import reports
-from hybrid.pvm.judge.latest import Latest
+from hybrid.pvm import reports
+from hybrid.pvm.live import Latest
 from hybrid.pvm.model import PVM
 from hybrid.pvm.presets import load
 from hybrid.storage import checkpoint
 from hybrid.storage.lock import LOCK
-from hybrid.train.saving import Saves
+from hybrid.train.options import Saves
 from tests.hybrid.pvm.tiny import TINY, command, tensors
 from tests.support.crashed_pvm import at_tick, whole_and_crashed
 

@@ -1,4 +1,4 @@
-"""Configurations, and what they may not be (hybrid/pvm/validate.py)."""
+"""Configurations, and what they may not be (hybrid/pvm/config.py)."""
 
 import dataclasses
 

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from hybrid.pvm import initial
+from hybrid.pvm import pipeline
 from hybrid.pvm.config import Config
 from hybrid.pvm.layout import taken, tape_layout, weights_at
 from hybrid.pvm.model import PVM
@@ -19,19 +19,19 @@ LAYER = np.zeros(2, int)
 def made(streams=2, **changes):
     config = dataclasses.replace(CONFIG, **changes)
     layout = tape_layout(WIRING, config)
-    weights = initial.weights(layout, config, 0, np.float64)
-    return config, layout, weights, initial.state(layout, config, LAYER, weights, streams)
+    weights = pipeline.initial_weights(layout, config, 0, np.float64)
+    return config, layout, weights, pipeline.initial_state(layout, config, LAYER, weights, streams)
 
 
 def test_weights_are_those_of_their_seed_and_rule():
     config, layout, weights, _ = made()
-    assert np.array_equal(weights, initial.weights(layout, config, 0, np.float64))
-    assert not np.array_equal(weights, initial.weights(layout, config, 1, np.float64))
+    assert np.array_equal(weights, pipeline.initial_weights(layout, config, 0, np.float64))
+    assert not np.array_equal(weights, pipeline.initial_weights(layout, config, 1, np.float64))
     assert (
         weights.size == (layout.rows * (layout.columns + 1)).sum()
         and -0.015 <= weights.min() < -0.01 < 0.01 < weights.max() < 0.015
     )
-    classic = initial.weights(layout, dataclasses.replace(config, init="classic"), 0, np.float32)
+    classic = pipeline.initial_weights(layout, dataclasses.replace(config, init="classic"), 0, np.float32)
     for at, rows, columns in zip(layout.w_at, layout.rows, layout.columns, strict=False):
         one = np.abs(classic[at : at + rows * (columns + 1)]).max()
         assert 0.5 < one * np.sqrt(columns) <= 1
@@ -42,7 +42,7 @@ def test_units_of_a_part_draw_what_they_draw_in_the_whole():
     at = weights_at(layout)
     assert at[1] % 2 == 1
     for units in ([1], [0], [1, 0], [0, 1]):
-        own = initial.weights(taken(layout, np.array(units)), config, 0, np.float64, at[units])
+        own = pipeline.initial_weights(taken(layout, np.array(units)), config, 0, np.float64, at[units])
         assert np.array_equal(own, np.concatenate([weights[at[u] : at[u + 1]] for u in units]))
 
 

@@ -7,11 +7,9 @@ import pytest
 
 from hybrid import backend
 from hybrid.pvm import rules
-from hybrid.pvm.inputs import Inputs
-from hybrid.pvm.model import PVM
+from hybrid.pvm.model import PVM, Inputs
 from hybrid.pvm.pipeline import TOGETHER, Pipeline
-from hybrid.pvm.rates import Rates
-from hybrid.pvm.slot import FrameInput
+from hybrid.pvm.slot import FrameInput, Rates
 from tests.support.small_pvm import BLIND, TINY, Scene
 
 

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from hybrid.pvm import portions
+from hybrid.pvm import pipeline
 from hybrid.pvm.layout import tape_layout
-from hybrid.pvm.prediction import Prediction
+from hybrid.pvm.pipeline import Prediction
 from hybrid.pvm.presets import load
 from hybrid.pvm.rules import wire
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    monkeypatch.setattr(portions, "PORTION", 100)
+    monkeypatch.setattr(pipeline, "PORTION", 100)
 
 
 @pytest.mark.parametrize("threads", [3])
@@ -22,7 +22,7 @@ def test_what_fails_is_raised(threads):
             raise ValueError("two hundred")
 
     with pytest.raises(ValueError, match="two hundred"):
-        portions.in_portions(fail, 1000, threads)
+        pipeline.in_portions(fail, 1000, threads)
 
 
 @pytest.mark.parametrize("threads", [1, 3])

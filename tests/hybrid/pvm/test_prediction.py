@@ -2,7 +2,7 @@ import numpy as np
 
 from hybrid.pvm.config import Config
 from hybrid.pvm.layout import tape_layout
-from hybrid.pvm.prediction import Prediction
+from hybrid.pvm.pipeline import Prediction
 from hybrid.pvm.wiring import Unit, custom
 
 # 2 x 3 pixels: unit 0 sees the first two columns, unit 1 the middle one too, nobody the lower right corner.

@@ -6,7 +6,7 @@ import pytest
 from hybrid import Scene
 from hybrid.feeds.video.frames import Frames
 from hybrid.pvm.config import Config
-from hybrid.pvm.judge.evaluate import Watcher, alone
+from hybrid.pvm.evaluate import Watcher, alone
 from hybrid.pvm.model import PVM
 from hybrid.pvm.presets import load
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from hybrid.pvm.config import Config, Readout
 from hybrid.pvm.layout import tape_layout
-from hybrid.pvm.rates import Rates
 from hybrid.pvm.rules import wire
+from hybrid.pvm.slot import Rates
 
 CONFIG = Config(
     grids=((2, 2), (1, 1)),

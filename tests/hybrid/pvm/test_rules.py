@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from hybrid.pvm import originals as original
 from hybrid.pvm.config import Config
-from hybrid.pvm.originals import config as original
 from hybrid.pvm.rules import wire
 from tests.hybrid.pvm.recorded import ragged, recorded
 

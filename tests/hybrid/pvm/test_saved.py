@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from hybrid.pvm import saved
+from hybrid.pvm import model as saved
 from hybrid.pvm.config import Config
 from hybrid.pvm.model import PVM
 from hybrid.pvm.wiring import Unit, custom, describe

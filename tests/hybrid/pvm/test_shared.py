@@ -1,6 +1,6 @@
 """Units that ranks share: the numbers of one process, bit for bit. What a rank does is in tests/support/rank_pvm.py.
 
-With them hybrid/pvm/halo.py and hybrid/pvm/joined.py, through which all that ranks tell each other in a tick goes.
+With them hybrid/mpi/pvm.py and hybrid/mpi/pvm.py, through which all that ranks tell each other in a tick goes.
 """
 
 import filecmp

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from hybrid.mpi.pvm import CUTS, divide
 from hybrid.pvm import presets
 from hybrid.pvm.config import Config
 from hybrid.pvm.layout import tape_layout, weights_at
 from hybrid.pvm.rules import wire
-from hybrid.pvm.shares import CUTS, divide
 from hybrid.pvm.wiring import Unit, custom
 
 # A row of four units, of 26, 26, 26 and 17 parameters, and one of 62 above the first two

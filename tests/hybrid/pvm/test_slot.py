@@ -3,8 +3,7 @@
 import numpy as np
 
 from hybrid import backend
-from hybrid.pvm.rates import TickRates
-from hybrid.pvm.slot import FrameInput, FrameSlot, SlotSizes
+from hybrid.pvm.slot import FrameInput, FrameSlot, SlotSizes, TickRates
 
 DEVICE = backend.choose("cpu").device
 SIZES = SlotSizes(streams=2, frame=12, units=3, heat=4, hidden=5, parts=1)

@@ -1,6 +1,6 @@
 """A head with clusters: which classes are where, and the readouts that it becomes at its ends.
 
-Here are tested hybrid/readout/base/slots.py and hybrid/readout/base/tails.py.
+Here are tested hybrid/readout/head.py and hybrid/readout/head.py.
 """
 
 import json
@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from hybrid import settings
-from hybrid.readout import FullReadout, HeadReadout, TreeReadout, least, make, rebuild, registry
-from hybrid.readout.base import slots
+from hybrid.readout import FullReadout, HeadReadout, TreeReadout, head, least, make, rebuild, registry
 from tests.support.readouts import CLASSES, COUNTS, WIDTH, batch, train
 
 SIZES = {"head": 9, "clusters": 5}
@@ -46,7 +45,7 @@ def test_classes_with_alike_vectors_share_a_cluster():
 
 
 def test_all_classes_of_clusters_are_grouped_anew_and_those_alone_stay():
-    found = slots.regrouped(np.array([2, 0, 1, 3, 2, 3]), head=2, clusters=2, vectors=None, seed=0)
+    found = head.regrouped(np.array([2, 0, 1, 3, 2, 3]), head=2, clusters=2, vectors=None, seed=0)
     assert found.tolist() == [2, 0, 1, 2, 3, 3]
 
 

@@ -1,4 +1,4 @@
-"""What only one kind of readout promises; trees: hybrid/readout/base/growing.py too."""
+"""What only one kind of readout promises; trees: hybrid/readout/tree.py too."""
 
 import numpy as np
 import pytest

@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from hybrid.engine import Engine
-from hybrid.engine.inputs import Inputs
+from hybrid.engine.embedding import Inputs
 from hybrid.feeds import Batch
 from hybrid.readout import LabelTreeReadout, rebuild
 from tests.support.label_trees import every, log_sigmoid, serial_step, visited

@@ -1,4 +1,4 @@
-"""What only a mixture promises. Here is tested hybrid/readout/base/threshold.py too."""
+"""What only a mixture promises. Here is tested hybrid/readout/mixture.py too."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from hybrid.readout import (
     TreeReadout,
     make,
 )
-from hybrid.readout.base import threshold
+from hybrid.readout import mixture as threshold
 from tests.support.readouts import BATCH, CLASSES, COUNTS, MAKE, WIDTH, batch, train
 
 WEIGHT = np.linspace(0, 2, BATCH).astype(np.float32)

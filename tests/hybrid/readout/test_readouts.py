@@ -1,6 +1,6 @@
 """What every readout promises.
 
-Here are tested hybrid/readout/base/__init__.py, hybrid/readout/base/exclude.py and hybrid/readout/base/still.py.
+Here are tested hybrid/readout/base.py, hybrid/readout/base.py and hybrid/readout/base.py.
 """
 
 import copy

@@ -1,6 +1,6 @@
 """Which split trees are tried on a GPU, and that a split tree is a class of its own; see test_kinds.py for its numbers.
 
-Here is tested hybrid/readout/base/halves.py.
+Here is tested hybrid/readout/head.py.
 """
 
 import numpy as np

@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 from hybrid.engine import Embedding
-from hybrid.engine.inputs import Inputs
-from hybrid.sklearn import features
+from hybrid.engine.embedding import Inputs
+from hybrid.sklearn import base
 
 X = sparse.random_array((50, 7), density=0.3, format="csr", dtype=np.float32, rng=np.random.default_rng(0))
 TARGET = np.arange(50) % 3
@@ -22,7 +22,7 @@ def dense(batch):
 
 @pytest.mark.parametrize(("source", "form"), [("rows", np.asarray), ("numbers", sparse.csr_array)])
 def test_batches_have_the_numbers_of_x_in_the_form_that_the_source_takes(source, form):
-    made = features.feed(SOURCES[source](), form(X.toarray()), TARGET, batch=8, seed=1)
+    made = base.feed(SOURCES[source](), form(X.toarray()), TARGET, batch=8, seed=1)
     met = []
     for tick in range(made.ticks_per_epoch):
         batch = made[tick]
@@ -34,16 +34,16 @@ def test_batches_have_the_numbers_of_x_in_the_form_that_the_source_takes(source,
 
 
 def test_a_feed_tells_what_its_batches_have():
-    numbers, rows = (features.feed(SOURCES[name](), X, TARGET, batch=8) for name in ("numbers", "rows"))
+    numbers, rows = (base.feed(SOURCES[name](), X, TARGET, batch=8) for name in ("numbers", "rows"))
     assert (numbers.width, numbers.rows, numbers.most_ids) == (7, 0, 0)
     assert rows.rows == 7 and rows.most_ids >= 8 and numbers.describe() != rows.describe()
 
 
 @pytest.mark.parametrize(("source", "form"), [("rows", sparse.csr_array), ("numbers", np.asarray)])
 def test_questions_are_asked_part_by_part(source, form, monkeypatch):
-    monkeypatch.setattr(features, "NUMBERS", 70)
+    monkeypatch.setattr(base, "NUMBERS", 70)
     parts, found = [], []
-    for part, asked in features.questions(SOURCES[source](), form(X.toarray()), 7):
+    for part, asked in base.questions(SOURCES[source](), form(X.toarray()), 7):
         parts.append(part)
         entries = (asked.get(name) for name in ("values", "ids", "bag_at"))
         found.append(asked["x"] if "x" in asked else sparse.csr_array(tuple(entries), (10, 7)).toarray())
@@ -52,6 +52,6 @@ def test_questions_are_asked_part_by_part(source, form, monkeypatch):
 
 
 def test_a_row_whose_answer_is_larger_than_a_part_is_asked_alone(monkeypatch):
-    monkeypatch.setattr(features, "NUMBERS", 70)
-    parts = [part for part, _ in features.questions(SOURCES["numbers"](), X.toarray(), 71)]
+    monkeypatch.setattr(base, "NUMBERS", 70)
+    parts = [part for part, _ in base.questions(SOURCES["numbers"](), X.toarray(), 71)]
     assert parts == [slice(row, row + 1) for row in range(X.shape[0])]

@@ -1,4 +1,4 @@
-"""LabelTreeClassifier as a classifier of scikit-learn, with any number of labels an example; hybrid/sklearn/labeller.py."""
+"""LabelTreeClassifier as a classifier of scikit-learn, with any number of labels an example; hybrid/sklearn/label_trees.py."""
 
 import numpy as np
 import pytest

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hybrid.sklearn import labels
+from hybrid.sklearn import label_trees
 
 DENSE = np.array([[0, 1, 1], [0, 0, 0], [1, 0, 0]])
 
@@ -22,24 +22,24 @@ DENSE = np.array([[0, 1, 1], [0, 0, 0], [1, 0, 0]])
     ],
 )
 def test_each_form_is_read_as_the_same_entries(y, form):
-    found = labels.read(y)
+    found = label_trees.read(y)
     assert found.form == form and found.classes.tolist() == [0, 1, 2]
     np.testing.assert_array_equal(found.entries.toarray() != 0, DENSE != 0)
 
 
 def test_one_label_each_and_names():
-    found = labels.read(["b", "a", "b"])
+    found = label_trees.read(["b", "a", "b"])
     assert (found.form, found.classes.tolist()) == ("one", ["a", "b"])
-    assert labels.read([["b", "a", "b"], ["c"]]).entries.toarray().astype(bool).tolist() == [[1, 1, 0], [0, 0, 1]]
-    some = labels.read([["z", "a"], []], np.array(["a", "b"]), strange=True)
+    assert label_trees.read([["b", "a", "b"], ["c"]]).entries.toarray().astype(bool).tolist() == [[1, 1, 0], [0, 0, 1]]
+    some = label_trees.read([["z", "a"], []], np.array(["a", "b"]), strange=True)
     assert some.entries.toarray().tolist() == [[1, 0], [0, 0]]
 
 
 @pytest.mark.parametrize("y", [DENSE, DENSE.astype(bool), sparse.csr_array(DENSE), [["b", "c"], [], ["a"]]])
 def test_what_was_found_is_written_in_the_same_form(y):
-    read = labels.read(y)
+    read = label_trees.read(y)
     likeliest_first = sparse.csr_array(([0.9, 0.5, 0.8], [2, 1, 0], [0, 2, 2, 3]), (3, 3))
-    found = labels.written(read, likeliest_first)
+    found = label_trees.written(read, likeliest_first)
     if read.form == "lists":
         assert found == [["c", "b"], [], ["a"]]
     else:
@@ -49,8 +49,8 @@ def test_what_was_found_is_written_in_the_same_form(y):
 
 
 def test_one_label_each_is_written_as_an_array():
-    read = labels.read(np.array([3, 5, 7]))
-    assert labels.written(read, sparse.csr_array(([1.0, 1.0], [2, 0], [0, 1, 2]), (2, 3))).tolist() == [7, 3]
+    read = label_trees.read(np.array([3, 5, 7]))
+    assert label_trees.written(read, sparse.csr_array(([1.0, 1.0], [2, 0], [0, 1, 2]), (2, 3))).tolist() == [7, 3]
 
 
 @pytest.mark.parametrize(
@@ -64,4 +64,4 @@ def test_one_label_each_is_written_as_an_array():
 )
 def test_other_forms_are_refused(y, classes, message):
     with pytest.raises(ValueError, match=message):
-        labels.read(y, classes)
+        label_trees.read(y, classes)

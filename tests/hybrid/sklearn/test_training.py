@@ -7,22 +7,22 @@ import joblib
 import numpy as np
 import pytest
 
-from hybrid.processors import available
-from hybrid.sklearn import training
+from hybrid.machine import available
+from hybrid.sklearn import base
 
 
 def test_n_jobs_are_threads():
-    assert training.threads(None) == training.threads(1) == 1
-    assert training.threads(-1) == available() and training.threads(10**6) == available()
+    assert base.threads_of(None) == base.threads_of(1) == 1
+    assert base.threads_of(-1) == available() and base.threads_of(10**6) == available()
     with joblib.parallel_config(n_jobs=2):
-        assert training.threads(None) == min(2, available())
+        assert base.threads_of(None) == min(2, available())
 
 
 def test_a_random_state_is_a_seed_and_goes_on():
     state = np.random.RandomState(0)
-    assert training.seed(0) == training.seed(np.random.RandomState(0)) == training.seed(state) != training.seed(state)
+    assert base.seed_of(0) == base.seed_of(np.random.RandomState(0)) == base.seed_of(state) != base.seed_of(state)
     with pytest.raises(ValueError, match="cannot be used to seed"):
-        training.seed("some")
+        base.seed_of("some")
 
 
 def test_without_scikit_learn_the_remedy_is_told():

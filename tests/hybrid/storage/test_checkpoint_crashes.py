@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hybrid.storage import atomic, checkpoint
+from hybrid.storage import checkpoint, files
 from tests.support.saved_arrays import FACTS, arrays, content, same
 
 
@@ -106,12 +106,12 @@ def crash_at_rename(patch, name, when):
 
     patch.setattr(os, "replace", crashing)
     patch.setattr(checkpoint, "tidy", lambda *_: None)
-    patch.setattr(atomic, "_forget", lambda _: None)
+    patch.setattr(files, "_forget", lambda _: None)
 
 
 def test_a_killed_save_is_tidied_by_the_next(tmp_path):
     for name in ("tensors", "checkpoint.json", "checkpoint.previous.json"):
-        atomic.part(tmp_path / name).write_text("half")
+        files.part(tmp_path / name).write_text("half")
     (tmp_path / f"tensors-{'0' * 16}.safetensors").write_text("never named")
     checkpoint.save(tmp_path, arrays(), {})
     assert len(content(tmp_path)) == 2
@@ -160,7 +160,7 @@ def test_a_full_disk_is_named_and_harms_nothing(tmp_path, monkeypatch, room):
     for tick in range(2):
         checkpoint.save(tmp_path, arrays(tick), FACTS)
     before = content(tmp_path)
-    monkeypatch.setattr(atomic, "open", lambda *how: FullDisk(open(*how)), raising=False)
+    monkeypatch.setattr(files, "open", lambda *how: FullDisk(open(*how)), raising=False)
     FullDisk.room = room
     with pytest.raises(OSError, match=rf"{tmp_path}: No space left on device: it needs 0.0 MB, [\d,.]+ MB are free"):
         checkpoint.save(tmp_path, arrays(2), FACTS)
@@ -169,7 +169,7 @@ def test_a_full_disk_is_named_and_harms_nothing(tmp_path, monkeypatch, room):
 
 def test_a_full_disk_is_told_with_what_is_free(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint.shutil, "disk_usage", lambda path: SimpleNamespace(free=2_500_000))
-    monkeypatch.setattr(atomic, "open", lambda *how: FullDisk(open(*how)), raising=False)
+    monkeypatch.setattr(files, "open", lambda *how: FullDisk(open(*how)), raising=False)
     FullDisk.room = 0
     with pytest.raises(OSError, match=r"it needs 4\.2 MB, 2\.5 MB are free"):
         checkpoint.save(tmp_path, {"table": np.ones(2**20, np.float32)}, {})

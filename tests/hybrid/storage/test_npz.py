@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from hybrid.storage import npz
+from hybrid.storage import tables
 from tests.support.npz_files import header, packed
 
 ARRAYS = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.array(["x", "yz"])}
@@ -14,7 +14,7 @@ ARRAYS = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.array(["x",
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_what_is_read(tmp_path, save):
     save(tmp_path / "a.npz", **ARRAYS)
-    found = npz.read(tmp_path / "a.npz")
+    found = tables.read(tmp_path / "a.npz")
     assert found.keys() == ARRAYS.keys()
     for name, array in ARRAYS.items():
         np.testing.assert_array_equal(found[name], array)
@@ -37,7 +37,7 @@ def test_what_is_refused(tmp_path, bad):
     write, said = BAD[bad]
     path = tmp_path / "a.npz"
     write(path)
-    for read in (npz.read, npz.refuse_large):
+    for read in (tables.read, tables.refuse_large):
         tracemalloc.start()
         try:
             with pytest.raises(ValueError, match=said) as error:

@@ -6,7 +6,7 @@ import pytest
 from hybrid.feeds.video.film import Film
 from hybrid.feeds.vocabulary import Vocabulary
 from hybrid.formats import fasttext
-from hybrid.storage import checkpoint, lock, output, vectors
+from hybrid.storage import checkpoint, files, lock, vectors
 from hybrid.train import plots, store
 
 WRITERS = {
@@ -30,7 +30,7 @@ def run(request, tmp_path):
 
 def refused(path):
     with pytest.raises(ValueError, match=r"is a name that the run in .* writes to; name another file"):
-        output.refuse_run(path)
+        files.refuse_run(path)
 
 
 @pytest.mark.parametrize("name", WRITERS)
@@ -53,9 +53,9 @@ def test_a_run_is_found_by_any_way_to_it(run, tmp_path, monkeypatch):
     for path in (tmp_path / "link" / "run.json", tmp_path / "file", *by_name):
         refused(path)
     with lock.held(tmp_path / "link"):
-        output.refuse_run("report.json")
+        files.refuse_run("report.json")
     for path in ("vectors.txt", "watch.mp4", "trial-001/vectors.txt", tmp_path / "report.json"):
-        output.refuse_run(path)
+        files.refuse_run(path)
 
 
 def test_a_file_that_is_there_is_replaced_where_the_user_says_so_or_it_is_the_commands_own(run, tmp_path):
@@ -69,11 +69,11 @@ def test_a_file_that_is_there_is_replaced_where_the_user_says_so_or_it_is_the_co
         (own, {"overwrite": False, "own": own, "inputs": [None, "synthetic:3", str(there)]}),
         ("/dev/stdout", {"overwrite": False}),
     ):
-        assert str(output.check(path, **settings)) == str(path)
+        assert str(files.check(path, **settings)) == str(path)
     with pytest.raises(ValueError, match=r"mine.txt: is there already; name another file, or give --overwrite"):
-        output.check(there, False, own=own)
+        files.check(there, False, own=own)
     (tmp_path / "link.txt").symlink_to(own)
     with pytest.raises(ValueError, match=r"own.txt: is read by this command.*--overwrite"):
-        output.check(own, False, own=own, inputs=[str(tmp_path / "link.txt")])
+        files.check(own, False, own=own, inputs=[str(tmp_path / "link.txt")])
     with pytest.raises(ValueError, match="name that the run"):
-        output.check(run / "report.json", True)
+        files.check(run / "report.json", True)

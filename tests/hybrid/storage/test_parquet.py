@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from hybrid import ratings
-from hybrid.feeds.stream.source import lines
-from hybrid.storage import parquet
-from hybrid.storage.vector_tables import read_parquet
+from hybrid.feeds.stream import lines
+from hybrid.storage import tables
+from hybrid.storage.vectors import read_parquet
 
 arrow = pytest.importorskip("pyarrow")
 table = pytest.importorskip("pyarrow.parquet")
@@ -19,14 +19,14 @@ def written(path, columns, **settings):
 
 def test_equal_texts_are_one_object_in_their_order(tmp_path):
     column = ["b", None, "a", "b", "", None, "a" * 40]
-    file = parquet.opened(written(tmp_path / "t", {"text": column, "n": range(7)}))
-    (batch,) = parquet.batches(file, ["text", "n"])
-    texts = parquet.values(batch["text"])
+    file = tables.open_parquet(written(tmp_path / "t", {"text": column, "n": range(7)}))
+    (batch,) = tables.parquet_batches(file, ["text", "n"])
+    texts = tables.parquet_values(batch["text"])
     assert texts.tolist() == column and texts[0] is texts[3]
-    assert parquet.values(batch["n"]).tolist() == list(range(7))
+    assert tables.parquet_values(batch["n"]).tolist() == list(range(7))
 
 
-@pytest.mark.parametrize("group, bound", [(1000, 2**24), (1, 2 * parquet.BYTES)])
+@pytest.mark.parametrize("group, bound", [(1000, 2**24), (1, 2 * tables.BYTES)])
 def test_a_text_that_a_file_holds_once_for_many_rows_is_in_memory_once(tmp_path, group, bound):
     path = written(tmp_path / "t", {"text": ["word " * 40_000] * 1000}, row_group_size=group)
     before, most = arrow.total_allocated_bytes(), 0
@@ -37,7 +37,7 @@ def test_a_text_that_a_file_holds_once_for_many_rows_is_in_memory_once(tmp_path,
 
 
 def test_ratings_and_vectors_by_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet, "ROWS", 3)
+    monkeypatch.setattr(tables, "ROWS", 3)
     names = [f"user{row % 3}" for row in range(10)]
     found = ratings.load(written(tmp_path / "r", {"user": names, "item": list(range(5)) * 2}))
     assert [found.users[user] for user in found.user] == names and len(found.items) == 5
@@ -48,22 +48,22 @@ def test_ratings_and_vectors_by_pieces(tmp_path, monkeypatch):
 
 
 def test_a_number_is_of_8_bytes_though_the_file_holds_it_once(tmp_path, monkeypatch):
-    file = parquet.opened(written(tmp_path / "n", {"n": [7] * 100}))
+    file = tables.open_parquet(written(tmp_path / "n", {"n": [7] * 100}))
     for bytes_, expected in ((800, [100]), (799, [99, 1])):
-        monkeypatch.setattr(parquet, "BYTES", bytes_)
-        assert [len(batch) for batch in parquet.batches(file, ["n"])] == expected
+        monkeypatch.setattr(tables, "BYTES", bytes_)
+        assert [len(batch) for batch in tables.parquet_batches(file, ["n"])] == expected
 
 
 def test_columns_that_are_not_there(tmp_path):
     path = written(tmp_path / "t", {"n": range(7)})
-    (batch,) = parquet.batches(parquet.opened(path), ["name"])
+    (batch,) = tables.parquet_batches(tables.open_parquet(path), ["name"])
     assert len(batch) == 7 and batch.num_columns == 0
     with pytest.raises(ValueError, match=r"t: no Parquet table of vectors .*name.* expected columns name and vector"):
         read_parquet(path)
 
 
 def test_traps_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet, "UNPACKED", 2**20)
+    monkeypatch.setattr(tables, "UNPACKED", 2**20)
     trap = written(tmp_path / "t", {"text": ["a " * 300_000] * 4}, compression="zstd", use_dictionary=False)
     with pytest.raises(ValueError, match=r"t: rows of [\d,]+ bytes would grow to [\d,]+; expected at most 64 times"):
         list(lines(trap))

@@ -3,8 +3,8 @@ import csv
 import numpy as np
 import pytest
 
-from hybrid.storage import ranked_table
-from hybrid.use.ranked import Ranked
+from hybrid.cli.commands import recommend
+from hybrid.use.answers import Ranked
 
 KNOWN = ['a "quoted", one', "b", "ü"]
 COLUMNS = ("user", "rank", "item", "score")
@@ -35,7 +35,7 @@ def test_parts_are_written_as_they_come_and_read_again(tmp_path, name):
             asked.append(path.exists())
             yield PART._replace(asked=[f"{user} {number}" for user in PART.asked])
 
-    assert ranked_table.write(path, parts(), COLUMNS) == 9
+    assert recommend.write(path, parts(), COLUMNS) == 9
     found, groups = read(path)
     assert found == [(f"{user} {n}", *rest) for n in range(3) for user, *rest in ROWS]
     assert groups in (None, 3) and len(list(tmp_path.iterdir())) == 1
@@ -46,7 +46,7 @@ def test_parts_are_written_as_they_come_and_read_again(tmp_path, name):
 def test_no_part_and_parts_without_rows_leave_a_table_of_no_rows(tmp_path, name):
     empty = Ranked(["z"], np.full((1, 2), -1, np.int32), np.full((1, 2), -np.inf, np.float32), KNOWN)
     for parts in ([], [empty]):
-        assert ranked_table.write(tmp_path / name, parts, COLUMNS) == 0
+        assert recommend.write(tmp_path / name, parts, COLUMNS) == 0
         assert read(tmp_path / name)[0] == []
 
 
@@ -59,5 +59,5 @@ def test_a_failure_leaves_the_file_as_it_was(tmp_path, name):
         raise FloatingPointError("in the middle")
 
     with pytest.raises(FloatingPointError):
-        ranked_table.write(tmp_path / name, parts(), COLUMNS)
+        recommend.write(tmp_path / name, parts(), COLUMNS)
     assert (tmp_path / name).read_bytes() == b"old" and len(list(tmp_path.iterdir())) == 1

@@ -31,9 +31,7 @@ def imported(path: Path) -> set[str]:
 def test_no_other_package_imports_pytorch_when_it_is_imported():
     """So that all else works, and begins quickly, without it."""
     own = ROOT / "hybrid" / "torch"
-    net = (
-        ROOT / "hybrid/engine/trunk/pytorch/attention.py"
-    )  # a module of PyTorch, which its trunk imports when it is made
+    net = ROOT / "hybrid/trunk/_attention.py"  # a module of PyTorch, which its trunk imports when it is made
     others = set((ROOT / "hybrid").rglob("*.py")) - {net}
     wrong = [path for path in others if path.parent != own and "torch" in imported(path)]
     assert wrong == [] and "torch" in imported(own / "loss.py")

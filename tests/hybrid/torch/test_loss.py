@@ -1,6 +1,6 @@
 """A loss as a user calls it: shapes, dtypes, answers, refusals, and what a parent module does to it.
 
-Here are tested hybrid/torch/kinds.py and hybrid/torch/asked.py too.
+Here are tested hybrid/torch/kinds.py and hybrid/torch/loss.py too.
 """
 
 import numpy as np

@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
-from hybrid.torch import ranks
+from hybrid.torch import loss as ranks
 from tests.support.losses import MAKE, batch, frozen
 
 SCRIPT = """

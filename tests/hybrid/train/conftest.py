@@ -3,9 +3,9 @@
 import pytest
 
 from hybrid.cli import main
-from hybrid.pvm.judge import curve, panel
+from hybrid.pvm import panel, reports
 from hybrid.train import plots
-from hybrid.train.saving import Saves
+from hybrid.train.options import Saves
 from tests.support.small_runs import command, write_data
 
 
@@ -18,7 +18,7 @@ def data(tmp_path_factory):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Pictures, which take longest of a small run, are not drawn."""
-    for module, name in ((plots, "curve"), (plots, "timeline"), (curve, "draw"), (panel, "save")):
+    for module, name in ((plots, "curve"), (plots, "timeline"), (reports, "draw"), (panel, "save")):
         monkeypatch.setattr(module, name, lambda *_: None)
 
 

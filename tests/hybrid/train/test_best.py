@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from hybrid.train.best import Best
 from hybrid.train.job import Job, Watched
+from hybrid.train.loop import Best
 
 
 @pytest.mark.parametrize("feed, expected", [(SimpleNamespace(ticks_per_epoch=4), [0, 4, 8]), (object(), [])])

@@ -10,7 +10,7 @@ import pytest
 from hybrid import Engine
 from hybrid.cli import main
 from hybrid.storage import checkpoint, lock
-from hybrid.train import facts, store
+from hybrid.train import runs, store
 from hybrid.train.job import Watched
 from tests.support.small_runs import command
 
@@ -72,7 +72,7 @@ def altered(run: Path, change) -> None:
 )
 def test_facts_are_refused_by_name(tmp_path, path, value, said):
     with pytest.raises(ValueError) as raised:
-        facts.check(changed(told("language"), path, value), ENGINE, "language", None, tmp_path)
+        runs.check(changed(told("language"), path, value), ENGINE, "language", None, tmp_path)
     assert str(raised.value).startswith(f"{tmp_path / checkpoint.LATEST}: {said}")
     assert "\n" not in str(raised.value) and len(str(raised.value)) < 300 + len(str(tmp_path))
 
@@ -87,7 +87,7 @@ def test_facts_are_refused_by_name(tmp_path, path, value, said):
 )
 def test_facts_of_frames_are_refused_by_name(tmp_path, path, value, said):
     with pytest.raises(ValueError) as raised:
-        facts.check(changed(told("pvm"), path, value), FRAMES, "pvm", PVM, tmp_path)
+        runs.check(changed(told("pvm"), path, value), FRAMES, "pvm", PVM, tmp_path)
     assert f"{tmp_path / checkpoint.LATEST}: {said}" in str(raised.value)
 
 

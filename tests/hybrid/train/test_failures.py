@@ -1,4 +1,4 @@
-"""What goes wrong in a run: a model that diverges, damaged or altered checkpoints (hybrid/engine/saved.py), none at all."""
+"""What goes wrong in a run: a model that diverges, damaged or altered checkpoints, none at all."""
 
 import json
 import shutil
@@ -8,7 +8,7 @@ import pytest
 
 from hybrid import MLP, Embedding, Engine, FullReadout
 from hybrid.cli import main
-from hybrid.engine.inputs import Inputs
+from hybrid.engine.embedding import Inputs
 from hybrid.pvm.model import PVM
 from hybrid.storage import checkpoint
 from tests.support.small_engine import BATCH, CLASSES, Feed

@@ -87,7 +87,7 @@ def test_a_model_whose_tick_broke_off_is_not_saved_over_the_whole_one(tmp_path):
 def test_keeping_the_best_puts_no_save_off(tmp_path, monkeypatch):
     """A run goes on from its last checkpoint, not from its best one: the clock of saves is that of the former."""
     seconds, ticks = [0.0], []
-    monkeypatch.setattr("hybrid.train.saving.time.monotonic", lambda: seconds[0])
+    monkeypatch.setattr("hybrid.train.options.time.monotonic", lambda: seconds[0])
 
     class Watched(Adding):
         def due(self, model):

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from hybrid.train.observers import JsonLines
+from hybrid.train.loop import JsonLines
 
 
 def test_a_full_disk_is_told_with_the_name_of_the_file(tmp_path, monkeypatch):

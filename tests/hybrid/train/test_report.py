@@ -1,6 +1,6 @@
 """A report as lines for a person."""
 
-from hybrid.train.report import lines
+from hybrid.train.runs import lines
 
 
 def test_words_and_numbers_are_lines_and_all_else_is_left_out():

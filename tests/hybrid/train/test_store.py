@@ -6,7 +6,8 @@ import shutil
 import numpy as np
 import pytest
 
-from hybrid.storage import atomic, checkpoint, lock
+from hybrid.storage import checkpoint, lock
+from hybrid.storage import files as atomic
 from hybrid.train import store
 
 OPTIONS = {"kind": "language", "epochs": 2}

@@ -13,7 +13,7 @@ from PIL import Image
 pytest.importorskip("tensorboardX", reason="tensorboardX is not installed: make test-all")
 
 from hybrid.cli import main
-from hybrid.train.tensorboard import Board
+from hybrid.train.loop import Board
 from tests.hybrid.pvm.tiny import command
 
 

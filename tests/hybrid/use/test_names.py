@@ -1,6 +1,6 @@
 import pytest
 
-from hybrid.use.names import Names, UnknownName
+from hybrid.use.answers import Names, UnknownName
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from hybrid.use.ranked import Ranked
+from hybrid.use.answers import Ranked
 
 KNOWN = ["x", "y", "z"]
 FOUND = Ranked(

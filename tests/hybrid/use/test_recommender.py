@@ -1,4 +1,4 @@
-"""Recommending: against scores of all items sorted by NumPy. (hybrid/use/similar.py too)"""
+"""Recommending: against scores of all items sorted by NumPy. (hybrid/use/vectors.py too)"""
 
 import numpy as np
 import pytest

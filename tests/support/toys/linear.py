@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hybrid.engine.part import Buffers
-from hybrid.engine.schedule import Stage
+from hybrid.schedule.schedule import Stage
+from hybrid.schedule.stage import Buffers
 from hybrid.settings import number, option
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybrid.ranks.group import Group
+from hybrid.mpi.group import Group
 from hybrid.settings import option, positive, whole
 from hybrid.storage import checkpoint
 from hybrid.train.job import Job, Watched

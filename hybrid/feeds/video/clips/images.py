@@ -10,10 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ....storage import document
-from ..boxes import LABELS, Labels, placed, read_boxes
-from ..clip import Frame, Options, Shape, check_shape, inside
-from ..resize import resized
+from ....storage.files import expect_file
+from ..clip import LABELS, Frame, Labels, Options, Shape, check_shape, inside, placed, read_boxes, resized
 
 SUFFIXES = (".zip",)
 PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".webp")
@@ -98,7 +96,7 @@ def directory(path: Path, shape: Shape, *, labels: bool = True) -> Images:
 
 
 def _bytes(name: str | Path) -> bytes:
-    document.expect_file(name)
+    expect_file(name)
     return Path(name).read_bytes()
 
 
@@ -107,7 +105,7 @@ def zipped(path: Path, shape: Shape, *, labels: bool = True) -> Images:
 
     Raises as `directory` does, and for what is no zip.
     """
-    document.expect_file(path)
+    expect_file(path)
     try:
         archive = zipfile.ZipFile(path)
     except (zipfile.BadZipFile, NotImplementedError) as error:  # the latter: of a later version of the format

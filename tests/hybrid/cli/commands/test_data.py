@@ -5,9 +5,9 @@ import json
 
 import pytest
 
+from hybrid import data
 from hybrid.cli import main
-from hybrid.data import catalogue
-from hybrid.data.catalogue import Dataset, File, Source
+from hybrid.data import Dataset, File, Source
 from tests.support.file_server import serving
 
 TEXT = b"some text\n" * 100
@@ -18,7 +18,7 @@ def server(monkeypatch):
     with serving({"text.txt": TEXT}) as found:
         file = File("toy/text.txt", len(TEXT), "sha256:" + hashlib.sha256(TEXT).hexdigest())
         toy = Dataset("a toy", "for tests", "look at {0}/toy", (Source(found.address + "text.txt", file),))
-        monkeypatch.setitem(catalogue.DATASETS, "toy", toy)
+        monkeypatch.setitem(data.DATASETS, "toy", toy)
         yield found
 
 

@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from hybrid import console, processors
+from hybrid import console, machine
 from hybrid.cli import main, ranks
-from hybrid.ranks.world import World
+from hybrid.mpi.world import World
 from tests.support.ranks import ended, started
 
 
@@ -55,8 +55,8 @@ def test_a_mistake_of_all_ranks_is_said_once(words):
     [(8, 4, None, "2"), (2, 4, None, "1"), (8, 1, None, None), (8, 4, "3", "3")],
 )
 def test_ranks_that_share_their_cores_divide_them(monkeypatch, cores, sharing, said, threads):
-    monkeypatch.setattr(processors, "affinity", lambda: list(range(cores)))
-    monkeypatch.setattr(processors, "quota", lambda: math.inf)
+    monkeypatch.setattr(machine, "affinity", lambda: list(range(cores)))
+    monkeypatch.setattr(machine, "quota", lambda: math.inf)
     monkeypatch.setenv("OMP_NUM_THREADS", said or "")
     if not said:
         monkeypatch.delenv("OMP_NUM_THREADS")

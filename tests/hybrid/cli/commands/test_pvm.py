@@ -1,6 +1,6 @@
 """`hybrid train pvm` and `hybrid pvm` as a user meets them: options, help, and every refusal in one line.
 
-What options name is found in hybrid/pvm/source.py; films are made in hybrid/pvm/judge/watch.py.
+What options name is found in hybrid/pvm/source.py; films are made in hybrid/pvm/film.py.
 """
 
 import json

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from hybrid import Corpus, LanguageFeed, PairFeed, Vocabulary, text
-from hybrid.feeds.stream import StreamedLanguageFeed, cache, corpus, source, stored
+from hybrid.feeds import stream
+from hybrid.feeds.stream import StreamedLanguageFeed, stored
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def test_is_the_corpus_of_the_text_read_at_once(path, tmp_path, eos):
 
 def test_it_is_made_once_and_anew_when_the_text_or_the_cut_changes(path, tmp_path, monkeypatch):
     made = []
-    monkeypatch.setattr(cache, "write", lambda *given, **how: made.append(given) or corpus.write(*given, **how))
+    monkeypatch.setattr(stream, "write", lambda *given, **how: made.append(given) or stream.write(*given, **how))
     first = stored(path, tmp_path / "ids")
     again = stored(path, tmp_path / "ids")
     assert len(made) == 1 and again.sha256 == first.sha256
@@ -54,11 +55,11 @@ def test_a_build_that_fails_leaves_nothing_and_one_that_was_killed_is_begun_agai
         (folder / "ids.i32").write_bytes(b"half")
         raise Killed
 
-    monkeypatch.setattr(cache, "write", killed)
+    monkeypatch.setattr(stream, "write", killed)
     with pytest.raises(Killed):
         stored(path, tmp_path / "ids")
     assert folders(tmp_path) == []
-    monkeypatch.setattr(cache.shutil, "rmtree", lambda *_, **__: None)  # as after kill -9
+    monkeypatch.setattr(stream.shutil, "rmtree", lambda *_, **__: None)  # as after kill -9
     with pytest.raises(Killed):
         stored(path, tmp_path / "ids")
     assert len(folders(tmp_path)) == 1 and folders(tmp_path)[0].endswith(".part")
@@ -68,13 +69,13 @@ def test_a_build_that_fails_leaves_nothing_and_one_that_was_killed_is_begun_agai
 
 
 def test_a_folder_for_corpora_has_some_or_is_empty(path, tmp_path):
-    assert not cache.kept_in(tmp_path / "ids") and not cache.kept_in(path)
+    assert not stream.kept_in(tmp_path / "ids") and not stream.kept_in(path)
     (tmp_path / "ids").mkdir()
-    assert cache.kept_in(tmp_path / "ids")
+    assert stream.kept_in(tmp_path / "ids")
     (tmp_path / "ids/.book.part").mkdir()  # another rank has begun, or was killed
-    assert cache.kept_in(tmp_path / "ids")
+    assert stream.kept_in(tmp_path / "ids")
     stored(path, tmp_path / "ids")
-    assert cache.kept_in(tmp_path / "ids") and not cache.kept_in(tmp_path)
+    assert stream.kept_in(tmp_path / "ids") and not stream.kept_in(tmp_path)
 
 
 def test_texts_that_are_none(tmp_path):
@@ -98,8 +99,8 @@ def peak(work):
 
 def test_memory_does_not_grow_with_the_text(tmp_path, monkeypatch):
     """Of a text of 3 MB never more than a third is in memory, nor of its 2.4 MB of ids; read at once it is three times that."""
-    monkeypatch.setattr(source, "PIECE", 2**14)
-    monkeypatch.setattr(corpus, "TOKENS", 2**12)
+    monkeypatch.setattr(stream, "PIECE", 2**14)
+    monkeypatch.setattr(stream, "TOKENS", 2**12)
     rng = np.random.default_rng(0)
     path = tmp_path / "long.txt"
     path.write_text("\n".join(" ".join(f"w{word:03}" for word in row) for row in rng.integers(0, 500, (30_000, 20))))

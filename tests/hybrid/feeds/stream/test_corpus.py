@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from hybrid import Corpus, Text, Vocabulary
-from hybrid.feeds.stream import corpus as module
-from hybrid.feeds.stream.corpus import AT, IDS, StoredCorpus, write
+from hybrid.feeds import stream as module
+from hybrid.feeds.stream import AT, IDS, StoredCorpus, write
 
 TEXT = Text(["the cat sat", "", "on the mat", "the end"] * 7 + ["rare"])
 WORDS = Vocabulary.build(TEXT, min_count=2, unknown=False)

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybrid import Text, text
+from hybrid.feeds import stream
 from hybrid.feeds import text as texts
-from hybrid.feeds.stream import source
-from hybrid.feeds.stream.source import lines
+from hybrid.feeds.stream import lines
 
 contents = st.text(st.sampled_from("ab \n\n\rü\u2028"), min_size=1, max_size=60).filter(lambda found: found.strip())
 
@@ -21,8 +21,8 @@ def test_is_the_text_in_memory(tmp_path_factory, content, eos, mark, piece, long
     path = tmp_path_factory.mktemp("stream") / "text.txt"
     path.write_bytes(codecs.BOM_UTF8 * mark + content.encode())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(source, "PIECE", piece)
-        for module in (source, texts):
+        patch.setattr(stream, "PIECE", piece)
+        for module in (stream, texts):
             patch.setattr(module, "LONGEST", longest)
         pattern = rf".{{1,{longest}}}(?:\s|\Z)|.{{1,{longest}}}"
         patch.setattr(texts, "_PIECE", texts.re.compile(pattern, texts.re.DOTALL))

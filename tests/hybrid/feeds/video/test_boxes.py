@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.feeds.video.boxes import Labels, placed, read_boxes
+from hybrid.feeds.video.clip import Labels, placed, read_boxes
 
 
 @given(

@@ -1,4 +1,4 @@
-from hybrid.feeds.video.cache import Kept, Memory, keep
+from hybrid.feeds.video.open import Kept, Memory, keep
 from tests.support.numbered_clip import Numbers
 
 

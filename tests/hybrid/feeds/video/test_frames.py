@@ -3,9 +3,9 @@ import json
 import numpy as np
 import pytest
 
-from hybrid.feeds.video.cache import Memory, keep
 from hybrid.feeds.video.clips.synthetic import Scene
 from hybrid.feeds.video.frames import Frames
+from hybrid.feeds.video.open import Memory, keep
 from tests.support.numbered_clip import Numbers
 
 

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hybrid.feeds.video.cache import Kept
 from hybrid.feeds.video.clips.images import Images
 from hybrid.feeds.video.clips.video_file import Video
 from hybrid.feeds.video.film import Film
-from hybrid.feeds.video.open import open_clips
+from hybrid.feeds.video.open import Kept, open_clips
 
 
 def film(path, count=3):

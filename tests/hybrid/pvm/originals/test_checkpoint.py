@@ -10,7 +10,7 @@ import pytest
 
 from hybrid.cli import main
 from hybrid.pvm.config import Config
-from hybrid.pvm.judge.evaluate import opened
+from hybrid.pvm.evaluate import opened
 from hybrid.pvm.originals import checkpoint
 from hybrid.pvm.originals.checkpoint import import_simulation, read
 from hybrid.train import runs

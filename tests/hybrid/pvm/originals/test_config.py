@@ -1,7 +1,7 @@
 import pytest
 
+from hybrid.pvm import originals as original
 from hybrid.pvm.config import Config, Readout
-from hybrid.pvm.originals import config as original
 
 
 def fields(text):

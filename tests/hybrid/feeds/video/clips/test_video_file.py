@@ -1,4 +1,4 @@
-"""Video files, and with them hybrid/feeds/video/ffmpeg.py and hybrid/feeds/video/index.py, by which they are read."""
+"""Video files, and with them ffmpeg.py and clips/video_file.py, by which they are read."""
 
 import os
 import struct
@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hybrid.feeds.video.boxes import labels_beside
+from hybrid.feeds.video.clip import labels_beside
 from hybrid.feeds.video.clips.synthetic import Scene
 from hybrid.feeds.video.clips.video_file import Video
 

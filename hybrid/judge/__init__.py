@@ -1,1 +1,0 @@
-"""How good a trained model is: rankings of held-out items, similarity of words."""

@@ -1,0 +1,115 @@
+"""Which ranks this run has, which of them this process is, and the part of its machine's processors that it takes."""
+
+import functools
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from ..machine import affinity, allowed
+
+VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")  # of MPICH, of Slurm's PMIx and Open MPI, of Open MPI
+WANTED = "pip install 'hybrid-engine[mpi]'"
+
+
+class World(NamedTuple):
+    """The ranks of a run, as one of them sees them.
+
+    rank        which one this process is: 0 to size - 1
+    size        how many there are
+    host        the name of the machine that this rank runs on
+    local_rank  which of the ranks on that machine it is
+    sharing     how many of the ranks on that machine may use the cores that this one may use: 1 where the launcher gave
+                each rank cores of its own
+    """
+
+    rank: int
+    size: int
+    host: str
+    local_rank: int = 0
+    sharing: int = 1
+
+    @property
+    def name(self) -> str:
+        """What messages call this rank."""
+        return f"rank {self.rank} on {self.host}"
+
+
+def launched() -> bool:
+    """Whether a launcher of MPI started this process. MPI itself is neither imported nor initialised for it."""
+    return any(name in os.environ for name in VARIABLES)
+
+
+@functools.cache
+def world() -> World:
+    """The ranks of MPI where a launcher started this process, else a world of one, for which mpi4py is not imported.
+
+    Importing mpi4py initialises MPI, and the first call in a world of MPI is made by all of its ranks. Where mpi4py is not
+    installed, a process is a world of one too, since batch systems set the same variables for programs without MPI.
+    """
+    if not launched() or importlib.util.find_spec("mpi4py") is None:
+        return World(0, 1, platform.node())
+    from mpi4py import MPI
+
+    every = MPI.COMM_WORLD
+    here = every.Split_type(MPI.COMM_TYPE_SHARED)
+    local, cores = here.rank, affinity()
+    alike = here.allgather(cores).count(cores)
+    here.Free()
+    return World(every.rank, every.size, platform.node(), local, alike)
+
+
+def take_threads(this: World) -> None:
+    """Let this rank take its part of the threads by default: as OMP_NUM_THREADS, which PyTorch and BLAS read too.
+
+    What the user has set stays, for each rank. Call it before Numba or PyTorch is imported.
+    """
+    if this.sharing > 1:
+        os.environ.setdefault("OMP_NUM_THREADS", str(max(1, allowed() // this.sharing)))
+
+
+# How ranks begin and end: by the mpiexec of MPI, and by mpi4py, which ends all of them where one raises an exception.
+
+
+def mpiexec() -> str | None:
+    """The mpiexec beside the library that mpi4py loads, else that of PATH; None where there is none, or no mpi4py."""
+    if importlib.util.find_spec("mpi4py") is None:
+        return None
+    command = [sys.executable, "-m", "mpi4py", "--mpi-library"]
+    library = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout.strip()
+    beside = Path(library).parent.parent / "bin" / "mpiexec"
+    return str(beside) if library and beside.exists() else shutil.which("mpiexec")
+
+
+def command(ranks: int, module: str, *arguments: str) -> list[str]:
+    """What starts `python -m MODULE ARGUMENTS` as several ranks. Raises ValueError without MPI."""
+    program = mpiexec()
+    if program is None:
+        raise ValueError(f"launch: mpi4py or mpiexec was not found; to start ranks: {WANTED}")
+    return [program, "-n", str(ranks), sys.executable, "-m", "mpi4py", "-m", module, *arguments]
+
+
+def finalised(limit: float) -> bool:
+    """Whether all ranks come within so many seconds; then MPI is finalised, and each may have an exit code of its own."""
+    from mpi4py import MPI
+
+    come, end = MPI.COMM_WORLD.Ibarrier(), time.monotonic() + limit
+    while not come.Test():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    MPI.Finalize()
+    return True
+
+
+def abort(code: int) -> None:
+    """End all ranks."""
+    from mpi4py import MPI
+
+    time.sleep(0.1)  # in which mpiexec reads what ranks have said
+    MPI.COMM_WORLD.Abort(code)

@@ -1,0 +1,295 @@
+"""Evaluation of a trained, frozen Predictive Vision Model on a video: prediction, and where there are labels tracking."""
+
+import dataclasses
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import console
+from ..feeds.video.clip import Clip, Frame, aspect_of
+from ..models import MODELS
+from ..storage import checkpoint
+from ..storage.checkpoint import CHECKPOINT
+from ..train import runs
+from . import tracking
+from .heads import box_of, combine
+from .model import PVM
+from .result import StepResult
+from .source import CONFIG, clips, labelled
+from .tracking import WINDOW, compared, count_layers, distance, floats, judged, saturation_said
+
+FRAMES = 500  # at most, so that validating takes a small part of a run
+ARENA = (96, 96)  # rows and columns at which boxes are compared, as in the original benchmark
+
+
+def opened(folder: Path, given: dict[str, Any]) -> tuple[PVM, dict[str, Any]]:
+    """The model of a run and the run's options: with one stream, frozen, and without readouts that have learned nothing.
+
+    given  device, threads, and maybe checkpoint, of a command
+
+    Raises ValueError for a run of another kind.
+    """
+    run = runs.trained(folder, given.get("checkpoint"), device=given["device"], threads=given["threads"])
+    if CONFIG not in MODELS.load(run.options["kind"]).FILES:
+        raise ValueError(f"{folder}: found a run of {run.options['kind']!r}, expected one of `hybrid train pvm`")
+    runs.announce(run.options)
+    model: PVM = run.load()
+    model = alone(model, readouts=bool(model.readouts and model.readouts.learned(model.fetch()["readout.weights"])))
+    model.frozen = True
+    return model, run.options
+
+
+def alone(model: PVM, *, readouts: bool = True) -> PVM:
+    """The model with its first stream only, and unless `readouts` without them."""
+    drops = model.readouts is not None and not readouts
+    if model.streams == 1 and not drops:
+        return model
+    one = single(model, readouts=not drops)
+    follow(one, model)
+    one.frozen = model.frozen
+    return one
+
+
+def single(model: PVM, *, readouts: bool) -> PVM:
+    """A new model of the same graph, on the same device, with one stream; with the other's readouts, or with none.
+
+    Ranks that share the other's units share its own in the same way.
+    """
+    return PVM(
+        model.config if readouts else dataclasses.replace(model.config, readout=None),
+        wiring=model.wiring,
+        device=model.backend.name,
+        threads=model.threads,
+        seed=model.seed,
+        dtype=model.dtype,
+        ranks=model.ranks,
+        cut=model.cut,
+    )
+
+
+def follow(one: PVM, model: PVM) -> None:
+    """Copy to a model that `single` made what the other has learned, and the state of its first stream."""
+    first = {name: len(array) for name, array in one.fetch().items()}  # weights have no axis of streams
+    one.put({name: array[: first[name]] for name, array in model.fetch().items() if name in first})
+    one.step_number = model.step_number
+
+
+def shown_clips(given: dict[str, Any], options: dict[str, Any], model: PVM) -> Sequence[Clip]:
+    """The clips that a command names, or those of the run."""
+    labels = None if given["video"] else options["labels"]
+    return clips(given["video"] or options["video"], model.config.frame, labels)
+
+
+def frames_of(clip: Clip) -> Iterator[Frame]:
+    """The frames of a clip, once."""
+    for number in range(len(clip)):
+        yield clip[number]
+
+
+class Watcher:
+    """Shows frames to a model and sums up the errors of its predictions. Begin a clip with `cut`.
+
+    before, expected  the last frame, and the prediction of the next
+    predicted         the prediction of the last frame; None where there was none
+    off               the error of that prediction, and that of the frame before; None where there was none
+    recent            hidden numbers of the last frames, see `saturation.count_layers`
+    """
+
+    def __init__(self, model: PVM):
+        self.model = model
+        self.frames = self.pairs = 0
+        self.error = np.zeros(len(model.config.grids))
+        self.prediction = self.last_frame = 0.0
+        self.recent: deque[list[np.ndarray]] = deque(maxlen=WINDOW)
+        self.cut()
+
+    def cut(self) -> None:
+        """The next frame does not follow the last."""
+        self.before: np.ndarray | None = None
+        self.expected: np.ndarray | None = None
+        self.predicted: np.ndarray | None = None
+        self.off: tuple[float, float] | None = None
+
+    def see(self, image: np.ndarray, label: Any = None) -> StepResult:
+        """Show it the next frame."""
+        real = floats(image)
+        self.predicted = self.expected
+        if self.before is not None and self.expected is not None:
+            self.off = distance(self.expected, real), distance(self.before, real)
+            self.pairs += 1
+            self.prediction += self.off[0]
+            self.last_frame += self.off[1]
+        seen = self.model.step(real, label)
+        self.frames += 1
+        self.error += seen.error
+        self.recent.append(seen.hidden)
+        self.before, self.expected, self.seen = real, seen.prediction, seen
+        return seen
+
+    def figures(self) -> dict[str, Any]:
+        """Means over all frames, JSON-able."""
+        prediction, repeated = (
+            (total / self.pairs if self.pairs else None) for total in (self.prediction, self.last_frame)
+        )
+        return {
+            "frames": self.frames,
+            "error": (self.error / max(self.frames, 1)).tolist(),
+            **judged(prediction, repeated),
+            "activity": [counts._asdict() for counts in count_layers(self.recent, self.model.config)],
+        }
+
+
+class Validation:
+    """Shows a video to a frozen copy of a model that learns, which itself sees and knows nothing of it.
+
+    model  the one that learns; its copy takes as much memory again
+    shown  clips; their first FRAMES frames are shown
+    """
+
+    def __init__(self, model: PVM, shown: Sequence[Clip]):
+        self._copy, self._clips = single(model, readouts=False), shown
+        self._copy.frozen = True
+
+    def figures(self, model: PVM) -> dict[str, float | None]:
+        """Mean |prediction - frame| in 0..1 as the model stands, and the same for repeating the last frame."""
+        follow(self._copy, model)
+        watcher = Watcher(self._copy)
+        for clip in self._clips:
+            watcher.cut()
+            for frame in islice(frames_of(clip), FRAMES - watcher.frames):
+                watcher.see(frame.image)
+        shown = watcher.figures()
+        return {"valid prediction": shown["prediction_error"], "valid last_frame": shown["last_frame_error"]}
+
+
+class Follower:
+    """The model as a tracker of the benchmark: the box that its heatmaps show.
+
+    see  shows a frame to the model; returns the result, which has the heatmaps
+    """
+
+    def __init__(self, see: Callable[[np.ndarray], StepResult]):
+        self.see = see
+
+    def prime(self, image: np.ndarray, box: np.ndarray) -> None:
+        """Do nothing: its target is what it was trained on."""
+
+    def track(self, image: np.ndarray) -> np.ndarray:
+        """The target's box in this image."""
+        return box_in(self.see(image), image.shape)
+
+
+def box_in(seen: StepResult, shape: tuple[int, ...]) -> np.ndarray:
+    """The box that the heatmaps show, in pixels of an image of this shape."""
+    return box_of(combine(seen.heatmaps, shape))
+
+
+class Evaluated(NamedTuple):
+    """The result of an evaluation.
+
+    figures  JSON-able
+    watcher  as it stands after the last frame
+    options  of the run
+    aspect   width / height of what the frames show
+    """
+
+    figures: dict[str, Any]
+    watcher: Watcher
+    options: dict[str, Any]
+    aspect: float
+
+
+def evaluate(folder: Path, given: dict[str, Any]) -> dict[str, Any]:
+    """Figures of a run on a video, JSON-able."""
+    return evaluated(folder, given).figures
+
+
+def evaluated(folder: Path, given: dict[str, Any]) -> Evaluated:
+    """The same, with the model and its last frames."""
+    model, options = opened(folder, given)
+    found = shown_clips(given, options, model)
+    model = alone(model, readouts=labelled(found))  # without labels heatmaps are compared with nothing
+    watcher = Watcher(model)
+    with console.bar(_frames(found, given["steps"]), "eval", "frames") as bar:
+        tracks = [track for clip in found if (track := _follow(clip, watcher, given["steps"], bar.update))]
+    figures = {
+        "run": str(folder),
+        "model": "pvm",
+        "video": given["video"] or options["video"],
+    }
+    figures |= {
+        "learned": _learned(folder, found),
+        "steps_learned": model.step_number - watcher.frames,
+        **watcher.figures(),
+    }
+    figures |= {"tracking": _scores(tracks) if tracks else None}
+    return Evaluated(figures, watcher, options, aspect_of(found[0]))
+
+
+def _learned(folder: Path, shown: Sequence[Clip]) -> bool:
+    """Whether a run has learned any of the clips that are shown, by what they hold."""
+    known = checkpoint.read_facts(folder / CHECKPOINT)["facts"]["feed"]["clips"]
+    both = (clip.describe() for clip in shown), known
+    seen, had = ([facts | {"labelled": None} for facts in one] for one in both)  # whoever labels it
+    return any(facts in had for facts in seen)
+
+
+def _frames(found: Sequence[Any], most: int | None) -> int:
+    """How many frames there are to show."""
+    there = sum(map(len, found))
+    return there if most is None else min(there, most)
+
+
+def _follow(
+    clip: Clip, watcher: Watcher, most: int | None, shown: Callable[[], Any]
+) -> dict[str, tracking.Track] | None:
+    """Show a clip; returns the boxes of the trackers, None where it has no labels."""
+    watcher.cut()
+    left = None if most is None else most - watcher.frames
+    frames = islice(frames_of(clip), left)
+    trackers: dict[str, Any] = {"null": tracking.Null(), "centre": tracking.Centre()}
+    if watcher.model.readouts:
+        trackers = {"pvm": Follower(lambda image: watcher.seen), **trackers}
+    tracks = tracking.follow(trackers, _watched(frames, watcher, shown))
+    return tracks if len(tracks["null"].truth) else None
+
+
+def _watched(
+    frames: Iterator[Frame], watcher: Watcher, shown: Callable[[], Any]
+) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+    """Shows each frame to the model; yields an image of the arena's size and the label in it.
+
+    So the model also gets the frames before the target, which the benchmark does not show to its trackers.
+    """
+    for frame in frames:
+        watcher.see(frame.image)
+        shown()
+        scale = np.divide(ARENA, frame.image.shape[:2])[[1, 0, 1, 0]]
+        image = np.broadcast_to(np.uint8(0), (*ARENA, 3))  # the trackers look at its size alone
+        yield image, None if frame.box is None else (frame.box * scale).astype(np.float32)
+
+
+def _scores(tracks: list[dict[str, tracking.Track]]) -> dict[str, Any]:
+    """Scores by tracker, over all clips; the perturbed truth among them."""
+    pooled = {name: tracking.pool([track[name] for track in tracks]) for name in tracks[0]}
+    scores = {name: tracking.score(track) for name, track in pooled.items()}
+    scores["perturbed truth"] = tracking.score(tracking.perturbed(pooled["null"]))
+    return {"trackers": {name: score.as_dict() for name, score in scores.items()}, "table": tracking.text(scores)}
+
+
+def text(figures: dict[str, Any]) -> str:
+    """Figures as lines for a person."""
+    lines = {
+        "run": f"{figures['run']}, after {figures['steps_learned']:,} steps of learning, frozen",
+        "video": f"{figures['video']}, {figures['frames']:,} frames"
+        + f", which it has {'' if figures['learned'] else 'not '}learned",
+        "error a layer": "  ".join(f"{error:.4f}" for error in figures["error"]),
+        "next frame": compared(figures),
+        "hidden numbers": saturation_said(figures["activity"]),
+    }
+    said = "\n".join(f"{name:<18}{line}" for name, line in lines.items())
+    return f"{said}\n\n{figures['tracking']['table']}" if figures["tracking"] else said

@@ -1,0 +1,227 @@
+"""Films of a trained Predictive Vision Model: of a video, and of its dreams."""
+
+import io
+import math
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import console
+from ..feeds.video.clip import Frame, aspect_of
+from ..feeds.video.film import Film
+from ..storage import files
+from . import panel, tracking
+from .evaluate import Watcher, box_in, frames_of, opened, shown_clips
+from .fields import unit_of
+from .model import PVM
+from .panel import Colour
+from .result import StepResult
+from .source import clips
+from .tracking import compared, floats
+
+# A picture of what the units of a layer have learned to look at: the receptive fields of their hidden numbers.
+
+MOST = 32  # rows and columns of units in one picture
+WIDE, DOTS = 1400, 100  # pixels of the montage, at least about so many, and of an inch
+MARGIN, HEAD, FOOT = 70, 60, 100  # pixels around it
+BETWEEN = 0.15  # what lies between two fields: darker than a weight of 0, which is 0.5
+
+FIELDS = "fields.png"  # where the picture goes, in the folder of the run
+SUFFIXES = (".png", ".pdf", ".svg")
+Ticks = list[tuple[float, int]]  # where in the image, and the number there
+
+
+def fields(given: Namespace) -> dict[str, Any]:
+    """Write the picture of `hybrid pvm fields`; returns a report."""
+    folder = Path(given.run)
+    path = files.check(given.out or folder / FIELDS, given.overwrite, own=folder / FIELDS)
+    if path.suffix.lower() not in SUFFIXES:
+        raise ValueError(f"{path}: expected a name that ends with {', '.join(SUFFIXES)}")
+    model, _ = opened(folder, vars(given))
+    units = units_drawn(model, given.layer)
+    scale = draw(path, model, given.layer, units)
+    return {
+        "picture": str(path),
+        "layer": given.layer,
+        "units": len(units),
+        "scale": scale,
+        "text": f"layer {given.layer}, {len(units):,} units, black and white at -{scale:.3g} and {scale:.3g} -> {path}",
+    }
+
+
+def units_drawn(model: PVM, layer: int) -> list[int]:
+    """Numbers, among all, of the units of the layer to draw, as far as they fit in a picture."""
+    first = unit_of(model.wiring, layer, 0)
+    wiring = model.wiring
+    fits = (wiring.layer == layer) & (wiring.row < MOST) & (wiring.column < MOST)
+    return np.flatnonzero(fits).tolist() or [first]
+
+
+def draw(path: Path, model: PVM, layer: int, units: list[int]) -> float:
+    """Write the montage of these units of a layer as a picture; returns the weight that is white."""
+    from matplotlib.figure import Figure
+
+    image, scale, ticks = montage(model, units)
+    zoom = max(1, round(WIDE / image.shape[1]))
+    high, wide = image.shape[0] * zoom, image.shape[1] * zoom
+    size = wide + 2 * MARGIN, high + HEAD + FOOT
+    picture = Figure(figsize=(size[0] / DOTS, size[1] / DOTS), dpi=DOTS)
+    axis = picture.add_axes((MARGIN / size[0], FOOT / size[1], wide / size[0], high / size[1]))
+    axis.imshow(image, interpolation="nearest", aspect="auto")
+    for which, places, name in ((axis.set_xticks, ticks[1], "column"), (axis.set_yticks, ticks[0], "row")):
+        step = -(-len(places) // 16)
+        which([at for at, _ in places[::step]], [f"{name} {number}" for _, number in places[::step]], fontsize=7)
+    numbers, frame = int(model.layout.hidden[units[0]]), "x".join(str(side) for side in model.wiring.frame)
+    how = "input weights" if layer == 0 else "linear back-projection"
+    axis.set_title(
+        f"{model.config.name}, layer {layer}, after {model.step_number:,} steps: where each of {numbers} hidden numbers of"
+        f" {len(units):,} units looks in the {frame} frame ({how})",
+        fontsize=9, wrap=True,
+    )  # fmt: skip
+    bar = picture.add_axes((0.3, 50 / size[1], 0.4, 14 / size[1]))
+    bar.imshow(np.linspace(0, 1, 256)[None], cmap="gray", aspect="auto", extent=(-scale, scale, 0, 1))
+    bar.set_yticks([])
+    colours = ", of each colour by itself" if model.wiring.frame[2] >= 3 else ""
+    bar.set_xlabel(f"change of the hidden number's sum with a pixel{colours}", fontsize=7)
+    bar.tick_params(labelsize=7)
+    data = io.BytesIO()
+    picture.savefig(data, format=path.suffix[1:].lower())
+    files.write(path, [data.getvalue()])
+    return scale
+
+
+def montage(model: PVM, units: list[int]) -> tuple[np.ndarray, float, tuple[Ticks, Ticks]]:
+    """Fields of units where the units stand, a nearly square block of fields each.
+
+    Returns the image, (rows, columns, 3) in 0..1 with 0.5 for a weight of 0; the weight that is 1, beyond which lies one
+    in a hundred; and for rows and for columns of units (place in the image, number).
+    """
+    wiring, projection = model.wiring, model.projection()
+    found = [projection.field(unit).weights for unit in units]
+    scale = float(np.percentile(np.abs(np.concatenate([one.ravel() for one in found])), 99)) or 1.0
+    numbers, high, wide = (max(one.shape[axis] for one in found) for axis in range(3))
+    across = math.ceil(math.sqrt(numbers))
+    down = -(-numbers // across)
+    block = down * (high + 1) + 2, across * (wide + 1) + 2
+    rows, columns = (sorted(set(place[units].tolist())) for place in (wiring.row, wiring.column))
+    image = np.full((len(rows) * block[0], len(columns) * block[1], 3), BETWEEN)
+    for unit, weights in zip(units, found, strict=True):
+        top, left = rows.index(wiring.row[unit]) * block[0] + 1, columns.index(wiring.column[unit]) * block[1] + 1
+        shown = np.clip(0.5 + weights / (2 * scale), 0, 1)
+        shown = shown[..., :3] if shown.shape[3] >= 3 else shown[..., :1]
+        for number, field in enumerate(shown):
+            y, x = top + number // across * (high + 1), left + number % across * (wide + 1)
+            image[y : y + field.shape[0], x : x + field.shape[1]] = field
+    places = [
+        [((at + 0.5) * size, one) for at, one in enumerate(of)] for of, size in zip((rows, columns), block, strict=True)
+    ]
+    return image, scale, (places[0], places[1])
+
+
+WATCHED, DREAMT = "watch.mp4", "dream.mp4"  # where films go, in the folder of the run
+AWAKE = 50  # frames of the video, at most, before a dream
+
+
+def watch(given: Namespace) -> dict[str, Any]:
+    """Write the film of `hybrid pvm watch`; returns a report."""
+    folder = Path(given.run)
+    model, options = opened(folder, vars(given))
+    found = shown_clips(vars(given), options, model)
+    watcher, video = Watcher(model), given.video or options["video"]
+    path = _path(folder, given, WATCHED, video)
+    aspect, title = aspect_of(found[0]), _title(model, video)
+    with Film(path, found[0].rate, zoom=1) as film, _bar(None, given.steps) as bar:
+        for clip in found:
+            watcher.cut()
+            for number, frame in enumerate(islice(frames_of(clip), given.steps - watcher.frames)):
+                film.write(_looked(watcher, frame, aspect, f"{title}, frame {number:,}"))
+                bar.update()
+    figures = watcher.figures()
+    return figures | {
+        "film": str(path),
+        "text": f"{figures['frames']:,} frames -> {path}\nnext frame: {compared(figures)}",
+    }
+
+
+def _title(model: PVM, video: str) -> str:
+    """The part of a film's title that stays the same."""
+    return f"{model.config.name}, {model.step_number:,} steps of learning, {Path(video).name}"
+
+
+def _looked(watcher: Watcher, frame: Frame, aspect: float, title: str) -> np.ndarray:
+    """A picture of the film: frame, prediction, difference, hidden maps, heatmap, and the boxes."""
+    model = watcher.model
+    seen = watcher.see(frame.image, frame.box)
+    real = floats(frame.image)
+    views = panel.views(
+        model.wiring,
+        real,
+        real * 0 if watcher.predicted is None else watcher.predicted,
+        seen.hidden,
+        seen.heatmap,
+        tracking.bounds(model.config),
+        tracking.count_layers(watcher.recent, model.config),
+    )
+    notes = {"prediction": "none yet", "difference": "none yet"}
+    if watcher.off:
+        notes = {
+            "prediction": f"mean |error| {watcher.off[0]:.4f}",
+            "difference": f"repeating the last frame: {watcher.off[1]:.4f}",
+        }
+    views |= {name: views[name]._replace(note=note) for name, note in notes.items()}
+    boxes, legend = _boxes(frame, seen)
+    views |= {name: views[name]._replace(boxes=boxes) for name in ("frame", "heatmap") if name in views}
+    return panel.side_by_side(views, aspect=aspect, title=title, legend=legend)
+
+
+def _boxes(frame: Frame, seen: StepResult) -> tuple[tuple[tuple[np.ndarray, Colour], ...], list[tuple[Colour, str]]]:
+    """The boxes in a frame, and a legend of their colours; absent boxes are in it too, so that a film's layout stays."""
+    shape, boxes, legend = frame.image.shape, [], []
+    if frame.box is not None:
+        boxes.append((panel.shares(frame.box, shape), panel.LABEL))
+        legend.append((panel.LABEL, "label" if frame.box[2] > 0 else "label: absent"))
+    if seen.heatmaps:
+        found = box_in(seen, shape)
+        boxes.append((panel.shares(found, shape), panel.FOUND))
+        legend.append((panel.FOUND, "tracker, from the heatmap" if found[2] > 0 else "tracker: absent"))
+    return tuple(boxes), legend
+
+
+def dream(given: Namespace) -> dict[str, Any]:
+    """Write the film of `hybrid pvm dream`; returns a report."""
+    folder = Path(given.run)
+    model, options = opened(folder, vars(given))
+    source = given.video or options["video"]
+    path = _path(folder, given, DREAMT, source)
+    found = clips(source, model.config.frame)
+    awake = list(islice(chain.from_iterable(map(frames_of, found)), AWAKE))
+    title = _title(model, source)
+    with Film(path, found[0].rate, zoom=1) as film:
+        for number, views in enumerate(_bar(_dreamt(model, awake, given.steps), len(awake) + given.steps)):
+            film.write(panel.side_by_side(views, aspect=aspect_of(found[0]), title=f"{title}, frame {number:,}"))
+    said = f"{len(awake):,} frames of {source}, then {given.steps:,} of dream -> {path}"
+    return {"film": str(path), "frames": len(awake) + given.steps, "text": said}
+
+
+def _dreamt(model: PVM, awake: Sequence[Frame], count: int) -> Iterator[dict[str, panel.View]]:
+    """The pictures of each frame: first of the video, then of the dream, which shows the model what it predicted."""
+    for number in range(len(awake) + count):
+        asleep = number >= len(awake)
+        shown = model.prediction()[0] if asleep else floats(awake[number].image)
+        seen = model.step(shown)
+        assert seen.prediction is not None
+        pictures = {f"seen: {'dream' if asleep else 'video'}": shown, "predicted next": seen.prediction}
+        yield {name: panel.View(panel.rgb(picture)) for name, picture in pictures.items()}
+
+
+def _bar(frames: Any, total: int) -> Any:
+    return console.bar(total, "film", "frames", items=frames)
+
+
+def _path(folder: Path, given: Namespace, name: str, *inputs: str | None) -> Path:
+    own = folder / name
+    return files.check(given.out or own, given.overwrite, own=own, inputs=inputs)

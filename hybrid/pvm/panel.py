@@ -1,0 +1,275 @@
+"""Pictures of frames, predictions and hidden numbers, one by one and side by side. All are (rows, columns, 3) uint8."""
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import console
+from .tracking import Counts
+from .wiring import Wiring
+
+AREA = 300 * 300  # pixels of a picture in a panel, at least
+FINE = 2  # pixels of a hidden number across, at least, ...
+WIDEST = 900  # ... while a picture stays so small
+CAPTION, NOTE, GAP, TITLE = 20, 18, 8, 24
+LETTERS, LARGE_LETTERS = 13, 16
+LONGEST = 2000  # characters of a line: no panel has room for more
+BAR = 60, 9  # width and height of a colour bar
+BEHIND, INK, FAINT = (24, 24, 24), (225, 225, 225), (160, 160, 160)
+ERROR = 0.25  # mean |difference| of a pixel's channels that is shown brightest: errors are small
+LABEL, FOUND = (60, 230, 90), (80, 180, 255)
+Colour = tuple[int, int, int]
+
+
+class Scale(NamedTuple):
+    """Which numbers the colours of a picture stand for."""
+
+    low: float
+    high: float
+    colours: str  # matplotlib's name of them
+
+
+class View(NamedTuple):
+    """A picture of a panel.
+
+    picture  (rows, columns, 3) uint8
+    scale    of its colours, which a bar shows; None: they are those of a frame
+    units    (rows, columns) of units, parted by lines
+    note     a line below
+    boxes    (box, colour) each; a box x, y, width, height as shares of the picture's columns and rows
+    """
+
+    picture: np.ndarray
+    scale: Scale | None = None
+    units: tuple[int, int] | None = None
+    note: str = ""
+    boxes: tuple[tuple[np.ndarray, Colour], ...] = ()
+
+
+def views(
+    wiring: Wiring,
+    frame: np.ndarray,
+    prediction: np.ndarray,
+    hidden: Sequence[np.ndarray],
+    heatmap: np.ndarray | None,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    counts: Sequence[Counts] = (),
+) -> dict[str, View]:
+    """The pictures of a tick, by caption.
+
+    frame, prediction  (rows, columns, channels) floats in 0..1: a frame, and what was predicted of it
+    hidden             of each layer (units, numbers); heatmap (rows, columns) or None
+    bounds             between what hidden numbers lie; counts: of each layer, which are saturated or dead
+    """
+    difference = np.abs(np.subtract(prediction, frame, dtype=np.float64)).mean(axis=-1)
+    found = {
+        "frame": View(rgb(frame)),
+        "prediction": View(rgb(prediction)),
+        "difference": coloured(difference, Scale(0, ERROR, "inferno")),
+    }
+    if heatmap is not None:
+        found["heatmap"] = coloured(heatmap, Scale(0, 1, "inferno"))
+    for layer, numbers in enumerate(hidden):
+        view = coloured(hidden_map(wiring, layer, numbers), Scale(*bounds, "viridis"))
+        apart = len(numbers) == (wiring.layer == layer).sum() > 1
+        note = str(counts[layer]) if counts else ""
+        found[f"hidden, layer {layer}"] = view._replace(units=wiring.grids[layer] if apart else None, note=note)
+    return found
+
+
+def rgb(image: np.ndarray) -> np.ndarray:
+    """Floats in 0..1 as bytes; of channels the first three, or the first as grey."""
+    channels = image[..., :3] if image.shape[-1] >= 3 else np.repeat(image[..., :1], 3, axis=-1)
+    levels: np.ndarray = np.clip(channels, 0, 1) * 255 + 0.5
+    return levels.astype(np.uint8)
+
+
+def coloured(numbers: np.ndarray, scale: Scale) -> View:
+    """Numbers (rows, columns) in the colours of a scale; what lies beyond its ends looks as they do."""
+    place = np.clip((np.asarray(numbers, np.float64) - scale.low) / (scale.high - scale.low), 0, 1)
+    return View(colours(scale.colours)[(place * 255 + 0.5).astype(np.uint8)], scale)
+
+
+@cache
+def colours(name: str) -> np.ndarray:
+    """The colours from the lowest to the highest, (256, 3) uint8."""
+    from matplotlib import colormaps
+
+    return colormaps[name](np.arange(256), bytes=True)[:, :3]
+
+
+def hidden_map(wiring: Wiring, layer: int, hidden: np.ndarray) -> np.ndarray:
+    """What a layer publishes, (units, numbers), as one picture: a nearly square block a unit, where the unit stands.
+
+    Units of several sizes come as one row (1, all numbers), and are shown as one block.
+    """
+    side = math.ceil(math.sqrt(hidden.shape[1]))
+    high = -(-hidden.shape[1] // side)
+    blocks = np.zeros((len(hidden), high * side))
+    blocks[:, : hidden.shape[1]] = hidden
+    units = wiring.layer == layer
+    if len(hidden) != units.sum():
+        return blocks.reshape(high, side)
+    rows, columns = wiring.grids[layer]
+    whole = np.zeros((rows, high, columns, side))
+    whole[wiring.row[units], :, wiring.column[units]] = blocks.reshape(-1, high, side)
+    return whole.reshape(rows * high, columns * side)
+
+
+def side_by_side(
+    views: Mapping[str, View],
+    *,
+    aspect: float | None = None,
+    title: str = "",
+    legend: Sequence[tuple[Colour, str]] = (),
+) -> np.ndarray:
+    """The views as one picture: panels of one size, each with its caption above and its note below.
+
+    aspect  width / height of what the frame shows, which all panels take: so every unit of a map stands where it does in
+            the frame, also where frames were stretched for the model; None: that of the first view
+    title   a line above all; legend: (colour, name) of the boxes, at the end of that line
+    """
+    from PIL import Image, ImageDraw
+
+    wide, high = _size(list(views.values()), aspect)
+    across = _across(len(views))
+    head = GAP + TITLE * bool(title)
+    cell = (wide + GAP, CAPTION + high + GAP + NOTE * any(view.note for view in views.values()))
+    whole = Image.new("RGB", (across * cell[0] + GAP, head + -(-len(views) // across) * cell[1]), BEHIND)
+    pen = ImageDraw.Draw(whole)
+    _text(pen, (GAP, GAP), title, _legend(pen, whole.width - GAP, legend) - 3 * GAP, LARGE_LETTERS)
+    for place, (name, view) in enumerate(views.items()):
+        left, top = GAP + place % across * cell[0], head + place // across * cell[1]
+        room = wide - (_bar(whole, pen, (left + wide, top), view.scale) if view.scale else 0)
+        _text(pen, (left, top + 1), name, room)
+        top += CAPTION
+        whole.paste(
+            Image.fromarray(np.ascontiguousarray(view.picture)).resize((wide, high), _filter(view, wide)), (left, top)
+        )
+        _lines(pen, (left, top, wide, high), view.units)
+        for box, colour in view.boxes:
+            _outline(pen, box, (left, top, wide, high), colour)
+        _text(pen, (left, top + high + 1), view.note, wide, colour=FAINT)
+    return np.array(whole)
+
+
+def _size(views: list[View], aspect: float | None) -> tuple[int, int]:
+    """Width and height of every picture in a panel."""
+    rows, columns = views[0].picture.shape[:2]
+    aspect = float(np.clip(aspect or columns / rows, 1 / 3, 3))
+    wide = math.sqrt(AREA * aspect)
+    finest = max((view.picture.shape[1] for view in views if view.units), default=0)
+    wide = max(wide, min(FINE * finest, WIDEST))
+    return round(wide), round(wide / aspect)
+
+
+def _across(count: int) -> int:
+    """How many panels stand in a row: the number near 4 that leaves the fewest places empty."""
+    return count if count < 4 else min((4, 5, 3), key=lambda across: -count % across)
+
+
+def _filter(view: View, wide: int) -> Any:
+    """Pixels stay squares where a picture is enlarged, and are averaged where it is shrunk."""
+    from PIL import Image
+
+    return Image.Resampling.NEAREST if view.picture.shape[1] <= wide else Image.Resampling.BOX
+
+
+@cache
+def _font(size: int) -> Any:
+    from PIL import ImageFont
+
+    return ImageFont.load_default(size)
+
+
+def _text(pen: Any, at: tuple[float, float], text: str, room: float, size: int = LETTERS, colour: Colour = INK) -> None:
+    """Write a line, cut off where there is no more room. What parts lines in it, as in names of files, is written out."""
+    text = console.line(text[:LONGEST])
+    if pen.textlength(text, _font(size)) > room:
+        while text and pen.textlength(text + "...", _font(size)) > room:
+            text = text[:-1]
+        text += "..."
+    pen.text(at, text, fill=colour, font=_font(size))
+
+
+def _bar(whole: Any, pen: Any, at: tuple[int, int], scale: Scale) -> int:
+    """Draw the colours of a scale between its ends, to the left of `at`; returns the width."""
+    from PIL import Image
+
+    (right, top), (low, high) = at, (f"{end:g}" for end in scale[:2])
+    font = _font(LETTERS)
+    before, after = (math.ceil(pen.textlength(end, font)) + 5 for end in (low, high))
+    left: int = right - after - BAR[0]
+    shades = colours(scale.colours)[np.linspace(0, 255, BAR[0]).astype(int)]
+    whole.paste(Image.fromarray(np.broadcast_to(shades, (BAR[1], BAR[0], 3)).copy()), (left, top + 6))
+    pen.text((left - before, top + 1), low, fill=FAINT, font=font)
+    pen.text((right - after + 5, top + 1), high, fill=FAINT, font=font)
+    width: int = right - left + before + GAP
+    return width
+
+
+def _legend(pen: Any, right: int, legend: Sequence[tuple[Colour, str]]) -> int:
+    """Draw a square of each colour, and its name, to the left of `right`; returns where they begin."""
+    font = _font(LETTERS)
+    left: int = right - sum(16 + math.ceil(pen.textlength(name, font)) + 2 * GAP for _, name in legend)
+    begins = left
+    for colour, name in legend:
+        pen.rectangle((left, GAP + 4, left + 10, GAP + 14), outline=colour, width=2)
+        pen.text((left + 16, GAP + 1), name, fill=INK, font=font)
+        left += 16 + math.ceil(pen.textlength(name, font)) + 2 * GAP
+    return begins
+
+
+def _lines(pen: Any, place: tuple[int, int, int, int], units: tuple[int, int] | None) -> None:
+    """Lines between units, broader where these are large."""
+    (left, top, wide, high), (rows, columns) = place, units or (1, 1)
+    width = 1 if min(wide / columns, high / rows) < 30 else 2
+    for row in range(1, rows):
+        y = top + round(row * high / rows)
+        pen.line((left, y, left + wide - 1, y), fill=BEHIND, width=width)
+    for column in range(1, columns):
+        x = left + round(column * wide / columns)
+        pen.line((x, top, x, top + high - 1), fill=BEHIND, width=width)
+
+
+def _outline(pen: Any, box: np.ndarray, place: tuple[int, int, int, int], colour: Colour) -> None:
+    """Draw a box that is not absent, cut at the picture's edge."""
+    (x, y, width, height), (left, top, wide, high) = map(float, box), place
+    if not (width > 0 and height > 0):
+        return
+    corners = np.clip([x, y, x + width, y + height], 0, 1) * (wide, high, wide, high)
+    low_x, low_y, high_x, high_y = np.add(corners, (left, top, left - 1, top - 1))
+    pen.rectangle((low_x, low_y, max(low_x, high_x), max(low_y, high_y)), outline=colour, width=2)
+
+
+def shares(box: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+    """A box in pixels of an image of this shape, as shares of its columns and rows."""
+    return np.asarray(box, np.float64) / (shape[1], shape[0], shape[1], shape[0])
+
+
+def enlarged(picture: np.ndarray, least: int = 240) -> np.ndarray:
+    """The picture, enlarged by a whole number until its longer side is at most `least`; larger ones as they are."""
+    zoom = max(1, least // max(picture.shape[:2]))
+    return picture.repeat(zoom, axis=0).repeat(zoom, axis=1)
+
+
+def png(picture: np.ndarray) -> bytes:
+    """A picture as the bytes of a PNG file."""
+    import io
+
+    from PIL import Image
+
+    data = io.BytesIO()
+    Image.fromarray(picture).save(data, "PNG")
+    return data.getvalue()
+
+
+def save(path: Path, picture: np.ndarray) -> None:
+    """Write a picture as PNG."""
+    from ..storage import files
+
+    files.write(path, [png(picture)])

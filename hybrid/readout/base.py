@@ -1,0 +1,566 @@
+"""What readouts share: arguments are checked here, once, and long inputs are cut into calls of `batch` rows."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import backend as backends
+from .. import check, sparse
+from ..backend import fetch_arrays, send_arrays
+from ..contract import Learned
+from ..schedule.guards import Alone, Held
+from ..schedule.schedule import Stage
+from ..schedule.slot import Slot
+from ..schedule.stage import Buffers, Copies
+
+if TYPE_CHECKING:
+    from cpu.excluded import Excluded
+
+
+# A readout on a GPU that another library uses too, PyTorch or CuPy: its kernels take that library's memory as it is.
+
+
+class Foreign:
+    """What a readout with `learn` and `_log_prob` does with arrays of its device, see `Device.adopt` in gpu/device.py."""
+
+    alone: Alone
+    _place: Any
+    _log_prob: Any
+
+    def on_stream(self, stream: int, work: Any, *arrays: Any) -> None:
+        """Do work(*arrays), such as `learn` or `judge`, after all that is on the other library's CUDA stream now.
+
+        It is done when this returns: the arrays may then be used on any stream, or freed. Nothing is checked.
+        """
+        with Held(), self.alone:
+            self._place.follow(stream)
+            self._place.do(work, *arrays)
+
+    def judge(self, out: Any, hidden: Any, target: Any) -> None:
+        """What `log_prob` does between its checks, with arrays of the device, within the work of a queue; out (B,)."""
+        self._log_prob(out, hidden, target)
+
+
+# Where a readout computes: in the host's memory, or on a device with memory of its own, to which arrays are copied.
+
+Work = Callable[..., None]
+
+
+def place(device: Any) -> "Here | There":
+    """The place for a device of hybrid/contract.py."""
+    return Here() if device.host_memory else There(device)
+
+
+class Here:
+    """The host's memory: work is done in the caller's thread, on the caller's arrays."""
+
+    def do(self, work: Work, *arguments: Any) -> None:
+        """Do `work(*arguments)`."""
+        work(*arguments)
+
+    def call(self, work: Work, written: dict[str, np.ndarray], read: dict[str, np.ndarray]) -> None:
+        """Do work(*written, *read)."""
+        work(*written.values(), *read.values())
+
+
+class There:
+    """A device with memory of its own: work is done on a queue of the readout, and waited for.
+
+    NumPy's arrays are copied through page-locked buffers. A buffer is made when its name is first used, and made anew only
+    for more rows or for rows of another shape.
+    """
+
+    def __init__(self, device: Any):
+        self._device, self._queue = device, device.inline("readout", 0)
+        self._buffers: dict[str, tuple[np.ndarray, Any]] = {}
+
+    def do(self, work: Work, *arguments: Any) -> None:
+        """Do `work(*arguments)` within the work of the queue; it takes arrays of the device."""
+        try:
+            self._queue.run(work, *arguments).wait()
+        except ValueError:  # bad input of the user's, no failure of the device: but this queue takes no more work
+            self._queue.close()
+            self._queue = self._device.inline("readout", 0)
+            raise
+
+    def follow(self, stream: int) -> None:
+        """Let later work wait for what another library has put on its CUDA stream so far."""
+        self._queue.wait_for(stream)
+
+    def call(self, work: Work, written: dict[str, np.ndarray], read: dict[str, np.ndarray]) -> None:
+        """Do work(*written, *read) with arrays of the device in place of these, and fill those in `written` from it."""
+        buffers = {name: self._buffer(name, array) for name, array in (written | read).items()}
+        for name, array in read.items():
+            np.copyto(buffers[name][0], array)
+        self.do(self._launch, work, [buffers[name] for name in written], [buffers[name] for name in read])
+        for name, array in written.items():
+            np.copyto(array, buffers[name][0])
+
+    def _launch(self, work: Work, written: list[tuple[np.ndarray, Any]], read: list[tuple[np.ndarray, Any]]) -> None:
+        for host, there in read:
+            self._device.copy(there, host)
+        work(*(there for _, there in written), *(there for _, there in read))
+        for host, there in written:
+            self._device.copy(host, there)
+
+    def _buffer(self, name: str, array: np.ndarray) -> tuple[np.ndarray, Any]:
+        """Room for an array, page-locked and on the device."""
+        host = self._buffers[name][0] if name in self._buffers else None
+        if host is None or len(host) < len(array) or (host.shape[1:], host.dtype) != (array.shape[1:], array.dtype):
+            host = self._device.host_empty(array.shape, array.dtype)
+            self._buffers[name] = host, self._device.mirror(host)
+        return tuple(buffer[: len(array)] for buffer in self._buffers[name])  # type: ignore[return-value]
+
+
+# Examples with several targets, for readouts that learn from one: an example becomes one for each of its targets.
+#
+# Each of them has the example's hidden vector and an equal share of its weight, so their losses and gradients add up to the
+# mean over the targets.
+
+
+def stepped_targets(step: Callable[..., float], slot: Slot, batch: int) -> float:
+    """Learn from a slot in steps of up to `batch` targets, one after another; write its gradient, return its mean loss.
+
+    step(grad, hidden, target, weight) -> the mean of loss times weight over these rows
+    """
+    assert slot.target_at is not None
+    example, share = _shares(slot.target_at)
+    if slot.weight is not None:
+        share *= slot.weight[example]
+    slot.grad.fill(0)
+    total = 0.0
+    for first in range(0, len(example), batch):
+        rows = slice(first, first + batch)
+        hidden = slot.hidden[example[rows]]
+        grad = np.empty_like(hidden)
+        total += step(grad, hidden, slot.target[rows], share[rows]) * len(hidden)
+        _add(slot.grad, example[rows], grad)
+    return total / slot.count
+
+
+def log_prob(readout: Any, hidden: np.ndarray, target: np.ndarray, target_at: np.ndarray) -> np.ndarray:
+    """The mean log-probability of each example's targets, (B,) float32; 0 for an example without any."""
+    example, share = _shares(target_at)
+    out = np.zeros(len(hidden), np.float32)
+    for first in range(0, len(example), readout.batch):
+        rows = slice(first, first + readout.batch)
+        found = readout.log_prob(hidden[example[rows]], target[rows])
+        _add(out, example[rows], found * share[rows])
+    return out
+
+
+def _shares(target_at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The example of each target, and its share: one over how many the example has, float32."""
+    many = np.diff(target_at)
+    example = np.repeat(np.arange(len(many)), many)
+    return example, (1 / many[example]).astype(np.float32)
+
+
+def _add(sums: np.ndarray, example: np.ndarray, values: np.ndarray) -> None:
+    """Add to the sum of each example its values, which lie one after another, in their order."""
+    first = np.flatnonzero(np.diff(example, prepend=-1))
+    sums[example[first]] += np.add.reduceat(values, first, axis=0)
+
+
+# How a readout takes part in a tick: by `step` where its parameters are on the host, by `learn` where a GPU has them.
+
+
+class Staged:
+    """The stages of a readout that has `backend`, `rate_scale`, `step` and `learn`.
+
+    ready  names of the stages after which the gradient of the hidden vectors is whole
+    counts_unlabelled  whether examples without a target count in the mean over a batch, see Readout
+    """
+
+    backend: Any
+    batch: int
+    rate_scale: float
+    step: Callable[..., float]
+    learn: Callable[..., None]
+    ready: tuple[str, ...] = ("readout", "grad in")
+    counts_unlabelled: bool = False
+
+    @property
+    def beside(self) -> bool:
+        """Whether it is on the trunk's GPU, beside the trunk."""
+        return not self.backend.device.host_memory
+
+    def buffers(self) -> Buffers:
+        """Hidden vectors and gradients cross to a readout on the host; targets, weights and losses to one beside the trunk."""
+        return Buffers({}, ("target", "weight", "losses") if self.beside else ("hidden", "grad"))
+
+    @property
+    def several(self) -> bool:
+        """Whether examples may have several targets: on the host, where they become examples of one target each."""
+        return not self.beside
+
+    def finish(self, copy: Copies) -> list[Stage]:
+        """From the hidden vectors to their gradient; the parameters move."""
+        if self.beside:
+            learn = Stage("readout", "dense", self._learn, ("forward", "target in"))
+            return [*copy("target in"), learn, *copy("losses out", "readout")]
+        return [Stage("readout", "sparse", self._step, ("forward", "hidden out")), *copy("grad in", "readout")]
+
+    def last(self, copy: Copies) -> list[Stage]:
+        """The mean of losses that came from the device."""
+        return [Stage("loss", "sparse", self._judge, ("losses out",))] if self.beside else []
+
+    def _step(self, slot: Slot) -> None:
+        self.rate_scale = slot.scale
+        slot.loss = stepped(self.step, slot, self.batch)
+
+    def _learn(self, slot: Slot) -> None:
+        self.rate_scale = slot.scale
+        weight = () if slot.weight_dev is None else (slot.weight_dev,)
+        self.learn(slot.grad_dev, slot.losses_dev, slot.hidden_dev, slot.target_dev, *weight)
+
+    def _judge(self, slot: Slot) -> None:
+        slot.loss = check.loss(slot.losses)
+
+
+def stepped(step: Callable[..., float], slot: Slot, batch: int) -> float:
+    """The loss of a step on a slot. Hidden vectors that are not finite are no bad input here: the model has diverged.
+
+    batch  most rows of a step
+    """
+    try:
+        if slot.target_at is not None:
+            return stepped_targets(step, slot, batch)
+        weight = () if slot.weight is None else (slot.weight,)
+        return step(slot.grad, slot.hidden, slot.target, *weight)
+    except ValueError as failure:
+        raise FloatingPointError(str(failure)) from None
+
+
+# A step that is not made: its gradient and its losses, while the readout stays as it is.
+
+
+class Still:
+    """What a readout with `step` and `log_prob` answers without moving."""
+
+    alone: Alone
+    rate_scale: float
+    step: Callable[..., float]
+    log_prob: Callable[..., np.ndarray]
+
+    def still(
+        self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None
+    ) -> float:
+        """Write the gradient of -log p(target), times the weight, and return its mean, as `step` does; nothing moves."""
+        with self.held_still():
+            return self.step(grad, hidden, target, weight)
+
+    def losses(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:
+        """The loss of each row as the next step would have it, (B,) float32, any number of rows; nothing moves."""
+        return -self.log_prob(hidden, target)
+
+    @contextlib.contextmanager
+    def held_still(self) -> Iterator[Any]:
+        """A context in which steps move nothing."""
+        with self.alone:
+            scale, self.rate_scale = self.rate_scale, 0.0
+            try:
+                yield
+            finally:
+                self.rate_scale = scale
+
+
+# The classes that a question leaves out, as the searches of cpu/ take them.
+
+
+def excluded(exclude: Any, rows: int, classes: int) -> "Excluded":
+    """The stored entries of a scipy sparse matrix (rows, classes), whatever their values; it is not written to.
+
+    Raises ValueError as check.sparse does.
+    """
+    from scipy.sparse import csr_array
+
+    from cpu.excluded import Excluded
+
+    stored = csr_array(check.sparse("exclude", exclude, (rows, classes)))
+    ones = np.ones(len(stored.indices), bool)
+    entries = check.csr("exclude", csr_array((ones, stored.indices, stored.indptr), stored.shape))
+    at = entries.indptr.astype(np.int64)
+    return Excluded(at[:-1], at[1:], entries.indices.astype(np.int32, copy=False))
+
+
+Pairs = list[tuple[np.ndarray, Any]]
+
+
+class Base(Staged, Still, Foreign):
+    """A readout without its arithmetic. A subclass has `kind`, and these methods, which trust their arguments:
+
+        learn, _log_prob, _best   compute with arrays of the device, within the work of a queue
+        _best_without, _scores    compute with NumPy's arrays on the host, with the parameters there
+        _pairs                    every learned array of the host, and its counterpart on the device: the same one on the CPU
+
+    One whose rows learn by `optimiser` keeps them by `_keep`, and then has `_pairs`, too.
+
+    backend  the modules that compute, from hybrid.backend.choose; None: those of the CPU
+    optimiser  how rows move: one of OPTIMISERS of hybrid/sparse.py
+    biases   whether every row has a bias
+
+    A subclass that also computes on a GPU says so in `places`.
+    """
+
+    kind: str
+    _host: Learned
+    _there: Learned
+    places: tuple[str, ...] = ("cpu",)  # kinds of devices: "cpu", "cuda"
+    begin_with: Any  # of kinds whose classes can begin alike
+    learn_online: Callable[..., None]  # of those that can, see `online`
+    counts: Any  # (V,) float64, None where only the number of classes is known
+    mixed = False  # whether it belongs to a mixture, whose readouts have the same classes
+
+    def __init__(
+        self,
+        counts: Any,
+        width: int,
+        *,
+        batch: int,
+        rate: float,
+        seed: int,
+        backend: Any,
+        optimiser: str = "sgd",
+        biases: bool = False,
+    ):
+        whole = isinstance(counts, int | np.integer)
+        self.counts = None if whole else check.counts(counts)
+        self.classes = check.classes(counts if whole else self.counts.size)
+        self.width = check.whole("width", width, 1)
+        self.batch = check.whole("batch", batch, 1)
+        self.rate = rate
+        self.seed = check.whole("seed", seed, 0, 2**63 - 1)
+        self.optimiser, self.biased = check.choice("optimiser", optimiser, sparse.OPTIMISERS), bool(biases)
+        self.backend = backends.given(backend)
+        self._check_place()
+        self._place = place(self.backend.device)
+        self.rate_scale = 1.0
+        self._loss = np.empty(self.batch, np.float32)
+        self.alone = Alone(f"{self.kind} readout", "give every thread a readout of its own: copy.deepcopy makes one")
+
+    @property
+    def rate(self) -> float:
+        """Of learning, at least 0; may be set between two calls. ValueError for one that is not finite."""
+        return self._rate
+
+    @rate.setter
+    def rate(self, value: float) -> None:
+        self._set_rate(check.number("rate", value, 0))
+
+    def _set_rate(self, rate: float) -> None:
+        self._rate = rate
+
+    def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None) -> float:
+        """Learn from a batch and return its mean loss in nats; see Readout."""
+        rows = self._check_step(grad, hidden, target, weight)
+        if not rows:
+            return 0.0
+        read = {"hidden": hidden, "target": target} | ({} if weight is None else {"weight": weight})
+        with Held(), self.alone:
+            loss = self._loss[:rows]
+            self._place.call(self.learn, {"grad": grad, "loss": loss}, read)
+            return check.loss(loss)
+
+    @property
+    def online(self) -> bool:
+        """Whether it can learn together with the rows that a batch reads, see hybrid/engine/route.py."""
+        return False
+
+    def step_online(
+        self, grad: np.ndarray, hidden: np.ndarray, inputs: Any, target: np.ndarray, weight: np.ndarray | None = None
+    ) -> float:
+        """Learn from a batch together with the rows that it reads, example by example, and return its mean loss in nats.
+
+        Unchecked: an engine calls it, with an example at least. inputs: see cpu/word2vec.py; grad, hidden (B, D) are written.
+        """
+        with self.alone:
+            loss = self._loss[: len(target)]
+            self.learn_online(grad, loss, hidden, inputs, target, weight)
+            return check.loss(loss)
+
+    def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
+        """Learn from a batch of the device's arrays, within the work of a queue; see Readout."""
+        raise NotImplementedError
+
+    def log_prob(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:
+        """The log-probability of each row's target; see Readout."""
+        self._check(hidden, target)
+        out = np.empty(len(hidden), np.float32)
+        with self.alone:
+            for part in self._parts(hidden):
+                self._score(out[part], hidden[part], target[part])
+        return out
+
+    def scores(self, hidden: np.ndarray) -> np.ndarray:
+        """The log-probabilities of all classes, (B, V); see Readout. Fetches the parameters of a GPU, once a call."""
+        self._check(hidden)
+        out = np.empty((len(hidden), self.classes), np.float32)
+        with self.alone:
+            self.fetch()
+            for part in self._parts(hidden):
+                self._scores(out[part], hidden[part])
+        return out
+
+    def best(self, hidden: np.ndarray, k: int, exclude: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """The k most likely classes of each row, without those that `exclude` names; see Readout."""
+        self._check(hidden)
+        check.whole("k", k, 1, self.classes)
+        if exclude is None:
+            return self._each(self._find, hidden, k)
+        left_out = excluded(exclude, len(hidden), self.classes)
+        with self.alone:
+            self.fetch()
+            return self._each(self._best_without, hidden, k, left_out)
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """The arrays that a checkpoint keeps, by name; see Readout."""
+        raise NotImplementedError
+
+    def state(self) -> dict[str, Any]:
+        """Nothing but the parameters is kept."""
+        return {}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Bring the parameters to the device."""
+        self.send()
+
+    def fetch(self) -> None:
+        """Bring the parameters from the device to the host; nothing to do where the device shares its memory."""
+        fetch_arrays(self.backend.device, self._pairs())
+
+    def send(self) -> None:
+        """Bring the parameters from the host to the device; nothing to do where the device shares its memory."""
+        send_arrays(self.backend.device, self._pairs())
+
+    def describe(self) -> dict[str, Any]:
+        """What `rebuild` needs."""
+        names = ("kind", "classes", "width", "batch", "rate", "seed")
+        biases = {"biases": True} if self.biased else {}
+        return {name: getattr(self, name) for name in names} | sparse.describe(self.optimiser) | biases
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        with self.alone:
+            return again, (self.describe(), self.backend.name, self.parameters(), self.state(), self.rate_scale)
+
+    def _each(
+        self, find: Callable[..., None], hidden: np.ndarray, k: int, left_out: "Excluded | None" = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        ids, log_probs = np.empty((len(hidden), k), np.int32), np.empty((len(hidden), k), np.float32)
+        with self.alone:
+            for part in self._parts(hidden):
+                more = () if left_out is None else (left_out.of(part),)
+                find(ids[part], log_probs[part], hidden[part], *more)
+        return ids, log_probs
+
+    def _parts(self, hidden: np.ndarray) -> Iterator[slice]:
+        return (slice(at, at + self.batch) for at in range(0, len(hidden), self.batch))
+
+    def _check(self, hidden: np.ndarray, *targets: np.ndarray) -> None:
+        check.array("hidden", hidden, (None, self.width), np.float32)
+        for target in targets:  # one, or none is asked for
+            check.array("target", target, (len(hidden),), np.int32)
+            check.ids("target", target, self.classes)
+        check.finite("hidden", hidden)
+
+    def _check_vectors(self, vectors: Any) -> None:
+        check.array("vectors", vectors, (self.classes, self.width), np.float32)
+        check.finite("vectors", vectors)
+
+    def _check_step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None) -> int:
+        """The number of rows to learn from."""
+        self._check(hidden, target)
+        if weight is not None:
+            self._check_weight(weight, len(hidden))
+        check.array("grad", grad, hidden.shape, np.float32, written=True)
+        rows = len(hidden)
+        if rows > self.batch:
+            raise ValueError(f"hidden: found {rows} rows, expected at most {self.batch}; make it with a larger batch")
+        if np.may_share_memory(grad, hidden):
+            raise ValueError("grad: found the memory of hidden, expected an array of its own")
+        return rows
+
+    def _check_weight(self, weight: np.ndarray, rows: int) -> None:
+        check.array("weight", weight, (rows,), np.float32)
+        check.finite("weight", weight)
+        if rows and weight.min() < 0:
+            at = int(weight.argmin())
+            raise ValueError(f"weight[{at}]: found {weight[at]}, expected a number of at least 0")
+
+    def _check_place(self) -> None:
+        name = self.backend.name
+        if name.partition(":")[0] not in self.places:
+            raise ValueError(
+                f'backend: found "{name}", expected "cpu": a {self.kind} readout computes on the CPU only; leave it out, '
+                "or take a tree or full readout"
+            )
+
+    def _score(self, out: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
+        """`_log_prob` for NumPy's arrays."""
+        self._place.call(self._log_prob, {"loss": out}, {"hidden": hidden, "target": target})
+
+    def _find(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray) -> None:
+        """`_best` for NumPy's arrays."""
+        self._place.call(self._best, {"ids": ids, "log_probs": log_probs}, {"hidden": hidden})
+
+    def _keep(self, rows: np.ndarray) -> None:
+        """Take rows (R, D) that learn: with all that is kept for them as `_host`, and on the device as `_there`."""
+        self._host = sparse.kept(rows, self.optimiser, self.biased)
+        self._there = sparse.mirrored(self._host, self.backend.device)
+
+    def _beside(self) -> dict[str, np.ndarray]:
+        """What is kept beside the rows, by name."""
+        return sparse.beside(self._host)
+
+    @property
+    def biases(self) -> np.ndarray | None:
+        """(R,) those of the rows, on the host; None where there are none."""
+        found: np.ndarray | None = self._host.biases
+        return found
+
+    @property
+    def _step_rate(self) -> float:
+        """The rate of this step."""
+        return self.rate * self.rate_scale
+
+    def _learns(self, learned: Learned) -> Learned:
+        """What of it moves in this step: at a rate of 0 the squares stand still, too."""
+        return learned if self.rate_scale else learned._replace(squares=None, bias_squares=None)
+
+    def _pairs(self) -> Pairs:
+        return sparse.pairs(self._host, self._there)
+
+    def _log_prob(self, out: Any, hidden: Any, target: Any) -> None:
+        raise NotImplementedError
+
+    def _best(self, ids: Any, log_probs: Any, hidden: Any) -> None:
+        raise NotImplementedError
+
+    def _best_without(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: "Excluded") -> None:
+        raise NotImplementedError
+
+    def _scores(self, out: np.ndarray, hidden: np.ndarray) -> None:
+        raise NotImplementedError
+
+
+def again(
+    facts: dict[str, Any],
+    device: str,
+    parameters: dict[str, np.ndarray],
+    state: dict[str, Any],
+    rate_scale: float,
+) -> Any:
+    """A readout as it was pickled or copied, on a device of that name; it owns its arrays, which begin on cache lines.
+
+    Raises ValueError where that device cannot be used here.
+    """
+    from . import rebuild
+
+    made = rebuild(facts, backends.again(f"{facts['kind']} readout", device))
+    for name, array in made.parameters().items():
+        np.copyto(array, parameters[name])
+    made.restore(state)
+    made.rate_scale = rate_scale
+    return made

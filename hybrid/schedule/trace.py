@@ -1,0 +1,118 @@
+"""When every stage ran, on one clock: times of stages, the overlap figure, a Chrome trace for Perfetto."""
+
+import json
+import threading
+from collections import defaultdict, deque
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..storage import files
+
+
+class Interval(NamedTuple):
+    """One stage of one micro-batch on one queue; seconds on time.perf_counter's clock."""
+
+    queue: str
+    stage: str
+    tick: int
+    micro: int
+    start: float
+    end: float
+
+
+class Trace:
+    """Totals of every stage, and the most recent intervals.
+
+    keep  how many intervals are kept: it bounds the memory of a long run
+
+    Queues call `note` from their own threads. Where there is more than one tick, the totals leave out the first: its kernels
+    are loaded, or compiled for a minute.
+    """
+
+    def __init__(self, keep: int = 4096):
+        self.recent: deque[Interval] = deque(maxlen=keep)
+        self._lock = threading.Lock()
+        self._first = True
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what was noted so far."""
+        self.recent.clear()
+        self._start()
+
+    def _start(self) -> None:
+        self.seconds: dict[tuple[str, str], float] = defaultdict(float)  # (queue, stage)
+        self.wall = 0.0
+        self.ticks = 0
+
+    def next_tick(self) -> None:
+        """Another tick begins."""
+        if self._first and self.ticks:
+            self._first = False
+            self._start()
+
+    def note(self, queue: str, stage: str, tick: int, micro: int, start: float, end: float) -> None:
+        """A stage of a micro-batch ran on a queue from start to end."""
+        with self._lock:
+            self.recent.append(Interval(queue, stage, tick, micro, start, end))
+            self.seconds[queue, stage] += end - start
+
+    def summary(self) -> dict[str, Any]:
+        """Seconds of every stage and of every queue, wall seconds, overlap and efficiency.
+
+        overlap = (sum - wall) / (sum - longest), of the seconds of all queues and of the busiest one. It is 1 where the wall
+        seconds are those of the busiest queue alone, 0 where nothing ran at the same time. Stages on one queue cannot
+        overlap, so queues are compared and not stages. efficiency = longest / wall.
+        """
+        stages: dict[str, float] = defaultdict(float)
+        queues: dict[str, float] = defaultdict(float)
+        for (queue, stage), seconds in self.seconds.items():
+            stages[stage] += seconds
+            queues[queue] += seconds
+        total, longest = sum(queues.values()), max(queues.values(), default=0.0)
+        hidden, hideable = total - self.wall, total - longest
+        return {
+            "ticks": self.ticks,
+            "wall": self.wall,
+            "stages": dict(stages),
+            "queues": dict(queues),
+            "overlap": max(hidden / hideable, 0.0) if hideable > 1e-3 * total else 0.0,
+            "efficiency": longest / self.wall if self.wall else 0.0,
+        }
+
+    def write_chrome(self, path: str | Path) -> None:
+        """Write the kept intervals as Chrome trace JSON, which ui.perfetto.dev and chrome://tracing open."""
+        tracks = {name: number for number, name in enumerate(sorted({i.queue for i in self.recent}), 1)}
+        origin = min((i.start for i in self.recent), default=0.0)
+        events: list[dict[str, Any]] = [
+            {"ph": "M", "pid": 1, "tid": tid, "name": "thread_name", "args": {"name": name}}
+            for name, tid in tracks.items()
+        ]
+        for i in self.recent:
+            events.append(
+                {
+                    "ph": "X",
+                    "pid": 1,
+                    "tid": tracks[i.queue],
+                    "name": i.stage,
+                    "ts": 1e6 * (i.start - origin),
+                    "dur": 1e6 * (i.end - i.start),
+                    "args": {"tick": i.tick, "micro-batch": i.micro},
+                }
+            )
+        files.write(path, [json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}).encode()])
+
+    def last_ticks(self, count: int) -> list[Interval]:
+        """The intervals of the last `count` whole ticks kept."""
+        last = max((i.tick for i in self.recent), default=0)
+        return [i for i in self.recent if last - count < i.tick <= last]
+
+
+def line(facts: dict[str, Any]) -> str:
+    """A summary in one printed line, milliseconds a tick."""
+    ticks = max(facts["ticks"], 1)
+    stages = ", ".join(f"{name} {1e3 * seconds / ticks:.2f}" for name, seconds in facts["stages"].items())
+    return (
+        f"{stages} ms a tick; wall {1e3 * facts['wall'] / ticks:.2f}; "
+        f"overlap {facts['overlap']:.2f}, efficiency {facts['efficiency']:.2f}"
+    )

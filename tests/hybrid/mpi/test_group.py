@@ -1,0 +1,40 @@
+"""Arrays come to whom they are sent."""
+
+import numpy as np
+import pytest
+
+from hybrid.mpi.group import Group
+from tests.support.ranks import ended, started
+
+
+def test_arrays_come_to_all_ranks():
+    assert ended(started(ranks=3, module="tests.support.rank_group")) == (0, "right\n", "")
+
+
+def test_a_process_alone_tells_itself_nothing():
+    group = Group()
+    assert (group.rank, group.size, group.others) == (0, 1, [])
+    array = np.arange(3)
+    group.barrier()
+    group.most(array)
+    group.share(array)
+    group.gather_all([array])
+    group.join(array, [3])
+    group.exchange({}, {}).run()
+    assert array.tolist() == [0, 1, 2]
+    assert (Group(alone=True).rank, Group(alone=True).size) == (0, 1)
+    assert group.greatest(3, -1) == (3, -1)
+    assert group.once(lambda: array) is array
+    with pytest.raises(KeyError):
+        group.once(lambda: {}["none"])
+    for error in (ValueError("told"), KeyError("not told")):
+        with pytest.raises(type(error), match=str(error)), group.together():
+            raise error
+
+
+def test_a_process_alone_raises_what_cannot_be_told():
+    class Local(ValueError):
+        """Not to be pickled."""
+
+    with pytest.raises(Local), Group().together():
+        raise Local

@@ -1,0 +1,187 @@
+"""`hybrid eval`, `hybrid pvm watch` and `hybrid pvm dream`: figures against a loop written by hand, films that repeat."""
+
+from itertools import pairwise
+from types import SimpleNamespace
+
+import av
+import numpy as np
+import pytest
+from PIL import Image
+
+from hybrid.cli import main
+from hybrid.feeds.video.clip import Frame
+from hybrid.feeds.video.film import Film
+from hybrid.feeds.video.open import open_clips
+from hybrid.pvm import evaluate, panel
+from hybrid.pvm import film as watch
+from hybrid.pvm.model import PVM
+from tests.hybrid.pvm.tiny import command, tensors
+from tests.support.commands import run_json
+
+# Where the first two pictures of a film lie.
+FIRST, SECOND = np.s_[52:352, 8:308], np.s_[52:352, 316:616]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run of the synthetic scene."""
+    folder = tmp_path_factory.mktemp("run")
+    assert main(command(folder, folder / "run", "--steps", "60")) == 0
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def three_streams(tmp_path_factory):
+    """A run of three streams, without readouts, on an unlabelled video."""
+    folder = tmp_path_factory.mktemp("streams")
+    rng = np.random.default_rng(0)
+    with Film(folder / "video", 25) as film:
+        for _ in range(8):
+            film.write(rng.integers(0, 255, (8, 8, 3)).astype(np.uint8))
+    line = command(
+        folder, folder / "run", "--steps", "10", "--streams", "3", "--video", str(folder / "video"), readout=None
+    )
+    assert main(line) == 0
+    return folder / "run"
+
+
+def test_figures_are_those_of_a_loop_written_by_hand(capsys, run):
+    found = run_json(capsys, "eval", str(run), "--video", "synthetic:4", "--steps", "40")
+    model = PVM.load(run / "checkpoint", device="cpu")[0]
+    model.frozen = True
+    frames = [frame.image / np.float32(255) for frame in open_clips("synthetic:4", model.config.frame)[0].clip][:40]
+    seen = [model.step(frame) for frame in frames]
+    off = [np.abs(one.prediction - frame).mean() for one, frame in zip(seen, frames[1:], strict=False)]
+    still = [np.abs(a - b).mean() for a, b in pairwise(frames)]
+    assert found["frames"] == 40 and found["steps_learned"] == 60
+    assert found["prediction_error"] == pytest.approx(np.mean(off), rel=1e-5)
+    assert found["last_frame_error"] == pytest.approx(np.mean(still), rel=1e-5)
+    assert found["prediction_to_last_frame"] == pytest.approx(np.mean(off) / np.mean(still), rel=1e-5)
+    assert found["error"] == pytest.approx(np.mean([one.error for one in seen], axis=0), rel=1e-5)
+
+
+def test_evaluation_learns_nothing(capsys, run):
+    before = tensors(run)
+    first = run_json(capsys, "eval", str(run), "--steps", "30")
+    assert run_json(capsys, "eval", str(run), "--steps", "30") == first
+    assert tensors(run) == before
+
+
+def test_labels_bring_the_tracking_benchmark(capsys, run):
+    found = run_json(capsys, "eval", str(run), "--steps", "120")["tracking"]["trackers"]
+    assert set(found) == {"pvm", "null", "centre", "perturbed truth"}
+    counts = ("true_positives", "true_negatives", "false_positives", "false_negatives")
+    assert all(sum(scores[name] for name in counts) == 120 for scores in found.values())
+    assert found["perturbed truth"]["success"] > found["centre"]["success"]
+    assert main(["eval", str(run), "--steps", "20"]) == 0
+    printed = capsys.readouterr().out
+    assert "centre .1" in printed and "share of targets" in printed and "next frame" in printed and "pvm" in printed
+
+
+def test_several_clips_are_primed_one_by_one(capsys, run, tmp_path):
+    rng = np.random.default_rng(0)
+    (tmp_path / "clips").mkdir()
+    for name in ("a", "b"):
+        with Film(tmp_path / "clips" / f"{name}.mp4", 25) as film:
+            for _ in range(6):
+                film.write(rng.integers(0, 255, (16, 16, 3)).astype(np.uint8))
+        (tmp_path / "clips" / f"{name}.txt").write_text("\n".join(["", *["40,40,100,100"] * 5]))
+    found = run_json(capsys, "eval", str(run), "--video", str(tmp_path / "clips"))
+    null = found["tracking"]["trackers"]["null"]
+    assert (null["true_positives"], null["true_negatives"]) == (10, 2) and null["success"] > 0.98
+
+
+def test_a_model_of_streams_is_watched_as_its_first(capsys, three_streams):
+    found = run_json(capsys, "eval", str(three_streams))
+    assert found["frames"] == 8 and found["tracking"] is None
+    many = PVM.load(three_streams / "checkpoint", device="cpu")[0]
+    one = evaluate.alone(PVM.load(three_streams / "checkpoint", device="cpu")[0])
+    many.frozen = one.frozen = True
+    frames = np.random.default_rng(1).random((3, *many.config.frame), np.float32)
+    for _ in range(3):
+        # several streams go through GEMMs, which sum in another order
+        np.testing.assert_allclose(many.step(frames).prediction[0], one.step(frames[0]).prediction, atol=1e-6)
+
+
+def test_a_run_on_a_gpu_or_another_number_of_threads_is_watched_anywhere(capsys, run):
+    one, two = (run_json(capsys, "eval", str(run), "--steps", "20", "--threads", count) for count in "12")
+    assert one == two
+
+
+def frames_in(path):
+    with av.open(str(path)) as container:
+        return [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+
+
+def test_boxes_are_compared_in_an_arena_of_96_rows_and_columns():
+    labelled = Frame(np.zeros((12, 24, 3), np.uint8), np.array([1, 2, 10, 11], np.float32))
+    frames = [labelled, Frame(np.zeros((96, 48, 3), np.uint8), None)]
+    watcher = SimpleNamespace(see=lambda image: None)
+    (image, box), (_, none) = evaluate._watched(iter(frames), watcher, lambda: None)
+    assert image.shape == (96, 96, 3) and none is None
+    assert box.tolist() == [4, 16, 40, 88]
+
+
+def test_watch_writes_a_film_of_all_there_is_to_see(capsys, run):
+    assert main(["pvm", "watch", str(run), "--steps", "12"]) == 0
+    assert "12 frames -> " in capsys.readouterr().out
+    frames = frames_in(run / "watch.mp4")
+    assert len(frames) == 12 and frames[0].shape == (724, 1240, 3)  # 7 pictures in two rows
+    assert frames[0].std() > 10
+    assert any((a[:32] != b[:32]).any() for a, b in pairwise(frames)), "the title counts frames"
+
+
+def test_watch_shows_the_labelled_box(run, tmp_path):
+    assert main(["pvm", "watch", str(run), "--steps", "12", "--out", str(tmp_path / "film")]) == 0
+    pictures = [np.array(Image.open(path)) for path in sorted((tmp_path / "film").iterdir())]
+    assert len(pictures) == 12
+    labelled = [(picture[32:] == panel.LABEL).all(-1).any() for picture in pictures]
+    assert any(labelled) and all((picture[:32] == panel.LABEL).all(-1).any() for picture in pictures), "a legend"
+
+
+def test_saturated_and_dead_numbers_are_counted(capsys, run):
+    found = run_json(capsys, "eval", str(run), "--steps", "40")
+    assert [layer["numbers"] for layer in found["activity"]] == [16 * 4, 4 * 4, 4]
+    assert main(["eval", str(run), "--steps", "40"]) == 0
+    assert "saturated" in capsys.readouterr().out
+
+
+def test_a_dream_shows_the_model_its_own_predictions(run, tmp_path):
+    path = tmp_path / "dream"
+    assert main(["pvm", "dream", str(run), "--steps", "6", "--out", str(path)]) == 0
+    films = [np.array(Image.open(file)) for file in sorted(path.iterdir())]
+    assert len(films) == watch.AWAKE + 6 and films[0].shape == (360, 624, 3)  # seen, predicted
+    for now, after in pairwise(films[watch.AWAKE - 1 :]):
+        assert np.array_equal(now[SECOND], after[FIRST])  # what was predicted is seen next
+    assert not np.array_equal(films[0][SECOND], films[1][FIRST])
+
+
+def refusals(run, folder):
+    yield ["eval", str(run), "--video", str(folder / "no.mp4")], "there is no such file"
+    yield ["pvm", "watch", str(run), "--out", str(folder / "film.webm")], "expected .mp4"
+    yield ["pvm", "watch", str(run), "--out", str(folder / "no" / "film.mp4")], "there is no directory"
+    yield ["pvm", "dream", str(run), "--video", str(folder / "no.mp4")], "there is no such file"
+    yield ["export", str(run), str(folder / "vectors.txt")], "no vectors"
+    other = folder / "other"
+    other.mkdir()
+    (other / "run.json").write_text('{"kind": "words", "text": "book.txt"}')
+    yield ["pvm", "watch", str(other)], "found a run of 'words'"
+    begun = folder / "begun"
+    begun.mkdir()
+    (begun / "run.json").write_text('{"kind": "pvm"}')
+    yield ["eval", str(begun)], "found no checkpoint"
+
+
+def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, run, tmp_path):
+    for line, message in refusals(run, tmp_path):
+        assert main(line) == 2, line
+        said = [text for text in capsys.readouterr().err.splitlines() if text.startswith("hybrid: ")]
+        assert len(said) == 1 and said[0].startswith("hybrid: error: ") and message in said[0], (line, said)
+
+
+def test_an_evaluation_says_whether_the_clip_was_learned(capsys, run):
+    few = ["eval", str(run), "--steps", "9"]
+    assert run_json(capsys, *few)["learned"] is True
+    assert run_json(capsys, *few, "--video", "synthetic:4")["learned"] is False
+    assert main([*few, "--video", "synthetic:4"]) == 0
+    assert "9 frames, which it has not learned" in capsys.readouterr().out

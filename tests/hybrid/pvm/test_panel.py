@@ -1,0 +1,128 @@
+"""Pictures of what a model sees: every number at its place, whole enlargements, boxes where they belong."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from hybrid.pvm import panel
+from hybrid.pvm.config import Config
+from hybrid.pvm.panel import View
+from hybrid.pvm.rules import wire
+from hybrid.pvm.tracking import Counts
+
+CONFIG = Config(grids=((2, 3), (1, 1)), block=(2, 2), hidden=(5, 4), fan_in=3, fan_in_radius=9.0)
+
+
+def test_hidden_numbers_stand_where_their_unit_stands():
+    wiring = wire(CONFIG)
+    hidden = np.arange(6 * 5).reshape(6, 5) + 1.0
+    found = panel.hidden_map(wiring, 0, hidden)
+    assert found.shape == (2 * 2, 3 * 3)  # 5 numbers: 2 rows of 3, the last empty
+    assert found[:2, 3:6].tolist() == [[6, 7, 8], [9, 10, 0]]  # unit 1: row 0, column 1
+    assert found[2:, :3].tolist() == [[16, 17, 18], [19, 20, 0]]  # unit 3: row 1, column 0
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+def test_rgb_takes_any_number_of_channels(channels):
+    image = np.linspace(-0.5, 1.5, 4 * channels).reshape(2, 2, channels)
+    found = panel.rgb(image)
+    assert found.shape == (2, 2, 3) and found.dtype == np.uint8
+    assert found[0, 0, 0] == 0 and found[1, 1, min(channels, 3) - 1 if channels >= 3 else 0] == 255
+
+
+def test_views_are_all_there_is_to_see():
+    frame, prediction = np.zeros((4, 6, 3)), np.full((4, 6, 3), panel.ERROR)
+    hidden = [np.zeros((6, 5)), np.zeros((1, 4))]
+    counts = [Counts(6, 30, 3, 0, 0), Counts(1, 4, 0, 4, 1)]
+    found = panel.views(wire(CONFIG), frame, prediction, hidden, np.zeros((4, 6)), (-1, 1), counts)
+    assert list(found) == ["frame", "prediction", "difference", "heatmap", "hidden, layer 0", "hidden, layer 1"]
+    assert (found["difference"].picture == panel.colours("inferno")[-1]).all()
+    assert found["hidden, layer 0"].units == (2, 3) and found["hidden, layer 1"].units is None
+    assert found["hidden, layer 0"].scale[:2] == (-1, 1) and found["heatmap"].scale[:2] == (0, 1)
+    assert found["hidden, layer 0"].note == "10 % saturated, 0 % dead"
+    assert found["hidden, layer 1"].note == "0 % saturated, 100 % dead (1 whole unit)"
+    assert "heatmap" not in panel.views(wire(CONFIG), frame, prediction, hidden, None)
+
+
+def plain(rows: int, columns: int, **fields) -> View:
+    return View(np.full((rows, columns, 3), 9, np.uint8), **fields)
+
+
+def places(whole, colour) -> tuple[list[int], list[int]]:
+    """The first and the last place of a colour."""
+    found = np.argwhere((whole == colour).all(-1))
+    return found.min(0).tolist(), found.max(0).tolist()
+
+
+def test_all_panels_have_the_size_and_aspect_of_the_first():
+    whole = panel.side_by_side({"one": plain(60, 60), "two": plain(7, 10), "three": plain(900, 30)})
+    side = 300
+    assert (whole == 9).all(-1).sum() == 3 * side * side
+    assert whole.shape == (panel.GAP + panel.CAPTION + side + panel.GAP, 3 * (side + panel.GAP) + panel.GAP, 3)
+
+
+@pytest.mark.parametrize(("aspect", "size"), [(640 / 272, (460, 196)), (0.5, (212, 424)), (100.0, (520, 173))])
+def test_frames_that_were_stretched_for_the_model_are_shown_with_their_own_aspect(aspect, size):
+    whole = panel.side_by_side({"frame": plain(60, 60)}, aspect=aspect)
+    (top, left), (bottom, right) = places(whole, 9)
+    assert (right - left + 1, bottom - top + 1) == size
+
+
+def test_units_are_parted_by_lines_where_they_end():
+    whole = panel.side_by_side({"hidden": plain(2 * 7, 3 * 7, units=(2, 3))})
+    inside = whole[panel.GAP + panel.CAPTION :, panel.GAP :][:245, :367]
+    dark = (inside == panel.BEHIND).all(-1)
+    assert {122, 245} <= set(np.flatnonzero(dark.all(axis=0)).tolist()) <= {121, 122, 123, 244, 245, 246}
+    assert 122 in np.flatnonzero(dark.all(axis=1)) and (dark.mean() < 0.05)
+
+
+@pytest.mark.parametrize(("count", "across"), [(1, 1), (7, 4), (9, 3), (10, 5)])
+def test_few_places_stay_empty(count, across):
+    whole = panel.side_by_side({str(number): plain(60, 60) for number in range(count)})
+    assert whole.shape[1] == across * (300 + panel.GAP) + panel.GAP
+
+
+def test_a_scale_is_shown_between_its_ends():
+    without = panel.side_by_side({"map": plain(4, 4)})
+    whole = panel.side_by_side({"map": plain(4, 4, scale=panel.Scale(0, 1, "viridis"))})
+    changed = np.argwhere((whole != without).any(-1))
+    assert changed[:, 0].max() < panel.GAP + panel.CAPTION and changed[:, 1].min() > 150
+    for end in (panel.colours("viridis")[0], panel.colours("viridis")[-1]):
+        assert (whole == end).all(-1).any()
+    long = panel.side_by_side({"map " * 40: plain(4, 4, scale=panel.Scale(0, 1, "viridis"))})
+    left = changed[:, 1].min()
+    assert np.array_equal(long[:, left:], whole[:, left:]) and (long != whole).any(), "the caption leaves it alone"
+
+
+def test_both_ends_of_a_scale_stand_on_one_line():
+    without = panel.side_by_side({"": plain(4, 4)})
+    drawn = (panel.side_by_side({"": plain(4, 4, scale=panel.Scale(1, 1, "viridis"))}) != without).any(-1)
+    columns = np.flatnonzero(drawn.any(0))
+    low, _, high = np.split(columns, np.flatnonzero(np.diff(columns) > 1) + 1)  # the colours are between them
+    assert np.array_equal(drawn[:, low], drawn[:, high])
+
+
+def test_boxes_are_drawn_in_shares_of_the_picture_and_absent_ones_are_not():
+    box = panel.shares(np.array([6, 3, 12, 6]), (12, 24))
+    assert box.tolist() == [0.25, 0.25, 0.5, 0.5]
+    whole = panel.side_by_side({"frame": plain(12, 24, boxes=((box, panel.LABEL),))})
+    wide, high = 424, 212
+    (top, left), (bottom, right) = places(whole, panel.LABEL)
+    assert (left - panel.GAP, right - panel.GAP) == (wide // 4, 3 * wide // 4 - 1)
+    assert (top - panel.GAP - panel.CAPTION, bottom - panel.GAP - panel.CAPTION) == (high // 4, 3 * high // 4 - 1)
+    for nothing in ([0, 0, 0, 0], [0.2, 0.2, 0, 0.5], [0.2, 0.2, 0.5, 0]):
+        absent = panel.side_by_side({"frame": plain(12, 24, boxes=((np.array(nothing), panel.LABEL),))})
+        assert not (absent == panel.LABEL).all(-1).any()
+    outside = panel.side_by_side({"frame": plain(12, 24, boxes=((np.array([-1, -1, 3, 3]), panel.FOUND),))})
+    assert (outside == panel.FOUND).all(-1).any()
+
+
+def test_a_line_without_room_ends_in_dots_and_one_that_fits_does_not():
+    written = []
+    pen = SimpleNamespace(
+        textlength=lambda text, font: 10 * len(text), text=lambda at, text, **how: written.append(text)
+    )
+    for room in (50, 49, 40, 30, 0):
+        panel._text(pen, (0, 0), "abcde", room)
+    assert written == ["abcde", "a...", "a...", "...", "..."]

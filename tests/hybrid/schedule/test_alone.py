@@ -1,0 +1,127 @@
+"""One thread at a time: who comes second is refused by name, and who is inside goes on undisturbed."""
+
+import copy
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout
+from hybrid.schedule.guards import Alone, Runs
+
+REFUSED = "found a call while another thread's is under way, expected one thread at a time; "
+
+
+def in_another_thread(work):
+    """What the work raised there, None for nothing."""
+    raised = []
+
+    def run():
+        try:
+            work()
+        except BaseException as failure:
+            raised.append(failure)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    return raised[0] if raised else None
+
+
+def enter(alone):
+    with alone:
+        pass
+
+
+def test_a_second_thread_is_refused_and_the_first_may_come_again():
+    alone = Alone("lamp", "take another")
+    with alone:
+        failure = in_another_thread(lambda: enter(alone))
+        assert isinstance(failure, RuntimeError) and str(failure) == f"lamp: {REFUSED}take another"
+        enter(alone)
+        assert in_another_thread(lambda: enter(alone))
+    assert in_another_thread(lambda: enter(alone)) is None
+
+
+def test_a_run_that_is_left_ends_where_the_next_begins():
+    runs, ended = Runs("model", "take another"), []
+
+    def ticks(name):
+        try:
+            yield from range(3)
+        finally:
+            ended.append(name)
+
+    first, second = runs.only(ticks("first")), runs.only(ticks("second"))
+    assert next(first) == 0 and not ended
+    assert next(second) == 0 and ended == ["first"]
+    with pytest.raises(
+        RuntimeError, match="model: found a run that ended when another run or a step began, expected one"
+    ):
+        next(first)
+    assert list(second) == [1, 2] and list(runs.only(ticks("third"))) == [0, 1, 2]
+
+
+MAKE = {
+    "tree": lambda: TreeReadout(np.arange(40), 6),
+    "split": lambda: TreeReadout(np.arange(40), 6, split=5),
+    "full": lambda: FullReadout(40, 6),
+    "sampled": lambda: SampledReadout(40, 6, negatives=8),
+    "neighbours": lambda: NeighbourReadout(FullReadout(40, 6)),
+}
+HIDDEN, TARGET = np.ones((4, 6), np.float32), np.arange(4, dtype=np.int32)
+CALLS = {
+    "step": lambda readout: readout.step(np.empty_like(HIDDEN), HIDDEN, TARGET),
+    "log_prob": lambda readout: readout.log_prob(HIDDEN, TARGET),
+    "scores": lambda readout: readout.scores(HIDDEN),
+    "best": lambda readout: readout.best(HIDDEN, 3),
+    "copy": copy.deepcopy,
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "call"), [*((kind, "step") for kind in MAKE), *(("full", call) for call in CALLS if call != "step")]
+)
+def test_no_call_of_a_readout_enters_while_another_thread_is_inside(kind, call):
+    readout = MAKE[kind]()
+    CALLS["step"](readout)
+    before = [array.copy() for array in readout.parameters().values()]
+    with getattr(readout, "readout", readout).alone:
+        failure = in_another_thread(lambda: CALLS[call](readout))
+    assert isinstance(failure, RuntimeError)
+    assert str(failure).endswith(f"readout: {REFUSED}give every thread a readout of its own: copy.deepcopy makes one")
+    for array, expected in zip(readout.parameters().values(), before, strict=True):
+        np.testing.assert_array_equal(array, expected)
+    CALLS[call](readout)
+
+
+FORK = """
+import os, numpy as np, hybrid
+readout = hybrid.FullReadout(40, 6)
+given = np.empty((4, 6), np.float32), np.ones((4, 6), np.float32), np.arange(4, dtype=np.int32)
+readout.step(*given)
+child = os.fork()
+if child:
+    raise SystemExit(os.waitpid(child, 0)[1])
+try:
+    readout.step(*given)
+    print("stepped")
+except RuntimeError as failure:
+    print(failure)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no system that forks")
+@pytest.mark.parametrize(
+    ("layer", "said"), [("omp", "full readout: found a process that was forked"), ("tbb", "stepped")]
+)
+def test_a_process_that_was_forked_after_a_step_steps_or_is_refused_and_never_ended(layer, said):
+    environment = os.environ | {"NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": "2"}
+    command = [sys.executable, "-c", FORK]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    if "No threading layer could be loaded" in done.stderr:
+        pytest.skip(f"no {layer} here")
+    assert done.returncode == 0 and done.stdout.startswith(said), done.stderr

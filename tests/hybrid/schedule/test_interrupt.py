@@ -1,0 +1,151 @@
+"""Ctrl-C at any moment leaves a model between two ticks; a second one breaks off, and the model says so."""
+
+import random
+import signal
+
+import numpy as np
+import pytest
+
+from hybrid.pvm.model import PVM
+from hybrid.readout import FullReadout
+from hybrid.schedule.guards import Held
+from hybrid.train.stop import Stop
+from tests.support.interrupts import Kills, drained
+from tests.support.small_engine import CLASSES, WAYS, Feed, assert_same_bits, engine, parameters
+from tests.support.small_pvm import TINY, Scene, bytes_of, walk
+
+TICKS = 20
+
+
+@pytest.fixture
+def kills(monkeypatch):
+    return Kills(monkeypatch)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_engine_interrupted_at_any_moment_goes_on_to_the_same_bytes(kills, tmp_path, way):
+    whole = engine(micro_batches=2, **WAYS[way])
+    list(whole.run(Feed(TICKS)))
+    rng = random.Random(way)
+    trained = engine(micro_batches=2, **WAYS[way])
+    while trained.tick < TICKS:
+        if kills.during(drained(trained.run(Feed(TICKS))), rng.randrange(1, 40)):
+            trained.save(tmp_path)
+            assert trained.torn is None
+    assert kills.caught >= 3
+    assert_same_bits(parameters(trained), parameters(whole))
+
+
+@pytest.mark.parametrize("how", ["run", "step"])
+def test_a_pvm_interrupted_at_any_moment_goes_on_to_the_same_bytes(kills, tmp_path, how):
+    whole, model, feed, rng = PVM(TINY), PVM(TINY), Scene(TICKS), random.Random(how)
+    walk(whole, feed)
+    while model.step_number < TICKS:
+        work = drained(model.run(feed)) if how == "run" else lambda: walk(model, feed)
+        if kills.during(work, rng.randrange(1, 16)):
+            model.save(tmp_path)
+    assert kills.caught >= 3
+    assert bytes_of(model) == bytes_of(whole)
+
+
+@pytest.mark.parametrize("way", ["serial", "overlapped"])
+def test_a_second_interrupt_breaks_off_and_the_engine_says_so(kills, tmp_path, way):
+    trained, kills.times = engine(**WAYS[way]), 2
+    ticks = trained.run(Feed(TICKS))
+    next(ticks)
+    assert kills.during(drained(ticks), 2)
+    for refused in (lambda: trained.save(tmp_path), lambda: next(trained.run(Feed(TICKS)))):
+        with pytest.raises(ValueError, match=r"engine: tick 1 was broken off by a second interrupt; .*last checkpoint"):
+            refused()
+
+
+@pytest.mark.parametrize("how", ["run", "step"])
+def test_a_second_interrupt_breaks_off_and_the_pvm_says_so(kills, tmp_path, how):
+    model, feed, kills.times = PVM(TINY), Scene(TICKS), 2
+    walk(model, feed, 3)
+    work = drained(model.run(feed)) if how == "run" else lambda: walk(model, feed)
+    assert kills.during(work, 4)
+    broken = r"pvm: tick \d was broken off by a second interrupt; .*last checkpoint"
+    for refused in (lambda: model.save(tmp_path), lambda: walk(model, feed), lambda: next(model.run(feed))):
+        with pytest.raises(ValueError, match=broken):
+            refused()
+
+
+@pytest.mark.parametrize("overlap", [True, False])
+def test_a_second_interrupt_while_the_feed_is_read_leaves_the_engine_whole(kills, overlap):
+    class Slow(Feed):
+        def __getitem__(self, tick):
+            if tick == 4 and not kills.sent:
+                kills.send()
+            return super().__getitem__(tick)
+
+    whole, trained, kills.times = engine(), engine(overlap=overlap), 1 if overlap else 2
+    list(whole.run(Feed(TICKS)))
+    assert kills.during(drained(trained.run(Slow(TICKS))), 0)
+    list(trained.run(Slow(TICKS)))
+    assert_same_bits(parameters(trained), parameters(whole))
+
+
+def test_a_step_of_a_readout_alone_is_done_to_its_end():
+    rng = np.random.default_rng(0)
+    hidden, target = rng.normal(size=(8, 6)).astype(np.float32), rng.integers(0, CLASSES, 8).astype(np.int32)
+    grad, expected = np.empty_like(hidden), np.empty_like(hidden)
+    readout, whole = (FullReadout(Feed.counts, 6, batch=8) for _ in range(2))
+    whole.step(expected, hidden, target)
+    learn = readout.learn
+
+    def interrupted(*arguments):
+        signal.raise_signal(signal.SIGINT)
+        learn(*arguments)
+
+    readout.learn = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        readout.step(grad, hidden, target)
+    assert_same_bits(readout.parameters(), whole.parameters())
+    assert np.array_equal(grad, expected)
+
+
+# What holds signals back
+
+
+def handled(number, frame):
+    received.append(number)
+
+
+received: list[int] = []
+
+
+@pytest.fixture
+def own_handler():
+    before = signal.signal(signal.SIGINT, handled)
+    received.clear()
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_one_signal_waits_and_is_handled_once_at_the_end(own_handler):
+    with Held():
+        signal.raise_signal(signal.SIGINT)
+        assert not received
+    assert received == [signal.SIGINT] and signal.getsignal(signal.SIGINT) is handled
+
+
+def test_while_a_stop_is_open_it_is_told_after_the_tick():
+    with Stop() as stop:
+        with Held():
+            signal.raise_signal(signal.SIGINT)
+            assert not stop.signal
+        assert stop.signal == signal.SIGINT
+
+
+def test_a_signal_while_the_handler_is_put_back_waits_until_it_is(monkeypatch):
+    put = signal.signal
+
+    def late(number, handler):
+        signal.raise_signal(signal.SIGINT)
+        return put(number, handler)
+
+    with pytest.raises(KeyboardInterrupt), Held():
+        signal.raise_signal(signal.SIGINT)
+        monkeypatch.setattr(signal, "signal", late)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

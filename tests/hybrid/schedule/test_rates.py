@@ -1,0 +1,61 @@
+"""Schedules of rates: worked by hand, exact stops, and an extended run."""
+
+import itertools
+
+import pytest
+
+from hybrid import Engine
+from hybrid.schedule.rates import LEAST, Scale
+from tests.support.small_engine import Feed, assert_same_bits, engine, parameters
+
+
+@pytest.mark.parametrize(
+    ("schedule", "warmup", "expected"),
+    [
+        ("constant", 0, [1, 1, 1, 1, 1, 1, 1, 1]),
+        ("constant", 2, [0.5, 1, 1, 1, 1, 1, 1, 1]),
+        ("linear", 0, [1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8]),
+        ("linear", 4, [0.25, 0.5, 0.75, 1, 1, 0.75, 0.5, 0.25]),
+        ("cosine", 4, [0.25, 0.5, 0.75, 1, 1, 0.5 + 0.5**1.5, 0.5, 0.5 - 0.5**1.5]),
+        ("step", 0, [1, 1, 1, 1, 0.1, 0.1, 0.01, 0.01]),
+        ("linear", 20, [0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4]),
+    ],
+)
+def test_worked_by_hand(schedule, warmup, expected):
+    scale = Scale(schedule, 8, warmup)
+    assert [scale(tick) for tick in range(8)] == pytest.approx(expected)
+
+
+def test_what_falls_never_reaches_nothing():
+    for schedule in ("linear", "cosine"):
+        assert Scale(schedule, 10**6)(10**6) == LEAST == Scale(schedule, 8)(9)
+
+
+def test_the_linear_schedule_keeps_its_bits():
+    for ticks in (1, 3, 7, 1000):
+        assert [Scale("linear", ticks)(t) for t in range(ticks)] == [max(1 - t / ticks, 1e-4) for t in range(ticks)]
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "step"])
+def test_a_run_that_stops_goes_on_with_the_same_bits(tmp_path, schedule):
+    whole, stopped = (engine(schedule=schedule, warmup=3) for _ in range(2))
+    losses = [tick.loss for tick in whole.run(Feed(12))]
+    list(itertools.islice(stopped.run(Feed(12)), 5))
+    stopped.save(tmp_path / "checkpoint")
+    resumed, _ = Engine.load(tmp_path / "checkpoint")
+    assert (resumed.schedule, resumed.warmup) == (schedule, 3)
+    assert [tick.loss for tick in resumed.run(Feed(12))] == losses[5:]
+    assert_same_bits(parameters(resumed), parameters(whole))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"schedule": "sine"}, "schedule: found 'sine', expected one of constant, linear, cosine, step"),
+        ({"schedule": "cosine", "decay": False}, 'schedule: found "cosine" with decay=False'),
+        ({"warmup": -1}, "warmup: found -1"),
+    ],
+)
+def test_refusals(options, message):
+    with pytest.raises(ValueError, match=message):
+        engine(**options)

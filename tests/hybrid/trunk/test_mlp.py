@@ -1,0 +1,258 @@
+"""MLPs of any depth as a trunk: gradients of autograd, exact stops, dropout that answers no question, options and refusals."""
+
+import copy
+import itertools
+import pickle
+import types
+
+import numpy as np
+import pytest
+
+from hybrid import MLP, Embedding, Engine, FullReadout, backend, settings, trunk
+from hybrid.cli import main
+from hybrid.train.options import choose
+from hybrid.trunk.mlp import Options
+from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed, assert_same_bits, parameters
+
+SIZES = (12, 10, 10, 6)
+ALL = {"layer_norm": True, "residual": True, "dropout": 0.25, "optimiser": "adamw", "rate": 0.01, "clip": 0.5}
+OPTIMISERS = {
+    "sgd": {"rate": 0.1},
+    "momentum": {"optimiser": "sgd", "momentum": 0.5, "rate": 0.1, "decay": 1e-4},
+    "nesterov": {"optimiser": "nesterov", "momentum": 0.5, "rate": 0.1},
+    "adagrad": {"optimiser": "adagrad", "rate": 0.05},
+    "adam": {"optimiser": "adam", "rate": 0.01, "betas": (0.9, 0.99)},
+    "all": ALL,
+}
+
+
+def engine(dense, **options):
+    embedding = Embedding(CLASSES, 4, per_example=CONTEXT, rate=0.05, spread=0.3)
+    readout = FullReadout(CLASSES, 6, batch=BATCH, rate=0.05)
+    return Engine(embedding, dense, readout, **({"threads": 2, "device": "cpu"} | options))
+
+
+class Slot(types.SimpleNamespace):
+    """The arrays of a slot that a trunk asks for, and no schedule."""
+
+    learns, tick, micro, scale = True, 3, 1, 1.0
+
+    def __init__(self, made, x, grad):
+        widths = made.buffers().widths | {"x_grad": made.inputs}
+        super().__init__(**{f"{name}_dev": np.empty((len(x), width), np.float32) for name, width in widths.items()})
+        self.x_dev, self.grad_dev, self.examples = x, grad.copy(), len(x)
+
+
+def placed(*arguments, **options):
+    made, place = MLP(*arguments, **options), backend.choose("cpu")
+    made.place(place.device, place)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("sizes", "form"),
+    [
+        (SIZES, {"activation": "relu", "last": "linear"}),
+        (SIZES, {"activation": "gelu", "layer_norm": True, "residual": True}),
+        ((5, 7), {"activation": "logistic", "bias": False}),
+        ((12, 9, 9, 9, 3), {"layer_norm": True, "bias": False, "residual": True}),
+    ],
+)
+def test_gradients_are_those_of_autograd(sizes, form):
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    made = placed(sizes, **form)
+    made.weights += rng.normal(0, 0.1, made.weights.size).astype(np.float32)
+    x, grad = (rng.normal(size=(70, width)).astype(np.float32) for width in (sizes[0], sizes[-1]))
+    slot = Slot(made, x, grad)
+    made.forward(slot)
+    made.backward(slot)
+
+    functions = {"logistic": torch.sigmoid, "linear": lambda s: s, "gelu": torch.nn.functional.gelu}
+    weights = torch.tensor(made.weights.astype(float)).requires_grad_()
+    first = value = torch.tensor(x.astype(float)).requires_grad_()
+    at = 0
+    for layer in made.layers:
+        o = layer.outputs
+        s = value @ weights[at : at + layer.inputs * o].reshape(o, -1).T
+        at += layer.inputs * o
+        if layer.bias:
+            s, at = s + weights[at : at + o], at + o
+        if layer.norm:
+            s = torch.nn.functional.layer_norm(s, (o,), weights[at : at + o], weights[at + o : at + 2 * o])
+            at += 2 * o
+        a = functions.get(layer.activation, getattr(torch, layer.activation, None))(s)
+        value = a + value if layer.residual else a
+    value.backward(torch.tensor(grad.astype(float)))
+    np.testing.assert_allclose(slot.hidden_dev, value.detach().numpy(), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(slot.x_grad_dev, first.grad.numpy(), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(made.gradient.part(), weights.grad.numpy(), rtol=1e-3, atol=1e-3)
+
+
+def test_without_a_gradient_of_the_input_the_weights_learn_the_same():
+    rng = np.random.default_rng(0)
+    x, grad = (rng.normal(size=(9, width)).astype(np.float32) for width in (12, 6))
+    found = []
+    for wanted in (True, False):
+        made = placed(SIZES)
+        slot = Slot(made, x, grad)
+        if not wanted:
+            slot.x_grad_dev = None
+        made.forward(slot)
+        made.backward(slot)
+        found.append(made.gradient.part().tobytes())
+    assert found[0] == found[1]
+
+
+def test_a_checkpoint_that_names_the_sizes_of_one_hidden_layer_is_read():
+    facts = MLP([12, 10, 6], "relu", momentum=0.5).describe()
+    told = {"inputs": 12, "hidden": 10, "outputs": 6, "activation": "relu", "rate": 0.1, "momentum": 0.5, "seed": 0}
+    assert trunk.rebuild({"kind": "mlp"} | told).describe() == facts
+    assert trunk.least({"kind": "mlp"} | told) == trunk.least(facts) == 12 * 10 + 10 * 6
+
+
+@pytest.mark.parametrize(("kind", "delay"), [*zip(OPTIMISERS, [0, 1] * 3, strict=True)])
+def test_a_run_that_stops_goes_on_with_the_same_bits(tmp_path, kind, delay):
+    whole, stopped = (engine(MLP(SIZES, **OPTIMISERS[kind]), delay=delay, micro_batches=2) for _ in range(2))
+    losses = [tick.loss for tick in whole.run(Feed(14))]
+    list(itertools.islice(stopped.run(Feed(14)), 5))
+    stopped.save(tmp_path / "checkpoint")
+    loaded, _ = Engine.load(tmp_path / "checkpoint", device="cpu", threads=1)
+    for resumed in (loaded, copy.deepcopy(stopped), pickle.loads(pickle.dumps(stopped))):
+        assert resumed.trunk.describe() == whole.trunk.describe()
+        assert [tick.loss for tick in resumed.run(Feed(14))] == losses[5:]
+        assert_same_bits(parameters(resumed), parameters(whole))
+
+
+def test_dropout_drops_while_it_learns_and_answers_no_question():
+    dropping, plain = (engine(MLP(SIZES, dropout=dropout)) for dropout in (0.5, 0.0))
+    batch = Feed(1)[0]
+    np.testing.assert_array_equal(dropping.hidden(batch.ids), plain.hidden(batch.ids))
+    assert dropping.evaluate(Feed(3)) == plain.evaluate(Feed(3))
+    losses = [[tick.loss for tick in trained.run(Feed(3))] for trained in (dropping, plain)]
+    assert losses[0] != losses[1]
+
+
+def test_masks_differ_by_seed_tick_micro_batch_and_layer():
+    slot = types.SimpleNamespace(learns=True, tick=3, micro=0)
+    places = [(0, 3, 0), (1, 3, 0), (0, 4, 0), (0, 3, 1)]
+    keys = []
+    for seed, tick, micro in places:
+        slot.tick, slot.micro = tick, micro
+        keys += MLP(SIZES, dropout=0.5, seed=seed)._keys(slot)
+    assert len(set(keys)) == 3 * len(places) and all(0 <= key < 2**63 for key in keys)
+
+
+@pytest.mark.parametrize("sizes", [(3, 2), (20, 300, 300, 7), (100, 100, 1), (7, 64, 64, 64), (5, 4, 5, 3000)])
+def test_spans_are_the_gradient_from_the_last_layers_on(sizes):
+    made = MLP(sizes, layer_norm=len(sizes) > 2)
+    (last, *_), layers = made.spans, {layer.at for layer in made.layers}
+    assert last.stop == made.weights.size and made.spans[-1].start == 0
+    for span, before in itertools.pairwise(made.spans):
+        assert span.start == before.stop and span.start % 32 == 0 and span.stop - span.start >= 4096
+        assert any(0 <= span.start - at < 32 for at in layers), "a layer begins there, or a few numbers before"
+
+
+@pytest.mark.parametrize("kind", OPTIMISERS)
+def test_a_checkpoint_holds_at_least_what_it_declares(kind):
+    made = MLP(SIZES, **OPTIMISERS[kind])
+    facts = made.describe()
+    assert trunk.least(facts) == 12 * 10 + 10 * 10 + 10 * 6 <= sum(array.size for array in made.parameters().values())
+    assert trunk.rebuild(facts).describe() == facts
+
+
+def test_weights_begin_with_the_variance_that_keeps_signals():
+    for activation, variance in (("tanh", 2 / 500), ("relu", 2 / 200)):
+        matrix = MLP((200, 300), activation).weights[: 200 * 300]
+        assert matrix.var() == pytest.approx(variance, rel=0.03)
+    normed = MLP((8, 8, 8), layer_norm=True)
+    gain = normed.weights[8 * 8 + 8 :][:16]
+    assert (gain == [1] * 8 + [0] * 8).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (([5],), {}, r"sizes: found \[5\], expected the inputs, the width of every hidden layer, the outputs"),
+        ((7,), {}, "sizes: found 7"),
+        (([5, 0, 3],), {}, r"sizes\[1\]: found 0, expected a whole number"),
+        ((SIZES, "cube"), {}, "activation: found 'cube', expected one of logistic"),
+        ((SIZES, "tanh", "cube"), {}, "last: found 'cube'"),
+        ((SIZES,), {"dropout": 1.0}, "dropout: found 1.0, expected a number below 1"),
+        ((SIZES,), {"dropout": -0.1}, "dropout: found -0.1, expected .* at least 0"),
+        (((5, 6),), {"dropout": 0.5}, "dropout: found 0.5, but sizes .* have no hidden layer"),
+        (((5, 6),), {"layer_norm": True}, "layer_norm: found True, but sizes .* have no hidden layer"),
+        (((5, 6, 6),), {"residual": True}, "residual: found True, but .* no hidden layer is as wide as its input"),
+        ((SIZES,), {"optimiser": "adam", "momentum": 0.9}, 'momentum: found 0.9 with optimiser "adam", which has none'),
+        ((SIZES,), {"seed": -1}, "seed: found -1"),
+    ],
+)
+def test_refusals(arguments, options, message):
+    with pytest.raises(ValueError, match=message):
+        MLP(*arguments, **options)
+
+
+def made_of(**options):
+    return trunk.make("mlp", 8, 6, settings.defaults(Options) | options, seed=3)
+
+
+def test_an_option_of_0_is_said_too():
+    assert made_of(trunk_optimiser="adamw", momentum=None, trunk_decay=0.0).optimiser.decay == 0
+
+
+def test_options_of_the_command_line_make_it():
+    deep = made_of(hidden=[5, 4], dropout=0.1, trunk_decay=0.01)
+    facts = deep.describe()
+    assert facts["sizes"] == [8, 5, 4, 6]
+    assert (facts["decay"], facts["momentum"], facts["dropout"]) == (0.01, 0.9, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({}, {"trunk_optimiser": "sgd", "trunk_rate": 0.2, "momentum": 0.9, "hidden": 256, "activation": "tanh"}),
+        ({"trunk_optimiser": "adam"}, {"trunk_rate": 0.001, "momentum": None}),
+        ({"trunk_optimiser": "adagrad", "trunk_rate": 0.3}, {"trunk_rate": 0.3, "momentum": None}),
+        ({"trunk_optimiser": "nesterov"}, {"trunk_rate": 0.2, "momentum": 0.9}),
+    ],
+)
+def test_a_default_follows_from_the_optimiser(said, expected):
+    chosen = choose("language", text="x", **said)
+    assert {name: chosen[name] for name in expected} == expected
+    trunk.make("mlp", 8, 6, chosen, seed=0)
+
+
+def test_a_tuned_rate_belongs_to_its_optimiser(monkeypatch):
+    from hybrid.models import language
+
+    monkeypatch.setitem(language.TUNED, "full", {"trunk_optimiser": "adam", "trunk_rate": 0.007})
+
+    def found(**said):
+        chosen = choose("language", text="x", readout="full", **said)
+        return [chosen[name] for name in ("trunk_optimiser", "trunk_rate", "momentum")]
+
+    assert found() == ["adam", 0.007, None] == found(trunk_optimiser="adam")
+    assert found(trunk_optimiser="sgd") == ["sgd", 0.2, 0.9]
+    assert found(trunk_optimiser="adagrad") == ["adagrad", 0.01, None]
+
+
+@pytest.fixture
+def train(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("\n".join(f"the {i % 7} of {i % 5} and {i % 3} is {i % 11}" for i in range(200)))
+    sizes = ("--width", "8", "--readout-width", "8", "--batch", "128", "--device", "cpu", "--threads", "2")
+    return ("train", "language", "--text", str(text), "--out", str(tmp_path / "run"), *sizes)
+
+
+def test_the_command_line_trains_an_mlp_goes_on_and_extends_it(tmp_path, train, capsys):
+    form = ("--hidden", "16,16", "--dropout", "0.1", "--activation", "gelu", "--schedule", "cosine")
+    learning = ("--trunk-optimiser", "adam", "--trunk-decay", "1e-5")
+    assert main([*train, *form, *learning, "--epochs", "1", "--quiet"]) == 0
+    assert main(["train", "--resume", str(tmp_path / "run"), "--epochs", "2", "--quiet"]) == 0
+    engine, _ = Engine.load(tmp_path / "run", device="cpu", threads=2)
+    facts = engine.trunk.describe()
+    assert (facts["sizes"], facts["optimiser"], facts["rate"]) == ([32, 16, 16, 8], "adam", 0.001)
+    assert engine.schedule == "cosine"
+    capsys.readouterr()
+    assert main(["eval", str(tmp_path / "run"), "--quiet"]) == 0
+    assert "perplexity" in capsys.readouterr().out

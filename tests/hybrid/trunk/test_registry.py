@@ -1,0 +1,53 @@
+"""Kinds of trunks are found by name: those of hybrid/trunk/__init__.py, and one of another distribution."""
+
+import copy
+import itertools
+import types
+
+import numpy as np
+import pytest
+
+from hybrid import backend, trunk
+from hybrid.engine import Embedding, Engine
+from hybrid.readout import FullReadout
+from tests.support.plugin import offered
+from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed, assert_same_bits, parameters
+
+
+@pytest.fixture
+def linear(monkeypatch, tmp_path):
+    offered(monkeypatch, tmp_path, "linear", "hybrid.trunks")
+
+
+def begun(**options):
+    embedding = Embedding(CLASSES, 4, per_example=CONTEXT, spread=0.3)
+    dense = trunk.make("linear", embedding.outputs, 6, {"trunk_rate": 0.5}, seed=3)
+    readout = FullReadout(CLASSES, 6, batch=BATCH, rate=0.05)
+    return Engine(embedding, dense, readout, threads=2, **options)
+
+
+def test_a_trunk_of_another_distribution_trains_is_saved_and_goes_on(linear, tmp_path):
+    assert trunk.registry.names() == ["attention", "linear", "mlp", "torch"]
+    with pytest.raises(ValueError, match="trunk: found 'tower', expected one of attention, linear, mlp"):
+        trunk.make("tower", 8, 6, {}, seed=0)
+    options = {"delay": 1, "micro_batches": 2}
+    whole, stopped = begun(**options), begun(**options)
+    losses = [tick.loss for tick in whole.run(Feed(200))]
+    assert np.mean(losses[-20:]) < 0.8 * np.mean(losses[:20])
+    list(itertools.islice(stopped.run(Feed(200)), 9))
+    stopped.save(tmp_path / "checkpoint")
+    resumed, _ = Engine.load(tmp_path / "checkpoint")
+    assert resumed.trunk.describe() == whole.trunk.describe()
+    list(resumed.run(Feed(200)))
+    assert_same_bits(parameters(resumed), parameters(whole))
+    assert copy.deepcopy(resumed.trunk).describe() == whole.trunk.describe()
+
+
+def test_it_computes_where_it_says_that_it_can(linear, monkeypatch):
+    assert begun(device="auto").dense.name == "cpu"
+    gpu, choose = types.SimpleNamespace(name="cuda:0"), backend.choose
+    monkeypatch.setattr(backend, "choose", lambda device=None: gpu if device == "cuda:0" else choose(device))
+    with pytest.raises(
+        ValueError, match='device: found "cuda:0", expected one of cpu: a linear trunk computes nowhere'
+    ):
+        begun(device="cuda:0")
