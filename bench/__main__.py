@@ -12,7 +12,7 @@ from bench.load import REFUSED
 
 HERE = Path(__file__).parent
 WAITS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "KMP_BLOCKTIME")  # how a user says how OpenMP's threads wait
-SPINS = "300000"  # OpenMP's own choice, not ours (cpu/threads.py): on a quiet machine PyTorch is at its best with it
+SPINS = "300000"  # OpenMP's own choice, not ours (cpu/runtime/threads.py): on a quiet machine PyTorch is at its best with it
 FILES = ("report", "compare", "pages")  # what is not measured, but made of files of before
 OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
     "all": ("out", "only", "page"),

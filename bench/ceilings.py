@@ -11,7 +11,7 @@ from bench.units_problem import HIDDEN, INPUTS, OUTPUTS, SEED
 
 def bandwidth(megabytes: int, threads: int) -> Work:
     """The machine itself takes a turn among the rivals: its bandwidth drifts, so a share is taken turn by turn."""
-    from cpu.bandwidth import read_modify_write
+    from cpu.runtime.memory import read_modify_write
 
     moved = 2.0 * megabytes * 2**20
 
@@ -29,7 +29,7 @@ def gemm(batch: int, threads: int) -> Work:
     """
     import numba
 
-    from cpu.blas import gemm as product
+    from cpu.vectors.blas import gemm as product
 
     @numba.njit
     def again(out, a, b, times):

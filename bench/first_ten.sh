@@ -72,7 +72,7 @@ facts='nvidia-smi -q -d CLOCK,POWER,MEMORY | head -70; nvcc --version | tail -2;
 "$PYTHON" -m pip list --disable-pip-version-check 2>/dev/null | grep -iE "^(numpy|scipy|numba|torch|triton|cupy|pytest|hypothesis|pycuda)"
 true'
 install='"$PYTHON" -m pip install -q --no-index --no-deps --no-compile --no-cache-dir --target "$SITE" build/gpu-kit/*.whl || exit
-"$PYTHON" -c "import sys; from gpu.available import unavailable; sys.exit(unavailable())" && "$PYTHON" -m bench.gpu_compile'
+"$PYTHON" -c "import sys; from gpu.runtime.available import unavailable; sys.exit(unavailable())" && "$PYTHON" -m bench.gpu_compile'
 
 step facts 15 1 bash -c "$facts"
 step install 60 1 bash -c "$install"

@@ -5,8 +5,8 @@
 are in the .jsonl already. Memory: about 10 GB, on the device and on the host. The exit code is 1 where a work could not be
 measured, 2 where there is no device; a bar that is missed is said, and is no failure.
 
-It wants NumPy, PyCUDA, nvcc or NVRTC (see gpu/compiler.py) and cuBLAS (see gpu/blas.py); Numba and SciPy for what computes on
-the CPU; PyTorch with CUDA to be compared with. `make gpu-kit` collects what a machine without a network lacks;
+It wants NumPy, PyCUDA, nvcc or NVRTC (see gpu/runtime/compiler.py) and cuBLAS (see gpu/runtime/blas.py); Numba and SciPy for
+what computes on the CPU; PyTorch with CUDA to be compared with. `make gpu-kit` collects what a machine without a network lacks;
 bench/first_ten.sh installs it there, tests and measures, the most valuable first. `--tell OUT` prints a page of what it found.
 
 CUDASIM=1 takes the simulated driver of the tests instead of a device: together with --quick that shows that all of this runs,
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     simulated = bool(os.environ.get("CUDASIM"))
     if simulated:
         simulate()
-    from gpu.available import unavailable
+    from gpu.runtime.available import unavailable
 
     if reason := unavailable():
         print(f"no GPU to measure: {reason}; with CUDASIM=1 and --quick the command runs on a simulated one")

@@ -145,7 +145,7 @@ def _batch(device: Any, group: int = 1) -> Batch:
 
 def _tree(device: Any, do: Callable[..., Any]) -> Case:
     """Nodes that are met are read and written once, hidden vectors read, gradients and losses written; paths are known."""
-    from cpu.tree import balanced
+    from cpu.tree.tree import balanced
     from gpu import tree_softmax
     from hybrid.contract import Learned
 
@@ -158,7 +158,7 @@ def _tree(device: Any, do: Callable[..., Any]) -> Case:
 
 def _tree_batch(device: Any, do: Callable[..., Any]) -> Case:
     """The same where TOGETHER examples of a node learn at once."""
-    from cpu.tree import balanced
+    from cpu.tree.tree import balanced
     from gpu import tree_batch
     from hybrid.contract import Learned
 

@@ -120,7 +120,7 @@ def _in_place(machine: Machine, numbers: int) -> Contest:
 
 def _product(machine: Machine, side: int, tf32: bool) -> Contest:
     """A square product."""
-    from gpu import blas
+    from gpu.runtime import blas
 
     rng = np.random.default_rng(3)
     contest = Contest(machine, "gpu.gemm", {"side": side, "tf32": tf32}, 2.0 * side**3, "FLOP/s")

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from gpu import kernels
+from gpu.runtime import kernels
 
 HERE = Path(__file__).parent  # has the kernel of a rival
 

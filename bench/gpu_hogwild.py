@@ -50,7 +50,7 @@ def contest(machine: Machine, task: Task) -> Contest:
 
 def step(grad, loss, nodes, leaf_up, node_up, hidden, target, rate: float) -> None:
     """One step, on the current queue."""
-    from gpu import kernels
+    from gpu.runtime import kernels
 
     B, D = hidden.shape
     values = grad, loss, nodes, leaf_up, node_up, hidden, target, rate, B, D

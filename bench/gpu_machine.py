@@ -251,7 +251,7 @@ def _facts(device) -> dict[str, Any]:
     """What the figures depend on, of the device and what compiles for it."""
     import pycuda.driver as driver
 
-    from gpu.compiler import compiler
+    from gpu.runtime.compiler import compiler
 
     attribute = driver.device_attribute
     version = driver.get_driver_version()

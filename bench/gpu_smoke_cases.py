@@ -14,7 +14,8 @@ from bench import gpu_smoke_sparse
 from bench.gpu_cases import UNITS
 from bench.gpu_ceilings import TF32_TOLERANCE
 from bench.gpu_smoke_device import Case, Check, Gpu
-from gpu import blas, mlp, optimiser, pvm, units
+from gpu import mlp, optimiser, pvm, units
+from gpu.runtime import blas
 from hybrid.contract import Gathering, Learning, Past, State
 from hybrid.pvm.config import Config
 from hybrid.pvm.layout import LATERAL, RAW, TapeLayout, tape_layout

@@ -55,8 +55,8 @@ class Gpu:
         self.simulated = bool(os.environ.get("CUDASIM"))
         if self.simulated:
             simulate()
-        from gpu import blas, kernels
         from gpu.device import Device
+        from gpu.runtime import blas, kernels
 
         if self.simulated:  # a workspace of cuBLAS that is not filled with poison for a second
             mock.patch.object(blas.Handle, "_room", lambda handle: 1 << 16).start()
@@ -69,7 +69,7 @@ class Gpu:
 
     def run(self, case: Case) -> tuple[list[Check], list[str]]:
         """The checks of a case, and the kernels that it launched, as "units.step_whole"."""
-        from gpu import kernels
+        from gpu.runtime import kernels
 
         launch, launched = kernels.launch, {}
 

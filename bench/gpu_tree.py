@@ -94,7 +94,7 @@ def _recorded(
     made: Contest, learn: Callable[..., None], batches: list[tuple], restart: Callable[[], None], check: Callable[[], None]
 ) -> None:  # fmt: skip
     """The step beside itself, each batch in a graph of its own: all are recorded before the first that counts."""
-    from gpu.graphs import MOST as GRAPHS
+    from gpu.runtime.queues import MOST as GRAPHS
 
     recorder, batches = made.machine.device.recorder(), batches[:GRAPHS]
     turns = itertools.cycle(range(len(batches)))

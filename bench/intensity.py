@@ -69,7 +69,7 @@ def _video(sizes: Sizes, threads: int) -> Stage:
 
 
 def _dense(sizes: Sizes) -> Iterator[Stage]:
-    from cpu.product import product
+    from cpu.mlp import product
 
     rng, width = np.random.default_rng(0), sizes.dense
     x, grad = (rng.standard_normal((BATCH, width), np.float32) for _ in range(2))
@@ -151,7 +151,7 @@ def _sampled(sizes: Sizes) -> Stage:
 
 
 def _tree(sizes: Sizes) -> Stage:
-    from cpu.tree import huffman, path
+    from cpu.tree.tree import huffman, path
     from hybrid import TreeReadout
 
     frequencies = (1e9 / np.arange(1, sizes.many + 1)).astype(np.int64)

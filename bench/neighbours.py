@@ -16,7 +16,8 @@ import numpy as np
 
 from bench.measure import Work, append, measure, show
 from bench.peers import peer
-from cpu import brute_force, index, tuned_index
+from cpu.search import brute_force, index
+from cpu.search.index import queries
 from hybrid import Neighbours
 from hybrid.feeds import text
 from hybrid.feeds.text import Corpus
@@ -73,8 +74,8 @@ class Problem:
 
     def __init__(self, name: str, vectors: np.ndarray, metric: str, threads: int):
         self.name, self.vectors, self.metric, self.threads = name, vectors, metric, threads
-        self.tuning, self.asked = tuned_index.queries(vectors, 1), np.concatenate(
-            [tuned_index.queries(vectors, seed) for seed in range(2, 2 + QUERIES // BLOCK)]
+        self.tuning, self.asked = queries(vectors, 1), np.concatenate(
+            [queries(vectors, seed) for seed in range(2, 2 + QUERIES // BLOCK)]
         )  # fmt: skip
         self.tuning_truth, self.truth = self._exactly(self.tuning), self._exactly(self.asked)
         start = time.perf_counter()

@@ -168,7 +168,7 @@ def shares(ours: Ours, repeat: int) -> dict:
 
     The machine's bandwidth drifts within seconds, and one array may lie in faster memory than another.
     """
-    from cpu.bandwidth import pass_over
+    from cpu.runtime.memory import pass_over
 
     moving = [array for array in (ours.pvm.weights, ours.pvm.velocity) if array is not None]
     frames, speeds = -(-ours.case.frames // 3), []

@@ -20,7 +20,7 @@ from bench import table7_table
 from bench.measure import Work, append, measure
 from bench.peers import peer
 from bench.table7_rows import BATCHES, FIRST, Feed, Row, expected, first_weights, layers, rows
-from cpu.tree import huffman, path
+from cpu.tree.tree import huffman, path
 from hybrid import MLP, Embedding, Engine, FullReadout, TreeReadout
 from hybrid.backend import choose
 from hybrid.engine.embedding import Inputs
@@ -402,7 +402,7 @@ def _sgd(row: Row, parameters: Any) -> Any:
 
 def _unavailable() -> str | None:
     """Why ours cannot use a GPU."""
-    from gpu.available import unavailable
+    from gpu.runtime.available import unavailable
 
     return unavailable()
 

@@ -18,8 +18,8 @@ from bench.measure import Work, append, measure, show
 from bench.peers import adaptive_softmax, peer
 from bench.tree_task import BATCH, RATE, TRUNKS, WIDTH, learned
 from cpu import tree_batch, tree_softmax
-from cpu.aligned import empty
-from cpu.tree import Tree, huffman, path
+from cpu.runtime.memory import empty
+from cpu.tree.tree import Tree, huffman, path
 from hybrid.contract import Learned
 
 TOGETHER = 64  # examples of a node

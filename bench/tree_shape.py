@@ -1,7 +1,7 @@
-"""The Huffman tree of cpu/tree.py by NumPy alone, for a machine where Numba may be missing or slow to start.
+"""The Huffman tree of cpu/tree/tree.py by NumPy alone, for a machine where Numba may be missing or slow to start.
 
 It has what kernels of a GPU take of a tree: pointers to parents, the depth of the longest path, and ranks. The numbering is
-that of `cpu.tree.huffman`, to the last node.
+that of `cpu.tree.tree.huffman`, to the last node.
 """
 
 import itertools
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 
 class Shape(NamedTuple):
-    """leaf_up (V,), node_up (V - 1,) int32 and depth as in `cpu.tree.Tree`, which also says what they mean."""
+    """leaf_up (V,), node_up (V - 1,) int32 and depth as in `cpu.tree.tree.Tree`, which also says what they mean."""
 
     leaf_up: np.ndarray
     node_up: np.ndarray
@@ -50,7 +50,7 @@ def levels(node_up: np.ndarray) -> list[slice]:
 
 
 def path(tree: Any, leaf: int) -> list[tuple[int, int]]:
-    """The (node, turn) pairs from the root to a class, of a `Shape` or a `cpu.tree.Tree`."""
+    """The (node, turn) pairs from the root to a class, of a `Shape` or a `cpu.tree.tree.Tree`."""
     steps = []
     up = int(tree.leaf_up[leaf])
     while up >= 0:
@@ -60,7 +60,7 @@ def path(tree: Any, leaf: int) -> list[tuple[int, int]]:
 
 
 def split(tree: Any, top: int) -> tuple[Any, Any]:
-    """The tree's first `top` nodes, and the rest, as `cpu.tree.split` does it; of a `Shape` or a `cpu.tree.Tree`."""
+    """The tree's first `top` nodes, and the rest, as `cpu.tree.tree.split` does it; of a `Shape` or a `cpu.tree.tree.Tree`."""
     leaf_up = tree.leaf_up.copy()
     while (below := leaf_up >> 1 >= top).any():
         leaf_up[below] = tree.node_up[leaf_up[below] >> 1]

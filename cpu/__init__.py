@@ -2,7 +2,8 @@
 
 import numba
 
-from cpu import cache, cache_turns, machine_code, threads
+from cpu.runtime import cache, machine_code, threads
+from cpu.runtime.cache import take
 
 # Before the first parallel kernel, and before PyTorch, if that comes later.
 threads.settle()
@@ -13,5 +14,5 @@ if numba.config.THREADING_LAYER == "default":
     numba.config.THREADING_LAYER = "threadsafe"
 
 numba.config.CACHE_DIR = cache.kernel_cache()
-cache_turns.take()
+take()
 machine_code.on_demand()

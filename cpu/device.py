@@ -9,7 +9,7 @@ import numba
 import numpy as np
 from numpy.typing import DTypeLike
 
-from cpu.array import Array
+from cpu.runtime.compiled import Array
 
 Note = Callable[[float, float], object]  # is told when work ran: from, to, in seconds of time.perf_counter
 

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from cpu import softmax
-from cpu.array import Array
-from cpu.compiled import launched
+from cpu.runtime.compiled import Array, launched
 
 
 class Work(NamedTuple):

@@ -17,9 +17,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from cpu.activation import ZERO
-from cpu.array import Array
-from cpu.compiled import called, launched
+from cpu.runtime.compiled import Array, called, launched
+from cpu.vectors.activation import ZERO
 
 NUMBERS = 1 << 16  # of a piece
 RUN = 1 << 12  # squares that are added in the array's own dtype

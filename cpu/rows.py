@@ -10,10 +10,9 @@ from typing import Any
 
 import numba
 
-from cpu.array import Array
-from cpu.compiled import called, inlined, launched
-from cpu.prefetch import prefetch_row
-from cpu.rule import ZERO, descend, square_of
+from cpu.output.rule import ZERO, descend, square_of
+from cpu.runtime.compiled import Array, called, inlined, launched
+from cpu.runtime.memory import prefetch_row
 
 AHEAD = 8  # ids between asking for a row and adding to it
 

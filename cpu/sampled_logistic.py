@@ -15,13 +15,12 @@ from typing import Any
 
 import numba
 
-from cpu.activation import miss_and_loss
-from cpu.array import Array
-from cpu.blas import gemm
-from cpu.compiled import called, launched
-from cpu.logistic_visit import weighed
-from cpu.shared_negatives import ROWS, Work, dot, gather, move, pull_target
+from cpu.output.negatives import ROWS, Work, dot, gather, move, pull_target
+from cpu.runtime.compiled import Array, called, launched
 from cpu.softmax import weigh
+from cpu.tree.logistic_visit import weighed
+from cpu.vectors.activation import miss_and_loss
+from cpu.vectors.blas import gemm
 
 
 def calibrated(draws: int, classes: int, calibration: float) -> float:
@@ -41,7 +40,7 @@ def learn(
 ) -> Array:  # fmt: skip
     """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; rows move against the gradient summed over B.
 
-    count     how many negatives `cpu.shared_negatives.draw` has written to the scratch; they are returned, valid until the next
+    count     how many negatives `cpu.output.negatives.draw` has written to the scratch; they are returned, valid until the next
     positive  factor of the target's part
     """
     work.lower[:count], work.score[: target.size] = 0, 0

@@ -1,9 +1,9 @@
 """The softmax over the target of each row and a few negatives, which are drawn once a batch and shared by its rows.
 
-Every class v is among the negatives with a known probability p(v), see cpu/draws.py. A logit is lowered by log p, as Jean et
-al. 2015 ("On Using Very Large Target Vocabulary for Neural Machine Translation", section 3.2) do, and a negative that equals
-the target of the row is left out: then the gradient approaches that of the full softmax, and the weights learn its logits.
-Where every class is taken it is the full softmax.
+Every class v is among the negatives with a known probability p(v), see cpu/output/negatives.py. A logit is lowered by log p, as
+Jean et al. 2015 ("On Using Very Large Target Vocabulary for Neural Machine Translation", section 3.2) do, and a negative that
+equals the target of the row is left out: then the gradient approaches that of the full softmax, and the weights learn its
+logits. Where every class is taken it is the full softmax.
 """
 
 import math
@@ -12,18 +12,20 @@ from typing import Any
 import numba
 import numpy as np
 
-from cpu.array import Array
-from cpu.blas import gemm
-from cpu.compiled import called, launched
-from cpu.draws import Sampler
-from cpu.draws import log_uniform as log_uniform
-from cpu.draws import uniform as uniform
-from cpu.draws import unigram as unigram
-from cpu.logistic_visit import weighed
-from cpu.shared_negatives import ROWS, Work, dot, gather, move, pull_target
-from cpu.shared_negatives import draw as draw
-from cpu.shared_negatives import workspace as workspace
+from cpu.output.negatives import (
+    ROWS,
+    Sampler,
+    Work,
+    dot,
+    gather,
+    move,
+    pull_target,
+)
+from cpu.output.negatives import draw_negatives as draw
+from cpu.runtime.compiled import Array, called, launched
 from cpu.softmax import probabilities, sum_exp, weigh
+from cpu.tree.logistic_visit import weighed
+from cpu.vectors.blas import gemm
 
 
 def step(

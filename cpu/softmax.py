@@ -17,15 +17,14 @@ import numba
 import numpy as np
 from numpy.typing import DTypeLike
 
-from cpu import excluded, shards, topk
-from cpu.activation import ZERO, exp
-from cpu.array import Array
-from cpu.batch_rule import move_by
-from cpu.blas import gemm
-from cpu.compiled import called, launched
-from cpu.excluded import Excluded
-from cpu.logistic_visit import weighed
-from cpu.shards import CHUNK, SHARDS
+from cpu.output import topk
+from cpu.output.rule import move_by
+from cpu.output.topk import Excluded, none_excluded, seek
+from cpu.runtime.compiled import Array, called, launched
+from cpu.tree.logistic_visit import weighed
+from cpu.vectors import blas
+from cpu.vectors.activation import ZERO, exp
+from cpu.vectors.blas import CHUNK, SHARDS, gemm
 
 KEPT = 392 << 20  # bytes of exponentials that a step keeps: of 100,000 classes for 1,024 rows of float32
 LARGE = 1e24  # a sum of exponentials beyond which its base is replaced: products with them are far from infinite
@@ -104,16 +103,16 @@ def best(ids: Array, log_probs: Array, learned: Any, work: Work, hidden: Array) 
 
     Exact. Among equal logits the lower id comes first.
     """
-    best_without(ids, log_probs, learned, work, hidden, excluded.nothing(len(hidden)))
+    best_without(ids, log_probs, learned, work, hidden, none_excluded(len(hidden)))
 
 
 def best_without(ids: Array, log_probs: Array, learned: Any, work: Work, hidden: Array, without: Excluded) -> None:
-    """As `best`, without the classes that each row excludes, see cpu/excluded.py.
+    """As `best`, without the classes that each row excludes, see cpu/output/topk.py.
 
     The probabilities are those among all classes. Where fewer than k are left, ids ends with -1 and log_probs with -inf.
     """
     (batch, k), classes = ids.shape, learned.rows.shape[0]
-    found = np.full((len(work.base), batch, min(k, shards.largest(len(work.base), classes))), -1, ids.dtype)
+    found = np.full((len(work.base), batch, min(k, blas.largest_shard(len(work.base), classes))), -1, ids.dtype)
     scores = np.full(found.shape, -np.inf, log_probs.dtype)
     _search(found, scores, work.logits, work.base, work.sums, learned.rows, learned.biases, hidden, *without)
     normalise(work.norm[:batch], work.base, work.sums, classes)
@@ -127,7 +126,7 @@ def _measure(logits, grads, base, sums, score, valid, weights, biases, hidden, t
     """The first pass: base and sums of every shard, and the score of the targets; learns: grads and kept exponentials too."""
     batch = hidden.shape[0]
     for shard in numba.prange(base.shape[0]):
-        first, last = shards.part(shard, base.shape[0], weights.shape[0])
+        first, last = blas.shard_part(shard, base.shape[0], weights.shape[0])
         valid[shard] = first
         for begin in range(first, last, CHUNK):
             end, at = min(begin + CHUNK, last), _place(logits, shard, base.shape[0], begin, learns)
@@ -230,13 +229,13 @@ def normalise(norm, base, sums, classes):
     for b in range(norm.size):
         most = -np.inf
         for shard in range(base.shape[0]):
-            first, last = shards.part(shard, base.shape[0], classes)
+            first, last = blas.shard_part(shard, base.shape[0], classes)
             if first < last:
                 sums[shard, b] = base[shard, b] + math.log(sums[shard, b])
                 most = max(most, sums[shard, b])
         total = 0.0
         for shard in range(base.shape[0]):
-            first, last = shards.part(shard, base.shape[0], classes)
+            first, last = blas.shard_part(shard, base.shape[0], classes)
             if first < last:
                 total += math.exp(sums[shard, b] - most)
         norm[b] = most + math.log(total)
@@ -252,7 +251,7 @@ def _gather(grad, grads, scales, base, weights, hidden, target, norm, weight, th
             for d in range(grad.shape[1]):
                 grad[b, d] = -one * weights[target[b], d]
             for shard in range(base.shape[0]):
-                first, last = shards.part(shard, base.shape[0], weights.shape[0])
+                first, last = blas.shard_part(shard, base.shape[0], weights.shape[0])
                 if first < last:
                     scale = one * exp(base[shard, b] - norm[b])
                     scales[shard, b] = scale
@@ -269,7 +268,7 @@ def _learn(
     """The second pass: move the weights."""
     batch = hidden.shape[0]
     for shard in numba.prange(base.shape[0]):
-        first, last = shards.part(shard, base.shape[0], weights.shape[0])
+        first, last = blas.shard_part(shard, base.shape[0], weights.shape[0])
         for begin in range(first, last, CHUNK):
             end, at = min(begin + CHUNK, last), _place(logits, shard, base.shape[0], begin, True)
             some = logits[at, :batch, : end - begin]
@@ -325,12 +324,12 @@ def _search(found, scores, logits, base, sums, weights, biases, hidden, out_firs
     """Write the best of every shard, as a heap, and its base and sums."""
     batch = hidden.shape[0]
     for shard in numba.prange(base.shape[0]):
-        first, last = shards.part(shard, base.shape[0], weights.shape[0])
+        first, last = blas.shard_part(shard, base.shape[0], weights.shape[0])
         for begin in range(first, last, CHUNK):
             end = min(begin + CHUNK, last)
             chunk(logits[shard, :batch, : end - begin], weights, biases, begin, end, hidden)
             for b in range(batch):
-                skip = excluded.seek(left_out, out_first[b], out_last[b], begin)
+                skip = seek(left_out, out_first[b], out_last[b], begin)
                 for j in range(end - begin):
                     if skip < out_last[b] and left_out[skip] == begin + j:
                         skip += 1

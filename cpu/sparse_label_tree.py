@@ -1,7 +1,7 @@
 """Probabilistic label trees over sparse features, where every node is a regularised logistic regression.
 
 A node learns from the examples that have a label below its parent, of the root from all: y = 1 where one has a label below the
-node. Nodes do not depend on each other, so they are trained one by one, each to its optimum (cpu/dual_logistic.py), and a
+node. Nodes do not depend on each other, so they are trained one by one, each to its optimum (cpu/sparse_label_tree.py), and a
 weight exists only for a feature that one of the node's examples has. Siblings see the same examples: they are trained, and
 kept, in chunks of up to CHUNK, whose weights lie feature by feature, so that a search reads one run of weights for each
 feature that an example and the chunk share.
@@ -19,13 +19,102 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numba
 import numpy as np
 
-from cpu.array import Array
-from cpu.compiled import called, launched
-from cpu.dual_logistic import solve
-from cpu.label_tree_shape import LabelTree
+from cpu.label_tree import LabelTree
+from cpu.output import topk
+from cpu.output.topk import drop, heap_push, seek
+from cpu.runtime.compiled import Array, called, launched
+from cpu.vectors.activation import logistic, softplus
+from cpu.vectors.splitmix import GOLDEN, mix
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array, csr_array
+
+
+# Logistic regression over sparse examples, by coordinate descent in its dual: what a node of a sparse label tree learns.
+#
+# It minimises |w|^2 / 2 + sum of c_i log(1 + e^-(y_i w . x_i)), y_i = 1 or -1, where the last of w is the bias, as if every
+# example had one more feature, 1. The dual has a number 0 < a_i < c_i an example, and w = sum of a_i y_i x_i. One coordinate
+# at a time is set to where the dual is least; with u = log(a / (c - a)) that is where
+#
+#     slope(u) = |x_i|^2 (a(u) - a_i) + y_i w . x_i + u = 0,    a(u) = c_i logistic(u)
+#
+# which rises everywhere, by at least 1: Newton's steps within a bracket find it, most often at once. Examples are visited in an
+# order drawn anew each pass. At the solution u_i = -y_i w . x_i, so the largest |slope| met in a pass says how far it is.
+#
+# Yu, Huang and Lin 2011, "Dual coordinate descent methods for logistic regression and maximum entropy models"; Hsieh et al.
+# 2008, "A dual coordinate descent method for large-scale linear SVM".
+
+STEPS = 30  # of Newton or halving at most: float32 can tell no more apart
+
+
+@launched(error_model="numpy")
+def solve(w, row_at, ids, values, squares, positive, bound, tolerance, passes, seed):
+    """Write w (F + 1,) float64 of n examples; returns how many passes it took.
+
+    row_at    (n + 1,), ids, values  the examples' features, CSR; ids below F
+    squares   (n,) float32 |x_i|^2, with the bias's 1
+    positive  (n,) bool: y_i = 1
+    bound     (n,) float32 c_i; an example with 0 is left out
+    tolerance it ends after a pass in which no |slope| was larger, or after so many `passes`; at least 1e-4: odds are float32
+    seed      uint64: of the order
+    """
+    n = squares.size
+    w[:] = 0
+    alpha, odds = np.zeros(n), np.full(n, np.float32(-5))
+    order = np.arange(n)
+    close = np.float32(tolerance / 10)  # how near a coordinate is brought to where its slope is 0
+    for turn in range(passes):
+        _shuffle(order, seed + np.uint64(turn) * np.uint64(n))
+        far = 0.0
+        for i in order:
+            if bound[i] <= 0:
+                continue
+            score = w[w.size - 1]
+            for j in range(row_at[i], row_at[i + 1]):
+                score += w[ids[j]] * values[j]
+            margin = np.float32(score if positive[i] else -score)
+            slope = margin + odds[i] if turn else np.float32(np.inf)
+            far = max(far, abs(slope))
+            if abs(slope) <= tolerance:
+                continue
+            odds[i], now = _least(odds[i], np.float32(alpha[i]), margin, squares[i], bound[i], close)
+            change = now - alpha[i] if positive[i] else alpha[i] - now
+            alpha[i] = now
+            w[w.size - 1] += change
+            for j in range(row_at[i], row_at[i + 1]):
+                w[ids[j]] += change * values[j]
+        if far <= tolerance:
+            return turn + 1
+    return passes
+
+
+@called(error_model="numpy")
+def _least(odds, alpha, margin, square, bound, close):
+    """The u at which the dual is least along a coordinate, and a(u)."""
+    low, high = square * (alpha - bound) - margin, square * alpha - margin
+    odds = min(max(odds, low), high)
+    for _ in range(STEPS):
+        share = logistic(odds)
+        slope = square * (bound * share - alpha) + margin + odds
+        if abs(slope) <= close:
+            break
+        if slope > 0:
+            high = odds
+        else:
+            low = odds
+        odds -= slope / (1 + square * bound * share * (1 - share))
+        if not low < odds < high:
+            odds = (low + high) / 2
+    return odds, bound * logistic(odds)
+
+
+@called()
+def _shuffle(order, seed):
+    """An order drawn from a seed (Fisher and Yates)."""
+    for i in range(order.size - 1, 0, -1):
+        j = np.int64(mix(seed + np.uint64(i) * GOLDEN) % np.uint64(i + 1))
+        order[i], order[j] = order[j], order[i]
+
 
 CHUNK = 32  # siblings whose weights lie together
 GROUP = 2**25  # weights for which there is room at a time
@@ -66,7 +155,7 @@ class Penalty(NamedTuple):
     """How a node is trained.
 
     bound      (B,) float32: what the loss of each example counts against |w|^2 / 2
-    tolerance  see cpu/dual_logistic.py
+    tolerance  see cpu/sparse_label_tree.py
     passes     at most
     least      weights below it are dropped
     seed       of the order of examples
@@ -296,3 +385,95 @@ def _keep(found, feature, counts, node, weight, met, table, least):
             feature[features], counts[features] = met[f], weights - before
             features += 1
     found[0], found[1] = features, weights
+
+
+# The most likely labels of a sparse label tree, by exact best-first search, and how likely given ones are.
+#
+# A node is at least as likely as everything below it, so nodes taken in falling order of probability bring the labels in that
+# order; among equals the higher node number, the deeper one, comes first. Examples are CSR rows whose ids rise.
+
+
+def best(
+    ids: Array, log_probs: Array, tree: LabelTree, weights: Weights, row_at: Array, feature: Array, value: Array,
+    least: float = -np.inf,
+) -> None:  # fmt: skip
+    """Write the k most likely labels of each example, most likely first: ids (B, k) int32, log_probs (B, k) float32.
+
+    row_at (B + 1,), feature int32, value float32: the examples. least: labels of a lower log-probability do not come. Where
+    fewer than k are left, ids ends with -1 and log_probs with -inf.
+    """
+    _best(ids, log_probs, tree.label, *weights, row_at, feature, value, least, numba.get_num_threads())
+
+
+def given(
+    log_probs: Array, tree: LabelTree, weights: Weights, labels: Array, row_at: Array, feature: Array, value: Array
+) -> None:
+    """log_probs[b, j] = log p(example b has label labels[b, j]); labels (B, k), -inf for a label -1."""
+    inner = tree.up, tree.leaf, _chunk_of(weights)
+    _given(log_probs, *inner, *weights, labels, row_at, feature, value, numba.get_num_threads())
+
+
+def _chunk_of(weights: Weights) -> Array:
+    """The chunk of each node."""
+    return np.repeat(np.arange(weights.node_at.size - 1), np.diff(weights.node_at))
+
+
+@launched(parallel=True)
+def _best(
+    out, log_probs, label, node_at, first, biases, feature_at, features, weight_at, node, weight, row_at, ids, values, least,
+    threads,
+):  # fmt: skip
+    for thread in numba.prange(threads):
+        keys, items, scores = np.empty(1024), np.empty(1024, np.int32), np.empty(CHUNK)
+        for b in range(thread, row_at.size - 1, threads):
+            topk.clear(out[b], log_probs[b])
+            own, worth = ids[row_at[b] : row_at[b + 1]], values[row_at[b] : row_at[b + 1]]
+            size, keys, items = heap_push(keys, items, 0, 0.0, -1)
+            found = 0
+            while found < out.shape[1] and size:
+                key, at = keys[0], items[0]
+                size = drop(keys, items, size)
+                if at >= 0 and label[at] >= 0:
+                    out[b, found], log_probs[b, found] = label[at], key
+                    found += 1
+                    continue
+                begin, end = (first[at], first[at + 1]) if at >= 0 else (0, 1)
+                for m in range(begin, end):
+                    _look(scores, m, node_at, biases, feature_at, features, weight_at, node, weight, own, worth)
+                    for child in range(node_at[m + 1] - node_at[m]):
+                        log_prob = key - softplus(-scores[child])
+                        if log_prob >= least:
+                            size, keys, items = heap_push(keys, items, size, log_prob, node_at[m] + child)
+
+
+@called()
+def _look(scores, m, node_at, biases, feature_at, features, weight_at, node, weight, own, worth):
+    """The scores of a chunk's nodes for an example, to scores[:nodes]."""
+    for child in range(node_at[m + 1] - node_at[m]):
+        scores[child] = biases[node_at[m] + child]
+    place, end = feature_at[m], feature_at[m + 1]
+    for j in range(own.size):
+        place = seek(features, place, end, own[j])
+        if place < end and features[place] == own[j]:
+            for w in range(weight_at[place], weight_at[place + 1]):
+                scores[node[w]] += weight[w] * worth[j]
+
+
+@launched(parallel=True)
+def _given(
+    log_probs, up, leaf, chunk, node_at, first, biases, feature_at, features, weight_at, node, weight, labels, row_at, ids,
+    values, threads,
+):  # fmt: skip
+    for thread in numba.prange(threads):
+        scores = np.empty(CHUNK)
+        for b in range(thread, row_at.size - 1, threads):
+            own, worth = ids[row_at[b] : row_at[b + 1]], values[row_at[b] : row_at[b + 1]]
+            for j in range(labels.shape[1]):
+                total = 0.0 if labels[b, j] >= 0 else -np.inf
+                at = leaf[labels[b, j]] if labels[b, j] >= 0 else -1
+                while at >= 0:
+                    m = chunk[at]
+                    _look(scores, m, node_at, biases, feature_at, features, weight_at, node, weight, own, worth)
+                    total -= softplus(-scores[at - node_at[m]])
+                    at = up[at]
+                log_probs[b, j] = total

@@ -11,13 +11,12 @@ import numba
 import numpy as np
 from numpy.typing import DTypeLike
 
-from cpu.activation import ZERO, miss_and_loss
-from cpu.array import Array
-from cpu.batch_rule import move_together, pull_biases
-from cpu.blas import gemm
-from cpu.compiled import called, launched
-from cpu.logistic_visit import weighed
+from cpu.output.rule import move_together, pull_biases
+from cpu.runtime.compiled import Array, called, launched
 from cpu.softmax import chunk, weigh
+from cpu.tree.logistic_visit import weighed
+from cpu.vectors.activation import ZERO, miss_and_loss
+from cpu.vectors.blas import gemm
 
 ROWS = 64  # examples, or nodes, of a product; it does not know of the threads
 
@@ -49,7 +48,7 @@ def step(
 ) -> None:  # fmt: skip
     """Learn from a batch: add d loss / d hidden to grad (B, D), write loss (B,) in nats, move nodes (K, D).
 
-    tree: the plan of a tree's top, see cpu/tree.py's `split`. All examples use the nodes before the step; a node moves
+    tree: the plan of a tree's top, see cpu/tree/tree.py's `split`. All examples use the nodes before the step; a node moves
     once, by the sum over its examples.
     """
     scratch = work.misses, work.pulls, work.bias_pulls

@@ -9,11 +9,10 @@ import numba
 import numpy as np
 from numpy.typing import DTypeLike
 
-from cpu import logistic_rows
-from cpu.activation import ZERO, softplus
-from cpu.array import Array
-from cpu.compiled import called, inlined, launched
-from cpu.logistic_rows import OWNERS
+from cpu.runtime.compiled import Array, called, inlined, launched
+from cpu.tree import logistic_rows
+from cpu.tree.logistic_rows import OWNERS
+from cpu.vectors.activation import ZERO, softplus
 
 TOGETHER = 64  # examples that climb together
 FIELD = 63 // (OWNERS - 1)  # bits: paths are shorter than 2^21
@@ -36,8 +35,8 @@ def step(
     """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
 
     Rows, the nodes (V - 1, D), and hidden (B, D) of one floating dtype, target (B,) int32 classes; fastest where arrays
-    begin on a cache line (cpu/aligned.py). grad is summed over the path, not averaged over B.
-    The result is that of the serial loop over rows, bit for bit, at any number of threads (cpu/logistic_rows.py).
+    begin on a cache line (cpu/runtime/memory.py). grad is summed over the path, not averaged over B.
+    The result is that of the serial loop over rows, bit for bit, at any number of threads (cpu/tree/logistic_rows.py).
     """
     climb(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.owner, target, numba.get_num_threads())
     logistic_rows.learn(grad, loss, learned, work, hidden, weight, rate)

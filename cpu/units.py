@@ -1,9 +1,9 @@
 """Collections of MLPs on the CPU: the `Units` contract.
 
 The step of a batch goes through one unit after another, whose weights stay in the core's cache meanwhile, by the products of
-cpu/small_gemm.py; that of one example is in cpu/online.py. Steps of large units and batches, forward and backward alone are
-GEMMs of a BLAS on one thread; a parallel loop goes over units, or pairs of a unit and a piece of ROWS rows of the batch. So the
-sizes alone determine the order of every sum, and the bits do not depend on the number of threads.
+cpu/vectors/small_gemm.py; that of one example is in cpu/vectors/online.py. Steps of large units and batches, forward and
+backward alone are GEMMs of a BLAS on one thread; a parallel loop goes over units, or pairs of a unit and a piece of ROWS rows
+of the batch. So the sizes alone determine the order of every sum, and the bits do not depend on the number of threads.
 """
 
 from typing import Any
@@ -11,16 +11,15 @@ from typing import Any
 import numba
 import numpy as np
 
-from cpu import aligned
-from cpu.activation import CODES, activate, times_slope
-from cpu.array import Array
-from cpu.blas import gemm
-from cpu.compiled import called, launched
-from cpu.online import step_online
-from cpu.simd import lanes, load, multiply_add, spread, store, total, zeros
-from cpu.small_gemm import asking, move, multiply, pack, pull, room
-from cpu.threads import PARTS, shared
-from cpu.tile import BITS
+from cpu.runtime import memory
+from cpu.runtime.compiled import Array, called, launched
+from cpu.runtime.threads import PARTS, shared
+from cpu.vectors.activation import CODES, activate, times_slope
+from cpu.vectors.blas import gemm
+from cpu.vectors.online import step_online
+from cpu.vectors.simd import broadcast, lanes, load, multiply_add, store, total, zeros
+from cpu.vectors.small_gemm import asking, move, multiply, pack, pull, room
+from cpu.vectors.tile import BITS
 
 ROWS = 64  # of a piece: a GEMM of fewer rows is slower a row, larger pieces leave threads idle
 FEW, SMALL = 32, 3_000_000  # of a step: examples, and examples times weights of a matrix, beyond which a BLAS is faster
@@ -87,7 +86,7 @@ def step(
             kind(loss, y, hidden, weights, velocity, y_grad, hidden_grad, *given)
     else:
         parts = min(count, PARTS * numba.get_num_threads())
-        packed = aligned.empty((parts, room(len(x), max(layout.inputs.max(), layout.hidden.max()))), weights.dtype)
+        packed = memory.empty((parts, room(len(x), max(layout.inputs.max(), layout.hidden.max()))), weights.dtype)
         with shared(parts):
             _step(loss, y, hidden, weights, velocity, y_grad, hidden_grad, packed, *given)
 
@@ -250,7 +249,7 @@ def _unit(found, weights, velocity, packed, layout, u, x, target, rate, momentum
 
 @free
 def _strip(array, at, size):
-    """Columns at : at + size, as cpu/small_gemm.py takes them; the next unit's are behind them."""
+    """Columns at : at + size, as cpu/vectors/small_gemm.py takes them; the next unit's are behind them."""
     return array.reshape(array.size), at, array.shape[1], size
 
 
@@ -258,7 +257,7 @@ def _strip(array, at, size):
 def _error(delta, y, target, size, batch):
     """Write y - target; returns half its squared length."""
     out, at, pitch, _ = delta
-    squares, minus = zeros(out, BITS), spread(out.dtype.type(-1), BITS)
+    squares, minus = zeros(out, BITS), broadcast(out.dtype.type(-1), BITS)
     for b in range(batch):
         for i in range(0, size, lanes(out, BITS)):
             place, left = at + b * pitch + i, size - i

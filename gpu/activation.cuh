@@ -1,4 +1,4 @@
-// Activations and their slopes, twins of cpu/activation.py. A NaN stays a NaN.
+// Activations and their slopes, twins of cpu/vectors/activation.py. A NaN stays a NaN.
 #pragma once
 
 enum Activation { LOGISTIC, RATIONAL, TANH, RELU, RATIONAL_2023 };  // the codes that launchers pass

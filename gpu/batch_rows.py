@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gpu import blas, device, kernels
-from gpu.array import Array
-from gpu.blas import Matrix
+from gpu import device
 from gpu.rule import cut, wide
+from gpu.runtime import blas, kernels
+from gpu.runtime.array import Array
+from gpu.runtime.blas import Matrix
 
 NUMBERS = 1 << 23  # of a piece of the gradient
 WARPS = 8  # of a block, as in batch_rows.cu

@@ -18,12 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from gpu.array import Array, Guard, Held, Shape, adopt
-from gpu.errors import DeviceError, Translated, failed
-from gpu.graphs import Recorder
-from gpu.memory import PART, Behind, Block, Pool, Staging
-from gpu.owner import Owner
-from gpu.queues import Event, Inline, Queue, copy, current, fill_bytes, here, libcuda, scratch
+from gpu.runtime.array import Array, Guard, Held, Shape, adopt
+from gpu.runtime.memory import PART, Behind, Block, Pool, Staging
+from gpu.runtime.owner import DeviceError, Owner, Translated, failed
+from gpu.runtime.queues import Event, Inline, Queue, Recorder, copy, current, fill_bytes, here, libcuda, scratch
 
 __all__ = [
     "Device",
@@ -75,8 +73,8 @@ class Device:
         self.owner = Owner(self.name)
         # Bytes of memory, number of streams and graphs
         self.allocated: collections.Counter[str] = collections.Counter()
-        self.modules: dict[str, Any] = {}  # compiled kernels, see gpu/kernels.py
-        self.libraries: dict[str, Any] = {}  # handles of libraries, see gpu/blas.py
+        self.modules: dict[str, Any] = {}  # compiled kernels, see gpu/runtime/kernels.py
+        self.libraries: dict[str, Any] = {}  # handles of libraries, see gpu/runtime/blas.py
         self.held: dict[int, Held] = {}  # what was allocated and is still in use
         self._leaving: collections.deque[tuple[_Mark, Held]] = collections.deque()  # to be freed behind a mark
         self._marks: dict[bool, collections.deque[Any]] = {True: collections.deque(), False: collections.deque()}
@@ -231,7 +229,7 @@ class Device:
             raise
 
     def adopt(self, foreign: Any) -> Array:
-        """A view of an array of PyTorch, CuPy or Numba on this device, see gpu/array.py."""
+        """A view of an array of PyTorch, CuPy or Numba on this device, see gpu/runtime/array.py."""
         return adopt(foreign)
 
     def memory(self) -> dict[str, int]:

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from gpu import device, kernels, softmax
-from gpu.array import Array
+from gpu import device, softmax
+from gpu.runtime import kernels
+from gpu.runtime.array import Array
 
 THREADS, EACH = 256, 4  # of a block; numbers of a thread of `add`, as in head.cu
 

@@ -19,7 +19,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from gpu.private import private
+from gpu.runtime.private import private
 
 VERSION = "2026.1"
 HEADERS = "nvidia-cuda-runtime"  # the wheel with cuda.h; the others install into the same folder

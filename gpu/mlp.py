@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from gpu import blas, device, kernels
-from gpu.array import Array
+from gpu import device
+from gpu.runtime import blas, kernels
+from gpu.runtime.array import Array
 from gpu.units import CODES as OF_UNITS
 
 CODES = OF_UNITS | {"gelu": 5, "linear": 6}  # as in mlp.cu

@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpu import device, kernels
-from gpu.array import Array
+from gpu import device
+from gpu.runtime import kernels
+from gpu.runtime.array import Array
 
 THREADS = 256
 PART, BLOCKS = 4096, 1024  # of a norm: squares of a part at least, parts at most

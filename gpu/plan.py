@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpu import kernels
-from gpu.array import Array
 from gpu.device import Device
+from gpu.runtime import kernels
+from gpu.runtime.array import Array
 
 MOST = 16  # examples that share a visit; more make a GEMM
 RESERVED = 1024  # bytes of shared memory that a block takes beside its own

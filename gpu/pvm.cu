@@ -2,7 +2,7 @@
 // written once. Twin of cpu/pvm.py.
 //
 // world (B, W), tape (B, T), signals (B, S)   see hybrid/pvm/layout.py; a stream a row, B at most MOST
-// units, runs                                 that layout as tables, made by gpu/pvm_plan.py
+// units, runs                                 that layout as tables, made by gpu/pvm.py
 //
 // A unit's phases are divided by barriers: gather what it sees, find its errors, pull them back to its inner layers, visit
 // its dense layers in order, publish. Each dense layer is one pass over its matrix: a row is multiplied with the new input

@@ -1,13 +1,156 @@
 """One tick of a Predictive Vision Model on a GPU: the `Pvm` contract, a launch a tick, a block a unit (pvm.cu)."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpu import device, kernels
-from gpu.array import Array
-from gpu.pvm_plan import Plan
+from gpu import device
+from gpu.device import Device
+from gpu.plan import FLOAT, RESERVED
+from gpu.runtime import kernels
+from gpu.runtime.array import Array
 from gpu.units import CODES
+
+# How a Predictive Vision Model runs on a device: its layout in tables, and which matrices a block keeps in shared memory.
+
+ONE, MANY = 448, 256  # as in pvm.cuh
+FEW = 512  # up to so many units a block has all its threads; it depends on no device, so sums have one order on all
+
+# The tables, as in pvm.cuh. A unit is 64 bytes, and its layers: a block begins with one read, not with a chain of them.
+MOST_LAYERS, SEEN = 6, 3
+LAYER = np.dtype(
+    {
+        "names": ["w", "rows", "columns", "pulled", "in", "out", "held"],
+        "formats": ["i8"] + ["i4"] * 6,
+        "offsets": [0, 8, 12, 16, 20, 24, 28],
+        "itemsize": 32,
+    }
+)
+PLACES = (
+    "number depth first_run last_run signals count block features hidden size published predicted residual sign"
+).split()
+UNIT = np.dtype(
+    {
+        "names": [*PLACES, "layers"],
+        "formats": ["i4"] * len(PLACES) + [(LAYER, (MOST_LAYERS,))],
+        "offsets": [*range(0, 4 * len(PLACES), 4), 64],
+        "itemsize": 64 + MOST_LAYERS * LAYER.itemsize,
+    }
+)
+RUN = np.dtype([("from", "i4"), ("to", "i4"), ("size", "i4"), ("kind", "i4")])
+
+OWN = 4096  # bytes of shared memory that a block has beside what it keeps, at most
+KEPT = 64  # columns of a matrix that stays in shared memory, at most; see pvm_columns.cuh
+SPARE = 8  # a matrix takes so many floats more there, at most, since it lies as in memory beside a multiple of 16 bytes
+
+
+class Kept(NamedTuple):
+    """Which matrices stay in shared memory.
+
+    held    (L,) where a block keeps the matrix of each layer, in floats; -1: in memory alone
+    shared  bytes of shared memory a block
+    """
+
+    held: np.ndarray
+    shared: int
+
+
+class Plan:
+    """A layout on a device; made by `plan`, passed where the contract says layout.
+
+    runs  RUN on the device: what units gather from the world, the runs of a unit side by side
+    """
+
+    def __init__(self, device: Device, layout: Any):
+        self.device, self.layout = device, layout
+        runs, ends = _runs(layout)
+        self._units, self.runs = _units(layout, ends), device.from_host(runs)
+        self._ranges: dict[tuple[int, int], Array] = {}
+        self._kept: Kept | None = None
+
+    def __len__(self) -> int:
+        return len(self._units)
+
+    def units(self, first: int, last: int) -> Array:
+        """(N,) UNIT on the device, a block each: these units, the largest first; made by the first call."""
+        if (first, last) not in self._ranges:
+            units = self._units.copy()
+            units["layers"]["held"][_within(self.layout.layer_at)] = self.kept().held
+            largest = np.argsort(-_parameters(self.layout)[first:last], kind="stable")
+            self._ranges[first, last] = self.device.from_host(units[first:last][largest])
+        return self._ranges[first, last]
+
+    def kept(self) -> Kept:
+        """Which matrices stay in shared memory where a block has one stream."""
+        if self._kept is None:
+            self._kept = _kept(self.layout, self.device, 2 * ONE // self.threads(1))
+        return self._kept
+
+    def threads(self, streams: int) -> int:
+        """Threads a block; by the number of all units of the model, so ranges and parts of it have the same order of sums."""
+        return MANY if streams > 1 else ONE if self.layout.model_units <= FEW else ONE // 2
+
+
+def _units(layout: Any, ends: np.ndarray) -> np.ndarray:
+    """(U,) UNIT; ends: (U + 1,) where the runs of each begin."""
+    units = np.zeros(len(layout.hidden), UNIT)
+    units["number"], units["depth"] = np.arange(units.size), np.diff(layout.layer_at)
+    units["first_run"], units["last_run"] = ends[:-1], ends[1:]
+    units["signals"], units["count"] = layout.signal_at[:-1], np.diff(layout.signal_at)
+    units["block"], units["features"], units["hidden"] = layout.block, layout.features_at, layout.hidden_at
+    units["size"], units["published"], units["predicted"] = layout.hidden, layout.published_at, layout.predicted_at
+    units["residual"], units["sign"] = layout.residual_at, layout.signed
+    of, place = _within(layout.layer_at)
+    fields = (layout.w_at, layout.rows, layout.columns, layout.pulled, layout.in_at, layout.out_at)
+    for name, values in zip(("w", "rows", "columns", "pulled", "in", "out"), fields, strict=True):
+        units["layers"][name][of, place] = values
+    return units
+
+
+def _runs(layout: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(N,) RUN, of each unit the runs that it sees and those of its context; (U + 1,) where those of each unit begin."""
+    seen, copied = _within(layout.part_at), _within(layout.copy_at)
+    parts, ends = np.diff(layout.part_at), layout.part_at + layout.copy_at
+    runs = np.zeros(ends[-1], RUN)
+    at = ends[seen[0]] + seen[1]
+    runs["from"][at], runs["to"][at], runs["size"][at] = layout.part_from, _places(layout), layout.part_size
+    runs["kind"][at] = SEEN
+    at = ends[copied[0]] + parts[copied[0]] + copied[1]
+    runs["from"][at], runs["to"][at], runs["size"][at] = layout.copy_from, layout.copy_to, layout.copy_size
+    runs["kind"][at] = layout.copy_kind
+    return runs, ends
+
+
+def _within(at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of each row of a table whose parts begin `at`: of which unit it is, and the how-manieth of that unit."""
+    units = np.repeat(np.arange(at.size - 1), np.diff(at))
+    return units, np.arange(at[-1]) - at[units]
+
+
+def _kept(layout: Any, device: Device, blocks: int) -> Kept:
+    """Matrices that errors are pulled back through, as far as they fit, where so many blocks share a multiprocessor."""
+    room = (min(device.shared_block, device.shared_multiprocessor // blocks - RESERVED) - OWN) // FLOAT
+    size = -(-(layout.rows.astype(np.int64) * layout.columns + SPARE) // 4) * 4
+    held, of = np.full(size.size, -1), _within(layout.layer_at)[0]
+    begin = np.zeros(len(layout.hidden), np.int64)  # behind what a unit keeps already
+    for k in np.flatnonzero((layout.pulled > 0) & (layout.columns <= KEPT)):
+        if begin[of[k]] + size[k] <= room:
+            held[k] = begin[of[k]]
+            begin[of[k]] += size[k]
+    return Kept(held, FLOAT * int(begin.max()))
+
+
+def _parameters(layout: Any) -> np.ndarray:
+    """How many each unit has."""
+    return np.add.reduceat(layout.rows.astype(np.int64) * (layout.columns + 1), layout.layer_at[:-1])
+
+
+def _places(layout: Any) -> np.ndarray:
+    """Where each part begins among the signals of its unit."""
+    size = layout.part_size.astype(np.int64)
+    places: np.ndarray = np.cumsum(size) - size - np.repeat(layout.signal_at[:-1], np.diff(layout.part_at))
+    return places
+
 
 TICK = "PPPPPPPPPPPPiiiPPPPPPPPifffffiiqqq"
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from gpu import device, kernels, sort
-from gpu.array import Array
+from gpu import device, sort
 from gpu.rule import wide
+from gpu.runtime import kernels
+from gpu.runtime.array import Array
 
 PART = 1 << 18  # ids that are sorted at once, so that scratch has a bound: 8 MB; longer lists are several
 THREADS, ROWS = 256, 8  # of a block; that a warp gathers

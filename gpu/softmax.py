@@ -26,10 +26,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from gpu import batch_rows, blas, device, kernels
-from gpu.array import Array
-from gpu.blas import Matrix
+from gpu import batch_rows, device
 from gpu.rule import cut
+from gpu.runtime import blas, kernels
+from gpu.runtime.array import Array
+from gpu.runtime.blas import Matrix
 
 LOGITS = 1 << 26  # of a chunk, at most, beside small tables
 PART = 4  # a chunk may have as many logits as the rows have numbers, over this

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from gpu import device, kernels
-from gpu.array import Array
+from gpu import device
+from gpu.runtime import kernels
+from gpu.runtime.array import Array
 
 SHORT = 4096  # ids that are sorted by comparisons, in one launch; a radix sort takes two for each digit
 THREADS, EACH, BITS, TILE = 256, 4, 8, 2048  # as in sort.cu

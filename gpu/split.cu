@@ -1,6 +1,6 @@
 // The top of a tree, K nodes, as dense products: what lies between the products. Twin of cpu/split.py.
 //
-// leaf_up, node_up  2 * parent + turn of each class and of each node, -1 at the root: those of the top (cpu/tree.py)
+// leaf_up, node_up  2 * parent + turn of each class and of each node, -1 at the root: those of the top (cpu/tree/tree.py)
 // scores, misses (B, K)
 #include "logistic.cuh"
 #include "warp.cuh"

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from numpy.typing import DTypeLike
 
-from gpu import batch_rows, blas, device, kernels
-from gpu.array import Array
+from gpu import batch_rows, device
+from gpu.runtime import blas, kernels
+from gpu.runtime.array import Array
 
 
 class Work(NamedTuple):

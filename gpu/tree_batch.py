@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from gpu import device, kernels, sort
-from gpu.array import Array
+from gpu import device, sort
 from gpu.rule import wide
+from gpu.runtime import kernels
+from gpu.runtime.array import Array
 
 WARPS, MOVERS, SPAN = 4, 8, 32  # as in tree_batch.cu
 CROWD, NARROW = 256, 256  # as in tree_groups.cuh
@@ -19,7 +20,7 @@ HOPS, LINED, FEW = 8, 8, 2048  # as in tree_paths.cuh
 
 
 class Plan(NamedTuple):
-    """A tree on the device, see cpu/tree.py: leaf_up, rank (V,) and node_up (V - 1,) int32; depth of its longest path.
+    """A tree on the device, see cpu/tree/tree.py: leaf_up, rank (V,) and node_up (V - 1,) int32; depth of its longest path.
 
     hops (V, HOPS) int32: the pointers to parents that are met every `stretch` steps up from each leaf, -1 past the root
     """

@@ -1,6 +1,6 @@
 // Hierarchical softmax: a logistic regression at each inner node of a binary tree. Twin of cpu/tree_softmax.py.
 //
-// leaf_up, node_up  2 * parent + turn of each class and of each node, -1 at the root (cpu/tree.py)
+// leaf_up, node_up  2 * parent + turn of each class and of each node, -1 at the root (cpu/tree/tree.py)
 // entries (depth, B)  2 * node + turn at each level of each example's path, the root's level first; -1 past its end
 // terms   (B, depth, pitch), towards (B, depth): what each node of a path adds to the gradient and the loss; the pitch is D
 //         rounded up to what the kernels take, so that a warp writes without asking where a row ends

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from gpu import device, kernels
-from gpu.array import Array
+from gpu import device
 from gpu.rule import wide
+from gpu.runtime import kernels
+from gpu.runtime.array import Array
 
 WARPS = 4  # warps of a block of `learn`, as in gpu/tree_softmax.cu
 CHUNKS = (4, 8)  # widths, in warps, for which a node fits the registers
@@ -18,7 +19,7 @@ WIDE = "learn_wide"  # the kernel for nodes that do not
 
 
 class Plan(NamedTuple):
-    """A tree on the device: leaf_up (V,) and node_up (V - 1,) int32, see cpu/tree.py, and the nodes on its longest path."""
+    """A tree on the device: leaf_up (V,) and node_up (V - 1,) int32, see cpu/tree/tree.py, nodes on the longest path."""
 
     leaf_up: Array
     node_up: Array

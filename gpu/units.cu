@@ -1,4 +1,4 @@
-// Collections of MLPs: a block a unit, for batches of up to 16 examples that share the weights. Twin of cpu/online.py.
+// Collections of MLPs: a block a unit, for batches of up to 16 examples that share the weights. Twin of cpu/vectors/online.py.
 //
 // weights of a unit   first (h, n) | first bias (h) | second (o, h) | second bias (o), from w_at[u] on
 // signals             x (B, X), hidden (B, H), y (B, Y); unit u has columns x_at[u] to x_at[u] + n, and so on

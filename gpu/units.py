@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from gpu import blas, device, kernels, optimiser
-from gpu.array import Array
-from gpu.blas import Matrix
+from gpu import device, optimiser
 from gpu.plan import MOST, Plan
+from gpu.runtime import blas, kernels
+from gpu.runtime.array import Array
+from gpu.runtime.blas import Matrix
 
 CODES = {"logistic": 0, "rational": 1, "tanh": 2, "relu": 3, "rational2023": 4}  # as in activation.cuh
 FEW = 32  # units below which a block a unit leaves most of a device idle

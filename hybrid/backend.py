@@ -105,7 +105,7 @@ def _own(ordinal: int) -> int:
     """The device that this rank takes where the run is to have that one: ranks on one machine take its devices in turn."""
     if not world().local_rank:
         return ordinal
-    there: int = importlib.import_module("gpu.available").devices()
+    there: int = importlib.import_module("gpu.runtime.available").devices()
     return (ordinal + world().local_rank) % there if ordinal < there else ordinal
 
 
@@ -131,7 +131,7 @@ def auto() -> str:
 
 def why_no_gpu() -> str | None:
     """The reason why no GPU can be used, None when one can."""
-    reason: str | None = importlib.import_module("gpu.available").unavailable()
+    reason: str | None = importlib.import_module("gpu.runtime.available").unavailable()
     return reason
 
 

@@ -40,7 +40,7 @@ class Neighbours:
     recall, k  auto: the share of the k nearest that is to be found
     queries    auto: (B, D), such as will be asked; None: some of the rows, with noise
     threads    build the index. With more than one, which neighbours are missed may differ from run to run
-    settings   trees and search of "annoy", links and effort of "hnsw", exact_below, seed: see cpu/neighbours.py
+    settings   trees and search of "annoy", links and effort of "hnsw", exact_below, seed: see cpu/search/neighbours.py
 
     The index is built at once. One of "auto" depends on measured times, too, and so does which neighbours are missed.
 
@@ -78,7 +78,7 @@ class Neighbours:
 
     @property
     def choice(self) -> Any:
-        """Of "auto": kind, size, effort, k, recall, seconds and exact_seconds, see cpu/tuned_index.py; else None."""
+        """Of "auto": kind, size, effort, k, recall, seconds and exact_seconds, see cpu/search/index.py; else None."""
         return self._live.choice
 
     def query(self, hidden: np.ndarray, k: int = 10, exclude: Any = None) -> tuple[np.ndarray, np.ndarray]:
@@ -123,9 +123,9 @@ class Neighbours:
 
 
 def live(vectors: np.ndarray, *, index: str = "annoy", **settings: Any) -> Any:
-    """A cpu.neighbours.Neighbours. One for a forest searches exactly, and says so on stderr, where annoy is not installed."""
-    from cpu import forest
-    from cpu.neighbours import Neighbours
+    """A cpu.search.neighbours.Neighbours. Without annoy one for a forest searches exactly, and says so on stderr."""
+    from cpu.search import forest
+    from cpu.search.neighbours import Neighbours
 
     if index != "annoy" or forest.there():
         return Neighbours(vectors, index=index, **settings)
@@ -138,7 +138,7 @@ def live(vectors: np.ndarray, *, index: str = "annoy", **settings: Any) -> Any:
 
 
 def measured(live: Any, hidden: np.ndarray, k: int) -> Found:
-    """The recall and rate of a cpu.neighbours.Neighbours on some queries (B, D)."""
+    """The recall and rate of a cpu.search.neighbours.Neighbours on some queries (B, D)."""
     k = min(k, len(live.vectors))
     seconds, exact_seconds, recall = live.measured(hidden[:ASKED], k)
     return Found(k, recall, 1 / seconds, 1 / exact_seconds)

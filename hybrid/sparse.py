@@ -17,9 +17,9 @@ def describe(optimiser: str) -> dict[str, Any]:
 
 def table(rows: int, width: int) -> np.ndarray:
     """Rows of zeros, float32, which begin on a cache line."""
-    from cpu import first_touch
+    from cpu.runtime import memory
 
-    return first_touch.zeros((rows, width), np.float32)
+    return memory.touched_zeros((rows, width), np.float32)
 
 
 def readout_named(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -30,10 +30,10 @@ def readout_named(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def kept(rows: np.ndarray, optimiser: str, biases: bool = False) -> Learned:
     """Rows (R, D) with biases and squares of 0, as far as the optimiser needs them, on the host."""
-    from cpu import aligned
+    from cpu.runtime import memory
 
     each, one = optimiser == "adagrad", np.zeros(len(rows), rows.dtype)
-    squares = None if optimiser == "sgd" else aligned.zeros(rows.shape if each else rows.shape[:1], rows.dtype)
+    squares = None if optimiser == "sgd" else memory.zeros(rows.shape if each else rows.shape[:1], rows.dtype)
     return Learned(rows, one if biases else None, squares, one.copy() if each and biases else None)
 
 

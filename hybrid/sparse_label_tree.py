@@ -10,7 +10,7 @@ from . import check
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from cpu.label_tree_shape import LabelTree
+    from cpu.label_tree import LabelTree
     from cpu.sparse_label_tree import Weights
 
 
@@ -166,7 +166,7 @@ class SparseLabelTree:
         seed: int = 0,
     ):
         from cpu import sparse_label_tree as kernels
-        from cpu.label_tree_shape import from_parents
+        from cpu.label_tree import from_parents
 
         x, y = examples(features, labels)
         check.whole("trees", trees, 1, 1 if tree is not None else 100)
@@ -187,7 +187,7 @@ class SparseLabelTree:
     @classmethod
     def of(cls, arrays: Mapping[str, np.ndarray], features: int, labels: int) -> "SparseLabelTree":
         """The model whose `arrays` these are; ValueError for those of no such model."""
-        from cpu.label_tree_shape import from_parents
+        from cpu.label_tree import from_parents
         from cpu.sparse_label_tree import SAVED, restored
 
         made = cls.__new__(cls)
@@ -308,18 +308,18 @@ class SparseLabelTree:
         return np.take_along_axis(ids, first, 1), np.take_along_axis(log_probs, first, 1)
 
     def _ranked(self, tree: int, x: "csr_array", k: int) -> tuple[np.ndarray, np.ndarray]:
-        from cpu import sparse_label_tree_search as search
+        from cpu import sparse_label_tree
 
         ids, log_probs = np.empty((x.shape[0], k), np.int32), np.empty((x.shape[0], k), np.float32)
-        search.best(ids, log_probs, *self._trees[tree], *_arrays(x))
+        sparse_label_tree.best(ids, log_probs, *self._trees[tree], *_arrays(x))
         return ids, log_probs
 
     def _given(self, x: "csr_array", labels: np.ndarray) -> np.ndarray:
-        from cpu import sparse_label_tree_search as search
+        from cpu import sparse_label_tree
 
         each = np.empty((len(self._trees), *labels.shape), np.float32)
         for out, (tree, weights) in zip(each, self._trees, strict=True):
-            search.given(out, tree, weights, labels, *_arrays(x))
+            sparse_label_tree.given(out, tree, weights, labels, *_arrays(x))
         mean: np.ndarray = each[0] if len(each) == 1 else np.logaddexp.reduce(each) - np.float32(np.log(len(each)))
         return mean
 

@@ -1,6 +1,6 @@
 """Shapes of trees over classes, for `TreeReadout(counts, width, tree=...)`: by counts, by likeness, or from elsewhere.
 
-Every function returns a `cpu.tree.Tree` and raises ValueError for what makes no tree over V >= 2 classes, naming what was
+Every function returns a `cpu.tree.tree.Tree` and raises ValueError for what makes no tree over V >= 2 classes, naming what was
 found. Classes that are alike stand side by side where their vectors (V, D) point the same way: rows of a model that has
 learned, word vectors, features of items. Only directions count, and a vector of zeros is like no other.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from . import check
 
 if TYPE_CHECKING:
-    from cpu.tree import Tree
+    from cpu.tree.tree import Tree
 
 SPLITS = ("free", "equal")
 DEEPEST = 1024  # nodes on a path: scratch of a step is as many numbers an example
@@ -21,14 +21,14 @@ SLACK = 3  # a tree of free splits has paths of at most so many times log2 V nod
 
 def huffman(counts: Any) -> "Tree":
     """The shortest mean path, where class v is met counts[v] >= 0 times (V,); knows nothing of likeness."""
-    from cpu import tree
+    from cpu.tree import tree
 
     return tree.huffman(check.counts(counts))
 
 
 def balanced(classes: int) -> "Tree":
     """All paths about log2 V nodes long; classes stand in their order, so that neighbouring numbers share nodes."""
-    from cpu import tree
+    from cpu.tree import tree
 
     return tree.balanced(check.classes(classes))
 
@@ -43,7 +43,7 @@ def clustered(vectors: Any, counts: Any = None, *, splits: str = "free", seed: i
 
     Prabhu et al. 2018, "Parabel".
     """
-    from cpu import clusters
+    from cpu.tree import clusters
 
     rows, masses = _checked(vectors, counts)
     cuts = clusters.Cuts(masses, 1.0, deepest(len(rows)))
@@ -60,7 +60,7 @@ def entropy_weighted(vectors: Any, counts: Any, quality: float, *, seed: int = 0
 
     After Baharav et al. 2021, "Enabling Efficiency-Precision Trade-offs for Label Trees in Extreme Classification".
     """
-    from cpu import clusters
+    from cpu.tree import clusters
 
     rows, masses = _checked(vectors, counts)
     if not 0 <= check.number("quality", quality, 0) <= 1:
@@ -74,7 +74,7 @@ def huffman_of_clusters(vectors: Any, counts: Any, size: int = 32, *, seed: int 
 
     vectors (V, D), counts (V,); clusters are of equal size, up to one class.
     """
-    from cpu import clusters, tree
+    from cpu.tree import clusters, tree
 
     rows, masses = _checked(vectors, counts)
     parts = -(-len(rows) // check.whole("size", size, 1))
@@ -159,7 +159,7 @@ def from_paths(table: Any, code: Any, counts: Any = None) -> "Tree":
 
 
 def checked(leaf_up: Any, node_up: Any, counts: Any = None) -> "Tree":
-    """The tree of pointers that are numbered as in `cpu.tree.Tree`, such as a checkpoint keeps; ValueError for others."""
+    """The tree of pointers that are numbered as in `cpu.tree.tree.Tree`, such as a checkpoint keeps; ValueError for others."""
     inner = leaf_up.size - 1
     whole = node_up.shape == (inner,) and inner > 0 and node_up[0] == -1 and (np.diff(node_up) > 0).all()
     whole = whole and (node_up[1:] >> 1 < np.arange(1, inner)).all()
@@ -173,7 +173,7 @@ def checked(leaf_up: Any, node_up: Any, counts: Any = None) -> "Tree":
 
 def _numbered(leaf_up: Any, node_up: Any, counts: Any) -> "Tree":
     """The tree of pointers 2 * parent + turn in any numbering of the inner nodes."""
-    from cpu import tree
+    from cpu.tree import tree
 
     inner = node_up.size
     taken = np.concatenate([leaf_up, node_up[node_up >= 0]])
@@ -191,7 +191,7 @@ def _numbered(leaf_up: Any, node_up: Any, counts: Any) -> "Tree":
 
 
 def _tree(leaf_up: np.ndarray, node_up: np.ndarray, counts: Any) -> "Tree":
-    from cpu import tree
+    from cpu.tree import tree
 
     return tree.of_pointers(leaf_up, node_up, _counts(counts, leaf_up.size))
 

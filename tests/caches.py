@@ -4,7 +4,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from gpu.private import private
+from gpu.runtime.private import private
 
 
 def kept(folder: Path, variable: str) -> str:

@@ -106,8 +106,8 @@ def _next_words(engine: Engine, vocabulary: Vocabulary, job: Any, seed: int) -> 
 
 def _neighbours(engine: Engine, vocabulary: Vocabulary, seed: int) -> dict[str, Any]:
     """Nearest words of a few frequent ones; where annoy is installed, by it too, and its recall over many."""
-    from cpu import forest
-    from cpu.neighbours import Neighbours
+    from cpu.search import forest
+    from cpu.search.neighbours import Neighbours
 
     rows = engine.embedding.table[: len(vocabulary)]
     k = min(NEIGHBOURS, len(vocabulary))

@@ -54,9 +54,9 @@ def report(megabytes: int = 512) -> dict[str, Any]:
     findings = [*_packages(), _threads(), _kernel_cache(), _compiler(), *_mpi(), *gpu()]
     usable, speed = all(one["ok"] for one in findings if one["needed"]), {}
     if usable:
-        from cpu import bandwidth
+        from cpu.runtime.memory import read_modify_write
 
-        speed = {"read-modify-write": statistics.median(bandwidth.read_modify_write(megabytes))}
+        speed = {"read-modify-write": statistics.median(read_modify_write(megabytes))}
     return {
         "usable": usable,
         "machine": {"cores": os.cpu_count(), "processor": processor(), "memory": memory()},
@@ -122,7 +122,7 @@ def _packages() -> Iterator[Finding]:
 
 def _threads() -> Finding:
     """Numba's thread layers; dense and sparse queues need one that two threads may enter at once."""
-    from cpu import threads
+    from cpu.runtime import threads
 
     remedy = "pip install tbb, or install libgomp1 (Debian, Ubuntu)"
     layers = []
@@ -144,9 +144,9 @@ def _threads() -> Finding:
 def _kernel_cache() -> Finding:
     """Where compiled kernels are kept: without it, every start compiles them anew."""
     try:
-        from cpu import bandwidth
+        from cpu.runtime.memory import _read_modify_write
 
-        folder = bandwidth._read_modify_write.stats.cache_path
+        folder = _read_modify_write.stats.cache_path
         os.makedirs(folder, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
     except Exception as error:  # Numba's own, where it finds no folder at all
@@ -186,7 +186,7 @@ def _said(*command: str) -> tuple[str, bool]:
 
 def gpu() -> list[Finding]:
     """All that a GPU needs, none of which the engine needs: driver, devices, compiler, PyCUDA, cuBLAS; then the conclusion."""
-    from gpu import compiler
+    from gpu.runtime import compiler
 
     from .. import backend
 
@@ -212,7 +212,7 @@ def gpu() -> list[Finding]:
 
 def _driver(made_by: Any) -> tuple[int, int, Finding]:
     """The version of CUDA that the driver supports, as 13000, 0 where no driver runs; devices; and the finding."""
-    from gpu import compiler
+    from gpu.runtime import compiler
 
     try:
         cuda = _cuda()
@@ -271,7 +271,7 @@ def _devices(made_by: Any, count: int) -> Iterator[Finding]:
 
 def _cublas(device: bool) -> Finding:
     """The cuBLAS that works with this driver; without a device, where none can, the first that opens."""
-    from gpu import blas
+    from gpu.runtime import blas
 
     try:
         library = _working() if device else next(blas.libraries())
@@ -288,7 +288,7 @@ def _cublas(device: bool) -> Finding:
 
 def _working() -> Any:
     """The library that makes a handle in the first device's primary context."""
-    from gpu import blas
+    from gpu.runtime import blas
 
     cuda, context = _cuda(), ctypes.c_void_p()
     if status := cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0):

@@ -52,8 +52,8 @@ class Mlp(Protocol):
     """Layers of an MLP. weights is flat, x (B, inputs).
 
     key: a draw of dropout masks, a whole number from 0 to 2^63 - 1; None: nothing is dropped. The activation at place p of
-    (B, outputs) is dropped where SplitMix64 (cpu/splitmix.py), begun at `key`, gives as its p-th number one below dropout:
-    the same on all backends, and no memory.
+    (B, outputs) is dropped where SplitMix64 (cpu/vectors/splitmix.py), begun at `key`, gives as its p-th number one below
+    dropout: the same on all backends, and no memory.
     Tolerance against a float64 oracle: that of Units; a norm multiplies it by 1 / the spread.
     """
 

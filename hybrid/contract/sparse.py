@@ -221,7 +221,7 @@ class LabelTree(Protocol):
     """A probabilistic label tree over V labels, of which an example may have any number: rows (N, D), one a node.
 
     tree  up (N,) int32, child_at (N + 1,) int32, leaf (V,) int32, label (N,) int32, visits (V,) int32, see
-          cpu/label_tree_shape.py
+          cpu/label_tree.py
     """
 
     def longest(self, tree: Any, target: Array, target_at: Array) -> int:

@@ -218,8 +218,8 @@ class Embedding:
             self.backend.rows.scatter(learned, ids, x_grad.reshape(-1, self.width), rate)
 
     def inputs(self, bag_at: Any, ids: Any, scale: float) -> Any:
-        """The rows of a batch as cpu/word2vec.py takes them, to move by `scale` times the rate."""
-        from cpu.word2vec import Inputs
+        """The rows of a batch as cpu/words.py takes them, to move by `scale` times the rate."""
+        from cpu.words import Inputs
 
         return Inputs(self._there, self.rate * scale, bag_at, ids)
 

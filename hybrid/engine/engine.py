@@ -206,9 +206,9 @@ def tie(embedding: Any, readout: Any) -> None:
     Raises ValueError for parts that cannot share a table.
     """
     _check_tied(embedding, readout)
-    from cpu import aligned
+    from cpu.runtime import memory
 
-    rows = aligned.empty(embedding.table.shape, np.float32)
+    rows = memory.empty(embedding.table.shape, np.float32)
     rows[:] = embedding.table
     embedding.take(rows)
     readout.take(rows[: readout.classes])
@@ -297,7 +297,7 @@ class Engine(Runner[Tick]):
                    gradients stay there; for a split tree, which is on both, all of them are copied
     device         "cpu", "cuda:0" or None: where the dense stages run. Sparse stages run on the CPU, except those of rows
                    and a readout on the trunk's GPU
-    threads        CPU threads in total (None: all cores that this process may use, see cpu/threads.py)
+    threads        CPU threads in total (None: all cores that this process may use, see cpu/runtime/threads.py)
     micro_batches  parts a batch is cut into, so that dense and sparse stages of different parts overlap; the readout's
                    parameters move after every part
     delay          batches begun and not finished: 0 is exact, 1 overlaps more and learns on parameters a batch old

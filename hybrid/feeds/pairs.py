@@ -151,7 +151,7 @@ def pairs(
     tokens       how many tokens a tick covers
     cbow         bags instead of pairs
     """
-    from cpu.windows import windows
+    from cpu.words import windows
 
     context, centres, at, kept_at = windows(ids, sentence_at, keep, reach)
     sizes, edges = np.diff(at), kept_at[np.minimum(np.arange(0, len(ids) + tokens, tokens), len(ids))]

@@ -536,9 +536,9 @@ def _spread(device: Any, array: np.ndarray) -> np.ndarray:
     """The array for the device to take: of the host's own memory, whose pages lie on all nodes. A GPU needs no Numba for it."""
     if not device.host_memory:
         return array
-    from cpu.first_touch import spread
+    from cpu.runtime.memory import spread_pages
 
-    return spread(array)
+    return spread_pages(array)
 
 
 def _rows(array: Any) -> list[Any]:

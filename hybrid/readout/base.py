@@ -16,7 +16,7 @@ from ..schedule.slot import Slot
 from ..schedule.stage import Buffers, Copies
 
 if TYPE_CHECKING:
-    from cpu.excluded import Excluded
+    from cpu.output.topk import Excluded
 
 
 # A readout on a GPU that another library uses too, PyTorch or CuPy: its kernels take that library's memory as it is.
@@ -277,7 +277,7 @@ def excluded(exclude: Any, rows: int, classes: int) -> "Excluded":
     """
     from scipy.sparse import csr_array
 
-    from cpu.excluded import Excluded
+    from cpu.output.topk import Excluded
 
     stored = csr_array(check.sparse("exclude", exclude, (rows, classes)))
     ones = np.ones(len(stored.indices), bool)
@@ -374,7 +374,7 @@ class Base(Staged, Still, Foreign):
     ) -> float:
         """Learn from a batch together with the rows that it reads, example by example, and return its mean loss in nats.
 
-        Unchecked: an engine calls it, with an example at least. inputs: see cpu/word2vec.py; grad, hidden (B, D) are written.
+        Unchecked: an engine calls it, with an example at least. inputs: see cpu/words.py; grad, hidden (B, D) are written.
         """
         with self.alone:
             loss = self._loss[: len(target)]

@@ -12,7 +12,7 @@ from ..schedule.guards import Held
 from .base import Base
 
 if TYPE_CHECKING:
-    from cpu.excluded import Excluded
+    from cpu.output.topk import Excluded
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class FullReadout(Base):
         softmax.best_without(ids, log_probs, self._host, self._host_work, hidden, left_out)
 
     def _scores(self, out: np.ndarray, hidden: np.ndarray) -> None:
-        from cpu import scores
+        from cpu.output import scores
 
         scores.softmax(out, self._host, hidden)
 

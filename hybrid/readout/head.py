@@ -16,7 +16,7 @@ from ..settings import number, option
 from .base import Base, stepped
 
 if TYPE_CHECKING:
-    from cpu.excluded import Excluded
+    from cpu.output.topk import Excluded
 
 
 # Which slot of a head a class has: of H slots one alone, of K others one together with its cluster.
@@ -48,7 +48,7 @@ def regrouped(slot: np.ndarray, head: int, clusters: int, vectors: Any, seed: in
 
 
 def _sizes(counts: np.ndarray, head: Any, clusters: Any, share: float, tails: str) -> tuple[int, int]:
-    from cpu import head_sizes
+    from cpu.output import head_parts
 
     if not 0 < check.number("share", share, 0) <= 1:
         raise ValueError(f"share: found {share}, expected a share of a full softmax's time, above 0 and up to 1")
@@ -58,14 +58,14 @@ def _sizes(counts: np.ndarray, head: Any, clusters: Any, share: float, tails: st
     if clusters is not None:
         most = classes - (head or 0)
         check.whole("clusters", clusters, min(most, 1) if head is not None else 0, most)
-    return head_sizes.choose(counts, share, tails, head, clusters)
+    return head_parts.choose(counts, share, tails, head, clusters)
 
 
 def _parts(classes: np.ndarray, clusters: int, vectors: Any, every: int, seed: int) -> np.ndarray:
     """The cluster of each of these classes, in clusters of equal size: of what is alike, or else in this order."""
     if vectors is None or not clusters:
         return np.arange(len(classes)) * clusters // max(len(classes), 1)
-    from cpu import clusters as alike
+    from cpu.tree import clusters as alike
 
     made = np.asarray(vectors)
     if made.ndim != 2 or len(made) != every or made.dtype.kind not in "iuf":
@@ -125,26 +125,26 @@ class Trees:
     """
 
     def __init__(self, cluster: np.ndarray, counts: np.ndarray):
-        from cpu import cluster_trees
+        from cpu.tree import cluster_trees
 
         self._forest = cluster_trees.huffman(cluster, counts)
         self._alone = np.flatnonzero(cluster < 0).astype(np.int32)
         self._pathless = np.flatnonzero(self._forest.tree.leaf_up < 0)
 
     def known(self, head: Any, tail: Any, slot: np.ndarray, masses: np.ndarray) -> Any:
-        """What all rows say of each class, see cpu/head_carry.py."""
-        from cpu import head_carry
+        """What all rows say of each class, see cpu/output/head_parts.py."""
+        from cpu.output import head_parts
 
-        return head_carry.of_trees(head, tail, slot, self._forest, masses)
+        return head_parts.of_trees(head, tail, slot, self._forest, masses)
 
     def carry(self, known: Any, before: Any, head: Any, tail: Any, masses: np.ndarray) -> None:
         """Write what is known into the rows of the clusters' slots and the nodes, which were those of other trees."""
-        from cpu import head_carry
+        from cpu.output import head_parts
 
-        head_carry.into_trees(head, tail, len(self._alone), known, self._forest, masses)
-        visits = [head_carry.visits(tails._forest, masses) for tails in (before, self)]
+        head_parts.into_trees(head, tail, len(self._alone), known, self._forest, masses)
+        visits = [head_parts.visits(tails._forest, masses) for tails in (before, self)]
         for squares in (tail.squares, tail.bias_squares):
-            head_carry.spread(squares, *visits)
+            head_parts.spread(squares, *visits)
 
     @staticmethod
     def rows_of(classes: int, head: int, clusters: int) -> int:
@@ -188,13 +188,13 @@ class Trees:
         left_out: "Excluded",
     ) -> None:
         """Write the k most likely classes (B, k)."""
-        from cpu import head_search
+        from cpu.output import head_parts
 
-        head_search.best(ids, log_probs, learned, self._forest, slots, self._alone, hidden, left_out)
+        head_parts.best(ids, log_probs, learned, self._forest, slots, self._alone, hidden, left_out)
 
     def scores(self, out: np.ndarray, learned: Any, hidden: np.ndarray) -> None:
         """out[b, v] = log p(v | its cluster, hidden[b])."""
-        from cpu import scores
+        from cpu.output import scores
 
         scores.tree(out, learned, self._forest.tree, hidden)
         out[:, self._pathless] = 0
@@ -207,22 +207,22 @@ class Softmaxes:
     """
 
     def __init__(self, cluster: np.ndarray, counts: np.ndarray):
-        from cpu import cluster_softmax
+        from cpu.output import cluster_softmax
 
         self._plan = cluster_softmax.plan(cluster)
         self._alone = np.flatnonzero(cluster < 0).astype(np.int32)
 
     def known(self, head: Any, tail: Any, slot: np.ndarray, masses: np.ndarray) -> Any:
-        """What all rows say of each class, see cpu/head_carry.py."""
-        from cpu import head_carry
+        """What all rows say of each class, see cpu/output/head_parts.py."""
+        from cpu.output import head_parts
 
-        return head_carry.of_softmaxes(head, tail, slot, self._plan, masses)
+        return head_parts.of_softmaxes(head, tail, slot, self._plan, masses)
 
     def carry(self, known: Any, before: Any, head: Any, tail: Any, masses: np.ndarray) -> None:
         """Write what is known into the rows of the clusters' slots and of the classes; squares go with their class."""
-        from cpu import head_carry
+        from cpu.output import head_parts
 
-        head_carry.into_softmaxes(head, tail, len(self._alone), known, self._plan, masses)
+        head_parts.into_softmaxes(head, tail, len(self._alone), known, self._plan, masses)
         for squares in (tail.squares, tail.bias_squares):
             if squares is not None:
                 squares[:] = squares[before._plan.row[self._plan.classes]]
@@ -234,7 +234,7 @@ class Softmaxes:
 
     def make_room(self, batch: int, width: int) -> None:
         """Scratch of a step."""
-        from cpu import cluster_softmax
+        from cpu.output import cluster_softmax
 
         self._work = cluster_softmax.workspace(batch, width, self._plan, np.float32)
 
@@ -249,13 +249,13 @@ class Softmaxes:
         rate: float,
     ) -> None:
         """Write grad (B, D) and loss (B,), move the rows of the clusters that are met."""
-        from cpu import cluster_softmax
+        from cpu.output import cluster_softmax
 
         cluster_softmax.step(grad, loss, learned, self._work, self._plan, hidden, target, weight, rate)
 
     def log_prob(self, out: np.ndarray, learned: Any, hidden: np.ndarray, target: np.ndarray) -> None:
         """out[b] = log p(target[b] | its cluster, hidden[b])."""
-        from cpu import cluster_softmax
+        from cpu.output import cluster_softmax
 
         cluster_softmax.log_prob(out, learned, self._work, self._plan, hidden, target)
 
@@ -269,16 +269,16 @@ class Softmaxes:
         left_out: "Excluded",
     ) -> None:
         """Write the k most likely classes (B, k)."""
-        from cpu import cluster_softmax_search
+        from cpu.output import head_parts
 
         given = learned, self._plan, slots, self._alone, hidden, left_out
-        cluster_softmax_search.best(ids, log_probs, *given)
+        head_parts.best_by_softmaxes(ids, log_probs, *given)
 
     def scores(self, out: np.ndarray, learned: Any, hidden: np.ndarray) -> None:
         """out[b, v] = log p(v | its cluster, hidden[b])."""
-        from cpu import cluster_softmax_search
+        from cpu.output import head_parts
 
-        cluster_softmax_search.scores(out, learned, self._plan, hidden)
+        head_parts.scores(out, learned, self._plan, hidden)
 
 
 TAILS: dict[str, type[Trees] | type[Softmaxes]] = {"tree": Trees, "softmax": Softmaxes}
@@ -421,7 +421,7 @@ class HeadReadout(Halves):
     clusters K, or an array (V,): the cluster of each class, -1 for a class of the head, which is then not given; None: chosen
     tails    what is in a cluster: "tree", a Huffman tree, which costs a logarithm; "softmax", a dense softmax: class-based
              softmax, and with few clusters of classes about as frequent the adaptive softmax, without its projections
-    share    sizes that are not given make a step cost about this share of a full softmax's, see cpu/head_sizes.py
+    share    sizes that are not given make a step cost about this share of a full softmax's, see cpu/output/head_parts.py
     vectors  (V, any): what is alike shares a cluster; None: clusters are bands of classes that are about as frequent
     batch    most rows a step
     rate     step of the optimiser: the head learns on the loss summed over a batch, as a full softmax does
@@ -457,7 +457,7 @@ class HeadReadout(Halves):
         optimiser: str = "sgd",
         biases: bool = False,
     ):
-        from cpu import aligned
+        from cpu.runtime import memory
 
         given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
         super().__init__(counts, width, optimiser=optimiser, biases=biases, **given)
@@ -467,8 +467,8 @@ class HeadReadout(Halves):
         self.tail_scale = check.number("tail_scale", SCALES[tails] if tail_scale is None else tail_scale, 0)
         self.slot, self.head, self.clusters = shape(self.counts, head, clusters, share, tails, vectors, seed)
         below = TAILS[tails].rows_of(self.classes, self.head, self.clusters)
-        self._keep(aligned.zeros((self.head + self.clusters, self.width), np.float32))
-        self._tail = sparse.kept(aligned.zeros((below, self.width), np.float32), self.optimiser, self.biased)
+        self._keep(memory.zeros((self.head + self.clusters, self.width), np.float32))
+        self._tail = sparse.kept(memory.zeros((below, self.width), np.float32), self.optimiser, self.biased)
         self._prepare()
 
     def _prepare(self) -> None:
@@ -485,8 +485,9 @@ class HeadReadout(Halves):
     def regroup(self, vectors: Any) -> None:
         """Go on with clusters of what is alike by vectors (V, any), as many as before; what was learned is carried over.
 
-        Every class keeps its log-probability to first order in the hidden vector, see cpu/head_carry.py. Between the ticks of a
-        run: an engine with a delay has batches under way that met the clusters before. Raises ValueError for other vectors.
+        Every class keeps its log-probability to first order in the hidden vector, see cpu/output/head_parts.py. Between the
+        ticks of a run: an engine with a delay has batches under way that met the clusters before. Raises ValueError for other
+        vectors.
         """
         slot = regrouped(self.slot, self.head, self.clusters, vectors, self.seed)
         with Held(), self.alone:
@@ -501,15 +502,15 @@ class HeadReadout(Halves):
 
     def _spread(self, was: np.ndarray, masses: np.ndarray) -> None:
         """The squares of the clusters' slots become those of an average visit; was: the slots before."""
-        from cpu import head_carry
+        from cpu.output import head_parts
 
         visits = [np.bincount(slot, masses)[self.head :] for slot in (was, self.slot)]
         for squares in (self._host.squares, self._host.bias_squares):
-            head_carry.spread(None if squares is None else squares[self.head :], *visits)
+            head_parts.spread(None if squares is None else squares[self.head :], *visits)
 
     def begin_with(self, vectors: np.ndarray) -> None:
         """Make clusters of what is alike by vectors (V, D) float32, and give all rows what says these; see Readout."""
-        from cpu import head_carry
+        from cpu.output import head_parts
 
         self._check_vectors(vectors)
         slot = regrouped(self.slot, self.head, self.clusters, vectors, self.seed)
@@ -518,7 +519,7 @@ class HeadReadout(Halves):
             self._prepare()
             alone = slot < self.head
             self._host.rows[slot[alone]] = vectors[alone]
-            known = head_carry.Known(vectors, np.zeros(self.classes))
+            known = head_parts.Known(vectors, np.zeros(self.classes))
             self._tails.carry(known, self._tails, self._host, self._tail, np.maximum(self.counts, MET))
             self.send()
 
@@ -556,9 +557,9 @@ class HeadReadout(Halves):
             return super().best(hidden, k, exclude)
 
     def _find(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray) -> None:
-        from cpu import excluded
+        from cpu.output import topk
 
-        self._best_without(ids, log_probs, hidden, excluded.nothing(len(hidden)))
+        self._best_without(ids, log_probs, hidden, topk.none_excluded(len(hidden)))
 
     def _best_without(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: "Excluded") -> None:
         self._tails.best(ids, log_probs, self._tail, self._slots(hidden), hidden, left_out)
@@ -571,7 +572,7 @@ class HeadReadout(Halves):
 
     def _slots(self, hidden: np.ndarray) -> np.ndarray:
         """The log-probabilities of the slots of the head."""
-        from cpu import scores
+        from cpu.output import scores
 
         found = np.empty((len(hidden), self.head + self.clusters), np.float32)
         scores.softmax(found, self._host, hidden)

@@ -13,7 +13,7 @@ from .base import Base
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from cpu.excluded import Excluded
+    from cpu.output.topk import Excluded
 
 TREES = ("huffman", "balanced")
 FIRST = 16  # labels that `likely` asks for at first
@@ -61,30 +61,30 @@ class LabelTreeReadout(Base):
         optimiser: str = "sgd",
         biases: bool = False,
     ):
-        from cpu import aligned
+        from cpu.runtime import memory
 
         given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
         super().__init__(counts, width, optimiser=optimiser, biases=biases, **given)
         self._grow(*self._shape(tree))
-        self.rows = aligned.empty((len(self.tree.up), self.width), np.float32)
+        self.rows = memory.empty((len(self.tree.up), self.width), np.float32)
         self.rows.fill(0)
         self._keep(self.rows)
 
     def _shape(self, tree: Any) -> tuple[Any, Any]:
         """parents and leaf of the tree that a user names or gives."""
-        from cpu import label_tree_shape
-        from cpu import tree as trees
+        from cpu.label_tree import binary
+        from cpu.tree import tree as trees
 
         if isinstance(tree, tuple) and len(tree) == 2:
             return tree
         if check.choice("tree", tree, TREES) == "huffman" and self.counts is None:
             raise ValueError('counts: found only how many labels there are; pass one count a label, or tree="balanced"')
         grown = trees.huffman(self.counts) if tree == "huffman" else trees.balanced(self.classes)
-        made = label_tree_shape.binary(grown)
+        made = binary(grown)
         return made.up, made.leaf
 
     def _grow(self, parents: Any, leaf: Any) -> None:
-        from cpu.label_tree_shape import from_parents
+        from cpu.label_tree import from_parents
 
         self.tree = from_parents(parents, leaf)
         if len(self.tree.leaf) != self.classes:
@@ -173,12 +173,12 @@ class LabelTreeReadout(Base):
         """The labels of at least so much log-probability; asks for more a row until every row has ended."""
         from scipy import sparse
 
-        from cpu import label_tree_search
+        from cpu.label_tree import best
 
         k = min(FIRST, self.classes)
         while True:
             ids, log_probs = np.empty((len(hidden), k), np.int32), np.empty((len(hidden), k), np.float32)
-            label_tree_search.best(ids, log_probs, self._host, self.tree, hidden, least)
+            best(ids, log_probs, self._host, self.tree, hidden, least)
             if k == self.classes or (ids[:, -1] < 0).all():
                 break
             k = min(4 * k, self.classes)
@@ -214,14 +214,14 @@ class LabelTreeReadout(Base):
         self.backend.label_tree.log_prob(out, self._host, self.tree, hidden, target)
 
     def _best(self, ids: Any, log_probs: Any, hidden: Any) -> None:
-        from cpu import label_tree_search
+        from cpu.label_tree import best
 
-        label_tree_search.best(ids, log_probs, self._host, self.tree, hidden)
+        best(ids, log_probs, self._host, self.tree, hidden)
 
     def _best_without(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: "Excluded") -> None:
-        from cpu import label_tree_search
+        from cpu.label_tree import best
 
-        label_tree_search.best(ids, log_probs, self._host, self.tree, hidden, without=left_out)
+        best(ids, log_probs, self._host, self.tree, hidden, without=left_out)
 
     def _scores(self, out: np.ndarray, hidden: np.ndarray) -> None:
         from cpu import label_tree

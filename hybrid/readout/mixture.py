@@ -14,7 +14,7 @@ from . import rebuild as rebuild_readout
 from .base import Base
 
 if TYPE_CHECKING:
-    from cpu.excluded import Excluded
+    from cpu.output.topk import Excluded
 
 
 # The best classes of a mixture of trees, exactly, from lists of each tree's own best: Fagin's threshold algorithm.

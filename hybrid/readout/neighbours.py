@@ -37,7 +37,7 @@ class NeighbourReadout(Staged):
              that the readout met last; see hybrid.Neighbours. `choice` says which it is
     every    a step whose number is a multiple of it begins to build the index anew, beside the one in use; None: none does
     moved    so does a step after which this share of the classes has moved since the last build began
-    trees, search, threads, exact_below  see cpu/neighbours.py
+    trees, search, threads, exact_below  see cpu/search/neighbours.py
 
     `build` builds the index, and `rebuild` does so while training goes on. The search is exact without an index, below
     `exact_below` classes, and once more than a quarter of the weights have moved since it was built. `recall` measures what
@@ -193,7 +193,7 @@ class NeighbourReadout(Staged):
 
     @property
     def choice(self) -> Any:
-        """Of index "auto": kind, size, effort, k, recall, seconds and exact_seconds, see cpu/tuned_index.py; None before."""
+        """Of index "auto": kind, size, effort, k, recall, seconds and exact_seconds, see cpu/search/index.py; None before."""
         return self._neighbours.choice
 
     def build(self) -> None:

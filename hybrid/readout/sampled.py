@@ -140,11 +140,11 @@ class SampledReadout(FullReadout):
 
     def learn_online(self, grad: Any, loss: Any, hidden: Any, inputs: Any, target: Any, weight: Any) -> None:
         """Learn from a batch together with the rows that it reads, unchecked; see Base.step_online."""
-        from cpu import word2vec
+        from cpu import words
 
         drawn = self._alias, self.negatives, (self.seed, self.tick)
         given = self._learns(self._there), self._scratch, *drawn, target, weight, self._step_rate
-        word2vec.negative_step(grad, loss, hidden, inputs, *given)
+        words.negative_step(grad, loss, hidden, inputs, *given)
         self.tick += 1
 
     def _learn_alone(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any, rate: float) -> Any:

@@ -45,7 +45,7 @@ class SplitTreeReadout(Halves, TreeReadout):
         self._there = sparse.mirrored(self._top_host, self.backend.device)
 
     def _prepare(self) -> None:
-        from cpu.tree import split
+        from cpu.tree.tree import split
 
         self.tree = self._grown()
         upper, self._tail = split(self.tree, self.split)
@@ -86,7 +86,7 @@ class SplitOnOneDevice(TreeReadout):
     kind = "split_tree"
 
     def _make_room(self, tree: Any) -> None:
-        from cpu.tree import split
+        from cpu.tree.tree import split
 
         kernels, sizes = self.backend.tree_softmax, (self.batch, self.width)
         self._plan = kernels.plan(tree)

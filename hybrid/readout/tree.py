@@ -14,8 +14,8 @@ from . import Trial, Trials, registry
 from .base import Base
 
 if TYPE_CHECKING:
-    from cpu.excluded import Excluded
-    from cpu.tree import Tree
+    from cpu.output.topk import Excluded
+    from cpu.tree.tree import Tree
 
 
 # Which tree a tree readout has; it is exchanged, or grown, while what was learned is carried over.
@@ -61,21 +61,21 @@ class Growing:
     def vectors(self) -> np.ndarray:
         """What the tree has learned of each class, (V, D) float32: alike for classes that it treats alike.
 
-        The gradient of log p(v) where its nodes have mostly been met; see cpu/tree_carry.py. Fetches the nodes of a GPU.
+        The gradient of log p(v) where its nodes have mostly been met; see cpu/tree/growth.py. Fetches the nodes of a GPU.
         """
-        from cpu import tree_carry
+        from cpu.tree import growth
 
         with self.alone:
             self.fetch()
-            return tree_carry.vectors(self._host, self.tree, trees.met(self._kept))
+            return growth.vectors(self._host, self.tree, trees.met(self._kept))
 
     def begin_with(self, vectors: np.ndarray) -> None:
         """Give nodes the rows by which the tree knows vectors (V, D) float32 of the classes, see `vectors`; see Readout."""
-        from cpu import tree_carry
+        from cpu.tree import growth
 
         self._check_vectors(vectors)
         with Held(), self.alone:
-            self._host.rows[...] = tree_carry.rows_of(self.tree, vectors, trees.met(self._counted))
+            self._host.rows[...] = growth.rows_of(self.tree, vectors, trees.met(self._counted))
             self.send()
 
     def regrow(
@@ -94,7 +94,7 @@ class Growing:
 
         Raises ValueError for another tree or other examples; then nothing has moved.
         """
-        from cpu import tree_carry
+        from cpu.tree import growth
 
         told = None if counts is None else check.counts(counts)
         new = self._given(tree, told)
@@ -103,7 +103,7 @@ class Growing:
         self._check(hidden, target)
         with Held(), self.alone:
             self.fetch()
-            made, count = tree_carry.kept(self._host, self.tree, new)
+            made, count = growth.kept(self._host, self.tree, new)
             for ours, theirs in zip(self._host, made, strict=True):
                 if ours is not None:
                     ours[...] = theirs
@@ -127,7 +127,7 @@ class Growing:
         Raises ValueError for other counts, for more than 2^30 classes in all and for a tree of a mixture;
         then nothing has moved.
         """
-        from cpu import tree_growth
+        from cpu.tree import growth
 
         if self.mixed:
             raise ValueError(
@@ -139,7 +139,7 @@ class Growing:
         with Held(), self.alone:
             self.fetch()
             every = np.concatenate([self._kept, more])
-            made = tree_growth.grown(self.tree, self._kept, more, trees.deepest(every.size))
+            made = growth.grown(self.tree, self._kept, more, trees.deepest(every.size))
             tree, nodes = trees.checked(made.leaf_up, made.node_up, every), sparse.table(every.size - 1, self.width)
             before, self.nodes = self._host, nodes
             self.classes, self.counts, self.shape = every.size, every, GIVEN
@@ -163,7 +163,7 @@ class Growing:
             self._hold(self._given(tree))
 
     def _given(self, tree: Any, counts: Any = None) -> "Tree":
-        from cpu.tree import Tree
+        from cpu.tree.tree import Tree
 
         if not isinstance(tree, Tree):
             raise ValueError(
@@ -348,10 +348,10 @@ class TreeReadout(Base, Growing):
 
     def learn_online(self, grad: Any, loss: Any, hidden: Any, inputs: Any, target: Any, weight: Any) -> None:
         """Learn from a batch together with the rows that it reads, unchecked; see Base.step_online. No `mode` matters."""
-        from cpu import word2vec
+        from cpu import words
 
         given = self._learns(self._there), self._work, self.tree, target, weight, self._step_rate
-        word2vec.tree_step(grad, loss, hidden, inputs, *given)
+        words.tree_step(grad, loss, hidden, inputs, *given)
 
     def best(self, hidden: np.ndarray, k: int, exclude: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """The k most likely classes of each row, exactly; see Readout. Fetches the nodes of a GPU, once a call."""
@@ -381,17 +381,17 @@ class TreeReadout(Base, Growing):
         self.backend.tree_softmax.log_prob(out, self._there, self._plan, hidden, target)
 
     def _find(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray) -> None:
-        from cpu import tree_search
+        from cpu.tree import search
 
-        tree_search.best(ids, log_probs, self._host, self.tree, hidden)
+        search.best(ids, log_probs, self._host, self.tree, hidden)
 
     def _best_without(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: "Excluded") -> None:
-        from cpu import tree_search
+        from cpu.tree import search
 
-        tree_search.best(ids, log_probs, self._host, self.tree, hidden, left_out)
+        search.best(ids, log_probs, self._host, self.tree, hidden, left_out)
 
     def _scores(self, out: np.ndarray, hidden: np.ndarray) -> None:
-        from cpu import scores
+        from cpu.output import scores
 
         scores.tree(out, self._host, self.tree, hidden)
 

@@ -69,7 +69,7 @@ def _known() -> set[str]:
 
 
 def _list() -> Path:
-    from cpu.private import private  # here: with it comes Numba, and a command line is read without
+    from cpu.runtime.private import private  # here: with it comes Numba, and a command line is read without
 
     return private(caches() / "hybrid-engine", "XDG_CACHE_HOME") / "modules.txt"
 

@@ -11,7 +11,7 @@ from .. import check, console, metrics
 from .answers import Names, Ranked, listed
 
 if TYPE_CHECKING:
-    from cpu.neighbours import Neighbours
+    from cpu.search.neighbours import Neighbours
 
     from ..engine.embedding import Embedding
 
@@ -110,7 +110,7 @@ class Vectors:
         self, queries: np.ndarray, asked: list[str], k: int, at: np.ndarray, left_out: np.ndarray, annoy: bool = False
     ) -> Ranked:
         """The k nearest of each query (n, D); query i leaves out left_out[at[i] : at[i + 1]], which rise."""
-        from cpu.excluded import Excluded
+        from cpu.output.topk import Excluded
 
         index = self._forest if annoy else self._all
         without = Excluded(at[:-1], at[1:], left_out)
@@ -125,7 +125,7 @@ class Vectors:
     @functools.cached_property
     def _all(self) -> "Neighbours":
         """Searches all rows."""
-        from cpu.neighbours import Neighbours
+        from cpu.search.neighbours import Neighbours
 
         return Neighbours(self.rows, index="exact")
 

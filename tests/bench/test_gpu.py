@@ -90,7 +90,7 @@ def test_the_command_from_end_to_end_on_the_simulated_driver(tmp_path):
 
 def test_without_a_device_one_line_says_why(monkeypatch, capsys):
     monkeypatch.delenv("CUDASIM", raising=False)
-    monkeypatch.setattr("gpu.available.unavailable", lambda: "there is no NVIDIA driver")
+    monkeypatch.setattr("gpu.runtime.available.unavailable", lambda: "there is no NVIDIA driver")
     assert gpu.run(Namespace(only=None, tell=None)) == 2
     assert capsys.readouterr().out.startswith("no GPU to measure: there is no NVIDIA driver; with CUDASIM=1")
 

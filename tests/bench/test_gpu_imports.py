@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from bench import gpu, tree_shape
-from cpu import tree
+from cpu.tree import tree
 from hybrid.pvm import pipeline
 
 ROOT = Path(__file__).parents[2]

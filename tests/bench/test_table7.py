@@ -8,7 +8,7 @@ import pytest
 from bench import table7_table
 from bench.table7 import Rival, Task
 from bench.table7_rows import BATCHES, FIRST, FULL, Feed, Row, expected, first_weights, rows
-from cpu.tree import huffman, path
+from cpu.tree.tree import huffman, path
 
 
 def test_the_parameters_of_dense_nets_are_those_published():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from cpu import activation
+from cpu.vectors import activation
 
 EPS = np.finfo(np.float32).eps
 EXPECTED = {

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cpu.aligned import LINE, empty, zeros
+from cpu.runtime.memory import LINE, empty, zeros
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64, np.int64])

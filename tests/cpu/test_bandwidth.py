@@ -1,7 +1,7 @@
 import numpy as np
 
-from cpu import bandwidth
-from cpu.bandwidth import pass_over, read_modify_write
+from cpu.runtime import memory
+from cpu.runtime.memory import pass_over, read_modify_write
 
 
 def test_a_pass_leaves_the_numbers_as_they_are():
@@ -14,5 +14,5 @@ def test_a_pass_leaves_the_numbers_as_they_are():
 
 def test_the_array_has_so_many_megabytes(monkeypatch):
     sizes = []
-    monkeypatch.setattr(bandwidth, "pass_over", lambda arrays, step: sizes.append(sum(one.nbytes for one in arrays)))
+    monkeypatch.setattr(memory, "pass_over", lambda arrays, step: sizes.append(sum(one.nbytes for one in arrays)))
     assert len(read_modify_write(megabytes=3, repeat=2)) == 2 and sizes == [3 << 20] * 3

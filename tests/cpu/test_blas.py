@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import threadpoolctl
 
-from cpu.blas import gemm
+from cpu.vectors.blas import gemm
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
 
@@ -82,7 +82,9 @@ def test_scipys_blas_computes_in_the_calling_thread_and_numpys_is_left_alone():
     if "scipy.libs" not in threads or "numpy.libs" not in threads:
         pytest.skip("SciPy and NumPy are not from wheels here: they may share one BLAS")
     assert threads["scipy.libs"] == 1
-    script = "import threadpoolctl as t, numpy; n = t.threadpool_info(); import cpu.blas; m = t.threadpool_info()"
+    script = (
+        "import threadpoolctl as t, numpy; n = t.threadpool_info(); import cpu.vectors.blas; m = t.threadpool_info()"
+    )
     script += "; key = lambda i: [x['num_threads'] for x in i if 'numpy.libs' in x['filepath']]"
     script += "; assert key(n) == key(m) != []"
     subprocess.run([sys.executable, "-c", script], check=True, env=ENVIRONMENT)
@@ -90,7 +92,7 @@ def test_scipys_blas_computes_in_the_calling_thread_and_numpys_is_left_alone():
 
 PROGRAM = """
 import numba, numpy as np
-from cpu.blas import gemm
+from cpu.vectors.blas import gemm
 
 @numba.njit(cache=True, parallel=True)
 def product(out, a, b):

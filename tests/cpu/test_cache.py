@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import numba
 import pytest
 
-from cpu import cache
+from cpu.runtime import cache
 
 
 @pytest.fixture
@@ -46,9 +47,7 @@ def test_where_nothing_can_be_kept_kernels_are_temporary(base):
 def test_a_changed_source_is_another_folder(tmp_path):
     """In a copy of the package, of which one file then changes."""
     copy = tmp_path / "cpu"
-    copy.mkdir()
-    for path in Path(cache.__file__).parent.glob("*.py"):
-        (copy / path.name).write_text(path.read_text())
+    shutil.copytree(Path(cache.__file__).parents[1], copy)
     code = "import cpu, numba; print(numba.config.CACHE_DIR)"
     command, environment = [sys.executable, "-c", code], os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kernels")}
     environment["PYTHONPATH"] = str(tmp_path)

@@ -6,7 +6,7 @@ import threading
 import numba
 import pytest
 
-from cpu import cache_turns
+from cpu.runtime import cache
 
 fcntl = pytest.importorskip("fcntl")
 
@@ -17,11 +17,11 @@ def _twice(number):
 
 
 def test_numba_keeps_kernels_so():
-    assert isinstance(_twice._cache._cache_file, cache_turns.InTurn)
+    assert isinstance(_twice._cache._cache_file, cache.InTurn)
 
 
 def test_a_load_and_a_save_wait_for_the_turn(tmp_path):
-    files = cache_turns.InTurn(str(tmp_path), "kernel", "stamp")
+    files = cache.InTurn(str(tmp_path), "kernel", "stamp")
     found = []
 
     def work():
@@ -42,8 +42,8 @@ def test_a_load_and_a_save_wait_for_the_turn(tmp_path):
 
 
 def test_without_locks_kernels_are_kept_all_the_same(tmp_path, monkeypatch):
-    monkeypatch.setattr(cache_turns, "fcntl", None)
-    files = cache_turns.InTurn(str(tmp_path), "kernel", "stamp")
+    monkeypatch.setattr(cache, "fcntl", None)
+    files = cache.InTurn(str(tmp_path), "kernel", "stamp")
     files.save("int64", "code")
     assert files.load("int64") == "code" and files.load("float64") is None
 
@@ -60,7 +60,7 @@ WAYS = {
 @pytest.mark.parametrize("end", ["nbi", "nbc"])
 @pytest.mark.parametrize("way", WAYS)
 def test_what_is_damaged_is_as_none_and_replaced(tmp_path, end, way):
-    files = cache_turns.InTurn(str(tmp_path), "kernel", "stamp")
+    files = cache.InTurn(str(tmp_path), "kernel", "stamp")
     files.save("int64", "code")
     (path,) = tmp_path.glob(f"*.{end}")
     whole = path.read_bytes()

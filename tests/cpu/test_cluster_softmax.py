@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cpu import cluster_softmax
+from cpu.output import cluster_softmax
 from hybrid.contract import Learned
 
 CLUSTER = np.int32([0, -1, 0, 1, -1, 1, 1, 1, 2, 0, 1])

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cpu import cluster_trees, tree
-from cpu.logistic_rows import OWNERS
+from cpu.tree import cluster_trees, tree
+from cpu.tree.logistic_rows import OWNERS
 
 
 def test_each_cluster_has_the_huffman_tree_of_its_counts():

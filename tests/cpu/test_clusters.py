@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from cpu import clusters
+from cpu.tree import clusters
 
 
 def groups(count, size, rng):

@@ -9,9 +9,11 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 import cpu
-from cpu.compiled import called, launched
+from cpu.runtime.compiled import called, launched
 
-MODULES = [importlib.import_module(f"cpu.{path.stem}") for path in sorted(Path(cpu.__path__[0]).glob("[!_]*.py"))]
+ROOT = Path(cpu.__path__[0])
+NAMES = [path.relative_to(ROOT).with_suffix("").parts for path in sorted(ROOT.rglob("[!_]*.py"))]
+MODULES = [importlib.import_module(".".join(("cpu", *name))) for name in NAMES]
 
 
 @called()

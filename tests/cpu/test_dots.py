@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from cpu.compiled import launched
-from cpu.dots import store_dots
-from cpu.simd import load
+from cpu.runtime.compiled import launched
+from cpu.vectors.simd import load
+from cpu.words import store_dots
 
 
 @launched()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cpu import draws
+from cpu.output import negatives as draws
 
 
 def draw(sampler, negatives, seed=0, tick=0, target=(0,)):

@@ -5,7 +5,7 @@ import pytest
 from scipy import optimize, sparse
 from sklearn.linear_model import LogisticRegression
 
-from cpu.dual_logistic import solve
+from cpu.sparse_label_tree import solve
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpu import brute_force, excluded, scores, softmax, tree_search
-from cpu.excluded import Excluded
-from cpu.tree import huffman
+from cpu import softmax
+from cpu.output import scores, topk
+from cpu.output.topk import Excluded
+from cpu.search import brute_force
+from cpu.tree import search
+from cpu.tree.tree import huffman
 from hybrid.contract import Learned
 
 
@@ -16,8 +19,8 @@ def test_seek_is_searchsorted(some, id_, before, after):
     """Within its part: neighbours of other rows are not looked at."""
     ids = np.array([*[0] * before, *sorted(some), *[30] * after], np.int32)
     first, last = before, before + len(some)
-    assert excluded.seek(ids, first, last, id_) == first + np.searchsorted(sorted(some), id_)
-    assert excluded.holds(ids, first, last, id_) == (id_ in some)
+    assert topk.seek(ids, first, last, id_) == first + np.searchsorted(sorted(some), id_)
+    assert topk.is_excluded(ids, first, last, id_) == (id_ in some)
 
 
 def drawn(rows, classes, seed):
@@ -42,7 +45,7 @@ FINDS = {
         ids, out, Learned(table), softmax.workspace(len(hidden), table.shape[1], table.dtype), hidden, without
     ),
     "dot": lambda ids, out, table, hidden, without: brute_force.search(ids, out, table, hidden, "dot", without=without),
-    "tree": lambda ids, out, table, hidden, without: tree_search.best(
+    "tree": lambda ids, out, table, hidden, without: search.best(
         ids, out, Learned(table[1:]), huffman(np.arange(len(table))), hidden, without
     ),
 }

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cpu import first_touch
+from cpu.runtime import memory
 from hybrid.pvm.model import PVM
 from hybrid.sparse import table
 from tests.support.small_pvm import TINY
@@ -14,7 +14,7 @@ def nodes(request, tmp_path, monkeypatch):
     """A machine with so many nodes of memory; `online` is a file, and no node."""
     for name in ["online", *(f"node{number}" for number in range(request.param))]:
         (tmp_path / name).mkdir()
-    monkeypatch.setattr(first_touch, "NODES", tmp_path)
+    monkeypatch.setattr(memory, "NODES", tmp_path)
     return request.param
 
 
@@ -25,11 +25,11 @@ def test_all_numbers_are_written_and_the_same(threads, nodes, monkeypatch, shape
     def used(shape, dtype):
         return np.full(shape, 7, dtype)
 
-    monkeypatch.setattr(first_touch.aligned, "empty", used)
-    made = first_touch.zeros(shape, dtype)
+    monkeypatch.setattr(memory.aligned, "empty", used)
+    made = memory.touched_zeros(shape, dtype)
     assert made.shape == shape and made.dtype == dtype and not made.any()
     given = np.random.default_rng(0).integers(0, 99, shape).astype(dtype)
-    found = first_touch.spread(given)
+    found = memory.spread_pages(given)
     np.testing.assert_array_equal(found, given)
     assert (found is given) == (nodes == 1) and found.dtype == dtype
 
@@ -37,6 +37,6 @@ def test_all_numbers_are_written_and_the_same(threads, nodes, monkeypatch, shape
 def test_tables_and_units_begin_with_the_same_numbers(nodes, monkeypatch):
     assert not table(33, 5).any()
     model = PVM(TINY, device="cpu", threads=1, seed=3)
-    monkeypatch.setattr(first_touch, "_several", lambda: False)
+    monkeypatch.setattr(memory, "_several", lambda: False)
     np.testing.assert_array_equal(model.weights, PVM(TINY, device="cpu", threads=1, seed=3).weights)
     assert model.weights.any() and not model.velocity.any()

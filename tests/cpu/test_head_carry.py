@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from cpu import cluster_softmax, cluster_trees, head_carry
+from cpu.output import cluster_softmax, head_parts
+from cpu.tree import cluster_trees
 from hybrid.contract import Learned
 
 MASSES = np.array([1.0, 2, 3, 4])
@@ -16,13 +17,13 @@ def test_what_a_tree_says_of_its_classes_and_back():
     left, right = (~forest.tree.children[0]).tolist()
     share = MASSES[right] / 5
     head, tail = Learned(slots, np.float32([0, 1, 2])), Learned(node, np.float32([np.log(3)]))
-    known = head_carry.of_trees(head, tail, np.int32([0, 1, 1, 2]), forest, MASSES)
+    known = head_parts.of_trees(head, tail, np.int32([0, 1, 1, 2]), forest, MASSES)
     expected = {0: 1, left: 10 - share * 5, right: 10 + (1 - share) * 5, 3: 100}
     np.testing.assert_allclose(known.c[:, 0], [expected[v] for v in range(4)], rtol=1e-6)
     chance = {0: 0, left: 1 + np.log(0.25), right: 1 + np.log(0.75), 3: 2}
     np.testing.assert_allclose(known.d, [chance[v] for v in range(4)], rtol=1e-6)
     made = [Learned(np.zeros_like(one.rows), np.zeros_like(one.biases)) for one in (head, tail)]
-    head_carry.into_trees(*made, 1, known, forest, MASSES)
+    head_parts.into_trees(*made, 1, known, forest, MASSES)
     for one, other in zip(made, (head, tail), strict=True):
         np.testing.assert_allclose(one.rows[-2:], other.rows[-2:], rtol=1e-6)
         np.testing.assert_allclose(one.biases[-2:], other.biases[-2:], rtol=1e-6)
@@ -33,19 +34,19 @@ def test_what_a_softmax_says_of_its_classes_and_back():
     plan = cluster_softmax.plan(np.int32([-1, 0, 0, 1]))
     head = Learned(np.float32([[1], [10], [100]]), np.float32([0, 1, 2]))
     tail = Learned(np.float32([[1], [6], [7]]), np.float32([0, np.log(3), 5]))
-    known = head_carry.of_softmaxes(head, tail, np.int32([0, 1, 1, 2]), plan, MASSES)
+    known = head_parts.of_softmaxes(head, tail, np.int32([0, 1, 1, 2]), plan, MASSES)
     np.testing.assert_allclose(known.c[:, 0], [1, 7, 12, 100], rtol=1e-6)
     np.testing.assert_allclose(known.d, [0, 1 + np.log(0.25), 1 + np.log(0.75), 2], rtol=1e-6)
-    head_carry.into_softmaxes(head, tail, 1, known, plan, MASSES)
+    head_parts.into_softmaxes(head, tail, 1, known, plan, MASSES)
     np.testing.assert_allclose(head.rows[:, 0], [1, 10, 100], rtol=1e-6)
     np.testing.assert_allclose(head.biases, [0, 1, 2], rtol=1e-6)
-    again = head_carry.of_softmaxes(head, tail, np.int32([0, 1, 1, 2]), plan, MASSES)
+    again = head_parts.of_softmaxes(head, tail, np.int32([0, 1, 1, 2]), plan, MASSES)
     for one, other in zip(again, known, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
 def test_squares_are_those_of_an_average_visit():
     squares = np.float32([[2, 4], [4, 8]])
-    head_carry.spread(squares, np.array([1.0, 2]), np.array([4.0, 1]))
+    head_parts.spread(squares, np.array([1.0, 2]), np.array([4.0, 1]))
     assert squares.tolist() == [[8, 16], [2, 4]]
-    head_carry.spread(None, MASSES, MASSES)
+    head_parts.spread(None, MASSES, MASSES)

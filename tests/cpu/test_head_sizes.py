@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cpu.head_sizes import VISIT, choose, cost
+from cpu.output.head_parts import VISIT, choose, cost
 
 COUNTS = np.array([1, 4, 1, 2])  # by falling frequency a half, a quarter, two eighths
 

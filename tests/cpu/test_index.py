@@ -1,13 +1,14 @@
-"""Here are tested cpu/forest.py, cpu/graph.py and cpu/tuned_index.py too."""
+"""Here are tested cpu/search/forest.py, cpu/search/graph.py and cpu/search/index.py too."""
 
 import numpy as np
 import pytest
 
 pytest.importorskip("annoy", reason="Annoy is not installed: it is built where a C++ compiler is")
 
-from cpu import forest, graph, index, tuned_index
-from cpu.neighbours import Neighbours
-from cpu.tuned_index import Choice, choose
+from cpu.search import forest, graph, index
+from cpu.search import index as tuned_index
+from cpu.search.index import Choice, choose
+from cpu.search.neighbours import Neighbours
 
 
 def clustered(rows, width=16, seed=0):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cpu import label_tree_search
+from cpu import label_tree
 from hybrid.contract import Learned
 from tests.support.label_trees import SHAPES, WIDTH, every, examples
 
@@ -19,7 +19,7 @@ def case(request):
 def found(case, k, *more):
     tree, rows, hidden = case
     ids, log_probs = np.empty((len(hidden), k), np.int32), np.empty((len(hidden), k), np.float32)
-    label_tree_search.best(ids, log_probs, Learned(rows), tree, hidden, *more)
+    label_tree.best(ids, log_probs, Learned(rows), tree, hidden, *more)
     return ids, log_probs
 
 

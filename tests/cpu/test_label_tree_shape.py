@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cpu.label_tree_shape import binary, from_parents
-from cpu.tree import huffman, path
+from cpu.label_tree import binary, from_parents
+from cpu.tree.tree import huffman, path
 from tests.support.label_trees import SHAPES
 
 

@@ -1,12 +1,12 @@
-"""Examples through lists of rows (also cpu/logistic_visit.py): against plain NumPy, by difference, and bit for bit."""
+"""Examples through lists of rows (also cpu/tree/logistic_visit.py): against plain NumPy, by difference, and bit for bit."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpu import logistic_rows
-from cpu.logistic_rows import OWNERS
+from cpu.tree import logistic_rows
+from cpu.tree.logistic_rows import OWNERS
 from hybrid.contract import Learned
 from tests.support.tree_nodes import learn
 

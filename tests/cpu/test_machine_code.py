@@ -4,8 +4,8 @@ import numba
 import numpy as np
 import pytest
 
-from cpu.compiled import called, launched
-from cpu.machine_code import TRIED, Library
+from cpu.runtime.compiled import called, launched
+from cpu.runtime.machine_code import TRIED, Library
 
 pytestmark = pytest.mark.skipif(not numba.__version__.startswith(TRIED), reason=f"knows Numba {TRIED}x")
 

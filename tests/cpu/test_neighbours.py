@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 pytest.importorskip("annoy", reason="Annoy is not installed: it is built where a C++ compiler is")
 
-from cpu import brute_force, index
-from cpu.neighbours import Neighbours
+from cpu.search import brute_force, index
+from cpu.search.neighbours import Neighbours
 
 
 def clustered(rows, width, seed=0):

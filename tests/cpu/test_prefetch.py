@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pytest
 
-from cpu.prefetch import prefetch_row
+from cpu.runtime.memory import prefetch_row
 
 
 @numba.njit

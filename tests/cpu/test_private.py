@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-import cpu.private
-import gpu.private
+import cpu.runtime.private
+import gpu.runtime.private
 
 
 @pytest.fixture
 def make(tmp_path):
     """Makes the folder kept/code below a folder of this test."""
-    return lambda: cpu.private.private(tmp_path / "kept" / "code", "CACHE")
+    return lambda: cpu.runtime.private.private(tmp_path / "kept" / "code", "CACHE")
 
 
 def test_both_packages_have_the_same_file():
-    assert Path(gpu.private.__file__).read_bytes() == Path(cpu.private.__file__).read_bytes()
+    assert Path(gpu.runtime.private.__file__).read_bytes() == Path(cpu.runtime.private.__file__).read_bytes()
 
 
 def test_what_is_made_is_the_users_alone_whatever_the_umask(make):
@@ -51,9 +51,9 @@ def test_so_is_one_below_a_folder_in_which_others_could_exchange_it(make):
 
 def test_a_group_is_others_unless_it_is_the_users_own(make, monkeypatch):
     make().chmod(0o770)
-    monkeypatch.setattr(cpu.private, "_own_group", lambda group: True)
+    monkeypatch.setattr(cpu.runtime.private, "_own_group", lambda group: True)
     make()
-    monkeypatch.setattr(cpu.private, "_own_group", lambda group: False)
+    monkeypatch.setattr(cpu.runtime.private, "_own_group", lambda group: False)
     with pytest.raises(OSError, match="other users can write"):
         make()
 
@@ -64,7 +64,7 @@ def test_the_group_of_a_user_is_known_by_its_name_and_members(monkeypatch):
     members = {1: (me, []), 2: (me, [me]), 3: (me, [me, "other"]), 4: ("users", [])}
     entries = {gid: grp.struct_group((name, "x", gid, who)) for gid, (name, who) in members.items()}
     monkeypatch.setattr(grp, "getgrgid", entries.__getitem__)
-    assert [cpu.private._own_group(group) for group in (1, 2, 3, 4, 5)] == [True, True, False, False, False]
+    assert [cpu.runtime.private._own_group(group) for group in (1, 2, 3, 4, 5)] == [True, True, False, False, False]
 
 
 def test_a_folder_of_another_user_is_refused(make, monkeypatch):
@@ -80,12 +80,13 @@ def test_a_folder_of_another_user_is_refused(make, monkeypatch):
 def test_a_link_is_followed_once_and_for_all(tmp_path):
     (tmp_path / "there").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "there")
-    assert cpu.private.private(tmp_path / "link" / "code", "CACHE") == (tmp_path / "there" / "code").resolve()
+    assert cpu.runtime.private.private(tmp_path / "link" / "code", "CACHE") == (tmp_path / "there" / "code").resolve()
 
 
 @pytest.mark.parametrize("kept", ["kernels.cache", "install.folder"])
 def test_what_the_gpu_keeps_is_kept_in_such_folders(kept, tmp_path, monkeypatch):
-    from gpu import install, kernels
+    from gpu import install
+    from gpu.runtime import kernels
 
     monkeypatch.setattr(install, "cuda", lambda: (Path("/"), "13.0"))
     ask = kernels.cache if kept == "kernels.cache" else lambda: install.folder("python")

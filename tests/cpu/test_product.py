@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pytest
 
-from cpu import product
+from cpu import mlp
 
 # M, N, K: one number; less than one part; cut into rows and columns; terms cut too, unevenly
 SIZES = [(1, 1, 1), (7, 33, 40), (600, 1100, 20), (60, 36, 20_001)]
@@ -25,9 +25,9 @@ def test_product(sizes, keep):
     out, a, b = case(*sizes)
     expected = keep * out + a.astype(int) @ b.astype(int)
     out[:] = out if keep else np.nan
-    work = product.workspace(np.float32)
+    work = mlp.product_workspace(np.float32)
     work[:] = np.nan  # nothing is read that has not been written
-    product.product(out, a, b, keep, work)
+    mlp.product(out, a, b, keep, work)
     assert np.array_equal(out, expected)
 
 
@@ -37,7 +37,7 @@ def test_the_number_of_threads_does_not_change_a_bit(threads):
 
     def run():
         out = np.zeros((60, 36), np.float32)
-        product.product(out, a, b, 0, product.workspace(np.float32))
+        mlp.product(out, a, b, 0, mlp.product_workspace(np.float32))
         return out.tobytes()
 
     found = run()

@@ -1,4 +1,4 @@
-"""A tick of a Predictive Vision Model on the CPU, and cpu/visit.py, which visits its matrices."""
+"""A tick of a Predictive Vision Model on the CPU, and cpu/pvm.py, which visits its matrices."""
 
 import itertools
 

@@ -1,7 +1,7 @@
 """What becomes of a row in a visit, by every kernel of a readout: in float32 against plain NumPy in float64, and bit for bit.
 
-Kernels are held to their own oracles under plain SGD in their own files; here, with cpu/batch_rule.py, with Adagrad, biases and
-weights. A kernel is compiled anew for what is None and what is not, so other tests (tests/support/ruled_engine.py,
+Kernels are held to their own oracles under plain SGD in their own files; here, with cpu/output/rule.py, with Adagrad, biases
+and weights. A kernel is compiled anew for what is None and what is not, so other tests (tests/support/ruled_engine.py,
 tests/hybrid/readout/test_readouts.py) keep to those with biases, too.
 """
 
@@ -11,10 +11,10 @@ import numba
 import numpy as np
 import pytest
 
-from cpu import negative, sampled_softmax, softmax, split, tree_softmax, word2vec
-from cpu.logistic_rows import LONGEST, OWNERS
-from cpu.tree import huffman, path
-from cpu.tree import split as cut
+from cpu import sampled_softmax, softmax, split, tree_softmax, words
+from cpu.tree.logistic_rows import LONGEST, OWNERS
+from cpu.tree.tree import huffman, path
+from cpu.tree.tree import split as cut
 from hybrid.contract import Learned
 from tests.support.drawn_ids import zipf
 from tests.support.visits import copied, drawn, learn_classes, learn_nodes, visit
@@ -58,8 +58,8 @@ def by_tree(grad, loss, learned, hidden, target, weight, rate):
 def by_groups(grad, loss, learned, hidden, target, weight, rate):
     """Each example reads an input row of its own, which stands still."""
     work = tree_softmax.workspace(*hidden.shape, TREE.depth, hidden.dtype)
-    inputs = word2vec.Inputs(Learned(hidden.copy()), 0.0, None, np.arange(len(hidden), dtype=np.int32))
-    word2vec.tree_step(grad, loss, np.empty_like(hidden), inputs, learned, work, TREE, target, weight, rate)
+    inputs = words.Inputs(Learned(hidden.copy()), 0.0, None, np.arange(len(hidden), dtype=np.int32))
+    words.tree_step(grad, loss, np.empty_like(hidden), inputs, learned, work, TREE, target, weight, rate)
 
 
 def drawn_negatives(target):
@@ -67,9 +67,9 @@ def drawn_negatives(target):
 
 
 def by_negatives(grad, loss, learned, hidden, target, weight, rate):
-    work = negative.workspace(*hidden.shape, 6, hidden.dtype)
+    work = words.workspace(*hidden.shape, 6, hidden.dtype)
     drawn = drawn_negatives(target)
-    negative.step(grad, loss, learned, work, hidden, target, drawn, weight, rate)
+    words.step(grad, loss, learned, work, hidden, target, drawn, weight, rate)
 
 
 def by_softmax(grad, loss, learned, hidden, target, weight, rate):

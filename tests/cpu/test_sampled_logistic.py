@@ -1,10 +1,11 @@
-"""The calibrated binary cross-entropy with shared negatives, against the formula; cpu/shared_negatives.py moves the rows."""
+"""The calibrated binary cross-entropy with shared negatives, against the formula; cpu/output/negatives.py moves the rows."""
 
 import numpy as np
 import pytest
 
-from cpu import sampled_logistic, shared_negatives
-from cpu.draws import uniform
+from cpu import sampled_logistic
+from cpu.output import negatives
+from cpu.output.negatives import uniform
 from hybrid.contract import Learned
 
 CLASSES, WIDTH, BATCH, NEGATIVES = 40, 5, 9, 12
@@ -20,16 +21,16 @@ def problem():
 
 def step(weights, biases, hidden, target, weight, positive=0.3, draws=NEGATIVES, rate=0.1):
     grad, loss = np.full_like(hidden, np.nan), np.full(BATCH, np.nan, np.float32)
-    work = shared_negatives.workspace(BATCH, WIDTH, draws, np.float32)
+    work = negatives.workspace(BATCH, WIDTH, draws, np.float32)
     target[0] = shared_negatives_of(work, draws)[0]  # among the negatives, and left out
-    count = shared_negatives.draw(work, uniform(CLASSES), draws, target, 3, 4)
+    count = negatives.draw_negatives(work, uniform(CLASSES), draws, target, 3, 4)
     learned = Learned(weights, biases)
     ids = sampled_logistic.learn(grad, loss, learned, work, count, hidden, target, weight, rate, positive)
     return grad, loss, ids
 
 
 def shared_negatives_of(work, draws):
-    count = shared_negatives.draw(work, uniform(CLASSES), draws, np.zeros(1, np.int32), 3, 4)
+    count = negatives.draw_negatives(work, uniform(CLASSES), draws, np.zeros(1, np.int32), 3, 4)
     return work.ids[:count].copy()
 
 

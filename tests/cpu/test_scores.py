@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from cpu import scores, tree_softmax
-from cpu.tree import balanced, huffman
+from cpu import tree_softmax
+from cpu.output import scores
+from cpu.tree.tree import balanced, huffman
 from hybrid.contract import Learned
 
 

@@ -4,8 +4,8 @@ import numba
 import numpy as np
 import pytest
 
-from cpu import simd
-from cpu.simd import LANES
+from cpu.vectors import simd
+from cpu.vectors.simd import LANES
 
 BITS = 1024
 DTYPES = (np.float32, np.float64)
@@ -53,7 +53,7 @@ def four_totals(out, rows):
 @numba.njit
 def spread_and_multiplied(out, source, factor):
     value = simd.multiply_add(
-        simd.spread(factor, BITS), simd.load(source, 0, source.size, BITS), simd.zeros(source, BITS)
+        simd.broadcast(factor, BITS), simd.load(source, 0, source.size, BITS), simd.zeros(source, BITS)
     )
     simd.store(out, 0, source.size, value)
     simd.prefetch(source, -1000, BITS)

@@ -1,11 +1,11 @@
-"""Products of a small matrix with a batch, by the tiles of cpu/tile.py: small whole numbers, whose sums are exact."""
+"""Products of a small matrix with a batch, by the tiles of cpu/vectors/tile.py: small whole numbers, whose sums are exact."""
 
 import numba
 import numpy as np
 import pytest
 
-from cpu import aligned
-from cpu.small_gemm import asking, move, multiply, pack, pull, room
+from cpu.runtime import memory
+from cpu.vectors.small_gemm import asking, move, multiply, pack, pull, room
 
 
 @numba.njit(_nrt=False)
@@ -56,7 +56,7 @@ def test_the_products_are_exact_and_write_nothing_else(batch, n, rows, pulled):
     speed[part] = 0.5 * speed[part] - 2 * gradient
     moved[part] += speed[part]
 
-    packed = aligned.empty((room(batch, n),), np.float32)
+    packed = memory.empty((room(batch, n),), np.float32)
     packed[:] = np.nan  # what is left out of it shows
     visit(out, back, weights, velocity, packed, x, delta, (batch, n, rows, pulled), np.float32(-2), np.float32(0.5))
     np.testing.assert_array_equal(out, expected_out)

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from cpu import sparse_label_tree
-from cpu.dual_logistic import solve
+from cpu.sparse_label_tree import solve
 from tests.support.sparse_label_trees import BOUND, dense, examples, fitted, positive, shape
 
 

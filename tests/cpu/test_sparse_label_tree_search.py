@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cpu import sparse_label_tree_search as search
+from cpu import sparse_label_tree as search
 from tests.support.label_trees import log_sigmoid
 from tests.support.sparse_label_trees import dense, examples, fitted, shape
 

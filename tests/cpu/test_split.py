@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cpu.tree import balanced, huffman, path
-from cpu.tree import split as cut
+from cpu.tree.tree import balanced, huffman, path
+from cpu.tree.tree import split as cut
 from tests.support.split_tree import oracle, run
 from tests.support.tree_softmax import case
 

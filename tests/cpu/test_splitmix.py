@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cpu.splitmix import GOLDEN, mix
+from cpu.vectors.splitmix import GOLDEN, mix
 
 
 def test_the_first_numbers_of_the_reference_implementation():

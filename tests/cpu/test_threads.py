@@ -9,7 +9,7 @@ import sys
 import numba
 import pytest
 
-from cpu import threads
+from cpu.runtime import threads
 
 CHOICE = (
     "GOMP_SPINCOUNT",

@@ -3,7 +3,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpu import topk
+from cpu.output import topk
 
 
 @numba.njit

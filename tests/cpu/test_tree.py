@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpu.logistic_rows import OWNERS
-from cpu.tree import balanced, breadth_first, huffman, path, renumbered
+from cpu.tree.logistic_rows import OWNERS
+from cpu.tree.tree import balanced, breadth_first, huffman, path, renumbered
 
 COUNTS = st.lists(st.integers(0, 50), min_size=2, max_size=60)
 

@@ -6,8 +6,8 @@ import numba
 import numpy as np
 import pytest
 
-from cpu import tree_crowds
-from cpu.tree import balanced, huffman
+from cpu import tree_batch
+from cpu.tree.tree import balanced, huffman
 from hybrid.contract import Learned
 from tests.support.tree_batch import oracle, run
 from tests.support.tree_softmax import case
@@ -86,22 +86,22 @@ def test_groups_of_neighbours_have_places_of_their_own(together):
                 assert first >= taken
                 taken = first - (-length // together)
             place += length
-        assert taken <= tree_crowds.groups(place, together)
+        assert taken <= tree_batch.groups(place, together)
 
 
 def test_nodes_are_dealt_by_their_examples():
     nodes = np.array([[0, 0, 10], [1, 0, 4], [1, 4, 10], [2, 0, 3], [2, 3, 4]])  # 10, 4, 6, 3 and 1 examples
-    dealt, cuts = tree_crowds.deal(nodes, 3)
+    dealt, cuts = tree_batch.deal(nodes, 3)
     found = [sorted(last - first for _, first, last in dealt[begin:end]) for begin, end in itertools.pairwise(cuts)]
     assert found == [[10], [1, 6], [3, 4]]
-    assert tree_crowds.deal(nodes, 1)[1].tolist() == [0, 5]
-    assert tree_crowds.deal(nodes[:0], 2)[1].tolist() == [0, 0, 0]
+    assert tree_batch.deal(nodes, 1)[1].tolist() == [0, 5]
+    assert tree_batch.deal(nodes[:0], 2)[1].tolist() == [0, 0, 0]
 
 
 def test_examples_are_shared_by_the_nodes_that_they_visit():
     lengths, crowded = np.array([9, 1, 1, 1, 9, 2]), np.array([0, 0, 0, 0, 9, 0])  # 27, 3, 3, 3, 9 and 6 passes
-    assert tree_crowds.share(lengths, crowded, np.arange(6), 2).tolist() == [0, 1, 6]
-    assert tree_crowds.share(lengths, crowded, np.array([1, 2, 3, 4, 5, 0]), 2).tolist() == [0, 5, 6]
-    assert tree_crowds.share(lengths, crowded, np.arange(6), 1).tolist() == [0, 6]
-    many = tree_crowds.share(lengths, crowded, np.arange(6), 17)
+    assert tree_batch.share(lengths, crowded, np.arange(6), 2).tolist() == [0, 1, 6]
+    assert tree_batch.share(lengths, crowded, np.array([1, 2, 3, 4, 5, 0]), 2).tolist() == [0, 5, 6]
+    assert tree_batch.share(lengths, crowded, np.arange(6), 1).tolist() == [0, 6]
+    many = tree_batch.share(lengths, crowded, np.arange(6), 17)
     assert many.tolist() == [*[0] * 5, *[1] * 5, *(2, 3, 4, 4, 5, 5, 6, 6)]

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from cpu import tree_carry
-from cpu.tree import balanced, huffman, path
+from cpu.tree import growth
+from cpu.tree.tree import balanced, huffman, path
 
 
 class Learned(NamedTuple):
@@ -41,13 +41,13 @@ def test_vectors_follow_the_definition():
         p = MASSES[right].sum() / MASSES[left + right].sum()
         vectors[left] -= p * had.rows[node]
         vectors[right] += (1 - p) * had.rows[node]
-    np.testing.assert_allclose(tree_carry.vectors(had, old, MASSES), vectors, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(growth.vectors(had, old, MASSES), vectors, rtol=1e-5, atol=1e-6)
 
 
 def test_nodes_that_part_the_same_sets_are_kept_and_others_are_0():
     masses = np.array([1.0, 1, 2, 5, 9, 3, 8])  # both trees have a node that parts the first two
     old, new, had = huffman(masses), balanced(7), learned(7)
-    (made, count), before = tree_carry.kept(had, old, new), below(old, masses)
+    (made, count), before = growth.kept(had, old, new), below(old, masses)
     for node, (left, right) in enumerate(below(new, masses)):
         same = before.index((left, right)) if (left, right) in before else None
         turned = before.index((right, left)) if (right, left) in before else None
@@ -59,7 +59,7 @@ def test_nodes_that_part_the_same_sets_are_kept_and_others_are_0():
 @pytest.mark.parametrize("masses", [MASSES, np.arange(40.0) + 1])
 def test_the_same_tree_keeps_every_bit(masses):
     had = learned(masses.size)
-    made, _ = tree_carry.kept(had, huffman(masses), huffman(masses))
+    made, _ = growth.kept(had, huffman(masses), huffman(masses))
     assert all(ours.tobytes() == theirs.tobytes() for ours, theirs in zip(made, had, strict=True))
 
 
@@ -69,7 +69,7 @@ def test_a_node_whose_sides_change_places_turns_its_sign():
         leaf_up=tree.leaf_up ^ 1, node_up=np.where(tree.node_up > 0, tree.node_up ^ 1, tree.node_up ^ (tree.node_up >= 0)),
         children=tree.children[:, ::-1].copy(),
     )  # fmt: skip
-    made, _ = tree_carry.kept(had, tree, turned)
+    made, _ = growth.kept(had, tree, turned)
     np.testing.assert_array_equal(made.rows, -had.rows)
     np.testing.assert_array_equal(made.biases, -had.biases)
     np.testing.assert_array_equal(made.squares, had.squares)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cpu import tree_growth
-from cpu.tree import balanced, huffman, of_pointers, path
+from cpu.tree import growth
+from cpu.tree.tree import balanced, huffman, of_pointers, path
 
 COUNTS = np.array([8.0, 4, 2, 5, 4, 3, 9])  # class 2 is the rarest
 
@@ -12,7 +12,7 @@ COUNTS = np.array([8.0, 4, 2, 5, 4, 3, 9])  # class 2 is the rarest
 @pytest.mark.parametrize("more", [[7.0], [3.0, 0, 5]])
 def test_only_the_path_of_the_rarest_class_gets_longer(more):
     old, added = huffman(COUNTS), np.array(more)
-    made = tree_growth.grown(old, COUNTS, added, 10)
+    made = growth.grown(old, COUNTS, added, 10)
     new = of_pointers(made.leaf_up, made.node_up, np.concatenate([COUNTS, added]))
     assert (np.diff(new.node_up) > 0).all() and new.leaf_up.dtype == new.node_up.dtype == np.int32
     kept = [[(int(made.place[node]), turn) for node, turn in path(old, leaf)] for leaf in range(7)]
@@ -27,7 +27,7 @@ def test_only_the_path_of_the_rarest_class_gets_longer(more):
 
 
 def test_of_equally_rare_classes_the_one_with_the_shortest_path_shares_it():
-    made = tree_growth.grown(balanced(6), np.ones(6), np.ones(1), 9)  # 2 of 6 paths are shorter
+    made = growth.grown(balanced(6), np.ones(6), np.ones(1), 9)  # 2 of 6 paths are shorter
     lengths = [len(path(balanced(6), leaf)) for leaf in range(6)]
     assert made.leaf_up[int(np.argmin(lengths))] & 1 == 0 and made.leaf_up[6] == made.leaf_up[np.argmin(lengths)] + 1
 
@@ -35,10 +35,8 @@ def test_of_equally_rare_classes_the_one_with_the_shortest_path_shares_it():
 def test_classes_that_come_one_by_one_make_no_long_path():
     tree, counts = huffman(COUNTS), COUNTS
     for _ in range(60):
-        made = tree_growth.grown(tree, counts, np.array([100.0]), 9)  # the rarest class stays the rarest
+        made = growth.grown(tree, counts, np.array([100.0]), 9)  # the rarest class stays the rarest
         counts = np.append(counts, 100.0)
         tree = of_pointers(made.leaf_up, made.node_up, counts)
     assert tree.depth == 9
-    assert (
-        tree_growth.grown(tree, counts, np.ones(2000), 9).leaf_up.size == 2067
-    )  # none has room: the shortest path has
+    assert growth.grown(tree, counts, np.ones(2000), 9).leaf_up.size == 2067  # none has room: the shortest path has

@@ -4,8 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpu import tree_search, tree_softmax
-from cpu.tree import balanced, huffman
+from cpu import tree_softmax
+from cpu.tree import search
+from cpu.tree.tree import balanced, huffman
 from hybrid.contract import Learned
 
 
@@ -41,7 +42,7 @@ def found(find, tree, nodes, hidden, k):
 def test_best_is_the_top_of_everything(counts, k, scale, seed):
     tree, k = huffman(counts), min(k, len(counts))
     nodes, hidden = case(len(counts), 6, 5, scale, seed)
-    ids, log_probs = found(tree_search.best, tree, nodes, hidden, k)
+    ids, log_probs = found(search.best, tree, nodes, hidden, k)
     every = everything(tree, nodes, hidden)
     np.testing.assert_allclose(log_probs, -np.sort(-every, 1)[:, :k], rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(np.take_along_axis(every, ids, 1), log_probs, rtol=1e-5, atol=1e-5)
@@ -51,7 +52,7 @@ def test_best_is_the_top_of_everything(counts, k, scale, seed):
 def test_equals_come_by_rising_class():
     tree = balanced(16)  # all scores 0: every class has 1/16, exactly
     nodes, hidden = np.zeros((15, 4), np.float32), np.ones((2, 4), np.float32)
-    ids, log_probs = found(tree_search.best, tree, nodes, hidden, 16)
+    ids, log_probs = found(search.best, tree, nodes, hidden, 16)
     assert (ids == np.arange(16)).all()
     np.testing.assert_allclose(log_probs, np.log(1 / 16), rtol=1e-6)
 
@@ -59,7 +60,7 @@ def test_equals_come_by_rising_class():
 def test_large_trees_and_every_class(threads):
     tree = huffman(10**6 // np.arange(1, 5001))  # more prefixes than the heap begins with
     nodes, hidden = case(5000, 16, 7, 0.1)
-    ids, log_probs = found(tree_search.best, tree, nodes, hidden, 5000)
+    ids, log_probs = found(search.best, tree, nodes, hidden, 5000)
     every = everything(tree, nodes, hidden)
     assert (np.sort(ids, 1) == np.arange(5000)).all()
     np.testing.assert_allclose(log_probs, -np.sort(-every, 1), rtol=1e-5, atol=1e-5)

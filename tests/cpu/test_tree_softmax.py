@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from cpu import tree_softmax
-from cpu.logistic_rows import OWNERS
-from cpu.tree import balanced, huffman, path
+from cpu.tree.logistic_rows import OWNERS
+from cpu.tree.tree import balanced, huffman, path
 from hybrid.contract import Learned
 from tests.support.tree_nodes import learn
 from tests.support.tree_softmax import case, run

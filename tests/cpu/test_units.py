@@ -1,4 +1,4 @@
-"""Collections of MLPs on the CPU, also one example at a time: cpu/online.py is the step of a batch of one."""
+"""Collections of MLPs on the CPU, also one example at a time: cpu/vectors/online.py is the step of a batch of one."""
 
 import numba
 import numpy as np

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from cpu.windows import windows
+from cpu.words import windows
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import numba
 import numpy as np
 import pytest
 
-from cpu import negative, tree_softmax, word2vec
-from cpu import tree as trees
-from cpu.logistic_rows import LONGEST
+from cpu import tree_softmax, words
+from cpu.tree import tree as trees
+from cpu.tree.logistic_rows import LONGEST
 from hybrid.contract import Learned
 
 CLASSES, ROWS, WIDTH = 60, 30, 37
@@ -29,16 +29,16 @@ def step(table, rows, target, ids, bag_at, count=None, weight=None, key=(3, 4)):
     table, rows = table.copy(), rows.copy()
     grad, hidden = np.empty((2, len(target), table.shape[1]), table.dtype)
     loss = np.empty(len(target), table.dtype)
-    inputs = word2vec.Inputs(Learned(table), ROWS_RATE, bag_at, ids)
+    inputs = words.Inputs(Learned(table), ROWS_RATE, bag_at, ids)
     if count is None:
         work = tree_softmax.workspace(len(target), table.shape[1], TREE.depth, table.dtype)
         given = Learned(rows), work, TREE, target, weight, RATE
-        word2vec.tree_step(grad, loss, hidden, inputs, *given)
+        words.tree_step(grad, loss, hidden, inputs, *given)
     else:
-        work = negative.workspace(len(target), table.shape[1], count, table.dtype)
-        alias = negative.alias(np.arange(1, CLASSES + 1))
+        work = words.workspace(len(target), table.shape[1], count, table.dtype)
+        alias = words.alias(np.arange(1, CLASSES + 1))
         given = Learned(rows), work, alias, count, key, target, weight, RATE
-        word2vec.negative_step(grad, loss, hidden, inputs, *given)
+        words.negative_step(grad, loss, hidden, inputs, *given)
     return grad, hidden, loss, table, rows
 
 
@@ -47,7 +47,7 @@ def lists(target, count, key=(3, 4)):
     if count is None:
         return [list(trees.path(TREE, int(v))) for v in target]
     drawn = np.empty((len(target), count), np.int32)
-    negative.draw(drawn, negative.alias(np.arange(1, CLASSES + 1)), *key)
+    words.draw(drawn, words.alias(np.arange(1, CLASSES + 1)), *key)
     met = [dict.fromkeys(v for v in some.tolist() if v != own) for own, some in zip(target, drawn, strict=True)]
     return [[(int(own), 1), *((v, 0) for v in some)] for own, some in zip(target, met, strict=True)]
 

@@ -1,4 +1,4 @@
-// The part of cuBLAS that gpu/blas.py calls, on the simulated driver: plain loops that take their turn in the stream.
+// The part of cuBLAS that gpu/runtime/blas.py calls, on the simulated driver: plain loops that take their turn in the stream.
 //
 // Where cuBLAS leaves something open, this is the unkind choice: a product spoils its workspace, so that one which is
 // freed, too small or the caller's own data shows; TF32 cuts off the 13 bits that tensor cores do not see.

@@ -1,4 +1,4 @@
-"""The simulated cuBLAS: built from cublas.cpp when that has changed, and offered to gpu/blas.py in HYBRID_CUBLAS."""
+"""The simulated cuBLAS: built from cublas.cpp when that has changed, and offered to gpu/runtime/blas.py in HYBRID_CUBLAS."""
 
 import ctypes
 import functools
@@ -16,7 +16,7 @@ def library() -> Path:
 
 
 def use() -> None:
-    """Let gpu/blas.py find it; after cudasim.start(), whose driver it calls, and before the first product."""
+    """Let gpu/runtime/blas.py find it; after cudasim.start(), whose driver it calls, and before the first product."""
     cudasim.start()
     os.environ["HYBRID_CUBLAS"] = str(library())
 

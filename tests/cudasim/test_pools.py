@@ -243,7 +243,7 @@ def test_a_free_that_does_not_follow_the_allocation_is_found():
 
 @isolated()
 def test_memory_freed_on_a_stream_of_its_own_orders_no_others():
-    """What gpu/memory.py rests on: frees behind events of the queues, arrays for all that follows the legacy default stream."""
+    """gpu/runtime/memory.py needs frees behind events of the queues, arrays for all after the legacy default stream."""
     gpu = Pools()
     blocking = [gpu.driver.Stream() for _ in range(3)]
 

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from gpu import blas, kernels
+from gpu.runtime import blas, kernels
 from tests import cudasim
 from tests.cudasim import cublas
 

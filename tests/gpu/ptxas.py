@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpu import compiler, kernels
+from gpu.runtime import compiler, kernels
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 SOURCES = sorted(kernels.HERE.glob("*.cu"))

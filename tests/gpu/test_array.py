@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from gpu.array import Array, adopt
+from gpu.runtime.array import Array, adopt
 
 
 def array(shape=(4, 3), pointer=1024):

@@ -5,8 +5,8 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from gpu import available, blas, kernels
 from gpu.device import too_old
+from gpu.runtime import available, blas, kernels
 
 
 def raising(error):

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gpu import blas
-from gpu.blas import Matrix
 from gpu.device import Device, DeviceError
+from gpu.runtime import blas
+from gpu.runtime.blas import Matrix
 from tests import cudasim
 from tests.cudasim import cublas
 

@@ -5,7 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpu import compiler, kernels, nvrtc
+from gpu.runtime import compiler, kernels
+from gpu.runtime import compiler as nvrtc
 
 RTC = SimpleNamespace(name="NVRTC 13.0", version=(13, 0))
 OLD_RTC = SimpleNamespace(name="NVRTC 12.9", version=(12, 9))

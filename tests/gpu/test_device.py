@@ -1,4 +1,4 @@
-"""Queues, events, memory and their errors (gpu/queues.py, gpu/errors.py), on whatever device the tests have."""
+"""Queues, events, memory and their errors (gpu/runtime/queues.py, gpu/runtime/owner.py), on whatever device the tests have."""
 
 import gc
 import threading
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gpu import device, units
-from gpu.array import Array, Held
+from gpu.runtime.array import Array, Held
 from tests import cudasim
 
 RNG = np.random.default_rng(0)

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from gpu.memory import EVERYTHING, ON_A_DEVICE, PINNED, RELEASE_THRESHOLD, RESERVED, USED
-from gpu.queues import CALLS, KINDS, NON_BLOCKING, OUT_OF_MEMORY, libcuda
+from gpu.runtime.memory import EVERYTHING, ON_A_DEVICE, PINNED, RELEASE_THRESHOLD, RESERVED, USED
+from gpu.runtime.queues import CALLS, KINDS, NON_BLOCKING, OUT_OF_MEMORY, libcuda
 from tests import cudasim
 
 WIDTHS = {"size_t": "s", "CUdeviceptr": "a", "unsigned int": "u", "unsigned long long": "U"}

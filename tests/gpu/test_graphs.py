@@ -5,8 +5,8 @@ import gc
 import numpy as np
 import pytest
 
-from gpu import blas, graphs
 from gpu.device import Device, DeviceError, copy, fill_bytes, scratch
+from gpu.runtime import blas, queues
 from gpu.units import update
 from tests import cudasim
 
@@ -78,7 +78,7 @@ def test_on_another_queue_it_is_another_graph(gpu):
 
 
 def test_keys_that_never_come_again_are_forgotten(gpu, monkeypatch):
-    monkeypatch.setattr(graphs, "MOST", 3)
+    monkeypatch.setattr(queues, "MOST", 3)
     steps = Steps(gpu)
     for key in range(8):
         gpu.run(steps.step, key)

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gpu import memory
 from gpu.device import Device, fill_bytes
-from gpu.errors import Translated
-from gpu.queues import check
+from gpu.runtime import memory
+from gpu.runtime.owner import Translated
+from gpu.runtime.queues import check
 from tests import cudasim
 from tests.cudasim.isolated import isolated
 
@@ -23,7 +23,7 @@ def raising(*arguments):
 @pytest.fixture
 def own(gpu, monkeypatch):
     """A device of the test's own, whose copies go through small buffers."""
-    for name in ("gpu.memory.PART", "gpu.device.PART"):
+    for name in ("gpu.runtime.memory.PART", "gpu.device.PART"):
         monkeypatch.setattr(name, PART)
     made = Device(0)
     yield made

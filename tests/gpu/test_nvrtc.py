@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gpu import kernels, nvrtc
+from gpu.runtime import compiler as nvrtc
+from gpu.runtime import kernels
 from tests.gpu import ptxas
 
 NEWEST = ptxas.ARCHITECTURES[-1]

@@ -2,7 +2,7 @@ import threading
 
 import pytest
 
-from gpu.owner import Owner
+from gpu.runtime.owner import Owner
 
 
 @pytest.fixture

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from cpu import pvm as cpu_pvm
-from gpu import pvm, pvm_plan
-from gpu.array import Array
+from gpu import pvm
+from gpu import pvm as pvm_plan
+from gpu.runtime.array import Array
 from hybrid.contract import Gathering, Learning, Past, State
 from hybrid.pvm.config import Config
 from hybrid.pvm.layout import tape_layout

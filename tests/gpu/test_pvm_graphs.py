@@ -7,7 +7,7 @@ import gc
 import numpy as np
 import pytest
 
-from gpu.graphs import Recorder
+from gpu.runtime.queues import Recorder
 from hybrid.pvm import pipeline
 from hybrid.pvm.config import Config, Readout
 from hybrid.pvm.model import PVM

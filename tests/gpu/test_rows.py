@@ -7,7 +7,7 @@ import pytest
 
 from cpu import rows as cpu_rows
 from gpu import rows, sort
-from gpu.array import Array
+from gpu.runtime.array import Array
 from hybrid.contract import Learned
 from tests import cudasim
 from tests.support.drawn_ids import bags, zipf

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cpu.tree import balanced, huffman, path
-from cpu.tree import split as cut
+from cpu.tree.tree import balanced, huffman, path
+from cpu.tree.tree import split as cut
 from gpu import rows, softmax, split, tree_softmax
 from tests import cudasim
 from tests.support import visits

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpu import kernels
+from gpu.runtime import kernels
 from tests.gpu import ptxas, sass
 
 ARCHITECTURES = pytest.mark.parametrize(

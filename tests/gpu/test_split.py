@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from cpu.tree import huffman
-from cpu.tree import split as cut
+from cpu.tree.tree import huffman
+from cpu.tree.tree import split as cut
 from gpu import split, tree_softmax
 from hybrid.contract import Learned
 from tests import cudasim

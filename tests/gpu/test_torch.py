@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gpu.array import Array
+from gpu.runtime.array import Array
 from hybrid import backend
 from tests import cudasim
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cpu.tree import balanced, huffman
+from cpu.tree.tree import balanced, huffman
 from gpu import tree_batch, tree_softmax
 from hybrid.contract import Learned
 from tests import cudasim

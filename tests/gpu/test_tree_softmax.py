@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cpu import tree_softmax as cpu_tree_softmax
-from cpu.tree import balanced, huffman, path
+from cpu.tree.tree import balanced, huffman, path
 from gpu import tree_softmax
 from hybrid.contract import Learned
 from tests import cudasim

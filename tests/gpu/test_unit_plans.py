@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from gpu import blas, kernels, units
+from gpu import units
 from gpu.plan import UNIT
+from gpu.runtime import blas, kernels
 from hybrid.units import unit_layout
 from tests.support.units_on_gpu import MANY, WARPS, Case
 

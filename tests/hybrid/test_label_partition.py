@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from cpu.label_tree_shape import from_parents
+from cpu.label_tree import from_parents
 from hybrid import label_clusters
 
 

@@ -5,7 +5,8 @@ import pytest
 from scipy import sparse
 
 import hybrid
-from cpu import forest, graph, tuned_index
+from cpu.search import forest, graph
+from cpu.search import index as tuned_index
 from hybrid import neighbours
 
 RNG = np.random.default_rng(0)

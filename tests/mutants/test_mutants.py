@@ -93,7 +93,7 @@ def test_the_tests_of_a_file_come_first_then_those_that_import_it():
     assert "tests/cpu/test_units.py" in selection.own("cpu/units.py")
     assert "tests/gpu/test_rows.py" in selection.own("gpu/scatter.cuh"), "of a header those of its kernels"
     assert "tests/cpu/test_units.py" not in selection.others("cpu/units.py")
-    assert selection.others("cpu/heap.py")[0].startswith("tests/cpu/")
+    assert selection.others("cpu/output/topk.py")[0].startswith("tests/cpu/")
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def toy(tmp_path, monkeypatch):
         (root / path).write_text(text)
     shutil.copytree(ROOT / "tests/mutants", root / "tests/mutants")
     (root / "cpu").mkdir()
-    shutil.copy(ROOT / "cpu/cache.py", root / "cpu")
+    shutil.copy(ROOT / "cpu/runtime/cache.py", root / "cpu")
     monkeypatch.setattr(driver, "ROOT", root)
     monkeypatch.setattr(
         "sys.argv", ["tests.mutants", "--paths", "toy", "--limit", "3", "--folder", str(tmp_path / "kept")]

@@ -96,5 +96,5 @@ TestTable.settings = settings(max_examples=max(1, settings.default.max_examples 
 
 
 def test_a_table_that_forgets_what_was_written_is_found(monkeypatch):
-    monkeypatch.setattr("cpu.neighbours.Neighbours.changed", lambda self, ids: None)
+    monkeypatch.setattr("cpu.search.neighbours.Neighbours.changed", lambda self, ids: None)
     finds(Table)

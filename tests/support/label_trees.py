@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from cpu.label_tree_shape import LabelTree, binary, from_parents
-from cpu.tree import balanced, huffman
+from cpu.label_tree import LabelTree, binary, from_parents
+from cpu.tree.tree import balanced, huffman
 
 LABELS, WIDTH = 23, 7
 

@@ -57,7 +57,8 @@ def main() -> None:
 
 def _simulated(work: Callable[[], None]) -> None:
     """Do it on a simulated device, which sees no problem."""
-    from gpu import blas, pvm_plan
+    from gpu import pvm as pvm_plan
+    from gpu.runtime import blas
     from tests import cudasim
     from tests.cudasim import cublas
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from cpu import split
-from cpu.tree import path
-from cpu.tree import split as cut
+from cpu.tree.tree import path
+from cpu.tree.tree import split as cut
 from hybrid.contract import Learned
 
 

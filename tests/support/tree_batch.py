@@ -3,7 +3,7 @@
 import numpy as np
 
 from cpu import tree_batch
-from cpu.tree import path
+from cpu.tree.tree import path
 from tests.support.visits import copied, learn_together
 
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cpu import threads
+from cpu.runtime import threads
 from hybrid import backend
 from hybrid import machine as processors
 from hybrid.cli import doctor
@@ -185,7 +185,7 @@ class Cublas:
 @pytest.fixture
 def machine(monkeypatch):
     """A machine where a GPU can be used; a test takes something away."""
-    from gpu import blas, compiler
+    from gpu.runtime import blas, compiler
 
     nvcc = {"name": "nvcc 13.0", "path": "/toolkit/bin/nvcc", "version": (13, 0), "architectures": [75, 80, 90, 120]}
     monkeypatch.setattr(doctor, "_cuda", lambda: Driver((9, 0)))
@@ -280,7 +280,7 @@ def test_devices_that_the_compiler_does_not_know(machine):
 
 
 def test_no_compiler(machine):
-    from gpu import compiler
+    from gpu.runtime import compiler
 
     machine.setattr(compiler, "compiler", raising(OSError("nothing compiles the kernels; pip install it")))
     amiss("kernel compiler", "^nothing compiles the kernels$", "^pip install it$")
@@ -302,7 +302,7 @@ def test_a_pycuda_that_cannot_be_imported(machine):
 
 
 def test_no_cublas(machine):
-    from gpu import blas
+    from gpu.runtime import blas
 
     machine.setattr(blas, "libraries", raising(OSError(blas.MISSING)))
     amiss("cuBLAS", "is not found$", "pip install nvidia-cublas")
@@ -324,7 +324,7 @@ class Newer(Cublas):
 
 
 def test_the_cublas_that_makes_a_handle_is_named(machine):
-    from gpu import blas
+    from gpu.runtime import blas
 
     machine.setattr(blas, "libraries", lambda: iter([Newer(), Cublas()]))
     assert gpu("cuBLAS")["found"] == "13.1.0, /lib/libcublas.so.13"

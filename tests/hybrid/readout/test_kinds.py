@@ -227,7 +227,7 @@ def test_training_itself_builds_the_index_anew():
 
 
 def test_a_rebuild_that_fails_is_told_once_and_training_goes_on(monkeypatch, capsys):
-    from cpu import index
+    from cpu.search import index
 
     def fail(*given):
         raise MemoryError("no room")

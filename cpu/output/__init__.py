@@ -1,0 +1,1 @@
+"""What output layers share: rules, negatives, scores, the parts of a head."""

@@ -1,0 +1,229 @@
+"""A softmax in each of K clusters of classes, over the cluster's own rows: how likely a class is, given its cluster.
+
+The examples of a batch are put in order of their targets' clusters. In each cluster that is met a matrix product gives the
+logits of its own examples, another the gradient of their hidden vectors, and a third moves its rows. One thread takes a whole
+cluster; a large one, of more than LARGE classes, goes through the full softmax of cpu/softmax.py, in which threads share it.
+
+Goodman 2001, "Classes for fast maximum entropy training"; with few clusters by frequency it is what Grave et al. 2017,
+arXiv:1609.04309, put below their head, without its projections.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import DTypeLike
+
+from cpu import softmax
+from cpu.output.rule import move_together, pull_biases
+from cpu.runtime.compiled import Array, called, launched
+from cpu.softmax import chunk, probabilities, sum_exp, weigh
+from cpu.tree.cluster_trees import parts
+from cpu.vectors.blas import gemm
+
+LARGE = 1024  # classes of a cluster that one thread takes
+
+
+class Plan(NamedTuple):
+    """Which rows belong to which cluster.
+
+    cluster  (V,) int32: that of each class, -1 for a class that is in none
+    row      (V,) int32: the row of each class that is in a cluster
+    begins   (K + 1,) int64: cluster k has the rows begins[k] to begins[k + 1]
+    classes  (R,) int32: the class of each row; those of a cluster rise
+    """
+
+    cluster: np.ndarray
+    row: np.ndarray
+    begins: np.ndarray
+    classes: np.ndarray
+
+
+class Work(NamedTuple):
+    """Scratch of up to B rows, for clusters of up to L classes that are not large.
+
+    full    of cpu/softmax.py, for large clusters; None where there are none
+    logits  (B, L)            of the examples in order; then d loss / d logit
+    hidden  (B, D)            the hidden vectors in order
+    grads   (B, D)            their gradients
+    pulls   (threads, L, D)   the gradient of the rows of the thread's cluster, where they do not move by plain SGD
+    bias_pulls (threads, L)   the same of their biases
+    """
+
+    full: Any
+    logits: np.ndarray
+    hidden: np.ndarray
+    grads: np.ndarray
+    pulls: np.ndarray
+    bias_pulls: np.ndarray
+
+
+class _Order(NamedTuple):
+    """The examples of a batch that have a cluster, one cluster after another.
+
+    examples  (M,) int64
+    clusters  (J,) those that are met, rising
+    at        (J + 1,) int64: cluster clusters[j] has the examples at[j] to at[j + 1]
+    target    (M,) int64: the row of each example's target, within its cluster
+    """
+
+    examples: np.ndarray
+    clusters: np.ndarray
+    at: np.ndarray
+    target: np.ndarray
+
+
+def plan(cluster: Array) -> Plan:
+    """The rows of clusters; cluster (V,) int32, -1 for a class that is in none; none of 0 to K - 1 is empty."""
+    members = parts(cluster)
+    classes = np.concatenate([np.empty(0, np.int32), *members]).astype(np.int32)
+    row = np.full(cluster.size, -1, np.int32)
+    row[classes] = np.arange(classes.size)
+    return Plan(cluster, row, np.cumsum([0, *map(len, members)]), classes)
+
+
+def workspace(batch: int, width: int, plan: Plan, dtype: DTypeLike) -> Work:
+    """Scratch for calls with up to `batch` rows of `width` numbers."""
+    sizes = np.diff(plan.begins)
+    most = int(sizes[sizes <= LARGE].max(initial=0))
+    full = softmax.workspace(batch, width, dtype) if (sizes > LARGE).any() else None
+    hidden, grads = np.empty((2, batch, width), dtype)
+    threads = numba.config.NUMBA_NUM_THREADS
+    pulls, bias_pulls = np.empty((threads, most, width), dtype), np.empty((threads, most), dtype)
+    return Work(full, np.empty((batch, most), dtype), hidden, grads, pulls, bias_pulls)
+
+
+def step(
+    grad: Array, loss: Array, learned: Any, work: Work, plan: Plan, hidden: Array, target: Array,
+    weight: Array | None, rate: float,
+) -> None:  # fmt: skip
+    """Write grad (B, D) = d loss / d hidden and loss (B,) in nats: 0 for an example whose target is in no cluster.
+
+    Every row of a cluster that is met moves once, against the gradient summed over B.
+    """
+    order = _ordered(work, plan, hidden, target)
+    weights = None if weight is None else weight[order.examples]
+    losses = np.empty(order.examples.size, loss.dtype)
+    spread = order.clusters, order.at, plan.begins
+    given = learned.rows, learned.biases, work.hidden, order.target, weights
+    _judge(losses, work.logits, work.grads, *spread, *given, LARGE, True, numba.get_num_threads())
+    scratch = work.logits, work.pulls, work.bias_pulls, work.hidden
+    _move(*learned, *scratch, *spread, learned.rows.dtype.type(rate), LARGE, numba.get_num_threads())
+    for part, own, among in _large(order, plan):
+        theirs = None if weights is None else weights[part]
+        read = _rows(learned, own), work.full, work.hidden[part], among, theirs, rate
+        softmax.step(work.grads[part], losses[part], *read)
+    grad.fill(0)
+    loss.fill(0)
+    grad[order.examples], loss[order.examples] = work.grads[: order.examples.size], losses
+
+
+def log_prob(out: Array, learned: Any, work: Work, plan: Plan, hidden: Array, target: Array) -> None:
+    """out[b] = log p(target[b] | its cluster, hidden[b]); 0 for a target that is in no cluster."""
+    order = _ordered(work, plan, hidden, target)
+    losses = np.empty(order.examples.size, out.dtype)
+    given = learned.rows, learned.biases, work.hidden, order.target, None
+    _judge(
+        losses,
+        work.logits,
+        work.grads,
+        order.clusters,
+        order.at,
+        plan.begins,
+        *given,
+        LARGE,
+        False,
+        numba.get_num_threads(),
+    )
+    for part, own, among in _large(order, plan):
+        softmax.log_prob(losses[part], _rows(learned, own), work.full, work.hidden[part], among)
+        np.negative(losses[part], out=losses[part])
+    out.fill(0)
+    out[order.examples] = -losses
+
+
+def _ordered(work: Work, plan: Plan, hidden: Array, target: Array) -> _Order:
+    """The examples in order; writes their hidden vectors."""
+    cluster = plan.cluster[target]
+    examples = np.argsort(cluster, kind="stable")
+    examples = examples[np.count_nonzero(cluster < 0) :]
+    clusters, first = np.unique(cluster[examples], return_index=True)
+    np.take(hidden, examples, axis=0, out=work.hidden[: examples.size])
+    among = plan.row[target[examples]] - plan.begins[cluster[examples]]
+    return _Order(examples, clusters, np.append(first, examples.size), among)
+
+
+def _large(order: _Order, plan: Plan) -> list[tuple[slice, slice, Array]]:
+    """Of each large cluster that is met its examples, its rows, and the targets among these."""
+    sizes = plan.begins[order.clusters + 1] - plan.begins[order.clusters]
+    found = []
+    for j in np.flatnonzero(sizes > LARGE):
+        part, k = slice(order.at[j], order.at[j + 1]), order.clusters[j]
+        found.append((part, slice(plan.begins[k], plan.begins[k + 1]), order.target[part].astype(np.int32)))
+    return found
+
+
+def _rows(learned: Any, rows: slice) -> Any:
+    """What belongs to some of the rows."""
+    return learned._make(None if array is None else array[rows] for array in learned)
+
+
+@launched(parallel=True)
+def _judge(losses, logits, grads, clusters, at, begins, rows, biases, hidden, target, weight, large, learns, threads):
+    """Write the losses of all examples in clusters that are not large; where it learns, their misses and gradients too."""
+    for thread in numba.prange(threads):
+        for j in range(thread, clusters.size, threads):
+            first, last, begin, end = at[j], at[j + 1], begins[clusters[j]], begins[clusters[j] + 1]
+            count = end - begin
+            if count <= large:
+                chunk(logits[first:last, :count], rows, biases, begin, end, hidden[first:last])
+                for e in range(first, last):
+                    losses[e] = _miss(logits[e, :count], target[e], weight, e)
+                if learns:
+                    gemm(grads[first:last], logits[first:last, :count], rows[begin:end], 1.0, 0.0)
+
+
+@called(error_model="numpy")
+def _miss(logits, target, weight, e):
+    """A contiguous vector of logits becomes that of the misses of example e; returns its loss."""
+    base = logits.max()
+    norm = base + math.log(sum_exp(logits, base))
+    loss = norm - logits[target]
+    probabilities(logits, norm)
+    logits[target] -= 1
+    weigh(logits, weight, e)
+    if weight is None:
+        return loss
+    return loss * weight[e]
+
+
+@launched(parallel=True)
+def _move(
+    rows,
+    biases,
+    squares,
+    bias_squares,
+    misses,
+    pulls,
+    bias_pulls,
+    hidden,
+    clusters,
+    at,
+    begins,
+    rate,
+    large,
+    threads,
+):
+    """Move the rows of all clusters that are met and not large."""
+    for thread in numba.prange(threads):
+        for j in range(thread, clusters.size, threads):
+            first, last, begin, end = at[j], at[j + 1], begins[clusters[j]], begins[clusters[j] + 1]
+            count = end - begin
+            if count <= large:
+                part = misses[first:last, :count]
+                pull_biases(bias_pulls[thread, :count], biases, part)
+                move_together(
+                    rows, biases, squares, bias_squares, begin, end, pulls[thread], bias_pulls[thread], part.T,
+                    hidden[first:last], 1.0, rate,
+                )  # fmt: skip

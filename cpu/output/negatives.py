@@ -1,0 +1,245 @@
+"""Negatives that all rows of a batch share: their weights are gathered once, meet the batch in dense products, and move.
+
+Every class moves against the sum of its gradients as a negative and as the target of some rows, so a step costs 6 B S D
+operations for S negatives, nearly all of them in matrix products. What a loss makes of the logits is cpu/sampled_softmax.py's
+and cpu/sampled_logistic.py's business.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import DTypeLike
+
+from cpu import rows
+from cpu.output.rule import descend, plain, pull_biases, square_of
+from cpu.runtime.compiled import Array, called, launched
+from cpu.vectors.blas import gemm
+from cpu.vectors.splitmix import GOLDEN, mix
+
+# The negatives of a batch: which classes are drawn, and the probability of each to be among them.
+#
+# A batch makes S draws with replacement, a function of the seed and the tick alone, and keeps the distinct classes:
+# p(v) = 1 - (1 - q(v))^S is exact; drawing until there are so many distinct classes would give an estimate only.
+# With S >= V every class is taken and p = 1.
+
+
+class Sampler(NamedTuple):
+    """The distribution q of one draw.
+
+    cumulative  (V,) float64  q(0) + ... + q(v)
+    drawn       (V,) bool     scratch, False between draws
+    """
+
+    cumulative: np.ndarray
+    drawn: np.ndarray
+
+
+def log_uniform(classes: int) -> Sampler:
+    """q(v) = log((v + 2) / (v + 1)) / log(V + 1), close to Zipf's law for classes in falling order of frequency."""
+    ranks = np.arange(classes)
+    return _sampler(np.log1p(1 / (ranks + 1)))
+
+
+def unigram(counts: Array) -> Sampler:
+    """q(v) in proportion to counts[v]^0.75 (Mikolov et al. 2013), at least a hundredth of the mean."""
+    weights = np.asarray(counts, np.float64) ** 0.75
+    mean = weights.mean()
+    return _sampler(np.maximum(weights, mean / 100) if mean else np.ones_like(weights))
+
+
+def uniform(classes: int) -> Sampler:
+    """q(v) = 1 / V."""
+    return _sampler(np.ones(classes))
+
+
+def _sampler(weights: Array) -> Sampler:
+    cumulative = np.cumsum(weights)
+    cumulative /= cumulative[-1]
+    return Sampler(cumulative, np.zeros(weights.size, np.bool_))
+
+
+def draw(
+    ids: Array, lower: Array, score: Array, sampler: Sampler, draws: int, target: Array, seed: int, tick: int
+) -> int:
+    """Write the distinct negatives to ids, log p of them to lower, and log p of the targets to score; return how many.
+
+    ids, lower  (S or more,), as they are drawn; where S >= V, (V or more,): all classes
+    score       (B,)
+    draws       S
+    target      (B,) int32
+    """
+    return int(_draw(ids, lower, score, *sampler, draws, target, seed, tick))
+
+
+@launched()
+def _draw(ids, lower, score, cumulative, drawn, draws, target, seed, tick):
+    if draws >= cumulative.size:
+        for v in range(cumulative.size):
+            ids[v], lower[v] = v, 0
+        score[:] = 0
+        return cumulative.size
+    count = 0
+    for b in range(target.size):
+        score[b] = _log_p(cumulative, target[b], draws)
+    state = mix(np.uint64(seed) ^ mix(np.uint64(tick)))
+    for i in range(draws):
+        v = np.searchsorted(cumulative, _uniform(state, i), side="right")
+        if not drawn[v]:
+            drawn[v] = True
+            ids[count], lower[count] = v, _log_p(cumulative, v, draws)
+            count += 1
+    for i in range(count):
+        drawn[ids[i]] = False
+    return count
+
+
+@called()
+def _log_p(cumulative, v, draws):
+    q = cumulative[v] - (cumulative[v - 1] if v else 0.0)
+    return math.log(-math.expm1(draws * math.log1p(-q)))
+
+
+@called()
+def _uniform(state, i):
+    """The i-th number of a stream, in [0, 1)."""
+    return float(mix(state + np.uint64(i + 1) * GOLDEN) >> np.uint64(11)) * 2.0**-53
+
+
+ROWS = 64  # rows of a batch that are worked together
+NEGATIVES = 128  # negatives whose weights are moved together
+
+
+class Work(NamedTuple):
+    """Scratch of up to B rows and S negatives.
+
+    ids     (S,) int32  the negatives of the last batch
+    lower   (S,)        what is taken off the logit of each
+    logits  (B, S)      lowered, then their gradients
+    both    (S + B, D)  weights of the negatives, then of the targets; then their gradients
+    pulls   (S + B,)    the gradients of their biases
+    score   (B,)        what is taken off the logits of the targets, then the lowered logits
+    """
+
+    ids: np.ndarray
+    lower: np.ndarray
+    logits: np.ndarray
+    both: np.ndarray
+    pulls: np.ndarray
+    score: np.ndarray
+
+
+def workspace(batch: int, width: int, negatives: int, dtype: DTypeLike) -> Work:
+    """Scratch for calls with up to `batch` rows of `width` numbers, and `negatives` classes beside them."""
+    ids, lower = np.empty(negatives, np.int32), np.empty(negatives, dtype)
+    both, pulls = np.empty((negatives + batch, width), dtype), np.empty(negatives + batch, dtype)
+    logits, score = np.empty((batch, negatives), dtype), np.empty(batch, dtype)
+    return Work(ids, lower, logits, both, pulls, score)
+
+
+def draw_negatives(work: Work, sampler: Sampler, count: int, target: Array, seed: int, tick: int) -> int:
+    """Write the negatives of a batch to ids, and log p to lower and score. Returns how many they are."""
+    return draw(work.ids, work.lower, work.score[: target.size], sampler, count, target, seed, tick)
+
+
+class Met(NamedTuple):
+    """What a batch meets: views of the scratch.
+
+    ids     (S,) int32  the negatives
+    picked  (S, D)      their weights, then their gradients
+    own     (B, D)      those of the targets
+    pulls, own_pulls    (S,), (B,)
+    score   (B,)
+    """
+
+    ids: np.ndarray
+    picked: np.ndarray
+    own: np.ndarray
+    pulls: np.ndarray
+    own_pulls: np.ndarray
+    score: np.ndarray
+
+
+def gather(work: Work, learned: Any, count: int, target: Array) -> Met:
+    """The weights of the first `count` negatives and of the targets; biases go to lower and score."""
+    batch, most = target.size, work.ids.size
+    ids, picked, own = work.ids[:count], work.both[:count], work.both[most : most + batch]
+    pulls, own_pulls, score = work.pulls[:count], work.pulls[most : most + batch], work.score[:batch]
+    rows.gather(picked, learned.rows, ids)
+    rows.gather(own, learned.rows, target)
+    if learned.biases is not None:  # a bias raises a logit, what is in `lower` and `score` lowers it
+        work.lower[:count] -= learned.biases[ids]
+        score -= learned.biases[target]
+    return Met(ids, picked, own, pulls, own_pulls, score)
+
+
+def move(learned: Any, work: Work, met: Met, hidden: Array, target: Array, rate: float) -> None:
+    """Move every class, against the gradients that a loss has left in work.logits, met.own and met.own_pulls."""
+    _turn(met.picked, met.pulls, learned.biases, work.logits[: target.size], hidden)
+    if plain(learned):
+        rows.scatter(learned, met.ids, met.picked, rate)
+        rows.scatter(learned, target, met.own, rate)
+    else:
+        _move(learned, work, met.ids, target, rate)
+
+
+def _move(learned: Any, work: Work, ids: Array, target: Array, rate: float) -> None:
+    """Move each class once, against the sum of its gradients as a negative and as the target of some rows, in this order."""
+    place = np.concatenate([np.arange(ids.size), np.arange(target.size) + work.ids.size])
+    classes = np.concatenate([ids, target])
+    order = np.argsort(classes, kind="stable")
+    classes, place = classes[order], place[order]
+    first = np.flatnonzero(np.diff(classes, prepend=-1))
+    ends = np.append(first, classes.size)
+    _move_each(
+        *learned, work.both, work.pulls, classes, place, ends, work.both.dtype.type(rate), numba.get_num_threads()
+    )
+
+
+@called(fastmath={"reassoc", "contract"})
+def dot(a, b):
+    """a . b."""
+    total = a[0] * b[0]
+    for d in range(1, a.size):
+        total += a[d] * b[d]
+    return total
+
+
+@called()
+def pull_target(grad, own, hidden, miss):
+    """grad <- miss own; own <- miss hidden."""
+    for d in range(grad.size):
+        grad[d] = miss * own[d]
+        own[d] = miss * hidden[d]
+
+
+@launched(parallel=True)
+def _turn(picked, pulls, biases, logits, hidden):
+    """The gradient of the negatives' weights and biases, from those of their logits in `logits`."""
+    count = picked.shape[0]
+    for block in numba.prange(-(-count // NEGATIVES)):
+        first, last = block * NEGATIVES, min((block + 1) * NEGATIVES, count)
+        gemm(picked[first:last], logits[:, first:last].T, hidden, 1.0, 0.0)
+        pull_biases(pulls[first:last], biases, logits[:, first:last])
+
+
+@launched(parallel=True)
+def _move_each(weights, biases, squares, bias_squares, both, pulls, classes, place, ends, rate, threads):
+    """Move class classes[ends[i]], each i another one, against the sum of both[place[ends[i] : ends[i + 1]]]."""
+    count, one = ends.size - 1, both.dtype.type(1)
+    for thread in numba.prange(threads):
+        for i in range(thread * count // threads, (thread + 1) * count // threads):
+            n = place[ends[i]]
+            for other in place[ends[i] + 1 : ends[i + 1]]:
+                _add(both, pulls, n, other)
+            square = square_of(both, n, pulls[n], biases, squares)
+            descend(weights, biases, squares, bias_squares, classes[ends[i]], both, n, pulls[n], square, one, rate)
+
+
+@called()
+def _add(both, pulls, n, other):
+    """Gradient n += another one."""
+    pulls[n] += pulls[other]
+    for d in range(both.shape[1]):
+        both[n, d] += both[other, d]

@@ -1,0 +1,1 @@
+"""The process: threads, memory, compiled kernels and where they are kept."""

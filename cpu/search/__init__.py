@@ -1,0 +1,1 @@
+"""Nearest neighbours: exact, by trees, by a graph."""

@@ -1,0 +1,152 @@
+"""Brute force search: the nearest of a table's rows by cosine or dot product; all rows are scored, in chunks, by GEMM.
+
+Among equal scores the lower id is first, so the best do not depend on how rows are dealt to threads.
+"""
+
+import math
+
+import numba
+import numpy as np
+
+from cpu.output import topk
+from cpu.output.topk import Excluded, is_excluded, none_excluded
+from cpu.runtime.compiled import Array, called, launched
+from cpu.runtime.memory import prefetch_row
+from cpu.vectors.activation import ZERO
+from cpu.vectors.blas import CHUNK, gemm
+
+QUERIES = 256  # a pass; its scratch is some MB, whatever the number of queries
+GROUP = 64  # rows that are compared with the worst of the best so far before they are looked at one by one
+
+
+def search(
+    ids: Array,
+    scores: Array,
+    table: Array,
+    hidden: Array,
+    metric: str,
+    rows: Array | None = None,
+    proposed: Array | None = None,
+    without: Excluded | None = None,
+) -> None:
+    """Write the k nearest rows of each query, nearest first; ids (B, k) int32, scores (B, k); table (V, D), hidden (B, D).
+
+    metric    "angular": scores are cosines, 0 with a zero vector; "dot": dot products
+    rows      (N,) int32, rising: search only these rows
+    proposed  (B, P) int32: for each query, also search these rows, which are not among `rows`; -1: none
+    without   the rows that each query excludes, see cpu/output/topk.py
+
+    Where fewer than k rows are searched, the last ids are -1 and their scores -inf.
+    """
+    everything = rows is None
+    rows = np.arange(len(table), dtype=np.int32) if rows is None else rows
+    without = without or none_excluded(len(hidden))
+    angular, threads = metric == "angular", numba.get_num_threads()
+    if not rows.size and proposed is not None:
+        _take(ids, scores, table, proposed, hidden, angular, *without, True, threads)
+    else:
+        ids[:], scores[:] = -1, -np.inf
+        some = np.empty((threads, 0 if everything else min(CHUNK, rows.size), table.shape[1]), table.dtype)
+        most = min(ids.shape[1], rows.size)
+        for first in range(0, len(hidden), QUERIES):
+            part = slice(first, min(first + QUERIES, len(hidden)))
+            found = np.full((threads, part.stop - first, most), -1, np.int32)
+            found_scores = np.full(found.shape, -np.inf, table.dtype)
+            dots, lengths = np.empty((*found.shape[:2], CHUNK), table.dtype), np.ones((threads, CHUNK), table.dtype)
+            left_out = without.of(part)
+            _scan(found, found_scores, dots, lengths, some, table, rows, hidden[part], angular, *left_out)
+            if proposed is not None:
+                _take(ids[part], scores[part], table, proposed[part], hidden[part], angular, *left_out, False, threads)
+            topk.merge(ids[part], scores[part], found, found_scores, threads)
+    if angular:
+        lengths = np.linalg.norm(hidden, axis=1, keepdims=True).astype(scores.dtype)
+        np.divide(scores, lengths, out=scores, where=lengths > 0)
+
+
+@launched(parallel=True)
+def _scan(found, scores, dots, lengths, some, table, rows, hidden, angular, out_first, out_last, left_out):
+    """Write the best of each thread's rows, as heaps. Chunks are whole, so that products have the same bits at any number."""
+    threads, chunks = found.shape[0], -(-rows.size // CHUNK)
+    for thread in numba.prange(threads):
+        last = min((thread + 1) * chunks // threads * CHUNK, rows.size)
+        for begin in range(thread * chunks // threads * CHUNK, last, CHUNK):
+            end = min(begin + CHUNK, last)
+            chunk = _chunk(some[thread], table, rows, begin, end)
+            gemm(dots[thread, :, : end - begin], hidden, chunk.T, 1.0, 0.0)
+            for j in range(end - begin if angular else 0):
+                lengths[thread, j] = _length(chunk[j])
+            for b in range(hidden.shape[0]):
+                row_dots = dots[thread, b, : end - begin]
+                if angular:
+                    _divide(row_dots, lengths[thread])
+                _push(
+                    found[thread, b], scores[thread, b], rows[begin:end], row_dots, left_out[out_first[b] : out_last[b]]
+                )
+
+
+@called()
+def _push(ids, scores, rows, found, left_out):
+    """Push those of a chunk's rows that are as good as the worst so far, and are not left out.
+
+    After the first rows few are: so a group is first compared as a whole, by one vector instruction for many rows.
+    """
+    for begin in range(0, rows.size, GROUP):
+        end = min(begin + GROUP, rows.size)
+        worst, some = scores[0], 0
+        for j in range(begin, end):
+            some |= not found[j] < worst  # a NaN too
+        if some:
+            for j in range(begin, end):
+                if not found[j] < scores[0] and not is_excluded(left_out, 0, left_out.size, rows[j]):
+                    topk.push(ids, scores, rows[j], found[j])
+
+
+@called()
+def _divide(dots, lengths):
+    for j in range(dots.size):
+        dots[j] /= lengths[j]
+
+
+@called()
+def _chunk(some, table, rows, begin, end):
+    """Those rows of the table: where they lie, when all rows are searched, or copied to `some`."""
+    if some.shape[0] == 0:
+        return table[begin:end]
+    for j in range(end - begin):
+        for d in range(table.shape[1]):
+            some[j, d] = table[rows[begin + j], d]
+    return some[: end - begin]
+
+
+@launched(parallel=True)
+def _take(ids, scores, table, proposed, hidden, angular, out_first, out_last, left_out, ordered, threads):
+    """Write the best of each query's own proposals, as a heap; ordered: best first."""
+    size = -(-ids.shape[0] // threads)
+    for thread in numba.prange(threads):
+        last = min((thread + 1) * size, ids.shape[0])
+        for b in range(thread * size, last):
+            topk.clear(ids[b], scores[b])
+            for i in range(proposed.shape[1] if b + 1 < last else 0):
+                prefetch_row(table, max(proposed[b + 1, i], 0))
+            for i in range(proposed.shape[1]):
+                row = proposed[b, i]
+                if row >= 0 and not is_excluded(left_out, out_first[b], out_last[b], row):
+                    score = _dot(table[row], hidden[b])
+                    topk.push(ids[b], scores[b], row, score / _length(table[row]) if angular else score)
+            if ordered:
+                topk.sort(ids[b], scores[b])
+
+
+@called(fastmath={"reassoc", "contract"})
+def _dot(a, b):
+    total = ZERO
+    for d in range(a.size):
+        total += a[d] * b[d]
+    return total
+
+
+@called()
+def _length(a):
+    """Of a zero vector 1, so that its cosines are 0."""
+    square = _dot(a, a)
+    return math.sqrt(square) if square > 0 else square + 1

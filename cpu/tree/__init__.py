@@ -1,0 +1,1 @@
+"""Binary trees over classes: shape, nodes that learn, search, growth."""

@@ -1,0 +1,94 @@
+"""Trees for clusters of classes: a `Tree` with several roots, and classes that are in none of its trees.
+
+In the arrays of a `Tree` (cpu/tree/tree.py) a root has node_up -1, and a class without a path has leaf_up -1. So all kernels
+that climb, cpu/tree_softmax.py's, give such a class the log-probability 0, and any other that of its way from its own root: the
+probability of the class given its cluster.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from cpu.runtime.compiled import Array, launched
+from cpu.tree import tree as trees
+from cpu.tree.tree import Tree
+
+
+class Forest(NamedTuple):
+    """A tree for each of K clusters.
+
+    tree   N nodes, one fewer a cluster than it has classes; numbered breadth first over all trees at once, so roots come first
+    roots  (K,) int32: the root of each cluster; of a cluster of a single class, ~class
+    """
+
+    tree: Tree
+    roots: np.ndarray
+
+
+def huffman(cluster: Array, counts: Array) -> Forest:
+    """A Huffman tree in each cluster.
+
+    cluster  (V,) whole numbers: the cluster of each class, -1 for a class that is in none; none of 0 to K - 1 is empty
+    counts   (V,), how often each class is met
+    """
+    leaf_up, node_ups, first = np.full(cluster.size, -1, np.int32), [np.empty(0, np.int32)], 0
+    for members in parts(cluster):
+        if members.size > 1:
+            leaves, nodes = trees.huffman_pointers(counts[members])
+            leaf_up[members] = leaves + 2 * first
+            node_ups.append(np.where(nodes < 0, nodes, nodes + 2 * first).astype(np.int32))
+            first += nodes.size
+    pointers = _breadth_first(leaf_up, np.concatenate(node_ups))
+    tree = trees.of_pointers(*pointers, np.where(cluster < 0, 0, counts))
+    return Forest(tree, _roots(tree, cluster))
+
+
+def parts(cluster: Array) -> list[Array]:
+    """The classes of each cluster, rising."""
+    order = np.argsort(cluster, kind="stable")
+    begins = np.searchsorted(cluster[order], np.arange(cluster.max(initial=-1) + 1))
+    return np.split(order, begins)[1:]
+
+
+def _breadth_first(leaf_up: Array, node_up: Array) -> tuple[Array, Array]:
+    """The same trees with nodes numbered by their level; on one level in the order that they had."""
+    order = np.argsort(_levels(node_up), kind="stable")
+    number = np.empty_like(node_up)
+    number[order] = np.arange(node_up.size, dtype=np.int32)
+    return _renamed(leaf_up, number), _renamed(node_up[order], number)
+
+
+def _renamed(up: Array, number: Array) -> Array:
+    """Pointers to parents, with these numbers for the nodes."""
+    found, there = up.copy(), up >= 0
+    found[there] = 2 * number[up[there] >> 1] + (up[there] & 1)
+    return found
+
+
+@launched()
+def _levels(node_up):
+    """How many nodes are above each; parents stand before their children."""
+    levels = np.zeros(node_up.size, np.int32)
+    for node in range(node_up.size):
+        if node_up[node] >= 0:
+            levels[node] = levels[node_up[node] >> 1] + 1
+    return levels
+
+
+def _roots(tree: Tree, cluster: Array) -> Array:
+    roots = np.empty(cluster.max(initial=-1) + 1, np.int32)
+    single = (tree.leaf_up < 0) & (cluster >= 0)
+    roots[cluster[single]] = ~np.flatnonzero(single)
+    below = np.flatnonzero(tree.leaf_up >= 0)
+    roots[cluster[below]] = _tops(tree.node_up)[tree.leaf_up[below] >> 1]
+    return roots
+
+
+@launched()
+def _tops(node_up):
+    """The root above each node; parents stand before their children."""
+    tops = np.arange(node_up.size)
+    for node in range(node_up.size):
+        if node_up[node] >= 0:
+            tops[node] = tops[node_up[node] >> 1]
+    return tops

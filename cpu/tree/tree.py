@@ -1,0 +1,257 @@
+"""Binary trees over V classes as flat arrays: how often each class is met, or how many there are -> `Tree`."""
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cpu.runtime.compiled import Array, launched
+from cpu.runtime.memory import empty
+from cpu.tree.logistic_rows import OWNERS
+
+
+class Tree(NamedTuple):
+    """A full binary tree: V >= 2 leaves, one a class, and V - 1 inner nodes, numbered breadth first from the root, 0.
+
+    leaf_up   (V,) int32        2 * parent + turn of each leaf; turn 1: the leaf is its parent's right child
+    node_up   (V - 1,) int32    the same of each inner node; -1 at the root
+    children  (V - 1, 2) int32  left and right child: an inner node, or ~leaf where negative
+    owner     (V - 1,) uint8    which of the OWNERS moves the node; never falls on the way from a leaf to the root
+    depth     int               inner nodes on the longest path
+
+    Pointers to parents describe all paths in 8 bytes a class; a table of paths would take about 100.
+    """
+
+    leaf_up: np.ndarray
+    node_up: np.ndarray
+    children: np.ndarray
+    owner: np.ndarray
+    depth: int
+
+    def ranks(self) -> np.ndarray:
+        """(V,) int32: how many leaves stand to the left of each; of a forest's trees one after another."""
+        found: np.ndarray = _ranks(self.leaf_up, self.node_up)
+        return found
+
+
+def huffman(counts: ArrayLike) -> Tree:
+    """The tree of least mean path when class v is met `counts[v]` times; counts (V,) >= 0, V >= 2, zeros allowed.
+
+    Of equal counts the lower class comes first, and leaves before inner nodes, which also keeps the tree shallow. Two queues
+    are merged (van Leeuwen 1976): O(V log V) for the sort, O(V) for the rest.
+    """
+    counts = np.asarray(counts)
+    return of_pointers(*huffman_pointers(counts), counts)
+
+
+def huffman_pointers(counts: Array) -> tuple[Array, Array]:
+    """leaf_up and node_up of `huffman`."""
+    order = np.argsort(counts, kind="stable")
+    leaf_up, node_up = empty((counts.size,), np.int32), empty((counts.size - 1,), np.int32)
+    _number(leaf_up, node_up, _merge(counts[order].astype(np.float64)), order)
+    return leaf_up, node_up
+
+
+def balanced(classes: int) -> Tree:
+    """The tree of least depth over `classes` >= 2 classes, which stand in order from left to right."""
+    # Places are numbered as in a heap, so place j hangs from 2 * parent + turn = j - 1; the last `classes` places are
+    # leaves, the leftmost of them on the last level.
+    up = np.arange(-1, 2 * classes - 2, dtype=np.int32)
+    last_level = 2 ** (classes - 1).bit_length() - 1
+    leaf_up = np.roll(up[classes - 1 :], classes - 1 - last_level)
+    return of_pointers(leaf_up, up[: classes - 1].copy(), np.ones(classes))
+
+
+def path(tree: Tree, leaf: int) -> list[tuple[int, int]]:
+    """The (node, turn) pairs from the root to a class; for reading and for tests, kernels walk up on their own."""
+    steps = []
+    up = int(tree.leaf_up[leaf])
+    while up >= 0:
+        steps.append((up // 2, up % 2))
+        up = int(tree.node_up[up // 2])
+    return steps[::-1]
+
+
+def levels(tree: Tree) -> list[slice]:
+    """The nodes of each level, from the root's on."""
+    parents, ends = tree.node_up >> 1, [0, 1]
+    while ends[-1] < parents.size:
+        ends.append(int(np.searchsorted(parents, ends[-1])))
+    return [slice(first, last) for first, last in itertools.pairwise(ends)]
+
+
+def breadth_first(node_up: Array, most: int) -> Array:
+    """The inner nodes in breadth-first order, where their pointers have any numbering; those deeper than `most` are left out.
+
+    node_up  (N,) 2 * parent + turn, -1 at the root; no two the same
+    """
+    below = np.full(2 * node_up.size, -1, np.int64)  # the inner node at each place, if there is one
+    below[node_up[node_up >= 0]] = np.flatnonzero(node_up >= 0)
+    found = [np.flatnonzero(node_up < 0)]
+    while found[-1].size and len(found) <= most:
+        children = below[np.column_stack([2 * found[-1], 2 * found[-1] + 1])].ravel()
+        found.append(children[children >= 0])
+    return np.concatenate(found)
+
+
+def renumbered(leaf_up: Array, node_up: Array, order: Array) -> tuple[Array, Array]:
+    """Pointers to parents, int32, where node order[i] is now node i; the root is the first."""
+    place = np.empty(order.size, np.int64)
+    place[order] = np.arange(order.size)
+    leaves, nodes = (2 * place[up >> 1] + (up & 1) for up in (leaf_up, node_up[order[1:]]))
+    return leaves.astype(np.int32), np.concatenate([[-1], nodes]).astype(np.int32)
+
+
+def split(tree: Tree, top: int) -> tuple[Tree, Tree]:
+    """The tree's first `top` nodes, and the rest: paths that end where they leave the part, with the nodes' own numbers.
+
+    Of nodes numbered breadth first the first are the nearest to the root, so every path is a path of the rest and then one
+    of the top, each perhaps empty (leaf_up -1). What is not on a way up, and the depth of the rest, are as in the tree.
+    """
+    leaf_up = tree.leaf_up.copy()
+    while (below := leaf_up >> 1 >= top).any():
+        leaf_up[below] = tree.node_up[leaf_up[below] >> 1]
+    node_up = tree.node_up[:top]
+    upper = tree._replace(leaf_up=leaf_up, node_up=node_up, depth=_depth(node_up))
+    ends = [np.where(up >> 1 < top, np.int32(-1), up) for up in (tree.leaf_up, tree.node_up)]
+    return upper, tree._replace(leaf_up=ends[0], node_up=ends[1])
+
+
+def of_pointers(leaf_up: Array, node_up: Array, counts: Array) -> Tree:
+    """The tree of pointers to parents, its nodes numbered breadth first; or a forest, see cpu/tree/cluster_trees.py.
+
+    Its owners share the visits as evenly as whole stretches of the tree allow.
+    """
+    children = np.empty((node_up.size, 2), np.int32)
+    visits = np.zeros(node_up.size)
+    weights = counts.astype(np.float64) if counts.any() else np.ones(counts.size)
+    _hang(children, visits, leaf_up, node_up, weights)
+    owner = np.empty(node_up.size, np.uint8)
+    _share(owner, children, node_up, visits)
+    return Tree(leaf_up, node_up, children, owner, _depth(node_up))
+
+
+@launched()
+def _merge(counts):
+    """Counts in rising order -> pairs (V - 1, 2): what each inner node joins, leaf i as i and inner node i as V + i."""
+    leaves = counts.size
+    pairs = np.empty((leaves - 1, 2), np.int32)
+    weights = np.empty(leaves - 1)
+    leaf = inner = 0
+    for made in range(leaves - 1):
+        weights[made] = 0
+        for turn in range(2):
+            if inner == made or (leaf < leaves and counts[leaf] <= weights[inner]):
+                pairs[made, turn] = leaf
+                weights[made] += counts[leaf]
+                leaf += 1
+            else:
+                pairs[made, turn] = leaves + inner
+                weights[made] += weights[inner]
+                inner += 1
+    return pairs
+
+
+@launched()
+def _number(leaf_up, node_up, pairs, order):
+    """Number the inner nodes breadth first from the last pair made, and write the pointers."""
+    leaves = order.size
+    made = np.empty(leaves - 1, np.int32)  # inner node -> the pair it came from; also the queue of the search
+    made[0] = leaves - 2
+    node_up[0] = -1
+    numbered = 1
+    for node in range(leaves - 1):
+        for turn in range(2):
+            item = pairs[made[node], turn]
+            if item < leaves:
+                leaf_up[order[item]] = 2 * node + turn
+            else:
+                made[numbered] = item - leaves
+                node_up[numbered] = 2 * node + turn
+                numbered += 1
+
+
+@launched()
+def _hang(children, visits, leaf_up, node_up, weights):
+    """Turn pointers to parents into children, and sum the leaves' weights over each node's subtree."""
+    for leaf in range(leaf_up.size):
+        if leaf_up[leaf] >= 0:
+            children[leaf_up[leaf] >> 1, leaf_up[leaf] & 1] = ~leaf
+            visits[leaf_up[leaf] >> 1] += weights[leaf]
+    for node in range(node_up.size - 1, -1, -1):
+        if node_up[node] >= 0:
+            children[node_up[node] >> 1, node_up[node] & 1] = node
+            visits[node_up[node] >> 1] += visits[node]
+
+
+@launched()
+def _share(owner, children, node_up, visits):
+    """Cut the tree, or one tree of a forest after another, in depth-first order, into stretches of equal work.
+
+    So each owner has a few whole subtrees, which few paths leave, and the way up from a leaf meets the owners in rising order.
+    """
+    work = visits.copy()  # of each node and all below it
+    for node in range(owner.size - 1, -1, -1):
+        for turn in range(2):
+            if children[node, turn] >= 0:
+                work[node] += work[children[node, turn]]
+    total = 0.0
+    for node in range(owner.size):
+        if node_up[node] < 0:
+            total += work[node]
+    before = np.zeros(owner.size)  # work met before the node
+    done = 0.0
+    for node in range(owner.size):
+        if node_up[node] < 0:
+            before[node] = done
+            done += work[node]
+        owner[node] = max(OWNERS - 1 - int(OWNERS * before[node] / total), 0)
+        after = before[node] + visits[node]
+        for turn in range(2):
+            child = children[node, turn]
+            if child >= 0:
+                before[child] = after
+                after += work[child]
+
+
+@launched()
+def _depth(node_up):
+    """Nodes on the path of the last node, which stands on the deepest level."""
+    depth = min(node_up.size, 1)
+    node = node_up.size - 1
+    while node >= 0 and node_up[node] >= 0:
+        node = node_up[node] >> 1
+        depth += 1
+    return depth
+
+
+@launched()
+def _ranks(leaf_up, node_up):
+    """Tree.ranks; 0 for a class without a node."""
+    leaves = np.zeros(node_up.size, np.int32)  # below each node
+    left = np.zeros(node_up.size, np.int32)  # of them below its left child
+    for leaf in range(leaf_up.size):
+        up = leaf_up[leaf]
+        if up >= 0:
+            leaves[up >> 1] += 1
+            left[up >> 1] += 1 - (up & 1)
+    for node in range(node_up.size - 1, -1, -1):  # numbered breadth first: children after their parents
+        up = node_up[node]
+        if up >= 0:
+            leaves[up >> 1] += leaves[node]
+            left[up >> 1] += leaves[node] * (1 - (up & 1))
+    first, roots = np.zeros(node_up.size, np.int32), np.int32(0)
+    for node in range(node_up.size):
+        up = node_up[node]
+        if up >= 0:
+            first[node] = first[up >> 1] + left[up >> 1] * (up & 1)
+        else:
+            first[node] = roots
+            roots += leaves[node]
+    rank = np.zeros(leaf_up.size, np.int32)
+    for leaf in range(leaf_up.size):
+        up = leaf_up[leaf]
+        if up >= 0:
+            rank[leaf] = first[up >> 1] + left[up >> 1] * (up & 1)
+    return rank

@@ -1,0 +1,1 @@
+"""Vectors and small matrices in registers; dense products."""

@@ -1,0 +1,292 @@
+"""exp, log1p and the activations as scalar functions that LLVM inlines and vectorises in a loop over an array.
+
+Calls into libm do not vectorise; the float32 versions here are straight-line arithmetic, and as accurate as float32 is.
+float64, which tests use, goes through libm. Constants are exact float32, so they take the precision of their partner.
+A NaN stays a NaN. Callers that loop over arrays need `error_model="numpy"`: a check for division by zero is a branch.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import extending
+from numba.core import types
+
+from cpu.runtime.compiled import called, inlined
+
+intrinsic: Any = extending.intrinsic  # Numba's stubs do not know that callers leave out the typing context
+overload: Any = extending.overload
+
+LOGISTIC, RATIONAL, TANH, RELU, RATIONAL_2023, GELU, LINEAR = range(7)
+CODES = {"logistic": LOGISTIC, "rational": RATIONAL, "tanh": TANH, "relu": RELU, "rational2023": RATIONAL_2023}
+CODES |= {"gelu": GELU, "linear": LINEAR}
+
+ZERO, HALF, ONE, TWO = map(np.float32, (0, 0.5, 1, 2))
+LOG2_E = np.float32(math.log2(math.e))
+LN2_HIGH = np.float32(0.693359375)  # 9 bits, so that k LN2_HIGH is exact
+LN2_LOW = np.float32(math.log(2) - 0.693359375)
+ROUND = np.float32(1.5 * 2**23)  # adding it leaves no bit below 1: the nearest whole number is in the last bits
+ROUND_BITS = int(ROUND.view(np.int32))
+EXP_LEAST, EXP_MOST = np.float32(-104), np.float32(89)  # exp is 0 below and infinite above
+EXPM1_LEAST = np.float32(-20)  # expm1 is -1 below
+EXPM1 = tuple(map(np.float32, (0.5, 0.16666577, 0.04166646, 0.00836318, 0.00139336)))  # (exp(r) - 1 - r) / r^2
+NORMAL = tuple(
+    map(np.float32, (0.127414796, -0.142248368, 0.7107068705, -0.7265760135, 0.5307027145))
+)  # see normal_cdf
+NORMAL_STEP = np.float32(0.3275911 / math.sqrt(2))
+PEAK = 1 / math.sqrt(2 * math.pi)  # of the normal density
+NORMAL_PEAK = np.float32(PEAK)
+LOG1P = tuple(map(np.float32, (0.6666664, 0.40007671, 0.28233956, 0.26867548)))  # (2 artanh(z) / z - 2) / z^2, of z^2
+
+scalar = called(error_model="numpy", fastmath={"contract"})  # reassoc would undo ROUND
+OPTIONS = {"error_model": "numpy", "fastmath": {"contract"}}
+
+
+@intrinsic
+def _bits(typing, x):
+    """The float32 seen as an int32."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], context.get_value_type(types.int32))
+
+    return (types.int32(types.float32), generate) if x == types.float32 else None
+
+
+@intrinsic
+def _power_of_two(typing, k):
+    """2^k of an int32 k in [-126, 127]: k goes where a float32 keeps its exponent."""
+
+    def generate(context, builder, signature, arguments):
+        integer = context.get_value_type(types.int32)
+        exponent = builder.shl(builder.add(arguments[0], integer(127)), integer(23))
+        return builder.bitcast(exponent, context.get_value_type(types.float32))
+
+    return (types.float32(types.int32), generate) if k == types.int32 else None
+
+
+@scalar
+def _reduce(x):
+    """k and expm1(r) with x = k ln 2 + r, |r| <= ln(2) / 2. Any k for a NaN, but never a trap."""
+    shifted = x * LOG2_E + ROUND
+    k = shifted - ROUND
+    r = (x - k * LN2_HIGH) - k * LN2_LOW
+    tail = EXPM1[0] + r * (EXPM1[1] + r * (EXPM1[2] + r * (EXPM1[3] + r * EXPM1[4])))
+    return np.int32(_bits(shifted) - ROUND_BITS), r + r * r * tail
+
+
+def exp(x: float) -> float:
+    """e^x: relative error below 2e-7, gradual underflow to 0, overflow to infinity."""
+    return math.exp(x)
+
+
+@overload(exp, jit_options=OPTIONS)
+def _exp(x):
+    if x != types.float32:
+        return lambda x: math.exp(x)
+
+    def single(x):
+        x = EXP_LEAST if x < EXP_LEAST else x
+        x = EXP_MOST if x > EXP_MOST else x
+        k, tail = _reduce(x)
+        half = np.int32(k >> 1)  # 2^k may be no normal number, its halves are
+        return ((ONE + tail) * _power_of_two(half)) * _power_of_two(np.int32(k - half))
+
+    return single
+
+
+def expm1(x: float) -> float:
+    """e^x - 1 for x <= 0: relative error below 2e-7, near 0 too."""
+    return math.expm1(x)
+
+
+@overload(expm1, jit_options=OPTIONS)
+def _expm1(x):
+    if x != types.float32:
+        return lambda x: math.expm1(x)
+
+    def single(x):
+        k, tail = _reduce(EXPM1_LEAST if x < EXPM1_LEAST else x)
+        scale = _power_of_two(k)
+        return (scale - ONE) + scale * tail
+
+    return single
+
+
+def log1p(x: float) -> float:
+    """log(1 + x) for x in [0, 1], what a softplus needs: relative error below 2e-7."""
+    return math.log1p(x)
+
+
+@overload(log1p, jit_options=OPTIONS)
+def _log1p(x):
+    if x != types.float32:
+        return lambda x: math.log1p(x)
+
+    def single(x):
+        z = x / (TWO + x)
+        zz = z * z
+        return TWO * z + z * zz * (LOG1P[0] + zz * (LOG1P[1] + zz * (LOG1P[2] + zz * LOG1P[3])))
+
+    return single
+
+
+@scalar
+def softplus(s):
+    """log(1 + e^s), without overflow: the loss of a logistic regression that should have said no."""
+    return (s if s > 0 else ZERO) + log1p(exp(-abs(s)))
+
+
+@scalar
+def logistic(s):
+    """1 / (1 + e^-s), relatively accurate at both ends."""
+    e = exp(-abs(s))
+    return (e if s < 0 else ONE) / (ONE + e)
+
+
+@inlined(error_model="numpy", fastmath={"reassoc", "contract"})
+def miss_and_loss(score, turn):
+    """turn - logistic(score), and -log p(turn): how wrong a logistic regression is that should have said `turn`, 0 or 1."""
+    toward = score if turn else -score
+    small = exp(-abs(score))
+    wrong = (small if toward > 0 else ONE) / (ONE + small)
+    return wrong if turn else -wrong, log1p(small) - (toward if toward < 0 else ZERO)
+
+
+def normal_cdf(s: float) -> float:
+    """The probability that a normal number is below s: absolute error below 2e-7 (Abramowitz and Stegun 1964, 7.1.26)."""
+    return math.erfc(-s / math.sqrt(2)) / 2
+
+
+@overload(normal_cdf, jit_options=OPTIONS)
+def _normal_cdf(s):
+    if s != types.float32:
+        return lambda s: math.erfc(-s / math.sqrt(2)) / 2
+
+    def single(s):
+        t = ONE / (ONE + NORMAL_STEP * abs(s))
+        tail = t * (NORMAL[0] + t * (NORMAL[1] + t * (NORMAL[2] + t * (NORMAL[3] + t * NORMAL[4]))))
+        beyond = tail * exp(-HALF * s * s)
+        return beyond if s < 0 else ONE - beyond
+
+    return single
+
+
+def normal_pdf(s: float) -> float:
+    """The normal density at s."""
+    return PEAK * math.exp(-s * s / 2)
+
+
+@overload(normal_pdf, jit_options=OPTIONS)
+def _normal_pdf(s):
+    if s != types.float32:
+        return lambda s: PEAK * math.exp(-s * s / 2)
+    return lambda s: NORMAL_PEAK * exp(-HALF * s * s)
+
+
+@scalar
+def gelu(s):
+    """s times the probability that a normal number is below s (Hendrycks and Gimpel 2016, arXiv:1606.08415)."""
+    return s * normal_cdf(s)
+
+
+@scalar
+def gelu_slope(s):
+    """d gelu / d s, from s itself: the value does not tell it."""
+    return normal_cdf(s) + s * normal_pdf(s)
+
+
+@scalar
+def rational(s):
+    """s / (2 (|s| + 1)) + 1/2, written without a difference of near equals, and good for an infinity."""
+    rest = HALF / (abs(s) + ONE)
+    return rest if s < 0 else ONE - rest
+
+
+@scalar
+def tanh(s):
+    """-m / (m + 2) with m = expm1(-2 |s|), and the sign of s."""
+    m = expm1(-TWO * abs(s))
+    t = m / (m + TWO)
+    return t if s < 0 else -t
+
+
+@scalar
+def relu(s):
+    """max(s, 0)."""
+    return ZERO if s < 0 else s
+
+
+@scalar
+def logistic_slope(a):
+    """d a / d s from the activation a itself, as the three below."""
+    return a * (ONE - a)
+
+
+@scalar
+def rational_slope(a):
+    """(1 - w)^2 / 2 with w = |2 a - 1| = |s| / (|s| + 1)."""
+    w = ONE - abs(TWO * a - ONE)
+    return HALF * w * w
+
+
+@scalar
+def rational2023_slope(a):
+    """What PVM_cuda of 2023 takes for the slope of the rational activation: a sign slip, 1 / (2 (1 + w / (1 + w))^2)."""
+    w = abs(TWO * a - ONE)
+    root = ONE + w / (ONE + w)
+    return HALF / (root * root)
+
+
+@scalar
+def tanh_slope(a):
+    """The slope of tanh where its value is a."""
+    return ONE - a * a
+
+
+@scalar
+def relu_slope(a):
+    """The slope of relu where its value is a; 0 at 0."""
+    return ONE if a > 0 else ZERO
+
+
+@called(_nrt=False, error_model="numpy")
+def activate(values, code):
+    """Every s of a contiguous vector becomes its activation; code: one of CODES, of which LINEAR changes nothing."""
+    if code == LOGISTIC:
+        for i in range(values.size):
+            values[i] = logistic(values[i])
+    elif code == RATIONAL or code == RATIONAL_2023:
+        for i in range(values.size):
+            values[i] = rational(values[i])
+    elif code == TANH:
+        for i in range(values.size):
+            values[i] = tanh(values[i])
+    elif code == GELU:
+        for i in range(values.size):
+            values[i] = gelu(values[i])
+    elif code == RELU:
+        for i in range(values.size):
+            values[i] = relu(values[i])
+
+
+@called(_nrt=False, error_model="numpy")
+def times_slope(delta, values, code):
+    """delta *= d activation / d s, from the activations in `values`, or for GELU from s; both contiguous vectors."""
+    if code == LOGISTIC:
+        for i in range(values.size):
+            delta[i] *= logistic_slope(values[i])
+    elif code == RATIONAL:
+        for i in range(values.size):
+            delta[i] *= rational_slope(values[i])
+    elif code == TANH:
+        for i in range(values.size):
+            delta[i] *= tanh_slope(values[i])
+    elif code == RATIONAL_2023:
+        for i in range(values.size):
+            delta[i] *= rational2023_slope(values[i])
+    elif code == GELU:
+        for i in range(values.size):
+            delta[i] *= gelu_slope(values[i])
+    elif code == RELU:
+        for i in range(values.size):
+            delta[i] *= relu_slope(values[i])

@@ -1,0 +1,339 @@
+"""Vectors of floats as a Numba type, for inner loops over rows that are too short for LLVM's own vectoriser.
+
+A row of 49 weights leaves an automatically vectorised loop with as many single steps as vector steps. Here the last vector
+of a row is loaded and stored under a mask instead: lanes past the end of the row read as 0 and are not written. A vector
+is several registers of the widest kind, so that independent sums hide each other's latency; LLVM splits it into what the
+processor has.
+
+There are two ways to address memory:
+
+    load, store          along an array of one dimension; a loop chooses the size of its vectors by `bits`, a constant
+    load_row, store_row  along a row of a table (R, D); vectors of LANES numbers
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+from numba import extending
+from numba.core import cgutils, types
+from numba.core.datamodel import models
+
+LINE = 512  # bits of a cache line
+LANES = 32  # numbers of a vector along a row of a table
+
+Typed = tuple[Any, Callable[..., Any]]  # what an intrinsic returns: its signature, and what generates its code
+
+# Callers leave out the typing context. Of a width: `bits` comes as part of a type.
+intrinsic: Callable[[Callable[..., Typed]], Any] = extending.intrinsic
+of_width: Callable[[Callable[..., Typed]], Any] = extending.intrinsic(prefer_literal=True)
+
+
+class Vector(types.Type):
+    """So many float32 or float64."""
+
+    def __init__(self, element: Any, lanes: int):
+        self.element, self.lanes = element, lanes
+        super().__init__(name=f"vector({lanes} x {element})")
+
+
+@extending.register_model(Vector)
+class _VectorModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Vector):
+        super().__init__(manager, kind, ir.VectorType(manager.lookup(kind.element).get_value_type(), kind.lanes))
+
+
+def _of_bits(element: Any, bits: Any) -> Vector:
+    """The vector of this many bits; `bits` is a literal type."""
+    return Vector(element, bits.literal_value // element.bitwidth)
+
+
+# Along arrays of one dimension
+
+
+@of_width
+def lanes(typing: Any, array: Any, bits: Any) -> Typed:
+    """How many numbers of this array make a vector; known at compile time."""
+    count = _of_bits(array.dtype, bits).lanes
+    return types.int64(array, bits), lambda context, builder, signature, arguments: ir.IntType(64)(count)
+
+
+@of_width
+def zeros(typing: Any, array: Any, bits: Any) -> Typed:
+    """A vector of zeros, of the dtype of this array."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return ir.Constant(context.get_value_type(signature.return_type), None)
+
+    return _of_bits(array.dtype, bits)(array, bits), generate
+
+
+@of_width
+def broadcast(typing: Any, value: Any, bits: Any) -> Typed:
+    """A vector with `value` in every lane."""
+    return _of_bits(value, bits)(value, bits), _spread
+
+
+@of_width
+def load(typing: Any, array: Any, index: Any, count: Any, bits: Any) -> Typed:
+    """array[index : index + lanes] of a contiguous array of one dimension; lanes from `count` on are 0 and not read."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = context.get_value_type(signature.return_type)
+        place = pointer_to(context, builder, signature.args[0], arguments[0], arguments[1], kind)
+        return load_masked(builder, place, mask_of(builder, kind, arguments[2]))
+
+    return _of_bits(array.dtype, bits)(array, types.int64, types.int64, bits), generate
+
+
+@intrinsic
+def store(typing: Any, array: Any, index: Any, count: Any, vector: Any) -> Typed:
+    """array[index : index + lanes] = vector, except for the lanes from `count` on."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array, index, count, value = arguments
+        place = pointer_to(context, builder, signature.args[0], array, index, value.type)
+        store_masked(builder, value, place, mask_of(builder, value.type, count))
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.int64, vector), generate
+
+
+@intrinsic
+def add_sums(typing: Any, array: Any, index: Any, count: Any, a: Any, b: Any, c: Any, d: Any) -> Typed:
+    """array[index + k] += the sum of the lanes of vector k, for the first `count` of the four vectors; as in `totals`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array, index, count, *vectors = arguments
+        value = _totals(builder, vectors)
+        place = pointer_to(context, builder, signature.args[0], array, index, value.type)
+        mask = mask_of(builder, value.type, count)
+        store_masked(builder, builder.fadd(load_masked(builder, place, mask), value), place, mask)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, types.int64, a, b, c, d), generate
+
+
+@of_width
+def prefetch(typing: Any, array: Any, index: Any, bits: Any) -> Typed:
+    """Ask for the cache lines of a vector, in the core's second cache: the first is for what is in work.
+
+    A hint without meaning for the result; the index may lie outside of the array.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array, index, _ = arguments
+        place = pointer_to(context, builder, signature.args[0], array, index, ir.IntType(8))
+        read, second_cache, data = (ir.IntType(32)(value) for value in (0, 2, 1))
+        for byte in range(0, bits.literal_value // 8, LINE // 8):
+            inputs = [builder.gep(place, [ir.IntType(64)(byte)]), read, second_cache, data]
+            kind = ir.FunctionType(ir.VoidType(), [value.type for value in inputs])
+            builder.call(builder.module.declare_intrinsic("llvm.prefetch", (place.type,), kind), inputs)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64, bits), generate
+
+
+# Along rows of tables
+
+
+@intrinsic
+def splat(typing: Any, number: Any) -> Typed:
+    """A vector of LANES numbers, all of them this one."""
+    return Vector(number, LANES)(number), _spread
+
+
+@intrinsic
+def load_row(typing: Any, table: Any, row: Any, column: Any, count: Any) -> Typed:
+    """table[row, column : column + LANES] of a C-contiguous table; lanes from `count` on are 0 and not read."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = context.get_value_type(signature.return_type)
+        place = _place_in_row(context, builder, signature.args[0], arguments[:3], kind)
+        return load_masked(builder, place, mask_of(builder, kind, arguments[3]))
+
+    vector = Vector(table.dtype, LANES)
+    return vector(table, types.intp, types.intp, types.intp), generate
+
+
+@intrinsic
+def store_row(typing: Any, table: Any, row: Any, column: Any, vector: Any, count: Any) -> Typed:
+    """table[row, column : column + LANES] = vector, except for the lanes from `count` on."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        value, count = arguments[3:]
+        place = _place_in_row(context, builder, signature.args[0], arguments[:3], value.type)
+        store_masked(builder, value, place, mask_of(builder, value.type, count))
+        return context.get_dummy_value()
+
+    return types.void(table, types.intp, types.intp, vector, types.intp), generate
+
+
+# Of vectors
+
+
+@intrinsic
+def multiply_add(typing: Any, a: Any, b: Any, c: Any) -> Typed:
+    """a b + c in every lane, rounded once where the processor can."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = arguments[0].type
+        return call_llvm(builder, "llvm.fmuladd.{}", kind, kind, arguments)
+
+    return a(a, b, c), generate
+
+
+def _lane_by_lane(name: str, meaning: str) -> Callable[..., Typed]:
+    """An intrinsic: an instruction of LLVM on two vectors."""
+
+    def both(typing: Any, a: Any, b: Any) -> Typed:
+        return a(a, b), lambda context, builder, signature, arguments: getattr(builder, name)(*arguments)
+
+    both.__doc__ = meaning
+    made: Callable[..., Typed] = intrinsic(both)
+    return made
+
+
+add = _lane_by_lane("fadd", "a + b in every lane.")
+multiply = _lane_by_lane("fmul", "a b in every lane.")
+divide = _lane_by_lane("fdiv", "a / b in every lane, as exact as a single division.")
+
+
+@intrinsic
+def square_root(typing: Any, a: Any) -> Typed:
+    """The root of every lane, as exact as a single root."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = arguments[0].type
+        return call_llvm(builder, "llvm.sqrt.{}", kind, kind, arguments)
+
+    return a(a), generate
+
+
+@intrinsic
+def total(typing: Any, a: Any) -> Typed:
+    """The sum of the lanes of a vector: its upper half is added to its lower until one lane is left."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        value = _fold(builder, arguments[0], 1)
+        return builder.extract_element(value, ir.IntType(32)(0))
+
+    return a.element(a), generate
+
+
+@intrinsic
+def totals(typing: Any, a: Any, b: Any, c: Any, d: Any) -> Typed:
+    """The sums of the lanes of four vectors, as a vector of four numbers.
+
+    In every vector the upper half is added to the lower until one lane is left: the same order on every machine.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _totals(builder, arguments)
+
+    return Vector(a.element, 4)(a, b, c, d), generate
+
+
+@intrinsic
+def store_totals(typing: Any, array: Any, index: Any, a: Any, b: Any, c: Any, d: Any) -> Typed:
+    """array[index : index + 16] = four vectors of four numbers, by one store.
+
+    A vector can be loaded at once from what a single store has written, but not from what several have.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array, index, a, b, c, d = arguments
+        whole = _join(builder, _join(builder, a, b), _join(builder, c, d))
+        store = builder.store(whole, pointer_to(context, builder, signature.args[0], array, index, whole.type))
+        store.align = signature.args[0].dtype.bitwidth // 8
+        return context.get_dummy_value()
+
+    return types.void(array, types.uintp, a, b, c, d), generate
+
+
+# LLVM
+
+
+def pointer_to(context: Any, builder: Any, array_type: Any, array: Any, index: Any, kind: Any) -> Any:
+    """A pointer to array[index], as to a value of this kind."""
+    place = builder.gep(context.make_array(array_type)(context, builder, array).data, [index])
+    return builder.bitcast(place, kind.as_pointer())
+
+
+def _place_in_row(context: Any, builder: Any, table_type: Any, arguments: Sequence[Any], kind: Any) -> Any:
+    """A pointer to table[row, column], as to a value of this kind."""
+    table, row, column = arguments
+    array = context.make_array(table_type)(context, builder, table)
+    return builder.bitcast(
+        cgutils.get_item_pointer(context, builder, table_type, array, [row, column]), kind.as_pointer()
+    )
+
+
+def mask_of(builder: Any, kind: Any, count: Any) -> Any:
+    """The lanes below `count`, made of the bits of a number, which is what AVX-512 and SVE do masks with."""
+    bits = ir.IntType(kind.count)
+    shift = builder.trunc(count, bits) if kind.count < 64 else count
+    some = builder.not_(builder.shl(bits(-1), shift))  # undefined for a full vector, so not taken then
+    full = builder.icmp_signed(">=", count, ir.IntType(64)(kind.count))
+    return builder.bitcast(builder.select(full, bits(-1), some), ir.VectorType(ir.IntType(1), kind.count))
+
+
+def load_masked(builder: Any, place: Any, mask: Any) -> Any:
+    """The vector at a pointer to one; lanes that the mask leaves out are 0 and not read."""
+    kind = place.type.pointee
+    inputs = [place, _align(kind), mask, ir.Constant(kind, None)]
+    return call_llvm(builder, "llvm.masked.load.{}.p0", kind, kind, inputs)
+
+
+def store_masked(builder: Any, value: Any, place: Any, mask: Any) -> None:
+    """Write a vector to a pointer to one; lanes that the mask leaves out are not written."""
+    call_llvm(builder, "llvm.masked.store.{}.p0", value.type, ir.VoidType(), [value, place, _align(value.type), mask])
+
+
+def _align(kind: Any) -> Any:
+    """Arrays begin where their numbers may, and rows begin anywhere in them."""
+    return ir.IntType(32)({"i16": 2, "f32": 4, "f64": 8}[kind.element.intrinsic_name])
+
+
+def call_llvm(builder: Any, name: str, kind: Any, returns: Any, inputs: Sequence[Any]) -> Any:
+    """Call LLVM's own function `name` for vectors of this kind, which its name spells v64f32."""
+    function = ir.FunctionType(returns, [value.type for value in inputs])
+    name = name.format(f"v{kind.count}{kind.element.intrinsic_name}")
+    return builder.call(cgutils.get_or_insert_function(builder.module, function, name), inputs)
+
+
+def _spread(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """The first argument in every lane of what is returned."""
+    kind = context.get_value_type(signature.return_type)
+    first = builder.insert_element(ir.Constant(kind, ir.Undefined), arguments[0], ir.IntType(32)(0))
+    return pick(builder, first, first, [0] * kind.count)
+
+
+def _totals(builder: Any, vectors: Sequence[Any]) -> Any:
+    """See `totals`: every vector is halved to four lanes, then the four of them together."""
+    a, b, c, d = (_fold(builder, vector) for vector in vectors)
+    ab, cd = (add_picks(builder, *pair, (0, 1, 4, 5), (2, 3, 6, 7)) for pair in ((a, b), (c, d)))
+    return add_picks(builder, ab, cd, (0, 2, 4, 6), (1, 3, 5, 7))
+
+
+def _fold(builder: Any, value: Any, lanes: int = 4) -> Any:
+    """Add the upper half to the lower until so many lanes are left."""
+    while value.type.count > lanes:
+        half = value.type.count // 2
+        value = add_picks(builder, value, value, range(half), range(half, 2 * half))
+    return value
+
+
+def add_picks(builder: Any, a: Any, b: Any, first: Sequence[int], second: Sequence[int]) -> Any:
+    """The sum of two vectors, each picked from the lanes of a and then b."""
+    return builder.fadd(pick(builder, a, b, first), pick(builder, a, b, second))
+
+
+def _join(builder: Any, a: Any, b: Any) -> Any:
+    """The lanes of a, then those of b."""
+    return pick(builder, a, b, range(2 * a.type.count))
+
+
+def pick(builder: Any, a: Any, b: Any, numbers: Sequence[int]) -> Any:
+    """The lanes with these numbers, counted through a and then b."""
+    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(numbers)), list(numbers)))

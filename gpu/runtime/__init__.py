@@ -1,0 +1,1 @@
+"""The device: contexts, queues, memory, compiled kernels, libraries of the vendor."""

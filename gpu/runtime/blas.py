@@ -1,0 +1,214 @@
+"""GEMM on the device: cuBLAS through ctypes, for row-major float32 matrices, on the stream of the current queue.
+
+Results are the same bytes in every run. cuBLAS promises that for one version of the library, on devices of one architecture
+and number of multiprocessors, unless streams share a workspace or cublasSetAtomicsMode allows atomics. So every queue has a
+workspace of its own, which also avoids allocations in a loop, and atomics stay off. Products are computed in fp32; the tensor
+cores' TF32, with factors of 10 bits, is used only where the device was made with tf32=True.
+"""
+
+import ctypes
+import ctypes.util
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gpu import device
+from gpu.runtime.array import Array
+
+FP32, TF32 = 0, 3  # CUBLAS_DEFAULT_MATH, CUBLAS_TF32_TENSOR_OP_MATH
+VERSIONS = ("13", "12")
+WHEELS = ("nvidia/cu13/lib", "nvidia/cublas/lib")  # below a folder of packages, CUDA 13 and 12
+MISSING = (
+    "cuBLAS, which multiplies matrices, is not found; install the CUDA toolkit, or name libcublas.so in HYBRID_CUBLAS, or: "
+    "pip install nvidia-cublas (for a driver of CUDA 12: nvidia-cublas-cu12)"
+)
+
+
+class Matrix(NamedTuple):
+    """`number` row-major matrices of one shape in device memory.
+
+    pitch  numbers from the start of a row to the start of the next: more than columns for some columns of a wider array
+    step   numbers from the start of a matrix to the start of the next; 0: one for all products of a batch
+    """
+
+    pointer: int
+    rows: int
+    columns: int
+    pitch: int
+    step: int = 0
+    number: int = 1
+
+    @classmethod
+    def of(cls, array: "Array | Matrix") -> "Matrix":
+        """An array (rows, columns) or (number, rows, columns)."""
+        if isinstance(array, Matrix):
+            return array
+        *number, rows, columns = array.shape
+        batch = (rows * columns, *number) if number else ()
+        return cls(array.pointer, rows, columns, columns, *batch)
+
+
+def gemm(
+    out: Array | Matrix,
+    a: Array | Matrix,
+    b: Array | Matrix,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    a_transposed: bool = False,
+    b_transposed: bool = False,
+) -> None:
+    """out <- alpha a b + beta out; beta 0 never reads `out`.
+
+    out (M, N), a (M, K) and b (K, N) are Arrays or a Matrix each; a, b are stored as (K, M), (N, K) where transposed.
+    Where `out` is several matrices, all products are made by one launch.
+    """
+    out, a, b = Matrix.of(out), Matrix.of(a), Matrix.of(b)
+    if not (out.rows and out.columns and out.number):
+        return
+    queue = device.current()
+    handle = _handle(queue.device)
+    # Row-major is column-major transposed: out^T = b^T a^T, so the factors change places
+    sizes = (b_transposed, a_transposed, out.columns, out.rows, a.rows if a_transposed else a.columns)
+    scale, keep = ctypes.byref(ctypes.c_float(alpha)), ctypes.byref(ctypes.c_float(beta))
+    if out.number == 1:
+        places = (scale, b.pointer, b.pitch, a.pointer, a.pitch, keep, out.pointer, out.pitch)
+        handle.call("cublasSgemm_v2", queue, *sizes, *places)
+    else:
+        read = (scale, b.pointer, b.pitch, b.step, a.pointer, a.pitch, a.step)
+        written = (keep, out.pointer, out.pitch, out.step, out.number)
+        handle.call("cublasSgemmStridedBatched", queue, *sizes, *read, *written)
+
+
+def ready() -> None:
+    """Create what the first product on the current queue would create: the handle and the queue's workspace."""
+    queue = device.current()
+    _handle(queue.device).follow(queue)
+
+
+class Handle:
+    """cuBLAS on one device, made, used and destroyed in the thread of the device's owner."""
+
+    def __init__(self, where: device.Device):
+        self._device = where
+        self._queue: device.Queue | None = None
+        self._mode = FP32
+        try:
+            self._library, self._handle = create()
+        except LookupError as error:
+            raise device.failed(where.name, error) from None
+
+    def call(self, name: str, queue: device.Queue, *arguments: Any) -> None:
+        """Launch a function of the library on a queue."""
+        if queue is not self._queue:
+            self.follow(queue)
+        mode = TF32 if self._device.tf32 else FP32
+        if mode != self._mode:
+            self._do("cublasSetMathMode", self._handle, mode)
+            self._mode = mode
+        self._do(name, self._handle, *arguments)
+
+    def follow(self, queue: device.Queue) -> None:
+        """Switch to a queue: its stream, then its workspace, since cublasSetStream restores the library's own workspace."""
+        self._queue = None
+        workspace = device.scratch("cublas", self._room(), "u1")
+        self._do("cublasSetStream_v2", self._handle, queue.handle)
+        self._do("cublasSetWorkspace_v2", self._handle, workspace.pointer, workspace.nbytes)
+        self._queue = queue
+
+    def _room(self) -> int:
+        """Bytes of workspace that cuBLAS recommends."""
+        return 32 << 20 if self._device.capability[0] >= 9 else 4 << 20
+
+    def _do(self, name: str, *arguments: Any) -> None:
+        status = getattr(self._library, name)(*arguments)
+        if status:
+            what = self._library.cublasGetStatusName(status).decode()
+            raise device.failed(self._device.name, f"{name} answers with {what}")
+
+    def close(self) -> None:
+        """Destroy the handle; the device has done all its work, or is lost."""
+        self._queue = None
+        self._library.cublasDestroy_v2(self._handle)
+
+
+def _handle(where: device.Device) -> Handle:
+    if "cublas" not in where.libraries:
+        where.libraries["cublas"] = Handle(where)
+    handle: Handle = where.libraries["cublas"]
+    return handle
+
+
+def create() -> tuple[Any, Any]:
+    """A library that works with this driver, and a handle of it: cuBLAS 13 also opens where only 12 can work.
+
+    Raises OSError where no library opens, LookupError, with what each answers, where none makes a handle.
+    """
+    answers = []
+    for found in libraries():
+        handle = ctypes.c_void_p()
+        status = found.cublasCreate_v2(ctypes.byref(handle))
+        if not status:
+            return found, handle
+        answers.append(f"cublasCreate_v2 of {found._name} answers with {found.cublasGetStatusName(status).decode()}")
+    raise LookupError(", ".join(answers))
+
+
+def libraries() -> Iterator[Any]:
+    """The libraries that open, the preferred first; OSError, with the remedy, where there is none.
+
+    It is the one that HYBRID_CUBLAS names, else that of the wheel, of the toolkit or of the system, in this order.
+    """
+    if named := os.environ.get("HYBRID_CUBLAS"):
+        try:
+            found = _declare(_load(named))
+        except OSError as error:
+            raise OSError(f"HYBRID_CUBLAS: {error}") from None
+        yield found
+        return
+    failure, opened = "", False
+    for place in _places():
+        try:
+            found = _declare(_load(place))
+        except OSError as error:
+            failure = failure or f" ({error})" * Path(place).is_file()
+        else:
+            opened = True
+            yield found
+    if not opened:
+        raise OSError(MISSING + failure)
+
+
+def _places() -> Iterator[str]:
+    toolkit = Path(os.environ.get("CUDA_HOME") or "/usr/local/cuda", "lib64")
+    for version in VERSIONS:
+        name = f"libcublas.so.{version}"
+        folders = [Path(folder, wheel) for folder in sys.path for wheel in WHEELS]
+        yield from (str(folder / name) for folder in (*folders, toolkit) if (folder / name).is_file())
+        yield name
+    if found := ctypes.util.find_library("cublas"):
+        yield found
+
+
+def _load(path: str) -> ctypes.CDLL:
+    """Open libcublas. The libcublasLt in its folder is opened first, because the loader would not find it there."""
+    beside = Path(path).with_name(Path(path).name.replace("libcublas.", "libcublasLt."))
+    if beside.is_file() and beside.name != Path(path).name:
+        ctypes.CDLL(str(beside))
+    return ctypes.CDLL(path)
+
+
+def _declare(found: ctypes.CDLL) -> ctypes.CDLL:
+    """Declare the arguments for ctypes; a device pointer is a number."""
+    p, i, s, q = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t, ctypes.c_longlong
+    found.cublasCreate_v2.argtypes = (p,)
+    found.cublasDestroy_v2.argtypes = (p,)
+    found.cublasSetStream_v2.argtypes = (p, p)
+    found.cublasSetMathMode.argtypes = (p, i)
+    found.cublasSetWorkspace_v2.argtypes = (p, p, s)
+    found.cublasSgemm_v2.argtypes = (p, i, i, i, i, i, p, p, i, p, i, p, p, i)
+    found.cublasSgemmStridedBatched.argtypes = (p, i, i, i, i, i, p, p, i, q, p, i, q, p, p, i, q, i)
+    found.cublasGetStatusName.argtypes = (i,)
+    found.cublasGetStatusName.restype = ctypes.c_char_p
+    return found

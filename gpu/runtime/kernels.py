@@ -1,0 +1,149 @@
+"""Compiles the .cu file beside a launcher, once for each architecture, keeps the result on disk, launches kernels."""
+
+import hashlib
+import os
+import struct
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from gpu import device
+from gpu.runtime.array import Array
+from gpu.runtime.compiler import compiler
+from gpu.runtime.private import private
+
+HERE = Path(__file__).parents[1]
+OPTIONS = ("-std=c++17", "-lineinfo")
+
+Size = int | tuple[int, ...]  # of a grid or a block: one to three numbers
+
+
+def launch(launcher: str, name: str, kinds: str, grid: Size, block: Size, *values: Any, shared: int = 0) -> None:
+    """Launch the kernel `name` of the .cu beside `launcher` on the current queue.
+
+    kinds   one letter an argument: P a pointer (a device array, None for a null pointer), i int32, q int64, f float32
+    grid    how many blocks; where it is 0 nothing is launched
+    block   threads a block; both are a number, or up to three
+    shared  bytes of dynamic shared memory a block
+    """
+    blocks = _three(grid)
+    if 0 in blocks:
+        return  # nothing to do
+    queue = device.current()
+    function = _function(queue.device, launcher, name, kinds)
+    if shared > function.allowed:
+        _allow(function, shared)
+    packed = function.pack(*[value.pointer if isinstance(value, Array) else value or 0 for value in values])
+    # What PyCUDA's prepared_async_call ends with, which calls the driver a second time for the shape of the block
+    function.kernel._launch_kernel(blocks, _three(block), packed, shared, queue.stream)
+
+
+def _three(size: Size) -> tuple[int, int, int]:
+    first, second, third = (size, 1, 1) if isinstance(size, int) else (*size, 1, 1)[:3]
+    return first, second, third
+
+
+class _Function:
+    """A kernel, what packs its arguments as C lays them out, and how much dynamic shared memory a block of it may have."""
+
+    allowed = 0
+
+    def __init__(self, kernel: Any, kinds: str):
+        self.kernel, self.pack = kernel, struct.Struct(kinds).pack
+
+
+def _function(where: device.Device, launcher: str, name: str, kinds: str) -> _Function:
+    key = f"{launcher}:{name}"
+    if key not in where.modules:
+        where.modules[key] = _Function(_module(where, launcher).get_function(name), kinds)
+    function: _Function = where.modules[key]
+    return function
+
+
+def _module(where: device.Device, launcher: str) -> Any:
+    import pycuda.driver as driver
+
+    if launcher not in where.modules:
+        path = cubin(Path(launcher).with_suffix(".cu"), target(where.capability))
+        where.modules[launcher] = driver.module_from_file(str(path))
+    return where.modules[launcher]
+
+
+def _allow(function: _Function, shared: int) -> None:
+    """Allow so many bytes a block, and give shared memory all that the L1 cache can spare.
+
+    Launchers count on as many blocks a multiprocessor as fit; the driver's own guess may leave room for fewer.
+    """
+    import pycuda.driver as driver
+
+    attribute = driver.function_attribute
+    function.kernel.set_attribute(attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, shared)
+    function.kernel.set_attribute(attribute.PREFERRED_SHARED_MEMORY_CARVEOUT, 100)  # percent
+    function.allowed = shared
+
+
+def static_shared(where: device.Device, launcher: str, names: Iterable[str]) -> int:
+    """The most bytes of shared memory that one of these kernels of a launcher has, beside what a launch asks for.
+
+    Both together may be no more than `shared_block` of the device.
+    """
+    import pycuda.driver as driver
+
+    def ask() -> int:
+        module, attribute = _module(where, launcher), driver.function_attribute.SHARED_SIZE_BYTES
+        return max(int(module.get_function(name).get_attribute(attribute)) for name in names)
+
+    found: int = where.owner.call(ask)
+    return found
+
+
+def target(capability: tuple[int, int]) -> str:
+    """What to compile for a device: its own "sm_90"; for one newer than the compiler "compute_120", the newest that it knows.
+
+    The latter is PTX, which the driver translates for any newer device. Raises OSError for a device that the compiler no longer
+    knows, or where there is no compiler.
+    """
+    number, made_by = 10 * capability[0] + capability[1], compiler()
+    known = made_by.architectures
+    if not known or number in known:
+        return f"sm_{number}"
+    if number < min(known):
+        raise OSError(
+            f"{made_by.name}, {made_by.path}, compiles for sm_{min(known)} and newer, the device is sm_{number}; name an older "
+            "nvcc in HYBRID_NVCC"
+        )
+    return f"compute_{max(one for one in known if one < number)}"
+
+
+def cubin(source: Path, arch: str) -> Path:
+    """The file with the compiled kernels of `source`, which is compiled where the cache does not have it.
+
+    arch  as `target` says: machine code of "sm_90", PTX of "compute_90"
+
+    The name has a hash of everything that is compiled, so the file is never out of date. Processes that compile at the same
+    time write the same bytes, and each renames its file atomically. Raises OSError where a compiler or the cache is missing,
+    and, with the output of the compiler, where the source does not compile.
+    """
+    made_by, folder = compiler(), cache()
+    kind = "ptx" if arch.startswith("compute") else "cubin"
+    path = folder / f"{source.stem}-{arch}-{_content(source, arch, made_by.told)}.{kind}"
+    if not path.exists():
+        with tempfile.TemporaryDirectory(dir=folder) as made:
+            part = Path(made, path.name)
+            made_by.compile(source, arch, OPTIONS, part)
+            os.replace(part, path)
+    return path
+
+
+def _content(source: Path, arch: str, compiler: str) -> str:
+    told = hashlib.sha256(repr((OPTIONS, arch, compiler)).encode())
+    for file in (source, *sorted(source.parent.glob("*.cuh"))):
+        told.update(file.read_bytes())
+    return told.hexdigest()[:20]
+
+
+def cache() -> Path:
+    """The folder of compiled kernels; OSError where it cannot be made, or others could write to it."""
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return private(Path(root, "hybrid-engine", "cubins"), "XDG_CACHE_HOME")

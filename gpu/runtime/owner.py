@@ -1,0 +1,121 @@
+"""The one thread that owns a CUDA context: PyCUDA's objects are made, used and freed there.
+
+PyCUDA ties a stream, an event or a piece of memory to the thread in which it was made: freed in another one, as the garbage
+collector may do, it leaks with a warning.
+"""
+
+import queue
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+# Errors of the driver as exceptions of this package, which name the device, what was asked for and the remedy.
+
+
+class DeviceError(OSError):
+    """The device or its driver failed: what was on the device is lost, what is on the host is not."""
+
+
+def failed(name: str, error: object) -> DeviceError:
+    """The exception to raise when the driver, or a library on the device `name`, reports an error."""
+    return DeviceError(
+        f"{name}: {error}; what was on the device is lost, the last checkpoint stands; `hybrid doctor` may say more"
+    )
+
+
+class Translated:
+    """A context in which errors of the driver become MemoryError or DeviceError.
+
+    name    of the device
+    wanted  what memory is asked for, for the message
+    """
+
+    def __init__(self, name: str, wanted: str = ""):
+        self._name, self._wanted = name, wanted
+
+    def __enter__(self) -> "Translated":
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        driver = sys.modules.get("pycuda.driver")  # without it nothing of the driver's can have failed
+        if driver is None or not isinstance(error, driver.Error):
+            return
+        if isinstance(error, driver.MemoryError):
+            raise MemoryError(f"{self._name}: no room for {self._wanted or 'what a kernel needs'}{_room()}") from error
+        raise failed(self._name, error) from error
+
+
+def _room() -> str:
+    """How much memory of the current device is free, for a message."""
+    import pycuda.driver as driver
+
+    try:
+        free, total = driver.mem_get_info()
+    except driver.Error:
+        return ""
+    return f"; {free / 1e6:,.1f} of {total / 1e6:,.1f} MB are free"
+
+
+class Owner:
+    """A thread of its own that does what it is given, in order.
+
+    It is a daemon: a thread that ends while a CUDA context is current makes PyCUDA abort the process. So where a process ends
+    without `close`, the thread must not end before it.
+    """
+
+    def __init__(self, name: str):
+        self.closed = False
+        self._work: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Do the work after all earlier work; the future has its result or the exception, DeviceError for one of the driver.
+
+        Raises RuntimeError once closed.
+        """
+        if self.closed:
+            raise RuntimeError(f"{self._thread.name} is closed")
+        future: Future[Any] = Future()
+        self._work.put((future, work, arguments))
+        return future
+
+    def call(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        """Do the work and return its result; without waiting in line where the caller is this thread itself."""
+        if threading.current_thread() is self._thread:
+            return work(*arguments)
+        return self.submit(work, *arguments).result()
+
+    def post(self, work: Callable[..., Any], *arguments: Any) -> None:
+        """As submit, without a result, and nothing once closed; for finalizers, which may run in any thread, at any time.
+
+        A thread that was left as it is must not wake while the process ends: it would end, and PyCUDA abort.
+        """
+        if not self.closed:
+            self._work.put((None, work, arguments))
+
+    def close(self, end: bool = True) -> None:
+        """Take no more work, and end the thread once all work is done.
+
+        end  False: leave the thread as it is, because its context could not be released
+        """
+        self.closed = True
+        if end and self._thread.is_alive():
+            self._work.put(None)
+            self._thread.join()
+
+    def _run(self) -> None:
+        while (item := self._work.get()) is not None:
+            future, work, arguments = item
+            try:
+                with Translated(self._thread.name):
+                    result = work(*arguments)
+            except BaseException as failure:  # raised where the result is asked for, KeyboardInterrupt too
+                if future:
+                    future.set_exception(failure)
+            else:
+                if future:
+                    future.set_result(result)
+            del item, future, work, arguments  # nothing is kept alive while waiting
