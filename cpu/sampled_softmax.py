@@ -22,6 +22,10 @@ from cpu.output.negatives import (
     pull_target,
 )
 from cpu.output.negatives import draw_negatives as draw
+from cpu.output.negatives import log_uniform as log_uniform
+from cpu.output.negatives import uniform as uniform
+from cpu.output.negatives import unigram as unigram
+from cpu.output.negatives import workspace as workspace
 from cpu.runtime.compiled import Array, called, launched
 from cpu.softmax import probabilities, sum_exp, weigh
 from cpu.tree.logistic_visit import weighed

@@ -230,9 +230,9 @@ def store_dots(
 
 def _halves(lanes: int, parts: int) -> Picks:
     """The lanes of the lower halves of the parts of a vector, and those of their upper halves."""
-    size = lanes // parts
-    lower = [part * size + k for part in range(parts) for k in range(size // 2)]
-    return lower, [lane + size // 2 for lane in lower]
+    many = lanes // parts
+    lower = [part * many + k for part in range(parts) for k in range(many // 2)]
+    return lower, [lane + many // 2 for lane in lower]
 
 
 def _both(lanes: int, parts: int) -> Picks:

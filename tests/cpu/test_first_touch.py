@@ -25,7 +25,7 @@ def test_all_numbers_are_written_and_the_same(threads, nodes, monkeypatch, shape
     def used(shape, dtype):
         return np.full(shape, 7, dtype)
 
-    monkeypatch.setattr(memory.aligned, "empty", used)
+    monkeypatch.setattr(memory, "empty", used)
     made = memory.touched_zeros(shape, dtype)
     assert made.shape == shape and made.dtype == dtype and not made.any()
     given = np.random.default_rng(0).integers(0, 99, shape).astype(dtype)

@@ -1,9 +1,10 @@
 """python -m tests.mutants --number 500 --seed 7: plants small faults in copies of the sources, tells the share that tests find.
 
-Each mutant meets the tests of its file (the mirrored file, those that name its path), then those that import it, the nearest
-first: what `make test` runs, then what `make test-all` runs besides. It is killed where a test fails, hangs or dies that
-passes without it. Results are kept in build/mutants: a campaign that was stopped goes on, and a result holds until its file or
-the test that killed changes. tests/mutants/equivalent.txt may name mutants that no test should see, each with its reason.
+Each mutant meets the tests of its file (of its package those that import it, others that name its path), then those that
+import it elsewhere, the nearest first: what `make test` runs, then what `make test-all` runs besides. It is killed where a
+test fails, hangs or dies that passes without it. Results are kept in build/mutants: a campaign that was stopped goes on, and a
+result holds until its file or the test that killed changes. tests/mutants/equivalent.txt may name mutants that no test should
+see, each with its reason.
 """
 
 import argparse
@@ -74,11 +75,12 @@ class Selection:
                 self.importers.setdefault(target, set()).add(name)
 
     def own(self, path: str) -> list[str]:
-        """The mirrored file, and those that name the path; of a header those of the kernels that include it, too."""
+        """Of its package those that import it, and all that name the path; of a header those of the kernels that include it."""
         place = Path(path).parent if Path(path).name == "__init__.py" else Path(path)
-        found = {f"tests/{place.parent}/test_{place.stem.removeprefix('_')}.py"} | self._holding(
-            path, "tests/**/test_*.py"
-        )
+        folder = "/".join(Path("tests", path).parts[: 3 if path.startswith("hybrid/") else 2])
+        importers = self.importers.get(place.with_suffix("").as_posix().replace("/", "."), set())
+        found = {f"{name.replace('.', '/')}.py" for name in importers if name.rpartition(".")[2].startswith("test_")}
+        found = {test for test in found if test.startswith(f"{folder}/")} | self._holding(path, "tests/**/test_*.py")
         for including in self._including(path):
             found |= set(self.own(including))
         return sorted(test for test in found if (self.root / test).exists() and not test.startswith(APART))
@@ -204,8 +206,8 @@ class Worker:
         kernels, cache = self.folder / "kernels", self.folder / "cache"
         if mutant and mutant.path.startswith("cpu/"):
             old, kernels = kernels / unchanged, scratch / "kernels"
-            for module in self._unaffected(mutant.path):
-                for file in old.glob(f"cpu_*/{module}.*"):
+            for folder, module in self._unaffected(mutant.path):
+                for file in old.glob(f"{folder}_*/{module}.*"):
                     there = kernels / self._digest() / file.parent.name
                     there.mkdir(mode=0o700, parents=True, exist_ok=True)
                     os.link(file, there / file.name)
@@ -216,20 +218,21 @@ class Worker:
 
     def _digest(self) -> str:
         """The name of the folder of kernels for cpu/ as it is in the copy now; by the sources' code, not the mutant's."""
-        spec = importlib.util.spec_from_file_location("kernel_cache", ROOT / "cpu" / "cache.py")
+        spec = importlib.util.spec_from_file_location("kernel_cache", ROOT / "cpu/runtime/cache.py")
         assert spec and spec.loader
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        module.__file__ = str(self.root / "cpu" / "cache.py")
+        module.__file__ = str(self.root / "cpu/runtime/cache.py")
         return str(module._digest())
 
-    def _unaffected(self, path: str) -> set[str]:
-        """The modules of cpu/ that neither are this file nor import it: Numba looks at a kernel's own file only."""
+    def _unaffected(self, path: str) -> set[tuple[str, str]]:
+        """Folders and modules of cpu/ that neither are this file nor import it: Numba looks at a kernel's own file only."""
         affected = edge = {Path(path).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__")}
         while edge := {name for one in edge for name in self.selection.importers.get(one, ())} - affected:
             affected = affected | edge
-        every = {f"cpu.{file.stem}" for file in (self.root / "cpu").glob("*.py")}
-        return set() if "cpu" in affected else {name.partition(".")[2] for name in every - affected}
+        files = [file.relative_to(self.root).with_suffix("") for file in (self.root / "cpu").rglob("*.py")]
+        unaffected = [file for file in files if file.as_posix().replace("/", ".") not in affected]
+        return set() if "cpu" in affected else {(file.parent.name, file.name) for file in unaffected}
 
 
 def _bounded() -> None:

@@ -106,8 +106,8 @@ def toy(tmp_path, monkeypatch):
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text)
     shutil.copytree(ROOT / "tests/mutants", root / "tests/mutants")
-    (root / "cpu").mkdir()
-    shutil.copy(ROOT / "cpu/runtime/cache.py", root / "cpu")
+    (root / "cpu/runtime").mkdir(parents=True)
+    shutil.copy(ROOT / "cpu/runtime/cache.py", root / "cpu/runtime")
     monkeypatch.setattr(driver, "ROOT", root)
     monkeypatch.setattr(
         "sys.argv", ["tests.mutants", "--paths", "toy", "--limit", "3", "--folder", str(tmp_path / "kept")]

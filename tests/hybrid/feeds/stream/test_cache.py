@@ -33,7 +33,8 @@ def test_is_the_corpus_of_the_text_read_at_once(path, tmp_path, eos):
 
 def test_it_is_made_once_and_anew_when_the_text_or_the_cut_changes(path, tmp_path, monkeypatch):
     made = []
-    monkeypatch.setattr(stream, "write", lambda *given, **how: made.append(given) or stream.write(*given, **how))
+    write = stream.write
+    monkeypatch.setattr(stream, "write", lambda *given, **how: made.append(given) or write(*given, **how))
     first = stored(path, tmp_path / "ids")
     again = stored(path, tmp_path / "ids")
     assert len(made) == 1 and again.sha256 == first.sha256

@@ -131,7 +131,7 @@ def test_rates_and_momenta_set_by_hand_become_events(tmp_path):
 
 def test_a_file_as_scheduled_has_no_events_of_its_own(whole):
     config, twin = read(whole).config, trained()[0]
-    planned = checkpoint.original.read(twin.config, "small", wiring="cuda")[0]
+    planned = checkpoint.originals.read(twin.config, "small", wiring="cuda")[0]
     assert config.schedule == planned.schedule and config.readout.schedule == planned.readout.schedule
     assert config.readout.hidden == (HIDDEN,)
 
