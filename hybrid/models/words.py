@@ -88,7 +88,7 @@ class Options(TextOptions, EngineOptions):
 class Evaluation:
     """Of `hybrid eval` on a run of word vectors."""
 
-    metrics: list[str] | None = option(None, "WordSim- or SimLex-like pairs", action="append", metavar="FILE")
+    similarity: list[str] | None = option(None, "WordSim- or SimLex-like pairs", action="append", metavar="FILE")
     analogies: str | None = option(None, "questions-words format", metavar="FILE")
 
 

@@ -100,7 +100,7 @@ def peak(work):
 
 def test_memory_does_not_grow_with_the_text(tmp_path, monkeypatch):
     """Of a text of 3 MB never more than a third is in memory, nor of its 2.4 MB of ids; read at once it is three times that."""
-    monkeypatch.setattr(stream, "PIECE", 2**14)
+    monkeypatch.setattr(stream, "TEXT_PIECE", 2**14)
     monkeypatch.setattr(stream, "TOKENS", 2**12)
     rng = np.random.default_rng(0)
     path = tmp_path / "long.txt"
