@@ -100,7 +100,8 @@ class Selection:
     def _including(self, path: str) -> list[str]:
         if not path.endswith(".cuh"):
             return []
-        files = self._holding(f'#include "{Path(path).name}"', "gpu/**/*.cu*")
+        name = Path(path).name
+        files = self._holding(f'#include "{name}"', "gpu/**/*.cu*") | self._holding(f'/{name}"', "gpu/**/*.cu*")
         return sorted(files | {kernel for file in files for kernel in self._including(file)})
 
     def _holding(self, text: str, files: str) -> set[str]:
