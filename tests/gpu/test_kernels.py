@@ -65,7 +65,7 @@ def test_an_error_names_the_kernels_own_line(compiler):
 
 
 def test_processes_that_race_end_with_one_file(compiler):
-    script = f"from pathlib import Path; from gpu.runtime import kernels; print(kernels.cubin(Path({str(compiler)!r}), 'sm_90'))"
+    script = f"import pathlib; from gpu.runtime import kernels; print(kernels.cubin(pathlib.Path({str(compiler)!r}), 'sm_90'))"
     root = Path(kernels.__file__).parents[2]
     racers = [
         subprocess.Popen([sys.executable, "-c", script], cwd=root, stdout=subprocess.PIPE, text=True) for _ in range(3)
