@@ -1,17 +1,28 @@
 """Probabilistic label trees over sparse features, where every node is a regularised logistic regression.
 
 A node learns from the examples that have a label below its parent, of the root from all: y = 1 where one has a label below the
-node. Nodes do not depend on each other, so they are trained one by one, each to its optimum (cpu/sparse_label_tree.py), and a
-weight exists only for a feature that one of the node's examples has. Siblings see the same examples: they are trained, and
-kept, in chunks of up to CHUNK, whose weights lie feature by feature, so that a search reads one run of weights for each
-feature that an example and the chunk share.
+node. Nodes do not depend on each other, so they are trained one by one, each to its optimum, and a weight exists only for a
+feature that one of the node's examples has. Siblings see the same examples: they are trained, and kept, in chunks of up to
+CHUNK, whose weights lie feature by feature, so that a search reads one run of weights for each feature that an example and the
+chunk share.
 
 Training takes the sum, over nodes, of the features of the node's examples, times passes: for a tree of arity a over V labels
 at most a log V times the features of all examples, times the labels of each. Scratch: CHUNK times the features of a chunk's
 examples a thread, and GROUP weights.
 
+A node is trained by coordinate descent in the dual. It minimises |w|^2 / 2 + sum of c_i log(1 + e^-(y_i w . x_i)), y_i = 1 or
+-1, where the last of w is the bias, as if every example had one more feature, 1. The dual has a number 0 < a_i < c_i an
+example, and w = sum of a_i y_i x_i. One coordinate at a time is set to where the dual is least; with u = log(a / (c - a)) that
+is where
+
+    slope(u) = |x_i|^2 (a(u) - a_i) + y_i w . x_i + u = 0,    a(u) = c_i logistic(u)
+
+which rises everywhere, by at least 1: Newton's steps within a bracket find it, most often at once. Examples are visited in an
+order drawn anew each pass. At the solution u_i = -y_i w . x_i, so the largest |slope| met in a pass says how far it is.
+
 Prabhu et al. 2018, "Parabel"; Jasinska-Kobus et al. 2020, "Probabilistic label trees for extreme multi-label classification",
-arXiv:2009.11218.
+arXiv:2009.11218; Yu, Huang and Lin 2011, "Dual coordinate descent methods for logistic regression and maximum entropy models";
+Hsieh et al. 2008, "A dual coordinate descent method for large-scale linear SVM".
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,22 +40,129 @@ from cpu.vectors.splitmix import GOLDEN, mix
 if TYPE_CHECKING:
     from scipy.sparse import csc_array, csr_array
 
-
-# Logistic regression over sparse examples, by coordinate descent in its dual: what a node of a sparse label tree learns.
-#
-# It minimises |w|^2 / 2 + sum of c_i log(1 + e^-(y_i w . x_i)), y_i = 1 or -1, where the last of w is the bias, as if every
-# example had one more feature, 1. The dual has a number 0 < a_i < c_i an example, and w = sum of a_i y_i x_i. One coordinate
-# at a time is set to where the dual is least; with u = log(a / (c - a)) that is where
-#
-#     slope(u) = |x_i|^2 (a(u) - a_i) + y_i w . x_i + u = 0,    a(u) = c_i logistic(u)
-#
-# which rises everywhere, by at least 1: Newton's steps within a bracket find it, most often at once. Examples are visited in an
-# order drawn anew each pass. At the solution u_i = -y_i w . x_i, so the largest |slope| met in a pass says how far it is.
-#
-# Yu, Huang and Lin 2011, "Dual coordinate descent methods for logistic regression and maximum entropy models"; Hsieh et al.
-# 2008, "A dual coordinate descent method for large-scale linear SVM".
-
+CHUNK = 32  # siblings whose weights lie together
+GROUP = 2**25  # weights for which there is room at a time
 STEPS = 30  # of Newton or halving at most: float32 can tell no more apart
+SAVED = {  # arrays of Weights that the tree alone does not tell
+    "biases": np.float32,
+    "feature_at": np.int64,
+    "feature": np.int32,
+    "weight_at": np.int64,
+    "node": np.int8,
+    "weight": np.float32,
+}
+
+
+class Weights(NamedTuple):
+    """M chunks of nodes; chunk m has the nodes node_at[m] to node_at[m + 1], E features and W weights in all.
+
+    node_at     (M + 1,) int32     the root is a chunk of its own
+    first       (N + 1,) int32     chunks of node n's children: first[n] to first[n + 1]
+    biases      (N,) float32
+    feature_at  (M + 1,) int64     the features of chunk m: feature[feature_at[m] : feature_at[m + 1]], rising
+    feature     (E,) int32
+    weight_at   (E + 1,) int64     the weights of a chunk's feature: weight[weight_at[e] : weight_at[e + 1]]
+    node        (W,) int8          their nodes, counted from the chunk's first, rising
+    weight      (W,) float32
+    """
+
+    node_at: np.ndarray
+    first: np.ndarray
+    biases: np.ndarray
+    feature_at: np.ndarray
+    feature: np.ndarray
+    weight_at: np.ndarray
+    node: np.ndarray
+    weight: np.ndarray
+
+
+class Penalty(NamedTuple):
+    """How a node is trained.
+
+    bound      (B,) float32: what the loss of each example counts against |w|^2 / 2
+    tolerance  see `solve`
+    passes     at most
+    least      weights below it are dropped
+    seed       of the order of examples
+    """
+
+    bound: np.ndarray
+    tolerance: float
+    passes: int
+    least: float
+    seed: int
+
+
+def fit(tree: LabelTree, features: "csr_array", labels: "csr_array", penalty: Penalty) -> Weights:
+    """Train every node of a tree over V labels.
+
+    features  (B, F) CSR of float32, ids int32, each once in a row
+    labels    (B, V) CSR: an entry for each label that an example has; an example may have none
+
+    A node whose examples all say the same has no weights; its odds are those of one half of an example that says otherwise.
+    The same bytes at any number of threads.
+    """
+    reach = _reached(tree, labels)
+    node_at, first = _chunks(tree)
+    biases = np.empty(tree.up.size, np.float32)
+    plan = _plan(tree, node_at, reach, features)
+    row_at, squares = features.indptr.astype(np.int64), 1 + features.multiply(features).sum(axis=1)
+    examples = row_at, features.indices, features.data, features.shape[1], np.asarray(squares, np.float32).ravel()
+    rule = penalty.bound, float(penalty.tolerance), penalty.passes, float(penalty.least), np.uint64(penalty.seed)
+    nodes = biases, node_at, plan.parent, reach.indptr.astype(np.int64), reach.indices.astype(np.int32)
+    parts = [_fit_group(plan, begin, end, nodes + examples + rule) for begin, end in _groups(plan.weights)]
+    found, feature, counts, node, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return Weights(node_at, first, biases, _ends(found[:, 0]), feature, _ends(counts), node, weight)
+
+
+def restored(tree: LabelTree, features: int, **arrays: np.ndarray) -> Weights:
+    """The weights of a tree over so many features, from the arrays of Weights that follow from nothing else, by name.
+
+    ValueError where they are of another tree, or could lead a search out of them.
+    """
+    node_at, first = _chunks(tree)
+    found = Weights(node_at, first, *(arrays[name] for name in SAVED))
+    sizes = tree.up.size, node_at.size, found.feature.size + 1
+    for name, size in zip(("biases", "feature_at", "weight_at"), sizes, strict=True):
+        if arrays[name].size != size:
+            raise ValueError(f"{name}: found {arrays[name].size} numbers, expected {size}")
+    for name, of in (("feature_at", found.feature), ("weight_at", found.weight)):
+        ends = arrays[name]
+        if ends[0] != 0 or ends[-1] != of.size or (np.diff(ends) < 0).any():
+            raise ValueError(f"{name}: found no numbers that rise from 0 to {of.size}")
+    chunk = np.repeat(np.arange(node_at.size - 1), np.diff(found.feature_at))
+    if found.feature.size and (found.feature.min() < 0 or found.feature.max() >= features):
+        raise ValueError(f"feature: found ids outside 0 to {features - 1}")
+    if ((np.diff(found.feature) <= 0) & (np.diff(chunk) == 0)).any():
+        raise ValueError("feature: found ids that do not rise within their nodes")
+    most = np.repeat(np.diff(node_at)[chunk], np.diff(found.weight_at))
+    if found.node.size != found.weight.size or ((found.node < 0) | (found.node >= most)).any():
+        raise ValueError("node: found other nodes than those of the weights' place in the tree")
+    return found
+
+
+def best(
+    ids: Array, log_probs: Array, tree: LabelTree, weights: Weights, row_at: Array, feature: Array, value: Array,
+    least: float = -np.inf,
+) -> None:  # fmt: skip
+    """Write the k most likely labels of each example, most likely first: ids (B, k) int32, log_probs (B, k) float32.
+
+    A node is at least as likely as everything below it, so nodes taken in falling order of probability bring the labels in that
+    order; among equals the higher node number, the deeper one, comes first.
+
+    row_at (B + 1,), feature int32, value float32: the examples, CSR rows whose ids rise. least: labels of a lower
+    log-probability do not come. Where fewer than k are left, ids ends with -1 and log_probs with -inf.
+    """
+    _best(ids, log_probs, tree.label, *weights, row_at, feature, value, least, numba.get_num_threads())
+
+
+def given(
+    log_probs: Array, tree: LabelTree, weights: Weights, labels: Array, row_at: Array, feature: Array, value: Array
+) -> None:
+    """log_probs[b, j] = log p(example b has label labels[b, j]); labels (B, k), -inf for a label -1."""
+    chunk_of = np.repeat(np.arange(weights.node_at.size - 1), np.diff(weights.node_at))
+    inner = tree.up, tree.leaf, chunk_of
+    _given(log_probs, *inner, *weights, labels, row_at, feature, value, numba.get_num_threads())
 
 
 @launched(error_model="numpy")
@@ -114,106 +232,6 @@ def _shuffle(order, seed):
     for i in range(order.size - 1, 0, -1):
         j = np.int64(mix(seed + np.uint64(i) * GOLDEN) % np.uint64(i + 1))
         order[i], order[j] = order[j], order[i]
-
-
-CHUNK = 32  # siblings whose weights lie together
-GROUP = 2**25  # weights for which there is room at a time
-SAVED = {  # arrays of Weights that the tree alone does not tell
-    "biases": np.float32,
-    "feature_at": np.int64,
-    "feature": np.int32,
-    "weight_at": np.int64,
-    "node": np.int8,
-    "weight": np.float32,
-}
-
-
-class Weights(NamedTuple):
-    """M chunks of nodes; chunk m has the nodes node_at[m] to node_at[m + 1], E features and W weights in all.
-
-    node_at     (M + 1,) int32     the root is a chunk of its own
-    first       (N + 1,) int32     chunks of node n's children: first[n] to first[n + 1]
-    biases      (N,) float32
-    feature_at  (M + 1,) int64     the features of chunk m: feature[feature_at[m] : feature_at[m + 1]], rising
-    feature     (E,) int32
-    weight_at   (E + 1,) int64     the weights of a chunk's feature: weight[weight_at[e] : weight_at[e + 1]]
-    node        (W,) int8          their nodes, counted from the chunk's first, rising
-    weight      (W,) float32
-    """
-
-    node_at: np.ndarray
-    first: np.ndarray
-    biases: np.ndarray
-    feature_at: np.ndarray
-    feature: np.ndarray
-    weight_at: np.ndarray
-    node: np.ndarray
-    weight: np.ndarray
-
-
-class Penalty(NamedTuple):
-    """How a node is trained.
-
-    bound      (B,) float32: what the loss of each example counts against |w|^2 / 2
-    tolerance  see cpu/sparse_label_tree.py
-    passes     at most
-    least      weights below it are dropped
-    seed       of the order of examples
-    """
-
-    bound: np.ndarray
-    tolerance: float
-    passes: int
-    least: float
-    seed: int
-
-
-def fit(tree: LabelTree, features: "csr_array", labels: "csr_array", penalty: Penalty) -> Weights:
-    """Train every node of a tree over V labels.
-
-    features  (B, F) CSR of float32, ids int32, each once in a row
-    labels    (B, V) CSR: an entry for each label that an example has; an example may have none
-
-    A node whose examples all say the same has no weights; its odds are those of one half of an example that says otherwise.
-    The same bytes at any number of threads.
-    """
-    reach = _reached(tree, labels)
-    node_at, first = _chunks(tree)
-    biases = np.empty(tree.up.size, np.float32)
-    plan = _plan(tree, node_at, reach, features)
-    row_at, squares = features.indptr.astype(np.int64), 1 + features.multiply(features).sum(axis=1)
-    examples = row_at, features.indices, features.data, features.shape[1], np.asarray(squares, np.float32).ravel()
-    rule = penalty.bound, float(penalty.tolerance), penalty.passes, float(penalty.least), np.uint64(penalty.seed)
-    nodes = biases, node_at, plan.parent, reach.indptr.astype(np.int64), reach.indices.astype(np.int32)
-    parts = [_fit_group(plan, begin, end, nodes + examples + rule) for begin, end in _groups(plan.weights)]
-    found, feature, counts, node, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return Weights(node_at, first, biases, _ends(found[:, 0]), feature, _ends(counts), node, weight)
-
-
-def restored(tree: LabelTree, features: int, **arrays: np.ndarray) -> Weights:
-    """The weights of a tree over so many features, from the arrays of Weights that follow from nothing else, by name.
-
-    ValueError where they are of another tree, or could lead a search out of them.
-    """
-    node_at, first = _chunks(tree)
-    found = Weights(node_at, first, *(arrays[name] for name in SAVED))
-    sizes = tree.up.size, node_at.size, found.feature.size + 1
-    for name, size in zip(("biases", "feature_at", "weight_at"), sizes, strict=True):
-        if arrays[name].size != size:
-            raise ValueError(f"{name}: found {arrays[name].size} numbers, expected {size}")
-    for name, of in (("feature_at", found.feature), ("weight_at", found.weight)):
-        ends = arrays[name]
-        if ends[0] != 0 or ends[-1] != of.size or (np.diff(ends) < 0).any():
-            raise ValueError(f"{name}: found no numbers that rise from 0 to {of.size}")
-    chunk = np.repeat(np.arange(node_at.size - 1), np.diff(found.feature_at))
-    if found.feature.size and (found.feature.min() < 0 or found.feature.max() >= features):
-        raise ValueError(f"feature: found ids outside 0 to {features - 1}")
-    if ((np.diff(found.feature) <= 0) & (np.diff(chunk) == 0)).any():
-        raise ValueError("feature: found ids that do not rise within their nodes")
-    most = np.repeat(np.diff(node_at)[chunk], np.diff(found.weight_at))
-    if found.node.size != found.weight.size or ((found.node < 0) | (found.node >= most)).any():
-        raise ValueError("node: found other nodes than those of the weights' place in the tree")
-    return found
 
 
 class _Plan(NamedTuple):
@@ -387,37 +405,6 @@ def _keep(found, feature, counts, node, weight, met, table, least):
     found[0], found[1] = features, weights
 
 
-# The most likely labels of a sparse label tree, by exact best-first search, and how likely given ones are.
-#
-# A node is at least as likely as everything below it, so nodes taken in falling order of probability bring the labels in that
-# order; among equals the higher node number, the deeper one, comes first. Examples are CSR rows whose ids rise.
-
-
-def best(
-    ids: Array, log_probs: Array, tree: LabelTree, weights: Weights, row_at: Array, feature: Array, value: Array,
-    least: float = -np.inf,
-) -> None:  # fmt: skip
-    """Write the k most likely labels of each example, most likely first: ids (B, k) int32, log_probs (B, k) float32.
-
-    row_at (B + 1,), feature int32, value float32: the examples. least: labels of a lower log-probability do not come. Where
-    fewer than k are left, ids ends with -1 and log_probs with -inf.
-    """
-    _best(ids, log_probs, tree.label, *weights, row_at, feature, value, least, numba.get_num_threads())
-
-
-def given(
-    log_probs: Array, tree: LabelTree, weights: Weights, labels: Array, row_at: Array, feature: Array, value: Array
-) -> None:
-    """log_probs[b, j] = log p(example b has label labels[b, j]); labels (B, k), -inf for a label -1."""
-    inner = tree.up, tree.leaf, _chunk_of(weights)
-    _given(log_probs, *inner, *weights, labels, row_at, feature, value, numba.get_num_threads())
-
-
-def _chunk_of(weights: Weights) -> Array:
-    """The chunk of each node."""
-    return np.repeat(np.arange(weights.node_at.size - 1), np.diff(weights.node_at))
-
-
 @launched(parallel=True)
 def _best(
     out, log_probs, label, node_at, first, biases, feature_at, features, weight_at, node, weight, row_at, ids, values, least,
@@ -446,19 +433,6 @@ def _best(
                             size, keys, items = heap_push(keys, items, size, log_prob, node_at[m] + child)
 
 
-@called()
-def _look(scores, m, node_at, biases, feature_at, features, weight_at, node, weight, own, worth):
-    """The scores of a chunk's nodes for an example, to scores[:nodes]."""
-    for child in range(node_at[m + 1] - node_at[m]):
-        scores[child] = biases[node_at[m] + child]
-    place, end = feature_at[m], feature_at[m + 1]
-    for j in range(own.size):
-        place = seek(features, place, end, own[j])
-        if place < end and features[place] == own[j]:
-            for w in range(weight_at[place], weight_at[place + 1]):
-                scores[node[w]] += weight[w] * worth[j]
-
-
 @launched(parallel=True)
 def _given(
     log_probs, up, leaf, chunk, node_at, first, biases, feature_at, features, weight_at, node, weight, labels, row_at, ids,
@@ -477,3 +451,16 @@ def _given(
                     total -= softplus(-scores[at - node_at[m]])
                     at = up[at]
                 log_probs[b, j] = total
+
+
+@called()
+def _look(scores, m, node_at, biases, feature_at, features, weight_at, node, weight, own, worth):
+    """The scores of a chunk's nodes for an example, to scores[:nodes]."""
+    for child in range(node_at[m + 1] - node_at[m]):
+        scores[child] = biases[node_at[m] + child]
+    place, end = feature_at[m], feature_at[m + 1]
+    for j in range(own.size):
+        place = seek(features, place, end, own[j])
+        if place < end and features[place] == own[j]:
+            for w in range(weight_at[place], weight_at[place + 1]):
+                scores[node[w]] += weight[w] * worth[j]

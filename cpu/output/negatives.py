@@ -1,5 +1,9 @@
 """Negatives that all rows of a batch share: their weights are gathered once, meet the batch in dense products, and move.
 
+A batch makes S draws with replacement, a function of the seed and the tick alone, and keeps the distinct classes, so that
+p(v) = 1 - (1 - q(v))^S is exact; drawing until there are so many distinct classes would give an estimate only. With S >= V
+every class is taken and p = 1.
+
 Every class moves against the sum of its gradients as a negative and as the target of some rows, so a step costs 6 B S D
 operations for S negatives, nearly all of them in matrix products. What a loss makes of the logits is cpu/sampled_softmax.py's
 and cpu/sampled_logistic.py's business.
@@ -18,11 +22,8 @@ from cpu.runtime.compiled import Array, called, launched
 from cpu.vectors.blas import gemm
 from cpu.vectors.splitmix import GOLDEN, mix
 
-# The negatives of a batch: which classes are drawn, and the probability of each to be among them.
-#
-# A batch makes S draws with replacement, a function of the seed and the tick alone, and keeps the distinct classes:
-# p(v) = 1 - (1 - q(v))^S is exact; drawing until there are so many distinct classes would give an estimate only.
-# With S >= V every class is taken and p = 1.
+ROWS = 64  # rows of a batch that are worked together
+NEGATIVES = 128  # negatives whose weights are moved together
 
 
 class Sampler(NamedTuple):
@@ -60,57 +61,6 @@ def _sampler(weights: Array) -> Sampler:
     return Sampler(cumulative, np.zeros(weights.size, np.bool_))
 
 
-def draw(
-    ids: Array, lower: Array, score: Array, sampler: Sampler, draws: int, target: Array, seed: int, tick: int
-) -> int:
-    """Write the distinct negatives to ids, log p of them to lower, and log p of the targets to score; return how many.
-
-    ids, lower  (S or more,), as they are drawn; where S >= V, (V or more,): all classes
-    score       (B,)
-    draws       S
-    target      (B,) int32
-    """
-    return int(_draw(ids, lower, score, *sampler, draws, target, seed, tick))
-
-
-@launched()
-def _draw(ids, lower, score, cumulative, drawn, draws, target, seed, tick):
-    if draws >= cumulative.size:
-        for v in range(cumulative.size):
-            ids[v], lower[v] = v, 0
-        score[:] = 0
-        return cumulative.size
-    count = 0
-    for b in range(target.size):
-        score[b] = _log_p(cumulative, target[b], draws)
-    state = mix(np.uint64(seed) ^ mix(np.uint64(tick)))
-    for i in range(draws):
-        v = np.searchsorted(cumulative, _uniform(state, i), side="right")
-        if not drawn[v]:
-            drawn[v] = True
-            ids[count], lower[count] = v, _log_p(cumulative, v, draws)
-            count += 1
-    for i in range(count):
-        drawn[ids[i]] = False
-    return count
-
-
-@called()
-def _log_p(cumulative, v, draws):
-    q = cumulative[v] - (cumulative[v - 1] if v else 0.0)
-    return math.log(-math.expm1(draws * math.log1p(-q)))
-
-
-@called()
-def _uniform(state, i):
-    """The i-th number of a stream, in [0, 1)."""
-    return float(mix(state + np.uint64(i + 1) * GOLDEN) >> np.uint64(11)) * 2.0**-53
-
-
-ROWS = 64  # rows of a batch that are worked together
-NEGATIVES = 128  # negatives whose weights are moved together
-
-
 class Work(NamedTuple):
     """Scratch of up to B rows and S negatives.
 
@@ -138,9 +88,12 @@ def workspace(batch: int, width: int, negatives: int, dtype: DTypeLike) -> Work:
     return Work(ids, lower, logits, both, pulls, score)
 
 
-def draw_negatives(work: Work, sampler: Sampler, count: int, target: Array, seed: int, tick: int) -> int:
-    """Write the negatives of a batch to ids, and log p to lower and score. Returns how many they are."""
-    return draw(work.ids, work.lower, work.score[: target.size], sampler, count, target, seed, tick)
+def draw(work: Work, sampler: Sampler, count: int, target: Array, seed: int, tick: int) -> int:
+    """Write the distinct negatives of `count` draws to ids, log p of them to lower, and of the targets (B,) to score.
+
+    Returns how many they are; where count >= V, all classes are taken.
+    """
+    return int(_draw(work.ids, work.lower, work.score[: target.size], *sampler, count, target, seed, tick))
 
 
 class Met(NamedTuple):
@@ -175,26 +128,23 @@ def gather(work: Work, learned: Any, count: int, target: Array) -> Met:
 
 
 def move(learned: Any, work: Work, met: Met, hidden: Array, target: Array, rate: float) -> None:
-    """Move every class, against the gradients that a loss has left in work.logits, met.own and met.own_pulls."""
+    """Move every class, against the gradients that a loss has left in work.logits, met.own and met.own_pulls.
+
+    Unless rows move by plain SGD, each class moves once, against the sum of its gradients as a negative and as the target of
+    some rows, in this order.
+    """
     _turn(met.picked, met.pulls, learned.biases, work.logits[: target.size], hidden)
     if plain(learned):
         rows.scatter(learned, met.ids, met.picked, rate)
         rows.scatter(learned, target, met.own, rate)
-    else:
-        _move(learned, work, met.ids, target, rate)
-
-
-def _move(learned: Any, work: Work, ids: Array, target: Array, rate: float) -> None:
-    """Move each class once, against the sum of its gradients as a negative and as the target of some rows, in this order."""
-    place = np.concatenate([np.arange(ids.size), np.arange(target.size) + work.ids.size])
-    classes = np.concatenate([ids, target])
+        return
+    place = np.concatenate([np.arange(met.ids.size), np.arange(target.size) + work.ids.size])
+    classes = np.concatenate([met.ids, target])
     order = np.argsort(classes, kind="stable")
     classes, place = classes[order], place[order]
-    first = np.flatnonzero(np.diff(classes, prepend=-1))
-    ends = np.append(first, classes.size)
-    _move_each(
-        *learned, work.both, work.pulls, classes, place, ends, work.both.dtype.type(rate), numba.get_num_threads()
-    )
+    ends = np.append(np.flatnonzero(np.diff(classes, prepend=-1)), classes.size)
+    given = work.both, work.pulls, classes, place, ends, work.both.dtype.type(rate), numba.get_num_threads()
+    _move_each(*learned, *given)
 
 
 @called(fastmath={"reassoc", "contract"})
@@ -212,6 +162,40 @@ def pull_target(grad, own, hidden, miss):
     for d in range(grad.size):
         grad[d] = miss * own[d]
         own[d] = miss * hidden[d]
+
+
+@launched()
+def _draw(ids, lower, score, cumulative, drawn, draws, target, seed, tick):
+    if draws >= cumulative.size:
+        for v in range(cumulative.size):
+            ids[v], lower[v] = v, 0
+        score[:] = 0
+        return cumulative.size
+    count = 0
+    for b in range(target.size):
+        score[b] = _log_p(cumulative, target[b], draws)
+    state = mix(np.uint64(seed) ^ mix(np.uint64(tick)))
+    for i in range(draws):
+        v = np.searchsorted(cumulative, _uniform(state, i), side="right")
+        if not drawn[v]:
+            drawn[v] = True
+            ids[count], lower[count] = v, _log_p(cumulative, v, draws)
+            count += 1
+    for i in range(count):
+        drawn[ids[i]] = False
+    return count
+
+
+@called()
+def _log_p(cumulative, v, draws):
+    q = cumulative[v] - (cumulative[v - 1] if v else 0.0)
+    return math.log(-math.expm1(draws * math.log1p(-q)))
+
+
+@called()
+def _uniform(state, i):
+    """The i-th number of a stream, in [0, 1)."""
+    return float(mix(state + np.uint64(i + 1) * GOLDEN) >> np.uint64(11)) * 2.0**-53
 
 
 @launched(parallel=True)

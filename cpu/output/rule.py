@@ -151,9 +151,8 @@ def descend(rows, biases, squares, bias_squares, row, grads, n, pull, square, sh
         store_row(rows, row, d, pushed(w, splat(move), along, squares, row, d, count, rate), count)
 
 
-# Rows that move once a batch, against the gradient summed over it, which is a matrix product. See cpu/output/rule.py.
-#
-# Plain SGD is the product itself, added to the rows. Otherwise the gradient is written down first.
+# Rows that move once a batch, against the gradient summed over it, which is a matrix product. Plain SGD is the product itself,
+# added to the rows. Otherwise the gradient is written down first.
 
 
 @called()

@@ -52,7 +52,7 @@ def parts(cluster: Array) -> list[Array]:
 
 def _breadth_first(leaf_up: Array, node_up: Array) -> tuple[Array, Array]:
     """The same trees with nodes numbered by their level; on one level in the order that they had."""
-    order = np.argsort(_levels(node_up), kind="stable")
+    order = np.argsort(trees.levels(node_up), kind="stable")
     number = np.empty_like(node_up)
     number[order] = np.arange(node_up.size, dtype=np.int32)
     return _renamed(leaf_up, number), _renamed(node_up[order], number)
@@ -63,16 +63,6 @@ def _renamed(up: Array, number: Array) -> Array:
     found, there = up.copy(), up >= 0
     found[there] = 2 * number[up[there] >> 1] + (up[there] & 1)
     return found
-
-
-@launched()
-def _levels(node_up):
-    """How many nodes are above each; parents stand before their children."""
-    levels = np.zeros(node_up.size, np.int32)
-    for node in range(node_up.size):
-        if node_up[node] >= 0:
-            levels[node] = levels[node_up[node] >> 1] + 1
-    return levels
 
 
 def _roots(tree: Tree, cluster: Array) -> Array:

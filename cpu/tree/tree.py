@@ -1,6 +1,5 @@
 """Binary trees over V classes as flat arrays: how often each class is met, or how many there are -> `Tree`."""
 
-import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -73,12 +72,14 @@ def path(tree: Tree, leaf: int) -> list[tuple[int, int]]:
     return steps[::-1]
 
 
-def levels(tree: Tree) -> list[slice]:
-    """The nodes of each level, from the root's on."""
-    parents, ends = tree.node_up >> 1, [0, 1]
-    while ends[-1] < parents.size:
-        ends.append(int(np.searchsorted(parents, ends[-1])))
-    return [slice(first, last) for first, last in itertools.pairwise(ends)]
+@launched()
+def levels(node_up):
+    """How many nodes are above each; numbered breadth first."""
+    above = np.zeros(node_up.size, np.int32)
+    for node in range(node_up.size):
+        if node_up[node] >= 0:
+            above[node] = above[node_up[node] >> 1] + 1
+    return above
 
 
 def breadth_first(node_up: Array, most: int) -> Array:

@@ -1,13 +1,12 @@
-"""Here are tested cpu/search/forest.py, cpu/search/graph.py and cpu/search/index.py too."""
+"""Indexes of both kinds, and the choice among them; cpu/search/neighbours.py uses them."""
 
 import numpy as np
 import pytest
 
 pytest.importorskip("annoy", reason="Annoy is not installed: it is built where a C++ compiler is")
 
-from cpu.search import forest, graph, index
-from cpu.search import index as tuned_index
-from cpu.search.index import Choice, choose
+from cpu.search import index
+from cpu.search.index import Choice, Graph, choose
 from cpu.search.neighbours import Neighbours
 
 
@@ -27,7 +26,7 @@ def query(found, hidden, k=10):
 
 VECTORS, HIDDEN = clustered(2000), clustered(40, seed=1)
 
-hnsw = pytest.mark.skipif(not graph.there(), reason="hnswlib is not installed: make test-all")
+hnsw = pytest.mark.skipif(not index.there("hnsw"), reason="hnswlib is not installed: make test-all")
 
 
 @pytest.mark.parametrize(
@@ -55,21 +54,20 @@ def test_more_effort_finds_more_and_scores_are_true(kind, size, little, metric):
 
 @hnsw
 def test_a_graph_answers_alike_at_any_number_of_threads(threads):
-    first, again, other = (graph.Graph(VECTORS, "dot", links=4, seed=seed) for seed in (3, 3, 4))
+    first, again, other = (Graph(VECTORS, "dot", 4, seed, 1) for seed in (3, 3, 4))
     found = first.propose(HIDDEN, 10, 10)
     np.testing.assert_array_equal(found, again.propose(HIDDEN, 10, 10))
     assert (found != other.propose(HIDDEN, 10, 10)).any()
 
 
 @pytest.mark.parametrize(
-    "kind, module, said",
-    [("hnsw", graph, r"needs hnswlib.*engine\[neighbours\]"), ("annoy", forest, r"needs annoy.*engine\[annoy\]")],
+    "kind, said", [("hnsw", r"needs hnswlib.*engine\[neighbours\]"), ("annoy", r"needs annoy.*engine\[annoy\]")]
 )
-def test_without_its_library_an_index_is_refused_by_its_extra_and_auto_does_without(monkeypatch, kind, module, said):
-    monkeypatch.setattr(module, "there", lambda: False)
+def test_without_its_library_an_index_is_refused_by_its_extra_and_auto_does_without(monkeypatch, kind, said):
+    monkeypatch.setattr(index, "there", lambda kind: False)
     with pytest.raises(ValueError, match=f'index "{kind}": {said}'):
         Neighbours(VECTORS, index=kind)
-    monkeypatch.setattr(tuned_index, "SIZES", ((kind, 8),))
+    monkeypatch.setattr(index, "SIZES", ((kind, 8),))
     found = Neighbours(VECTORS, index="auto", exact_below=0)
     found.build()
     assert found.choice.kind == "exact"
@@ -78,20 +76,20 @@ def test_without_its_library_an_index_is_refused_by_its_extra_and_auto_does_with
 @pytest.fixture
 def clock(monkeypatch):
     """Exact search takes a second a query; a query of an index as many thousandths as its effort."""
-    monkeypatch.setattr(tuned_index, "SIZES", (("annoy", 2), ("hnsw", 4), ("hnsw", 16)))
-    seconds = tuned_index.Trial._seconds
+    monkeypatch.setattr(index, "SIZES", (("annoy", 2), ("hnsw", 4), ("hnsw", 16)))
+    seconds = index.Trial._seconds
 
     def told(self, made, effort, times=3):
         seconds(self, made, effort, 1)
         return effort / 1000 if made else 1.0
 
-    monkeypatch.setattr(tuned_index.Trial, "_seconds", told)
+    monkeypatch.setattr(index.Trial, "_seconds", told)
 
 
 @hnsw
 def test_auto_takes_the_fastest_that_reaches_the_recall(clock):
     made, choice = choose(VECTORS, HIDDEN, "dot", 10, 0.9, 0, 1)
-    assert isinstance(made, graph.Graph) and (choice.kind, choice.size) == ("hnsw", 16)
+    assert isinstance(made, Graph) and (choice.kind, choice.size) == ("hnsw", 16)
     assert choice.recall >= 0.9 and choice.seconds == choice.effort / 1000 < choice.exact_seconds == 1
     ids, scores = index.empty(40, 10, np.float32)
     less = choice.effort - max(1, choice.effort // 8)
@@ -102,7 +100,7 @@ def test_auto_takes_the_fastest_that_reaches_the_recall(clock):
 
 @hnsw
 def test_auto_tries_a_sample_of_many_rows_first_and_keeps_its_choice_when_built_anew(clock, monkeypatch):
-    monkeypatch.setattr(tuned_index, "SAMPLE", 500)
+    monkeypatch.setattr(index, "SAMPLE", 500)
     sizes, make = [], index.make
 
     def noted(kind, vectors, *given):
@@ -121,9 +119,9 @@ def test_auto_tries_a_sample_of_many_rows_first_and_keeps_its_choice_when_built_
 
 
 def test_where_no_index_is_faster_auto_is_exact(monkeypatch):
-    monkeypatch.setattr(tuned_index, "SIZES", (("annoy", 2),))
-    monkeypatch.setattr(tuned_index.Trial, "_seconds", lambda *given: 1.0)
-    monkeypatch.setattr(tuned_index.Trial, "_recall", lambda *given: 1.0)
+    monkeypatch.setattr(index, "SIZES", (("annoy", 2),))
+    monkeypatch.setattr(index.Trial, "_seconds", lambda *given: 1.0)
+    monkeypatch.setattr(index.Trial, "_recall", lambda *given: 1.0)
     made, choice = choose(VECTORS, HIDDEN, "angular", 10, 0.9, 0, 1)
     assert made is None and choice == Choice("exact", 0, 0, 10, 1.0, 1.0, 1.0)
     assert choice.line() == "exact, 1 queries/s: no index is faster at this recall"
