@@ -51,7 +51,11 @@ def from_parents(parents: ArrayLike, leaf: ArrayLike) -> LabelTree:
     Raises ValueError where these make no tree whose leaves are the labels.
     """
     parents, leaf = np.asarray(parents, np.int32), np.asarray(leaf, np.int32)
-    _check(parents, leaf)
+    nodes, childless = parents.size, np.setdiff1d(np.arange(parents.size), parents)
+    if parents.ndim != 1 or nodes < 2 or parents.max() >= nodes or parents.min() < -1 or (parents < 0).sum() != 1:
+        raise ValueError("parents: expected the number of each node's parent, and -1 at one root")
+    if leaf.ndim != 1 or not np.array_equal(np.sort(leaf), childless):
+        raise ValueError(f"leaf: expected one label at each of the {childless.size} nodes without children")
     order = _breadth_first(parents)
     place = np.empty(parents.size, np.int32)  # a node's number from here on
     place[order] = np.arange(parents.size)
@@ -85,11 +89,10 @@ def step(
     grad: Array, loss: Array, learned: Any, work: logistic_rows.Work, tree: Any, hidden: Array, target: Array,
     target_at: Array, weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
-    """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move rows (N, D).
+    """Learn from a batch: write grad (B, D) and loss (B,), move rows (N, D), as the serial loop over examples, bit for bit.
 
-    target (T,) int32 labels, target_at (B + 1,) int64: example b has target[target_at[b] : target_at[b + 1]], in any order; one
-    that stands there twice counts once. loss is the sum of -log p over the nodes visited. As the serial loop
-    over examples does it, bit for bit.
+    target (T,) int32 labels, target_at (B + 1,) int64: example b has target[target_at[b] : target_at[b + 1]], in any order. See
+    the contract.
     """
     _enter(work.entries, work.cuts, tree.up, tree.child_at, tree.leaf, target, target_at, numba.get_num_threads())
     logistic_rows.learn(grad, loss, learned, work, hidden, weight, rate)
@@ -134,15 +137,6 @@ def best(
     _best(ids, log_probs, *paths, hidden, least, *without, numba.get_num_threads())
 
 
-def _check(parents: Array, leaf: Array) -> None:
-    nodes = parents.size
-    if parents.ndim != 1 or nodes < 2 or parents.max() >= nodes or parents.min() < -1 or (parents < 0).sum() != 1:
-        raise ValueError("parents: expected the number of each node's parent, and -1 at one root")
-    childless = np.setdiff1d(np.arange(nodes), parents)
-    if leaf.ndim != 1 or not np.array_equal(np.sort(leaf), childless):
-        raise ValueError(f"leaf: expected one label at each of the {childless.size} nodes without children")
-
-
 def _breadth_first(parents: Array) -> Array:
     """The nodes level by level; within a level by the place of the parent, then by number."""
     by_parent = np.argsort(parents, kind="stable")
@@ -160,11 +154,11 @@ def _breadth_first(parents: Array) -> Array:
 
 def _visits(up: Array, children: Array) -> Array:
     """Of each node: how many children it and the nodes above it have, together."""
-    found, above = children.copy(), up.copy()
+    visits, above = children.copy(), up.copy()
     while (above >= 0).any():
-        found += np.where(above >= 0, children[above], 0)
+        visits += np.where(above >= 0, children[above], 0)
         above = np.where(above >= 0, up[above], -1)
-    return found
+    return visits
 
 
 @launched(parallel=True)
@@ -263,17 +257,17 @@ def _best(ids, log_probs, rows, biases, child_at, label, hidden, least, out_firs
         for b in range(thread, hidden.shape[0], threads):
             topk.clear(ids[b], log_probs[b])
             size, keys, items = _look(keys, items, 0, 0.0, 0, 1, rows, biases, hidden, b, least)
-            found = 0
-            while found < ids.shape[1] and size:
+            count = 0
+            while count < ids.shape[1] and size:
                 key, node = keys[0], items[0]
                 size = drop(keys, items, size)
                 if label[node] < 0:
                     first, last = child_at[node], child_at[node + 1]
                     size, keys, items = _look(keys, items, size, key, first, last, rows, biases, hidden, b, least)
                 elif not is_excluded(left_out, out_first[b], out_last[b], label[node]):
-                    ids[b, found] = label[node]
-                    log_probs[b, found] = key
-                    found += 1
+                    ids[b, count] = label[node]
+                    log_probs[b, count] = key
+                    count += 1
 
 
 @called()

@@ -50,7 +50,9 @@ def tick(
 ) -> None:
     """The units first:last gather their inputs, learn, predict and publish; see the contract."""
     numbers = tuple(map(state.weights.dtype.type, gathering))
-    cuts = _cuts(layout, state.weights.size, first, last, PARTS * numba.get_num_threads())
+    starts = np.append(layout.w_at[layout.layer_at[:-1]], state.weights.size)[first : last + 1]
+    shares = np.linspace(starts[0], starts[-1], PARTS * numba.get_num_threads() + 1)  # of about as many parameters
+    cuts = first + np.searchsorted(starts, shares)
     columns = 0 if len(state.tape) == 1 else layout.columns.max()
     packed = memory.empty((len(cuts) - 1, room(len(state.tape), columns)), state.weights.dtype)
     with shared(len(cuts) - 1):  # Numba 0.68 loses writes to arrays of a namedtuple inside a parallel loop: one by one
@@ -65,12 +67,6 @@ def collect(out: Array, source: Array, index: Array) -> None:
 def spread(out: Array, source: Array, index: Array) -> None:
     """out[b, index[n]] = source[b, n]."""
     out[:, index] = source
-
-
-def _cuts(layout: Any, size: int, first: int, last: int, parts: int) -> Array:
-    """Where to cut the units first:last, so that each part has about as many parameters."""
-    starts = np.append(layout.w_at[layout.layer_at[:-1]], size)[first : last + 1]
-    return first + np.searchsorted(starts, np.linspace(starts[0], starts[-1], parts + 1))
 
 
 @parallel

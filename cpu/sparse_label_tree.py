@@ -111,8 +111,8 @@ def fit(tree: LabelTree, features: "csr_array", labels: "csr_array", penalty: Pe
     rule = penalty.bound, float(penalty.tolerance), penalty.passes, float(penalty.least), np.uint64(penalty.seed)
     nodes = biases, node_at, plan.parent, reach.indptr.astype(np.int64), reach.indices.astype(np.int32)
     parts = [_fit_group(plan, begin, end, nodes + examples + rule) for begin, end in _groups(plan.weights)]
-    found, feature, counts, node, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return Weights(node_at, first, biases, _ends(found[:, 0]), feature, _ends(counts), node, weight)
+    used, feature, counts, node, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return Weights(node_at, first, biases, _ends(used[:, 0]), feature, _ends(counts), node, weight)
 
 
 def restored(tree: LabelTree, features: int, **arrays: np.ndarray) -> Weights:
@@ -121,24 +121,24 @@ def restored(tree: LabelTree, features: int, **arrays: np.ndarray) -> Weights:
     ValueError where they are of another tree, or could lead a search out of them.
     """
     node_at, first = _chunks(tree)
-    found = Weights(node_at, first, *(arrays[name] for name in SAVED))
-    sizes = tree.up.size, node_at.size, found.feature.size + 1
+    weights = Weights(node_at, first, *(arrays[name] for name in SAVED))
+    sizes = tree.up.size, node_at.size, weights.feature.size + 1
     for name, size in zip(("biases", "feature_at", "weight_at"), sizes, strict=True):
         if arrays[name].size != size:
             raise ValueError(f"{name}: found {arrays[name].size} numbers, expected {size}")
-    for name, of in (("feature_at", found.feature), ("weight_at", found.weight)):
+    for name, of in (("feature_at", weights.feature), ("weight_at", weights.weight)):
         ends = arrays[name]
         if ends[0] != 0 or ends[-1] != of.size or (np.diff(ends) < 0).any():
             raise ValueError(f"{name}: found no numbers that rise from 0 to {of.size}")
-    chunk = np.repeat(np.arange(node_at.size - 1), np.diff(found.feature_at))
-    if found.feature.size and (found.feature.min() < 0 or found.feature.max() >= features):
+    chunk = np.repeat(np.arange(node_at.size - 1), np.diff(weights.feature_at))
+    if weights.feature.size and (weights.feature.min() < 0 or weights.feature.max() >= features):
         raise ValueError(f"feature: found ids outside 0 to {features - 1}")
-    if ((np.diff(found.feature) <= 0) & (np.diff(chunk) == 0)).any():
+    if ((np.diff(weights.feature) <= 0) & (np.diff(chunk) == 0)).any():
         raise ValueError("feature: found ids that do not rise within their nodes")
-    most = np.repeat(np.diff(node_at)[chunk], np.diff(found.weight_at))
-    if found.node.size != found.weight.size or ((found.node < 0) | (found.node >= most)).any():
+    most = np.repeat(np.diff(node_at)[chunk], np.diff(weights.weight_at))
+    if weights.node.size != weights.weight.size or ((weights.node < 0) | (weights.node >= most)).any():
         raise ValueError("node: found other nodes than those of the weights' place in the tree")
-    return found
+    return weights
 
 
 def best(
@@ -253,12 +253,12 @@ def _plan(tree: LabelTree, node_at: Array, reach: "csc_array", features: "csr_ar
 def _fit_group(plan: _Plan, begin: int, end: int, given: tuple[Any, ...]) -> tuple[Array, ...]:
     """Train the chunks from begin to end; returns how many features and weights each has, (chunks, 2), and these."""
     feature_room, weight_room = _ends(plan.features[begin:end]), _ends(plan.weights[begin:end])
-    found, dear = np.zeros((end - begin, 2), np.int64), np.argsort(-plan.cost[begin:end], kind="stable")
+    used, dear = np.zeros((end - begin, 2), np.int64), np.argsort(-plan.cost[begin:end], kind="stable")
     by_feature = [np.empty(feature_room[-1], np.int32), np.empty(feature_room[-1], np.int32)]
     by_weight = [np.empty(weight_room[-1], np.int8), np.empty(weight_room[-1], np.float32)]
-    _fit(found, *by_feature, *by_weight, feature_room, weight_room, begin, dear, *given, numba.get_num_threads())
-    parts = [_packed(part, feature_room, found[:, 0]) for part in by_feature]
-    return found, *parts, *(_packed(part, weight_room, found[:, 1]) for part in by_weight)
+    _fit(used, *by_feature, *by_weight, feature_room, weight_room, begin, dear, *given, numba.get_num_threads())
+    parts = [_packed(part, feature_room, used[:, 0]) for part in by_feature]
+    return used, *parts, *(_packed(part, weight_room, used[:, 1]) for part in by_weight)
 
 
 def _packed(part: Array, room: Array, used: Array) -> Array:
@@ -279,9 +279,9 @@ def _reached(tree: LabelTree, labels: "csr_array") -> "csc_array":
     ways = np.concatenate(rows), np.concatenate(nodes)
     above = sparse.csr_array((np.ones(ways[0].size, np.int32), ways), (tree.leaf.size, tree.up.size))
     have = sparse.csr_array((np.ones(labels.indices.size, np.int32), labels.indices, labels.indptr), labels.shape)
-    found = sparse.csc_array(have @ above)
-    found.sort_indices()
-    return found
+    reach = sparse.csc_array(have @ above)
+    reach.sort_indices()
+    return reach
 
 
 def _chunks(tree: LabelTree) -> tuple[Array, Array]:
@@ -313,7 +313,7 @@ def _ends(counts: Array) -> Array:
 
 @launched(parallel=True)
 def _fit(
-    found, feature, counts, node, weight, feature_room, weight_room, begin, dear, biases, node_at, parent, reach_at, reach,
+    used, feature, counts, node, weight, feature_room, weight_room, begin, dear, biases, node_at, parent, reach_at, reach,
     row_at, ids, values, features, squares, bound, tolerance, passes, least, seed, threads,
 ):  # fmt: skip
     """Train the chunks from `begin` on, the dearest first; each thread takes every so manyth."""
@@ -335,7 +335,7 @@ def _fit(
                     solve(table[child], own[1], own[2], own[3], own[4], has, own[5], tolerance, passes, order)
                 biases[n] = table[child, -1]
             at, to = feature_room[k], weight_room[k]
-            _keep(found[k], feature[at:], counts[at:], node[to:], weight[to:], own[0], table, least)
+            _keep(used[k], feature[at:], counts[at:], node[to:], weight[to:], own[0], table, least)
 
 
 @called()
@@ -390,7 +390,7 @@ def _one_sided(w, has, bound):
 
 
 @called()
-def _keep(found, feature, counts, node, weight, met, table, least):
+def _keep(used, feature, counts, node, weight, met, table, least):
     """Write the weights that are large enough, feature by feature, and how many features and weights these are."""
     features, weights = 0, 0
     for f in range(met.size):
@@ -402,7 +402,7 @@ def _keep(found, feature, counts, node, weight, met, table, least):
         if weights > before:
             feature[features], counts[features] = met[f], weights - before
             features += 1
-    found[0], found[1] = features, weights
+    used[0], used[1] = features, weights
 
 
 @launched(parallel=True)
@@ -416,13 +416,13 @@ def _best(
             topk.clear(out[b], log_probs[b])
             own, worth = ids[row_at[b] : row_at[b + 1]], values[row_at[b] : row_at[b + 1]]
             size, keys, items = heap_push(keys, items, 0, 0.0, -1)
-            found = 0
-            while found < out.shape[1] and size:
+            count = 0
+            while count < out.shape[1] and size:
                 key, at = keys[0], items[0]
                 size = drop(keys, items, size)
                 if at >= 0 and label[at] >= 0:
-                    out[b, found], log_probs[b, found] = label[at], key
-                    found += 1
+                    out[b, count], log_probs[b, count] = label[at], key
+                    count += 1
                     continue
                 begin, end = (first[at], first[at + 1]) if at >= 0 else (0, 1)
                 for m in range(begin, end):

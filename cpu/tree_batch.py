@@ -45,14 +45,14 @@ class Work(NamedTuple):
     """Scratch for up to B examples with paths of up to L nodes; `length` nodes of them on the path of one.
 
     entries  (B, L + WIDE) int32  2 * node + turn, the leaf's first; -1 past the end. Of a crowded node, once it has met its
-                                  examples: 2 * row of `found` + turn
+                                  examples: 2 * row of `copies` + turn
     lengths  (B,) int32           of paths
     shared   (B + 1,) int32       by place in the sorted order: how many nodes, from the root, the example and the one before it
                                   have in common; then 0
     crowded  (B,) int32           how many nodes, from the root, are crowded
     misses   (B, L)               turn - logistic(score), times the example's weight
     costs    (B, L)               -log p(turn), of crowded nodes only
-    found    (L * S, D)           rows of crowded nodes as their groups found them, `groups` of a level
+    copies   (L * S, D)           rows of crowded nodes as their groups found them, `groups` of a level
     lines    (L, B) int32         the examples of each crowded node in their own order
     begun    (threads, L) int32   the place of the first example of the current node of a level; -1: before those of the thread
     members  (threads, ...) int32 the examples of the node that a thread moves: 2 * b + turn
@@ -68,7 +68,7 @@ class Work(NamedTuple):
     crowded: np.ndarray
     misses: np.ndarray
     costs: np.ndarray
-    found: np.ndarray
+    copies: np.ndarray
     lines: np.ndarray
     begun: np.ndarray
     members: np.ndarray
@@ -109,24 +109,19 @@ def step(
     grad: Array, loss: Array, learned: Any, work: Work, tree: Plan, hidden: Array, target: Array,
     weight: Array | None, rate: float, together: int,
 ) -> None:  # fmt: skip
-    """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
-
-    Rows, the nodes (V - 1, D), and hidden (B, D) of one floating dtype, target (B,) int32 classes. grad is summed over the
-    path, not averaged over B. At each node the examples that pass it learn in their order, up to `together` at a time, from
-    the node before any of them moves it, and it moves against the sum of their gradients.
-    """
+    """Learn from a batch: write grad (B, D) and loss (B,), move the nodes. See the contract."""
     threads = numba.get_num_threads()
     order = np.argsort(tree.rank[target], kind="stable")
     paths = work.entries, work.lengths, work.shared, work.crowded
     _climb(*paths[:2], tree.leaf_up, tree.node_up, target, threads)
     _compare(*paths, order, threads)
-    noted, own = (work.misses, work.costs, work.found), (work.members, work.missed, work.spent, work.pulls)
+    noted, own = (work.misses, work.costs, work.copies), (work.members, work.missed, work.spent, work.pulls)
     pacing = hidden, hidden.dtype.type(rate), threads
-    found = crowds(*paths[1:], order, together)
-    if len(found):
-        line_up(work.lines, found, order)
+    crowded = crowds(*paths[1:], order, together)
+    if len(crowded):
+        line_up(work.lines, crowded, order)
         slots = groups(len(order), together)
-        meet(*learned, *deal(found, threads), *paths[:2], *noted, work.lines, *own, slots, together, weight, *pacing)
+        meet(*learned, *deal(crowded, threads), *paths[:2], *noted, work.lines, *own, slots, together, weight, *pacing)
     moves = work.moves if by_row(learned) else None
     ends = share(work.lengths, work.crowded, order, threads)
     _judge(grad, loss, *learned, *paths, work.begun, *noted, *own, moves, order, ends, weight, *pacing)
@@ -175,19 +170,19 @@ def groups(batch: int, together: int) -> int:
 @launched()
 def crowds(lengths, shared, crowded, order, together):
     """The nodes with more than `together` examples: (nodes, 3) of level, first and last place."""
-    found: list[tuple[int, int, int]] = []
+    nodes: list[tuple[int, int, int]] = []
     level, before, places = 0, -1, order.size
-    while len(found) > before:  # nodes farther from the root have no more examples than those above
-        before, first = len(found), 0
+    while len(nodes) > before:  # nodes farther from the root have no more examples than those above
+        before, first = len(nodes), 0
         while first < places:
             last = last_of(shared, level, first, places)
             if last - first > together and lengths[order[first]] > level:
-                found.append((level, first, last))
+                nodes.append((level, first, last))
                 for p in range(first, last):
                     crowded[order[p]] = level + 1
             first = last
         level += 1
-    return _made(found)
+    return _made(nodes)
 
 
 @inlined()
@@ -217,7 +212,7 @@ def line_up(lines, crowds, order):
 
 @launched(parallel=True)
 def meet(
-    rows, biases, squares, bias_squares, crowds, cuts, entries, lengths, misses, costs, found, lines, members, missed, spent,
+    rows, biases, squares, bias_squares, crowds, cuts, entries, lengths, misses, costs, copies, lines, members, missed, spent,
     pulls, slots, together, weight, hidden, rate, threads,
 ):  # fmt: skip
     """Crowded nodes meet their examples, group after group, and note what each group finds. Those of thread t are
@@ -234,7 +229,7 @@ def meet(
                 slot = level * slots + 2 * (begin // together) + (first - begin) // together
                 for d in range(0, rows.shape[1], LANES):
                     width = min(LANES, rows.shape[1] - d)
-                    store_row(found, slot, d, load_row(rows, node, d, width), width)
+                    store_row(copies, slot, d, load_row(rows, node, d, width), width)
                 for k in range(count):
                     b = lines[level, first + k]
                     at = lengths[b] - 1 - level
@@ -287,7 +282,7 @@ def share(lengths, crowded, order, threads):
 
 @launched(parallel=True)
 def _judge(
-    grad, loss, rows, biases, squares, bias_squares, entries, lengths, shared, crowded, begun, misses, costs, found, members,
+    grad, loss, rows, biases, squares, bias_squares, entries, lengths, shared, crowded, begun, misses, costs, copies, members,
     missed, spent, pulls, moves, order, ends, weight, hidden, rate, threads,
 ):  # fmt: skip
     """Every example along its path: its gradient and its loss. A node moves when the last of its examples has met it.
@@ -315,7 +310,7 @@ def _judge(
                 rate,
             )  # fmt: skip
             pull(grad, b, rows, own_missed, entries, b, alone, own)
-            pull(grad, b, found, own_missed, entries, b, own, length)
+            pull(grad, b, copies, own_missed, entries, b, own, length)
             for level in range(max(before, crowded[b]), after):
                 begun[thread, level] = p
             for level in range(max(after, crowded[b]), before):
@@ -332,22 +327,22 @@ def crossing(begun, shared, crowded, order, ends):
 
     ends  as `share` has made them
     """
-    found: list[Any] = []
+    nodes: list[Any] = []
     for thread in range(ends.size - 1):
         last = end = ends[thread + 1]
         for level in range(shared[end] - 1, crowded[order[end - 1]] - 1, -1):  # nearer to the root nodes end later
             if begun[thread, level] >= 0:
                 while shared[last] > level:  # 0 behind the last place
                     last += 1
-                found.append((level, np.int64(begun[thread, level]), last))
-    return _made(found)
+                nodes.append((level, np.int64(begun[thread, level]), last))
+    return _made(nodes)
 
 
 @called()
-def _made(found):
-    made = np.empty((len(found), 3), np.int64)
-    for i in range(len(found)):
-        made[i] = found[i]
+def _made(nodes):
+    made = np.empty((len(nodes), 3), np.int64)
+    for i in range(len(nodes)):
+        made[i] = nodes[i]
     return made
 
 

@@ -281,10 +281,10 @@ def _judge(misses, costs, at):
 @inlined()
 def _sum(costs, first, last):
     """The sum of costs[first:last], in this order."""
-    found = ZERO
+    summed = ZERO
     for at in range(first, last):
-        found += costs[at]
-    return found
+        summed += costs[at]
+    return summed
 
 
 @inlined()
@@ -308,16 +308,16 @@ def _pace(
 def _square(misses, place, pitch, hidden, b, examples, pull, biases):
     """The square of the length of a row's gradient, and of its bias's, `pull`."""
     zero, width = splat(hidden.dtype.type(0)), hidden.shape[1]
-    found = zero
+    summed = zero
     for d in range(0, width, LANES):
         part = zero
         for e in range(examples):
             h = load_row(hidden, b + e, d, min(LANES, width - d))
             part = multiply_add(splat(misses[e * pitch + place]), h, part)
-        found = multiply_add(part, part, found)
+        summed = multiply_add(part, part, summed)
     if biases is None:
-        return total(found)
-    return total(found) + pull * pull
+        return total(summed)
+    return total(summed) + pull * pull
 
 
 @inlined()

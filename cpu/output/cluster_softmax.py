@@ -168,11 +168,11 @@ def _ordered(work: Work, plan: Plan, hidden: Array, target: Array) -> _Order:
 def _large(order: _Order, plan: Plan) -> list[tuple[slice, slice, Array]]:
     """Of each large cluster that is met its examples, its rows, and the targets among these."""
     sizes = plan.begins[order.clusters + 1] - plan.begins[order.clusters]
-    found = []
+    parts = []
     for j in np.flatnonzero(sizes > LARGE):
         part, k = slice(order.at[j], order.at[j + 1]), order.clusters[j]
-        found.append((part, slice(plan.begins[k], plan.begins[k + 1]), order.target[part].astype(np.int32)))
-    return found
+        parts.append((part, slice(plan.begins[k], plan.begins[k + 1]), order.target[part].astype(np.int32)))
+    return parts
 
 
 def _rows(learned: Any, rows: slice) -> Any:

@@ -177,8 +177,8 @@ def _of_slots(head: Any, slot: Array) -> Known:
 
 def _log_sums(values: Array, plan: Plan) -> Array:
     """The logarithm of the sum of exponentials over each cluster."""
-    found: Array = np.logaddexp.reduceat(values, plan.begins[:-1]) if values.size else np.empty(0)
-    return found
+    sums: Array = np.logaddexp.reduceat(values, plan.begins[:-1]) if values.size else np.empty(0)
+    return sums
 
 
 @launched()

@@ -216,14 +216,8 @@ def _move_each(weights, biases, squares, bias_squares, both, pulls, classes, pla
         for i in range(thread * count // threads, (thread + 1) * count // threads):
             n = place[ends[i]]
             for other in place[ends[i] + 1 : ends[i + 1]]:
-                _add(both, pulls, n, other)
+                pulls[n] += pulls[other]
+                for d in range(both.shape[1]):
+                    both[n, d] += both[other, d]
             square = square_of(both, n, pulls[n], biases, squares)
             descend(weights, biases, squares, bias_squares, classes[ends[i]], both, n, pulls[n], square, one, rate)
-
-
-@called()
-def _add(both, pulls, n, other):
-    """Gradient n += another one."""
-    pulls[n] += pulls[other]
-    for d in range(both.shape[1]):
-        both[n, d] += both[other, d]

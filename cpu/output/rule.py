@@ -43,11 +43,11 @@ def goes(moves, misses, thread):
 @inner
 def length_squared(table, row):
     """The square of the length of table[row]."""
-    found, width = splat(table.dtype.type(0)), table.shape[1]
+    squares, width = splat(table.dtype.type(0)), table.shape[1]
     for d in range(0, width, LANES):
         part = load_row(table, row, d, min(LANES, width - d))
-        found = multiply_add(part, part, found)
-    return total(found)
+        squares = multiply_add(part, part, squares)
+    return total(squares)
 
 
 @inner

@@ -37,20 +37,16 @@ def kernel_cache() -> str:
     """
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     base = Path(numba.config.CACHE_DIR or Path(home) / "hybrid-engine" / "kernels")
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
+        digest.update(path.read_bytes())
     try:
-        return str(private(base / _digest(), "NUMBA_CACHE_DIR"))
+        return str(private(base / digest.hexdigest()[:16], "NUMBA_CACHE_DIR"))
     except OSError as error:  # a home that cannot be written, too
         warnings.warn(f"compiled kernels are not kept, since {error}", RuntimeWarning, stacklevel=2)
     temporary = tempfile.mkdtemp(prefix="hybrid-kernels-")
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
     return temporary
-
-
-def _digest() -> str:
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def take() -> None:
@@ -76,8 +72,8 @@ class InTurn(caching.IndexDataCacheFile):
 
     def _load_index(self) -> Any:
         """Which file has the code for which types."""
-        found = _undamaged(super()._load_index)
-        return found if isinstance(found, dict) else {}
+        index = _undamaged(super()._load_index)
+        return index if isinstance(index, dict) else {}
 
     def _load_data(self, name: str) -> Any:
         """What a file has; None where it is damaged."""

@@ -95,9 +95,9 @@ def search(
         ids[short], scores[short] = more, their
 
 
-def recall(truth: Array, found: Array) -> float:
+def recall(truth: Array, ids: Array) -> float:
     """Which share of the true ids (B, k) were found (B, k)."""
-    return float(np.mean([np.isin(a, b).mean() for a, b in zip(truth, found, strict=True)])) if truth.size else 1.0
+    return float(np.mean([np.isin(a, b).mean() for a, b in zip(truth, ids, strict=True)])) if truth.size else 1.0
 
 
 def empty(rows: int, k: int, dtype: Any) -> tuple[Array, Array]:
@@ -172,25 +172,17 @@ def queries(vectors: Array, seed: int) -> Array:
     return noised
 
 
-class Walked(NamedTuple):
-    """The effort of a query, the recall that it reaches, and its seconds."""
-
-    effort: int
-    recall: float
-    seconds: float
-
-
 class Trial:
     """Vectors, queries and what is right: measures indexes over them."""
 
     def __init__(self, vectors: Array, hidden: Array, metric: str, k: int, recall: float):
         self.vectors, self.hidden, self.metric, self.k, self.wanted = vectors, hidden, metric, k, recall
         self.truth, self._scores = empty(len(hidden), k, vectors.dtype)
-        self._found = self.truth.copy()
+        self._ids = self.truth.copy()
         self.exact_seconds = self._seconds(None, 0)
 
-    def walk(self, made: Index, limit: float) -> Walked | None:
-        """The least effort that reaches the recall; None where a query then takes `limit` seconds or more.
+    def walk(self, made: Index, limit: float) -> tuple[int, float, float] | None:
+        """The least effort that reaches the recall, the recall, and a query's seconds; None where those are not below `limit`.
 
         Twice the effort each time, then the steps between the last two are halved.
         """
@@ -201,16 +193,16 @@ class Trial:
             low, high = high, 2 * high
         while high - low > max(1, high // 16):
             middle = (low + high) // 2
-            if (found := self._recall(made, middle)) < self.wanted:
+            if (reached := self._recall(made, middle)) < self.wanted:
                 low = middle
             else:
-                high, recall = middle, found
+                high, recall = middle, reached
         seconds = self._seconds(made, high)
-        return Walked(high, recall, seconds) if seconds < limit else None
+        return (high, recall, seconds) if seconds < limit else None
 
     def _recall(self, made: Index, effort: int) -> float:
-        search(self._found, self._scores, self.vectors, self.hidden, self.metric, made, effort)
-        return recall(self.truth, self._found)
+        search(self._ids, self._scores, self.vectors, self.hidden, self.metric, made, effort)
+        return recall(self.truth, self._ids)
 
     def _seconds(self, made: Index | None, effort: int, times: int = 3) -> float:
         """Of a query, the least of some times; without an index of an exact one, which writes the truth."""
@@ -218,7 +210,7 @@ class Trial:
         for _ in range(times + (times > 1)):  # the first may compile
             start = time.perf_counter()
             if made:
-                search(self._found, self._scores, self.vectors, self.hidden, self.metric, made, effort)
+                search(self._ids, self._scores, self.vectors, self.hidden, self.metric, made, effort)
             else:
                 brute_force.search(self.truth, self._scores, self.vectors, self.hidden, self.metric)
             taken.append(time.perf_counter() - start)
@@ -233,9 +225,9 @@ def _fastest(trial: Trial, sizes: Sizes, least: int, seed: int, threads: int) ->
         if best and number >= least:
             break
         made = make(kind, trial.vectors, trial.metric, size, seed, threads)
-        if found := trial.walk(made, limit):
-            best, limit = made, found.seconds
-            choice = Choice(kind, size, found.effort, trial.k, found.recall, found.seconds, trial.exact_seconds)
+        if walked := trial.walk(made, limit):
+            effort, recall, limit = walked
+            best, choice = made, Choice(kind, size, effort, trial.k, recall, limit, trial.exact_seconds)
     return best, choice
 
 
@@ -246,11 +238,11 @@ def _promising(trial: Trial, sizes: Sizes, seed: int, threads: int) -> Sizes:
     """
     step = -(-len(trial.vectors) // SAMPLE)
     sample = Trial(np.ascontiguousarray(trial.vectors[::step]), trial.hidden, trial.metric, trial.k, trial.wanted)
-    limit, found = GAIN * trial.exact_seconds, []
+    limit, fast = GAIN * trial.exact_seconds, []
     for kind, size in sizes:
         if walked := sample.walk(make(kind, sample.vectors, trial.metric, size, seed, threads), limit):
-            found.append((walked.seconds, kind, size))
-    return [(kind, size) for _, kind, size in sorted(found)]
+            fast.append((walked[2], kind, size))
+    return [(kind, size) for _, kind, size in sorted(fast)]
 
 
 class Forest:
@@ -282,8 +274,8 @@ class Forest:
 
         def ask(part: range) -> None:
             for b in part:
-                found = index.get_nns_by_vector(queries[b].tolist(), most, effort)
-                proposed[b, : len(found)] = found
+                near = index.get_nns_by_vector(queries[b].tolist(), most, effort)
+                proposed[b, : len(near)] = near
 
         if len(hidden) < FEW or threads == 1:
             ask(range(len(hidden)))
@@ -313,8 +305,8 @@ class Graph:
         proposed = np.full((len(hidden), most), -1, np.int32)
         self._index.set_ef(max(effort, reached))
         try:
-            found, _ = self._index.knn_query(hidden, reached, num_threads=numba.get_num_threads())
-            proposed[:, :reached] = found
+            near, _ = self._index.knn_query(hidden, reached, num_threads=numba.get_num_threads())
+            proposed[:, :reached] = near
         except RuntimeError:  # some query reached fewer rows: the graph has parts without a link between them
             pass
         return proposed

@@ -196,11 +196,11 @@ class Neighbours:
     def recall(self, hidden: Array, k: int) -> float:
         """Which share of the k nearest rows of these queries (B, D) `query` finds."""
         hidden = np.ascontiguousarray(hidden, self.vectors.dtype)
-        found, scores = indexes.empty(len(hidden), k, hidden.dtype)
-        truth = found.copy()
-        self.query(found, scores, hidden)
+        ids, scores = indexes.empty(len(hidden), k, hidden.dtype)
+        truth = ids.copy()
+        self.query(ids, scores, hidden)
         brute_force.search(truth, scores, self.vectors, hidden, self.metric)
-        return indexes.recall(truth, found)
+        return indexes.recall(truth, ids)
 
     def measured(self, hidden: Array, k: int) -> tuple[float, float, float]:
         """Seconds of a query, and of one by exact search, for these queries (B, D), medians of 5; and the recall."""

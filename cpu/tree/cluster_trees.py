@@ -60,9 +60,9 @@ def _breadth_first(leaf_up: Array, node_up: Array) -> tuple[Array, Array]:
 
 def _renamed(up: Array, number: Array) -> Array:
     """Pointers to parents, with these numbers for the nodes."""
-    found, there = up.copy(), up >= 0
-    found[there] = 2 * number[up[there] >> 1] + (up[there] & 1)
-    return found
+    pointers, there = up.copy(), up >= 0
+    pointers[there] = 2 * number[up[there] >> 1] + (up[there] & 1)
+    return pointers
 
 
 def _roots(tree: Tree, cluster: Array) -> Array:

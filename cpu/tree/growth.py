@@ -20,9 +20,9 @@ def vectors(learned: Any, tree: Tree, masses: Array) -> Array:
     learned  rows (V - 1, D), biases, squares and bias_squares of the nodes, the last three perhaps None
     masses   (V,) above 0: how often each class is met
     """
-    found = np.zeros((masses.size, learned.rows.shape[1]), np.float32)
-    along_paths(found, np.zeros(masses.size), learned, tree, masses)
-    return found
+    classes = np.zeros((masses.size, learned.rows.shape[1]), np.float32)
+    along_paths(classes, np.zeros(masses.size), learned, tree, masses)
+    return classes
 
 
 def along_paths(c: Array, d: Array, learned: Any, tree: Tree, masses: Array) -> None:

@@ -30,8 +30,8 @@ class Tree(NamedTuple):
 
     def ranks(self) -> np.ndarray:
         """(V,) int32: how many leaves stand to the left of each; of a forest's trees one after another."""
-        found: np.ndarray = _ranks(self.leaf_up, self.node_up)
-        return found
+        rank: np.ndarray = _ranks(self.leaf_up, self.node_up)
+        return rank
 
 
 def huffman(counts: ArrayLike) -> Tree:
@@ -89,11 +89,11 @@ def breadth_first(node_up: Array, most: int) -> Array:
     """
     below = np.full(2 * node_up.size, -1, np.int64)  # the inner node at each place, if there is one
     below[node_up[node_up >= 0]] = np.flatnonzero(node_up >= 0)
-    found = [np.flatnonzero(node_up < 0)]
-    while found[-1].size and len(found) <= most:
-        children = below[np.column_stack([2 * found[-1], 2 * found[-1] + 1])].ravel()
-        found.append(children[children >= 0])
-    return np.concatenate(found)
+    every_level = [np.flatnonzero(node_up < 0)]
+    while every_level[-1].size and len(every_level) <= most:
+        children = below[np.column_stack([2 * every_level[-1], 2 * every_level[-1] + 1])].ravel()
+        every_level.append(children[children >= 0])
+    return np.concatenate(every_level)
 
 
 def renumbered(leaf_up: Array, node_up: Array, order: Array) -> tuple[Array, Array]:
