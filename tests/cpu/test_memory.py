@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from cpu.runtime import memory
-from cpu.runtime.memory import LINE, empty, pass_over, prefetch_row, read_modify_write, zeros
+from cpu.runtime.memory import LINE, empty, pass_over, prefetch_row, zeros
 from hybrid.pvm.model import PVM
 from hybrid.sparse import table
 from tests.support.small_pvm import TINY
@@ -62,6 +62,8 @@ def summed(table, rows):
     total = np.zeros(table.shape[1], table.dtype)
     for i in range(rows.size):
         prefetch_row(table, rows[min(i + 1, rows.size - 1)])
+        prefetch_row(rows, i)
+        prefetch_row(None, i)
         total += table[rows[i]]
     return total
 
@@ -74,27 +76,9 @@ def test_it_changes_nothing(width, dtype):
     assert np.array_equal(table, before)
 
 
-@numba.njit
-def asked(numbers, nothing):
-    prefetch_row(numbers, 2)
-    prefetch_row(nothing, 2)
-    return True
-
-
-def test_it_takes_one_number_a_row_and_no_table():
-    numbers = np.arange(4.0)
-    assert asked(numbers, None) and numbers.tolist() == [0, 1, 2, 3]
-
-
 def test_a_pass_leaves_the_numbers_as_they_are():
     rng = np.random.default_rng(0)
     arrays = [rng.normal(size=(700, 300)).astype(np.float32), rng.normal(size=1000)]
     before = [array.tobytes() for array in arrays]
     assert 0 < pass_over(arrays) < 1e13
     assert [array.tobytes() for array in arrays] == before
-
-
-def test_the_array_has_so_many_megabytes(monkeypatch):
-    sizes = []
-    monkeypatch.setattr(memory, "pass_over", lambda arrays, step: sizes.append(sum(one.nbytes for one in arrays)))
-    assert len(read_modify_write(megabytes=3, repeat=2)) == 2 and sizes == [3 << 20] * 3

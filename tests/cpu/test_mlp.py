@@ -1,5 +1,7 @@
 """Layers of an MLP on the CPU (hybrid/contract/dense.py) against float64, autograd and differences; products exactly."""
 
+import itertools
+
 import numba
 import numpy as np
 import pytest
@@ -35,8 +37,7 @@ class Case:
         mlp.backward(*written, self.layer, self.weights, self.passed, self.x, key)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize(("kind", "sizes"), [*zip(KINDS, itertools.cycle(SIZES))], ids=str)
 def test_forward_and_backward(kind, sizes):
     case, dtype = Case(kind, *sizes), np.float32
     out_grad = case.out_grad.astype(float)

@@ -113,13 +113,6 @@ def test_the_same_bits_at_any_number_of_threads(bags, count, threads):
         assert array.tobytes() == alone.tobytes()
 
 
-def test_another_key_draws_others():
-    given = case(False, [2] * 20)
-    first, again, other = (step(*given, 5, key=key)[4] for key in ((3, 4), (3, 4), (3, 5)))
-    np.testing.assert_array_equal(first, again)
-    assert np.abs(first - other).max() > 1e-3
-
-
 def test_an_empty_batch_moves_nothing():
     table, rows, target, ids, _ = case(False, [1])
     found = step(table, rows, target[:0], ids[:0], None, 5)
