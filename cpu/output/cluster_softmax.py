@@ -217,21 +217,8 @@ def _norm(logits):
 
 @launched(parallel=True)
 def _move(
-    rows,
-    biases,
-    squares,
-    bias_squares,
-    misses,
-    pulls,
-    bias_pulls,
-    hidden,
-    clusters,
-    at,
-    begins,
-    rate,
-    large,
-    threads,
-):
+    rows, biases, squares, bias_squares, misses, pulls, bias_pulls, hidden, clusters, at, begins, rate, large, threads,
+):  # fmt: skip
     """Move the rows of all clusters that are met and not large."""
     for thread in numba.prange(threads):
         for j in range(thread, clusters.size, threads):

@@ -37,16 +37,21 @@ def kernel_cache() -> str:
     """
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     base = Path(numba.config.CACHE_DIR or Path(home) / "hybrid-engine" / "kernels")
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
-        digest.update(path.read_bytes())
     try:
-        return str(private(base / digest.hexdigest()[:16], "NUMBA_CACHE_DIR"))
+        return str(private(base / digest(), "NUMBA_CACHE_DIR"))
     except OSError as error:  # a home that cannot be written, too
         warnings.warn(f"compiled kernels are not kept, since {error}", RuntimeWarning, stacklevel=2)
     temporary = tempfile.mkdtemp(prefix="hybrid-kernels-")
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
     return temporary
+
+
+def digest() -> str:
+    """What names a state of this package's sources."""
+    content = hashlib.sha256()
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
+        content.update(path.read_bytes())
+    return content.hexdigest()[:16]
 
 
 def take() -> None:

@@ -20,15 +20,9 @@ GROUP = 64  # rows that are compared with the worst of the best so far before th
 
 
 def search(
-    ids: Array,
-    scores: Array,
-    table: Array,
-    hidden: Array,
-    metric: str,
-    rows: Array | None = None,
-    proposed: Array | None = None,
-    without: Excluded | None = None,
-) -> None:
+    ids: Array, scores: Array, table: Array, hidden: Array, metric: str, rows: Array | None = None,
+    proposed: Array | None = None, without: Excluded | None = None,
+) -> None:  # fmt: skip
     """Write the k nearest rows of each query, nearest first; ids (B, k) int32, scores (B, k); table (V, D), hidden (B, D).
 
     metric    "angular": scores are cosines, 0 with a zero vector; "dot": dot products

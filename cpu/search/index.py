@@ -137,15 +137,8 @@ class Choice(NamedTuple):
 
 
 def choose(
-    vectors: Array,
-    hidden: Array,
-    metric: str,
-    k: int,
-    recall: float,
-    seed: int,
-    threads: int,
-    before: Choice | None = None,
-) -> tuple[Index | None, Choice]:
+    vectors: Array, hidden: Array, metric: str, k: int, recall: float, seed: int, threads: int, before: Choice | None = None,
+) -> tuple[Index | None, Choice]:  # fmt: skip
     """The fastest index over vectors (V, D) that finds this share of the k nearest of queries (B, D), and its figures.
 
     before  an earlier choice for the same table: its kind and size are taken where they still reach the recall
