@@ -65,16 +65,6 @@ def test_exact_search_is_the_head_of_a_sorted_list(rows, queries, k, metric, see
         np.testing.assert_array_equal(ids, truth)
 
 
-def test_exact_search_of_some_rows():
-    vectors, hidden = clustered(600, 8), clustered(5, 8, seed=1)
-    rows = np.arange(7, 600, 3, dtype=np.int32)
-    ids, scores = np.empty((5, 4), np.int32), np.empty((5, 4), np.float32)
-    brute_force.search(ids, scores, vectors, hidden, "dot", rows=rows)
-    np.testing.assert_array_equal(ids, rows[oracle(vectors[rows], hidden, 4, "dot")[0]])
-    brute_force.search(ids, scores, vectors, hidden, "dot", rows=rows[:2])
-    assert (ids[:, 2:] == -1).all() and np.isneginf(scores[:, 2:]).all()
-
-
 @pytest.mark.parametrize(("metric", "rows"), [("angular", []), ("dot", [5, 9])])
 def test_every_row_that_is_proposed_is_searched(rows, metric):
     """The first and the last row too; -1 is none."""
