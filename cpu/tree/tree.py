@@ -97,11 +97,11 @@ def breadth_first(node_up: Array, most: int) -> Array:
 
 
 def renumbered(leaf_up: Array, node_up: Array, order: Array) -> tuple[Array, Array]:
-    """Pointers to parents, int32, where node order[i] is now node i; the root is the first."""
-    place = np.empty(order.size, np.int64)
+    """Pointers to parents, int32, where node order[i] is now node i; roots come first, and -1 stays -1."""
+    place = np.empty(order.size + 1, np.int64)  # one more, which a pointer of -1 leads to
     place[order] = np.arange(order.size)
-    leaves, nodes = (2 * place[up >> 1] + (up & 1) for up in (leaf_up, node_up[order[1:]]))
-    return leaves.astype(np.int32), np.concatenate([[-1], nodes]).astype(np.int32)
+    leaves, nodes = (np.where(up < 0, -1, 2 * place[up >> 1] + (up & 1)) for up in (leaf_up, node_up[order]))
+    return leaves.astype(np.int32), nodes.astype(np.int32)
 
 
 def split(tree: Tree, top: int) -> tuple[Tree, Tree]:
