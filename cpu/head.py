@@ -32,10 +32,7 @@ def step(
     grad: Array, loss: Array, learned: Any, work: Work, slot: Array, hidden: Array, target: Array,
     weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
-    """Learn from a batch: add d loss / d hidden to grad (B, D), write loss (B,) in nats, move the rows of the slots.
-
-    slot (V,) int32: that of each class. Rows move once, against the gradient summed over B.
-    """
+    """Learn from a batch: add to grad (B, D), write loss (B,), move the rows of the slots once. See the contract."""
     part, slots = work.grad[: len(hidden)], work.slots[: len(hidden)]
     np.take(slot, target, out=slots)
     softmax.step(part, loss, learned, work.softmax, hidden, slots, weight, rate)

@@ -24,59 +24,6 @@ from cpu.tree.tree import Tree
 from cpu.tree_softmax import node_score
 from cpu.vectors.activation import exp, log1p, softplus
 
-# The most likely labels of a probabilistic label tree, by exact best-first search.
-#
-# A node is at least as likely as everything below it, so nodes taken in falling order of probability bring the labels in that
-# order; among equals the higher node number, the deeper one, comes first.
-
-
-def best(
-    ids: Array, log_probs: Array, learned: Any, tree: Any, hidden: Array, least: float = -np.inf,
-    without: Excluded | None = None,
-) -> None:  # fmt: skip
-    """Write the k most likely labels of each example, most likely first; exact.
-
-    ids (B, k) int32, log_probs (B, k); learned rows (N, D), hidden (B, D); k <= V.
-    least: labels of a lower log-probability do not come. without: the labels that each example excludes, see
-    cpu/output/topk.py. Where fewer than k are left, ids ends with -1 and log_probs with -inf.
-    """
-    without = without or none_excluded(len(hidden))
-    paths = learned.rows, learned.biases, tree.child_at, tree.label
-    _best(ids, log_probs, *paths, hidden, least, *without, numba.get_num_threads())
-
-
-@launched(parallel=True)
-def _best(ids, log_probs, rows, biases, child_at, label, hidden, least, out_first, out_last, left_out, threads):
-    for thread in numba.prange(threads):
-        keys, items = np.empty(1024), np.empty(1024, np.int32)
-        for b in range(thread, hidden.shape[0], threads):
-            topk.clear(ids[b], log_probs[b])
-            size, keys, items = _look(keys, items, 0, 0.0, 0, 1, rows, biases, hidden, b, least)
-            found = 0
-            while found < ids.shape[1] and size:
-                key, node = keys[0], items[0]
-                size = drop(keys, items, size)
-                if label[node] < 0:
-                    first, last = child_at[node], child_at[node + 1]
-                    size, keys, items = _look(keys, items, size, key, first, last, rows, biases, hidden, b, least)
-                elif not is_excluded(left_out, out_first[b], out_last[b], label[node]):
-                    ids[b, found] = label[node]
-                    log_probs[b, found] = key
-                    found += 1
-
-
-@called()
-def _look(keys, items, size, key, first, last, rows, biases, hidden, b, least):
-    """Push those of the nodes first:last that are likely enough, below a node of log-probability `key`."""
-    for node in range(first, last):
-        log_prob = key - softplus(-node_score(rows, biases, node, hidden, b))
-        if log_prob >= least:
-            size, keys, items = heap_push(keys, items, size, log_prob, node)
-    return size, keys, items
-
-
-# Trees over labels as flat arrays: a node's children lie together, so any number of them is described by where they begin.
-
 
 class LabelTree(NamedTuple):
     """N nodes, numbered breadth first from the root, 0; V of them are leaves, one a label. Every node may have a row.
@@ -104,7 +51,11 @@ def from_parents(parents: ArrayLike, leaf: ArrayLike) -> LabelTree:
     Raises ValueError where these make no tree whose leaves are the labels.
     """
     parents, leaf = np.asarray(parents, np.int32), np.asarray(leaf, np.int32)
-    _check(parents, leaf)
+    nodes, childless = parents.size, np.setdiff1d(np.arange(parents.size), parents)
+    if parents.ndim != 1 or nodes < 2 or parents.max() >= nodes or parents.min() < -1 or (parents < 0).sum() != 1:
+        raise ValueError("parents: expected the number of each node's parent, and -1 at one root")
+    if leaf.ndim != 1 or not np.array_equal(np.sort(leaf), childless):
+        raise ValueError(f"leaf: expected one label at each of the {childless.size} nodes without children")
     order = _breadth_first(parents)
     place = np.empty(parents.size, np.int32)  # a node's number from here on
     place[order] = np.arange(parents.size)
@@ -123,39 +74,6 @@ def binary(tree: Tree) -> LabelTree:
     return from_parents(parents, np.arange(inner, inner + tree.leaf_up.size))
 
 
-def _visits(up: Array, children: Array) -> Array:
-    """Of each node: how many children it and the nodes above it have, together."""
-    found, above = children.copy(), up.copy()
-    while (above >= 0).any():
-        found += np.where(above >= 0, children[above], 0)
-        above = np.where(above >= 0, up[above], -1)
-    return found
-
-
-def _check(parents: Array, leaf: Array) -> None:
-    nodes = parents.size
-    if parents.ndim != 1 or nodes < 2 or parents.max() >= nodes or parents.min() < -1 or (parents < 0).sum() != 1:
-        raise ValueError("parents: expected the number of each node's parent, and -1 at one root")
-    childless = np.setdiff1d(np.arange(nodes), parents)
-    if leaf.ndim != 1 or not np.array_equal(np.sort(leaf), childless):
-        raise ValueError(f"leaf: expected one label at each of the {childless.size} nodes without children")
-
-
-def _breadth_first(parents: Array) -> Array:
-    """The nodes level by level; within a level by the place of the parent, then by number."""
-    by_parent = np.argsort(parents, kind="stable")
-    begin = np.searchsorted(parents[by_parent], np.arange(parents.size + 1))
-    levels = [by_parent[:1]]
-    while len(levels[-1]):
-        counts = begin[levels[-1] + 1] - begin[levels[-1]]
-        first = np.repeat(begin[levels[-1]] - np.cumsum(counts) + counts, counts)
-        levels.append(by_parent[first + np.arange(counts.sum())])
-    order = np.concatenate(levels)
-    if order.size != parents.size:
-        raise ValueError(f"parents: found {parents.size - order.size} nodes that hang from no root: a circle")
-    return order
-
-
 def longest(tree: Any, target: Array, target_at: Array) -> int:
     """At least as many nodes as an example of a batch visits, exact where each has one label: see `workspace`."""
     ends = np.concatenate([[0], np.cumsum(tree.visits[target], dtype=np.int64)])[target_at]
@@ -171,11 +89,10 @@ def step(
     grad: Array, loss: Array, learned: Any, work: logistic_rows.Work, tree: Any, hidden: Array, target: Array,
     target_at: Array, weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
-    """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move rows (N, D).
+    """Learn from a batch: write grad (B, D) and loss (B,), move rows (N, D), as the serial loop over examples, bit for bit.
 
-    target (T,) int32 labels, target_at (B + 1,) int64: example b has target[target_at[b] : target_at[b + 1]], in any order; one
-    that stands there twice counts once. loss is the sum of -log p over the nodes visited. As the serial loop
-    over examples does it, bit for bit.
+    target (T,) int32 labels, target_at (B + 1,) int64: example b has target[target_at[b] : target_at[b + 1]], in any order. See
+    the contract.
     """
     _enter(work.entries, work.cuts, tree.up, tree.child_at, tree.leaf, target, target_at, numba.get_num_threads())
     logistic_rows.learn(grad, loss, learned, work, hidden, weight, rate)
@@ -200,6 +117,48 @@ def log_probs(out: Array, learned: Any, tree: Any, hidden: Array) -> None:
     table = np.empty((len(hidden), learned.rows.shape[0]), out.dtype)
     scores.products(table, learned.rows, learned.biases, hidden)
     _descend(out, table, tree.up, tree.label, numba.get_num_threads())
+
+
+def best(
+    ids: Array, log_probs: Array, learned: Any, tree: Any, hidden: Array, least: float = -np.inf,
+    without: Excluded | None = None,
+) -> None:  # fmt: skip
+    """Write the k most likely labels of each example, most likely first; exact.
+
+    A node is at least as likely as everything below it, so nodes taken in falling order of probability bring the labels in that
+    order; among equals the higher node number, the deeper one, comes first.
+
+    ids (B, k) int32, log_probs (B, k); learned rows (N, D), hidden (B, D); k <= V.
+    least: labels of a lower log-probability do not come. without: the labels that each example excludes, see
+    cpu/output/topk.py. Where fewer than k are left, ids ends with -1 and log_probs with -inf.
+    """
+    without = without or none_excluded(len(hidden))
+    paths = learned.rows, learned.biases, tree.child_at, tree.label
+    _best(ids, log_probs, *paths, hidden, least, *without, numba.get_num_threads())
+
+
+def _breadth_first(parents: Array) -> Array:
+    """The nodes level by level; within a level by the place of the parent, then by number."""
+    by_parent = np.argsort(parents, kind="stable")
+    begin = np.searchsorted(parents[by_parent], np.arange(parents.size + 1))
+    levels = [by_parent[:1]]
+    while len(levels[-1]):
+        counts = begin[levels[-1] + 1] - begin[levels[-1]]
+        first = np.repeat(begin[levels[-1]] - np.cumsum(counts) + counts, counts)
+        levels.append(by_parent[first + np.arange(counts.sum())])
+    order = np.concatenate(levels)
+    if order.size != parents.size:
+        raise ValueError(f"parents: found {parents.size - order.size} nodes that hang from no root: a circle")
+    return order
+
+
+def _visits(up: Array, children: Array) -> Array:
+    """Of each node: how many children it and the nodes above it have, together."""
+    visits, above = children.copy(), up.copy()
+    while (above >= 0).any():
+        visits += np.where(above >= 0, children[above], 0)
+        above = np.where(above >= 0, up[above], -1)
+    return visits
 
 
 @launched(parallel=True)
@@ -289,3 +248,33 @@ def _descend(out, table, up, label, threads):
                 way[node] = before - (max(-np.float64(score), 0.0) + tail)  # minus softplus(-score)
                 if label[node] >= 0:
                     out[b, label[node]] = way[node]
+
+
+@launched(parallel=True)
+def _best(ids, log_probs, rows, biases, child_at, label, hidden, least, out_first, out_last, left_out, threads):
+    for thread in numba.prange(threads):
+        keys, items = np.empty(1024), np.empty(1024, np.int32)
+        for b in range(thread, hidden.shape[0], threads):
+            topk.clear(ids[b], log_probs[b])
+            size, keys, items = _look(keys, items, 0, 0.0, 0, 1, rows, biases, hidden, b, least)
+            count = 0
+            while count < ids.shape[1] and size:
+                key, node = keys[0], items[0]
+                size = drop(keys, items, size)
+                if label[node] < 0:
+                    first, last = child_at[node], child_at[node + 1]
+                    size, keys, items = _look(keys, items, size, key, first, last, rows, biases, hidden, b, least)
+                elif not is_excluded(left_out, out_first[b], out_last[b], label[node]):
+                    ids[b, count] = label[node]
+                    log_probs[b, count] = key
+                    count += 1
+
+
+@called()
+def _look(keys, items, size, key, first, last, rows, biases, hidden, b, least):
+    """Push those of the nodes first:last that are likely enough, below a node of log-probability `key`."""
+    for node in range(first, last):
+        log_prob = key - softplus(-node_score(rows, biases, node, hidden, b))
+        if log_prob >= least:
+            size, keys, items = heap_push(keys, items, size, log_prob, node)
+    return size, keys, items

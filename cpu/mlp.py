@@ -1,7 +1,10 @@
 """Layers of an MLP on the CPU: the `Mlp` contract. BLAS for the products, one pass over the rows for all the rest.
 
-A product is cut into parts (cpu/mlp.py), and a pass into PIECES of the batch, by their sizes alone: so the bits do not
-depend on the number of threads.
+A product is cut into parts, each of which is one GEMM of the BLAS on one thread. A part of m rows, n columns and K terms takes
+m n K multiplications, and the BLAS copies its (m + n) K factors first: more than a third of the time at 64 x 128, a tenth at
+512 x 512. So parts are few and square. Where a product is small and K is large, as for the gradient of a matrix, its terms are
+cut instead, and the sums are added in their order. A pass is cut into PIECES of the batch. What is cut depends on sizes alone:
+so the bits do not depend on the number of threads.
 """
 
 import functools
@@ -18,88 +21,11 @@ from cpu.vectors.activation import CODES, GELU, activate, times_slope
 from cpu.vectors.blas import gemm
 from cpu.vectors.splitmix import GOLDEN, mix
 
-# A matrix product on all threads: parts, each of which is one GEMM of the BLAS on one thread.
-#
-# A part of m rows, n columns and K terms takes m n K multiplications, and the BLAS copies its (m + n) K factors first: more
-# than a third of the time at 64 x 128, a tenth at 512 x 512. So parts are few and square. Where a product is small and K is
-# large, as for the gradient of a matrix, its terms are cut instead, and the sums are added in their order.
-#
-# What is cut depends on sizes alone, so the bits do not depend on the number of threads.
-
 ROWS, COLUMNS = 1024, 2048  # of a part at most
 PARTS = (1, 2, 4, 8)  # along one side, beyond what ROWS and COLUMNS ask for; the last is enough for a whole product
 TWO = 1 << 22  # multiplications of a product of 2 parts; one of 16 times as many has twice as many parts
 SUMS = 1 << 20  # numbers of parts whose terms are cut
 ADDED = 2  # writing and adding a number costs about as much as copying so many
-
-PRODUCT_FAST = {"error_model": "numpy", "fastmath": {"reassoc", "contract"}}
-
-
-def product_workspace(dtype: DTypeLike) -> Array:
-    """The scratch array of a product whose terms may be cut; of the memory only what is used is ever touched."""
-    return np.empty(SUMS, dtype)
-
-
-def product(out: Array, a: Array, b: Array, keep: int, work: Array | None = None) -> None:
-    """out <- a b + keep out; keep 0: out is not read. work: a workspace; without it terms are not cut.
-
-    out (M, N), a (M, K), b (K, N) as in `gemm`, with at least one term.
-    """
-    rows, columns = out.shape
-    size, width, depth, pieces = _cut(rows, columns, a.shape[1], 0 if work is None else work.size)
-    sums = out[np.newaxis] if work is None else work[: (pieces - 1) * out.size].reshape(-1, rows, columns)
-    _product(out, sums, a, b, keep, size, width, depth)
-    if pieces > 1:
-        _add_up(out, sums)
-
-
-@functools.cache
-def _cut(rows: int, columns: int, terms: int, room: int) -> tuple[int, int, int, int]:
-    """Rows, columns and terms of a part, and into how many pieces the terms are cut; their sums but one take this room."""
-    wanted = min(PARTS[-1], 2 * (rows * columns * terms / TWO) ** 0.25)
-    down, across = -(-rows // ROWS), -(-columns // COLUMNS)
-    cuts = itertools.product([down * n for n in PARTS], [across * n for n in PARTS], PARTS)
-    able = [cut for cut in cuts if 2 * math.prod(cut) > wanted and (cut[2] - 1) * rows * columns <= room]
-
-    def cost(cut: tuple[int, int, int]) -> int:
-        return terms * (columns * cut[0] + rows * cut[1]) + ADDED * rows * columns * (cut[2] - 1)
-
-    down, across, pieces = min(able, key=cost)
-    depth = -(-terms // pieces)
-    return _share(rows, down, 4), _share(columns, across, 16), depth, -(-terms // depth)
-
-
-def _share(whole: int, parts: int, step: int) -> int:
-    """What one of so many parts has, in steps that fill the registers of a BLAS."""
-    return -(-whole // (parts * step)) * step
-
-
-@launched(**PRODUCT_FAST, parallel=True)
-def _product(out, sums, a, b, keep, size, width, depth):
-    """The first piece of the terms goes to `out`, the others to sums (pieces - 1, M, N)."""
-    down, across = -(-out.shape[0] // size), -(-out.shape[1] // width)
-    for part in numba.prange(-(-a.shape[1] // depth) * down * across):
-        piece, tile = part // (down * across), part % (down * across)
-        i, j, k = tile // across * size, tile % across * width, piece * depth
-        rows, columns = slice(i, min(i + size, out.shape[0])), slice(j, min(j + width, out.shape[1]))
-        terms = slice(k, min(k + depth, a.shape[1]))
-        if piece == 0:
-            gemm(out[rows, columns], a[rows, terms], b[terms, columns], 1, keep)
-        else:
-            gemm(sums[piece - 1, rows, columns], a[rows, terms], b[terms, columns], 1, 0)
-
-
-@launched(**PRODUCT_FAST, parallel=True)
-def _add_up(out, sums):
-    """out <- out + sums, in their order."""
-    for i in numba.prange(out.shape[0]):
-        row = out[i]
-        for piece in range(sums.shape[0]):
-            more = sums[piece, i]
-            for j in range(row.size):
-                row[j] += more[j]
-
-
 PIECES = 16  # of a batch, in a pass over its rows
 EPSILON = 1e-5  # beside the variance, as in torch.nn.LayerNorm
 DRAWS = 2**32  # a place of a dropout mask is one of so many numbers
@@ -180,7 +106,143 @@ def _dropped(share: float, dtype: np.dtype[Any]) -> tuple[Any, ...]:
     return np.uint64(round(share * DRAWS)), number(1 / (1 - share)), number(1 - share)
 
 
+def product(out: Array, a: Array, b: Array, keep: int, work: Array | None = None) -> None:
+    """out <- a b + keep out; keep 0: out is not read. work: a workspace; without it terms are not cut.
+
+    out (M, N), a (M, K), b (K, N) as in `gemm`, with at least one term.
+    """
+    rows, columns = out.shape
+    size, width, depth, pieces = _cut(rows, columns, a.shape[1], 0 if work is None else work.size)
+    sums = out[np.newaxis] if work is None else work[: (pieces - 1) * out.size].reshape(-1, rows, columns)
+    _product(out, sums, a, b, keep, size, width, depth)
+    if pieces > 1:
+        _add_up(out, sums)
+
+
+def product_workspace(dtype: DTypeLike) -> Array:
+    """The scratch array of a product whose terms may be cut; of the memory only what is used is ever touched."""
+    return np.empty(SUMS, dtype)
+
+
+@functools.cache
+def _cut(rows: int, columns: int, terms: int, room: int) -> tuple[int, int, int, int]:
+    """Rows, columns and terms of a part, and into how many pieces the terms are cut; their sums but one take this room."""
+    wanted = min(PARTS[-1], 2 * (rows * columns * terms / TWO) ** 0.25)
+    down, across = -(-rows // ROWS), -(-columns // COLUMNS)
+    cuts = itertools.product([down * n for n in PARTS], [across * n for n in PARTS], PARTS)
+    able = [cut for cut in cuts if 2 * math.prod(cut) > wanted and (cut[2] - 1) * rows * columns <= room]
+
+    def cost(cut: tuple[int, int, int]) -> int:
+        return terms * (columns * cut[0] + rows * cut[1]) + ADDED * rows * columns * (cut[2] - 1)
+
+    down, across, pieces = min(able, key=cost)
+    depth = -(-terms // pieces)
+    return _share(rows, down, 4), _share(columns, across, 16), depth, -(-terms // depth)
+
+
+def _share(whole: int, parts: int, step: int) -> int:
+    """What one of so many parts has, in steps that fill the registers of a BLAS."""
+    return -(-whole // (parts * step)) * step
+
+
+@parallel
+def _product(out, sums, a, b, keep, size, width, depth):
+    """The first piece of the terms goes to `out`, the others to sums (pieces - 1, M, N)."""
+    down, across = -(-out.shape[0] // size), -(-out.shape[1] // width)
+    for part in numba.prange(-(-a.shape[1] // depth) * down * across):
+        piece, tile = part // (down * across), part % (down * across)
+        i, j, k = tile // across * size, tile % across * width, piece * depth
+        rows, columns = slice(i, min(i + size, out.shape[0])), slice(j, min(j + width, out.shape[1]))
+        terms = slice(k, min(k + depth, a.shape[1]))
+        if piece == 0:
+            gemm(out[rows, columns], a[rows, terms], b[terms, columns], 1, keep)
+        else:
+            gemm(sums[piece - 1, rows, columns], a[rows, terms], b[terms, columns], 1, 0)
+
+
+@parallel
+def _add_up(out, sums):
+    """out <- out + sums, in their order."""
+    for i in numba.prange(out.shape[0]):
+        row = out[i]
+        for piece in range(sums.shape[0]):
+            more = sums[piece, i]
+            for j in range(row.size):
+                row[j] += more[j]
+
+
 # Helpers take single rows of whole arrays: the type of such a row is "contiguous", and over those loops vectorise.
+
+
+@parallel
+def _finish(out, before, spread, bias, gain, shift, rest, code, key, below, lift, _):
+    """All that follows the product, which is in before, or where there is none in out; one row after another."""
+    for piece in numba.prange(PIECES):
+        for b in range(piece * out.shape[0] // PIECES, (piece + 1) * out.shape[0] // PIECES):
+            row = out[b]
+            first = before[b] if before.size else row
+            if bias.size:
+                _add(first, bias)
+            if gain.size:
+                spread[b, 0] = _normalise(first)
+            if before.size:
+                _put(row, first, gain, shift)
+            activate(row, code)
+            if below:
+                _drop(row, key, b * row.size, below, lift)
+            if rest.size:
+                _add(row, rest[b])
+
+
+@parallel
+def _fall(rest, out_grad, sums, spare, out, before, spread, biased, gain, shift, code, key, below, lift, share):
+    """From the gradient of out to that of the product, one row after another; sums of a piece: of bias, gain and shift."""
+    width = out_grad.shape[1]
+    for piece in numba.prange(PIECES):
+        sums[piece, :, :width] = 0
+        bias_sum, gain_sum, shift_sum = sums[piece, 0], sums[piece, 1], sums[piece, 2]
+        for b in range(piece * out.shape[0] // PIECES, (piece + 1) * out.shape[0] // PIECES):
+            delta = out_grad[b]
+            if rest.size:
+                rest[b] = delta
+            if below:
+                _drop(delta, key, b * width, below, lift)
+            _before_activation(delta, spare[piece], out, before, b, gain, shift, code, share)
+            if gain.size:
+                normal = before[b]
+                for i in range(width):
+                    gain_sum[i] += delta[i] * normal[i]
+                    shift_sum[i] += delta[i]
+                _through_norm(delta, normal, gain, spread[b, 0])
+            if biased:
+                for i in range(width):
+                    bias_sum[i] += delta[i]
+
+
+@kernel
+def _before_activation(delta, spare, out, before, b, gain, shift, code, share):
+    """delta, d loss / d activation of row b, becomes the gradient before the activation, which is computed anew."""
+    values = spare[: delta.size]
+    if not before.size:
+        row = out[b]
+        for i in range(delta.size):
+            values[i] = row[i] * share
+    else:
+        _put(values, before[b], gain, shift)
+        if code != GELU:
+            activate(values, code)
+    times_slope(delta, values, code)
+
+
+@launched(**FAST)
+def _collect(bias, gain, shift, sums):
+    """Add the sums of the pieces, in their order."""
+    for piece in range(sums.shape[0]):
+        for i in range(bias.size):
+            bias[i] += sums[piece, 0, i]
+        for i in range(gain.size):
+            gain[i] += sums[piece, 1, i]
+            shift[i] += sums[piece, 2, i]
 
 
 @kernel
@@ -238,74 +300,3 @@ def _put(row, source, gain, shift):
 def _add(row, other):
     for i in range(row.size):
         row[i] += other[i]
-
-
-@parallel
-def _finish(out, before, spread, bias, gain, shift, rest, code, key, below, lift, _):
-    """All that follows the product, which is in before, or where there is none in out; one row after another."""
-    for piece in numba.prange(PIECES):
-        for b in range(piece * out.shape[0] // PIECES, (piece + 1) * out.shape[0] // PIECES):
-            row = out[b]
-            first = before[b] if before.size else row
-            if bias.size:
-                _add(first, bias)
-            if gain.size:
-                spread[b, 0] = _normalise(first)
-            if before.size:
-                _put(row, first, gain, shift)
-            activate(row, code)
-            if below:
-                _drop(row, key, b * row.size, below, lift)
-            if rest.size:
-                _add(row, rest[b])
-
-
-@kernel
-def _before_activation(delta, spare, out, before, b, gain, shift, code, share):
-    """delta, d loss / d activation of row b, becomes the gradient before the activation, which is computed anew."""
-    values = spare[: delta.size]
-    if not before.size:
-        row = out[b]
-        for i in range(delta.size):
-            values[i] = row[i] * share
-    else:
-        _put(values, before[b], gain, shift)
-        if code != GELU:
-            activate(values, code)
-    times_slope(delta, values, code)
-
-
-@parallel
-def _fall(rest, out_grad, sums, spare, out, before, spread, biased, gain, shift, code, key, below, lift, share):
-    """From the gradient of out to that of the product, one row after another; sums of a piece: of bias, gain and shift."""
-    width = out_grad.shape[1]
-    for piece in numba.prange(PIECES):
-        sums[piece, :, :width] = 0
-        bias_sum, gain_sum, shift_sum = sums[piece, 0], sums[piece, 1], sums[piece, 2]
-        for b in range(piece * out.shape[0] // PIECES, (piece + 1) * out.shape[0] // PIECES):
-            delta = out_grad[b]
-            if rest.size:
-                rest[b] = delta
-            if below:
-                _drop(delta, key, b * width, below, lift)
-            _before_activation(delta, spare[piece], out, before, b, gain, shift, code, share)
-            if gain.size:
-                normal = before[b]
-                for i in range(width):
-                    gain_sum[i] += delta[i] * normal[i]
-                    shift_sum[i] += delta[i]
-                _through_norm(delta, normal, gain, spread[b, 0])
-            if biased:
-                for i in range(width):
-                    bias_sum[i] += delta[i]
-
-
-@launched(**FAST)
-def _collect(bias, gain, shift, sums):
-    """Add the sums of the pieces, in their order."""
-    for piece in range(sums.shape[0]):
-        for i in range(bias.size):
-            bias[i] += sums[piece, 0, i]
-        for i in range(gain.size):
-            gain[i] += sums[piece, 1, i]
-            shift[i] += sums[piece, 2, i]

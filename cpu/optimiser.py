@@ -197,22 +197,8 @@ def _remembered(value):
 
 @parallel
 def _adam(
-    weights,
-    mean,
-    squares,
-    grad,
-    rate,
-    scale,
-    keep,
-    decay,
-    first,
-    first_rest,
-    second,
-    second_rest,
-    root,
-    epsilon,
-    pieces,
-):
+    weights, mean, squares, grad, rate, scale, keep, decay, first, first_rest, second, second_rest, root, epsilon, pieces,
+):  # fmt: skip
     for k in numba.prange(pieces):
         w, m, s, g = _piece(weights, k), _piece(mean, k), _piece(squares, k), _piece(grad, k)
         for i in range(w.size):

@@ -5,6 +5,9 @@ as the tick before left it, so they are independent. What is learned does not de
 matrix is visited once: moved along the old input, and multiplied with the new one. Only matrices behind the first are read
 before, when errors flow back, and those are small enough to stay in the core's cache until their visit. For several streams
 a visit is two of the products of cpu/vectors/small_gemm.py, bound by arithmetic.
+
+While one matrix is computed, the same place in the matrix of the next unit is prefetched. Rows are short and start anywhere,
+so the loops use the masked vectors of cpu/vectors/simd.py, four rows at a time.
 """
 
 from typing import Any
@@ -21,166 +24,7 @@ from cpu.vectors.simd import LINE, add_sums, broadcast, lanes, load, multiply_ad
 from cpu.vectors.small_gemm import asking, move, pack, pull, room
 from cpu.vectors.small_gemm import multiply as multiply_many
 
-# A matrix visited once: each row is moved along an old input and multiplied with a new one. Four rows at a time.
-#
-# While one matrix is computed, the same place in the matrix of the next unit is prefetched. Rows are short and start anywhere,
-# so the loops use the masked vectors of cpu/vectors/simd.py.
-
 BITS = 1024  # of a vector: two of the widest registers, so that those of four rows leave room
-
-visit_kernel = called(_nrt=False, error_model="numpy", fastmath={"reassoc", "contract"})
-inner = inlined(fastmath={"reassoc", "contract"})
-
-
-@visit_kernel
-def move_and_multiply(out, weights, velocity, at, x, old, errors, speed, ahead, predict_first):
-    """Four rows at a time: matrix += rate delta old^T; out = matrix x + bias with the matrix before that or after it."""
-    rate, momentum = speed
-    n, last, delta = x.size, out.size - 1, errors[0]
-    bias = at + out.size * n
-    if predict_first:
-        assign(out, weights[bias : bias + out.size])
-    move_biases(weights, velocity, bias, errors, rate, momentum)
-    if not predict_first:
-        assign(out, weights[bias : bias + out.size])
-    for r in range(0, out.size, 4):
-        # rows past the last are the last again; all are loaded before one is stored, so it moves once
-        numbers = r, min(r + 1, last), min(r + 2, last), min(r + 3, last)
-        places, changes, totals = _four_places(at, n, numbers), _four_changes(rate, delta, numbers), _four_zeros(x)
-        for i in range(0, n, lanes(x, BITS)):
-            now, then = load(x, i, n - i, BITS), load(old, i, n - i, BITS)
-            rows = _load_four(weights, places, i, n - i)
-            if predict_first:
-                totals = _multiply_add_four(rows, now, totals)
-            rows = _moved(weights, velocity, places, i, n - i, rows, changes, then, momentum)
-            if not predict_first:
-                totals = _multiply_add_four(rows, now, totals)
-            for place in places:
-                prefetch(weights, place + i + ahead, BITS)
-                if velocity is not None:
-                    prefetch(velocity, place + i + ahead, BITS)
-        add_sums(out, r, out.size - r, totals[0], totals[1], totals[2], totals[3])
-
-
-@visit_kernel
-def multiply(out, weights, at, x, ahead):
-    """The same for a unit that does not learn, with the sums in the same order."""
-    n, last = x.size, out.size - 1
-    bias = at + out.size * n
-    assign(out, weights[bias : bias + out.size])
-    for r in range(0, out.size, 4):
-        places, totals = _four_places(at, n, (r, min(r + 1, last), min(r + 2, last), min(r + 3, last))), _four_zeros(x)
-        for i in range(0, n, lanes(x, BITS)):
-            rows = _load_four(weights, places, i, n - i)
-            totals = _multiply_add_four(rows, load(x, i, n - i, BITS), totals)
-            for place in places:
-                prefetch(weights, place + i + ahead, BITS)
-        add_sums(out, r, out.size - r, totals[0], totals[1], totals[2], totals[3])
-
-
-@visit_kernel
-def transposed(out, weights, at, columns, delta):
-    """out = the leading columns of the matrix at `at`, transposed, times delta."""
-    for i in range(0, out.size, 2 * lanes(out, BITS)):
-        left, right, rest = zeros(out, BITS), zeros(out, BITS), max(out.size - i - lanes(out, BITS), 0)
-        for r in range(delta.size):
-            place, factor = at + r * columns + i, broadcast(delta[r], BITS)
-            left = multiply_add(factor, load(weights, place, out.size - i, BITS), left)
-            right = multiply_add(factor, load(weights, place + lanes(out, BITS), rest, BITS), right)
-        store(out, i, out.size - i, left)
-        store(out, i + lanes(out, BITS), rest, right)
-
-
-@inner
-def _four_places(at, columns, rows):
-    a, b, c, d = rows
-    return at + a * columns, at + b * columns, at + c * columns, at + d * columns
-
-
-@inner
-def _four_changes(rate, delta, rows):
-    a, b, c, d = rows
-    return (
-        broadcast(rate * delta[a], BITS),
-        broadcast(rate * delta[b], BITS),
-        broadcast(rate * delta[c], BITS),
-        broadcast(rate * delta[d], BITS),
-    )
-
-
-@inner
-def _four_zeros(like):
-    return zeros(like, BITS), zeros(like, BITS), zeros(like, BITS), zeros(like, BITS)
-
-
-@inner
-def _load_four(array, places, i, count):
-    a, b, c, d = places
-    return (
-        load(array, a + i, count, BITS),
-        load(array, b + i, count, BITS),
-        load(array, c + i, count, BITS),
-        load(array, d + i, count, BITS),
-    )
-
-
-@inner
-def _store_four(array, places, i, count, vectors):
-    for k in range(4):
-        store(array, places[k] + i, count, vectors[k])
-
-
-@inner
-def _multiply_add_four(vectors, factor, others):
-    """vectors factor + others, for each of the four."""
-    a, b, c, d = vectors
-    e, f, g, h = others
-    return (
-        multiply_add(a, factor, e),
-        multiply_add(b, factor, f),
-        multiply_add(c, factor, g),
-        multiply_add(d, factor, h),
-    )
-
-
-@inner
-def _moved(weights, velocity, places, i, count, rows, changes, along, momentum):
-    """velocity <- momentum velocity + changes along; weights <- rows + velocity, which are returned; None: no momentum."""
-    if velocity is None:
-        rows = _multiply_add_four(changes, along, rows)
-    else:
-        speeds = _multiply_add_four(
-            _load_four(velocity, places, i, count), broadcast(momentum, BITS), _four_zeros(weights)
-        )
-        speeds = _multiply_add_four(changes, along, speeds)
-        _store_four(velocity, places, i, count, speeds)
-        rows = _multiply_add_four(speeds, broadcast(weights.dtype.type(1), BITS), rows)
-    _store_four(weights, places, i, count, rows)
-    return rows
-
-
-@visit_kernel
-def move_biases(weights, velocity, at, delta, rate, momentum):
-    """The same of the biases at `at`, whose input is a 1 in each stream."""
-    one, size = weights.dtype.type(1), delta.shape[1]
-    biases = weights[at : at + size]
-    if velocity is None:
-        for b in range(delta.shape[0]):
-            add(biases, delta[b], one, rate)
-    else:
-        speeds = velocity[at : at + size]
-        for b in range(delta.shape[0]):
-            add(speeds, delta[b], one if b else momentum, rate)
-        add(biases, speeds, one, one)
-
-
-@visit_kernel
-def add(out, values, kept, factor):
-    """out = kept out + factor values."""
-    for i in range(out.size):
-        out[i] = kept * out[i] + factor * values[i]
-
-
 SIGNAL, DERIVATIVE, INTEGRAL, ERROR, PAST = (1 << k for k in range(5))
 LATERAL, FEEDBACK, RAW = range(3)
 AHEAD = 1 << 14  # weights; those so far behind the ones in work are asked for
@@ -188,6 +32,7 @@ AHEAD = 1 << 14  # weights; those so far behind the ones in work are asked for
 # Without reference counts: each is an atomic addition, and a unit takes hundreds of parts of arrays.
 kernel = called(_nrt=False, error_model="numpy", fastmath={"reassoc", "contract"})
 parallel = launched(error_model="numpy", fastmath={"reassoc", "contract"}, parallel=True)
+inner = inlined(fastmath={"reassoc", "contract"})
 
 
 def plan(layout: Any) -> Any:
@@ -203,19 +48,25 @@ def show(world: Array, frame: Array, scale: float) -> None:
 def tick(
     state: Any, layout: Any, past: Any, learning: Any, gathering: Any, activation: str, first: int, last: int
 ) -> None:
-    """See hybrid/contract.py."""
+    """The units first:last gather their inputs, learn, predict and publish; see the contract."""
     numbers = tuple(map(state.weights.dtype.type, gathering))
-    cuts = _cuts(layout, state.weights.size, first, last, PARTS * numba.get_num_threads())
+    starts = np.append(layout.w_at[layout.layer_at[:-1]], state.weights.size)[first : last + 1]
+    shares = np.linspace(starts[0], starts[-1], PARTS * numba.get_num_threads() + 1)  # of about as many parameters
+    cuts = first + np.searchsorted(starts, shares)
     columns = 0 if len(state.tape) == 1 else layout.columns.max()
     packed = memory.empty((len(cuts) - 1, room(len(state.tape), columns)), state.weights.dtype)
     with shared(len(cuts) - 1):  # Numba 0.68 loses writes to arrays of a namedtuple inside a parallel loop: one by one
         _tick(*state, packed, layout, *past, *learning, numbers, CODES[activation], cuts)
 
 
-def _cuts(layout: Any, size: int, first: int, last: int, parts: int) -> Array:
-    """Where to cut the units first:last, so that each part has about as many parameters."""
-    starts = np.append(layout.w_at[layout.layer_at[:-1]], size)[first : last + 1]
-    return first + np.searchsorted(starts, np.linspace(starts[0], starts[-1], parts + 1))
+def collect(out: Array, source: Array, index: Array) -> None:
+    """out[b, n] = source[b, index[n]]."""
+    np.take(source, index, axis=1, out=out, mode="clip")  # "raise" would go through a copy
+
+
+def spread(out: Array, source: Array, index: Array) -> None:
+    """out[b, index[n]] = source[b, n]."""
+    out[:, index] = source
 
 
 @parallel
@@ -377,7 +228,7 @@ def _pull_back(delta, weights, layout, u, record, code):
         for b in range(delta.shape[0]):
             times_slope(delta[b, writes], record[b, writes], code)
         if pulled and delta.shape[0] == 1:
-            transposed(delta[0, reads], weights, layout.w_at[k], columns, delta[0, writes])
+            _transposed(delta[0, reads], weights, layout.w_at[k], columns, delta[0, writes])
         elif pulled:
             after, before = _strip(delta, layout, u, wrote), _strip(delta, layout, u, read)
             pull(before, weights, layout.w_at[k], columns, rows, pulled, after, delta.shape[0])
@@ -393,9 +244,9 @@ def _visit(tape, weights, velocity, layout, u, record, delta, speed, learns, pre
         writes = slice(layout.out_at[k], layout.out_at[k] + layout.rows[k])
         x, out, old = tape[0, reads], tape[0, writes], record[0, reads]
         if learns:
-            move_and_multiply(out, weights, velocity, at, x, old, delta[:, writes], speed, ahead, predict_first)
+            _move_and_multiply(out, weights, velocity, at, x, old, delta[:, writes], speed, ahead, predict_first)
         else:
-            multiply(out, weights, at, x, ahead)
+            _multiply(out, weights, at, x, ahead)
         activate(out, code)
 
 
@@ -449,11 +300,150 @@ def _publish(world_next, low, high, layout, u, tape, adapts):
             world_next[b, to] = value
 
 
-def collect(out: Array, source: Array, index: Array) -> None:
-    """out[b, n] = source[b, index[n]]."""
-    np.take(source, index, axis=1, out=out, mode="clip")  # "raise" would go through a copy
+@kernel
+def _move_and_multiply(out, weights, velocity, at, x, old, errors, speed, ahead, predict_first):
+    """Four rows at a time: matrix += rate delta old^T; out = matrix x + bias with the matrix before that or after it."""
+    rate, momentum = speed
+    n, last, delta = x.size, out.size - 1, errors[0]
+    bias = at + out.size * n
+    if predict_first:
+        assign(out, weights[bias : bias + out.size])
+    _move_biases(weights, velocity, bias, errors, rate, momentum)
+    if not predict_first:
+        assign(out, weights[bias : bias + out.size])
+    for r in range(0, out.size, 4):
+        # rows past the last are the last again; all are loaded before one is stored, so it moves once
+        numbers = r, min(r + 1, last), min(r + 2, last), min(r + 3, last)
+        places, changes, totals = _four_places(at, n, numbers), _four_changes(rate, delta, numbers), _four_zeros(x)
+        for i in range(0, n, lanes(x, BITS)):
+            now, then = load(x, i, n - i, BITS), load(old, i, n - i, BITS)
+            rows = _load_four(weights, places, i, n - i)
+            if predict_first:
+                totals = _multiply_add_four(rows, now, totals)
+            rows = _moved(weights, velocity, places, i, n - i, rows, changes, then, momentum)
+            if not predict_first:
+                totals = _multiply_add_four(rows, now, totals)
+            for place in places:
+                prefetch(weights, place + i + ahead, BITS)
+                if velocity is not None:
+                    prefetch(velocity, place + i + ahead, BITS)
+        add_sums(out, r, out.size - r, totals[0], totals[1], totals[2], totals[3])
 
 
-def spread(out: Array, source: Array, index: Array) -> None:
-    """out[b, index[n]] = source[b, n]."""
-    out[:, index] = source
+@kernel
+def _multiply(out, weights, at, x, ahead):
+    """The same for a unit that does not learn, with the sums in the same order."""
+    n, last = x.size, out.size - 1
+    bias = at + out.size * n
+    assign(out, weights[bias : bias + out.size])
+    for r in range(0, out.size, 4):
+        places, totals = _four_places(at, n, (r, min(r + 1, last), min(r + 2, last), min(r + 3, last))), _four_zeros(x)
+        for i in range(0, n, lanes(x, BITS)):
+            rows = _load_four(weights, places, i, n - i)
+            totals = _multiply_add_four(rows, load(x, i, n - i, BITS), totals)
+            for place in places:
+                prefetch(weights, place + i + ahead, BITS)
+        add_sums(out, r, out.size - r, totals[0], totals[1], totals[2], totals[3])
+
+
+@kernel
+def _transposed(out, weights, at, columns, delta):
+    """out = the leading columns of the matrix at `at`, _transposed, times delta."""
+    for i in range(0, out.size, 2 * lanes(out, BITS)):
+        left, right, rest = zeros(out, BITS), zeros(out, BITS), max(out.size - i - lanes(out, BITS), 0)
+        for r in range(delta.size):
+            place, factor = at + r * columns + i, broadcast(delta[r], BITS)
+            left = multiply_add(factor, load(weights, place, out.size - i, BITS), left)
+            right = multiply_add(factor, load(weights, place + lanes(out, BITS), rest, BITS), right)
+        store(out, i, out.size - i, left)
+        store(out, i + lanes(out, BITS), rest, right)
+
+
+@inner
+def _moved(weights, velocity, places, i, count, rows, changes, along, momentum):
+    """velocity <- momentum velocity + changes along; weights <- rows + velocity, which are returned; None: no momentum."""
+    if velocity is None:
+        rows = _multiply_add_four(changes, along, rows)
+    else:
+        speeds = _multiply_add_four(
+            _load_four(velocity, places, i, count), broadcast(momentum, BITS), _four_zeros(weights)
+        )
+        speeds = _multiply_add_four(changes, along, speeds)
+        _store_four(velocity, places, i, count, speeds)
+        rows = _multiply_add_four(speeds, broadcast(weights.dtype.type(1), BITS), rows)
+    _store_four(weights, places, i, count, rows)
+    return rows
+
+
+@kernel
+def _move_biases(weights, velocity, at, delta, rate, momentum):
+    """The same of the biases at `at`, whose input is a 1 in each stream."""
+    one, size = weights.dtype.type(1), delta.shape[1]
+    biases = weights[at : at + size]
+    if velocity is None:
+        for b in range(delta.shape[0]):
+            _add(biases, delta[b], one, rate)
+    else:
+        speeds = velocity[at : at + size]
+        for b in range(delta.shape[0]):
+            _add(speeds, delta[b], one if b else momentum, rate)
+        _add(biases, speeds, one, one)
+
+
+@kernel
+def _add(out, values, kept, factor):
+    """out = kept out + factor values."""
+    for i in range(out.size):
+        out[i] = kept * out[i] + factor * values[i]
+
+
+@inner
+def _four_places(at, columns, rows):
+    a, b, c, d = rows
+    return at + a * columns, at + b * columns, at + c * columns, at + d * columns
+
+
+@inner
+def _four_changes(rate, delta, rows):
+    a, b, c, d = rows
+    return (
+        broadcast(rate * delta[a], BITS),
+        broadcast(rate * delta[b], BITS),
+        broadcast(rate * delta[c], BITS),
+        broadcast(rate * delta[d], BITS),
+    )
+
+
+@inner
+def _four_zeros(like):
+    return zeros(like, BITS), zeros(like, BITS), zeros(like, BITS), zeros(like, BITS)
+
+
+@inner
+def _load_four(array, places, i, count):
+    a, b, c, d = places
+    return (
+        load(array, a + i, count, BITS),
+        load(array, b + i, count, BITS),
+        load(array, c + i, count, BITS),
+        load(array, d + i, count, BITS),
+    )
+
+
+@inner
+def _store_four(array, places, i, count, vectors):
+    for k in range(4):
+        store(array, places[k] + i, count, vectors[k])
+
+
+@inner
+def _multiply_add_four(vectors, factor, others):
+    """vectors factor + others, for each of the four."""
+    a, b, c, d = vectors
+    e, f, g, h = others
+    return (
+        multiply_add(a, factor, e),
+        multiply_add(b, factor, f),
+        multiply_add(c, factor, g),
+        multiply_add(d, factor, h),
+    )

@@ -29,18 +29,12 @@ def scatter(learned: Any, ids: Array, grad: Array, rate: float) -> None:
 
 
 def gather_mean(out: Array, table: Array, bag_at: Array, ids: Array, values: Array | None) -> None:
-    """out[b] = mean of table[ids[bag_at[b]:bag_at[b+1]]], zero for an empty bag; out (B, D), bag_at (B+1,) int64.
-
-    values  (N,): out[b] is the sum of values[n] * table[ids[n]] over the bag instead; None: the mean
-    """
+    """out[b] = mean of table[ids[bag_at[b]:bag_at[b+1]]], or by `values` their weighted sum. See the contract."""
     _gather_mean(out, table, bag_at, ids, values, numba.get_num_threads())
 
 
 def scatter_mean(learned: Any, bag_at: Array, ids: Array, values: Array | None, grad: Array, rate: float) -> None:
-    """The reverse of gather_mean: every row of bag b moves against grad[b] / size(b), in the order of b. No biases.
-
-    values  (N,): against values[n] * grad[b] instead; None: of means
-    """
+    """The reverse of gather_mean: every row of bag b moves against its share of grad[b], in the order of b. No biases."""
     table, squares = learned.rows, learned.squares
     _scatter_mean(table, squares, bag_at, ids, values, grad, grad.dtype.type(rate), numba.get_num_threads())
 

@@ -12,16 +12,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from cpu.output.negatives import (
-    ROWS,
-    Sampler,
-    Work,
-    dot,
-    gather,
-    move,
-    pull_target,
-)
-from cpu.output.negatives import draw_negatives as draw
+from cpu.output.negatives import ROWS, Sampler, Work, dot, gather, move, pull_target
+from cpu.output.negatives import draw as draw
 from cpu.output.negatives import log_uniform as log_uniform
 from cpu.output.negatives import uniform as uniform
 from cpu.output.negatives import unigram as unigram
@@ -51,20 +43,8 @@ def learn(
 ) -> Array:  # fmt: skip
     """What `step` does with the `count` negatives that `draw` has written to the scratch; returns them."""
     met = gather(work, learned, count, target)
-    _learn(
-        grad,
-        loss,
-        met.own,
-        met.own_pulls,
-        met.score,
-        work.logits,
-        met.picked,
-        met.ids,
-        work.lower,
-        hidden,
-        target,
-        weight,
-    )
+    given = met.score, work.logits, met.picked, met.ids, work.lower, hidden, target, weight
+    _learn(grad, loss, met.own, met.own_pulls, *given)
     move(learned, work, met, hidden, target, rate)
     return met.ids
 

@@ -112,12 +112,12 @@ def best_without(ids: Array, log_probs: Array, learned: Any, work: Work, hidden:
     The probabilities are those among all classes. Where fewer than k are left, ids ends with -1 and log_probs with -inf.
     """
     (batch, k), classes = ids.shape, learned.rows.shape[0]
-    found = np.full((len(work.base), batch, min(k, blas.largest_shard(len(work.base), classes))), -1, ids.dtype)
-    scores = np.full(found.shape, -np.inf, log_probs.dtype)
-    _search(found, scores, work.logits, work.base, work.sums, learned.rows, learned.biases, hidden, *without)
+    heaps = np.full((len(work.base), batch, min(k, blas.largest_shard(len(work.base), classes))), -1, ids.dtype)
+    scores = np.full(heaps.shape, -np.inf, log_probs.dtype)
+    _search(heaps, scores, work.logits, work.base, work.sums, learned.rows, learned.biases, hidden, *without)
     normalise(work.norm[:batch], work.base, work.sums, classes)
     ids[:], log_probs[:] = -1, -np.inf
-    topk.merge(ids, log_probs, found, scores, numba.get_num_threads())
+    topk.merge(ids, log_probs, heaps, scores, numba.get_num_threads())
     np.subtract(log_probs, work.norm[:batch, None], out=log_probs)
 
 
@@ -320,7 +320,7 @@ def weigh(misses, weight, b):
 
 
 @launched(parallel=True)
-def _search(found, scores, logits, base, sums, weights, biases, hidden, out_first, out_last, left_out):
+def _search(heaps, scores, logits, base, sums, weights, biases, hidden, out_first, out_last, left_out):
     """Write the best of every shard, as a heap, and its base and sums."""
     batch = hidden.shape[0]
     for shard in numba.prange(base.shape[0]):
@@ -334,5 +334,5 @@ def _search(found, scores, logits, base, sums, weights, biases, hidden, out_firs
                     if skip < out_last[b] and left_out[skip] == begin + j:
                         skip += 1
                     else:
-                        topk.push(found[shard, b], scores[shard, b], begin + j, logits[shard, b, j])
+                        topk.push(heaps[shard, b], scores[shard, b], begin + j, logits[shard, b, j])
                 count(base[shard], sums[shard], b, logits[shard, b, : end - begin], begin == first)

@@ -1,17 +1,28 @@
 """Probabilistic label trees over sparse features, where every node is a regularised logistic regression.
 
 A node learns from the examples that have a label below its parent, of the root from all: y = 1 where one has a label below the
-node. Nodes do not depend on each other, so they are trained one by one, each to its optimum (cpu/sparse_label_tree.py), and a
-weight exists only for a feature that one of the node's examples has. Siblings see the same examples: they are trained, and
-kept, in chunks of up to CHUNK, whose weights lie feature by feature, so that a search reads one run of weights for each
-feature that an example and the chunk share.
+node. Nodes do not depend on each other, so they are trained one by one, each to its optimum, and a weight exists only for a
+feature that one of the node's examples has. Siblings see the same examples: they are trained, and kept, in chunks of up to
+CHUNK, whose weights lie feature by feature, so that a search reads one run of weights for each feature that an example and the
+chunk share.
 
 Training takes the sum, over nodes, of the features of the node's examples, times passes: for a tree of arity a over V labels
 at most a log V times the features of all examples, times the labels of each. Scratch: CHUNK times the features of a chunk's
 examples a thread, and GROUP weights.
 
+A node is trained by coordinate descent in the dual. It minimises |w|^2 / 2 + sum of c_i log(1 + e^-(y_i w . x_i)), y_i = 1 or
+-1, where the last of w is the bias, as if every example had one more feature, 1. The dual has a number 0 < a_i < c_i an
+example, and w = sum of a_i y_i x_i. One coordinate at a time is set to where the dual is least; with u = log(a / (c - a)) that
+is where
+
+    slope(u) = |x_i|^2 (a(u) - a_i) + y_i w . x_i + u = 0,    a(u) = c_i logistic(u)
+
+which rises everywhere, by at least 1: Newton's steps within a bracket find it, most often at once. Examples are visited in an
+order drawn anew each pass. At the solution u_i = -y_i w . x_i, so the largest |slope| met in a pass says how far it is.
+
 Prabhu et al. 2018, "Parabel"; Jasinska-Kobus et al. 2020, "Probabilistic label trees for extreme multi-label classification",
-arXiv:2009.11218.
+arXiv:2009.11218; Yu, Huang and Lin 2011, "Dual coordinate descent methods for logistic regression and maximum entropy models";
+Hsieh et al. 2008, "A dual coordinate descent method for large-scale linear SVM".
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,22 +40,129 @@ from cpu.vectors.splitmix import GOLDEN, mix
 if TYPE_CHECKING:
     from scipy.sparse import csc_array, csr_array
 
-
-# Logistic regression over sparse examples, by coordinate descent in its dual: what a node of a sparse label tree learns.
-#
-# It minimises |w|^2 / 2 + sum of c_i log(1 + e^-(y_i w . x_i)), y_i = 1 or -1, where the last of w is the bias, as if every
-# example had one more feature, 1. The dual has a number 0 < a_i < c_i an example, and w = sum of a_i y_i x_i. One coordinate
-# at a time is set to where the dual is least; with u = log(a / (c - a)) that is where
-#
-#     slope(u) = |x_i|^2 (a(u) - a_i) + y_i w . x_i + u = 0,    a(u) = c_i logistic(u)
-#
-# which rises everywhere, by at least 1: Newton's steps within a bracket find it, most often at once. Examples are visited in an
-# order drawn anew each pass. At the solution u_i = -y_i w . x_i, so the largest |slope| met in a pass says how far it is.
-#
-# Yu, Huang and Lin 2011, "Dual coordinate descent methods for logistic regression and maximum entropy models"; Hsieh et al.
-# 2008, "A dual coordinate descent method for large-scale linear SVM".
-
+CHUNK = 32  # siblings whose weights lie together
+GROUP = 2**25  # weights for which there is room at a time
 STEPS = 30  # of Newton or halving at most: float32 can tell no more apart
+SAVED = {  # arrays of Weights that the tree alone does not tell
+    "biases": np.float32,
+    "feature_at": np.int64,
+    "feature": np.int32,
+    "weight_at": np.int64,
+    "node": np.int8,
+    "weight": np.float32,
+}
+
+
+class Weights(NamedTuple):
+    """M chunks of nodes; chunk m has the nodes node_at[m] to node_at[m + 1], E features and W weights in all.
+
+    node_at     (M + 1,) int32     the root is a chunk of its own
+    first       (N + 1,) int32     chunks of node n's children: first[n] to first[n + 1]
+    biases      (N,) float32
+    feature_at  (M + 1,) int64     the features of chunk m: feature[feature_at[m] : feature_at[m + 1]], rising
+    feature     (E,) int32
+    weight_at   (E + 1,) int64     the weights of a chunk's feature: weight[weight_at[e] : weight_at[e + 1]]
+    node        (W,) int8          their nodes, counted from the chunk's first, rising
+    weight      (W,) float32
+    """
+
+    node_at: np.ndarray
+    first: np.ndarray
+    biases: np.ndarray
+    feature_at: np.ndarray
+    feature: np.ndarray
+    weight_at: np.ndarray
+    node: np.ndarray
+    weight: np.ndarray
+
+
+class Penalty(NamedTuple):
+    """How a node is trained.
+
+    bound      (B,) float32: what the loss of each example counts against |w|^2 / 2
+    tolerance  see `solve`
+    passes     at most
+    least      weights below it are dropped
+    seed       of the order of examples
+    """
+
+    bound: np.ndarray
+    tolerance: float
+    passes: int
+    least: float
+    seed: int
+
+
+def fit(tree: LabelTree, features: "csr_array", labels: "csr_array", penalty: Penalty) -> Weights:
+    """Train every node of a tree over V labels.
+
+    features  (B, F) CSR of float32, ids int32, each once in a row
+    labels    (B, V) CSR: an entry for each label that an example has; an example may have none
+
+    A node whose examples all say the same has no weights; its odds are those of one half of an example that says otherwise.
+    The same bytes at any number of threads.
+    """
+    reach = _reached(tree, labels)
+    node_at, first = _chunks(tree)
+    biases = np.empty(tree.up.size, np.float32)
+    plan = _plan(tree, node_at, reach, features)
+    row_at, squares = features.indptr.astype(np.int64), 1 + features.multiply(features).sum(axis=1)
+    examples = row_at, features.indices, features.data, features.shape[1], np.asarray(squares, np.float32).ravel()
+    rule = penalty.bound, float(penalty.tolerance), penalty.passes, float(penalty.least), np.uint64(penalty.seed)
+    nodes = biases, node_at, plan.parent, reach.indptr.astype(np.int64), reach.indices.astype(np.int32)
+    parts = [_fit_group(plan, begin, end, nodes + examples + rule) for begin, end in _groups(plan.weights)]
+    used, feature, counts, node, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return Weights(node_at, first, biases, _ends(used[:, 0]), feature, _ends(counts), node, weight)
+
+
+def restored(tree: LabelTree, features: int, **arrays: np.ndarray) -> Weights:
+    """The weights of a tree over so many features, from the arrays of Weights that follow from nothing else, by name.
+
+    ValueError where they are of another tree, or could lead a search out of them.
+    """
+    node_at, first = _chunks(tree)
+    weights = Weights(node_at, first, *(arrays[name] for name in SAVED))
+    sizes = tree.up.size, node_at.size, weights.feature.size + 1
+    for name, size in zip(("biases", "feature_at", "weight_at"), sizes, strict=True):
+        if arrays[name].size != size:
+            raise ValueError(f"{name}: found {arrays[name].size} numbers, expected {size}")
+    for name, of in (("feature_at", weights.feature), ("weight_at", weights.weight)):
+        ends = arrays[name]
+        if ends[0] != 0 or ends[-1] != of.size or (np.diff(ends) < 0).any():
+            raise ValueError(f"{name}: found no numbers that rise from 0 to {of.size}")
+    chunk = np.repeat(np.arange(node_at.size - 1), np.diff(weights.feature_at))
+    if weights.feature.size and (weights.feature.min() < 0 or weights.feature.max() >= features):
+        raise ValueError(f"feature: found ids outside 0 to {features - 1}")
+    if ((np.diff(weights.feature) <= 0) & (np.diff(chunk) == 0)).any():
+        raise ValueError("feature: found ids that do not rise within their nodes")
+    most = np.repeat(np.diff(node_at)[chunk], np.diff(weights.weight_at))
+    if weights.node.size != weights.weight.size or ((weights.node < 0) | (weights.node >= most)).any():
+        raise ValueError("node: found other nodes than those of the weights' place in the tree")
+    return weights
+
+
+def best(
+    ids: Array, log_probs: Array, tree: LabelTree, weights: Weights, row_at: Array, feature: Array, value: Array,
+    least: float = -np.inf,
+) -> None:  # fmt: skip
+    """Write the k most likely labels of each example, most likely first: ids (B, k) int32, log_probs (B, k) float32.
+
+    A node is at least as likely as everything below it, so nodes taken in falling order of probability bring the labels in that
+    order; among equals the higher node number, the deeper one, comes first.
+
+    row_at (B + 1,), feature int32, value float32: the examples, CSR rows whose ids rise. least: labels of a lower
+    log-probability do not come. Where fewer than k are left, ids ends with -1 and log_probs with -inf.
+    """
+    _best(ids, log_probs, tree.label, *weights, row_at, feature, value, least, numba.get_num_threads())
+
+
+def given(
+    log_probs: Array, tree: LabelTree, weights: Weights, labels: Array, row_at: Array, feature: Array, value: Array
+) -> None:
+    """log_probs[b, j] = log p(example b has label labels[b, j]); labels (B, k), -inf for a label -1."""
+    chunk_of = np.repeat(np.arange(weights.node_at.size - 1), np.diff(weights.node_at))
+    inner = tree.up, tree.leaf, chunk_of
+    _given(log_probs, *inner, *weights, labels, row_at, feature, value, numba.get_num_threads())
 
 
 @launched(error_model="numpy")
@@ -116,106 +234,6 @@ def _shuffle(order, seed):
         order[i], order[j] = order[j], order[i]
 
 
-CHUNK = 32  # siblings whose weights lie together
-GROUP = 2**25  # weights for which there is room at a time
-SAVED = {  # arrays of Weights that the tree alone does not tell
-    "biases": np.float32,
-    "feature_at": np.int64,
-    "feature": np.int32,
-    "weight_at": np.int64,
-    "node": np.int8,
-    "weight": np.float32,
-}
-
-
-class Weights(NamedTuple):
-    """M chunks of nodes; chunk m has the nodes node_at[m] to node_at[m + 1], E features and W weights in all.
-
-    node_at     (M + 1,) int32     the root is a chunk of its own
-    first       (N + 1,) int32     chunks of node n's children: first[n] to first[n + 1]
-    biases      (N,) float32
-    feature_at  (M + 1,) int64     the features of chunk m: feature[feature_at[m] : feature_at[m + 1]], rising
-    feature     (E,) int32
-    weight_at   (E + 1,) int64     the weights of a chunk's feature: weight[weight_at[e] : weight_at[e + 1]]
-    node        (W,) int8          their nodes, counted from the chunk's first, rising
-    weight      (W,) float32
-    """
-
-    node_at: np.ndarray
-    first: np.ndarray
-    biases: np.ndarray
-    feature_at: np.ndarray
-    feature: np.ndarray
-    weight_at: np.ndarray
-    node: np.ndarray
-    weight: np.ndarray
-
-
-class Penalty(NamedTuple):
-    """How a node is trained.
-
-    bound      (B,) float32: what the loss of each example counts against |w|^2 / 2
-    tolerance  see cpu/sparse_label_tree.py
-    passes     at most
-    least      weights below it are dropped
-    seed       of the order of examples
-    """
-
-    bound: np.ndarray
-    tolerance: float
-    passes: int
-    least: float
-    seed: int
-
-
-def fit(tree: LabelTree, features: "csr_array", labels: "csr_array", penalty: Penalty) -> Weights:
-    """Train every node of a tree over V labels.
-
-    features  (B, F) CSR of float32, ids int32, each once in a row
-    labels    (B, V) CSR: an entry for each label that an example has; an example may have none
-
-    A node whose examples all say the same has no weights; its odds are those of one half of an example that says otherwise.
-    The same bytes at any number of threads.
-    """
-    reach = _reached(tree, labels)
-    node_at, first = _chunks(tree)
-    biases = np.empty(tree.up.size, np.float32)
-    plan = _plan(tree, node_at, reach, features)
-    row_at, squares = features.indptr.astype(np.int64), 1 + features.multiply(features).sum(axis=1)
-    examples = row_at, features.indices, features.data, features.shape[1], np.asarray(squares, np.float32).ravel()
-    rule = penalty.bound, float(penalty.tolerance), penalty.passes, float(penalty.least), np.uint64(penalty.seed)
-    nodes = biases, node_at, plan.parent, reach.indptr.astype(np.int64), reach.indices.astype(np.int32)
-    parts = [_fit_group(plan, begin, end, nodes + examples + rule) for begin, end in _groups(plan.weights)]
-    found, feature, counts, node, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return Weights(node_at, first, biases, _ends(found[:, 0]), feature, _ends(counts), node, weight)
-
-
-def restored(tree: LabelTree, features: int, **arrays: np.ndarray) -> Weights:
-    """The weights of a tree over so many features, from the arrays of Weights that follow from nothing else, by name.
-
-    ValueError where they are of another tree, or could lead a search out of them.
-    """
-    node_at, first = _chunks(tree)
-    found = Weights(node_at, first, *(arrays[name] for name in SAVED))
-    sizes = tree.up.size, node_at.size, found.feature.size + 1
-    for name, size in zip(("biases", "feature_at", "weight_at"), sizes, strict=True):
-        if arrays[name].size != size:
-            raise ValueError(f"{name}: found {arrays[name].size} numbers, expected {size}")
-    for name, of in (("feature_at", found.feature), ("weight_at", found.weight)):
-        ends = arrays[name]
-        if ends[0] != 0 or ends[-1] != of.size or (np.diff(ends) < 0).any():
-            raise ValueError(f"{name}: found no numbers that rise from 0 to {of.size}")
-    chunk = np.repeat(np.arange(node_at.size - 1), np.diff(found.feature_at))
-    if found.feature.size and (found.feature.min() < 0 or found.feature.max() >= features):
-        raise ValueError(f"feature: found ids outside 0 to {features - 1}")
-    if ((np.diff(found.feature) <= 0) & (np.diff(chunk) == 0)).any():
-        raise ValueError("feature: found ids that do not rise within their nodes")
-    most = np.repeat(np.diff(node_at)[chunk], np.diff(found.weight_at))
-    if found.node.size != found.weight.size or ((found.node < 0) | (found.node >= most)).any():
-        raise ValueError("node: found other nodes than those of the weights' place in the tree")
-    return found
-
-
 class _Plan(NamedTuple):
     """Of each chunk, (M,) each: its nodes' parent, the most features and weights it can have, and what it takes to train."""
 
@@ -235,12 +253,12 @@ def _plan(tree: LabelTree, node_at: Array, reach: "csc_array", features: "csr_ar
 def _fit_group(plan: _Plan, begin: int, end: int, given: tuple[Any, ...]) -> tuple[Array, ...]:
     """Train the chunks from begin to end; returns how many features and weights each has, (chunks, 2), and these."""
     feature_room, weight_room = _ends(plan.features[begin:end]), _ends(plan.weights[begin:end])
-    found, dear = np.zeros((end - begin, 2), np.int64), np.argsort(-plan.cost[begin:end], kind="stable")
+    used, dear = np.zeros((end - begin, 2), np.int64), np.argsort(-plan.cost[begin:end], kind="stable")
     by_feature = [np.empty(feature_room[-1], np.int32), np.empty(feature_room[-1], np.int32)]
     by_weight = [np.empty(weight_room[-1], np.int8), np.empty(weight_room[-1], np.float32)]
-    _fit(found, *by_feature, *by_weight, feature_room, weight_room, begin, dear, *given, numba.get_num_threads())
-    parts = [_packed(part, feature_room, found[:, 0]) for part in by_feature]
-    return found, *parts, *(_packed(part, weight_room, found[:, 1]) for part in by_weight)
+    _fit(used, *by_feature, *by_weight, feature_room, weight_room, begin, dear, *given, numba.get_num_threads())
+    parts = [_packed(part, feature_room, used[:, 0]) for part in by_feature]
+    return used, *parts, *(_packed(part, weight_room, used[:, 1]) for part in by_weight)
 
 
 def _packed(part: Array, room: Array, used: Array) -> Array:
@@ -261,9 +279,9 @@ def _reached(tree: LabelTree, labels: "csr_array") -> "csc_array":
     ways = np.concatenate(rows), np.concatenate(nodes)
     above = sparse.csr_array((np.ones(ways[0].size, np.int32), ways), (tree.leaf.size, tree.up.size))
     have = sparse.csr_array((np.ones(labels.indices.size, np.int32), labels.indices, labels.indptr), labels.shape)
-    found = sparse.csc_array(have @ above)
-    found.sort_indices()
-    return found
+    reach = sparse.csc_array(have @ above)
+    reach.sort_indices()
+    return reach
 
 
 def _chunks(tree: LabelTree) -> tuple[Array, Array]:
@@ -295,7 +313,7 @@ def _ends(counts: Array) -> Array:
 
 @launched(parallel=True)
 def _fit(
-    found, feature, counts, node, weight, feature_room, weight_room, begin, dear, biases, node_at, parent, reach_at, reach,
+    used, feature, counts, node, weight, feature_room, weight_room, begin, dear, biases, node_at, parent, reach_at, reach,
     row_at, ids, values, features, squares, bound, tolerance, passes, least, seed, threads,
 ):  # fmt: skip
     """Train the chunks from `begin` on, the dearest first; each thread takes every so manyth."""
@@ -317,7 +335,7 @@ def _fit(
                     solve(table[child], own[1], own[2], own[3], own[4], has, own[5], tolerance, passes, order)
                 biases[n] = table[child, -1]
             at, to = feature_room[k], weight_room[k]
-            _keep(found[k], feature[at:], counts[at:], node[to:], weight[to:], own[0], table, least)
+            _keep(used[k], feature[at:], counts[at:], node[to:], weight[to:], own[0], table, least)
 
 
 @called()
@@ -372,7 +390,7 @@ def _one_sided(w, has, bound):
 
 
 @called()
-def _keep(found, feature, counts, node, weight, met, table, least):
+def _keep(used, feature, counts, node, weight, met, table, least):
     """Write the weights that are large enough, feature by feature, and how many features and weights these are."""
     features, weights = 0, 0
     for f in range(met.size):
@@ -384,38 +402,7 @@ def _keep(found, feature, counts, node, weight, met, table, least):
         if weights > before:
             feature[features], counts[features] = met[f], weights - before
             features += 1
-    found[0], found[1] = features, weights
-
-
-# The most likely labels of a sparse label tree, by exact best-first search, and how likely given ones are.
-#
-# A node is at least as likely as everything below it, so nodes taken in falling order of probability bring the labels in that
-# order; among equals the higher node number, the deeper one, comes first. Examples are CSR rows whose ids rise.
-
-
-def best(
-    ids: Array, log_probs: Array, tree: LabelTree, weights: Weights, row_at: Array, feature: Array, value: Array,
-    least: float = -np.inf,
-) -> None:  # fmt: skip
-    """Write the k most likely labels of each example, most likely first: ids (B, k) int32, log_probs (B, k) float32.
-
-    row_at (B + 1,), feature int32, value float32: the examples. least: labels of a lower log-probability do not come. Where
-    fewer than k are left, ids ends with -1 and log_probs with -inf.
-    """
-    _best(ids, log_probs, tree.label, *weights, row_at, feature, value, least, numba.get_num_threads())
-
-
-def given(
-    log_probs: Array, tree: LabelTree, weights: Weights, labels: Array, row_at: Array, feature: Array, value: Array
-) -> None:
-    """log_probs[b, j] = log p(example b has label labels[b, j]); labels (B, k), -inf for a label -1."""
-    inner = tree.up, tree.leaf, _chunk_of(weights)
-    _given(log_probs, *inner, *weights, labels, row_at, feature, value, numba.get_num_threads())
-
-
-def _chunk_of(weights: Weights) -> Array:
-    """The chunk of each node."""
-    return np.repeat(np.arange(weights.node_at.size - 1), np.diff(weights.node_at))
+    used[0], used[1] = features, weights
 
 
 @launched(parallel=True)
@@ -429,13 +416,13 @@ def _best(
             topk.clear(out[b], log_probs[b])
             own, worth = ids[row_at[b] : row_at[b + 1]], values[row_at[b] : row_at[b + 1]]
             size, keys, items = heap_push(keys, items, 0, 0.0, -1)
-            found = 0
-            while found < out.shape[1] and size:
+            count = 0
+            while count < out.shape[1] and size:
                 key, at = keys[0], items[0]
                 size = drop(keys, items, size)
                 if at >= 0 and label[at] >= 0:
-                    out[b, found], log_probs[b, found] = label[at], key
-                    found += 1
+                    out[b, count], log_probs[b, count] = label[at], key
+                    count += 1
                     continue
                 begin, end = (first[at], first[at + 1]) if at >= 0 else (0, 1)
                 for m in range(begin, end):
@@ -444,19 +431,6 @@ def _best(
                         log_prob = key - softplus(-scores[child])
                         if log_prob >= least:
                             size, keys, items = heap_push(keys, items, size, log_prob, node_at[m] + child)
-
-
-@called()
-def _look(scores, m, node_at, biases, feature_at, features, weight_at, node, weight, own, worth):
-    """The scores of a chunk's nodes for an example, to scores[:nodes]."""
-    for child in range(node_at[m + 1] - node_at[m]):
-        scores[child] = biases[node_at[m] + child]
-    place, end = feature_at[m], feature_at[m + 1]
-    for j in range(own.size):
-        place = seek(features, place, end, own[j])
-        if place < end and features[place] == own[j]:
-            for w in range(weight_at[place], weight_at[place + 1]):
-                scores[node[w]] += weight[w] * worth[j]
 
 
 @launched(parallel=True)
@@ -477,3 +451,16 @@ def _given(
                     total -= softplus(-scores[at - node_at[m]])
                     at = up[at]
                 log_probs[b, j] = total
+
+
+@called()
+def _look(scores, m, node_at, biases, feature_at, features, weight_at, node, weight, own, worth):
+    """The scores of a chunk's nodes for an example, to scores[:nodes]."""
+    for child in range(node_at[m + 1] - node_at[m]):
+        scores[child] = biases[node_at[m] + child]
+    place, end = feature_at[m], feature_at[m + 1]
+    for j in range(own.size):
+        place = seek(features, place, end, own[j])
+        if place < end and features[place] == own[j]:
+            for w in range(weight_at[place], weight_at[place + 1]):
+                scores[node[w]] += weight[w] * worth[j]

@@ -46,10 +46,9 @@ def step(
     grad: Array, loss: Array, learned: Any, work: Work, tree: Any, hidden: Array, target: Array,
     weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
-    """Learn from a batch: add d loss / d hidden to grad (B, D), write loss (B,) in nats, move nodes (K, D).
+    """Learn from a batch: add to grad (B, D), write loss (B,), move nodes (K, D) once. See the contract.
 
-    tree: the plan of a tree's top, see cpu/tree/tree.py's `split`. All examples use the nodes before the step; a node moves
-    once, by the sum over its examples.
+    tree: the plan of a tree's top, see `split` in cpu/tree/tree.py.
     """
     scratch = work.misses, work.pulls, work.bias_pulls
     paths = tree.leaf_up, tree.node_up, target

@@ -32,11 +32,9 @@ def step(
     grad: Array, loss: Array, learned: Any, work: logistic_rows.Work, tree: Any, hidden: Array, target: Array,
     weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
-    """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
+    """Learn from a batch: write grad (B, D) and loss (B,), move the nodes, as the serial loop over rows does it, bit for bit.
 
-    Rows, the nodes (V - 1, D), and hidden (B, D) of one floating dtype, target (B,) int32 classes; fastest where arrays
-    begin on a cache line (cpu/runtime/memory.py). grad is summed over the path, not averaged over B.
-    The result is that of the serial loop over rows, bit for bit, at any number of threads (cpu/tree/logistic_rows.py).
+    See the contract, and cpu/tree/logistic_rows.py. Fastest where arrays begin on a cache line (cpu/runtime/memory.py).
     """
     climb(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.owner, target, numba.get_num_threads())
     logistic_rows.learn(grad, loss, learned, work, hidden, weight, rate)

@@ -26,9 +26,8 @@ FEW, SMALL = 32, 3_000_000  # of a step: examples, and examples times weights of
 NUMBERS = 1 << 16  # of a piece of an elementwise loop
 
 kernel = called(error_model="numpy", fastmath={"reassoc", "contract"})
-free = called(
-    _nrt=False, error_model="numpy", fastmath={"reassoc", "contract"}
-)  # of counts: a slice's is an atomic addition
+# Free of reference counts: a slice's is an atomic addition
+free = called(_nrt=False, error_model="numpy", fastmath={"reassoc", "contract"})
 parallel = launched(error_model="numpy", fastmath={"reassoc", "contract"}, parallel=True)
 
 
@@ -46,10 +45,7 @@ def backward(
     x_grad: Array | None, weight_grad: Array, y_grad: Array, hidden_grad: Array, layout: Any, weights: Array,
     y: Array, hidden: Array, x: Array, activation: str,
 ) -> None:  # fmt: skip
-    """Write x_grad (None: not wanted); add the sum over the batch to weight_grad, laid out like the weights.
-
-    y_grad (B, Y) comes in as d loss / d y; it and hidden_grad (B, H) leave as the gradients before the activation.
-    """
+    """Write x_grad (None: not wanted), add to weight_grad; y_grad and hidden_grad leave as gradients before the activation."""
     code = CODES[activation]
     _backward_signals(x_grad, y_grad, hidden_grad, layout, weights, y, hidden, code, _pieces(len(x)))
     pieces = _pieces(max(layout.hidden.max(), layout.outputs.max()))
@@ -57,10 +53,7 @@ def backward(
 
 
 def update(weights: Array, velocity: Array | None, weight_grad: Array, rate: float, momentum: float) -> None:
-    """velocity <- momentum velocity - rate weight_grad; weights <- weights + velocity; weight_grad <- 0.
-
-    velocity None: plain SGD.
-    """
+    """velocity <- momentum velocity - rate weight_grad; weights <- weights + velocity; weight_grad <- 0; see the contract."""
     number = weights.dtype.type
     _update(weights, velocity, weight_grad, number(rate), number(momentum), -(-weights.size // NUMBERS))
 
@@ -71,10 +64,7 @@ def step(
 ) -> None:  # fmt: skip
     """One step, fused: forward, squared error, backward and update of one unit after another, so its weights stay in cache.
 
-    loss (U,) is written: half the squared error of each unit, summed over its outputs and the batch.
-    y_grad (B, Y) and hidden_grad (B, H) are written: the gradients before the activation, one row an example.
-    The gradient of the weights is summed over the batch. velocity None: plain SGD.
-    rate: one number, or (U,), one a unit. Its bits are those of a step of it alone, unless a larger unit makes GEMMs faster.
+    See the contract. A unit's bits are those of a step of it alone, unless a larger unit makes GEMMs faster.
     """
     number, count = weights.dtype.type, len(layout.inputs)
     rates = np.full(count, rate, weights.dtype)
@@ -215,14 +205,14 @@ def _step(loss, y, hidden, weights, velocity, y_grad, hidden_grad, packed, layou
     parts = packed.shape[0]
     for part in numba.prange(parts):
         for u in range(part * loss.size // parts, (part + 1) * loss.size // parts):
-            found = y, hidden, y_grad, hidden_grad
-            loss[u] = _unit(found, weights, velocity, packed[part], layout, u, x, target, rates[u], momentum, code)
+            signals = y, hidden, y_grad, hidden_grad
+            loss[u] = _unit(signals, weights, velocity, packed[part], layout, u, x, target, rates[u], momentum, code)
 
 
 @free
-def _unit(found, weights, velocity, packed, layout, u, x, target, rate, momentum, code):
+def _unit(signals, weights, velocity, packed, layout, u, x, target, rate, momentum, code):
     """The step of unit u. Returns its loss."""
-    y, hidden, y_grad, hidden_grad = found
+    y, hidden, y_grad, hidden_grad = signals
     n, h, o, batch = layout.inputs[u], layout.hidden[u], layout.outputs[u], x.shape[0]
     x_at, h_at, y_at, first = layout.x_at[u], layout.h_at[u], layout.y_at[u], layout.w_at[u]
     second, ask = first + h * (n + 1), asking(batch, layout.w_at[u + 1], weights)

@@ -2,29 +2,38 @@
 
     h = table[id], or the mean of table[ids] over a bag;  learn from h at a list of rows;  table[each id] -= rate * gradient
 
-So no example waits for the end of a batch, as where cpu/rows.py gathers before a readout's step and scatters after it.
-Neighbouring examples of one target, as the context words around a centre word are, learn together from one list of rows
-(cpu/words.py), and their input rows are read before any of them moves. One thread goes through all examples, since each reads
-what the one before wrote.
+So no example waits for the end of a batch, as where cpu/rows.py gathers before a readout's step and scatters after it. One
+thread goes through all examples, since each reads what the one before wrote.
 
-Mikolov et al. 2013, arXiv:1310.4546; Ji et al. 2016, arXiv:1604.04661.
+Neighbouring examples with the same target, such as the context words around a centre word, form a group. They share one list
+of rows and learn together, as a small batch: their input rows and the rows of the list are read once, before any of them
+moves. So no example of a group waits, a row is written once a group, and the logistic functions are computed side by side:
+
+    miss[e, n] = turn[n] - logistic(w[n] . h[e]);  grad[e] -= sum_n miss[e, n] w[n];  w[n] += rate sum_e miss[e, n] h[e]
+
+A visit, in the sense of cpu/output/rule.py, is that of a group, and its gradient the sum over e. Each of the three is a product
+of small matrices, in tiles of two or four rows whose sums stay in registers. Hidden vectors and rows (nodes) lie side by side
+in `tiles`, `columns` numbers from one to the next: whole vectors, with zeros after the last column. misses and costs have
+`pitch` numbers an example: one a node, and up to a multiple of four some that nobody reads. A gradient is the sum of those over
+the rows of each half of the owners (cpu/tree/logistic_rows.py).
+
+Mikolov et al. 2013, arXiv:1310.4546; Ji et al. 2016, "Parallelizing Word2Vec in Shared and Distributed Memory",
+arXiv:1604.04661.
 """
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numba.core import types
-from numpy.typing import DTypeLike
 
+from cpu.negative import Alias, enter_runs
 from cpu.output.rule import ZERO, by_row, goes, move_bias, paced, paced_by, pushed, scale_of, size, square_of
 from cpu.rows import move_row
 from cpu.runtime.compiled import Array, called, inlined, launched
 from cpu.runtime.memory import prefetch_row
-from cpu.tree import logistic_rows
-from cpu.tree.logistic_rows import HOT, LONGEST, OWNERS, Work, by_owner
-from cpu.tree.logistic_visit import WIDE, cost, judge, move, weighed
+from cpu.tree.logistic_rows import HOT, LONGEST, OWNERS, Work
+from cpu.tree.logistic_visit import WIDE, cost, judge, move, weigh, weighed
 from cpu.tree_softmax import climb_runs
 from cpu.vectors.activation import miss_and_loss
 from cpu.vectors.simd import (
@@ -46,512 +55,10 @@ from cpu.vectors.simd import (
     total,
     zeros,
 )
-from cpu.vectors.splitmix import GOLDEN, mix
-
-# Negative sampling: the target told from k drawn classes, one logistic regression a class.
-#
-# table (V, D) holds one vector a class. Mikolov et al. 2013, arXiv:1310.4546, section 2.2. It trains vectors, not a
-# probability over the classes.
-
-
-class Alias(NamedTuple):
-    """A distribution over V classes that is drawn from in constant time (Walker 1977): keep v, or take other[v].
-
-    keep   (V,) float64  the probability of staying at class v once it is picked
-    other  (V,) int32
-    """
-
-    keep: np.ndarray
-    other: np.ndarray
-
-
-def alias(counts: Array, power: float = 0.75) -> Alias:
-    """Draw class v in proportion to counts[v] ** power; counts (V,) >= 0, not all 0."""
-    weights = np.asarray(counts, np.float64) ** power * (np.asarray(counts) > 0)
-    keep = weights * (weights.size / weights.sum())
-    other = np.arange(keep.size, dtype=np.int32)
-    _pair(keep, other)
-    return Alias(keep, other)
-
-
-def draw(negatives: Array, alias: Alias, seed: int, tick: int) -> None:
-    """Fill negatives (B, k) int32 with classes; the same seed and tick give the same numbers at any number of threads."""
-    key = np.uint64(seed % 2**64), np.uint64(tick % 2**64)
-    _draw(negatives, alias.keep, alias.other, *key, numba.get_num_threads())
-
-
-def workspace(batch: int, width: int, count: int, dtype: DTypeLike) -> logistic_rows.Work:
-    """Scratch for calls of `step` with up to `batch` rows and `count` negatives each."""
-    return logistic_rows.workspace(batch, width, count + 1, dtype)
-
-
-def step(
-    grad: Array, loss: Array, learned: Any, work: logistic_rows.Work, hidden: Array, target: Array, negatives: Array,
-    weight: Array | None, rate: float,
-) -> None:  # fmt: skip
-    """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the rows (V, D).
-
-    loss = -log p(yes | target) - sum log p(no | negative), over the classes of negatives (B, k) int32 that are neither
-    the target nor drawn before for the same example. target (B,) int32. As the serial loop over examples does it, bit for bit.
-    """
-    _enter(work.entries, work.cuts, target, negatives, numba.get_num_threads())
-    logistic_rows.learn(grad, loss, learned, work, hidden, weight, rate)
-
-
-@launched()
-def _pair(keep, other):
-    """Fill each class that is drawn too seldom up to 1 from one that is drawn too often (Vose 1991)."""
-    poor = np.empty(keep.size, np.int32)
-    rich = np.empty(keep.size, np.int32)
-    poors = riches = 0
-    for v in range(keep.size):
-        if keep[v] < 1:
-            poor[poors] = v
-            poors += 1
-        else:
-            rich[riches] = v
-            riches += 1
-    while poors and riches:
-        v = poor[poors - 1]
-        giver = rich[riches - 1]
-        other[v] = giver
-        keep[giver] -= 1 - keep[v]
-        if keep[giver] < 1:
-            riches -= 1
-            poor[poors - 1] = giver
-        else:
-            poors -= 1
-    for i in range(poors):  # only rounding is left
-        keep[poor[i]] = 1
-
-
-@launched(parallel=True)
-def _draw(negatives, keep, other, seed, tick, threads):
-    """Number (b, i) is a function of seed, tick and its place alone."""
-    batch, count = negatives.shape
-    start = mix(mix(seed + GOLDEN) ^ tick)
-    for thread in numba.prange(threads):
-        for b in range(thread * batch // threads, (thread + 1) * batch // threads):
-            for i in range(count):
-                negatives[b, i] = _drawn(keep, other, start, b * count + i)
-
-
-@launched(parallel=True)
-def _enter(entries, cuts, target, negatives, threads):
-    """Write each example's classes, sorted by owner, with turn 1 for the target."""
-    batch, count = negatives.shape
-    for thread in numba.prange(threads):
-        listed = np.empty(count + 1, np.int32)
-        for b in range(thread * batch // threads, (thread + 1) * batch // threads):
-            listed[0], n = 2 * target[b] + 1, 1
-            for i in range(count):
-                v = negatives[b, i]
-                if v != target[b] and not _met(listed, n, v):
-                    listed[n] = 2 * v
-                    n += 1
-            by_owner(entries, cuts, b, listed, n)
-
-
-@launched()
-def enter_runs(entries, cuts, keep, other, target, count, seed, tick):
-    """The same for the first example of each run of one target, with the target first and one owner; the others have the
-    first entry, which tells the run. The negatives are drawn here: number i of example b as in `draw`.
-    """
-    start = mix(mix(seed + GOLDEN) ^ tick)
-    for b in range(target.size):
-        entries[b, 0] = 2 * target[b] + 1
-        if b == 0 or target[b] != target[b - 1]:
-            n, listed = 1, entries[b]
-            for i in range(count):
-                v = _drawn(keep, other, start, b * count + i)
-                if v != target[b] and not _met(listed, n, v):
-                    entries[b, n] = 2 * v
-                    n += 1
-            cuts[b, 0] = 0
-            for owner in range(1, OWNERS + 1):
-                cuts[b, owner] = n
-
-
-@inlined()
-def _drawn(keep, other, start, number):
-    """One class of the distribution."""
-    bits = mix(start + np.uint64(number + 1) * GOLDEN)
-    coin = (mix(bits + GOLDEN) >> np.uint64(11)) * 2.0**-53
-    v = int((bits >> np.uint64(11)) * 2.0**-53 * keep.size)
-    stays, instead = keep[v], other[v]  # both: no processor can guess which
-    return v if coin < stays else instead
-
-
-@inlined()
-def _met(listed, count, v):
-    """Whether class v is among the first `count`, behind the target."""
-    for i in range(1, count):
-        if listed[i] >> 1 == v:
-            return True
-    return False
-
-
-# The sums of the lanes of eight vectors at once: what eight dot products end with.
-#
-# Two vectors are halved into one: of each the upper half is added to the lower, and both results lie side by side. So eight
-# vectors take seven such steps and not eight times four, and every sum has the order of `totals` in cpu/vectors/simd.py.
-
-Picks = tuple[Sequence[int], Sequence[int]]
-
-
-@intrinsic
-def store_dots(
-    typing: Any, array: Any, index: Any, pitch: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any
-) -> Typed:
-    """array[index : index + 4] = the sums of the lanes of a, b, c and d; those of e, f, g and h to index + pitch and on.
-
-    array is contiguous and of one dimension; vectors of at least 8 lanes.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array, index, pitch, *vectors = arguments
-        parts = 1  # of each vector: sums that are still apart
-        while len(vectors) > 1:
-            pairs = zip(vectors[::2], vectors[1::2], strict=True)
-            vectors = [add_picks(builder, *pair, *_both(pair[0].type.count, parts)) for pair in pairs]
-            parts *= 2
-        (found,) = vectors
-        while found.type.count > parts:
-            found = add_picks(builder, found, found, *_halves(found.type.count, parts))
-        data = context.make_array(signature.args[0])(context, builder, array).data
-        for first, place in ((0, index), (4, builder.add(index, pitch))):
-            four = pick(builder, found, found, range(first, first + 4))
-            store = builder.store(four, builder.bitcast(builder.gep(data, [place]), four.type.as_pointer()))
-            store.align = signature.args[0].dtype.bitwidth // 8
-        return context.get_dummy_value()
-
-    return types.void(array, types.intp, types.intp, a, b, c, d, e, f, g, h), generate
-
-
-def _halves(lanes: int, parts: int) -> Picks:
-    """The lanes of the lower halves of the parts of a vector, and those of their upper halves."""
-    many = lanes // parts
-    lower = [part * many + k for part in range(parts) for k in range(many // 2)]
-    return lower, [lane + many // 2 for lane in lower]
-
-
-def _both(lanes: int, parts: int) -> Picks:
-    """The same of two vectors, one after the other."""
-    lower, upper = _halves(lanes, parts)
-    return [*lower, *(lane + lanes for lane in lower)], [*upper, *(lane + lanes for lane in upper)]
-
-
-# The products of small matrices of a group, see cpu/words.py: tiles of two or four rows whose sums stay in registers.
-#
-# Hidden vectors and rows (nodes) lie side by side in an array of one dimension, `columns` numbers from one to the next: whole
-# vectors, with zeros after the last column. misses and costs have `pitch` numbers an example: one a node, and some that
-# nobody reads, up to a multiple of four.
-
-DOT = 512  # bits of the vectors of a dot product: eight sums, in a register each
-TILE = 2048  # bits of the columns of a tile: with two rows, eight registers of the widest kind
-
-
-@inlined()
-def copy(tiles, nodes, columns, hidden, b, examples, rows, entries, head, begin, end):
-    """The hidden vectors, and at `nodes` the rows, side by side, zeros at the ends."""
-    for d in range(0, columns, LANES):
-        count = max(min(LANES, hidden.shape[1] - d), 0)
-        for e in range(examples):
-            store(tiles, e * columns + d, LANES, load_row(hidden, b + e, d, count))
-        for i in range(begin, end):
-            store(tiles, nodes + (i - begin) * columns + d, LANES, load_row(rows, entries[head, i] >> 1, d, count))
-
-
-@inlined()
-def eight_dots(misses, costs, tiles, nodes, columns, width, e, n, pitch, entries, head, begin):
-    """The scores of two examples at four nodes, and in costs the turns; nobody reads those past the last."""
-    s0 = s1 = s2 = s3 = t0 = t1 = t2 = t3 = zeros(tiles, DOT)
-    here, there, count = e * columns, nodes + n * columns, lanes(tiles, DOT)
-    for d in range(0, width, count):
-        h, k = load(tiles, here + d, count, DOT), load(tiles, here + columns + d, count, DOT)
-        w0, w1 = load(tiles, there + d, count, DOT), load(tiles, there + columns + d, count, DOT)
-        w2, w3 = load(tiles, there + 2 * columns + d, count, DOT), load(tiles, there + 3 * columns + d, count, DOT)
-        s0, s1, s2, s3 = (
-            multiply_add(h, w0, s0),
-            multiply_add(h, w1, s1),
-            multiply_add(h, w2, s2),
-            multiply_add(h, w3, s3),
-        )
-        t0, t1, t2, t3 = (
-            multiply_add(k, w0, t0),
-            multiply_add(k, w1, t1),
-            multiply_add(k, w2, t2),
-            multiply_add(k, w3, t3),
-        )
-    store_dots(misses, e * pitch + n, pitch, s0, s1, s2, s3, t0, t1, t2, t3)
-    for i in range(4):
-        turn = entries[head, begin + n + np.uintp(i)] & 1
-        costs[e * pitch + n + np.uintp(i)] = costs[(e + np.uintp(1)) * pitch + n + np.uintp(i)] = turn
-
-
-@inlined()
-def collect(out, row, two, misses, e, pitch, tiles, nodes, columns, middle, last, d, count):
-    """Columns d to d + count of the gradients of example e, and of the next if there are two, from the rows as they were."""
-    p0, p1 = _pull(misses, e, pitch, tiles, nodes, columns, np.uintp(0), middle, d)
-    q0, q1 = _pull(misses, e, pitch, tiles, nodes, columns, middle, last, d)
-    back = broadcast(out.dtype.type(-1), TILE)
-    store_row(out, row, d, multiply(back, add(p0, q0)), count)
-    if two:
-        store_row(out, row + np.uintp(1), d, multiply(back, add(p1, q1)), count)
-
-
-@inlined()
-def _pull(misses, e, pitch, tiles, nodes, columns, first, last, d):
-    """The sums of nodes first to last, each times its miss, of examples e and e + 1."""
-    g0 = g1 = zeros(tiles, TILE)
-    for n in range(first, last):
-        w = load(tiles, nodes + n * columns + d, lanes(tiles, TILE), TILE)
-        g0 = multiply_add(broadcast(misses[e * pitch + n], TILE), w, g0)
-        g1 = multiply_add(broadcast(misses[(e + np.uintp(1)) * pitch + n], TILE), w, g1)
-    return g0, g1
-
-
-@inlined()
-def move_two(rows, steps, pitch, tiles, nodes, columns, examples, entries, head, begin, n, last, rate, d, count):
-    """Columns d to d + count of nodes n and n + 1, by plain SGD; steps: misses times the rate."""
-    at, size = nodes + n * columns + d, lanes(tiles, TILE)
-    w0, w1 = load(tiles, at, size, TILE), load(tiles, at + columns, size, TILE)
-    for e in range(examples):
-        h, place = load(tiles, e * columns + d, size, TILE), e * pitch + n
-        w0 = multiply_add(broadcast(steps[place], TILE), h, w0)
-        w1 = multiply_add(broadcast(steps[place + np.uintp(1)], TILE), h, w1)
-    store_row(rows, entries[head, begin + n] >> 1, d, w0, count)
-    if n + np.uintp(1) < last:
-        store_row(rows, entries[head, begin + n + np.uintp(1)] >> 1, d, w1, count)
-
-
-# Groups: neighbouring examples of a batch with the same list of rows learn together, as a small batch of their own.
-#
-# Skip-gram (cpu/words.py) makes such groups: all context words around one centre word follow the centre word's path. One
-# after another, as in cpu/tree/logistic_rows.py, each example waits for the rows that the one before has moved. A group reads
-# the rows once, before any of them moves: so no example waits, a row is written once a group, and the logistic functions are
-# computed side by side:
-#
-#     miss[e, n] = turn[n] - logistic(w[n] . h[e]);  grad[e] -= sum_n miss[e, n] w[n];  w[n] += rate sum_e miss[e, n] h[e]
-#
-# So a visit, in the sense of cpu/output/rule.py, is that of a group, and its gradient the sum over e. Each of the three is a
-# product of small matrices, computed in tiles of two or four rows whose sums stay in registers, from copies of h and w side by
-# side.
-#
-# Ji et al. 2016, "Parallelizing Word2Vec in Shared and Distributed Memory", arXiv:1604.04661. A gradient is the sum of those
-# over the rows of each half of the owners (cpu/tree/logistic_rows.py).
-
-
-@inlined()
-def run_end(entries, first, batch):
-    """Where the group that begins with example `first` ends: with its target, or LONGEST examples."""
-    last = first + 1
-    # The first entry, on a path the one nearest to the leaf, identifies the target.
-    while last < batch and last - first < LONGEST and entries[last, 0] == entries[first, 0]:
-        last += 1
-    return last
-
-
-@inlined()
-def ask(rows, entries, head, first, last):
-    """Ask for the rows of the next group."""
-    for i in range(first, last):
-        if entries[head, i] >> 1 >= HOT:
-            prefetch_row(rows, entries[head, i] >> 1)
-
-
-@inlined()
-def visit(
-    grad, loss, rows, biases, squares, bias_squares, entries, cuts, misses, costs, tiles, moves, hidden, weight, rate, head,
-    first, last,
-):  # fmt: skip
-    """Examples first:last at their rows: write gradients and losses, move the rows.
-
-    head  the example whose entries are those of all of them
-    """
-    # Unsigned indices: Numba then leaves out its test for negative ones.
-    head, b, examples = np.uintp(head), np.uintp(first), np.uintp(last - first)
-    begin, middle, end = np.uintp(cuts[head, 0]), np.uintp(cuts[head, OWNERS // 2]), np.uintp(cuts[head, OWNERS])
-    count, middle = end - begin, middle - begin
-    width, columns = hidden.shape[1], -(-hidden.shape[1] // lanes(tiles, TILE)) * lanes(tiles, TILE)
-    pitch = (count + np.uintp(3)) // np.uintp(4) * np.uintp(4)
-    used = (examples + (examples & np.uintp(1))) * pitch  # of misses and costs
-    nodes = LONGEST * columns  # where they begin in tiles
-    copy(tiles, nodes, columns, hidden, b, examples, rows, entries, head, begin, end)
-    for e in range(np.uintp(0), examples, np.uintp(2)):
-        for n in range(np.uintp(0), pitch, np.uintp(4)):
-            eight_dots(misses, costs, tiles, nodes, columns, width, e, n, pitch, entries, head, begin)
-    for e in range(examples):
-        _add_biases(misses, e * pitch, biases, entries, head, begin, end)
-    for at in range(np.uintp(0), used, np.uintp(WIDE)):
-        _judge(misses, costs, at)
-    _weigh(misses, pitch, weight, b, examples)
-    for e in range(examples):
-        begins = e * pitch  # each half is weighed alone
-        lower = weighed(_sum(costs, begins, begins + middle), weight, b + e)
-        loss[b + e] = lower + weighed(_sum(costs, begins + middle, begins + count), weight, b + e)
-    _pace(
-        moves, misses, pitch, biases, squares, bias_squares, hidden, b, examples, entries, head, begin, end, rate,
-    )  # fmt: skip
-    plain = squares is None and moves is None
-    if plain:
-        for at in range(used):
-            costs[at] = rate * misses[at]
-    for d in range(0, width, lanes(tiles, TILE)):
-        here = min(lanes(tiles, TILE), width - d)
-        for e in range(np.uintp(0), examples, np.uintp(2)):
-            two = e + np.uintp(1) < examples
-            collect(grad, b + e, two, misses, e, pitch, tiles, nodes, columns, middle, count, d, here)
-        if plain:
-            for n in range(np.uintp(0), count, np.uintp(2)):
-                move_two(
-                    rows, costs, pitch, tiles, nodes, columns, examples, entries, head, begin, n, count, rate, d, here
-                )
-    if not plain:
-        for d in range(0, width, LANES):
-            _move(
-                rows, squares, misses, moves, pitch, hidden, b, examples, entries, head, begin, end, rate, d,
-                min(LANES, width - d),
-            )  # fmt: skip
-
-
-@inlined()
-def _add_biases(scores, at, biases, entries, head, begin, end):
-    """Add the biases of the rows to the scores of one example."""
-    if biases is not None:
-        for i in range(begin, end):
-            scores[at + i - begin] += biases[entries[head, i] >> 1]
-
-
-@inlined(error_model="numpy", fastmath={"reassoc", "contract"})
-def _judge(misses, costs, at):
-    """Turn WIDE scores at `at`, and turns in costs, into misses, turn - logistic(score), and -log p(turn)."""
-    for k in range(WIDE):
-        j = at + np.uintp(k)
-        misses[j], costs[j] = miss_and_loss(misses[j], costs[j] > 0)
-
-
-@inlined()
-def _weigh(misses, pitch, weight, b, examples):
-    """Multiply the misses of each example by its weight."""
-    if weight is not None:
-        for e in range(examples):
-            for at in range(e * pitch, (e + np.uintp(1)) * pitch):
-                misses[at] *= weight[b + e]
-
-
-@inlined()
-def _sum(costs, first, last):
-    """The sum of costs[first:last], in this order."""
-    found = ZERO
-    for at in range(first, last):
-        found += costs[at]
-    return found
-
-
-@inlined()
-def _pace(
-    moves, misses, pitch, biases, squares, bias_squares, hidden, b, examples, entries, head, begin, end, rate,
-):  # fmt: skip
-    """Write by what the move of each row is multiplied, and move the biases; moves None: all by 1."""
-    if moves is not None:
-        for i in range(begin, end):
-            row, pull = entries[head, i] >> 1, ZERO
-            for e in range(examples):
-                pull += misses[e * pitch + i - begin]
-            square = _square(misses, i - begin, pitch, hidden, b, examples, pull, biases)
-            push = hidden.dtype.type(1)
-            move = paced(push, squares, row, square / hidden.dtype.type(size(hidden.shape[1], biases)))
-            move_bias(biases, bias_squares, row, push * pull, move * pull, rate)
-            moves[0, i - begin] = move
-
-
-@inlined()
-def _square(misses, place, pitch, hidden, b, examples, pull, biases):
-    """The square of the length of a row's gradient, and of its bias's, `pull`."""
-    zero, width = splat(hidden.dtype.type(0)), hidden.shape[1]
-    found = zero
-    for d in range(0, width, LANES):
-        part = zero
-        for e in range(examples):
-            h = load_row(hidden, b + e, d, min(LANES, width - d))
-            part = multiply_add(splat(misses[e * pitch + place]), h, part)
-        found = multiply_add(part, part, found)
-    if biases is None:
-        return total(found)
-    return total(found) + pull * pull
-
-
-@inlined()
-def _move(rows, squares, misses, moves, pitch, hidden, b, examples, entries, head, begin, end, rate, d, count):
-    """Columns d to d + count of the rows."""
-    for i in range(begin, end):
-        row = entries[head, i] >> 1
-        w = load_row(rows, row, d, count)
-        step = paced_by(scale_of(rate, squares), moves, 0, i - begin)
-        if squares is None:
-            for e in range(examples):
-                w = multiply_add(splat(step * misses[e * pitch + i - begin]), load_row(hidden, b + e, d, count), w)
-        else:
-            g = splat(hidden.dtype.type(0))
-            for e in range(examples):
-                g = multiply_add(splat(step * misses[e * pitch + i - begin]), load_row(hidden, b + e, d, count), g)
-            w = pushed(w, splat(hidden.dtype.type(1)), g, squares, row, d, count, rate)
-        store_row(rows, row, d, w, count)
-
-
-# Windows of nearby words: of each word of a text, those within its reach.
-
-
-def windows(ids: Array, sentence_at: Array, keep: Array, reach: Array) -> tuple[Any, ...]:
-    """The words kept, and the other words kept around each, in order: word k has context[at[k] : at[k + 1]].
-
-    ids (n,) int32; keep (n,) bool; reach (n,) whole numbers: most words on each side
-    sentence_at  (S + 1,) int64 from 0 to n: a window ends where its sentence does, and steps over words that are not kept
-
-    Returns context and words, int32, at (K + 1,) int64, and of each token and of the end its place among those kept, (n + 1,)
-    int64.
-    """
-    kept_at = np.zeros(len(ids) + 1, np.int64)
-    np.cumsum(keep, out=kept_at[1:])
-    words, begins = ids[keep], kept_at[sentence_at]
-    at = np.zeros(len(words) + 1, np.int64)
-    reach = reach[keep]
-    _measure(at, begins, reach)
-    context = np.empty(at[-1], np.int32)
-    _fill(context, words, begins, reach)
-    return context, words, at, kept_at
-
-
-@launched()
-def _measure(at, begins, reach):
-    """Where the window of each word begins."""
-    for s in range(begins.size - 1):
-        for k in range(begins[s], begins[s + 1]):
-            low, high = _ends(k, begins[s], begins[s + 1], reach)
-            at[k + 1] = at[k] + high - low - 1
-
-
-@launched()
-def _fill(context, words, begins, reach):
-    """Write the words of each window, without its own."""
-    n = 0
-    for s in range(begins.size - 1):
-        for k in range(begins[s], begins[s + 1]):
-            low, high = _ends(k, begins[s], begins[s + 1], reach)
-            for other in range(low, high):
-                if other != k:
-                    context[n] = words[other]
-                    n += 1
-
-
-@called()
-def _ends(k, begin, end, reach):
-    """The first word of a window, and the first one after it."""
-    return max(k - reach[k], begin), min(k + reach[k] + 1, end)
-
 
 AHEAD = 8  # examples between asking for an input row and reading it
+DOT = 512  # bits of the vectors of a dot product: eight sums, in a register each
+TILE = 2048  # bits of the columns of a tile: with two rows, eight registers of the widest kind
 
 
 class Inputs(NamedTuple):
@@ -586,9 +93,9 @@ def negative_step(
     grad: Array, loss: Array, hidden: Array, inputs: Inputs, learned: Any, work: Work, alias: Alias, count: int,
     key: tuple[int, int], target: Array, weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
-    """The same under `count` drawn negatives, which neighbouring examples of one target share; see `step` of cpu/words.py.
+    """The same under `count` drawn negatives, which neighbouring examples of one target share; see cpu/negative.py.
 
-    learned  Learned of the rows of classes (V, D); work: of cpu/words.py
+    learned  Learned of the rows of classes (V, D); work: of cpu/negative.py
     key      seed and tick: the same ones draw the same numbers
     """
     numbers = (np.uint64(number % 2**64) for number in key)
@@ -614,18 +121,18 @@ def _learn(
     missed, spent, steps = misses[0], costs[0], goes(moves, misses, 0)
     first = head = 0
     while first < loss.size:
-        last = run_end(entries, first, loss.size)
+        last = _run_end(entries, first, loss.size)
         after = last if last < loss.size and entries[last, 0] != entries[head, 0] else head
-        ask(rows, entries, after, cuts[after, 0], cuts[after, OWNERS])
+        _ask(rows, entries, after, cuts[after, 0], cuts[after, OWNERS])
         for b in range(first, last):
             _read(hidden, table, bag_at, ids, b)
         if last - first == 1 and first == head:
-            _visit(
+            _learn_one(
                 grad, loss, rows, biases, squares, bias_squares, entries, cuts, missed, costs, moves, steps, hidden, weight,
                 first, rate,
             )  # fmt: skip
         else:
-            visit(
+            _learn_group(
                 grad, loss, rows, biases, squares, bias_squares, entries, cuts, missed, spent, tiles, moves, hidden, weight,
                 rate, head, first, last,
             )  # fmt: skip
@@ -635,7 +142,7 @@ def _learn(
 
 
 @inlined()
-def _visit(
+def _learn_one(
     grad, loss, rows, biases, squares, bias_squares, entries, cuts, misses, costs, moves, steps, hidden, weight, b, rate,
 ):  # fmt: skip
     """One example alone at all of its rows: without the copies of a group."""
@@ -685,3 +192,311 @@ def _write(table, squares, bag_at, ids, grad, b, rate):
     else:
         for n in range(bag_at[b], bag_at[b + 1]):
             move_row(table, squares, ids[n], grad, b, square, rate)
+
+
+@inlined()
+def _run_end(entries, first, batch):
+    """Where the group that begins with example `first` ends: with its target, or LONGEST examples."""
+    last = first + 1
+    # The first entry, on a path the one nearest to the leaf, identifies the target.
+    while last < batch and last - first < LONGEST and entries[last, 0] == entries[first, 0]:
+        last += 1
+    return last
+
+
+@inlined()
+def _ask(rows, entries, head, first, last):
+    """Ask for the rows of the next group."""
+    for i in range(first, last):
+        if entries[head, i] >> 1 >= HOT:
+            prefetch_row(rows, entries[head, i] >> 1)
+
+
+@inlined()
+def _learn_group(
+    grad, loss, rows, biases, squares, bias_squares, entries, cuts, misses, costs, tiles, moves, hidden, weight, rate, head,
+    first, last,
+):  # fmt: skip
+    """Examples first:last at their rows: write gradients and losses, move the rows.
+
+    head  the example whose entries are those of all of them
+    """
+    # Unsigned indices: Numba then leaves out its test for negative ones.
+    head, b, examples = np.uintp(head), np.uintp(first), np.uintp(last - first)
+    begin, middle, end = np.uintp(cuts[head, 0]), np.uintp(cuts[head, OWNERS // 2]), np.uintp(cuts[head, OWNERS])
+    count, middle = end - begin, middle - begin
+    width, columns = hidden.shape[1], -(-hidden.shape[1] // lanes(tiles, TILE)) * lanes(tiles, TILE)
+    pitch = (count + np.uintp(3)) // np.uintp(4) * np.uintp(4)
+    used = (examples + (examples & np.uintp(1))) * pitch  # of misses and costs
+    nodes = LONGEST * columns  # where they begin in tiles
+    _copy(tiles, nodes, columns, hidden, b, examples, rows, entries, head, begin, end)
+    for e in range(np.uintp(0), examples, np.uintp(2)):
+        for n in range(np.uintp(0), pitch, np.uintp(4)):
+            _eight_dots(misses, costs, tiles, nodes, columns, width, e, n, pitch, entries, head, begin)
+    if biases is not None:
+        for e in range(examples):
+            for i in range(begin, end):
+                misses[e * pitch + i - begin] += biases[entries[head, i] >> 1]
+    for at in range(np.uintp(0), used, np.uintp(WIDE)):
+        _judge(misses, costs, at)
+    for e in range(examples):
+        weigh(misses, e * pitch, (e + np.uintp(1)) * pitch, weight, b + e)
+    for e in range(examples):
+        begins = e * pitch  # each half is weighed alone
+        lower = weighed(_sum(costs, begins, begins + middle), weight, b + e)
+        loss[b + e] = lower + weighed(_sum(costs, begins + middle, begins + count), weight, b + e)
+    _pace(
+        moves, misses, pitch, biases, squares, bias_squares, hidden, b, examples, entries, head, begin, end, rate,
+    )  # fmt: skip
+    plain = squares is None and moves is None
+    if plain:
+        for at in range(used):
+            costs[at] = rate * misses[at]
+    for d in range(0, width, lanes(tiles, TILE)):
+        here = min(lanes(tiles, TILE), width - d)
+        for e in range(np.uintp(0), examples, np.uintp(2)):
+            two = e + np.uintp(1) < examples
+            _collect(grad, b + e, two, misses, e, pitch, tiles, nodes, columns, middle, count, d, here)
+        if plain:
+            for n in range(np.uintp(0), count, np.uintp(2)):
+                _move_two(
+                    rows, costs, pitch, tiles, nodes, columns, examples, entries, head, begin, n, count, rate, d, here
+                )
+    if not plain:
+        for d in range(0, width, LANES):
+            _move_rows(
+                rows, squares, misses, moves, pitch, hidden, b, examples, entries, head, begin, end, rate, d,
+                min(LANES, width - d),
+            )  # fmt: skip
+
+
+@inlined(error_model="numpy", fastmath={"reassoc", "contract"})
+def _judge(misses, costs, at):
+    """Turn WIDE scores at `at`, and turns in costs, into misses, turn - logistic(score), and -log p(turn)."""
+    for k in range(WIDE):
+        j = at + np.uintp(k)
+        misses[j], costs[j] = miss_and_loss(misses[j], costs[j] > 0)
+
+
+@inlined()
+def _sum(costs, first, last):
+    """The sum of costs[first:last], in this order."""
+    summed = ZERO
+    for at in range(first, last):
+        summed += costs[at]
+    return summed
+
+
+@inlined()
+def _pace(
+    moves, misses, pitch, biases, squares, bias_squares, hidden, b, examples, entries, head, begin, end, rate,
+):  # fmt: skip
+    """Write by what the move of each row is multiplied, and move the biases; moves None: all by 1."""
+    if moves is not None:
+        for i in range(begin, end):
+            row, pull = entries[head, i] >> 1, ZERO
+            for e in range(examples):
+                pull += misses[e * pitch + i - begin]
+            square = _square(misses, i - begin, pitch, hidden, b, examples, pull, biases)
+            push = hidden.dtype.type(1)
+            move = paced(push, squares, row, square / hidden.dtype.type(size(hidden.shape[1], biases)))
+            move_bias(biases, bias_squares, row, push * pull, move * pull, rate)
+            moves[0, i - begin] = move
+
+
+@inlined()
+def _square(misses, place, pitch, hidden, b, examples, pull, biases):
+    """The square of the length of a row's gradient, and of its bias's, `pull`."""
+    zero, width = splat(hidden.dtype.type(0)), hidden.shape[1]
+    summed = zero
+    for d in range(0, width, LANES):
+        part = zero
+        for e in range(examples):
+            h = load_row(hidden, b + e, d, min(LANES, width - d))
+            part = multiply_add(splat(misses[e * pitch + place]), h, part)
+        summed = multiply_add(part, part, summed)
+    if biases is None:
+        return total(summed)
+    return total(summed) + pull * pull
+
+
+@inlined()
+def _move_rows(rows, squares, misses, moves, pitch, hidden, b, examples, entries, head, begin, end, rate, d, count):
+    """Columns d to d + count of the rows."""
+    for i in range(begin, end):
+        row = entries[head, i] >> 1
+        w = load_row(rows, row, d, count)
+        step = paced_by(scale_of(rate, squares), moves, 0, i - begin)
+        if squares is None:
+            for e in range(examples):
+                w = multiply_add(splat(step * misses[e * pitch + i - begin]), load_row(hidden, b + e, d, count), w)
+        else:
+            g = splat(hidden.dtype.type(0))
+            for e in range(examples):
+                g = multiply_add(splat(step * misses[e * pitch + i - begin]), load_row(hidden, b + e, d, count), g)
+            w = pushed(w, splat(hidden.dtype.type(1)), g, squares, row, d, count, rate)
+        store_row(rows, row, d, w, count)
+
+
+@inlined()
+def _copy(tiles, nodes, columns, hidden, b, examples, rows, entries, head, begin, end):
+    """The hidden vectors, and at `nodes` the rows, side by side, zeros at the ends."""
+    for d in range(0, columns, LANES):
+        count = max(min(LANES, hidden.shape[1] - d), 0)
+        for e in range(examples):
+            store(tiles, e * columns + d, LANES, load_row(hidden, b + e, d, count))
+        for i in range(begin, end):
+            store(tiles, nodes + (i - begin) * columns + d, LANES, load_row(rows, entries[head, i] >> 1, d, count))
+
+
+@inlined()
+def _eight_dots(misses, costs, tiles, nodes, columns, width, e, n, pitch, entries, head, begin):
+    """The scores of two examples at four nodes, and in costs the turns; nobody reads those past the last."""
+    s0 = s1 = s2 = s3 = t0 = t1 = t2 = t3 = zeros(tiles, DOT)
+    here, there, count = e * columns, nodes + n * columns, lanes(tiles, DOT)
+    for d in range(0, width, count):
+        h, k = load(tiles, here + d, count, DOT), load(tiles, here + columns + d, count, DOT)
+        w0, w1 = load(tiles, there + d, count, DOT), load(tiles, there + columns + d, count, DOT)
+        w2, w3 = load(tiles, there + 2 * columns + d, count, DOT), load(tiles, there + 3 * columns + d, count, DOT)
+        s0, s1, s2, s3 = (
+            multiply_add(h, w0, s0),
+            multiply_add(h, w1, s1),
+            multiply_add(h, w2, s2),
+            multiply_add(h, w3, s3),
+        )
+        t0, t1, t2, t3 = (
+            multiply_add(k, w0, t0),
+            multiply_add(k, w1, t1),
+            multiply_add(k, w2, t2),
+            multiply_add(k, w3, t3),
+        )
+    _store_dots(misses, e * pitch + n, pitch, s0, s1, s2, s3, t0, t1, t2, t3)
+    for i in range(4):
+        turn = entries[head, begin + n + np.uintp(i)] & 1
+        costs[e * pitch + n + np.uintp(i)] = costs[(e + np.uintp(1)) * pitch + n + np.uintp(i)] = turn
+
+
+@inlined()
+def _collect(out, row, two, misses, e, pitch, tiles, nodes, columns, middle, last, d, count):
+    """Columns d to d + count of the gradients of example e, and of the next if there are two, from the rows as they were."""
+    p0, p1 = _pull(misses, e, pitch, tiles, nodes, columns, np.uintp(0), middle, d)
+    q0, q1 = _pull(misses, e, pitch, tiles, nodes, columns, middle, last, d)
+    back = broadcast(out.dtype.type(-1), TILE)
+    store_row(out, row, d, multiply(back, add(p0, q0)), count)
+    if two:
+        store_row(out, row + np.uintp(1), d, multiply(back, add(p1, q1)), count)
+
+
+@inlined()
+def _pull(misses, e, pitch, tiles, nodes, columns, first, last, d):
+    """The sums of nodes first to last, each times its miss, of examples e and e + 1."""
+    g0 = g1 = zeros(tiles, TILE)
+    for n in range(first, last):
+        w = load(tiles, nodes + n * columns + d, lanes(tiles, TILE), TILE)
+        g0 = multiply_add(broadcast(misses[e * pitch + n], TILE), w, g0)
+        g1 = multiply_add(broadcast(misses[(e + np.uintp(1)) * pitch + n], TILE), w, g1)
+    return g0, g1
+
+
+@inlined()
+def _move_two(rows, steps, pitch, tiles, nodes, columns, examples, entries, head, begin, n, last, rate, d, count):
+    """Columns d to d + count of nodes n and n + 1, by plain SGD; steps: misses times the rate."""
+    at, size = nodes + n * columns + d, lanes(tiles, TILE)
+    w0, w1 = load(tiles, at, size, TILE), load(tiles, at + columns, size, TILE)
+    for e in range(examples):
+        h, place = load(tiles, e * columns + d, size, TILE), e * pitch + n
+        w0 = multiply_add(broadcast(steps[place], TILE), h, w0)
+        w1 = multiply_add(broadcast(steps[place + np.uintp(1)], TILE), h, w1)
+    store_row(rows, entries[head, begin + n] >> 1, d, w0, count)
+    if n + np.uintp(1) < last:
+        store_row(rows, entries[head, begin + n + np.uintp(1)] >> 1, d, w1, count)
+
+
+@intrinsic
+def _store_dots(
+    typing: Any, array: Any, index: Any, pitch: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any
+) -> Typed:
+    """array[index : index + 4] = the sums of the lanes of a, b, c and d; those of e, f, g and h to index + pitch and on.
+
+    array is contiguous and of one dimension; vectors of at least 8 lanes.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array, index, pitch, *vectors = arguments
+        parts = 1  # of each vector: sums that are still apart
+        while len(vectors) > 1:
+            pairs = zip(vectors[::2], vectors[1::2], strict=True)
+            vectors = [add_picks(builder, *pair, *_both(pair[0].type.count, parts)) for pair in pairs]
+            parts *= 2
+        (sums,) = vectors
+        while sums.type.count > parts:
+            sums = add_picks(builder, sums, sums, *_halves(sums.type.count, parts))
+        data = context.make_array(signature.args[0])(context, builder, array).data
+        for first, place in ((0, index), (4, builder.add(index, pitch))):
+            four = pick(builder, sums, sums, range(first, first + 4))
+            store = builder.store(four, builder.bitcast(builder.gep(data, [place]), four.type.as_pointer()))
+            store.align = signature.args[0].dtype.bitwidth // 8
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp, types.intp, a, b, c, d, e, f, g, h), generate
+
+
+def _halves(lanes: int, parts: int) -> tuple[Sequence[int], Sequence[int]]:
+    """The lanes of the lower halves of the parts of a vector, and those of their upper halves."""
+    many = lanes // parts
+    lower = [part * many + k for part in range(parts) for k in range(many // 2)]
+    return lower, [lane + many // 2 for lane in lower]
+
+
+def _both(lanes: int, parts: int) -> tuple[Sequence[int], Sequence[int]]:
+    """The same of two vectors, one after the other."""
+    lower, upper = _halves(lanes, parts)
+    return [*lower, *(lane + lanes for lane in lower)], [*upper, *(lane + lanes for lane in upper)]
+
+
+def windows(ids: Array, sentence_at: Array, keep: Array, reach: Array) -> tuple[Any, ...]:
+    """The words kept, and the other words kept around each, in order: word k has context[at[k] : at[k + 1]].
+
+    ids (n,) int32; keep (n,) bool; reach (n,) whole numbers: most words on each side
+    sentence_at  (S + 1,) int64 from 0 to n: a window ends where its sentence does, and steps over words that are not kept
+
+    Returns context and words, int32, at (K + 1,) int64, and of each token and of the end its place among those kept, (n + 1,)
+    int64.
+    """
+    kept_at = np.zeros(len(ids) + 1, np.int64)
+    np.cumsum(keep, out=kept_at[1:])
+    words, begins = ids[keep], kept_at[sentence_at]
+    at = np.zeros(len(words) + 1, np.int64)
+    reach = reach[keep]
+    _measure(at, begins, reach)
+    context = np.empty(at[-1], np.int32)
+    _fill(context, words, begins, reach)
+    return context, words, at, kept_at
+
+
+@launched()
+def _measure(at, begins, reach):
+    """Where the window of each word begins."""
+    for s in range(begins.size - 1):
+        for k in range(begins[s], begins[s + 1]):
+            low, high = _ends(k, begins[s], begins[s + 1], reach)
+            at[k + 1] = at[k] + high - low - 1
+
+
+@launched()
+def _fill(context, words, begins, reach):
+    """Write the words of each window, without its own."""
+    n = 0
+    for s in range(begins.size - 1):
+        for k in range(begins[s], begins[s + 1]):
+            low, high = _ends(k, begins[s], begins[s + 1], reach)
+            for other in range(low, high):
+                if other != k:
+                    context[n] = words[other]
+                    n += 1
+
+
+@called()
+def _ends(k, begin, end, reach):
+    """The first word of a window, and the first one after it."""
+    return max(k - reach[k], begin), min(k + reach[k] + 1, end)

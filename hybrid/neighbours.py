@@ -124,10 +124,10 @@ class Neighbours:
 
 def live(vectors: np.ndarray, *, index: str = "annoy", **settings: Any) -> Any:
     """A cpu.search.neighbours.Neighbours. Without annoy one for a forest searches exactly, and says so on stderr."""
-    from cpu.search import forest
+    from cpu.search.index import there
     from cpu.search.neighbours import Neighbours
 
-    if index != "annoy" or forest.there():
+    if index != "annoy" or there("annoy"):
         return Neighbours(vectors, index=index, **settings)
     made = Neighbours(vectors, index="exact", **settings)
     if len(vectors) >= made.exact_below:

@@ -16,13 +16,16 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from cpu import softmax
+from cpu.output import topk
 from cpu.output.rule import move_together, pull_biases
+from cpu.output.topk import Excluded, drop, heap_push, is_excluded
 from cpu.runtime.compiled import Array, called, launched
 from cpu.softmax import chunk, probabilities, sum_exp, weigh
 from cpu.tree.cluster_trees import parts
 from cpu.vectors.blas import gemm
 
 LARGE = 1024  # classes of a cluster that one thread takes
+TOGETHER = 64  # examples of a matrix product of `scores`
 
 
 class Plan(NamedTuple):
@@ -123,24 +126,32 @@ def log_prob(out: Array, learned: Any, work: Work, plan: Plan, hidden: Array, ta
     """out[b] = log p(target[b] | its cluster, hidden[b]); 0 for a target that is in no cluster."""
     order = _ordered(work, plan, hidden, target)
     losses = np.empty(order.examples.size, out.dtype)
+    spread = order.clusters, order.at, plan.begins
     given = learned.rows, learned.biases, work.hidden, order.target, None
-    _judge(
-        losses,
-        work.logits,
-        work.grads,
-        order.clusters,
-        order.at,
-        plan.begins,
-        *given,
-        LARGE,
-        False,
-        numba.get_num_threads(),
-    )
+    _judge(losses, work.logits, work.grads, *spread, *given, LARGE, False, numba.get_num_threads())
     for part, own, among in _large(order, plan):
         softmax.log_prob(losses[part], _rows(learned, own), work.full, work.hidden[part], among)
         np.negative(losses[part], out=losses[part])
     out.fill(0)
     out[order.examples] = -losses
+
+
+def best(
+    ids: Array, log_probs: Array, learned: Any, plan: Plan, slots: Array, alone: Array, hidden: Array, without: Excluded
+) -> None:
+    """Write the k most likely classes of each row, most likely first, equals by rising class; exact.
+
+    No class is likelier than its cluster. So clusters are looked at in falling order of their probability, until one is less
+    likely than the worst of the k best classes. Arguments as of `best_in_forest` in cpu/tree/search.py.
+    """
+    rows = learned.rows, learned.biases, plan.begins, plan.classes
+    _best(ids, log_probs, *rows, slots, alone, hidden, *without, numba.get_num_threads())
+
+
+def scores(out: Array, learned: Any, plan: Plan, hidden: Array) -> None:
+    """out[b, v] = log p(v | its cluster, hidden[b]), 0 for a class that is in none; out (B, V)."""
+    out[:, plan.cluster < 0] = 0
+    _scores(out, learned.rows, learned.biases, plan.begins, plan.classes, hidden)
 
 
 def _ordered(work: Work, plan: Plan, hidden: Array, target: Array) -> _Order:
@@ -157,11 +168,11 @@ def _ordered(work: Work, plan: Plan, hidden: Array, target: Array) -> _Order:
 def _large(order: _Order, plan: Plan) -> list[tuple[slice, slice, Array]]:
     """Of each large cluster that is met its examples, its rows, and the targets among these."""
     sizes = plan.begins[order.clusters + 1] - plan.begins[order.clusters]
-    found = []
+    parts = []
     for j in np.flatnonzero(sizes > LARGE):
         part, k = slice(order.at[j], order.at[j + 1]), order.clusters[j]
-        found.append((part, slice(plan.begins[k], plan.begins[k + 1]), order.target[part].astype(np.int32)))
-    return found
+        parts.append((part, slice(plan.begins[k], plan.begins[k + 1]), order.target[part].astype(np.int32)))
+    return parts
 
 
 def _rows(learned: Any, rows: slice) -> Any:
@@ -187,8 +198,7 @@ def _judge(losses, logits, grads, clusters, at, begins, rows, biases, hidden, ta
 @called(error_model="numpy")
 def _miss(logits, target, weight, e):
     """A contiguous vector of logits becomes that of the misses of example e; returns its loss."""
-    base = logits.max()
-    norm = base + math.log(sum_exp(logits, base))
+    norm = _norm(logits)
     loss = norm - logits[target]
     probabilities(logits, norm)
     logits[target] -= 1
@@ -198,23 +208,17 @@ def _miss(logits, target, weight, e):
     return loss * weight[e]
 
 
+@called(error_model="numpy")
+def _norm(logits):
+    """The logarithm of the sum of the exponentials of a contiguous vector."""
+    base = logits.max()
+    return base + math.log(sum_exp(logits, base))
+
+
 @launched(parallel=True)
 def _move(
-    rows,
-    biases,
-    squares,
-    bias_squares,
-    misses,
-    pulls,
-    bias_pulls,
-    hidden,
-    clusters,
-    at,
-    begins,
-    rate,
-    large,
-    threads,
-):
+    rows, biases, squares, bias_squares, misses, pulls, bias_pulls, hidden, clusters, at, begins, rate, large, threads,
+):  # fmt: skip
     """Move the rows of all clusters that are met and not large."""
     for thread in numba.prange(threads):
         for j in range(thread, clusters.size, threads):
@@ -227,3 +231,51 @@ def _move(
                     rows, biases, squares, bias_squares, begin, end, pulls[thread], bias_pulls[thread], part.T,
                     hidden[first:last], 1.0, rate,
                 )  # fmt: skip
+
+
+@launched(parallel=True)
+def _best(ids, log_probs, rows, biases, begins, classes, slots, alone, hidden, out_first, out_last, left_out, threads):
+    for thread in numba.prange(threads):
+        keys, items = np.empty(1024), np.empty(1024, np.int32)
+        logits = np.empty((1, _most(begins)), hidden.dtype)
+        for b in range(thread, hidden.shape[0], threads):
+            topk.clear(ids[b], log_probs[b])
+            first, last = out_first[b], out_last[b]
+            topk.offer(ids[b], log_probs[b], slots[b], alone, left_out, first, last)
+            size = 0
+            for k in range(begins.size - 1):
+                size, keys, items = heap_push(keys, items, size, slots[b, alone.size + k], k)
+            while size and not keys[0] < log_probs[b, 0]:
+                key, k = keys[0], items[0]
+                size = drop(keys, items, size)
+                count = begins[k + 1] - begins[k]
+                chunk(logits[:, :count], rows, biases, begins[k], begins[k + 1], hidden[b : b + 1])
+                given = key - _norm(logits[0, :count])
+                for j in range(count):
+                    class_ = classes[begins[k] + j]
+                    if not is_excluded(left_out, first, last, class_):
+                        topk.push(ids[b], log_probs[b], class_, logits[0, j] + given)
+            topk.sort(ids[b], log_probs[b])
+
+
+@launched(parallel=True)
+def _scores(out, rows, biases, begins, classes, hidden):
+    for part in numba.prange(-(-hidden.shape[0] // TOGETHER)):
+        first, last = part * TOGETHER, min((part + 1) * TOGETHER, hidden.shape[0])
+        logits = np.empty((last - first, _most(begins)), hidden.dtype)
+        for k in range(begins.size - 1):
+            count = begins[k + 1] - begins[k]
+            chunk(logits[:, :count], rows, biases, begins[k], begins[k + 1], hidden[first:last])
+            for b in range(last - first):
+                norm = _norm(logits[b, :count])
+                for j in range(count):
+                    out[first + b, classes[begins[k] + j]] = logits[b, j] - norm
+
+
+@called()
+def _most(begins):
+    """The most classes of a cluster."""
+    most = 0
+    for k in range(begins.size - 1):
+        most = max(most, begins[k + 1] - begins[k])
+    return most

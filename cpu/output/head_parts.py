@@ -1,106 +1,34 @@
-"""What a head with clusters has learned, carried over to other clusters of the same classes.
+"""A head with clusters: how large it is, and what it has learned carried over to other clusters of the same classes.
+
+A step of a full softmax over V classes takes the time of V rows an example. A head of H classes and K clusters takes that of
+H + K rows, and in the example's cluster that of
+
+    tree     the nodes on its path, each as VISIT rows: of a Huffman tree the bits that the class has, given its cluster
+    softmax  as many rows as the cluster has classes
+
+times the probability, by the counts, that an example leaves the head.
 
 By its slot and within its cluster a class v has the log-probability c_v . h + d_v, up to what is the same for all classes and
 to terms of higher order in h. In a softmax within a cluster, of rows w, c_v = slot + w_v - the mean of w over the cluster,
-weighted by how often each class is met. In a tree c_v = slot + the sum of (turn - p) w along the path, where p is how often the
-node's right side is met: near there log p(right) is (1 - p) w . h, and log p(left) is -p w . h. And d_v is the log-probability
+weighted by how often each class is met. In a tree it is as in cpu/tree/growth.py, plus the slot. And d_v is the log-probability
 that biases give at h = 0.
 
 The other way round a new slot gets the mean of c over its classes, a row of a softmax its c_v, and a node the mean of c over
 its right side less that over its left. These means are weighted alike, so clusters that stay keep what they learned.
 """
 
-import math
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from cpu import softmax, tree_softmax
-from cpu.output import topk
 from cpu.output.cluster_softmax import Plan
-from cpu.output.topk import Excluded, drop, heap_push, is_excluded
-from cpu.runtime.compiled import Array, called, launched
-from cpu.softmax import chunk, sum_exp
+from cpu.runtime.compiled import Array, launched
 from cpu.tree import tree
 from cpu.tree.cluster_trees import Forest
-from cpu.tree.growth import differences, sides_of
-from cpu.tree.search import expand
-
-# The most likely classes of a head with trees in its tails: exact best-first search, as in cpu/tree/search.py.
-#
-# The search begins with the classes that have a slot of the head alone and with the roots of all clusters, each as likely as
-# its slot; of the former only the k best, and no cluster that is less likely than all of these.
-
-
-def best(
-    ids: Array,
-    log_probs: Array,
-    learned: Any,
-    forest: Forest,
-    slots: Array,
-    alone: Array,
-    hidden: Array,
-    without: Excluded,
-) -> None:
-    """Write the k most likely classes of each row, most likely first, equals by rising class; exact.
-
-    ids (B, k) int32, log_probs (B, k)
-    learned  of the forest's nodes
-    slots    (B, H + K) the log-probability of each slot of the head: H of classes alone, then one a cluster
-    alone    (H,) int32, the classes that have a slot alone, rising
-    without  the classes that each row excludes; where fewer than k are left, ids ends with -1 and log_probs with -inf
-    """
-    nodes = learned.rows, learned.biases, forest.tree.children, forest.roots
-    _best(ids, log_probs, *nodes, slots, alone, hidden, *without, numba.get_num_threads())
-
-
-@launched(parallel=True)
-def _best(ids, log_probs, nodes, biases, children, roots, slots, alone, hidden, out_first, out_last, left_out, threads):
-    for thread in numba.prange(threads):
-        keys, items = np.empty(1024), np.empty(1024, np.int32)
-        for b in range(thread, hidden.shape[0], threads):
-            topk.clear(ids[b], log_probs[b])
-            offer(ids[b], log_probs[b], slots[b], alone, left_out, out_first[b], out_last[b])
-            size = 0
-            for k in range(roots.size):
-                if slots[b, alone.size + k] >= log_probs[b, 0]:
-                    size, keys, items = heap_push(keys, items, size, slots[b, alone.size + k], roots[k])
-            for i in range(ids.shape[1]):
-                if ids[b, i] >= 0:
-                    size, keys, items = heap_push(keys, items, size, log_probs[b, i], ~ids[b, i])
-            topk.clear(ids[b], log_probs[b])
-            found = 0
-            while found < ids.shape[1] and size:
-                key, item = keys[0], items[0]
-                size = drop(keys, items, size)
-                if item >= 0:
-                    size, keys, items = expand(keys, items, size, key, item, nodes, biases, children, hidden, b)
-                elif not is_excluded(left_out, out_first[b], out_last[b], ~item):
-                    ids[b, found] = ~item
-                    log_probs[b, found] = key
-                    found += 1
-
-
-@called()
-def offer(ids, scores, slots, alone, left_out, first, last):
-    """Push the classes that have a slot alone and are not left out into a heap of the k best, see cpu/output/topk.py."""
-    for slot in range(alone.size):
-        if not slots[slot] < scores[0] and not is_excluded(left_out, first, last, alone[slot]):
-            topk.push(ids, scores, alone[slot], slots[slot])
-
-
-# How many classes a head has alone, and how many clusters the others make, for a share of a full softmax's time.
-#
-# A step of a full softmax over V classes takes the time of V rows an example. A head of H classes and K clusters takes that of
-# H + K rows, and in the example's cluster that of
-#
-#     tree     the nodes on its path, each as VISIT rows: of a Huffman tree the bits that the class has, given its cluster
-#     softmax  as many rows as the cluster has classes
-#
-# times the probability, by the counts, that an example leaves the head.
+from cpu.tree.growth import along_paths, differences, sides_of
 
 TINY = 1e-300  # whose logarithm can be taken
 VISIT = 2.0  # rows of a full softmax in the time of a node's visit: `visit_cost` measures it, 1.2 to 1.4 on one thread
@@ -176,88 +104,6 @@ def _seconds(work: Callable[[], None]) -> float:
     return min(taken)
 
 
-# What classes are likely under a head with a softmax in each cluster: the best of them, or the probabilities of all.
-#
-# No class is likelier than its cluster. So clusters are looked at in falling order of their probability, until one is less
-# likely than the worst of the k best classes.
-
-TOGETHER = 64  # examples of a matrix product
-
-
-def best_by_softmaxes(
-    ids: Array, log_probs: Array, learned: Any, plan: Plan, slots: Array, alone: Array, hidden: Array, without: Excluded
-) -> None:
-    """Write the k most likely classes of each row, most likely first, equals by rising class; exact.
-
-    Arguments as of cpu/output/head_parts.py, but that rows are those of the classes in clusters.
-    """
-    rows = learned.rows, learned.biases, plan.begins, plan.classes
-    _cluster_softmax_search_best(ids, log_probs, *rows, slots, alone, hidden, *without, numba.get_num_threads())
-
-
-def scores(out: Array, learned: Any, plan: Plan, hidden: Array) -> None:
-    """out[b, v] = log p(v | its cluster, hidden[b]), 0 for a class that is in none; out (B, V)."""
-    out[:, plan.cluster < 0] = 0
-    _scores(out, learned.rows, learned.biases, plan.begins, plan.classes, hidden)
-
-
-@launched(parallel=True)
-def _cluster_softmax_search_best(
-    ids, log_probs, rows, biases, begins, classes, slots, alone, hidden, out_first, out_last, left_out, threads
-):
-    for thread in numba.prange(threads):
-        keys, items = np.empty(1024), np.empty(1024, np.int32)
-        logits = np.empty((1, _most(begins)), hidden.dtype)
-        for b in range(thread, hidden.shape[0], threads):
-            topk.clear(ids[b], log_probs[b])
-            first, last = out_first[b], out_last[b]
-            offer(ids[b], log_probs[b], slots[b], alone, left_out, first, last)
-            size = 0
-            for k in range(begins.size - 1):
-                size, keys, items = heap_push(keys, items, size, slots[b, alone.size + k], k)
-            while size and not keys[0] < log_probs[b, 0]:
-                key, k = keys[0], items[0]
-                size = drop(keys, items, size)
-                count = begins[k + 1] - begins[k]
-                chunk(logits[:, :count], rows, biases, begins[k], begins[k + 1], hidden[b : b + 1])
-                given = key - _norm(logits[0, :count])
-                for j in range(count):
-                    class_ = classes[begins[k] + j]
-                    if not is_excluded(left_out, first, last, class_):
-                        topk.push(ids[b], log_probs[b], class_, logits[0, j] + given)
-            topk.sort(ids[b], log_probs[b])
-
-
-@launched(parallel=True)
-def _scores(out, rows, biases, begins, classes, hidden):
-    for part in numba.prange(-(-hidden.shape[0] // TOGETHER)):
-        first, last = part * TOGETHER, min((part + 1) * TOGETHER, hidden.shape[0])
-        logits = np.empty((last - first, _most(begins)), hidden.dtype)
-        for k in range(begins.size - 1):
-            count = begins[k + 1] - begins[k]
-            chunk(logits[:, :count], rows, biases, begins[k], begins[k + 1], hidden[first:last])
-            for b in range(last - first):
-                norm = _norm(logits[b, :count])
-                for j in range(count):
-                    out[first + b, classes[begins[k] + j]] = logits[b, j] - norm
-
-
-@called()
-def _most(begins):
-    """The most classes of a cluster."""
-    most = 0
-    for k in range(begins.size - 1):
-        most = max(most, begins[k + 1] - begins[k])
-    return most
-
-
-@called(error_model="numpy")
-def _norm(logits):
-    """The logarithm of the sum of the exponentials of a contiguous vector."""
-    base = logits.max()
-    return base + math.log(sum_exp(logits, base))
-
-
 class Known(NamedTuple):
     """Of each class: c (V, D) float32, d (V,) float64. Of a class alone they are those of its slot."""
 
@@ -267,12 +113,8 @@ class Known(NamedTuple):
 
 def of_trees(head: Any, tail: Any, slot: Array, forest: Forest, masses: Array) -> Known:
     """What a head with trees knows; head, tail: Learned; slot (V,); masses (V,) above 0, how often classes are met."""
-    known, tree = _of_slots(head, slot), forest.tree
-    sides = sides_of(tree.children, masses)
-    share = (sides[:, 1] / np.maximum(sides.sum(axis=1), 1e-300)).astype(np.float32)
-    ways, starts = np.zeros_like(tail.rows), np.zeros(len(tail.rows))
-    biases = np.zeros(len(tail.rows)) if tail.biases is None else tail.biases.astype(np.float64)
-    _down(known.c, known.d, ways, starts, tree.children, tail.rows, biases, share)
+    known = _of_slots(head, slot)
+    along_paths(known.c, known.d, tail, forest.tree, masses)
     return known
 
 
@@ -335,24 +177,8 @@ def _of_slots(head: Any, slot: Array) -> Known:
 
 def _log_sums(values: Array, plan: Plan) -> Array:
     """The logarithm of the sum of exponentials over each cluster."""
-    found: Array = np.logaddexp.reduceat(values, plan.begins[:-1]) if values.size else np.empty(0)
-    return found
-
-
-@launched()
-def _down(c, d, ways, starts, children, rows, biases, share):
-    """Add to each class what the nodes of its path say."""
-    for node in range(len(children)):
-        for turn in range(2):
-            child = children[node, turn]
-            toward = biases[node] if turn else -biases[node]
-            part = starts[node] - np.logaddexp(0.0, -toward)
-            way = ways[node] + (np.float32(turn) - share[node]) * rows[node]
-            if child >= 0:
-                ways[child], starts[child] = way, part
-            else:
-                c[~child] += way
-                d[~child] += part
+    sums: Array = np.logaddexp.reduceat(values, plan.begins[:-1]) if values.size else np.empty(0)
+    return sums
 
 
 @launched()

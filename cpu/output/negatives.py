@@ -1,5 +1,9 @@
 """Negatives that all rows of a batch share: their weights are gathered once, meet the batch in dense products, and move.
 
+A batch makes S draws with replacement, a function of the seed and the tick alone, and keeps the distinct classes, so that
+p(v) = 1 - (1 - q(v))^S is exact; drawing until there are so many distinct classes would give an estimate only. With S >= V
+every class is taken and p = 1.
+
 Every class moves against the sum of its gradients as a negative and as the target of some rows, so a step costs 6 B S D
 operations for S negatives, nearly all of them in matrix products. What a loss makes of the logits is cpu/sampled_softmax.py's
 and cpu/sampled_logistic.py's business.
@@ -18,11 +22,8 @@ from cpu.runtime.compiled import Array, called, launched
 from cpu.vectors.blas import gemm
 from cpu.vectors.splitmix import GOLDEN, mix
 
-# The negatives of a batch: which classes are drawn, and the probability of each to be among them.
-#
-# A batch makes S draws with replacement, a function of the seed and the tick alone, and keeps the distinct classes:
-# p(v) = 1 - (1 - q(v))^S is exact; drawing until there are so many distinct classes would give an estimate only.
-# With S >= V every class is taken and p = 1.
+ROWS = 64  # rows of a batch that are worked together
+NEGATIVES = 128  # negatives whose weights are moved together
 
 
 class Sampler(NamedTuple):
@@ -60,17 +61,107 @@ def _sampler(weights: Array) -> Sampler:
     return Sampler(cumulative, np.zeros(weights.size, np.bool_))
 
 
-def draw(
-    ids: Array, lower: Array, score: Array, sampler: Sampler, draws: int, target: Array, seed: int, tick: int
-) -> int:
-    """Write the distinct negatives to ids, log p of them to lower, and log p of the targets to score; return how many.
+class Work(NamedTuple):
+    """Scratch of up to B rows and S negatives.
 
-    ids, lower  (S or more,), as they are drawn; where S >= V, (V or more,): all classes
-    score       (B,)
-    draws       S
-    target      (B,) int32
+    ids     (S,) int32  the negatives of the last batch
+    lower   (S,)        what is taken off the logit of each
+    logits  (B, S)      lowered, then their gradients
+    both    (S + B, D)  weights of the negatives, then of the targets; then their gradients
+    pulls   (S + B,)    the gradients of their biases
+    score   (B,)        what is taken off the logits of the targets, then the lowered logits
     """
-    return int(_draw(ids, lower, score, *sampler, draws, target, seed, tick))
+
+    ids: np.ndarray
+    lower: np.ndarray
+    logits: np.ndarray
+    both: np.ndarray
+    pulls: np.ndarray
+    score: np.ndarray
+
+
+def workspace(batch: int, width: int, negatives: int, dtype: DTypeLike) -> Work:
+    """Scratch for calls with up to `batch` rows of `width` numbers, and `negatives` classes beside them."""
+    ids, lower = np.empty(negatives, np.int32), np.empty(negatives, dtype)
+    both, pulls = np.empty((negatives + batch, width), dtype), np.empty(negatives + batch, dtype)
+    logits, score = np.empty((batch, negatives), dtype), np.empty(batch, dtype)
+    return Work(ids, lower, logits, both, pulls, score)
+
+
+def draw(work: Work, sampler: Sampler, count: int, target: Array, seed: int, tick: int) -> int:
+    """Write the distinct negatives of `count` draws to ids, log p of them to lower, and of the targets (B,) to score.
+
+    Returns how many they are; where count >= V, all classes are taken.
+    """
+    return int(_draw(work.ids, work.lower, work.score[: target.size], *sampler, count, target, seed, tick))
+
+
+class Met(NamedTuple):
+    """What a batch meets: views of the scratch.
+
+    ids     (S,) int32  the negatives
+    picked  (S, D)      their weights, then their gradients
+    own     (B, D)      those of the targets
+    pulls, own_pulls    (S,), (B,)
+    score   (B,)
+    """
+
+    ids: np.ndarray
+    picked: np.ndarray
+    own: np.ndarray
+    pulls: np.ndarray
+    own_pulls: np.ndarray
+    score: np.ndarray
+
+
+def gather(work: Work, learned: Any, count: int, target: Array) -> Met:
+    """The weights of the first `count` negatives and of the targets; biases go to lower and score."""
+    batch, most = target.size, work.ids.size
+    ids, picked, own = work.ids[:count], work.both[:count], work.both[most : most + batch]
+    pulls, own_pulls, score = work.pulls[:count], work.pulls[most : most + batch], work.score[:batch]
+    rows.gather(picked, learned.rows, ids)
+    rows.gather(own, learned.rows, target)
+    if learned.biases is not None:  # a bias raises a logit, what is in `lower` and `score` lowers it
+        work.lower[:count] -= learned.biases[ids]
+        score -= learned.biases[target]
+    return Met(ids, picked, own, pulls, own_pulls, score)
+
+
+def move(learned: Any, work: Work, met: Met, hidden: Array, target: Array, rate: float) -> None:
+    """Move every class, against the gradients that a loss has left in work.logits, met.own and met.own_pulls.
+
+    Unless rows move by plain SGD, each class moves once, against the sum of its gradients as a negative and as the target of
+    some rows, in this order.
+    """
+    _turn(met.picked, met.pulls, learned.biases, work.logits[: target.size], hidden)
+    if plain(learned):
+        rows.scatter(learned, met.ids, met.picked, rate)
+        rows.scatter(learned, target, met.own, rate)
+        return
+    place = np.concatenate([np.arange(met.ids.size), np.arange(target.size) + work.ids.size])
+    classes = np.concatenate([met.ids, target])
+    order = np.argsort(classes, kind="stable")
+    classes, place = classes[order], place[order]
+    ends = np.append(np.flatnonzero(np.diff(classes, prepend=-1)), classes.size)
+    given = work.both, work.pulls, classes, place, ends, work.both.dtype.type(rate), numba.get_num_threads()
+    _move_each(*learned, *given)
+
+
+@called(fastmath={"reassoc", "contract"})
+def dot(a, b):
+    """a . b."""
+    total = a[0] * b[0]
+    for d in range(1, a.size):
+        total += a[d] * b[d]
+    return total
+
+
+@called()
+def pull_target(grad, own, hidden, miss):
+    """grad <- miss own; own <- miss hidden."""
+    for d in range(grad.size):
+        grad[d] = miss * own[d]
+        own[d] = miss * hidden[d]
 
 
 @launched()
@@ -107,113 +198,6 @@ def _uniform(state, i):
     return float(mix(state + np.uint64(i + 1) * GOLDEN) >> np.uint64(11)) * 2.0**-53
 
 
-ROWS = 64  # rows of a batch that are worked together
-NEGATIVES = 128  # negatives whose weights are moved together
-
-
-class Work(NamedTuple):
-    """Scratch of up to B rows and S negatives.
-
-    ids     (S,) int32  the negatives of the last batch
-    lower   (S,)        what is taken off the logit of each
-    logits  (B, S)      lowered, then their gradients
-    both    (S + B, D)  weights of the negatives, then of the targets; then their gradients
-    pulls   (S + B,)    the gradients of their biases
-    score   (B,)        what is taken off the logits of the targets, then the lowered logits
-    """
-
-    ids: np.ndarray
-    lower: np.ndarray
-    logits: np.ndarray
-    both: np.ndarray
-    pulls: np.ndarray
-    score: np.ndarray
-
-
-def workspace(batch: int, width: int, negatives: int, dtype: DTypeLike) -> Work:
-    """Scratch for calls with up to `batch` rows of `width` numbers, and `negatives` classes beside them."""
-    ids, lower = np.empty(negatives, np.int32), np.empty(negatives, dtype)
-    both, pulls = np.empty((negatives + batch, width), dtype), np.empty(negatives + batch, dtype)
-    logits, score = np.empty((batch, negatives), dtype), np.empty(batch, dtype)
-    return Work(ids, lower, logits, both, pulls, score)
-
-
-def draw_negatives(work: Work, sampler: Sampler, count: int, target: Array, seed: int, tick: int) -> int:
-    """Write the negatives of a batch to ids, and log p to lower and score. Returns how many they are."""
-    return draw(work.ids, work.lower, work.score[: target.size], sampler, count, target, seed, tick)
-
-
-class Met(NamedTuple):
-    """What a batch meets: views of the scratch.
-
-    ids     (S,) int32  the negatives
-    picked  (S, D)      their weights, then their gradients
-    own     (B, D)      those of the targets
-    pulls, own_pulls    (S,), (B,)
-    score   (B,)
-    """
-
-    ids: np.ndarray
-    picked: np.ndarray
-    own: np.ndarray
-    pulls: np.ndarray
-    own_pulls: np.ndarray
-    score: np.ndarray
-
-
-def gather(work: Work, learned: Any, count: int, target: Array) -> Met:
-    """The weights of the first `count` negatives and of the targets; biases go to lower and score."""
-    batch, most = target.size, work.ids.size
-    ids, picked, own = work.ids[:count], work.both[:count], work.both[most : most + batch]
-    pulls, own_pulls, score = work.pulls[:count], work.pulls[most : most + batch], work.score[:batch]
-    rows.gather(picked, learned.rows, ids)
-    rows.gather(own, learned.rows, target)
-    if learned.biases is not None:  # a bias raises a logit, what is in `lower` and `score` lowers it
-        work.lower[:count] -= learned.biases[ids]
-        score -= learned.biases[target]
-    return Met(ids, picked, own, pulls, own_pulls, score)
-
-
-def move(learned: Any, work: Work, met: Met, hidden: Array, target: Array, rate: float) -> None:
-    """Move every class, against the gradients that a loss has left in work.logits, met.own and met.own_pulls."""
-    _turn(met.picked, met.pulls, learned.biases, work.logits[: target.size], hidden)
-    if plain(learned):
-        rows.scatter(learned, met.ids, met.picked, rate)
-        rows.scatter(learned, target, met.own, rate)
-    else:
-        _move(learned, work, met.ids, target, rate)
-
-
-def _move(learned: Any, work: Work, ids: Array, target: Array, rate: float) -> None:
-    """Move each class once, against the sum of its gradients as a negative and as the target of some rows, in this order."""
-    place = np.concatenate([np.arange(ids.size), np.arange(target.size) + work.ids.size])
-    classes = np.concatenate([ids, target])
-    order = np.argsort(classes, kind="stable")
-    classes, place = classes[order], place[order]
-    first = np.flatnonzero(np.diff(classes, prepend=-1))
-    ends = np.append(first, classes.size)
-    _move_each(
-        *learned, work.both, work.pulls, classes, place, ends, work.both.dtype.type(rate), numba.get_num_threads()
-    )
-
-
-@called(fastmath={"reassoc", "contract"})
-def dot(a, b):
-    """a . b."""
-    total = a[0] * b[0]
-    for d in range(1, a.size):
-        total += a[d] * b[d]
-    return total
-
-
-@called()
-def pull_target(grad, own, hidden, miss):
-    """grad <- miss own; own <- miss hidden."""
-    for d in range(grad.size):
-        grad[d] = miss * own[d]
-        own[d] = miss * hidden[d]
-
-
 @launched(parallel=True)
 def _turn(picked, pulls, biases, logits, hidden):
     """The gradient of the negatives' weights and biases, from those of their logits in `logits`."""
@@ -232,14 +216,8 @@ def _move_each(weights, biases, squares, bias_squares, both, pulls, classes, pla
         for i in range(thread * count // threads, (thread + 1) * count // threads):
             n = place[ends[i]]
             for other in place[ends[i] + 1 : ends[i + 1]]:
-                _add(both, pulls, n, other)
+                pulls[n] += pulls[other]
+                for d in range(both.shape[1]):
+                    both[n, d] += both[other, d]
             square = square_of(both, n, pulls[n], biases, squares)
             descend(weights, biases, squares, bias_squares, classes[ends[i]], both, n, pulls[n], square, one, rate)
-
-
-@called()
-def _add(both, pulls, n, other):
-    """Gradient n += another one."""
-    pulls[n] += pulls[other]
-    for d in range(both.shape[1]):
-        both[n, d] += both[other, d]

@@ -43,11 +43,11 @@ def goes(moves, misses, thread):
 @inner
 def length_squared(table, row):
     """The square of the length of table[row]."""
-    found, width = splat(table.dtype.type(0)), table.shape[1]
+    squares, width = splat(table.dtype.type(0)), table.shape[1]
     for d in range(0, width, LANES):
         part = load_row(table, row, d, min(LANES, width - d))
-        found = multiply_add(part, part, found)
-    return total(found)
+        squares = multiply_add(part, part, squares)
+    return total(squares)
 
 
 @inner
@@ -151,9 +151,8 @@ def descend(rows, biases, squares, bias_squares, row, grads, n, pull, square, sh
         store_row(rows, row, d, pushed(w, splat(move), along, squares, row, d, count, rate), count)
 
 
-# Rows that move once a batch, against the gradient summed over it, which is a matrix product. See cpu/output/rule.py.
-#
-# Plain SGD is the product itself, added to the rows. Otherwise the gradient is written down first.
+# Rows that move once a batch, against the gradient summed over it, which is a matrix product. Plain SGD is the product itself,
+# added to the rows. Otherwise the gradient is written down first.
 
 
 @called()

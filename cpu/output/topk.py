@@ -1,7 +1,7 @@
-"""The k best of a stream of scored ids, in two arrays that form a heap with the worst of them at the root.
+"""The k best of a stream of scored ids, and what searches for them share.
 
-Better is a higher score, and among equal scores a lower id; a NaN is best of all, so that it stays visible. At first, after
-`clear`, ids are -1 and scores -inf.
+The k best are two arrays that form a heap with the worst of them at the root. Better is a higher score, and among equal scores
+a lower id; a NaN is best of all, so that it stays visible. At first, after `clear`, ids are -1 and scores -inf.
 """
 
 import math
@@ -11,56 +11,6 @@ import numba
 import numpy as np
 
 from cpu.runtime.compiled import Array, called, launched
-
-# A heap of (key, item) pairs in two arrays, the greatest at its top: what best-first searches go on from next.
-
-
-@launched()
-def heap_push(keys, items, size, key, item):
-    """Add to the heap, which doubles when it is full; returns its size and arrays."""
-    if size == keys.size:
-        keys, items = _doubled(keys), _doubled(items)
-    place = size
-    while place:
-        up = (place - 1) // 2
-        if (keys[up], items[up]) >= (key, item):
-            break
-        keys[place], items[place] = keys[up], items[up]
-        place = up
-    keys[place], items[place] = key, item
-    return size + 1, keys, items
-
-
-@launched()
-def drop(keys, items, size):
-    """Remove the top of the heap, if there is one; returns its size."""
-    if size < 2:
-        return 0
-    size -= 1
-    key, item = keys[size], items[size]
-    place = 0
-    while 2 * place + 1 < size:
-        down = 2 * place + 1
-        if down + 1 < size and (keys[down + 1], items[down + 1]) > (keys[down], items[down]):
-            down += 1
-        if (key, item) >= (keys[down], items[down]):
-            break
-        keys[place], items[place] = keys[down], items[down]
-        place = down
-    keys[place], items[place] = key, item
-    return size
-
-
-@called()
-def _doubled(values):
-    """A copy with room for twice as many; a loop, since np.append takes Numba long to compile."""
-    out = np.empty(2 * values.size, values.dtype)
-    for i in range(values.size):
-        out[i] = values[i]
-    return out
-
-
-# Ids that a search excludes, for each row: items that a user has already, classes that do not apply.
 
 
 class Excluded(NamedTuple):
@@ -142,6 +92,14 @@ def merge(ids, scores, parts, part_scores, threads):
 
 
 @called()
+def offer(ids, scores, slots, alone, left_out, first, last):
+    """Push the classes that have a slot alone and are not left out into a heap of the k best."""
+    for slot in range(alone.size):
+        if not slots[slot] < scores[0] and not is_excluded(left_out, first, last, alone[slot]):
+            push(ids, scores, alone[slot], slots[slot])
+
+
+@called()
 def _worse(score, id_, other_score, other_id):
     if math.isnan(other_score):
         return not math.isnan(score)
@@ -161,3 +119,51 @@ def _sink(ids, scores, size):
         ids[at], ids[child] = ids[child], ids[at]
         scores[at], scores[child] = scores[child], scores[at]
         at = child
+
+
+# A heap of (key, item) pairs in two arrays, the greatest at its top: what best-first searches go on from next.
+
+
+@launched()
+def heap_push(keys, items, size, key, item):
+    """Add to the heap, which doubles when it is full; returns its size and arrays."""
+    if size == keys.size:
+        keys, items = _doubled(keys), _doubled(items)
+    place = size
+    while place:
+        up = (place - 1) // 2
+        if (keys[up], items[up]) >= (key, item):
+            break
+        keys[place], items[place] = keys[up], items[up]
+        place = up
+    keys[place], items[place] = key, item
+    return size + 1, keys, items
+
+
+@launched()
+def drop(keys, items, size):
+    """Remove the top of the heap, if there is one; returns its size."""
+    if size < 2:
+        return 0
+    size -= 1
+    key, item = keys[size], items[size]
+    place = 0
+    while 2 * place + 1 < size:
+        down = 2 * place + 1
+        if down + 1 < size and (keys[down + 1], items[down + 1]) > (keys[down], items[down]):
+            down += 1
+        if (key, item) >= (keys[down], items[down]):
+            break
+        keys[place], items[place] = keys[down], items[down]
+        place = down
+    keys[place], items[place] = key, item
+    return size
+
+
+@called()
+def _doubled(values):
+    """A copy with room for twice as many; a loop, since np.append takes Numba long to compile."""
+    out = np.empty(2 * values.size, values.dtype)
+    for i in range(values.size):
+        out[i] = values[i]
+    return out

@@ -6,7 +6,6 @@ them, of which the last alone is ever run. Here the wrappers are optimised as a 
 in three quarters of the time.
 """
 
-import functools
 from typing import Any
 
 import numba
@@ -77,11 +76,10 @@ def on_demand() -> None:
     if not numba.__version__.startswith(TRIED):
         return
     generator = registry.cpu_target.target_context.codegen()
-    generator._library_class = Library
-    generator.set_env = functools.partial(_set_env, generator, generator.set_env)
+    generator._library_class, set_env = Library, generator.set_env
 
+    def set_if_there(name: str, environment: Any) -> None:
+        if generator._engine.is_symbol_defined(name):  # of functions without machine code it is not: `_make` sets it
+            set_env(name, environment)
 
-def _set_env(generator: Any, do: Any, name: str, environment: Any) -> None:
-    """Of functions without machine code there is no such variable yet: `_make` sets it."""
-    if generator._engine.is_symbol_defined(name):
-        do(name, environment)
+    generator.set_env = set_if_there

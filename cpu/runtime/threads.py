@@ -74,16 +74,12 @@ def _calm(path: str) -> None:
         ready.set()
         threading.Event().wait()
 
-    if _unlimited():
-        threading.Thread(target=hold, name="omp-sleepers", daemon=True).start()
-        ready.wait()
-
-
-def _unlimited() -> bool:
-    """Whether memory for stacks is not limited: GNU's runtime ends the process where it cannot make a thread."""
     import resource
 
-    return resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY
+    # Where memory for stacks is limited GNU's runtime ends the process: it cannot make a thread.
+    if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
+        threading.Thread(target=hold, name="omp-sleepers", daemon=True).start()
+        ready.wait()
 
 
 def shared(items: int) -> contextlib.AbstractContextManager[None]:

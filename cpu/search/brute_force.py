@@ -20,15 +20,9 @@ GROUP = 64  # rows that are compared with the worst of the best so far before th
 
 
 def search(
-    ids: Array,
-    scores: Array,
-    table: Array,
-    hidden: Array,
-    metric: str,
-    rows: Array | None = None,
-    proposed: Array | None = None,
-    without: Excluded | None = None,
-) -> None:
+    ids: Array, scores: Array, table: Array, hidden: Array, metric: str, rows: Array | None = None,
+    proposed: Array | None = None, without: Excluded | None = None,
+) -> None:  # fmt: skip
     """Write the k nearest rows of each query, nearest first; ids (B, k) int32, scores (B, k); table (V, D), hidden (B, D).
 
     metric    "angular": scores are cosines, 0 with a zero vector; "dot": dot products
@@ -50,23 +44,23 @@ def search(
         most = min(ids.shape[1], rows.size)
         for first in range(0, len(hidden), QUERIES):
             part = slice(first, min(first + QUERIES, len(hidden)))
-            found = np.full((threads, part.stop - first, most), -1, np.int32)
-            found_scores = np.full(found.shape, -np.inf, table.dtype)
-            dots, lengths = np.empty((*found.shape[:2], CHUNK), table.dtype), np.ones((threads, CHUNK), table.dtype)
+            best = np.full((threads, part.stop - first, most), -1, np.int32)
+            best_scores = np.full(best.shape, -np.inf, table.dtype)
+            dots, lengths = np.empty((*best.shape[:2], CHUNK), table.dtype), np.ones((threads, CHUNK), table.dtype)
             left_out = without.of(part)
-            _scan(found, found_scores, dots, lengths, some, table, rows, hidden[part], angular, *left_out)
+            _scan(best, best_scores, dots, lengths, some, table, rows, hidden[part], angular, *left_out)
             if proposed is not None:
                 _take(ids[part], scores[part], table, proposed[part], hidden[part], angular, *left_out, False, threads)
-            topk.merge(ids[part], scores[part], found, found_scores, threads)
+            topk.merge(ids[part], scores[part], best, best_scores, threads)
     if angular:
         lengths = np.linalg.norm(hidden, axis=1, keepdims=True).astype(scores.dtype)
         np.divide(scores, lengths, out=scores, where=lengths > 0)
 
 
 @launched(parallel=True)
-def _scan(found, scores, dots, lengths, some, table, rows, hidden, angular, out_first, out_last, left_out):
+def _scan(best, scores, dots, lengths, some, table, rows, hidden, angular, out_first, out_last, left_out):
     """Write the best of each thread's rows, as heaps. Chunks are whole, so that products have the same bits at any number."""
-    threads, chunks = found.shape[0], -(-rows.size // CHUNK)
+    threads, chunks = best.shape[0], -(-rows.size // CHUNK)
     for thread in numba.prange(threads):
         last = min((thread + 1) * chunks // threads * CHUNK, rows.size)
         for begin in range(thread * chunks // threads * CHUNK, last, CHUNK):
@@ -80,12 +74,12 @@ def _scan(found, scores, dots, lengths, some, table, rows, hidden, angular, out_
                 if angular:
                     _divide(row_dots, lengths[thread])
                 _push(
-                    found[thread, b], scores[thread, b], rows[begin:end], row_dots, left_out[out_first[b] : out_last[b]]
+                    best[thread, b], scores[thread, b], rows[begin:end], row_dots, left_out[out_first[b] : out_last[b]]
                 )
 
 
 @called()
-def _push(ids, scores, rows, found, left_out):
+def _push(ids, scores, rows, dots, left_out):
     """Push those of a chunk's rows that are as good as the worst so far, and are not left out.
 
     After the first rows few are: so a group is first compared as a whole, by one vector instruction for many rows.
@@ -94,11 +88,11 @@ def _push(ids, scores, rows, found, left_out):
         end = min(begin + GROUP, rows.size)
         worst, some = scores[0], 0
         for j in range(begin, end):
-            some |= not found[j] < worst  # a NaN too
+            some |= not dots[j] < worst  # a NaN too
         if some:
             for j in range(begin, end):
-                if not found[j] < scores[0] and not is_excluded(left_out, 0, left_out.size, rows[j]):
-                    topk.push(ids, scores, rows[j], found[j])
+                if not dots[j] < scores[0] and not is_excluded(left_out, 0, left_out.size, rows[j]):
+                    topk.push(ids, scores, rows[j], dots[j])
 
 
 @called()

@@ -10,20 +10,19 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, NamedTuple
+from typing import Any
 
 import numba
 import numpy as np
 
 from cpu.output.topk import Excluded
 from cpu.runtime.compiled import Array
-from cpu.search import brute_force, forest, graph
+from cpu.search import brute_force
 from cpu.search import index as indexes
-from cpu.search import index as tuned_index
 from cpu.search.index import Choice, Index
 
 METRICS = ("angular", "dot")
-KINDS = (*indexes.KINDS, "exact", "auto")
+KINDS = ("annoy", "hnsw", "exact", "auto")
 RECALL = 0.95
 # Measured on word vectors of width 128 (CBOW on WikiText-2, 28,911 rows), k = 10, 2 threads, default settings, recall
 # 0.975: 256 queries at once take 211 us each by forest and 171 us exactly, one query alone 313 us and 827 us. At 100,000
@@ -37,15 +36,15 @@ class Neighbours:
     """Finds the nearest rows of `vectors` (V, D), a table that may be written between queries.
 
     metric       "angular": scores are cosines; "dot": scores are dot products; a higher score is nearer
-    index        "annoy": a forest, see cpu/search/forest.py; "hnsw": a graph, see cpu/search/graph.py; "exact": none; "auto":
-                 the one that is measured to be the fastest at a recall, see cpu/search/index.py
+    index        "annoy": a forest; "hnsw": a graph; "exact": none; "auto": the one that is measured to be the fastest at a
+                 recall. See cpu/search/index.py
     trees        in the forest: with more of them more neighbours are found, and building takes longer
     search       how many nodes of the forest a query visits: with more, more neighbours are found, and a query takes longer
     links        of a row of the graph, as trees
     effort       how many rows a query keeps while it walks the graph, as search
     recall, k    auto: the share of the k nearest that is to be found
     threads      build the index; with more than one, which neighbours are missed may differ from run to run
-    exact_below  for tables of fewer rows no index is built and search is exact; see `measure`. None: EXACT_BELOW, or
+    exact_below  for tables of fewer rows no index is built and search is exact. None: EXACT_BELOW, or
                  TRIED_FROM where index is "auto"
 
     choice       auto: what was chosen, and its figures; None before
@@ -61,10 +60,10 @@ class Neighbours:
         *,
         metric: str = "angular",
         index: str = "annoy",
-        trees: int = forest.TREES,
-        search: int = forest.SEARCH,
-        links: int = graph.LINKS,
-        effort: int = graph.SEARCH,
+        trees: int = 20,
+        search: int = 4000,
+        links: int = 16,
+        effort: int = 100,
         recall: float = RECALL,
         k: int = 10,
         seed: int = 0,
@@ -165,9 +164,9 @@ class Neighbours:
             made = indexes.make(self.index, snapshot, self.metric, self.size, self.seed, self.threads)
             return made, self._effort, None
         if queries is None or not len(queries):
-            queries = tuned_index.queries(snapshot, self.seed)
+            queries = indexes.queries(snapshot, self.seed)
         k = min(self.k, len(snapshot))
-        index, choice = tuned_index.choose(
+        index, choice = indexes.choose(
             snapshot, queries, self.metric, k, self.wanted, self.seed, self.threads, before=self.choice
         )
         return index, choice.effort, choice
@@ -183,36 +182,28 @@ class Neighbours:
 
         without: what each query leaves out, see cpu/output/topk.py; where fewer than k rows are left the last ids are -1 and
         their scores -inf. As many more are asked of the index.
-        Raises ValueError for queries of another width or that are not finite, for k above V, and for ids or scores that
-        have no row for every query.
+        Raises ValueError for queries of another width or that are not finite.
         """
         hidden = np.ascontiguousarray(hidden, self.vectors.dtype)
         _refuse("hidden", hidden, self.vectors.shape[1])
-        if ids.ndim != 2 or len(ids) != len(hidden) or scores.shape != ids.shape:
-            raise ValueError(
-                f"ids, scores: found {ids.shape} and {scores.shape}, expected ({len(hidden)}, k): a row for every query"
-            )
-        if ids.shape[1] > len(self.vectors):
-            raise ValueError(f"k: found {ids.shape[1]}, expected at most {len(self.vectors)}, the number of vectors")
         with self._lock:
-            index, mask, effort = self._index, self._changed, self._effort
-            changed = np.flatnonzero(mask).astype(np.int32)
-        if index is None or changed.size > STALE * len(self.vectors):
+            index, changed, effort = self._index, self._changed, self._effort
+        if index is None or np.count_nonzero(changed) > STALE * len(self.vectors):
             brute_force.search(ids, scores, self.vectors, hidden, self.metric, without=without)
             return
-        indexes.search(ids, scores, self.vectors, hidden, self.metric, index, effort, changed, mask, without)
+        indexes.search(ids, scores, self.vectors, hidden, self.metric, index, effort, changed, without)
 
     def recall(self, hidden: Array, k: int) -> float:
         """Which share of the k nearest rows of these queries (B, D) `query` finds."""
         hidden = np.ascontiguousarray(hidden, self.vectors.dtype)
-        found, scores = indexes.empty(len(hidden), k, hidden.dtype)
-        truth = found.copy()
-        self.query(found, scores, hidden)
+        ids, scores = indexes.empty(len(hidden), k, hidden.dtype)
+        truth = ids.copy()
+        self.query(ids, scores, hidden)
         brute_force.search(truth, scores, self.vectors, hidden, self.metric)
-        return indexes.recall(truth, found)
+        return indexes.recall(truth, ids)
 
-    def measured(self, hidden: Array, k: int) -> "Crossing":
-        """How long `query` and exact search take for these queries (B, D), and the recall; medians of 5."""
+    def measured(self, hidden: Array, k: int) -> tuple[float, float, float]:
+        """Seconds of a query, and of one by exact search, for these queries (B, D), medians of 5; and the recall."""
         recall = self.recall(hidden, k)  # which also compiles
         ids, scores = indexes.empty(len(hidden), k, self.vectors.dtype)
         hidden = np.ascontiguousarray(hidden, self.vectors.dtype)
@@ -224,27 +215,7 @@ class Neighbours:
 
         by_index = [seconds(self.query, hidden) for _ in range(5)]
         exactly = [seconds(brute_force.search, self.vectors, hidden, self.metric) for _ in range(5)]
-        return Crossing(float(np.median(by_index)), float(np.median(exactly)), recall)
-
-
-class Crossing(NamedTuple):
-    """Seconds of a query by the index and by exact search, and the share of the nearest rows that the index finds."""
-
-    forest: float
-    exact: float
-    recall: float
-
-
-def measure(vectors: Array, hidden: Array, k: int = 10, **settings: Any) -> Crossing:
-    """Measure which search is faster for these vectors (V, D) and queries (B, D).
-
-    settings  arguments of Neighbours
-
-    Use the index (exact_below <= V) where it is faster and its recall is high enough.
-    """
-    neighbours = Neighbours(vectors, **settings | {"exact_below": 0})
-    neighbours.build()
-    return neighbours.measured(hidden, k)
+        return float(np.median(by_index)), float(np.median(exactly)), recall
 
 
 def _refuse(name: str, rows: Array, width: int) -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cpu.runtime.compiled import Array, launched
+from cpu.runtime.compiled import Array
 from cpu.tree import tree as trees
 from cpu.tree.tree import Tree
 
@@ -31,16 +31,17 @@ def huffman(cluster: Array, counts: Array) -> Forest:
     cluster  (V,) whole numbers: the cluster of each class, -1 for a class that is in none; none of 0 to K - 1 is empty
     counts   (V,), how often each class is met
     """
-    leaf_up, node_ups, first = np.full(cluster.size, -1, np.int32), [np.empty(0, np.int32)], 0
+    leaf_up, node_ups, roots, first = np.full(cluster.size, -1, np.int32), [np.empty(0, np.int32)], [], 0
     for members in parts(cluster):
+        roots.append(~members[0] if members.size == 1 else len(node_ups) - 1)
         if members.size > 1:
             leaves, nodes = trees.huffman_pointers(counts[members])
             leaf_up[members] = leaves + 2 * first
             node_ups.append(np.where(nodes < 0, nodes, nodes + 2 * first).astype(np.int32))
             first += nodes.size
-    pointers = _breadth_first(leaf_up, np.concatenate(node_ups))
-    tree = trees.of_pointers(*pointers, np.where(cluster < 0, 0, counts))
-    return Forest(tree, _roots(tree, cluster))
+    node_up = np.concatenate(node_ups)
+    pointers = trees.renumbered(leaf_up, node_up, trees.breadth_first(node_up, node_up.size))
+    return Forest(trees.of_pointers(*pointers, np.where(cluster < 0, 0, counts)), np.array(roots, np.int32))
 
 
 def parts(cluster: Array) -> list[Array]:
@@ -48,47 +49,3 @@ def parts(cluster: Array) -> list[Array]:
     order = np.argsort(cluster, kind="stable")
     begins = np.searchsorted(cluster[order], np.arange(cluster.max(initial=-1) + 1))
     return np.split(order, begins)[1:]
-
-
-def _breadth_first(leaf_up: Array, node_up: Array) -> tuple[Array, Array]:
-    """The same trees with nodes numbered by their level; on one level in the order that they had."""
-    order = np.argsort(_levels(node_up), kind="stable")
-    number = np.empty_like(node_up)
-    number[order] = np.arange(node_up.size, dtype=np.int32)
-    return _renamed(leaf_up, number), _renamed(node_up[order], number)
-
-
-def _renamed(up: Array, number: Array) -> Array:
-    """Pointers to parents, with these numbers for the nodes."""
-    found, there = up.copy(), up >= 0
-    found[there] = 2 * number[up[there] >> 1] + (up[there] & 1)
-    return found
-
-
-@launched()
-def _levels(node_up):
-    """How many nodes are above each; parents stand before their children."""
-    levels = np.zeros(node_up.size, np.int32)
-    for node in range(node_up.size):
-        if node_up[node] >= 0:
-            levels[node] = levels[node_up[node] >> 1] + 1
-    return levels
-
-
-def _roots(tree: Tree, cluster: Array) -> Array:
-    roots = np.empty(cluster.max(initial=-1) + 1, np.int32)
-    single = (tree.leaf_up < 0) & (cluster >= 0)
-    roots[cluster[single]] = ~np.flatnonzero(single)
-    below = np.flatnonzero(tree.leaf_up >= 0)
-    roots[cluster[below]] = _tops(tree.node_up)[tree.leaf_up[below] >> 1]
-    return roots
-
-
-@launched()
-def _tops(node_up):
-    """The root above each node; parents stand before their children."""
-    tops = np.arange(node_up.size)
-    for node in range(node_up.size):
-        if node_up[node] >= 0:
-            tops[node] = tops[node_up[node] >> 1]
-    return tops

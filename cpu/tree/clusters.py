@@ -213,16 +213,16 @@ def _best_cut(key, ranked, ids, masses, quality, widest):
     for i in range(count):
         spread += (key[ranked[i]] - mean) ** 2
     fewest = max(1, count - widest)
-    best, found = -1.0, count // 2
+    best, cut = -1.0, count // 2
     above, before = 0.0, 0.0  # sum of the keys on the left, over their mean; mass on the left
     for left in range(1, count):
         above += key[ranked[left - 1]] - mean
         before += masses[ids[ranked[left - 1]]]
         if fewest <= left <= count - fewest:
-            told = above * above * count / (left * (count - left) * spread) if spread > 1e-9 else 0.0
+            likeness = above * above * count / (left * (count - left) * spread) if spread > 1e-9 else 0.0
             share = before / whole
             bits = -(share * np.log2(share) + (1 - share) * np.log2(1 - share)) if 0 < share < 1 else 0.0
-            score = quality * told + (1 - quality) * bits
+            score = quality * likeness + (1 - quality) * bits
             if score > best:
-                best, found = score, left
-    return found if best > 0 else count // 2
+                best, cut = score, left
+    return cut if best > 0 else count // 2

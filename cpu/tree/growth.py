@@ -1,4 +1,9 @@
-"""More classes for a tree that has learned: a tree of theirs beside one leaf. The paths of all other classes stay the same."""
+"""What the nodes of a tree have learned, carried to another tree; and more classes for a tree, beside one leaf.
+
+Where a node's right side is met in the share p of its examples, log p(right) is, near there, (1 - p) w . h + constant, and
+log p(left) is -p w . h + constant. So the tree says of class v: log p(v) = c_v . h + constant, c_v the sum of (turn - p) w
+along the path to v.
+"""
 
 from typing import Any, NamedTuple
 
@@ -6,13 +11,7 @@ import numpy as np
 
 from cpu.runtime.compiled import Array, launched
 from cpu.tree import tree as trees
-from cpu.tree.tree import Tree, levels
-
-# What the nodes of a tree have learned: of each class, and kept by those nodes of another tree that part the same classes.
-#
-# Where a node's right side is met in the share p of its examples, log p(right) is, near there, (1 - p) w . h + constant, and
-# log p(left) is -p w . h + constant. So the tree says of class v: log p(v) = c_v . h + constant, c_v the sum of (turn - p) w
-# along the path to v.
+from cpu.tree.tree import Tree
 
 
 def vectors(learned: Any, tree: Tree, masses: Array) -> Array:
@@ -21,7 +20,20 @@ def vectors(learned: Any, tree: Tree, masses: Array) -> Array:
     learned  rows (V - 1, D), biases, squares and bias_squares of the nodes, the last three perhaps None
     masses   (V,) above 0: how often each class is met
     """
-    return _leaves(learned.rows, tree, _shares(sides_of(tree.children, masses)))
+    classes = np.zeros((masses.size, learned.rows.shape[1]), np.float32)
+    along_paths(classes, np.zeros(masses.size), learned, tree, masses)
+    return classes
+
+
+def along_paths(c: Array, d: Array, learned: Any, tree: Tree, masses: Array) -> None:
+    """Add c_v to c (V, D) float32, and the log-probability of each class that biases give at h = 0 to d (V,) float64.
+
+    tree  or a forest, see cpu/tree/cluster_trees.py
+    """
+    sides, rows = sides_of(tree.children, masses), learned.rows
+    share = (sides[:, 1] / np.maximum(sides.sum(axis=1), 1e-300)).astype(np.float32)
+    biases = np.zeros(len(rows)) if learned.biases is None else learned.biases.astype(np.float64)
+    _down(c, d, np.zeros_like(rows), np.zeros(len(rows)), tree.children, rows, biases, share)
 
 
 def kept(learned: Any, tree: Tree, new: Tree) -> tuple[Any, int]:
@@ -56,11 +68,6 @@ def rows_of(tree: Tree, vectors: Array, masses: Array) -> Array:
     return rows
 
 
-def _places(tree: Tree) -> Array:
-    """(V - 1, 2): the two children of each node, as rows of an array of all leaves and then all nodes."""
-    return np.where(tree.children < 0, ~tree.children, tree.children + tree.leaf_up.size)
-
-
 @launched()
 def sides_of(children, values):
     """(N, 2): the sum of the classes' values on the left and on the right of each node; children stand after their parents."""
@@ -72,20 +79,20 @@ def sides_of(children, values):
     return sides
 
 
-def _shares(sides: Array) -> Array:
-    """(V - 1,): how often the right side is met where the node is."""
-    return (sides[:, 1] / sides.sum(axis=1)).astype(np.float32)
-
-
-def _leaves(rows: Array, tree: Tree, shares: Array) -> Array:
-    """The sum of (turn - share) * row along the path of each class, (V, D)."""
-    classes, places = tree.leaf_up.size, _places(tree)
-    sums = np.zeros((2 * classes - 1, rows.shape[1]), np.float32)
-    for level in levels(tree):
-        here = sums[classes:][level]
+@launched()
+def _down(c, d, ways, starts, children, rows, biases, share):
+    """Add to each class what the nodes of its path say."""
+    for node in range(len(children)):
         for turn in range(2):
-            sums[places[level, turn]] = here + (turn - shares[level])[:, None] * rows[level]
-    return sums[:classes]
+            child = children[node, turn]
+            toward = biases[node] if turn else -biases[node]
+            part = starts[node] - np.logaddexp(0.0, -toward)
+            way = ways[node] + (np.float32(turn) - share[node]) * rows[node]
+            if child >= 0:
+                ways[child], starts[child] = way, part
+            else:
+                c[~child] += way
+                d[~child] += part
 
 
 @launched()
@@ -129,18 +136,10 @@ def grown(tree: Tree, counts: Array, more: Array, deepest: int) -> Grown:
 
 def _beside(tree: Tree, counts: Array, below: int, deepest: int) -> int:
     """The rarest class whose path may get longer by so many nodes; of equally rare ones the one with the shortest path."""
-    lengths = _lengths(tree)
+    lengths = trees.levels(tree.node_up)[tree.leaf_up >> 1] + 1
     free = np.flatnonzero(lengths + below <= max(deepest, lengths.min() + below))
     rare = free[counts[free] == counts[free].min()]
     return int(rare[lengths[rare].argmin()])
-
-
-def _lengths(tree: Tree) -> Array:
-    """Nodes on the path of each class, (V,)."""
-    above = np.empty(tree.node_up.size, np.int64)
-    for depth, level in enumerate(trees.levels(tree)):
-        above[level] = depth + 1
-    return above[tree.leaf_up >> 1]
 
 
 def _hung(tree: Tree, leaf: int, leaf_up: Array, node_up: Array) -> Grown:

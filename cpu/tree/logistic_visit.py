@@ -29,10 +29,10 @@ def judge(misses, costs, rows, biases, hidden, b, entries, first, last, weight):
 @inlined()
 def cost(costs, thread, first, last):
     """The sum of costs[thread, first:last]."""
-    found = ZERO
+    sums = ZERO
     for i in range(first, last, WIDE):
-        found += total(load_row(costs, thread, i, min(WIDE, last - i)))
-    return found
+        sums += total(load_row(costs, thread, i, min(WIDE, last - i)))
+    return sums
 
 
 @inlined()
@@ -71,10 +71,10 @@ def pull(out, part, table, misses, entries, e, first, last):
         _pull_wide(out, part, table, misses, entries, e, first, last, d)
     for d in range(wide, width, LANES):
         count = min(LANES, width - d)
-        found = splat(out.dtype.type(0))
+        grad = splat(out.dtype.type(0))
         for i in range(first, last):
-            found = multiply_add(splat(-misses[i]), load_row(table, entries[e, i] >> 1, d, count), found)
-        _give(out, part, False, d, found, count)
+            grad = multiply_add(splat(-misses[i]), load_row(table, entries[e, i] >> 1, d, count), grad)
+        _give(out, part, False, d, grad, count)
 
 
 @inlined()

@@ -2,7 +2,8 @@
 
 A prefix, the way from the root to some node, is at least as likely as every leaf below it. Prefixes and leaves lie in a
 heap (cpu/output/topk.py) in falling order of (log p, item), where an item is a node, or ~leaf: equally likely leaves come out
-by rising class, and after the equally likely prefixes that may hide a leaf of a lower class.
+by rising class, and after the equally likely prefixes that may hide a leaf of a lower class. The search visits exactly the
+nodes that are at least as likely as the k-th class; what is less likely than k leaves that were met is not remembered.
 """
 
 from typing import Any
@@ -14,6 +15,7 @@ from cpu.output import topk
 from cpu.output.topk import Excluded, drop, heap_push, is_excluded, none_excluded
 from cpu.runtime.compiled import Array, called, launched
 from cpu.runtime.memory import prefetch_row
+from cpu.tree.cluster_trees import Forest
 from cpu.tree_softmax import node_score
 from cpu.vectors.activation import ZERO, softplus
 
@@ -23,33 +25,62 @@ SLACK = 1e-5  # of a bound, against rounding
 def best(ids: Array, log_probs: Array, learned: Any, tree: Any, hidden: Array, without: Excluded | None = None) -> None:
     """Write the k most likely classes of each row, most likely first, equals by rising class; exact.
 
-    ids (B, k) int32, log_probs (B, k); rows, the nodes (V - 1, D), hidden (B, D); k <= V. Visits exactly the nodes that are at
-    least as likely as the k-th class; what is less likely than k leaves that were met is not remembered.
+    ids (B, k) int32, log_probs (B, k); rows, the nodes (V - 1, D), hidden (B, D); k <= V.
     without: the classes that each row excludes, see cpu/output/topk.py; where fewer than k are left, ids ends with -1 and
     log_probs with -inf.
     """
+    forest, certain = Forest(tree, np.zeros(1, np.int32)), np.zeros((len(hidden), 1), log_probs.dtype)
     without = without or none_excluded(len(hidden))
-    _best(ids, log_probs, learned.rows, learned.biases, tree.children, hidden, *without, numba.get_num_threads())
+    best_in_forest(ids, log_probs, learned, forest, certain, np.empty(0, np.int32), hidden, without)
+
+
+def best_in_forest(
+    ids: Array,
+    log_probs: Array,
+    learned: Any,
+    forest: Forest,
+    slots: Array,
+    alone: Array,
+    hidden: Array,
+    without: Excluded,
+) -> None:
+    """The same for trees in the clusters of a head.
+
+    slots  (B, H + K) the log-probability of each slot of the head: H of classes alone, then one a cluster
+    alone  (H,) int32, the classes that have a slot alone, rising
+    """
+    nodes = learned.rows, learned.biases, forest.tree.children, forest.roots
+    _best(ids, log_probs, *nodes, slots, alone, hidden, *without, numba.get_num_threads())
 
 
 @launched(parallel=True)
-def _best(ids, log_probs, nodes, biases, children, hidden, out_first, out_last, left_out, threads):
+def _best(ids, log_probs, nodes, biases, children, roots, slots, alone, hidden, out_first, out_last, left_out, threads):
     for thread in numba.prange(threads):
         keys, items = np.empty(1024), np.empty(1024, np.int32)
         leaf_keys = np.empty(ids.shape[1])  # of the likeliest leaves that were met, rising
         for b in range(thread, hidden.shape[0], threads):
             topk.clear(ids[b], log_probs[b])
+            topk.offer(ids[b], log_probs[b], slots[b], alone, left_out, out_first[b], out_last[b])
+            size = 0
+            for k in range(roots.size):
+                if slots[b, alone.size + k] >= log_probs[b, 0]:
+                    if roots[k] >= 0 or not is_excluded(left_out, out_first[b], out_last[b], ~roots[k]):
+                        size, keys, items = heap_push(keys, items, size, slots[b, alone.size + k], roots[k])
             for i in range(leaf_keys.size):
                 leaf_keys[i] = -np.inf
-            size, keys, items = heap_push(keys, items, 0, 0.0, 0)
-            found = 0
-            while found < ids.shape[1] and size:
+            for i in range(leaf_keys.size):
+                if ids[b, i] >= 0:
+                    size, keys, items = heap_push(keys, items, size, log_probs[b, i], ~ids[b, i])
+                    _rise(leaf_keys, log_probs[b, i])
+            topk.clear(ids[b], log_probs[b])
+            count = 0
+            while count < ids.shape[1] and size:
                 key, item = keys[0], items[0]
                 size = drop(keys, items, size)
                 if item < 0:
-                    ids[b, found] = ~item
-                    log_probs[b, found] = key
-                    found += 1
+                    ids[b, count] = ~item
+                    log_probs[b, count] = key
+                    count += 1
                     continue
                 score = node_score(nodes, biases, item, hidden, b)
                 for side in range(2):
@@ -76,11 +107,3 @@ def _rise(keys, key):
         keys[place] = keys[place + 1]
         place += 1
     keys[place] = key
-
-
-@called()
-def expand(keys, items, size, key, node, nodes, biases, children, hidden, b):
-    """Push both children of a prefix."""
-    score = node_score(nodes, biases, node, hidden, b)
-    size, keys, items = heap_push(keys, items, size, key - softplus(score), children[node, 0])
-    return heap_push(keys, items, size, key - softplus(-score), children[node, 1])

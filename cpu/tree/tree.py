@@ -1,6 +1,5 @@
 """Binary trees over V classes as flat arrays: how often each class is met, or how many there are -> `Tree`."""
 
-import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -31,8 +30,8 @@ class Tree(NamedTuple):
 
     def ranks(self) -> np.ndarray:
         """(V,) int32: how many leaves stand to the left of each; of a forest's trees one after another."""
-        found: np.ndarray = _ranks(self.leaf_up, self.node_up)
-        return found
+        rank: np.ndarray = _ranks(self.leaf_up, self.node_up)
+        return rank
 
 
 def huffman(counts: ArrayLike) -> Tree:
@@ -73,12 +72,14 @@ def path(tree: Tree, leaf: int) -> list[tuple[int, int]]:
     return steps[::-1]
 
 
-def levels(tree: Tree) -> list[slice]:
-    """The nodes of each level, from the root's on."""
-    parents, ends = tree.node_up >> 1, [0, 1]
-    while ends[-1] < parents.size:
-        ends.append(int(np.searchsorted(parents, ends[-1])))
-    return [slice(first, last) for first, last in itertools.pairwise(ends)]
+@launched()
+def levels(node_up):
+    """How many nodes are above each; numbered breadth first."""
+    above = np.zeros(node_up.size, np.int32)
+    for node in range(node_up.size):
+        if node_up[node] >= 0:
+            above[node] = above[node_up[node] >> 1] + 1
+    return above
 
 
 def breadth_first(node_up: Array, most: int) -> Array:
@@ -88,19 +89,19 @@ def breadth_first(node_up: Array, most: int) -> Array:
     """
     below = np.full(2 * node_up.size, -1, np.int64)  # the inner node at each place, if there is one
     below[node_up[node_up >= 0]] = np.flatnonzero(node_up >= 0)
-    found = [np.flatnonzero(node_up < 0)]
-    while found[-1].size and len(found) <= most:
-        children = below[np.column_stack([2 * found[-1], 2 * found[-1] + 1])].ravel()
-        found.append(children[children >= 0])
-    return np.concatenate(found)
+    every_level = [np.flatnonzero(node_up < 0)]
+    while every_level[-1].size and len(every_level) <= most:
+        children = below[np.column_stack([2 * every_level[-1], 2 * every_level[-1] + 1])].ravel()
+        every_level.append(children[children >= 0])
+    return np.concatenate(every_level)
 
 
 def renumbered(leaf_up: Array, node_up: Array, order: Array) -> tuple[Array, Array]:
-    """Pointers to parents, int32, where node order[i] is now node i; the root is the first."""
-    place = np.empty(order.size, np.int64)
+    """Pointers to parents, int32, where node order[i] is now node i; roots come first, and -1 stays -1."""
+    place = np.empty(order.size + 1, np.int64)  # one more, which a pointer of -1 leads to
     place[order] = np.arange(order.size)
-    leaves, nodes = (2 * place[up >> 1] + (up & 1) for up in (leaf_up, node_up[order[1:]]))
-    return leaves.astype(np.int32), np.concatenate([[-1], nodes]).astype(np.int32)
+    leaves, nodes = (np.where(up < 0, -1, 2 * place[up >> 1] + (up & 1)) for up in (leaf_up, node_up[order]))
+    return leaves.astype(np.int32), nodes.astype(np.int32)
 
 
 def split(tree: Tree, top: int) -> tuple[Tree, Tree]:

@@ -18,26 +18,8 @@ from numba.core import cgutils, types
 
 from cpu.runtime.compiled import called, launched
 
-# The rows of a table in chunks that fit the cache, divided among a number of shards; one thread computes a shard.
-#
-# Sums are taken over the chunks of a shard, then over the shards, in their order: so bits depend on the number of shards, and
-# not on that of threads.
-
 CHUNK = 256  # rows of a table that are worked together: 1 MB of products with 1024 others, which a core's cache holds
 SHARDS = 16  # the most threads that share one table
-
-
-@launched()
-def shard_part(shard, shards, count):
-    """The first of a shard's rows and the one after its last: whole chunks, dealt evenly."""
-    chunks = -(-count // CHUNK)
-    return shard * chunks // shards * CHUNK, min((shard + 1) * chunks // shards * CHUNK, count)
-
-
-def largest_shard(shards: int, count: int) -> int:
-    """The most rows that one of so many shards has."""
-    return -(-count // (shards * CHUNK)) * CHUNK
-
 
 intrinsic: Any = extending.intrinsic  # Numba's stubs do not know that callers leave out the typing context
 SYMBOLS = {types.float32: ("cpu_blas_sgemm", "sgemm"), types.float64: ("cpu_blas_dgemm", "dgemm")}
@@ -127,3 +109,20 @@ def gemm(out, a, b, alpha, beta):
     sizes = (np.int32(out.shape[1]), np.int32(out.shape[0]), np.int32(a.shape[1]))
     steps = (np.int32(b_step), np.int32(a_step), np.int32(out_step))
     _call(out, b, a, b_flag, a_flag, sizes, *steps, kind(alpha), kind(beta))
+
+
+# The rows of a table in chunks that fit the cache, divided among a number of shards; one thread computes a shard.
+# Sums are taken over the chunks of a shard, then over the shards, in their order: so bits depend on the number of shards, and
+# not on that of threads.
+
+
+@launched()
+def shard_part(shard, shards, count):
+    """The first of a shard's rows and the one after its last: whole chunks, dealt evenly."""
+    chunks = -(-count // CHUNK)
+    return shard * chunks // shards * CHUNK, min((shard + 1) * chunks // shards * CHUNK, count)
+
+
+def largest_shard(shards: int, count: int) -> int:
+    """The most rows that one of so many shards has."""
+    return -(-count // (shards * CHUNK)) * CHUNK

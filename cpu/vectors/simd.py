@@ -292,7 +292,7 @@ def store_masked(builder: Any, value: Any, place: Any, mask: Any) -> None:
 
 def _align(kind: Any) -> Any:
     """Arrays begin where their numbers may, and rows begin anywhere in them."""
-    return ir.IntType(32)({"i16": 2, "f32": 4, "f64": 8}[kind.element.intrinsic_name])
+    return ir.IntType(32)({"f32": 4, "f64": 8}[kind.element.intrinsic_name])
 
 
 def call_llvm(builder: Any, name: str, kind: Any, returns: Any, inputs: Sequence[Any]) -> Any:

@@ -108,8 +108,8 @@ def fours(typing: Any, array: Any, index: Any, step: Any, left: Any, count: Any,
         for k in range(kind.count):
             place = _row(builder, index, step, k, left)
             pointer = pointer_to(context, builder, signature.args[0], array, place, four)
-            found = load_masked(builder, pointer, mask_of(builder, four, count))
-            values.append(pick(builder, found, found, [lane % FOUR for lane in range(vector.count)]))
+            neighbours = load_masked(builder, pointer, mask_of(builder, four, count))
+            values.append(pick(builder, neighbours, neighbours, [lane % FOUR for lane in range(vector.count)]))
         return context.make_tuple(builder, kind, values)
 
     return kind(array, INDEX, INDEX, INDEX, INDEX, tile), generate

@@ -106,14 +106,14 @@ def _next_words(engine: Engine, vocabulary: Vocabulary, job: Any, seed: int) -> 
 
 def _neighbours(engine: Engine, vocabulary: Vocabulary, seed: int) -> dict[str, Any]:
     """Nearest words of a few frequent ones; where annoy is installed, by it too, and its recall over many."""
-    from cpu.search import forest
+    from cpu.search.index import there
     from cpu.search.neighbours import Neighbours
 
     rows = engine.embedding.table[: len(vocabulary)]
     k = min(NEIGHBOURS, len(vocabulary))
     asked = np.arange(min(1000, len(rows)))  # the most frequent words
     searches, recall = {"exact": Neighbours(rows, index="exact")}, {}
-    if forest.there():
+    if there("annoy"):
         annoy = Neighbours(rows, trees=10, search=500, seed=seed, exact_below=0)  # at any size: to show it
         annoy.build()
         searches = {"annoy": annoy, **searches}

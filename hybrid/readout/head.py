@@ -188,9 +188,9 @@ class Trees:
         left_out: "Excluded",
     ) -> None:
         """Write the k most likely classes (B, k)."""
-        from cpu.output import head_parts
+        from cpu.tree import search
 
-        head_parts.best(ids, log_probs, learned, self._forest, slots, self._alone, hidden, left_out)
+        search.best_in_forest(ids, log_probs, learned, self._forest, slots, self._alone, hidden, left_out)
 
     def scores(self, out: np.ndarray, learned: Any, hidden: np.ndarray) -> None:
         """out[b, v] = log p(v | its cluster, hidden[b])."""
@@ -269,16 +269,16 @@ class Softmaxes:
         left_out: "Excluded",
     ) -> None:
         """Write the k most likely classes (B, k)."""
-        from cpu.output import head_parts
+        from cpu.output import cluster_softmax
 
         given = learned, self._plan, slots, self._alone, hidden, left_out
-        head_parts.best_by_softmaxes(ids, log_probs, *given)
+        cluster_softmax.best(ids, log_probs, *given)
 
     def scores(self, out: np.ndarray, learned: Any, hidden: np.ndarray) -> None:
         """out[b, v] = log p(v | its cluster, hidden[b])."""
-        from cpu.output import head_parts
+        from cpu.output import cluster_softmax
 
-        head_parts.scores(out, learned, self._plan, hidden)
+        cluster_softmax.scores(out, learned, self._plan, hidden)
 
 
 TAILS: dict[str, type[Trees] | type[Softmaxes]] = {"tree": Trees, "softmax": Softmaxes}

@@ -1,3 +1,5 @@
+"""GEMM for kernels, and the rows of a table dealt to shards in whole chunks."""
+
 import os
 import subprocess
 import sys
@@ -8,7 +10,7 @@ import numpy as np
 import pytest
 import threadpoolctl
 
-from cpu.vectors.blas import gemm
+from cpu.vectors.blas import CHUNK, SHARDS, gemm, largest_shard, shard_part
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
 
@@ -112,3 +114,17 @@ def test_a_kernel_that_calls_gemm_is_cached_for_the_next_process(tmp_path):
     command = [sys.executable, str(program)]
     runs = [subprocess.run(command, check=True, capture_output=True, text=True, env=ENVIRONMENT) for _ in range(2)]
     assert [run.stdout.strip() for run in runs] == ["0", "1"]
+
+
+@pytest.mark.parametrize("shards", [1, SHARDS, 64])
+@pytest.mark.parametrize("count", [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, SHARDS * CHUNK, SHARDS * CHUNK + 1, 100_003])
+def test_every_row_has_one_shard_and_no_chunk_is_cut(count, shards):
+    parts = [shard_part(shard, shards, count) for shard in range(shards)]
+    assert [row for first, last in parts for row in range(first, last)] == list(range(count))
+    assert all(first % CHUNK == 0 for first, last in parts if last > first)
+    assert max(last - first for first, last in parts) <= largest_shard(shards, count)
+
+
+def test_by_hand():
+    assert [largest_shard(16, count) for count in (1, 16 * CHUNK, 16 * CHUNK + 1)] == [CHUNK, CHUNK, 2 * CHUNK]
+    assert shard_part(15, 16, 1) == (0, 1) and shard_part(0, 16, 1) == (0, 0)

@@ -1,4 +1,4 @@
-"""Probabilistic label trees against the serial loop in float64."""
+"""Probabilistic label trees: their shapes, the serial loop in float64, and the search against all probabilities."""
 
 import itertools
 
@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from cpu import label_tree
+from cpu.label_tree import binary, from_parents
+from cpu.tree.tree import huffman, path
 from hybrid.contract import Learned
 from tests.support.label_trees import SHAPES, WIDTH, every, examples, serial_step, visited
 
@@ -84,3 +86,69 @@ def test_log_probabilities_are_sums_along_paths(tree, threads):
     out, repeated = np.empty(len(hidden) * labels, np.float32), np.repeat(hidden, labels, axis=0)
     label_tree.log_prob(out, Learned(rows), tree, repeated, np.tile(np.arange(labels, dtype=np.int32), len(hidden)))
     np.testing.assert_allclose(out.reshape(found.shape), expected, atol=3e-5)
+
+
+@pytest.fixture(params=SHAPES)
+def case(request):
+    tree = SHAPES[request.param]()
+    hidden, _, _ = examples(tree.leaf.size)
+    rows = np.random.default_rng(2).normal(size=(tree.up.size, WIDTH))
+    return tree, rows.astype(np.float32), hidden.astype(np.float32)
+
+
+def found(case, k, *more):
+    tree, rows, hidden = case
+    ids, log_probs = np.empty((len(hidden), k), np.int32), np.empty((len(hidden), k), np.float32)
+    label_tree.best(ids, log_probs, Learned(rows), tree, hidden, *more)
+    return ids, log_probs
+
+
+def test_best_is_the_top_of_everything(case, threads):
+    tree, rows, hidden = case
+    expected = every(rows.astype(float), tree, hidden.astype(float))
+    for k in (1, 3, tree.leaf.size):
+        ids, log_probs = found(case, k)
+        np.testing.assert_allclose(log_probs, -np.sort(-expected, axis=1)[:, :k], atol=3e-5)
+        np.testing.assert_allclose(np.take_along_axis(expected, ids.astype(int), 1), log_probs, atol=3e-5)
+        assert all(len(set(row)) == k for row in ids.tolist())
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_nodes_stand_breadth_first_and_children_together(shape):
+    tree = SHAPES[shape]()
+    nodes = tree.up.size
+    assert tree.up[0] == -1 and (np.diff(tree.up) >= 0).all()  # so children rise with their parents
+    for node in range(nodes):
+        children = np.arange(tree.child_at[node], tree.child_at[node + 1])
+        assert (tree.up[children] == node).all() and (tree.label[node] >= 0) == (not len(children))
+    assert tree.child_at[0] == 1 and tree.child_at[-1] == nodes
+    np.testing.assert_array_equal(tree.label[tree.leaf], np.arange(tree.leaf.size))
+    assert {array.dtype for array in tree} == {np.dtype(np.int32)}
+
+
+def test_a_binary_label_tree_has_the_paths_of_the_tree():
+    counts = np.arange(30) ** 2
+    tree, labels = huffman(counts), binary(huffman(counts))
+    for label in range(30):
+        node, length = int(labels.leaf[label]), 0
+        while labels.up[node] >= 0:
+            node, length = int(labels.up[node]), length + 1
+        assert length == len(path(tree, label))
+
+
+@pytest.mark.parametrize(
+    ("parents", "leaf", "message"),
+    [
+        ([0, 0, 0], [1, 2], "-1 at one root"),
+        ([-1, -1, 0], [1, 2], "-1 at one root"),
+        ([-1, 0, 3], [1, 2], "-1 at one root"),
+        ([-1], [0], "-1 at one root"),
+        ([-1, 0, 0], [1], "one label at each of the 2 nodes"),
+        ([-1, 0, 0], [1, 1], "one label at each of the 2 nodes"),
+        ([-1, 0, 1], [1], "one label at each of the 1 nodes"),
+        ([-1, 0, 0, 4, 3, 3], [1, 2, 5], "3 nodes that hang from no root"),
+    ],
+)
+def test_what_is_no_tree_over_the_labels_is_refused(parents, leaf, message):
+    with pytest.raises(ValueError, match=message):
+        from_parents(parents, leaf)

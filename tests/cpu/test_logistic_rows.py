@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 from cpu.tree import logistic_rows
 from cpu.tree.logistic_rows import OWNERS
 from hybrid.contract import Learned
-from tests.support.tree_nodes import learn
-
-EPS = 2.0**-23
+from tests.support.visits import learn
 
 
 def case(batch, width, rows, most, seed=0):
@@ -43,38 +41,12 @@ def run_by(learned, hidden, lists, weight, rate):
     return grad, loss
 
 
-@pytest.mark.parametrize("width", [1, 31, 33, 128])
-def test_learns_as_numpy_does(width):
-    table, hidden, lists = case(batch=23, width=width, rows=50, most=13)
-    hidden /= np.sqrt(width).astype(np.float32)
-    grad, loss, moved = run(table, hidden, lists, 0.1)
-    rows = table.astype(np.float64)
-    expected_grad, expected_loss = learn(rows, hidden.astype(np.float64), lists, 0.1)
-    # a sum of n products drifts by about sqrt(n) roundings; a row is moved some 6 times
-    atol = 30 * EPS * np.sqrt(width + 1)
-    np.testing.assert_allclose(grad, expected_grad, rtol=0, atol=atol)
-    np.testing.assert_allclose(loss, expected_loss, rtol=0, atol=atol)
-    np.testing.assert_allclose(moved, rows, rtol=0, atol=atol)
-
-
 @pytest.mark.parametrize("score", [0, 1, -1, 20, -20, 80, -80, 1e4, -1e4])
 def test_loss_is_accurate_at_both_ends(score):
     one = np.ones((1, 1), np.float32)
     for turn in (0, 1):
         _, loss, _ = run(one * np.float32(score), one, [[(0, turn)]], 0.1)
         np.testing.assert_allclose(loss[0], np.logaddexp(0, -score if turn else score), rtol=3e-7, atol=1e-38)
-
-
-@pytest.mark.parametrize("width", [3, 128])
-def test_same_bits_at_any_number_of_threads(threads, width):
-    """And the same as one call an example, which is the serial loop."""
-    table, hidden, lists = case(batch=200, width=width, rows=300, most=20, seed=1)
-    grad, loss, moved = run(table, hidden, lists, 0.05)
-    for b in range(200):
-        single_grad, single_loss, table = run(table, hidden[b : b + 1], lists[b : b + 1], 0.05)
-        np.testing.assert_array_equal(single_grad[0], grad[b])
-        assert single_loss[0] == loss[b]
-    np.testing.assert_array_equal(table, moved)
 
 
 @given(st.integers(1, 40), st.integers(1, 9), st.integers(0, 9), st.integers(0, 2**31))

@@ -1,4 +1,6 @@
-"""Layers of an MLP on the CPU (their contract: hybrid/contract/dense.py), against float64, autograd and differences."""
+"""Layers of an MLP on the CPU (hybrid/contract/dense.py) against float64, autograd and differences; products exactly."""
+
+import itertools
 
 import numba
 import numpy as np
@@ -35,8 +37,7 @@ class Case:
         mlp.backward(*written, self.layer, self.weights, self.passed, self.x, key)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize(("kind", "sizes"), [*zip(KINDS, itertools.cycle(SIZES))], ids=str)
 def test_forward_and_backward(kind, sizes):
     case, dtype = Case(kind, *sizes), np.float32
     out_grad = case.out_grad.astype(float)
@@ -106,3 +107,42 @@ def test_a_mask_drops_its_share_and_another_key_another_one():
     assert (one[1:] & one[:-1]).mean() == pytest.approx(0.09, abs=0.003)  # and of the row
     assert (one[:, 1:] & one[:, :-1]).mean() == pytest.approx(0.09, abs=0.003)  # and column before
     assert np.allclose([one.mean(0).max(), one.mean(1).max()], 0.3, atol=0.08)
+
+
+# M, N, K: one number; less than one part; cut into rows and columns; terms cut too, unevenly
+PRODUCTS = [(1, 1, 1), (7, 33, 40), (600, 1100, 20), (60, 36, 20_001)]
+
+
+def case(rows, columns, terms):
+    """out, a and b as for the gradient of a matrix, of small whole numbers."""
+    rng = np.random.default_rng([rows, terms])
+    a, b, out = (
+        rng.integers(-3, 4, shape).astype(np.float32) for shape in ((terms, rows), (terms, columns), (rows, columns))
+    )
+    return out, a.T, b
+
+
+@pytest.mark.parametrize("keep", [0, 1])
+@pytest.mark.parametrize("sizes", PRODUCTS, ids=str)
+def test_product(sizes, keep):
+    out, a, b = case(*sizes)
+    expected = keep * out + a.astype(int) @ b.astype(int)
+    out[:] = out if keep else np.nan
+    work = mlp.product_workspace(np.float32)
+    work[:] = np.nan  # nothing is read that has not been written
+    mlp.product(out, a, b, keep, work)
+    assert np.array_equal(out, expected)
+
+
+def test_the_number_of_threads_does_not_change_a_bit_of_a_product(threads):
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((20_001, 60), np.float32).T, rng.standard_normal((20_001, 36), np.float32)
+
+    def run():
+        out = np.zeros((60, 36), np.float32)
+        mlp.product(out, a, b, 0, mlp.product_workspace(np.float32))
+        return out.tobytes()
+
+    found = run()
+    numba.set_num_threads(1)
+    assert found == run()

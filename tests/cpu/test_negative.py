@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from cpu import words
+from cpu import negative
 from cpu.tree.logistic_rows import OWNERS
 from hybrid.contract import Learned
-from tests.support.tree_nodes import learn
+from tests.support.visits import learn
 
 
 def drawn(counts, power=1.0, seed=1, tick=0, shape=(2000, 50)):
     negatives = np.empty(shape, np.int32)
-    words.draw(negatives, words.alias(counts, power), seed, tick)
+    negative.draw(negatives, negative.alias(counts, power), seed, tick)
     return negatives
 
 
@@ -39,9 +39,9 @@ def test_draws_depend_on_seed_and_tick_alone(threads):
 
 
 def run(table, hidden, target, negatives, rate=0.1):
-    work = words.workspace(*hidden.shape, negatives.shape[1], hidden.dtype)
+    work = negative.workspace(*hidden.shape, negatives.shape[1], hidden.dtype)
     grad, loss, table = np.empty_like(hidden), np.empty(len(hidden), hidden.dtype), table.copy()
-    words.step(grad, loss, Learned(table), work, hidden, target, negatives, None, rate)
+    negative.step(grad, loss, Learned(table), work, hidden, target, negatives, None, rate)
     return grad, loss, table
 
 

@@ -82,24 +82,6 @@ def test_who_does_not_learn_keeps_every_bit():
     assert not np.array_equal(found["weights"][part], whole["weights"][part])
 
 
-def test_the_wrong_slope_is_half_in_the_middle_and_two_ninths_at_the_ends():
-    made = case("simple, newest first") | {"activation": "rational2023"}
-    made["record"][:] = 1
-    layout, found = made["layout"], tick(made)
-    for u, (at, size) in enumerate(zip(layout.predicted_at, layout.rows[1::2], strict=True)):
-        target = [
-            array[0, layout.signal_at[u] : layout.signal_at[u + 1]] for array in (found["signals"], made["before"])
-        ]
-        expected = 2 / 9 * (np.concatenate(target) - 1)
-        np.testing.assert_allclose(found["delta"][0, at : at + size], expected, rtol=0, atol=1e-15)
-    made["record"][:] = 0.5
-    found, size = tick(made), layout.rows[1]
-    first = np.concatenate([array[0, : size // 2] for array in (found["signals"], made["before"])])
-    np.testing.assert_allclose(
-        found["delta"][0, layout.predicted_at[0] :][:size], (first - 0.5) / 2, rtol=0, atol=1e-15
-    )
-
-
 @pytest.mark.parametrize("kind", ["simple, newest first", "simple, context twice", "complex", "complex, context later"])
 def test_the_gradient_is_the_slope_by_difference(kind):
     """Of half the squared error of one unit, whose prediction is made of nothing but its weights and what it saw."""

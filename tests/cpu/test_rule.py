@@ -11,7 +11,7 @@ import numba
 import numpy as np
 import pytest
 
-from cpu import sampled_softmax, softmax, split, tree_softmax, words
+from cpu import negative, sampled_softmax, softmax, split, tree_softmax, words
 from cpu.tree.logistic_rows import LONGEST, OWNERS
 from cpu.tree.tree import huffman, path
 from cpu.tree.tree import split as cut
@@ -67,9 +67,9 @@ def drawn_negatives(target):
 
 
 def by_negatives(grad, loss, learned, hidden, target, weight, rate):
-    work = words.workspace(*hidden.shape, 6, hidden.dtype)
+    work = negative.workspace(*hidden.shape, 6, hidden.dtype)
     drawn = drawn_negatives(target)
-    words.step(grad, loss, learned, work, hidden, target, drawn, weight, rate)
+    negative.step(grad, loss, learned, work, hidden, target, drawn, weight, rate)
 
 
 def by_softmax(grad, loss, learned, hidden, target, weight, rate):

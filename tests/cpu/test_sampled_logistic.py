@@ -23,14 +23,14 @@ def step(weights, biases, hidden, target, weight, positive=0.3, draws=NEGATIVES,
     grad, loss = np.full_like(hidden, np.nan), np.full(BATCH, np.nan, np.float32)
     work = negatives.workspace(BATCH, WIDTH, draws, np.float32)
     target[0] = shared_negatives_of(work, draws)[0]  # among the negatives, and left out
-    count = negatives.draw_negatives(work, uniform(CLASSES), draws, target, 3, 4)
+    count = negatives.draw(work, uniform(CLASSES), draws, target, 3, 4)
     learned = Learned(weights, biases)
     ids = sampled_logistic.learn(grad, loss, learned, work, count, hidden, target, weight, rate, positive)
     return grad, loss, ids
 
 
 def shared_negatives_of(work, draws):
-    count = negatives.draw_negatives(work, uniform(CLASSES), draws, np.zeros(1, np.int32), 3, 4)
+    count = negatives.draw(work, uniform(CLASSES), draws, np.zeros(1, np.int32), 3, 4)
     return work.ids[:count].copy()
 
 

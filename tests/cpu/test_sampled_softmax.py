@@ -3,7 +3,6 @@ import numpy as np
 import pytest
 
 from cpu import sampled_softmax
-from cpu.output import negatives as draws
 from hybrid.contract import Learned
 
 
@@ -21,9 +20,9 @@ def step(weights, hidden, target, sampler, negatives, rate=0.0, tick=0, seed=0):
 
 
 def draw(sampler, negatives, target=(0,)):
-    ids, lower, score = np.empty(negatives, np.int32), np.empty(negatives), np.empty(len(target))
-    count = draws.draw(ids, lower, score, sampler, negatives, np.array(target, np.int32), 0, 0)
-    return ids[:count], lower[:count], score
+    work = sampled_softmax.workspace(len(target), 1, negatives, np.float64)
+    count = sampled_softmax.draw(work, sampler, negatives, np.array(target, np.int32), 0, 0)
+    return work.ids[:count], work.lower[:count]
 
 
 def oracle(weights, hidden, target, ids, log_p):
@@ -50,7 +49,7 @@ def test_step_against_float64(sizes):
     before, sampler = weights.copy(), sampled_softmax.log_uniform(classes)
     q = np.diff(sampler.cumulative, prepend=0)
     log_p = np.log(1 - (1 - q) ** negatives)
-    ids, lower, _ = draw(sampler, negatives)
+    ids, lower = draw(sampler, negatives)
     np.testing.assert_allclose(lower, log_p[ids], rtol=1e-9)
     loss_, grad_, weight_grad = oracle(weights, hidden, target, ids, log_p)
     grad, loss, _ = step(weights, hidden, target, sampler, negatives, 0.1)
@@ -74,7 +73,7 @@ def test_logits_of_any_size():
     weights, hidden, target = problem(50, 8, 6)
     weights *= 1e4
     sampler = sampled_softmax.log_uniform(50)
-    ids, _, _ = draw(sampler, 50, target=range(50))
+    ids, _ = draw(sampler, 50, target=range(50))
     expected, _, _ = oracle(weights, hidden, target, ids, np.zeros(50))
     grad, loss, _ = step(weights, hidden, target, sampler, 50)
     np.testing.assert_allclose(loss, expected, rtol=1e-5, atol=1e-5)

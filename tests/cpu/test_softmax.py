@@ -110,14 +110,6 @@ def test_the_same_bits_at_any_number_of_threads(classes):
     assert len(found) == 1
 
 
-def test_a_workspace_serves_fewer_rows():
-    weights, hidden, target = problem(CHUNK, 8, 6)
-    work = softmax.workspace(50, 8, np.float32)
-    out = np.empty(6, np.float32)
-    softmax.log_prob(out, Learned(weights), work, hidden, target)
-    np.testing.assert_array_equal(out, log_prob(weights, hidden, target))
-
-
 def test_a_step_does_not_depend_on_what_it_keeps(monkeypatch):
     """Also where bases change: logits grow from chunk to chunk of a shard, to hundreds."""
     found, spread = set(), 60.0

@@ -1,11 +1,14 @@
-"""Nodes of a sparse label tree against logistic regressions fitted one by one, and what of them is kept."""
+"""Sparse label trees: nodes against regressions fitted one by one, the search against all probabilities, the solver."""
 
 import numpy as np
 import pytest
-from scipy import sparse
+from scipy import optimize, sparse
+from sklearn.linear_model import LogisticRegression
 
 from cpu import sparse_label_tree
+from cpu import sparse_label_tree as search
 from cpu.sparse_label_tree import solve
+from tests.support.label_trees import log_sigmoid
 from tests.support.sparse_label_trees import BOUND, dense, examples, fitted, positive, shape
 
 
@@ -69,3 +72,101 @@ def test_labels_and_features_that_no_example_has():
     x.eliminate_zeros()
     weights = fitted(tree, x, y)
     assert weights.weight.size == 0 and np.isfinite(weights.biases).all() and weights.biases[tree.leaf[5]] < -3
+
+
+@pytest.fixture(scope="module")
+def case():
+    """Tree, weights, examples of other numbers than it learned from, and the log-probability of each label (B, V)."""
+    tree, (x, _) = shape(), examples(seed=1)
+    weights = fitted(tree, *examples())
+    rows, biases = dense(weights, x.shape[1])
+    scores, expected = x.astype(float) @ rows.T + biases, np.zeros((x.shape[0], tree.leaf.size))
+    for label, node in enumerate(tree.leaf.tolist()):
+        while node >= 0:
+            expected[:, label] += log_sigmoid(scores[:, node])
+            node = tree.up[node]
+    return tree, weights, (x.indptr.astype(np.int64), x.indices, x.data), expected
+
+
+def found(case, k, *least):
+    tree, weights, x, expected = case
+    ids, log_probs = np.empty((len(expected), k), np.int32), np.empty((len(expected), k), np.float32)
+    search.best(ids, log_probs, tree, weights, *x, *least)
+    return ids, log_probs
+
+
+def test_best_is_the_top_of_everything(case, threads):
+    expected = case[-1]
+    for k in (1, 3, expected.shape[1]):
+        ids, log_probs = found(case, k)
+        np.testing.assert_allclose(log_probs, -np.sort(-expected, axis=1)[:, :k], atol=1e-4)
+        np.testing.assert_allclose(np.take_along_axis(expected, ids.astype(int), 1), log_probs, atol=1e-4)
+        assert all(len(set(row)) == k for row in ids.tolist())
+
+
+def test_labels_below_the_least_do_not_come(case):
+    expected = case[-1]
+    ids, log_probs = found(case, expected.shape[1], np.log(0.05))
+    assert ((ids >= 0).sum(axis=1) == (expected >= np.log(0.05)).sum(axis=1)).all()
+    assert ((ids < 0) == np.isneginf(log_probs)).all() and 0 < (ids >= 0).sum() < ids.size
+
+
+def test_given_labels_are_as_likely_as_the_search_says(case, threads):
+    tree, weights, x, expected = case
+    labels = np.random.default_rng(0).integers(-1, expected.shape[1], (len(expected), 4)).astype(np.int32)
+    some = np.empty(labels.shape, np.float32)
+    search.given(some, tree, weights, labels, *x)
+    likely = np.take_along_axis(expected, np.maximum(labels, 0), 1)
+    np.testing.assert_allclose(some, np.where(labels < 0, -np.inf, likely), atol=1e-4)
+    ids, log_probs = found(case, 3)
+    search.given(some[:, :3], tree, weights, ids, *x)
+    np.testing.assert_array_equal(some[:, :3], log_probs)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    rng = np.random.default_rng(0)
+    x = sparse.random_array((60, 12), density=0.4, rng=rng, dtype=np.float32, format="csr")
+    return x, rng.random(60) < 0.3, rng.choice([0, 0.5, 2, 30], 60).astype(np.float32)
+
+
+def solved(x, positive, bound, tolerance=1e-3, passes=10_000, seed=3):
+    squares = 1 + x.multiply(x).sum(axis=1).astype(np.float32)
+    w = np.full(x.shape[1] + 1, np.nan)
+    given = x.indptr.astype(np.int64), x.indices, x.data, squares, positive, bound
+    return w, solve(w, *given, tolerance, passes, np.uint64(seed))
+
+
+def loss(w, x, positive, bound):
+    score = x @ w[:-1] + w[-1]
+    return w @ w / 2 + bound.astype(float) @ np.logaddexp(0, np.where(positive, -score, score))
+
+
+def test_it_is_the_minimum_of_the_primal(problem):
+    w, passes = solved(*problem)
+    x, positive, bound = problem
+    found = optimize.minimize(loss, np.zeros(13), (x.astype(float), positive, bound), tol=1e-12)
+    np.testing.assert_allclose(w, found.x, atol=2e-3)
+    assert loss(w, *problem) < found.fun * (1 + 1e-6) and 1 < passes < 10_000
+
+
+def test_it_is_that_of_liblinear(problem):
+    x, positive, _ = problem
+    w, _ = solved(x, positive, np.full(60, 4, np.float32))
+    rival = LogisticRegression(solver="liblinear", C=4, tol=1e-8, max_iter=10_000).fit(x, positive)
+    np.testing.assert_allclose(w, [*rival.coef_[0], rival.intercept_[0]], atol=2e-3)
+
+
+def test_it_ends_when_told_and_is_a_function_of_its_seed(problem):
+    first, passes = solved(*problem, passes=2)
+    assert passes == 2
+    np.testing.assert_array_equal(first, solved(*problem, passes=2)[0])
+    assert not np.array_equal(first, solved(*problem, passes=2, seed=4)[0])
+    assert loss(first, *problem) > loss(solved(*problem)[0], *problem)
+
+
+def test_it_takes_the_passes_that_it_says(problem):
+    w, passes = solved(*problem)
+    for most in (passes, passes - 1, passes - 2):  # the last one finds nothing to move
+        again, found = solved(*problem, passes=most)
+        assert found == most and np.array_equal(again, w) == (most > passes - 2)

@@ -96,12 +96,3 @@ def test_nodes_are_dealt_by_their_examples():
     assert found == [[10], [1, 6], [3, 4]]
     assert tree_batch.deal(nodes, 1)[1].tolist() == [0, 5]
     assert tree_batch.deal(nodes[:0], 2)[1].tolist() == [0, 0, 0]
-
-
-def test_examples_are_shared_by_the_nodes_that_they_visit():
-    lengths, crowded = np.array([9, 1, 1, 1, 9, 2]), np.array([0, 0, 0, 0, 9, 0])  # 27, 3, 3, 3, 9 and 6 passes
-    assert tree_batch.share(lengths, crowded, np.arange(6), 2).tolist() == [0, 1, 6]
-    assert tree_batch.share(lengths, crowded, np.array([1, 2, 3, 4, 5, 0]), 2).tolist() == [0, 5, 6]
-    assert tree_batch.share(lengths, crowded, np.arange(6), 1).tolist() == [0, 6]
-    many = tree_batch.share(lengths, crowded, np.arange(6), 17)
-    assert many.tolist() == [*[0] * 5, *[1] * 5, *(2, 3, 4, 4, 5, 5, 6, 6)]

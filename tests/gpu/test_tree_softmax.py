@@ -8,9 +8,9 @@ from cpu.tree.tree import balanced, huffman, path
 from gpu import tree_softmax
 from hybrid.contract import Learned
 from tests import cudasim
-from tests.support.tree_nodes import learn
 from tests.support.tree_softmax import case
 from tests.support.tree_softmax import run as run_on_cpu
+from tests.support.visits import learn
 
 
 def run(gpu, tree, nodes, hidden, target, rate, work=None):

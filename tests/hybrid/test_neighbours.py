@@ -5,8 +5,7 @@ import pytest
 from scipy import sparse
 
 import hybrid
-from cpu.search import forest, graph
-from cpu.search import index as tuned_index
+from cpu.search import index as indexes
 from hybrid import neighbours
 
 RNG = np.random.default_rng(0)
@@ -18,12 +17,12 @@ def oracle(vectors, k=5):
     return np.argsort(-(HIDDEN.astype(float) @ vectors.T.astype(float)), axis=1)[:, :k]
 
 
-HNSW = pytest.mark.skipif(not graph.there(), reason="hnswlib is not installed: make test-all")
+HNSW = pytest.mark.skipif(not indexes.there("hnsw"), reason="hnswlib is not installed: make test-all")
 
 
 @pytest.mark.parametrize("index", ["annoy", pytest.param("hnsw", marks=HNSW), "exact", "auto"])
 def test_the_nearest_of_ones_own_vectors(index, capsys, monkeypatch):
-    monkeypatch.setattr(tuned_index, "SIZES", (("annoy", 2),))
+    monkeypatch.setattr(indexes, "SIZES", (("annoy", 2),))
     vectors = VECTORS.copy()
     found = hybrid.Neighbours(vectors, metric="dot", index=index, exact_below=0, queries=HIDDEN, k=5)
     assert len(found) == 400 and found.vectors is vectors
@@ -47,7 +46,7 @@ def test_the_nearest_of_ones_own_vectors(index, capsys, monkeypatch):
 def test_without_annoy_all_rows_are_searched_and_a_sentence_says_so_where_there_would_be_a_forest(
     monkeypatch, capsys, rows, said
 ):
-    monkeypatch.setattr(forest, "there", lambda: False)
+    monkeypatch.setattr(indexes, "there", lambda kind: False)
     found = hybrid.Neighbours(VECTORS[:rows], metric="dot", index="annoy", exact_below=200)
     np.testing.assert_array_equal(found.query(HIDDEN, 5)[0], oracle(VECTORS[:rows]))
     assert ('annoy is not installed, all rows are searched; pip install "hybrid' in capsys.readouterr().err) is said

@@ -229,7 +229,7 @@ class Worker:
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         module.__file__ = str(self.root / "cpu/runtime/cache.py")
-        return str(module._digest())
+        return str(module.digest())
 
     def _unaffected(self, path: str) -> set[tuple[str, str]]:
         """Folders and modules of cpu/ that neither are this file nor import it: Numba looks at a kernel's own file only."""

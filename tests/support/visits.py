@@ -87,6 +87,11 @@ def learn_together(learned, hidden, lists, weight, rate, together):
     return grad, loss
 
 
+def learn(rows, hidden, lists, rate):
+    """TreeSoftmax.step of plain SGD: one example after another; grad and loss, `rows` move."""
+    return learn_together(Learned(rows), hidden, lists, np.ones(len(hidden)), rate, 1)
+
+
 def missed(learned, node, turn, h):
     """turn - logistic(score), and -log p(turn)."""
     score = learned.rows[node] @ h + (0 if learned.biases is None else learned.biases[node])

@@ -1,4 +1,4 @@
-"""Activations with their slopes, of the two Predictive Vision Models, and an MLP of any depth, in plain NumPy."""
+"""What the twins of the two Predictive Vision Models share: activations, an MLP of any depth, places of square grids."""
 
 from itertools import pairwise
 
@@ -77,3 +77,26 @@ class Net:
         for x, delta, matrix, velocity in zip(record, deltas, self.matrices, self.velocities, strict=False):
             velocity[:] = momentum * velocity + rate * np.outer(x, delta)
             matrix += velocity
+
+
+def near(n, x, y, radius, exclude_self):
+    """Places of an n x n grid within `radius` of (x, y)."""
+    places = [(i, j) for i in range(n) for j in range(n) if (i - x) ** 2 + (j - y) ** 2 <= radius * radius]
+    return [place for place in places if not (exclude_self and place == (x, y))]
+
+
+def below(n_low, n_up, x, y, size, radius):
+    """Places of an n_low x n_low grid that (x, y) of an n_up x n_up grid above looks at.
+
+    Rounding comes last and is towards 0: a block larger than the grid (4 on 3: -0.5, 0.5, 1.5, 2.5) has its first row
+    and column twice. Then a source is listed twice, too.
+    """
+
+    def place(at, offset):
+        begin = (n_low - size) / (n_up - 1) * at if n_up > 1 else (n_low - size) / 2
+        return int(begin + offset)
+
+    middle = (size - 1) / 2
+    offsets = [(i, j) for i in range(size) for j in range(size)]
+    block = [(place(x, i), place(y, j)) for i, j in offsets if (i - middle) ** 2 + (j - middle) ** 2 <= radius * radius]
+    return [(i, j) for i, j in block if 0 <= i < n_low and 0 <= j < n_low]

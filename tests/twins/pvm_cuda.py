@@ -11,10 +11,11 @@ is float32 as in the original, whatever `dtype` is: pixels and labels up to thei
     model.frame(model.prediction(), learn=False)                                            # a dream
 """
 
+from dataclasses import dataclass, field
+
 import numpy as np
 
-from tests.twins.cuda_graph import wire
-from tests.twins.nets import logistic, logistic_slope, rational, rational_slope, rational_slope_2023
+from tests.twins.nets import below, logistic, logistic_slope, near, rational, rational_slope, rational_slope_2023
 
 SLOTS = 3  # a prediction made at frame t is of frames t + 1 and t + 2: so long its activations are kept
 
@@ -22,6 +23,63 @@ SLOTS = 3  # a prediction made at frame t is of frames t + 1 and t + 2: so long 
 def squeeze(v):
     """0..1 -> 0.1..0.9: what an activation reaches with weights that are not infinite."""
     return v * v.dtype.type(0.8) + v.dtype.type(0.1)
+
+
+# ---------------------------------------------------------------------------------------------------------- who reads whom
+
+
+@dataclass
+class Unit:
+    """A place in the hierarchy, and what it is connected to, as numbers of units."""
+
+    id: int
+    layer: int
+    x: int  # image rows: block x of its grid
+    y: int
+    primary: list = field(default_factory=list)  # whose hidden values it predicts; layer 0 predicts pixels
+    context: list = field(default_factory=list)  # whose hidden values it knows besides
+    xs: list = field(default_factory=list)  # rows and columns of layer 0 that it looks at, through others
+    ys: list = field(default_factory=list)
+
+
+def grid(shapes):
+    """Units of all layers, and where each layer's begin."""
+    base = np.concatenate([[0], np.cumsum(np.square(shapes))]).tolist()
+    units = [
+        Unit(base[layer] + x * n + y, layer, x, y) for layer, n in enumerate(shapes) for x in range(n) for y in range(n)
+    ]
+    return units, base
+
+
+def wire(config):
+    """Units with their lists, in the order in which their inputs lie."""
+    shapes = [int(n) for n in config["layer_shapes"]]
+    units, base = grid(shapes)
+    for unit in units:
+        n = shapes[unit.layer]
+        # The original cuts the radius first, so 1.5 does not reach the diagonal.
+        beside = near(n, unit.x, unit.y, int(float(config["lateral_radius"])), config["context_exclude_self"] == "1")
+        unit.context = [base[unit.layer] + i * n + j for i, j in beside]
+        if unit.layer == 0:
+            unit.xs, unit.ys = [unit.x], [unit.y]
+            continue
+        low = shapes[unit.layer - 1]
+        size, radius = int(config["fan_in_square_size"]), float(config["fan_in_radius"])
+        sources = set(below(low, n, unit.x, unit.y, size, radius))
+        unit.primary = sorted(base[unit.layer - 1] + i * low + j for i, j in sources)
+        unit.xs = sorted({x for source in unit.primary for x in units[source].xs})
+        unit.ys = sorted({y for source in unit.primary for y in units[source].ys})
+    parents = [[up.id for up in units if unit.id in up.primary] for unit in units]
+    for unit in units:
+        unit.context += parents[unit.id]
+        if config["send_context_two_layers_back"] == "1":  # once for each way up, so often more than once
+            unit.context += [grand for parent in parents[unit.id] for grand in parents[parent]]
+    if config["last_layer_context_to_all"] == "1":
+        for top in units[base[-2] :]:
+            for unit in units:
+                if top.id not in unit.context:
+                    unit.context.append(top.id)
+    return units
 
 
 # ----------------------------------------------------------------------------------------------------------- readout

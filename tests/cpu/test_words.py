@@ -1,12 +1,15 @@
-"""word2vec's own loop: against plain NumPy, whatever is in a batch."""
+"""word2vec's own loop against plain NumPy, whatever is in a batch; windows by hand (tests/hybrid/feeds/test_pairs.py: in C)."""
+
+from itertools import pairwise
 
 import numba
 import numpy as np
 import pytest
 
-from cpu import tree_softmax, words
+from cpu import negative, tree_softmax, words
 from cpu.tree import tree as trees
 from cpu.tree.logistic_rows import LONGEST
+from cpu.words import windows
 from hybrid.contract import Learned
 
 CLASSES, ROWS, WIDTH = 60, 30, 37
@@ -35,8 +38,8 @@ def step(table, rows, target, ids, bag_at, count=None, weight=None, key=(3, 4)):
         given = Learned(rows), work, TREE, target, weight, RATE
         words.tree_step(grad, loss, hidden, inputs, *given)
     else:
-        work = words.workspace(len(target), table.shape[1], count, table.dtype)
-        alias = words.alias(np.arange(1, CLASSES + 1))
+        work = negative.workspace(len(target), table.shape[1], count, table.dtype)
+        alias = negative.alias(np.arange(1, CLASSES + 1))
         given = Learned(rows), work, alias, count, key, target, weight, RATE
         words.negative_step(grad, loss, hidden, inputs, *given)
     return grad, hidden, loss, table, rows
@@ -47,7 +50,7 @@ def lists(target, count, key=(3, 4)):
     if count is None:
         return [list(trees.path(TREE, int(v))) for v in target]
     drawn = np.empty((len(target), count), np.int32)
-    words.draw(drawn, words.alias(np.arange(1, CLASSES + 1)), *key)
+    negative.draw(drawn, negative.alias(np.arange(1, CLASSES + 1)), *key)
     met = [dict.fromkeys(v for v in some.tolist() if v != own) for own, some in zip(target, drawn, strict=True)]
     return [[(int(own), 1), *((v, 0) for v in some)] for own, some in zip(target, met, strict=True)]
 
@@ -110,15 +113,27 @@ def test_the_same_bits_at_any_number_of_threads(bags, count, threads):
         assert array.tobytes() == alone.tobytes()
 
 
-def test_another_key_draws_others():
-    given = case(False, [2] * 20)
-    first, again, other = (step(*given, 5, key=key)[4] for key in ((3, 4), (3, 4), (3, 5)))
-    np.testing.assert_array_equal(first, again)
-    assert np.abs(first - other).max() > 1e-3
-
-
 def test_an_empty_batch_moves_nothing():
     table, rows, target, ids, _ = case(False, [1])
     found = step(table, rows, target[:0], ids[:0], None, 5)
     np.testing.assert_array_equal(found[3], table)
     np.testing.assert_array_equal(found[4], rows)
+
+
+@pytest.mark.parametrize(
+    "keep, reach, expected",
+    [
+        ([1, 1, 1, 1, 1], [1, 1, 1, 1, 1], [[6], [5, 7], [6], [9], [8]]),
+        ([1, 1, 1, 1, 1], [2, 1, 2, 3, 1], [[6, 7], [5, 7], [5, 6], [9], [8]]),
+        ([1, 0, 1, 1, 0], [1, 1, 1, 1, 1], [[7], [5], []]),
+        ([0, 0, 0, 0, 0], [1, 1, 1, 1, 1], []),
+    ],
+)
+def test_by_hand(keep, reach, expected):
+    keep = np.array(keep, bool)
+    given = np.array([5, 6, 7, 8, 9], np.int32), np.array([0, 3, 5]), keep, np.array(reach, np.int8)
+    context, words, at, kept_at = windows(*given)
+    assert [context[first:last].tolist() for first, last in pairwise(at)] == expected
+    assert words.tolist() == [word for word, kept in zip(range(5, 10), keep, strict=True) if kept]
+    assert kept_at.tolist() == [0, *np.cumsum(keep)]
+    assert context.dtype == words.dtype == np.int32

@@ -7,10 +7,9 @@ from cpu.output import negatives as draws
 
 
 def draw(sampler, negatives, seed=0, tick=0, target=(0,)):
-    room = min(negatives, sampler.drawn.size)
-    ids, lower, score = np.empty(room, np.int32), np.empty(room), np.empty(len(target))
-    count = draws.draw(ids, lower, score, sampler, negatives, np.array(target, np.int32), seed, tick)
-    return ids[:count], lower[:count], score
+    work = draws.workspace(len(target), 1, min(negatives, sampler.drawn.size), np.float64)
+    count = draws.draw(work, sampler, negatives, np.array(target, np.int32), seed, tick)
+    return work.ids[:count], work.lower[:count], work.score
 
 
 @pytest.mark.parametrize("sampler", [draws.log_uniform(20), draws.unigram([0, 1, 16, 81] * 5), draws.uniform(20)])
