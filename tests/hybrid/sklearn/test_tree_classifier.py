@@ -98,24 +98,19 @@ def test_a_warm_start_goes_on_and_a_cold_one_begins_anew():
     assert warm.fit(X, y).losses_[0] < first == cold.fit(X, y).losses_[0] == cold.fit(X, y).losses_[0]
 
 
-def test_options_are_those_of_the_readout():
+OPTIONS = [
+    ("tree", {"tre": "balanced"}, "found 'tre', which a tree readout does not take; expected some of .*tree"),
+    ("full", {"negatives": 3}, "found 'negatives', which a full readout does not take; expected some of bias"),
+    ("tree", {"batch": 3}, "options: found 'batch', which a tree readout does not take"),
+    ("forest", {}, "readout: found 'forest'"),
+]
+
+
+@pytest.mark.parametrize(("readout", "options", "message"), OPTIONS)
+def test_options_are_those_of_the_readout(readout, options, message):
     X, y = load_iris(return_X_y=True)
     model = TreeClassifier("sampled", options={"negatives": 2}, **SMALL).fit(X, y)
     assert (model.engine_.readout.negatives, model.engine_.readout.describe()["loss"]) == (2, "softmax")
-    with pytest.raises(ValueError, match="readout: found 'forest'"):
-        TreeClassifier("forest").fit(X, y)
-
-
-@pytest.mark.parametrize(
-    ("readout", "options", "message"),
-    [
-        ("tree", {"tre": "balanced"}, "found 'tre', which a tree readout does not take; expected some of .*tree"),
-        ("full", {"negatives": 3}, "found 'negatives', which a full readout does not take; expected some of bias"),
-        ("tree", {"batch": 3}, "options: found 'batch', which a tree readout does not take"),
-    ],
-)
-def test_options_that_the_readout_does_not_take_are_refused(readout, options, message):
-    X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=message):
         TreeClassifier(readout, options=options, **SMALL).fit(X, y)
 
