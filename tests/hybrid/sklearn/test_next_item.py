@@ -137,12 +137,6 @@ def test_lists_and_what_is_not_known():
     assert empty.item.size == 0 and empty.at.tolist() == [0, 0, 0]
 
 
-def test_histories_of_ratings_come_by_name():
-    table = ratings.histories(ratings.from_columns(["u", "v", "u"], ["a", "b", "b"]))
-    item, at = next_item.flat(table)
-    assert item.tolist() == ["a", "b", "b"] and at.tolist() == [0, 2, 3]
-
-
 @pytest.mark.parametrize(
     ("X", "matrix"),
     [

@@ -115,19 +115,16 @@ def test_options_are_those_of_the_readout(readout, options, message):
         TreeClassifier(readout, options=options, **SMALL).fit(X, y)
 
 
-def refused_fits(model, X, y):
-    """Each is refused at another point: features, targets, weights, classes, and options of the readout."""
-    yield lambda: model.fit(X[:, :2], np.linspace(0, 1, len(X)))
-    yield lambda: model.fit(X, y + 5, np.full(len(X), -1.0))
-    yield lambda: model.fit(X[:, :2], np.zeros(len(X)))
-    yield lambda: model.set_params(readout="forest").fit(X[:, :2], y + 5)
-
-
 def test_a_refused_fit_leaves_a_fitted_model_as_it_was():
     X, y = load_iris(return_X_y=True)
     model = TreeClassifier(hidden_layers=(), **SMALL).fit(X, y)
     expected = model.predict_log_proba(X)
-    for fit in refused_fits(model, X, y):
+    for fit in (  # each is refused at another point: targets, weights, classes, options of the readout
+        lambda: model.fit(X[:, :2], np.linspace(0, 1, len(X))),
+        lambda: model.fit(X, y + 5, np.full(len(X), -1.0)),
+        lambda: model.fit(X[:, :2], np.zeros(len(X))),
+        lambda: model.set_params(readout="forest").fit(X[:, :2], y + 5),
+    ):
         with pytest.raises(ValueError):
             fit()
         assert model.classes_.tolist() == [0, 1, 2] and model.n_features_in_ == 4

@@ -15,14 +15,13 @@ from hybrid.trunk.mlp import Optimiser, Options
 from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed, assert_same_bits, parameters
 
 SIZES = (12, 10, 10, 6)
-ALL = {"layer_norm": True, "residual": True, "dropout": 0.25, "optimiser": "adamw", "rate": 0.01, "clip": 0.5}
 OPTIMISERS = {
     "sgd": {"rate": 0.1},
     "momentum": {"optimiser": "sgd", "momentum": 0.5, "rate": 0.1, "decay": 1e-4},
     "nesterov": {"optimiser": "nesterov", "momentum": 0.5, "rate": 0.1},
     "adagrad": {"optimiser": "adagrad", "rate": 0.05},
     "adam": {"optimiser": "adam", "rate": 0.01, "betas": (0.9, 0.99)},
-    "all": ALL,
+    "all": {"layer_norm": True, "residual": True, "dropout": 0.25, "optimiser": "adamw", "rate": 0.01, "clip": 0.5},
 }
 
 
@@ -202,26 +201,17 @@ def test_options_of_the_command_line_make_it():
     assert {name: facts[name] for name in expected} == expected
 
 
-def chosen(**options):
-    options = choose("language", text="x", **options)
-    return [options[name] for name in ("trunk_optimiser", "trunk_rate", "momentum")]
-
-
-def test_a_default_follows_from_the_optimiser():
-    assert chosen() == ["sgd", 0.2, 0.9]
-    assert chosen(trunk_optimiser="adam") == ["adam", 0.001, None]
-    assert chosen(trunk_optimiser="adagrad", trunk_rate=0.3) == ["adagrad", 0.3, None]
-    assert chosen(trunk_optimiser="nesterov") == ["nesterov", 0.2, 0.9]
-
-
 def test_a_tuned_rate_belongs_to_its_optimiser(monkeypatch):
     from hybrid.models import language
 
-    monkeypatch.setitem(language.TUNED, "full", {"trunk_optimiser": "adam", "trunk_rate": 0.007})
+    def chosen(**options):
+        options = choose("language", text="x", readout="full", **options)
+        return [options[name] for name in ("trunk_optimiser", "trunk_rate", "momentum")]
 
-    assert chosen(readout="full") == ["adam", 0.007, None] == chosen(readout="full", trunk_optimiser="adam")
-    assert chosen(readout="full", trunk_optimiser="sgd") == ["sgd", 0.2, 0.9]
-    assert chosen(readout="full", trunk_optimiser="adagrad") == ["adagrad", 0.01, None]
+    monkeypatch.setitem(language.TUNED, "full", {"trunk_optimiser": "adam", "trunk_rate": 0.007})
+    assert chosen() == ["adam", 0.007, None] == chosen(trunk_optimiser="adam")
+    assert chosen(trunk_optimiser="sgd") == ["sgd", 0.2, 0.9]
+    assert chosen(trunk_optimiser="adagrad") == ["adagrad", 0.01, None]
 
 
 @pytest.fixture
@@ -249,42 +239,33 @@ def test_the_command_line_trains_an_mlp_goes_on_and_extends_it(tmp_path, train, 
 # The optimiser of its weights
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("sgd", {"rate": 0.1, "momentum": 0.0, "betas": None, "decay": 0.0}),
-        ("nesterov", {"rate": 0.1, "momentum": 0.9, "betas": None, "decay": 0.0}),
-        ("adagrad", {"rate": 0.01, "momentum": None, "betas": None, "decay": 0.0}),
-        ("adam", {"rate": 0.001, "momentum": None, "betas": [0.9, 0.999], "decay": 0.0}),
-        ("adamw", {"rate": 0.001, "momentum": None, "betas": [0.9, 0.999], "decay": 0.01}),
-    ],
-)
-def test_defaults_are_those_that_its_documentation_names(name, expected):
-    assert Optimiser(name, 3).describe() == {"optimiser": name, "clip": None} | expected
+def test_defaults_are_those_that_its_documentation_names():
+    names = ("rate", "momentum", "betas", "decay", "clip")
+    for name, *expected in [
+        ("sgd", 0.1, 0.0, None, 0.0, None),
+        ("nesterov", 0.1, 0.9, None, 0.0, None),
+        ("adagrad", 0.01, None, None, 0.0, None),
+        ("adam", 0.001, None, [0.9, 0.999], 0.0, None),
+        ("adamw", 0.001, None, [0.9, 0.999], 0.01, None),
+    ]:
+        assert Optimiser(name, 3).describe() == {"optimiser": name} | dict(zip(names, expected, strict=True))
 
 
-SETTINGS = {
-    "SGD": {"optimiser": "sgd", "momentum": 0.0, "decay": 0.1},
-    "momentum": {"optimiser": "sgd", "momentum": 0.5, "decay": 0.1},
-    "Nesterov": {"optimiser": "nesterov", "momentum": 0.5, "decay": 0.1},
-    "Adagrad": {"optimiser": "adagrad", "decay": 0.1},
-    "Adam": {"optimiser": "adam", "betas": (0.5, 0.9), "decay": 0.1},
-    "AdamW": {"optimiser": "adamw", "betas": (0.5, 0.9), "decay": 0.1},
-}
+THEIRS = {"sgd": "SGD", "nesterov": "SGD", "adagrad": "Adagrad", "adam": "Adam", "adamw": "AdamW"}
+MOVES = [("sgd", {}), ("sgd", {"momentum": 0.5}), ("nesterov", {"momentum": 0.5}), ("adagrad", {})]
+MOVES += [("adam", {"betas": (0.5, 0.9)}), ("adamw", {"betas": (0.5, 0.9)})]
 
 
-@pytest.mark.parametrize(("kind", "clip"), [*zip(SETTINGS, [None, 0.5] * 3, strict=True)])
-def test_weights_move_against_the_mean_gradient_as_in_pytorch(kind, clip):
+@pytest.mark.parametrize(("move", "clip"), [*zip(MOVES, [None, 0.5] * 3, strict=True)])
+def test_weights_move_against_the_mean_gradient_as_in_pytorch(move, clip):
     torch = pytest.importorskip("torch")
-    settings = dict(SETTINGS[kind])
-    own = Optimiser(settings.pop("optimiser"), 40, rate=0.2, clip=clip, **settings)
+    name, options = move
+    own = Optimiser(name, 40, rate=0.2, decay=0.1, clip=clip, **options)
     rng, place, examples, scale = np.random.default_rng(0), backend.choose("cpu"), 7, 0.5
     weights = rng.normal(size=40).astype(np.float32)
     theirs = torch.tensor(weights.astype(float)).requires_grad_()
-    options = {"lr": 0.2 * scale, "weight_decay": settings["decay"]}
-    options |= {name: settings[name] for name in ("momentum", "betas") if name in settings}
-    made = {"momentum": torch.optim.SGD, "Nesterov": torch.optim.SGD}.get(kind) or getattr(torch.optim, kind)
-    judge = made([theirs], **options, **({"nesterov": True} if kind == "Nesterov" else {}))
+    options = options | ({"nesterov": True} if name == "nesterov" else {})
+    judge = getattr(torch.optim, THEIRS[name])([theirs], lr=0.2 * scale, weight_decay=0.1, **options)
     own.place(place.device, place)
     for _ in range(3):
         grad = rng.normal(size=40).astype(np.float32)
@@ -304,14 +285,11 @@ def test_weights_move_against_the_mean_gradient_as_in_pytorch(kind, clip):
         ("adam", {"momentum": 0.9}, 'momentum: found 0.9 with optimiser "adam", which has none'),
         ("sgd", {"betas": (0.9, 0.9)}, r'betas: found \(0.9, 0.9\) with optimiser "sgd", which has none'),
         ("adam", {"betas": (0.9, 1)}, r"betas: found \(0.9, 1\), expected two numbers"),
-        ("adam", {"betas": (0.9,)}, "betas: found .* expected two numbers"),
         ("nesterov", {"momentum": 0}, 'momentum: found 0 with optimiser "nesterov"'),
         ("sgd", {"momentum": 1}, "momentum: found 1, expected a number below 1"),
-        ("sgd", {"momentum": -0.1}, "momentum: found -0.1"),
         ("sgd", {"rate": -0.1}, "rate: found -0.1"),
         ("sgd", {"decay": np.inf}, "decay: found inf"),
         ("sgd", {"clip": 0}, "clip: found 0, expected a number above 0"),
-        ("sgd", {"clip": -0.1}, "clip: found -0.1"),
     ],
 )
 def test_what_an_optimiser_cannot_be(name, options, message):

@@ -332,12 +332,6 @@ def test_what_no_checkpoint_can_keep_is_rejected():
 # Where it computes; a GPU's PyTorch is a fake
 
 
-def test_on_the_host_a_tensor_is_the_array():
-    array = np.zeros((2, 3), np.float32)
-    Host(None).tensor(array).add_(1)
-    assert (array == 1).all()
-
-
 @pytest.mark.parametrize("own, expected", [(None, 1), (2, 2)])
 def test_a_stage_computes_with_the_threads_of_its_queue_or_with_its_own(own, expected):
     before, there = torch.get_num_threads(), Host(own)
@@ -362,38 +356,28 @@ def test_what_is_drawn_is_a_function_of_the_key_and_the_users_generator_goes_on(
     assert torch.equal(torch.get_rng_state(), state)
 
 
-class Fakes:
-    """What torch.cuda is asked, written down."""
+def test_on_a_gpu_pytorch_works_on_the_stream_of_the_queue_and_nothing_waits(monkeypatch):
+    log, generator = [], torch.Generator()
 
-    def __init__(self):
-        self.log = []
-        self.generator = torch.Generator()
-        self.default_generators = [None, self.generator]
-
-    def init(self):
-        self.log.append("init")
-
-    def ExternalStream(self, handle, device):  # its name
-        self.log.append(f"stream {handle} of {device}")
+    def external(handle, device):
+        log.append(f"stream {handle} of {device}")
         return types.SimpleNamespace(device=torch.device(device))
 
     @contextlib.contextmanager
-    def stream(self, stream):
-        self.log.append("in")
+    def within(stream):
+        log.append("in")
         yield
-        self.log.append("out")
+        log.append("out")
 
-
-def test_on_a_gpu_pytorch_works_on_the_stream_of_the_queue_and_nothing_waits(monkeypatch):
-    fakes = Fakes()
-    monkeypatch.setattr(torch, "cuda", fakes)
+    fake = {"init": lambda: log.append("init"), "ExternalStream": external, "stream": within}
+    monkeypatch.setattr(torch, "cuda", types.SimpleNamespace(default_generators=[None, generator], **fake))
     monkeypatch.setattr("gpu.device.current", lambda: types.SimpleNamespace(handle=77))
     there = Cuda(types.SimpleNamespace(name="cuda:1"))
-    host, own = torch.get_rng_state(), fakes.generator.get_state()
+    host, own = torch.get_rng_state(), generator.get_state()
     with there.stage(3, 1):
-        fakes.log.append("work")
-        first = torch.rand(1, generator=fakes.generator).item()
-    assert fakes.log == ["init", "stream 77 of cuda:1", "in", "work", "out"]
+        log.append("work")
+        first = torch.rand(1, generator=generator).item()
+    assert log == ["init", "stream 77 of cuda:1", "in", "work", "out"]
     with there.stage(3, 1):
-        assert torch.rand(1, generator=fakes.generator).item() == first
-    assert torch.equal(torch.get_rng_state(), host) and torch.equal(fakes.generator.get_state(), own)
+        assert torch.rand(1, generator=generator).item() == first
+    assert torch.equal(torch.get_rng_state(), host) and torch.equal(generator.get_state(), own)
