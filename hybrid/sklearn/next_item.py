@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -21,66 +22,13 @@ from ..models import factors
 from ..trunk.mlp import MLP
 from . import base
 
-# What users chose, in the forms in which users of scikit-learn have it: users x items, or a list of items for each user.
-
 EXPECTED = "expected users x items, a list of items for each user, or hybrid.ratings.histories(...)"
-
-
-def is_matrix(X: Any) -> bool:
-    """Whether X is users x items: a sparse matrix, an array of numbers or a data frame. Else it has the items of each user."""
-    numbers = getattr(getattr(X, "dtype", None), "kind", "O") in "biufc"
-    return hasattr(X, "shape") and (len(X.shape) == 2 or numbers)
-
-
-def of_matrix(X: Any, items: np.ndarray) -> Histories:
-    """Of each row of a CSR array the columns that are not zero, in the order in which they are stored."""
-    kept = X.data != 0
-    at = np.concatenate([[0], np.cumsum(kept)])[X.indptr]
-    return _histories(X.indices[kept], at, items)
-
-
-def of_lists(item: np.ndarray, at: np.ndarray, items: np.ndarray, weight: np.ndarray | None = None) -> Histories:
-    """Histories of items by name, see `flat`; those that are not among `items`, which rise, are left out.
-
-    weight  one number an item, as Histories have it
-    """
-    if not len(item):
-        return _histories(np.empty(0, np.int32), at, items)
-    place = np.minimum(np.searchsorted(items, item), len(items) - 1)
-    kept = items[place] == item
-    weight = None if weight is None else weight[kept]
-    return _histories(place[kept], np.concatenate([[0], np.cumsum(kept)])[at], items)._replace(weight=weight)
-
-
-def flat(X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """All items of all users, one after another, and where those of each user begin, (U + 1,)."""
-    if isinstance(X, Histories):
-        return np.asarray(X.items)[X.item], X.at
-    if isinstance(X, str | bytes) or not isinstance(X, Iterable):
-        raise ValueError(f"X: found {type(X).__name__}, {EXPECTED}")
-    lists = [_listed(row, user) for user, row in enumerate(X)]
-    at = np.cumsum([0, *map(len, lists)])
-    items = np.array([item for row in lists for item in row])
-    if items.ndim != 1 or (items.dtype.kind not in "iuUO" and len(items)):
-        raise ValueError(f"X: found items of {items.dtype} {items.shape}, expected names or whole numbers; {EXPECTED}")
-    return items, at
-
-
-def _listed(row: Any, user: int) -> list[Any]:
-    if isinstance(row, str | bytes) or not isinstance(row, Iterable):
-        raise ValueError(f"X[{user}]: found {row!r}, {EXPECTED}")
-    return list(row)
-
-
-def _histories(item: np.ndarray, at: np.ndarray, items: np.ndarray) -> Histories:
-    users: Any = range(len(at) - 1)  # they have no names
-    return Histories(item.astype(np.int32), at.astype(np.int64), users, items)  # type: ignore[arg-type]
-
-
 AT = 10  # items recommended, of which `score` tells whether the right one is among them
 MOMENTUM = 0.9
+UNKNOWN, NONE = -2, -3  # in the place of a target: an item that is not known, no item
 
 
+@dataclass(eq=False, repr=False)
 class NextItem(BaseEstimator):
     """The next item after a history: the mean of its last items' rows -> MLP -> a distribution over all items.
 
@@ -107,49 +55,30 @@ class NextItem(BaseEstimator):
     ValueError where no user has two items, and for what is no history. Items that `fit` has not met are left out.
     """
 
-    items_: np.ndarray
-    engine_: Engine
+    readout: str = "tree"
+    _: KW_ONLY
+    history: int | None = None
+    width: int | None = None
+    hidden: int | None = None
+    readout_width: int | None = None
+    rate: float | None = None
+    rows_rate: float | None = None
+    trunk_rate: float | None = None
+    epochs: int = 5
+    batch: int = 512
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
-    def __init__(
-        self,
-        readout: str = "tree",
-        *,
-        history: int | None = None,
-        width: int | None = None,
-        hidden: int | None = None,
-        readout_width: int | None = None,
-        rate: float | None = None,
-        rows_rate: float | None = None,
-        trunk_rate: float | None = None,
-        epochs: int = 5,
-        batch: int = 512,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ):
-        self.readout = readout
-        self.history = history
-        self.width = width
-        self.hidden = hidden
-        self.readout_width = readout_width
-        self.rate = rate
-        self.rows_rate = rows_rate
-        self.trunk_rate = trunk_rate
-        self.epochs = epochs
-        self.batch = batch
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-
-    @base.whole
+    @base.atomic
     def fit(self, X: Any, y: Any = None) -> "NextItem":
         """Learn from histories; y is not used, every item but a history's first is a target, by its weight in Histories."""
         seed, options = base.seed_of(self.random_state), self._options()
         settings = {"length": options["history"], "batch": self.batch, "epochs": self.epochs, "seed": seed}
         feed: BasketFeed | HistoryFeed
         if is_matrix(X):
-            feed = BasketFeed(self._entries(X, reset=True), **settings)
-            self._length = len(self.items_)
+            entries = self._entries(X, reset=True)
+            feed, self._length = BasketFeed(entries, **settings), entries.shape[1]
         else:
             item, at = flat(X)
             self.items_, self._length = np.unique(item), options["history"]
@@ -198,7 +127,7 @@ class NextItem(BaseEstimator):
 
     def _options(self) -> dict[str, Any]:
         tuned = factors.TUNED.get(self.readout, factors.TUNED["full"])
-        return {name: tuned[name] if (said := getattr(self, name, None)) is None else said for name in tuned}
+        return {name: default if (own := getattr(self, name, None)) is None else own for name, default in tuned.items()}
 
     def _entries(self, X: Any, *, reset: bool) -> Any:
         """A matrix users x items as CSR."""
@@ -220,7 +149,7 @@ class NextItem(BaseEstimator):
         rates = {"rate": options["trunk_rate"], "momentum": MOMENTUM}
         trunk = MLP([width, options["hidden"], outputs], seed=seed, **rates)
         shape = {name: options[name] for name in ("tree",) if name in options} | {"rate": options["rate"], "seed": seed}
-        readout = base.made(self.readout, feed.counts, outputs, batch=feed.batch, trunk=True, **shape)
+        readout = base.made(self.readout, feed.counts, outputs, batch=feed.batch, **shape)
         return Engine(rows, trunk, readout, device="cpu", threads=base.threads_of(self.n_jobs), overlap=False)
 
     def _best(self, seen: Histories, k: int, exclude_seen: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -243,9 +172,9 @@ class NextItem(BaseEstimator):
         named = np.asarray(y)
         if named.shape != (users,):
             raise ValueError(f"y: found {named.shape}, expected ({users},): the next item of each history")
-        found = of_lists(named, np.arange(users + 1), self.items_)
+        known = of_lists(named, np.arange(users + 1), self.items_)
         target = np.full(users, UNKNOWN, np.int32)
-        target[np.diff(found.at) > 0] = found.item
+        target[np.diff(known.at) > 0] = known.item
         return target
 
     def __sklearn_tags__(self) -> Tags:
@@ -255,7 +184,53 @@ class NextItem(BaseEstimator):
         return tags
 
 
-UNKNOWN, NONE = -2, -3  # in the place of a target: an item that is not known, no item
+def is_matrix(X: Any) -> bool:
+    """Whether X is users x items: a sparse matrix, an array of numbers or a data frame. Else it has the items of each user."""
+    numbers = getattr(getattr(X, "dtype", None), "kind", "O") in "biufc"
+    return hasattr(X, "shape") and (len(X.shape) == 2 or numbers)
+
+
+def of_matrix(X: Any, items: np.ndarray) -> Histories:
+    """Of each row of a CSR array the columns that are not zero, in the order in which they are stored."""
+    kept = X.data != 0
+    at = np.concatenate([[0], np.cumsum(kept)])[X.indptr]
+    return _histories(X.indices[kept], at, items)
+
+
+def of_lists(item: np.ndarray, at: np.ndarray, items: np.ndarray, weight: np.ndarray | None = None) -> Histories:
+    """Histories of items by name, see `flat`; those that are not among `items`, which rise, are left out.
+
+    weight  one number an item, as Histories have it
+    """
+    if not len(item):
+        return _histories(np.empty(0, np.int32), at, items)
+    place = np.minimum(np.searchsorted(items, item), len(items) - 1)
+    kept = items[place] == item
+    weight = None if weight is None else weight[kept]
+    return _histories(place[kept], np.concatenate([[0], np.cumsum(kept)])[at], items)._replace(weight=weight)
+
+
+def flat(X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """All items of all users, one after another, and where those of each user begin, (U + 1,)."""
+    if isinstance(X, Histories):
+        return np.asarray(X.items)[X.item], X.at
+    if isinstance(X, str | bytes) or not isinstance(X, Iterable):
+        raise ValueError(f"X: found {type(X).__name__}, {EXPECTED}")
+    lists = []
+    for user, row in enumerate(X):
+        if isinstance(row, str | bytes) or not isinstance(row, Iterable):
+            raise ValueError(f"X[{user}]: found {row!r}, {EXPECTED}")
+        lists.append(list(row))
+    at = np.cumsum([0, *map(len, lists)])
+    items = np.array([item for row in lists for item in row])
+    if items.ndim != 1 or (items.dtype.kind not in "iuUO" and len(items)):
+        raise ValueError(f"X: found items of {items.dtype} {items.shape}, expected names or whole numbers; {EXPECTED}")
+    return items, at
+
+
+def _histories(item: np.ndarray, at: np.ndarray, items: np.ndarray) -> Histories:
+    users: Any = range(len(at) - 1)  # they have no names
+    return Histories(item.astype(np.int32), at.astype(np.int64), users, items)  # type: ignore[arg-type]
 
 
 def _held_out(seen: Histories, *, drawn: bool) -> tuple[Histories, np.ndarray]:

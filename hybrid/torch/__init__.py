@@ -17,7 +17,6 @@ except ImportError as missing:
         f'hybrid.torch: PyTorch cannot be imported ({missing}); pip install "hybrid-engine[torch]" installs it'
     ) from missing
 
-from .kinds import FullLoss, HeadLoss, SampledLoss, TreeLoss
-from .loss import Judged, ReadoutLoss
+from .loss import FullLoss, HeadLoss, Judged, ReadoutLoss, SampledLoss, TreeLoss
 
 __all__ = ["FullLoss", "HeadLoss", "Judged", "ReadoutLoss", "SampledLoss", "TreeLoss"]

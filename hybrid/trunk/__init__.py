@@ -5,9 +5,9 @@ A kind of trunk is a file of this package, or of another distribution, which off
 
     Options     a frozen dataclass, a field for each option of its own on the command line, see hybrid/settings.py
     make(inputs, outputs, options, *, seed)   the untrained trunk; options: those of the command line by name
-    rebuild(**facts)                          the untrained trunk that `describe()` told of, without "kind"
+    rebuild(**facts)                          the untrained trunk that `describe()` described, without "kind"
     remade(facts, options)                    where no checkpoint keeps all of it (need not be there): the trunk that
-                                              `describe()` told of, made from the options of its run; Engine.load takes it
+                                              `describe()` described, made from the options of its run, for Engine.load
     least(**facts)                            how many numbers a checkpoint of it holds at least (need not be there): an
                                               altered one is then refused before it takes memory
 """
@@ -35,7 +35,7 @@ class TrunkProtocol(Protocol):
     `hidden_dev`, what it writes; `grad_dev`, the gradient of that, which it may overwrite; `x_grad_dev`, the gradient of
     what it read, which it writes; and NAME_dev for each array more that `buffers` names. On the CPU these are NumPy's.
     Stages run in threads of their own and in the order of micro-batches; after the first tick they should allocate nothing.
-    Where slot.learns is False its examples are only asked about: dropout is off.
+    Where slot.learns is False the slot is a question: dropout is off.
 
     It may have more:
 
@@ -44,7 +44,7 @@ class TrunkProtocol(Protocol):
     threaded   whether its numbers on the CPU depend on how many threads its queue has: these are then not left to a measurement
     undelayed  why it cannot begin a batch before the one before is finished, in words
     falling, gradient, spans  of one whose work ranks can share, see hybrid/trunk/_stages.py
-    expect     of a trunk that Engine.load is given: expect(facts) gets it ready to be filled as the one that describe() told of
+    expect     of a trunk that Engine.load is given: expect(facts) gets it ready to be filled as the described one
     """
 
     kind: str
@@ -98,32 +98,28 @@ def make(kind: str, inputs: int, outputs: int, options: Mapping[str, Any], *, se
 
 
 def rebuild(facts: dict[str, Any]) -> TrunkProtocol:
-    """The trunk that describe() told of, untrained: fill its parameters(), then send() them.
+    """The trunk that describe() described, untrained: fill its parameters(), then send() them.
 
-    Raises ValueError for facts that tell of no trunk.
+    Raises ValueError for facts that describe no trunk.
     """
-    module, facts = _told(facts)
-    made: TrunkProtocol = module.rebuild(**facts)
+    made: TrunkProtocol = registry.load(facts["kind"]).rebuild(**_without_kind(facts))
     return made
 
 
 def remade(facts: dict[str, Any], options: Mapping[str, Any]) -> TrunkProtocol | None:
-    """For Engine.load: the trunk that describe() told of where a checkpoint does not keep all of it, else None.
-
-    options  of its run
+    """For Engine.load: the trunk that describe() described, from the options of its run, where a checkpoint does not keep all
+    of it, else None.
     """
-    module, _ = _told(facts)
+    module = registry.load(facts["kind"])
     made: TrunkProtocol | None = module.remade(facts, options) if hasattr(module, "remade") else None
     return made
 
 
 def least(facts: dict[str, Any]) -> int:
-    """How many numbers a checkpoint of the trunk that describe() told of holds at least."""
-    module, facts = _told(facts)
-    return int(module.least(**facts)) if hasattr(module, "least") else 0
+    """How many numbers a checkpoint of the trunk that describe() described holds at least."""
+    module = registry.load(facts["kind"])
+    return int(module.least(**_without_kind(facts))) if hasattr(module, "least") else 0
 
 
-def _told(facts: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The file of the kind that describe() told of, and the other facts."""
-    facts = dict(facts)
-    return registry.load(facts.pop("kind")), facts
+def _without_kind(facts: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in facts.items() if name != "kind"}

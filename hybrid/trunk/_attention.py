@@ -18,18 +18,18 @@ class Block(torch.nn.Module):  # type: ignore[misc]  # PyTorch is not typed here
 
     def forward(self, x: Any) -> Any:
         """No position sees a later one."""
-        x = x + self._dropped(self._attended(self.before_attention(x)))
-        inner = self._dropped(functional.relu(self.inner(self.before_net(x))))
-        return x + self._dropped(self.outer(inner))
+        x = x + self._drop(self._attend(self.before_attention(x)))
+        inner = self._drop(functional.relu(self.inner(self.before_net(x))))
+        return x + self._drop(self.outer(inner))
 
-    def _attended(self, x: Any) -> Any:
+    def _attend(self, x: Any) -> Any:
         batch, length, width = x.shape
         query, key, value = self.asked(x).view(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         dropped = self.dropout if self.training else 0.0
-        found = functional.scaled_dot_product_attention(query, key, value, dropout_p=dropped, is_causal=True)
-        return self.mixed(found.transpose(1, 2).reshape(batch, length, width))
+        mixed = functional.scaled_dot_product_attention(query, key, value, dropout_p=dropped, is_causal=True)
+        return self.mixed(mixed.transpose(1, 2).reshape(batch, length, width))
 
-    def _dropped(self, x: Any) -> Any:
+    def _drop(self, x: Any) -> Any:
         return functional.dropout(x, self.dropout, self.training)
 
 

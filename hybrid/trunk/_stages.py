@@ -10,78 +10,22 @@ from ..schedule.schedule import Stage
 from ..schedule.slot import Slot
 from ..schedule.stage import Copies
 
-# Sums over micro-batches in an order that does not depend on who adds what: a binary tree over their numbers.
-#
-# The leaves are micro-batches 0 to M - 1. Two leaves or nodes of equal size that lie side by side are added, the right one to
-# the left one, where the left one begins at a multiple of twice that size. What of the tree lies beyond the last leaf is left
-# out: a node with one half is that half. So any run of leaves is a few whole nodes, and whoever has these goes on with the sum.
-
-
-class Node(NamedTuple):
-    """The sum of `size` micro-batches from number `first` on; size is a power of two, first a multiple of it."""
-
-    first: int
-    size: int
-
-
-def nodes(first: int, last: int) -> list[Node]:
-    """The fewest nodes that make up the leaves from `first` to before `last`, from left to right."""
-    found = []
-    while first < last:
-        most = 1 << ((last - first).bit_length() - 1)
-        found.append(Node(first, min(first & -first, most) if first else most))
-        first += found[-1].size
-    return found
-
-
-class Sum:
-    """Adds what comes from left to right, each with its node, by the tree.
-
-    add(left, right)  adds the right one to the left one, which then stands for both
-
-    Of n leaves at most log2(n) + 1 are kept at a time.
-    """
-
-    def __init__(self, add: Callable[[Any, Any], None]):
-        self._add = add
-        self._parts: list[tuple[Node, Any]] = []
-
-    def __len__(self) -> int:
-        """How many parts are kept."""
-        return len(self._parts)
-
-    def push(self, node: Node, part: Any) -> None:
-        """The next one, which begins where the one before ended."""
-        self._parts.append((node, part))
-        while len(self) > 1 and _halves(self._parts[-2][0], node):
-            node = self._join()
-
-    def close(self, first: int = 0) -> list[Any]:
-        """No other comes: what begins at `first` or later becomes one. Returns all parts, and forgets them."""
-        while len(self) > 1 and self._parts[-2][0].first >= first:
-            self._join()
-        parts, self._parts = [part for _, part in self._parts], []
-        return parts
-
-    def _join(self) -> Node:
-        _, right = self._parts.pop()
-        node, left = self._parts[-1]
-        self._add(left, right)
-        self._parts[-1] = Node(node.first, 2 * node.size), left
-        return self._parts[-1][0]
-
-
-def _halves(left: Node, right: Node) -> bool:
-    """Whether two nodes that lie side by side are the halves of one."""
-    return left.size == right.size and left.first % (2 * left.size) == 0
-
 
 class Stages:
-    """A trunk whose stages are forward, backward and update; a subclass has `forward`, `falling` and `move`.
+    """A trunk whose stages are forward, backward and update. A subclass has these methods:
+
+    forward(slot)  writes slot.hidden_dev, and what backward needs, from slot.x_dev
+    falling(slot)  goes back, last layers first: writes slot.x_grad_dev, where there is one, from slot.grad_dev (overwritten),
+                   and the gradient of the parameters to what `gradient.next()` gives. After each step it yields the place from
+                   which on that gradient is complete; 0 when all is done
+    move(slot)     moves the parameters against the gradient that was gathered since the last call, and clears it
 
     gradient  that of its parameters, once it is placed
     """
 
+    forward: Callable[[Slot], None]
+    falling: Callable[[Slot], Iterator[int]]
+    move: Callable[[Slot], None]
     gradient: Any = None
     ready: tuple[str, ...] = ("backward", "x_grad out")
     spares: tuple[str, ...] = ("x_grad",)  # a gradient that nobody reads is not computed
@@ -98,35 +42,20 @@ class Stages:
         """The parameters move, once a tick."""
         return [Stage("update", "dense", self.move, ("backward",))]
 
-    def forward(self, slot: Slot) -> None:
-        """Write slot.hidden_dev, and what backward needs, from slot.x_dev."""
-        raise NotImplementedError
-
     def backward(self, slot: Slot) -> None:
-        """Write slot.x_grad_dev, where there is one, from slot.grad_dev (overwritten); gather the parameters' gradient."""
+        """All of `falling`; the gradient is added to that of the micro-batches before."""
         for _ in self.falling(slot):
             pass
         self.gradient.add(slot.micro)
 
-    def falling(self, slot: Slot) -> Iterator[int]:
-        """Do the same step by step, last layers first, but write the gradient to what `gradient.next()` gives, and add nothing.
-
-        After each step comes the place from which on the gradient of the parameters is whole; 0 when all is done.
-        """
-        raise NotImplementedError
-
     @property
     def spans(self) -> Sequence[slice]:
-        """The parts of the gradient that ranks add up as soon as they are whole, in the order of `falling`: here one."""
+        """The parts of the gradient that ranks add up as soon as they are complete, in the order of `falling`: here one."""
         return [slice(0, self.gradient.size)]
-
-    def move(self, slot: Slot) -> None:
-        """Move the parameters against the gradient that was gathered since the last call, and clear it."""
-        raise NotImplementedError
 
 
 class Gradient:
-    """The gradient of a trunk's parameters, of each micro-batch apart, then added by a fixed tree.
+    """The gradient of a trunk's parameters: that of each micro-batch, added by a fixed tree.
 
     Flat arrays of a device: the gradients of micro-batches, and of those that are added already.
 
@@ -139,14 +68,15 @@ class Gradient:
     def __init__(self, device: Any, size: int, merge: Callable[[Any, Any], None], dtype: DTypeLike = np.float32):
         self.size, self.dtype = size, np.dtype(dtype)
         self.flags = np.zeros(0, np.int8)
-        self._device, self._merge, self._arrays = device, merge, []  # type: Any, Callable[[Any, Any], None], list[Any]
+        self._device, self._merge = device, merge
+        self._arrays: list[Any] = []
         self.divide((), [slice(0, size)])
 
-    def divide(self, wholes: Sequence[Node], spans: Sequence[slice]) -> None:
+    def divide(self, wholes: "Sequence[Node]", spans: Sequence[slice]) -> None:
         """How it is added up from here on; called between two ticks.
 
         wholes  the nodes of the tree that this process adds up; none: it has all micro-batches, and adds up all of it
-        spans   the parts of the arrays that are added apart, each as soon as it is known
+        spans   the parts of the arrays that are added separately, each as soon as it is known
         """
         self._begins = [node.first for node in wholes]
         self.spans = spans
@@ -169,12 +99,12 @@ class Gradient:
 
     def add_span(self, span: int, micro: int) -> None:
         """This span of it is there, and all before it; the others are to follow."""
-        found = self._sums[span]
-        found.push(Node(micro, 1), self.part(len(found))[self.spans[span]])
+        total = self._sums[span]
+        total.push(Node(micro, 1), self.part(len(total))[self.spans[span]])
         self._last = micro
 
     def close(self) -> None:
-        """The tick has no other micro-batch: each of `wholes` that has any is one part; nothing to do where it was called."""
+        """The tick has no other micro-batch: each of `wholes` that has any is one part; a second call does nothing."""
         for span in range(len(self.spans)):
             self.close_span(span)
 
@@ -182,3 +112,65 @@ class Gradient:
         """The same of one span."""
         if len(self._sums[span]):
             self._sums[span].close(max((begin for begin in self._begins if begin <= self._last), default=0))
+
+
+class Node(NamedTuple):
+    """The sum of `size` micro-batches from number `first` on; size is a power of two, first a multiple of it.
+
+    Sums over micro-batches have an order that does not depend on who adds what: a binary tree, whose leaves are micro-batches 0
+    to M - 1. Two nodes of equal size side by side are added, the right one to the left one, where the left one begins at a
+    multiple of twice that size. What of the tree lies beyond the last leaf is left out: a node with one half is that half. So
+    any run of leaves is a few nodes, and whoever has these goes on with the sum.
+    """
+
+    first: int
+    size: int
+
+
+def nodes(first: int, last: int) -> list[Node]:
+    """The fewest nodes that make up the leaves from `first` to before `last`, from left to right."""
+    covering = []
+    while first < last:
+        most = 1 << ((last - first).bit_length() - 1)
+        covering.append(Node(first, min(first & -first, most) if first else most))
+        first += covering[-1].size
+    return covering
+
+
+class Sum:
+    """Adds what comes from left to right, each with its node, by the tree.
+
+    add(left, right)  adds the right one to the left one, which then stands for both
+
+    Of n leaves at most log2(n) + 1 are kept at a time.
+    """
+
+    def __init__(self, add: Callable[[Any, Any], None]):
+        self._add = add
+        self._parts: list[tuple[Node, Any]] = []
+
+    def __len__(self) -> int:
+        """How many parts are kept."""
+        return len(self._parts)
+
+    def push(self, node: Node, part: Any) -> None:
+        """The next one, which begins where the one before ended."""
+        self._parts.append((node, part))
+        while len(self) > 1:
+            left, right = self._parts[-2][0], self._parts[-1][0]
+            if left.size != right.size or left.first % (2 * left.size):
+                break
+            self._join()
+
+    def close(self, first: int = 0) -> list[Any]:
+        """No other comes: what begins at `first` or later becomes one. Returns all parts, and forgets them."""
+        while len(self) > 1 and self._parts[-2][0].first >= first:
+            self._join()
+        parts, self._parts = [part for _, part in self._parts], []
+        return parts
+
+    def _join(self) -> None:
+        _, right = self._parts.pop()
+        node, left = self._parts[-1]
+        self._add(left, right)
+        self._parts[-1] = Node(node.first, 2 * node.size), left

@@ -1,11 +1,8 @@
 """A trunk of causal self-attention over the last items or words, as SASRec has it, computed by PyTorch."""
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from .. import check
 from ..settings import number, option
@@ -60,6 +57,10 @@ class AttentionTrunk(TorchTrunk):
         threads: int | None = None,
         seed: int = 0,
     ):
+        import torch
+
+        from ._attention import Attention
+
         for name, value in (("width", width), ("length", length), ("blocks", blocks), ("heads", heads)):
             check.whole(name, value, 1)
         if width % heads:
@@ -69,39 +70,16 @@ class AttentionTrunk(TorchTrunk):
         self.width, self.length, self.every, self.blocks, self.heads = width, length, bool(every), blocks, heads
         self.dropout, self.rate, self.decay = dropout, check.number("rate", rate, 0), check.number("decay", decay, 0)
         seed, outputs = check.whole("seed", seed, 0), width if outputs is None else check.whole("outputs", outputs, 1)
-        super().__init__(
-            self._module(outputs, seed),
-            width if every else length * width,
-            outputs,
-            optimiser=self._adam,
-            clip=clip,
-            sequence=length if every else None,
-            threads=threads,
-            seed=seed,
-        )
-
-    def _module(self, outputs: int, seed: int) -> Any:
-        import torch
-
-        from ._attention import Attention
-
-        form = {name: getattr(self, name) for name in ("length", "every", "blocks", "heads", "dropout")}
         with drawing([torch.default_generator], (seed,)):
-            return Attention(self.width, outputs, **form)
-
-    def _adam(self, parameters: list[Any]) -> Any:
-        import torch
-
-        return torch.optim.AdamW(parameters, lr=self.rate, betas=(0.9, 0.98), weight_decay=self.decay)
+            net = Attention(width, outputs, length=length, every=every, blocks=blocks, heads=heads, dropout=dropout)
+        adam = torch.optim.AdamW(net.parameters(), lr=self.rate, betas=(0.9, 0.98), weight_decay=self.decay)
+        inputs, sequence = (width, length) if every else (length * width, None)
+        super().__init__(net, inputs, outputs, optimiser=adam, clip=clip, sequence=sequence, threads=threads, seed=seed)
 
     def describe(self) -> dict[str, Any]:
         """The arguments, and what its optimiser keeps."""
         own = {name: getattr(self, name) for name in (*NAMES, "outputs", "clip", "seed")}
         return {"kind": self.kind} | own | {"state": self._state.facts()}
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        self.fetch()
-        return _copied, (self.describe(), self.threads, copy.deepcopy(self.parameters()))
 
 
 def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) -> AttentionTrunk:
@@ -117,17 +95,8 @@ def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) ->
     return AttentionTrunk(options["width"], outputs, length=length, every=every, seed=seed, **own)
 
 
-def rebuild(state: dict[str, Any], threads: int | None = None, **facts: Any) -> AttentionTrunk:
+def rebuild(state: dict[str, Any], **facts: Any) -> AttentionTrunk:
     """From describe(): with room for what the optimiser keeps."""
-    made = AttentionTrunk(**facts, threads=threads)
+    made = AttentionTrunk(**facts)
     made._state.expect(state)
-    return made
-
-
-def _copied(facts: dict[str, Any], threads: int | None, arrays: dict[str, np.ndarray]) -> AttentionTrunk:
-    """A trunk as it was pickled or copied, not yet placed."""
-    made = rebuild(**{name: value for name, value in facts.items() if name != "kind"}, threads=threads)
-    for name, array in made.parameters().items():
-        array[...] = arrays[name]
-    made.send()
     return made

@@ -17,54 +17,15 @@ from ._stages import Gradient, Stages
 
 ACTIVATIONS = ("logistic", "rational", "tanh", "relu", "gelu", "linear")
 RECTIFIED = ("relu", "gelu")  # they halve the variance, so their weights begin larger
-LEAST = 4096  # numbers of a span: a message of 16 KiB takes about as long as its latency
+SPAN = 4096  # least numbers of a span: a message of 16 KiB takes about as long as its latency
 ALIGNED = 32  # numbers at multiples of which spans begin, as GPUs load them
 RATES = {"sgd": 0.1, "nesterov": 0.1, "adagrad": 0.01, "adam": 0.001, "adamw": 0.001}
-STATES = {"sgd": (), "nesterov": ("velocity",), "adagrad": ("squares",)} | dict.fromkeys(
-    ("adam", "adamw"), ("mean", "squares")
-)
 WITHOUT_MOMENTUM = ("adagrad", "adam", "adamw")
+ADAMS = ("adam", "adamw")
 BETAS = (0.9, 0.999)
 MOMENTUM = 0.9  # of Nesterov's, which is nothing without
 DECAY = 0.01  # of AdamW
-NAMED = ("inputs", "hidden", "outputs")  # sizes of the one hidden layer, as checkpoints had them once
-
-
-def widths(text: str) -> int | list[int]:
-    """A whole number of at least 1, or several with commas between them."""
-    found = [positive(part) for part in text.split(",")]
-    return found[0] if len(found) == 1 else found
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the command line takes for an MLP."""
-
-    hidden: int | list[int] = option(
-        256, "widths of the trunk's hidden layers", type=widths, metavar="WIDTH[,WIDTH,...]"
-    )
-    activation: str = option("tanh", "of the trunk", choices=ACTIVATIONS)
-    dropout: float = option(
-        0.0, "share of the trunk's hidden activations that is set to 0", group="training", type=number
-    )
-    trunk_optimiser: str = option("sgd", "optimiser of the trunk", group="training", choices=tuple(RATES))
-    trunk_rate: float = option(
-        0.2,
-        "learning rate of the trunk",
-        group="training",
-        type=number,
-        by=("trunk_optimiser", {"nesterov": "sgd"} | {name: RATES[name] for name in WITHOUT_MOMENTUM}),
-    )
-    momentum: float | None = option(
-        0.9,
-        "momentum of the trunk",
-        group="training",
-        type=number,
-        by=("trunk_optimiser", dict.fromkeys(WITHOUT_MOMENTUM)),
-    )
-    trunk_decay: float | None = option(
-        None, "weight decay of the trunk (default: 0, of adamw 0.01)", group="training", type=number
-    )
+ONE_HIDDEN = ("inputs", "hidden", "outputs")  # under which older checkpoints have the sizes of one hidden layer
 
 
 class MLP(Stages):
@@ -114,13 +75,13 @@ class MLP(Stages):
         seed: int = 0,
     ):
         form = {"bias": bias, "layer_norm": layer_norm, "residual": residual}
-        self.layers = layers(sizes, activation, last, dropout=dropout, **form)
+        self.layers = _layers(sizes, activation, last, dropout=dropout, **form)
         self.inputs, self.outputs = self.layers[0].inputs, self.layers[-1].outputs
         self.activation, self.last, self._form = activation, last, form
         self.dropout, self.seed = float(dropout), check.whole("seed", seed, 0)
-        self.optimiser = Optimiser(optimiser, rate=rate, momentum=momentum, betas=betas, decay=decay, clip=clip)
-        self.weights = initial(self.layers, np.random.default_rng([self.seed, 2]))
-        self.optimiser.begin(self.weights)
+        self.weights = _initial(self.layers, np.random.default_rng([self.seed, 2]))
+        size = self.weights.size
+        self.optimiser = Optimiser(optimiser, size, rate=rate, momentum=momentum, betas=betas, decay=decay, clip=clip)
 
     def place(self, device: Any, kernels: Any) -> None:
         """Compute on this device from here on, with these kernels; called within the work of a queue."""
@@ -128,7 +89,7 @@ class MLP(Stages):
         self._weights = device.from_host(self.weights)
         self.gradient = Gradient(device, self.weights.size, kernels.optimiser.merge)
         self._work = self._kernels.workspace(max(layer.outputs for layer in self.layers), np.float32)
-        self.optimiser.place(device, kernels, self.weights.size)
+        self.optimiser.place(device, kernels)
 
     def buffers(self) -> Buffers:
         """What layers give and keep, and the gradients of what they give."""
@@ -161,8 +122,14 @@ class MLP(Stages):
 
     @property
     def spans(self) -> list[slice]:
-        """A layer each, or several small ones; see Stages."""
-        return spans(self.layers)
+        """A layer each, those of fewer than SPAN numbers with the next; see Stages."""
+        spans, end = [], self.weights.size
+        for layer in reversed(self.layers):
+            begin = -(-layer.at // ALIGNED) * ALIGNED
+            if end - begin >= SPAN or not begin:
+                spans.append(slice(begin, end))
+                end = begin
+        return spans
 
     def move(self, slot: Slot) -> None:
         """Move the weights against the gradient that was gathered since the last call, and clear it."""
@@ -190,16 +157,16 @@ class MLP(Stages):
     def __reduce__(self) -> tuple[Any, ...]:
         if self._device:
             self.fetch()
-        return restored, (type(self), self.describe(), self.parameters())
+        return _restored, (self.describe(), self.parameters())
 
     def _passed(self, slot: Slot) -> list[Passed]:
         """What each layer writes forward, in this slot."""
-        found = []
+        passed = []
         for place, layer in enumerate(self.layers):
             out, before, spread = (f"{name}_dev" for name in self._names(place))
             kept = (getattr(slot, before) if layer.kept else None, getattr(slot, spread) if layer.norm else None)
-            found.append(Passed(getattr(slot, out), *kept))
-        return found
+            passed.append(Passed(getattr(slot, out), *kept))
+        return passed
 
     def _keys(self, slot: Slot) -> Sequence[int | None]:
         """The draws of the layers' dropout masks; None for all where nothing is dropped."""
@@ -221,32 +188,19 @@ class MLP(Stages):
         return [(self.weights, self._weights), *self.optimiser.pairs()]
 
 
-def restored(kind: type[MLP], facts: dict[str, Any], parameters: dict[str, np.ndarray]) -> MLP:
-    """A trunk as it was pickled or copied, not yet placed."""
-    made = kind(**{name: value for name, value in facts.items() if name != "kind"})
-    for name, array in made.parameters().items():
-        array[:] = parameters[name]
-    return made
-
-
-def layers(
-    sizes: Sequence[int],
-    activation: str,
-    last: str | None,
-    *,
-    bias: bool,
-    dropout: float,
-    layer_norm: bool,
-    residual: bool,
+def _layers(
+    sizes: Any, activation: str, last: str | None, *, bias: bool, dropout: float, layer_norm: bool, residual: bool
 ) -> list[Layer]:
     """One layer for every pair of neighbouring sizes; only hidden ones have norm, dropout and input.
 
     Raises ValueError for fewer than two sizes, or one below 1, an unknown activation, a dropout that is not from 0 to below
     1, and for norm, dropout and input where no layer could have them.
     """
-    sizes = [check.whole(f"sizes[{place}]", size, 1) for place, size in enumerate(_listed(sizes))]
+    if not isinstance(sizes, Sequence | np.ndarray) or isinstance(sizes, str) or len(sizes) < 2:
+        raise ValueError(f"sizes: found {sizes!r}, expected the inputs, the width of every hidden layer, the outputs")
+    sizes = [check.whole(f"sizes[{place}]", size, 1) for place, size in enumerate(sizes)]
     check.choice("activation", activation, ACTIVATIONS)
-    ends = activation if last is None else check.choice("last", last, ACTIVATIONS)
+    last = activation if last is None else check.choice("last", last, ACTIVATIONS)
     if check.number("dropout", dropout, 0) >= 1:
         raise ValueError(f"dropout: found {dropout}, expected a number below 1")
     for name, wanted in (("dropout", dropout), ("layer_norm", layer_norm)):
@@ -259,33 +213,21 @@ def layers(
     for place, (n, o) in enumerate(itertools.pairwise(sizes)):
         hidden = place < len(sizes) - 2
         has = (bool(bias), bool(layer_norm) and hidden, bool(residual) and hidden and n == o)
-        made.append(Layer(n, o, at, *has, activation if hidden else ends, float(dropout) if hidden else 0.0))
-        at += numbers(made[-1])
+        made.append(Layer(n, o, at, *has, activation if hidden else last, float(dropout) if hidden else 0.0))
+        at += _numbers(made[-1])
     return made
 
 
-def numbers(layer: Layer) -> int:
+def _numbers(layer: Layer) -> int:
     """How many numbers a layer learns."""
     return layer.outputs * (layer.inputs + layer.bias + 2 * layer.norm)
 
 
-def spans(made: Sequence[Layer]) -> list[slice]:
-    """Where the gradients of layers lie, of the last ones first; those of fewer than LEAST numbers go with the next."""
-    found: list[slice] = []
-    end = sum(map(numbers, made))
-    for layer in reversed(made):
-        begin = -(-layer.at // ALIGNED) * ALIGNED
-        if end - begin >= LEAST or not begin:
-            found.append(slice(begin, end))
-            end = begin
-    return found
-
-
-def initial(made: Sequence[Layer], rng: np.random.Generator) -> np.ndarray:
+def _initial(made: Sequence[Layer], rng: np.random.Generator) -> np.ndarray:
     """Uniform weights, of variance 2 / (fan in + fan out) (Glorot and Bengio 2010), or 2 / fan in under relu and gelu (He et
     al. 2015, arXiv:1502.01852); gains of 1, biases and shifts of 0.
     """
-    weights = np.zeros(sum(map(numbers, made)), np.float32)
+    weights = np.zeros(sum(map(_numbers, made)), np.float32)
     for layer in made:
         fans = layer.inputs + (0 if layer.activation in RECTIFIED else layer.outputs)
         bound, matrix = np.sqrt(6 / fans), layer.inputs * layer.outputs
@@ -296,15 +238,8 @@ def initial(made: Sequence[Layer], rng: np.random.Generator) -> np.ndarray:
     return weights
 
 
-def _listed(sizes: Any) -> list[Any]:
-    found = list(sizes) if isinstance(sizes, Sequence | np.ndarray) and not isinstance(sizes, str) else []
-    if len(found) < 2:
-        raise ValueError(f"sizes: found {sizes!r}, expected the inputs, the width of every hidden layer, the outputs")
-    return found
-
-
 class Optimiser:
-    """How a flat array of weights moves, by the formulas of PyTorch.
+    """How a flat array of `size` weights moves, by the formulas of PyTorch.
 
     name      numbers kept a weight, beside itself and its gradient
               "sgd"       0; with momentum 1
@@ -324,6 +259,7 @@ class Optimiser:
     def __init__(
         self,
         name: str,
+        size: int,
         *,
         rate: float | None = None,
         momentum: float | None = None,
@@ -340,19 +276,17 @@ class Optimiser:
         self.clip = None if clip is None else check.number("clip", clip, 0)
         if self.clip == 0:
             raise ValueError("clip: found 0, expected a number above 0; None does not clip")
-        self.state: dict[str, np.ndarray] = {}
-
-    def begin(self, weights: np.ndarray) -> None:
-        """Make the state of these weights."""
-        states = ("velocity",) if self.name == "sgd" and self.momentum else STATES[self.name]
-        self.state = {name: np.zeros_like(weights) for name in states}
+        self.size = size
+        states = {"adagrad": ["squares"], "adam": ["mean", "squares"], "adamw": ["mean", "squares"]}.get(self.name, [])
+        states = ["velocity"] if self.momentum else states
+        self.state = {name: np.zeros(size, np.float32) for name in states}
         self.updates = np.zeros(1, np.int64)  # which Adam divides by what its betas have summed up to
 
-    def place(self, device: Any, kernels: Any, size: int) -> None:
+    def place(self, device: Any, kernels: Any) -> None:
         """Compute on this device from here on, with the kernels of this Backend; called within the work of a queue."""
         self._kernels = kernels.optimiser
         self._state = {name: device.from_host(array) for name, array in self.state.items()}
-        self._work = self._kernels.workspace(size) if self.clip is not None else None
+        self._work = self._kernels.workspace(self.size) if self.clip is not None else None
 
     def move(self, weights: Any, grad: Any, examples: float, scale: float) -> None:
         """Move weights of the device against the mean gradient, and clear its sum, which `grad` is."""
@@ -390,23 +324,61 @@ def _momentum(name: str, momentum: float | None) -> float:
         if momentum is not None:
             raise ValueError(f'momentum: found {momentum} with optimiser "{name}", which has none; leave it out')
         return 0.0
-    found = check.number("momentum", (MOMENTUM if name == "nesterov" else 0.0) if momentum is None else momentum, 0)
-    if found >= 1:
+    usual = MOMENTUM if name == "nesterov" else 0.0
+    kept = check.number("momentum", usual if momentum is None else momentum, 0)
+    if kept >= 1:
         raise ValueError(f"momentum: found {momentum}, expected a number below 1")
-    if name == "nesterov" and not found:
+    if name == "nesterov" and not kept:
         raise ValueError('momentum: found 0 with optimiser "nesterov", expected more; "sgd" has none')
-    return found
+    return kept
 
 
 def _betas(name: str, betas: Sequence[float] | None) -> tuple[float, float] | None:
-    if name not in ("adam", "adamw"):
+    if name not in ADAMS:
         if betas is not None:
             raise ValueError(f'betas: found {betas} with optimiser "{name}", which has none; leave them out')
         return None
-    found: tuple[Any, ...] = BETAS if betas is None else tuple(betas)
-    if len(found) != 2 or not all(isinstance(beta, int | float) and 0 <= beta < 1 for beta in found):
+    pair: tuple[Any, ...] = BETAS if betas is None else tuple(betas)
+    if len(pair) != 2 or not all(isinstance(beta, int | float) and 0 <= beta < 1 for beta in pair):
         raise ValueError(f"betas: found {betas}, expected two numbers from 0 to below 1")
-    return found[0], found[1]
+    return pair[0], pair[1]
+
+
+def widths(text: str) -> int | list[int]:
+    """A whole number of at least 1, or several with commas between them."""
+    sizes = [positive(part) for part in text.split(",")]
+    return sizes[0] if len(sizes) == 1 else sizes
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line takes for an MLP."""
+
+    hidden: int | list[int] = option(
+        256, "widths of the trunk's hidden layers", type=widths, metavar="WIDTH[,WIDTH,...]"
+    )
+    activation: str = option("tanh", "of the trunk", choices=ACTIVATIONS)
+    dropout: float = option(
+        0.0, "share of the trunk's hidden activations that is set to 0", group="training", type=number
+    )
+    trunk_optimiser: str = option("sgd", "optimiser of the trunk", group="training", choices=tuple(RATES))
+    trunk_rate: float = option(
+        0.2,
+        "learning rate of the trunk",
+        group="training",
+        type=number,
+        by=("trunk_optimiser", {"nesterov": "sgd"} | {name: RATES[name] for name in WITHOUT_MOMENTUM}),
+    )
+    momentum: float | None = option(
+        0.9,
+        "momentum of the trunk",
+        group="training",
+        type=number,
+        by=("trunk_optimiser", dict.fromkeys(WITHOUT_MOMENTUM)),
+    )
+    trunk_decay: float | None = option(
+        None, "weight decay of the trunk (default: 0, of adamw 0.01)", group="training", type=number
+    )
 
 
 def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) -> MLP:
@@ -418,9 +390,9 @@ def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) ->
     return MLP(sizes, options["activation"], dropout=options["dropout"], seed=seed, **moves)
 
 
-def rebuild(kind: str = "mlp", **facts: Any) -> MLP:
-    """From describe(); of one hidden layer it told of once by three names."""
-    return MLP(**({"sizes": _sizes(facts)} | {name: facts[name] for name in facts.keys() - set(NAMED)}))
+def rebuild(**facts: Any) -> MLP:
+    """From describe()."""
+    return MLP(**({"sizes": _sizes(facts)} | {name: facts[name] for name in facts.keys() - set(ONE_HIDDEN)}))
 
 
 def least(**facts: Any) -> int:
@@ -429,5 +401,13 @@ def least(**facts: Any) -> int:
 
 
 def _sizes(facts: Mapping[str, Any]) -> list[int]:
-    found: list[int] = facts["sizes"] if "sizes" in facts else [facts[name] for name in NAMED]
-    return found
+    sizes: list[int] = facts["sizes"] if "sizes" in facts else [facts[name] for name in ONE_HIDDEN]
+    return sizes
+
+
+def _restored(facts: dict[str, Any], parameters: dict[str, np.ndarray]) -> MLP:
+    """A trunk as it was pickled or copied, not yet placed."""
+    made = rebuild(**{name: value for name, value in facts.items() if name != "kind"})
+    for name, array in made.parameters().items():
+        array[:] = parameters[name]
+    return made

@@ -1,4 +1,7 @@
-"""A trunk that is any module of PyTorch, trained by an optimiser of PyTorch."""
+"""A trunk that is any module of PyTorch, trained by an optimiser of PyTorch.
+
+PyTorch is imported within functions: the options of the command line are read without it.
+"""
 
 import argparse
 import contextlib
@@ -7,7 +10,7 @@ import importlib.util
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,508 +24,8 @@ from ..schedule.stage import Buffers
 from ..settings import option
 from ._stages import Gradient, Stages
 
-# Whether the user has agreed that a program is run: by naming it to --module, once on this machine, or in HYBRID_MODULES.
-#
-# A run keeps the path of its program and runs it again when it is opened, so whoever wrote the run chose the path: a stranger's
-# run would run what the stranger likes.
-
-VARIABLE = "HYBRID_MODULES"  # further programs, with os.pathsep between them: for other machines, or an emptied cache
-_named: set[str] = set()  # in this process
-
-
-class Named(argparse.Action):
-    """The option by which the user names a program, and so agrees."""
-
-    def __call__(
-        self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: str | None = None
-    ) -> None:
-        """Keep the value FILE.py:FUNCTION, and the agreement."""
-        agree(Path(values.rpartition(":")[0]))
-        setattr(namespace, self.dest, values)
-
-
-def agree(program: Path) -> None:
-    """Remember that the user has named this program, for commands to come where the cache can be written."""
-    path = os.path.realpath(program)
-    if path not in _known():
-        _named.add(path)
-        with contextlib.suppress(OSError), open(_list(), "a") as file:  # where it cannot, the next command asks anew
-            file.write(f"{path}\n")
-
-
-def refuse_stranger(program: Path) -> None:
-    """PermissionError for a program that the user has not named."""
-    if os.path.realpath(program) not in _known():
-        raise PermissionError(
-            f"{program}: found a program that the run names and would run, expected one that you have named to --module here;"
-            f" read it, then set {VARIABLE}={program}"
-        )
-
-
-def _known() -> set[str]:
-    listed = os.environ.get(VARIABLE, "").split(os.pathsep)
-    try:
-        kept = _list().read_text().splitlines()
-    except OSError:  # there is none, or others could write it
-        kept = []
-    return _named | {os.path.realpath(path) for path in listed if path} | set(kept)
-
-
-def _list() -> Path:
-    from cpu.runtime.private import private  # here: with it comes Numba, and a command line is read without
-
-    return private(caches() / "hybrid-engine", "XDG_CACHE_HOME") / "modules.txt"
-
-
-# The gradients of a module's parameters, as a flat array that is added up over micro-batches like that of other trunks.
-
-
-class TorchGradient(Gradient):
-    """The parameters' gradients lie one after another, in float32, or float64 where one of the parameters has it.
-
-    place  where the module computes, see hybrid/trunk/torch.py
-
-    Its flags say which parameters have a gradient: an optimiser leaves others as they are. One that has none in a micro-batch
-    has zeros there.
-    """
-
-    def __init__(self, device: Any, place: Any, parameters: Sequence[Any]):
-        wide = any(str(own.dtype) == "torch.float64" for own in parameters)
-        size = sum(own.numel() for own in parameters)
-        super().__init__(device, size, self._merge, np.float64 if wide else np.float32)
-        self._place, self._parameters = place, parameters
-        self.flags = np.zeros(len(parameters), np.int8)
-
-    def take(self) -> None:
-        """Copy the parameters' gradients, which are those of the next micro-batch, and clear them."""
-        for number, (own, room) in enumerate(self._rooms(self.next())):
-            if own.grad is not None:
-                room.copy_(own.grad.to_dense())
-                self.flags[number], own.grad = 1, None
-
-    def give(self) -> None:
-        """Let the parameters have the sum as their gradients, until `clear`."""
-        self.close()
-        for reached, (own, room) in zip(self.flags, self._rooms(self.part()), strict=True):
-            own.grad = room.to(own.dtype) if reached else None
-
-    def clear(self) -> None:
-        """Forget the sum."""
-        for own in self._parameters:
-            own.grad = None
-        self._place.tensor(self.part()).zero_()
-        self.flags[:] = 0
-
-    def _rooms(self, array: Any) -> list[tuple[Any, Any]]:
-        """Each parameter, and the place of its gradient in an array, of its shape."""
-        flat = self._place.tensor(array).split([own.numel() for own in self._parameters])
-        return [(own, room.view(own.shape)) for own, room in zip(self._parameters, flat, strict=True)]
-
-    def _merge(self, total: Any, part: Any) -> None:
-        there = self._place.tensor(part)
-        self._place.tensor(total).add_(there)
-        there.zero_()
-
-
-# A torch module and its optimiser: what the user gave, checked, and in the state that a stage needs.
-
-
-@contextlib.contextmanager
-def asked(module: Any) -> Iterator[None]:
-    """A context in which nothing learns or is dropped; each part is then as it was, in training mode or not."""
-    import torch
-
-    before = [(part, part.training) for part in module.modules()]
-    module.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        for part, training in before:
-            part.training = training
-
-
-@contextlib.contextmanager
-def scaled(optimiser: Any, scale: float) -> Iterator[None]:
-    """A context in which the learning rates of an optimiser are multiplied."""
-    rates = [(group, group["lr"]) for group in optimiser.param_groups if "lr" in group]
-    for group, rate in rates:
-        group["lr"] = rate * scale
-    try:
-        yield
-    finally:
-        for group, rate in rates:
-            group["lr"] = rate
-
-
-def checked(module: Any) -> Any:
-    """The module itself; ValueError for anything else."""
-    import torch
-
-    if not isinstance(module, torch.nn.Module):
-        raise ValueError(f"module: found {type(module).__name__}, expected a torch.nn.Module")
-    return module
-
-
-def made_optimiser(optimiser: Any, module: Any) -> Any:
-    """The optimiser itself, or what a function makes of the parameters.
-
-    Raises ValueError for anything else, for a module that gives the function no parameter, and for an optimiser whose step
-    cannot be called as step().
-    """
-    import torch
-
-    if not isinstance(optimiser, torch.optim.Optimizer) and callable(optimiser):
-        learning = [own for own in module.parameters() if own.requires_grad]
-        if not learning:
-            raise ValueError(
-                f"module: found {type(module).__name__} without a parameter that learns, expected one at least"
-            )
-        optimiser = optimiser(learning)
-    if not isinstance(optimiser, torch.optim.Optimizer):
-        raise ValueError(
-            f"optimiser: found {type(optimiser).__name__}, expected a torch.optim.Optimizer, or a function that makes one of "
-            "a list of parameters"
-        )
-    theirs = {id(own) for own in module.parameters()}
-    if any(id(own) not in theirs for group in optimiser.param_groups for own in group["params"]):
-        raise ValueError("optimiser: found a parameter that is not the module's, expected those of the module alone")
-    needed = [name for name, one in inspect.signature(optimiser.step).parameters.items() if _is_needed(one)]
-    if needed:
-        raise ValueError(
-            f"optimiser: found {type(optimiser).__name__}, whose step needs a {needed[0]}, expected one that steps by the "
-            "gradient that is there, such as torch.optim.Adam"
-        )
-    return optimiser
-
-
-def _is_needed(argument: inspect.Parameter) -> bool:
-    """Whether a call without this argument fails."""
-    several = argument.kind in (argument.VAR_POSITIONAL, argument.VAR_KEYWORD)
-    return argument.default is argument.empty and not several
-
-
-# The tensors of a torch module and of its optimiser as arrays of the host, by name, which a checkpoint keeps.
-#
-#     module.NAME           a parameter
-#     buffer.NAME           what the module keeps beside its parameters, such as running means
-#     optimiser.NUMBER.KEY  of the parameter with this number in the optimiser's groups
-#
-# Numbers that the optimiser keeps and its settings are facts.
-
-
-class State:
-    """A torch module and the optimiser of its parameters.
-
-    Raises ValueError for a module that keeps anything but tensors.
-    """
-
-    def __init__(self, module: Any, optimiser: Any):
-        self._module, self._optimiser = module, optimiser
-        self._copies: dict[str, np.ndarray] = {}
-        self._tensors()
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """The tensors by name: their own memory where NumPy can show it, else copies as `fetch` left them."""
-        return {name: self._array(name, tensor) for name, tensor in self._tensors().items()}
-
-    def buffers(self) -> list[str]:
-        """The names of what the module keeps beside its parameters."""
-        return [name.removeprefix("buffer.") for name in self._tensors() if name.startswith("buffer.")]
-
-    def fetch(self) -> None:
-        """Copy from those tensors whose memory NumPy cannot show."""
-        for name, tensor in self._hidden():
-            np.copyto(self._copies[name], _bits(tensor.detach().cpu().contiguous()).numpy())
-
-    def send(self) -> None:
-        """Copy back to those tensors."""
-        import torch
-
-        with torch.no_grad():
-            for name, tensor in self._hidden():
-                tensor.copy_(torch.from_numpy(self._copies[name]).view(tensor.dtype))
-
-    def facts(self) -> dict[str, Any]:
-        """JSON-able: the settings of the optimiser, the form of each of its tensors, and its numbers."""
-        told = self._optimiser.state_dict()
-        groups = [{key: _plain(value) for key, value in group.items()} for group in told["param_groups"]]
-        state = {str(number): {key: _form(value) for key, value in of.items()} for number, of in told["state"].items()}
-        return {"groups": groups, "state": state}
-
-    def expect(self, facts: dict[str, Any]) -> None:
-        """Take the settings and numbers of `facts`, and make room for the optimiser's tensors, which are then to be filled.
-
-        Raises ValueError where the optimiser has other groups of parameters.
-        """
-        own = self._optimiser.state_dict()
-        sizes = [[len(group["params"]) for group in groups] for groups in (own["param_groups"], facts["groups"])]
-        if sizes[0] != sizes[1]:
-            raise ValueError(
-                f"optimiser: found groups of {sizes[0]} parameters, expected {sizes[1]}, as the checkpoint has; make it as "
-                "it was made then"
-            )
-        groups = [
-            group | {key: _like(group.get(key), value) for key, value in kept.items() if value is not None}
-            for group, kept in zip(own["param_groups"], facts["groups"], strict=True)
-        ]
-        state = {int(number): {key: _made(form) for key, form in of.items()} for number, of in facts["state"].items()}
-        self._optimiser.load_state_dict({"state": state, "param_groups": groups})
-
-    def _tensors(self) -> dict[str, Any]:
-        import torch
-
-        parameters = dict(self._module.named_parameters())
-        found = {f"module.{name}": tensor for name, tensor in parameters.items()}
-        shared = {id(tensor) for tensor in parameters.values()}
-        for name, value in self._module.state_dict(keep_vars=True).items():
-            if not isinstance(value, torch.Tensor):
-                raise ValueError(
-                    f"module: keeps {type(value).__name__} {name}, expected tensors, which a checkpoint keeps"
-                )
-            if id(value) not in shared:
-                found[f"buffer.{name}"] = value
-        for number, state in self._optimiser.state_dict()["state"].items():
-            tensors = {key: value for key, value in state.items() if isinstance(value, torch.Tensor)}
-            found |= {f"optimiser.{number}.{key}": value for key, value in tensors.items()}
-        return found
-
-    def _array(self, name: str, tensor: Any) -> np.ndarray:
-        if _shown(tensor):
-            array: np.ndarray = tensor.detach().numpy()
-            return array
-        if name not in self._copies or self._copies[name].shape != tensor.shape:
-            self._copies[name] = _bits(tensor.detach().cpu().contiguous()).numpy().copy()
-        return self._copies[name]
-
-    def _hidden(self) -> list[tuple[str, Any]]:
-        """The tensors whose memory NumPy cannot show, all of which have a copy."""
-        found = {name: tensor for name, tensor in self._tensors().items() if not _shown(tensor)}
-        for name, tensor in found.items():
-            self._array(name, tensor)
-        return list(found.items())
-
-
-def _shown(tensor: Any) -> bool:
-    """Whether NumPy can show the memory of a tensor as a checkpoint takes it."""
-    return tensor.device.type == "cpu" and tensor.is_contiguous() and tensor is _bits(tensor)
-
-
-def _bits(tensor: Any) -> Any:
-    """The tensor, or its bits as whole numbers where checkpoints have no such dtype."""
-    import torch
-
-    return tensor.view(torch.int16) if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
-
-
-def _plain(value: Any) -> Any:
-    """A setting of an optimiser as JSON has it; None for what it has not, which stays as the user made it."""
-    import torch
-
-    if isinstance(value, torch.Tensor) and value.numel() == 1:
-        return value.item()
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return value if isinstance(value, bool | int | float | str) else None
-
-
-def _like(own: Any, value: Any) -> Any:
-    """A setting as JSON gave it back, of the kind that the optimiser has."""
-    import torch
-
-    if isinstance(own, torch.Tensor):
-        return torch.full_like(own, value)
-    return tuple(value) if isinstance(own, tuple) else value
-
-
-def _form(value: Any) -> Any:
-    """What is told of an entry of an optimiser's state: of a tensor its form, else the value itself."""
-    import torch
-
-    if isinstance(value, torch.Tensor):
-        return {"shape": list(value.shape), "dtype": str(value.dtype).removeprefix("torch.")}
-    if value is None or isinstance(value, bool | int | float):
-        return value
-    raise ValueError(f"optimiser: keeps {type(value).__name__}, expected tensors and numbers, which a checkpoint keeps")
-
-
-def _made(form: Any) -> Any:
-    """The reverse: a tensor that is still to be filled, or the value."""
-    import torch
-
-    return torch.zeros(form["shape"], dtype=getattr(torch, form["dtype"])) if isinstance(form, dict) else form
-
-
-# Where a torch module computes: arrays of a slot as tensors of its device, and the state of PyTorch during a stage.
-#
-# PyTorch keeps for each thread how many threads it computes with, and for the process one generator a device. A stage sets both
-# and puts them back, so the user's own work with PyTorch sees neither. What is drawn in a stage is a function of the seed, the
-# tick, the micro-batch and the stage, so a run that goes on draws what it would have drawn, and no state has to be kept.
-
-
-def place(device: Any, threads: int | None) -> "Host | Cuda":
-    """The place for a device of hybrid/contract.py.
-
-    threads  on the CPU: with how many PyTorch computes; None: as many as the queue of the stage has
-    """
-    return Host(threads) if device.host_memory else Cuda(device)
-
-
-class Host:
-    """The host's memory."""
-
-    name = "cpu"
-
-    def __init__(self, threads: int | None):
-        self._threads = threads
-
-    def tensor(self, array: np.ndarray) -> Any:
-        """The array itself, as a tensor."""
-        import torch
-
-        return torch.from_numpy(array)
-
-    @contextlib.contextmanager
-    def stage(self, *key: int) -> Iterator[None]:
-        """A context for the work of a stage; key: what its random numbers are a function of."""
-        import numba
-        import torch
-
-        before = torch.get_num_threads()
-        torch.set_num_threads(self._threads or numba.get_num_threads())
-        try:
-            with drawing([torch.default_generator], key):
-                yield
-        finally:
-            torch.set_num_threads(before)
-
-
-class Cuda:
-    """A GPU's memory. PyTorch works on the stream of the queue that does the stage, so events of our queues order its work
-    too, and nothing waits. Both libraries are in the device's primary context.
-    """
-
-    def __init__(self, device: Any):
-        import torch
-
-        from gpu.device import current
-
-        torch.cuda.init()
-        self.name, self._current = device.name, current
-
-    def tensor(self, array: Any) -> Any:
-        """The array of the device itself, as a tensor: read through __cuda_array_interface__, which copies nothing."""
-        import torch
-
-        return torch.as_tensor(array, device=self.name)
-
-    @contextlib.contextmanager
-    def stage(self, *key: int) -> Iterator[None]:
-        """A context for the work of a stage; key: what its random numbers are a function of."""
-        import torch
-
-        stream = torch.cuda.ExternalStream(self._current().handle, device=self.name)
-        generators = [torch.default_generator, torch.cuda.default_generators[stream.device.index]]
-        with torch.cuda.stream(stream), drawing(generators, key):
-            yield
-
-
-@contextlib.contextmanager
-def drawing(generators: list[Any], key: tuple[int, ...]) -> Iterator[None]:
-    """A context in which these generators draw from a seed that is a function of the key; they go on after it as before it."""
-    seed = int.from_bytes(hashlib.blake2b(repr(key).encode(), digest_size=4).digest(), "little")
-    kept = [generator.get_state() for generator in generators]
-    try:
-        for generator in generators:
-            generator.manual_seed(seed)
-        yield
-    finally:
-        for generator, state in zip(generators, kept, strict=True):
-            generator.set_state(state)
-
-
-# A function in a program of the user's, named FILE.py:FUNCTION, that makes a torch module.
-
-
-def absolute(text: str) -> str:
-    """FILE.py:FUNCTION with the whole path of the file, as a run keeps it."""
-    file, _, function = text.rpartition(":")
-    if not file or not function.isidentifier():
-        raise argparse.ArgumentTypeError(f"found {text!r}, expected FILE.py:FUNCTION")
-    return f"{os.path.abspath(file)}:{function}"
-
-
-def call(reference: str, arguments: dict[str, Any]) -> Any:
-    """What the function returns: it is called with those of the arguments that it has, by name; "seed" seeds PyTorch.
-
-    Raises OSError for a file that cannot be read, and for one that the user has not named (consent.py); ValueError, naming
-    file and function, where one of them fails or is missing.
-    """
-    import torch
-
-    path, name = _split(reference)
-    path.read_bytes()  # OSError where it cannot be read
-    refuse_stranger(path)
-    with drawing([torch.default_generator], (arguments["seed"],)):
-        try:
-            function = _function(path, name)
-            taken = inspect.signature(function).parameters
-            every = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken.values())
-            return function(**{name: value for name, value in arguments.items() if every or name in taken})
-        except Exception as failure:
-            raise ValueError(f"--module: {path}:{name} fails: {type(failure).__name__}: {failure}") from failure
-
-
-def _function(path: Path, name: str) -> Callable[..., Any]:
-    """Run the program, which may import its neighbours, and find its function."""
-    spec = importlib.util.spec_from_file_location(f"module_of_run_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise ValueError("expected a file of Python, FILE.py")
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # where its classes are looked up
-    sys.path.insert(0, str(path.parent))
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(path.parent))
-    function = getattr(module, name, None)
-    if not callable(function):
-        raise ValueError(f"it has no function {name}; expected FILE.py:FUNCTION")
-    made: Callable[..., Any] = function
-    return made
-
-
-def program_facts(reference: str) -> dict[str, str]:
-    """The reference, and the sha256 of the file as it is now."""
-    path, _ = _split(reference)
-    return {"module": reference, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
-
-
-def compare(reference: str | None, before: dict[str, str] | None) -> None:
-    """Say on stderr where the file is another one than that which `told` told of."""
-    if reference and before and program_facts(reference)["sha256"] != before["sha256"]:
-        console.note(f"--module: {_split(reference)[0]} has changed since the run was saved")
-
-
-def _split(reference: str) -> tuple[Path, str]:
-    file, _, function = reference.rpartition(":")
-    return Path(file), function
-
-
 FORWARD, BACKWARD, UPDATE, BEFORE = range(4)  # stages, and what comes before them, as they draw
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the command line takes for a module of PyTorch."""
-
-    module: str | None = option(
-        None,
-        "torch trunk: a function of a program of yours, called with inputs and outputs, and with context, width and seed"
-        " where it has such arguments, that returns the module, or the module and its optimiser",
-        type=absolute,
-        action=Named,
-        metavar="FILE.py:FUNCTION",
-    )
+DEVICE_STATE = ("gradient", "_place", "_parameters", "_state", "_graphs")  # made anew in a copy
 
 
 class TorchTrunk(Stages):
@@ -533,10 +36,10 @@ class TorchTrunk(Stages):
                schedule takes
     clip       the norm that the gradient of the mean loss is cut to; None: it is not cut
     sequence   T: the module takes (B / T, T, inputs) and gives (B / T, T, outputs): examples that follow each other in a
-               batch are a sequence. Batches, and what is asked about, must then be multiples of T
+               batch are a sequence. Batches and questions must then be multiples of T
     threads    with how many PyTorch computes on the CPU; None: as many as its queue has. PyTorch's numbers differ in their last
                bits with the number of threads, so for None an engine on the CPU whose `overlap` is None does not measure but
-               takes all threads in turn: a run that goes on with as many has the same bytes
+               takes all threads in turn: a resumed run with as many has the same bytes
     seed       of what is drawn during training, such as dropout: a function of it, the tick and the micro-batch
 
     module and optimiser stay the user's own: they are moved to the engine's device, and learn there. The module is called
@@ -575,10 +78,28 @@ class TorchTrunk(Stages):
         if clip is not None and check.number("clip", clip, 0) == 0:
             raise ValueError("clip: found 0, expected a number above 0, or None: the gradient is not cut")
         self.seed = check.whole("seed", seed, 0)
-        self.module = checked(module)
+        self.module = module
         self.source: dict[str, str] | None = None  # the program that made the module, where the command line called it
         self._try()
-        self.optimiser = made_optimiser(optimiser, module)
+        self.optimiser = _optimiser(optimiser, module)
+        self._begin()
+
+    def _try(self) -> None:
+        """Call the module with zeros, as a question; nothing is moved or drawn."""
+        import torch
+
+        if not isinstance(self.module, torch.nn.Module):
+            raise ValueError(f"module: found {type(self.module).__name__}, expected a torch.nn.Module")
+        own = next(self.module.parameters(), torch.empty(0))
+        x = self._shaped(torch.zeros(self.whole, self.inputs, device=own.device))
+        with drawing([torch.default_generator], (self.seed, BEFORE)), evaluating(self.module):
+            try:
+                out = self.module(x)
+            except (RuntimeError, TypeError, ValueError, IndexError) as failure:
+                raise ValueError(f"module: fails on float32 {tuple(x.shape)}: {failure}") from failure
+            self._flat(out, self.whole)
+
+    def _begin(self) -> None:
         self._parameters = [own for group in self.optimiser.param_groups for own in group["params"]]
         self._state = State(self.module, self.optimiser)
         self._graphs: dict[int, tuple[Any, Any]] = {}  # by micro-batch
@@ -596,26 +117,12 @@ class TorchTrunk(Stages):
     @property
     def unranked(self) -> str | None:
         """Why several ranks cannot share its work, None where they can."""
-        kept = self._state.buffers()
+        kept = [name.removeprefix("buffer.") for name in self._state.arrays() if name.startswith("buffer.")]
         return f"the module keeps {kept[0]}, which would be of a part of each batch on every rank" if kept else None
-
-    def _try(self) -> None:
-        """Call the module with zeros, as a question; nothing is moved or drawn."""
-        import torch
-
-        own = next(self.module.parameters(), torch.empty(0))
-        x = torch.zeros(self.whole, self.inputs, device=own.device)
-        with drawing([torch.default_generator], (self.seed, BEFORE)), asked(self.module):
-            try:
-                out = self.module(self._shaped(x))
-            except (RuntimeError, TypeError, ValueError, IndexError) as failure:
-                shape = tuple(self._shaped(x).shape)
-                raise ValueError(f"module: fails on float32 {shape}: {failure}") from failure
-            self._flat(out, self.whole)
 
     def place(self, device: Any, kernels: Any) -> None:
         """Compute on this device from here on; called within the work of a queue. The kernels are PyTorch's own."""
-        self._place = place(device, self.threads)
+        self._place = Host(self.threads) if device.host_memory else Cuda(device)
         with self._place.stage(self.seed, BEFORE):
             self.module.to(self._place.name)
             for state in self.optimiser.state.values():
@@ -629,18 +136,13 @@ class TorchTrunk(Stages):
 
     def forward(self, slot: Slot) -> None:
         """Write slot.hidden_dev from slot.x_dev; where the slot learns, keep the graph for `backward`."""
-        import torch
-
         with self._place.stage(self.seed, slot.tick, slot.micro, FORWARD):
             x = self._place.tensor(slot.x_dev)
+            x.requires_grad_(slot.learns and slot.x_grad_dev is not None)
+            with contextlib.nullcontext() if slot.learns else evaluating(self.module):
+                out = self._flat(self.module(self._shaped(x)), slot.count)
             if slot.learns:
-                x.requires_grad_(slot.x_grad_dev is not None)
-                with torch.enable_grad():
-                    out = self._flat(self.module(self._shaped(x)), slot.count)
                 self._graphs[slot.micro] = x, out
-            else:
-                with asked(self.module):
-                    out = self._flat(self.module(self._shaped(x)), slot.count)
             self._place.tensor(slot.hidden_dev).copy_(out.detach())
 
     def falling(self, slot: Slot) -> Iterator[int]:
@@ -648,8 +150,6 @@ class TorchTrunk(Stages):
 
         The gradients of the parameters are those of the mean: it is the few numbers of slot.grad_dev that are divided.
         """
-        import torch
-
         with self._place.stage(self.seed, slot.tick, slot.micro, BACKWARD):
             x, out = self._graphs.pop(slot.micro)
             grad = self._place.tensor(slot.grad_dev).mul_(1 / slot.examples)
@@ -658,19 +158,21 @@ class TorchTrunk(Stages):
             self.gradient.take()
             if x.requires_grad:
                 written = self._place.tensor(slot.x_grad_dev)
-                torch.mul(torch.zeros_like(x) if x.grad is None else x.grad, slot.examples, out=written)
+                written.zero_() if x.grad is None else written.copy_(x.grad).mul_(slot.examples)
         yield 0
 
     def move(self, slot: Slot) -> None:
         """Let the optimiser step against the gradient that was gathered since the last call, and clear it."""
-        import torch
-
+        rates = [(group, group["lr"]) for group in self.optimiser.param_groups if "lr" in group]
         with self._place.stage(self.seed, slot.tick, slot.micro, UPDATE):
-            self.gradient.give()
-            if self.clip is not None:
-                torch.nn.utils.clip_grad_norm_(self._parameters, self.clip)
-            with scaled(self.optimiser, slot.scale):
+            self.gradient.give(self.clip)
+            try:
+                for group, rate in rates:
+                    group["lr"] = rate * slot.scale
                 self.optimiser.step()
+            finally:
+                for group, rate in rates:
+                    group["lr"] = rate
             self.gradient.clear()
 
     def _shaped(self, x: Any) -> Any:
@@ -692,7 +194,7 @@ class TorchTrunk(Stages):
         return out.reshape(rows, self.outputs)
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """The tensors of module and optimiser, by name; see hybrid/trunk/torch.py."""
+        """The tensors of module and optimiser, by name; see State."""
         return self._state.arrays()
 
     def fetch(self) -> None:
@@ -704,51 +206,451 @@ class TorchTrunk(Stages):
         self._state.send()
 
     def describe(self) -> dict[str, Any]:
-        """The arguments but for the module and the optimiser, of which their types and the optimiser's settings are told."""
+        """The arguments but for the module and the optimiser, of which the types, and the optimiser's settings."""
         names = ("kind", "inputs", "outputs", "sequence", "clip", "seed", "source")
-        told = {"module": type(self.module).__name__, "optimiser": type(self.optimiser).__name__}
-        return {name: getattr(self, name) for name in names} | told | {"state": self._state.facts()}
+        return {name: getattr(self, name) for name in names} | self._types() | {"state": self._state.facts()}
 
     def expect(self, facts: dict[str, Any]) -> None:
-        """Get ready for the arrays of the trunk that describe() told of; ValueError where it was another one."""
-        own = {"module": type(self.module).__name__, "optimiser": type(self.optimiser).__name__}
-        own |= {name: getattr(self, name) for name in ("kind", "inputs", "outputs", "sequence")}
+        """Get ready for the arrays of the trunk that describe() described; ValueError where it was another one."""
+        own = self._types() | {name: getattr(self, name) for name in ("kind", "inputs", "outputs", "sequence")}
         for name, value in own.items():
             if facts[name] != value:
                 raise ValueError(f"trunk: found {name} {value}, expected {facts[name]}, as the checkpoint has")
         self.clip, self.seed = facts["clip"], facts["seed"]
         self._state.expect(facts["state"])
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        settings = {name: getattr(self, name) for name in ("clip", "sequence", "threads", "seed")}
-        return _again, (self.module, self.optimiser, self.inputs, self.outputs, settings, self.source)
+    def _types(self) -> dict[str, str]:
+        return {"module": type(self.module).__name__, "optimiser": type(self.optimiser).__name__}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What pickle and copy take: a copy is not yet placed."""
+        return {name: value for name, value in vars(self).items() if name not in DEVICE_STATE}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._begin()
 
 
-def _again(
-    module: Any, optimiser: Any, inputs: int, outputs: int, settings: dict[str, Any], source: dict[str, str] | None
-) -> TorchTrunk:
-    """A trunk as it was pickled or copied, not yet placed."""
-    made = TorchTrunk(module, inputs, outputs, optimiser=optimiser, **settings)
-    made.source = source
-    return made
+# The module and its optimiser
+
+
+def _optimiser(optimiser: Any, module: Any) -> Any:
+    """The optimiser itself, or what a function makes of the parameters.
+
+    Raises ValueError for anything else, for a module that gives the function no parameter, and for an optimiser whose step
+    cannot be called as step().
+    """
+    import torch
+
+    if not isinstance(optimiser, torch.optim.Optimizer) and callable(optimiser):
+        learning = [own for own in module.parameters() if own.requires_grad]
+        if not learning:
+            raise ValueError(
+                f"module: found {type(module).__name__} without a parameter that learns, expected one at least"
+            )
+        optimiser = optimiser(learning)
+    if not isinstance(optimiser, torch.optim.Optimizer):
+        raise ValueError(
+            f"optimiser: found {type(optimiser).__name__}, expected a torch.optim.Optimizer, or a function that makes one of "
+            "a list of parameters"
+        )
+    theirs = {id(own) for own in module.parameters()}
+    if any(id(own) not in theirs for group in optimiser.param_groups for own in group["params"]):
+        raise ValueError("optimiser: found a parameter that is not the module's, expected those of the module alone")
+    for name, one in inspect.signature(optimiser.step).parameters.items():
+        if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
+            raise ValueError(
+                f"optimiser: found {type(optimiser).__name__}, whose step needs a {name}, expected one that steps by the "
+                "gradient that is there, such as torch.optim.Adam"
+            )
+    return optimiser
+
+
+@contextlib.contextmanager
+def evaluating(module: Any) -> Iterator[None]:
+    """A context in which nothing learns or is dropped; each part is then as it was, in training mode or not."""
+    import torch
+
+    before = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for part, training in before:
+            part.training = training
+
+
+class TorchGradient(Gradient):
+    """The parameters' gradients lie one after another, in float32, or float64 where one of the parameters has it.
+
+    place  where the module computes: Host or Cuda
+
+    Its flags say which parameters have a gradient: an optimiser leaves others as they are. One that has none in a micro-batch
+    has zeros there.
+    """
+
+    def __init__(self, device: Any, place: Any, parameters: Sequence[Any]):
+        wide = any(str(own.dtype) == "torch.float64" for own in parameters)
+        size = sum(own.numel() for own in parameters)
+        super().__init__(device, size, self._merge, np.float64 if wide else np.float32)
+        self._place, self._parameters = place, parameters
+        self.flags = np.zeros(len(parameters), np.int8)
+
+    def take(self) -> None:
+        """Copy the parameters' gradients, which are those of the next micro-batch, and clear them."""
+        for number, (own, room) in enumerate(self._rooms(self.next())):
+            if own.grad is not None:
+                room.copy_(own.grad.to_dense())
+                self.flags[number], own.grad = 1, None
+
+    def give(self, clip: float | None) -> None:
+        """Let the parameters have the sum, cut to this norm, as their gradients, until `clear`."""
+        import torch
+
+        self.close()
+        for reached, (own, room) in zip(self.flags, self._rooms(self.part()), strict=True):
+            own.grad = room.to(own.dtype) if reached else None
+        if clip is not None:
+            torch.nn.utils.clip_grad_norm_(self._parameters, clip)
+
+    def clear(self) -> None:
+        """Forget the sum."""
+        for own in self._parameters:
+            own.grad = None
+        self._place.tensor(self.part()).zero_()
+        self.flags[:] = 0
+
+    def _rooms(self, array: Any) -> list[tuple[Any, Any]]:
+        """Each parameter, and the place of its gradient in an array, of its shape."""
+        flat = self._place.tensor(array).split([own.numel() for own in self._parameters])
+        return [(own, room.view(own.shape)) for own, room in zip(self._parameters, flat, strict=True)]
+
+    def _merge(self, total: Any, part: Any) -> None:
+        tensor = self._place.tensor(part)
+        self._place.tensor(total).add_(tensor)
+        tensor.zero_()
+
+
+class State:
+    """The tensors of a module and of its optimiser as arrays of the host, by name, which a checkpoint keeps:
+
+        module.NAME           a parameter
+        buffer.NAME           what the module keeps beside its parameters, such as running means
+        optimiser.NUMBER.KEY  of the parameter with this number in the optimiser's groups
+
+    Numbers that the optimiser keeps and its settings are facts. Raises ValueError for a module that keeps anything but tensors.
+    """
+
+    def __init__(self, module: Any, optimiser: Any):
+        self._module, self._optimiser = module, optimiser
+        self._copies: dict[str, np.ndarray] = {}
+        self._tensors()
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The tensors by name: their own memory where NumPy can show it, else copies as `fetch` left them."""
+        return {name: self._array(name, tensor) for name, tensor in self._tensors().items()}
+
+    def fetch(self) -> None:
+        """Copy from those tensors whose memory NumPy cannot show."""
+        for name, tensor in self._hidden():
+            np.copyto(self._array(name, tensor), _on_host(tensor))
+
+    def send(self) -> None:
+        """Copy back to those tensors."""
+        import torch
+
+        with torch.no_grad():
+            for name, tensor in self._hidden():
+                tensor.copy_(torch.from_numpy(self._array(name, tensor)).view(tensor.dtype))
+
+    def facts(self) -> dict[str, Any]:
+        """JSON-able: the settings of the optimiser, the form of each of its tensors, and its numbers."""
+        kept = self._optimiser.state_dict()
+        groups = [{key: _plain(value) for key, value in group.items()} for group in kept["param_groups"]]
+        state = {str(number): {key: _form(value) for key, value in of.items()} for number, of in kept["state"].items()}
+        return {"groups": groups, "state": state}
+
+    def expect(self, facts: dict[str, Any]) -> None:
+        """Take the settings and numbers of `facts`, and make room for the optimiser's tensors, which are then to be filled.
+
+        Raises ValueError where the optimiser has other groups of parameters.
+        """
+        own = self._optimiser.state_dict()
+        sizes = [[len(group["params"]) for group in groups] for groups in (own["param_groups"], facts["groups"])]
+        if sizes[0] != sizes[1]:
+            raise ValueError(
+                f"optimiser: found groups of {sizes[0]} parameters, expected {sizes[1]}, as the checkpoint has; make it as "
+                "it was made then"
+            )
+        groups = [
+            group | {key: _like(group.get(key), value) for key, value in kept.items() if value is not None}
+            for group, kept in zip(own["param_groups"], facts["groups"], strict=True)
+        ]
+        state = {int(number): {key: _made(form) for key, form in of.items()} for number, of in facts["state"].items()}
+        self._optimiser.load_state_dict({"state": state, "param_groups": groups})
+
+    def _tensors(self) -> dict[str, Any]:
+        import torch
+
+        parameters = dict(self._module.named_parameters())
+        tensors = {f"module.{name}": tensor for name, tensor in parameters.items()}
+        shared = {id(tensor) for tensor in parameters.values()}
+        for name, value in self._module.state_dict(keep_vars=True).items():
+            if not isinstance(value, torch.Tensor):
+                raise ValueError(
+                    f"module: keeps {type(value).__name__} {name}, expected tensors, which a checkpoint keeps"
+                )
+            if id(value) not in shared:
+                tensors[f"buffer.{name}"] = value
+        for number, state in self._optimiser.state_dict()["state"].items():
+            own = {key: value for key, value in state.items() if isinstance(value, torch.Tensor)}
+            tensors |= {f"optimiser.{number}.{key}": value for key, value in own.items()}
+        return tensors
+
+    def _array(self, name: str, tensor: Any) -> Any:
+        if _shown(tensor):
+            return _on_host(tensor)
+        if name not in self._copies or self._copies[name].shape != tensor.shape:
+            self._copies[name] = _on_host(tensor).copy()
+        return self._copies[name]
+
+    def _hidden(self) -> list[tuple[str, Any]]:
+        return [(name, tensor) for name, tensor in self._tensors().items() if not _shown(tensor)]
+
+
+def _shown(tensor: Any) -> bool:
+    """Whether NumPy can show the memory of a tensor as a checkpoint takes it."""
+    return tensor.device.type == "cpu" and tensor.is_contiguous() and tensor is _bits(tensor)
+
+
+def _on_host(tensor: Any) -> Any:
+    """A tensor as an array: its own memory where that is shown."""
+    return _bits(tensor.detach().cpu().contiguous()).numpy()
+
+
+def _bits(tensor: Any) -> Any:
+    """The tensor, or its bits as whole numbers where checkpoints have no such dtype."""
+    import torch
+
+    return tensor.view(torch.int16) if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
+
+
+def _plain(value: Any) -> Any:
+    """A setting of an optimiser as JSON has it; None for what it has not, which stays as the user made it."""
+    import torch
+
+    if isinstance(value, torch.Tensor) and value.numel() == 1:
+        return value.item()
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value if isinstance(value, bool | int | float | str) else None
+
+
+def _like(own: Any, value: Any) -> Any:
+    """A setting as JSON gave it back, of the kind that the optimiser has."""
+    import torch
+
+    if isinstance(own, torch.Tensor):
+        return torch.full_like(own, value)
+    return tuple(value) if isinstance(own, tuple) else value
+
+
+def _form(value: Any) -> Any:
+    """An entry of an optimiser's state as a fact: of a tensor its form, else the value itself."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return {"shape": list(value.shape), "dtype": str(value.dtype).removeprefix("torch.")}
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    raise ValueError(f"optimiser: keeps {type(value).__name__}, expected tensors and numbers, which a checkpoint keeps")
+
+
+def _made(form: Any) -> Any:
+    """The reverse: a tensor that is still to be filled, or the value."""
+    import torch
+
+    return torch.zeros(form["shape"], dtype=getattr(torch, form["dtype"])) if isinstance(form, dict) else form
+
+
+# Where a module computes: arrays of a slot as tensors of its device, and the state of PyTorch during a stage.
+#
+# PyTorch keeps for each thread how many threads it computes with, and for the process one generator a device. A stage sets both
+# and puts them back, so the user's own work with PyTorch sees neither. What is drawn in a stage is a function of the seed, the
+# tick, the micro-batch and the stage, so a resumed run draws what it would have drawn, and no state has to be kept.
+
+
+class Host:
+    """The host's memory."""
+
+    name = "cpu"
+
+    def __init__(self, threads: int | None):
+        self._threads = threads
+
+    def tensor(self, array: np.ndarray) -> Any:
+        """The array itself, as a tensor."""
+        import torch
+
+        return torch.from_numpy(array)
+
+    @contextlib.contextmanager
+    def stage(self, *key: int) -> Iterator[None]:
+        """A context for the work of a stage; key: what its random numbers are a function of."""
+        import numba
+        import torch
+
+        before = torch.get_num_threads()
+        torch.set_num_threads(self._threads or numba.get_num_threads())
+        try:
+            with torch.enable_grad(), drawing([torch.default_generator], key):
+                yield
+        finally:
+            torch.set_num_threads(before)
+
+
+class Cuda:
+    """A GPU's memory. PyTorch works on the stream of the queue that does the stage, so events of our queues order its work
+    too, and nothing waits. Both libraries are in the device's primary context.
+    """
+
+    def __init__(self, device: Any):
+        import torch
+
+        from gpu.device import current
+
+        torch.cuda.init()
+        self.name, self._current = device.name, current
+
+    def tensor(self, array: Any) -> Any:
+        """The array of the device itself, as a tensor: read through __cuda_array_interface__, which copies nothing."""
+        import torch
+
+        return torch.as_tensor(array, device=self.name)
+
+    @contextlib.contextmanager
+    def stage(self, *key: int) -> Iterator[None]:
+        """As of Host."""
+        import torch
+
+        stream = torch.cuda.ExternalStream(self._current().handle, device=self.name)
+        generators = [torch.default_generator, torch.cuda.default_generators[stream.device.index]]
+        with torch.enable_grad(), torch.cuda.stream(stream), drawing(generators, key):
+            yield
+
+
+@contextlib.contextmanager
+def drawing(generators: list[Any], key: tuple[int, ...]) -> Iterator[None]:
+    """A context in which these generators draw from a seed that is a function of the key; they go on after it as before it."""
+    seed = int.from_bytes(hashlib.blake2b(repr(key).encode(), digest_size=4).digest(), "little")
+    kept = [generator.get_state() for generator in generators]
+    try:
+        for generator in generators:
+            generator.manual_seed(seed)
+        yield
+    finally:
+        for generator, state in zip(generators, kept, strict=True):
+            generator.set_state(state)
+
+
+# On the command line a function in a program of the user's makes the module: --module FILE.py:FUNCTION.
+#
+# A run keeps the path of its program and runs it again when it is opened, so whoever wrote the run chose the path. So only what
+# the user has named is run: to --module, once on this machine, or in HYBRID_MODULES.
+
+VARIABLE = "HYBRID_MODULES"  # further programs, with os.pathsep between them: for other machines, or an emptied cache
+_named: set[str] = set()  # in this process
+
+
+class Named(argparse.Action):
+    """The option by which the user names a program, and so agrees that it is run."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
+        """Keep the value FILE.py:FUNCTION, and the agreement."""
+        agree(_split(values)[0])
+        setattr(namespace, self.dest, values)
+
+
+def agree(program: Path) -> None:
+    """Remember that the user has named this program, for commands to come where the cache can be written."""
+    path = os.path.realpath(program)
+    if path not in _agreed():
+        _named.add(path)
+        with contextlib.suppress(OSError), open(_list(), "a") as file:  # where it cannot, the next command asks anew
+            file.write(f"{path}\n")
+
+
+def refuse_stranger(program: Path) -> None:
+    """PermissionError for a program that the user has not named."""
+    if os.path.realpath(program) not in _agreed():
+        raise PermissionError(
+            f"{program}: found a program that the run names and would run, expected one that you have named to --module here;"
+            f" read it, then set {VARIABLE}={program}"
+        )
+
+
+def _agreed() -> set[str]:
+    listed = os.environ.get(VARIABLE, "").split(os.pathsep)
+    try:
+        kept = _list().read_text().splitlines()
+    except OSError:  # there is none, or others could write it
+        kept = []
+    return _named | {os.path.realpath(path) for path in listed if path} | set(kept)
+
+
+def _list() -> Path:
+    from cpu.runtime.private import private  # here: with it comes Numba, and a command line is read without
+
+    return private(caches() / "hybrid-engine", "XDG_CACHE_HOME") / "modules.txt"
+
+
+def absolute(text: str) -> str:
+    """FILE.py:FUNCTION with the whole path of the file, as a run keeps it."""
+    file, _, function = text.rpartition(":")
+    if not file or not function.isidentifier():
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected FILE.py:FUNCTION")
+    return f"{os.path.abspath(file)}:{function}"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line takes for a module of PyTorch."""
+
+    module: str | None = option(
+        None,
+        "torch trunk: a function of a program of yours, called with inputs and outputs, and with context, width and seed"
+        " where it has such arguments, that returns the module, or the module and its optimiser",
+        type=absolute,
+        action=Named,
+        metavar="FILE.py:FUNCTION",
+    )
 
 
 def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) -> TorchTrunk:
     """From options of the command line; see hybrid/trunk/__init__.py."""
     if not options.get("module"):
         raise ValueError("--module: needed by --trunk torch, found none; expected FILE.py:FUNCTION")
-    told = {name: options[name] for name in ("context", "width") if name in options}
-    given = call(options["module"], {"inputs": inputs, "outputs": outputs, "seed": seed} | told)
-    module, optimiser = given if isinstance(given, tuple) else (given, _adam)
-    settings: dict[str, Any] = {"sequence": options["history"]} if options.get("order") == "sequence" else {}
-    made = TorchTrunk(module, inputs, outputs, optimiser=optimiser, seed=seed, **settings)
+    more = {name: options[name] for name in ("context", "width") if name in options}
+    result = call(options["module"], {"inputs": inputs, "outputs": outputs, "seed": seed} | more)
+    module, optimiser = result if isinstance(result, tuple) else (result, _adam)
+    sequence = options["history"] if options.get("order") == "sequence" else None
+    made = TorchTrunk(module, inputs, outputs, optimiser=optimiser, sequence=sequence, seed=seed)
     made.source = program_facts(options["module"])
     return made
 
 
+def _adam(parameters: list[Any]) -> Any:
+    import torch
+
+    return torch.optim.Adam(parameters, lr=0.001)
+
+
 def remade(facts: dict[str, Any], options: Mapping[str, Any]) -> TorchTrunk:
-    """The trunk of a run that goes on, made again by the user's program: a checkpoint does not keep its code."""
-    compare(options.get("module"), facts["source"])
+    """The trunk of a resumed run, made again by the user's program: a checkpoint does not keep its code."""
+    reference, before = options.get("module"), facts["source"]
+    if reference and before and program_facts(reference)["sha256"] != before["sha256"]:
+        console.note(f"--module: {_split(reference)[0]} has changed since the run was saved")
     return make(facts["inputs"], facts["outputs"], options, seed=facts["seed"])
 
 
@@ -760,7 +662,49 @@ def rebuild(**facts: Any) -> TorchTrunk:
     )
 
 
-def _adam(parameters: list[Any]) -> Any:
+def call(reference: str, arguments: dict[str, Any]) -> Any:
+    """What the function returns: it is called with those of the arguments that it has, by name; "seed" seeds PyTorch.
+
+    Raises OSError for a file that cannot be read, PermissionError for one that the user has not named; ValueError, naming file
+    and function, where one of them fails or is missing.
+    """
     import torch
 
-    return torch.optim.Adam(parameters, lr=0.001)
+    path, name = _split(reference)
+    path.read_bytes()  # OSError where it cannot be read
+    refuse_stranger(path)
+    with drawing([torch.default_generator], (arguments["seed"],)):
+        try:
+            function = _function(path, name)
+            taken = inspect.signature(function).parameters
+            every = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken.values())
+            return function(**{name: value for name, value in arguments.items() if every or name in taken})
+        except Exception as failure:
+            raise ValueError(f"--module: {path}:{name} fails: {type(failure).__name__}: {failure}") from failure
+
+
+def _function(path: Path, name: str) -> Any:
+    """Run the program, which may import its neighbours, and find its function."""
+    spec = importlib.util.spec_from_file_location(f"module_of_run_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise ValueError("expected a file of Python, FILE.py")
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # where its classes are looked up
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(path.parent))
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise ValueError(f"it has no function {name}; expected FILE.py:FUNCTION")
+    return function
+
+
+def program_facts(reference: str) -> dict[str, str]:
+    """The reference, and the sha256 of the file as it is now."""
+    return {"module": reference, "sha256": hashlib.sha256(_split(reference)[0].read_bytes()).hexdigest()}
+
+
+def _split(reference: str) -> tuple[Path, str]:
+    file, _, function = reference.rpartition(":")
+    return Path(file), function

@@ -1,6 +1,7 @@
 """NextItem as an estimator of scikit-learn."""
 
 import pickle
+import types
 
 import numpy as np
 import pytest
@@ -114,3 +115,38 @@ def test_targets_of_histories_count_by_their_weights():
     items, log_probs = model.recommend([["a"]], k=2)
     of = dict(zip(items[0], log_probs[0], strict=True))
     assert of["b"] > of["c"] + 0.5  # they are met equally often
+
+
+# The forms of histories
+
+
+def test_a_matrix_without_its_zeros():
+    matrix = sparse.csr_array(([1.0, 0.0, 2.0, 3.0], [4, 1, 0, 2], [0, 3, 3, 4]), (3, 5))
+    found = next_item.of_matrix(matrix, np.arange(5))
+    assert found.item.tolist() == [4, 0, 2] and found.at.tolist() == [0, 2, 2, 3]
+    assert (found.item.dtype, found.at.dtype) == (np.int32, np.int64)
+
+
+def test_lists_and_what_is_not_known():
+    item, at = next_item.flat([["b", "x"], [], ("a",)])
+    found = next_item.of_lists(item, at, np.array(["a", "b"]))
+    assert found.item.tolist() == [1, 0] and found.at.tolist() == [0, 1, 1, 2]
+    weight = np.array([0.5, 1, 2], np.float32)
+    assert next_item.of_lists(item, at, np.array(["a", "b"]), weight).weight.tolist() == [0.5, 2]
+    empty = next_item.of_lists(*next_item.flat([[], []]), np.array(["a", "b"]))
+    assert empty.item.size == 0 and empty.at.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("X", "matrix"),
+    [
+        (np.zeros((2, 3)), True),
+        (np.zeros(3), True),  # which scikit-learn refuses, with the remedy
+        (sparse.csr_array((2, 3)), True),
+        (types.SimpleNamespace(shape=(1, 2)), True),  # such as a data frame
+        ([[1, 2], [3, 4]], False),
+        (np.array([[1], [2, 3]], object), False),
+    ],
+)
+def test_lists_are_told_from_a_matrix(X, matrix):
+    assert next_item.is_matrix(X) is matrix

@@ -98,41 +98,33 @@ def test_a_warm_start_goes_on_and_a_cold_one_begins_anew():
     assert warm.fit(X, y).losses_[0] < first == cold.fit(X, y).losses_[0] == cold.fit(X, y).losses_[0]
 
 
-def test_options_are_those_of_the_readout():
+OPTIONS = [
+    ("tree", {"tre": "balanced"}, "found 'tre', which a tree readout does not take; expected some of .*tree"),
+    ("full", {"negatives": 3}, "found 'negatives', which a full readout does not take; expected some of bias"),
+    ("tree", {"batch": 3}, "options: found 'batch', which a tree readout does not take"),
+    ("forest", {}, "readout: found 'forest'"),
+]
+
+
+@pytest.mark.parametrize(("readout", "options", "message"), OPTIONS)
+def test_options_are_those_of_the_readout(readout, options, message):
     X, y = load_iris(return_X_y=True)
     model = TreeClassifier("sampled", options={"negatives": 2}, **SMALL).fit(X, y)
     assert (model.engine_.readout.negatives, model.engine_.readout.describe()["loss"]) == (2, "softmax")
-    with pytest.raises(ValueError, match="readout: found 'forest'"):
-        TreeClassifier("forest").fit(X, y)
-
-
-@pytest.mark.parametrize(
-    ("readout", "options", "message"),
-    [
-        ("tree", {"tre": "balanced"}, "found 'tre', which a tree readout does not take; expected some of .*tree"),
-        ("full", {"negatives": 3}, "found 'negatives', which a full readout does not take; expected some of bias"),
-        ("tree", {"batch": 3}, "options: found 'batch', which a tree readout does not take"),
-    ],
-)
-def test_options_that_the_readout_does_not_take_are_refused(readout, options, message):
-    X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=message):
         TreeClassifier(readout, options=options, **SMALL).fit(X, y)
-
-
-def refused_fits(model, X, y):
-    """Each is refused at another point: features, targets, weights, classes, and options of the readout."""
-    yield lambda: model.fit(X[:, :2], np.linspace(0, 1, len(X)))
-    yield lambda: model.fit(X, y + 5, np.full(len(X), -1.0))
-    yield lambda: model.fit(X[:, :2], np.zeros(len(X)))
-    yield lambda: model.set_params(readout="forest").fit(X[:, :2], y + 5)
 
 
 def test_a_refused_fit_leaves_a_fitted_model_as_it_was():
     X, y = load_iris(return_X_y=True)
     model = TreeClassifier(hidden_layers=(), **SMALL).fit(X, y)
     expected = model.predict_log_proba(X)
-    for fit in refused_fits(model, X, y):
+    for fit in (  # each is refused at another point: targets, weights, classes, options of the readout
+        lambda: model.fit(X[:, :2], np.linspace(0, 1, len(X))),
+        lambda: model.fit(X, y + 5, np.full(len(X), -1.0)),
+        lambda: model.fit(X[:, :2], np.zeros(len(X))),
+        lambda: model.set_params(readout="forest").fit(X[:, :2], y + 5),
+    ):
         with pytest.raises(ValueError):
             fit()
         assert model.classes_.tolist() == [0, 1, 2] and model.n_features_in_ == 4

@@ -1,7 +1,13 @@
-"""A loss as a user calls it: shapes, dtypes, answers, refusals, and what a parent module does to it.
+"""A loss as a user calls it: shapes, dtypes, answers, errors; in files, copies and a parent module; and how it is imported."""
 
-Here are tested hybrid/torch/kinds.py and hybrid/torch/loss.py too.
-"""
+import copy
+import io
+import itertools
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +19,9 @@ from hybrid import FullReadout
 from hybrid.readout import LabelTreeReadout
 from hybrid.torch import FullLoss, ReadoutLoss, SampledLoss, TreeLoss
 from tests.support.losses import CLASSES, COUNTS, MAKE, WIDTH, batch, frozen, trained
+
+ROOT = Path(__file__).parents[3]
+DUPLICATES = copy.deepcopy, lambda loss: pickle.loads(pickle.dumps(loss))
 
 
 @pytest.fixture(params=MAKE)
@@ -81,15 +90,10 @@ def test_where_no_example_has_a_class_the_loss_is_zero(reduction):
     assert hidden.grad.abs().max() == 0 and frozen(loss) == before
 
 
-def test_what_is_ignored_by_default_is_what_pytorch_ignores():
-    theirs = torch.nn.CrossEntropyLoss().ignore_index
-    assert ReadoutLoss(FullReadout(CLASSES, WIDTH)).ignore_index == theirs
-    assert {made(WIDTH, COUNTS).ignore_index for made in (TreeLoss, FullLoss)} == {theirs}
-
-
-@pytest.mark.parametrize("ignored", [-(2**63), 2**63 - 1])
-def test_what_is_ignored_may_be_any_number_of_int64(ignored):
-    loss, (hidden, target) = trained(FullLoss(WIDTH, CLASSES, ignore_index=ignored)).eval(), batch(4)
+@pytest.mark.parametrize("ignored", [torch.nn.CrossEntropyLoss().ignore_index, -(2**63), 2**63 - 1])
+def test_what_is_ignored_is_any_number_by_default_that_of_pytorch(ignored):
+    more = {} if ignored == -100 else {"ignore_index": ignored}
+    loss, (hidden, target) = trained(FullLoss(WIDTH, CLASSES, **more)).eval(), batch(4)
     target[1] = ignored
     assert loss(hidden, target).output[1] == 0
 
@@ -137,30 +141,24 @@ def test_how_it_is_made():
     loss = SampledLoss(WIDTH, CLASSES, negatives=7, seed=3, reduction="sum")
     assert (loss.readout.negatives, loss.readout.seed, loss.reduction) == (7, 3, "sum")
     assert (loss.in_features, loss.n_classes) == (WIDTH, CLASSES)
-    for made, rate in (
-        ({}, 0.3),
-        ({"optimiser": "sgd"}, 0.1),
-        ({"optimiser": "row-adagrad"}, 0.3),
-        ({"rate": 0.0}, 0.0),
-    ):
+    for made, rate in (({}, 0.3), ({"optimiser": "sgd"}, 0.1), ({"rate": 0.0}, 0.0)):
         readout = SampledLoss(WIDTH, COUNTS, **made).readout
         assert (readout.optimiser, readout.rate) == (made.get("optimiser", "adagrad"), rate)
 
 
 def test_the_rate_may_follow_a_schedule_of_torch(make):
     loss, plain = make(rate=0.4), make(rate=0.2)
-    schedule = torch.optim.lr_scheduler.StepLR(torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0), 1, 0.5)
-    schedule.optimizer.step()
-    schedule.step()
-    loss.follow(schedule.optimizer)
-    for each in (loss, plain):
-        each(*batch(16)).loss.backward()
-    assert frozen(loss) == frozen(plain)
-    loss.follow(None)
-    loss.rate, loss.rate_scale = 0.2, 1.0
-    for each in (loss, plain):
-        each(*batch(16)).loss.backward()
-    assert frozen(loss) == frozen(plain) and (loss.rate, loss.rate_scale) == (0.2, 1.0)
+    optimiser = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    schedule = torch.optim.lr_scheduler.StepLR(optimiser, 1, 0.5)
+    optimiser.step(), schedule.step()
+    for followed in (optimiser, None):
+        loss.follow(followed)
+        for each in (loss, plain):
+            each(*batch(16)).loss.backward()
+        assert frozen(loss) == frozen(plain)
+        loss.rate, loss.rate_scale = 0.2, 1.0
+    with pytest.raises(ValueError, match=r"optimiser: found StepLR, expected a torch\.optim"):
+        loss.follow(schedule)
 
 
 def test_the_highest_rate_of_a_schedule_is_the_rate():
@@ -175,8 +173,6 @@ def test_the_highest_rate_of_a_schedule_is_the_rate():
         scales.append(loss.rate_scale)
         optimiser.step(), schedule.step()
     assert max(scales) == pytest.approx(1, abs=0.1) and scales[0] == pytest.approx(0.04) and scales[-1] < 1e-3
-    with pytest.raises(ValueError, match=r"optimiser: found OneCycleLR, expected a torch\.optim"):
-        loss.follow(schedule)
 
 
 # What a parent does to it
@@ -194,56 +190,42 @@ def test_its_parameters_are_not_the_parent_s(make):
     assert all(value.dtype != torch.bfloat16 for value in loss.state_dict().values())
 
 
-# What is refused
+# What is rejected
 
 
-BAD = {
-    "an array": (lambda h, t: (h.detach().numpy(), t), ValueError, "hidden: found ndarray, expected a floating tensor"),
-    "whole numbers": (lambda h, t: (h.long(), t), ValueError, r"hidden: found int64 \(4, 6\), expected a floating"),
-    "another width": (lambda h, t: (h[:, :5], t), ValueError, r"hidden: found float32 \(4, 5\), .* 6 numbers a vector"),
-    "NaN": (
-        lambda h, t: (h.index_fill(0, t.new_tensor([2]), np.nan), t),
-        FloatingPointError,
-        r"hidden\[2\]: found NaN",
-    ),
-    "overflow": (lambda h, t: (h.double() * 1e300, t), FloatingPointError, r"hidden\[0\]: found NaN or infinity"),
-    "a list": (lambda h, t: (h, t.tolist()), ValueError, r"target: found list, expected int64 or int32 \(4,\)"),
-    "floating classes": (lambda h, t: (h, t.float()), ValueError, r"target: found float32 \(4,\).*target.long\(\)"),
-    "two axes": (lambda h, t: (h, t[:, None]), ValueError, r"target: found int64 \(4, 1\)"),
-    "below 0": (lambda h, t: (h, t - 99), IndexError, r"target\[0\]: found -\d+, expected 0 to 36, or -100"),
-    "V": (
-        lambda h, t: (h, t.index_fill(0, t.new_tensor([1]), 37)),
-        IndexError,
-        r"target\[1\]: found 37, expected 0 to 36",
-    ),
-    "beyond int32": (lambda h, t: (h, t + 2**32), IndexError, r"target\[0\]: found 4294967\d+, expected 0 to 36"),
-    "weights too few": (
-        lambda h, t: (h, t, torch.ones(3)),
-        ValueError,
-        r"weight: found float32 \(3,\), expected .*\(4,\)",
-    ),
-    "a number": (lambda h, t: (h, t, 2.0), ValueError, r"weight: found float, expected a floating tensor \(4,\)"),
-    "whole weights": (lambda h, t: (h, t, t), ValueError, r"weight: found int64 \(4,\).*weight.float\(\)"),
-    "a negative": (
-        lambda h, t: (h, t, -torch.ones(4)),
-        ValueError,
-        r"weight\[0\]: found -1.0, expected a finite number",
-    ),
-    "infinite": (
-        lambda h, t: (h, t, torch.full((4,), np.inf)),
-        ValueError,
-        r"weight\[0\]: found inf, expected a finite",
-    ),
+def at(row, value):
+    """A change of one row."""
+    return lambda tensor: tensor.index_fill(0, torch.tensor([row]), value)
+
+
+BAD = {  # hidden vectors, target or weights, changed
+    "an array": (0, lambda h: h.detach().numpy(), ValueError, "hidden: found ndarray, expected a floating tensor"),
+    "whole numbers": (0, lambda h: h.long(), ValueError, r"hidden: found int64 \(4, 6\), expected a floating"),
+    "another width": (0, lambda h: h[:, :5], ValueError, r"hidden: found float32 \(4, 5\), .* 6 numbers a vector"),
+    "NaN": (0, at(2, np.nan), FloatingPointError, r"hidden\[2\]: found NaN"),
+    "overflow": (0, lambda h: h.double() * 1e300, FloatingPointError, r"hidden\[0\]: found NaN or infinity"),
+    "a list": (1, lambda t: t.tolist(), ValueError, r"target: found list, expected int64 or int32 \(4,\)"),
+    "floating classes": (1, lambda t: t.float(), ValueError, r"target: found float32 \(4,\).*target.long\(\)"),
+    "two axes": (1, lambda t: t[:, None], ValueError, r"target: found int64 \(4, 1\)"),
+    "below 0": (1, lambda t: t - 99, IndexError, r"target\[0\]: found -\d+, expected 0 to 36, or -100"),
+    "V": (1, at(1, 37), IndexError, r"target\[1\]: found 37, expected 0 to 36"),
+    "beyond int32": (1, lambda t: t + 2**32, IndexError, r"target\[0\]: found 4294967\d+, expected 0 to 36"),
+    "weights too few": (2, lambda w: w[:3], ValueError, r"weight: found float32 \(3,\), expected .*\(4,\)"),
+    "a number": (2, lambda w: 2.0, ValueError, r"weight: found float, expected a floating tensor \(4,\)"),
+    "whole weights": (2, lambda w: w.int(), ValueError, r"weight: found int32 \(4,\).*weight.float\(\)"),
+    "a negative": (2, lambda w: -w, ValueError, r"weight\[0\]: found -1.0, expected a finite number"),
+    "infinite": (2, lambda w: w * np.inf, ValueError, r"weight\[0\]: found inf, expected a finite"),
 }
 
 
 @pytest.mark.parametrize(("kind", "fault"), [*((kind, "NaN") for kind in MAKE), *(("huffman", fault) for fault in BAD)])
 def test_bad_input_is_named_and_moves_nothing(kind, fault):
-    change, error, told = BAD[fault]
+    place, change, error, message = BAD[fault]
     loss = trained(MAKE[kind]())
-    before, (hidden, target) = frozen(loss), batch(4)
-    with pytest.raises(error, match=told):
-        loss(*change(hidden, target))
+    before, given = frozen(loss), [*batch(4), torch.ones(4)]
+    given[place] = change(given[place])
+    with pytest.raises(error, match=message):
+        loss(*given)
     assert frozen(loss) == before
 
 
@@ -287,3 +269,145 @@ def test_a_loss_that_is_not_finite_is_named():
     loss.readout.weights[3] = np.nan
     with pytest.raises(FloatingPointError, match=r"loss\[0\]: found nan; a lower rate may help"):
         loss(*batch(4))
+
+
+# In files and copies
+
+
+def go_on(loss):
+    """What three more steps make of it."""
+    found = [loss(*batch(16, seed=50 + seed)).loss for seed in range(3)]
+    for one in found:
+        one.backward()
+    return [one.item() for one in found], frozen(loss)
+
+
+def saved(value):
+    """As torch.save writes it and torch.load, which trusts nobody, reads it."""
+    file = io.BytesIO()
+    torch.save(value, file)
+    file.seek(0)
+    return torch.load(file, weights_only=True)
+
+
+@pytest.mark.parametrize("more", [{}, {"optimiser": "row-adagrad", "biases": True}])
+def test_a_net_goes_on_from_its_state_dict_with_the_same_bytes(make, more):
+    net, again = (
+        torch.nn.ModuleDict({"trunk": torch.nn.Linear(2, 2), "head": make(rate=0.3, **more)}) for _ in range(2)
+    )
+    trained(net["head"])
+    assert not more or {"head.squares", "head.biases"} < net.state_dict().keys()
+    assert again.load_state_dict(saved(net.state_dict())) == ([], [])
+    assert frozen(again) == frozen(net) and go_on(again["head"]) == go_on(net["head"])
+
+
+def test_its_tensors_are_the_readout_s_own_and_are_written_in_place(make):
+    loss, other = make(), trained(make(rate=0.3))
+    name, tensor = next(iter(loss.state_dict().items()))
+    at = loss.readout.parameters()[name].ctypes.data
+    assert tensor.data_ptr() == at
+    trained(loss)
+    assert tensor.abs().max() > 0  # it is what it is now
+    loss.load_state_dict(other.state_dict(), assign=True)
+    assert tensor.data_ptr() == at and tensor.equal(other.state_dict()[name])
+
+
+def test_the_counts_of_a_huffman_tree_travel():
+    first, second = trained(TreeLoss(WIDTH, COUNTS)), TreeLoss(WIDTH, COUNTS[::-1].copy())
+    second.load_state_dict(first.state_dict())
+    hidden, target = batch(16)
+    assert second(hidden, target).output.equal(first(hidden, target).output)
+
+
+@pytest.mark.parametrize(("kind", "duplicate"), [*zip(MAKE, itertools.cycle(DUPLICATES))])
+def test_copies_share_nothing_and_go_on(kind, duplicate):
+    loss = trained(MAKE[kind](rate=0.3, reduction="sum", ignore_index=3))
+    loss.rate_scale = 0.5
+    loss.follow(torch.optim.SGD(loss.parameters()))
+    other = duplicate(loss)
+    assert (other.reduction, other.ignore_index, other.rate, other.rate_scale) == ("sum", 3, 0.3, 0.5)
+    loss.follow(None)
+    before = frozen(other)
+    assert before == frozen(loss)
+    found = go_on(loss)
+    assert frozen(other) == before and go_on(other) == found
+
+
+def faulty(state, change):
+    state = {name: value.clone() for name, value in state.items()}
+    change(state)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda state: state.pop("nodes"), r'Missing key\(s\) in state_dict: "nodes"'),
+        (lambda state: state.update(more=torch.zeros(1)), r'Unexpected key\(s\) in state_dict: "more"'),
+        (
+            lambda state: state.update(nodes=torch.zeros(3, WIDTH)),
+            r"nodes: found the shape \(3, 6\), expected \(36, 6\)",
+        ),
+        (lambda state: state.update(nodes=np.zeros((36, WIDTH))), r"nodes: found ndarray, expected a tensor \(36, 6\)"),
+        (lambda state: state["nodes"].fill_(np.nan), "nodes: found NaN or infinity"),
+        (lambda state: state["squares"][1:2].fill_(-1), r"\bsquares: found -1.0, expected numbers of at least 0"),
+        (lambda state: state["counts"].neg_(), r"counts\[0\]: found -37.0, expected a finite number of at least 0"),
+    ],
+)
+def test_a_state_that_does_not_fit_is_named_and_nothing_is_written(change, told):
+    loss = trained(TreeLoss(WIDTH, COUNTS))
+    before = frozen(loss)
+    with pytest.raises(RuntimeError, match=told):
+        loss.load_state_dict(faulty(loss.state_dict(), change))
+    if "key" not in told:
+        assert frozen(loss) == before
+
+
+def test_without_strict_what_is_there_is_taken():
+    loss, other = MAKE["full"](), trained(MAKE["full"]())
+    state = other.state_dict() | {"more": torch.zeros(1)}
+    assert loss.load_state_dict(state, strict=False) == ([], ["more"])
+    assert frozen(loss) == frozen(other)
+    assert loss.load_state_dict({}, strict=False) == (["weights"], [])
+    assert loss.load_state_dict({"weights": other.state_dict()["weights"].half()}) == ([], [])
+    torch.testing.assert_close(loss.state_dict()["weights"], other.state_dict()["weights"], rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(("average", "before"), [(None, 0), (torch.optim.swa_utils.get_ema_multi_avg_fn(0.99), 3)])
+def test_an_average_without_the_readout_is_rejected_until_it_is_loaded(average, before):
+    net = torch.nn.ModuleDict({"trunk": torch.nn.Linear(2, 2), "head": trained(MAKE["huffman"](rate=0.3), before)})
+    averaged = torch.optim.swa_utils.AveragedModel(net, multi_avg_fn=average)
+    averaged.module["head"](*batch(4))
+    for seed in range(2):
+        net["head"](*batch(16, seed=seed)).loss.backward()
+        averaged.update_parameters(net)
+    head = averaged.module["head"].eval()
+    for call in (lambda: head(*batch(4)), lambda: head.log_prob(batch(4)[0]), lambda: head.best(batch(4)[0], 2)):
+        with pytest.raises(RuntimeError, match=r"Loss: found the parameters\(\) of another net copied or averaged in"):
+            call()
+    ours, theirs = head.state_dict(), net["head"].state_dict()
+    floats = [name for name in ours if ours[name].is_floating_point()]
+    head.load_state_dict(
+        theirs | {name: ours[name].lerp(theirs[name], 0.5) for name in floats}
+    )  # as docs/torch.md says
+    assert head(*batch(4)).loss.isfinite()
+
+
+# Imported
+
+
+def test_without_pytorch_the_remedy_is_named():
+    script = "import sys; sys.modules['torch'] = None; import hybrid, hybrid.readout; import hybrid.torch"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert 'pip install "hybrid-engine[torch]" installs it' in done.stderr.splitlines()[-1]
+
+
+def test_no_other_package_imports_pytorch_when_it_is_imported():
+    """So that all else works, and begins quickly, without it; hybrid/trunk/_attention.py is imported within a function."""
+    importing = {
+        path.relative_to(ROOT / "hybrid").as_posix()
+        for path in (ROOT / "hybrid").rglob("*.py")
+        if re.search(r"^(import|from) torch\b", path.read_text(), re.MULTILINE)
+    }
+    assert importing == {"torch/loss.py", "trunk/_attention.py"}

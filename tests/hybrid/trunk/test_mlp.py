@@ -1,4 +1,4 @@
-"""MLPs of any depth as a trunk: gradients of autograd, exact stops, dropout that answers no question, options and refusals."""
+"""MLPs of any depth as a trunk: gradients of autograd, exact stops, dropout, options, optimisers, errors."""
 
 import copy
 import itertools
@@ -11,18 +11,17 @@ import pytest
 from hybrid import MLP, Embedding, Engine, FullReadout, backend, settings, trunk
 from hybrid.cli import main
 from hybrid.train.options import choose
-from hybrid.trunk.mlp import Options
+from hybrid.trunk.mlp import Optimiser, Options
 from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed, assert_same_bits, parameters
 
 SIZES = (12, 10, 10, 6)
-ALL = {"layer_norm": True, "residual": True, "dropout": 0.25, "optimiser": "adamw", "rate": 0.01, "clip": 0.5}
 OPTIMISERS = {
     "sgd": {"rate": 0.1},
     "momentum": {"optimiser": "sgd", "momentum": 0.5, "rate": 0.1, "decay": 1e-4},
     "nesterov": {"optimiser": "nesterov", "momentum": 0.5, "rate": 0.1},
     "adagrad": {"optimiser": "adagrad", "rate": 0.05},
     "adam": {"optimiser": "adam", "rate": 0.01, "betas": (0.9, 0.99)},
-    "all": ALL,
+    "all": {"layer_norm": True, "residual": True, "dropout": 0.25, "optimiser": "adamw", "rate": 0.01, "clip": 0.5},
 }
 
 
@@ -183,11 +182,10 @@ def test_weights_begin_with_the_variance_that_keeps_signals():
         (((5, 6),), {"dropout": 0.5}, "dropout: found 0.5, but sizes .* have no hidden layer"),
         (((5, 6),), {"layer_norm": True}, "layer_norm: found True, but sizes .* have no hidden layer"),
         (((5, 6, 6),), {"residual": True}, "residual: found True, but .* no hidden layer is as wide as its input"),
-        ((SIZES,), {"optimiser": "adam", "momentum": 0.9}, 'momentum: found 0.9 with optimiser "adam", which has none'),
         ((SIZES,), {"seed": -1}, "seed: found -1"),
     ],
 )
-def test_refusals(arguments, options, message):
+def test_what_it_cannot_be(arguments, options, message):
     with pytest.raises(ValueError, match=message):
         MLP(*arguments, **options)
 
@@ -196,44 +194,24 @@ def made_of(**options):
     return trunk.make("mlp", 8, 6, settings.defaults(Options) | options, seed=3)
 
 
-def test_an_option_of_0_is_said_too():
-    assert made_of(trunk_optimiser="adamw", momentum=None, trunk_decay=0.0).optimiser.decay == 0
-
-
 def test_options_of_the_command_line_make_it():
-    deep = made_of(hidden=[5, 4], dropout=0.1, trunk_decay=0.01)
-    facts = deep.describe()
-    assert facts["sizes"] == [8, 5, 4, 6]
-    assert (facts["decay"], facts["momentum"], facts["dropout"]) == (0.01, 0.9, 0.1)
-
-
-@pytest.mark.parametrize(
-    ("said", "expected"),
-    [
-        ({}, {"trunk_optimiser": "sgd", "trunk_rate": 0.2, "momentum": 0.9, "hidden": 256, "activation": "tanh"}),
-        ({"trunk_optimiser": "adam"}, {"trunk_rate": 0.001, "momentum": None}),
-        ({"trunk_optimiser": "adagrad", "trunk_rate": 0.3}, {"trunk_rate": 0.3, "momentum": None}),
-        ({"trunk_optimiser": "nesterov"}, {"trunk_rate": 0.2, "momentum": 0.9}),
-    ],
-)
-def test_a_default_follows_from_the_optimiser(said, expected):
-    chosen = choose("language", text="x", **said)
-    assert {name: chosen[name] for name in expected} == expected
-    trunk.make("mlp", 8, 6, chosen, seed=0)
+    assert made_of(trunk_optimiser="adamw", momentum=None, trunk_decay=0.0).optimiser.decay == 0
+    facts = made_of(hidden=[5, 4], dropout=0.1, trunk_decay=0.01).describe()
+    expected = {"sizes": [8, 5, 4, 6], "decay": 0.01, "momentum": 0.9, "dropout": 0.1}
+    assert {name: facts[name] for name in expected} == expected
 
 
 def test_a_tuned_rate_belongs_to_its_optimiser(monkeypatch):
     from hybrid.models import language
 
+    def chosen(**options):
+        options = choose("language", text="x", readout="full", **options)
+        return [options[name] for name in ("trunk_optimiser", "trunk_rate", "momentum")]
+
     monkeypatch.setitem(language.TUNED, "full", {"trunk_optimiser": "adam", "trunk_rate": 0.007})
-
-    def found(**said):
-        chosen = choose("language", text="x", readout="full", **said)
-        return [chosen[name] for name in ("trunk_optimiser", "trunk_rate", "momentum")]
-
-    assert found() == ["adam", 0.007, None] == found(trunk_optimiser="adam")
-    assert found(trunk_optimiser="sgd") == ["sgd", 0.2, 0.9]
-    assert found(trunk_optimiser="adagrad") == ["adagrad", 0.01, None]
+    assert chosen() == ["adam", 0.007, None] == chosen(trunk_optimiser="adam")
+    assert chosen(trunk_optimiser="sgd") == ["sgd", 0.2, 0.9]
+    assert chosen(trunk_optimiser="adagrad") == ["adagrad", 0.01, None]
 
 
 @pytest.fixture
@@ -256,3 +234,64 @@ def test_the_command_line_trains_an_mlp_goes_on_and_extends_it(tmp_path, train, 
     capsys.readouterr()
     assert main(["eval", str(tmp_path / "run"), "--quiet"]) == 0
     assert "perplexity" in capsys.readouterr().out
+
+
+# The optimiser of its weights
+
+
+def test_defaults_are_those_that_its_documentation_names():
+    names = ("rate", "momentum", "betas", "decay", "clip")
+    for name, *expected in [
+        ("sgd", 0.1, 0.0, None, 0.0, None),
+        ("nesterov", 0.1, 0.9, None, 0.0, None),
+        ("adagrad", 0.01, None, None, 0.0, None),
+        ("adam", 0.001, None, [0.9, 0.999], 0.0, None),
+        ("adamw", 0.001, None, [0.9, 0.999], 0.01, None),
+    ]:
+        assert Optimiser(name, 3).describe() == {"optimiser": name} | dict(zip(names, expected, strict=True))
+
+
+THEIRS = {"sgd": "SGD", "nesterov": "SGD", "adagrad": "Adagrad", "adam": "Adam", "adamw": "AdamW"}
+MOVES = [("sgd", {}), ("sgd", {"momentum": 0.5}), ("nesterov", {"momentum": 0.5}), ("adagrad", {})]
+MOVES += [("adam", {"betas": (0.5, 0.9)}), ("adamw", {"betas": (0.5, 0.9)})]
+
+
+@pytest.mark.parametrize(("move", "clip"), [*zip(MOVES, [None, 0.5] * 3, strict=True)])
+def test_weights_move_against_the_mean_gradient_as_in_pytorch(move, clip):
+    torch = pytest.importorskip("torch")
+    name, options = move
+    own = Optimiser(name, 40, rate=0.2, decay=0.1, clip=clip, **options)
+    rng, place, examples, scale = np.random.default_rng(0), backend.choose("cpu"), 7, 0.5
+    weights = rng.normal(size=40).astype(np.float32)
+    theirs = torch.tensor(weights.astype(float)).requires_grad_()
+    options = options | ({"nesterov": True} if name == "nesterov" else {})
+    judge = getattr(torch.optim, THEIRS[name])([theirs], lr=0.2 * scale, weight_decay=0.1, **options)
+    own.place(place.device, place)
+    for _ in range(3):
+        grad = rng.normal(size=40).astype(np.float32)
+        theirs.grad = torch.tensor(grad / examples).double()
+        if clip:
+            torch.nn.utils.clip_grad_norm_([theirs], clip)
+        judge.step()
+        own.move(weights, grad, examples, scale)
+        assert not grad.any()
+        np.testing.assert_allclose(weights, theirs.detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("lion", {}, "optimiser: found 'lion', expected one of sgd, nesterov"),
+        ("adam", {"momentum": 0.9}, 'momentum: found 0.9 with optimiser "adam", which has none'),
+        ("sgd", {"betas": (0.9, 0.9)}, r'betas: found \(0.9, 0.9\) with optimiser "sgd", which has none'),
+        ("adam", {"betas": (0.9, 1)}, r"betas: found \(0.9, 1\), expected two numbers"),
+        ("nesterov", {"momentum": 0}, 'momentum: found 0 with optimiser "nesterov"'),
+        ("sgd", {"momentum": 1}, "momentum: found 1, expected a number below 1"),
+        ("sgd", {"rate": -0.1}, "rate: found -0.1"),
+        ("sgd", {"decay": np.inf}, "decay: found inf"),
+        ("sgd", {"clip": 0}, "clip: found 0, expected a number above 0"),
+    ],
+)
+def test_what_an_optimiser_cannot_be(name, options, message):
+    with pytest.raises(ValueError, match=message):
+        Optimiser(name, 3, **options)

@@ -1,21 +1,22 @@
-"""Any module of PyTorch as the trunk: what it learns, and that a run goes on with the same bytes.
+"""Any module of PyTorch as the trunk: what it learns, that resumed runs have the same bytes, its tensors and its device."""
 
-Here is tested hybrid/trunk/torch.py too.
-"""
-
+import contextlib
 import copy
 import pickle
+import types
 
 import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
+from cpu.device import Device
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Inputs
 from hybrid.readout import FullReadout
+from hybrid.storage import checkpoint
 from hybrid.trunk.mlp import MLP
-from hybrid.trunk.torch import TorchTrunk
+from hybrid.trunk.torch import Cuda, Host, State, TorchGradient, TorchTrunk, drawing
 from tests.support import points
 from tests.support.small_engine import Feed, assert_same_bits, parameters
 from tests.support.torch_engine import WIDTH, adam, engine, net
@@ -59,13 +60,9 @@ def test_a_run_goes_on_with_the_same_bytes_dropout_and_running_means_too(way, op
     before = [next(run).loss for _ in range(5)]
     if way == "checkpoint":
         stopped.save(tmp_path)
-        again, _ = Engine.load(
-            tmp_path,
-            trunk=TorchTrunk(net(7), WIDTH, 6, optimiser=adam),  # the clip is the checkpoint's
-            threads=2,
-            overlap=True,
-        )
-        assert again.trunk.clip == 5.0
+        fresh = TorchTrunk(net(7), WIDTH, 6, optimiser=adam)
+        again, _ = Engine.load(tmp_path, trunk=fresh, threads=2, overlap=True)
+        assert again.trunk.clip == 5.0  # the checkpoint's
     else:
         again = pickle.loads(pickle.dumps(stopped)) if way == "pickle" else copy.deepcopy(stopped)
     run.close()
@@ -164,78 +161,49 @@ def test_a_first_layer_in_place_learns_what_the_same_layer_beside_its_input_lear
     assert_same_bits(ours[1], expected[1])
 
 
-class Gives(torch.nn.Module):
+class Gives(torch.nn.Linear):
     def __init__(self, what):
-        super().__init__()
-        self.what, self.own = what, torch.nn.Parameter(torch.ones(1))
+        super().__init__(1, 1)
+        self.forward = what
 
-    def forward(self, x):
-        return self.what(x)
+
+def made(module, inputs=4, outputs=3, optimiser=adam, **options):
+    return TorchTrunk(module, inputs, outputs, optimiser=optimiser, **options)
 
 
 LINEAR = torch.nn.Linear(4, 3)
 BAD = [
-    (lambda: TorchTrunk(object(), 4, 3, optimiser=adam), "module: found object, expected a torch.nn.Module"),
-    (
-        lambda: TorchTrunk(LINEAR, 4, 5, optimiser=adam),
-        r"module: gives float32 \(1, 3\), expected a floating tensor \(1, 5\)",
-    ),
-    (lambda: TorchTrunk(LINEAR, 5, 3, optimiser=adam), r"module: fails on float32 \(1, 5\): .*"),
-    (
-        lambda: TorchTrunk(Gives(lambda x: (x, 1)), 4, 4, optimiser=adam),
-        "module: gives tuple, expected a floating tensor",
-    ),
-    (
-        lambda: TorchTrunk(Gives(lambda x: x.long()), 4, 4, optimiser=adam),
-        r"module: gives int64 \(1, 4\), expected a floating",
-    ),
-    (
-        lambda: TorchTrunk(LINEAR, 4, 3, optimiser="adam"),
-        "optimiser: found str, expected a torch.optim.Optimizer, or a",
-    ),
-    (lambda: TorchTrunk(LINEAR, 4, 3, optimiser=lambda own: None), "optimiser: found NoneType, expected a torch.optim"),
-    (
-        lambda: TorchTrunk(LINEAR, 4, 3, optimiser=adam(net().parameters())),
-        "optimiser: found a parameter that is not the",
-    ),
-    (
-        lambda: TorchTrunk(LINEAR, 4, 3, optimiser=torch.optim.LBFGS),
-        "optimiser: found LBFGS, whose step needs a closure, expected one that steps by the gradient",
-    ),
-    (
-        lambda: TorchTrunk(torch.nn.ReLU(), 4, 4, optimiser=adam),
-        "module: found ReLU without a parameter that learns, expected one at least",
-    ),
-    (lambda: TorchTrunk(LINEAR, 4, 3, optimiser=adam, clip=0), "clip: found 0, expected a number above 0"),
+    (lambda: made(object()), "module: found object, expected a torch.nn.Module"),
+    (lambda: made(LINEAR, outputs=5), r"module: gives float32 \(1, 3\), expected a floating tensor \(1, 5\)"),
+    (lambda: made(LINEAR, inputs=5), r"module: fails on float32 \(1, 5\): .*"),
+    (lambda: made(Gives(lambda x: (x, 1))), "module: gives tuple, expected a floating tensor"),
+    (lambda: made(Gives(lambda x: x.long())), r"module: gives int64 \(1, 4\), expected a floating"),
+    (lambda: made(LINEAR, optimiser="adam"), "optimiser: found str, expected a torch.optim.Optimizer, or a"),
+    (lambda: made(LINEAR, optimiser=lambda own: None), "optimiser: found NoneType, expected a torch.optim"),
+    (lambda: made(LINEAR, optimiser=adam(net().parameters())), "optimiser: found a parameter that is not the"),
+    (lambda: made(LINEAR, optimiser=torch.optim.LBFGS), "optimiser: found LBFGS, whose step needs a closure, expected"),
+    (lambda: made(torch.nn.ReLU(), outputs=4), "module: found ReLU without a parameter that learns, expected one"),
+    (lambda: made(LINEAR, clip=0), "clip: found 0, expected a number above 0"),
     (lambda: engine(delay=1), "delay: found 1, expected 0: autograd goes back through a module that has not moved"),
 ]
 
 
 @pytest.mark.parametrize("call, message", BAD)
-def test_what_does_not_fit_is_refused_by_name(call, message):
+def test_what_does_not_fit_is_rejected(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 
 
-@pytest.mark.parametrize(
-    "trunk, message",
-    [
-        (
-            lambda: None,
-            r"the checkpoint's is a Sequential of PyTorch, .* expected Engine.load\(folder, trunk=TorchTrunk",
-        ),
-        (
-            lambda: TorchTrunk(torch.nn.Linear(WIDTH, 6), WIDTH, 6, optimiser=adam),
-            "found module Linear, expected Sequential",
-        ),
-        (lambda: TorchTrunk(net(), WIDTH, 6, optimiser=momentum), "trunk: found optimiser SGD, expected Adam"),
-        (
-            lambda: TorchTrunk(plain(), WIDTH, 6, optimiser=adam),
-            r"optimiser: found groups of \[4\] parameters, expected \[6\]",
-        ),
-        (lambda: MLP([WIDTH, 4, 6]), "trunk: found a mlp trunk, the checkpoint has a torch trunk"),
-    ],
-)
+OTHERS = [
+    (lambda: None, r"the checkpoint's is a Sequential of PyTorch, .* expected Engine.load\(folder, trunk=TorchTrunk"),
+    (lambda: made(torch.nn.Linear(WIDTH, 6), WIDTH, 6), "found module Linear, expected Sequential"),
+    (lambda: made(net(), WIDTH, 6, momentum), "trunk: found optimiser SGD, expected Adam"),
+    (lambda: made(plain(), WIDTH, 6), r"optimiser: found groups of \[4\] parameters, expected \[6\]"),
+    (lambda: MLP([WIDTH, 4, 6]), "trunk: found a mlp trunk, the checkpoint has a torch trunk"),
+]
+
+
+@pytest.mark.parametrize("trunk, message", OTHERS)
 def test_a_checkpoint_is_filled_into_a_trunk_made_as_it_was(trunk, message, tmp_path):
     trained = engine()
     losses(trained, 2)
@@ -244,16 +212,172 @@ def test_a_checkpoint_is_filled_into_a_trunk_made_as_it_was(trunk, message, tmp_
         Engine.load(tmp_path, trunk=trunk())
 
 
-def test_all_of_the_gradient_is_whole_after_its_one_step():
-    """Ranks add it up from the place that is told; see Stages."""
-    trained, told = engine(), []
-    falling = trained.trunk.falling
+# Its gradient
 
-    def noted(slot):
-        for place in falling(slot):
-            told.append(place)
-            yield place
 
-    trained.trunk.falling = noted
-    losses(trained, 2)
-    assert told and not any(told)
+def gradient(*parameters):
+    return TorchGradient(Device(), Host(1), parameters)
+
+
+def test_gradients_of_micro_batches_are_added_and_given_back():
+    first, second, third = (torch.nn.Parameter(torch.zeros(shape)) for shape in ((2, 3), (4,), (1,)))
+    found = gradient(first, second, third)
+    for micro in range(3):
+        first.grad = torch.full((2, 3), 10.0**micro)
+        second.grad = torch.arange(4.0) if micro == 1 else None
+        found.take()
+        found.add(micro)
+        assert first.grad is None
+    found.give(None)
+    assert first.grad.tolist() == [[111.0] * 3] * 2 and second.grad.tolist() == [0, 1, 2, 3]
+    assert third.grad is None and found.flags.tolist() == [1, 1, 0]
+    found.clear()
+    assert first.grad is None and not found.flags.any()
+    assert not any(array.any() for array in found._arrays)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32, torch.float64])
+def test_one_micro_batch_keeps_the_bits_of_any_dtype(dtype):
+    own = torch.nn.Parameter(torch.zeros(50, dtype=dtype))
+    expected = torch.randn(50, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(dtype)
+    found, own.grad = gradient(own), expected.clone()
+    assert found.dtype == (np.float64 if dtype == torch.float64 else np.float32)
+    found.take()
+    found.add(0)
+    found.give(None)
+    assert own.grad.dtype == dtype and torch.equal(own.grad, expected)
+
+
+# Its tensors as arrays
+
+
+class Odd(torch.nn.Module):
+    """Parameters and buffers that NumPy cannot show, one under two names, and a buffer that is not kept."""
+
+    def __init__(self, seed=0):
+        super().__init__()
+        drawn = torch.Generator().manual_seed(seed)
+        self.across = torch.nn.Parameter(torch.randn(3, 4, generator=drawn).T)
+        self.short = torch.nn.Parameter(torch.randn(5, generator=drawn).bfloat16())
+        self.two_bytes = torch.nn.Parameter(torch.randn(2, 2, generator=drawn).half())
+        self.plain = self.tied = torch.nn.Parameter(torch.randn(2, generator=drawn))
+        self.register_buffer("seen", torch.tensor(seed))
+        self.register_buffer("flag", torch.tensor([seed == 0]))
+        self.register_buffer("mask", torch.ones(2), persistent=False)
+
+
+def stepped(seed=0, rate=0.1):
+    module = Odd(seed)
+    optimiser = torch.optim.AdamW(
+        [{"params": [module.across, module.plain]}, {"params": [module.short], "lr": rate / 2}], rate
+    )
+    for _ in range(2):
+        for parameter in (module.across, module.plain, module.short):
+            parameter.grad = torch.ones_like(parameter)
+        optimiser.step()
+    return module, optimiser
+
+
+def test_what_is_kept_comes_back_bit_for_bit(tmp_path):
+    module, optimiser = stepped()
+    state = State(module, optimiser)
+    state.fetch()
+    checkpoint.save(tmp_path, state.arrays(), {"state": state.facts()})
+    other, fresh = Odd(1), torch.optim.AdamW
+    own = fresh([{"params": [other.across, other.plain]}, {"params": [other.short], "lr": 5.0}], 7.0, betas=(0.1, 0.2))
+    again = State(other, own)
+    again.expect(checkpoint.read_facts(tmp_path)["state"])
+    checkpoint.load_into(tmp_path, again.arrays())
+    again.send()
+    for name, tensor in module.state_dict().items():
+        assert torch.equal(other.state_dict()[name], tensor) and other.state_dict()[name].dtype == tensor.dtype
+    kept, found = optimiser.state_dict(), own.state_dict()
+    assert found["param_groups"] == kept["param_groups"]
+    for number, entries in kept["state"].items():
+        for key, value in entries.items():
+            assert torch.equal(found["state"][number][key], value)
+
+
+def test_settings_are_facts_and_rates_that_are_tensors_stay_tensors():
+    module = torch.nn.Linear(2, 2)
+    optimiser = torch.optim.Adam(module.parameters(), lr=torch.tensor(0.25))
+    state = State(module, optimiser)
+    facts = state.facts()
+    assert facts["groups"][0]["lr"] == 0.25 and facts["groups"][0]["betas"] == [0.9, 0.999] and facts["state"] == {}
+    optimiser.param_groups[0]["lr"] = torch.tensor(1.0)
+    state.expect(facts)
+    group = optimiser.param_groups[0]
+    assert torch.equal(group["lr"], torch.tensor(0.25)) and group["betas"] == (0.9, 0.999)
+
+
+def test_what_no_checkpoint_can_keep_is_rejected():
+    class Extra(torch.nn.Linear):
+        def get_extra_state(self):
+            return {"a": 1}
+
+        def set_extra_state(self, state):
+            pass
+
+    module = Extra(2, 2)
+    with pytest.raises(ValueError, match="module: keeps dict _extra_state, expected tensors"):
+        State(module, torch.optim.SGD(module.parameters()))
+    module = torch.nn.Linear(2, 1)
+    optimiser = torch.optim.LBFGS(module.parameters())
+    module(torch.ones(1, 2)).sum().backward()
+    optimiser.step(lambda: torch.tensor(1.0))
+    with pytest.raises(ValueError, match="optimiser: keeps list, expected tensors and numbers"):
+        State(module, optimiser).facts()
+
+
+# Where it computes; a GPU's PyTorch is a fake
+
+
+@pytest.mark.parametrize("own, expected", [(None, 1), (2, 2)])
+def test_a_stage_computes_with_the_threads_of_its_queue_or_with_its_own(own, expected):
+    before, there = torch.get_num_threads(), Host(own)
+    queue = Device().inline("dense", 1)
+
+    def work():
+        with there.stage(0):
+            return torch.get_num_threads()
+
+    assert queue.run(work).wait() == expected and torch.get_num_threads() == before
+
+
+def test_what_is_drawn_is_a_function_of_the_key_and_the_users_generator_goes_on():
+    def drawn(*key):
+        with drawing([torch.default_generator], key):
+            return torch.rand(3).tolist()
+
+    state = torch.get_rng_state()
+    assert drawn(0, 1, 2) == drawn(0, 1, 2) != drawn(0, 1, 3)
+    with pytest.raises(ZeroDivisionError), drawing([torch.default_generator], (5,)):
+        1 / 0  # noqa: B018
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_on_a_gpu_pytorch_works_on_the_stream_of_the_queue_and_nothing_waits(monkeypatch):
+    log, generator = [], torch.Generator()
+
+    def external(handle, device):
+        log.append(f"stream {handle} of {device}")
+        return types.SimpleNamespace(device=torch.device(device))
+
+    @contextlib.contextmanager
+    def within(stream):
+        log.append("in")
+        yield
+        log.append("out")
+
+    fake = {"init": lambda: log.append("init"), "ExternalStream": external, "stream": within}
+    monkeypatch.setattr(torch, "cuda", types.SimpleNamespace(default_generators=[None, generator], **fake))
+    monkeypatch.setattr("gpu.device.current", lambda: types.SimpleNamespace(handle=77))
+    there = Cuda(types.SimpleNamespace(name="cuda:1"))
+    host, own = torch.get_rng_state(), generator.get_state()
+    with there.stage(3, 1):
+        log.append("work")
+        first = torch.rand(1, generator=generator).item()
+    assert log == ["init", "stream 77 of cuda:1", "in", "work", "out"]
+    with there.stage(3, 1):
+        assert torch.rand(1, generator=generator).item() == first
+    assert torch.equal(torch.get_rng_state(), host) and torch.equal(generator.get_state(), own)

@@ -1,0 +1,217 @@
+"""Classifiers of any number of labels an example, as scikit-learn has them, and the forms of labels."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import make_multilabel_classification
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from hybrid.formats import fasttext
+from hybrid.sklearn import LabelTreeClassifier, SparseLabelTreeClassifier, label_trees
+from tests.data import real
+
+SMALL = {"epochs": 5, "random_state": 0}
+WEIGHTS = "a repeated example is visited twice, a weighted one once, and the order in which they are drawn is another"
+EXPECTED = {
+    "check_sample_weight_equivalence_on_dense_data": WEIGHTS,
+    "check_sample_weight_equivalence_on_sparse_data": WEIGHTS,
+}
+
+
+@parametrize_with_checks(
+    [LabelTreeClassifier(**SMALL), SparseLabelTreeClassifier(random_state=0)],
+    expected_failed_checks=lambda estimator: EXPECTED,
+)
+def test_it_is_an_estimator(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, y = make_multilabel_classification(400, 12, n_classes=9, n_labels=3, random_state=0)
+    return X[:300], y[:300], X[300:], y[300:]
+
+
+@pytest.fixture(scope="module")
+def unit(data):
+    """The same, with rows of length 1."""
+    X, y, X_test, y_test = data
+    X, X_test = (part / np.linalg.norm(part, axis=1, keepdims=True) for part in (X, X_test))
+    return X, y, X_test, y_test
+
+
+def test_it_is_as_precise_as_one_against_the_rest(data):
+    X, y, X_test, y_test = data
+    model = LabelTreeClassifier(random_state=0).fit(X, y)
+    rival = OneVsRestClassifier(LogisticRegression(max_iter=1000)).fit(X, y)
+    theirs = y_test[np.arange(100), rival.predict_proba(X_test).argmax(axis=1)].mean()
+    assert model.score(X_test, y_test) > theirs - 0.05
+    assert (model.predict(X_test) == y_test).mean() > (rival.predict(X_test) == y_test).mean() - 0.03
+
+
+@pytest.mark.parametrize("tree", ["clusters", ([-1] + [0] * 9, np.arange(1, 10))])
+def test_answers_have_the_form_of_y_and_say_the_same(data, tree):
+    X, y, X_test, _ = data
+    names = np.array([f"label {number}" for number in range(9)])
+    forms = {"dense": y, "csr": sparse.csr_array(y), "lists": [names[row == 1].tolist() for row in y]}
+    models = {form: LabelTreeClassifier(tree=tree, **SMALL).fit(X, given) for form, given in forms.items()}
+    dense, csr, lists = (models[form].predict(X_test) for form in forms)
+    assert sparse.issparse(csr) and dense.shape == (100, 9) and 0 < dense.sum() < 900
+    np.testing.assert_array_equal(csr.toarray(), dense)
+    assert [set(row) for row in lists] == [set(names[row == 1]) for row in dense]
+    for model in models.values():
+        np.testing.assert_array_equal(model.predict_proba(X_test), models["dense"].predict_proba(X_test))
+
+
+def test_probabilities_thresholds_and_the_likeliest_agree(data):
+    X, y, X_test, y_test = data
+    model = LabelTreeClassifier(**SMALL).fit(X, y)
+    every = model.predict_proba(X_test)
+    clear = np.abs(every - 0.5) > 1e-5
+    np.testing.assert_array_equal((model.predict(X_test) == 1)[clear], (every >= 0.5)[clear])
+    np.testing.assert_allclose(1 / (1 + np.exp(-model.decision_function(X_test).astype(float))), every, atol=1e-5)
+    best = model.predict_proba(X_test, k=3)
+    assert sparse.issparse(best) and (np.diff(best.indptr) == 3).all()
+    np.testing.assert_allclose(np.sort(best.data.reshape(-1, 3)), np.sort(every)[:, -3:], rtol=1e-4)
+    top = np.argsort(-every, axis=1)[:, :3]
+    expected = np.take_along_axis(y_test, top, 1).mean()
+    assert model.score(X_test, y_test, k=3) == pytest.approx(expected)
+    np.testing.assert_array_equal(model.set_params(k=3).predict(X_test).sum(axis=1), 3)
+
+
+def test_examples_without_labels_and_labels_that_are_not_known(data):
+    X, y, X_test, y_test = data
+    lists = [np.flatnonzero(row).tolist() for row in y]
+    lists[0] = []
+    model = LabelTreeClassifier(**SMALL).fit(X, lists)
+    other = [[*np.flatnonzero(row), 99] for row in y_test]
+    assert model.score(X_test, other) == model.score(X_test, y_test)
+    with pytest.raises(ValueError, match=r"y: found .*99.*, expected one of"):
+        model.partial_fit(X_test, other)
+
+
+def test_partial_fit_goes_on(data):
+    X, y, X_test, y_test = data
+    model = LabelTreeClassifier(random_state=0)
+    with pytest.raises(ValueError, match="classes: found None in the first partial_fit"):
+        LabelTreeClassifier().partial_fit(X, [[1, 2]] * 300)
+    for _ in range(5):
+        for first in range(0, 300, 100):
+            model.partial_fit(X[first : first + 100], y[first : first + 100])
+    assert model.score(X_test, y_test) > 0.7
+    with pytest.raises(ValueError, match=r"y: found an indicator \(300, 4\), expected 9 columns"):
+        model.partial_fit(X, y[:, :4])
+
+
+def test_under_a_flat_tree_it_is_one_against_the_rest(unit):
+    X, y, X_test, _ = unit
+    flat = [-1] + [0] * 9, np.arange(1, 10)
+    settings = {"tree": flat, "tolerance": 1e-3, "passes": 1000, "least": 0}
+    found = SparseLabelTreeClassifier(**settings).fit(X, y).predict_proba(X_test)
+    some = y.any(axis=1)  # who has no label teaches the root alone
+    root = LogisticRegression(solver="liblinear", C=10, tol=1e-6).fit(X, some)
+    rest = OneVsRestClassifier(LogisticRegression(solver="liblinear", C=10, tol=1e-6)).fit(X[some], y[some])
+    np.testing.assert_allclose(found, root.predict_proba(X_test)[:, 1:] * rest.predict_proba(X_test), atol=2e-3)
+
+
+def test_sparse_answers_have_the_form_of_y_and_weights_leave_out(unit):
+    X, y, X_test, y_test = unit
+    model = SparseLabelTreeClassifier(trees=2, leaves=4, random_state=0)
+    dense, csr = (model.fit(given, y).predict(X_test) for given in (X, sparse.csr_array(X)))
+    np.testing.assert_array_equal(dense, csr)
+    lists = [[f"label {label}" for label in np.flatnonzero(row)] for row in y]
+    assert isinstance(model.fit(X, lists).predict(X_test)[0], list)
+    assert model.score(X_test, [[f"label {label}" for label in np.flatnonzero(row)] for row in y_test]) > 0.7
+    assert (np.diff(model.predict_proba(X_test, k=3).indptr) == 3).all()
+    half = np.arange(300) % 2
+    one = model.fit(X, y, sample_weight=half).predict_proba(X_test)
+    assert abs(one - model.fit(X, y).predict_proba(X_test)).max() > 0.05
+
+
+REFUSED = [
+    (LabelTreeClassifier(**SMALL), {}, 2, "with values other than 0 and 1"),
+    (LabelTreeClassifier(**SMALL), {"tree": "oak"}, 1, "tree: found 'oak'"),
+    (SparseLabelTreeClassifier(random_state=0), {"tree": "oak"}, 1, "tree: found 'oak'"),
+    (SparseLabelTreeClassifier(random_state=0), {"C": -1}, 1, "C: found -1"),
+]
+
+
+@pytest.mark.parametrize(("model", "change", "factor", "message"), REFUSED)
+def test_a_refused_fit_leaves_a_fitted_model_as_it_was(unit, model, change, factor, message):
+    X, y, X_test, _ = unit
+    expected = model.fit(X, y).predict_proba(X_test)
+    with pytest.raises(ValueError, match=message):
+        model.set_params(**change).fit(X[:, :5], factor * y[:, :4])
+    np.testing.assert_array_equal(model.predict_proba(X_test), expected)
+    assert len(model.classes_) == 9 and model.predict(X_test).shape == (100, 9)
+
+
+def test_questions_about_cooking_are_labelled():
+    train, test = (fasttext.load(real(f"labels/cooking.{part}")) for part in ("train", "valid"))
+    pipeline = make_pipeline(TfidfVectorizer(), SparseLabelTreeClassifier(random_state=0, n_jobs=-1))
+    assert pipeline.fit(train.texts, train.labels).score(test.texts, test.labels) >= 0.675
+
+
+# The forms of labels
+
+
+DENSE = np.array([[0, 1, 1], [0, 0, 0], [1, 0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("y", "form"),
+    [
+        (DENSE, "dense"),
+        (DENSE.tolist(), "dense"),
+        (list(DENSE), "dense"),
+        (DENSE.astype(bool), "dense"),
+        (sparse.csc_array(DENSE), "csr"),
+        ([[1, 2], [], [0]], "lists"),
+        ([{1, 2}, (), np.array([0])], "lists"),
+    ],
+)
+def test_each_form_is_read_as_the_same_entries(y, form):
+    found = label_trees.read(y)
+    assert found.form == form and found.classes.tolist() == [0, 1, 2]
+    np.testing.assert_array_equal(found.entries.toarray() != 0, DENSE != 0)
+
+
+def test_one_label_each_and_names():
+    found = label_trees.read(["b", "a", "b"])
+    assert (found.form, found.classes.tolist()) == ("one", ["a", "b"])
+    assert label_trees.read([["b", "a", "b"], ["c"]]).entries.toarray().astype(bool).tolist() == [[1, 1, 0], [0, 0, 1]]
+    numbers = label_trees.read(np.array([3, 5, 7]))
+    assert label_trees.write(numbers, sparse.csr_array(([1.0, 1.0], [2, 0], [0, 1, 2]), (2, 3))).tolist() == [7, 3]
+    some = label_trees.read([["z", "a"], []], np.array(["a", "b"]), strange=True)
+    assert some.entries.toarray().tolist() == [[1, 0], [0, 0]]
+
+
+@pytest.mark.parametrize("y", [DENSE, DENSE.astype(bool), sparse.csr_array(DENSE), [["b", "c"], [], ["a"]]])
+def test_answers_are_written_in_the_same_form(y):
+    read = label_trees.read(y)
+    likeliest_first = sparse.csr_array(([0.9, 0.5, 0.8], [2, 1, 0], [0, 2, 2, 3]), (3, 3))
+    found = label_trees.write(read, likeliest_first)
+    if read.form == "lists":
+        assert found == [["c", "b"], [], ["a"]]
+    else:
+        assert type(found) is (sparse.csr_array if read.form == "csr" else np.ndarray) and found.dtype == y.dtype
+        np.testing.assert_array_equal(found.toarray() if read.form == "csr" else found, DENSE)
+    assert likeliest_first.indices.tolist() == [2, 1, 0]  # left as it was
+
+
+@pytest.mark.parametrize(
+    ("y", "classes", "message"),
+    [
+        (DENSE * 2, None, r"y: found an indicator \(3, 3\) with values other than 0 and 1"),
+        (DENSE, np.arange(4), r"y: found an indicator \(3, 3\), expected 4 columns"),
+        ([["a"], ["z"]], np.array(["a", "b"]), "y: found .*'z'.*, expected one of"),
+        ([[["a"]], [["b"]]], None, r"y\[0\]: found \[\['a'\]\], expected an indicator"),
+    ],
+)
+def test_other_forms_are_refused(y, classes, message):
+    with pytest.raises(ValueError, match=message):
+        label_trees.read(y, classes)
