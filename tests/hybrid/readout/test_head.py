@@ -147,8 +147,3 @@ def test_other_clusters_keep_what_was_learned(tails):
     assert readout.vectors().shape == (CLASSES, WIDTH)
     with pytest.raises(ValueError, match=r"vectors: found float64 \(36, 2\)"):
         readout.regroup(np.ones((36, 2)))
-
-
-def test_a_checkpoint_from_when_its_trees_had_a_mode_is_read():
-    facts = HeadReadout(np.arange(9), 4, head=3, clusters=2).describe()
-    assert rebuild(facts | {"mode": "deterministic"}).describe() == facts

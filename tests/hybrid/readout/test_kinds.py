@@ -233,12 +233,12 @@ def test_a_rebuild_that_fails_is_told_once_and_training_goes_on(monkeypatch, cap
         raise MemoryError("no room")
 
     monkeypatch.setattr(index, "make", fail)
-    readout, began = tended(every=1)
-    readout.rebuild = lambda: type(readout).rebuild(readout)
+    (readout, began), builds = tended(every=1), []
+    readout.rebuild = lambda: builds.append(type(readout).rebuild(readout))
     for seed in range(3):
         grad, hidden, target = batch(60, 4, 8, seed)
         readout.step(grad, hidden, target)
-        readout._begun.exception()
+        builds[-1].exception()
     assert capsys.readouterr().err.count("neighbours: the index was not built anew: no room") == 2 and not began
 
 

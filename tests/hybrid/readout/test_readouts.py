@@ -125,7 +125,7 @@ def test_what_a_step_would_do_is_told_without_making_it(kind):
     before = frozen(readout)
     grad, hidden, target = batch(seed=9)
     weight = np.linspace(0, 2, len(target)).astype(np.float32)
-    mean, losses = readout.still(grad, hidden, target, weight), readout.losses(hidden, target)
+    mean, losses = readout.dry_run(grad, hidden, target, weight), readout.losses(hidden, target)
     assert mean == pytest.approx(-(weight * readout.log_prob(hidden, target)).mean(), rel=1e-4)
     h = np.float32(1e-2)
     for d in range(WIDTH):
