@@ -3,7 +3,7 @@
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,17 @@ Pairs = list[tuple[np.ndarray, Any]]
 R = TypeVar("R", bound="Base")
 
 
+class Common(TypedDict, total=False):
+    """Arguments of every readout, see Base."""
+
+    batch: int
+    rate: float | None
+    seed: int
+    backend: Any
+    optimiser: str
+    biases: bool
+
+
 class Base:
     """A readout without its arithmetic. A subclass has `kind`, and these methods, which trust their arguments:
 
@@ -32,6 +43,9 @@ class Base:
 
     One whose rows learn by `optimiser` keeps them by `_keep`, and then has `_pairs`, too.
 
+    batch    most rows of a step
+    rate     step of the optimiser; None: that of the kind
+    seed     of what is drawn
     backend  the modules that compute, from hybrid.backend.choose; None: those of the CPU
     optimiser  how rows move: one of OPTIMISERS of hybrid/sparse.py
     biases   whether every row has a bias
@@ -43,12 +57,19 @@ class Base:
     _host: Learned
     _there: Learned
     places: tuple[str, ...] = ("cpu",)  # kinds of devices: "cpu", "cuda"
+    usual_rate = 0.02
     searches_on_host = False  # whether it has no `_best`: then `_best_without` leaves out None, too
     on_host = False  # whether `learn` takes NumPy's arrays, whatever part of it is on a device
     ready: tuple[str, ...] = ("readout", "grad in")
     counts_unlabelled = False  # whether examples without a target count in the mean over a batch, see Readout
     begin_with: Any  # of kinds whose classes can begin alike
+    learn: Callable[..., None]  # see Readout
     learn_online: Callable[..., None]  # of those that can, see `online`
+    _log_prob: Callable[..., None]
+    _best: Callable[..., None]
+    _best_without: Callable[..., None]
+    _scores: Callable[..., None]
+    parameters: Callable[[], dict[str, np.ndarray]]
     counts: Any  # (V,) float64, None where only the number of classes is known
     mixed = False  # whether it belongs to a mixture, whose readouts have the same classes
 
@@ -57,10 +78,10 @@ class Base:
         counts: Any,
         width: int,
         *,
-        batch: int,
-        rate: float,
-        seed: int,
-        backend: Any,
+        batch: int = 1024,
+        rate: float | None = None,
+        seed: int = 0,
+        backend: Any = None,
         optimiser: str = "sgd",
         biases: bool = False,
     ):
@@ -69,7 +90,7 @@ class Base:
         self.classes = check.classes(counts if whole else self.counts.size)
         self.width = check.whole("width", width, 1)
         self.batch = check.whole("batch", batch, 1)
-        self.rate = rate
+        self.rate = self.usual_rate if rate is None else rate
         self.seed = check.whole("seed", seed, 0, 2**63 - 1)
         self.optimiser, self.biased = check.choice("optimiser", optimiser, sparse.OPTIMISERS), bool(biases)
         self.backend = backends.given(backend)
@@ -116,8 +137,23 @@ class Base:
             slot.loss = self._learn_targets(slot)
 
     def _learn_targets(self, slot: Slot) -> float:
-        """The loss of a slot whose examples may have several targets."""
-        return stepped_targets(functools.partial(self._learned, self.learn), slot, self.batch)
+        """Learn from a slot whose examples may have several targets; writes its gradient, returns its mean loss.
+
+        An example becomes one for each of its targets, with its hidden vector and an equal share of its weight, so losses and
+        gradients add up to the mean over the targets. Each `batch` of them make a step.
+        """
+        assert slot.target_at is not None
+        example, share = _shares(slot.target_at)
+        if slot.weight is not None:
+            share *= slot.weight[example]
+        slot.grad.fill(0)
+        total = 0.0
+        for rows in self._parts(example):
+            hidden = slot.hidden[example[rows]]
+            grad = np.empty_like(hidden)
+            total += self._learned(self.learn, grad, hidden, slot.target[rows], share[rows]) * len(hidden)
+            _add(slot.grad, example[rows], grad)
+        return total / slot.count
 
     def _learned(
         self,
@@ -135,10 +171,6 @@ class Base:
             loss = self._loss[: len(hidden)]
             self._place.call(learn, {"grad": grad, "loss": loss}, read)
             return check.loss(loss)
-
-    def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
-        """Learn from a batch of the device's arrays, within the work of a queue; see Readout."""
-        raise NotImplementedError
 
     @property
     def online(self) -> bool:
@@ -266,10 +298,6 @@ class Base:
 
     # Keeping
 
-    def parameters(self) -> dict[str, np.ndarray]:
-        """The arrays that a checkpoint keeps, by name; see Readout."""
-        raise NotImplementedError
-
     def state(self) -> dict[str, Any]:
         """Nothing but the parameters is kept."""
         return {}
@@ -303,10 +331,6 @@ class Base:
         self._host = sparse.kept(rows, self.optimiser, self.biased)
         self._there = sparse.mirrored(self._host, self.backend.device)
 
-    def _beside(self) -> dict[str, np.ndarray]:
-        """What is kept beside the rows, by name."""
-        return sparse.beside(self._host)
-
     def _pairs(self) -> Pairs:
         return sparse.pairs(self._host, self._there)
 
@@ -338,20 +362,8 @@ class Base:
         else:
             self._place.call(self._best, {"ids": ids, "log_probs": log_probs}, {"hidden": hidden})
 
-    def _log_prob(self, out: Any, hidden: Any, target: Any) -> None:
-        raise NotImplementedError
-
-    def _best(self, ids: Any, log_probs: Any, hidden: Any) -> None:
-        raise NotImplementedError
-
-    def _best_without(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: Any) -> None:
-        raise NotImplementedError
-
-    def _scores(self, out: np.ndarray, hidden: np.ndarray) -> None:
-        raise NotImplementedError
-
-    def _parts(self, hidden: np.ndarray) -> Iterator[slice]:
-        return (slice(at, at + self.batch) for at in range(0, len(hidden), self.batch))
+    def _parts(self, rows: np.ndarray) -> Iterator[slice]:
+        return (slice(at, at + self.batch) for at in range(0, len(rows), self.batch))
 
     # Checks
 
@@ -409,6 +421,10 @@ class TopAndTail(Base):
 
     ready = ("readout", "grad in", "top")
     on_host = True
+    learn_top: Callable[..., None]
+    _learn_tail: Callable[..., None]
+    _tail_log_prob: Callable[..., None]
+    _top_log_prob: Callable[..., None]
 
     def buffers(self) -> Buffers:
         """Beside the trunk everything crosses: the tail reads hidden vectors on the host, the top learns on the device."""
@@ -427,9 +443,7 @@ class TopAndTail(Base):
             *copy("losses out", "top"),
         ]
 
-    def learn(
-        self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: Any = None
-    ) -> None:
+    def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """As in Readout, but with NumPy's arrays, and it waits: the tail is on the CPU wherever the top is."""
         self._learn_tail(grad, loss, hidden, target, weight)
         top = self._top_loss[: len(loss)]
@@ -437,10 +451,6 @@ class TopAndTail(Base):
         read |= {} if weight is None else {"weight": weight}
         self._top_place.call(lambda _, loss, *arrays: self.learn_top(arrays[0], loss, *arrays[1:]), written, read)
         loss += top
-
-    def learn_top(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
-        """Add the top's part to grad and write that of loss; arrays of the device, in the work of a queue."""
-        raise NotImplementedError
 
     def _step_top(self, slot: Slot) -> None:
         self.rate_scale = slot.scale
@@ -464,17 +474,6 @@ class TopAndTail(Base):
         """Room for the top's part of the losses."""
         return np.empty(self.batch, np.float32)
 
-    def _learn_tail(
-        self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: Any = None
-    ) -> None:
-        raise NotImplementedError
-
-    def _tail_log_prob(self, out: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
-        raise NotImplementedError
-
-    def _top_log_prob(self, out: Any, hidden: Any, target: Any) -> None:
-        raise NotImplementedError
-
 
 Work = Callable[..., None]
 
@@ -488,7 +487,7 @@ class Place:
 
     def __init__(self, device: Any):
         self._device, self._here = device, device.host_memory
-        self._queue = None if self._here else device.inline("readout", 0)
+        self._queue: Any = None if self._here else device.inline("readout", 0)
         self._buffers: dict[str, tuple[np.ndarray, Any]] = {}
 
     def do(self, work: Work, *arguments: Any) -> None:
@@ -533,30 +532,6 @@ class Place:
             host = self._device.host_empty(array.shape, array.dtype)
             self._buffers[name] = host, self._device.mirror(host)
         return tuple(buffer[: len(array)] for buffer in self._buffers[name])  # type: ignore[return-value]
-
-
-# Examples with several targets, for readouts that learn from one: an example becomes one for each of its targets. Each of them
-# has the example's hidden vector and an equal share of its weight, so losses and gradients add up to the mean over the targets.
-
-
-def stepped_targets(step: Callable[..., float], slot: Slot, batch: int) -> float:
-    """Learn from a slot in steps of up to `batch` targets, one after another; write its gradient, return its mean loss.
-
-    step(grad, hidden, target, weight) -> the mean of loss times weight over these rows
-    """
-    assert slot.target_at is not None
-    example, share = _shares(slot.target_at)
-    if slot.weight is not None:
-        share *= slot.weight[example]
-    slot.grad.fill(0)
-    total = 0.0
-    for first in range(0, len(example), batch):
-        rows = slice(first, first + batch)
-        hidden = slot.hidden[example[rows]]
-        grad = np.empty_like(hidden)
-        total += step(grad, hidden, slot.target[rows], share[rows]) * len(hidden)
-        _add(slot.grad, example[rows], grad)
-    return total / slot.count
 
 
 def log_prob(readout: Any, hidden: np.ndarray, target: np.ndarray, target_at: np.ndarray) -> np.ndarray:

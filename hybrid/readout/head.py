@@ -1,14 +1,14 @@
 """A dense softmax over the most frequent classes and clusters of the others, and in each cluster a small readout of its own."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from .. import check, sparse
 from ..schedule.guards import Held
 from ..settings import number, option
-from .base import TopAndTail, maker
+from .base import Common, TopAndTail, maker
 
 if TYPE_CHECKING:
     from cpu.output.topk import Excluded
@@ -266,23 +266,17 @@ class HeadReadout(TopAndTail):
         tails: str = "tree",
         share: float = 0.1,
         vectors: Any = None,
-        batch: int = 1024,
-        rate: float = 0.02,
         tail_scale: float | None = None,
-        seed: int = 0,
-        backend: Any = None,
-        optimiser: str = "sgd",
-        biases: bool = False,
+        **common: Unpack[Common],
     ):
         from cpu.runtime import memory
 
-        given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
-        super().__init__(counts, width, optimiser=optimiser, biases=biases, **given)
+        super().__init__(counts, width, **common)
         if self.counts is None:
             self.counts = np.ones(self.classes)
         self.tails = check.choice("tails", tails, tuple(TAILS))
         self.tail_scale = check.number("tail_scale", SCALES[tails] if tail_scale is None else tail_scale, 0)
-        self.slot, self.head, self.clusters = class_map(self.counts, head, clusters, share, tails, vectors, seed)
+        self.slot, self.head, self.clusters = class_map(self.counts, head, clusters, share, tails, vectors, self.seed)
         below = TAILS[tails].rows_of(self.classes, self.head, self.clusters)
         self._keep(memory.zeros((self.head + self.clusters, self.width), np.float32))
         self._tail = sparse.kept(memory.zeros((below, self.width), np.float32), self.optimiser, self.biased)
@@ -305,6 +299,8 @@ class HeadReadout(TopAndTail):
         ticks of a run: an engine with a delay has batches under way that met the clusters before. Raises ValueError for other
         vectors.
         """
+        from cpu.output import head_parts
+
         slot = regrouped(self.slot, self.head, self.clusters, vectors, self.seed)
         with Held(), self.alone:
             self.fetch()
@@ -313,16 +309,10 @@ class HeadReadout(TopAndTail):
             was, self.slot[:] = self.slot.copy(), slot
             self._prepare()
             self._tails.carry(known, before, self._host, self._tail, masses)
-            self._spread(was, masses)
+            visits = [np.bincount(own, masses)[self.head :] for own in (was, self.slot)]
+            for squares in (self._host.squares, self._host.bias_squares):  # those of an average visit, from here on
+                head_parts.spread(None if squares is None else squares[self.head :], *visits)
             self.send()
-
-    def _spread(self, was: np.ndarray, masses: np.ndarray) -> None:
-        """The squares of the clusters' slots become those of an average visit; was: the slots before."""
-        from cpu.output import head_parts
-
-        visits = [np.bincount(slot, masses)[self.head :] for slot in (was, self.slot)]
-        for squares in (self._host.squares, self._host.bias_squares):
-            head_parts.spread(None if squares is None else squares[self.head :], *visits)
 
     def begin_with(self, vectors: np.ndarray) -> None:
         """Make clusters of what is alike by vectors (V, D) float32, and give all rows what says these; see Readout."""

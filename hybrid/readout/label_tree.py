@@ -1,14 +1,14 @@
 """The label tree: how likely each of many labels is, where an example may have any number of them."""
 
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from .. import check, sparse, trees
 from ..neighbours import csr
 from ..schedule.slot import Slot
-from .base import Base
+from .base import Base, Common
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -46,24 +46,12 @@ class LabelTreeReadout(Base):
     """
 
     kind = "label_tree"
+    usual_rate = 0.025
     searches_on_host = True
     counts_unlabelled = True  # the root learns from them
 
-    def __init__(
-        self,
-        counts: Any,
-        width: int,
-        *,
-        tree: Any = "huffman",
-        batch: int = 1024,
-        rate: float = 0.025,
-        seed: int = 0,
-        backend: Any = None,
-        optimiser: str = "sgd",
-        biases: bool = False,
-    ):
-        given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
-        super().__init__(counts, width, optimiser=optimiser, biases=biases, **given)
+    def __init__(self, counts: Any, width: int, *, tree: Any = "huffman", **common: Unpack[Common]):
+        super().__init__(counts, width, **common)
         self._grow(*self._shape(tree))
         self.rows = sparse.table(len(self.tree.up), self.width)
         self._keep(self.rows)

@@ -3,13 +3,13 @@
 import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from .. import check
 from ..settings import option, positive
-from .base import arguments
+from .base import Common, arguments
 from .full import FullReadout
 from .full import least as least
 
@@ -72,21 +72,19 @@ class SampledReadout(FullReadout):
         negatives: int | None = None,
         draws: str | None = None,
         calibration: float | None = None,
-        batch: int = 1024,
-        rate: float = 0.02,
-        seed: int = 0,
-        backend: Any = None,
-        optimiser: str = "sgd",
-        biases: bool = False,
+        **common: Unpack[Common],
     ):
-        given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
-        super().__init__(counts, width, optimiser=optimiser, biases=biases, **given)
+        super().__init__(counts, width, **common)
         self.loss = check.choice("loss", loss, LOSSES)
         default = NEGATIVES[loss] if loss == "logistic" else min(NEGATIVES[loss], self.classes)
         self.negatives = check.whole("negatives", default if negatives is None else negatives, 1)
         usual = "uniform" if loss == "gbce" else DRAWS[self.counts is None]
         self.draws = check.choice("draws", draws or usual, DRAWS)
-        self.calibration = _calibration(loss, calibration)
+        if calibration is not None and loss != "gbce":
+            raise ValueError(f"calibration: not used by the loss {loss!r}, only by 'gbce'; leave it out")
+        self.calibration = check.number("calibration", CALIBRATION if calibration is None else calibration, 0)
+        if self.calibration > 1:
+            raise ValueError(f"calibration: found {calibration}, expected a number from 0 to 1")
         if self.draws == "unigram" and self.counts is None:
             raise ValueError("draws: unigram needs how often each class is met; found only how many classes there are")
         if self.loss == "gbce" and self.draws != "uniform":
@@ -213,14 +211,3 @@ def make(
 def rebuild(classes: int, **facts: Any) -> SampledReadout:
     """From describe()."""
     return SampledReadout(np.ones(classes) if facts["draws"] == "unigram" else classes, **facts)
-
-
-def _calibration(loss: str, given: float | None) -> float:
-    """t of gbce; ValueError for one that is not from 0 to 1, or of another loss."""
-    if given is None:
-        return CALIBRATION
-    if loss != "gbce":
-        raise ValueError(f"calibration: not used by the loss {loss!r}, only by 'gbce'; leave it out")
-    if check.number("calibration", given, 0) > 1:
-        raise ValueError(f"calibration: found {given}, expected a number from 0 to 1")
-    return given

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from .. import check, sparse, trees
 from ..schedule.guards import Held
 from ..settings import option, rising, whole
 from . import Trial, Trials, registry
-from .base import Base, arguments
+from .base import Base, Common, arguments
 
 if TYPE_CHECKING:
     from cpu.output.topk import Excluded
@@ -79,6 +79,7 @@ class TreeReadout(Base):
 
     kind = "tree"
     places: tuple[str, ...] = ("cpu", "cuda")
+    usual_rate = 0.025
     searches_on_host = True
 
     def __new__(cls, *arguments: Any, split: int = 0, split_tail: str = "cpu", **settings: Any) -> "TreeReadout":
@@ -98,15 +99,9 @@ class TreeReadout(Base):
         together: int = TOGETHER,
         split: int = 0,
         split_tail: str = "cpu",
-        batch: int = 1024,
-        rate: float = 0.025,
-        seed: int = 0,
-        backend: Any = None,
-        optimiser: str = "sgd",
-        biases: bool = False,
+        **common: Unpack[Common],
     ):
-        given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
-        super().__init__(counts, width, optimiser=optimiser, biases=biases, **given)
+        super().__init__(counts, width, **common)
         self.mode = check.choice("mode", mode, MODES)
         _check_classes(self.classes)
         self.nodes = sparse.table(self.classes - 1, self.width)
@@ -268,7 +263,9 @@ class TreeReadout(Base):
     def parameters(self) -> dict[str, np.ndarray]:
         """The nodes (V - 1, D), what is kept beside them, and the tree: counts (V,), pointers (V,) and (V - 1,), or both."""
         self.fetch()
-        return {"nodes": self.nodes} | self._shape_arrays() | self._beside()
+        counts = {} if self.shape == "balanced" else {"counts": self.counts}
+        pointers = self._ups if self.shape == GIVEN else {}
+        return {"nodes": self.nodes} | counts | pointers | sparse.beside(self._host)
 
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs."""
@@ -319,11 +316,6 @@ class TreeReadout(Base):
         if self.shape == GIVEN:
             return trees.checked(self._ups["leaf_up"], self._ups["node_up"], self.counts)
         return trees.huffman(self.counts) if self.shape == "huffman" else trees.balanced(self.classes)
-
-    def _shape_arrays(self) -> dict[str, np.ndarray]:
-        """What a checkpoint keeps of the tree: counts, if it follows from them, or they from it; its pointers, if not."""
-        counts = {} if self.shape == "balanced" else {"counts": self.counts}
-        return counts | (self._ups if self.shape == GIVEN else {})
 
     @property
     def _counted(self) -> np.ndarray:

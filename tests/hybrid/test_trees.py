@@ -8,8 +8,7 @@ from hybrid import trees
 
 rng = np.random.default_rng(0)
 COUNTS = (1000 / np.arange(1, 51)).astype(int)
-GROUP = np.arange(50) % 5
-VECTORS = (np.eye(5)[GROUP] + 0.01 * rng.normal(size=(50, 5))).astype(np.float32)
+VECTORS = (np.eye(5)[np.arange(50) % 5] + 0.01 * rng.normal(size=(50, 5))).astype(np.float32)
 
 
 def lengths(tree):

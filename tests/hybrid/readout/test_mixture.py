@@ -1,4 +1,4 @@
-"""What only a mixture promises. Here is tested hybrid/readout/mixture.py too."""
+"""What only a mixture promises."""
 
 import numpy as np
 import pytest
@@ -136,14 +136,6 @@ BAD = [
 def test_parts_that_do_not_suit_each_other_are_refused(bad, message):
     with pytest.raises(ValueError, match=message):
         MixtureReadout(bad())
-
-
-def test_what_was_filled_is_sent_to_every_part(monkeypatch):
-    mixture, sent = MixtureReadout(parts()), []
-    for part in mixture.readouts:
-        monkeypatch.setattr(part, "send", lambda part=part: sent.append(part))
-    mixture.send()
-    assert sent == list(mixture.readouts)
 
 
 def test_no_part_grows_alone():
