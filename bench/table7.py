@@ -426,7 +426,7 @@ class Logits(Base):
     def __init__(self, classes: int, *, batch: int):
         super().__init__(classes, classes, batch=batch, rate=0.0, seed=0, backend=None)
 
-    def learn(self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:  # type: ignore[override]
+    def learn(self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
         """The loss of each example, and its gradient by the logits."""
         rows = np.arange(len(hidden))
         np.subtract(hidden, hidden.max(axis=1, keepdims=True), out=grad)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import check
+from .neighbours import csr
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -13,111 +14,7 @@ if TYPE_CHECKING:
     from cpu.label_tree import LabelTree
     from cpu.sparse_label_tree import Weights
 
-
-# Trees over labels whose likes lie together: balanced k-means of labels by the features of their examples.
-#
-# A label's vector is the mean of the unit features of the examples that have it ("positive instance feature aggregation"), made
-# a unit vector. A node's labels are cut into `arity` equal parts, by repeated halving at the median of how much nearer a label
-# is to one of two centres than to the other, until few enough are left to be leaves. Cost: log2(V / leaves) levels of a few
-# products with the labels' vectors, which stay sparse.
-#
-# Prabhu et al. 2018, "Parabel: partitioned label trees for extreme classification"; Yu et al. 2022, "PECOS", JMLR 23.
-
 ROUNDS = 20  # of k-means at most; it ends where nobody moves
-
-
-def label_clusters(
-    features: Any, labels: Any, *, arity: int = 2, leaves: int = 100, seed: int = 0
-) -> tuple[np.ndarray, np.ndarray]:
-    """A tree over V labels, as LabelTreeReadout takes it: parents (N,) int32, -1 at the root, and leaf (V,) int32.
-
-    features  (B, F) of B examples: scipy sparse or an array
-    labels    (B, V) scipy sparse or an array: not zero where an example has the label
-    arity     parts of an inner node
-    leaves    most labels that hang from one node, directly
-    seed      of the first centres
-
-    A label without examples has no likes; it goes where there is room. Raises ValueError for parts that do not fit together.
-    """
-    check.whole("arity", arity, 2)
-    check.whole("leaves", leaves, 1)
-    check.whole("seed", seed, 0)
-    vectors = _vectors(*examples(features, labels))
-    return _tree(vectors, arity, max(leaves, arity), np.random.default_rng(seed))
-
-
-def examples(features: Any, labels: Any) -> tuple["csr_array", "csr_array"]:
-    """Features (B, F) float32 and labels (B, V) as CSR, an entry for each label; ValueError where they do not fit together."""
-    x, y = check.csr("features", features, dtype=np.float32), check.csr("labels", labels, zeros=False)
-    if x.shape[0] != y.shape[0] or y.shape[1] < 2:
-        raise ValueError(
-            f"found features {x.shape} and labels {y.shape}, expected a row an example in both, and at least 2 labels"
-        )
-    return x, y
-
-
-def _vectors(features: "csr_array", labels: "csr_array") -> "csr_array":
-    """(V, F) unit vectors of the labels; those of labels without examples are 0."""
-    from scipy import sparse
-
-    have = sparse.csr_array((np.ones(labels.indices.size, np.float32), labels.indices, labels.indptr), labels.shape)
-    return _units(sparse.csr_array(have.T @ _units(features)))
-
-
-def _units(rows: "csr_array") -> "csr_array":
-    from scipy import sparse
-
-    norms = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
-    return sparse.csr_array(sparse.diags_array(1 / np.where(norms > 0, norms, 1), dtype=np.float32) @ rows)
-
-
-def _tree(vectors: "csr_array", arity: int, leaves: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    parents, leaf = [-1], np.empty(vectors.shape[0], np.int32)
-    open_nodes = [(0, np.arange(vectors.shape[0]))]
-    while open_nodes:
-        node, own = open_nodes.pop()
-        if len(own) <= leaves:
-            leaf[own] = len(parents) + np.arange(len(own))
-            parents += [node] * len(own)
-            continue
-        for part in _label_partition_parts(vectors, own, arity, rng):
-            open_nodes.append((len(parents), part))
-            parents.append(node)
-    return np.array(parents, np.int32), leaf
-
-
-def _label_partition_parts(
-    vectors: "csr_array", own: np.ndarray, count: int, rng: np.random.Generator
-) -> list[np.ndarray]:
-    """Some labels in `count` parts of equal size, up to one."""
-    if count == 1:
-        return [own]
-    left = count // 2
-    one, other = _cut(vectors, own, len(own) * left // count, rng)
-    return _label_partition_parts(vectors, one, left, rng) + _label_partition_parts(vectors, other, count - left, rng)
-
-
-def _cut(vectors: "csr_array", own: np.ndarray, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """The `size` labels that are nearer to one centre than the others are, and those; both rise."""
-    rows = vectors[own]
-    first = rng.choice(len(own), 2, replace=False)
-    between = rows[first[:1]].toarray()[0] - rows[first[1:]].toarray()[0]
-    before = None
-    for _ in range(ROUNDS):
-        near = np.zeros(len(own), bool)
-        near[np.argsort(-(rows @ between), kind="stable")[:size]] = True
-        if before is not None and np.array_equal(near, before):
-            break
-        before = near
-        between = _unit(rows.T @ near.astype(np.float32)) - _unit(rows.T @ (~near).astype(np.float32))
-    return own[near], own[~near]
-
-
-def _unit(vector: np.ndarray) -> np.ndarray:
-    norm = float(np.linalg.norm(vector))
-    return vector / norm if norm else vector
-
-
 WIDE = 4  # times as many candidates are asked of each tree where the first were too few
 PART = 2**22  # labels found at a time
 
@@ -210,11 +107,11 @@ class SparseLabelTree:
         """All that the trees are, by name, for `of`; views."""
         from cpu.sparse_label_tree import SAVED
 
-        found: dict[str, np.ndarray] = {}
+        arrays: dict[str, np.ndarray] = {}
         for number, (shape, weights) in enumerate(self._trees):
             own = {"up": shape.up, "leaf": shape.leaf} | {name: getattr(weights, name) for name in SAVED}
-            found |= {f"{number:03d}.{name}": array for name, array in own.items()}
-        return found
+            arrays |= {f"{number:03d}.{name}": array for name, array in own.items()}
+        return arrays
 
     def join(self, other: "SparseLabelTree") -> None:
         """Average the trees of another model with these; ValueError for one of other features or labels."""
@@ -228,11 +125,6 @@ class SparseLabelTree:
     def weights(self) -> int:
         """How many weights and biases are kept."""
         return sum(kept.weight.size + kept.biases.size for _, kept in self._trees)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all arrays."""
-        return sum(part.nbytes for one in self._trees for arrays in one for part in arrays)
 
     def best(self, features: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
         """The k most likely labels of each example, most likely first: ids (B, k) int32, log-probabilities (B, k) float32.
@@ -251,18 +143,16 @@ class SparseLabelTree:
         x = self._check(features)
         if not 0 < check.number("threshold", threshold, 0) <= 1:
             raise ValueError(f"threshold: found {threshold}, expected a probability above 0 and up to 1")
-        from scipy import sparse
+        from scipy.sparse import csr_array, vstack
 
-        k, rows = min(16, self.labels), []
+        least, k, rows = np.log(threshold), min(16, self.labels), []
         for part in _parts(x.shape[0], 16):
             ids, log_probs = self._best(x[part], k)
-            while k < self.labels and (log_probs[:, -1] >= np.log(threshold)).any():
+            while k < self.labels and (log_probs[:, -1] >= least).any():
                 k = min(WIDE * k, self.labels)
                 ids, log_probs = self._best(x[part], k)
-            kept = log_probs >= np.log(threshold)
-            at = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
-            rows.append(sparse.csr_array((np.exp(log_probs[kept]), ids[kept], at), (len(ids), self.labels)))
-        return sparse.csr_array(sparse.vstack(rows) if rows else (0, self.labels), dtype=np.float32)
+            rows.append(csr(np.where(log_probs >= least, ids, -1), np.exp(log_probs), self.labels))
+        return csr_array(vstack(rows) if rows else (0, self.labels), dtype=np.float32)
 
     def scores(self, features: Any) -> np.ndarray:
         """The log-probability of every label, (B, V) float32. They are no rivals: their probabilities do not sum to 1."""
@@ -286,17 +176,16 @@ class SparseLabelTree:
         A label that is among no tree's first K is at most as probable as the mean of their K-th, so the k best candidates are
         exact where they are at least that.
         """
-        found = [self._ranked(tree, x, k) for tree in range(len(self._trees))]
-        if len(found) == 1:
-            return found[0]
+        if len(self._trees) == 1:
+            return self._ranked(0, x, k)
         wide, open_rows = k, np.arange(x.shape[0])
         ids, log_probs = np.empty((x.shape[0], k), np.int32), np.empty((x.shape[0], k), np.float32)
         while open_rows.size:
-            ids[open_rows], log_probs[open_rows] = self._merged(x[open_rows], [one[0] for one in found], k)
-            rest = np.mean([np.exp(one[1][:, -1]) for one in found], axis=0)
+            ranked = [self._ranked(tree, x[open_rows], wide) for tree in range(len(self._trees))]
+            ids[open_rows], log_probs[open_rows] = self._merged(x[open_rows], [own for own, _ in ranked], k)
+            rest = np.mean([np.exp(own[:, -1]) for _, own in ranked], axis=0)
             open_rows = open_rows[(np.exp(log_probs[open_rows, -1]) < rest) & (wide < self.labels)]
             wide = min(WIDE * wide, self.labels)
-            found = [self._ranked(tree, x[open_rows], wide) for tree in range(len(self._trees))]
         return ids, log_probs
 
     def _merged(self, x: "csr_array", candidates: list[np.ndarray], k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -346,3 +235,103 @@ def _bound(examples: int, C: float, weight: np.ndarray | None) -> np.ndarray:
 def _parts(rows: int, k: int) -> list[slice]:
     size = max(PART // k, 1)
     return [slice(first, min(first + size, rows)) for first in range(0, rows, size)]
+
+
+# Trees over labels whose likes lie together: balanced k-means of labels by the features of their examples.
+#
+# A label's vector is the mean of the unit features of the examples that have it ("positive instance feature aggregation"), made
+# a unit vector. A node's labels are cut into `arity` equal parts, by repeated halving at the median of how much nearer a label
+# is to one of two centres than to the other, until few enough are left to be leaves. Cost: log2(V / leaves) levels of a few
+# products with the labels' vectors, which stay sparse.
+#
+# Prabhu et al. 2018, "Parabel: partitioned label trees for extreme classification"; Yu et al. 2022, "PECOS", JMLR 23.
+
+
+def label_clusters(
+    features: Any, labels: Any, *, arity: int = 2, leaves: int = 100, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """A tree over V labels, as LabelTreeReadout takes it: parents (N,) int32, -1 at the root, and leaf (V,) int32.
+
+    features  (B, F) of B examples: scipy sparse or an array
+    labels    (B, V) scipy sparse or an array: not zero where an example has the label
+    arity     parts of an inner node
+    leaves    most labels that hang from one node, directly
+    seed      of the first centres
+
+    A label without examples has no likes; it goes where there is room. Raises ValueError for parts that do not fit together.
+    """
+    check.whole("arity", arity, 2)
+    check.whole("leaves", leaves, 1)
+    check.whole("seed", seed, 0)
+    vectors = _vectors(*examples(features, labels))
+    return _tree(vectors, arity, max(leaves, arity), np.random.default_rng(seed))
+
+
+def examples(features: Any, labels: Any) -> tuple["csr_array", "csr_array"]:
+    """Features (B, F) float32 and labels (B, V) as CSR, an entry for each label; ValueError where they do not fit together."""
+    x, y = check.csr("features", features, dtype=np.float32), check.csr("labels", labels, zeros=False)
+    if x.shape[0] != y.shape[0] or y.shape[1] < 2:
+        raise ValueError(
+            f"found features {x.shape} and labels {y.shape}, expected a row an example in both, and at least 2 labels"
+        )
+    return x, y
+
+
+def _vectors(features: "csr_array", labels: "csr_array") -> "csr_array":
+    """(V, F) unit vectors of the labels; those of labels without examples are 0."""
+    from scipy import sparse
+
+    have = sparse.csr_array((np.ones(labels.indices.size, np.float32), labels.indices, labels.indptr), labels.shape)
+    return _units(sparse.csr_array(have.T @ _units(features)))
+
+
+def _units(rows: "csr_array") -> "csr_array":
+    from scipy import sparse
+
+    norms = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
+    return sparse.csr_array(sparse.diags_array(1 / np.where(norms > 0, norms, 1), dtype=np.float32) @ rows)
+
+
+def _tree(vectors: "csr_array", arity: int, leaves: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    parents, leaf = [-1], np.empty(vectors.shape[0], np.int32)
+    open_nodes = [(0, np.arange(vectors.shape[0]))]
+    while open_nodes:
+        node, own = open_nodes.pop()
+        if len(own) <= leaves:
+            leaf[own] = len(parents) + np.arange(len(own))
+            parents += [node] * len(own)
+            continue
+        for part in _divided(vectors, own, arity, rng):
+            open_nodes.append((len(parents), part))
+            parents.append(node)
+    return np.array(parents, np.int32), leaf
+
+
+def _divided(vectors: "csr_array", own: np.ndarray, count: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Some labels in `count` parts of equal size, up to one."""
+    if count == 1:
+        return [own]
+    left = count // 2
+    one, other = _cut(vectors, own, len(own) * left // count, rng)
+    return _divided(vectors, one, left, rng) + _divided(vectors, other, count - left, rng)
+
+
+def _cut(vectors: "csr_array", own: np.ndarray, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """The `size` labels that are nearer to one centre than the others are, and those; both rise."""
+    rows = vectors[own]
+    first = rng.choice(len(own), 2, replace=False)
+    between = rows[first[:1]].toarray()[0] - rows[first[1:]].toarray()[0]
+    before = None
+    for _ in range(ROUNDS):
+        near = np.zeros(len(own), bool)
+        near[np.argsort(-(rows @ between), kind="stable")[:size]] = True
+        if before is not None and np.array_equal(near, before):
+            break
+        before = near
+        between = _unit(rows.T @ near.astype(np.float32)) - _unit(rows.T @ (~near).astype(np.float32))
+    return own[near], own[~near]
+
+
+def _unit(vector: np.ndarray) -> np.ndarray:
+    norm = float(np.linalg.norm(vector))
+    return vector / norm if norm else vector

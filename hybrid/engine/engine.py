@@ -14,7 +14,6 @@ from ..machine import available
 from ..mpi.engine import routed
 from ..mpi.group import Group
 from ..readout import Readout, base
-from ..readout.base import stepped
 from ..schedule.cores import Cores
 from ..schedule.rates import Scale, chosen
 from ..schedule.runner import Course, Runner
@@ -51,7 +50,7 @@ class Asking:
         for first in range(0, batch.examples, size):
             hidden = self._begun(batch, tick, slot, first, min(first + size, batch.examples))
             slot.grad = np.empty_like(hidden)  # nobody reads it
-            self._sparse.run(stepped, readout.step, slot, readout.batch).wait()
+            self._sparse.run(readout.step_slot, slot).wait()
             slot.release()
 
     def _begun(self, batch: Batch, tick: int, slot: Slot, first: int, last: int) -> np.ndarray:

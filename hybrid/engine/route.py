@@ -46,7 +46,7 @@ class Route:
     @property
     def several(self) -> bool:
         """Whether examples may have several targets."""
-        return bool(getattr(self.readout, "several", False))
+        return bool(getattr(self.readout, "multi_target", False))
 
     def plan(self) -> Plan:
         """All stages.

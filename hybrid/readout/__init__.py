@@ -19,7 +19,7 @@ and where it has reason to:
 
     least(**facts)                       how many numbers a checkpoint of it holds at least: an altered one is then refused
                                          before it takes memory
-    trials(options, classes, examples)   what else to measure where its place is left open, see hybrid/readout/__init__.py
+    trials(options, classes, examples)   what else to measure where its place is left open, see Trials
 
 It imports Numba, SciPy and cpu inside functions, so that its options are quick to read.
 """
@@ -46,9 +46,6 @@ if TYPE_CHECKING:
     from .tree import TreeReadout as TreeReadout
 
 
-# What else is measured where the user leaves it to us whether a readout is on the CPU or beside the trunk on its GPU.
-
-
 class Trial(NamedTuple):
     """Other values of a readout's options, and what to say of them if they are taken."""
 
@@ -57,7 +54,7 @@ class Trial(NamedTuple):
 
 
 class Trials(NamedTuple):
-    """What a readout's file answers to `trials(options, classes, examples)`.
+    """What else is measured where a user leaves open whether a readout is on the CPU or beside the trunk on its GPU.
 
     tried  measured on the GPU, beside the readout with the options that the user gave
     note   why others are not tried; "" for no reason
@@ -220,14 +217,14 @@ def rebuild(facts: dict[str, Any], backend: Any = None) -> Readout:
 
     Raises ValueError for facts that tell of no readout, and for one that does not compute there.
     """
-    module, facts = _told(facts)
+    module, facts = _loaded(facts)
     made: Readout = module.rebuild(**facts, backend=backend)
     return made
 
 
 def least(facts: dict[str, Any]) -> int:
     """How many numbers a checkpoint of the readout that describe() told of holds at least."""
-    module, facts = _told(facts)
+    module, facts = _loaded(facts)
     return int(module.least(**facts)) if hasattr(module, "least") else 0
 
 
@@ -239,22 +236,22 @@ def trials(kind: str, options: Mapping[str, Any], classes: int, examples: int) -
     examples  of a micro-batch
     """
     module = registry.load(kind)
-    found: Trials = module.trials(options, classes, examples) if hasattr(module, "trials") else Trials()
-    return found
+    made: Trials = module.trials(options, classes, examples) if hasattr(module, "trials") else Trials()
+    return made
 
 
 def _check_taken(kind: str, options: Mapping[str, Any], made: Readout) -> None:
     """ValueError where a user asks for rows to move as those of this kind cannot."""
-    asked, facts = sparse.readout_named(options), made.describe()
+    facts = made.describe()
     wrapped = [*facts.get("readouts", ()), facts.get("readout", {})]  # within a mixture, or beside an index
     taken = facts.keys() | {name for part in wrapped for name in part}
-    refused = [name for name in asked.keys() - taken if asked[name] != "sgd"]
-    for name in sorted(refused):
-        option = "--biases" if name == "biases" else f"--readout-{name}"
-        raise ValueError(f"{option}: not used by a {kind} readout; leave it out")
+    for name, value in sorted(sparse.readout_named(options).items()):
+        if name not in taken and value != "sgd":
+            option = "--biases" if name == "biases" else f"--readout-{name}"
+            raise ValueError(f"{option}: not used by a {kind} readout; leave it out")
 
 
-def _told(facts: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+def _loaded(facts: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """The file of the kind that describe() told of, and the other facts."""
     facts = dict(facts)
     return registry.load(facts.pop("kind", None)), facts

@@ -1,13 +1,14 @@
 """What readouts share: arguments are checked here, once, and long inputs are cut into calls of `batch` rows."""
 
 import contextlib
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import numpy as np
 
 from .. import backend as backends
-from .. import check, sparse
+from .. import check, settings, sparse
 from ..backend import fetch_arrays, send_arrays
 from ..contract import Learned
 from ..schedule.guards import Alone, Held
@@ -18,278 +19,22 @@ from ..schedule.stage import Buffers, Copies
 if TYPE_CHECKING:
     from cpu.output.topk import Excluded
 
-
-# A readout on a GPU that another library uses too, PyTorch or CuPy: its kernels take that library's memory as it is.
-
-
-class Foreign:
-    """What a readout with `learn` and `_log_prob` does with arrays of its device, see `Device.adopt` in gpu/device.py."""
-
-    alone: Alone
-    _place: Any
-    _log_prob: Any
-
-    def on_stream(self, stream: int, work: Any, *arrays: Any) -> None:
-        """Do work(*arrays), such as `learn` or `judge`, after all that is on the other library's CUDA stream now.
-
-        It is done when this returns: the arrays may then be used on any stream, or freed. Nothing is checked.
-        """
-        with Held(), self.alone:
-            self._place.follow(stream)
-            self._place.do(work, *arrays)
-
-    def judge(self, out: Any, hidden: Any, target: Any) -> None:
-        """What `log_prob` does between its checks, with arrays of the device, within the work of a queue; out (B,)."""
-        self._log_prob(out, hidden, target)
-
-
-# Where a readout computes: in the host's memory, or on a device with memory of its own, to which arrays are copied.
-
-Work = Callable[..., None]
-
-
-def place(device: Any) -> "Here | There":
-    """The place for a device of hybrid/contract.py."""
-    return Here() if device.host_memory else There(device)
-
-
-class Here:
-    """The host's memory: work is done in the caller's thread, on the caller's arrays."""
-
-    def do(self, work: Work, *arguments: Any) -> None:
-        """Do `work(*arguments)`."""
-        work(*arguments)
-
-    def call(self, work: Work, written: dict[str, np.ndarray], read: dict[str, np.ndarray]) -> None:
-        """Do work(*written, *read)."""
-        work(*written.values(), *read.values())
-
-
-class There:
-    """A device with memory of its own: work is done on a queue of the readout, and waited for.
-
-    NumPy's arrays are copied through page-locked buffers. A buffer is made when its name is first used, and made anew only
-    for more rows or for rows of another shape.
-    """
-
-    def __init__(self, device: Any):
-        self._device, self._queue = device, device.inline("readout", 0)
-        self._buffers: dict[str, tuple[np.ndarray, Any]] = {}
-
-    def do(self, work: Work, *arguments: Any) -> None:
-        """Do `work(*arguments)` within the work of the queue; it takes arrays of the device."""
-        try:
-            self._queue.run(work, *arguments).wait()
-        except ValueError:  # bad input of the user's, no failure of the device: but this queue takes no more work
-            self._queue.close()
-            self._queue = self._device.inline("readout", 0)
-            raise
-
-    def follow(self, stream: int) -> None:
-        """Let later work wait for what another library has put on its CUDA stream so far."""
-        self._queue.wait_for(stream)
-
-    def call(self, work: Work, written: dict[str, np.ndarray], read: dict[str, np.ndarray]) -> None:
-        """Do work(*written, *read) with arrays of the device in place of these, and fill those in `written` from it."""
-        buffers = {name: self._buffer(name, array) for name, array in (written | read).items()}
-        for name, array in read.items():
-            np.copyto(buffers[name][0], array)
-        self.do(self._launch, work, [buffers[name] for name in written], [buffers[name] for name in read])
-        for name, array in written.items():
-            np.copyto(array, buffers[name][0])
-
-    def _launch(self, work: Work, written: list[tuple[np.ndarray, Any]], read: list[tuple[np.ndarray, Any]]) -> None:
-        for host, there in read:
-            self._device.copy(there, host)
-        work(*(there for _, there in written), *(there for _, there in read))
-        for host, there in written:
-            self._device.copy(host, there)
-
-    def _buffer(self, name: str, array: np.ndarray) -> tuple[np.ndarray, Any]:
-        """Room for an array, page-locked and on the device."""
-        host = self._buffers[name][0] if name in self._buffers else None
-        if host is None or len(host) < len(array) or (host.shape[1:], host.dtype) != (array.shape[1:], array.dtype):
-            host = self._device.host_empty(array.shape, array.dtype)
-            self._buffers[name] = host, self._device.mirror(host)
-        return tuple(buffer[: len(array)] for buffer in self._buffers[name])  # type: ignore[return-value]
-
-
-# Examples with several targets, for readouts that learn from one: an example becomes one for each of its targets.
-#
-# Each of them has the example's hidden vector and an equal share of its weight, so their losses and gradients add up to the
-# mean over the targets.
-
-
-def stepped_targets(step: Callable[..., float], slot: Slot, batch: int) -> float:
-    """Learn from a slot in steps of up to `batch` targets, one after another; write its gradient, return its mean loss.
-
-    step(grad, hidden, target, weight) -> the mean of loss times weight over these rows
-    """
-    assert slot.target_at is not None
-    example, share = _shares(slot.target_at)
-    if slot.weight is not None:
-        share *= slot.weight[example]
-    slot.grad.fill(0)
-    total = 0.0
-    for first in range(0, len(example), batch):
-        rows = slice(first, first + batch)
-        hidden = slot.hidden[example[rows]]
-        grad = np.empty_like(hidden)
-        total += step(grad, hidden, slot.target[rows], share[rows]) * len(hidden)
-        _add(slot.grad, example[rows], grad)
-    return total / slot.count
-
-
-def log_prob(readout: Any, hidden: np.ndarray, target: np.ndarray, target_at: np.ndarray) -> np.ndarray:
-    """The mean log-probability of each example's targets, (B,) float32; 0 for an example without any."""
-    example, share = _shares(target_at)
-    out = np.zeros(len(hidden), np.float32)
-    for first in range(0, len(example), readout.batch):
-        rows = slice(first, first + readout.batch)
-        found = readout.log_prob(hidden[example[rows]], target[rows])
-        _add(out, example[rows], found * share[rows])
-    return out
-
-
-def _shares(target_at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The example of each target, and its share: one over how many the example has, float32."""
-    many = np.diff(target_at)
-    example = np.repeat(np.arange(len(many)), many)
-    return example, (1 / many[example]).astype(np.float32)
-
-
-def _add(sums: np.ndarray, example: np.ndarray, values: np.ndarray) -> None:
-    """Add to the sum of each example its values, which lie one after another, in their order."""
-    first = np.flatnonzero(np.diff(example, prepend=-1))
-    sums[example[first]] += np.add.reduceat(values, first, axis=0)
-
-
-# How a readout takes part in a tick: by `step` where its parameters are on the host, by `learn` where a GPU has them.
-
-
-class Staged:
-    """The stages of a readout that has `backend`, `rate_scale`, `step` and `learn`.
-
-    ready  names of the stages after which the gradient of the hidden vectors is whole
-    counts_unlabelled  whether examples without a target count in the mean over a batch, see Readout
-    """
-
-    backend: Any
-    batch: int
-    rate_scale: float
-    step: Callable[..., float]
-    learn: Callable[..., None]
-    ready: tuple[str, ...] = ("readout", "grad in")
-    counts_unlabelled: bool = False
-
-    @property
-    def beside(self) -> bool:
-        """Whether it is on the trunk's GPU, beside the trunk."""
-        return not self.backend.device.host_memory
-
-    def buffers(self) -> Buffers:
-        """Hidden vectors and gradients cross to a readout on the host; targets, weights and losses to one beside the trunk."""
-        return Buffers({}, ("target", "weight", "losses") if self.beside else ("hidden", "grad"))
-
-    @property
-    def several(self) -> bool:
-        """Whether examples may have several targets: on the host, where they become examples of one target each."""
-        return not self.beside
-
-    def finish(self, copy: Copies) -> list[Stage]:
-        """From the hidden vectors to their gradient; the parameters move."""
-        if self.beside:
-            learn = Stage("readout", "dense", self._learn, ("forward", "target in"))
-            return [*copy("target in"), learn, *copy("losses out", "readout")]
-        return [Stage("readout", "sparse", self._step, ("forward", "hidden out")), *copy("grad in", "readout")]
-
-    def last(self, copy: Copies) -> list[Stage]:
-        """The mean of losses that came from the device."""
-        return [Stage("loss", "sparse", self._judge, ("losses out",))] if self.beside else []
-
-    def _step(self, slot: Slot) -> None:
-        self.rate_scale = slot.scale
-        slot.loss = stepped(self.step, slot, self.batch)
-
-    def _learn(self, slot: Slot) -> None:
-        self.rate_scale = slot.scale
-        weight = () if slot.weight_dev is None else (slot.weight_dev,)
-        self.learn(slot.grad_dev, slot.losses_dev, slot.hidden_dev, slot.target_dev, *weight)
-
-    def _judge(self, slot: Slot) -> None:
-        slot.loss = check.loss(slot.losses)
-
-
-def stepped(step: Callable[..., float], slot: Slot, batch: int) -> float:
-    """The loss of a step on a slot. Hidden vectors that are not finite are no bad input here: the model has diverged.
-
-    batch  most rows of a step
-    """
-    try:
-        if slot.target_at is not None:
-            return stepped_targets(step, slot, batch)
-        weight = () if slot.weight is None else (slot.weight,)
-        return step(slot.grad, slot.hidden, slot.target, *weight)
-    except ValueError as failure:
-        raise FloatingPointError(str(failure)) from None
-
-
-# A step that is not made: its gradient and its losses, while the readout stays as it is.
-
-
-class Still:
-    """What a readout with `step` and `log_prob` answers without moving."""
-
-    alone: Alone
-    rate_scale: float
-    step: Callable[..., float]
-    log_prob: Callable[..., np.ndarray]
-
-    def still(
-        self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None
-    ) -> float:
-        """Write the gradient of -log p(target), times the weight, and return its mean, as `step` does; nothing moves."""
-        with self.held_still():
-            return self.step(grad, hidden, target, weight)
-
-    def losses(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:
-        """The loss of each row as the next step would have it, (B,) float32, any number of rows; nothing moves."""
-        return -self.log_prob(hidden, target)
-
-    @contextlib.contextmanager
-    def held_still(self) -> Iterator[Any]:
-        """A context in which steps move nothing."""
-        with self.alone:
-            scale, self.rate_scale = self.rate_scale, 0.0
-            try:
-                yield
-            finally:
-                self.rate_scale = scale
-
-
-# The classes that a question leaves out, as the searches of cpu/ take them.
-
-
-def excluded(exclude: Any, rows: int, classes: int) -> "Excluded":
-    """The stored entries of a scipy sparse matrix (rows, classes), whatever their values; it is not written to.
-
-    Raises ValueError as check.sparse does.
-    """
-    from scipy.sparse import csr_array
-
-    from cpu.output.topk import Excluded
-
-    stored = csr_array(check.sparse("exclude", exclude, (rows, classes)))
-    ones = np.ones(len(stored.indices), bool)
-    entries = check.csr("exclude", csr_array((ones, stored.indices, stored.indptr), stored.shape))
-    at = entries.indptr.astype(np.int64)
-    return Excluded(at[:-1], at[1:], entries.indices.astype(np.int32, copy=False))
-
-
 Pairs = list[tuple[np.ndarray, Any]]
+R = TypeVar("R", bound="Base")
 
 
-class Base(Staged, Still, Foreign):
+class Common(TypedDict, total=False):
+    """Arguments of every readout, see Base."""
+
+    batch: int
+    rate: float | None
+    seed: int
+    backend: Any
+    optimiser: str
+    biases: bool
+
+
+class Base:
     """A readout without its arithmetic. A subclass has `kind`, and these methods, which trust their arguments:
 
         learn, _log_prob, _best   compute with arrays of the device, within the work of a queue
@@ -298,6 +43,9 @@ class Base(Staged, Still, Foreign):
 
     One whose rows learn by `optimiser` keeps them by `_keep`, and then has `_pairs`, too.
 
+    batch    most rows of a step
+    rate     step of the optimiser; None: that of the kind
+    seed     of what is drawn
     backend  the modules that compute, from hybrid.backend.choose; None: those of the CPU
     optimiser  how rows move: one of OPTIMISERS of hybrid/sparse.py
     biases   whether every row has a bias
@@ -309,8 +57,19 @@ class Base(Staged, Still, Foreign):
     _host: Learned
     _there: Learned
     places: tuple[str, ...] = ("cpu",)  # kinds of devices: "cpu", "cuda"
+    usual_rate = 0.02
+    searches_on_host = False  # whether it has no `_best`: then `_best_without` leaves out None, too
+    on_host = False  # whether `learn` takes NumPy's arrays, whatever part of it is on a device
+    ready: tuple[str, ...] = ("readout", "grad in")
+    counts_unlabelled = False  # whether examples without a target count in the mean over a batch, see Readout
     begin_with: Any  # of kinds whose classes can begin alike
+    learn: Callable[..., None]  # see Readout
     learn_online: Callable[..., None]  # of those that can, see `online`
+    _log_prob: Callable[..., None]
+    _best: Callable[..., None]
+    _best_without: Callable[..., None]
+    _scores: Callable[..., None]
+    parameters: Callable[[], dict[str, np.ndarray]]
     counts: Any  # (V,) float64, None where only the number of classes is known
     mixed = False  # whether it belongs to a mixture, whose readouts have the same classes
 
@@ -319,10 +78,10 @@ class Base(Staged, Still, Foreign):
         counts: Any,
         width: int,
         *,
-        batch: int,
-        rate: float,
-        seed: int,
-        backend: Any,
+        batch: int = 1024,
+        rate: float | None = None,
+        seed: int = 0,
+        backend: Any = None,
         optimiser: str = "sgd",
         biases: bool = False,
     ):
@@ -331,12 +90,12 @@ class Base(Staged, Still, Foreign):
         self.classes = check.classes(counts if whole else self.counts.size)
         self.width = check.whole("width", width, 1)
         self.batch = check.whole("batch", batch, 1)
-        self.rate = rate
+        self.rate = self.usual_rate if rate is None else rate
         self.seed = check.whole("seed", seed, 0, 2**63 - 1)
         self.optimiser, self.biased = check.choice("optimiser", optimiser, sparse.OPTIMISERS), bool(biases)
         self.backend = backends.given(backend)
         self._check_place()
-        self._place = place(self.backend.device)
+        self._place = Place(backends.choose("cpu").device if self.on_host else self.backend.device)
         self.rate_scale = 1.0
         self._loss = np.empty(self.batch, np.float32)
         self.alone = Alone(f"{self.kind} readout", "give every thread a readout of its own: copy.deepcopy makes one")
@@ -353,15 +112,64 @@ class Base(Staged, Still, Foreign):
     def _set_rate(self, rate: float) -> None:
         self._rate = rate
 
+    # Learning
+
     def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None) -> float:
         """Learn from a batch and return its mean loss in nats; see Readout."""
-        rows = self._check_step(grad, hidden, target, weight)
-        if not rows:
+        self._check_step(grad, hidden, target, weight)
+        return self._learned(self.learn, grad, hidden, target, weight)
+
+    def step_slot(self, slot: Slot, learn: Callable[..., None] | None = None) -> None:
+        """Learn from a slot, whose targets and weights were checked where the feed gave them; writes its gradient and loss.
+
+        learn  None: `self.learn`
+
+        Raises FloatingPointError for hidden vectors that are not finite: no bad input here, the model has diverged.
+        """
+        self.rate_scale = slot.scale
+        try:
+            check.finite("hidden", slot.hidden)
+        except ValueError as failure:
+            raise FloatingPointError(str(failure)) from None
+        if slot.target_at is None:
+            slot.loss = self._learned(learn or self.learn, slot.grad, slot.hidden, slot.target, slot.weight)
+        else:
+            slot.loss = self._learn_targets(slot)
+
+    def _learn_targets(self, slot: Slot) -> float:
+        """Learn from a slot whose examples may have several targets; writes its gradient, returns its mean loss.
+
+        An example becomes one for each of its targets, with its hidden vector and an equal share of its weight, so losses and
+        gradients add up to the mean over the targets. Each `batch` of them make a step.
+        """
+        assert slot.target_at is not None
+        example, share = _shares(slot.target_at)
+        if slot.weight is not None:
+            share *= slot.weight[example]
+        slot.grad.fill(0)
+        total = 0.0
+        for rows in self._parts(example):
+            hidden = slot.hidden[example[rows]]
+            grad = np.empty_like(hidden)
+            total += self._learned(self.learn, grad, hidden, slot.target[rows], share[rows]) * len(hidden)
+            _add(slot.grad, example[rows], grad)
+        return total / slot.count
+
+    def _learned(
+        self,
+        learn: Callable[..., None],
+        grad: np.ndarray,
+        hidden: np.ndarray,
+        target: np.ndarray,
+        weight: np.ndarray | None,
+    ) -> float:
+        """The mean loss of `learn` on NumPy's arrays, which were checked."""
+        if not len(hidden):
             return 0.0
         read = {"hidden": hidden, "target": target} | ({} if weight is None else {"weight": weight})
         with Held(), self.alone:
-            loss = self._loss[:rows]
-            self._place.call(self.learn, {"grad": grad, "loss": loss}, read)
+            loss = self._loss[: len(hidden)]
+            self._place.call(learn, {"grad": grad, "loss": loss}, read)
             return check.loss(loss)
 
     @property
@@ -381,9 +189,63 @@ class Base(Staged, Still, Foreign):
             self.learn_online(grad, loss, hidden, inputs, target, weight)
             return check.loss(loss)
 
-    def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
-        """Learn from a batch of the device's arrays, within the work of a queue; see Readout."""
-        raise NotImplementedError
+    def dry_run(
+        self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None
+    ) -> float:
+        """Write the gradient of -log p(target), times the weight, and return its mean, as `step` does; nothing moves."""
+        with self.dry_runs():
+            return self.step(grad, hidden, target, weight)
+
+    def losses(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:
+        """The loss of each row as the next step would have it, (B,) float32, any number of rows; nothing moves."""
+        return -self.log_prob(hidden, target)
+
+    @contextlib.contextmanager
+    def dry_runs(self) -> Iterator[None]:
+        """A context in which steps are dry runs: nothing moves."""
+        with self.alone:
+            scale, self.rate_scale = self.rate_scale, 0.0
+            try:
+                yield
+            finally:
+                self.rate_scale = scale
+
+    # Stages of an engine
+
+    @property
+    def beside(self) -> bool:
+        """Whether it is on the trunk's GPU, beside the trunk."""
+        return not self.backend.device.host_memory
+
+    @property
+    def multi_target(self) -> bool:
+        """Whether examples may have several targets: on the host, where they become examples of one target each."""
+        return not self.beside
+
+    def buffers(self) -> Buffers:
+        """Hidden vectors and gradients cross to a readout on the host; targets, weights and losses to one beside the trunk."""
+        return Buffers({}, ("target", "weight", "losses") if self.beside else ("hidden", "grad"))
+
+    def finish(self, copy: Copies) -> list[Stage]:
+        """From the hidden vectors to their gradient; the parameters move."""
+        if self.beside:
+            learn = Stage("readout", "dense", self._learn_beside, ("forward", "target in"))
+            return [*copy("target in"), learn, *copy("losses out", "readout")]
+        return [Stage("readout", "sparse", self.step_slot, ("forward", "hidden out")), *copy("grad in", "readout")]
+
+    def last(self, copy: Copies) -> list[Stage]:
+        """The mean of losses that came from the device."""
+        return [Stage("loss", "sparse", self._judge, ("losses out",))] if self.beside else []
+
+    def _learn_beside(self, slot: Slot) -> None:
+        self.rate_scale = slot.scale
+        weight = () if slot.weight_dev is None else (slot.weight_dev,)
+        self.learn(slot.grad_dev, slot.losses_dev, slot.hidden_dev, slot.target_dev, *weight)
+
+    def _judge(self, slot: Slot) -> None:
+        slot.loss = check.loss(slot.losses)
+
+    # Questions
 
     def log_prob(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:
         """The log-probability of each row's target; see Readout."""
@@ -408,16 +270,33 @@ class Base(Staged, Still, Foreign):
         """The k most likely classes of each row, without those that `exclude` names; see Readout."""
         self._check(hidden)
         check.whole("k", k, 1, self.classes)
-        if exclude is None:
-            return self._each(self._find, hidden, k)
-        left_out = excluded(exclude, len(hidden), self.classes)
+        left_out = None if exclude is None else excluded(exclude, len(hidden), self.classes)
+        ids, log_probs = np.empty((len(hidden), k), np.int32), np.empty((len(hidden), k), np.float32)
         with self.alone:
-            self.fetch()
-            return self._each(self._best_without, hidden, k, left_out)
+            if left_out is not None or self.searches_on_host:
+                self.fetch()
+            for part in self._parts(hidden):
+                if left_out is None:
+                    self._find(ids[part], log_probs[part], hidden[part])
+                else:
+                    self._best_without(ids[part], log_probs[part], hidden[part], left_out.of(part))
+        return ids, log_probs
 
-    def parameters(self) -> dict[str, np.ndarray]:
-        """The arrays that a checkpoint keeps, by name; see Readout."""
-        raise NotImplementedError
+    def on_stream(self, stream: int, work: Any, *arrays: Any) -> None:
+        """Do work(*arrays), such as `learn` or `judge`, after all that is on another library's CUDA stream now.
+
+        The arrays are that library's, see `Device.adopt` in gpu/device.py. It is done when this returns: they may then be used
+        on any stream, or freed. Nothing is checked.
+        """
+        with Held(), self.alone:
+            self._place.follow(stream)
+            self._place.do(work, *arrays)
+
+    def judge(self, out: Any, hidden: Any, target: Any) -> None:
+        """What `log_prob` does between its checks, with arrays of the device, within the work of a queue; out (B,)."""
+        self._log_prob(out, hidden, target)
+
+    # Keeping
 
     def state(self) -> dict[str, Any]:
         """Nothing but the parameters is kept."""
@@ -445,80 +324,21 @@ class Base(Staged, Still, Foreign):
         with self.alone:
             return again, (self.describe(), self.backend.name, self.parameters(), self.state(), self.rate_scale)
 
-    def _each(
-        self, find: Callable[..., None], hidden: np.ndarray, k: int, left_out: "Excluded | None" = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        ids, log_probs = np.empty((len(hidden), k), np.int32), np.empty((len(hidden), k), np.float32)
-        with self.alone:
-            for part in self._parts(hidden):
-                more = () if left_out is None else (left_out.of(part),)
-                find(ids[part], log_probs[part], hidden[part], *more)
-        return ids, log_probs
-
-    def _parts(self, hidden: np.ndarray) -> Iterator[slice]:
-        return (slice(at, at + self.batch) for at in range(0, len(hidden), self.batch))
-
-    def _check(self, hidden: np.ndarray, *targets: np.ndarray) -> None:
-        check.array("hidden", hidden, (None, self.width), np.float32)
-        for target in targets:  # one, or none is asked for
-            check.array("target", target, (len(hidden),), np.int32)
-            check.ids("target", target, self.classes)
-        check.finite("hidden", hidden)
-
-    def _check_vectors(self, vectors: Any) -> None:
-        check.array("vectors", vectors, (self.classes, self.width), np.float32)
-        check.finite("vectors", vectors)
-
-    def _check_step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None) -> int:
-        """The number of rows to learn from."""
-        self._check(hidden, target)
-        if weight is not None:
-            self._check_weight(weight, len(hidden))
-        check.array("grad", grad, hidden.shape, np.float32, written=True)
-        rows = len(hidden)
-        if rows > self.batch:
-            raise ValueError(f"hidden: found {rows} rows, expected at most {self.batch}; make it with a larger batch")
-        if np.may_share_memory(grad, hidden):
-            raise ValueError("grad: found the memory of hidden, expected an array of its own")
-        return rows
-
-    def _check_weight(self, weight: np.ndarray, rows: int) -> None:
-        check.array("weight", weight, (rows,), np.float32)
-        check.finite("weight", weight)
-        if rows and weight.min() < 0:
-            at = int(weight.argmin())
-            raise ValueError(f"weight[{at}]: found {weight[at]}, expected a number of at least 0")
-
-    def _check_place(self) -> None:
-        name = self.backend.name
-        if name.partition(":")[0] not in self.places:
-            raise ValueError(
-                f'backend: found "{name}", expected "cpu": a {self.kind} readout computes on the CPU only; leave it out, '
-                "or take a tree or full readout"
-            )
-
-    def _score(self, out: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
-        """`_log_prob` for NumPy's arrays."""
-        self._place.call(self._log_prob, {"loss": out}, {"hidden": hidden, "target": target})
-
-    def _find(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray) -> None:
-        """`_best` for NumPy's arrays."""
-        self._place.call(self._best, {"ids": ids, "log_probs": log_probs}, {"hidden": hidden})
+    # Rows that learn
 
     def _keep(self, rows: np.ndarray) -> None:
         """Take rows (R, D) that learn: with all that is kept for them as `_host`, and on the device as `_there`."""
         self._host = sparse.kept(rows, self.optimiser, self.biased)
         self._there = sparse.mirrored(self._host, self.backend.device)
 
-    def _beside(self) -> dict[str, np.ndarray]:
-        """What is kept beside the rows, by name."""
-        return sparse.beside(self._host)
+    def _pairs(self) -> Pairs:
+        return sparse.pairs(self._host, self._there)
 
     @property
     def biases(self) -> np.ndarray | None:
         """(R,) those of the rows, on the host; None where there are none."""
-        found: np.ndarray | None = self._host.biases
-        return found
+        biases: np.ndarray | None = self._host.biases
+        return biases
 
     @property
     def _step_rate(self) -> float:
@@ -529,20 +349,248 @@ class Base(Staged, Still, Foreign):
         """What of it moves in this step: at a rate of 0 the squares stand still, too."""
         return learned if self.rate_scale else learned._replace(squares=None, bias_squares=None)
 
-    def _pairs(self) -> Pairs:
-        return sparse.pairs(self._host, self._there)
+    # Arithmetic
 
-    def _log_prob(self, out: Any, hidden: Any, target: Any) -> None:
-        raise NotImplementedError
+    def _score(self, out: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
+        """`_log_prob` for NumPy's arrays."""
+        self._place.call(self._log_prob, {"loss": out}, {"hidden": hidden, "target": target})
 
-    def _best(self, ids: Any, log_probs: Any, hidden: Any) -> None:
-        raise NotImplementedError
+    def _find(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray) -> None:
+        """`_best` for NumPy's arrays."""
+        if self.searches_on_host:
+            self._best_without(ids, log_probs, hidden, None)
+        else:
+            self._place.call(self._best, {"ids": ids, "log_probs": log_probs}, {"hidden": hidden})
 
-    def _best_without(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: "Excluded") -> None:
-        raise NotImplementedError
+    def _parts(self, rows: np.ndarray) -> Iterator[slice]:
+        return (slice(at, at + self.batch) for at in range(0, len(rows), self.batch))
 
-    def _scores(self, out: np.ndarray, hidden: np.ndarray) -> None:
-        raise NotImplementedError
+    # Checks
+
+    def _check(self, hidden: np.ndarray, *targets: np.ndarray) -> None:
+        check.array("hidden", hidden, (None, self.width), np.float32)
+        for target in targets:  # one, or none is asked for
+            check.array("target", target, (len(hidden),), np.int32)
+            check.ids("target", target, self.classes)
+        check.finite("hidden", hidden)
+
+    def _check_step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None) -> int:
+        """The number of rows to learn from."""
+        self._check(hidden, target)
+        return self._check_rows(grad, hidden, weight)
+
+    def _check_rows(self, grad: np.ndarray, hidden: np.ndarray, weight: np.ndarray | None) -> int:
+        """The number of rows to learn from, whose hidden vectors and targets were checked."""
+        rows = len(hidden)
+        if weight is not None:
+            check.array("weight", weight, (rows,), np.float32)
+            check.finite("weight", weight)
+            if rows and weight.min() < 0:
+                at = int(weight.argmin())
+                raise ValueError(f"weight[{at}]: found {weight[at]}, expected a number of at least 0")
+        check.array("grad", grad, hidden.shape, np.float32, written=True)
+        if rows > self.batch:
+            raise ValueError(f"hidden: found {rows} rows, expected at most {self.batch}; make it with a larger batch")
+        if np.may_share_memory(grad, hidden):
+            raise ValueError("grad: found the memory of hidden, expected an array of its own")
+        return rows
+
+    def _check_vectors(self, vectors: Any) -> None:
+        check.array("vectors", vectors, (self.classes, self.width), np.float32)
+        check.finite("vectors", vectors)
+
+    def _check_place(self) -> None:
+        name = self.backend.name
+        if name.partition(":")[0] not in self.places:
+            raise ValueError(
+                f'backend: found "{name}", expected "cpu": a {self.kind} readout computes on the CPU only; leave it out, '
+                "or take a tree or full readout"
+            )
+
+
+class TopAndTail(Base):
+    """A readout with a top, which learns by the batch as dense products on a device, and a tail on the CPU.
+
+    Each adds its part to loss and gradient; in a tick they are the stages "readout" and then "top". A subclass has these
+    methods, which trust their arguments, beside those of Base:
+
+        _learn_tail    write the tail's part of grad and loss; NumPy's arrays
+        learn_top      add the top's part to grad, write that of loss; arrays of the device, in the work of a queue
+        _tail_log_prob, _top_log_prob  write the log-probability of either
+    """
+
+    ready = ("readout", "grad in", "top")
+    on_host = True
+    learn_top: Callable[..., None]
+    _learn_tail: Callable[..., None]
+    _tail_log_prob: Callable[..., None]
+    _top_log_prob: Callable[..., None]
+
+    def buffers(self) -> Buffers:
+        """Beside the trunk everything crosses: the tail reads hidden vectors on the host, the top learns on the device."""
+        return Buffers({}, ("hidden", "grad", "target", "weight", "losses")) if self.beside else super().buffers()
+
+    def finish(self, copy: Copies) -> list[Stage]:
+        """The tail on the CPU, then the top beside the trunk."""
+        if not self.beside:
+            return super().finish(copy)
+        tail = functools.partial(self.step_slot, learn=self._learn_tail)
+        return [
+            *copy("target in"),
+            Stage("readout", "sparse", tail, ("forward", "hidden out")),
+            *copy("grad in", "readout"),
+            Stage("top", "dense", self._step_top, ("forward", "target in", "grad in")),
+            *copy("losses out", "top"),
+        ]
+
+    def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
+        """As in Readout, but with NumPy's arrays, and it waits: the tail is on the CPU wherever the top is."""
+        self._learn_tail(grad, loss, hidden, target, weight)
+        top = self._top_loss[: len(loss)]
+        written, read = {"grad": grad, "top loss": top}, {"grad": grad, "hidden": hidden, "target": target}
+        read |= {} if weight is None else {"weight": weight}
+        self._top_place.call(lambda _, loss, *arrays: self.learn_top(arrays[0], loss, *arrays[1:]), written, read)
+        loss += top
+
+    def _step_top(self, slot: Slot) -> None:
+        self.rate_scale = slot.scale
+        self.learn_top(slot.grad_dev, slot.losses_dev, slot.hidden_dev, slot.target_dev, slot.weight_dev)
+
+    def _judge(self, slot: Slot) -> None:
+        slot.loss = check.loss(slot.losses) + slot.loss
+
+    def _log_prob(self, out: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
+        self._tail_log_prob(out, hidden, target)
+        top = self._top_loss[: len(out)]
+        self._top_place.call(self._top_log_prob, {"top loss": top}, {"hidden": hidden, "target": target})
+        out += top
+
+    @functools.cached_property
+    def _top_place(self) -> "Place":
+        return Place(self.backend.device)
+
+    @functools.cached_property
+    def _top_loss(self) -> np.ndarray:
+        """Room for the top's part of the losses."""
+        return np.empty(self.batch, np.float32)
+
+
+Work = Callable[..., None]
+
+
+class Place:
+    """Where a readout computes: in the caller's thread on the caller's arrays, or on a device with memory of its own.
+
+    There work is done on a queue of the readout, and waited for. NumPy's arrays are copied through page-locked buffers. A
+    buffer is made when its name is first used, and made anew only for more rows or for rows of another shape.
+    """
+
+    def __init__(self, device: Any):
+        self._device, self._here = device, device.host_memory
+        self._queue: Any = None if self._here else device.inline("readout", 0)
+        self._buffers: dict[str, tuple[np.ndarray, Any]] = {}
+
+    def do(self, work: Work, *arguments: Any) -> None:
+        """Do `work(*arguments)`, which takes arrays of the device, within the work of its queue."""
+        if self._here:
+            work(*arguments)
+            return
+        try:
+            self._queue.run(work, *arguments).wait()
+        except ValueError:  # bad input of the user's, no failure of the device: but this queue takes no more work
+            self._queue.close()
+            self._queue = self._device.inline("readout", 0)
+            raise
+
+    def follow(self, stream: int) -> None:
+        """Let later work wait for what another library has put on its CUDA stream so far."""
+        self._queue.wait_for(stream)
+
+    def call(self, work: Work, written: dict[str, np.ndarray], read: dict[str, np.ndarray]) -> None:
+        """Do work(*written, *read), with arrays of the device in place of these, and fill those in `written` from it."""
+        if self._here:
+            work(*written.values(), *read.values())
+            return
+        buffers = {name: self._buffer(name, array) for name, array in (written | read).items()}
+        for name, array in read.items():
+            np.copyto(buffers[name][0], array)
+        self.do(self._launch, work, [buffers[name] for name in written], [buffers[name] for name in read])
+        for name, array in written.items():
+            np.copyto(array, buffers[name][0])
+
+    def _launch(self, work: Work, written: list[tuple[np.ndarray, Any]], read: list[tuple[np.ndarray, Any]]) -> None:
+        for host, there in read:
+            self._device.copy(there, host)
+        work(*(there for _, there in written), *(there for _, there in read))
+        for host, there in written:
+            self._device.copy(host, there)
+
+    def _buffer(self, name: str, array: np.ndarray) -> tuple[np.ndarray, Any]:
+        """Room for an array, page-locked and on the device."""
+        host = self._buffers[name][0] if name in self._buffers else None
+        if host is None or len(host) < len(array) or (host.shape[1:], host.dtype) != (array.shape[1:], array.dtype):
+            host = self._device.host_empty(array.shape, array.dtype)
+            self._buffers[name] = host, self._device.mirror(host)
+        return tuple(buffer[: len(array)] for buffer in self._buffers[name])  # type: ignore[return-value]
+
+
+def log_prob(readout: Any, hidden: np.ndarray, target: np.ndarray, target_at: np.ndarray) -> np.ndarray:
+    """The mean log-probability of each example's targets, (B,) float32; 0 for an example without any."""
+    example, share = _shares(target_at)
+    out = np.zeros(len(hidden), np.float32)
+    for first in range(0, len(example), readout.batch):
+        rows = slice(first, first + readout.batch)
+        _add(out, example[rows], readout.log_prob(hidden[example[rows]], target[rows]) * share[rows])
+    return out
+
+
+def _shares(target_at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The example of each target, and its share: one over how many the example has, float32."""
+    many = np.diff(target_at)
+    example = np.repeat(np.arange(len(many)), many)
+    return example, (1 / many[example]).astype(np.float32)
+
+
+def _add(sums: np.ndarray, example: np.ndarray, values: np.ndarray) -> None:
+    """Add to the sum of each example its values, which lie one after another, in their order."""
+    first = np.flatnonzero(np.diff(example, prepend=-1))
+    sums[example[first]] += np.add.reduceat(values, first, axis=0)
+
+
+def excluded(exclude: Any, rows: int, classes: int) -> "Excluded":
+    """The stored entries of a scipy sparse matrix (rows, classes), whatever their values, as the searches of cpu/ take them.
+
+    It is not written to. Raises ValueError as check.sparse does.
+    """
+    from scipy.sparse import csr_array
+
+    from cpu.output.topk import Excluded
+
+    stored = csr_array(check.sparse("exclude", exclude, (rows, classes)))
+    ones = np.ones(len(stored.indices), bool)
+    entries = check.csr("exclude", csr_array((ones, stored.indices, stored.indptr), stored.shape))
+    at = entries.indptr.astype(np.int64)
+    return Excluded(at[:-1], at[1:], entries.indices.astype(np.int32, copy=False))
+
+
+def arguments(options: Mapping[str, Any], declared: type | None) -> dict[str, Any]:
+    """The arguments of a readout from options of the command line: the declared ones, and those that all kinds have.
+
+    declared  the kind's Options. Some of them may be missing, as in runs from before they were declared
+    """
+    own = {name: options.get(name, default) for name, default in settings.defaults(declared).items()}
+    return own | {name: options[name] for name in ("rate", "seed")} | sparse.readout_named(options)
+
+
+def maker(kind: type[R], declared: type) -> Callable[..., R]:
+    """The `make` of a kind whose options are arguments of its class; see hybrid/readout/__init__.py."""
+
+    def make(
+        counts: Any, width: int, options: Mapping[str, Any], *, batch: int, trunk: bool = True, backend: Any = None
+    ) -> R:
+        return kind(counts, width, batch=batch, backend=backend, **arguments(options, declared))
+
+    return make
 
 
 def again(

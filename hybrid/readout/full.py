@@ -1,15 +1,14 @@
 """The full softmax: every class has a row of weights, every step moves all of them."""
 
 import functools
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from .. import sparse
 from ..schedule.guards import Held
-from .base import Base
+from .base import Base, Common, maker
 
 if TYPE_CHECKING:
     from cpu.output.topk import Excluded
@@ -40,20 +39,8 @@ class FullReadout(Base):
     places: tuple[str, ...] = ("cpu", "cuda")
     moved: Any = slice(None)  # the classes whose weights the last step moved
 
-    def __init__(
-        self,
-        counts: Any,
-        width: int,
-        *,
-        batch: int = 1024,
-        rate: float = 0.02,
-        seed: int = 0,
-        backend: Any = None,
-        optimiser: str = "sgd",
-        biases: bool = False,
-    ):
-        given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
-        super().__init__(counts, width, optimiser=optimiser, biases=biases, **given)
+    def __init__(self, counts: Any, width: int, **common: Unpack[Common]):
+        super().__init__(counts, width, **common)
         self._kernels = self.backend.softmax  # ValueError where the backend has none
         self.weights = sparse.table(self.classes, self.width)
         self._keep(self.weights)
@@ -61,7 +48,7 @@ class FullReadout(Base):
     def parameters(self) -> dict[str, np.ndarray]:
         """The weights (V, D), and what is kept for each class beside them."""
         self.fetch()
-        return {"weights": self.weights} | self._beside()
+        return {"weights": self.weights} | sparse.beside(self._host)
 
     def begin_with(self, vectors: np.ndarray) -> None:
         """Have vectors (V, D) float32 as the weights; see Readout."""
@@ -108,18 +95,7 @@ class FullReadout(Base):
         scores.softmax(out, self._host, hidden)
 
 
-def make(
-    counts: Any,
-    width: int,
-    options: Mapping[str, Any],
-    *,
-    batch: int,
-    trunk: bool = True,
-    backend: Any = None,
-) -> FullReadout:
-    """From options of the command line; see hybrid/readout/__init__.py."""
-    given = {name: options[name] for name in ("rate", "seed")} | sparse.readout_named(options)
-    return FullReadout(counts, width, batch=batch, backend=backend, **given)
+make = maker(FullReadout, Options)
 
 
 def rebuild(classes: int, **facts: Any) -> FullReadout:

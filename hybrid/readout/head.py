@@ -1,19 +1,14 @@
 """A dense softmax over the most frequent classes and clusters of the others, and in each cluster a small readout of its own."""
 
-import functools
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from .. import check, sparse
 from ..schedule.guards import Held
-from ..schedule.schedule import Stage
-from ..schedule.slot import Slot
-from ..schedule.stage import Buffers, Copies
 from ..settings import number, option
-from .base import Base, stepped
+from .base import Common, TopAndTail, maker
 
 if TYPE_CHECKING:
     from cpu.output.topk import Excluded
@@ -22,7 +17,7 @@ if TYPE_CHECKING:
 # Which slot of a head a class has: of H slots one alone, of K others one together with its cluster.
 
 
-def shape(
+def class_map(
     counts: np.ndarray, head: int | None, clusters: Any, share: float, tails: str, vectors: Any, seed: int
 ) -> tuple[np.ndarray, int, int]:
     """The slot of each class, (V,) int32, H and K; arguments as of HeadReadout.
@@ -30,21 +25,21 @@ def shape(
     The H most frequent classes have the slots 0 to H - 1, in rising order; of equally frequent ones the lower come first.
     """
     if clusters is not None and not isinstance(clusters, int | np.integer):
-        return _given(counts.size, head, clusters, vectors)
+        return _of_clusters(counts.size, head, clusters, vectors)
     head, clusters = _sizes(counts, head, clusters, share, tails)
     by_count = np.argsort(-counts, kind="stable")
     slot = np.empty(counts.size, np.int32)
     slot[np.sort(by_count[:head])] = np.arange(head)
-    slot[by_count[head:]] = head + _parts(by_count[head:], clusters, vectors, counts.size, seed)
+    slot[by_count[head:]] = head + _clustered(by_count[head:], clusters, vectors, counts.size, seed)
     return slot, head, clusters
 
 
 def regrouped(slot: np.ndarray, head: int, clusters: int, vectors: Any, seed: int) -> np.ndarray:
     """The slots of the same classes alone, and of clusters of what is alike."""
     below = np.flatnonzero(slot >= head)
-    found = slot.copy()
-    found[below] = head + _parts(below, clusters, vectors, slot.size, seed)
-    return found
+    regrouped = slot.copy()
+    regrouped[below] = head + _clustered(below, clusters, vectors, slot.size, seed)
+    return regrouped
 
 
 def _sizes(counts: np.ndarray, head: Any, clusters: Any, share: float, tails: str) -> tuple[int, int]:
@@ -61,7 +56,7 @@ def _sizes(counts: np.ndarray, head: Any, clusters: Any, share: float, tails: st
     return head_parts.choose(counts, share, tails, head, clusters)
 
 
-def _parts(classes: np.ndarray, clusters: int, vectors: Any, every: int, seed: int) -> np.ndarray:
+def _clustered(classes: np.ndarray, clusters: int, vectors: Any, every: int, seed: int) -> np.ndarray:
     """The cluster of each of these classes, in clusters of equal size: of what is alike, or else in this order."""
     if vectors is None or not clusters:
         return np.arange(len(classes)) * clusters // max(len(classes), 1)
@@ -75,7 +70,7 @@ def _parts(classes: np.ndarray, clusters: int, vectors: Any, every: int, seed: i
     return parts
 
 
-def _given(classes: int, head: Any, clusters: Any, vectors: Any) -> tuple[np.ndarray, int, int]:
+def _of_clusters(classes: int, head: Any, clusters: Any, vectors: Any) -> tuple[np.ndarray, int, int]:
     """From the cluster of each class, -1 for a class alone."""
     cluster = check.row("clusters", clusters)
     if head is not None or vectors is not None:
@@ -95,7 +90,7 @@ def _given(classes: int, head: Any, clusters: Any, vectors: Any) -> tuple[np.nda
     return slot, alone, many
 
 
-def check_slots(slot: np.ndarray, head: int, clusters: int) -> None:
+def check_class_map(slot: np.ndarray, head: int, clusters: int) -> None:
     """ValueError unless each of the first H slots has one class, those in rising order, and each of K others at least one."""
     fits = slot.min() >= 0 and slot.max() < head + clusters
     met = np.bincount(slot, minlength=head + clusters) if fits else np.zeros(1)
@@ -109,88 +104,59 @@ def check_slots(slot: np.ndarray, head: int, clusters: int) -> None:
 
 # What stands below the head of a readout: how likely a class is within its cluster, learned on the CPU.
 #
-# rows            how many rows of parameters there are, for V classes, of which H are alone, and K clusters: see `rows_of`
-# make_room       scratch for so many examples of a width, made once
+# rows_of         how many rows of parameters there are, for V classes, of which H are alone, and K clusters
 # step, log_prob  of examples; a class that is alone costs nothing
-# known, carry    what the rows say of each class, and rows that say it of other clusters
+# known, carry    what the rows say of each class, see cpu/output/head_parts.py, and rows that say it of other clusters
 # best            the k most likely classes, from the log-probabilities (B, H + K) of the head's slots
 # scores          the log-probability of every class given its cluster
 
 
-class Trees:
+class ClusterTrees:
     """A binary tree in each cluster: a node a row.
 
     cluster  (V,) int32, -1 for a class alone
     counts   (V,) how often each class is met: the trees are Huffman's
+    batch    most examples of a step, whose hidden vectors have `width` numbers
     """
 
-    def __init__(self, cluster: np.ndarray, counts: np.ndarray):
-        from cpu.tree import cluster_trees
+    def __init__(self, cluster: np.ndarray, counts: np.ndarray, batch: int, width: int):
+        from cpu import tree_softmax
+        from cpu.output import head_parts
+        from cpu.tree import cluster_trees, search
 
+        self._kernels, self._carried, self._search = tree_softmax, head_parts, search.best_in_forest
         self._forest = cluster_trees.huffman(cluster, counts)
         self._alone = np.flatnonzero(cluster < 0).astype(np.int32)
         self._pathless = np.flatnonzero(self._forest.tree.leaf_up < 0)
-
-    def known(self, head: Any, tail: Any, slot: np.ndarray, masses: np.ndarray) -> Any:
-        """What all rows say of each class, see cpu/output/head_parts.py."""
-        from cpu.output import head_parts
-
-        return head_parts.of_trees(head, tail, slot, self._forest, masses)
-
-    def carry(self, known: Any, before: Any, head: Any, tail: Any, masses: np.ndarray) -> None:
-        """Write what is known into the rows of the clusters' slots and the nodes, which were those of other trees."""
-        from cpu.output import head_parts
-
-        head_parts.into_trees(head, tail, len(self._alone), known, self._forest, masses)
-        visits = [head_parts.visits(tails._forest, masses) for tails in (before, self)]
-        for squares in (tail.squares, tail.bias_squares):
-            head_parts.spread(squares, *visits)
+        self._work = tree_softmax.workspace(batch, width, self._forest.tree.depth, np.float32)
 
     @staticmethod
     def rows_of(classes: int, head: int, clusters: int) -> int:
         """A cluster has one node fewer than classes."""
         return classes - head - clusters
 
-    def make_room(self, batch: int, width: int) -> None:
-        """Scratch of a step."""
-        from cpu import tree_softmax
-
-        self._work = tree_softmax.workspace(batch, width, self._forest.tree.depth, np.float32)
-
-    def step(
-        self,
-        grad: np.ndarray,
-        loss: np.ndarray,
-        learned: Any,
-        hidden: np.ndarray,
-        target: np.ndarray,
-        weight: Any,
-        rate: float,
-    ) -> None:
-        """Write grad (B, D) and loss (B,), move the nodes."""
-        from cpu import tree_softmax
-
-        tree_softmax.step(grad, loss, learned, self._work, self._forest.tree, hidden, target, weight, rate)
+    def step(self, grad: np.ndarray, loss: np.ndarray, learned: Any, *examples: Any) -> None:
+        """Write grad (B, D) and loss (B,), move the nodes; examples: hidden, target, weight, rate."""
+        self._kernels.step(grad, loss, learned, self._work, self._forest.tree, *examples)
 
     def log_prob(self, out: np.ndarray, learned: Any, hidden: np.ndarray, target: np.ndarray) -> None:
         """out[b] = log p(target[b] | its cluster, hidden[b])."""
-        from cpu import tree_softmax
+        self._kernels.log_prob(out, learned, self._forest.tree, hidden, target)
 
-        tree_softmax.log_prob(out, learned, self._forest.tree, hidden, target)
+    def known(self, head: Any, tail: Any, slot: np.ndarray, masses: np.ndarray) -> Any:
+        """What all rows say of each class."""
+        return self._carried.of_trees(head, tail, slot, self._forest, masses)
 
-    def best(
-        self,
-        ids: np.ndarray,
-        log_probs: np.ndarray,
-        learned: Any,
-        slots: np.ndarray,
-        hidden: np.ndarray,
-        left_out: "Excluded",
-    ) -> None:
-        """Write the k most likely classes (B, k)."""
-        from cpu.tree import search
+    def carry(self, known: Any, before: Any, head: Any, tail: Any, masses: np.ndarray) -> None:
+        """Write what is known into the rows of the clusters' slots and the nodes, which were those of other trees."""
+        self._carried.into_trees(head, tail, len(self._alone), known, self._forest, masses)
+        visits = [self._carried.visits(tails._forest, masses) for tails in (before, self)]
+        for squares in (tail.squares, tail.bias_squares):
+            self._carried.spread(squares, *visits)
 
-        search.best_in_forest(ids, log_probs, learned, self._forest, slots, self._alone, hidden, left_out)
+    def best(self, ids: np.ndarray, log_probs: np.ndarray, learned: Any, slots: np.ndarray, *examples: Any) -> None:
+        """Write the k most likely classes (B, k); examples: hidden, what is left out."""
+        self._search(ids, log_probs, learned, self._forest, slots, self._alone, *examples)
 
     def scores(self, out: np.ndarray, learned: Any, hidden: np.ndarray) -> None:
         """out[b, v] = log p(v | its cluster, hidden[b])."""
@@ -200,201 +166,51 @@ class Trees:
         out[:, self._pathless] = 0
 
 
-class Softmaxes:
-    """A softmax in each cluster: a class a row.
+class ClusterSoftmaxes:
+    """A softmax in each cluster: a class a row. Rows of a cluster move once a step. Arguments as of ClusterTrees."""
 
-    Arguments as of Trees; only `cluster` is used: rows of a cluster move once a step.
-    """
+    def __init__(self, cluster: np.ndarray, counts: np.ndarray, batch: int, width: int):
+        from cpu.output import cluster_softmax, head_parts
 
-    def __init__(self, cluster: np.ndarray, counts: np.ndarray):
-        from cpu.output import cluster_softmax
-
+        self._kernels, self._carried = cluster_softmax, head_parts
         self._plan = cluster_softmax.plan(cluster)
         self._alone = np.flatnonzero(cluster < 0).astype(np.int32)
-
-    def known(self, head: Any, tail: Any, slot: np.ndarray, masses: np.ndarray) -> Any:
-        """What all rows say of each class, see cpu/output/head_parts.py."""
-        from cpu.output import head_parts
-
-        return head_parts.of_softmaxes(head, tail, slot, self._plan, masses)
-
-    def carry(self, known: Any, before: Any, head: Any, tail: Any, masses: np.ndarray) -> None:
-        """Write what is known into the rows of the clusters' slots and of the classes; squares go with their class."""
-        from cpu.output import head_parts
-
-        head_parts.into_softmaxes(head, tail, len(self._alone), known, self._plan, masses)
-        for squares in (tail.squares, tail.bias_squares):
-            if squares is not None:
-                squares[:] = squares[before._plan.row[self._plan.classes]]
+        self._work = cluster_softmax.workspace(batch, width, self._plan, np.float32)
 
     @staticmethod
     def rows_of(classes: int, head: int, clusters: int) -> int:
         """Every class of a cluster has one."""
         return classes - head
 
-    def make_room(self, batch: int, width: int) -> None:
-        """Scratch of a step."""
-        from cpu.output import cluster_softmax
-
-        self._work = cluster_softmax.workspace(batch, width, self._plan, np.float32)
-
-    def step(
-        self,
-        grad: np.ndarray,
-        loss: np.ndarray,
-        learned: Any,
-        hidden: np.ndarray,
-        target: np.ndarray,
-        weight: Any,
-        rate: float,
-    ) -> None:
+    def step(self, grad: np.ndarray, loss: np.ndarray, learned: Any, *examples: Any) -> None:
         """Write grad (B, D) and loss (B,), move the rows of the clusters that are met."""
-        from cpu.output import cluster_softmax
-
-        cluster_softmax.step(grad, loss, learned, self._work, self._plan, hidden, target, weight, rate)
+        self._kernels.step(grad, loss, learned, self._work, self._plan, *examples)
 
     def log_prob(self, out: np.ndarray, learned: Any, hidden: np.ndarray, target: np.ndarray) -> None:
         """out[b] = log p(target[b] | its cluster, hidden[b])."""
-        from cpu.output import cluster_softmax
+        self._kernels.log_prob(out, learned, self._work, self._plan, hidden, target)
 
-        cluster_softmax.log_prob(out, learned, self._work, self._plan, hidden, target)
+    def known(self, head: Any, tail: Any, slot: np.ndarray, masses: np.ndarray) -> Any:
+        """What all rows say of each class."""
+        return self._carried.of_softmaxes(head, tail, slot, self._plan, masses)
 
-    def best(
-        self,
-        ids: np.ndarray,
-        log_probs: np.ndarray,
-        learned: Any,
-        slots: np.ndarray,
-        hidden: np.ndarray,
-        left_out: "Excluded",
-    ) -> None:
+    def carry(self, known: Any, before: Any, head: Any, tail: Any, masses: np.ndarray) -> None:
+        """Write what is known into the rows of the clusters' slots and of the classes; squares go with their class."""
+        self._carried.into_softmaxes(head, tail, len(self._alone), known, self._plan, masses)
+        for squares in (tail.squares, tail.bias_squares):
+            if squares is not None:
+                squares[:] = squares[before._plan.row[self._plan.classes]]
+
+    def best(self, ids: np.ndarray, log_probs: np.ndarray, learned: Any, slots: np.ndarray, *examples: Any) -> None:
         """Write the k most likely classes (B, k)."""
-        from cpu.output import cluster_softmax
-
-        given = learned, self._plan, slots, self._alone, hidden, left_out
-        cluster_softmax.best(ids, log_probs, *given)
+        self._kernels.best(ids, log_probs, learned, self._plan, slots, self._alone, *examples)
 
     def scores(self, out: np.ndarray, learned: Any, hidden: np.ndarray) -> None:
         """out[b, v] = log p(v | its cluster, hidden[b])."""
-        from cpu.output import cluster_softmax
-
-        cluster_softmax.scores(out, learned, self._plan, hidden)
+        self._kernels.scores(out, learned, self._plan, hidden)
 
 
-TAILS: dict[str, type[Trees] | type[Softmaxes]] = {"tree": Trees, "softmax": Softmaxes}
-
-
-# A readout of two halves: a top, which learns by the batch as dense products on a device, and a tail on the CPU.
-
-
-class Halves(Base):
-    """Each half of a step adds its part to loss and gradient; in a tick they are the stages "readout" and then "top".
-
-    A subclass has these methods, which trust their arguments, beside those of Base:
-
-        _learn_tail    write the tail's part of grad and loss; NumPy's arrays
-        learn_top      add the top's part to grad, write that of loss; arrays of the device, in the work of a queue
-        _tail_log_prob, _top_log_prob  write the log-probability of either half
-    """
-
-    ready = ("readout", "grad in", "top")
-    on_host = True  # with all its arguments, whatever else is on a device
-
-    def buffers(self) -> Buffers:
-        """Beside the trunk everything crosses: the tail reads hidden vectors on the host, the top learns on the device."""
-        return Buffers({}, ("hidden", "grad", "target", "weight", "losses")) if self.beside else super().buffers()
-
-    def finish(self, copy: Copies) -> list[Stage]:
-        """The tail on the CPU, then the top beside the trunk."""
-        if not self.beside:
-            return super().finish(copy)
-        return [
-            *copy("target in"),
-            Stage("readout", "sparse", self._step_tail, ("forward", "hidden out")),
-            *copy("grad in", "readout"),
-            Stage("top", "dense", self._step_top, ("forward", "target in", "grad in")),
-            *copy("losses out", "top"),
-        ]
-
-    def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None) -> float:
-        """Learn from a batch and return its mean loss in nats; see Readout."""
-        return self._learned(self.learn, grad, hidden, target, weight)
-
-    def learn(
-        self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: Any = None
-    ) -> None:
-        """As in Readout, but with NumPy's arrays, and it waits: the tail is on the CPU wherever the top is.
-
-        In a tick `step_tail` and `learn_top` are stages of their own instead.
-        """
-        self._learn_tail(grad, loss, hidden, target, weight)
-        top = self._top_loss[: len(loss)]
-        written, read = {"grad": grad, "top loss": top}, {"grad": grad, "hidden": hidden, "target": target}
-        read |= {} if weight is None else {"weight": weight}
-        self._place.call(lambda _, loss, *arrays: self.learn_top(arrays[0], loss, *arrays[1:]), written, read)
-        loss += top
-
-    def step_tail(
-        self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None
-    ) -> float:
-        """The first half of `step`: write the tail's part of grad, return that of the loss; raises what `step` raises."""
-        return self._learned(self._learn_tail, grad, hidden, target, weight)
-
-    def learn_top(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
-        """The second half: add the top's part to grad and write that of loss; arrays of the device, in the work of a queue."""
-        raise NotImplementedError
-
-    def _learned(
-        self,
-        learn: Callable[..., None],
-        grad: np.ndarray,
-        hidden: np.ndarray,
-        target: np.ndarray,
-        weight: np.ndarray | None,
-    ) -> float:
-        """The mean loss of learn(grad, loss, hidden, target, weight), which waits, behind the checks of a step."""
-        rows = self._check_step(grad, hidden, target, weight)
-        if not rows:
-            return 0.0
-        with Held(), self.alone:
-            loss = self._loss[:rows]
-            learn(grad, loss, hidden, target, weight)
-            return check.loss(loss)
-
-    def _step_tail(self, slot: Slot) -> None:
-        self.rate_scale = slot.scale
-        slot.loss = stepped(self.step_tail, slot, self.batch)
-
-    def _step_top(self, slot: Slot) -> None:
-        self.rate_scale = slot.scale
-        self.learn_top(slot.grad_dev, slot.losses_dev, slot.hidden_dev, slot.target_dev, slot.weight_dev)
-
-    def _judge(self, slot: Slot) -> None:
-        slot.loss = check.loss(slot.losses) + slot.loss
-
-    def _score(self, out: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
-        self._tail_log_prob(out, hidden, target)
-        top = self._top_loss[: len(out)]
-        self._place.call(self._top_log_prob, {"top loss": top}, {"hidden": hidden, "target": target})
-        out += top
-
-    @functools.cached_property
-    def _top_loss(self) -> np.ndarray:
-        """Room for the top's part of the losses."""
-        return np.empty(self.batch, np.float32)
-
-    def _learn_tail(
-        self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None
-    ) -> None:
-        raise NotImplementedError
-
-    def _tail_log_prob(self, out: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
-        raise NotImplementedError
-
-    def _top_log_prob(self, out: Any, hidden: Any, target: Any) -> None:
-        raise NotImplementedError
-
-
+TAILS: dict[str, type[ClusterTrees] | type[ClusterSoftmaxes]] = {"tree": ClusterTrees, "softmax": ClusterSoftmaxes}
 SCALES = {"tree": 2.0, "softmax": 1.0}  # of the rate, by tails
 MET = 1e-3  # how often a class is taken to be met at least, so that none weighs nothing
 
@@ -409,7 +225,7 @@ class Options:
     )
 
 
-class HeadReadout(Halves):
+class HeadReadout(TopAndTail):
     """p(v | h) = p(slot of v | h) p(v | its cluster, h): a full softmax over slots, and in each cluster a small readout.
 
     A slot of the head belongs to one of the H most frequent classes, or to one of K clusters, which have all others. Under a
@@ -438,6 +254,7 @@ class HeadReadout(Halves):
 
     kind = "head"
     places: tuple[str, ...] = ("cpu", "cuda")
+    searches_on_host = True
 
     def __init__(
         self,
@@ -449,23 +266,17 @@ class HeadReadout(Halves):
         tails: str = "tree",
         share: float = 0.1,
         vectors: Any = None,
-        batch: int = 1024,
-        rate: float = 0.02,
         tail_scale: float | None = None,
-        seed: int = 0,
-        backend: Any = None,
-        optimiser: str = "sgd",
-        biases: bool = False,
+        **common: Unpack[Common],
     ):
         from cpu.runtime import memory
 
-        given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
-        super().__init__(counts, width, optimiser=optimiser, biases=biases, **given)
+        super().__init__(counts, width, **common)
         if self.counts is None:
             self.counts = np.ones(self.classes)
         self.tails = check.choice("tails", tails, tuple(TAILS))
         self.tail_scale = check.number("tail_scale", SCALES[tails] if tail_scale is None else tail_scale, 0)
-        self.slot, self.head, self.clusters = shape(self.counts, head, clusters, share, tails, vectors, seed)
+        self.slot, self.head, self.clusters = class_map(self.counts, head, clusters, share, tails, vectors, self.seed)
         below = TAILS[tails].rows_of(self.classes, self.head, self.clusters)
         self._keep(memory.zeros((self.head + self.clusters, self.width), np.float32))
         self._tail = sparse.kept(memory.zeros((below, self.width), np.float32), self.optimiser, self.biased)
@@ -474,9 +285,8 @@ class HeadReadout(Halves):
     def _prepare(self) -> None:
         """What follows from slots: made anew when they are filled from a checkpoint."""
         cluster = np.where(self.slot < self.head, -1, self.slot - self.head).astype(np.int32)
-        self._tails = TAILS[self.tails](cluster, self.counts)
-        self._tails.make_room(self.batch, self.width)
-        self._place.do(self._make_room)
+        self._tails = TAILS[self.tails](cluster, self.counts, self.batch, self.width)
+        self._top_place.do(self._make_room)
 
     def _make_room(self) -> None:
         self._slot = self.backend.device.from_host(self.slot)
@@ -489,6 +299,8 @@ class HeadReadout(Halves):
         ticks of a run: an engine with a delay has batches under way that met the clusters before. Raises ValueError for other
         vectors.
         """
+        from cpu.output import head_parts
+
         slot = regrouped(self.slot, self.head, self.clusters, vectors, self.seed)
         with Held(), self.alone:
             self.fetch()
@@ -497,16 +309,10 @@ class HeadReadout(Halves):
             was, self.slot[:] = self.slot.copy(), slot
             self._prepare()
             self._tails.carry(known, before, self._host, self._tail, masses)
-            self._spread(was, masses)
+            visits = [np.bincount(own, masses)[self.head :] for own in (was, self.slot)]
+            for squares in (self._host.squares, self._host.bias_squares):  # those of an average visit, from here on
+                head_parts.spread(None if squares is None else squares[self.head :], *visits)
             self.send()
-
-    def _spread(self, was: np.ndarray, masses: np.ndarray) -> None:
-        """The squares of the clusters' slots become those of an average visit; was: the slots before."""
-        from cpu.output import head_parts
-
-        visits = [np.bincount(slot, masses)[self.head :] for slot in (was, self.slot)]
-        for squares in (self._host.squares, self._host.bias_squares):
-            head_parts.spread(None if squares is None else squares[self.head :], *visits)
 
     def begin_with(self, vectors: np.ndarray) -> None:
         """Make clusters of what is alike by vectors (V, D) float32, and give all rows what says these; see Readout."""
@@ -527,22 +333,19 @@ class HeadReadout(Halves):
         """What head and cluster have learned of each class, (V, D) float32: alike for classes that are treated alike."""
         with self.alone:
             self.fetch()
-            found: np.ndarray = self._tails.known(self._host, self._tail, self.slot, np.maximum(self.counts, MET)).c
-            return found
+            vectors: np.ndarray = self._tails.known(self._host, self._tail, self.slot, np.maximum(self.counts, MET)).c
+            return vectors
 
     def learn_top(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
-        """The head's half: add to grad, write its part of loss; arrays of the device, in the work of a queue."""
+        """Add the head's part to grad and write that of loss; arrays of the device, in the work of a queue."""
         given = self._learns(self._there), self._work, self._slot, hidden, target, weight, self._step_rate
         self.backend.head.step(grad, loss, *given)
 
     def _learn_tail(
-        self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None
+        self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: Any = None
     ) -> None:
-        self._tails.step(grad, loss, self._learns(self._tail), hidden, target, weight, self._tail_rate)
-
-    @property
-    def _tail_rate(self) -> float:
-        return self._step_rate * self.tail_scale
+        rate = self._step_rate * self.tail_scale
+        self._tails.step(grad, loss, self._learns(self._tail), hidden, target, weight, rate)
 
     def _tail_log_prob(self, out: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
         self._tails.log_prob(out, self._tail, hidden, target)
@@ -550,18 +353,12 @@ class HeadReadout(Halves):
     def _top_log_prob(self, out: Any, hidden: Any, target: Any) -> None:
         self.backend.head.log_prob(out, self._there, self._work, self._slot, hidden, target)
 
-    def best(self, hidden: np.ndarray, k: int, exclude: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """The k most likely classes of each row, exactly; see Readout. Fetches the head of a GPU, once a call."""
-        with self.alone:
-            self.fetch()
-            return super().best(hidden, k, exclude)
-
-    def _find(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray) -> None:
+    def _best_without(
+        self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: "Excluded | None"
+    ) -> None:
         from cpu.output import topk
 
-        self._best_without(ids, log_probs, hidden, topk.none_excluded(len(hidden)))
-
-    def _best_without(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: "Excluded") -> None:
+        left_out = left_out or topk.none_excluded(len(hidden))
         self._tails.best(ids, log_probs, self._tail, self._slots(hidden), hidden, left_out)
 
     def _scores(self, out: np.ndarray, hidden: np.ndarray) -> None:
@@ -574,9 +371,9 @@ class HeadReadout(Halves):
         """The log-probabilities of the slots of the head."""
         from cpu.output import scores
 
-        found = np.empty((len(hidden), self.head + self.clusters), np.float32)
-        scores.softmax(found, self._host, hidden)
-        return found
+        slots = np.empty((len(hidden), self.head + self.clusters), np.float32)
+        scores.softmax(slots, self._host, hidden)
+        return slots
 
     def parameters(self) -> dict[str, np.ndarray]:
         """The rows of the slots, `head`, and of the clusters, `tail`; what is kept beside either; slots and counts (V,)."""
@@ -593,31 +390,16 @@ class HeadReadout(Halves):
     def restore(self, state: dict[str, Any]) -> None:
         """Take the slots and counts that were filled in; ValueError where they are none."""
         check.counts(self.counts)
-        check_slots(self.slot, self.head, self.clusters)
+        check_class_map(self.slot, self.head, self.clusters)
         super().restore(state)
         self._prepare()
 
 
-def make(
-    counts: Any,
-    width: int,
-    options: Mapping[str, Any],
-    *,
-    batch: int,
-    trunk: bool = True,
-    backend: Any = None,
-) -> HeadReadout:
-    """From options of the command line; see hybrid/readout/__init__.py."""
-    names = ("tails", "share", "rate", "seed")
-    given = {name: options[name] for name in names} | sparse.readout_named(options)
-    return HeadReadout(counts, width, batch=batch, backend=backend, **given)
+make = maker(HeadReadout, Options)
 
 
-def rebuild(classes: int, mode: str = "", **facts: Any) -> HeadReadout:
-    """From describe(): with any slots of these sizes, until those of the checkpoint are filled in and restored.
-
-    mode  told by checkpoints from when trees had another; it says nothing now
-    """
+def rebuild(classes: int, **facts: Any) -> HeadReadout:
+    """From describe(): with any slots of these sizes, until those of the checkpoint are filled in and restored."""
     return HeadReadout(classes, **facts)
 
 

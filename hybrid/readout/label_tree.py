@@ -1,14 +1,14 @@
 """The label tree: how likely each of many labels is, where an example may have any number of them."""
 
-from typing import TYPE_CHECKING, Any
+import functools
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from .. import check
-from .. import sparse as kept
-from ..schedule.guards import Held
+from .. import check, sparse, trees
+from ..neighbours import csr
 from ..schedule.slot import Slot
-from .base import Base
+from .base import Base, Common
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -46,41 +46,25 @@ class LabelTreeReadout(Base):
     """
 
     kind = "label_tree"
+    usual_rate = 0.025
+    searches_on_host = True
     counts_unlabelled = True  # the root learns from them
 
-    def __init__(
-        self,
-        counts: Any,
-        width: int,
-        *,
-        tree: Any = "huffman",
-        batch: int = 1024,
-        rate: float = 0.025,
-        seed: int = 0,
-        backend: Any = None,
-        optimiser: str = "sgd",
-        biases: bool = False,
-    ):
-        from cpu.runtime import memory
-
-        given = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
-        super().__init__(counts, width, optimiser=optimiser, biases=biases, **given)
+    def __init__(self, counts: Any, width: int, *, tree: Any = "huffman", **common: Unpack[Common]):
+        super().__init__(counts, width, **common)
         self._grow(*self._shape(tree))
-        self.rows = memory.empty((len(self.tree.up), self.width), np.float32)
-        self.rows.fill(0)
+        self.rows = sparse.table(len(self.tree.up), self.width)
         self._keep(self.rows)
 
     def _shape(self, tree: Any) -> tuple[Any, Any]:
         """parents and leaf of the tree that a user names or gives."""
         from cpu.label_tree import binary
-        from cpu.tree import tree as trees
 
         if isinstance(tree, tuple) and len(tree) == 2:
             return tree
         if check.choice("tree", tree, TREES) == "huffman" and self.counts is None:
             raise ValueError('counts: found only how many labels there are; pass one count a label, or tree="balanced"')
-        grown = trees.huffman(self.counts) if tree == "huffman" else trees.balanced(self.classes)
-        made = binary(grown)
+        made = binary(trees.huffman(self.counts) if tree == "huffman" else trees.balanced(self.classes))
         return made.up, made.leaf
 
     def _grow(self, parents: Any, leaf: Any) -> None:
@@ -106,14 +90,14 @@ class LabelTreeReadout(Base):
 
         The loss of an example is the sum of -log p over the nodes that it visits, not a mean over its labels.
         """
-        target_at = self._check_labels(hidden, target, target_at)
-        rows = self._check_step(grad, hidden, np.zeros(len(hidden), np.int32), weight)
-        if not rows:
-            return 0.0
-        with Held(), self.alone:
-            loss = self._loss[:rows]
-            self.learn(grad, loss, hidden, target, weight, target_at)
-            return check.loss(loss)
+        at = self._check_labels(hidden, target, target_at)
+        self._check_rows(grad, hidden, weight)
+        return self._learned(functools.partial(self.learn, target_at=at), grad, hidden, target, weight)
+
+    def _learn_targets(self, slot: Slot) -> float:
+        """An example keeps its labels together here, where other readouts take them one by one."""
+        learn = functools.partial(self.learn, target_at=slot.target_at)
+        return self._learned(learn, slot.grad, slot.hidden, slot.target, slot.weight)
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None, target_at: Any = None) -> None:
         """Learn from a batch, unchecked; see `step`."""
@@ -147,32 +131,22 @@ class LabelTreeReadout(Base):
             self._work = kernels.workspace(self.batch, self.width, self._length, np.float32)
         return self._work
 
-    def _step(self, slot: Slot) -> None:
-        """A stage: an example keeps its labels together here, where other readouts take them one by one."""
-        self.rate_scale = slot.scale
-        try:
-            slot.loss = self.step(slot.grad, slot.hidden, slot.target, slot.weight, slot.target_at)
-        except ValueError as failure:  # hidden vectors that are not finite: the model has diverged
-            raise FloatingPointError(str(failure)) from None
-
     def likely(self, hidden: np.ndarray, threshold: float) -> "csr_array":
         """The labels that are at least as probable as `threshold`, in (0, 1]: their probabilities as scipy CSR (B, V).
 
         Exact: the search ends where nothing likely enough is left. Raises ValueError as `best` does.
         """
-        from scipy import sparse
+        from scipy.sparse import csr_array, vstack
 
         self._check(hidden)
         if not 0 < check.number("threshold", threshold, 0) <= 1:
             raise ValueError(f"threshold: found {threshold}, expected a probability above 0 and up to 1")
         with self.alone:
-            found = [self._above(hidden[part], float(np.log(threshold))) for part in self._parts(hidden)]
-        return sparse.csr_array(sparse.vstack(found) if found else (0, self.classes), dtype=np.float32)
+            parts = [self._above(hidden[part], float(np.log(threshold))) for part in self._parts(hidden)]
+        return csr_array(vstack(parts) if parts else (0, self.classes), dtype=np.float32)
 
     def _above(self, hidden: np.ndarray, least: float) -> "csr_array":
         """The labels of at least so much log-probability; asks for more a row until every row has ended."""
-        from scipy import sparse
-
         from cpu.label_tree import best
 
         k = min(FIRST, self.classes)
@@ -182,13 +156,11 @@ class LabelTreeReadout(Base):
             if k == self.classes or (ids[:, -1] < 0).all():
                 break
             k = min(4 * k, self.classes)
-        kept = ids >= 0
-        at = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
-        return sparse.csr_array((np.exp(log_probs[kept]), ids[kept], at), (len(hidden), self.classes))
+        return csr(ids, np.exp(log_probs), self.classes)
 
     def parameters(self) -> dict[str, np.ndarray]:
         """The rows of the nodes (N, D), what is kept beside them, and the tree: `parents` (N,) and `leaf` (V,)."""
-        return {"rows": self.rows, "parents": self.tree.up, "leaf": self.tree.leaf} | kept.beside(self._host)
+        return {"rows": self.rows, "parents": self.tree.up, "leaf": self.tree.leaf} | sparse.beside(self._host)
 
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs: how many nodes there are; which tree they make is among the parameters."""
@@ -213,12 +185,9 @@ class LabelTreeReadout(Base):
     def _log_prob(self, out: Any, hidden: Any, target: Any) -> None:
         self.backend.label_tree.log_prob(out, self._host, self.tree, hidden, target)
 
-    def _best(self, ids: Any, log_probs: Any, hidden: Any) -> None:
-        from cpu.label_tree import best
-
-        best(ids, log_probs, self._host, self.tree, hidden)
-
-    def _best_without(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: "Excluded") -> None:
+    def _best_without(
+        self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: "Excluded | None"
+    ) -> None:
         from cpu.label_tree import best
 
         best(ids, log_probs, self._host, self.tree, hidden, without=left_out)
@@ -240,4 +209,4 @@ def rebuild(classes: int, nodes: int, **facts: Any) -> LabelTreeReadout:
 
 def least(classes: int, width: int, nodes: int, **facts: Any) -> int:
     """How many numbers a checkpoint holds at least."""
-    return kept.numbers(nodes, width, **facts)
+    return sparse.numbers(nodes, width, **facts)

@@ -7,100 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import check, sparse
+from .. import check
 from ..settings import names, option
 from . import least as least_of
 from . import rebuild as rebuild_readout
-from .base import Base
+from .base import Base, arguments
 
 if TYPE_CHECKING:
     from cpu.output.topk import Excluded
 
 
-# The best classes of a mixture of trees, exactly, from lists of each tree's own best: Fagin's threshold algorithm.
-#
-# A class that is in no list of depth d is, under every tree, at most as likely as the last of that tree's list; so the
-# mixture of these last probabilities bounds it. Lists are made twice as deep until the k-th best of the classes met is above
-# the bound.
-#
-# Fagin, Lotem and Naor 2001, "Optimal Aggregation Algorithms for Middleware".
-
+SHAPES = ("huffman", "balanced")
+INEXACT = ("sampled", "label_tree", "neighbours")  # kinds without a cheap and exact probability of one class
+MOST = 1000  # trees, which are built before anything is learned
 FIRST = 16  # classes of a list at least
 AHEAD = 2  # times k: so deep are the first lists
-
-
-def mixed(log_probs: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """log sum_k shares[k] exp(log_probs[k]): (K, ...) -> (...), float64."""
-    with np.errstate(divide="ignore", invalid="ignore"):  # a share of 0; NaN goes through
-        found: np.ndarray = np.logaddexp.reduce(
-            log_probs + np.log(shares).reshape(-1, *[1] * (log_probs.ndim - 1)), axis=0
-        )
-    return found
-
-
-def best(
-    ids: np.ndarray,
-    log_probs: np.ndarray,
-    trees: Sequence[Any],
-    shares: np.ndarray,
-    hidden: np.ndarray,
-    left_out: "Excluded | None",
-    most: int,
-) -> np.ndarray:
-    """Write the k best classes of each row, equals by rising class; ids, log_probs (B, k). Returns the rows not done.
-
-    trees   readouts with _find, _best_without and _score
-    most    the depth at which lists are given up: a row that needs deeper ones is not done
-    """
-    k, rows = ids.shape[1], np.arange(len(hidden))
-    depth = max(AHEAD * k, FIRST)
-    while len(rows) and depth <= most:
-        out = None if left_out is None else left_out.of(rows)
-        lists, last = _lists(trees, np.ascontiguousarray(hidden[rows]), depth, out)
-        values = _values(trees, shares, hidden, rows, lists)
-        order = np.lexsort((lists, -values))[:, :k]
-        ids[rows], log_probs[rows] = (np.take_along_axis(array, order, axis=1) for array in (lists, values))
-        short = np.isneginf(last).any(axis=0)  # a list that ends has met every class
-        rows = rows[~(short | (log_probs[rows, -1] >= mixed(last, shares)))]
-        depth *= 2
-    return rows
-
-
-def _lists(
-    trees: Sequence[Any], hidden: np.ndarray, depth: int, left_out: "Excluded | None"
-) -> tuple[np.ndarray, np.ndarray]:
-    """The classes of all lists (B, C), each once and otherwise -1; and the last log-probability of each list (K, B)."""
-    ids = np.empty((len(trees), len(hidden), depth), np.int32)
-    log_probs = np.empty(ids.shape, np.float32)
-    for tree, own, values in zip(trees, ids, log_probs, strict=True):
-        if left_out is None:
-            tree._find(own, values, hidden)
-        else:
-            tree._best_without(own, values, hidden, left_out)
-    classes = np.sort(np.concatenate(ids, axis=1), axis=1)
-    classes[:, 1:][classes[:, 1:] == classes[:, :-1]] = -1
-    return classes, log_probs[:, :, -1]
-
-
-def _values(
-    trees: Sequence[Any], shares: np.ndarray, hidden: np.ndarray, rows: np.ndarray, classes: np.ndarray
-) -> np.ndarray:
-    """The mixture's log-probability of each of the classes (B, C) of these rows, float32; -inf for none."""
-    values = np.full(classes.shape, -np.inf, np.float32)
-    place = np.nonzero(classes >= 0)
-    size = min(tree.batch for tree in trees)  # each has scratch for as many rows as it was made for
-    for first in range(0, len(place[0]), size):
-        row, column = (at[first : first + size] for at in place)
-        asked, target = hidden[rows[row]], classes[row, column]
-        found = np.empty((len(trees), len(row)), np.float32)
-        for tree, own in zip(trees, found, strict=True):
-            tree._score(own, asked, target)
-        values[row, column] = mixed(found, shares)
-    return values
-
-
-SHAPES = ("huffman", "balanced")
-MOST = 1000  # trees, which are built before anything is learned
 NUMBERS = 2**22  # of a chunk of scores
 DEEP = 8  # lists that name more than one in so many classes cost more than all scores do
 
@@ -126,7 +47,7 @@ class MixtureReadout(Base):
     pace      how far the shares go in a step towards what the readouts earned in it; 0: they stay equal
 
     Every readout makes its own step on every example, as it would alone. A step's gradient of the hidden vectors is that of
-    sum_k a_k (-log p_k), which is an upper bound of the loss -log p; `still` writes that of the loss itself. Then shares move
+    sum_k a_k (-log p_k), which is an upper bound of the loss -log p; `dry_run` writes that of the loss itself. Then shares move
     towards the mean of the responsibilities a_k p_k(target) / p(target), a step of EM. So a step costs what those of all
     readouts cost, and so do `log_prob` and `scores`. What theory asks for instead was tried and learned less: readouts that
     learn by their responsibilities, each then from a part of the examples, and the loss's own gradient (docs/mixtures.md).
@@ -145,6 +66,7 @@ class MixtureReadout(Base):
     """
 
     kind = "mixture"
+    searches_on_host = True
 
     def __init__(self, readouts: Sequence[Base], *, pace: float = 0.01):
         self.readouts = _checked(readouts)
@@ -184,12 +106,12 @@ class MixtureReadout(Base):
             duty *= weight
         self._share(duty, len(hidden))
 
-    def still(
+    def dry_run(
         self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None
     ) -> float:
         """Write the gradient of -log p(target) of the mixture and return its mean; nothing moves."""
         loss = self._loss[: self._check_step(grad, hidden, target, weight)]
-        with self.held_still():
+        with self.dry_runs():
             self._add(grad, self._step_each(loss, hidden, target, weight))
         return check.loss(loss)
 
@@ -216,10 +138,9 @@ class MixtureReadout(Base):
 
     def _duty(self, loss: np.ndarray, log_probs: np.ndarray) -> np.ndarray:
         """The responsibilities (K, B) float32, by log-probabilities of the readouts (K, B); writes the mixture's loss."""
-
-        whole = mixed(log_probs, self.shares)
-        np.negative(whole, out=loss, casting="same_kind")
-        duty: np.ndarray = (self.shares[:, None] * np.exp(log_probs - whole)).astype(np.float32)
+        mean = self._mixed(log_probs)
+        np.negative(mean, out=loss, casting="same_kind")
+        duty: np.ndarray = (self.shares[:, None] * np.exp(log_probs - mean)).astype(np.float32)
         return duty
 
     def _share(self, duty: np.ndarray, rows: int) -> None:
@@ -230,12 +151,12 @@ class MixtureReadout(Base):
             self.shares += min(self.pace * total / rows, 1.0) * (earned / total - self.shares)
 
     @contextlib.contextmanager
-    def held_still(self) -> Iterator[None]:
+    def dry_runs(self) -> Iterator[None]:
         """A context in which steps move nothing."""
-        with contextlib.ExitStack() as held:
-            held.enter_context(super().held_still())
+        with contextlib.ExitStack() as open_contexts:
+            open_contexts.enter_context(super().dry_runs())
             for readout in self.readouts:
-                held.enter_context(readout.held_still())
+                open_contexts.enter_context(readout.dry_runs())
             yield
 
     def parameters(self) -> dict[str, np.ndarray]:
@@ -267,15 +188,18 @@ class MixtureReadout(Base):
             own = f"{k}."
             readout.restore({name.removeprefix(own): value for name, value in state.items() if name.startswith(own)})
 
+    def _mixed(self, log_probs: np.ndarray) -> np.ndarray:
+        """log sum_k shares[k] exp(log_probs[k]): (K, ...) -> (...), float64."""
+        with np.errstate(divide="ignore", invalid="ignore"):  # a share of 0; NaN goes through
+            shares = np.log(self.shares).reshape(-1, *[1] * (log_probs.ndim - 1))
+            mean: np.ndarray = np.logaddexp.reduce(log_probs + shares, axis=0)
+        return mean
+
     def _log_prob(self, out: Any, hidden: Any, target: Any) -> None:
-
-        found = np.empty((len(self.readouts), len(hidden)), np.float32)
-        for readout, own in zip(self.readouts, found, strict=True):
+        log_probs = np.empty((len(self.readouts), len(hidden)), np.float32)
+        for readout, own in zip(self.readouts, log_probs, strict=True):
             readout._score(own, hidden, target)
-        out[:] = mixed(found, self.shares)
-
-    def _find(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray) -> None:
-        self._best_without(ids, log_probs, hidden, None)
+        out[:] = self._mixed(log_probs)
 
     def _best_without(
         self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: "Excluded | None"
@@ -284,12 +208,55 @@ class MixtureReadout(Base):
 
         rows = np.arange(len(hidden))
         if all(isinstance(readout, TreeReadout) for readout in self.readouts):
-            most = self.classes // (DEEP * len(self.readouts))
-            rows = best(ids, log_probs, self.readouts, self.shares, hidden, left_out, most)
+            rows = self._by_lists(ids, log_probs, hidden, left_out)
         size = max(NUMBERS // self.classes, 1)
         for first in range(0, len(rows), size):
             part = rows[first : first + size]
             ids[part], log_probs[part] = self._among_all(hidden[part], ids.shape[1], left_out and left_out.of(part))
+
+    def _by_lists(
+        self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: "Excluded | None"
+    ) -> np.ndarray:
+        """Write the k best classes of each row, equals by rising class. Returns the rows not done, which need longer lists.
+
+        Fagin's threshold algorithm, on lists of each tree's own best. A class that is in no list of depth d is, under every
+        tree, at most as likely as the last of that tree's list; so the mixture of these last probabilities bounds it. Lists
+        are made twice as deep until the k-th best of the classes met is above the bound.
+
+        Fagin, Lotem and Naor 2001, "Optimal Aggregation Algorithms for Middleware".
+        """
+        k, rows = ids.shape[1], np.arange(len(hidden))
+        depth, most = max(AHEAD * k, FIRST), self.classes // (DEEP * len(self.readouts))
+        while len(rows) and depth <= most:
+            lists, last = self._lists(hidden[rows], depth, left_out and left_out.of(rows))
+            values = self._values(hidden, rows, lists)
+            order = np.lexsort((lists, -values))[:, :k]
+            ids[rows], log_probs[rows] = (np.take_along_axis(array, order, axis=1) for array in (lists, values))
+            short = np.isneginf(last).any(axis=0)  # a list that ends has met every class
+            rows = rows[~(short | (log_probs[rows, -1] >= self._mixed(last)))]
+            depth *= 2
+        return rows
+
+    def _lists(self, hidden: np.ndarray, depth: int, left_out: "Excluded | None") -> tuple[np.ndarray, np.ndarray]:
+        """The classes of all lists (B, C), each once and otherwise -1; and the last log-probability of each list (K, B)."""
+        ids = np.empty((len(self.readouts), len(hidden), depth), np.int32)
+        log_probs = np.empty(ids.shape, np.float32)
+        for tree, own, values in zip(self.readouts, ids, log_probs, strict=True):
+            tree._best_without(own, values, hidden, left_out)
+        classes = np.sort(np.concatenate(ids, axis=1), axis=1)
+        classes[:, 1:][classes[:, 1:] == classes[:, :-1]] = -1
+        return classes, log_probs[:, :, -1]
+
+    def _values(self, hidden: np.ndarray, rows: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        """The log-probability of each of the classes (B, C) of these rows, float32; -inf for none."""
+        values = np.full(classes.shape, -np.inf, np.float32)
+        place = np.nonzero(classes >= 0)
+        for first in range(0, len(place[0]), self.batch):  # every readout has scratch for as many rows
+            row, column = (at[first : first + self.batch] for at in place)
+            log_probs = np.empty(len(row), np.float32)
+            self._log_prob(log_probs, hidden[rows[row]], classes[row, column])
+            values[row, column] = log_probs
+        return values
 
     def _among_all(self, hidden: np.ndarray, k: int, left_out: "Excluded | None") -> tuple[np.ndarray, np.ndarray]:
         """The k best by all scores, equals by rising class."""
@@ -299,8 +266,8 @@ class MixtureReadout(Base):
             for b, (first, last) in enumerate(zip(left_out.first, left_out.last, strict=True)):
                 scores[b, left_out.ids[first:last]] = -np.inf
         order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-        found = np.take_along_axis(scores, order, axis=1)
-        return np.where(np.isneginf(found), -1, order).astype(np.int32), found
+        log_probs = np.take_along_axis(scores, order, axis=1)
+        return np.where(np.isneginf(log_probs), -1, order).astype(np.int32), log_probs
 
     def _scores(self, out: np.ndarray, hidden: np.ndarray) -> None:
         more = np.empty_like(out)
@@ -317,25 +284,25 @@ def _numbered(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _checked(readouts: Sequence[Base]) -> list[Base]:
-    """The readouts, which suit each other."""
-    found = list(readouts)
-    if len(found) < 2:
-        raise ValueError(f"readouts: found {len(found)}, expected two or more to mix")
-    for k, readout in enumerate(found):
+    """The readouts, which fit together."""
+    parts = list(readouts)
+    if len(parts) < 2:
+        raise ValueError(f"readouts: found {len(parts)}, expected two or more to mix")
+    for k, readout in enumerate(parts):
         _check_one(f"readouts[{k}]", readout)
-        if any(readout is other for other in found[:k]):
+        if any(readout is other for other in parts[:k]):
             raise ValueError(
                 f"readouts[{k}]: found one that is there already, expected one of its own; copy.deepcopy makes it"
             )
         for name in ("classes", "width"):
-            one, other = getattr(readout, name), getattr(found[0], name)
+            one, other = getattr(readout, name), getattr(parts[0], name)
             if one != other:
                 raise ValueError(f"readouts[{k}]: found {one} as {name}, expected {other}, as of the first")
-    return found
+    return parts
 
 
 def _check_one(name: str, readout: Any) -> None:
-    if not isinstance(readout, Base) or readout.kind in ("sampled", "label_tree"):
+    if not isinstance(readout, Base) or readout.kind in INEXACT:
         raise ValueError(
             f"{name}: found {type(readout).__name__}, expected a readout that knows the probability of one class exactly and "
             "cheaply, such as TreeReadout: what each answers for is a share of it"
@@ -347,28 +314,22 @@ def _check_one(name: str, readout: Any) -> None:
 
 
 def make(
-    counts: Any,
-    width: int,
-    options: Mapping[str, Any],
-    *,
-    batch: int,
-    trunk: bool = True,
-    backend: Any = None,
+    counts: Any, width: int, options: Mapping[str, Any], *, batch: int, trunk: bool = True, backend: Any = None
 ) -> MixtureReadout:
     """From options of the command line; see hybrid/readout/__init__.py."""
     from .tree import TreeReadout
 
-    shapes = options.get("trees") or SHAPES
+    own = arguments(options, Options)
+    shapes = own.pop("trees") or SHAPES
     check.whole("trees", len(shapes), 2, MOST)
-    given = {name: options[name] for name in ("rate", "seed")} | sparse.readout_named(options)
     return MixtureReadout(
-        [TreeReadout(counts, width, tree=shape, batch=batch, backend=backend, **given) for shape in shapes]
+        [TreeReadout(counts, width, tree=shape, batch=batch, backend=backend, **own) for shape in shapes]
     )
 
 
 def rebuild(readouts: Sequence[dict[str, Any]], backend: Any = None, **facts: Any) -> MixtureReadout:
     """From describe()."""
-    made: list[Any] = [rebuild_readout(told, backend) for told in readouts]
+    made: list[Any] = [rebuild_readout(one, backend) for one in readouts]
     return MixtureReadout(made, **facts)
 
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import check, console
-from ..neighbours import ASKED, Found, csr, live, measured, tell_choice
+from ..neighbours import ASKED, csr, live, measured, tell_choice
 from ..settings import number, option
 from . import least as least_of
 from . import rebuild as rebuild_readout
 from . import sampled
-from .base import Staged, again, excluded
+from .base import Base, excluded
 from .full import FullReadout
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Options(sampled.Options):
     recall: float = option(0.95, "neighbours readout: share of the ten best classes that is to be found", type=number)
 
 
-class NeighbourReadout(Staged):
+class NeighbourReadout(Base):
     """A FullReadout or SampledReadout, whose `best` asks an index over its weights for the largest dot products.
 
     readout  what learns in `step`, and answers everything but `best`
@@ -70,9 +70,12 @@ class NeighbourReadout(Staged):
                 f'readout: found one on "{readout.backend.name}", expected one on the CPU, where indexes of neighbours are '
                 "built; make it without backend"
             )
-        self.readout = readout
         if readout.biases is not None:
             raise ValueError("readout: found one with biases, expected one without: an index knows dot products only")
+        self.readout = readout
+        facts = {name: getattr(readout, name) for name in ("width", "batch", "rate", "seed", "backend")}
+        super().__init__(readout.classes, **facts)
+        self.alone = readout.alone  # a call of it is a call of the readout
         self._settings: dict[str, Any] = {
             "trees": check.whole("trees", trees, 1),
             "search": check.whole("search", search, 1),
@@ -84,50 +87,28 @@ class NeighbourReadout(Staged):
             self._settings |= {"index": check.choice("index", index, INDEXES), "recall": recall}
         self.every = None if every is None else check.whole("every", every, 1)
         self.moved = None if moved is None else check.number("moved", moved, 0)
-        self.classes, self.width, self.batch = readout.classes, readout.width, readout.batch
-        self.backend, self.rate_scale = readout.backend, 1.0
         self._neighbours = live(readout.weights, metric="dot", seed=readout.seed, **self._settings)
-        self._steps, self._told = 0, self._neighbours.choice
-        self._begun: Future[None] | None = None
+        self._steps, self._said = 0, self._neighbours.choice
+        self._building: Future[None] | None = None
         self._met = np.empty((0, self.width), np.float32)  # hidden vectors of the last call
 
-    @property
-    def rate(self) -> float:
-        """That of the readout."""
-        return self.readout.rate
-
-    @rate.setter
-    def rate(self, value: float) -> None:
-        self.readout.rate = value
+    def _set_rate(self, rate: float) -> None:
+        """It is that of the readout."""
+        super()._set_rate(rate)
+        self.readout.rate = rate
 
     def begin_with(self, vectors: np.ndarray) -> None:
         """Have vectors (V, D) float32 as the weights; the index is of those before, until it is built anew. See Readout."""
-        with self.readout.alone:
+        with self.alone:
             self.readout.begin_with(vectors)
             self._neighbours.changed(np.arange(self.classes, dtype=np.int32))
-
-    def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None) -> float:
-        """Learn from a batch; see Readout."""
-        with self.readout.alone:
-            self.readout.rate_scale = self.rate_scale
-            try:
-                loss = self.readout.step(grad, hidden, target, weight)
-            except FloatingPointError:  # the weights have moved all the same
-                self._neighbours.changed(self.readout.moved)
-                raise
-            self._after_step(hidden)
-            return loss
 
     def learn(
         self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: Any = None
     ) -> None:
-        """Learn from a batch, unchecked; see Readout."""
+        """Learn from a batch, unchecked, and begin to build the index anew where that is due; see Readout."""
         self.readout.rate_scale = self.rate_scale
         self.readout.learn(grad, loss, hidden, target, weight)
-        self._after_step(hidden)
-
-    def _after_step(self, hidden: np.ndarray) -> None:
-        """Remember what moved, and begin a rebuild where one is due; one that is running goes on instead."""
         self._neighbours.changed(self.readout.moved)
         self._steps += 1
         self._tell()
@@ -144,19 +125,19 @@ class NeighbourReadout(Staged):
 
     def _tell(self) -> None:
         """Say once what a rebuild chose, or why it failed: then the index before it goes on to answer."""
-        if self._begun is None or not self._begun.done():
+        if self._building is None or not self._building.done():
             return
-        failure, self._begun = self._begun.exception(), None
+        failure, self._building = self._building.exception(), None
         if failure:
             console.note(f"neighbours: the index was not built anew: {failure}")
-        tell_choice(self._told, self.choice)
-        self._told = self.choice
+        tell_choice(self._said, self.choice)
+        self._said = self.choice
 
-    def still(
+    def dry_run(
         self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None
     ) -> float:
         """What a step would write and return; nothing moves."""
-        return self.readout.still(grad, hidden, target, weight)
+        return self.readout.dry_run(grad, hidden, target, weight)
 
     def losses(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:
         """The loss of each row as the next step would have it; nothing moves."""
@@ -164,13 +145,15 @@ class NeighbourReadout(Staged):
 
     def log_prob(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:
         """The log-probability of each row's target, normalised over all classes; see Readout."""
+        log_prob = self.readout.log_prob(hidden, target)
         self._meet(hidden)
-        return self.readout.log_prob(hidden, target)
+        return log_prob
 
     def scores(self, hidden: np.ndarray) -> np.ndarray:
         """The log-probabilities of all classes, (B, V), as the readout has them: no index is asked; see Readout."""
+        scores = self.readout.scores(hidden)
         self._meet(hidden)
-        return self.readout.scores(hidden)
+        return scores
 
     def best(self, hidden: np.ndarray, k: int, exclude: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """The k classes of largest logit that the index finds: ids (B, k) int32, logits (B, k), largest first.
@@ -180,10 +163,11 @@ class NeighbourReadout(Staged):
         A logit is a log-probability up to a constant a row: to know that constant takes a sum over all classes, which
         is what the index is there to avoid. log_prob knows it.
         """
-        self._check(hidden, k)
+        self._check(hidden)
+        check.whole("k", k, 1, self.classes)
         ids, logits = np.empty((len(hidden), k), np.int32), np.empty((len(hidden), k), np.float32)
         left_out = None if exclude is None else excluded(exclude, len(hidden), self.classes)
-        with self.readout.alone:  # what is asked about may be learning
+        with self.alone:  # what is asked about may be learning
             self._neighbours.query(ids, logits, hidden, left_out)
         return ids, logits
 
@@ -203,9 +187,8 @@ class NeighbourReadout(Staged):
 
     def rebuild(self) -> Future[None]:
         """Begin to index the weights as they are, beside the index in use; done once the new one answers."""
-        begun: Future[None] = self._neighbours.rebuild(self._met)
-        self._begun = begun
-        return begun
+        self._building = self._neighbours.rebuild(self._met)
+        return self._building
 
     def figures(self, build: bool = True) -> dict[str, Any]:
         """Recall of the ten best and queries a second, beside exact search, on the hidden vectors that were met last.
@@ -215,25 +198,25 @@ class NeighbourReadout(Staged):
         """
         if not len(self._met):
             return {}
-        with self.readout.alone:
-            if self._begun:
-                self._begun.exception()
+        with self.alone:
+            if self._building:
+                self._building.exception()
             if build and not self._neighbours.built:
                 self.build()
-            found: Found = measured(self._neighbours, self._met, 10)
+            worth = measured(self._neighbours, self._met, 10)
         return {
-            f"neighbours recall@{found.k}": found.recall,
-            "neighbours queries/s": round(found.rate),
-            "exact queries/s": round(found.exact_rate),
+            f"neighbours recall@{worth.k}": worth.recall,
+            "neighbours queries/s": round(worth.rate),
+            "exact queries/s": round(worth.exact_rate),
         }
 
     def recall(self, hidden: np.ndarray, k: int) -> float:
         """The share of the truly best k classes of these rows that `best` finds."""
-        self._check(hidden, k)
+        self._check(hidden)
+        check.whole("k", k, 1, self.classes)
         self._meet(hidden)
-        with self.readout.alone:
-            found: float = self._neighbours.recall(hidden, k)
-            return found
+        with self.alone:
+            return float(self._neighbours.recall(hidden, k))
 
     def parameters(self) -> dict[str, np.ndarray]:
         """Those of the readout; the index is not kept."""
@@ -244,9 +227,8 @@ class NeighbourReadout(Staged):
         self.readout.send()
         self._neighbours.changed()
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        with self.readout.alone:
-            return again, (self.describe(), self.backend.name, self.parameters(), self.state(), self.rate_scale)
+    def fetch(self) -> None:
+        """Nothing to do: all is on the host."""
 
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs."""
@@ -264,25 +246,12 @@ class NeighbourReadout(Staged):
         self._steps = check.whole("steps", state.get("steps", 0), 0)
         self._neighbours.changed()
 
-    def _check(self, hidden: np.ndarray, k: int) -> None:
-        check.array("hidden", hidden, (None, self.width), np.float32)
-        check.finite("hidden", hidden)
-        check.whole("k", k, 1, self.classes)
-
 
 def make(
-    counts: Any,
-    width: int,
-    options: Mapping[str, Any],
-    *,
-    batch: int,
-    trunk: bool = True,
-    backend: Any = None,
+    counts: Any, width: int, options: Mapping[str, Any], *, batch: int, trunk: bool = True, backend: Any = None
 ) -> NeighbourReadout:
     """From options of the command line; see hybrid/readout/__init__.py."""
-    from . import make as make_readout
-
-    learner: Any = make_readout("sampled", counts, width, options, batch=batch, trunk=trunk, backend=backend)
+    learner = sampled.make(counts, width, options, batch=batch, trunk=trunk, backend=backend)
     return NeighbourReadout(learner, index="auto", recall=options["recall"])
 
 

@@ -3,12 +3,13 @@
 import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
-from .. import check, sparse
+from .. import check
 from ..settings import option, positive
+from .base import Common, arguments
 from .full import FullReadout
 from .full import least as least
 
@@ -71,38 +72,35 @@ class SampledReadout(FullReadout):
         negatives: int | None = None,
         draws: str | None = None,
         calibration: float | None = None,
-        batch: int = 1024,
-        rate: float = 0.02,
-        seed: int = 0,
-        backend: Any = None,
-        optimiser: str = "sgd",
-        biases: bool = False,
+        **common: Unpack[Common],
     ):
-        given: dict[str, Any] = {"batch": batch, "rate": rate, "seed": seed, "backend": backend}
-        given |= {"optimiser": optimiser, "biases": biases}
-        super().__init__(counts, width, **given)
+        super().__init__(counts, width, **common)
         self.loss = check.choice("loss", loss, LOSSES)
         default = NEGATIVES[loss] if loss == "logistic" else min(NEGATIVES[loss], self.classes)
         self.negatives = check.whole("negatives", default if negatives is None else negatives, 1)
         usual = "uniform" if loss == "gbce" else DRAWS[self.counts is None]
         self.draws = check.choice("draws", draws or usual, DRAWS)
-        self.calibration = _calibration(loss, calibration)
-        self._check_draws()
-        self.tick = 0
-        self._prepare()
-
-    def _check_draws(self) -> None:
-        """ValueError for draws that contradict the loss or need what is not known."""
+        if calibration is not None and loss != "gbce":
+            raise ValueError(f"calibration: not used by the loss {loss!r}, only by 'gbce'; leave it out")
+        self.calibration = check.number("calibration", CALIBRATION if calibration is None else calibration, 0)
+        if self.calibration > 1:
+            raise ValueError(f"calibration: found {calibration}, expected a number from 0 to 1")
         if self.draws == "unigram" and self.counts is None:
             raise ValueError("draws: unigram needs how often each class is met; found only how many classes there are")
         if self.loss == "gbce" and self.draws != "uniform":
             raise ValueError(
                 f"draws: found {self.draws!r}, expected 'uniform', which gbce is calibrated for; leave it out"
             )
+        self.tick = 0
+        self._prepare()
 
     def _prepare(self) -> None:
         """What follows from counts: made anew when they are filled from a checkpoint."""
-        self._sampler = self._distribution()
+        sampled = self.backend.sampled_softmax
+        if self.draws == "unigram":
+            self._sampler = sampled.unigram(self.counts)
+        else:
+            self._sampler = (sampled.uniform if self.draws == "uniform" else sampled.log_uniform)(self.classes)
         shape = self.batch, self.width, self.negatives, np.float32
         if self.loss == "logistic":
             share = np.diff(self._sampler.cumulative, prepend=0)
@@ -110,14 +108,7 @@ class SampledReadout(FullReadout):
             self._drawn = np.empty((self.batch, self.negatives), np.int32)
             self._scratch = self.backend.negative.workspace(*shape)
         else:
-            self._scratch = self.backend.sampled_softmax.workspace(*shape)
-
-    def _distribution(self) -> Any:
-        """Of one draw."""
-        sampled = self.backend.sampled_softmax
-        if self.draws == "unigram":
-            return sampled.unigram(self.counts)
-        return sampled.uniform(self.classes) if self.draws == "uniform" else sampled.log_uniform(self.classes)
+            self._scratch = sampled.workspace(*shape)
 
     def parameters(self) -> dict[str, np.ndarray]:
         """The weights (V, D), and the counts (V,) where negatives are drawn by them."""
@@ -125,11 +116,8 @@ class SampledReadout(FullReadout):
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """Learn from a batch, unchecked; see Readout."""
-        given = hidden, target, weight, self._step_rate
-        if self.loss == "logistic":
-            drawn = self._learn_alone(grad, loss, *given)
-        else:
-            drawn = self._learn_shared(grad, loss, *given)
+        learn = self._learn_alone if self.loss == "logistic" else self._learn_shared
+        drawn = learn(grad, loss, hidden, target, weight, self._step_rate)
         self.moved = np.concatenate([target, drawn.ravel()])
         self.tick += 1
 
@@ -164,30 +152,29 @@ class SampledReadout(FullReadout):
         kernels = self.backend.sampled_logistic
         return kernels.learn(*given, kernels.calibrated(self.negatives, self.classes, self.calibration))
 
-    def still(
+    def dry_run(
         self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None
     ) -> float:
         """Write the gradient of -log p(target) among all classes and return its mean; nothing moves. It costs as many rows."""
         loss = self._loss[: self._check_step(grad, hidden, target, weight)]
-        with self.held_still():
+        with self.dry_runs():
             super().learn(grad, loss, hidden, target, weight)
         return check.loss(loss)
 
     def losses(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:
         """The loss of each row among the classes that the next step draws; nothing moves."""
         self._check(hidden, target)
-        found = np.empty(len(hidden), np.float32)
-        grad = np.empty((min(len(hidden), self.batch), self.width), np.float32)
-        with self.held_still():
+        losses, grad = np.empty(len(hidden), np.float32), np.empty((self.batch, self.width), np.float32)
+        with self.dry_runs():
             for part in self._parts(hidden):
                 rows = hidden[part]
-                self.learn(grad[: len(rows)], found[part], rows, target[part])
-        return found
+                self.learn(grad[: len(rows)], losses[part], rows, target[part])
+        return losses
 
     @contextlib.contextmanager
-    def held_still(self) -> Iterator[None]:
+    def dry_runs(self) -> Iterator[None]:
         """A context in which steps move nothing and draw what the next step after it draws."""
-        with super().held_still():
+        with super().dry_runs():
             tick, moved = self.tick, self.moved
             try:
                 yield
@@ -213,32 +200,14 @@ class SampledReadout(FullReadout):
 
 
 def make(
-    counts: Any,
-    width: int,
-    options: Mapping[str, Any],
-    *,
-    batch: int,
-    trunk: bool = True,
-    backend: Any = None,
+    counts: Any, width: int, options: Mapping[str, Any], *, batch: int, trunk: bool = True, backend: Any = None
 ) -> SampledReadout:
     """From options of the command line, see hybrid/readout/__init__.py; without a trunk word2vec's negative sampling."""
-    given = {name: options[name] for name in ("rate", "seed")} | sparse.readout_named(options)
-    given |= {name: options.get(name) for name in ("negatives", "draws")}  # earlier runs have not all of them
-    loss = options.get("loss") or ("softmax" if trunk else "logistic")
-    return SampledReadout(counts, width, loss=loss, batch=batch, backend=backend, **given)
+    own = arguments(options, Options)
+    own["loss"] = own["loss"] or ("softmax" if trunk else "logistic")
+    return SampledReadout(counts, width, batch=batch, backend=backend, **own)
 
 
 def rebuild(classes: int, **facts: Any) -> SampledReadout:
     """From describe()."""
     return SampledReadout(np.ones(classes) if facts["draws"] == "unigram" else classes, **facts)
-
-
-def _calibration(loss: str, given: float | None) -> float:
-    """t of gbce; ValueError for one that is not from 0 to 1, or of another loss."""
-    if given is None:
-        return CALIBRATION
-    if loss != "gbce":
-        raise ValueError(f"calibration: not used by the loss {loss!r}, only by 'gbce'; leave it out")
-    if check.number("calibration", given, 0) > 1:
-        raise ValueError(f"calibration: found {given}, expected a number from 0 to 1")
-    return given

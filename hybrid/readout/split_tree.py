@@ -1,29 +1,21 @@
 """A tree cut below its first nodes: the top learns on a GPU, as dense products, and the tail on the CPU, or beside the top."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from .. import backend as backends
-from .. import sparse, trees
-from . import Trial, Trials
-from .base import Pairs
-from .head import Halves
-from .tree import GIVEN, TreeReadout
+from .. import sparse
+from .base import Pairs, TopAndTail
+from .tree import TreeReadout
 from .tree import least as least
-
-SPLITS = (15, 255, 1023)  # nodes of the top: the first 4, 8 and 10 levels of a balanced tree
-
-# The most that rate times the examples of a micro-batch may be for a top that learns by the batch. On Python's documentation
-# (three epochs, rate 0.025) the perplexity of a split tree is 1.02 times the whole tree's at 6.4, 1.04 at 12.8, 5 at 25.6.
-SAFE = 10.0
+from .tree import rebuild as rebuild
 
 
-class SplitTreeReadout(Halves, TreeReadout):
+class SplitTreeReadout(TopAndTail, TreeReadout):
     """A TreeReadout whose first `split` nodes, breadth first, are on the backend's device and all others on the CPU.
 
-    The top learns by the batch, so it needs a smaller rate or batch than the tail, see `TreeReadout`. In a tick the halves are
+    The top learns by the batch, so it needs a smaller rate or batch than the tail, see `TreeReadout`. In a tick these are
     two stages, "readout" and then "top".
 
     Raises ValueError for a split of 0, and what TreeReadout raises.
@@ -50,19 +42,19 @@ class SplitTreeReadout(Halves, TreeReadout):
         self.tree = self._grown()
         upper, self._tail = split(self.tree, self.split)
         self._tail_work = self._cpu.workspace(self.batch, self.width, self.tree.depth, np.float32)
-        self._place.do(self._make_room, upper)
+        self._top_place.do(self._make_room, upper)
 
     def _make_room(self, upper: Any) -> None:
         self._plan = self.backend.tree_softmax.plan(upper)
         self._work = self.backend.split.workspace(self.batch, self.width, self.split, np.float32)
 
     def learn_top(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
-        """The second half: add the top's part to grad and write that of loss; arrays of the device, in the work of a queue."""
+        """Add the top's part to grad and write that of loss; arrays of the device, in the work of a queue."""
         top = self._learns(self._there)
         self.backend.split.step(grad, loss, top, self._work, self._plan, hidden, target, weight, self._step_rate)
 
     def _learn_tail(
-        self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None
+        self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: Any = None
     ) -> None:
         given = self._learns(self._host), self._tail_work, self._tail, hidden, target, weight, self._step_rate
         self._cpu.step(grad, loss, *given)
@@ -102,38 +94,3 @@ class SplitOnOneDevice(TreeReadout):
         self.backend.tree_softmax.step(grad, loss, nodes, self._work, self._tail, *given)
         self.backend.split.step(grad, loss_there, top, self._top_work, self._top, *given)
         self.backend.head.add(loss, loss_there)
-
-
-def rebuild(classes: int, tree: str = "huffman", **facts: Any) -> TreeReadout:
-    """From describe(); a tree that a checkpoint keeps is any, until it is filled in."""
-    shape = trees.balanced(classes) if tree == GIVEN else tree
-    return TreeReadout(np.ones(classes), tree=shape, **facts)
-
-
-def trials(options: Mapping[str, Any], classes: int, examples: int) -> Trials:
-    """The splits to measure where the user has named none, and a full softmax to tell of.
-
-    examples  of a micro-batch: the nodes of a top move at once by rate times the sum over them
-    """
-    if options.get("split") is not None or options.get("mode") == "batch":
-        return Trials(rival="full")
-    if (options.get("readout_optimiser") or "sgd") != "sgd":
-        return Trials(
-            note="no split tree was tried: how well a top learns by Adagrad has not been measured; --split K asks for one",
-            rival="full",
-        )
-    move = options["rate"] * examples
-    if move > SAFE:
-        return Trials(
-            note=f"no split tree was tried: rate times examples of a micro-batch is {move:.3g}, and above {SAFE:g} a top "
-            "that learns by the batch may diverge; a smaller --batch or --rate, or more --micro-batches, helps",
-            rival="full",
-        )
-    remark = "the first {:,} nodes learn by the batch, --split 0 keeps the tree whole"
-    tried = (
-        Trial({"split": split} | tail, remark.format(split))
-        for split in SPLITS
-        for tail in ({}, {"split_tail": "device"})
-        if split < classes - 1
-    )
-    return Trials(tuple(tried), rival="full")

@@ -576,7 +576,7 @@ class Host:
 
     def still(self, hidden: Any, target: Any, weight: Any) -> Any:
         """As `step`, but nothing moves."""
-        return self._each(self._readout.still, hidden, target, weight)
+        return self._each(self._readout.dry_run, hidden, target, weight)
 
     def _each(self, call: Callable[..., Any], hidden: Any, target: Any, weight: Any) -> Any:
         """Rows cut into calls that the readout takes."""
@@ -618,7 +618,7 @@ class Beside:
 
     def still(self, hidden: Any, target: Any, weight: Any) -> Any:
         """See Host."""
-        with self._readout.held_still():
+        with self._readout.dry_runs():
             return self.step(hidden, target, weight)
 
     def _each(self, work: Callable[..., None], *tensors: Any) -> None:

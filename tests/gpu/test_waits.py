@@ -144,7 +144,7 @@ def test_with_all_its_waits_the_plan_is_right_in_every_order(planned, make):
 
 
 def test_examples_have_several_targets_where_the_readout_is_on_the_host(gpu):
-    assert rows_on_the_host()[0].readout.several and not all_on_the_device()[0].readout.several
+    assert rows_on_the_host()[0].readout.multi_target and not all_on_the_device()[0].readout.multi_target
 
 
 @pytest.mark.parametrize(("dense", "fed"), [(True, ("x",)), (False, ("ids", "values"))])

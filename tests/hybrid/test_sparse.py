@@ -30,21 +30,10 @@ def test_what_is_kept(optimiser, biases):
     assert sparse.numbers(7, 3, optimiser, biases) == sum(array.size for array in kept if array is not None)
 
 
-@pytest.mark.parametrize(
-    ("bad", "message"), [({"optimiser": "adam"}, "optimiser: found 'adam', expected one of sgd, row-adagrad, adagrad")]
-)
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda **bad: Embedding(4, 3, **bad),
-        lambda **bad: TreeReadout(COUNTS, 3, **bad),
-        lambda **bad: FullReadout(COUNTS, 3, **bad),
-        lambda **bad: SampledReadout(COUNTS, 3, **bad),
-    ],
-)
-def test_bad_input(make, bad, message):
-    with pytest.raises(ValueError, match=message):
-        make(**bad)
+@pytest.mark.parametrize("make", [lambda **bad: Embedding(4, 3, **bad), lambda **bad: FullReadout(COUNTS, 3, **bad)])
+def test_an_optimiser_that_is_none(make):
+    with pytest.raises(ValueError, match="optimiser: found 'adam', expected one of sgd, row-adagrad, adagrad"):
+        make(optimiser="adam")
 
 
 @pytest.mark.parametrize(
@@ -71,15 +60,3 @@ def test_readouts_are_rebuilt_and_copied_with_all_that_is_kept(make):
     for other in (copy.deepcopy(readout), pickle.loads(pickle.dumps(readout))):
         for name, array in other.parameters().items():
             assert array.tobytes() == arrays[name].tobytes() and not np.shares_memory(array, arrays[name])
-
-
-@pytest.mark.parametrize("make", [FullReadout])
-def test_a_step_that_is_not_made_leaves_the_squares_alone(make):
-    readout = make(COUNTS, 3, optimiser="adagrad", biases=True)
-    rng = np.random.default_rng(0)
-    grad, hidden = np.empty((6, 3), np.float32), rng.normal(size=(6, 3)).astype(np.float32)
-    target = rng.integers(0, 9, 6).astype(np.int32)
-    readout.step(grad, hidden, target)
-    before = {name: array.copy() for name, array in readout.parameters().items()}
-    readout.still(grad, hidden, target)
-    assert all((array == before[name]).all() for name, array in readout.parameters().items())

@@ -1,11 +1,20 @@
 """A readout of every kind, batches for it, and what a test asks of it."""
 
 import functools
+import json
 
 import numpy as np
 
 from hybrid import trees
-from hybrid.readout import FullReadout, HeadReadout, MixtureReadout, NeighbourReadout, SampledReadout, TreeReadout
+from hybrid.readout import (
+    FullReadout,
+    HeadReadout,
+    MixtureReadout,
+    NeighbourReadout,
+    SampledReadout,
+    TreeReadout,
+    rebuild,
+)
 
 CLASSES, WIDTH, BATCH = 37, 6, 16
 COUNTS = np.arange(CLASSES)[::-1]
@@ -14,7 +23,7 @@ COUNTS = np.arange(CLASSES)[::-1]
 @functools.cache
 def given_tree():
     """Made where it is asked for: all who collect tests would compile its kernels at once."""
-    return trees.huffman_of_clusters(np.random.default_rng(7).normal(size=(CLASSES, 4)), COUNTS, 4)
+    return trees.clustered(np.random.default_rng(7).normal(size=(CLASSES, 4)), COUNTS)
 
 
 MAKE = {
@@ -49,10 +58,20 @@ def frozen(readout):
     return b"".join(array.tobytes() for array in readout.parameters().values()), readout.state()
 
 
+def reloaded(readout):
+    """Another one, made of what a checkpoint keeps."""
+    again = rebuild(json.loads(json.dumps(readout.describe())))
+    for name, array in again.parameters().items():
+        np.copyto(array, readout.parameters()[name])
+    again.restore(json.loads(json.dumps(readout.state())))
+    return again
+
+
 def every(readout, hidden):
     """Log-probabilities of all classes, (B, V), one class after another."""
-    rows = np.repeat(hidden, CLASSES, axis=0)
-    return readout.log_prob(rows, np.tile(np.arange(CLASSES, dtype=np.int32), len(hidden))).reshape(-1, CLASSES)
+    classes = np.arange(readout.classes, dtype=np.int32)
+    rows = np.repeat(hidden, classes.size, axis=0)
+    return readout.log_prob(rows, np.tile(classes, len(hidden))).reshape(-1, classes.size)
 
 
 def changed(array, place, value):

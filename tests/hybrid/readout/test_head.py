@@ -1,16 +1,11 @@
-"""A head with clusters: which classes are where, and the readouts that it becomes at its ends.
-
-Here are tested hybrid/readout/head.py and hybrid/readout/head.py.
-"""
-
-import json
+"""A head with clusters: which classes are where, and the readouts that it becomes at its ends."""
 
 import numpy as np
 import pytest
 
 from hybrid import settings
-from hybrid.readout import FullReadout, HeadReadout, TreeReadout, head, least, make, rebuild, registry
-from tests.support.readouts import CLASSES, COUNTS, WIDTH, batch, train
+from hybrid.readout import FullReadout, HeadReadout, TreeReadout, least, make, registry
+from tests.support.readouts import CLASSES, COUNTS, WIDTH, batch, reloaded, train
 
 SIZES = {"head": 9, "clusters": 5}
 
@@ -44,11 +39,6 @@ def test_classes_with_alike_vectors_share_a_cluster():
     assert len(set(zip(group, readout.slot[9:], strict=True))) == 4
 
 
-def test_all_classes_of_clusters_are_grouped_anew_and_those_alone_stay():
-    found = head.regrouped(np.array([2, 0, 1, 3, 2, 3]), head=2, clusters=2, vectors=None, seed=0)
-    assert found.tolist() == [2, 0, 1, 2, 3, 3]
-
-
 def test_as_many_clusters_as_classes_may_be_asked_for_and_no_more():
     found = HeadReadout(COUNTS, WIDTH, clusters=CLASSES)
     assert (found.head, found.clusters) == (0, CLASSES)
@@ -64,12 +54,7 @@ def test_clusters_may_be_given():
     assert (readout.head, readout.clusters) == ((cluster < 0).sum(), 3)
     np.testing.assert_array_equal(readout.slot[cluster >= 0], cluster[cluster >= 0] + readout.head)
     assert readout.slot[cluster < 0].tolist() == list(range(readout.head))
-    facts = json.loads(json.dumps(readout.describe()))
-    again = rebuild(facts)
-    for name, array in again.parameters().items():
-        np.copyto(array, readout.parameters()[name])
-    again.restore({})
-    assert train(again) == train(readout)
+    assert train(reloaded(readout)) == train(readout)
 
 
 def test_options_of_the_command_line_make_one():
@@ -147,8 +132,3 @@ def test_other_clusters_keep_what_was_learned(tails):
     assert readout.vectors().shape == (CLASSES, WIDTH)
     with pytest.raises(ValueError, match=r"vectors: found float64 \(36, 2\)"):
         readout.regroup(np.ones((36, 2)))
-
-
-def test_a_checkpoint_from_when_its_trees_had_a_mode_is_read():
-    facts = HeadReadout(np.arange(9), 4, head=3, clusters=2).describe()
-    assert rebuild(facts | {"mode": "deterministic"}).describe() == facts

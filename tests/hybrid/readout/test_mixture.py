@@ -1,4 +1,4 @@
-"""What only a mixture promises. Here is tested hybrid/readout/mixture.py too."""
+"""What only a mixture promises."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,6 @@ from hybrid.readout import (
     TreeReadout,
     make,
 )
-from hybrid.readout import mixture as threshold
 from tests.support.readouts import BATCH, CLASSES, COUNTS, MAKE, WIDTH, batch, train
 
 WEIGHT = np.linspace(0, 2, BATCH).astype(np.float32)
@@ -42,11 +41,11 @@ def test_a_step_has_the_gradient_of_the_bound_and_moves_shares_by_responsibiliti
     grad, hidden, target = batch(seed=7)
     own = np.empty((2, *grad.shape), np.float32)
     for part, gradient in zip(mixture.readouts, own, strict=True):
-        part.still(gradient, hidden, target, weight)
+        part.dry_run(gradient, hidden, target, weight)
     earned = shares[:, None] * np.exp([part.log_prob(hidden, target).astype(float) for part in mixture.readouts])
     duty, given = earned / earned.sum(axis=0), np.ones(BATCH) if weight is None else weight
     loss = pytest.approx(-(given * np.log(earned.sum(axis=0))).mean(), rel=1e-5)
-    assert mixture.still(grad, hidden, target, weight) == loss
+    assert mixture.dry_run(grad, hidden, target, weight) == loss
     np.testing.assert_allclose(grad, np.einsum("kb,kbd->bd", duty, own), atol=1e-5)
     assert mixture.step(grad, hidden, target, weight) == loss
     np.testing.assert_allclose(grad, np.einsum("k,kbd->bd", shares, own), atol=1e-5)
@@ -83,17 +82,16 @@ def test_best_is_exact_by_lists_of_any_depth(second, excluded):
     assert all(len(set(row)) == 10 for row in ids.tolist())
 
 
-def test_lists_answer_where_few_classes_are_likely():
+def test_lists_answer_where_few_classes_are_likely(monkeypatch):
     mixture = MixtureReadout([TreeReadout(np.arange(400), 4), TreeReadout(400, 4, tree="balanced")])
     rng = np.random.default_rng(1)
     for part in mixture.readouts:
         part.nodes[:] = 4 * rng.normal(size=part.nodes.shape)
     hidden = 4 * rng.normal(size=(12, 4)).astype(np.float32)
-    ids, found = np.empty((12, 3), np.int32), np.empty((12, 3), np.float32)
-    left = threshold.best(ids, found, mixture.readouts, mixture.shares, hidden, None, most=16)
-    done = np.setdiff1d(np.arange(12), left)
-    assert len(done) > 6
-    np.testing.assert_allclose(found[done], -np.sort(-mixture.scores(hidden), axis=1)[done, :3], atol=1e-5)
+    every, rest, scores = mixture.scores(hidden), [], mixture._scores
+    monkeypatch.setattr(mixture, "_scores", lambda out, rows: (rest.append(len(rows)), scores(out, rows)))
+    np.testing.assert_allclose(mixture.best(hidden, 3)[1], -np.sort(-every, axis=1)[:, :3], atol=1e-5)
+    assert sum(rest) < 6
 
 
 def test_the_rates_of_parts_keep_their_ratio():
@@ -138,14 +136,6 @@ BAD = [
 def test_parts_that_do_not_suit_each_other_are_refused(bad, message):
     with pytest.raises(ValueError, match=message):
         MixtureReadout(bad())
-
-
-def test_what_was_filled_is_sent_to_every_part(monkeypatch):
-    mixture, sent = MixtureReadout(parts()), []
-    for part in mixture.readouts:
-        monkeypatch.setattr(part, "send", lambda part=part: sent.append(part))
-    mixture.send()
-    assert sent == list(mixture.readouts)
 
 
 def test_no_part_grows_alone():

@@ -4,31 +4,23 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout, rebuild
+from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, SplitTreeReadout, TreeReadout
 from tests.support.readouts import CLASSES, MAKE, batch, changed, frozen, train
 
-BAD_EXCLUDE = {
-    "ndarray": (
-        lambda: np.zeros((16, CLASSES)),
-        r"exclude: found ndarray, expected .*sparse matrix \(16, 37\); .*csr_array",
-    ),
-    "shape": (lambda: sparse.csr_array((16, 5)), r"exclude: found \(16, 5\), expected .*\(16, 37\)"),
-    "index": (lambda: spoiled(CLASSES), r"exclude\.indices\[0\]: found 37, expected 0 to 36; .* makes a sound one"),
-    "negative": (lambda: spoiled(-1), r"exclude\.indices\[0\]: found -1, expected 0 to 36; .* makes a sound one"),
-}
 
-
-def spoiled(index):
-    exclude = sparse.csr_array(([1.0], ([3], [5])), (16, CLASSES))
-    exclude.indices[0] = index
-    return exclude
-
-
-@pytest.mark.parametrize("bad", BAD_EXCLUDE)
-def test_a_bad_exclude_is_refused(bad):
-    exclude, message = BAD_EXCLUDE[bad]
+@pytest.mark.parametrize(
+    ("entry", "shape", "message"),
+    [
+        (5, 5, r"exclude: found \(16, 6\), expected .*\(16, 37\)"),
+        (CLASSES, CLASSES - 1, r"exclude\.indices\[0\]: found 37, expected 0 to 36; .* makes a sound one"),
+        (-1, CLASSES - 1, r"exclude\.indices\[0\]: found -1, expected 0 to 36; .* makes a sound one"),
+    ],
+)
+def test_a_bad_exclude_is_refused(entry, shape, message):
+    exclude = sparse.csr_array(([1.0], ([3], [5])), (16, shape + 1))
+    exclude.indices[0] = entry
     with pytest.raises(ValueError, match=message):
-        MAKE["full"]().best(batch()[1], 3, exclude())
+        MAKE["full"]().best(batch()[1], 3, exclude)
 
 
 def overlapping(hidden, target):
@@ -39,14 +31,7 @@ def overlapping(hidden, target):
 
 BAD = {
     "shape of hidden": (lambda g, h, t: (g, h[:, :5].copy(), t), ValueError, r"hidden: found float32 \(16, 5\), exp"),
-    "dtype of hidden": (lambda g, h, t: (g, h.astype(float), t), ValueError, r"hidden: found float64 \(16, 6\)"),
-    "order of hidden": (lambda g, h, t: (g, np.asfortranarray(h), t), ValueError, "hidden: found strides .* C order"),
     "a list": (lambda g, h, t: (g, h.tolist(), t), ValueError, "hidden: found list, expected an array"),
-    "masked": (
-        lambda g, h, t: (g, np.ma.masked_array(h, h > 0), t),
-        ValueError,
-        "hidden: found MaskedArray, expected an array",
-    ),
     "no target": (lambda g, h, t: (g, h, None), ValueError, "target: found NoneType, expected an array"),
     "shape of grad": (lambda g, h, t: (g[:3], h, t), ValueError, r"grad: found float32 \(3, 6\)"),
     "shape of target": (
@@ -54,7 +39,6 @@ BAD = {
         ValueError,
         r"target: found int32 \(3,\), expected int32 \(16,\)",
     ),
-    "dtype of target": (lambda g, h, t: (g, h, t.astype(np.int64)), ValueError, "target: found int64"),
     "negative id": (lambda g, h, t: (g, h, changed(t, 4, -1)), IndexError, r"target\[4\]: found -1, expected 0 to 36"),
     "large id": (lambda g, h, t: (g, h, changed(t, 15, 37)), IndexError, r"target\[15\]: found 37, expected 0 to 36"),
     "NaN": (lambda g, h, t: (g, changed(h, (3, 1), np.nan), t), ValueError, r"hidden\[3\]: found NaN or infinity"),
@@ -95,12 +79,6 @@ def test_every_kind_refuses(kind):
         readout.step(grad, hidden, target)
 
 
-@pytest.mark.parametrize("k", [-1, CLASSES + 1, 1.5, True])
-def test_bad_k(k):
-    with pytest.raises(ValueError, match=f"k: found {k}, expected a whole number from 1 to 37"):
-        MAKE["full"]().best(batch()[1], k)
-
-
 def test_large_finite_numbers_are_not_refused():
     readout = MAKE["full"](rate=0.0)
     grad, hidden, target = batch()
@@ -135,6 +113,13 @@ BAD_CONSTRUCTION = [
         "together: found 0, expected a whole number of at least 1",
     ),
     (lambda: TreeReadout([3, 2, 1], 4, mode="batch", split=1), 'split: found 1 with the mode "batch", expected 0'),
+    (lambda: SplitTreeReadout([1, 2], 4, split=0), "split: found 0, expected at least 1 node"),
+    (lambda: TreeReadout([1, 2], 4, split_tail="device"), 'split_tail: found "device" without a split, expected "cpu"'),
+    (lambda: TreeReadout([1, 2], 4, split_tail="disk"), "split_tail: found 'disk', expected one of cpu, device"),
+    (
+        lambda: SplitTreeReadout([1, 2], 4, split=1, split_tail="device"),
+        'split_tail: found "device", expected "cpu"; Tree',
+    ),
     (lambda: TreeReadout([1, 2], 4, split=2), "split: found 2, expected a whole number from 0 to 1"),
     (lambda: SampledReadout(3, 4, loss="hinge"), "loss: found 'hinge', expected one of softmax, logistic"),
     (lambda: SampledReadout(3, 4, negatives=0), "negatives: found 0"),
@@ -146,10 +131,6 @@ BAD_CONSTRUCTION = [
         "calibration: found 1.5, expected a number from 0 to 1",
     ),
     (lambda: NeighbourReadout(TreeReadout([1, 2], 4)), "readout: found TreeReadout, expected a FullReadout or a"),
-    (
-        lambda: rebuild({"kind": "forest"}),
-        "readout: found 'forest', expected one of full, head, label_tree, mixture, neighbours, sampled, split_tree, tree",
-    ),
 ]
 
 

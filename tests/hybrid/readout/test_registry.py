@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+import hybrid.readout
 from hybrid import settings
 from hybrid.engine import Embedding, Engine
 from hybrid.readout import least, make, rebuild, registry
@@ -25,8 +26,13 @@ def test_files_of_kinds_are_read_without_numba_and_without_scipy():
     kinds = ["full", "head", "label_tree", "mixture", "neighbours", "sampled", "split_tree", "tree"]
     assert registry.names() == kinds
     names = ", ".join(f"hybrid.readout.{kind}" for kind in kinds)
-    script = f"import sys, {names}; assert not {{'numba', 'scipy', 'annoy'}} & set(sys.modules)"
+    script = f"import sys, hybrid, hybrid.readout, {names}; assert not {{'numba', 'scipy', 'annoy'}} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_name_that_the_package_does_not_have():
+    with pytest.raises(AttributeError, match=r"module .hybrid\.readout. has no attribute 'Oracle'"):
+        hybrid.readout.Oracle  # noqa: B018
 
 
 @pytest.mark.parametrize("kind", ["full", "sampled", "tree"])

@@ -1,0 +1,143 @@
+"""A readout under an index of neighbours: what it finds, when it is built anew, and what it is worth."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from hybrid.readout import NeighbourReadout, SampledReadout, make, rebuild
+
+
+def batch(classes=3000, width=16, rows=32, seed=0):
+    rng = np.random.default_rng(seed)
+    hidden = rng.normal(size=(rows, width)).astype(np.float32)
+    return np.empty_like(hidden), hidden, rng.integers(0, classes, rows).astype(np.int32)
+
+
+@pytest.fixture
+def indexed():
+    """A sampled readout of weights as training leaves them, in groups, under a forest."""
+    inner = SampledReadout(3000, 16, negatives=64, batch=32, rate=0.1)
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(150, 16))
+    inner.weights[:] = centres[rng.integers(0, 150, 3000)] + 0.3 * rng.normal(size=(3000, 16))
+    readout = NeighbourReadout(inner, exact_below=0)
+    readout.build()
+    return readout
+
+
+def test_the_forest_is_asked_for_as_many_more_as_are_left_out(indexed):
+    _, hidden, _ = batch()
+    seen, _ = indexed.readout.best(hidden, 200)  # so none of the first 200 may come
+    exclude = sparse.csr_array((np.ones(seen.size), seen.ravel(), np.arange(33) * 200), (32, 3000))
+    ids, _ = indexed.best(hidden, 10, exclude)
+    truth, _ = indexed.readout.best(hidden, 10, exclude)
+    assert not any(np.isin(a, b).any() for a, b in zip(ids, seen, strict=True)) and (ids >= 0).all()
+    assert np.mean([np.isin(a, b).mean() for a, b in zip(truth, ids, strict=True)]) > 0.9
+
+
+def test_classes_that_learned_since_are_found(indexed):
+    """Targets and negatives of a step are searched exactly until the next index; their logits are the new ones."""
+    grad, hidden, target = batch()
+    for _ in range(30):
+        indexed.step(grad, hidden, target)
+    np.testing.assert_array_equal(indexed.best(hidden, 1)[0], indexed.readout.best(hidden, 1)[0])
+    stale = indexed._neighbours._changed.copy()
+    assert stale[target].all() and not stale.all()
+    indexed.rebuild().result(30)
+    assert not indexed._neighbours._changed.any()
+
+
+def test_after_a_restore_the_search_is_exact(indexed):
+    indexed.readout.weights[:] *= -1
+    indexed.restore(indexed.state())
+    assert indexed.recall(batch()[1], 10) == 1
+
+
+def test_neighbours_as_csr(indexed):
+    _, hidden, _ = batch()
+    exclude = sparse.csr_array(np.ones((32, 3000)))
+    exclude[0, 5:] = 0
+    exclude.eliminate_zeros()
+    exclude[1:] = 0
+    exclude.eliminate_zeros()
+    ids, logits = indexed.best(hidden, 7, exclude)
+    found = indexed.neighbours(hidden, 7, exclude)
+    assert found.shape == (32, 3000) and not found[0, :5].nnz
+    np.testing.assert_array_equal(found.indices.reshape(32, 7), ids)
+    np.testing.assert_array_equal(found.data.reshape(32, 7), logits)
+
+
+def tended(steps=0, **more):
+    """A readout that builds its index itself, after some steps; and the steps after which it began to."""
+    inner = SampledReadout(60, 4, negatives=3, batch=8, rate=0.1)
+    inner.weights[:] = np.random.default_rng(0).normal(size=(60, 4))
+    readout, began = NeighbourReadout(inner, trees=2, exact_below=0, **more), []
+    rebuild_now = readout.rebuild
+
+    def rebuild():
+        began.append(readout._steps)
+        future = rebuild_now()
+        future.result(30)  # no thread is ahead of the next step
+        return future
+
+    readout.rebuild = rebuild
+    grad = np.empty((8, 4), np.float32)
+    for seed in range(steps):
+        _, hidden, target = batch(60, 4, 8, seed)
+        readout.step(grad, hidden, target)
+    return readout, began
+
+
+def test_training_itself_builds_the_index_anew():
+    """After every so many steps, as many as the state counts; or where enough classes have moved; a user need not."""
+    assert tended(9, every=4)[1] == [4, 8] and tended(9)[1] == []
+    readout, began = tended(6, moved=0.5)
+    assert began[0] == 1 and 2 <= len(began) < 6  # the first is begun at once
+    readout, began = tended(6, every=4)
+    goes_on = rebuild(readout.describe())
+    goes_on.restore(readout.state())
+    assert (goes_on._steps, goes_on.every) == (6, 4) and "steps" not in tended(2)[0].state()
+    assert readout._neighbours._index is not None and readout.best(batch(60, 4)[1], 3)[0].shape == (32, 3)
+
+
+def test_a_rebuild_that_fails_is_told_once_and_training_goes_on(monkeypatch, capsys):
+    from cpu.search import index
+
+    def fail(*given):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(index, "make", fail)
+    (readout, began), builds = tended(every=1), []
+    readout.rebuild = lambda: builds.append(type(readout).rebuild(readout))
+    for seed in range(3):
+        grad, hidden, target = batch(60, 4, 8, seed)
+        readout.step(grad, hidden, target)
+        builds[-1].exception()
+    assert capsys.readouterr().err.count("neighbours: the index was not built anew: no room") == 2 and not began
+
+
+def test_figures_of_the_index_on_the_hidden_vectors_that_were_met_last(indexed):
+    _, hidden, target = batch()
+    assert indexed.figures() == {}
+    indexed.log_prob(hidden, target)
+    told = indexed.figures()
+    assert told["neighbours recall@10"] == pytest.approx(indexed.recall(hidden, 10))
+    assert min(told["neighbours queries/s"], told["exact queries/s"]) > 0
+    indexed.send()  # other weights: as it stands, the search is exact
+    assert indexed.figures(build=False)["neighbours recall@10"] == 1 and not indexed._neighbours.built
+
+
+def test_options_name_a_readout_of_neighbours():
+    given = {"negatives": None, "rate": 0.1, "seed": 3, "readout_optimiser": "adagrad"}
+    given["recall"] = 0.9
+    made = make("neighbours", np.ones(9), 6, given, batch=4)
+    assert isinstance(made, NeighbourReadout) and type(made.readout) is SampledReadout
+    facts = made.describe()
+    assert {"index": "auto", "recall": 0.9}.items() <= facts.items()
+    assert facts["readout"]["optimiser"] == "adagrad" and rebuild(facts).describe() == facts
+    for wrong, message in (
+        ({"recall": 2.0}, "recall: found 2.0, expected a number above 0, at most 1"),
+        ({"biases": True}, "readout: found one with biases"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make("neighbours", np.ones(9), 6, given | wrong, batch=4)
