@@ -1,4 +1,4 @@
-"""Examples in memory: arrays, lists and sparse matrices of inputs and targets."""
+"""Examples in memory: ids, contexts, lists, sparse and dense matrices of inputs and targets."""
 
 import functools
 import hashlib
@@ -7,10 +7,89 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import check
-from . import Batch, Epochs
+from . import Batch, Epochs, Permuted, check_sizes
 from .ragged import Ragged, from_lists, from_sparse
 
-# What examples are made of, as users have it in memory: ids, contexts, lists, sparse and dense matrices.
+
+class ArrayFeed(Epochs):
+    """N examples from arrays. A `Feed`.
+
+    inputs    whole numbers (N,)        an id an example
+              whole numbers (N, k)      k ids an example, whose rows are concatenated: Embedding(per_example=k)
+              lists of ids              a bag an example: Embedding(mean=True)
+              scipy sparse (N, rows)    sums of values times rows: Embedding(mean=True, weighted=True)
+              numbers (N, width)        what the trunk reads: Inputs(width) instead of an embedding
+    target    whole numbers (N,); or, for any number of classes an example, lists of them or a scipy sparse matrix (N, classes)
+              of which all that is not zero counts
+    rows      how many ids there are; None: one more than the largest, or the columns of the matrix
+    classes   how many classes there are; None likewise
+    weight    (N,) numbers of at least 0, by which examples count; None: all count 1
+    weighted  False: of a sparse matrix of inputs only the places count, and an example is the mean of its rows
+    batch     examples of a batch; the last one of an epoch may have fewer
+    epochs    how often the examples are gone through
+    seed      each epoch is a permutation of the examples, drawn from (seed, epoch)
+    shuffle   False: each epoch is in the order given
+
+    Whatever NumPy makes an array of will do, such as columns of a frame and torch tensors on the CPU. Large arrays are not
+    copied, and may be memory-mapped; do not write to them. Raises ValueError for arrays of another form, for different
+    numbers of examples, weights that are negative or not finite; IndexError for an id or a class out of range.
+    """
+
+    def __init__(
+        self,
+        inputs: Any,
+        target: Any,
+        *,
+        rows: int | None = None,
+        classes: int | None = None,
+        weight: Any = None,
+        weighted: bool = True,
+        batch: int = 512,
+        epochs: int = 1,
+        seed: int = 0,
+        shuffle: bool = True,
+    ):
+        check_sizes(seed, batch=batch, epochs=epochs)
+        for name, size in (("rows", rows), ("classes", classes)):
+            if size is not None:
+                check.whole(name, size, 1, check.ID)
+        self._inputs, self._targets = inputs_of(inputs, rows, weighted=weighted), _targets_of(target, classes)
+        n = len(self._targets)
+        if len(self._inputs) != n or not n:
+            raise ValueError(
+                f"found {len(self._inputs)} inputs and {n} targets, expected as many of both, one at least"
+            )
+        check.classes(self._targets.classes)
+        self._weight = _weights_of(weight, n)
+        self.batch, self.seed, self.shuffle = batch, seed, shuffle
+        self.rows, self.classes = self._inputs.rows, self._targets.classes
+        self.counts = self._targets.counts
+        self.most_ids = self._inputs.most(batch)
+        if self._inputs.x is not None:
+            self.width = self._inputs.x.shape[1]
+        if self._targets.many is not None:
+            self.most_targets = self._targets.many.most(batch)
+        self._order = Permuted(np.arange(n), seed, shuffle)
+        super().__init__(epochs, -(-n // batch))
+
+    @functools.cached_property
+    def sha256(self) -> str:
+        """Digest of the inputs, the targets and the weights."""
+        return digest(*self._inputs, *self._targets, self._weight)
+
+    def describe(self) -> dict[str, Any]:
+        """See `Feed`."""
+        return self._described("arrays", self.sha256, "batch", "epochs", "seed", "shuffle")
+
+    def _cut(self, epoch: int, tick: int) -> Batch:
+        rows = self._order.part(epoch, tick, self.batch)
+        weight = None if self._weight is None else self._weight[rows]
+        ids, bag_at, values, x = self._inputs.take(rows)
+        if self._targets.many is None:
+            one: Any = self._targets.one
+            return Batch(ids, bag_at, np.ascontiguousarray(one[rows], np.int32), weight, values, x)
+        many = self._targets.many.take(rows)
+        return Batch(ids, bag_at, many.ids, weight, values, x, many.at)
 
 
 class Inputs(NamedTuple):
@@ -32,8 +111,26 @@ class Inputs(NamedTuple):
             return len(self.ragged.at) - 1
         return len(self.x if self.ids is None else self.ids)  # type: ignore[arg-type]
 
+    def most(self, examples: int) -> int:
+        """Most ids that so many examples can have together."""
+        if self.ragged is not None:
+            return self.ragged.most(examples)
+        return 0 if self.ids is None else examples * self.ids.shape[1]
 
-class Targets(NamedTuple):
+    def take(
+        self, rows: np.ndarray
+    ) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None, np.ndarray | None]:
+        """ids, bag_at, values and x of some examples, as a Batch has them."""
+        if self.ragged is not None:
+            some = self.ragged.take(rows)
+            return some.ids, some.at, some.values, None
+        if self.x is not None:
+            return None, None, None, np.ascontiguousarray(self.x[rows], np.float32)
+        ids: Any = self.ids
+        return np.ascontiguousarray(ids[rows], np.int32).reshape(-1), None, None, None
+
+
+class _Targets(NamedTuple):
     """The targets of N examples: one class each, or any number of them.
 
     one      (N,) whole numbers; None: see many
@@ -51,11 +148,11 @@ class Targets(NamedTuple):
     @property
     def counts(self) -> np.ndarray:
         """How often each class occurs, (classes,) int64."""
-        found = self.one if self.many is None else self.many.ids
-        return np.bincount(np.asarray(found, np.int64), minlength=self.classes)
+        classes = self.one if self.many is None else self.many.ids
+        return np.bincount(np.asarray(classes, np.int64), minlength=self.classes)
 
 
-def inputs(given: Any, rows: int | None = None, *, weighted: bool = True) -> Inputs:
+def inputs_of(given: Any, rows: int | None = None, *, weighted: bool = True) -> Inputs:
     """The inputs of examples; see `hybrid.ArrayFeed`, which says what they may be and what is raised."""
     if _is_sparse(given):
         ragged = from_sparse("inputs", given, valued=weighted)
@@ -77,24 +174,24 @@ def inputs(given: Any, rows: int | None = None, *, weighted: bool = True) -> Inp
     return Inputs(found.reshape(len(found), -1), None, None, size)
 
 
-def targets(given: Any, classes: int | None = None) -> Targets:
+def _targets_of(given: Any, classes: int | None = None) -> _Targets:
     """The targets of examples; see `hybrid.ArrayFeed`."""
     if _is_sparse(given):
         many = from_sparse("target", given, valued=False)
-        return Targets(None, many, _size("classes", classes, given.shape[1], "columns of the matrix"))
+        return _Targets(None, many, _size("classes", classes, given.shape[1], "columns of the matrix"))
     found: Any = given if _is_lists(given) else _array("target", given)
     if _is_lists(found):
         many = from_lists("target", found, classes)
-        return Targets(None, many, _rows("target", many.ids, classes))
+        return _Targets(None, many, _rows("target", many.ids, classes))
     if found.dtype.kind not in "iu" or found.ndim != 1 or not found.size:
         raise ValueError(
             f"target: found {found.dtype} {found.shape}, expected whole numbers (N,), lists of classes, or a scipy sparse"
             " matrix"
         )
-    return Targets(found, None, _rows("target", found, classes))
+    return _Targets(found, None, _rows("target", found, classes))
 
 
-def weights(given: Any, examples: int) -> np.ndarray | None:
+def _weights_of(given: Any, examples: int) -> np.ndarray | None:
     """The weights of examples, (N,) float32; ValueError unless they are finite and at least 0."""
     if given is None:
         return None
@@ -144,124 +241,15 @@ def _size(name: str, said: int | None, found: int, where: str) -> int:
     return found
 
 
-class ArrayFeed(Epochs):
-    """N examples from arrays. A `Feed`.
-
-    inputs    whole numbers (N,)        an id an example
-              whole numbers (N, k)      k ids an example, whose rows are concatenated: Embedding(per_example=k)
-              lists of ids              a bag an example: Embedding(mean=True)
-              scipy sparse (N, rows)    sums of values times rows: Embedding(mean=True, weighted=True)
-              numbers (N, width)        what the trunk reads: Inputs(width) instead of an embedding
-    target    whole numbers (N,); or, for any number of classes an example, lists of them or a scipy sparse matrix (N, classes)
-              of which all that is not zero counts
-    rows      how many ids there are; None: one more than the largest, or the columns of the matrix
-    classes   how many classes there are; None likewise
-    weight    (N,) numbers of at least 0, by which examples count; None: all count 1
-    weighted  False: of a sparse matrix of inputs only the places count, and an example is the mean of its rows
-    batch     examples of a batch; the last one of an epoch may have fewer
-    epochs    how often the examples are gone through
-    seed      each epoch is a permutation of the examples, drawn from (seed, epoch)
-    shuffle   False: each epoch is in the order given
-
-    Whatever NumPy makes an array of will do, such as columns of a frame and torch tensors on the CPU. Large arrays are not
-    copied, and may be memory-mapped; do not write to them. Raises ValueError for arrays of another form, for different
-    numbers of examples, weights that are negative or not finite; IndexError for an id or a class out of range.
-    """
-
-    def __init__(
-        self,
-        inputs: Any,
-        target: Any,
-        *,
-        rows: int | None = None,
-        classes: int | None = None,
-        weight: Any = None,
-        weighted: bool = True,
-        batch: int = 512,
-        epochs: int = 1,
-        seed: int = 0,
-        shuffle: bool = True,
-    ):
-        for name, value in (("batch", batch), ("epochs", epochs)):
-            check.whole(name, value, 1)
-        check.whole("seed", seed, 0)
-        for name, size in (("rows", rows), ("classes", classes)):
-            if size is not None:
-                check.whole(name, size, 1, check.ID)
-        self._inputs, self._targets = _examples(inputs, target, rows, classes, weighted)
-        self._weight = weights(weight, len(self._targets))
-        self.batch, self.seed, self.shuffle = batch, seed, shuffle
-        self.rows, self.classes = self._inputs.rows, self._targets.classes
-        self.counts = self._targets.counts
-        self.most_ids = _most_ids(self._inputs, batch)
-        if self._inputs.x is not None:
-            self.width = self._inputs.x.shape[1]
-        if self._targets.many is not None:
-            self.most_targets = self._targets.many.most(batch)
-        self._order: tuple[int, np.ndarray] = (-1, np.arange(len(self._targets)))
-        super().__init__(epochs, -(-len(self._targets) // batch))
-
-    @functools.cached_property
-    def sha256(self) -> str:
-        """Digest of the inputs, the targets and the weights."""
-        return digest(*self._inputs, *self._targets, self._weight)
-
-    def describe(self) -> dict[str, Any]:
-        """See `Feed`."""
-        names = ("batch", "epochs", "seed", "shuffle")
-        return {"kind": "arrays", "data": self.sha256} | {name: getattr(self, name) for name in names}
-
-    def _cut(self, epoch: int, tick: int) -> Batch:
-        if self.shuffle and self._order[0] != epoch:
-            self._order = epoch, np.random.default_rng([self.seed, epoch]).permutation(len(self._targets))
-        rows = self._order[1][tick * self.batch : (tick + 1) * self.batch]
-        weight = None if self._weight is None else self._weight[rows]
-        ids, bag_at, values, x = _taken(self._inputs, rows)
-        if self._targets.many is None:
-            return Batch(ids, bag_at, _int32(self._targets.one, rows), weight, values, x)
-        many = self._targets.many.take(rows)
-        return Batch(ids, bag_at, many.ids, weight, values, x, many.at)
-
-
 def digest(*parts: Any) -> str:
     """sha256 of arrays, ragged lists, numbers and None, in this order."""
-    found = hashlib.sha256()
+    sha256 = hashlib.sha256()
     for part in parts:
         if isinstance(part, Ragged):
-            found.update(digest(*part).encode())
+            sha256.update(digest(*part).encode())
         elif isinstance(part, np.ndarray):
-            found.update(f"{part.dtype.str} {part.shape} ".encode())
-            found.update(np.ascontiguousarray(part).data)
+            sha256.update(f"{part.dtype.str} {part.shape} ".encode())
+            sha256.update(np.ascontiguousarray(part).data)
         else:
-            found.update(f"{part} ".encode())
-    return found.hexdigest()
-
-
-def _examples(given: Any, target: Any, rows: int | None, classes: int | None, weighted: bool) -> tuple[Inputs, Targets]:
-    made, wanted = inputs(given, rows, weighted=weighted), targets(target, classes)
-    if len(made) != len(wanted) or not len(wanted):
-        raise ValueError(f"found {len(made)} inputs and {len(wanted)} targets, expected as many of both, one at least")
-    check.classes(wanted.classes)
-    return made, wanted
-
-
-def _most_ids(given: Inputs, batch: int) -> int:
-    if given.ragged is not None:
-        return given.ragged.most(batch)
-    return 0 if given.ids is None else batch * given.ids.shape[1]
-
-
-def _taken(
-    given: Inputs, rows: np.ndarray
-) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None, np.ndarray | None]:
-    """ids, bag_at, values and x of some examples."""
-    if given.ragged is not None:
-        some = given.ragged.take(rows)
-        return some.ids, some.at, some.values, None
-    if given.x is not None:
-        return None, None, None, np.ascontiguousarray(given.x[rows], np.float32)
-    return _int32(given.ids, rows).reshape(-1), None, None, None
-
-
-def _int32(found: Any, rows: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(found[rows], np.int32)
+            sha256.update(f"{part} ".encode())
+    return sha256.hexdigest()

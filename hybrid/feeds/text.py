@@ -20,8 +20,6 @@ EOS = "<eos>"
 PIECE = 2**20  # bytes of a file that are read at a time
 LONGEST = 20_000  # characters; longer lines are cut, so that a text without line ends can be split and shuffled
 _PIECE = re.compile(rf".{{1,{LONGEST}}}(?:\s|\Z)|.{{1,{LONGEST}}}", re.DOTALL)
-_PARAGRAPH = re.compile(r"\n\s*\n")
-_RULE = re.compile(r"^[^\w\n]+$", re.MULTILINE)  # a line without a letter or digit: an underline, a table's frame
 
 
 class Text:
@@ -95,13 +93,10 @@ class Parts(NamedTuple):
     test: Text
 
 
-def read(
-    path: str | Path, *, tokens: str = "words", lower: bool = True, eos: bool = False, paragraphs: bool = False
-) -> Text:
-    """The text of a UTF-8 file.
+def read(path: str | Path, *, tokens: str = "words", lower: bool = True, eos: bool = False) -> Text:
+    """The text of a UTF-8 file, whose lines are sentences.
 
     tokens, lower, eos  see `Text`; with eos empty lines are sentences too, and long lines stay whole
-    paragraphs          sentences are paragraphs, which empty lines separate; else lines
 
     Raises OSError for an unreadable file, and ValueError for one that is empty, binary or, naming the byte, not UTF-8.
     """
@@ -116,7 +111,9 @@ def read(
     if not text.strip():
         what = "only white space" if data else "empty"
         raise ValueError(f"{path}: {what}; expected text")
-    return Text(_sentences(text, paragraphs, eos), tokens=tokens, lower=lower, eos=eos, source=str(path))
+    lines = text.removesuffix("\n").split("\n")
+    found = [sentence for line in lines for sentence in sentences(line, eos)]
+    return Text(found, tokens=tokens, lower=lower, eos=eos, source=str(path))
 
 
 def chunks(path: str | Path, size: int) -> Iterator[bytes]:
@@ -139,21 +136,14 @@ def documentation() -> Text:
     from pydoc_data.topics import topics
 
     text = "\n\n".join(topics[name] for name in sorted(topics))
-    paragraphs = map(str.strip, _sentences(_RULE.sub("", text), paragraphs=True))
-    return Text(list(dict.fromkeys(paragraphs)), source="Python's documentation")
+    paragraphs = re.split(r"\n\s*\n", re.sub(r"(?m)^[^\w\n]+$", "", text))  # without underlines and tables' frames
+    found = (sentence.strip() for paragraph in paragraphs for sentence in sentences(paragraph, False))
+    return Text(list(dict.fromkeys(found)), source="Python's documentation")
 
 
-def _sentences(text: str, paragraphs: bool, every: bool = False) -> list[str]:
-    lines = _PARAGRAPH.split(text) if paragraphs else text.removesuffix("\n").split("\n")
-    return [sentence for line in lines for sentence in sentences(line, every and not paragraphs, every)]
-
-
-def sentences(line: str, every: bool, whole: bool = False) -> list[str]:
-    """The sentences of a line: itself; none where it is empty, unless every line is one; pieces where it is long.
-
-    whole  a long line stays whole, as it does where every line is a sentence
-    """
-    if every or len(line) <= LONGEST or whole:
+def sentences(line: str, every: bool) -> list[str]:
+    """The sentences of a line: itself where every line is one, else none where it is empty and pieces where it is long."""
+    if every or len(line) <= LONGEST:
         return [line] if every or line.strip() else []
     return pieces(line)
 

@@ -79,7 +79,7 @@ class Vocabulary:
         if max_size is not None:
             kept = kept[: max(max_size - unknown, 0)]
         if len(kept) < 2:
-            raise ValueError(_too_few(len(kept), min_count, max_size, source))
+            raise ValueError(f"vocabulary: {_too_few(len(kept), min_count, max_size, source)}")
         if unknown:
             rest = total + sum(n for n, _ in kept)
             kept = sorted([*kept, (-rest, UNKNOWN)], key=_falling if first else None)
@@ -156,7 +156,7 @@ def _falling(counted: tuple[int, str]) -> int:
 def _too_few(kept: int, min_count: int, max_size: int | None, source: str) -> str:
     words = "1 word occurs" if kept == 1 else f"{kept} words occur"
     if max_size is not None and max_size < 3:
-        return f"vocabulary: max_size {max_size} leaves {kept} words of {source}; at least 2 are needed; raise it"
+        return f"max_size {max_size} leaves {kept} words of {source}; at least 2 are needed; raise it"
     times = "once" if min_count == 1 else f"{min_count} times"
     remedy = "give it more text" if min_count == 1 else "lower --min-count"
-    return f"vocabulary: {words} at least {times} in {source}; at least 2 are needed; {remedy}"
+    return f"{words} at least {times} in {source}; at least 2 are needed; {remedy}"

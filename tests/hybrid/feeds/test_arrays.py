@@ -117,6 +117,11 @@ def test_other_whole_numbers_lists_and_columns_are_the_same_examples():
     assert examples(ArrayFeed(column, TARGET)) == examples(ArrayFeed(LISTS, TARGET))
     means = ArrayFeed(SPARSE, TARGET, weighted=False)
     assert all(batch.values is None for batch in means)
+    bags, contexts = (
+        ArrayFeed(ids, [0, 1], shuffle=False)[0] for ids in ([[1, 2], [3, 4]], np.array([[1, 2], [3, 4]]))
+    )
+    assert bags.bag_at.tolist() == [0, 2, 4] and contexts.bag_at is None and (bags.ids == contexts.ids).all()
+    assert ArrayFeed(np.eye(2, dtype=np.float16), [0, 1]).width == 2
 
 
 @pytest.mark.parametrize("form", ["lists", "sparse to sparse"])

@@ -31,7 +31,6 @@ def test_tokens(options, expected):
 def test_every_line_ends_with_eos(tmp_path):
     path = written(tmp_path, b" \n a b \r\n\nc <eos> d\n")
     assert list(text.read(path, eos=True)) == [["<eos>"], ["a", "b", "<eos>"], ["<eos>"], ["c", "<eos>", "d", "<eos>"]]
-    assert list(text.read(path, eos=True, paragraphs=True)) == [["a", "b", "<eos>"], ["c", "<eos>", "d", "<eos>"]]
     assert list(text.read(written(tmp_path, b"a"), eos=True)) == [["a", "<eos>"]]
     long = "seven " * 10_000
     assert list(chain(*text.read(written(tmp_path, long.encode()), eos=True))).count("<eos>") == 1

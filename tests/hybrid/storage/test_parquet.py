@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hybrid import ratings
-from hybrid.feeds.stream import lines
+from hybrid.feeds.stream import Lines
 from hybrid.storage import tables
 from hybrid.storage.vectors import read_parquet
 
@@ -30,7 +30,7 @@ def test_equal_texts_are_one_object_in_their_order(tmp_path):
 def test_a_text_that_a_file_holds_once_for_many_rows_is_in_memory_once(tmp_path, group, bound):
     path = written(tmp_path / "t", {"text": ["word " * 40_000] * 1000}, row_group_size=group)
     before, most = arrow.total_allocated_bytes(), 0
-    for line in lines(path):
+    for line in Lines(path):
         most = max(most, arrow.total_allocated_bytes() - before)
         assert line
     assert 0 < most < bound, "200 kB of text are 200 MB in as many rows"
@@ -66,7 +66,7 @@ def test_traps_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "UNPACKED", 2**20)
     trap = written(tmp_path / "t", {"text": ["a " * 300_000] * 4}, compression="zstd", use_dictionary=False)
     with pytest.raises(ValueError, match=r"t: rows of [\d,]+ bytes would grow to [\d,]+; expected at most 64 times"):
-        list(lines(trap))
+        list(Lines(trap))
     with pytest.raises(ValueError, match=r"t: rows of .* would grow"):
         ratings.load(trap)
     flat = arrow.FixedSizeListArray.from_arrays(arrow.array(np.zeros(10**6, np.float32)), 10**4)
@@ -83,4 +83,4 @@ def test_columns_that_are_described_wrongly_do_not_end_the_process(tmp_path):
     assert content.count(optional) == 1
     path.write_bytes(content.replace(optional, required))
     with pytest.raises(ValueError, match=r"t: no Parquet table .*histogram size mismatch.*; was it cut short?"):
-        list(lines(path))
+        list(Lines(path))
