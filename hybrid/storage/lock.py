@@ -3,7 +3,6 @@
 import contextlib
 import importlib
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,23 +19,17 @@ LOCK = files.LOCK  # in the folder of a run; contains the number of the process 
 
 
 @contextlib.contextmanager
-def held(folder: Path, wait: float = 0.0) -> Iterator[None]:
+def held(folder: Path) -> Iterator[None]:
     """A context in which this is the only process that works on the run in `folder`, which exists.
-
-    wait  seconds in which another process may leave it, one that is being ended
 
     Raises ValueError, naming the other process, where one works on it already, and where the lock is a link: whoever made it
     would have another file written to. Once the folder is no longer there, an OSError of the context becomes that of `keep`.
     """
     _refuse_link(folder, (folder / LOCK).is_symlink())
     descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | _flags("O_CLOEXEC", "O_NOFOLLOW"), 0o666)
-    end = time.monotonic() + wait
     try:
         _refuse_link(folder, os.fstat(descriptor).st_nlink > 1)
-        while not _try(descriptor, folder):
-            if time.monotonic() < end:
-                time.sleep(0.01)
-                continue
+        if not _try(descriptor, folder):
             owner = os.read(descriptor, 20).decode("ascii", "replace").strip() or "another"
             raise ValueError(
                 f"{folder}: process {owner} works on this run; wait until it is done, stop it, or name another folder"

@@ -43,9 +43,6 @@ def test_labels_may_be_names(path):
     found = svm.load(path, named=True)
     assert found.names == ["+1", "-1", "other"]
     assert found.labels.toarray().tolist() == [[1, 0, 0], [0, 1, 0], [1, 0, 1]]
-    svm.save(path, found.features, found.labels, header=False, names=found.names)
-    again = svm.load(path, named=True)
-    assert again.names == found.names and same(again.labels, found.labels) and same(again.features, found.features)
 
 
 def test_scikit_learn_reads_what_is_written_and_writes_what_is_read(path):
@@ -118,8 +115,7 @@ def test_sizes_that_do_not_fit(path):
     [
         ((X, Y[:8]), {}, r"found features \(9, 6\) and labels \(8, 4\)"),
         ((np.array([[np.nan]]), np.array([[1]])), {}, r"features\[0, 0\]: found nan"),
-        ((X, Y), {"names": ["a"] * 4}, "names: found 4 of them, expected 4 .* and header=False"),
-        ((X, Y), {"names": ["a", "b", "c,d", "e"], "header": False}, "names: found 4 of them, expected 4 without"),
+        ((np.zeros((1, 2)), np.zeros((1, 2))), {"header": False}, "example 0: has neither features nor labels"),
     ],
 )
 def test_what_cannot_be_written(path, parts, options, message):

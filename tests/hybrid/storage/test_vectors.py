@@ -1,3 +1,4 @@
+import csv
 import os
 
 import numpy as np
@@ -8,6 +9,7 @@ from hypothesis.extra import numpy as arrays
 
 from hybrid.storage import vectors
 from hybrid.train import runs
+from tests.support.npz_files import header, packed
 
 words = st.text(st.characters(codec="utf-8"), min_size=1, max_size=5).filter(lambda word: word.split() == [word])
 floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -101,10 +103,10 @@ def test_files_that_are_no_vectors(tmp_path, content, message):
 
 @pytest.mark.parametrize("name", ["v.txt", "v", "v.npz", "v.tsv", "v.parquet"])
 def test_whatever_export_writes_is_opened(tmp_path, name):
-    named, rows = some(5, 4)
+    named, rows = some(5, 4) if name in ("v", "v.txt") else (NAMES, TABLE)
     runs.write(tmp_path / name, named, rows, runs.format_of(name))
     found = vectors.open_vectors(tmp_path / name)
-    assert found.words == named and found.rows.tobytes() == rows.tobytes()
+    assert found.words == named and found.rows.tobytes() == rows.tobytes() and found.rows.dtype == np.float32
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -136,3 +138,77 @@ def test_a_pipe_is_refused(tmp_path, read):
     os.mkfifo(tmp_path / "v")
     with pytest.raises(OSError, match="v: found no regular file"):
         read(tmp_path / "v")
+
+
+NAMES = ["Star Wars", 'the "Bus"', "tab\there", "line\nend", "plain", "ünï"]
+TABLE = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_gensim_opens_ours_and_we_open_gensims(tmp_path, binary):
+    models = pytest.importorskip("gensim.models")
+    words = ["red", "grün", "blue_sky", "x", "y", "z"]
+    vectors.save(tmp_path / "ours", words, TABLE, binary=binary)
+    theirs = models.KeyedVectors.load_word2vec_format(str(tmp_path / "ours"), binary=binary)
+    assert theirs.index_to_key == words and theirs.vectors.tobytes() == TABLE.tobytes()
+    theirs.save_word2vec_format(str(tmp_path / "theirs"), binary=binary)
+    found = vectors.load(tmp_path / "theirs", binary=binary)
+    assert found.words == words
+    np.testing.assert_allclose(found.rows, TABLE, rtol=1e-6)  # gensim's text has the digits that it takes
+
+
+def test_an_npz_that_claims_more_than_it_holds(tmp_path):
+    path = tmp_path / "v.npz"
+    packed(path, vectors=header((10**9, 1000)) + b"1234")
+    with pytest.raises(
+        ValueError, match=r"v.npz: no .npz that can be read \(vectors.npy: float32 \(1000000000, 1000\), of which"
+    ):
+        vectors.load(path)
+    packed(path, vectors=header((10**7, 3)) + bytes(120_000_000))
+    with pytest.raises(ValueError, match="it would grow to more than 64 times"):
+        vectors.load(path)
+
+
+BAD = {
+    "pickles": (lambda path: np.savez(path, names=np.array([{}], object), vectors=TABLE[:1]), "names.npy: object"),
+    "no names": (lambda path: np.savez(path, vectors=TABLE), "found 'vectors'"),
+    "names too few": (lambda path: np.savez(path, names=["a"], vectors=TABLE), r"found 1 names and float32 \(6, 3\)"),
+    "no archive": (lambda path: path.write_bytes(b"PK\3\4 and no more"), "no .npz that can be read"),
+    "no array": (lambda path: path.write_bytes(b"\x93NUMPY and no more"), "no .npy of vectors"),
+    "no table": (lambda path: path.write_text("name\t1\t2\na\t1\n"), "line 2: 1 numbers, expected 2; is it cut short"),
+    "no Parquet": (lambda path: path.write_bytes(b"PAR1 and no more"), "no Parquet table of vectors"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_tables_that_are_refused(tmp_path, bad):
+    write, message = BAD[bad]
+    path = tmp_path / "v.npz"
+    write(path)
+    with pytest.raises(ValueError, match=message) as error:
+        vectors.load(path)
+    assert str(error.value).startswith(str(path))
+
+
+def test_other_programs_read_npz(tmp_path):
+    vectors.save(tmp_path / "v.npz", NAMES, TABLE, format="npz")
+    with np.load(tmp_path / "v.npz") as found:  # without pickle
+        assert found["names"].tolist() == NAMES
+        assert found["vectors"].tobytes() == TABLE.tobytes() and found["vectors"].dtype == np.float32
+
+
+def test_other_programs_read_tsv(tmp_path):
+    vectors.save(tmp_path / "v.tsv", NAMES, TABLE, format="tsv")
+    with open(tmp_path / "v.tsv", newline="", encoding="utf-8") as file:
+        header, *lines = csv.reader(file, delimiter="\t")
+    assert header == ["name", "1", "2", "3"]
+    assert [line[0] for line in lines] == NAMES
+    assert np.array([line[1:] for line in lines], np.float32).tobytes() == TABLE.tobytes()
+
+
+def test_other_programs_read_parquet(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    vectors.save(tmp_path / "v.parquet", NAMES, TABLE, format="parquet")
+    found = parquet.read_table(tmp_path / "v.parquet")
+    assert found.column("name").to_pylist() == NAMES
+    np.testing.assert_array_equal(np.array(found.column("vector").to_pylist(), np.float32), TABLE)

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from hybrid.feeds.video import open as opening
 from hybrid.feeds.video.clips.images import Images
 from hybrid.feeds.video.clips.video_file import Video
 from hybrid.feeds.video.film import Film
-from hybrid.feeds.video.open import Kept, open_clips
+from hybrid.feeds.video.open import Kept, kept, open_clips
+from tests.support.numbered_clip import Numbers
 
 
 def film(path, count=3):
@@ -28,6 +30,12 @@ def test_files_by_name(tmp_path):
     kinds = [[type(clip.clip) for clip in clips] for clips in opened]
     assert kinds == [[Video, Video, Images], [Images], [Video], [Images]]
     assert opened[3][0][0].image.tolist() == np.full(shape, 20).tolist()
+
+
+def test_clips_share_the_memory_and_are_kept_whole_or_not_at_all(monkeypatch):
+    monkeypatch.setattr(opening, "MEMORY", 4 * 6 + 5)
+    clips = kept([Numbers(0, length) for length in (5, 4, 1)])
+    assert [isinstance(clip, Kept) for clip in clips] == [False, True, False]
 
 
 def test_sources_refused(tmp_path):
@@ -75,8 +83,8 @@ class Stripes:
     def describe(self):
         return {"kind": "stripes", "data": self.brightness}
 
-def open_clip(source, options):
-    return Stripes(source, options.shape)
+def open_clip(source, shape):
+    return Stripes(source, shape)
 """
 
 

@@ -1,4 +1,6 @@
-"""Parquet files are read a piece at a time, whatever a stranger has packed into them."""
+"""Archives of arrays and Parquet files, whatever a stranger has packed into them, are read within bounds of memory."""
+
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -6,10 +8,50 @@ import pytest
 from hybrid import ratings
 from hybrid.feeds.stream import Lines
 from hybrid.storage import tables
-from hybrid.storage.vectors import read_parquet
+from hybrid.storage.vectors import load
+from tests.support.npz_files import header, packed
 
 arrow = pytest.importorskip("pyarrow")
 table = pytest.importorskip("pyarrow.parquet")
+
+ARRAYS = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.array(["x", "yz"])}
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_archives_that_are_read(tmp_path, save):
+    save(tmp_path / "a.npz", **ARRAYS)
+    found = tables.read(tmp_path / "a.npz")
+    assert found.keys() == ARRAYS.keys()
+    for name, array in ARRAYS.items():
+        np.testing.assert_array_equal(found[name], array)
+
+
+BAD = {
+    "claims more than is there": (
+        lambda path: packed(path, a=header((10**9, 1000)) + b"1234"),
+        "does not hold as much",
+    ),
+    "grows": (lambda path: packed(path, a=header((10**8,)) + bytes(4 * 10**8)), "grow to more than 64 times"),
+    "objects": (lambda path: np.savez(path, a=np.array([{}], object)), "object"),
+    "no zip": (lambda path: path.write_bytes(b"PK\3\4 and no more"), "not a zip file"),
+    "no array": (lambda path: packed(path, a=b"no array"), "magic"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_archives_that_are_refused(tmp_path, bad):
+    write, said = BAD[bad]
+    path = tmp_path / "a.npz"
+    write(path)
+    for read in (tables.read, tables.refuse_large):
+        tracemalloc.start()
+        try:
+            with pytest.raises(ValueError, match=said) as error:
+                read(path)
+            assert str(error.value).startswith(f"{path}: no .npz that can be read (")
+            assert tracemalloc.get_traced_memory()[1] < 20e6
+        finally:
+            tracemalloc.stop()
 
 
 def written(path, columns, **settings):
@@ -43,8 +85,9 @@ def test_ratings_and_vectors_by_pieces(tmp_path, monkeypatch):
     assert [found.users[user] for user in found.user] == names and len(found.items) == 5
     rows = np.arange(20, dtype=np.float32).reshape(10, 2)
     listed = {"name": list("abcdefghij"), "vector": list(rows)}
-    assert read_parquet(written(tmp_path / "v", listed))[0] == list("abcdefghij")
-    np.testing.assert_array_equal(read_parquet(tmp_path / "v")[1], rows)
+    words, vectors = load(written(tmp_path / "v", listed))
+    assert words == list("abcdefghij")
+    np.testing.assert_array_equal(vectors, rows)
 
 
 def test_a_number_is_of_8_bytes_though_the_file_holds_it_once(tmp_path, monkeypatch):
@@ -59,7 +102,7 @@ def test_columns_that_are_not_there(tmp_path):
     (batch,) = tables.parquet_batches(tables.open_parquet(path), ["name"])
     assert len(batch) == 7 and batch.num_columns == 0
     with pytest.raises(ValueError, match=r"t: no Parquet table of vectors .*name.* expected columns name and vector"):
-        read_parquet(path)
+        load(path)
 
 
 def test_traps_are_refused(tmp_path, monkeypatch):
@@ -72,7 +115,7 @@ def test_traps_are_refused(tmp_path, monkeypatch):
     flat = arrow.FixedSizeListArray.from_arrays(arrow.array(np.zeros(10**6, np.float32)), 10**4)
     trap = written(tmp_path / "v", {"name": [str(n) for n in range(100)], "vector": flat})
     with pytest.raises(ValueError, match=r"v: no Parquet table of vectors .it would grow to more than 64 times its"):
-        read_parquet(trap)
+        load(trap)
 
 
 def test_columns_that_are_described_wrongly_do_not_end_the_process(tmp_path):
