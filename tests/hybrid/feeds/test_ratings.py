@@ -183,21 +183,17 @@ def test_columns_that_are_no_ratings(columns, message):
         ratings.from_columns(*columns)
 
 
-def test_a_matrix_of_a_program():
-    found = ratings.from_matrix(sparse.csr_array(([1, 0, 2], ([1, 0, 1], [2, 0, 1])), (2, 3)))
-    assert {pair[:2] for pair in by_name(found)} == {("1", "1"), ("1", "2")}
-    with pytest.raises(ValueError, match="matrix: found ndarray, expected a scipy sparse matrix"):
-        ratings.from_matrix(np.eye(3))
-
-
 @pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.coo_matrix, sparse.coo_array])
 def test_sparse_matrix(tmp_path, kind):
-    matrix = sparse.coo_matrix(([1, 2, 0, 3, 1], ([4, 4, 2, 0, 0], [1, 3, 0, 3, 5])), (6, 6))  # one is a stored zero
-    sparse.save_npz(tmp_path / "m.npz", kind(matrix))
-    found = ratings.load(tmp_path / "m.npz")
-    assert {pair[:2] for pair in by_name(found)} == {("4", "1"), ("4", "3"), ("0", "3"), ("0", "5")}
-    assert found.items == ["3", "1", "5"]
-    assert found.time.tolist() == [0, 1, 2, 3]
+    matrix = kind(
+        sparse.coo_matrix(([1, 2, 0, 3, 1], ([4, 4, 2, 0, 0], [1, 3, 0, 3, 5])), (6, 6))
+    )  # one is a stored zero
+    sparse.save_npz(tmp_path / "m.npz", matrix)
+    for found in (ratings.load(tmp_path / "m.npz"), ratings.from_matrix(matrix)):
+        assert {pair[:2] for pair in by_name(found)} == {("4", "1"), ("4", "3"), ("0", "3"), ("0", "5")}
+        assert found.items == ["3", "1", "5"] and found.time.tolist() == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="matrix: found ndarray, expected a scipy sparse matrix"):
+        ratings.from_matrix(np.eye(3))
 
 
 def test_what_a_file_is_its_content_says_whatever_its_name(tmp_path):
@@ -208,32 +204,23 @@ def test_what_a_file_is_its_content_says_whatever_its_name(tmp_path):
     assert ratings.load(table).items == ["pie", "tea"]
 
 
-def archive(**arrays) -> bytes:
-    file = io.BytesIO()
-    np.savez(file, **arrays)
-    return file.getvalue()
-
-
-def matrix_file(**changes) -> bytes:
-    parts = {"format": b"csr", "shape": [2, 3], "indptr": [0, 1, 2], "indices": [0, 2], "data": [1, 1]}
-    return archive(**(parts | changes))
-
-
 @pytest.mark.parametrize(
-    "content",
+    "changes",
     [
-        archive(a=np.array([{"an": "object"}], dtype=object)),
-        matrix_file(data=np.array([1, {}], dtype=object)),
-        matrix_file(indices=[0, 3]),
-        matrix_file(indptr=[0, 5, 2]),
-        matrix_file(format=b"nonsense"),
-        matrix_file()[:-30],
-        b"",
+        {"data": np.array([1, {}], dtype=object)},
+        {"indices": [0, 3]},
+        {"indptr": [0, 5, 2]},
+        {"format": b"nonsense"},
+        None,
     ],
 )
-def test_archives_that_are_no_matrix(tmp_path, content):
+def test_archives_that_are_no_matrix(tmp_path, changes):
+    parts = {"format": b"csr", "shape": [2, 3], "indptr": [0, 1, 2], "indices": [0, 2], "data": [1, 1]}
+    path = tmp_path / "m.npz"
+    np.savez(path, **(parts | (changes or {})))
+    path.write_bytes(path.read_bytes()[: None if changes else -30])
     with pytest.raises(ValueError, match=r"m\.npz: no .npz that can be read"):
-        ratings.load(written(tmp_path, content, "m.npz"))
+        ratings.load(path)
 
 
 @st.composite

@@ -9,7 +9,6 @@ from hypothesis.extra import numpy as arrays
 
 from hybrid.storage import vectors
 from hybrid.train import runs
-from tests.support.npz_files import header, packed
 
 words = st.text(st.characters(codec="utf-8"), min_size=1, max_size=5).filter(lambda word: word.split() == [word])
 floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -41,9 +40,7 @@ def some(count=50, width=7):
 def test_formats_to_the_byte(tmp_path):
     rows = np.array([[1, -0.5], [0.1, 1e-30]], np.float32)
     vectors.save(tmp_path / "v", ["a", "é"], rows)
-    assert (tmp_path / "v").read_bytes() == "2 2\na 1 -0.5\né 0.100000001 1.00000000e-30\n".replace(
-        "1.00000000e", "1e"
-    ).encode()
+    assert (tmp_path / "v").read_bytes() == "2 2\na 1 -0.5\né 0.100000001 1e-30\n".encode()
     vectors.save(tmp_path / "v", ["a", "é"], rows, binary=True)
     expected = b"2 2\na " + rows[0].tobytes() + b"\n\xc3\xa9 " + rows[1].tobytes() + b"\n"
     assert (tmp_path / "v").read_bytes() == expected
@@ -93,6 +90,7 @@ def test_every_truncation_is_seen(tmp_path, binary):
         (b"2 2\na\tb 1 2\nc 3 4\n", r"v, line 2, word 1 of 2: the word is 'a\\tb'"),
         ("1 2\na\u00a0b 1 2\n".encode(), "v, line 2, word 1 of 1: the word is 'a\\\\xa0b'"),
         (b"1 2\na 1 nan\n", "the vector of 'a' is not finite"),
+        (b"2 2\na 1 1e999\nb 2 3\n", "v: the vector of 'a' is not finite; expected float32"),
     ],
 )
 def test_files_that_are_no_vectors(tmp_path, content, message):
@@ -109,7 +107,7 @@ def test_whatever_export_writes_is_opened(tmp_path, name):
     assert found.words == named and found.rows.tobytes() == rows.tobytes() and found.rows.dtype == np.float32
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(0, 20, 3))
 def test_binary_files_are_told_from_text(tmp_path, seed):
     rows = np.random.default_rng(seed).normal(size=(3, 5)).astype(np.float32)
     rows[0] *= 10.0**-seed  # small numbers have bytes that are blanks and line ends
@@ -118,18 +116,11 @@ def test_binary_files_are_told_from_text(tmp_path, seed):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"no header\n", "v: the first line is"),
-        (b"", "v: the first line is"),
-        (b"2 2\na 1 2\nb 3\n", "v, line 3, word 2 of 2"),
-        (b"2 2\na 1 2\n", "v, line 3, word 2 of 2"),
-        (b"2 2\na 1 1e999\nb 2 3\n", "v: the vector of 'a' is not finite; expected float32"),
-    ],
+    "content, message", [(b"no header\n", "the first line is"), (b"2 2\na 1 2\nb 3\n", "line 3, word 2")]
 )
 def test_files_of_no_format(tmp_path, content, message):
     (tmp_path / "v").write_bytes(content)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"v(:|,) {message}"):
         vectors.open_vectors(tmp_path / "v")
 
 
@@ -155,18 +146,6 @@ def test_gensim_opens_ours_and_we_open_gensims(tmp_path, binary):
     found = vectors.load(tmp_path / "theirs", binary=binary)
     assert found.words == words
     np.testing.assert_allclose(found.rows, TABLE, rtol=1e-6)  # gensim's text has the digits that it takes
-
-
-def test_an_npz_that_claims_more_than_it_holds(tmp_path):
-    path = tmp_path / "v.npz"
-    packed(path, vectors=header((10**9, 1000)) + b"1234")
-    with pytest.raises(
-        ValueError, match=r"v.npz: no .npz that can be read \(vectors.npy: float32 \(1000000000, 1000\), of which"
-    ):
-        vectors.load(path)
-    packed(path, vectors=header((10**7, 3)) + bytes(120_000_000))
-    with pytest.raises(ValueError, match="it would grow to more than 64 times"):
-        vectors.load(path)
 
 
 BAD = {
