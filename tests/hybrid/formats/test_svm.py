@@ -72,29 +72,25 @@ def test_entries_that_stand_there_twice_are_summed_and_the_user_s_matrix_stays(p
 
 
 BAD = {
-    "a word": ("1 1:2\n1 x\n", "data.txt, line 2: found 'x', expected feature:value"),
-    "no number": ("1 1:2\n1 2:b\n", "data.txt, line 2: could not convert string to float: 'b'"),
-    "an underscore": ("1 1:1_0\n", "line 1: found '1:1_0', expected"),
-    "not finite": ("1 1:nan\n", "line 1: the value 'nan', expected a finite number"),
-    "twice": ("1 3:1 3:2\n", "line 1: a feature stands there twice"),
-    "a label of letters": ("1 1:1\na 1:1\n", "line 2: the label 'a', expected a whole number .*; named=True"),
-    "a huge feature": ("1 99999999999:1\n", "line 1: the feature 99999999999, expected at most 2147483647"),
-    "a feature beyond int32, counted from 0": (
-        "1 0:1 2147483647:1\n",
-        "the number 2147483647, expected at most 2147483646",
-    ),
-    "a label beyond the header": ("1 2 3\n3 1:1\n", "line 2: the label '3', expected a whole number from 0 to 2"),
-    "a feature beyond the header": ("1 2 3\n1 2:1\n", "found the number 2, expected at most 1"),
-    "cut short": ("3 2 3\n1 1:1\n", "data.txt: 1 examples, expected 3; is it cut short?"),
-    "a header that lies": ("999999999999 99999999999999999 3\n1 1:1\n", "1 examples, expected 999999999999"),
-    "nothing": ("", "data.txt: 0 examples, expected some"),
+    "data.txt, line 2: found 'x', expected feature:value": "1 1:2\n1 x\n",
+    "data.txt, line 2: could not convert string to float: 'b'": "1 1:2\n1 2:b\n",
+    "line 1: found '1:1_0', expected": "1 1:1_0\n",
+    "line 1: the value 'nan', expected a finite number": "1 1:nan\n",
+    "line 1: a feature stands there twice": "1 3:1 3:2\n",
+    "line 2: the label 'a', expected a whole number .*; named=True": "1 1:1\na 1:1\n",
+    "line 1: the feature 99999999999, expected at most 2147483647": "1 99999999999:1\n",
+    "the number 2147483647, expected at most 2147483646": "1 0:1 2147483647:1\n",
+    "line 2: the label '3', expected a whole number from 0 to 2": "1 2 3\n3 1:1\n",
+    "found the number 2, expected at most 1": "1 2 3\n1 2:1\n",
+    "data.txt: 1 examples, expected 3; is it cut short?": "3 2 3\n1 1:1\n",
+    "1 examples, expected 999999999999": "999999999999 99999999999999999 3\n1 1:1\n",
+    "data.txt: 0 examples, expected some": "",
 }
 
 
-@pytest.mark.parametrize("bad", BAD)
-def test_files_that_are_refused(path, bad):
-    content, message = BAD[bad]
-    path.write_text(content)
+@pytest.mark.parametrize("message", BAD)
+def test_files_that_are_refused(path, message):
+    path.write_text(BAD[message])
     with pytest.raises(ValueError, match=message):
         svm.load(path)
 
