@@ -153,42 +153,51 @@ class _Targets(NamedTuple):
 
 
 def inputs_of(given: Any, rows: int | None = None, *, weighted: bool = True) -> Inputs:
-    """The inputs of examples; see `hybrid.ArrayFeed`, which says what they may be and what is raised."""
-    if _is_sparse(given):
-        ragged = from_sparse("inputs", given, valued=weighted)
-        return Inputs(None, ragged, None, _size("rows", rows, given.shape[1], "columns of the matrix"))
-    found: Any = given if _is_lists(given) else _array("inputs", given)
-    if _is_lists(found):
-        ragged = from_lists("inputs", found, rows)
-        return Inputs(None, ragged, None, _rows("inputs", ragged.ids, rows))
-    if found.dtype.kind == "f" and found.ndim == 2:
+    """The inputs of examples; see `ArrayFeed`, which says what they may be and what is raised."""
+    ragged, size, array = _lists_or_array("inputs", given, "rows", rows, weighted)
+    if ragged is not None:
+        return Inputs(None, ragged, None, size)
+    if array.dtype.kind == "f" and array.ndim == 2:
         if rows is not None:
             raise ValueError(f"rows: found {rows}, expected None: the inputs are numbers, not ids")
-        return Inputs(None, None, found, 0)
-    if found.dtype.kind not in "iu" or found.ndim not in (1, 2) or not found.size:
+        return Inputs(None, None, array, 0)
+    if array.dtype.kind not in "iu" or array.ndim not in (1, 2) or not array.size:
         raise ValueError(
-            f"inputs: found {found.dtype} {found.shape}, expected whole numbers (N,) or (N, k), numbers (N, width), lists of"
+            f"inputs: found {array.dtype} {array.shape}, expected whole numbers (N,) or (N, k), numbers (N, width), lists of"
             " ids, or a scipy sparse matrix"
         )
-    size = _rows("inputs", found, rows)
-    return Inputs(found.reshape(len(found), -1), None, None, size)
+    return Inputs(array.reshape(len(array), -1), None, None, _size_of("inputs", array, rows))
 
 
-def _targets_of(given: Any, classes: int | None = None) -> _Targets:
-    """The targets of examples; see `hybrid.ArrayFeed`."""
-    if _is_sparse(given):
-        many = from_sparse("target", given, valued=False)
-        return _Targets(None, many, _size("classes", classes, given.shape[1], "columns of the matrix"))
-    found: Any = given if _is_lists(given) else _array("target", given)
-    if _is_lists(found):
-        many = from_lists("target", found, classes)
-        return _Targets(None, many, _rows("target", many.ids, classes))
-    if found.dtype.kind not in "iu" or found.ndim != 1 or not found.size:
+def _targets_of(given: Any, classes: int | None) -> _Targets:
+    """The targets of examples; see `ArrayFeed`."""
+    many, size, array = _lists_or_array("target", given, "classes", classes, False)
+    if many is not None:
+        return _Targets(None, many, size)
+    if array.dtype.kind not in "iu" or array.ndim != 1 or not array.size:
         raise ValueError(
-            f"target: found {found.dtype} {found.shape}, expected whole numbers (N,), lists of classes, or a scipy sparse"
+            f"target: found {array.dtype} {array.shape}, expected whole numbers (N,), lists of classes, or a scipy sparse"
             " matrix"
         )
-    return _Targets(found, None, _rows("target", found, classes))
+    return _Targets(array, None, _size_of("target", array, classes))
+
+
+def _lists_or_array(
+    name: str, given: Any, sizes: str, size: int | None, valued: bool
+) -> tuple[Ragged | None, int, np.ndarray]:
+    """What was given as ragged lists, and how many ids there are; or as an array."""
+    none = np.empty(0)
+    if hasattr(given, "tocsr") and hasattr(given, "nnz"):
+        ragged = from_sparse(name, given, valued=valued)
+        if size not in (None, given.shape[1]):
+            raise ValueError(f"{sizes}: found {size}, expected {given.shape[1]} as the columns of the matrix, or None")
+        return ragged, given.shape[1], none
+    if not isinstance(given, list | tuple):
+        given = _array(name, given)
+    if _is_lists(given):
+        ragged = from_lists(name, given, size)
+        return ragged, _size_of(name, ragged.ids, size), none
+    return None, 0, _array(name, given)
 
 
 def _weights_of(given: Any, examples: int) -> np.ndarray | None:
@@ -205,10 +214,6 @@ def _weights_of(given: Any, examples: int) -> np.ndarray | None:
         at = int((found < 0).argmax())
         raise ValueError(f"weight[{at}]: found {found[at]}, expected a number of at least 0")
     return found.astype(np.float32)
-
-
-def _is_sparse(given: Any) -> bool:
-    return hasattr(given, "tocsr") and hasattr(given, "nnz")
 
 
 def _is_lists(given: Any) -> bool:
@@ -229,16 +234,10 @@ def _array(name: str, given: Any) -> np.ndarray:
         raise ValueError(f"{name}: found {type(given).__name__}, expected an array ({error})") from None
 
 
-def _rows(name: str, ids: np.ndarray, limit: int | None) -> int:
+def _size_of(name: str, ids: np.ndarray, limit: int | None) -> int:
     """How many ids there are: `limit`, else one more than the largest; IndexError where one is out of range."""
     check.ids(name, ids, check.ID if limit is None else limit)
     return limit if limit is not None else int(ids.max()) + 1 if ids.size else 1
-
-
-def _size(name: str, said: int | None, found: int, where: str) -> int:
-    if said not in (None, found):
-        raise ValueError(f"{name}: found {said}, expected {found} as the {where}, or None")
-    return found
 
 
 def digest(*parts: Any) -> str:

@@ -58,16 +58,17 @@ def load(
     lines = files.numbered_lines(path)
     head = next(lines, (0, ""))
     matched = _HEADER.fullmatch(head[1])
-    header = _Header(*map(int, matched.groups())) if matched else None
-    read = _Read(path, named, header)
+    sizes = tuple(map(int, matched.groups())) if matched else None
+    read = _Read(path, named, sizes)
     for number, line in lines if matched else itertools.chain([head], lines):
         read.add(number, line)
-    if not read.examples or (header and header.examples != read.examples):
-        expected = header.examples if header else "some"
-        raise ValueError(f"{path}: {read.examples} examples, expected {expected}; is it cut short?")
-    if header:
-        features = header.features if features is None else features
-        labels = header.labels if labels is None else labels
+    if not read.examples or (sizes and sizes[0] != read.examples):
+        raise ValueError(
+            f"{path}: {read.examples} examples, expected {sizes[0] if sizes else 'some'}; is it cut short?"
+        )
+    if sizes:
+        features = sizes[1] if features is None else features
+        labels = sizes[2] if labels is None else labels
         first = 0 if first is None else first
     return read.points(features, labels, first)
 
@@ -93,20 +94,12 @@ def save(path: str | Path, features: Any, labels: Any, *, header: bool = True) -
     files.write(path, _written(x, y, header))
 
 
-class _Header(NamedTuple):
-    """What the first line of a file of extreme classification says."""
-
-    examples: int
-    features: int
-    labels: int
-
-
 class _Read:
-    """What was read of a file so far."""
+    """What was read of a file so far; sizes: its examples, features and labels, as a header says."""
 
-    def __init__(self, path: str | Path, named: bool, header: _Header | None):
-        self.path, self.named, self.header, self.examples = path, named, header, 0
-        self.most_feature, self.most_label = (header.features, header.labels - 1) if header else (MOST, MOST - 1)
+    def __init__(self, path: str | Path, named: bool, sizes: tuple[int, ...] | None):
+        self.path, self.named, self.sizes, self.examples = path, named, sizes, 0
+        self.most_feature, self.most_label = (sizes[1], sizes[2] - 1) if sizes else (MOST, MOST - 1)
         self.ids: dict[str, int] = {}
         self.label, self.label_at = array("q"), array("q", [0])
         self.feature, self.value, self.feature_at = array("q"), array("f"), array("q", [0])
@@ -114,8 +107,8 @@ class _Read:
     def add(self, number: int, line: str) -> None:
         """Read one line; raises ValueError with its number."""
         line = line.partition("#")[0]
-        whole = self.header is not None and self.examples >= self.header.examples
-        if not line.strip() and (self.header is None or whole):
+        whole = self.sizes is not None and self.examples >= self.sizes[0]
+        if not line.strip() and (self.sizes is None or whole):
             return
         if whole:
             raise ValueError(f"{self.path}, line {number}: more than the {self.examples} examples of the header")
@@ -134,7 +127,7 @@ class _Read:
                 self.label.append(self.ids.setdefault(name, len(self.ids)))
                 continue
             if not re.fullmatch(_NUMBER, name) or int(name) > self.most_label:
-                hint = "" if self.header else "; named=True takes labels as names"
+                hint = "" if self.sizes else "; named=True takes labels as names"
                 raise ValueError(f"the label {name!r}, expected a whole number from 0 to {self.most_label}{hint}")
             self.label.append(int(name))
         self.label_at.append(len(self.label))

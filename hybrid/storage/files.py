@@ -148,7 +148,7 @@ def part(path: Path) -> Path:
 def written(path: Path, pieces: Pieces) -> Path:
     """Write the pieces to a `part` of `path`, through to the disk; returns it, for `publish`. Raises as `write` does."""
     target = part(path)
-    with naming(path), _forgotten_unless_done(target), open(target, "xb") as file:
+    with _naming_and_forgetting(path, target), open(target, "xb") as file:
         file.writelines(pieces)
         file.flush()
         os.fsync(file.fileno())
@@ -157,7 +157,7 @@ def written(path: Path, pieces: Pieces) -> Path:
 
 def publish(target: Path, path: Path) -> None:
     """Give what was `written` its final name, `path`, through to the disk. Raises as `write` does."""
-    with naming(path), _forgotten_unless_done(target):
+    with _naming_and_forgetting(path, target):
         os.replace(target, path)
     settle(path.parent)
 
@@ -209,12 +209,14 @@ def naming(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _forgotten_unless_done(target: Path) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        _forget(target)
-        raise
+def _naming_and_forgetting(path: Path, target: Path) -> Iterator[None]:
+    """As `naming`; and the part, `target`, is removed on any failure."""
+    with naming(path):
+        try:
+            yield
+        except BaseException:
+            _forget(target)
+            raise
 
 
 def _forget(target: Path) -> None:

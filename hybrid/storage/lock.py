@@ -37,8 +37,16 @@ def held(folder: Path) -> Iterator[None]:
         with files.naming(folder / LOCK):
             os.ftruncate(descriptor, 0)
             os.write(descriptor, f"{os.getpid()}\n".encode())
-        with _known(folder, descriptor):
+        place = folder.absolute()
+        files.HELD[place] = descriptor  # so that `keep` knows it
+        try:
             yield
+        except OSError as failure:
+            if _stands(place, descriptor):
+                raise
+            raise OSError(_replaced(folder)) from failure  # whatever the failure says, of the room on the disk say
+        finally:
+            files.HELD.pop(place, None)
     finally:
         os.close(descriptor)
 
@@ -80,21 +88,6 @@ def turn(folder: Path) -> Iterator[bool]:
 def _refuse_link(folder: Path, link: bool) -> None:
     if link:
         raise ValueError(f"{folder / LOCK}: found a link to another file, expected one of its own; remove the link")
-
-
-@contextlib.contextmanager
-def _known(folder: Path, descriptor: int) -> Iterator[None]:
-    """A context in which `keep` knows a folder by the lock that this process holds."""
-    place = folder.absolute()
-    files.HELD[place] = descriptor
-    try:
-        yield
-    except OSError as failure:
-        if _stands(place, descriptor):
-            raise
-        raise OSError(_replaced(folder)) from failure  # whatever the failure says, of the room on the disk say
-    finally:
-        files.HELD.pop(place, None)
 
 
 def _stands(folder: Path, descriptor: int) -> bool:
