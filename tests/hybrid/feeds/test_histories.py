@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybrid.feeds.histories import Histories, HistoryFeed, Order, whole
-from tests.support.purity import check_feed
 
 
 def table(lists) -> Histories:
@@ -45,11 +44,6 @@ def test_whole_histories_are_those_of_brute_force(lists, length):
 LISTS = [[0, 1, 2, 3], [5], [], [4, 4, 1, 0, 2] * 5]
 
 
-@pytest.mark.parametrize("shuffle", [True, False])
-def test_is_a_pure_function_of_the_tick(shuffle):
-    check_feed(lambda: HistoryFeed(table(LISTS), length=3, batch=5, epochs=3, seed=1, shuffle=shuffle))
-
-
 def test_weights_are_those_of_the_targets():
     lists = table(LISTS)
     weighted = lists._replace(weight=np.arange(len(lists.item), dtype=np.float32))
@@ -57,7 +51,6 @@ def test_weights_are_those_of_the_targets():
     targets = [at for first, last in pairwise(lists.at) for at in range(first + 1, last)]
     assert np.concatenate([batch.weight for batch in feed]).tolist() == targets
     assert feed.describe() != HistoryFeed(lists, length=3, batch=5, shuffle=False).describe()
-    check_feed(lambda: HistoryFeed(weighted, length=3, batch=5, epochs=2))
 
 
 SPOILED = {

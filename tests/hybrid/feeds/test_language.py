@@ -9,7 +9,7 @@ from hybrid.feeds.stream import stored
 from hybrid.feeds.text import Corpus, Text
 from hybrid.feeds.vocabulary import Vocabulary
 from hybrid.models.language import Options
-from tests.support.purity import assert_equal, check_feed
+from tests.support.purity import assert_equal
 
 VOCABULARY = Vocabulary("abcdef", [6, 5, 4, 3, 2, 1])
 texts = st.lists(st.lists(st.sampled_from("abcdef"), max_size=6), min_size=1).filter(any)
@@ -43,12 +43,6 @@ def test_contexts_are_those_of_brute_force(sentences, context, batch):
     for epoch in range(2):
         ticks = range(epoch * feed.ticks_per_epoch, (epoch + 1) * feed.ticks_per_epoch)
         assert sorted(examples(shuffled, ticks)) == sorted(expected)
-
-
-@pytest.mark.parametrize("shuffle", [True, False])
-def test_is_a_pure_function_of_the_tick(shuffle):
-    corpus = Corpus([list("abc"), list("fed"), list("abcdef") * 3], VOCABULARY)
-    check_feed(lambda: LanguageFeed(corpus, context=3, batch=7, epochs=3, seed=5, shuffle=shuffle))
 
 
 def test_it_is_by_default_that_of_the_command():
