@@ -1,8 +1,6 @@
 """Texts larger than memory: read by pieces, and kept as ids in files that are mapped into memory."""
 
-import codecs
 import hashlib
-import itertools
 import json
 import os
 import shutil
@@ -16,7 +14,7 @@ import numpy as np
 from .. import console
 from ..storage import files, lock, tables
 from .language import StreamedLanguageFeed
-from .text import LONGEST, Corpus, Text, chunks, pieces, sentences
+from .text import Corpus, Text, lines_of, sentences
 from .vocabulary import Vocabulary
 
 __all__ = ["Lines", "StoredCorpus", "StreamedLanguageFeed", "stored"]
@@ -26,8 +24,6 @@ IDS, AT, FACTS, WORDS = "ids.i32", "at.i64", "corpus.json", "vocabulary.json"  #
 PART = ".part"  # the end of the name of a corpus that is being written
 TOKENS = 2**18  # that are collected before they are written
 PIECE = 2**16  # places, or bytes, that are checked at a time
-TEXT_PIECE = 2**20  # bytes of a text that are in memory at a time
-ENDLESS = 2**27  # characters of a line that has to stay whole
 
 
 def stored(
@@ -205,42 +201,14 @@ class Lines:
                 self.table = file.read(4) == b"PAR1"
 
     def __iter__(self) -> Iterator[str]:
-        yield from self._of_table() if self.table else self._of_text()
+        if self.table:
+            yield from self._of_table()
+            return
+        with self._bar(self.path.stat().st_size, "B") as bar:
+            yield from lines_of(self.path, self.every, bar.update)
 
     def _bar(self, total: int, unit: str) -> Any:
         return console.bar(total, self.label or "", unit, passing=self.label is None, scaled=True)
-
-    def _of_text(self) -> Iterator[str]:
-        number, rest = 1, ""
-        for piece in self._decoded():
-            *whole, rest = (rest + piece).split("\n")
-            for line in whole:
-                yield from sentences(line, self.every)
-            number += len(whole)
-            if self.every and len(rest) > ENDLESS:
-                raise ValueError(
-                    f"{self.path}, line {number}: more than {ENDLESS:,} characters; expected lines of text"
-                )
-            if not self.every and len(rest) > 2 * LONGEST:
-                *whole, rest = pieces(rest)
-                yield from whole
-        if rest:
-            yield from sentences(rest, self.every)
-
-    def _decoded(self) -> Iterator[str]:
-        decoder = codecs.getincrementaldecoder("utf-8-sig")()
-        at = 0
-        with self._bar(self.path.stat().st_size, "B") as bar:
-            for piece in itertools.chain(chunks(self.path, TEXT_PIECE), [b""]):
-                try:
-                    yield decoder.decode(piece, not piece)
-                except UnicodeDecodeError:
-                    where = f"near byte {at}" if piece else "at its end"
-                    raise ValueError(
-                        f"{self.path}: not UTF-8 {where}; expected UTF-8 text; convert the file with iconv -f latin1 -t utf-8"
-                    ) from None
-                at += len(piece)
-                bar.update(len(piece))
 
     def _of_table(self) -> Iterator[str]:
         file = tables.open_parquet(self.path)

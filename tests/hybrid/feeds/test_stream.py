@@ -4,6 +4,7 @@ import codecs
 import hashlib
 import json
 import os
+import re
 import threading
 import tracemalloc
 
@@ -24,13 +25,19 @@ def test_is_the_text_in_memory(tmp_path_factory, content, eos, mark, piece, long
     path = tmp_path_factory.mktemp("stream") / "text.txt"
     path.write_bytes(codecs.BOM_UTF8 * mark + content.encode())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stream, "PIECE", piece)
-        for module in (stream, text):
-            patch.setattr(module, "LONGEST", longest)
-        pattern = rf".{{1,{longest}}}(?:\s|\Z)|.{{1,{longest}}}"
-        patch.setattr(text, "_PIECE", text.re.compile(pattern, text.re.DOTALL))
-        whole, streamed = text.read(path, eos=eos), Text(Lines(path, every=eos), eos=eos)
-        assert list(streamed) == list(whole) == list(streamed), "it can be gone through again"
+        patch.setattr(text, "PIECE", piece)
+        patch.setattr(text, "LONGEST", longest)
+        pattern = re.compile(rf".{{1,{longest}}}(?:\s|\Z)|.{{1,{longest}}}", re.DOTALL)
+        patch.setattr(text, "_PIECE", pattern)
+        lines = content.removesuffix("\n").split("\n")
+        if not eos:
+            lines = [
+                part for line in lines if line.strip() for part in (pattern.findall(line) if line[longest:] else [line])
+            ]
+        streamed, tokens = Text(Lines(path, every=eos), eos=eos), list(Text(lines, eos=eos))
+        assert list(streamed) == list(text.read(path, eos=eos)) == tokens == list(streamed), (
+            "it can be gone through again"
+        )
 
 
 def test_a_column_of_a_table(tmp_path):
@@ -47,8 +54,8 @@ def test_a_column_of_a_table(tmp_path):
 
 BAD = {
     "binary": (b"abc\0", "a zero byte at byte 3: a binary file; expected UTF-8 text"),
-    "latin-1": (b"caf\xe9 au lait\n", "not UTF-8 near byte 0; expected UTF-8 text; convert"),
-    "cut in a letter": ("ü".encode()[:1], "not UTF-8 at its end"),
+    "latin-1": (b"caf\xe9 au lait\n", "byte 0xe9 at byte 3 is not UTF-8; expected UTF-8 text; convert"),
+    "cut in a letter": ("ü".encode()[:1], "byte 0xc3 at byte 0 is not UTF-8"),
     "no table": (b"PAR1 and no more", "no Parquet table"),
 }
 
@@ -205,7 +212,7 @@ def peak(work):
 
 def test_memory_does_not_grow_with_the_text(tmp_path, monkeypatch):
     """Of a text of 3 MB never more than a third is in memory, nor of its 2.4 MB of ids; read at once it is three times that."""
-    monkeypatch.setattr(stream, "TEXT_PIECE", 2**14)
+    monkeypatch.setattr(text, "PIECE", 2**14)
     monkeypatch.setattr(stream, "TOKENS", 2**12)
     rng = np.random.default_rng(0)
     path = tmp_path / "long.txt"
