@@ -13,7 +13,10 @@ from . import Batch, Epochs, Permuted, check_sizes
 from .histories import Histories
 from .text import Corpus
 
-DISTANCES, NEARNESS = 10, 0.8
+DISTANCES, NEARNESS = (
+    10,
+    0.8,
+)  # an item counts up to so many places behind another; each as so much of the one before it
 DRAWN = 0.3  # of a row that begins as a vector: so much of it is drawn, so that items that are alike differ
 
 
@@ -81,11 +84,11 @@ class SequenceFeed(Epochs):
         """
         ids, rows = np.full((len(sequences), self.length), self.classes, np.int32), np.zeros(len(sequences), np.int64)
         for number, sequence in enumerate(sequences):
-            given = check.indices("sequences", sequence, self.classes)
-            if not self.start and not len(given):
+            whole = check.indices("sequences", sequence, self.classes)
+            if not self.start and not len(whole):
                 raise ValueError(f"sequences[{number}]: found no id, expected some")
-            opens = self.start and len(given) < self.length
-            kept = given[len(given) - min(len(given), self.length) :]
+            opens = self.start and len(whole) < self.length
+            kept = whole[-self.length :]
             ids[number, opens : opens + len(kept)] = kept
             rows[number] = number * self.length + opens + len(kept) - 1
         return ids.reshape(-1), rows
@@ -136,20 +139,16 @@ def _cut(at: np.ndarray, length: int, start: bool) -> tuple[np.ndarray, np.ndarr
     return first, last, first == at[:-1][sequence]
 
 
-def transitions(histories: Histories, distances: int = DISTANCES, nearness: float = NEARNESS) -> Any:
-    """A scipy CSR array (V, V) float64: how much item j is expected soon after item i.
-
-    distances  j counts up to so many places behind i
-    nearness   a place further away counts so much as the one before it
-    """
+def transitions(histories: Histories) -> Any:
+    """A scipy CSR array (V, V) float64: how much item j is expected soon after item i."""
     from scipy import sparse
 
     size, user = len(histories.items), np.repeat(np.arange(len(histories.users)), np.diff(histories.at))
     table = sparse.csr_array((size, size))
-    for distance in range(1, min(distances, len(user) - 1) + 1):
+    for distance in range(1, min(DISTANCES, len(user) - 1) + 1):
         same = user[distance:] == user[:-distance]
         pairs = histories.item[:-distance][same], histories.item[distance:][same]
-        table += sparse.csr_array((np.full(same.sum(), nearness ** (distance - 1)), pairs), (size, size))
+        table += sparse.csr_array((np.full(same.sum(), NEARNESS ** (distance - 1)), pairs), (size, size))
     return table
 
 

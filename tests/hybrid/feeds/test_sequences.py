@@ -118,13 +118,15 @@ def test_targets_of_histories_keep_their_weights():
 TABLE = Histories(np.array([0, 1, 2, 1, 3, 2], np.int32), np.array([0, 4, 6]), ["a", "b"], list("vwxyz"))
 
 
-def test_places_count_less_the_further_away_and_users_apart():
+def test_places_count_less_the_further_away_and_users_apart(monkeypatch):
     expected = np.zeros((5, 5))
     for items in ([0, 1, 2, 1], [3, 2]):
         for first, item in enumerate(items):
             for distance, after in enumerate(items[first + 1 : first + 3]):
                 expected[item, after] += 0.5**distance
-    np.testing.assert_allclose(transitions(TABLE, 2, 0.5).toarray(), expected)
+    monkeypatch.setattr("hybrid.feeds.sequences.DISTANCES", 2)
+    monkeypatch.setattr("hybrid.feeds.sequences.NEARNESS", 0.5)
+    np.testing.assert_allclose(transitions(TABLE).toarray(), expected)
 
 
 def test_vectors_give_the_table_back_and_an_item_that_nobody_has_is_0():
