@@ -1,4 +1,8 @@
-"""Public data sets by name: which files they are, where they are public, and how they come to this machine."""
+"""Public data sets by name: which files they are, where they are public, and how they come to this machine.
+
+Nothing of them is in this package, since some may not be passed on. Every file is checked: what is at an address today is
+what was there when it was written down, or it is refused.
+"""
 
 import hashlib
 import os
@@ -10,10 +14,7 @@ from typing import NamedTuple
 from . import console
 from .storage import files, lock
 
-# The data sets that `hybrid data get` brings: their files, the public addresses, the licences as stated there.
-#
-# Nothing of them is in this package, since some may not be passed on. Every file is checked: what is at an address today is
-# what was there when it was written down, or it is refused.
+SECONDS = 30.0  # without a byte, before a server is given up
 
 GITHUB = "https://raw.githubusercontent.com/"
 EXAMPLES = GITHUB + "pytorch/examples/77f55b912142e11fcfdf5b530231fb9c52f181e8/word_language_model/data/wikitext-2/"
@@ -37,6 +38,18 @@ class File(NamedTuple):
     size: int
     digest: str
 
+    def is_at(self, path: Path) -> bool:
+        """Whether what is at `path` has this size and this digest. Raises OSError."""
+        import pooch
+
+        if path.stat().st_size != self.size:
+            return False
+        kind, _, expected = self.digest.partition(":")
+        if kind == "git":  # the SHA-1 of a word, the number of bytes, and the bytes
+            content = b"blob %d\0" % self.size + path.read_bytes()
+            return hashlib.sha1(content, usedforsecurity=False).hexdigest() == expected
+        return bool(pooch.file_hash(str(path)) == expected)
+
 
 class Source(NamedTuple):
     """What is at an address: a file, or a zip archive of which some members are kept."""
@@ -44,6 +57,11 @@ class Source(NamedTuple):
     address: str
     file: File
     members: tuple[File, ...] = ()
+
+    @property
+    def kept(self) -> tuple[File, ...]:
+        """What comes to lie in the folder of the data."""
+        return self.members or (self.file,)
 
 
 class Dataset(NamedTuple):
@@ -63,7 +81,7 @@ class Dataset(NamedTuple):
     @property
     def files(self) -> tuple[File, ...]:
         """What lies in the folder of the data once it is there."""
-        return tuple(file for source in self.sources for file in source.members or (source.file,))
+        return tuple(file for source in self.sources for file in source.kept)
 
     @property
     def size(self) -> int:
@@ -71,9 +89,21 @@ class Dataset(NamedTuple):
         return sum(source.file.size for source in self.sources)
 
 
-def _one(base: str, path: str, size: int, digest: str) -> Source:
-    """A file at an address that ends as its path does."""
-    return Source(base + path.rpartition("/")[2], File(path, size, digest))
+def _files(table: str) -> list[File]:
+    """Files from lines of path, bytes, digest."""
+    rows = (line.split() for line in table.strip().splitlines())
+    return [File(path, int(size), digest) for path, size, digest in rows]
+
+
+def _sources(base: str, table: str) -> tuple[Source, ...]:
+    """Files at addresses below `base` that end as their paths do."""
+    return tuple(Source(base + file.path.rpartition("/")[2], file) for file in _files(table))
+
+
+def _zipped(base: str, table: str) -> tuple[Source, ...]:
+    """An archive below `base`, the first file of the table, and its members."""
+    archive, *members = _files(table)
+    return (Source(base + archive.path, archive, tuple(members)),)
 
 
 DATASETS = {
@@ -82,161 +112,93 @@ DATASETS = {
         "text of Wikipedia, CC BY-SA; the source states no licence of its own",
         "hybrid train language --text {0}/wikitext-2/train.txt --valid {0}/wikitext-2/valid.txt --test"
         " {0}/wikitext-2/test.txt --tokens whitespace --case keep --eos --min-count 1",
-        (
-            _one(EXAMPLES, "wikitext-2/train.txt", 10797148, "git:2d84b35af79e411d73ea7cae83c73964c6ac83b4"),
-            _one(
-                EXAMPLES,
-                "wikitext-2/valid.txt",
-                1121681,
-                "sha256:f0737ed31fc1329026e95cb8b98e19c2a182c39c240ab909dc31abf2f8af58e8",
-            ),
-            _one(
-                EXAMPLES,
-                "wikitext-2/test.txt",
-                1256449,
-                "sha256:d790b833ef8cf03a90db7bf1271b7520b83c45ce07ba3c1a9699df81e239eca0",
-            ),
+        _sources(
+            EXAMPLES,
+            """
+            wikitext-2/train.txt 10797148 git:2d84b35af79e411d73ea7cae83c73964c6ac83b4
+            wikitext-2/valid.txt 1121681 sha256:f0737ed31fc1329026e95cb8b98e19c2a182c39c240ab909dc31abf2f8af58e8
+            wikitext-2/test.txt 1256449 sha256:d790b833ef8cf03a90db7bf1271b7520b83c45ce07ba3c1a9699df81e239eca0
+            """,
         ),
     ),
     "ml-100k": Dataset(
         "100,000 ratings of 1,682 films by 943 users (MovieLens, GroupLens)",
         "research use; not to be passed on without permission, no commercial use: see ml-100k/README",
         "hybrid train factors --ratings {0}/ml-100k/u.data",
-        (
-            Source(
-                "https://files.grouplens.org/datasets/movielens/ml-100k.zip",
-                File("ml-100k.zip", 4924029, "sha256:50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229"),
-                (
-                    File(
-                        "ml-100k/README",
-                        6750,
-                        "sha256:4883b8cf340ed0059971b33f56ad3adc88a40792108ebca3d24aafc4c82e8b52",
-                    ),
-                    File(
-                        "ml-100k/u.data",
-                        1979173,
-                        "sha256:06416e597f82b7342361e41163890c81036900f418ad91315590814211dca490",
-                    ),
-                    File(
-                        "ml-100k/u.item",
-                        236344,
-                        "sha256:553841ebc7de3a0fd0d6b62a204ea30c1e651aacfb2814c7a6584ac52f2c5701",
-                    ),
-                    File(
-                        "ml-100k/u.user",
-                        22628,
-                        "sha256:f120e114da2e8cf314fd28f99417c94ae9ddf1cb6db8ce0e4b5995d40e90e62c",
-                    ),
-                    File(
-                        "ml-100k/ua.base",
-                        1792501,
-                        "sha256:67b5bcdb380c29f85d56a012ecd88612ae020f30a6730d117a334ee8203b91f2",
-                    ),
-                    File(
-                        "ml-100k/ua.test",
-                        186672,
-                        "sha256:d0497e202417720f57a184ec8c66be2d1afa4ff41bb53787c57b28d6bf79bc42",
-                    ),
-                ),
-            ),
+        _zipped(
+            "https://files.grouplens.org/datasets/movielens/",
+            """
+            ml-100k.zip 4924029 sha256:50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229
+            ml-100k/README 6750 sha256:4883b8cf340ed0059971b33f56ad3adc88a40792108ebca3d24aafc4c82e8b52
+            ml-100k/u.data 1979173 sha256:06416e597f82b7342361e41163890c81036900f418ad91315590814211dca490
+            ml-100k/u.item 236344 sha256:553841ebc7de3a0fd0d6b62a204ea30c1e651aacfb2814c7a6584ac52f2c5701
+            ml-100k/u.user 22628 sha256:f120e114da2e8cf314fd28f99417c94ae9ddf1cb6db8ce0e4b5995d40e90e62c
+            ml-100k/ua.base 1792501 sha256:67b5bcdb380c29f85d56a012ecd88612ae020f30a6730d117a334ee8203b91f2
+            ml-100k/ua.test 186672 sha256:d0497e202417720f57a184ec8c66be2d1afa4ff41bb53787c57b28d6bf79bc42
+            """,
         ),
     ),
     "beauty": Dataset(
         "353,962 purchases of 54,542 products by 40,226 users, in the order of time (Amazon Beauty, as SASRec uses it)",
         "research data; the source states no licence",
         "hybrid train factors --ratings {0}/beauty.txt --columns 1,2",
-        (
-            _one(
-                SASREC, "beauty.txt", 3912093, "sha256:f480b7a7403852342ffd8f9809bb30697dd669be31813d0e204b698fec86ef49"
-            ),
+        _sources(
+            SASREC,
+            """
+            beauty.txt 3912093 sha256:f480b7a7403852342ffd8f9809bb30697dd669be31813d0e204b698fec86ef49
+            """,
         ),
     ),
     "similarity": Dataset(
         "WordSim-353, SimLex-999 and 19,544 analogies: how people judge words",
         "the analogies: Apache-2.0 (word2vec); the pairs: see their headers; gensim's copies, LGPL-2.1",
         "hybrid eval runs/words --similarity {0}/similarity/wordsim353.tsv --analogies {0}/similarity/questions-words.txt",
-        (
-            _one(
-                GENSIM,
-                "similarity/questions-words.txt",
-                603955,
-                "sha256:8c29b3332afc46f3fb8be04cb5297bf96f39aa7131272dff57869b4485b22a36",
-            ),
-            _one(
-                GENSIM,
-                "similarity/simlex999.txt",
-                18126,
-                "sha256:d5e0501971478a511430ee880bd0121e94ac701ba86d90544d83e6d2ba3db05d",
-            ),
-            _one(
-                GENSIM,
-                "similarity/wordsim353.tsv",
-                7186,
-                "sha256:f92a022fc2537793a15bc3a8c162ebcd74990e033a228bb6388cb71e4c0b1e1d",
-            ),
+        _sources(
+            GENSIM,
+            """
+            similarity/questions-words.txt 603955 sha256:8c29b3332afc46f3fb8be04cb5297bf96f39aa7131272dff57869b4485b22a36
+            similarity/simlex999.txt 18126 sha256:d5e0501971478a511430ee880bd0121e94ac701ba86d90544d83e6d2ba3db05d
+            similarity/wordsim353.tsv 7186 sha256:f92a022fc2537793a15bc3a8c162ebcd74990e033a228bb6388cb71e4c0b1e1d
+            """,
         ),
     ),
     "cooking": Dataset(
         "15,404 questions about cooking with their tags, lower case, punctuation split (fastText's tutorial)",
         "the source states no licence; Stack Exchange publishes its questions under CC BY-SA",
         'python: hybrid.formats.fasttext.load("{0}/labels/cooking.train")',
-        (
-            _one(
-                COOKING,
-                "labels/cooking.train",
-                1129498,
-                "sha256:37a2f5205ed50e9b998764cd9f8b5518e99866774fceb9389f0e803e0aeac839",
-            ),
-            _one(
-                COOKING,
-                "labels/cooking.valid",
-                272402,
-                "sha256:9da2a38ec10f8c733aba9cb8f131d083c3506fc328358d857c9fc92a9aa2dab6",
-            ),
+        _sources(
+            COOKING,
+            """
+            labels/cooking.train 1129498 sha256:37a2f5205ed50e9b998764cd9f8b5518e99866774fceb9389f0e803e0aeac839
+            labels/cooking.valid 272402 sha256:9da2a38ec10f8c733aba9cb8f131d083c3506fc328358d857c9fc92a9aa2dab6
+            """,
         ),
     ),
     "yeast": Dataset(
         "2,417 genes of yeast: 103 features, some of 14 functional classes each (LIBSVM format)",
         "the source is under the MIT licence",
         'python: hybrid.formats.svm.load("{0}/labels/yeast_train.txt")',
-        (
-            _one(
-                NAPKIN,
-                "labels/yeast_train.txt",
-                1945899,
-                "sha256:02eb850fe13082d95f160c1b63befd8fd71535181e2a4cbe97d74060b9090646",
-            ),
-            _one(
-                NAPKIN,
-                "labels/yeast_test.txt",
-                1189242,
-                "sha256:56e388892b4f06e25b26e60493b55ae0605d01b48bb5b546c4d72d37d1600e24",
-            ),
+        _sources(
+            NAPKIN,
+            """
+            labels/yeast_train.txt 1945899 sha256:02eb850fe13082d95f160c1b63befd8fd71535181e2a4cbe97d74060b9090646
+            labels/yeast_test.txt 1189242 sha256:56e388892b4f06e25b26e60493b55ae0605d01b48bb5b546c4d72d37d1600e24
+            """,
         ),
     ),
     "clips": Dataset(
         "two short natural videos: bikes, 640 x 272, 250 frames, with cuts; carphone, 176 x 144, 120 frames",
         "the source is under BSD-3-Clause; it states no licence of the clips",
         "hybrid train pvm --video {0}/video/bikes.mp4",
-        (
-            _one(
-                CLIPS,
-                "video/bikes.mp4",
-                509868,
-                "sha256:91028f9d6c72cc8137d8bd05678bdfcf5ab7c8fd9d7b77de70ce7a3ade257bb5",
-            ),
-            _one(
-                CLIPS,
-                "video/carphone_pristine.mp4",
-                588804,
-                "sha256:1c4add7838b07b4d65ad9d66e9491758c7dbb6c717490db4b79ecf9ff82bab28",
-            ),
+        _sources(
+            CLIPS,
+            """
+            video/bikes.mp4 509868 sha256:91028f9d6c72cc8137d8bd05678bdfcf5ab7c8fd9d7b77de70ce7a3ade257bb5
+            video/carphone_pristine.mp4 588804 sha256:1c4add7838b07b4d65ad9d66e9491758c7dbb6c717490db4b79ecf9ff82bab28
+            """,
         ),
     ),
 }
-
-
-# Where public data lie on this machine.
 
 
 def data_folder(named: str | None = None) -> Path:
@@ -258,16 +220,16 @@ def caches() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
-# A public data set, brought into a folder: each file whole and checked, or not there.
-
-SECONDS = 30.0  # without a byte, before a server is given up
-
-
 def dataset(name: str) -> Dataset:
     """The data set of a name; ValueError for a name that the catalogue lacks."""
     if name not in DATASETS:
         raise ValueError(f"data: found {name!r}, expected one of {', '.join(DATASETS)}")
     return DATASETS[name]
+
+
+def missing(name: str, folder: Path) -> list[str]:
+    """The files of a data set that are not in `folder`, by path."""
+    return [file.path for file in dataset(name).files if not (folder / file.path).exists()]
 
 
 def get(name: str, folder: Path) -> list[Path]:
@@ -280,22 +242,16 @@ def get(name: str, folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     with lock.turn(folder):  # of two processes the second waits, and finds the files there
         for source in wanted.sources:
-            missing = [file for file in source.members or (source.file,) if not _there(file, folder / file.path)]
-            if missing:
-                _bring(source, missing, folder)
+            if lacking := [file for file in source.kept if not _is_there(file, folder / file.path)]:
+                _bring(source, lacking, folder)
     return [folder / file.path for file in wanted.files]
 
 
-def missing(name: str, folder: Path) -> list[str]:
-    """The files of a data set that are not in `folder`, by path."""
-    return [file.path for file in dataset(name).files if not (folder / file.path).exists()]
-
-
-def _there(file: File, path: Path) -> bool:
+def _is_there(file: File, path: Path) -> bool:
     """Whether the file is there; ValueError where another one has its place."""
     if not path.exists():
         return False
-    if not right(file, path):
+    if not file.is_at(path):
         raise ValueError(
             f"{path}: not the public file (expected {file.size:,} bytes, {file.digest}); it is left as it is: move it away, or"
             " name another folder, --out DIR"
@@ -303,29 +259,16 @@ def _there(file: File, path: Path) -> bool:
     return True
 
 
-def right(file: File, path: Path) -> bool:
-    """Whether what is at `path` has the size and the digest of `file`. Raises OSError."""
-    import pooch
-
-    if path.stat().st_size != file.size:
-        return False
-    kind, _, expected = file.digest.partition(":")
-    if kind == "git":  # the SHA-1 of a word, the number of bytes, and the bytes
-        content = b"blob %d\0" % file.size + path.read_bytes()
-        return hashlib.sha1(content, usedforsecurity=False).hexdigest() == expected
-    return bool(pooch.file_hash(str(path)) == expected)
-
-
-def _bring(source: Source, wanted: list[File], folder: Path) -> None:
+def _bring(source: Source, lacking: list[File], folder: Path) -> None:
     part = _downloaded(source, folder)
+    for file in lacking:
+        (folder / file.path).parent.mkdir(parents=True, exist_ok=True)
     if not source.members:
-        _make_room(folder, source.file)
         files.settle_file(part)
         files.publish(part, folder / source.file.path)
         return
     with zipfile.ZipFile(part) as archive:
-        for member in wanted:
-            _make_room(folder, member)
+        for member in lacking:
             files.write(folder / member.path, [archive.read(member.path)])
     part.unlink()
 
@@ -348,14 +291,10 @@ def _downloaded(source: Source, folder: Path) -> Path:
             f"{source.address}: cannot be reached, or was cut off ({error}); {file.path} comes from there: is there a network?"
             " else download it elsewhere and put it into the folder of the data (--out DIR)"
         ) from None
-    if not right(file, part):
+    if not file.is_at(part):
         part.unlink()
         raise ValueError(
             f"{source.address}: other bytes than expected ({file.digest}); nothing was kept; has the file changed there, or"
             " does the network want a log-in?"
         )
     return part
-
-
-def _make_room(folder: Path, file: File) -> None:
-    (folder / file.path).parent.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from .. import check
+
 
 class Batch(NamedTuple):
     """B examples. The arrays may be views of the feed's own: nobody else writes to them.
@@ -108,9 +110,6 @@ def asked(feed: Any, tick: int) -> Any:
         raise
 
 
-# What feeds that go through their data again and again share: epochs of ticks, as one sequence.
-
-
 class Epochs:
     """A sequence of epochs * ticks_per_epoch batches; a feed is a subclass with `_cut`, the batch of a tick of an epoch."""
 
@@ -127,3 +126,28 @@ class Epochs:
 
     def _cut(self, epoch: int, tick: int) -> Batch:
         raise NotImplementedError
+
+    def _described(self, kind: str, data: str, *names: str) -> dict[str, Any]:
+        """What `describe` returns: the kind, the digest of the data, and the attributes of these names."""
+        return {"kind": kind, "data": data} | {name: getattr(self, name) for name in names}
+
+
+class Permuted:
+    """Places in a permutation drawn from (seed, epoch), or in every epoch as they are; the order of one epoch is kept."""
+
+    def __init__(self, places: np.ndarray, seed: int, shuffle: bool):
+        self.places, self.seed, self.shuffle = places, seed, shuffle
+        self._order: tuple[int, np.ndarray] = (-1, places)
+
+    def part(self, epoch: int, tick: int, size: int) -> np.ndarray:
+        """The places of a tick of an epoch, `size` a tick."""
+        if self.shuffle and self._order[0] != epoch:
+            self._order = epoch, np.random.default_rng([self.seed, epoch]).permutation(self.places)
+        return self._order[1][tick * size : (tick + 1) * size]
+
+
+def check_sizes(seed: int, **sizes: int) -> None:
+    """ValueError unless each size is a whole number of at least 1, and the seed one of at least 0."""
+    for name, value in sizes.items():
+        check.whole(name, value, 1)
+    check.whole("seed", seed, 0)

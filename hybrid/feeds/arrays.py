@@ -1,4 +1,4 @@
-"""Examples in memory: arrays, lists and sparse matrices of inputs and targets."""
+"""Examples in memory: ids, contexts, lists, sparse and dense matrices of inputs and targets."""
 
 import functools
 import hashlib
@@ -7,141 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import check
-from . import Batch, Epochs
+from . import Batch, Epochs, Permuted, check_sizes
 from .ragged import Ragged, from_lists, from_sparse
-
-# What examples are made of, as users have it in memory: ids, contexts, lists, sparse and dense matrices.
-
-
-class Inputs(NamedTuple):
-    """The inputs of N examples: one of three.
-
-    ids     (N, k) whole numbers: k ids an example
-    ragged  N lists of ids, a bag an example
-    x       (N, width) numbers
-    rows    how many ids there are; 0 where there is x
-    """
-
-    ids: np.ndarray | None
-    ragged: Ragged | None
-    x: np.ndarray | None
-    rows: int
-
-    def __len__(self) -> int:
-        if self.ragged is not None:
-            return len(self.ragged.at) - 1
-        return len(self.x if self.ids is None else self.ids)  # type: ignore[arg-type]
-
-
-class Targets(NamedTuple):
-    """The targets of N examples: one class each, or any number of them.
-
-    one      (N,) whole numbers; None: see many
-    many     N lists of classes; None: see one
-    classes  how many there are
-    """
-
-    one: np.ndarray | None
-    many: Ragged | None
-    classes: int
-
-    def __len__(self) -> int:
-        return len(self.one) if self.many is None else len(self.many.at) - 1  # type: ignore[arg-type]
-
-    @property
-    def counts(self) -> np.ndarray:
-        """How often each class occurs, (classes,) int64."""
-        found = self.one if self.many is None else self.many.ids
-        return np.bincount(np.asarray(found, np.int64), minlength=self.classes)
-
-
-def inputs(given: Any, rows: int | None = None, *, weighted: bool = True) -> Inputs:
-    """The inputs of examples; see `hybrid.ArrayFeed`, which says what they may be and what is raised."""
-    if _is_sparse(given):
-        ragged = from_sparse("inputs", given, valued=weighted)
-        return Inputs(None, ragged, None, _size("rows", rows, given.shape[1], "columns of the matrix"))
-    found: Any = given if _is_lists(given) else _array("inputs", given)
-    if _is_lists(found):
-        ragged = from_lists("inputs", found, rows)
-        return Inputs(None, ragged, None, _rows("inputs", ragged.ids, rows))
-    if found.dtype.kind == "f" and found.ndim == 2:
-        if rows is not None:
-            raise ValueError(f"rows: found {rows}, expected None: the inputs are numbers, not ids")
-        return Inputs(None, None, found, 0)
-    if found.dtype.kind not in "iu" or found.ndim not in (1, 2) or not found.size:
-        raise ValueError(
-            f"inputs: found {found.dtype} {found.shape}, expected whole numbers (N,) or (N, k), numbers (N, width), lists of"
-            " ids, or a scipy sparse matrix"
-        )
-    size = _rows("inputs", found, rows)
-    return Inputs(found.reshape(len(found), -1), None, None, size)
-
-
-def targets(given: Any, classes: int | None = None) -> Targets:
-    """The targets of examples; see `hybrid.ArrayFeed`."""
-    if _is_sparse(given):
-        many = from_sparse("target", given, valued=False)
-        return Targets(None, many, _size("classes", classes, given.shape[1], "columns of the matrix"))
-    found: Any = given if _is_lists(given) else _array("target", given)
-    if _is_lists(found):
-        many = from_lists("target", found, classes)
-        return Targets(None, many, _rows("target", many.ids, classes))
-    if found.dtype.kind not in "iu" or found.ndim != 1 or not found.size:
-        raise ValueError(
-            f"target: found {found.dtype} {found.shape}, expected whole numbers (N,), lists of classes, or a scipy sparse"
-            " matrix"
-        )
-    return Targets(found, None, _rows("target", found, classes))
-
-
-def weights(given: Any, examples: int) -> np.ndarray | None:
-    """The weights of examples, (N,) float32; ValueError unless they are finite and at least 0."""
-    if given is None:
-        return None
-    found = np.asarray(given)
-    if found.shape != (examples,) or found.dtype.kind not in "iuf":
-        raise ValueError(
-            f"weight: found {found.dtype} {found.shape}, expected a number for each of {examples} examples"
-        )
-    check.finite("weight", found)
-    if (found < 0).any():
-        at = int((found < 0).argmax())
-        raise ValueError(f"weight[{at}]: found {found[at]}, expected a number of at least 0")
-    return found.astype(np.float32)
-
-
-def _is_sparse(given: Any) -> bool:
-    return hasattr(given, "tocsr") and hasattr(given, "nnz")
-
-
-def _is_lists(given: Any) -> bool:
-    """Whether it is a sequence of sequences: a list, a tuple, or an array of such, as a column of a frame becomes one."""
-    if isinstance(given, list | tuple):
-        return any(np.ndim(part) == 1 or isinstance(part, list | tuple) for part in given[:1])
-    if not isinstance(given, np.ndarray) or given.dtype.kind != "O" or given.ndim != 1:
-        return False
-    return given.size > 0 and np.ndim(given[0]) == 1
-
-
-def _array(name: str, given: Any) -> np.ndarray:
-    if isinstance(given, str | bytes):
-        raise ValueError(f"{name}: found {given[:40]!r}, expected an array")
-    try:
-        return np.asarray(given)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{name}: found {type(given).__name__}, expected an array ({error})") from None
-
-
-def _rows(name: str, ids: np.ndarray, limit: int | None) -> int:
-    """How many ids there are: `limit`, else one more than the largest; IndexError where one is out of range."""
-    check.ids(name, ids, check.ID if limit is None else limit)
-    return limit if limit is not None else int(ids.max()) + 1 if ids.size else 1
-
-
-def _size(name: str, said: int | None, found: int, where: str) -> int:
-    if said not in (None, found):
-        raise ValueError(f"{name}: found {said}, expected {found} as the {where}, or None")
-    return found
 
 
 class ArrayFeed(Epochs):
@@ -182,24 +49,28 @@ class ArrayFeed(Epochs):
         seed: int = 0,
         shuffle: bool = True,
     ):
-        for name, value in (("batch", batch), ("epochs", epochs)):
-            check.whole(name, value, 1)
-        check.whole("seed", seed, 0)
+        check_sizes(seed, batch=batch, epochs=epochs)
         for name, size in (("rows", rows), ("classes", classes)):
             if size is not None:
                 check.whole(name, size, 1, check.ID)
-        self._inputs, self._targets = _examples(inputs, target, rows, classes, weighted)
-        self._weight = weights(weight, len(self._targets))
+        self._inputs, self._targets = inputs_of(inputs, rows, weighted=weighted), _targets_of(target, classes)
+        n = len(self._targets)
+        if len(self._inputs) != n or not n:
+            raise ValueError(
+                f"found {len(self._inputs)} inputs and {n} targets, expected as many of both, one at least"
+            )
+        check.classes(self._targets.classes)
+        self._weight = _weights_of(weight, n)
         self.batch, self.seed, self.shuffle = batch, seed, shuffle
         self.rows, self.classes = self._inputs.rows, self._targets.classes
         self.counts = self._targets.counts
-        self.most_ids = _most_ids(self._inputs, batch)
+        self.most_ids = self._inputs.most(batch)
         if self._inputs.x is not None:
             self.width = self._inputs.x.shape[1]
         if self._targets.many is not None:
             self.most_targets = self._targets.many.most(batch)
-        self._order: tuple[int, np.ndarray] = (-1, np.arange(len(self._targets)))
-        super().__init__(epochs, -(-len(self._targets) // batch))
+        self._order = Permuted(np.arange(n), seed, shuffle)
+        super().__init__(epochs, -(-n // batch))
 
     @functools.cached_property
     def sha256(self) -> str:
@@ -208,60 +79,176 @@ class ArrayFeed(Epochs):
 
     def describe(self) -> dict[str, Any]:
         """See `Feed`."""
-        names = ("batch", "epochs", "seed", "shuffle")
-        return {"kind": "arrays", "data": self.sha256} | {name: getattr(self, name) for name in names}
+        return self._described("arrays", self.sha256, "batch", "epochs", "seed", "shuffle")
 
     def _cut(self, epoch: int, tick: int) -> Batch:
-        if self.shuffle and self._order[0] != epoch:
-            self._order = epoch, np.random.default_rng([self.seed, epoch]).permutation(len(self._targets))
-        rows = self._order[1][tick * self.batch : (tick + 1) * self.batch]
+        rows = self._order.part(epoch, tick, self.batch)
         weight = None if self._weight is None else self._weight[rows]
-        ids, bag_at, values, x = _taken(self._inputs, rows)
+        ids, bag_at, values, x = self._inputs.take(rows)
         if self._targets.many is None:
-            return Batch(ids, bag_at, _int32(self._targets.one, rows), weight, values, x)
+            one: Any = self._targets.one
+            return Batch(ids, bag_at, np.ascontiguousarray(one[rows], np.int32), weight, values, x)
         many = self._targets.many.take(rows)
         return Batch(ids, bag_at, many.ids, weight, values, x, many.at)
 
 
+class Inputs(NamedTuple):
+    """The inputs of N examples: one of three.
+
+    ids     (N, k) whole numbers: k ids an example
+    ragged  N lists of ids, a bag an example
+    x       (N, width) numbers
+    rows    how many ids there are; 0 where there is x
+    """
+
+    ids: np.ndarray | None
+    ragged: Ragged | None
+    x: np.ndarray | None
+    rows: int
+
+    def __len__(self) -> int:
+        if self.ragged is not None:
+            return len(self.ragged.at) - 1
+        return len(self.x if self.ids is None else self.ids)  # type: ignore[arg-type]
+
+    def most(self, examples: int) -> int:
+        """Most ids that so many examples can have together."""
+        if self.ragged is not None:
+            return self.ragged.most(examples)
+        return 0 if self.ids is None else examples * self.ids.shape[1]
+
+    def take(
+        self, rows: np.ndarray
+    ) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None, np.ndarray | None]:
+        """ids, bag_at, values and x of some examples, as a Batch has them."""
+        if self.ragged is not None:
+            some = self.ragged.take(rows)
+            return some.ids, some.at, some.values, None
+        if self.x is not None:
+            return None, None, None, np.ascontiguousarray(self.x[rows], np.float32)
+        ids: Any = self.ids
+        return np.ascontiguousarray(ids[rows], np.int32).reshape(-1), None, None, None
+
+
+class _Targets(NamedTuple):
+    """The targets of N examples: one class each, or any number of them.
+
+    one      (N,) whole numbers; None: see many
+    many     N lists of classes; None: see one
+    classes  how many there are
+    """
+
+    one: np.ndarray | None
+    many: Ragged | None
+    classes: int
+
+    def __len__(self) -> int:
+        return len(self.one) if self.many is None else len(self.many.at) - 1  # type: ignore[arg-type]
+
+    @property
+    def counts(self) -> np.ndarray:
+        """How often each class occurs, (classes,) int64."""
+        classes = self.one if self.many is None else self.many.ids
+        return np.bincount(np.asarray(classes, np.int64), minlength=self.classes)
+
+
+def inputs_of(given: Any, rows: int | None = None, *, weighted: bool = True) -> Inputs:
+    """The inputs of examples; see `ArrayFeed`, which says what they may be and what is raised."""
+    ragged, size, array = _lists_or_array("inputs", given, "rows", rows, weighted)
+    if ragged is not None:
+        return Inputs(None, ragged, None, size)
+    if array.dtype.kind == "f" and array.ndim == 2:
+        if rows is not None:
+            raise ValueError(f"rows: found {rows}, expected None: the inputs are numbers, not ids")
+        return Inputs(None, None, array, 0)
+    if array.dtype.kind not in "iu" or array.ndim not in (1, 2) or not array.size:
+        raise ValueError(
+            f"inputs: found {array.dtype} {array.shape}, expected whole numbers (N,) or (N, k), numbers (N, width), lists of"
+            " ids, or a scipy sparse matrix"
+        )
+    return Inputs(array.reshape(len(array), -1), None, None, _size_of("inputs", array, rows))
+
+
+def _targets_of(given: Any, classes: int | None) -> _Targets:
+    """The targets of examples; see `ArrayFeed`."""
+    many, size, array = _lists_or_array("target", given, "classes", classes, False)
+    if many is not None:
+        return _Targets(None, many, size)
+    if array.dtype.kind not in "iu" or array.ndim != 1 or not array.size:
+        raise ValueError(
+            f"target: found {array.dtype} {array.shape}, expected whole numbers (N,), lists of classes, or a scipy sparse"
+            " matrix"
+        )
+    return _Targets(array, None, _size_of("target", array, classes))
+
+
+def _lists_or_array(
+    name: str, given: Any, sizes: str, size: int | None, valued: bool
+) -> tuple[Ragged | None, int, np.ndarray]:
+    """What was given as ragged lists, and how many ids there are; or as an array."""
+    none = np.empty(0)
+    if hasattr(given, "tocsr") and hasattr(given, "nnz"):
+        ragged = from_sparse(name, given, valued=valued)
+        if size not in (None, given.shape[1]):
+            raise ValueError(f"{sizes}: found {size}, expected {given.shape[1]} as the columns of the matrix, or None")
+        return ragged, given.shape[1], none
+    if not isinstance(given, list | tuple):
+        given = _array(name, given)
+    if _is_lists(given):
+        ragged = from_lists(name, given, size)
+        return ragged, _size_of(name, ragged.ids, size), none
+    return None, 0, _array(name, given)
+
+
+def _weights_of(given: Any, examples: int) -> np.ndarray | None:
+    """The weights of examples, (N,) float32; ValueError unless they are finite and at least 0."""
+    if given is None:
+        return None
+    found = np.asarray(given)
+    if found.shape != (examples,) or found.dtype.kind not in "iuf":
+        raise ValueError(
+            f"weight: found {found.dtype} {found.shape}, expected a number for each of {examples} examples"
+        )
+    check.finite("weight", found)
+    if (found < 0).any():
+        at = int((found < 0).argmax())
+        raise ValueError(f"weight[{at}]: found {found[at]}, expected a number of at least 0")
+    return found.astype(np.float32)
+
+
+def _is_lists(given: Any) -> bool:
+    """Whether it is a sequence of sequences: a list, a tuple, or an array of such, as a column of a frame becomes one."""
+    if isinstance(given, list | tuple):
+        return any(np.ndim(part) == 1 or isinstance(part, list | tuple) for part in given[:1])
+    if not isinstance(given, np.ndarray) or given.dtype.kind != "O" or given.ndim != 1:
+        return False
+    return given.size > 0 and np.ndim(given[0]) == 1
+
+
+def _array(name: str, given: Any) -> np.ndarray:
+    if isinstance(given, str | bytes):
+        raise ValueError(f"{name}: found {given[:40]!r}, expected an array")
+    try:
+        return np.asarray(given)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{name}: found {type(given).__name__}, expected an array ({error})") from None
+
+
+def _size_of(name: str, ids: np.ndarray, limit: int | None) -> int:
+    """How many ids there are: `limit`, else one more than the largest; IndexError where one is out of range."""
+    check.ids(name, ids, check.ID if limit is None else limit)
+    return limit if limit is not None else int(ids.max()) + 1 if ids.size else 1
+
+
 def digest(*parts: Any) -> str:
     """sha256 of arrays, ragged lists, numbers and None, in this order."""
-    found = hashlib.sha256()
+    sha256 = hashlib.sha256()
     for part in parts:
         if isinstance(part, Ragged):
-            found.update(digest(*part).encode())
+            sha256.update(digest(*part).encode())
         elif isinstance(part, np.ndarray):
-            found.update(f"{part.dtype.str} {part.shape} ".encode())
-            found.update(np.ascontiguousarray(part).data)
+            sha256.update(f"{part.dtype.str} {part.shape} ".encode())
+            sha256.update(np.ascontiguousarray(part).data)
         else:
-            found.update(f"{part} ".encode())
-    return found.hexdigest()
-
-
-def _examples(given: Any, target: Any, rows: int | None, classes: int | None, weighted: bool) -> tuple[Inputs, Targets]:
-    made, wanted = inputs(given, rows, weighted=weighted), targets(target, classes)
-    if len(made) != len(wanted) or not len(wanted):
-        raise ValueError(f"found {len(made)} inputs and {len(wanted)} targets, expected as many of both, one at least")
-    check.classes(wanted.classes)
-    return made, wanted
-
-
-def _most_ids(given: Inputs, batch: int) -> int:
-    if given.ragged is not None:
-        return given.ragged.most(batch)
-    return 0 if given.ids is None else batch * given.ids.shape[1]
-
-
-def _taken(
-    given: Inputs, rows: np.ndarray
-) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None, np.ndarray | None]:
-    """ids, bag_at, values and x of some examples."""
-    if given.ragged is not None:
-        some = given.ragged.take(rows)
-        return some.ids, some.at, some.values, None
-    if given.x is not None:
-        return None, None, None, np.ascontiguousarray(given.x[rows], np.float32)
-    return _int32(given.ids, rows).reshape(-1), None, None, None
-
-
-def _int32(found: Any, rows: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(found[rows], np.int32)
+            sha256.update(f"{part} ".encode())
+    return sha256.hexdigest()

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from .. import check
-from . import Batch, Epochs
-from .arrays import Inputs, digest, inputs
+from . import Batch, Epochs, check_sizes
+from .arrays import Inputs, digest, inputs_of
 from .ragged import Ragged, spans
 
 
@@ -36,13 +36,11 @@ class BasketFeed(Epochs):
         seed: int = 0,
         shuffle: bool = True,
     ):
-        for name, value in (("length", length), ("batch", batch), ("epochs", epochs)):
-            check.whole(name, value, 1)
-        check.whole("seed", seed, 0)
-        found = inputs(baskets, items, weighted=False)
-        self._baskets = _sets(found)
+        check_sizes(seed, length=length, batch=batch, epochs=epochs)
+        sets = inputs_of(baskets, items, weighted=False)
+        self._baskets = _expect_sets(sets)
         self.length, self.batch, self.seed, self.shuffle = length, batch, seed, shuffle
-        self.rows = self.classes = check.classes(found.rows)
+        self.rows = self.classes = check.classes(sets.rows)
         self._at = self._baskets.at
         sizes = np.diff(self._at)
         self._set = np.repeat(np.arange(len(sizes)), sizes)  # the set of each place
@@ -56,9 +54,8 @@ class BasketFeed(Epochs):
 
     def describe(self) -> dict[str, Any]:
         """See `Feed`."""
-        names = ("length", "batch", "epochs", "seed", "shuffle")
         data = digest(self._baskets, self.rows)
-        return {"kind": "baskets", "data": data} | {name: getattr(self, name) for name in names}
+        return self._described("baskets", data, "length", "batch", "epochs", "seed", "shuffle")
 
     def _cut(self, epoch: int, tick: int) -> Batch:
         if self._epoch[0] != epoch:
@@ -83,16 +80,16 @@ class BasketFeed(Epochs):
         return first[of] + (target[of] - first[of] + steps) % sizes[of], bag_at
 
 
-def _sets(found: Inputs) -> Ragged:
+def _expect_sets(sets: Inputs) -> Ragged:
     """The sets; ValueError unless each holds every item once."""
-    if found.ragged is None:
+    if sets.ragged is None:
         raise ValueError("baskets: found an array, expected a scipy sparse matrix or lists of items")
-    number = np.repeat(np.arange(len(found)), np.diff(found.ragged.at))
-    pairs = number * np.int64(found.rows) + found.ragged.ids
+    number = np.repeat(np.arange(len(sets)), np.diff(sets.ragged.at))
+    pairs = number * np.int64(sets.rows) + sets.ragged.ids
     if len(np.unique(pairs)) < len(pairs):
         order = np.argsort(pairs, kind="stable")
         twice = order[1:][np.diff(pairs[order]) == 0].min()
         raise ValueError(
-            f"baskets[{number[twice]}]: the item {found.ragged.ids[twice]} stands there twice, expected once"
+            f"baskets[{number[twice]}]: the item {sets.ragged.ids[twice]} stands there twice, expected once"
         )
-    return found.ragged
+    return sets.ragged

@@ -1,13 +1,123 @@
-"""What a user chose so far, and what he chose next: what a recommender learns from."""
+"""What each user took, in the order of time, and what he took next: what a recommender learns from."""
 
-from typing import Any
+import hashlib
+import json
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import check
-from . import Batch, Epochs
-from .interactions import BAG, DECAY, SEQUENCE, Histories, Order
+from . import Batch, Epochs, Permuted, check_sizes
 from .ragged import spans
+
+BAG, DECAY, CONCATENATED, SEQUENCE = ORDERS = ("bag", "decay", "concatenated", "sequence")
+
+
+class Histories(NamedTuple):
+    """The items of each of U users in the order of time.
+
+    item          (N,) int32, all histories one after another
+    at            (U + 1,) int64, user u has item[at[u] : at[u + 1]]
+    users, items  U and I names
+    weight        (N,) float32, how much each item counts as a target; None: all count 1
+    time          (N,) when each was taken, as in `Ratings`; None: not known
+    """
+
+    item: np.ndarray
+    at: np.ndarray
+    users: list[str]
+    items: list[str]
+    weight: np.ndarray | None = None
+    time: np.ndarray | None = None
+
+    @property
+    def sha256(self) -> str:
+        """Digest of the names, the histories and the weights."""
+        digest = hashlib.sha256(json.dumps([self.users, self.items]).encode())
+        digest.update(self.item.data)
+        digest.update(self.at.data)
+        if self.weight is not None:
+            digest.update(self.weight.data)
+        return digest.hexdigest()
+
+    def only(self, kept: np.ndarray) -> "Histories":
+        """The histories of some of the items; kept (N,) bool."""
+        at = np.concatenate([[0], np.cumsum(kept)])[self.at]
+        weight, time = (None if part is None else part[kept] for part in (self.weight, self.time))
+        return Histories(self.item[kept], at, self.users, self.items, weight, time)
+
+
+class Order(NamedTuple):
+    """How the last items of a history become what an engine reads.
+
+    kind    "bag": the mean of their rows. "decay": a weighted mean, whose weights fall by age. "concatenated": row beside
+            row, the last item at the last place, and before a short history the row `items`, which stands for no item.
+            "sequence": each at a place of a window, which a SequenceFeed learns from, for a trunk with sequence=length
+    length  most items that are seen
+    decay   of "decay": an item weighs `decay` times as much as the one after it; weights sum to 1
+    """
+
+    kind: str = BAG
+    length: int = 5
+    decay: float = 0.8
+
+    def checked(self) -> "Order":
+        """Itself; ValueError for an unknown kind, a length below 1 and a decay outside 0 to 1."""
+        check.choice("order", self.kind, ORDERS)
+        check.whole("length", self.length, 1)
+        if check.number("decay", self.decay, 0) > 1:
+            raise ValueError(f"decay: found {self.decay}, expected a number from 0 to 1")
+        return self
+
+    @property
+    def padded(self) -> bool:
+        """Whether a row more than there are items stands where a short history has none."""
+        return self.kind in (CONCATENATED, SEQUENCE)
+
+    @property
+    def embedding(self) -> dict[str, Any]:
+        """The arguments of an Embedding that takes it."""
+        if self.kind in (BAG, DECAY):
+            return {"mean": True} | ({"weighted": True} if self.kind == DECAY else {})
+        return {"per_example": self.length if self.kind == CONCATENATED else 1}
+
+    def read(
+        self, item: np.ndarray, first: np.ndarray, last: np.ndarray, items: int
+    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+        """The ids, bag_at and values of a Batch, whose example b sees the last of item[first[b] : last[b]].
+
+        items  how many there are: the row that stands for none
+
+        Not of "sequence".
+        """
+        if self.kind == CONCATENATED:
+            at = last[:, None] + np.arange(-self.length, 0)
+            return _padded(item, at, at >= first[:, None], items), None, None
+        places, bag_at = spans(np.maximum(first, last - self.length), last)
+        if self.kind == BAG:
+            return item[places], bag_at, None
+        weights = np.power(self.decay, np.repeat(last, np.diff(bag_at)) - 1 - places)
+        sums = np.add.reduceat(np.append(weights, 0.0), bag_at[:-1]) if len(last) else np.empty(0)
+        return item[places], bag_at, (weights / np.repeat(sums, np.diff(bag_at))).astype(np.float32)
+
+    def question(self, histories: Histories, users: np.ndarray) -> dict[str, Any]:
+        """What comes next for some users (B,), as the arguments of Engine.hidden, best and scores."""
+        first, last, items = histories.at[:-1][users], histories.at[1:][users], len(histories.items)
+        if self.kind != SEQUENCE:
+            ids, bag_at, values = self.read(histories.item, first, last, items)
+            arguments = {"ids": ids, "bag_at": bag_at, "values": values}
+            return {name: array for name, array in arguments.items() if array is not None}
+        begin = np.maximum(first, last - self.length)
+        at = begin[:, None] + np.arange(self.length)
+        rows = np.arange(len(users)) * self.length + np.maximum(last - begin - 1, 0)
+        return {"ids": _padded(histories.item, at, at < last[:, None], items), "rows": rows}
+
+
+def _padded(item: np.ndarray, at: np.ndarray, there: np.ndarray, items: int) -> np.ndarray:
+    """The items at some places, flat int32, and `items` where there is none."""
+    ids = np.full(at.shape, items, np.int32)
+    ids[there] = item[at[there]]
+    return ids.reshape(-1)
 
 
 class HistoryFeed(Epochs):
@@ -19,7 +129,7 @@ class HistoryFeed(Epochs):
     epochs     how often the histories are gone through
     seed       each epoch is a permutation of the targets, drawn from (seed, epoch)
     shuffle    False: each epoch is in the order of users and times
-    order      "bag", "decay" or "concatenated", see feeds/interactions.py: the mean of the items' rows, a mean in which an
+    order      "bag", "decay" or "concatenated", see `Order`: the mean of the items' rows, a mean in which an
                item weighs `decay` times as much as the one after it, or row beside row. Order(...).embedding has the
                arguments of the Embedding that each needs; a SequenceFeed learns at every place of a history at once
 
@@ -38,9 +148,7 @@ class HistoryFeed(Epochs):
         order: str = BAG,
         decay: float = 0.8,
     ):
-        for name, value in (("length", length), ("batch", batch), ("epochs", epochs)):
-            check.whole(name, value, 1)
-        check.whole("seed", seed, 0)
+        check_sizes(seed, length=length, batch=batch, epochs=epochs)
         if not isinstance(histories, Histories):
             raise ValueError(
                 f"histories: found {type(histories).__name__}, expected Histories; from columns of a table: "
@@ -53,28 +161,24 @@ class HistoryFeed(Epochs):
             raise ValueError(f"order: found {order!r}, expected another one; SequenceFeed makes batches of sequences")
         sizes = np.diff(histories.at)
         before = np.arange(len(histories.item)) - np.repeat(histories.at[:-1], sizes)  # items before each, of its user
-        self._at = np.flatnonzero(before)
-        if not len(self._at):
+        at = np.flatnonzero(before)
+        if not len(at):
             raise ValueError(f"histories: none of {len(sizes)} users has 2 items; expected some to learn from")
-        self._before = before
-        self._order: tuple[int, np.ndarray] = (-1, self._at)
+        self._before, self._order = before, Permuted(at, seed, shuffle)
         self.classes = len(histories.items)
         self.rows = self.classes + self.order.padded
         self.counts = np.bincount(histories.item, minlength=self.classes)
         self.most_ids = batch * length
-        super().__init__(epochs, -(-len(self._at) // batch))
+        super().__init__(epochs, -(-len(at) // batch))
 
     def describe(self) -> dict[str, Any]:
         """See `Feed`."""
-        names = ("length", "batch", "epochs", "seed", "shuffle")
-        told = {"kind": "histories", "data": self.histories.sha256} | {name: getattr(self, name) for name in names}
-        told |= {} if self.order.kind == BAG else {"order": self.order.kind}
-        return told | ({"decay": self.order.decay} if self.order.kind == DECAY else {})
+        facts = self._described("histories", self.histories.sha256, "length", "batch", "epochs", "seed", "shuffle")
+        facts |= {} if self.order.kind == BAG else {"order": self.order.kind}
+        return facts | ({"decay": self.order.decay} if self.order.kind == DECAY else {})
 
     def _cut(self, epoch: int, tick: int) -> Batch:
-        if self.shuffle and self._order[0] != epoch:
-            self._order = epoch, np.random.default_rng([self.seed, epoch]).permutation(self._at)
-        at = self._order[1][tick * self.batch : (tick + 1) * self.batch]
+        at = self._order.part(epoch, tick, self.batch)
         item, weight = self.histories.item, self.histories.weight
         ids, bag_at, values = self.order.read(item, at - self._before[at], at, self.classes)
         return Batch(ids, bag_at, item[at], None if weight is None else weight[at], values)
@@ -104,10 +208,5 @@ def whole(histories: Histories, users: np.ndarray, target: np.ndarray, length: i
 def lasts(histories: Histories, users: np.ndarray, length: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """The last `length` items of each of some users (None: all), (N,) int32, and where those of each begin, (B + 1,) int64."""
     first, last = histories.at[:-1][users], histories.at[1:][users]
-    return _bags(histories.item, first if length is None else np.maximum(first, last - length), last)
-
-
-def _bags(item: np.ndarray, first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """item[first[b] : last[b]] of every b, one after another, and where each begins."""
-    places, bag_at = spans(first, last)
-    return item[places], bag_at
+    places, bag_at = spans(first if length is None else np.maximum(first, last - length), last)
+    return histories.item[places], bag_at

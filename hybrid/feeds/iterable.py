@@ -9,12 +9,145 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import check, console
-from . import Batch, Epochs
+from . import Batch, Epochs, check_sizes
 from .arrays import digest
 
-# Epochs of somebody else's batches: where each begins, and what makes it a pure function of (seed, epoch).
-
 Source = Iterable[Any] | Callable[[int], Iterable[Any]]
+
+
+class IterableFeed(Epochs):
+    """Batches from an iterable. A `Feed`.
+
+    batches  what can be gone through again and again, a torch.utils.data.DataLoader too (with any number of workers, best of
+             multiprocessing_context="spawn", since a process with threads is not safely forked), or a function of the epoch
+             that returns an iterable. Each item is a `Batch`; a pair (inputs, target) or a triple with the weights, of NumPy
+             arrays or torch tensors: inputs of whole numbers are ids, (B,) or (B, k), of other numbers are x, (B, width); or
+             a dict of a Batch's fields
+    epochs   how often it is gone through
+    seed     sets the generator of a DataLoader before each epoch; a function of the epoch has to see to that itself
+    rows, classes  how many there are; None: one more than the largest id or class in the first epoch
+    counted  attribute: what one pass over epoch 0 found, which goes before all else; give it to a later feed of the same
+             batches, and it makes no pass
+
+    Batches come in order, so a run that goes on at a tick in the middle of an epoch goes through what lies before it again,
+    and leaves it out: to the same bytes, if the batches of an epoch are always the same. Tensors become arrays without a
+    copy. What a later epoch has beyond as many batches as the first is never asked for. Raises ValueError for what can be
+    gone through once only, for items of another form, and for an epoch with fewer batches than the first; IndexError for
+    ids and classes of 2^31 - 1 and more.
+    """
+
+    def __init__(
+        self,
+        batches: Source,
+        *,
+        epochs: int = 1,
+        seed: int = 0,
+        rows: int | None = None,
+        classes: int | None = None,
+        counted: "Counted | None" = None,
+    ):
+        check_sizes(seed, epochs=epochs)
+        if rows is not None:
+            check.whole("rows", rows, 1, check.ID)
+        if classes is not None:
+            check.classes(classes)
+        self._source, self.seed = batches, seed
+        self.counted = first = counted or count(batches, seed, classes)
+        self.rows = _at_least("rows", rows, first.rows)
+        self.classes = check.classes(_at_least("classes", classes, first.classes))
+        self.counts = np.concatenate([first.counts, np.zeros(self.classes - len(first.counts), np.int64)])
+        self.batch, self.most_ids, self.most_targets = first.batch, first.most_ids, first.most_targets
+        if first.width:
+            self.width, self.rows = first.width, 0
+        self._under_way: tuple[int, int, Iterator[Any]] = (-1, 0, iter(()))
+        super().__init__(epochs, first.ticks)
+
+    def describe(self) -> dict[str, Any]:
+        """See `Feed`. The data are those of epoch 0."""
+        return self._described("iterable", self.counted.sha256, "epochs", "seed")
+
+    def _cut(self, epoch: int, tick: int) -> Batch:
+        at, following, batches = self._under_way
+        if at != epoch or tick < following:
+            following, batches = 0, begun(self._source, self.seed, epoch)
+        for number in range(following, tick + 1):
+            item = next(batches, None)
+            if item is None:
+                raise ValueError(
+                    f"epoch {epoch} has {number} batches, expected {self.ticks_per_epoch} as in the first; every epoch must"
+                    " have as many"
+                )
+        self._under_way = epoch, tick + 1, batches
+        return as_batch(item)
+
+
+class Counted(NamedTuple):
+    """What one pass over the batches found, which a feed has to know before it begins; see `Feed`.
+
+    rows, classes                  one more than the largest id and class
+    counts                         (classes,) int64
+    batch, most_ids, most_targets  of the largest batches
+    width                          numbers of an example's x, or 0
+    ticks                          batches of an epoch
+    sha256                         digest of the batches of epoch 0
+    """
+
+    rows: int
+    classes: int
+    counts: np.ndarray
+    batch: int
+    most_ids: int
+    most_targets: int
+    width: int
+    ticks: int
+    sha256: str
+
+
+def count(batches: Source, seed: int = 0, classes: int | None = None) -> Counted:
+    """What a pass over the batches of epoch 0 finds.
+
+    classes  more are refused as soon as they are met; None: any number
+
+    Raises ValueError where there is no batch, an item is none, or has more classes; IndexError for ids and classes of
+    2^31 - 1 and more.
+    """
+    sha256, counts = hashlib.sha256(), np.zeros(0, np.int64)
+    rows = batch = most_ids = most_targets = width = ticks = 0
+    length = operator.length_hint(batches) or None
+    for item in console.bar(length, "counting", "batches", items=begun(batches, seed, 0), passing=True):
+        try:
+            given = as_batch(item)
+            counts = _added(counts, given.target, classes)
+            if given.ids is not None:
+                check.ids("ids", given.ids, check.ID)
+        except (ValueError, IndexError) as error:
+            raise type(error)(f"batches[{ticks}]: {error}") from None
+        if given.ids is not None and given.ids.size:
+            rows = max(rows, int(given.ids.max()) + 1)
+            most_ids = max(most_ids, given.ids.size)
+        width = given.x.shape[1] if given.x is not None else width
+        batch, most_targets = max(batch, given.examples), max(most_targets, len(given.target))
+        sha256.update(digest(*given).encode())
+        ticks += 1
+    if not ticks:
+        raise ValueError("batches: found none, expected one at least")
+    return Counted(rows, len(counts), counts, batch, most_ids, most_targets, width, ticks, sha256.hexdigest())
+
+
+def _added(counts: np.ndarray, target: np.ndarray, classes: int | None) -> np.ndarray:
+    if target.dtype.kind not in "iu" or (target.size and target.min() < 0):
+        raise ValueError(f"target: found {target.dtype}, or some below 0; expected whole numbers from 0")
+    check.ids("target", target, check.ID)  # before memory is taken for them
+    _at_least("classes", classes, int(target.max(initial=0)) + 1)
+    more = np.bincount(target.reshape(-1), minlength=len(counts))
+    more[: len(counts)] += counts
+    return more
+
+
+def _at_least(name: str, given: int | None, needed: int) -> int:
+    if given is not None and given < needed:
+        raise ValueError(f"{name}: found {given}, expected at least {needed}: the first epoch has {needed - 1}")
+    return given or needed
 
 
 def begun(source: Source, seed: int, epoch: int) -> Iterator[Any]:
@@ -62,131 +195,6 @@ def _set_generator(loader: Any, seed: int, epoch: int) -> None:
         generator.manual_seed(int(np.random.SeedSequence([seed, epoch, number]).generate_state(1, np.uint64)[0] >> 1))
 
 
-TARGETLESS = (
-    "expected a Batch of hybrid.feeds, a pair (inputs, target), a triple with weights, or a dict of a Batch's fields"
-)
-
-
-class Counted(NamedTuple):
-    """What one pass over the batches found, which a feed has to know before it begins; see `Feed`.
-
-    rows, classes                  one more than the largest id and class
-    counts                         (classes,) int64
-    batch, most_ids, most_targets  of the largest batches
-    width                          numbers of an example's x, or 0
-    ticks                          batches of an epoch
-    sha256                         digest of the batches of epoch 0
-    """
-
-    rows: int
-    classes: int
-    counts: np.ndarray
-    batch: int
-    most_ids: int
-    most_targets: int
-    width: int
-    ticks: int
-    sha256: str
-
-
-class IterableFeed(Epochs):
-    """Batches from an iterable. A `Feed`.
-
-    batches  what can be gone through again and again, a torch.utils.data.DataLoader too (with any number of workers, best of
-             multiprocessing_context="spawn", since a process with threads is not safely forked), or a function of the epoch
-             that returns an iterable. Each item is a `Batch`; a pair (inputs, target) or a triple with the weights, of NumPy
-             arrays or torch tensors: inputs of whole numbers are ids, (B,) or (B, k), of other numbers are x, (B, width); or
-             a dict of a Batch's fields
-    epochs   how often it is gone through
-    seed     sets the generator of a DataLoader before each epoch; a function of the epoch has to see to that itself
-    rows, classes  how many there are; None: one more than the largest id or class in the first epoch
-    counted  attribute: what one pass over epoch 0 found, which goes before all else; give it to a later feed of the same
-             batches, and it makes no pass
-
-    Batches come in order, so a run that goes on at a tick in the middle of an epoch goes through what lies before it again,
-    and leaves it out: to the same bytes, if the batches of an epoch are always the same. Tensors become arrays without a
-    copy. What a later epoch has beyond as many batches as the first is never asked for. Raises ValueError for what can be
-    gone through once only, for items of another form, and for an epoch with fewer batches than the first; IndexError for
-    ids and classes of 2^31 - 1 and more.
-    """
-
-    def __init__(
-        self,
-        batches: Source,
-        *,
-        epochs: int = 1,
-        seed: int = 0,
-        rows: int | None = None,
-        classes: int | None = None,
-        counted: Counted | None = None,
-    ):
-        check.whole("epochs", epochs, 1)
-        check.whole("seed", seed, 0)
-        if rows is not None:
-            check.whole("rows", rows, 1, check.ID)
-        if classes is not None:
-            check.classes(classes)
-        self._source, self.seed = batches, seed
-        self.counted = found = counted or count(batches, seed, classes)
-        self.rows = _at_least("rows", rows, found.rows)
-        self.classes = check.classes(_at_least("classes", classes, found.classes))
-        self.counts = np.concatenate([found.counts, np.zeros(self.classes - len(found.counts), np.int64)])
-        self.batch, self.most_ids, self.most_targets = found.batch, found.most_ids, found.most_targets
-        if found.width:
-            self.width, self.rows = found.width, 0
-        self._under_way: tuple[int, int, Iterator[Any]] = (-1, 0, iter(()))
-        super().__init__(epochs, found.ticks)
-
-    def describe(self) -> dict[str, Any]:
-        """See `Feed`. The data are those of epoch 0."""
-        return {"kind": "iterable", "data": self.counted.sha256, "epochs": self.epochs, "seed": self.seed}
-
-    def _cut(self, epoch: int, tick: int) -> Batch:
-        at, following, batches = self._under_way
-        if at != epoch or tick < following:
-            following, batches = 0, begun(self._source, self.seed, epoch)
-        for number in range(following, tick + 1):
-            item = next(batches, None)
-            if item is None:
-                raise ValueError(
-                    f"epoch {epoch} has {number} batches, expected {self.ticks_per_epoch} as in the first; every epoch must"
-                    " have as many"
-                )
-        self._under_way = epoch, tick + 1, batches
-        return as_batch(item)
-
-
-def count(batches: Source, seed: int = 0, classes: int | None = None) -> Counted:
-    """What a pass over the batches of epoch 0 finds.
-
-    classes  more are refused as soon as they are met; None: any number
-
-    Raises ValueError where there is no batch, an item is none, or has more classes; IndexError for ids and classes of
-    2^31 - 1 and more.
-    """
-    sha256, counts = hashlib.sha256(), np.zeros(0, np.int64)
-    rows = batch = most_ids = most_targets = width = ticks = 0
-    length = operator.length_hint(batches) or None
-    for item in console.bar(length, "counting", "batches", items=begun(batches, seed, 0), passing=True):
-        try:
-            found = as_batch(item)
-            counts = _added(counts, found.target, classes)
-            if found.ids is not None:
-                check.ids("ids", found.ids, check.ID)
-        except (ValueError, IndexError) as error:
-            raise type(error)(f"batches[{ticks}]: {error}") from None
-        if found.ids is not None and found.ids.size:
-            rows = max(rows, int(found.ids.max()) + 1)
-            most_ids = max(most_ids, found.ids.size)
-        width = found.x.shape[1] if found.x is not None else width
-        batch, most_targets = max(batch, found.examples), max(most_targets, len(found.target))
-        sha256.update(digest(*found).encode())
-        ticks += 1
-    if not ticks:
-        raise ValueError("batches: found none, expected one at least")
-    return Counted(rows, len(counts), counts, batch, most_ids, most_targets, width, ticks, sha256.hexdigest())
-
-
 def as_batch(item: Any) -> Batch:
     """A Batch of what an iterable gave; ValueError for what is none. Whether its ids fit is checked by the engine."""
     if isinstance(item, Batch):
@@ -194,7 +202,10 @@ def as_batch(item: Any) -> Batch:
     if isinstance(item, Mapping):
         return _from_fields(item)
     if not isinstance(item, tuple | list) or len(item) not in (2, 3):
-        raise ValueError(f"found {type(item).__name__}, {TARGETLESS}")
+        raise ValueError(
+            f"found {type(item).__name__}, expected a Batch of hybrid.feeds, a pair (inputs, target), a triple with weights,"
+            " or a dict of a Batch's fields"
+        )
     given, target, *weight = (_array(part) for part in item)
     return _made(given, target, weight[0] if weight else None)
 
@@ -225,19 +236,3 @@ def _array(part: Any) -> np.ndarray:
         return np.asarray(part)
     except (TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"found {type(part).__name__}, expected an array or a tensor on the CPU ({error})") from None
-
-
-def _added(counts: np.ndarray, target: np.ndarray, classes: int | None) -> np.ndarray:
-    if target.dtype.kind not in "iu" or (target.size and target.min() < 0):
-        raise ValueError(f"target: found {target.dtype}, or some below 0; expected whole numbers from 0")
-    check.ids("target", target, check.ID)  # before memory is taken for them
-    _at_least("classes", classes, int(target.max(initial=0)) + 1)
-    more = np.bincount(target.reshape(-1), minlength=len(counts))
-    more[: len(counts)] += counts
-    return more
-
-
-def _at_least(name: str, said: int | None, found: int) -> int:
-    if said is not None and said < found:
-        raise ValueError(f"{name}: found {said}, expected at least {found}: the first epoch has {found - 1}")
-    return said or found

@@ -4,12 +4,25 @@ from typing import Any
 
 import numpy as np
 
-from .. import check
-from . import Batch, Epochs
+from . import Batch, Epochs, Permuted, check_sizes
 from .text import Corpus, expect_corpus
 
 
-class LanguageFeed(Epochs):
+class _Contexts(Epochs):
+    """What feeds of contexts announce."""
+
+    def __init__(self, corpus: Corpus, context: int, batch: int, epochs: int, seed: int):
+        expect_corpus(corpus)
+        check_sizes(seed, context=context, batch=batch, epochs=epochs)
+        super().__init__(epochs, -(-len(corpus) // batch))
+        self.corpus, self.context, self.batch, self.seed = corpus, context, batch, seed
+        self.most_ids = batch * context
+        self.classes = len(corpus.vocabulary)
+        self.rows = self.classes + 1
+        self.counts = corpus.vocabulary.counts
+
+
+class LanguageFeed(_Contexts):
     """Every token of a corpus is a target; its input is the `context` tokens before it. A `Feed`.
 
     corpus   the text
@@ -32,28 +45,17 @@ class LanguageFeed(Epochs):
         seed: int = 0,
         shuffle: bool = True,
     ):
-        expect_corpus(corpus)
-        for name, value in (("context", context), ("batch", batch), ("epochs", epochs)):
-            check.whole(name, value, 1)
-        check.whole("seed", seed, 0)
-        super().__init__(epochs, -(-len(corpus) // batch))
-        self.corpus, self.context, self.batch, self.seed, self.shuffle = corpus, context, batch, seed, shuffle
-        self.most_ids = batch * context
-        self.classes = len(corpus.vocabulary)
-        self.rows = self.classes + 1
-        self.counts = corpus.vocabulary.counts
-        self._windows, self._at = _windows(corpus, context)
-        self._order: tuple[int, np.ndarray] = (-1, self._at)
+        super().__init__(corpus, context, batch, epochs, seed)
+        self.shuffle = shuffle
+        self._windows, at = _windows(corpus, context)
+        self._order = Permuted(at, seed, shuffle)
 
     def describe(self) -> dict[str, Any]:
         """See `Feed`."""
-        names = ("context", "batch", "epochs", "seed", "shuffle")
-        return {"kind": "language", "data": self.corpus.sha256} | {name: getattr(self, name) for name in names}
+        return self._described("language", self.corpus.sha256, "context", "batch", "epochs", "seed", "shuffle")
 
     def _cut(self, epoch: int, tick: int) -> Batch:
-        if self.shuffle and self._order[0] != epoch:
-            self._order = epoch, np.random.default_rng([self.seed, epoch]).permutation(self._at)
-        windows = self._windows[self._order[1][tick * self.batch : (tick + 1) * self.batch]]
+        windows = self._windows[self._order.part(epoch, tick, self.batch)]
         return Batch(windows[:, :-1].reshape(-1), None, np.ascontiguousarray(windows[:, -1]))
 
 
@@ -64,3 +66,57 @@ def _windows(corpus: Corpus, context: int) -> tuple[np.ndarray, np.ndarray]:
     padded = np.full(len(corpus) + context * len(lengths), len(corpus.vocabulary), np.int32)
     padded[at + context] = corpus.ids
     return np.lib.stride_tricks.sliding_window_view(padded, context + 1), at
+
+
+class StreamedLanguageFeed(_Contexts):
+    """The examples of a `LanguageFeed`, of a text that need not fit into memory. A `Feed`.
+
+    Chunks come in the order of the text; within one the tokens are shuffled. Memory holds the order of one chunk, and the
+    files of a stored corpus are read from the first to the last once an epoch.
+
+    chunk    tokens that are shuffled together, rounded up to whole batches
+    seed     the order of a chunk is a permutation drawn from (seed, epoch, chunk)
+    shuffle  False: the order of the text; batches are then those of `LanguageFeed`
+
+    The other arguments, and what is raised, are those of `LanguageFeed`.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        *,
+        context: int = 4,
+        chunk: int = 2**20,
+        batch: int = 512,
+        epochs: int = 1,
+        seed: int = 0,
+        shuffle: bool = True,
+    ):
+        check_sizes(seed, chunk=chunk)
+        super().__init__(corpus, context, batch, epochs, seed)
+        self.chunk, self.shuffle = -(-chunk // batch) * batch, shuffle
+        self._order: tuple[int, int, np.ndarray] = (-1, -1, np.empty(0, np.int64))
+
+    def describe(self) -> dict[str, Any]:
+        """See `Feed`."""
+        names = ("context", "chunk", "batch", "epochs", "seed", "shuffle")
+        return self._described("streamed language", self.corpus.sha256, *names)
+
+    def _cut(self, epoch: int, tick: int) -> Batch:
+        chunk, first = divmod(tick * self.batch, self.chunk)
+        if self._order[:2] != (epoch, chunk):
+            self._order = epoch, chunk, self._drawn(epoch, chunk)
+        at = self._order[2][first : first + self.batch]
+        begins = self.corpus.at[np.searchsorted(self.corpus.at, at, "right") - 1]  # of the sentence of each
+        places = at[:, None] + np.arange(-self.context, 0)
+        ids = self.corpus.ids[np.maximum(places, 0)]
+        ids[places < begins[:, None]] = self.classes
+        return Batch(np.asarray(ids).reshape(-1), None, np.asarray(self.corpus.ids[at]))
+
+    def _drawn(self, epoch: int, chunk: int) -> np.ndarray:
+        """The tokens of a chunk in the order of an epoch."""
+        first = chunk * self.chunk
+        size = min(self.chunk, len(self.corpus) - first)
+        if not self.shuffle:
+            return np.arange(first, first + size)
+        return first + np.random.default_rng([self.seed, epoch, chunk]).permutation(size)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import check
-from . import Batch, Epochs
+from . import Batch, Epochs, check_sizes
 from .text import Corpus, expect_corpus
 
 PIECE = 2**20  # tokens that are counted together
@@ -44,9 +44,7 @@ class PairFeed(Epochs):
         expect_corpus(corpus)
         check.choice("model", model, ("skipgram", "cbow"))
         check.whole("window", window, 1, 127)
-        for name, value in (("mean_batch", mean_batch), ("epochs", epochs)):
-            check.whole(name, value, 1)
-        check.whole("seed", seed, 0)
+        check_sizes(seed, mean_batch=mean_batch, epochs=epochs)
         check.number("sample", sample, 0)
         self.corpus, self.model, self.window, self.sample = corpus, model, window, sample
         self.mean_batch, self.seed = mean_batch, seed
@@ -70,7 +68,7 @@ class PairFeed(Epochs):
     def describe(self) -> dict[str, Any]:
         """See `Feed`."""
         names = ("model", "window", "sample", "mean_batch", "epochs", "seed")
-        return {"kind": "pairs", "data": self.corpus.sha256} | {name: getattr(self, name) for name in names}
+        return self._described("pairs", self.corpus.sha256, *names)
 
     def _cut(self, epoch: int, tick: int) -> Batch:
         number, tick = divmod(tick, self._ticks_per_block)

@@ -1,4 +1,7 @@
-"""Windows of sequences, every position of which predicts what follows: for recurrent nets and causal transformers."""
+"""Windows of sequences, every position of which predicts what follows: for recurrent nets and causal transformers.
+
+And vectors made of how often one item comes soon after another, which the rows of items can begin with.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,63 +9,15 @@ from typing import Any
 import numpy as np
 
 from .. import check
-from . import Batch, Epochs
-from .interactions import Histories
+from . import Batch, Epochs, Permuted, check_sizes
+from .histories import Histories
 from .text import Corpus
 
-# How often one item comes soon after another, as a sparse table, and vectors that are alike where items are in it.
-
-DISTANCES, NEARNESS = 10, 0.8
+DISTANCES, NEARNESS = (
+    10,
+    0.8,
+)  # an item counts up to so many places behind another; each as so much of the one before it
 DRAWN = 0.3  # of a row that begins as a vector: so much of it is drawn, so that items that are alike differ
-
-
-def transitions(histories: Histories, distances: int = DISTANCES, nearness: float = NEARNESS) -> Any:
-    """A scipy CSR array (V, V) float64: how much item j is expected soon after item i.
-
-    distances  j counts up to so many places behind i
-    nearness   a place further away counts so much as the one before it
-    """
-    from scipy import sparse
-
-    size, user = len(histories.items), np.repeat(np.arange(len(histories.users)), np.diff(histories.at))
-    table = sparse.csr_array((size, size))
-    for distance in range(1, min(distances, len(user) - 1) + 1):
-        same = user[distance:] == user[:-distance]
-        pairs = histories.item[:-distance][same], histories.item[distance:][same]
-        table += sparse.csr_array((np.full(same.sum(), nearness ** (distance - 1)), pairs), (size, size))
-    return table
-
-
-def transition_vectors(histories: Histories, width: int, seed: int = 0) -> np.ndarray:
-    """(V, width) float32: singular vectors of the logarithm of the table and its reverse, by falling importance.
-
-    Items that the same ones come before and after are alike; an item that nobody has is 0. The last bits may differ with the
-    number of threads of the linear algebra that SciPy was built with.
-    """
-    from scipy.sparse import linalg
-
-    table = transitions(histories)
-    table = (table + table.T).tocsr()
-    table.data = np.log1p(table.data)
-    start = np.random.default_rng(seed).normal(size=len(histories.items))
-    found = np.zeros((len(histories.items), width), np.float32)
-    most = min(width, len(found) - 1)
-    left, values, _ = linalg.svds(table, most, v0=start)
-    found[:, :most] = (left * np.sqrt(values))[:, ::-1]
-    return found
-
-
-def turned(rows: np.ndarray, towards: np.ndarray) -> np.ndarray:
-    """Rows (V, D) that were drawn, turned towards vectors (V, D): as long as before; where a vector is 0, as they were."""
-    length = np.linalg.norm(rows, axis=1, keepdims=True)
-    mixed = _unit(towards) + DRAWN * _unit(rows)
-    made: np.ndarray = (length * _unit(mixed)).astype(rows.dtype)
-    return made
-
-
-def _unit(rows: np.ndarray) -> np.ndarray:
-    length = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.where(length > 1e-6, rows / np.maximum(length, 1e-6), 0)
 
 
 class SequenceFeed(Epochs):
@@ -99,9 +54,7 @@ class SequenceFeed(Epochs):
         shuffle: bool = True,
         unlabelled: bool = False,
     ):
-        for name, value in (("length", length), ("windows", windows), ("epochs", epochs)):
-            check.whole(name, value, 1)
-        check.whole("seed", seed, 0)
+        check_sizes(seed, length=length, windows=windows, epochs=epochs)
         self.source, self.length, self.windows, self.start = source, length, windows, start
         self.running, self.seed, self.shuffle, self.unlabelled = running, seed, shuffle, unlabelled
         self._ids, at, self.counts = _taken(source, running)
@@ -112,14 +65,14 @@ class SequenceFeed(Epochs):
         self._first, self._last, self._opens = _cut(at, length, start)
         if not len(self._first):
             raise ValueError("source: no sequence has a target; expected some of two ids, or start=True")
-        self._order: tuple[int, np.ndarray] = (-1, np.arange(len(self._first)))
+        self._order = Permuted(np.arange(len(self._first)), seed, shuffle)
         super().__init__(epochs, -(-len(self._first) // windows))
 
     def describe(self) -> dict[str, Any]:
         """See `Feed`."""
         names = ("length", "windows", "start", "running", "epochs", "seed", "shuffle")
-        told = {"kind": "sequences", "data": self.source.sha256} | {name: getattr(self, name) for name in names}
-        return told | ({"unlabelled": True} if self.unlabelled else {})
+        facts = self._described("sequences", self.source.sha256, *names)
+        return facts | ({"unlabelled": True} if self.unlabelled else {})
 
     def question(self, sequences: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
         """For Engine.hidden: the last ids of sequences as windows, and in which row is the hidden vector after each.
@@ -131,20 +84,17 @@ class SequenceFeed(Epochs):
         """
         ids, rows = np.full((len(sequences), self.length), self.classes, np.int32), np.zeros(len(sequences), np.int64)
         for number, sequence in enumerate(sequences):
-            given = check.indices("sequences", sequence, self.classes)
-            if not self.start and not len(given):
+            whole = check.indices("sequences", sequence, self.classes)
+            if not self.start and not len(whole):
                 raise ValueError(f"sequences[{number}]: found no id, expected some")
-            opens = self.start and len(given) < self.length
-            kept = given[len(given) - min(len(given), self.length) :]
+            opens = self.start and len(whole) < self.length
+            kept = whole[-self.length :]
             ids[number, opens : opens + len(kept)] = kept
             rows[number] = number * self.length + opens + len(kept) - 1
         return ids.reshape(-1), rows
 
     def _cut(self, epoch: int, tick: int) -> Batch:
-        if self.shuffle and self._order[0] != epoch:
-            drawn = np.random.default_rng([self.seed, epoch]).permutation(len(self._first))
-            self._order = epoch, drawn
-        some = self._order[1][tick * self.windows : (tick + 1) * self.windows]
+        some = self._order.part(epoch, tick, self.windows)
         at = self._first[some, None] + np.arange(self.length)
         there = at < self._last[some, None]
         at[~there] = 0
@@ -187,3 +137,48 @@ def _cut(at: np.ndarray, length: int, start: bool) -> tuple[np.ndarray, np.ndarr
     last = end[sequence] - after * length
     first = np.maximum(last - length, begin[sequence])
     return first, last, first == at[:-1][sequence]
+
+
+def transitions(histories: Histories) -> Any:
+    """A scipy CSR array (V, V) float64: how much item j is expected soon after item i."""
+    from scipy import sparse
+
+    size, user = len(histories.items), np.repeat(np.arange(len(histories.users)), np.diff(histories.at))
+    table = sparse.csr_array((size, size))
+    for distance in range(1, min(DISTANCES, len(user) - 1) + 1):
+        same = user[distance:] == user[:-distance]
+        pairs = histories.item[:-distance][same], histories.item[distance:][same]
+        table += sparse.csr_array((np.full(same.sum(), NEARNESS ** (distance - 1)), pairs), (size, size))
+    return table
+
+
+def transition_vectors(histories: Histories, width: int, seed: int = 0) -> np.ndarray:
+    """(V, width) float32: singular vectors of the logarithm of the table and its reverse, by falling importance.
+
+    Items that the same ones come before and after are alike; an item that nobody has is 0. The last bits may differ with the
+    number of threads of the linear algebra that SciPy was built with.
+    """
+    from scipy.sparse import linalg
+
+    table = transitions(histories)
+    table = (table + table.T).tocsr()
+    table.data = np.log1p(table.data)
+    start = np.random.default_rng(seed).normal(size=len(histories.items))
+    vectors = np.zeros((len(histories.items), width), np.float32)
+    most = min(width, len(vectors) - 1)
+    left, values, _ = linalg.svds(table, most, v0=start)
+    vectors[:, :most] = (left * np.sqrt(values))[:, ::-1]
+    return vectors
+
+
+def turned(rows: np.ndarray, towards: np.ndarray) -> np.ndarray:
+    """Rows (V, D) that were drawn, turned towards vectors (V, D): as long as before; where a vector is 0, as they were."""
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    mixed = _unit(towards) + DRAWN * _unit(rows)
+    made: np.ndarray = (length * _unit(mixed)).astype(rows.dtype)
+    return made
+
+
+def _unit(rows: np.ndarray) -> np.ndarray:
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.where(length > 1e-6, rows / np.maximum(length, 1e-6), 0)

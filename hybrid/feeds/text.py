@@ -1,11 +1,12 @@
 """Text: reading it, cutting it into sentences and tokens, and the ids it becomes."""
 
+import codecs
 import functools
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,10 +19,9 @@ TOKENS: dict[str, Callable[[str], list[str]]] = {  # ways to cut a sentence
 }
 EOS = "<eos>"
 PIECE = 2**20  # bytes of a file that are read at a time
+ENDLESS = 2**27  # characters of a line that has to stay whole
 LONGEST = 20_000  # characters; longer lines are cut, so that a text without line ends can be split and shuffled
 _PIECE = re.compile(rf".{{1,{LONGEST}}}(?:\s|\Z)|.{{1,{LONGEST}}}", re.DOTALL)
-_PARAGRAPH = re.compile(r"\n\s*\n")
-_RULE = re.compile(r"^[^\w\n]+$", re.MULTILINE)  # a line without a letter or digit: an underline, a table's frame
 
 
 class Text:
@@ -95,39 +95,58 @@ class Parts(NamedTuple):
     test: Text
 
 
-def read(
-    path: str | Path, *, tokens: str = "words", lower: bool = True, eos: bool = False, paragraphs: bool = False
-) -> Text:
-    """The text of a UTF-8 file.
+def read(path: str | Path, *, tokens: str = "words", lower: bool = True, eos: bool = False) -> Text:
+    """The text of a UTF-8 file, whose lines are sentences.
 
     tokens, lower, eos  see `Text`; with eos empty lines are sentences too, and long lines stay whole
-    paragraphs          sentences are paragraphs, which empty lines separate; else lines
 
     Raises OSError for an unreadable file, and ValueError for one that is empty, binary or, naming the byte, not UTF-8.
     """
-    data = b"".join(chunks(path, PIECE))
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        byte = f"byte {data[error.start]:#04x} at byte {error.start}"
-        raise ValueError(
-            f"{path}: {byte} is not UTF-8; expected UTF-8 text; convert the file with iconv -f latin1 -t utf-8"
-        ) from None
-    if not text.strip():
-        what = "only white space" if data else "empty"
-        raise ValueError(f"{path}: {what}; expected text")
-    return Text(_sentences(text, paragraphs, eos), tokens=tokens, lower=lower, eos=eos, source=str(path))
+    lines = list(lines_of(path, eos))
+    if not any(map(str.strip, lines)):
+        raise ValueError(f"{path}: empty, or only white space; expected text")
+    return Text(lines, tokens=tokens, lower=lower, eos=eos, source=str(path))
 
 
-def chunks(path: str | Path, size: int) -> Iterator[bytes]:
-    """The bytes of a file, at most `size` at a time; ValueError at a zero byte, since /dev/zero, say, would never end."""
-    at = 0
+def lines_of(path: str | Path, every: bool, advance: Callable[[int], Any] = lambda size: None) -> Iterator[str]:
+    """The sentences of a UTF-8 file, of which a piece is in memory at a time; raises as `read`, but not for an empty one.
+
+    every    empty lines are sentences too, and long ones stay whole
+    advance  is called with the size of each piece
+    """
+    number, rest = 1, ""
+    for piece in _decoded(path, advance):
+        *whole, rest = (rest + piece).split("\n")
+        for line in whole:
+            yield from sentences(line, every)
+        number += len(whole)
+        if every and len(rest) > ENDLESS:
+            raise ValueError(f"{path}, line {number}: more than {ENDLESS:,} characters; expected lines of text")
+        if not every and len(rest) > 2 * LONGEST:
+            *whole, rest = pieces(rest)
+            yield from whole
+    if rest:
+        yield from sentences(rest, every)
+
+
+def _decoded(path: str | Path, advance: Callable[[int], Any]) -> Iterator[str]:
+    decoder, at = codecs.getincrementaldecoder("utf-8-sig")(), 0
     with open(path, "rb") as file:
-        while chunk := file.read(size):
-            if (zero := chunk.find(b"\0")) >= 0:
+        while True:
+            piece = file.read(PIECE)
+            if (zero := piece.find(b"\0")) >= 0:  # /dev/zero, say, would never end
                 raise ValueError(f"{path}: a zero byte at byte {at + zero}: a binary file; expected UTF-8 text")
-            yield chunk
-            at += len(chunk)
+            at += len(piece)
+            try:
+                yield decoder.decode(piece, not piece)
+            except UnicodeDecodeError as error:
+                byte = f"byte {error.object[error.start]:#04x} at byte {at - len(error.object) + error.start}"
+                raise ValueError(
+                    f"{path}: {byte} is not UTF-8; expected UTF-8 text; convert the file with iconv -f latin1 -t utf-8"
+                ) from None
+            if not piece:
+                return
+            advance(len(piece))
 
 
 def documentation() -> Text:
@@ -139,21 +158,14 @@ def documentation() -> Text:
     from pydoc_data.topics import topics
 
     text = "\n\n".join(topics[name] for name in sorted(topics))
-    paragraphs = map(str.strip, _sentences(_RULE.sub("", text), paragraphs=True))
-    return Text(list(dict.fromkeys(paragraphs)), source="Python's documentation")
+    paragraphs = re.split(r"\n\s*\n", re.sub(r"(?m)^[^\w\n]+$", "", text))  # without underlines and tables' frames
+    found = (sentence.strip() for paragraph in paragraphs for sentence in sentences(paragraph, False))
+    return Text(list(dict.fromkeys(found)), source="Python's documentation")
 
 
-def _sentences(text: str, paragraphs: bool, every: bool = False) -> list[str]:
-    lines = _PARAGRAPH.split(text) if paragraphs else text.removesuffix("\n").split("\n")
-    return [sentence for line in lines for sentence in sentences(line, every and not paragraphs, every)]
-
-
-def sentences(line: str, every: bool, whole: bool = False) -> list[str]:
-    """The sentences of a line: itself; none where it is empty, unless every line is one; pieces where it is long.
-
-    whole  a long line stays whole, as it does where every line is a sentence
-    """
-    if every or len(line) <= LONGEST or whole:
+def sentences(line: str, every: bool) -> list[str]:
+    """The sentences of a line: itself where every line is one, else none where it is empty and pieces where it is long."""
+    if every or len(line) <= LONGEST:
         return [line] if every or line.strip() else []
     return pieces(line)
 

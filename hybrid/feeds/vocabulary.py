@@ -45,7 +45,6 @@ class Vocabulary:
         sentences: Iterable[Sequence[str]],
         *,
         min_count: int = 1,
-        max_size: int | None = None,
         unknown: bool = True,
         ties: str = "name",
         source: str = "text",
@@ -54,7 +53,6 @@ class Vocabulary:
 
         sentences  lists of words
         min_count  words that occur less often are left out
-        max_size   most words to keep, "<unk>" included
         unknown    True: "<unk>" is a word, with the counts of all words left out; False: there is none, as in word2vec
         ties       the order of words that occur equally often: by "name", or as the "text" first has them. Words of one part of
                    the text are alike, and in a Huffman tree neighbours in this order share nodes: most words are rare, so
@@ -73,17 +71,17 @@ class Vocabulary:
         if total == 0:
             raise ValueError(f"vocabulary: {source} has no words; expected a text")
         times.pop(UNKNOWN, None)
-        first = check.choice("ties", ties, TIES) == "text"  # a Counter has its words in the order of the text
-        kept = [(-n, word) for word, n in times.items() if n >= min_count]
-        kept.sort(key=_falling if first else None)
-        if max_size is not None:
-            kept = kept[: max(max_size - unknown, 0)]
+        by_name = check.choice("ties", ties, TIES) == "name"  # else a Counter has its words in the order of the text
+        kept = [(word, n) for word, n in times.items() if n >= min_count]
         if len(kept) < 2:
-            raise ValueError(_too_few(len(kept), min_count, max_size, source))
+            words = "1 word occurs" if kept else "0 words occur"
+            often = "once" if min_count == 1 else f"{min_count} times"
+            remedy = "give it more text" if min_count == 1 else "lower --min-count"
+            raise ValueError(f"vocabulary: {words} at least {often} in {source}; at least 2 are needed; {remedy}")
         if unknown:
-            rest = total + sum(n for n, _ in kept)
-            kept = sorted([*kept, (-rest, UNKNOWN)], key=_falling if first else None)
-        return cls([word for _, word in kept], [-n for n, _ in kept])
+            kept.append((UNKNOWN, total - sum(n for _, n in kept)))
+        kept.sort(key=lambda counted: (-counted[1], counted[0] if by_name else ""))
+        return cls(*zip(*kept, strict=True))
 
     def __len__(self) -> int:
         return len(self.words)
@@ -146,17 +144,3 @@ def _refuse_string(name: str, value: object, expected: str = "a list of words") 
         raise ValueError(
             f"{name}: found the string {shown!r}, expected {expected}; {shown!r}.split() makes one of words"
         )
-
-
-def _falling(counted: tuple[int, str]) -> int:
-    """Sorts by falling counts, and leaves words of equal counts in the order that they have."""
-    return counted[0]
-
-
-def _too_few(kept: int, min_count: int, max_size: int | None, source: str) -> str:
-    words = "1 word occurs" if kept == 1 else f"{kept} words occur"
-    if max_size is not None and max_size < 3:
-        return f"vocabulary: max_size {max_size} leaves {kept} words of {source}; at least 2 are needed; raise it"
-    times = "once" if min_count == 1 else f"{min_count} times"
-    remedy = "give it more text" if min_count == 1 else "lower --min-count"
-    return f"vocabulary: {words} at least {times} in {source}; at least 2 are needed; {remedy}"

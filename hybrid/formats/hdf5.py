@@ -47,10 +47,8 @@ def load(path: str | Path) -> Neighbours:
         raise ValueError(
             f"{path}: train, test, neighbors, distances: found {shapes}; expected (N, D), (Q, D), (Q, K), (Q, K)"
         )
-    try:
+    with files.named(path):
         return Neighbours(train, test, check.indices("neighbors", neighbors, len(train)), distances, distance)
-    except IndexError as error:
-        raise IndexError(f"{path}: {error}") from None
 
 
 def save(path: str | Path, neighbours: Neighbours) -> None:
@@ -105,8 +103,8 @@ def _part(file: Any, name: str) -> np.ndarray:
 
     part = file[name] if isinstance(file.get(name, getlink=True), h5py.HardLink) else None
     if not isinstance(part, h5py.Dataset) or part.is_virtual or part.external:
-        found = ", ".join(map(repr, sorted(file))) or "nothing"
-        raise ValueError(f"no {name!r} in it, found {found}; expected {', '.join(KINDS)}")
+        there = ", ".join(map(repr, sorted(file))) or "nothing"
+        raise ValueError(f"no {name!r} in it, found {there}; expected {', '.join(KINDS)}")
     if part.ndim != 2 or part.dtype.kind not in KINDS[name] or not part.size:
         wanted = "numbers" if KINDS[name] == "f" else "whole numbers"
         raise ValueError(f"{name}: found {part.dtype} {part.shape}, expected {wanted} of two axes")

@@ -8,7 +8,7 @@ LIBSVM's has none and numbers them from 1.
 import itertools
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +16,6 @@ import numpy as np
 
 from .. import check
 from ..storage import files
-from .lines import numbered
 
 MOST = check.ID  # features and labels, whose numbers are int32
 _NUMBER = "[0-9]{1,18}"  # of a feature or a label; more digits are no such number
@@ -56,64 +55,51 @@ def load(
     What follows a # is left out. Raises OSError for an unreadable file; ValueError, with the line, for what is no such line:
     another form, a feature twice, a number out of range or not finite, fewer or more examples than the header says.
     """
-    lines = numbered(path)
+    lines = files.numbered_lines(path)
     head = next(lines, (0, ""))
     matched = _HEADER.fullmatch(head[1])
-    header = _Header(*map(int, matched.groups())) if matched else None
-    read = _Read(path, named, header)
+    sizes = tuple(map(int, matched.groups())) if matched else None
+    read = _Read(path, named, sizes)
     for number, line in lines if matched else itertools.chain([head], lines):
         read.add(number, line)
-    if not read.examples or (header and header.examples != read.examples):
-        expected = header.examples if header else "some"
-        raise ValueError(f"{path}: {read.examples} examples, expected {expected}; is it cut short?")
-    if header:
-        features = header.features if features is None else features
-        labels = header.labels if labels is None else labels
+    if not read.examples or (sizes and sizes[0] != read.examples):
+        raise ValueError(
+            f"{path}: {read.examples} examples, expected {sizes[0] if sizes else 'some'}; is it cut short?"
+        )
+    if sizes:
+        features = sizes[1] if features is None else features
+        labels = sizes[2] if labels is None else labels
         first = 0 if first is None else first
     return read.points(features, labels, first)
 
 
-def save(path: str | Path, features: Any, labels: Any, *, header: bool = True, names: Sequence[str] = ()) -> None:
+def save(path: str | Path, features: Any, labels: Any, *, header: bool = True) -> None:
     """Write a file that `load`, scikit-learn and others read. It appears whole or, on any error, stays as it was.
 
     features  scipy sparse or an array (N, F); every bit of its numbers is kept
     labels    scipy sparse or an array (N, L), not zero where an example has the label; or lists of numbers of labels
     header    the format of extreme classification; False: LIBSVM's
-    names     of the labels, written in the place of their numbers: LIBSVM's format alone
 
-    Raises ValueError for parts that do not fit together, for numbers that are not finite, for names with white space, commas
-    or colons, and, without a header, for an example without features and labels; OSError for a file that cannot be written.
+    Raises ValueError for parts that do not fit together, for numbers that are not finite, and, without a header, for an
+    example without features and labels; OSError for a file that cannot be written.
     """
     x, y = check.csr("features", features), _labels(labels)
     if x.shape[0] != y.shape[0]:
         raise ValueError(f"found features {x.shape} and labels {y.shape}, expected a row an example in both")
-    if names and (header or len(names) != y.shape[1] or not all(re.fullmatch(r"[^\s,:#]+", name) for name in names)):
-        raise ValueError(
-            f"names: found {len(names)} of them, expected {y.shape[1]} without white space, commas, colons and #, and"
-            " header=False"
-        )
     empty = (np.diff(x.indptr) == 0) & (np.diff(y.indptr) == 0)
     if not header and empty.any():
         raise ValueError(
             f"example {empty.argmax()}: has neither features nor labels; only a file with a header holds such"
         )
-    files.write(path, _written(x, y, header, names))
-
-
-class _Header(NamedTuple):
-    """What the first line of a file of extreme classification says."""
-
-    examples: int
-    features: int
-    labels: int
+    files.write(path, _written(x, y, header))
 
 
 class _Read:
-    """What was read of a file so far."""
+    """What was read of a file so far; sizes: its examples, features and labels, as a header says."""
 
-    def __init__(self, path: str | Path, named: bool, header: _Header | None):
-        self.path, self.named, self.header, self.examples = path, named, header, 0
-        self.most_feature, self.most_label = (header.features, header.labels - 1) if header else (MOST, MOST - 1)
+    def __init__(self, path: str | Path, named: bool, sizes: tuple[int, ...] | None):
+        self.path, self.named, self.sizes, self.examples = path, named, sizes, 0
+        self.most_feature, self.most_label = (sizes[1], sizes[2] - 1) if sizes else (MOST, MOST - 1)
         self.ids: dict[str, int] = {}
         self.label, self.label_at = array("q"), array("q", [0])
         self.feature, self.value, self.feature_at = array("q"), array("f"), array("q", [0])
@@ -121,8 +107,8 @@ class _Read:
     def add(self, number: int, line: str) -> None:
         """Read one line; raises ValueError with its number."""
         line = line.partition("#")[0]
-        whole = self.header is not None and self.examples >= self.header.examples
-        if not line.strip() and (self.header is None or whole):
+        whole = self.sizes is not None and self.examples >= self.sizes[0]
+        if not line.strip() and (self.sizes is None or whole):
             return
         if whole:
             raise ValueError(f"{self.path}, line {number}: more than the {self.examples} examples of the header")
@@ -141,7 +127,7 @@ class _Read:
                 self.label.append(self.ids.setdefault(name, len(self.ids)))
                 continue
             if not re.fullmatch(_NUMBER, name) or int(name) > self.most_label:
-                hint = "" if self.header else "; named=True takes labels as names"
+                hint = "" if self.sizes else "; named=True takes labels as names"
                 raise ValueError(f"the label {name!r}, expected a whole number from 0 to {self.most_label}{hint}")
             self.label.append(int(name))
         self.label_at.append(len(self.label))
@@ -186,12 +172,10 @@ class _Read:
         if len(index) and index.min() < 0:
             raise ValueError(f"{self.path}: a feature 0, expected numbers from 1 on; read it with first=0")
         shape = (self.examples, max(most, 1) if wide is None else limit)
-        ends = np.frombuffer(at, np.int64).astype(
-            np.int32 if len(index) <= MOST else np.int64
-        )  # as scikit-learn wants them
-        found = sparse.csr_array((data, index.astype(np.int32), ends), shape)
-        found.sort_indices()
-        return found
+        kind = np.int32 if len(index) <= MOST else np.int64  # as scikit-learn wants the ends
+        rows = sparse.csr_array((data, index.astype(np.int32), np.frombuffer(at, np.int64).astype(kind)), shape)
+        rows.sort_indices()
+        return rows
 
 
 def _labels(labels: Any) -> Any:
@@ -207,7 +191,7 @@ def _labels(labels: Any) -> Any:
     return check.csr("labels", labels, zeros=False)
 
 
-def _written(x: Any, y: Any, header: bool, names: Sequence[str]) -> Iterator[bytes]:
+def _written(x: Any, y: Any, header: bool) -> Iterator[bytes]:
     if header:
         yield f"{x.shape[0]} {x.shape[1]} {y.shape[1]}\n".encode()
     first = 0 if header else 1
@@ -217,5 +201,4 @@ def _written(x: Any, y: Any, header: bool, names: Sequence[str]) -> Iterator[byt
         here = slice(x.indptr[n], x.indptr[n + 1])
         pairs = zip(x.indices[here].tolist(), x.data[here].tolist(), strict=True)
         words = [form % (feature + first, value) for feature, value in pairs]
-        said = ",".join(names[label] if names else str(label) for label in labels)
-        yield f"{' '.join([said, *words])}\n".encode()
+        yield f"{' '.join([','.join(map(str, labels)), *words])}\n".encode()

@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from ..feeds.stream import Column, StoredCorpus, kept_in, lines, stored
+from ..feeds.stream import Lines, StoredCorpus, kept_in, stored
 from ..feeds.text import Text, read
 from ..feeds.vocabulary import TIES, Vocabulary
 from ..settings import option
@@ -45,8 +45,8 @@ class TextOptions:
 
 def read_text(path: str, options: Mapping[str, Any]) -> Text:
     """A file as the options cut it."""
-    cut, found = how_cut(options), lines(path, column=_column(options), every=bool(options.get("eos")))
-    return Text(list(found), source=path, **cut) if isinstance(found, Column) else read(path, **cut)
+    cut, found = how_cut(options), Lines(path, column=_column(options), every=bool(options.get("eos")))
+    return Text(list(found), source=path, **cut) if found.table else read(path, **cut)
 
 
 def stored_text(options: Mapping[str, Any], *, unknown: bool) -> StoredCorpus:

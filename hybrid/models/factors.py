@@ -18,20 +18,11 @@ import numpy as np
 
 from .. import console, metrics, trees
 from ..engine import Engine
-from ..feeds.histories import HistoryFeed
-from ..feeds.interactions import BAG, CONCATENATED, DECAY, ORDERS, SEQUENCE, Histories, Order
-from ..feeds.ratings import (
-    LEAST,
-    HeldOut,
-    Split,
-    histories,
-    split,
-    split_by_ratio,
-    split_by_time,
-    split_drawn,
-)
+from ..feeds.histories import BAG, CONCATENATED, DECAY, ORDERS, SEQUENCE, Histories, HistoryFeed, Order
+from ..feeds.ratings import histories
 from ..feeds.ratings import load as read
 from ..feeds.sequences import SequenceFeed, transition_vectors, turned
+from ..feeds.splits import LEAST, HeldOut, Split, split, split_by_ratio, split_by_time, split_drawn
 from ..readout import registry as readout_kinds
 from ..readout.tree import CLUSTERED
 from ..settings import names, option, positive

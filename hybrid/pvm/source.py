@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import console
 from ..feeds.video.clip import Clip, Shape
-from ..feeds.video.open import Memory, keep, open_clips
+from ..feeds.video.open import kept, open_clips
 from ..storage import files
 from . import presets
 from .config import Config
@@ -37,7 +37,7 @@ def clips(video: str, shape: Shape, labels: str | None = None) -> Sequence[Clip]
             f"--labels: found {labels} with --video {video}, expected a video file; a directory or a zip holds its own"
             " labels.txt"
         )
-    return [keep(Video(Path(video), shape, labels=Path(labels)), Memory())]
+    return kept([Video(Path(video), shape, labels=Path(labels))])
 
 
 def labelled(found: Sequence[Clip]) -> bool:

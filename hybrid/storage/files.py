@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all.
+"""Files that are read within bounds and by name, that are there whole or not at all, and where a command may write them.
 
 A file that is being written has a name of its own, `.NAME.<16 hex digits>.part`, beside the one it will have: two writers
 never write to the same file, and no file of the user's is touched.
@@ -16,9 +16,19 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-# Files of JSON or TOML, which strangers may have written: what they hold, or a ValueError that names the file.
-
 STREAMS = ("/dev", "/dev/fd", "/proc/self/fd")  # where the user's own pipes have names: /dev/stdin, /dev/fd/63
+LONGEST = (
+    2**26
+)  # bytes of a line of text: far beyond any example, and no reason to fill the memory with what has no line ends
+MOST = 100  # characters of a file's name in that of its part, so that the longer name is not too long
+RUN, LOCK = "run.json", ".hybrid.lock"  # either tells the folder of a run
+NAMES = (  # what a run writes, or writes into
+    RUN, LOCK, "checkpoint", "best", "tensorboard", "report.json", "curve.*", "timeline.*", "last.*",
+    "config.json", "items.json", "labels.json", "users.json", "vocabulary.json", "words.json",
+)  # fmt: skip
+HELD: dict[Path, int] = {}  # the folders of runs that this process works in, and the descriptors of their locks
+
+Pieces = Iterable[bytes | memoryview]
 
 
 def expect_file(path: str | Path) -> None:
@@ -47,6 +57,25 @@ def read(path: str | Path) -> Any:
         raise ValueError(f"{path}: not {kind} ({error}); the file was altered or cut off") from None
 
 
+def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
+    """Number and text of every line of a UTF-8 file, without its end.
+
+    Raises OSError for an unreadable file; ValueError, with the line, for bytes that are not UTF-8 and for endless lines.
+    """
+    with open(path, "rb") as file:
+        number = 0
+        while line := file.readline(LONGEST):
+            number += 1
+            if len(line) == LONGEST:
+                raise ValueError(f"{path}, line {number}: more than {LONGEST:,} bytes long; expected lines of text")
+            try:
+                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+            except UnicodeDecodeError as error:
+                raise ValueError(
+                    f"{path}, line {number}: not UTF-8 ({error.reason}); expected a file of text"
+                ) from None
+
+
 def words(value: Any) -> bool:
     """Whether what was read is a list of strings."""
     return isinstance(value, list) and all(isinstance(one, str) for one in value)
@@ -61,17 +90,6 @@ def named(path: object) -> Iterator[None]:
         if str(path) in str(error):
             raise
         raise type(error)(f"{path}: {error}") from error
-
-
-# Where may be written: not over what a run writes in its folder, nor, without --overwrite, over a file that is there.
-
-RUN, LOCK = "run.json", ".hybrid.lock"  # either tells the folder of a run
-NAMES = (  # what a run writes, or writes into
-    RUN, LOCK, "checkpoint", "best", "tensorboard", "report.json", "curve.*", "timeline.*", "last.*",
-    "config.json", "items.json", "labels.json", "users.json", "vocabulary.json", "words.json",
-)  # fmt: skip
-
-HELD: dict[Path, int] = {}  # the folders of runs that this process works in, and the descriptors of their locks
 
 
 def check(path: str | Path, overwrite: bool, *, own: Path | None = None, inputs: Iterable[str | None] = ()) -> Path:
@@ -98,22 +116,10 @@ def refuse_run(path: str | Path) -> None:
         inside = [name.lower() for name in whole.parts]
         for depth, folder in enumerate(whole.parents, 1):
             if any(os.path.lexists(folder / mark) for mark in (RUN, LOCK)):
-                if _writes(inside[-depth]) and not _holds(folder):
+                ours = os.path.realpath(folder) in map(os.path.realpath, HELD)
+                if not ours and any(fnmatch.fnmatchcase(inside[-depth], pattern) for pattern in NAMES):
                     raise ValueError(f"{path}: is a name that the run in {folder} writes to; name another file")
                 break
-
-
-def _writes(name: str) -> bool:
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in NAMES)
-
-
-def _holds(folder: Path) -> bool:
-    return os.path.realpath(folder) in map(os.path.realpath, HELD)
-
-
-MOST = 100  # characters of a file's name in that of its part, so that the longer name is not too long
-
-Pieces = Iterable[bytes | memoryview]
 
 
 def write(path: str | Path, pieces: Pieces) -> None:
@@ -134,7 +140,7 @@ def write(path: str | Path, pieces: Pieces) -> None:
 
 
 def part(path: Path) -> Path:
-    """A new name for a file beside `path`; ValueError where that is a run's own, see `output.refuse_run`."""
+    """A new name for a file beside `path`; ValueError where that is a run's own, see `refuse_run`."""
     refuse_run(path)
     return path.with_name(f".{path.name[:MOST]}.{secrets.token_hex(8)}.part")
 
@@ -142,7 +148,7 @@ def part(path: Path) -> Path:
 def written(path: Path, pieces: Pieces) -> Path:
     """Write the pieces to a `part` of `path`, through to the disk; returns it, for `publish`. Raises as `write` does."""
     target = part(path)
-    with naming(path), _forgotten_unless_done(target), open(target, "xb") as file:
+    with _naming_and_forgetting(path, target), open(target, "xb") as file:
         file.writelines(pieces)
         file.flush()
         os.fsync(file.fileno())
@@ -151,7 +157,7 @@ def written(path: Path, pieces: Pieces) -> Path:
 
 def publish(target: Path, path: Path) -> None:
     """Give what was `written` its final name, `path`, through to the disk. Raises as `write` does."""
-    with naming(path), _forgotten_unless_done(target):
+    with _naming_and_forgetting(path, target):
         os.replace(target, path)
     settle(path.parent)
 
@@ -203,12 +209,14 @@ def naming(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _forgotten_unless_done(target: Path) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        _forget(target)
-        raise
+def _naming_and_forgetting(path: Path, target: Path) -> Iterator[None]:
+    """As `naming`; and the part, `target`, is removed on any failure."""
+    with naming(path):
+        try:
+            yield
+        except BaseException:
+            _forget(target)
+            raise
 
 
 def _forget(target: Path) -> None:

@@ -3,7 +3,6 @@
 import contextlib
 import importlib
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,23 +19,17 @@ LOCK = files.LOCK  # in the folder of a run; contains the number of the process 
 
 
 @contextlib.contextmanager
-def held(folder: Path, wait: float = 0.0) -> Iterator[None]:
+def held(folder: Path) -> Iterator[None]:
     """A context in which this is the only process that works on the run in `folder`, which exists.
-
-    wait  seconds in which another process may leave it, one that is being ended
 
     Raises ValueError, naming the other process, where one works on it already, and where the lock is a link: whoever made it
     would have another file written to. Once the folder is no longer there, an OSError of the context becomes that of `keep`.
     """
     _refuse_link(folder, (folder / LOCK).is_symlink())
     descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | _flags("O_CLOEXEC", "O_NOFOLLOW"), 0o666)
-    end = time.monotonic() + wait
     try:
         _refuse_link(folder, os.fstat(descriptor).st_nlink > 1)
-        while not _try(descriptor, folder):
-            if time.monotonic() < end:
-                time.sleep(0.01)
-                continue
+        if not _try(descriptor, folder):
             owner = os.read(descriptor, 20).decode("ascii", "replace").strip() or "another"
             raise ValueError(
                 f"{folder}: process {owner} works on this run; wait until it is done, stop it, or name another folder"
@@ -44,8 +37,16 @@ def held(folder: Path, wait: float = 0.0) -> Iterator[None]:
         with files.naming(folder / LOCK):
             os.ftruncate(descriptor, 0)
             os.write(descriptor, f"{os.getpid()}\n".encode())
-        with _known(folder, descriptor):
+        place = folder.absolute()
+        files.HELD[place] = descriptor  # so that `keep` knows it
+        try:
             yield
+        except OSError as failure:
+            if _stands(place, descriptor):
+                raise
+            raise OSError(_replaced(folder)) from failure  # whatever the failure says, of the room on the disk say
+        finally:
+            files.HELD.pop(place, None)
     finally:
         os.close(descriptor)
 
@@ -87,21 +88,6 @@ def turn(folder: Path) -> Iterator[bool]:
 def _refuse_link(folder: Path, link: bool) -> None:
     if link:
         raise ValueError(f"{folder / LOCK}: found a link to another file, expected one of its own; remove the link")
-
-
-@contextlib.contextmanager
-def _known(folder: Path, descriptor: int) -> Iterator[None]:
-    """A context in which `keep` knows a folder by the lock that this process holds."""
-    place = folder.absolute()
-    files.HELD[place] = descriptor
-    try:
-        yield
-    except OSError as failure:
-        if _stands(place, descriptor):
-            raise
-        raise OSError(_replaced(folder)) from failure  # whatever the failure says, of the room on the disk say
-    finally:
-        files.HELD.pop(place, None)
 
 
 def _stands(folder: Path, descriptor: int) -> bool:

@@ -4,6 +4,7 @@ The format is written and read here, array by array between the disk and the liv
 exist once in memory, and a full disk keeps its errno.
 """
 
+import itertools
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -81,17 +82,12 @@ def size(forms: Forms) -> int:
 
 def pieces(forms: Forms, arrays: Written, digest: Any) -> Iterator[memoryview]:
     """The bytes of the file of these arrays, piece by piece; each goes through `digest`, a hash of hashlib, first."""
-    for raw in _raws(forms, arrays):
+    ordered = (arrays[name] for name in _in_order(forms))
+    parts = (part for array in ordered for part in (array.pieces() if isinstance(array, Pieced) else [array]))
+    for raw in itertools.chain([memoryview(_prefix(forms))], map(_raw, parts)):
         for at in range(0, raw.nbytes, CHUNK):
             digest.update(raw[at : at + CHUNK])
             yield raw[at : at + CHUNK]
-
-
-def _raws(forms: Forms, arrays: Written) -> Iterator[memoryview]:
-    yield memoryview(_prefix(forms))
-    for name in _in_order(forms):
-        array = arrays[name]
-        yield from map(_raw, array.pieces() if isinstance(array, Pieced) else [array])
 
 
 def empty(forms: Forms) -> dict[str, np.ndarray]:

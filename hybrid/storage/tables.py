@@ -1,4 +1,7 @@
-"""Parquet files, of strangers too: opened, and their columns read a piece at a time, within bounds of memory."""
+"""Archives of arrays and Parquet files, which strangers may have written: read without pickle and within bounds of memory.
+
+An .npz is refused before it fills the memory; columns of a Parquet file are read a piece at a time.
+"""
 
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -9,9 +12,10 @@ import numpy as np
 
 from . import files
 
-# Archives of arrays, .npz, of strangers: read without pickle, and refused before they fill the memory.
-
 PACKED = 64  # times that a file may grow when it is read: vectors, ratings and frames hardly do
+UNPACKED = 2**28  # bytes of a group of rows that may come of however few; beyond them see PACKED
+ROWS = 1024  # that are in memory at a time, or fewer where
+BYTES = 2**26  # they would take more
 
 
 def read(path: str | Path, expected: str = "plain arrays") -> dict[str, np.ndarray]:
@@ -53,21 +57,10 @@ def refuse_growth(path: str | Path, size: int) -> None:
 def _refuse(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
     """ValueError for an array that claims more than is there, or holds objects."""
     with archive.open(member) as file:
-        shape, dtype = _header(file)
+        old = np.lib.format.read_magic(file) == (1, 0)
+        shape, _, dtype = (np.lib.format.read_array_header_1_0 if old else np.lib.format.read_array_header_2_0)(file)
     if dtype.hasobject or int(np.prod(shape, dtype=object)) * dtype.itemsize > member.file_size:
         raise ValueError(f"{member.filename}: {dtype} {shape}, of which it does not hold as much")
-
-
-def _header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(file)
-    return shape, dtype
-
-
-ROWS = 1024  # that are in memory at a time, or fewer where
-BYTES = 2**26  # they would take more
-UNPACKED = 2**28  # bytes of a group of rows that may come of however few; beyond them see npz.PACKED
 
 
 def open_parquet(path: str | Path, expected: str = "table") -> Any:
@@ -76,7 +69,7 @@ def open_parquet(path: str | Path, expected: str = "table") -> Any:
     expected  what it should be, for messages
 
     Raises OSError for what is no file or cannot be opened; ValueError, naming it, for one that is damaged or has a group of
-    rows that would unpack to more than npz.PACKED times its size, and where pyarrow is missing.
+    rows that would unpack to more than PACKED times its size, and where pyarrow is missing.
     """
     try:
         from pyarrow import parquet
@@ -89,7 +82,13 @@ def open_parquet(path: str | Path, expected: str = "table") -> Any:
         file = parquet.ParquetFile(path, read_dictionary=texts)
     except Exception as error:
         raise _damaged(path, error, expected) from None
-    _refuse_large(path, file.metadata)
+    packed = Path(path).stat().st_size
+    for number in range(file.num_row_groups):  # which far more than the file would take only of a trap
+        size = file.metadata.row_group(number).total_byte_size
+        if size > max(UNPACKED, PACKED * packed):
+            raise ValueError(
+                f"{path}: rows of {packed:,} bytes would grow to {size:,}; expected at most {PACKED} times as many"
+            )
     return file
 
 
@@ -117,15 +116,15 @@ def parquet_values(column: Any) -> np.ndarray:
     """A column of a batch as an array, one of texts as an array of objects in which equal texts are one object."""
     if not hasattr(column, "dictionary"):
         return np.asarray(column)
-    found, at = np.unique(column.indices.fill_null(-1).to_numpy(zero_copy_only=False), return_inverse=True)
-    some = found[found >= 0]
-    texts = np.empty(len(found), object)
-    texts[:] = [None] * (len(found) - len(some)) + column.dictionary.take(some).to_pylist()
+    places, at = np.unique(column.indices.fill_null(-1).to_numpy(zero_copy_only=False), return_inverse=True)
+    some = places[places >= 0]
+    texts = np.empty(len(places), object)
+    texts[:] = [None] * (len(places) - len(some)) + column.dictionary.take(some).to_pylist()
     return texts[at]
 
 
 def parquet_columns(path: str | Path, file: Any, names: Sequence[str | None]) -> Iterator[list[Any]]:
-    """The `values` of columns, a list for each of the `batches`; None in it where there is no name.
+    """The `parquet_values` of columns, a list for each of the `parquet_batches`; None in it where there is no name.
 
     Raises ValueError, naming the file, where it is damaged.
     """
@@ -145,14 +144,3 @@ def _size(column: Any) -> int:
 def _damaged(path: str | Path, error: Exception, expected: str = "table") -> ValueError:
     """What to raise for an error of pyarrow, which has its own."""
     return ValueError(f"{path}: no Parquet {expected} ({error}); was it cut short?")
-
-
-def _refuse_large(path: str | Path, metadata: Any) -> None:
-    """ValueError for a group of rows that unpacks to far more than the file, as only a trap does."""
-    packed = Path(path).stat().st_size
-    for number in range(metadata.num_row_groups):
-        size = metadata.row_group(number).total_byte_size
-        if size > max(UNPACKED, PACKED * packed):
-            raise ValueError(
-                f"{path}: rows of {packed:,} bytes would grow to {size:,}; expected at most {PACKED} times as many"
-            )

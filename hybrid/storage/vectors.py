@@ -1,7 +1,7 @@
-"""Word vectors in the text and the binary format of word2vec, which gensim and others open; other formats of ours are read.
+"""Names and their vectors in files: word2vec's two formats, which gensim and others open, .npz, tables, Parquet; .npy is read.
 
 Word2vec's begin with a line "V D": how many words, how many numbers a word. Then, for each word, text: a line "word number ...
-number"; binary: the word, a blank, D float32 in little-endian order, a line end.
+number"; binary: the word, a blank, D float32 in little-endian order, a line end. All other formats hold any name.
 """
 
 import csv
@@ -15,130 +15,12 @@ import numpy as np
 from ..use.vectors import Vectors
 from . import files, tables
 
-# Names and their vectors in formats that hold any name: .npz and .npy of NumPy, a table separated by tabs, Parquet.
+__all__ = ["Vectors", "load", "open_vectors", "save"]
 
+HEAD = 2**16  # bytes after the first line of a word2vec file that tell its format
 NAMES = ("names", "ids", "words")  # what the names of an .npz may be called; ours are the first
 
 Named = tuple[list[str], np.ndarray]
-
-
-def npz(names: Sequence[str], rows: np.ndarray) -> Iterator[bytes]:
-    """The bytes of an .npz with `names` (V,) and `vectors` (V, D)."""
-    buffer = io.BytesIO()
-    np.savez(buffer, names=np.array(names), vectors=rows)
-    yield buffer.getvalue()
-
-
-def tsv(names: Sequence[str], rows: np.ndarray) -> Iterator[bytes]:
-    """The bytes of a table: a header, then a line a name, quoted as in CSV where need be; every bit of a number is kept."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, delimiter="\t", lineterminator="\n")
-    writer.writerow(["name", *range(1, rows.shape[1] + 1)])
-    for name, row in zip(names, rows, strict=True):
-        writer.writerow([name, *(f"{number:.9g}" for number in row.tolist())])
-        yield buffer.getvalue().encode()
-        buffer.seek(0)
-        buffer.truncate()
-
-
-def parquet(names: Sequence[str], rows: np.ndarray) -> Iterator[bytes]:
-    """The bytes of a Parquet file with columns `name` and `vector`; ValueError where pyarrow is missing."""
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise ValueError(
-            "parquet: written with pyarrow, which is missing; pip install pyarrow, or write .npz"
-        ) from None
-    numbers = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(rows.reshape(-1)), rows.shape[1])
-    buffer = pyarrow.BufferOutputStream()
-    parquet.write_table(pyarrow.table({"name": pyarrow.array(list(names)), "vector": numbers}), buffer)
-    yield buffer.getvalue().to_pybytes()
-
-
-WRITERS = {"npz": npz, "tsv": tsv, "parquet": parquet}
-
-
-def reader(begin: bytes) -> Callable[[str | Path], Named] | None:
-    """What reads a file that begins so; None: it is in none of these formats."""
-    if begin.startswith(b"PK\3\4"):
-        return read_npz
-    if begin.startswith(b"\x93NUMPY"):
-        return read_npy
-    if begin.startswith(b"PAR1"):
-        return read_parquet
-    return read_tsv if begin.startswith(b"name\t1") else None
-
-
-def read_npz(path: str | Path) -> Named:
-    """Arrays `vectors` and `names` (or `ids`) of an .npz; ValueError for what is none, or would fill the memory."""
-    arrays = tables.read(path, "names and vectors")
-    called = next((name for name in NAMES if name in arrays), None)
-    if called is None or "vectors" not in arrays:
-        found = ", ".join(map(repr, arrays)) or "nothing"
-        raise ValueError(f"{path}: no .npz of vectors (found {found}); expected arrays names and vectors")
-    try:
-        names = [str(name) for name in np.atleast_1d(arrays[called]).tolist()]
-    except (ValueError, SystemError) as error:  # numbers that are no characters
-        raise ValueError(f"{path}: {called}: {error}; expected words") from None
-    return _checked(path, names, arrays["vectors"])
-
-
-def read_npy(path: str | Path) -> Named:
-    """The rows of an .npy, memory-mapped; their names are their numbers."""
-    try:
-        rows = np.load(path, mmap_mode="r", allow_pickle=False)
-    except Exception as error:  # of NumPy, which reads the header as Python
-        raise ValueError(f"{path}: no .npy of vectors ({error}); expected floats (V, D)") from None
-    return _checked(path, [str(number) for number in range(len(rows) if rows.ndim else 0)], rows)
-
-
-def read_tsv(path: str | Path) -> Named:
-    """The table that `tsv` writes; ValueError, with the line, for another."""
-    names, rows = [], []
-    with open(path, encoding="utf-8", newline="") as file:
-        lines = csv.reader(file, delimiter="\t", strict=True)
-        try:
-            width = len(next(lines)) - 1
-            for name, *numbers in lines:
-                if len(numbers) != width:
-                    raise ValueError(f"{len(numbers)} numbers, expected {width}")
-                names.append(name)
-                rows.append(np.array(numbers, np.float64))
-        except (ValueError, csv.Error) as error:
-            raise ValueError(f"{path}, line {lines.line_num}: {error}; is it cut short?") from None
-    return _checked(path, names, np.array(rows))
-
-
-def read_parquet(path: str | Path) -> Named:
-    """Columns `name` and `vector` of a Parquet file; ValueError for what is none, and where pyarrow is missing."""
-    file = tables.open_parquet(path, "table of vectors")
-    names: list[str] = []
-    rows: list[np.ndarray] = []
-    try:
-        for batch in tables.parquet_batches(file, ["name", "vector"]):
-            names += map(str, tables.parquet_values(batch["name"]))
-            rows.append(batch["vector"].flatten().to_numpy(zero_copy_only=False).reshape(len(batch), -1))
-            if len(rows) == 1:
-                tables.refuse_growth(path, file.metadata.num_rows * rows[0][0].nbytes)
-        found = np.concatenate(rows)
-    except Exception as error:
-        raise ValueError(f"{path}: no Parquet table of vectors ({error}); expected columns name and vector") from None
-    return _checked(path, names, found)
-
-
-def _checked(path: str | Path, names: list[str], rows: np.ndarray) -> Named:
-    if rows.ndim != 2 or rows.dtype.kind != "f" or len(rows) != len(names) or not rows.size:
-        raise ValueError(
-            f"{path}: found {len(names)} names and {rows.dtype} {rows.shape}, expected floats (V, D), a row a name"
-        )
-    with np.errstate(over="ignore"):  # too large a number becomes infinite, and is refused as such
-        return names, np.asarray(rows, np.float32)
-
-
-__all__ = ["Vectors", "check", "load", "open_vectors", "save"]
-
-HEAD = 2**16  # bytes after the first line of a word2vec file that tell its format
 
 
 def save(
@@ -155,11 +37,17 @@ def save(
     Raises ValueError for rows that are not (len(words), D) or hold NaN or infinity, and for words that are empty, occur twice
     or, in word2vec's formats, hold white space; OSError for a file that cannot be written.
     """
-    if format is not None and format not in WRITERS:
-        raise ValueError(f"format: found {format!r}, expected one of {', '.join(WRITERS)}")
-    rows = check(words, rows)
+    writers = {"npz": _npz, "tsv": _tsv, "parquet": _parquet}
+    if format is not None and format not in writers:
+        raise ValueError(f"format: found {format!r}, expected one of {', '.join(writers)}")
+    rows = np.asarray(rows)
+    if rows.ndim != 2 or len(rows) != len(words) or rows.dtype.kind != "f" or not rows.size:
+        raise ValueError(f"vectors: found {rows.dtype} {rows.shape}, expected floats ({len(words)}, D), a row a word")
+    rows = np.asarray(rows, "<f4")
+    _check_finite("vectors", words, rows)
+    _check_names(words)
     if format:
-        files.write(path, WRITERS[format](words, rows))
+        files.write(path, writers[format](words, rows))
         return
     for word in words:
         if word.split() != [word]:
@@ -168,17 +56,6 @@ def save(
                 "writes it to .npz, .tsv and .parquet"
             )
     files.write(path, (_binary if binary else _text)(words, rows))
-
-
-def check(words: Sequence[str], rows: np.ndarray) -> np.ndarray:
-    """The rows as float32; ValueError unless they are (len(words), D), finite, and the words different and not empty."""
-    rows = np.asarray(rows)
-    if rows.ndim != 2 or len(rows) != len(words) or rows.dtype.kind != "f" or not rows.size:
-        raise ValueError(f"vectors: found {rows.dtype} {rows.shape}, expected floats ({len(words)}, D), a row a word")
-    rows = np.asarray(rows, "<f4")
-    _check_finite("vectors", words, rows)
-    _check_names(words)
-    return rows
 
 
 def load(path: str | Path, *, binary: bool = False) -> Vectors:
@@ -193,7 +70,7 @@ def load(path: str | Path, *, binary: bool = False) -> Vectors:
     files.expect_file(path)
     with open(path, "rb") as file:
         first = file.readline(100)
-        if read := reader(first):
+        if read := next((read for begin, read in READERS.items() if first.startswith(begin)), None):
             words, rows = read(path)
             _check_finite(path, words, rows)
             with files.named(path):
@@ -303,3 +180,111 @@ def _read_binary(file: BinaryIO, width: int) -> tuple[str, np.ndarray]:
     if len(data) < 4 * width:
         raise ValueError(f"{len(data)} bytes of numbers; expected {4 * width}; is the file truncated?")
     return word.decode(), np.frombuffer(data, "<f4")
+
+
+def _npz(names: Sequence[str], rows: np.ndarray) -> Iterator[bytes]:
+    """The bytes of an .npz with `names` (V,) and `vectors` (V, D)."""
+    buffer = io.BytesIO()
+    np.savez(buffer, names=np.array(names), vectors=rows)
+    yield buffer.getvalue()
+
+
+def _read_npz(path: str | Path) -> Named:
+    """Arrays `vectors` and `names` (or `ids`) of an .npz; ValueError for what is none, or would fill the memory."""
+    arrays = tables.read(path, "names and vectors")
+    called = next((name for name in NAMES if name in arrays), None)
+    if called is None or "vectors" not in arrays:
+        there = ", ".join(map(repr, arrays)) or "nothing"
+        raise ValueError(f"{path}: no .npz of vectors (found {there}); expected arrays names and vectors")
+    try:
+        names = [str(name) for name in np.atleast_1d(arrays[called]).tolist()]
+    except (ValueError, SystemError) as error:  # numbers that are no characters
+        raise ValueError(f"{path}: {called}: {error}; expected words") from None
+    return _checked(path, names, arrays["vectors"])
+
+
+def _read_npy(path: str | Path) -> Named:
+    """The rows of an .npy, memory-mapped; their names are their numbers."""
+    try:
+        rows = np.load(path, mmap_mode="r", allow_pickle=False)
+    except Exception as error:  # of NumPy, which reads the header as Python
+        raise ValueError(f"{path}: no .npy of vectors ({error}); expected floats (V, D)") from None
+    return _checked(path, [str(number) for number in range(len(rows) if rows.ndim else 0)], rows)
+
+
+def _tsv(names: Sequence[str], rows: np.ndarray) -> Iterator[bytes]:
+    """The bytes of a table: a header, then a line a name, quoted as in CSV where need be; every bit of a number is kept."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, delimiter="\t", lineterminator="\n")
+    writer.writerow(["name", *range(1, rows.shape[1] + 1)])
+    for name, row in zip(names, rows, strict=True):
+        writer.writerow([name, *(f"{number:.9g}" for number in row.tolist())])
+        yield buffer.getvalue().encode()
+        buffer.seek(0)
+        buffer.truncate()
+
+
+def _read_tsv(path: str | Path) -> Named:
+    """The table that `_tsv` writes; ValueError, with the line, for another."""
+    names, rows = [], []
+    with open(path, encoding="utf-8", newline="") as file:
+        lines = csv.reader(file, delimiter="\t", strict=True)
+        try:
+            width = len(next(lines)) - 1
+            for name, *numbers in lines:
+                if len(numbers) != width:
+                    raise ValueError(f"{len(numbers)} numbers, expected {width}")
+                names.append(name)
+                rows.append(np.array(numbers, np.float64))
+        except (ValueError, csv.Error) as error:
+            raise ValueError(f"{path}, line {lines.line_num}: {error}; is it cut short?") from None
+    return _checked(path, names, np.array(rows))
+
+
+def _parquet(names: Sequence[str], rows: np.ndarray) -> Iterator[bytes]:
+    """The bytes of a Parquet file with columns `name` and `vector`; ValueError where pyarrow is missing."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise ValueError(
+            "parquet: written with pyarrow, which is missing; pip install pyarrow, or write .npz"
+        ) from None
+    numbers = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(rows.reshape(-1)), rows.shape[1])
+    buffer = pyarrow.BufferOutputStream()
+    parquet.write_table(pyarrow.table({"name": pyarrow.array(list(names)), "vector": numbers}), buffer)
+    yield buffer.getvalue().to_pybytes()
+
+
+def _read_parquet(path: str | Path) -> Named:
+    """Columns `name` and `vector` of a Parquet file; ValueError for what is none, and where pyarrow is missing."""
+    file = tables.open_parquet(path, "table of vectors")
+    names: list[str] = []
+    rows: list[np.ndarray] = []
+    try:
+        for batch in tables.parquet_batches(file, ["name", "vector"]):
+            names += map(str, tables.parquet_values(batch["name"]))
+            rows.append(batch["vector"].flatten().to_numpy(zero_copy_only=False).reshape(len(batch), -1))
+            if len(rows) == 1:
+                tables.refuse_growth(path, file.metadata.num_rows * rows[0][0].nbytes)
+        every = np.concatenate(rows)
+    except Exception as error:
+        raise ValueError(f"{path}: no Parquet table of vectors ({error}); expected columns name and vector") from None
+    return _checked(path, names, every)
+
+
+def _checked(path: str | Path, names: list[str], rows: np.ndarray) -> Named:
+    if rows.ndim != 2 or rows.dtype.kind != "f" or len(rows) != len(names) or not rows.size:
+        raise ValueError(
+            f"{path}: found {len(names)} names and {rows.dtype} {rows.shape}, expected floats (V, D), a row a name"
+        )
+    with np.errstate(over="ignore"):  # too large a number becomes infinite, and is refused as such
+        return names, np.asarray(rows, np.float32)
+
+
+READERS: dict[bytes, Callable[[str | Path], Named]] = {  # by how a file begins; word2vec's begin with a number
+    b"PK\3\4": _read_npz,
+    b"\x93NUMPY": _read_npy,
+    b"PAR1": _read_parquet,
+    b"name\t1": _read_tsv,
+}

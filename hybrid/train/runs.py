@@ -30,7 +30,6 @@ from ..schedule import trace
 from ..settings import defaults, flag, given
 from ..storage import checkpoint, files, vectors
 from ..storage.checkpoint import CHECKPOINT
-from ..storage.vectors import WRITERS
 from . import store
 from .job import Job
 from .loop import JsonLines, Observer, TensorBoard, check_same, required, train
@@ -272,11 +271,7 @@ def write(path: str | Path, names: Sequence[str], rows: np.ndarray, format: str)
 
     Raises ValueError for what a format cannot hold, and where pyarrow is missing; OSError for a file that cannot be written.
     """
-    if format in FORMATS[:2]:
-        vectors.save(path, names, rows, binary=format == "binary")
-        return
-    rows = vectors.check(names, rows)
-    files.write(path, WRITERS[format](names, rows))
+    vectors.save(path, names, rows, binary=format == "binary", format=format if format in FORMATS[2:] else None)
 
 
 LENGTHS = ("epochs", "steps", "trees")

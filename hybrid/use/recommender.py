@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import check, console
 from ..feeds import histories as feed
-from ..feeds.interactions import Order
+from ..feeds.histories import Order
 from ..feeds.ratings import Histories, Ratings, load
 from ..feeds.ratings import histories as in_order
 from .answers import Names, Ranked, joined

@@ -351,7 +351,7 @@ RATED = "user,item,rating,timestamp\n" + "".join(f"u{n % 5},i{n % 7},{n % 5},{n}
 
 def streamed(path: Path) -> Any:
     """The sentences of a file that is read piece by piece."""
-    return list(stream.lines(path))
+    return list(stream.Lines(path))
 
 
 def configured(path: Path) -> Any:

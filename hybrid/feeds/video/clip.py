@@ -1,4 +1,8 @@
-"""What a clip is: a sequence of frames, each with the place of its target where that is known."""
+"""What a clip is: a sequence of frames of one shape, each with the place of its target where that is known.
+
+Every picture, those of videos too, is resized by Pillow: its bicubic filter is integer arithmetic, so the bytes are the
+same on all machines.
+"""
 
 import math
 import re
@@ -11,6 +15,7 @@ import numpy as np
 from ... import check
 
 Shape = tuple[int, int, int]
+LABELS = ("labels.txt", "labels.csv", "groundtruth_rect.txt")  # names of a file of boxes in a directory of images
 MOST_NUMBERS = 2**31 - 1  # of a frame, some 2 GB; frames of many more are no video, and more than an array can hold
 
 
@@ -51,32 +56,36 @@ class Clip(Protocol):
         """
 
 
-class Options(NamedTuple):
-    """How a clip is to be opened; a kind of clip takes what concerns it.
+class Pictures:
+    """A clip of pictures in a size of their own, perhaps with a file of boxes; a subclass has `_picture`."""
 
-    shape   (rows, columns, channels) of the frames
-    labels  read the boxes where there are any
-    length  how many frames a clip has that could have any number
-    """
-
+    kind: str
     shape: Shape
-    labels: bool = True
-    length: int = 1000
+    _data: str  # the sha256
+    _boxes: np.ndarray | None  # in pixels of the original
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def _picture(self, number: int) -> Any:
+        """A frame as a Pillow image in the size of the original."""
+        raise NotImplementedError
+
+    def __getitem__(self, number: int) -> Frame:
+        inside(number, len(self))
+        picture = self._picture(number)
+        box = None if self._boxes is None else placed(self._boxes[number], picture.size, self.shape)
+        return Frame(resized(picture, self.shape), box)
+
+    def describe(self) -> dict[str, Any]:
+        """See `Clip`."""
+        facts = {"kind": self.kind, "data": self._data, "frames": len(self), "labelled": self._boxes is not None}
+        return facts | {"shape": list(self.shape), "crop": False}  # of runs so far
 
 
 def aspect_of(clip: Clip) -> float:
     """Width / height of what the frames show, before they were stretched to `shape`: its `aspect`, else that of `shape`."""
     return float(getattr(clip, "aspect", clip.shape[1] / clip.shape[0]))
-
-
-def whole_number(kind: str, detail: str) -> int:
-    """The number after the colon in the name of a clip, as in "synthetic:1"; 0 where there is none.
-
-    Raises ValueError for anything else.
-    """
-    if detail and not (detail.isascii() and detail.isdigit()):
-        raise ValueError(f"{kind}:{detail}: expected a whole number after the colon, as in {kind}:1")
-    return int(detail or 0)
 
 
 def inside(number: int, count: int) -> None:
@@ -105,12 +114,6 @@ def check_shape(shape: Any) -> Shape:
     return rows, columns, int(shape[2])
 
 
-# Pictures of any size made into frames of one shape.
-#
-# Every picture, those of videos too, is resized by Pillow: its bicubic filter is integer arithmetic, so the bytes are the
-# same on all machines.
-
-
 def resized(picture: Any, shape: Shape) -> np.ndarray:
     """A Pillow image as (rows, columns, channels) uint8, by the cubic filter; alpha is dropped."""
     from PIL import Image
@@ -135,13 +138,8 @@ def _plain(picture: Any) -> Any:
     return picture.convert("L" if picture.mode in ("1", "LA") else "RGB")
 
 
-# Files of boxes, which say for each frame where its target is: reading them, and moving a box into a resized frame.
-
-LABELS = ("labels.txt", "labels.csv", "groundtruth_rect.txt")  # names of such a file in a directory of images
-
-
 class Labels(NamedTuple):
-    """A file of boxes.
+    """A file of boxes, which says for each frame where its target is.
 
     name  of the file, for messages
     text  its bytes
@@ -177,8 +175,8 @@ def _box(name: str, at: int, line: str, size: tuple[int, int]) -> tuple[float, .
     try:
         x, y, width, height = map(float, fields)
     except ValueError:
-        x = math.nan
-    if math.isnan(x) or not all(map(math.isfinite, (x, y, width, height))):
+        x = y = width = height = math.nan
+    if not all(map(math.isfinite, (x, y, width, height))):
         raise ValueError(f"{name}, line {at}: found {line.strip()!r}, expected four numbers x,y,w,h, or an empty line")
     if width < 0 or height < 0:
         raise ValueError(f"{name}, line {at}: the box is {width:g} by {height:g}, expected a size of at least 0")

@@ -12,7 +12,7 @@ import numpy as np
 
 from ... import check
 from ...storage import files
-from .ffmpeg import av_library
+from .clips.video_file import av_library
 
 WATCHABLE = 240  # pixels of the shorter side that small frames are enlarged to, at least
 
@@ -61,28 +61,24 @@ class Film:
                     raise ValueError(f"{self.path}: no frame was written, so there is no film")
                 self._attempt(os.replace, self._part, self.path)
         finally:
-            _remove(self._part)
+            if self._part.is_dir():
+                shutil.rmtree(self._part)
+            else:
+                self._part.unlink(missing_ok=True)
 
     def write(self, frame: np.ndarray) -> None:
         """Add a frame: (rows, columns, 3) uint8, or (rows, columns, 1) for grey."""
-        found: Any = frame  # whatever the caller has given
-        fits = (
-            isinstance(found, np.ndarray) and found.dtype == np.uint8 and found.ndim == 3 and found.shape[2] in (1, 3)
-        )
-        if not fits or (self._shape and frame.shape != self._shape):
-            given = f"{found.dtype} {found.shape}" if isinstance(found, np.ndarray) else type(found).__name__
-            raise ValueError(f"frame: found {given}, expected uint8 {self._shape or '(rows, columns, 3)'}")
-        writer = self._writer or self._begin(frame)
-        zoom = self.zoom or self._watchable(frame)
+        given: Any = frame
+        shape: tuple[int, ...] = given.shape if isinstance(given, np.ndarray) and given.dtype == np.uint8 else ()
+        if len(shape) != 3 or shape[2] not in (1, 3) or (self._shape and shape != self._shape):
+            found = f"{given.dtype} {given.shape}" if isinstance(given, np.ndarray) else type(given).__name__
+            raise ValueError(f"frame: found {found}, expected uint8 {self._shape or '(rows, columns, 3)'}")
+        if self._writer is None:
+            self._shape, self._writer = shape, self._attempt(self._kind, self._part, self.rate)
+        watchable = 1 if self._kind is _Pngs else math.ceil(WATCHABLE / min(*shape[:2], WATCHABLE))
+        zoom = self.zoom or watchable
         enlarged = frame.repeat(zoom, axis=0).repeat(zoom, axis=1)
-        self._attempt(writer.write, np.broadcast_to(enlarged, (*enlarged.shape[:2], 3)))
-
-    def _begin(self, frame: np.ndarray) -> "_Writer":
-        self._shape, self._writer = frame.shape, self._attempt(self._kind, self._part, self.rate)
-        return self._writer
-
-    def _watchable(self, frame: np.ndarray) -> int:
-        return 1 if self._kind is _Pngs else math.ceil(WATCHABLE / min(*frame.shape[:2], WATCHABLE))
+        self._attempt(self._writer.write, np.broadcast_to(enlarged, (*enlarged.shape[:2], 3)))
 
     def _attempt(self, act: Callable[..., Any], *arguments: Any) -> Any:
         try:
@@ -160,10 +156,3 @@ class _Pngs:
 
 
 KINDS: dict[str, Any] = {".mp4": _Mp4, ".gif": _Gif, "": _Pngs}
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)

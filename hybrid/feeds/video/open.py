@@ -7,30 +7,41 @@ from typing import Any
 
 import numpy as np
 
-from ... import check
 from ...settings import Registry
-from .clip import Clip, Frame, Options, Shape, aspect_of, check_shape, inside, read_only
+from .clip import Clip, Frame, Shape, aspect_of, check_shape, inside, read_only
 from .clips import images
 
-# Decoded frames kept in memory, within a limit for all clips together.
+MEMORY = 2**30  # bytes of decoded frames that are kept, of all clips that are opened together
+KINDS = Registry("hybrid.feeds.video.clips", "hybrid.clips", "clip")
 
-MEMORY = 2**30  # bytes
 
+def open_clips(source: str, shape: Shape) -> Sequence[Clip]:
+    """The clips that a text names, with frames of `shape`, and with boxes where there are any, see hybrid/feeds/video/clip.py.
 
-class Memory:
-    """How many bytes of decoded frames all clips together may keep.
+    source  "synthetic" or "synthetic:SEED"; a video file; a directory of images, or of videos and
+            zips; a zip of images
 
-    left  attribute: bytes that are free
+    Up to 1 GiB of decoded frames is kept. Raises ValueError or OSError, naming the file, for what is missing, empty, of an
+    unknown kind or cannot be decoded.
     """
+    check_shape(shape)
+    name, _, detail = source.partition(":")
+    if name in KINDS.names() and not KINDS.load(name).SUFFIXES:
+        return kept([KINDS.load(name).open_clip(detail, shape)])
+    return kept([_open(path, shape) for path in _files(Path(source))])
 
-    def __init__(self, limit: int = MEMORY):
-        self.left = check.whole("memory", limit, 0)
 
-    def take(self, size: int) -> bool:
-        """Take `size` bytes if so many are left; returns whether they were."""
-        fits = size <= self.left
-        self.left -= size * fits
-        return fits
+def kept(clips: Sequence[Clip]) -> list[Clip]:
+    """The clips, with the frames of those kept that fit into MEMORY as a whole; others decode a frame each time.
+
+    To keep a part of a clip would not help: frames are asked for in order, again and again.
+    """
+    left, found = MEMORY, []
+    for clip in clips:
+        size = len(clip) * int(np.prod(clip.shape))
+        found.append(Kept(clip) if size <= left else clip)
+        left -= size * (size <= left)
+    return found
 
 
 class Kept:
@@ -56,40 +67,6 @@ class Kept:
     def describe(self) -> dict[str, Any]:
         """See `Clip`."""
         return self.clip.describe()
-
-
-def keep(clip: Clip, memory: Memory) -> Clip:
-    """The clip with its frames kept, where all of them fit; else the clip itself, which decodes a frame each time.
-
-    To keep a part would not help: frames are asked for in order, again and again.
-    """
-    return Kept(clip) if memory.take(len(clip) * int(np.prod(clip.shape))) else clip
-
-
-KINDS = Registry("hybrid.feeds.video.clips", "hybrid.clips", "clip")
-
-
-def open_clips(
-    source: str, shape: Shape, *, labels: bool = True, memory: int = MEMORY, length: int = 1000
-) -> Sequence[Clip]:
-    """The clips that a text names, with frames of `shape`.
-
-    source  "synthetic" or "synthetic:SEED"; a video file; a directory of images, or of videos and
-            zips; a zip of images
-    labels  read the boxes where there are any, see hybrid/feeds/video/clip.py
-    memory  bytes of decoded frames to keep
-    length  frames of the synthetic scene
-
-    Raises ValueError or OSError, naming the file, for what is missing, empty, of an unknown kind or cannot be decoded.
-    """
-    options = Options(check_shape(shape), labels, length)
-    name, _, detail = source.partition(":")
-    if name in KINDS.names() and not KINDS.load(name).SUFFIXES:
-        clips: list[Clip] = [KINDS.load(name).open_clip(detail, options)]
-    else:
-        clips = [_open(path, options) for path in _files(Path(source))]
-    room = Memory(memory)
-    return [keep(clip, room) for clip in clips]
 
 
 def _by_suffix() -> dict[str, ModuleType]:
@@ -122,14 +99,14 @@ def _files(path: Path) -> list[Path]:
     return clips or [path]
 
 
-def _open(path: Path, options: Options) -> Clip:
+def _open(path: Path, shape: Shape) -> Clip:
     suffix, kinds = path.suffix.lower(), _by_suffix()
     if path.is_dir():
-        return images.directory(path, options.shape, labels=options.labels)
+        return images.directory(path, shape)
     if suffix in images.PICTURES:
         raise ValueError(f"{path}: a single image; give the directory that holds the images, {path.parent}")
     if suffix not in kinds:
         known = ", ".join(sorted(kinds))
         raise ValueError(f"{path}: found a file that ends in {suffix!r}, expected one of {known}, or a directory")
-    clip: Clip = kinds[suffix].open_clip(str(path), options)
+    clip: Clip = kinds[suffix].open_clip(str(path), shape)
     return clip

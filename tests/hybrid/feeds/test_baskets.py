@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from hybrid import BasketFeed
-from tests.support.purity import check_feed
 
 SETS = [[0, 1, 2], [3], [], [5, 1, 4, 0, 2], [2, 0]]
 sets = st.lists(st.lists(st.integers(0, 6), unique=True, max_size=7), min_size=1, max_size=6)
@@ -30,11 +29,6 @@ def test_every_item_is_told_from_others_of_its_set(found, length, batch, shuffle
     if length >= 6:
         whole = [(set(items) - {item}, item) for items in found if len(items) > 1 for item in items]
         assert sorted(met, key=repr) == sorted(whole, key=repr)
-
-
-@pytest.mark.parametrize("shuffle", [True, False])
-def test_is_a_pure_function_of_the_tick(shuffle):
-    check_feed(lambda: BasketFeed(SETS, length=2, batch=3, epochs=3, seed=1, shuffle=shuffle))
 
 
 def test_a_matrix_is_the_same_sets():

@@ -1,5 +1,7 @@
 """Feeds of the user's own: what does not fit is refused by feed, tick and array, before anything moves."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,7 @@ ROWS, CLASSES, SIZE = 10, 7, 4
 
 
 class Own:
-    """Gives one batch at every tick."""
+    """Gives a batch of the test at tick 1, and one that fits at all others."""
 
     rows, classes, batch, most_ids, epochs, ticks_per_epoch = ROWS, CLASSES, SIZE, 3 * SIZE, 1, 3
     counts = np.ones(CLASSES, np.int64)
@@ -40,38 +42,30 @@ class Bags(Own):
     places = np.array([0, 1, 6])
 
 
+class Dense(Own):
+    """Gives numbers instead of ids."""
+
+    rows = most_ids = 0
+    width, most_targets = 3, 6
+
+    def __getitem__(self, tick):
+        return self.given
+
+
 IDS, PLACES, TARGET = np.arange(6), np.array([0, 2, 6]), np.array([6, 0])
 TWICE = np.array([0, 2**32], np.int64)  # its int32 are zeros
+OUTSIDE = {
+    r"Own\[1\]: ids\[5\]: found 10, expected 0 to 9": Own(IDS + 5, None, TARGET),
+    r"ids\[1\]: found 4294967296": Own(np.tile(TWICE, 3), None, TARGET),
+    r"Own\[1\]: target\[0\]: found 7, expected 0 to 6": Own(IDS, None, TARGET + 1),
+}
 BAD = {
-    "id": (Own, (IDS + 5, None, TARGET), IndexError, r"Own\[1\]: ids\[5\]: found 10, expected 0 to 9"),
-    "id beyond int32": (Own, (np.tile(TWICE, 3), None, TARGET), IndexError, r"ids\[1\]: found 4294967296"),
-    "target": (Own, (IDS, None, TARGET + 1), IndexError, r"Own\[1\]: target\[0\]: found 7, expected 0 to 6"),
-    "too many targets": (
-        Own,
-        (IDS, None, np.zeros(5, int)),
-        ValueError,
-        r"target: found \(5,\).* at most 4, feed.batch",
-    ),
-    "too many ids": (
-        Own,
-        (np.zeros(13, int), None, TARGET),
-        ValueError,
-        r"ids: found 13, expected at most 12, feed.most",
-    ),
-    "ids of no example": (
-        Own,
-        (IDS[:5], None, TARGET),
-        ValueError,
-        r"ids: found 5, expected 6: 3 for each of 2 targets",
-    ),
-    "places not wanted": (Own, (IDS, PLACES, TARGET), ValueError, r"bag_at: found an array, expected None"),
-    "places of memory": (
-        Bags,
-        (IDS, [0, 2, 7], TARGET),
-        ValueError,
-        r"bag_at\[2\]: found 7, expected 6, the number of",
-    ),
-    "no batch": (Own, ([IDS, None, TARGET],), ValueError, r"Own\[1\]: found list, expected a Batch"),
+    r"target: found \(5,\).* at most 4, feed.batch": Own(IDS, None, np.zeros(5, int)),
+    "ids: found 13, expected at most 12, feed.most": Own(np.zeros(13, int), None, TARGET),
+    "ids: found 5, expected 6: 3 for each of 2 targets": Own(IDS[:5], None, TARGET),
+    "bag_at: found an array, expected None": Own(IDS, PLACES, TARGET),
+    r"bag_at\[2\]: found 7, expected 6, the number of": Bags(IDS, [0, 2, 7], TARGET),
+    r"Own\[1\]: found list, expected a Batch": Own([IDS, None, TARGET]),
 }
 
 
@@ -80,10 +74,10 @@ def engine(mean):
     return Engine(embedding, MLP([embedding.outputs, 4, 3]), FullReadout(CLASSES, 3), threads=1, overlap=False)
 
 
-@pytest.mark.parametrize("bad", BAD)
-def test_a_batch_that_does_not_fit_is_refused_in_training_and_in_evaluation(bad):
-    kind, batch, error, message = BAD[bad]
-    trained, feed = engine(kind is Bags), kind(*batch)
+@pytest.mark.parametrize("message", OUTSIDE | BAD)
+def test_a_batch_that_does_not_fit_is_refused_in_training_and_in_evaluation(message):
+    feed, error = (OUTSIDE | BAD)[message], IndexError if message in OUTSIDE else ValueError
+    trained = engine(isinstance(feed, Bags))
     run = trained.run(feed)
     next(run)
     before = {name: array.copy() for name, array in trained.parameters().items()}
@@ -103,67 +97,35 @@ def test_whole_numbers_of_any_size_are_taken_as_the_arrays_that_a_batch_promises
         np.testing.assert_array_equal(found, expected)
 
 
-class Dense(Own):
-    """Gives numbers instead of ids."""
-
-    rows = most_ids = 0
-    width, most_targets = 3, 6
-
-    def __getitem__(self, tick):
-        return self.given
-
-
 X, NAN = np.arange(6, dtype=np.float32).reshape(2, 3), np.float32("nan")
 PIXELS = Batch(None, None, TARGET, x=X)
 WEIGHTED = Batch(IDS, PLACES, TARGET, np.ones(2, np.float32), np.ones(6, np.float32))
 SEVERAL = Batch(None, None, np.array([3, 0, 6]), x=X, target_at=[0, 1, 3])
-BAD_PIXELS = {
-    "shape of x": (
-        PIXELS._replace(x=X[:, :2].copy()),
-        r"Dense\[1\]: x: found float32 \(2, 2\), expected float32 \(2, 3\)",
-    ),
-    "x not finite": (PIXELS._replace(x=X * NAN), r"x\[0\]: found NaN or infinity"),
-    "x and ids": (PIXELS._replace(ids=IDS), r"ids: found an array, expected None: this batch has x"),
-    "neither": (PIXELS._replace(x=None), r"ids: found None and no x, expected one of them"),
-    "places of targets": (
-        SEVERAL._replace(target_at=[0, 2, 4]),
-        r"target_at\[2\]: found 4, expected 3, the number of targets",
-    ),
-    "dtype of weight": (PIXELS._replace(weight=np.ones(2)), r"weight: found float64 \(2,\), expected float32"),
-    "weight not finite": (
-        PIXELS._replace(weight=np.array([1, NAN], np.float32)),
-        r"weight\[1\]: found NaN or infinity",
-    ),
-}
 BAD_VALUES = {
-    "values beyond": (
-        WEIGHTED._replace(values=np.ones(5, np.float32)),
-        r"values: found float32 \(5,\), expected float32 \(6,\)",
-    ),
-    "values without bags": (
-        WEIGHTED._replace(bag_at=None),
-        r"values: found an array, expected None: .* bag_at is None",
-    ),
+    r"Dense\[1\]: x: found float32 \(2, 2\), expected float32 \(2, 3\)": Dense(PIXELS._replace(x=X[:, :2].copy())),
+    r"x\[0\]: found NaN or infinity": Dense(PIXELS._replace(x=X * NAN)),
+    "ids: found an array, expected None: this batch has x": Dense(PIXELS._replace(ids=IDS)),
+    "ids: found None and no x, expected one of them": Dense(PIXELS._replace(x=None)),
+    r"target_at\[2\]: found 4, expected 3, the number of targets": Dense(SEVERAL._replace(target_at=[0, 2, 4])),
+    r"weight: found float64 \(2,\), expected float32": Dense(PIXELS._replace(weight=np.ones(2))),
+    r"weight\[1\]: found NaN or infinity": Dense(PIXELS._replace(weight=np.array([1, NAN], np.float32))),
+    r"values: found float32 \(5,\), expected float32 \(6,\)": Bags(WEIGHTED._replace(values=np.ones(5, np.float32))),
+    "values: found an array, expected None: .* bag_at is None": Bags(WEIGHTED._replace(bag_at=None)),
 }
 
 
-@pytest.mark.parametrize("bad", [*BAD_PIXELS, *BAD_VALUES])
-def test_numbers_weights_values_and_several_targets_that_do_not_fit_are_refused_by_name(bad):
-    batch, message = (BAD_PIXELS | BAD_VALUES)[bad]
+@pytest.mark.parametrize("message", BAD_VALUES)
+def test_numbers_weights_values_and_several_targets_that_do_not_fit_are_refused_by_name(message):
     with pytest.raises(ValueError, match=message):
-        fitting((Dense if bad in BAD_PIXELS else Bags)(batch), 1)
+        fitting(BAD_VALUES[message], 1)
 
 
-class Source:
-    mean = weighted = False
-    per_example = dense = 0
-
-    def __init__(self, **facts):
-        self.__dict__.update(facts)
+def source(**facts):
+    return SimpleNamespace(**{"mean": False, "weighted": False, "per_example": 0, "dense": 0} | facts)
 
 
 @pytest.mark.parametrize(
-    "feed, source, message",
+    "feed, wanted, message",
     [
         (Dense(PIXELS), {"per_example": 3}, "x: found an array, expected None: the engine has an embedding"),
         (Own(IDS, None, TARGET), {"dense": 3}, r"x: found None, expected \(2, 3\): the engine has Inputs"),
@@ -175,15 +137,14 @@ class Source:
         ),
     ],
 )
-def test_inputs_of_another_kind_than_the_engine_takes_are_refused(feed, source, message):
+def test_inputs_of_another_kind_than_the_engine_takes_are_refused(feed, wanted, message):
     with pytest.raises(ValueError, match=message):
-        fitting(feed, 1, Source(**source))
+        fitting(feed, 1, source(**wanted))
 
 
 def test_an_example_may_have_any_number_of_targets():
-    batch = fitting(
-        Dense(SEVERAL._replace(target_at=[0, 0, 3], weight=np.array([2, 0], np.float32))), 1, Source(dense=3)
-    )
+    several = SEVERAL._replace(target_at=[0, 0, 3], weight=np.array([2, 0], np.float32))
+    batch = fitting(Dense(several), 1, source(dense=3))
     assert batch.examples == 2 and batch.target_at.dtype == np.int64 and batch.target.dtype == np.int32
-    assert fitting(Dense(PIXELS), 1, Source(dense=3)).examples == 2
+    assert fitting(Dense(PIXELS), 1, source(dense=3)).examples == 2
     assert np.shares_memory(batch.x, X)

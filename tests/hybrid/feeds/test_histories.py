@@ -5,9 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.feeds.histories import HistoryFeed, whole
-from hybrid.feeds.ratings import Histories
-from tests.support.purity import check_feed
+from hybrid.feeds.histories import Histories, HistoryFeed, Order, whole
 
 
 def table(lists) -> Histories:
@@ -46,11 +44,6 @@ def test_whole_histories_are_those_of_brute_force(lists, length):
 LISTS = [[0, 1, 2, 3], [5], [], [4, 4, 1, 0, 2] * 5]
 
 
-@pytest.mark.parametrize("shuffle", [True, False])
-def test_is_a_pure_function_of_the_tick(shuffle):
-    check_feed(lambda: HistoryFeed(table(LISTS), length=3, batch=5, epochs=3, seed=1, shuffle=shuffle))
-
-
 def test_weights_are_those_of_the_targets():
     lists = table(LISTS)
     weighted = lists._replace(weight=np.arange(len(lists.item), dtype=np.float32))
@@ -58,29 +51,55 @@ def test_weights_are_those_of_the_targets():
     targets = [at for first, last in pairwise(lists.at) for at in range(first + 1, last)]
     assert np.concatenate([batch.weight for batch in feed]).tolist() == targets
     assert feed.describe() != HistoryFeed(lists, length=3, batch=5, shuffle=False).describe()
-    check_feed(lambda: HistoryFeed(weighted, length=3, batch=5, epochs=2))
 
 
 SPOILED = {
-    "an id too large": ({"item": [0, 6, 1]}, IndexError, r"histories.item\[1\]: found 6, expected 0 to 5"),
-    "an id beyond int32": ({"item": [0, 2**32, 1]}, IndexError, r"histories.item\[1\]: found 4294967296"),
-    "ids of floats": (
-        {"item": [0.0, 1.0, 2.0]},
-        ValueError,
-        r"histories.item: found float64 \(3,\), expected whole numbers",
-    ),
-    "places far away": ({"at": [0, 2_000_000_000]}, ValueError, r"histories.at\[1\]: found 2000000000, expected 3"),
-    "a place too many": (
-        {"at": [0, 1, 3]},
-        ValueError,
-        r"histories: found item \(3,\) and at \(3,\), expected .* at \(2,\)",
-    ),
+    r"histories.item\[1\]: found 6, expected 0 to 5": {"item": [0, 6, 1]},
+    r"histories.item\[1\]: found 4294967296, expected 0 to 5": {"item": [0, 2**32, 1]},
+    r"histories.item: found float64 \(3,\), expected whole numbers": {"item": [0.0, 1.0, 2.0]},
+    r"histories.at\[1\]: found 2000000000, expected 3": {"at": [0, 2_000_000_000]},
+    r"histories: found item \(3,\) and at \(3,\), expected .* at \(2,\)": {"at": [0, 1, 3]},
 }
 
 
-@pytest.mark.parametrize("spoiled", SPOILED)
-def test_histories_that_point_elsewhere(spoiled):
-    given_, error, message = SPOILED[spoiled]
-    given_ = {name: np.array(values) for name, values in given_.items()}
-    with pytest.raises(error, match=message):
-        HistoryFeed(table([[0, 1, 2]])._replace(**given_))
+@pytest.mark.parametrize("message", SPOILED)
+def test_histories_that_point_elsewhere(message):
+    changes = {name: np.array(values) for name, values in SPOILED[message].items()}
+    with pytest.raises(IndexError if "expected 0 to" in message else ValueError, match=message):
+        HistoryFeed(table([[0, 1, 2]])._replace(**changes))
+
+
+SEEN = table([[0, 1, 2, 3], [5], [], [4, 4, 1, 0, 2] * 2])
+USERS = np.array([3, 0, 2, 1], np.int32)
+
+
+def test_a_decayed_bag_weighs_by_age():
+    found = Order("decay", 3, 0.5).question(SEEN, USERS)
+    assert found["ids"].tolist() == [1, 0, 2, 1, 2, 3, 5] and found["bag_at"].tolist() == [0, 3, 6, 6, 7]
+    seventh = np.array([1, 2, 4, 1, 2, 4, 7], np.float32) / 7
+    np.testing.assert_allclose(found["values"], seventh, rtol=1e-6)
+    assert found["values"].dtype == np.float32
+
+
+def test_concatenated_items_stand_at_the_end_of_their_places():
+    found = Order("concatenated", 3).question(SEEN, USERS)
+    assert found["ids"].reshape(4, 3).tolist() == [[1, 0, 2], [1, 2, 3], [6, 6, 6], [6, 6, 5]]
+
+
+def test_a_sequence_begins_at_its_first_place_and_its_last_item_is_asked():
+    found = Order("sequence", 3).question(SEEN, USERS)
+    assert found["ids"].reshape(4, 3).tolist() == [[1, 0, 2], [1, 2, 3], [6, 6, 6], [5, 6, 6]]
+    assert found["rows"].tolist() == [2, 5, 6, 9]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"order": "queue"}, "order: found 'queue', expected one of bag"),
+        ({"order": "decay", "decay": 1.5}, "decay: found 1.5, expected a number from 0 to 1"),
+        ({"order": "sequence"}, "SequenceFeed makes batches of sequences"),
+    ],
+)
+def test_orders_that_there_are_not(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        HistoryFeed(SEEN, **arguments)

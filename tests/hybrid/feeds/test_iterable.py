@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 
@@ -6,6 +8,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test
 from hybrid import IterableFeed
 from hybrid.feeds import Batch
 from hybrid.feeds.fit import fitting
+from hybrid.feeds.iterable import begun
 from tests.support.purity import assert_equal, check_feed
 
 RNG = np.random.default_rng(0)
@@ -94,16 +97,36 @@ def test_an_epoch_with_more_batches_is_cut_to_as_many_as_the_first():
 
 
 BAD = {
-    "no batches": ([], "batches: found none"),
-    "an iterator": (iter(PAIRS), "batches: found list_iterator, an iterator, which can be gone through once"),
-    "another form": ([*PAIRS, "text"], r"batches\[5\]: found str, expected a Batch of hybrid.feeds, a pair"),
-    "a dict of others": ([{"x": [[1.0]], "label": [1]}], r"batches\[0\]: found a dict of x, label, expected target"),
-    "tensors with a gradient": ([(torch.ones(1, 2, requires_grad=True), [0])], r"batches\[0\]: found Tensor, expected"),
+    "batches: found none": [],
+    "batches: found list_iterator, an iterator, which can be gone through once": iter(PAIRS),
+    "batches: found generator, an iterator": (pair for pair in PAIRS),
+    "batches: found int, expected an iterable of batches, or a function of the epoch": 5,
+    r"batches\[5\]: found str, expected a Batch of hybrid.feeds, a pair": [*PAIRS, "text"],
+    r"batches\[0\]: found a dict of x, label, expected target": [{"x": [[1.0]], "label": [1]}],
+    r"batches\[0\]: found Tensor, expected": [(torch.ones(1, 2, requires_grad=True), [0])],
 }
 
 
-@pytest.mark.parametrize("bad", BAD)
-def test_refusals(bad):
-    source, message = BAD[bad]
+@pytest.mark.parametrize("message", BAD)
+def test_refusals(message):
     with pytest.raises(ValueError, match=message):
-        IterableFeed(source)
+        IterableFeed(BAD[message])
+
+
+def ids(loader, seed, epoch):
+    return [part.tolist() for (part,) in begun(loader, seed, epoch)]
+
+
+def test_a_loader_that_shuffles_is_a_function_of_seed_and_epoch():
+    torch.manual_seed(0)
+    state = torch.get_rng_state()
+    data = torch.utils.data.TensorDataset(torch.arange(10))
+    one, other = (
+        torch.utils.data.DataLoader(data, batch_size=3, shuffle=True, generator=generator)
+        for generator in (None, torch.Generator())
+    )
+    first = ids(one, 3, 0)
+    assert ids(other, 3, 0) == first == ids(one, 3, 0)
+    assert ids(one, 3, 1) != first != ids(one, 4, 0)
+    assert sorted(itertools.chain(*first)) == list(range(10))
+    assert torch.equal(torch.get_rng_state(), state), "what others draw is left alone"

@@ -1,12 +1,15 @@
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.feeds.language import LanguageFeed
-from hybrid.feeds.text import Corpus
+from hybrid.feeds.language import LanguageFeed, StreamedLanguageFeed
+from hybrid.feeds.pairs import PairFeed
+from hybrid.feeds.stream import stored
+from hybrid.feeds.text import Corpus, Text
 from hybrid.feeds.vocabulary import Vocabulary
 from hybrid.models.language import Options
-from tests.support.purity import check_feed
+from tests.support.purity import assert_equal
 
 VOCABULARY = Vocabulary("abcdef", [6, 5, 4, 3, 2, 1])
 texts = st.lists(st.lists(st.sampled_from("abcdef"), max_size=6), min_size=1).filter(any)
@@ -42,21 +45,66 @@ def test_contexts_are_those_of_brute_force(sentences, context, batch):
         assert sorted(examples(shuffled, ticks)) == sorted(expected)
 
 
-@pytest.mark.parametrize("shuffle", [True, False])
-def test_is_a_pure_function_of_the_tick(shuffle):
-    corpus = Corpus([list("abc"), list("fed"), list("abcdef") * 3], VOCABULARY)
-    check_feed(lambda: LanguageFeed(corpus, context=3, batch=7, epochs=3, seed=5, shuffle=shuffle))
-
-
 def test_it_is_by_default_that_of_the_command():
     """Of one epoch: what is learned from is gone through as often as its caller asks for."""
     feed = LanguageFeed(Corpus([list("ab")], VOCABULARY))
     assert (feed.context, feed.batch, feed.epochs) == (Options.context, Options.batch, 1)
 
 
-@pytest.mark.parametrize("name", ["context", "batch", "epochs"])
 @pytest.mark.parametrize("value", [0, -1, 1.5, None])
-def test_bad_sizes(name, value):
-    corpus = Corpus([list("ab")], VOCABULARY)
+@pytest.mark.parametrize(
+    "feed, name", [(LanguageFeed, "context"), (LanguageFeed, "batch"), (StreamedLanguageFeed, "chunk")]
+)
+def test_bad_sizes(feed, name, value):
     with pytest.raises(ValueError, match=f"{name}: found {value}, expected a whole number"):
-        LanguageFeed(corpus, **{name: value})
+        feed(Corpus([list("ab")], VOCABULARY), **{name: value})
+    with pytest.raises(ValueError, match="corpus: found list, expected a Corpus"):
+        feed([1, 2])
+
+
+@given(texts, st.integers(1, 5), st.integers(1, 9), st.integers(1, 20))
+def test_streamed_without_a_shuffle_it_is_the_feed_in_memory(sentences, context, batch, chunk):
+    corpus = Corpus(sentences, VOCABULARY)
+    one = LanguageFeed(corpus, context=context, batch=batch, shuffle=False)
+    other = StreamedLanguageFeed(corpus, context=context, batch=batch, chunk=chunk, shuffle=False)
+    assert len(one) == len(other)
+    for tick in range(len(one)):
+        assert_equal(one[tick], other[tick])
+
+
+SENTENCES = ["the cat sat on the mat", "the", "end of the cat", "on on on"] * 4
+
+
+def corpus():
+    text = Text(SENTENCES)
+    return Corpus(text, Vocabulary.build(text))
+
+
+def test_every_token_is_a_target_once_an_epoch_within_its_chunk():
+    whole = corpus()
+    feed = StreamedLanguageFeed(whole, batch=5, chunk=18, epochs=2)  # rounded up to 20
+    assert feed.chunk == 20 and len(whole) == 56
+    per_epoch = [[feed[tick].target for tick in range(at, at + 12)] for at in (0, 12)]
+    for batches in per_epoch:
+        for chunk in range(3):
+            targets = np.concatenate(batches[4 * chunk : 4 * chunk + 4])
+            assert sorted(targets) == sorted(whole.ids[20 * chunk : 20 * chunk + 20])
+    assert any((one != other).any() for one, other in zip(*per_epoch, strict=True))
+
+
+def test_a_corpus_in_files_gives_the_same_batches(tmp_path):
+    (tmp_path / "text").write_text("\n".join(SENTENCES))
+    found = stored(tmp_path / "text", tmp_path / "ids")
+    whole = corpus()
+    for kind, options in ((StreamedLanguageFeed, {"chunk": 10}), (LanguageFeed, {}), (PairFeed, {"sample": 0})):
+        one, other = (kind(part, epochs=2, **options) for part in (whole, found))
+        assert one.describe() == other.describe() and len(one) == len(other)
+        for tick in range(len(one)):
+            assert_equal(one[tick], other[tick])
+
+
+def test_descriptions():
+    facts = StreamedLanguageFeed(corpus()).describe()
+    others = [{"context": 3}, {"chunk": 512}, {"batch": 9}, {"epochs": 2}, {"seed": 1}, {"shuffle": False}]
+    assert all(StreamedLanguageFeed(corpus(), **other).describe() != facts for other in others)
+    assert facts["kind"] != LanguageFeed(corpus()).describe()["kind"]

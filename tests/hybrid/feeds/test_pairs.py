@@ -10,7 +10,6 @@ from hybrid.feeds import pairs
 from hybrid.feeds.pairs import PairFeed
 from hybrid.feeds.text import Corpus
 from hybrid.feeds.vocabulary import Vocabulary
-from tests.support.purity import check_feed
 
 LETTERS = "abcdefgh"
 VOCABULARY = Vocabulary(LETTERS, range(8, 0, -1))
@@ -92,13 +91,6 @@ def test_ticks_together_are_the_plain_loop_over_blocks(monkeypatch, model, mean_
             inputs = [tuple(inputs[a:b]) for a, b in pairwise(batch.bag_at)]
         found += zip(inputs, batch.target.tolist(), strict=True)
     assert found == expected
-
-
-@pytest.mark.parametrize("model", ["skipgram", "cbow"])
-def test_is_a_pure_function_of_the_tick(monkeypatch, model):
-    monkeypatch.setattr(pairs, "BLOCK", 150)
-    corpus = Corpus(text(), VOCABULARY)
-    check_feed(lambda: PairFeed(corpus, model=model, sample=0.2, mean_batch=50, epochs=3, seed=2))
 
 
 def test_draws_have_the_promised_shares():

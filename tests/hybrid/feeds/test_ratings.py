@@ -1,5 +1,6 @@
-"""Ratings of files and columns, and the histories that they make (hybrid/feeds/interactions.py)."""
+"""Ratings of files of every kind, of columns and of data frames, and the histories that they make."""
 
+import datetime
 import io
 import os
 from itertools import pairwise
@@ -12,16 +13,134 @@ from scipy import sparse
 
 from hybrid.feeds import ratings
 from hybrid.feeds.ratings import Ratings
-from tests.support.few_ratings import BY_ROW, ITEMS, ROWS, TIMED, USERS, by_name, written
+
+ROWS = [("7", "x", 5, 30), ("3", "y", 1, 20), ("7", "y", 2, 10), ("3", "z", 4, 20), ("9", "y", 3, 1)]
+USERS, ITEMS = ["7", "3", "9"], ["y", "x", "z"]  # by first appearance; most rated first, then by name
+TIMED = [(user, item, time) for user, item, _, time in ROWS]
+BY_ROW = [(user, item, row) for row, (user, item, _, _) in enumerate(ROWS)]
+USER, ITEM, STARS, WHEN = (list(column) for column in zip(*ROWS, strict=True))
+COLUMNS = {"user_id": USER, "item": ITEM, "stars": STARS, "timestamp": WHEN}
+ODD = {"who": USER, "what": ITEM, "how": STARS, "when": WHEN}
+
+
+def written(tmp_path, content, name="ratings"):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def by_name(data: Ratings):
+    named = zip(data.user, data.item, data.time, strict=True)
+    return [(data.users[user], data.items[item], time) for user, item, time in named]
+
+
+FORMATS = {
+    "u.data": ("\n".join("\t".join(map(str, row)) for row in ROWS), TIMED),
+    "u.data, blank lines": ("\r\n\r\n".join("\t".join(map(str, row)) for row in ROWS) + "\r\n\r\n", TIMED),
+    "ratings.dat": ("\n".join("::".join(map(str, row)) for row in ROWS) + "\n", TIMED),
+    "csv": ("userId,movieId,rating,timestamp\n" + "".join(f"{u},{i},{r},{t}\n" for u, i, r, t in ROWS), TIMED),
+    "csv, other order": ("Timestamp, ITEM_ID ,User\n" + "".join(f"{t}, {i},{u} \n" for u, i, _, t in ROWS), TIMED),
+    "csv without times": ("user,item\n" + "".join(f"{u},{i}\n" for u, i, _, _ in ROWS), BY_ROW),
+    "csv, quoted": ("\ufeffuser,item\n" + "".join(f'"{u}","{i}"\n' for u, i, _, _ in ROWS), BY_ROW),
+    "csv with dates": (
+        "user;item;rating;date\n" + "".join(f"{u};{i};{r};1970-01-01T00:00:{t:02}Z\n" for u, i, r, t in ROWS),
+        [(user, item, time * 1_000_000) for user, item, time in TIMED],
+    ),
+    "tabs with a header": ("user_id\titem_id\n" + "".join(f"{u}\t{i}\n" for u, i, _, _ in ROWS), BY_ROW),
+}
+
+
+@pytest.mark.parametrize("content, expected", FORMATS.values(), ids=FORMATS)
+def test_formats(tmp_path, content, expected):
+    found = ratings.load(written(tmp_path, content))
+    assert by_name(found) == expected
+    assert (found.users, found.items) == (USERS, ITEMS)
+    assert found.user.dtype == found.item.dtype == np.int32
+
+
+CHOSEN = {
+    "names of the header": ("who,stars,what,when", "who,what,when"),
+    "numbers of a header with known names": ("user,rating,item,whatever", "1,3,4"),
+    "numbers": (None, "1,3,4"),
+    "blanks about them": ("who, stars,what , when", "who, what,when "),
+}
+
+
+@pytest.mark.parametrize("header, columns", CHOSEN.values(), ids=CHOSEN)
+@pytest.mark.parametrize("separator", [",", "::"], ids=["comma", "colons"])
+def test_columns_by_option(tmp_path, header, columns, separator):
+    lines = [] if header is None else [header.replace(",", separator)]
+    lines += [separator.join(map(str, (user, stars, item, time))) for user, item, stars, time in ROWS]
+    found = ratings.load(written(tmp_path, "\n".join(lines)), columns.split(","))
+    assert by_name(found) == TIMED
+
+
+def test_a_column_of_weights(tmp_path):
+    path = written(tmp_path, "who,stars,what,when\n" + "".join(f"{u},{s},{i},{t}\n" for u, i, s, t in ROWS))
+    found = ratings.load(path, ("who", "what", "when", "stars"))
+    assert by_name(found) == TIMED and found.weight.tolist() == [stars for _, _, stars, _ in ROWS]
+    found = ratings.load(written(tmp_path, "".join(f"{u},{s},{i}\n" for u, i, s, _ in ROWS)), ("1", "3", "", "2"))
+    assert by_name(found) == BY_ROW and found.weight.tolist() == [stars for _, _, stars, _ in ROWS]
+    for weight in ("x", "-1", "nan", "1e300"):
+        with pytest.raises(ValueError, match=f"line 2: the weight is '{weight}'; expected .* finite in float32"):
+            ratings.load(written(tmp_path, f"who,stars,what\n1,{weight},2\n"), ("who", "what", "", "stars"))
+
+
+@pytest.mark.parametrize(
+    "columns, message",
+    [
+        (
+            ["who", "item"],
+            "no column 'who'; found the columns 'user', 'item', 'timestamp'; expected user, item and time",
+        ),
+        (["1", "4"], "no column '4'; found 3 columns"),
+        (["user"], "columns: found user, expected two or three that differ.*or four with a weight"),
+    ],
+)
+def test_columns_that_are_not_there(tmp_path, columns, message):
+    with pytest.raises(ValueError, match=message):
+        ratings.load(written(tmp_path, CSV), columns)
+
+
+def test_dates_of_a_table_order_the_histories(tmp_path):
+    times = ["2021-03-04", "2021-03-04 00:00:01", "2021-03-04T00:00:02.5+00:00", "2021-03-04T02:00:01+02:00"]
+    rows = "".join(f"u,{item},{time}\n" for item, time in zip("abcd", times, strict=True))
+    found = ratings.load(written(tmp_path, "user,item,date\n" + rows))
+    assert found.time.tolist() == [1614816000000000 + offset for offset in (0, 1_000_000, 2_500_000, 1_000_000)]
+
+
+CSV = "user,item,timestamp\n1,a,5\n"
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("", "ratings: empty; expected ratings"),
+        ("user,item\n1,a\n2,a\n", "ratings: 1 different items; expected at least 2"),
+        (CSV + "1,b\n", "line 3: 2 fields, expected 3 as in line 1; is it cut short?"),
+        (CSV + "1,b,soon\n", "line 3: the timestamp is 'soon'; expected a number"),
+        ("user,item,date\n1,a,2020-01-01\n1,b,7\n", "line 3: the timestamp is '7'; expected a date such as"),
+        ("user,item,time\n1,a,5\n1,b,2020-01-01\n", "line 3: the timestamp is '2020-01-01'; expected a number"),
+        (CSV + ",b,3\n", "line 3: the user is empty"),
+        (CSV + '1,"b,3\n', "line 3: unexpected end of data"),
+        (
+            "who,what\n1,2\n",
+            "no user column; found the columns 'who', 'what'; expected a header .*--columns NAME,NAME,NAME",
+        ),
+        (b"user,item\n\xff\xfe,1\n", "not UTF-8"),
+        (b"PK\3\4 and no more", "no .npz that can be read .* expected one of a matrix by scipy.sparse.save_npz"),
+    ],
+)
+def test_files_that_are_no_ratings(tmp_path, content, message):
+    with pytest.raises(ValueError, match=message):
+        ratings.load(written(tmp_path, content))
 
 
 def test_parquet(tmp_path):
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    user, item, stars, time = (list(column) for column in zip(*ROWS, strict=True))
-    columns = {"user": user, "item": item, "stars": stars, "timestamp": time}
-    parquet.write_table(arrow.table(columns), tmp_path / "r")
+    parquet.write_table(arrow.table(COLUMNS), tmp_path / "r")
     assert by_name(ratings.load(tmp_path / "r")) == TIMED
-    renamed = {"who": [int(u) for u in user], "what": item, "when": arrow.array(time, arrow.timestamp("ms"))}
+    renamed = {"who": [int(u) for u in USER], "what": ITEM, "when": arrow.array(WHEN, arrow.timestamp("ms"))}
     parquet.write_table(arrow.table(renamed), tmp_path / "r")
     assert by_name(ratings.load(tmp_path / "r", ("who", "what", "when"))) == TIMED
     with pytest.raises(ValueError, match="no user column; found the columns 'who', 'what', 'when'"):
@@ -30,9 +149,6 @@ def test_parquet(tmp_path):
     parquet.write_table(arrow.table(missing), tmp_path / "r")
     with pytest.raises(ValueError, match=r"r: user\[1\]: found None, expected a name or number"):
         ratings.load(tmp_path / "r")
-
-
-USER, ITEM, STARS, WHEN = (list(column) for column in zip(*ROWS, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -67,21 +183,17 @@ def test_columns_that_are_no_ratings(columns, message):
         ratings.from_columns(*columns)
 
 
-def test_a_matrix_of_a_program():
-    found = ratings.from_matrix(sparse.csr_array(([1, 0, 2], ([1, 0, 1], [2, 0, 1])), (2, 3)))
-    assert {pair[:2] for pair in by_name(found)} == {("1", "1"), ("1", "2")}
-    with pytest.raises(ValueError, match="matrix: found ndarray, expected a scipy sparse matrix"):
-        ratings.from_matrix(np.eye(3))
-
-
 @pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.coo_matrix, sparse.coo_array])
 def test_sparse_matrix(tmp_path, kind):
-    matrix = sparse.coo_matrix(([1, 2, 0, 3, 1], ([4, 4, 2, 0, 0], [1, 3, 0, 3, 5])), (6, 6))  # one is a stored zero
-    sparse.save_npz(tmp_path / "m.npz", kind(matrix))
-    found = ratings.load(tmp_path / "m.npz")
-    assert {pair[:2] for pair in by_name(found)} == {("4", "1"), ("4", "3"), ("0", "3"), ("0", "5")}
-    assert found.items == ["3", "1", "5"]
-    assert found.time.tolist() == [0, 1, 2, 3]
+    matrix = kind(
+        sparse.coo_matrix(([1, 2, 0, 3, 1], ([4, 4, 2, 0, 0], [1, 3, 0, 3, 5])), (6, 6))
+    )  # one is a stored zero
+    sparse.save_npz(tmp_path / "m.npz", matrix)
+    for found in (ratings.load(tmp_path / "m.npz"), ratings.from_matrix(matrix)):
+        assert {pair[:2] for pair in by_name(found)} == {("4", "1"), ("4", "3"), ("0", "3"), ("0", "5")}
+        assert found.items == ["3", "1", "5"] and found.time.tolist() == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="matrix: found ndarray, expected a scipy sparse matrix"):
+        ratings.from_matrix(np.eye(3))
 
 
 def test_what_a_file_is_its_content_says_whatever_its_name(tmp_path):
@@ -92,32 +204,23 @@ def test_what_a_file_is_its_content_says_whatever_its_name(tmp_path):
     assert ratings.load(table).items == ["pie", "tea"]
 
 
-def archive(**arrays) -> bytes:
-    file = io.BytesIO()
-    np.savez(file, **arrays)
-    return file.getvalue()
-
-
-def matrix_file(**changes) -> bytes:
-    parts = {"format": b"csr", "shape": [2, 3], "indptr": [0, 1, 2], "indices": [0, 2], "data": [1, 1]}
-    return archive(**(parts | changes))
-
-
 @pytest.mark.parametrize(
-    "content",
+    "changes",
     [
-        archive(a=np.array([{"an": "object"}], dtype=object)),
-        matrix_file(data=np.array([1, {}], dtype=object)),
-        matrix_file(indices=[0, 3]),
-        matrix_file(indptr=[0, 5, 2]),
-        matrix_file(format=b"nonsense"),
-        matrix_file()[:-30],
-        b"",
+        {"data": np.array([1, {}], dtype=object)},
+        {"indices": [0, 3]},
+        {"indptr": [0, 5, 2]},
+        {"format": b"nonsense"},
+        None,
     ],
 )
-def test_archives_that_are_no_matrix(tmp_path, content):
+def test_archives_that_are_no_matrix(tmp_path, changes):
+    parts = {"format": b"csr", "shape": [2, 3], "indptr": [0, 1, 2], "indices": [0, 2], "data": [1, 1]}
+    path = tmp_path / "m.npz"
+    np.savez(path, **(parts | (changes or {})))
+    path.write_bytes(path.read_bytes()[: None if changes else -30])
     with pytest.raises(ValueError, match=r"m\.npz: no .npz that can be read"):
-        ratings.load(written(tmp_path, content, "m.npz"))
+        ratings.load(path)
 
 
 @st.composite
@@ -144,21 +247,73 @@ def test_histories_are_those_of_brute_force(data):
     assert split(ratings.histories(data)) == list(plain_histories(data))
 
 
-@given(random_ratings())
-def test_split_is_that_of_brute_force(data):
-    found = ratings.split(ratings.histories(data))
-    expected = list(plain_histories(data))
-    assert split(found.train) == [items[:-2] if len(items) >= 3 else items for items in expected]
-    assert split(found.seen) == [items[:-1] if len(items) >= 3 else items for items in expected]
-    for held, back in ((found.valid, -2), (found.test, -1)):
-        wanted = [(user, items[back]) for user, items in enumerate(expected) if len(items) >= 3]
-        assert list(zip(held.user, held.item, strict=True)) == wanted
-        assert held.user.dtype == held.item.dtype == np.int32
-    for table in (found.train, found.seen):
-        assert (table.item.dtype, table.at.dtype) == (np.int32, np.int64)
-
-
 def test_a_pipe_is_refused(tmp_path):
     os.mkfifo(tmp_path / "r")
     with pytest.raises(OSError, match="r: found no regular file"):
         ratings.load(tmp_path / "r")
+
+
+class Streams:
+    """What offers Arrow's streams and nothing else."""
+
+    def __init__(self, table):
+        self._table = table
+
+    def __arrow_c_stream__(self, schema=None):
+        return self._table.__arrow_c_stream__(schema)
+
+
+def frames(columns):
+    pandas, polars, arrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
+    made = {"pandas": pandas.DataFrame(columns), "polars": polars.DataFrame(columns), "Arrow": arrow.table(columns)}
+    return made | {"a batch": arrow.record_batch(columns), "streams": Streams(arrow.table(columns)), "a dict": columns}
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "Arrow", "a batch", "streams", "a dict"])
+def test_columns_by_usual_names_and_by_name(kind):
+    found = ratings.from_frame(frames(COLUMNS)[kind])
+    assert by_name(found) == TIMED and found.weight is None
+    found = ratings.from_frame(frames(ODD)[kind], user="who", item="what", time="when", weight="how")
+    assert by_name(found) == TIMED and found.weight.tolist() == STARS
+    assert by_name(ratings.from_frame(frames(ODD)[kind], user="who", item="what")) == BY_ROW
+
+
+DATES = [datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(seconds=second) for second in WHEN]
+
+
+@pytest.mark.parametrize(
+    ("kind", "form"),
+    [
+        ("pandas", "zoned"),
+        ("pandas", "naive"),
+        ("polars", "days"),
+        ("polars", "naive"),
+        ("Arrow", "zoned"),
+        ("a dict", "text"),
+    ],
+)
+def test_dates_order_the_histories(kind, form):
+    made = {
+        "zoned": lambda date: date,
+        "naive": lambda date: date.replace(tzinfo=None),
+        "text": lambda date: date.isoformat(),
+        "days": lambda date: (date + datetime.timedelta(days=date.second)).date(),
+    }[form]
+    found = ratings.from_frame(frames({"user": USER, "item": ITEM, "date": [made(date) for date in DATES]})[kind])
+    plain = ratings.histories(ratings.from_columns(USER, ITEM, WHEN))
+    assert ratings.histories(found).sha256 == plain.sha256
+
+
+@pytest.mark.parametrize(
+    ("frame", "named", "message"),
+    [
+        (ODD, {}, "frame: no user column; found 'who', 'what', 'how', 'when'; say which it is: user='NAME'"),
+        (COLUMNS, {"weight": "rating"}, "frame: no column 'rating'; found 'user_id', 'item', 'stars', 'timestamp'"),
+        (COLUMNS | {"timestamp": ["soon"] * 5}, {}, "time: found <U4, expected numbers or datetime64"),
+        (COLUMNS | {"item": ITEM[1:]}, {}, r"item: found <U1 \(4,\), expected a column \(5,\)"),
+        (np.eye(3), {}, "frame: found ndarray, expected a frame of pandas or polars"),
+    ],
+)
+def test_frames_that_are_no_ratings(frame, named, message):
+    with pytest.raises(ValueError, match=message):
+        ratings.from_frame(frame, **named)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from hybrid.feeds import ratings
-from hybrid.feeds.sequences import SequenceFeed
+from hybrid.feeds.histories import Histories
+from hybrid.feeds.sequences import SequenceFeed, transition_vectors, transitions, turned
 from hybrid.feeds.text import Corpus
 from hybrid.feeds.vocabulary import Vocabulary
 
@@ -20,10 +21,10 @@ def corpus():
     return Corpus.from_ids(ids, Vocabulary(map(str, range(V)), counts), at=np.cumsum([0, *map(len, SENTENCES)]))
 
 
-def histories():
+def histories(weight=None):
     user = np.repeat(np.arange(len(SENTENCES)), [len(sentence) for sentence in SENTENCES])
     item = np.concatenate(SENTENCES)
-    return ratings.histories(ratings.from_columns(user, item, np.arange(len(item))))
+    return ratings.histories(ratings.from_columns(user, item, np.arange(len(item)), weight))
 
 
 def windows(sequences, length, start):
@@ -31,11 +32,7 @@ def windows(sequences, length, start):
     found = []
     for sequence in sequences:
         inputs, targets = ([V, *sequence[:-1]], sequence) if start else (sequence[:-1], sequence[1:])
-        head = len(targets) % length
-        cuts = (
-            [0, head, *range(head + length, len(targets) + 1, length)] if head else range(0, len(targets) + 1, length)
-        )
-        cuts = list(cuts)
+        cuts = [0, *range(len(targets) % length, len(targets) + 1, length)]
         found += [(inputs[a:b], targets[a:b]) for a, b in itertools.pairwise(cuts) if b > a]
     return found
 
@@ -106,10 +103,8 @@ def test_what_makes_no_windows_is_refused(call, message):
 
 
 def test_targets_of_histories_keep_their_weights():
-    item = np.concatenate(SENTENCES)
-    user = np.repeat(np.arange(len(SENTENCES)), [len(sentence) for sentence in SENTENCES])
-    weight = np.arange(1, len(item) + 1) / 4
-    source = ratings.histories(ratings.from_columns(user, item, np.arange(len(item)), weight))
+    weight = np.arange(1, sum(map(len, SENTENCES)) + 1) / 4
+    source = histories(weight)
     feed, plain = (SequenceFeed(s, length=3, windows=2) for s in (source, source._replace(weight=None)))
     found = []
     for tick in range(len(feed)):
@@ -118,3 +113,35 @@ def test_targets_of_histories_keep_their_weights():
         assert weighted.weight.dtype == np.float32 and not weighted.weight[kept == 0].any()
         found += zip(weighted.weight[kept > 0].tolist(), weighted.target[kept > 0].tolist(), strict=True)
     assert sorted(found) == list(zip(weight.tolist(), source.item.tolist(), strict=True))
+
+
+TABLE = Histories(np.array([0, 1, 2, 1, 3, 2], np.int32), np.array([0, 4, 6]), ["a", "b"], list("vwxyz"))
+
+
+def test_places_count_less_the_further_away_and_users_apart(monkeypatch):
+    expected = np.zeros((5, 5))
+    for items in ([0, 1, 2, 1], [3, 2]):
+        for first, item in enumerate(items):
+            for distance, after in enumerate(items[first + 1 : first + 3]):
+                expected[item, after] += 0.5**distance
+    monkeypatch.setattr("hybrid.feeds.sequences.DISTANCES", 2)
+    monkeypatch.setattr("hybrid.feeds.sequences.NEARNESS", 0.5)
+    np.testing.assert_allclose(transitions(TABLE).toarray(), expected)
+
+
+def test_vectors_give_the_table_back_and_an_item_that_nobody_has_is_0():
+    found = transition_vectors(TABLE, 7).astype(float)
+    table = transitions(TABLE).toarray()
+    wanted = np.log1p(table + table.T)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=0)[:4] ** 2, np.linalg.svd(wanted)[1][:4], rtol=1e-4)
+    np.testing.assert_allclose((found @ found.T) @ (found @ found.T), wanted @ wanted.T, atol=1e-4)
+    assert not found[4].any() and not found[:, 4:].any()
+
+
+def test_rows_are_turned_and_stay_as_long():
+    rows = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    towards = np.array([[9, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0.1, 0]], np.float32)
+    found = turned(rows, towards)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), np.linalg.norm(rows, axis=1), rtol=1e-5)
+    np.testing.assert_allclose(found[1], rows[1], rtol=1e-5)
+    assert found[0, 0] / np.linalg.norm(found[0]) > 0.9 and found[2, 2] / np.linalg.norm(found[2]) > 0.9

@@ -31,7 +31,6 @@ def test_tokens(options, expected):
 def test_every_line_ends_with_eos(tmp_path):
     path = written(tmp_path, b" \n a b \r\n\nc <eos> d\n")
     assert list(text.read(path, eos=True)) == [["<eos>"], ["a", "b", "<eos>"], ["<eos>"], ["c", "<eos>", "d", "<eos>"]]
-    assert list(text.read(path, eos=True, paragraphs=True)) == [["a", "b", "<eos>"], ["c", "<eos>", "d", "<eos>"]]
     assert list(text.read(written(tmp_path, b"a"), eos=True)) == [["a", "<eos>"]]
     long = "seven " * 10_000
     assert list(chain(*text.read(written(tmp_path, long.encode()), eos=True))).count("<eos>") == 1
@@ -87,7 +86,7 @@ def test_a_file_is_read_by_pieces(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "content, message",
     [
-        (b"", "some.txt: empty; expected text"),
+        (b"", "some.txt: empty, or only white space; expected text"),
         (b"ab\ncd\xe9f", "some.txt: byte 0xe9 at byte 5 is not UTF-8; expected UTF-8 text; .* iconv"),
         (b"PK\x03\x04\x00\x00", "some.txt: a zero byte at byte 4: a binary file"),
     ],

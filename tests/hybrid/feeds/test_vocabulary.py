@@ -35,7 +35,6 @@ def test_ties_in_the_order_of_the_text():
         ({}, {"b": 3, "a": 2, "c": 1, "d": 1, UNKNOWN: 0}),
         ({"min_count": 2}, {"b": 3, UNKNOWN: 2, "a": 2}),
         ({"min_count": 2, "unknown": False}, {"b": 3, "a": 2}),
-        ({"max_size": 3, "unknown": False}, {"b": 3, "a": 2, "c": 1}),
     ],
 )
 def test_what_is_kept(options, expected):
@@ -71,7 +70,7 @@ def test_save_and_load(tmp_path_factory, text):
         ([], {}, "vocabulary: F has no words"),
         ([["a", "a"]], {}, "1 word occurs at least once in F; at least 2 are needed; give it more text"),
         (TEXT, {"min_count": 3}, "1 word occurs at least 3 times in F; at least 2 are needed; lower --min-count"),
-        (TEXT, {"max_size": 2}, "max_size 2 leaves 1 words of F; at least 2 are needed; raise it"),
+        (TEXT, {"min_count": 4}, "0 words occur at least 4 times in F"),
     ],
 )
 def test_too_little_text_is_refused(text, options, message):

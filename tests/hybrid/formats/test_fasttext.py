@@ -21,9 +21,7 @@ def test_what_is_written_is_read(tmp_path):
     path = tmp_path / "data"
     fasttext.save(path, TEXTS, LABELS)
     assert fasttext.load(path) == (TEXTS, LABELS)
-    fasttext.save(path, TEXTS, LABELS, label="#")
-    assert path.read_text().splitlines()[0] == "#a #b some words here"
-    assert fasttext.load(path, label="#") == (TEXTS, LABELS)
+    assert path.read_text().splitlines()[0] == "__label__a __label__b some words here"
 
 
 @pytest.mark.parametrize(

@@ -43,9 +43,6 @@ def test_labels_may_be_names(path):
     found = svm.load(path, named=True)
     assert found.names == ["+1", "-1", "other"]
     assert found.labels.toarray().tolist() == [[1, 0, 0], [0, 1, 0], [1, 0, 1]]
-    svm.save(path, found.features, found.labels, header=False, names=found.names)
-    again = svm.load(path, named=True)
-    assert again.names == found.names and same(again.labels, found.labels) and same(again.features, found.features)
 
 
 def test_scikit_learn_reads_what_is_written_and_writes_what_is_read(path):
@@ -75,29 +72,25 @@ def test_entries_that_stand_there_twice_are_summed_and_the_user_s_matrix_stays(p
 
 
 BAD = {
-    "a word": ("1 1:2\n1 x\n", "data.txt, line 2: found 'x', expected feature:value"),
-    "no number": ("1 1:2\n1 2:b\n", "data.txt, line 2: could not convert string to float: 'b'"),
-    "an underscore": ("1 1:1_0\n", "line 1: found '1:1_0', expected"),
-    "not finite": ("1 1:nan\n", "line 1: the value 'nan', expected a finite number"),
-    "twice": ("1 3:1 3:2\n", "line 1: a feature stands there twice"),
-    "a label of letters": ("1 1:1\na 1:1\n", "line 2: the label 'a', expected a whole number .*; named=True"),
-    "a huge feature": ("1 99999999999:1\n", "line 1: the feature 99999999999, expected at most 2147483647"),
-    "a feature beyond int32, counted from 0": (
-        "1 0:1 2147483647:1\n",
-        "the number 2147483647, expected at most 2147483646",
-    ),
-    "a label beyond the header": ("1 2 3\n3 1:1\n", "line 2: the label '3', expected a whole number from 0 to 2"),
-    "a feature beyond the header": ("1 2 3\n1 2:1\n", "found the number 2, expected at most 1"),
-    "cut short": ("3 2 3\n1 1:1\n", "data.txt: 1 examples, expected 3; is it cut short?"),
-    "a header that lies": ("999999999999 99999999999999999 3\n1 1:1\n", "1 examples, expected 999999999999"),
-    "nothing": ("", "data.txt: 0 examples, expected some"),
+    "data.txt, line 2: found 'x', expected feature:value": "1 1:2\n1 x\n",
+    "data.txt, line 2: could not convert string to float: 'b'": "1 1:2\n1 2:b\n",
+    "line 1: found '1:1_0', expected": "1 1:1_0\n",
+    "line 1: the value 'nan', expected a finite number": "1 1:nan\n",
+    "line 1: a feature stands there twice": "1 3:1 3:2\n",
+    "line 2: the label 'a', expected a whole number .*; named=True": "1 1:1\na 1:1\n",
+    "line 1: the feature 99999999999, expected at most 2147483647": "1 99999999999:1\n",
+    "the number 2147483647, expected at most 2147483646": "1 0:1 2147483647:1\n",
+    "line 2: the label '3', expected a whole number from 0 to 2": "1 2 3\n3 1:1\n",
+    "found the number 2, expected at most 1": "1 2 3\n1 2:1\n",
+    "data.txt: 1 examples, expected 3; is it cut short?": "3 2 3\n1 1:1\n",
+    "1 examples, expected 999999999999": "999999999999 99999999999999999 3\n1 1:1\n",
+    "data.txt: 0 examples, expected some": "",
 }
 
 
-@pytest.mark.parametrize("bad", BAD)
-def test_files_that_are_refused(path, bad):
-    content, message = BAD[bad]
-    path.write_text(content)
+@pytest.mark.parametrize("message", BAD)
+def test_files_that_are_refused(path, message):
+    path.write_text(BAD[message])
     with pytest.raises(ValueError, match=message):
         svm.load(path)
 
@@ -118,8 +111,7 @@ def test_sizes_that_do_not_fit(path):
     [
         ((X, Y[:8]), {}, r"found features \(9, 6\) and labels \(8, 4\)"),
         ((np.array([[np.nan]]), np.array([[1]])), {}, r"features\[0, 0\]: found nan"),
-        ((X, Y), {"names": ["a"] * 4}, "names: found 4 of them, expected 4 .* and header=False"),
-        ((X, Y), {"names": ["a", "b", "c,d", "e"], "header": False}, "names: found 4 of them, expected 4 without"),
+        ((np.zeros((1, 2)), np.zeros((1, 2))), {"header": False}, "example 0: has neither features nor labels"),
     ],
 )
 def test_what_cannot_be_written(path, parts, options, message):

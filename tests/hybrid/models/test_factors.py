@@ -11,8 +11,8 @@ import pytest
 import hybrid
 from hybrid import metrics
 from hybrid.feeds import ratings
+from hybrid.feeds.histories import Order
 from hybrid.feeds.histories import whole as bags
-from hybrid.feeds.interactions import Order
 from hybrid.models import factors
 from tests.support.commands import refused, run_json
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -108,58 +109,50 @@ def test_facts_that_json_cannot_say_are_refused(tmp_path, facts):
     assert content(tmp_path) == {}
 
 
+def facts_become(old: str, new: str):
+    return lambda source, _: source.write_text(re.sub(old, new, source.read_text(), flags=re.DOTALL))
+
+
+WHOLE = r"tensors-\w+.safetensors: "
+NONE = "checkpoint.json: truncated, or not a checkpoint"
+DAMAGE = {
+    "tensors truncated": (
+        lambda _, raw: raw.write_bytes(raw.read_bytes()[:-1]),
+        WHOLE + r"truncated: found \d+ bytes, exp",
+    ),
+    "tensors longer": (
+        lambda _, raw: raw.write_bytes(raw.read_bytes() + b"\0"),
+        WHOLE + r"truncated: found \d+ bytes, exp",
+    ),
+    "tensors altered": (
+        lambda _, raw: raw.write_bytes(raw.read_bytes()[:-1] + bytes([raw.read_bytes()[-1] ^ 1])),
+        WHOLE + "altered since it was saved",
+    ),
+    "tensors missing": (lambda _, raw: raw.unlink(), WHOLE + "missing, and .*checkpoint.json needs it"),
+    "facts truncated": (facts_become(".{10}$", ""), NONE),
+    "facts altered": (facts_become('"tick": 7', '"tick": 8'), "checkpoint.json: altered since it was saved"),
+    "facts empty": (facts_become(".*", ""), NONE),
+    "facts missing": (lambda source, _: source.unlink(), "checkpoint.json: no such checkpoint"),
+    "another JSON file": (facts_become(".*", "[1]"), NONE),
+    "another format": (facts_become('"format": 1', '"format": 99'), "checkpoint.json: found format 99, expected 1"),
+}
+
+
 def damage(source: Path, how: str) -> None:
     """Spoil a checkpoint in one way."""
-    tensors, text = tensor_file(source), source.read_text()
-    if how == "tensors truncated":
-        tensors.write_bytes(tensors.read_bytes()[:-1])
-    elif how == "tensors longer":
-        tensors.write_bytes(tensors.read_bytes() + b"\0")
-    elif how == "tensors altered":
-        raw = bytearray(tensors.read_bytes())
-        raw[-1] ^= 1
-        tensors.write_bytes(raw)
-    elif how == "tensors missing":
-        tensors.unlink()
-    elif how == "facts truncated":
-        source.write_text(text[:-10])
-    elif how == "facts altered":
-        source.write_text(text.replace('"tick": 7', '"tick": 8'))
-    elif how == "facts empty":
-        source.write_text("")
-    elif how == "facts missing":
-        source.unlink()
-    elif how == "another JSON file":
-        source.write_text("[1, 2]")
-    elif how == "another format":
-        source.write_text(text.replace('"format": 1', '"format": 99'))
+    DAMAGE[how][0](source, tensor_file(source))
 
 
-@pytest.mark.parametrize(
-    ("how", "error", "message"),
-    [
-        ("tensors truncated", ValueError, r"tensors-\w+.safetensors: truncated: found \d+ bytes, expected \d+"),
-        ("tensors longer", ValueError, r"tensors-\w+.safetensors: truncated: found \d+ bytes, expected \d+"),
-        ("tensors altered", ValueError, r"tensors-\w+.safetensors: altered since it was saved"),
-        ("tensors missing", FileNotFoundError, r"tensors-\w+.safetensors: missing, and .*checkpoint.json needs it"),
-        ("facts truncated", ValueError, "checkpoint.json: truncated, or not a checkpoint"),
-        ("facts altered", ValueError, "checkpoint.json: altered since it was saved"),
-        ("facts empty", ValueError, "checkpoint.json: truncated, or not a checkpoint"),
-        ("facts missing", FileNotFoundError, "checkpoint.json: no such checkpoint"),
-        ("another JSON file", ValueError, "checkpoint.json: truncated, or not a checkpoint"),
-        ("another format", ValueError, "checkpoint.json: found format 99, expected 1"),
-    ],
-)
-def test_a_damaged_checkpoint_is_refused_by_name(tmp_path, how, error, message):
+@pytest.mark.parametrize("how", DAMAGE)
+def test_a_damaged_checkpoint_is_refused_by_name(tmp_path, how):
     checkpoint.save(tmp_path, arrays(), FACTS)
     source = checkpoint.save(tmp_path, arrays(1), FACTS)
     damage(source, how)
     live = {name: np.zeros_like(array) for name, array in arrays().items()}
     for load in (checkpoint.load, lambda path: checkpoint.load_into(path, live)):
-        with pytest.raises(error, match=message) as refusal:
+        with pytest.raises(FileNotFoundError if "missing" in how else ValueError, match=DAMAGE[how][1]) as refusal:
             load(tmp_path)
-        if "missing" not in how or "tensors" in how:
-            assert checkpoint.PREVIOUS in str(refusal.value) or how == "another format"
+        assert checkpoint.PREVIOUS in str(refusal.value) or how in ("facts missing", "another format")
     assert not any(np.count_nonzero(array) for array in live.values())
     assert same(checkpoint.load(tmp_path / checkpoint.PREVIOUS)[0], arrays())
 

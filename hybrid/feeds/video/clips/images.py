@@ -11,42 +11,37 @@ from pathlib import Path
 from typing import Any
 
 from ....storage.files import expect_file
-from ..clip import LABELS, Frame, Labels, Options, Shape, check_shape, inside, placed, read_boxes, resized
+from ..clip import LABELS, Labels, Pictures, Shape, check_shape, read_boxes
 
 SUFFIXES = (".zip",)
 PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".webp")
 PIXELS = 2**27  # of an image; cameras have up to 102 million. A small file may tell of any number
 LARGEST = 2**28  # bytes of a file in a zip: one from a stranger may unpack to anything
 UPRIGHT = {2: 0, 3: 3, 4: 1, 5: 5, 6: 4, 7: 6, 8: 2}  # EXIF orientation -> Pillow's transposition; from 5 on it lies
-RATE = 25.0  # a set of images states none
 
 
-def open_clip(source: str, options: Options) -> "Images":
-    """A zip of images; see hybrid/feeds/video/clips/__init__.py."""
-    return zipped(Path(source), options.shape, labels=options.labels)
+def open_clip(source: str, shape: Shape) -> "Images":
+    """A zip of images."""
+    return zipped(Path(source), shape)
 
 
-class Images:
+class Images(Pictures):
     """Images in the order given; a `Clip`. `directory` and `zipped` make one.
 
-    names   of the images
     read    name -> the bytes of the file
-    shape   (rows, columns, channels) of the frames
     labels  a file of boxes; None: not labelled
     within  what messages say before a name: the zip
 
     Raises ValueError, naming the file, for an image that cannot be read and for wrong labels.
     """
 
+    kind = "images"
+    rate = 25.0  # a set of images states none
+
     def __init__(
-        self,
-        names: Sequence[str],
-        read: Callable[[str], bytes],
-        shape: Shape,
-        labels: Labels | None,
-        within: str = "",
+        self, names: Sequence[str], read: Callable[[str], bytes], shape: Shape, labels: Labels | None, within: str = ""
     ):
-        self.shape, self.rate = check_shape(shape), RATE
+        self.shape = check_shape(shape)
         self.names, self._read, self._within = names, read, within
         digest = hashlib.sha256()
         sizes = [self._look(name, digest) for name in names]
@@ -59,16 +54,8 @@ class Images:
     def __len__(self) -> int:
         return len(self.names)
 
-    def __getitem__(self, number: int) -> Frame:
-        inside(number, len(self))
-        picture = decoded(self._within + self.names[number], self._read(self.names[number]))
-        box = None if self._boxes is None else placed(self._boxes[number], picture.size, self.shape)
-        return Frame(resized(picture, self.shape), box)
-
-    def describe(self) -> dict[str, Any]:
-        """See `Clip`."""
-        facts = {"kind": "images", "data": self._data, "frames": len(self), "labelled": self._boxes is not None}
-        return facts | {"shape": list(self.shape), "crop": False}  # of runs so far
+    def _picture(self, number: int) -> Any:
+        return decoded(self._within + self.names[number], self._read(self.names[number]))
 
     def _look(self, name: str, digest: Any) -> tuple[int, int]:
         """Add a file to the digest; returns the image's width and height."""
@@ -77,18 +64,18 @@ class Images:
         return size_of(self._within + name, data)
 
 
-def directory(path: Path, shape: Shape, *, labels: bool = True) -> Images:
+def directory(path: Path, shape: Shape) -> Images:
     """The images in a directory, in natural order of names, img2 before img10; a `Clip`.
 
-    Boxes stand in a file in it with one of the names `boxes.LABELS`. Raises ValueError or OSError, naming the file, for a
-    directory without images, an image that cannot be read, and wrong labels (see `boxes.read_boxes`).
+    Boxes stand in a file in it with one of the names LABELS. Raises ValueError or OSError, naming the file, for a
+    directory without images, an image that cannot be read, and wrong labels (see `read_boxes`).
     """
     path = Path(path)
     files = [file for file in path.iterdir() if not file.name.startswith(".")]
     names = [str(file) for file in natural(file for file in files if file.suffix.lower() in PICTURES)]
     if not names:
         raise ValueError(f"{path}: no images in it; expected files that end in {', '.join(PICTURES)}")
-    texts = [path / name for name in LABELS if (path / name).exists()] if labels else []
+    texts = [path / name for name in LABELS if (path / name).exists()]
     if len(texts) > 1:
         raise ValueError(f"{path}: holds both {texts[0].name} and {texts[1].name}; expected one file of labels")
     boxes = Labels(str(texts[0]), _bytes(texts[0])) if texts else None
@@ -100,7 +87,7 @@ def _bytes(name: str | Path) -> bytes:
     return Path(name).read_bytes()
 
 
-def zipped(path: Path, shape: Shape, *, labels: bool = True) -> Images:
+def zipped(path: Path, shape: Shape) -> Images:
     """The images in a zip, in natural order of names; a `Clip`. Boxes stand in the one .txt or .csv file in it.
 
     Raises as `directory` does, and for what is no zip.
@@ -115,26 +102,22 @@ def zipped(path: Path, shape: Shape, *, labels: bool = True) -> Images:
     pictures = [name for name in members if Path(name).suffix.lower() in PICTURES]
     named = {Path(name): name for name in pictures}  # "./a.png" has the path a.png
     names = [named[path] for path in natural(named)]
-    texts = [name for name in members if Path(name).suffix.lower() in (".txt", ".csv")] if labels else []
+    texts = [name for name in members if Path(name).suffix.lower() in (".txt", ".csv")]
     if not names:
         raise ValueError(f"{path}: no images in it; expected files that end in {', '.join(PICTURES)}")
     if len(texts) > 1:
         raise ValueError(f"{path}: holds both {texts[0]} and {texts[1]}; expected one file of labels")
 
     def read(name: str) -> bytes:
-        return _unpacked(archive, path, name)
+        try:
+            if (size := archive.getinfo(name).file_size) > LARGEST:
+                raise ValueError(f"it unpacks to {size:,} bytes, expected at most {LARGEST:,}")
+            return archive.read(name)
+        except Exception as error:  # zipfile, zlib, lzma and bz2 each have their own, a password is a RuntimeError
+            raise ValueError(f"{path}, {name}: cannot be unpacked ({error}); make the zip anew") from None
 
     boxes = Labels(f"{path}, {texts[0]}", read(texts[0])) if texts else None
     return Images(names, read, shape, boxes, f"{path}, ")
-
-
-def _unpacked(archive: zipfile.ZipFile, path: Path, name: str) -> bytes:
-    try:
-        if (size := archive.getinfo(name).file_size) > LARGEST:
-            raise ValueError(f"it unpacks to {size:,} bytes, expected at most {LARGEST:,}")
-        return archive.read(name)
-    except Exception as error:  # zipfile, zlib, lzma and bz2 each have their own, a password is a RuntimeError
-        raise ValueError(f"{path}, {name}: cannot be unpacked ({error}); make the zip anew") from None
 
 
 def natural(paths: Iterable[Path]) -> list[Path]:

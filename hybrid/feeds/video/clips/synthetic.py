@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .... import check
-from ..clip import Frame, Options, Shape, check_shape, inside, read_only, whole_number
+from ..clip import Frame, Shape, check_shape, inside, read_only
 
 SUFFIXES = ()
 
@@ -21,9 +21,11 @@ GREY = np.array([0.299, 0.587, 0.114], np.float32)
 Outline = Callable[[np.ndarray, np.ndarray, float], np.ndarray]
 
 
-def open_clip(source: str, options: Options) -> "Scene":
-    """The scene of a seed, 0 where there is none; see hybrid/feeds/video/clips/__init__.py."""
-    return Scene(options.shape, options.length, seed=whole_number("synthetic", source))
+def open_clip(source: str, shape: Shape) -> "Scene":
+    """The scene of a seed, 0 where there is none; ValueError for another text than a whole number."""
+    if source and not (source.isascii() and source.isdigit()):
+        raise ValueError(f"synthetic:{source}: expected a whole number after the colon, as in synthetic:1")
+    return Scene(shape, seed=int(source or 0))
 
 
 class Scene:
@@ -32,8 +34,10 @@ class Scene:
     The target is a disc in front of all else. It crosses the picture from side to side, and is outside some of the time.
     """
 
-    def __init__(self, shape: Shape, length: int = 1000, *, seed: int = 0, rate: float = 25.0):
-        self.shape, self.rate = check_shape(shape), rate
+    rate = 25.0
+
+    def __init__(self, shape: Shape, length: int = 1000, *, seed: int = 0):
+        self.shape = check_shape(shape)
         self.length, self.seed = check.whole("length", length, 1), check.whole("seed", seed, 0)
         rng = np.random.default_rng(self.seed)
         self._scale = float(min(shape[:2]))

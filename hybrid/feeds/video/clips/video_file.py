@@ -1,4 +1,8 @@
-"""Video files. Several places of a file are decoded side by side, since several streams may read it."""
+"""Video files, through PyAV. Several places of a file are decoded side by side, since several streams may read it.
+
+A file is read once for where its frames are, and decoded no more than it must be. Decoding takes one thread: the cores
+belong to training.
+"""
 
 import hashlib
 import struct
@@ -9,12 +13,129 @@ from typing import Any, NamedTuple
 
 from .... import console
 from ....storage import files
-from ..clip import Frame, Labels, Options, Shape, check_shape, inside, labels_beside, placed, read_boxes, resized
-from ..ffmpeg import REMEDY, av_library, frame_rate, opened, pictures, upright
+from ..clip import Labels, Pictures, Shape, check_shape, labels_beside, read_boxes
 
-# Where the frames of a video file are. The file is read once for it, and decoded no more than it must be.
-
+SUFFIXES = (
+    ".mp4 .m4v .mov .avi .mkv .webm .mpg .mpeg .ts .mts .m2ts .wmv .flv .ogv .3gp .gif .mjpeg .y4m .h264 .264".split()
+)
 INDEXED = ("mov", "matroska", "avi")  # a seek in others may give frames wrong time stamps: they are read from the start
+REMEDY = "copy it again, or make a whole one of what is there: ffmpeg -i OLD NEW.mp4"
+CURSORS = 16  # places that are decoded side by side; where more streams read a file, each frame costs a seek
+
+
+def open_clip(source: str, shape: Shape) -> "Video":
+    """A video file, with the boxes that stand beside it."""
+    return Video(Path(source), shape, labels=labels_beside(Path(source)))
+
+
+class Video(Pictures):
+    """The frames of a video file in order; a `Clip`.
+
+    labels  a file of boxes, see `read_boxes`; None: not labelled
+
+    Raises OSError for an unreadable file, and ValueError, naming file and frame, for one that is cut short or corrupt: at
+    opening, where that is seen without decoding all, else when the frame is asked for.
+    """
+
+    kind = "video"
+
+    def __init__(self, path: Path, shape: Shape, *, labels: Path | None = None):
+        self.path, self.shape = Path(path), check_shape(shape)
+        self._boxes = None
+        self._cursors: list[_Cursor] = []
+        files.expect_file(self.path)
+        with open(self.path, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256")
+        self._index, self.rate = look_through(self.path)
+        first = self._picture(0)
+        self.aspect = first.size[0] / first.size[1]
+        self._picture(len(self) - 1)  # a file that was cut short shows it here
+        if labels is not None:
+            files.expect_file(labels)
+            text = labels.read_bytes()
+            self._boxes = read_boxes(Labels(str(labels), text), [first.size] * len(self))
+            digest.update(text)
+        self._data = digest.hexdigest()
+
+    def __len__(self) -> int:
+        return self._index.frames
+
+    def _picture(self, number: int) -> Any:
+        """Frame `number` as a Pillow image in the size of the original."""
+        cursor = self._cursor(number)
+        picture = upright(cursor.read(number))  # a cursor that fails is dropped
+        if cursor.at < len(self):
+            self._cursors.append(cursor)
+        return picture
+
+    def _cursor(self, number: int) -> "_Cursor":
+        """The cursor that gets to a frame soonest, taken from the list, which begins with the one used longest ago."""
+        near = [c for c in self._cursors if self._index.key_of(number) <= c.at <= number]
+        if near:
+            cursor = max(near, key=lambda cursor: cursor.at)
+        elif len(self._cursors) < CURSORS:
+            return _Cursor(self.path, self._index)
+        else:
+            cursor = self._cursors[0]
+        self._cursors.remove(cursor)
+        return cursor
+
+
+class _Cursor:
+    """A place in a file that is being decoded; the frame that comes next is `at`."""
+
+    def __init__(self, path: Path, index: "Index"):
+        self.path, self.index = path, index
+        self.at = index.frames
+        self._container: Any = None
+        self._coming: Iterator[tuple[int, Any]] = iter(())
+
+    def read(self, number: int) -> Any:
+        """PyAV's frame `number`; ValueError where it cannot be decoded."""
+        reason: Any = "it is not in the data"
+        for begin in (self._go_on, self._seek, self._restart):  # a seek may miss where the file's own index is wrong
+            try:
+                for coming, frame in begin(number):
+                    if coming == number:
+                        return frame
+                    if coming > number:
+                        break
+            except av_library().FFmpegError as error:
+                reason = error.strerror
+        raise ValueError(
+            f"{self.path}: frame {number} of {self.index.frames} cannot be decoded ({reason}); the file is corrupt:"
+            f" {REMEDY}"
+        )
+
+    def _go_on(self, number: int) -> Iterator[tuple[int, Any]]:
+        return self._coming if self.index.key_of(number) <= self.at <= number else iter(())
+
+    def _seek(self, number: int) -> Iterator[tuple[int, Any]]:
+        if self.index.time is None or not (key := self.index.key_of(number)):
+            return iter(())
+        if self._container is None:
+            self._container = opened(self.path)
+        self._container.seek(self.index.time[key], stream=pictures(self.path, self._container))
+        return self._decode(sought=True)
+
+    def _restart(self, number: int) -> Iterator[tuple[int, Any]]:
+        self._container = opened(self.path)
+        return self._decode(sought=False)
+
+    def _decode(self, sought: bool) -> Iterator[tuple[int, Any]]:
+        self._coming = self._numbered(sought)
+        return self._coming
+
+    def _numbered(self, sought: bool) -> Iterator[tuple[int, Any]]:
+        stream = pictures(self.path, self._container)
+        for place, frame in enumerate(self._container.decode(stream)):
+            sought = sought and not frame.key_frame
+            if sought:
+                continue  # made from frames before the place, which were not decoded
+            number = place if self.index.time is None else self.index.number_of(frame.pts)
+            if number is not None:
+                self.at = number + 1
+                yield number, frame
 
 
 class Index(NamedTuple):
@@ -144,131 +265,55 @@ def _decoded(path: Path) -> Iterator[tuple[int | None, bool]]:
         raise ValueError(f"{path}: frame {number} cannot be decoded ({error.strerror}); {REMEDY}") from None
 
 
-SUFFIXES = (
-    ".mp4 .m4v .mov .avi .mkv .webm .mpg .mpeg .ts .mts .m2ts .wmv .flv .ogv .3gp .gif .mjpeg .y4m .h264 .264".split()
-)
-
-
-def open_clip(source: str, options: Options) -> "Video":
-    """A video file, with the boxes that stand beside it; see hybrid/feeds/video/clips/__init__.py."""
-    path = Path(source)
-    return Video(path, options.shape, labels=labels_beside(path) if options.labels else None)
-
-
-class Video:
-    """The frames of a video file in order; a `Clip`.
-
-    labels   a file of boxes, see `boxes.read_boxes`; None: not labelled
-    cursors  most places that are decoded side by side; where more streams read the file, each frame costs a seek
-
-    Raises OSError for an unreadable file, and ValueError, naming file and frame, for one that is cut short or corrupt: at
-    opening, where that is seen without decoding all, else when the frame is asked for.
-    """
-
-    def __init__(self, path: Path, shape: Shape, *, labels: Path | None = None, cursors: int = 16):
-        self.path, self.shape = Path(path), check_shape(shape)
-        self._cursors: list[_Cursor] = []
-        self._most = cursors
-        files.expect_file(self.path)
-        with open(self.path, "rb") as file:
-            self._data = hashlib.file_digest(file, "sha256")
-        self._index, self.rate = look_through(self.path)
-        self._boxes, first = None, self._picture(0)
-        self.aspect = first.size[0] / first.size[1]
-        self._picture(len(self) - 1)  # a file that was cut short shows it here
-        if labels is not None:
-            files.expect_file(labels)
-            text = labels.read_bytes()
-            self._boxes = read_boxes(Labels(str(labels), text), [first.size] * len(self))
-            self._data.update(text)
-
-    def __len__(self) -> int:
-        return self._index.frames
-
-    def __getitem__(self, number: int) -> Frame:
-        inside(number, len(self))
-        picture = self._picture(number)
-        box = None if self._boxes is None else placed(self._boxes[number], picture.size, self.shape)
-        return Frame(resized(picture, self.shape), box)
-
-    def describe(self) -> dict[str, Any]:
-        """See `Clip`."""
-        facts = {"kind": "video", "data": self._data.hexdigest(), "frames": len(self)}
-        return facts | {"labelled": self._boxes is not None, "shape": list(self.shape), "crop": False}  # of runs so far
-
-    def _picture(self, number: int) -> Any:
-        """Frame `number` as a Pillow image in the size of the original."""
-        cursor = self._cursor(number)
-        picture = upright(cursor.read(number))  # a cursor that fails is dropped
-        if cursor.at < len(self):
-            self._cursors.append(cursor)
-        return picture
-
-    def _cursor(self, number: int) -> "_Cursor":
-        """The cursor that gets to a frame soonest, taken from the list, which begins with the one used longest ago."""
-        near = [c for c in self._cursors if self._index.key_of(number) <= c.at <= number]
-        if near:
-            cursor = max(near, key=lambda cursor: cursor.at)
-        elif len(self._cursors) < self._most:
-            return _Cursor(self.path, self._index)
-        else:
-            cursor = self._cursors[0]
-        self._cursors.remove(cursor)
-        return cursor
-
-
-class _Cursor:
-    """A place in a file that is being decoded; the frame that comes next is `at`."""
-
-    def __init__(self, path: Path, index: Index):
-        self.path, self.index = path, index
-        self.at = index.frames
-        self._container: Any = None
-        self._coming: Iterator[tuple[int, Any]] = iter(())
-
-    def read(self, number: int) -> Any:
-        """PyAV's frame `number`; ValueError where it cannot be decoded."""
-        reason: Any = "it is not in the data"
-        for begin in (self._go_on, self._seek, self._restart):  # a seek may miss where the file's own index is wrong
-            try:
-                for coming, frame in begin(number):
-                    if coming == number:
-                        return frame
-                    if coming > number:
-                        break
-            except av_library().FFmpegError as error:
-                reason = error.strerror
+def av_library() -> Any:
+    """The module of PyAV; ValueError where it is not installed."""
+    try:
+        import av
+    except ImportError as error:
         raise ValueError(
-            f"{self.path}: frame {number} of {self.index.frames} cannot be decoded ({reason}); the file is corrupt:"
-            f" {REMEDY}"
+            f'video needs PyAV, which cannot be imported ({error}): pip install "hybrid-engine[video]"'
+        ) from None
+    return av
+
+
+def opened(path: Path) -> Any:
+    """PyAV's container of a video file; ValueError, with its name, for a file that is none."""
+    av = av_library()
+    try:
+        # Absolute, so that a name with a colon is no protocol. A file from a stranger may send FFmpeg nowhere else:
+        # as `container_options`, since some versions crash on `options` where streams appear late.
+        options = {"protocol_whitelist": "file"}
+        return av.open(
+            str(path.absolute()), container_options=options, metadata_errors="replace"
+        )  # titles in any encoding
+    except av.FFmpegError as error:
+        raise ValueError(
+            f"{path}: cannot be opened as a video ({error.strerror}); it is none, or was cut short: {REMEDY}"
+        ) from None
+
+
+def pictures(name: str | Path, container: Any) -> Any:
+    """The video stream of a container, set to decode in one thread; ValueError, with the name, where there is none."""
+    if not container.streams.video:
+        raise ValueError(
+            f"{name}: no pictures in it, only {', '.join({s.type for s in container.streams}) or 'nothing'}"
         )
+    stream = container.streams.video[0]
+    if not stream.codec_context:
+        raise ValueError(f"{name}: this FFmpeg has no decoder for it; ffmpeg -i OLD NEW.mp4 makes one that it can read")
+    if not stream.codec_context.is_open:
+        stream.codec_context.thread_count = 1
+    return stream
 
-    def _go_on(self, number: int) -> Iterator[tuple[int, Any]]:
-        return self._coming if self.index.key_of(number) <= self.at <= number else iter(())
 
-    def _seek(self, number: int) -> Iterator[tuple[int, Any]]:
-        if self.index.time is None or not (key := self.index.key_of(number)):
-            return iter(())
-        if self._container is None:
-            self._container = opened(self.path)
-        self._container.seek(self.index.time[key], stream=pictures(self.path, self._container))
-        return self._decode(sought=True)
+def frame_rate(stream: Any) -> float:
+    """Frames per second of a stream; 25 where it states none."""
+    return float(stream.average_rate or stream.guessed_rate or 25)
 
-    def _restart(self, number: int) -> Iterator[tuple[int, Any]]:
-        self._container = opened(self.path)
-        return self._decode(sought=False)
 
-    def _decode(self, sought: bool) -> Iterator[tuple[int, Any]]:
-        self._coming = self._numbered(sought)
-        return self._coming
+def upright(frame: Any) -> Any:
+    """A PyAV frame as a Pillow image, turned as its file says: telephones store pictures lying on their side."""
+    from PIL import Image
 
-    def _numbered(self, sought: bool) -> Iterator[tuple[int, Any]]:
-        stream = pictures(self.path, self._container)
-        for place, frame in enumerate(self._container.decode(stream)):
-            sought = sought and not frame.key_frame
-            if sought:
-                continue  # made from frames before the place, which were not decoded
-            number = place if self.index.time is None else self.index.number_of(frame.pts)
-            if number is not None:
-                self.at = number + 1
-                yield number, frame
+    picture = Image.fromarray(frame.to_ndarray(format="rgb24", threads=1))
+    return picture.rotate(frame.rotation, expand=True) if frame.rotation else picture

@@ -5,7 +5,7 @@ import pytest
 
 from hybrid.feeds.video.clips.synthetic import Scene
 from hybrid.feeds.video.frames import Frames
-from hybrid.feeds.video.open import Memory, keep
+from hybrid.feeds.video.open import kept
 from tests.support.numbered_clip import Numbers
 
 
@@ -30,7 +30,7 @@ def test_batch():
 
 def test_pure_function_of_the_tick():
     def make():
-        return Frames([keep(Scene((12, 10, 3), 9), Memory()), Scene((12, 10, 3), 4, seed=1)], 30, streams=3)
+        return Frames([*kept([Scene((12, 10, 3), 9)]), Scene((12, 10, 3), 4, seed=1)], 30, streams=3)
 
     feed, again = make(), make()
     batches = [feed[tick] for tick in range(30)]

@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from hybrid.feeds.video import open as opening
 from hybrid.feeds.video.clips.images import Images
 from hybrid.feeds.video.clips.video_file import Video
 from hybrid.feeds.video.film import Film
-from hybrid.feeds.video.open import Kept, open_clips
+from hybrid.feeds.video.open import Kept, kept, open_clips
+from tests.support.numbered_clip import Numbers
+from tests.support.plugin import offered
 
 
 def film(path, count=3):
@@ -28,6 +31,12 @@ def test_files_by_name(tmp_path):
     kinds = [[type(clip.clip) for clip in clips] for clips in opened]
     assert kinds == [[Video, Video, Images], [Images], [Video], [Images]]
     assert opened[3][0][0].image.tolist() == np.full(shape, 20).tolist()
+
+
+def test_clips_share_the_memory_and_are_kept_whole_or_not_at_all(monkeypatch):
+    monkeypatch.setattr(opening, "MEMORY", 4 * 6 + 5)
+    clips = kept([Numbers(0, length) for length in (5, 4, 1)])
+    assert [isinstance(clip, Kept) for clip in clips] == [False, True, False]
 
 
 def test_sources_refused(tmp_path):
@@ -53,47 +62,24 @@ def test_sources_refused(tmp_path):
             open_clips(name, (4, 4, 3))
 
 
-STRIPES = """
+SCENES = """
 from pathlib import Path
-import numpy as np
-from hybrid.feeds.video.clip import Frame
+from hybrid.feeds.video.clips.synthetic import Scene
 
-SUFFIXES = (".stripes", ".zip")  # the second one is taken
+SUFFIXES = (".scene", ".zip")  # the second one is taken
 
-class Stripes:
-    rate = 25.0
-
-    def __init__(self, path, shape):
-        self.shape, self.brightness = shape, [int(line) for line in Path(path).read_text().split()]
-
-    def __len__(self):
-        return len(self.brightness)
-
-    def __getitem__(self, number):
-        return Frame(np.full(self.shape, self.brightness[number], np.uint8), None)
-
-    def describe(self):
-        return {"kind": "stripes", "data": self.brightness}
-
-def open_clip(source, options):
-    return Stripes(source, options.shape)
+def open_clip(source, shape):
+    return Scene(shape, int(Path(source).read_text()))
 """
 
 
 def test_a_kind_of_clip_from_another_distribution(tmp_path, monkeypatch):
     """One file, and the entry point that names it."""
-    facts = tmp_path / "site" / "toy-1.0.dist-info"
-    facts.mkdir(parents=True)
-    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: toy\nVersion: 1.0\n")
-    (facts / "entry_points.txt").write_text("[hybrid.clips]\nstripes = toy_stripes\n")
-    (tmp_path / "site" / "toy_stripes.py").write_text(STRIPES)
-    monkeypatch.syspath_prepend(tmp_path / "site")
-    (tmp_path / "a.stripes").write_text("7\n9\n")
-    (clip,) = open_clips(str(tmp_path / "a.stripes"), (2, 3, 1))
-    assert isinstance(clip, Kept) and [clip[number].image.max() for number in range(2)] == [7, 9]
-    (tmp_path / "a.zip").write_text("7\n9\n")
+    (tmp_path / "site").mkdir()
+    offered(monkeypatch, tmp_path / "site", "scenes", "hybrid.clips", SCENES)
+    for name in ("a.scene", "a.zip"):
+        (tmp_path / name).write_text("7")
+    (clip,) = open_clips(str(tmp_path / "a.scene"), (2, 3, 1))
+    assert isinstance(clip, Kept) and len(clip) == 7
     with pytest.raises(ValueError, match=r"a.zip: File is not a zip file"):
         open_clips(str(tmp_path / "a.zip"), (2, 3, 1))
-    (facts / "entry_points.txt").write_text("[hybrid.clips]\nstripes = toy_missing\n")
-    with pytest.raises(ValueError, match="clip 'stripes', offered by toy: No module named 'toy_missing'"):
-        open_clips(str(tmp_path / "a.stripes"), (2, 3, 1))

@@ -1,5 +1,3 @@
-"""Video files, and with them ffmpeg.py and clips/video_file.py, by which they are read."""
-
 import os
 import struct
 from fractions import Fraction
@@ -8,18 +6,12 @@ import numpy as np
 import pytest
 
 from hybrid.feeds.video.clip import labels_beside
+from hybrid.feeds.video.clips import video_file
 from hybrid.feeds.video.clips.synthetic import Scene
 from hybrid.feeds.video.clips.video_file import Video
 
-SHAPE = (24, 32, 3)
-
-
-COUNT = 40
-
-
+SHAPE, COUNT = (24, 32, 3), 40
 SCENE = Scene((48, 64, 3), COUNT)
-
-
 CODECS = {
     "a.mp4": ("libx264", "yuv420p"),
     "a.mkv": ("libx264", "yuv420p"),
@@ -68,7 +60,7 @@ def packets(path):
 
 
 @pytest.mark.parametrize("name", CODECS)
-def test_frames_in_order_and_in_any_order(tmp_path, name, originals):
+def test_frames_in_order_and_in_any_order(tmp_path, monkeypatch, name, originals):
     path = record(tmp_path / name)
     clip = Video(path, SHAPE)
     assert (len(clip), clip.rate, clip.shape) == (COUNT, 25, SHAPE)
@@ -77,7 +69,8 @@ def test_frames_in_order_and_in_any_order(tmp_path, name, originals):
         assert (image.shape, image.dtype) == (SHAPE, np.uint8)
         assert np.abs(originals - image).mean(axis=(1, 2, 3)).argmin() == number  # lossy, but no neighbour of it
     for order, cursors in ((np.random.default_rng(0).permutation(COUNT), 3), (range(COUNT - 1, -1, -1), 1)):
-        for number, image in images(Video(path, SHAPE, cursors=cursors), order).items():
+        monkeypatch.setattr(video_file, "CURSORS", cursors)
+        for number, image in images(Video(path, SHAPE), order).items():
             np.testing.assert_array_equal(image, ordered[number])
 
 

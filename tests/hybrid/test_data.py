@@ -1,14 +1,61 @@
-"""Data sets from a server on this machine, in the place of the public addresses."""
+"""The catalogue beside the files on this machine, where data lie, and data sets from a server on this machine."""
 
 import hashlib
 import io
+import re
 import zipfile
+from pathlib import Path
 
 import pytest
 
 from hybrid import data
-from hybrid.data import Dataset, File, Source, get, missing, right
+from hybrid.data import DATASETS, Dataset, File, Source, data_folder, get, missing
+from tests.data import real
 from tests.support.file_server import serving
+
+FILES = [file for found in DATASETS.values() for file in found.files]
+OTHER_ORDER = (
+    "wikitext-2/train.txt"  # the copy beside the checkout has the articles in another order than the public file
+)
+
+
+def test_addresses_name_one_state_of_what_they_point_to():
+    for found in DATASETS.values():
+        for source in found.sources:
+            assert re.match(
+                r"https://(raw\.githubusercontent\.com/[^/]+/[^/]+/[0-9a-f]{40}/|files\.grouplens\.org/)",
+                source.address,
+            )
+            assert re.fullmatch(r"sha256:[0-9a-f]{64}|git:[0-9a-f]{40}", source.file.digest)
+    assert len({file.path for file in FILES}) == len(FILES)
+
+
+@pytest.mark.parametrize("file", [file for file in FILES if file.path != OTHER_ORDER], ids=lambda file: file.path)
+def test_sizes_and_digests_are_those_of_the_files(file):
+    assert file.is_at(real(file.path))
+
+
+def test_what_is_named_comes_before_the_environment_and_that_before_the_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("HYBRID_DATA", str(tmp_path / "there"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(data.sys, "platform", "linux")
+    assert data_folder(str(tmp_path / "here")) == tmp_path / "here"
+    assert data_folder() == tmp_path / "there"
+    monkeypatch.delenv("HYBRID_DATA")
+    assert data_folder() == tmp_path / "cache" / "hybrid-engine" / "data"
+    assert data_folder("here") == Path.cwd() / "here"
+
+
+@pytest.mark.parametrize(
+    ("platform", "expected"), [("linux", ".cache"), ("darwin", "Library/Caches"), ("win32", "AppData/Local")]
+)
+def test_caches_by_system(monkeypatch, tmp_path, platform, expected):
+    for name in ("HYBRID_DATA", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(data.sys, "platform", platform)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    assert data_folder() == tmp_path / expected / "hybrid-engine" / "data"
+
 
 TEXT, NUMBERS = b"a text\n" * 1000, b"1 2 3\n" * 500
 
@@ -76,7 +123,8 @@ def test_the_name_that_git_gives_a_file(tmp_path):
     content = b"some bytes\n" * 1000
     (tmp_path / "file").write_bytes(content)
     file = File("file", len(content), "git:" + hashlib.sha1(b"blob 11000\0" + content).hexdigest())
-    assert right(file, tmp_path / "file") and not right(file._replace(digest="git:" + "0" * 40), tmp_path / "file")
+    assert file.is_at(tmp_path / "file")
+    assert not file._replace(digest="git:" + "0" * 40).is_at(tmp_path / "file")
 
 
 def test_wrong_bytes_leave_nothing(server, tmp_path, packed):

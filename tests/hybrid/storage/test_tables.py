@@ -1,15 +1,53 @@
-"""Parquet files are read a piece at a time, whatever a stranger has packed into them."""
+"""Archives of arrays and Parquet files, whatever a stranger has packed into them, are read within bounds of memory."""
+
+import tracemalloc
 
 import numpy as np
 import pytest
 
 from hybrid import ratings
-from hybrid.feeds.stream import lines
+from hybrid.feeds.stream import Lines
 from hybrid.storage import tables
-from hybrid.storage.vectors import read_parquet
+from hybrid.storage.vectors import load
+from tests.support.npz_files import header, packed
 
 arrow = pytest.importorskip("pyarrow")
 table = pytest.importorskip("pyarrow.parquet")
+
+ARRAYS = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.array(["x", "yz"])}
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_archives_that_are_read(tmp_path, save):
+    save(tmp_path / "a.npz", **ARRAYS)
+    found = tables.read(tmp_path / "a.npz")
+    assert found.keys() == ARRAYS.keys()
+    for name, array in ARRAYS.items():
+        np.testing.assert_array_equal(found[name], array)
+
+
+BAD = {
+    "does not hold as much": lambda path: packed(path, a=header((10**9, 1000)) + b"1234"),
+    "grow to more than 64 times": lambda path: packed(path, a=header((10**8,)) + bytes(4 * 10**8)),
+    "object": lambda path: np.savez(path, a=np.array([{}], object)),
+    "not a zip file": lambda path: path.write_bytes(b"PK\3\4 and no more"),
+    "magic": lambda path: packed(path, a=b"no array"),
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_archives_that_are_refused(tmp_path, message):
+    path = tmp_path / "a.npz"
+    BAD[message](path)
+    for read in (tables.read, tables.refuse_large):
+        tracemalloc.start()
+        try:
+            with pytest.raises(ValueError, match=message) as error:
+                read(path)
+            assert str(error.value).startswith(f"{path}: no .npz that can be read (")
+            assert tracemalloc.get_traced_memory()[1] < 20e6
+        finally:
+            tracemalloc.stop()
 
 
 def written(path, columns, **settings):
@@ -30,7 +68,7 @@ def test_equal_texts_are_one_object_in_their_order(tmp_path):
 def test_a_text_that_a_file_holds_once_for_many_rows_is_in_memory_once(tmp_path, group, bound):
     path = written(tmp_path / "t", {"text": ["word " * 40_000] * 1000}, row_group_size=group)
     before, most = arrow.total_allocated_bytes(), 0
-    for line in lines(path):
+    for line in Lines(path):
         most = max(most, arrow.total_allocated_bytes() - before)
         assert line
     assert 0 < most < bound, "200 kB of text are 200 MB in as many rows"
@@ -43,8 +81,9 @@ def test_ratings_and_vectors_by_pieces(tmp_path, monkeypatch):
     assert [found.users[user] for user in found.user] == names and len(found.items) == 5
     rows = np.arange(20, dtype=np.float32).reshape(10, 2)
     listed = {"name": list("abcdefghij"), "vector": list(rows)}
-    assert read_parquet(written(tmp_path / "v", listed))[0] == list("abcdefghij")
-    np.testing.assert_array_equal(read_parquet(tmp_path / "v")[1], rows)
+    words, vectors = load(written(tmp_path / "v", listed))
+    assert words == list("abcdefghij")
+    np.testing.assert_array_equal(vectors, rows)
 
 
 def test_a_number_is_of_8_bytes_though_the_file_holds_it_once(tmp_path, monkeypatch):
@@ -59,20 +98,20 @@ def test_columns_that_are_not_there(tmp_path):
     (batch,) = tables.parquet_batches(tables.open_parquet(path), ["name"])
     assert len(batch) == 7 and batch.num_columns == 0
     with pytest.raises(ValueError, match=r"t: no Parquet table of vectors .*name.* expected columns name and vector"):
-        read_parquet(path)
+        load(path)
 
 
 def test_traps_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "UNPACKED", 2**20)
     trap = written(tmp_path / "t", {"text": ["a " * 300_000] * 4}, compression="zstd", use_dictionary=False)
     with pytest.raises(ValueError, match=r"t: rows of [\d,]+ bytes would grow to [\d,]+; expected at most 64 times"):
-        list(lines(trap))
+        list(Lines(trap))
     with pytest.raises(ValueError, match=r"t: rows of .* would grow"):
         ratings.load(trap)
     flat = arrow.FixedSizeListArray.from_arrays(arrow.array(np.zeros(10**6, np.float32)), 10**4)
     trap = written(tmp_path / "v", {"name": [str(n) for n in range(100)], "vector": flat})
     with pytest.raises(ValueError, match=r"v: no Parquet table of vectors .it would grow to more than 64 times its"):
-        read_parquet(trap)
+        load(trap)
 
 
 def test_columns_that_are_described_wrongly_do_not_end_the_process(tmp_path):
@@ -83,4 +122,4 @@ def test_columns_that_are_described_wrongly_do_not_end_the_process(tmp_path):
     assert content.count(optional) == 1
     path.write_bytes(content.replace(optional, required))
     with pytest.raises(ValueError, match=r"t: no Parquet table .*histogram size mismatch.*; was it cut short?"):
-        list(lines(path))
+        list(Lines(path))
