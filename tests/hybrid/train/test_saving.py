@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from hybrid.train.options import Saves
+from hybrid.train.loop import Saves
 
 
 @pytest.mark.parametrize("every", [0.5, 60])
