@@ -134,7 +134,9 @@ def check(facts: Any, job: Job, kind: str, model: Any, source: Path) -> None:
             _have("progress.best", progress["best"], BEST)
         points = len(progress["curve"])
         if progress.get("worse", 0) > points:
-            raise ValueError(f"progress.worse: found {progress['worse']}, expected at most {points}, the points of the curve")
+            raise ValueError(
+                f"progress.worse: found {progress['worse']}, expected at most {points}, the points of the curve"
+            )
         if kind == "pvm":
             _check_frames(progress, model)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hybrid.cli import main
-from hybrid.cli.demo import READOUTS, _reached, begun, text
+from hybrid.cli.commands.demo import READOUTS, _reached, begun, text
 from hybrid.storage import checkpoint, lock
 from hybrid.train import store
 
@@ -83,7 +83,7 @@ def test_the_report_shows_six_neighbours_of_a_word_by_either_search():
     }
     report |= {"runs": dict.fromkeys(READOUTS, run), "to_level": dict.fromkeys(READOUTS, run), "next_words": []}
     lines = text(report | {"neighbours": {"k": 8, "recall": 1.0, "words": [words]}}).splitlines()
-    assert "  sea          Annoy: a, b, c, d, e, f" in lines and "               exact: i, j, k, l, m, n" in lines
+    assert "  sea          annoy: a, b, c, d, e, f" in lines and "  sea          exact: i, j, k, l, m, n" in lines
     lines = text(report | {"neighbours": {"k": 8, "words": [{"word": "sea", "exact": words["exact"]}]}}).splitlines()
     at = lines.index("Nearest words, by exact search, since annoy is not installed:")
     assert lines[at + 1] == "  sea          exact: i, j, k, l, m, n"

@@ -13,7 +13,7 @@ import pytest
 from cpu.runtime import threads
 from hybrid import backend
 from hybrid import machine as processors
-from hybrid.cli import doctor
+from hybrid.cli.commands import doctor
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from hybrid import Engine
 from hybrid.cli import main
-from hybrid.storage import checkpoint
+from hybrid.storage import checkpoint, lock
 from hybrid.train import runs, store
 from hybrid.train.stop import Stop
 from tests.support.small_runs import KINDS, Killed, command, kill, stop_at, tensors, ticks
@@ -153,6 +154,25 @@ def test_what_a_run_cannot_go_on_with_is_refused(tmp_path, data, undrawn, capsys
     assert "--steps: not used by" in capsys.readouterr().err
 
 
+def test_an_engine_saved_over_the_checkpoint_of_a_run_is_not_resumed_and_the_save_before_is(
+    tmp_path, whole_language, undrawn, capsys
+):
+    run = tmp_path / "run"
+    shutil.copytree(whole_language, run)
+    with lock.held(run):  # as any version before this one let everybody do
+        Engine.load(run)[0].save(run / "checkpoint")
+    before = {path: path.read_bytes() for path in run.rglob("*.json*")}
+    assert main(["train", "--resume", str(run), "--epochs", "2"]) == 2
+    file = run / "checkpoint" / checkpoint.LATEST
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith(
+        f"hybrid: error: {file}: feed: found none, expected an object; expected a checkpoint of a run"
+    )
+    assert {path: path.read_bytes() for path in run.rglob("*.json*")} == before
+    assert main(["train", "--resume", str(run), "--epochs", "2", "--previous"]) == 0
+    assert json.loads((run / store.RUN).read_text())["epochs"] == 2
+
+
 # What run.json says
 
 
@@ -247,3 +267,10 @@ def evaluated(run: Path, *more: str) -> float:
     with contextlib.redirect_stdout(said):
         assert main(["eval", str(run), *more, "--json"]) == 0
     return json.loads(said.getvalue())["perplexity"]
+
+
+def test_words_and_numbers_are_lines_and_all_else_is_left_out():
+    report = {"run": "x", "examples_per_second": 1234567.8, "perplexity": 12.3456, "curve": [1], "pace": None}
+    found = runs.text(report).splitlines()
+    assert found == ["run                  x", "examples per second  1,234,568", "perplexity           12.35"]
+    assert runs.text({}) == ""
