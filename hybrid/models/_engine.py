@@ -198,8 +198,8 @@ def load(source: Path, options: dict[str, Any]) -> tuple[Engine, dict[str, Any]]
         facts = checkpoint.read_facts(source)["engine"]["trunk"]
         trunk = trunks.remade(facts, options) if facts else None
     places = {name: options.get(name, "cpu") for name in ("rows_device", "readout_device")}
-    named = {name: options.get(name) for name in ("device", "threads")}
-    return Engine.load(source, trunk=trunk, **named, **places, ranks=Group())
+    device, threads = options["device"], options["threads"]
+    return Engine.load(source, trunk=trunk, device=device, threads=threads, ranks=Group(), **places)
 
 
 def make_engine(options: dict[str, Any], feed: Feed, *, trunk: bool = True, tied: bool = False, **form: Any) -> Engine:

@@ -212,8 +212,8 @@ class Read(NamedTuple):
     labels: Any
 
     @property
-    def count(self) -> int:
-        """How many examples."""
+    def examples(self) -> int:
+        """How many there are."""
         return len(self.features) if isinstance(self.features, list) else int(self.features.shape[0])
 
     def of(self, rows: np.ndarray) -> "Read":
@@ -338,9 +338,9 @@ def _parts(options: dict[str, Any]) -> tuple[Known, Examples, Examples]:
     if options["valid"]:
         known = Known.learned(path, found, options)
         return known, known.matrices(found), known.matrices(_read(options["valid"], options, known))
-    order = np.random.default_rng(options["seed"]).permutation(found.count)
-    held = max(int(found.count * options["valid_share"]), 1)
-    if held == found.count:
+    order = np.random.default_rng(options["seed"]).permutation(found.examples)
+    held = max(int(found.examples * options["valid_share"]), 1)
+    if held == found.examples:
         raise ValueError(f"{path}: found {held} examples, expected at least 2: some validate")
     valid, train = (found.of(np.sort(part)) for part in np.split(order, [held]))
     known = Known.learned(path, train, options)

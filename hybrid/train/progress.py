@@ -3,9 +3,9 @@
 import contextlib
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..storage import checkpoint
 from .job import Job
@@ -85,37 +85,13 @@ def _now() -> tuple[float, float]:
 
 LETTERS = 60  # of a value in a message
 LARGEST = 2**63  # beyond it sums with floats overflow
-
-
-class Shape(NamedTuple):
-    """What a value may be: in words, and as a test."""
-
-    words: str
-    fits: Callable[[Any], bool]
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, float) or (type(value) is int and abs(value) < LARGEST)
-
-
-def _numbers(count: int) -> Shape:
-    return Shape(
-        f"a list of {count} numbers",
-        lambda value: isinstance(value, list) and len(value) == count and all(map(_number, value)),
-    )
-
-
-OBJECT = Shape("an object", lambda value: isinstance(value, dict))
-LIST = Shape("a list", lambda value: isinstance(value, list))
-TEXT = Shape("a string", lambda value: isinstance(value, str))
-WHOLE = Shape("a whole number of at least 0", lambda value: type(value) is int and 0 <= value < LARGEST)
-NUMBER = Shape("a number", _number)
-FIGURE = Shape("a number or null", lambda value: value is None or _number(value))
-
-# what need not be there at the beginning of a run
-PROGRESS = dict.fromkeys(("examples", "clocked", *SPENT, *CLOCKS), NUMBER) | {"worse": WHOLE, "loss": FIGURE}
-BEST = {"tick": WHOLE, "figure": TEXT, "value": NUMBER}
+WORDS = {dict: "an object", str: "a string", int: "a whole number of at least 0", float: "a number"}
+WORDS |= {list: "a list", type(None): "a number or null"}
 ENGINES = ("factors", "language", "words")  # models whose points are those of an engine
+
+# What need not be there at the beginning of a run, by a value of its kind; a tuple stands for a list as long.
+OPTIONAL: dict[str, Any] = dict.fromkeys(("examples", "clocked", *SPENT, *CLOCKS), 0.0) | {"worse": 0, "loss": None}
+BEST = {"tick": 0, "figure": "", "value": 0.0}
 
 
 def check(facts: Any, job: Job, kind: str, model: Any, source: Path) -> None:
@@ -125,20 +101,17 @@ def check(facts: Any, job: Job, kind: str, model: Any, source: Path) -> None:
 
     source  the checkpoint that they were read from: its folder or its JSON file
     """
+    point: dict[str, Any] = {
+        "seconds": 0.0,
+        job.unit: 0,
+    }  # and figures; of a model of another distribution none are known
+    if kind == "pvm":
+        point |= {"error": (0.0,) * len(model.config.grids), "prediction": None, "last_frame": None}
+    elif kind in (*ENGINES, "labels"):
+        point |= {"examples": 0.0, job.drawn: None} | ({"loss": None} if kind in ENGINES else {})
     with _named(source):
-        _have("", facts, {"feed": OBJECT, "progress": OBJECT})
-        progress = facts["progress"]
-        _have("progress", progress, {name: shape for name, shape in PROGRESS.items() if name in progress})
-        _check_points(progress, {"seconds": NUMBER, job.unit: WHOLE} | _figures(job, kind, model))
-        if progress.get("best") is not None:
-            _have("progress.best", progress["best"], BEST)
-        points = len(progress["curve"])
-        if progress.get("worse", 0) > points:
-            raise ValueError(
-                f"progress.worse: found {progress['worse']}, expected at most {points}, the points of the curve"
-            )
-        if kind == "pvm":
-            _check_frames(progress, model)
+        _check("", facts, {"feed": {}, "progress": {}})
+        _check_progress(facts["progress"], point, model)
 
 
 def check_feed(job: Job, saved: dict[str, Any], tick: int, folder: Path) -> None:
@@ -156,12 +129,11 @@ def check_feed(job: Job, saved: dict[str, Any], tick: int, folder: Path) -> None
 def curve_of(facts: Any, model: Any, source: Path) -> list[dict[str, Any]]:
     """The curve of a Predictive Vision Model's run, [] for a user's own save; ValueError, naming the file, for other facts."""
     with _named(source):
-        _have("", facts, {})
+        _check("", facts, {})
         if facts.get("progress") is None:
             return []
-        _have("", facts, {"progress": OBJECT})
-        _check_points(facts["progress"], {"step": WHOLE, "prediction": FIGURE, "last_frame": FIGURE})
-        _check_frames(facts["progress"], model)
+        _check("", facts, {"progress": {}})
+        _check_progress(facts["progress"], {"step": 0, "prediction": None, "last_frame": None}, model)
     curve: list[dict[str, Any]] = facts["progress"]["curve"]
     return curve
 
@@ -181,43 +153,53 @@ def _named(source: Path) -> Iterator[None]:
         raise ValueError(said) from None
 
 
-def _check_points(progress: Any, shapes: Mapping[str, Shape]) -> None:
-    _have("progress", progress, {"curve": LIST})
-    for at, point in enumerate(progress["curve"]):
-        _have(f"progress.curve[{at}]", point, shapes)
+def _check_progress(progress: dict[str, Any], point: dict[str, Any], model: Any) -> None:
+    pattern = {name: kind for name, kind in OPTIONAL.items() if name in progress}
+    if progress.get("best") is not None:
+        pattern["best"] = BEST
+    if "since" in progress and "prediction" in point:  # the sums of a Predictive Vision Model since its last point
+        errors = (0.0,) * len(model.config.grids)
+        pattern["since"] = {"prediction": 0.0, "last_frame": 0.0, "ticks": 0, "pairs": 0, "error": errors}
+    _check("progress", progress, {"curve": [point]} | pattern)
+    curve = progress["curve"]
+    for at, one in enumerate(curve):
+        if one.get("prediction") is not None:  # frames were compared, with both figures
+            _check(f"progress.curve[{at}]", one, {"last_frame": 0.0} if "last_frame" in point else {})
+    if progress.get("worse", 0) > len(curve):
+        raise ValueError(
+            f"progress.worse: found {progress['worse']}, expected at most {len(curve)}, the points of the curve"
+        )
 
 
-def _figures(job: Job, kind: str, model: Any) -> dict[str, Shape]:
-    """The figures that every point of a curve has; of a model of another distribution none are known."""
-    if kind == "pvm":
-        return {"error": _numbers(len(model.config.grids)), "prediction": FIGURE, "last_frame": FIGURE}
-    if kind == "labels":
-        return {"examples": NUMBER, job.drawn: FIGURE}
-    return {"examples": NUMBER, "loss": FIGURE, job.drawn: FIGURE} if kind in ENGINES else {}
+def _check(name: str, value: Any, pattern: Any) -> None:
+    """ValueError unless a value is as the pattern: of its kind, with all its names, every item of a list as its one item."""
+    if not _fits(value, pattern):
+        words = f"a list of {len(pattern)} numbers" if isinstance(pattern, tuple) else WORDS[type(pattern)]
+        raise ValueError(f"{name or 'facts'}: found {_shown(value)}, expected {words}")
+    if isinstance(pattern, dict):
+        for key, below in pattern.items():
+            _check(f"{name}.{key}".lstrip("."), value.get(key, _MISSING), below)
+    elif isinstance(pattern, list):
+        for at, one in enumerate(value):
+            _check(f"{name}[{at}]", one, pattern[0])
 
 
-def _check_frames(progress: Mapping[str, Any], model: Any) -> None:
-    """Of a Predictive Vision Model: the sums since the last point; each point compares frames with both figures or neither."""
-    if "since" in progress:
-        sums = dict.fromkeys(("prediction", "last_frame"), NUMBER) | dict.fromkeys(("ticks", "pairs"), WHOLE)
-        _have("progress.since", progress["since"], sums | {"error": _numbers(len(model.config.grids))})
-    for at, point in enumerate(progress["curve"]):
-        if point["prediction"] is not None:
-            _have(f"progress.curve[{at}]", point, {"last_frame": NUMBER})
+def _fits(value: Any, pattern: Any) -> bool:
+    if isinstance(pattern, tuple):
+        return isinstance(value, list) and len(value) == len(pattern) and all(_fits(one, 0.0) for one in value)
+    if pattern is None or isinstance(pattern, float):
+        number = isinstance(value, float) or (type(value) is int and abs(value) < LARGEST)
+        return number or (pattern is None and value is None)
+    return type(value) is type(pattern) and (not isinstance(value, int) or 0 <= value < LARGEST)
 
 
-def _have(name: str, value: Any, shapes: Mapping[str, Shape]) -> None:
-    """ValueError unless the value of this name is an object that has all these, in their shapes."""
-    if not isinstance(value, dict):
-        raise ValueError(f"{name or 'facts'}: found {_shown(value)}, expected an object")
-    for key, shape in shapes.items():
-        if key not in value or not shape.fits(value[key]):
-            shown = _shown(value[key]) if key in value else "none"
-            raise ValueError(f"{f'{name}.{key}'.lstrip('.')}: found {shown}, expected {shape.words}")
+_MISSING = object()
 
 
 def _shown(value: Any) -> str:
     """A value in few letters; the content of a list or an object may be anything, and is left out."""
+    if value is _MISSING:
+        return "none"
     if isinstance(value, list | dict):
         return f"{'a list' if isinstance(value, list) else 'an object'} of {len(value)}"
     text = repr(value) if not isinstance(value, int) or abs(value) < LARGEST else "a number beyond 2^63"

@@ -40,7 +40,7 @@ class Sweep(NamedTuple):
         reader = _Reader(add_help=False)
         reader.add_options(fields.values(), {})
         words = []
-        for name, value in (self.fixed | drawn).items():
+        for name, value in {**self.fixed, **drawn}.items():
             if name not in fields:
                 raise ValueError(f"{name}: not an option of hybrid train {self.model}")
             for one in value if isinstance(value, list) else [value]:

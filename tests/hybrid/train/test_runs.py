@@ -60,17 +60,16 @@ def test_a_second_signal_does_not_wait():
 # One process, and its folder
 
 
-@pytest.mark.parametrize("kind", ["language"])
-def test_a_run_under_way_is_refused_by_name(tmp_path, data, undrawn, capsys, kind):
+def test_a_run_under_way_is_refused_by_name(tmp_path, data, undrawn, capsys):
     run, codes = tmp_path / "run", []
 
     def intrude():
-        for more in (["--resume", str(run)], [*command(kind, data, run, "--overwrite")[1:]]):
+        for more in (["--resume", str(run)], [*command("language", data, run, "--overwrite")[1:]]):
             codes.append(main(["train", *more]))
 
     with pytest.MonkeyPatch.context() as patch:
         stop_at(patch, 2, intrude)
-        assert main(command(kind, data, run)) == 0
+        assert main(command("language", data, run)) == 0
     assert codes == [2, 2]
     assert capsys.readouterr().err.count(f"{run}: process {os.getpid()} works on this run") == 2
     assert main(["train", "--resume", str(run)]) == 0
@@ -92,10 +91,9 @@ def test_another_run_takes_the_place_of_one(tmp_path, data, undrawn, capsys, kin
 # The end, and further
 
 
-@pytest.mark.parametrize("kind", ["language"])
-def test_a_finished_run_is_left_as_it_is(tmp_path, data, undrawn, capsys, kind):
+def test_a_finished_run_is_left_as_it_is(tmp_path, data, undrawn, capsys):
     run = tmp_path / "run"
-    assert main([*command(kind, data, run), "--json"]) == 0
+    assert main([*command("language", data, run), "--json"]) == 0
     report, before = json.loads(capsys.readouterr().out), {path: path.read_bytes() for path in run.rglob("*.*s*n*")}
     assert main(["train", "--resume", str(run), "--json"]) == 0
     printed, said = capsys.readouterr()
@@ -107,13 +105,10 @@ def test_a_finished_run_is_left_as_it_is(tmp_path, data, undrawn, capsys, kind):
     assert json.loads((run / store.REPORT).read_text())["curve"] == report["curve"]
 
 
-@pytest.mark.parametrize("kind", ["language"])
-def test_a_finished_run_goes_further_the_same_way_however_often_it_is_stopped(
-    tmp_path, data, undrawn, every_tick, kind
-):
+def test_a_finished_run_goes_further_the_same_way_however_often_it_is_stopped(tmp_path, data, undrawn, every_tick):
     """Rates fall over the whole length, so what an extended run learns depends on where it was extended, and on no more."""
     whole, once, often = (tmp_path / name for name in ("whole", "once", "often"))
-    assert main(command(kind, data, once)) == 0
+    assert main(command("language", data, once)) == 0
     shutil.copytree(once, often)
     done = ticks(once)
     assert main(["train", "--resume", str(once), "--epochs", "3"]) == 0
@@ -124,7 +119,7 @@ def test_a_finished_run_goes_further_the_same_way_however_often_it_is_stopped(
     assert ticks(often) == done + 1
     assert main(["train", "--resume", str(often)]) == 0  # to 3 epochs: it was told before
     assert tensors(often) == tensors(once)
-    assert main(command(kind, data, whole, "--epochs", "3")) == 0
+    assert main(command("language", data, whole, "--epochs", "3")) == 0
     assert tensors(whole) != tensors(once)
 
 
