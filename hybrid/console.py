@@ -6,8 +6,11 @@ Names and words may come from files of strangers: what would control a terminal 
 """
 
 import contextlib
+import functools
+import gc
 import os
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
@@ -107,6 +110,50 @@ def bar(
     if there:
         return tqdm(items, file=STDERR, mininterval=0.5, delay=2 * passing, leave=not passing, **common)
     return tqdm(items, file=Lines(STDERR), mininterval=MINUTE, bar_format=LINE, **common)
+
+
+PATIENCE = 1.0  # seconds of compiling that nobody is told of
+
+
+@functools.cache
+def note_compiling() -> None:
+    """From now on tell the user, once, when kernels are compiled and it takes long; the garbage collector waits for it.
+
+    Compiling makes objects by the million that live until its end; looking through them again takes a twentieth of it.
+    """
+    from numba.core import event
+
+    event.register("numba:compile", _compiling(event.Listener))
+
+
+def _compiling(base: type) -> Any:
+    class Compiling(base):  # type: ignore[misc]
+        """Called when the compilation of a function begins and ends, and of those that it calls within it."""
+
+        def __init__(self) -> None:
+            self.depth, self.spent, self.since, self.noted, self.collecting = 0, 0.0, 0.0, False, False
+
+        def on_start(self, event: Any) -> None:
+            if not self.depth:
+                self.since, self.collecting = time.perf_counter(), gc.isenabled()
+                gc.disable()
+            self.depth += 1
+            self._note()
+
+        def on_end(self, event: Any) -> None:
+            self._note()
+            self.depth -= 1
+            if not self.depth:
+                self.spent += time.perf_counter() - self.since
+                if self.collecting:
+                    gc.enable()
+
+        def _note(self) -> None:
+            if not self.noted and self.spent + time.perf_counter() - self.since > PATIENCE:
+                self.noted = True
+                note("compiling kernels, once on this machine: up to a quarter of a minute")
+
+    return Compiling()
 
 
 class Stderr:

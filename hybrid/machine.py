@@ -8,11 +8,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-# Which processors this process may use, by its affinity and its cgroups.
-#
-# Numba reads once how many threads it may start; nothing but `kernel_threads` imports it.
-
 CGROUPS = Path("/sys/fs/cgroup")
+LEAST = (
+    2 << 30
+)  # bytes of address space that NumPy, SciPy, Numba's compiler and the stacks of some threads take, and room
 
 
 def available() -> int:
@@ -21,9 +20,9 @@ def available() -> int:
     The least of: the cores of this process's affinity, its cgroup's share of processor time (cpu.max), rounded up, and what
     NUMBA_NUM_THREADS and OMP_NUM_THREADS say. Of several ranks on a machine each has its part (hybrid/mpi/world.py).
     """
-    numba = sys.modules.get("numba")  # where it is imported, it has read its own variable
-    most = numba.config.NUMBA_NUM_THREADS if numba else _said("NUMBA_NUM_THREADS")
-    return int(min(allowed(), most, _said("OMP_NUM_THREADS")))
+    numba = sys.modules.get("numba")  # where it is imported, it has read its own variable, once
+    most = numba.config.NUMBA_NUM_THREADS if numba else _limit("NUMBA_NUM_THREADS")
+    return int(min(allowed(), most, _limit("OMP_NUM_THREADS")))
 
 
 @contextlib.contextmanager
@@ -39,10 +38,10 @@ def kernel_threads(count: int) -> Iterator[None]:
         numba.set_num_threads(before)
 
 
-def _said(variable: str) -> float:
+def _limit(variable: str) -> float:
     """The number of threads that a variable of the environment allows; inf where it says none."""
-    said = os.environ.get(variable, "")
-    return int(said) if said.isdecimal() and int(said) else math.inf
+    value = os.environ.get(variable, "")
+    return int(value) if value.isdecimal() and int(value) else math.inf
 
 
 def allowed() -> int:
@@ -52,8 +51,8 @@ def allowed() -> int:
 
 def affinity() -> list[int]:
     """The cores that this process may run on; all, where the system does not tell (macOS, Windows)."""
-    told = hasattr(os, "sched_getaffinity")
-    return sorted(os.sched_getaffinity(0)) if told else list(range(os.cpu_count() or 1))
+    known = hasattr(os, "sched_getaffinity")
+    return sorted(os.sched_getaffinity(0)) if known else list(range(os.cpu_count() or 1))
 
 
 def quota(root: Path = CGROUPS, membership: Path = Path("/proc/self/cgroup")) -> float:
@@ -62,17 +61,17 @@ def quota(root: Path = CGROUPS, membership: Path = Path("/proc/self/cgroup")) ->
         lines = [line.split(":", 2) for line in membership.read_text().splitlines()]
     except OSError:  # no cgroups
         return math.inf
-    found = math.inf
+    least = math.inf
     for _, controllers, path in lines:
         if controllers and "cpu" not in controllers.split(","):
             continue
         top = root / controllers  # v2 names none
         at = top / path.lstrip("/")
         for folder in (at, *at.parents):
-            found = min(found, _quota_of(folder))
+            least = min(least, _quota_of(folder))
             if folder == top:
                 break
-    return found
+    return least
 
 
 def _quota_of(folder: Path) -> float:
@@ -85,11 +84,6 @@ def _quota_of(folder: Path) -> float:
         return int(limit) / int(period) if int(limit) > 0 else math.inf
     except (OSError, ValueError):  # no such controller; "max"
         return math.inf
-
-
-LEAST = (
-    2 << 30
-)  # bytes of address space that NumPy, SciPy, Numba's compiler and the stacks of some threads take, and room
 
 
 def memory() -> int | None:

@@ -1,4 +1,4 @@
-"""How good a trained model is: rankings of held-out items, similarity of words."""
+"""How good a trained model is: labels that it ranks first, ranks of held-out items, similarity of words and analogies."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -9,15 +9,12 @@ import numpy as np
 from . import check, console
 from .feeds.ratings import HeldOut, Histories
 
-# How good labels are that a model puts first, where an example may have any number of them.
+# Figures of ranked labels take `ids` (n, k), the labels that a model puts first, distinct, the likeliest first, -1 where it has
+# no more; and `entries` (n, V) scipy CSR, an entry for each label that an example has. An example without labels has precision
+# 0, is left out of recall and nDCG, and adds nothing to propensity-scored precision.
 #
-# All take the same two: `ids` (n, k), the labels that a model puts first, distinct, the likeliest first, -1 where it has no
-# more; and `entries` (n, V) scipy CSR, an entry for each label that an example has. Ties are broken by whoever ranks:
-# `ranked` puts the lower number first. An example without labels has nothing to be found: its precision is 0, from recall and
-# nDCG it is left out, to propensity-scored precision it adds nothing. `weight` (n,) of examples; None: all count the same.
-#
-# Every figure raises ValueError for no example, for entries as check.csr does, for arrays that do not fit together, for labels
-# that stand twice in a row of `ids`, and, but for precision, where no example that counts has a label.
+# They raise ValueError for no example, for entries as check.csr does, for arrays that do not fit together, for labels that
+# stand twice in a row of `ids`, and, but for precision, where no example has a label.
 
 
 def ranked(scores: Any, k: int) -> np.ndarray:
@@ -32,26 +29,26 @@ def ranked(scores: Any, k: int) -> np.ndarray:
 
 
 def precision(ids: np.ndarray, entries: Any, weight: np.ndarray | None = None) -> float:
-    """precision@k: the share of the k labels put first that examples have; the mean over all of them."""
+    """precision@k: the share of the k labels put first that examples have; the mean over all, weighted by `weight` (n,)."""
     hits, _ = _hits("precision", ids, entries)
     return float(np.average(hits.sum(axis=1), weights=weight) / ids.shape[1])
 
 
-def recall(ids: np.ndarray, entries: Any, weight: np.ndarray | None = None) -> float:
+def recall(ids: np.ndarray, entries: Any) -> float:
     """recall@k: the share of an example's labels that are among the k put first; the mean over examples with labels."""
     hits, entries = _hits("recall", ids, entries)
     own = np.diff(entries.indptr)
-    return _mean("recall", hits.sum(axis=1) / np.maximum(own, 1), own > 0, weight)
+    return _mean("recall", hits.sum(axis=1) / np.maximum(own, 1), own > 0)
 
 
-def ndcg(ids: np.ndarray, entries: Any, weight: np.ndarray | None = None) -> float:
+def ndcg(ids: np.ndarray, entries: Any) -> float:
     """nDCG@k: a hit at rank r = 1 .. k counts 1 / log2(r + 1), over what the best ranking of the example's labels counts;
     the mean over examples with labels (Järvelin and Kekäläinen 2002)."""
     hits, entries = _hits("ndcg", ids, entries)
     own = np.diff(entries.indptr)
     worth = 1 / np.log2(np.arange(ids.shape[1]) + 2)
     ideal = np.cumsum(worth)[np.clip(own, 1, len(worth)) - 1]
-    return _mean("ndcg", hits @ worth / ideal, own > 0, weight)
+    return _mean("ndcg", hits @ worth / ideal, own > 0)
 
 
 def propensities(entries: Any, a: float = 0.55, b: float = 1.5) -> np.ndarray:
@@ -74,9 +71,7 @@ def propensities(entries: Any, a: float = 0.55, b: float = 1.5) -> np.ndarray:
     return rarity
 
 
-def propensity_precision(
-    ids: np.ndarray, entries: Any, propensity: np.ndarray, weight: np.ndarray | None = None
-) -> float:
+def propensity_precision(ids: np.ndarray, entries: Any, propensity: np.ndarray) -> float:
     """Propensity-scored precision@k, normalised: the sum of 1 / p_l over hits, over that of the best possible rankings.
 
     propensity  (V,) p_l, above 0: see `propensities`
@@ -87,21 +82,14 @@ def propensity_precision(
     if np.shape(propensity) != (entries.shape[1],) or not (np.asarray(propensity) > 0).all():
         raise ValueError(f"propensity: found {np.shape(propensity)}, expected {entries.shape[1]} numbers above 0")
     worth = 1 / np.asarray(propensity)
-    found = np.where(hits, worth[ids], 0).sum(axis=1)
-    counts = np.ones(len(ids)) if weight is None else weight
-    best = float(counts @ _most(entries, worth, ids.shape[1]))
-    if not best > 0:
-        raise ValueError("propensity_precision: no example that counts has a label")
-    return float(counts @ found) / best
-
-
-def _most(entries: Any, worth: np.ndarray, k: int) -> np.ndarray:
-    """The worth of the k labels that are worth most, of each example, (n,)."""
-    row = np.repeat(np.arange(entries.shape[0]), np.diff(entries.indptr))
-    each = worth[entries.indices]
+    if not entries.nnz:
+        raise ValueError("propensity_precision: no example has a label")
+    row, each = np.repeat(np.arange(entries.shape[0]), np.diff(entries.indptr)), worth[entries.indices]
     order = np.lexsort((-each, row))
-    rank = np.arange(len(order)) - entries.indptr[row]  # rows keep their places, so that a row's best come first
-    return np.bincount(row, np.where(rank < k, each[order], 0), entries.shape[0])
+    best = np.arange(len(order)) - entries.indptr[row] < ids.shape[1]  # of each example's labels, those worth most
+    most = np.bincount(row, np.where(best, each[order], 0), entries.shape[0])
+    one = np.ones(len(ids))
+    return float(one @ np.where(hits, worth[ids], 0).sum(axis=1)) / float(one @ most)
 
 
 def _hits(name: str, ids: np.ndarray, entries: Any) -> tuple[np.ndarray, Any]:
@@ -119,19 +107,15 @@ def _hits(name: str, ids: np.ndarray, entries: Any) -> tuple[np.ndarray, Any]:
         raise ValueError(f"{name}: found a label twice in a row of ids, expected distinct ones")
     wide = np.int64(entries.shape[1])
     own = np.repeat(np.arange(n), np.diff(entries.indptr)) * wide + entries.indices
-    said = np.arange(n)[:, None] * wide + ids
-    return np.isin(said, own) & (ids >= 0), entries
+    return np.isin(np.arange(n)[:, None] * wide + ids, own) & (ids >= 0), entries
 
 
-def _mean(name: str, figures: np.ndarray, counts: np.ndarray, weight: np.ndarray | None) -> float:
+def _mean(name: str, figures: np.ndarray, counts: np.ndarray) -> float:
     """The mean over examples that count."""
-    weight = counts if weight is None else np.where(counts, weight, 0)
-    if not np.sum(weight) > 0:
-        raise ValueError(f"{name}: no example that counts has a label")
-    return float(np.average(figures, weights=weight))
+    if not counts.any():
+        raise ValueError(f"{name}: no example has a label")
+    return float(np.average(figures, weights=counts))
 
-
-# How high the held-out items rank among those new to their users: recall@k, nDCG@k, and popularity as the figure to beat.
 
 Scores = Callable[[np.ndarray], np.ndarray]  # user ids (n,) -> scores (n, V), higher is better
 NUMBERS = 2**23  # scores asked for at a time
@@ -147,8 +131,8 @@ def figures(scores: Scores, seen: Histories, held: HeldOut, k: int = 10) -> dict
     """
     new = unseen(seen, held)
     repeats = len(held.user) - len(new.user)
-    found = measures(ranks(scores, seen, new), k, new.user)
-    return {**found, "users": len(np.unique(new.user)), "repeats": repeats}
+    counted = {"users": len(np.unique(new.user)), "repeats": repeats}
+    return measures(ranks(scores, seen, new), k, new.user) | counted
 
 
 def unseen(seen: Histories, held: HeldOut) -> HeldOut:
@@ -162,49 +146,41 @@ def unseen(seen: Histories, held: HeldOut) -> HeldOut:
     return HeldOut(held.user[new], held.item[new])
 
 
-def ranks(scores: Scores, seen: Histories, held: HeldOut, block: int | None = None) -> np.ndarray:
+def ranks(scores: Scores, seen: Histories, held: HeldOut) -> np.ndarray:
     """The rank of every held-out item, (n,) int64: 1 + how many items that its user has not had score strictly higher.
 
-    scores  asked for `block` users at a time (None: as many as bound memory), shows its progress where it takes long;
-            what it returns is not written to
+    scores  called for as many users at a time as bound memory, each once in a call; what it returns is not written to
     held    items new to their users, see `unseen`
 
-    Raises ValueError for scores of another shape or that are NaN.
+    Shows its progress where it takes long. Raises ValueError for scores of another shape or that are NaN.
     """
-    found = np.empty(len(held.user), np.int64)
-    block = block or max(NUMBERS // len(seen.items), 1)
-    begins = range(0, len(found), block)
+    rank = np.empty(len(held.user), np.int64)
+    block = max(NUMBERS // len(seen.items), 1)
+    begins = range(0, len(rank), block)
     for first in console.bar(len(begins), "evaluating", "blocks", items=begins, passing=True):
         users, target = held.user[first : first + block], held.item[first : first + block]
-        table = _scored(scores, seen, users)
+        different, back = np.unique(users, return_inverse=True)
+        alone = len(different) == len(users)  # then in the order given
+        table = _scored(scores, seen, users) if alone else _scored(scores, seen, different)[back]
         higher = table > table[np.arange(len(users)), target][:, None]
         for row, user in enumerate(users):
             higher[row, seen.item[seen.at[user] : seen.at[user + 1]]] = False
-        found[first : first + block] = 1 + higher.sum(axis=1)
-    return found
+        rank[first : first + block] = 1 + higher.sum(axis=1)
+    return rank
 
 
 def _scored(scores: Scores, seen: Histories, users: np.ndarray) -> np.ndarray:
-    """The scores for some users, one of whom may stand there several times, and is asked for once."""
-    different, back = np.unique(users, return_inverse=True)
-    if len(different) == len(users):  # in the order given
-        different, back = users, np.arange(len(users))
-    table = np.asarray(scores(different))
-    _check(table, seen, different)
-    return table if different is users else table[back]
-
-
-def _check(table: np.ndarray, seen: Histories, users: np.ndarray) -> None:
-    expected = (len(users), len(seen.items))
+    table, expected = np.asarray(scores(users)), (len(users), len(seen.items))
     if table.shape != expected:
         raise ValueError(f"scores: found shape {table.shape}, expected {expected}: (users, items)")
     bad = np.isnan(table).any(axis=1)
     if bad.any():
         raise ValueError(f"scores: NaN for user {seen.users[users[bad.argmax()]]}; expected numbers")
+    return table
 
 
-def measures(found: np.ndarray, k: int = 10, user: np.ndarray | None = None) -> dict[str, float]:
-    """recall@k and ndcg@k of ranks.
+def measures(rank: np.ndarray, k: int = 10, user: np.ndarray | None = None) -> dict[str, float]:
+    """recall@k and ndcg@k of ranks (n,).
 
     user  (n,) whose item each is; None: all of different users
 
@@ -212,12 +188,12 @@ def measures(found: np.ndarray, k: int = 10, user: np.ndarray | None = None) -> 
     1 / log2(rank + 1) over these, by what it would be if all were ranked first. Of a user with one item these are 0 or 1, and
     1 / log2(rank + 1).
     """
-    if not len(found):
+    if not len(rank):
         raise ValueError(
             "ranking: found no held-out item that is new to its user; expected users with at least 3 different items"
         )
-    near: np.ndarray = found <= k
-    gain = near / np.log2(found + 1)
+    near: np.ndarray = rank <= k
+    gain = near / np.log2(rank + 1)
     if user is not None and len(of := np.unique(user, return_inverse=True)[1]) > of.max() + 1:
         many = np.bincount(of)
         ideal = np.cumsum(1 / np.log2(np.arange(2, k + 2)))[np.minimum(many, k) - 1]
@@ -231,11 +207,11 @@ def popularity(train: Histories) -> Scores:
     return lambda users: np.broadcast_to(counts, (len(users), len(counts)))
 
 
-# How good word vectors are: rated pairs (WordSim-353, SimLex-999) and analogies (questions-words).
-#
-# Both count as gensim's KeyedVectors does (evaluate_word_pairs, evaluate_word_analogies): upper and lower case are the
-# same, the most frequent form of a word answers for all, and what is asked about unknown words is left out.
+# Rated pairs (WordSim-353, SimLex-999) and analogies (questions-words) count as by gensim's KeyedVectors (evaluate_word_pairs,
+# evaluate_word_analogies): upper and lower case are the same, the most frequent form of a word answers for all, and what is
+# asked about unknown words is left out.
 
+BLOCK = 256  # questions answered at a time
 SYNTACTIC = "gram"  # sections of questions-words whose names begin so are syntactic, the others semantic
 
 
@@ -299,9 +275,7 @@ def agreement(path: Path | str, words: Sequence[str], rows: np.ndarray) -> Agree
     return Agreement(float(spearmanr(scores, cosines).statistic), len(known), 1 - len(known) / len(pairs))
 
 
-def analogies(
-    path: Path | str, words: Sequence[str], rows: np.ndarray, *, most_frequent: int = 30_000, block: int = 256
-) -> Analogies:
+def analogies(path: Path | str, words: Sequence[str], rows: np.ndarray, *, most_frequent: int = 30_000) -> Analogies:
     """Answer "a is to b as c is to ?" by 3CosAdd: the word nearest to b - a + c, unit vectors, without a, b and c.
 
     path           lines of four words, under lines ": section"
@@ -319,7 +293,7 @@ def analogies(
     sections = []
     for name, asked in questions.items():
         known = np.array([[ids[w] for w in question] for question in asked if all(w in ids for w in question)])
-        right = sum(_right(unit, form, known[first : first + block]) for first in range(0, len(known), block))
+        right = sum(_right(unit, form, known[first : first + BLOCK]) for first in range(0, len(known), BLOCK))
         sections.append(Section(name, right, len(known), len(asked) - len(known)))
     syntactic = [section for section in sections if section.name.startswith(SYNTACTIC)]
     semantic = [section for section in sections if section not in syntactic]

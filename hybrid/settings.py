@@ -1,4 +1,7 @@
-"""Options of models, readouts and trunks: fields of frozen dataclasses, from which parsers, defaults and refusals are made."""
+"""Kinds of models, readouts and trunks, found by name, and their options.
+
+Options are fields of frozen dataclasses, from which parsers, defaults and checks are made.
+"""
 
 import argparse
 import dataclasses
@@ -12,16 +15,12 @@ from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any
 
-# Kinds of a part, found by name: the modules of a package, and those that other installed distributions offer.
-#
-# A distribution offers a module by an entry point, in its pyproject.toml:
-#
-#     [project.entry-points."hybrid.models"]
-#     regression = "my_package.regression"
-
 
 class Registry:
-    """The kinds that can be named.
+    """The kinds of a part that can be named; another distribution offers one by an entry point in its pyproject.toml:
+
+        [project.entry-points."hybrid.models"]
+        regression = "my_package.regression"
 
     package  each module of it is a kind, named as its file; packages within it are none, nor `base` and what begins with "_"
     group    of the entry points by which other distributions offer kinds
@@ -33,19 +32,17 @@ class Registry:
 
     def names(self) -> list[str]:
         """All names, in alphabetical order; nothing is imported for it."""
-        return sorted({*self._own(), *self._offered()})
+        return sorted({*_modules(self.package), *self._offered()})
 
     def load(self, name: Any) -> ModuleType:
         """The module of this name; a kind of ours comes before one offered under the same name.
 
         Raises ValueError for a name that is not known, and for one whose module cannot be imported.
         """
-        if not isinstance(name, str):  # as a file of a stranger may say
+        if not isinstance(name, str) or name not in self.names():  # a stranger's file may say anything
             raise ValueError(f"{self.what}: found {name!r}, expected one of {', '.join(self.names())}")
-        if name in self._own():
+        if name in _modules(self.package):
             return importlib.import_module(f"{self.package}.{name}")
-        if name not in self._offered():
-            raise ValueError(f"{self.what}: found {name!r}, expected one of {', '.join(self.names())}")
         offered = self._offered()[name]
         try:
             module: ModuleType = offered.load()
@@ -58,24 +55,14 @@ class Registry:
         """The names of those kinds whose module has an attribute."""
         return [name for name in self.names() if hasattr(self.load(name), attribute)]
 
-    def _own(self) -> frozenset[str]:
-        return _modules(self.package)
-
     def _offered(self) -> dict[str, EntryPoint]:
         return {entry.name: entry for entry in entry_points(group=self.group)}
 
 
 @functools.cache
 def _modules(package: str) -> frozenset[str]:
-    path = importlib.import_module(package).__path__
-    return frozenset(
-        module.name
-        for module in pkgutil.iter_modules(path)
-        if not (module.ispkg or module.name == "base" or module.name.startswith("_"))
-    )
-
-
-MOST = 10**9  # of anything that is counted: beyond it sizes overflow before memory does
+    modules = pkgutil.iter_modules(importlib.import_module(package).__path__)
+    return frozenset(one.name for one in modules if not (one.ispkg or one.name == "base" or one.name.startswith("_")))
 
 
 def option(
@@ -152,6 +139,9 @@ def flag(name: str) -> str:
 def given(options: Mapping[str, Any]) -> dict[str, Any]:
     """Those options that a user has said: in parsers every default is None, or False for a flag without a value."""
     return {name: value for name, value in options.items() if value is not None and value is not False}
+
+
+MOST = 10**9  # of anything that is counted: beyond it sizes overflow before memory does
 
 
 def positive(text: str) -> int:

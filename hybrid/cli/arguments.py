@@ -2,7 +2,8 @@
 
 import argparse
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from .. import console
@@ -27,7 +28,12 @@ CHECKPOINT = "which checkpoint (default: the best where the run could stop early
 
 
 class Parser(argparse.ArgumentParser):
-    """Takes no abbreviations: one that is clear today is another option's tomorrow."""
+    """Takes no abbreviations: one that is clear today is another option's tomorrow.
+
+    words  what follows the command, on which its options may depend
+    """
+
+    words: Sequence[str] = ()
 
     def __init__(self, *arguments: Any, **settings: Any):
         super().__init__(*arguments, **{"allow_abbrev": False} | settings)
@@ -87,3 +93,10 @@ class Parser(argparse.ArgumentParser):
                 help=facts["help"] + said,
                 **argument,
             )
+
+
+def kind_of(folder: str) -> str | None:
+    """The name of the model of the run in a folder; None where it holds no run that can be read."""
+    from ..train import store
+
+    return store.kind_of(Path(folder))

@@ -1,11 +1,8 @@
 """The command `hybrid`. Errors meet the user here: one line, those of a compiler more, exit code 2, no traceback."""
 
-import argparse
-import json
 import os
 import sys
 import traceback
-from pathlib import Path
 
 from .. import console, machine
 from ..mpi.world import abort, world
@@ -35,7 +32,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _done(arguments: list[str]) -> tuple[int, str]:
     """The exit code, and the error, if there is one."""
-    own = {"doctor": _doctor, "demo": _demo, "train": _train, "eval": _eval, "export": _export}
     try:
         given = ranks.read(arguments)
         console.quiet = given.quiet
@@ -43,9 +39,8 @@ def _done(arguments: list[str]) -> tuple[int, str]:
         if given.command != "launch":
             ranks.begin(given, world())
         _threads(getattr(given, "threads", None))
-        do = own[given.command] if given.command in own else commands.load(given.command).run
         with console.guarded():
-            code: int = do(given)
+            code: int = commands.load(given.command).run(given)
             sys.stdout.flush()  # here, where a failure is told
         return code, ""
     except BrokenPipeError:  # whoever reads the output, such as `head`, has had enough
@@ -84,63 +79,3 @@ def _message(error: BaseException) -> str:
         remedy = "" if own else "; lower the sizes of the model, --batch or the number of classes (--min-count)"
         return f"out of memory: {error}{remedy}"
     return f"{error}{notes}"
-
-
-def _doctor(given: argparse.Namespace) -> int:
-    from . import doctor
-
-    report = doctor.report()
-    print(json.dumps(report, indent=1) if given.json else doctor.text(report))
-    return 0 if report["usable"] else 1
-
-
-def _demo(given: argparse.Namespace) -> int:
-    from ..train import runs
-    from ..train.stop import Stopped
-    from .demo import begun, run, text
-
-    runs.announce({"kind": "language", "device": given.device})
-    try:
-        with begun(Path(given.out), given.overwrite):
-            report = run(given.text, given.out, given.epochs, given.device, given.threads, given.seed)
-    except Stopped as stopped:
-        console.say("stopped; a demo does not go on, begin it again")
-        return 128 + stopped.signal
-    print(json.dumps(report, indent=1) if given.json else text(report))
-    return 0
-
-
-def _train(given: argparse.Namespace) -> int:
-    from ..models import MODELS
-    from ..train import runs
-    from ..train.options import choose
-    from ..train.stop import Stopped
-
-    said = {name: value for name, value in vars(given).items() if name not in ("command", "debug", "json", "quiet")}
-    kind = said.pop("kind")
-    if not (kind or given.resume):
-        raise ValueError(f"train: which model? expected one of {', '.join(MODELS.names())}, or --resume DIR")
-    try:
-        report = runs.resume(given.resume, said | {"kind": kind}) if given.resume else runs.start(choose(kind, **said))
-    except Stopped as stopped:
-        console.say(str(stopped))
-        return 128 + stopped.signal
-    print(json.dumps(report, indent=1) if given.json else runs.text(report))
-    return 0
-
-
-def _eval(given: argparse.Namespace) -> int:
-    from ..train import runs
-
-    figures = runs.evaluate(given.run, vars(given))
-    print(json.dumps(figures, indent=1) if given.json else runs.text(figures))
-    return 0
-
-
-def _export(given: argparse.Namespace) -> int:
-    from ..storage import files
-    from ..train import runs
-
-    files.check(given.file, given.overwrite)
-    print(runs.export(given.run, given.file, given.format, given.checkpoint))
-    return 0

@@ -1,14 +1,12 @@
-"""The command line: every command and its options. Those of models are read from their files, when a command needs them."""
+"""The command line: every command, and how it is read. A command's own options are in its file of hybrid/cli/commands."""
 
 import argparse
 import difflib
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from .. import __version__
-from ..settings import fields, flag, positive, whole
 from . import commands
-from .arguments import CHECKPOINT, DEVICE, OVERWRITE, THREADS, Parser
+from .arguments import Parser, kind_of
 
 COMMANDS = {
     "demo": "train a language model under full softmax, tree and sampled softmax, and compare",
@@ -65,10 +63,8 @@ def _parser(command: str | None, rest: Sequence[str]) -> tuple[Parser, Parser | 
     if command not in parsers:
         return top, None
     chosen = parsers[command]
-    if command in FILL:
-        FILL[command](chosen, rest)
-    else:
-        commands.load(command).add(chosen)
+    chosen.words = rest
+    commands.load(command).add(chosen)
     chosen.add_quiet()
     return top, chosen
 
@@ -85,129 +81,6 @@ def _unknown(said: str, given: argparse.Namespace, command: Parser) -> str:
     hint = f"did you mean {near[0]}?" if near else "leave it out"
     if given.command == "train" and given.kind:
         return f"{said}: not used by `train {given.kind}`; {hint}"
-    if given.command == "eval" and (kind := _kind_of(given.run)):
+    if given.command == "eval" and (kind := kind_of(given.run)):
         return f"{said}: not used by `eval` of a {kind} run; {hint}"
     return f"unrecognized arguments: {said}; {hint}"
-
-
-def _demo(demo: Parser, rest: Sequence[str]) -> None:
-    demo.add_argument("--text", metavar="FILE", help="train on this text instead of Python's own documentation")
-    demo.add_argument("--epochs", type=positive, default=4, help="passes over the text (default: 4)")
-    demo.add_argument("--out", metavar="DIR", default="runs/demo", help="where results go (default: runs/demo)")
-    demo.add_overwrite(OVERWRITE)
-    demo.add_argument("--device", help=DEVICE)
-    demo.add_argument("--threads", type=positive, help=THREADS)
-    demo.add_argument("--seed", type=whole, default=0, help="seed of everything drawn (default: 0)")
-    demo.add_argument("--json", action="store_true", help="print the report as JSON")
-
-
-def _train(train: Parser, rest: Sequence[str]) -> None:
-    from ..models import MODELS
-    from ..train.options import Parts, RunOptions
-
-    kind = _named(rest, MODELS.names()) or _resumed(rest)
-    train.add_argument("kind", nargs="?", type=_model, metavar="MODEL", help=", ".join(MODELS.names()))
-    for title in ("data", "model", "training", "machine"):  # in this order
-        train.group(title)
-    life = train.group("the run")
-    life.add_argument("--out", metavar="DIR", help=f"where it goes (default: runs/{kind or 'MODEL'})")
-    life.add_argument("--overwrite", action="store_true", help=OVERWRITE)
-    life.add_argument(
-        "--resume",
-        metavar="DIR",
-        help="go on with the run in DIR, with its own options and to the same bytes; with a greater number of"
-        " epochs, steps or trees, further than it was begun for",
-    )
-    life.add_argument(
-        "--previous", action="store_true", help="with --resume: go on from the save before the last, if that is damaged"
-    )
-    train.group("machine").add_argument("--json", action="store_true", help="print the report as JSON")
-    if kind is None:
-        names = ", ".join(MODELS.names())
-        train.epilog = f"hybrid train MODEL --help lists the options of a model: {names}."
-        train.add_options(fields(RunOptions).values(), {})
-        declared = set(fields(RunOptions))
-    else:
-        parts = Parts(kind)
-        train.description = (parts.module.__doc__ or "").partition("\n\n")[0]
-        declared = set(parts.every())
-        train.add_options(parts.every().values(), {name: parts.default_said(name) for name in declared})
-    for length in {"epochs", "steps", "trees"} - declared:  # --resume refuses it by name, knowing how its run counts
-        train.add_argument(flag(length), type=positive, help=argparse.SUPPRESS)
-
-
-def _eval(command: Parser, rest: Sequence[str]) -> None:
-    from ..models import MODELS
-
-    command.add_argument("run", metavar="RUN", help="the folder of a trained run")
-    command.add_argument("--checkpoint", choices=("last", "best"), help=CHECKPOINT)
-    command.add_argument("--device", help=DEVICE)
-    command.add_argument("--threads", type=positive, help=THREADS)
-    command.add_argument("--json", action="store_true", help="print JSON")
-    folder = next((word for word in (*rest[:1], *rest[-1:]) if not word.startswith("-")), None)
-    kind = _kind_of(folder) if folder else None
-    taken: set[str] = set()
-    for name in [kind] if kind else MODELS.names():
-        own = {option: field for option, field in fields(MODELS.load(name).Evaluation).items() if option not in taken}
-        command.add_options(own.values(), _shown(own), title=f"of a run of {name}")
-        taken |= set(own)
-
-
-def _export(command: Parser, rest: Sequence[str]) -> None:
-    command.add_argument("run", metavar="RUN", help="the folder of a trained run")
-    command.add_argument("file", metavar="FILE", help="the file to write")
-    command.add_argument(
-        "--format",
-        choices=("text", "binary", "npz", "tsv", "parquet"),
-        help="text and binary are word2vec's (default: by the end of FILE: .npz, .tsv, .parquet, else text)",
-    )
-    command.add_overwrite()
-    command.add_argument("--checkpoint", choices=("last", "best"), help=CHECKPOINT)
-
-
-def _doctor(doctor: Parser, rest: Sequence[str]) -> None:
-    doctor.add_argument("--json", action="store_true", help="print JSON")
-
-
-FILL: dict[str, Callable[[Parser, Sequence[str]], None]] = {
-    "demo": _demo,
-    "train": _train,
-    "eval": _eval,
-    "export": _export,
-    "doctor": _doctor,
-}
-
-
-def _model(text: str) -> str:
-    from ..models import MODELS
-
-    if text not in MODELS.names():
-        raise argparse.ArgumentTypeError(f"found {text!r}, expected one of {', '.join(MODELS.names())}")
-    return text
-
-
-def _named(rest: Sequence[str], names: Sequence[str]) -> str | None:
-    """The model's name: the first word after the command, or the last."""
-    return next((word for word in (*rest[:1], *rest[-1:]) if word in names), None)
-
-
-def _resumed(rest: Sequence[str]) -> str | None:
-    """The name of the model whose run is to go on."""
-    for place, word in enumerate(rest):
-        if word == "--resume" and place + 1 < len(rest):
-            return _kind_of(rest[place + 1])
-        if word.startswith("--resume="):
-            return _kind_of(word.partition("=")[2])
-    return None
-
-
-def _kind_of(folder: str) -> str | None:
-    from pathlib import Path
-
-    from ..train.store import kind_of
-
-    return kind_of(Path(folder))
-
-
-def _shown(own: dict[str, Any]) -> dict[str, str]:
-    return {name: str(field.default) for name, field in own.items() if field.default not in (None, False)}

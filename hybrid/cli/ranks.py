@@ -6,12 +6,12 @@ import math
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from .. import console
 from ..models import MODELS
 from ..mpi.world import World, abort, finalised, take_threads, world
 from . import options
+from .arguments import kind_of
 
 GRACE = 5.0  # seconds in which the other ranks end too, where they fail alike
 
@@ -22,9 +22,7 @@ def check(given: argparse.Namespace, ranks: int) -> None:
         return
     what = f"`hybrid {given.command}`"
     if given.command == "train":
-        from ..train.store import kind_of
-
-        kind = given.kind or (kind_of(Path(given.resume)) if given.resume else None)
+        kind = given.kind or (kind_of(given.resume) if given.resume else None)
         if kind is None or getattr(MODELS.load(kind), "RANKS", False):  # None: `train` itself says what is wrong
             return
         what = f"the model {kind}"

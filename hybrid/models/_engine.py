@@ -77,34 +77,23 @@ def complete(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(
             f"--tree {CLUSTERED}: needs vectors of the classes, which `hybrid train factors --start counts` alone makes"
         )
-    _check_split(chosen)
-    _check_regrow(chosen)
-    batch, parts = chosen["batch"], chosen["micro_batches"]
-    if batch and parts > batch:
-        if said.get("micro_batches"):
-            raise ValueError(
-                f"--micro-batches: found {parts}, expected 1 to {batch}, the examples of a batch (--batch)"
-            )
-        return chosen | {"micro_batches": batch}
-    return chosen
-
-
-def _check_split(chosen: Mapping[str, Any]) -> None:
     place = chosen.get("readout_device", "cpu")
-    if not chosen.get("split") or place not in ("cpu", "auto"):
-        return
-    if place == "auto":
+    if chosen.get("split") and place == "auto":
         raise ValueError("--split and --readout-device auto contradict each other: auto measures splits; leave one out")
-    raise ValueError(
-        "--split: cuts a tree between the CPU and a GPU, found --readout-device cpu; expected the trunk's, --readout-device "
-        "cuda:N"
-    )
-
-
-def _check_regrow(chosen: Mapping[str, Any]) -> None:
-    after, epochs = chosen.get("regrow"), chosen["epochs"]
-    if after and after[-1] >= epochs:
-        raise ValueError(f"--regrow: found {after[-1]}, expected epochs before the last one, {epochs} (--epochs)")
+    if chosen.get("split") and place == "cpu":
+        raise ValueError(
+            "--split: cuts a tree between the CPU and a GPU, found --readout-device cpu; expected the trunk's,"
+            " --readout-device cuda:N"
+        )
+    regrow, epochs = chosen.get("regrow"), chosen["epochs"]
+    if regrow and regrow[-1] >= epochs:
+        raise ValueError(f"--regrow: found {regrow[-1]}, expected epochs before the last one, {epochs} (--epochs)")
+    batch, parts = chosen["batch"], chosen["micro_batches"]
+    if not batch or parts <= batch:
+        return chosen
+    if said.get("micro_batches"):
+        raise ValueError(f"--micro-batches: found {parts}, expected 1 to {batch}, the examples of a batch (--batch)")
+    return chosen | {"micro_batches": batch}
 
 
 class EngineJob(Job):
@@ -192,7 +181,7 @@ class EngineJob(Job):
 
 
 def readout_figures(model: Engine, build: bool = True) -> dict[str, Any]:
-    """What a readout that only comes near to its own answers tells of them, after the model was measured; of others {}.
+    """Figures of a readout whose answers are approximate, after the model was measured; of others {}.
 
     build  whether it may first take the time to be as good as it can
     """
@@ -201,23 +190,16 @@ def readout_figures(model: Engine, build: bool = True) -> dict[str, Any]:
 
 
 def load(source: Path, options: dict[str, Any]) -> tuple[Engine, dict[str, Any]]:
-    """The engine of a checkpoint, where the options put it, and the facts saved with it."""
-    return Engine.load(
-        source,
-        trunk=_remade_trunk(source, options),
-        device=options.get("device"),
-        rows_device=options.get("rows_device") or "cpu",
-        readout_device=options.get("readout_device") or "cpu",
-        threads=options.get("threads"),
-        ranks=Group(),
-    )
+    """The engine of a checkpoint, where the options put it, and the facts saved with it.
 
-
-def _remade_trunk(source: Path, options: dict[str, Any]) -> trunks.TrunkProtocol | None:
-    """The trunk of a run where its checkpoint does not keep all of it: made by the program that the run names."""
+    A trunk of which the checkpoint does not keep all is made by the program that the run names.
+    """
     with checkpoint.told(source):
-        told = checkpoint.read_facts(source)["engine"]["trunk"]
-        return trunks.remade(told, options) if told else None
+        facts = checkpoint.read_facts(source)["engine"]["trunk"]
+        trunk = trunks.remade(facts, options) if facts else None
+    places = {name: options.get(name, "cpu") for name in ("rows_device", "readout_device")}
+    device, threads = options["device"], options["threads"]
+    return Engine.load(source, trunk=trunk, device=device, threads=threads, ranks=Group(), **places)
 
 
 def make_engine(options: dict[str, Any], feed: Feed, *, trunk: bool = True, tied: bool = False, **form: Any) -> Engine:
@@ -227,57 +209,47 @@ def make_engine(options: dict[str, Any], feed: Feed, *, trunk: bool = True, tied
     tied   see Engine
     form   per_example, mean, weighted: see Embedding
     """
-    seed, spread = options["seed"], 0.1 if trunk else options.get("spread")
-    settings = {"undivided": not trunk, "spread": spread, "seed": seed} | form
-    settings["optimiser"] = options.get("rows_optimiser") or "sgd"
-    make = functools.partial(Embedding, feed.rows, options["width"], rate=options["rows_rate"], **settings)
+    seed, spread = options["seed"], 0.1 if trunk else options["spread"]
+    form |= {"undivided": not trunk, "spread": spread, "seed": seed, "optimiser": options["rows_optimiser"]}
+    make = functools.partial(Embedding, feed.rows, options["width"], rate=options["rows_rate"], **form)
     embedding = make(backend=_rows_place(options, feed, make))
     dense = None
     if trunk:
-        kind = options.get("trunk") or "mlp"
-        dense = trunks.make(kind, embedding.outputs, options["readout_width"], options, seed=seed)
-    width = dense.outputs if dense else embedding.outputs
-    placed = _placed_readout(options, feed, width, trunk)
-    settings = {name: options[name] for name in ("device", "threads", "micro_batches", "delay")}
-    settings |= {"schedule": options.get("schedule"), "update": options.get("update") or "batch"}
-    return Engine(embedding, dense, placed, tied=tied, ranks=Group(), **settings)
+        dense = trunks.make(options["trunk"], embedding.outputs, options["readout_width"], options, seed=seed)
+    placed = _placed_readout(options, feed, dense.outputs if dense else embedding.outputs, trunk)
+    settings = {name: options[name] for name in ("device", "threads", "micro_batches", "delay", "schedule")}
+    return Engine(embedding, dense, placed, tied=tied, ranks=Group(), update=options.get("update", "batch"), **settings)
 
 
 def _rows_place(options: dict[str, Any], feed: Feed, make: Callable[..., Embedding]) -> backend.Backend:
     """The backend of the rows; where the user says "auto", say on stderr which it is and why. Of ranks, rank 0 measures."""
-    named = options.get("rows_device") or "cpu"
-    if named == "auto":
+    place = options.get("rows_device", "cpu")
+    if place == "auto":
         trial = functools.partial(placement.choose_rows, lambda place: make(backend=place), feed)
-        named, line = Group().once(lambda: trial(options["device"], options["threads"]))
+        place, line = Group().once(lambda: trial(options["device"], options["threads"]))
         console.note(f"rows device auto: {line}")
-    return backend.choose(named)
+    return backend.choose(place)
 
 
 def _placed_readout(options: dict[str, Any], feed: Feed, width: int, trunk: bool) -> Readout:
-    """The readout where the options or, said on stderr, a measurement put it."""
+    """The readout where the options put it, or at the fastest place, which rank 0 measures and names on stderr."""
 
-    def make(place: Any, other: dict[str, Any]) -> Readout:
-        return readout.make(
-            options["readout"], feed.counts, width, options | other, batch=feed.batch, trunk=trunk, backend=place
-        )
+    def of(kind: str, place: Any, other: Mapping[str, Any], trunk: bool) -> Readout:
+        sizes = {"batch": feed.batch, "trunk": trunk, "backend": place}
+        return readout.make(kind, feed.counts, width, options | dict(other), **sizes)
 
-    named, other = options.get("readout_device") or "cpu", {}
-    if named == "auto":
-        choice = Group().once(lambda: _measured(options, feed, width, make))
-        named, other = choice.device, choice.options
+    def make(place: Any, other: Mapping[str, Any]) -> Readout:
+        return of(options["readout"], place, other, trunk)
+
+    def measured() -> placement.Choice:
+        examples = -(-feed.batch // options["micro_batches"])
+        trials = readout.trials(options["readout"], options, feed.classes, examples)
+        rival = functools.partial(of, trials.rival, other={}, trunk=True) if trials.rival else None
+        return placement.choose_readout(make, feed, options["device"], options["threads"], trials=trials, rival=rival)
+
+    place, other = options.get("readout_device", "cpu"), {}
+    if place == "auto":
+        choice = Group().once(measured)
+        place, other = choice.device, choice.options
         console.note(f"readout device auto: {choice.line}")
-    return make(backend.choose(named), other)
-
-
-def _measured(options: dict[str, Any], feed: Feed, width: int, make: Callable[..., Readout]) -> placement.Choice:
-    """The place that is measured to be the fastest, among those that the kind of readout names."""
-    examples = -(-feed.batch // options["micro_batches"])
-    trials = readout.trials(options["readout"], options, feed.classes, examples)
-    rival = None
-    if trials.rival:
-        rival = functools.partial(_untrained, trials.rival, options, feed, width)
-    return placement.choose_readout(make, feed, options["device"], options["threads"], trials=trials, rival=rival)
-
-
-def _untrained(kind: str, options: dict[str, Any], feed: Feed, width: int, place: Any) -> Readout:
-    return readout.make(kind, feed.counts, width, options, batch=feed.batch, backend=place)
+    return make(backend.choose(place), other)

@@ -45,8 +45,9 @@ class TextOptions:
 
 def read_text(path: str, options: Mapping[str, Any]) -> Text:
     """A file as the options cut it."""
-    cut, found = how_cut(options), Lines(path, column=_column(options), every=bool(options.get("eos")))
-    return Text(list(found), source=path, **cut) if found.table else read(path, **cut)
+    cut = how_cut(options)
+    every = Lines(path, column=options["columns"] or "text", every=cut["eos"])
+    return Text(list(every), source=path, **cut) if every.table else read(path, **cut)
 
 
 def stored_text(options: Mapping[str, Any], *, unknown: bool) -> StoredCorpus:
@@ -66,21 +67,17 @@ def stored_text(options: Mapping[str, Any], *, unknown: bool) -> StoredCorpus:
         **how_cut(options),
         min_count=options["min_count"],
         unknown=unknown,
-        ties=options.get("ties") or "name",
-        column=_column(options),
+        ties=options["ties"],
+        column=options["columns"] or "text",
     )
-
-
-def _column(options: Mapping[str, Any]) -> str:
-    return options.get("columns") or "text"
 
 
 def how_cut(options: Mapping[str, Any]) -> dict[str, Any]:
     """How the options cut a text, as `Text` takes it."""
-    return {"tokens": options["tokens"], "lower": options.get("case") != "keep", "eos": bool(options.get("eos"))}
+    return {"tokens": options["tokens"], "lower": options["case"] != "keep", "eos": options.get("eos", False)}
 
 
 def vocabulary_of(text: Text, options: Mapping[str, Any], *, unknown: bool) -> Vocabulary:
     """The words of a text as the options keep and order them."""
-    ties = options.get("ties") or "name"
-    return Vocabulary.build(text, min_count=options["min_count"], unknown=unknown, ties=ties, source=text.source)
+    cut = {"min_count": options["min_count"], "ties": options["ties"]}
+    return Vocabulary.build(text, unknown=unknown, source=text.source, **cut)

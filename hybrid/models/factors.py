@@ -1,8 +1,8 @@
 """What a user takes next: the rows of his last items -> trunk -> a distribution over items.
 
-The last item of every user tests, the one before it validates (users with at least 3 items), the rest is learned from; see
-_split.py for other ways. During training only validation is measured, on at most VALIDATING users, evenly taken; the test is
-measured once, at the end and by `hybrid eval`, on all, with the validation items among what the user has had.
+The last item of every user tests, the one before it validates (users with at least 3 items), the rest is learned from;
+--split-by names other ways. During training only validation is measured, on at most VALIDATING users, evenly taken; the test
+is measured once, at the end and by `hybrid eval`, on all, with the validation items among what the user has had.
 """
 
 import argparse
@@ -18,14 +18,13 @@ import numpy as np
 
 from .. import console, metrics, trees
 from ..engine import Engine
+from ..feeds import ratings, splits
 from ..feeds.histories import BAG, CONCATENATED, DECAY, ORDERS, SEQUENCE, Histories, HistoryFeed, Order
-from ..feeds.ratings import histories
-from ..feeds.ratings import load as read
 from ..feeds.sequences import SequenceFeed, transition_vectors, turned
-from ..feeds.splits import LEAST, HeldOut, Split, split, split_by_ratio, split_by_time, split_drawn
+from ..feeds.splits import HeldOut, Split
 from ..readout import registry as readout_kinds
 from ..readout.tree import CLUSTERED
-from ..settings import names, option, positive
+from ..settings import flag, names, option, positive
 from ..storage import files
 from ..train.job import Watched
 from ..train.runs import Trained
@@ -34,20 +33,92 @@ from ..use.recommender import Recommender
 from . import _engine
 from ._engine import DenseOptions, EngineJob, load
 
-# What a recommender sees of a history: the options, the feed that they make, and what the engine needs for it.
+__all__ = [
+    "FILES",
+    "RANKS",
+    "TUNED",
+    "Evaluation",
+    "Options",
+    "Use",
+    "complete",
+    "evaluate",
+    "load",
+    "prepare",
+    "vectors",
+]
 
+ITEMS, USERS = FILES = ("items.json", "users.json")
+RANKS = True
+VALIDATING = 10_000  # users measured during training, so that on large data it does not take longer than to learn
 STARTS = ("drawn", "counts")
-WINDOWS = 128  # of a batch of sequences, where the user does not say how many examples it has
+LAST, RATIO, DRAWN, TIME = "last", "ratio", "drawn", "time"
+SPLITS = {
+    LAST: "the last item of every user with three tests, the one before it validates",
+    RATIO: "the last items of every user with three test, those before them validate",
+    DRAWN: "items drawn from all test and validate",
+    TIME: "what came last of all tests, what came before it validates",
+}
+COLUMNS = "which columns of --ratings these are: names of its header, or numbers from 1 where it has none; nothing for no time"
+
 # Of sequences, where the user does not say otherwise: the best of those tried on Amazon's Beauty, see docs/ratings.md.
 SEQUENCES = {"start": "counts", "tree": CLUSTERED, "tails": "softmax", "epochs": 12, "width": 128, "readout_width": 128}
 SEQUENCES |= {"dropout": 0.5, "rows_optimiser": "adagrad", "readout_optimiser": "adagrad"}
+WINDOWS = 128  # of a batch of them
 ADAGRAD_RATE = 0.03
+
+# The best of bench/results/tune_factors.jsonl: the same under full and sampled softmax, others under the tree.
+# Trees and heads begin by counts: validation nDCG@10 on MovieLens-100k .105 and .107, drawn .099 and .099.
+_SOFTMAX = {"history": 5, "width": 64, "hidden": 256, "readout_width": 32, "rate": 0.093, "rows_rate": 0.18}
+_SOFTMAX |= {"trunk_rate": 0.16}
+TUNED: dict[str, dict[str, Any]] = {
+    "tree": {"tree": "balanced", "history": 3, "width": 32, "hidden": 128, "readout_width": 64}
+    | {"rate": 0.02, "rows_rate": 0.34, "trunk_rate": 0.024, "start": "counts"},
+    "full": _SOFTMAX,
+    "sampled": _SOFTMAX,
+    "neighbours": _SOFTMAX,
+    "head": _SOFTMAX | {"start": "counts"},
+}
+
+
+def _split_by(text: str) -> str:
+    """A way to split; argparse's error for one that is none, and for shares that are not from 0 to below 1."""
+    kind, *shares = text.split(":")
+    if kind not in SPLITS or len(shares) > (2 if kind != LAST else 0):
+        raise argparse.ArgumentTypeError(
+            f"found {text!r}, expected {', '.join(SPLITS)}, or one of the latter three with shares"
+        )
+    try:
+        fit = all(0 <= float(share) < 1 for share in shares)
+    except ValueError:
+        fit = False
+    if not fit:
+        raise argparse.ArgumentTypeError(
+            f"found {text!r}, expected shares of at least 0 and less than 1, as in ratio:0.2:0.1"
+        )
+    return text
 
 
 @dataclasses.dataclass(frozen=True)
-class HistoryOptions:
-    """Of a model that learns from histories."""
+class Options(DenseOptions):
+    """Of `hybrid train factors`."""
 
+    ratings: str | None = option(
+        None,
+        "MovieLens u.data or ratings.dat, a table of text, Parquet, or scipy .npz",
+        group="data",
+        needed=True,
+        type=os.path.abspath,
+        metavar="FILE",
+    )
+    columns: list[str] | None = option(None, COLUMNS, group="data", type=names, metavar="USER,ITEM[,TIME[,WEIGHT]]")
+    split_by: str = option(
+        LAST,
+        "what tests: the last item of each user, a ratio of each user's, items drawn from all, or what came last in time; the"
+        " latter three take the shares that test and validate: ratio:0.2:0.1",
+        group="data",
+        type=_split_by,
+        metavar="|".join(SPLITS) + "[:TEST[:VALID]]",
+    )
     history: int = option(
         5, "most items of a user's history", type=positive, by=("order", {DECAY: 10, CONCATENATED: 3, SEQUENCE: 20})
     )
@@ -64,48 +135,28 @@ class HistoryOptions:
         choices=STARTS,
     )
     tied: bool = option(False, "the rows of a full or sampled readout are the input rows: one table")
+    readout: str = option("sampled", "the output layer", registry=readout_kinds)
 
 
-def order_of(options: Mapping[str, Any]) -> Order:
-    """The order that options name; a run of before there were any has bags."""
-    return Order(options.get("order") or BAG, options["history"], 0.8)
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """Of `hybrid eval` on a run of factors."""
+
+    k: int = option(10, "recall@K, nDCG@K", type=positive, metavar="K")
+    ratings: str | None = option(
+        None,
+        "where the ratings of the run are now (default: where they were)",
+        type=os.path.abspath,
+        metavar="FILE",
+    )
+    columns: list[str] | None = option(None, COLUMNS, type=names, metavar="USER,ITEM[,TIME[,WEIGHT]]")
 
 
-def feed(options: Mapping[str, Any], train: Histories) -> HistoryFeed | SequenceFeed:
-    """What is learned from; a sequence's padding has no target where the readout is on the CPU, which then leaves it out."""
-    order, sizes = order_of(options), {"epochs": options["epochs"], "seed": options["seed"]}
-    if order.kind != SEQUENCE:
-        form: dict[str, Any] = {"length": order.length, "order": order.kind, "decay": order.decay}
-        return HistoryFeed(train, batch=options["batch"], **form, **sizes)
-    here = (options.get("readout_device") or "cpu") == "cpu"
-    windows = options["batch"] // order.length
-    return SequenceFeed(train, length=order.length, windows=windows, start=False, unlabelled=here, **sizes)
-
-
-def begin(options: Mapping[str, Any], train: Histories, engine: Any) -> None:
-    """Give rows of an untrained engine the values they begin with, and classes the same where the readout is as wide."""
-    if options.get("start") != "counts":
-        return
-    embedding, readout = engine.embedding, engine.readout
-    rows = embedding.parameters()["table"][: len(train.items)]
-    rows[:] = turned(rows, transition_vectors(train, embedding.width, options["seed"]))
-    embedding.send()
-    if options.get("tree") == CLUSTERED:
-        readout.regrow(trees.clustered(rows, readout.counts), counts=readout.counts)
-    if readout.width == embedding.width and not engine.tied and hasattr(readout, "begin_with"):
-        readout.begin_with(rows)
-
-
-def form(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of make_engine."""
-    return order_of(options).embedding | ({"tied": True} if options.get("tied") else {})
-
-
-def complete_history(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
     """Options that follow from others; ValueError for those that contradict each other."""
     if chosen["order"] == SEQUENCE:
         chosen = _complete_sequence(chosen, said)
-    return _complete_tied(chosen, said) if chosen["tied"] else chosen
+    return _engine.complete(_complete_tied(chosen, said) if chosen["tied"] else chosen, said)
 
 
 def _complete_sequence(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,158 +180,8 @@ def _complete_tied(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str,
         raise ValueError(f"--tied: not used by --readout {chosen['readout']}, expected full or sampled; leave it out")
     for name, only in (("micro_batches", 1), ("delay", 0), ("readout_width", chosen["width"])):
         if said.get(name) not in (None, only):
-            raise ValueError(f"--{name.replace('_', '-')}: found {said[name]}, expected {only} with --tied")
+            raise ValueError(f"{flag(name)}: found {said[name]}, expected {only} with --tied")
     return chosen | {"micro_batches": 1, "readout_width": chosen["width"]}
-
-
-# Which items of ratings a recommender is chosen and tested by: the options, and the histories that they make.
-
-LAST, RATIO, DRAWN, TIME = WAYS = ("last", "ratio", "drawn", "time")
-
-
-def way(text: str) -> str:
-    """A way to split, as it is said; argparse's error for one that is none, and for shares that are not from 0 to below 1."""
-    kind, *shares = text.split(":")
-    if kind not in WAYS or len(shares) > (2 if kind != LAST else 0):
-        raise argparse.ArgumentTypeError(
-            f"found {text!r}, expected {', '.join(WAYS)}, or one of the latter three with shares"
-        )
-    try:
-        fit = all(0 <= float(share) < 1 for share in shares)
-    except ValueError:
-        fit = False
-    if not fit:
-        raise argparse.ArgumentTypeError(
-            f"found {text!r}, expected shares of at least 0 and less than 1, as in ratio:0.2:0.1"
-        )
-    return text
-
-
-@dataclasses.dataclass(frozen=True)
-class SplitOptions:
-    """Of a model that learns from ratings."""
-
-    split_by: str = option(
-        LAST,
-        "what tests: the last item of each user, a ratio of each user's, items drawn from all, or what came last in time; the"
-        " latter three take the shares that test and validate: ratio:0.2:0.1",
-        group="data",
-        type=way,
-        metavar="|".join(WAYS) + "[:TEST[:VALID]]",
-    )
-
-
-def _kind(options: Mapping[str, Any]) -> str:
-    return str(options.get("split_by") or LAST).partition(":")[0]
-
-
-def split_parts(every: Histories, options: Mapping[str, Any]) -> Split:
-    """The histories, split as the options say; ValueError for a run that has the shares apart, as runs had once."""
-    kind = _kind(options)
-    if kind == LAST:
-        return split(every)
-    if "test_share" in options:
-        raise ValueError("--test-share: found in the run, expected --split-by WAY:TEST:VALID; train it anew")
-    said = options["split_by"].split(":")[1:]
-    shares: dict[str, Any] = dict(zip(("test", "valid"), map(float, said), strict=False))
-    if kind == RATIO:
-        return split_by_ratio(every, **shares)
-    if kind == DRAWN:
-        return split_drawn(every, **shares, seed=options["seed"])
-    return split_by_time(every, **shares)
-
-
-def protocol(options: Mapping[str, Any]) -> str:
-    """How is measured, in words."""
-    held = {
-        LAST: "the last item of every user with three tests, the one before it validates",
-        RATIO: "the last items of every user with three test, those before them validate",
-        DRAWN: "items drawn from all test and validate",
-        TIME: "what came last of all tests, what came before it validates",
-    }[_kind(options)]
-    return (
-        f"{held}; all items are ranked but those that the user had; items of equal times are in the order of the file"
-    )
-
-
-def digest(every: Histories, options: Mapping[str, Any]) -> str:
-    """Digest of all that the split depends on."""
-    if _kind(options) != TIME or every.time is None:
-        return every.sha256
-    return hashlib.sha256(every.sha256.encode() + every.time.tobytes()).hexdigest()
-
-
-def check(path: str, found: Split, measured: Mapping[str, int]) -> None:
-    """ValueError for ratings that leave nothing to validate or to test with.
-
-    measured  how many held-out items are new to their users, by what they do: "validates", "tests"
-    """
-    users = len(found.train.users)
-    if not len(found.test.user) and not any(np.diff(found.seen.at) >= LEAST):
-        raise ValueError(
-            f"{path}: none of {users} users has 3 items; expected some: the last tests, the one before validates"
-        )
-    for does, number in measured.items():
-        if not len((found.valid if does == "validates" else found.test).user):
-            raise ValueError(f"{path}: no item {does}; expected some: give --split-by larger shares")
-        if not number:
-            raise ValueError(
-                f"{path}: every item that {does} is one that its user had before; expected new ones, which can be ranked"
-            )
-
-
-__all__ = ["FILES", "TUNED", "Evaluation", "Options", "Use", "complete", "evaluate", "load", "prepare", "vectors"]
-
-NAMES = "items.json"
-USERS = "users.json"
-FILES = (NAMES, USERS)
-RANKS = True
-VALIDATING = 10_000  # users measured during training, so that on large data it does not take longer than to learn
-COLUMNS = "which columns of --ratings these are: names of its header, or numbers from 1 where it has none; nothing for no time"
-
-
-@dataclasses.dataclass(frozen=True)
-class Options(HistoryOptions, SplitOptions, DenseOptions):
-    """Of `hybrid train factors`."""
-
-    ratings: str | None = option(
-        None,
-        "MovieLens u.data or ratings.dat, a table of text, Parquet, or scipy .npz",
-        group="data",
-        needed=True,
-        type=os.path.abspath,
-        metavar="FILE",
-    )
-    columns: list[str] | None = option(None, COLUMNS, group="data", type=names, metavar="USER,ITEM[,TIME[,WEIGHT]]")
-    readout: str = option("sampled", "the output layer", registry=readout_kinds)
-
-
-@dataclasses.dataclass(frozen=True)
-class Evaluation:
-    """Of `hybrid eval` on a run of factors."""
-
-    k: int = option(10, "recall@K, nDCG@K", type=positive, metavar="K")
-    ratings: str | None = option(
-        None,
-        "where the ratings of the run are now (default: where they were)",
-        type=os.path.abspath,
-        metavar="FILE",
-    )
-    columns: list[str] | None = option(None, COLUMNS, type=names, metavar="USER,ITEM[,TIME[,WEIGHT]]")
-
-
-# The best of bench/results/tune_factors.jsonl: the same under full and sampled softmax, others under the tree.
-# Trees and heads begin by counts: validation nDCG@10 on MovieLens-100k .105 and .107, drawn .099 and .099.
-_SOFTMAX = {"history": 5, "width": 64, "hidden": 256, "readout_width": 32}
-_SOFTMAX_RATES = {"rate": 0.093, "rows_rate": 0.18, "trunk_rate": 0.16}
-TUNED: dict[str, dict[str, Any]] = {
-    "tree": {"tree": "balanced", "history": 3, "width": 32, "hidden": 128, "readout_width": 64}
-    | {"rate": 0.02, "rows_rate": 0.34, "trunk_rate": 0.024, "start": "counts"},
-    "full": _SOFTMAX | _SOFTMAX_RATES,
-    "sampled": _SOFTMAX | _SOFTMAX_RATES,
-    "neighbours": _SOFTMAX | _SOFTMAX_RATES,
-    "head": _SOFTMAX | _SOFTMAX_RATES | {"start": "counts"},
-}
 
 
 class Factors(EngineJob):
@@ -290,56 +191,134 @@ class Factors(EngineJob):
     rows_are_classes = True
 
     def __init__(self, options: dict[str, Any]):
-        every = histories(read(options["ratings"], options.get("columns")))
-        self._parts = parts = split_parts(every, options)
-        _check(options["ratings"], parts)
+        every = ratings.histories(ratings.load(options["ratings"], options["columns"]))
+        self._parts = parts = _split(every, options)
         new = metrics.unseen(parts.train, parts.valid)
-        self._repeats = len(parts.valid.user) - len(new.user)
-        self._new = _some_users(new)
+        _check(options["ratings"], parts, new)
+        self._repeats, self._new = len(parts.valid.user) - len(new.user), _some_users(new)
+        self._order = _order(options)
         super().__init__(
             options,
-            feed(options, parts.train),
+            _feed(options, self._order, parts.train),
             watched=Watched("valid recall@10", lowest=False),
-            data=digest(every, options),
-            **form(options),
+            data=_digest(every, options),
+            **self._order.embedding,
+            tied=options["tied"],
         )
 
     def make(self) -> Engine:
-        """The untrained engine; its input rows may know what comes soon after what."""
+        """The untrained engine; with --start counts its input rows know what comes soon after what."""
         made = super().make()
-        begin(self.options, self._parts.train, made)
+        if self.options["start"] == "counts":
+            self._start_by_counts(made)
         return made
+
+    def _start_by_counts(self, engine: Any) -> None:
+        """Classes begin as input rows do, where the readout is as wide."""
+        train, embedding, readout = self._parts.train, engine.embedding, engine.readout
+        rows = embedding.parameters()["table"][: len(train.items)]
+        rows[:] = turned(rows, transition_vectors(train, embedding.width, self.options["seed"]))
+        embedding.send()
+        if self.options.get("tree") == CLUSTERED:
+            readout.regrow(trees.clustered(rows, readout.counts), counts=readout.counts)
+        if readout.width == embedding.width and not engine.tied and hasattr(readout, "begin_with"):
+            readout.begin_with(rows)
 
     def begin(self, model: Engine, facts: dict[str, Any]) -> None:
         """Say how is measured."""
         super().begin(model, facts)
-        console.note(protocol(self.options))
+        console.note(_protocol(self.options))
 
     def keep(self, folder: Path) -> None:
         """Write the names of items and users."""
-        write_json(folder / NAMES, self._parts.train.items)
+        write_json(folder / ITEMS, self._parts.train.items)
         write_json(folder / USERS, self._parts.train.users)
 
     def validate(self, model: Engine) -> dict[str, float]:
         """Ranks of the validation items."""
         train = self._parts.train
-        ranks = metrics.ranks(scores(model, train, order_of(self.options)), train, self._new)
+        ranks = metrics.ranks(scores(model, train, self._order), train, self._new)
         return {f"valid {name}": value for name, value in metrics.measures(ranks, user=self._new.user).items()}
 
     def final(self, model: Engine) -> dict[str, Any]:
         """Figures on test items, and how many users validated."""
         counted = {"valid users": len(np.unique(self._new.user)), "valid repeats": self._repeats}
-        return counted | _test(model, self._parts, order_of(self.options))
+        return counted | _test(model, self._parts, self._order)
 
 
-def prepare(options: dict[str, Any]) -> Factors:
-    """Ratings -> histories."""
-    return Factors(options)
+prepare = Factors
 
 
-def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
-    """Options that follow from others; ValueError for those that contradict each other."""
-    return _engine.complete(complete_history(chosen, said), said)
+def _order(options: Mapping[str, Any]) -> Order:
+    return Order(options["order"], options["history"])
+
+
+def _feed(options: Mapping[str, Any], order: Order, train: Histories) -> HistoryFeed | SequenceFeed:
+    """What is learned from; a sequence's padding has no target where the readout is on the CPU, which then leaves it out."""
+    sizes = {"length": order.length, "epochs": options["epochs"], "seed": options["seed"]}
+    if order.kind != SEQUENCE:
+        return HistoryFeed(train, batch=options["batch"], order=order.kind, decay=order.decay, **sizes)
+    here = options["readout_device"] == "cpu"
+    return SequenceFeed(train, windows=options["batch"] // order.length, start=False, unlabelled=here, **sizes)
+
+
+def _kind(options: Mapping[str, Any]) -> str:
+    return str(options["split_by"].partition(":")[0])
+
+
+def _split(every: Histories, options: Mapping[str, Any]) -> Split:
+    """The histories, split as the options say."""
+    kind, *said = options["split_by"].split(":")
+    shares: dict[str, Any] = dict(zip(("test", "valid"), map(float, said), strict=False))
+    if kind == LAST:
+        return splits.split(every)
+    if kind == RATIO:
+        return splits.split_by_ratio(every, **shares)
+    if kind == DRAWN:
+        return splits.split_drawn(every, **shares, seed=options["seed"])
+    return splits.split_by_time(every, **shares)
+
+
+def _protocol(options: Mapping[str, Any]) -> str:
+    """How is measured, in words."""
+    return (
+        f"{SPLITS[_kind(options)]}; all items are ranked but those that the user had; items of equal times are in the order"
+        " of the file"
+    )
+
+
+def _digest(every: Histories, options: Mapping[str, Any]) -> str:
+    """Digest of all that the split depends on."""
+    if _kind(options) != TIME or every.time is None:
+        return every.sha256
+    return hashlib.sha256(every.sha256.encode() + every.time.tobytes()).hexdigest()
+
+
+def _check(path: str, parts: Split, new: HeldOut) -> None:
+    """ValueError for ratings that leave nothing to validate or to test with.
+
+    new  validation items that their users have not had
+    """
+    users = len(parts.train.users)
+    if not len(parts.test.user) and not any(np.diff(parts.seen.at) >= splits.LEAST):
+        raise ValueError(
+            f"{path}: none of {users} users has 3 items; expected some: the last tests, the one before validates"
+        )
+    tests = metrics.unseen(parts.seen, parts.test)
+    for does, held, unseen in (("validates", parts.valid, new), ("tests", parts.test, tests)):
+        if not len(held.user):
+            raise ValueError(f"{path}: no item {does}; expected some: give --split-by larger shares")
+        if not len(unseen.user):
+            raise ValueError(
+                f"{path}: every item that {does} is one that its user had before; expected new ones, which can be ranked"
+            )
+
+
+def _some_users(held: HeldOut) -> HeldOut:
+    """What is held out of at most VALIDATING users, evenly taken."""
+    users = np.unique(held.user)
+    chosen = np.isin(held.user, users[:: -(-len(users) // VALIDATING) or 1])
+    return HeldOut(held.user[chosen], held.item[chosen])
 
 
 def scores(engine: Engine, seen: Histories, order: Order) -> metrics.Scores:
@@ -347,25 +326,33 @@ def scores(engine: Engine, seen: Histories, order: Order) -> metrics.Scores:
     return lambda users: engine.scores(**order.question(seen, users))
 
 
+def _test(engine: Engine, parts: Split, order: Order, k: int = 10) -> dict[str, Any]:
+    """Figures on the users' last items, beside popularity, which as the model knows only what was learned from."""
+    ours = metrics.figures(scores(engine, parts.seen, order), parts.seen, parts.test, k)
+    popular = metrics.figures(metrics.popularity(parts.train), parts.seen, parts.test, k)
+    beside = {f"test {name} of popularity": popular[name] for name in (f"recall@{k}", f"ndcg@{k}")}
+    return {f"test {name}": value for name, value in ours.items()} | beside
+
+
 def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
     """recall@K and nDCG@K of every user's last item, beside those of popularity."""
     folder, options = run.folder, run.options
     path = given["ratings"] or options["ratings"]
     try:
-        every = histories(read(path, given["columns"] or options.get("columns")))
+        every = ratings.histories(ratings.load(path, given["columns"] or options["columns"]))
     except FileNotFoundError:
         raise ValueError(
             f"{path}: not there, and {folder} was trained on it; where it was moved, hybrid eval {folder} --ratings FILE"
         ) from None
-    found, expected = digest(every, options)[:12], (options.get("data") or "none kept")[:12]
-    if found != expected:
+    digest, expected = _digest(every, options)[:12], (options.get("data") or "none kept")[:12]
+    if digest != expected:
         raise ValueError(
-            f"{path}: not the ratings that {folder} was trained on (digest {found}, expected {expected}): give them as "
+            f"{path}: not the ratings that {folder} was trained on (digest {digest}, expected {expected}): give them as "
             "they were, --ratings FILE, or train a new run"
         )
-    console.note(protocol(options))
+    console.note(_protocol(options))
     model = run.load()
-    figures = _test(model, split_parts(every, options), order_of(options), given["k"])
+    figures = _test(model, _split(every, options), _order(options), given["k"])
     return figures | _engine.readout_figures(model)
 
 
@@ -377,10 +364,10 @@ def vectors(run: Trained) -> tuple[list[str], np.ndarray]:
 
 def _items(run: Trained) -> list[str]:
     """The names of the items, of the run's folder."""
-    found = files.read(run.folder / NAMES)
-    if not files.words(found):
-        raise ValueError(f"{run.folder / NAMES}: found no list of names; the file was altered")
-    return list(found)
+    items = files.read(run.folder / ITEMS)
+    if not files.words(items):
+        raise ValueError(f"{run.folder / ITEMS}: found no list of names; the file was altered")
+    return list(items)
 
 
 class Use(Recommender):
@@ -389,10 +376,10 @@ class Use(Recommender):
     def __init__(self, run: Trained):
         self._run = run
         items, engine = _items(run), run.load()
-        kind, length, decay = order_of(run.options)
-        with files.named(run.folder / NAMES):
+        kind, length, decay = _order(run.options)
+        with files.named(run.folder / ITEMS):
             super().__init__(engine, items=items, length=length, order=kind, decay=decay)
-        self.columns = run.options.get("columns")
+        self.columns = run.options["columns"]
 
     @functools.cached_property
     def histories(self) -> Histories:
@@ -406,23 +393,3 @@ class Use(Recommender):
                 " model.remember(FILE) in Python"
             ) from None
         return self.histories
-
-
-def _test(engine: Engine, parts: Split, order: Order, k: int = 10) -> dict[str, Any]:
-    """Figures on the users' last items, beside popularity, which as the model knows only what was learned from."""
-    ours = metrics.figures(scores(engine, parts.seen, order), parts.seen, parts.test, k)
-    popular = metrics.figures(metrics.popularity(parts.train), parts.seen, parts.test, k)
-    beside = {f"test {name} of popularity": popular[name] for name in (f"recall@{k}", f"ndcg@{k}")}
-    return {f"test {name}": value for name, value in ours.items()} | beside
-
-
-def _some_users(held: HeldOut) -> HeldOut:
-    """What is held out of at most VALIDATING users, evenly taken."""
-    users = np.unique(held.user)
-    chosen = np.isin(held.user, users[:: -(-len(users) // VALIDATING) or 1])
-    return HeldOut(held.user[chosen], held.item[chosen])
-
-
-def _check(path: str, parts: Split) -> None:
-    pairs = {"validates": (parts.train, parts.valid), "tests": (parts.seen, parts.test)}
-    check(path, parts, {does: len(metrics.unseen(*pair).user) for does, pair in pairs.items()})

@@ -25,148 +25,9 @@ from ..train.job import Job, Watched
 from ..train.runs import Trained
 from ..train.store import write_json
 
-# Examples with any number of labels, from files: texts become weighted bags of words, numbered features stay as they are.
-
-NAMES, WORDS = FILES = ("labels.json", "words.json")
-
-
-class Found(NamedTuple):
-    """What a file holds.
-
-    features  the tokens of each text; or scipy CSR (n, F)
-    labels    the names of each text's labels; or scipy CSR (n, V)
-    """
-
-    features: Any
-    labels: Any
-
-    def __len__(self) -> int:
-        return len(self.features) if isinstance(self.features, list) else int(self.features.shape[0])
-
-    def of(self, rows: np.ndarray) -> "Found":
-        """Some examples."""
-        if isinstance(self.features, list):
-            return Found([self.features[row] for row in rows], [self.labels[row] for row in rows])
-        return Found(self.features[rows], self.labels[rows])
-
-
-class Known(NamedTuple):
-    """What a run knows of its examples.
-
-    words     of texts, and what each counts for; None: features have numbers
-    features  how many there are
-    labels    their names; None: they have numbers
-    classes   how many labels there are
-    """
-
-    words: dict[str, float] | None
-    features: int
-    labels: list[str] | None
-    classes: int
-
-
-class Examples(NamedTuple):
-    """n examples: scipy CSR features (n, F) float32, labels (n, V)."""
-
-    features: Any
-    labels: Any
-
-
-def read_examples(path: str, options: Mapping[str, Any], known: Known | None = None) -> Found:
-    """A file of examples; known: of the run that it is read for. ValueError and OSError as hybrid.formats raises them."""
-    if options["format"] == "svm":
-        read = svm.load(path, features=known and known.features, labels=known and known.classes)
-        return Found(read.features, read.labels)
-    texts = fasttext.load(path)
-    return Found(cut(texts.texts, options), texts.labels)
-
-
-def cut(texts: Sequence[str], options: Mapping[str, Any]) -> list[list[str]]:
-    """The tokens of each text, in lower case."""
-    tokens = TOKENS[options["tokens"]]
-    return [tokens(text.lower()) for text in texts]
-
-
-def learned(path: str, found: Found, options: Mapping[str, Any]) -> Known:
-    """What there is to know of the examples to learn from; ValueError where it is too little."""
-    if options["format"] == "svm":
-        known = Known(None, found.features.shape[1], None, found.labels.shape[1])
-    else:
-        words = _words(found.features, options["min_count"])
-        names = sorted({name for own in found.labels for name in own})
-        known = Known(words, len(words), names, len(names))
-    if known.classes < 2 or not known.features:
-        raise ValueError(
-            f"{path}: found {known.classes} labels and {known.features} words or features, expected at least 2 and 1"
-        )
-    return known
-
-
-def _words(texts: list[list[str]], min_count: int) -> dict[str, float]:
-    """log((1 + n) / (1 + d)) + 1 of every word that d of the n texts have."""
-    met = collections.Counter(word for text in texts for word in text)
-    has = collections.Counter(word for text in texts for word in set(text))
-    idf = np.log((1 + len(texts)) / (1 + np.array([has[word] for word in sorted(has)]))) + 1
-    return {word: float(one) for word, one in zip(sorted(has), idf, strict=True) if met[word] >= min_count}
-
-
-def counted(found: Found, known: Known) -> Examples:
-    """As matrices; words and labels that are not known are left out."""
-    if known.words is None:
-        return Examples(found.features, found.labels)
-    place = {name: at for at, name in enumerate(known.labels or [])}
-    rows = [{place[name]: 1.0 for name in own if name in place} for own in found.labels]
-    return Examples(weighed(found.features, known.words), _csr(rows, known.classes))
-
-
-def weighed(texts: list[list[str]], words: Mapping[str, float]) -> Any:
-    """Bags of words: counts times weights, of length 1; (n, F) CSR."""
-    place = {word: at for at, word in enumerate(words)}
-    rows = []
-    for text in texts:
-        counts = collections.Counter(word for word in text if word in place)
-        row = {place[word]: count * words[word] for word, count in counts.items()}
-        length = np.sqrt(sum(value * value for value in row.values()))
-        rows.append({at: value / length for at, value in row.items()})
-    return _csr(rows, len(place))
-
-
-def _csr(rows: list[dict[int, float]], columns: int) -> Any:
-    from scipy import sparse
-
-    at = np.cumsum([0, *map(len, rows)]).astype(np.int32)
-    ids = np.array([place for row in rows for place in row], np.int32)
-    made = sparse.csr_array(
-        (np.array([v for row in rows for v in row.values()], np.float32), ids, at), (len(rows), columns)
-    )
-    made.sort_indices()
-    return made
-
-
-def keep(folder: Path, known: Known) -> None:
-    """Write what is known into a run's folder."""
-    write_json(folder / NAMES, {"labels": known.labels, "classes": known.classes})
-    write_json(folder / WORDS, {"words": known.words, "features": known.features})
-
-
-def kept(folder: Path) -> Known:
-    """What a run's folder tells."""
-    labels, words = (files.read(folder / name) for name in (NAMES, WORDS))
-    try:
-        known = Known(**labels, **words)
-        check.whole("classes", known.classes, 2)
-        check.whole("features", known.features, 1)
-        fits = known.labels is None or (files.words(known.labels) and len(known.labels) == known.classes)
-        counts = {} if known.words is None else dict(known.words)
-        if not fits or not all(isinstance(count, int | float) for count in counts.values()):
-            raise ValueError
-    except (TypeError, ValueError):
-        raise ValueError(f"{folder / NAMES}, {WORDS}: not what a run of labels keeps; the files were altered") from None
-    return known
-
-
 __all__ = ["CPU_ONLY", "FILES", "Evaluation", "Options", "Use", "complete", "evaluate", "load", "prepare"]
 
+NAMES, WORDS = FILES = ("labels.json", "words.json")
 CPU_ONLY = "label trees over sparse features have no dense part"
 MOST = 100  # trees
 
@@ -202,6 +63,68 @@ class Evaluation:
     )
 
 
+def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+    """The options; ValueError for those that contradict each other."""
+    if said.get("valid") and said.get("valid_share"):
+        raise ValueError("--valid and --valid-share contradict each other: both say who validates; leave one out")
+    if not 0 < chosen["valid_share"] < 1:
+        raise ValueError(f"--valid-share: found {chosen['valid_share']}, expected a share between 0 and 1")
+    if not chosen["C"] > 0:
+        raise ValueError(f"--C: found {chosen['C']}, expected a number above 0")
+    return chosen
+
+
+class Labels(Job):
+    """Examples, less those that validate; validated by precision@1 after every tree."""
+
+    unit, length = "tree", "trees"
+    watched = Watched("valid precision@1", lowest=False)
+    feed: "Feed"
+
+    def __init__(self, options: dict[str, Any]):
+        if options["trees"] > MOST:
+            raise ValueError(f"--trees: found {options['trees']}, expected at most {MOST}")
+        self.options = options
+        self.known, train, self._valid = _parts(options)
+        self.feed = Feed(train, options["trees"], options["C"], options["seed"])
+        self.data = _digest(self._valid)
+
+    def make(self) -> "LabelTrees":
+        """A model without trees."""
+        return LabelTrees(None, 0, self.options["threads"])
+
+    def keep(self, folder: Path) -> None:
+        """Write the words and the names of the labels."""
+        self.known.keep(folder)
+
+    def ticks(self, model: "LabelTrees") -> Iterator["Grown"]:
+        """A tree each."""
+        while model.tick < len(self.feed):
+            model.grow(self.feed.examples, self.feed.C, self.feed.seed)
+            yield Grown(self.feed.examples.features.shape[0])
+
+    def note(self, tick: "Grown", facts: dict[str, Any]) -> int:
+        """See `Job`."""
+        return tick.examples
+
+    def measure(self, model: "LabelTrees", facts: dict[str, Any]) -> dict[str, Any]:
+        """precision@1 and nDCG@5 of the examples that validate."""
+        all_figures = figures(model, self._valid)
+        return {f"valid {name}": all_figures[name] for name in ("precision@1", "ndcg@5") if name in all_figures}
+
+    def final(self, model: "LabelTrees") -> dict[str, Any]:
+        """How many examples, labels and weights there are."""
+        return {
+            "examples": self.feed.examples.features.shape[0],
+            "valid examples": self._valid.features.shape[0],
+            "labels": self.known.classes,
+            "parameters": model.trees.weights if model.trees else 0,
+        }
+
+
+prepare = Labels
+
+
 class LabelTrees:
     """Label trees under way: `tick` of them are trained; trees is None before the first."""
 
@@ -210,7 +133,7 @@ class LabelTrees:
     def __init__(self, trees: SparseLabelTree | None, tick: int, threads: int | None):
         self.trees, self.tick, self._threads = trees, tick, threads or machine.available()
 
-    def grow(self, examples: Examples, C: float, seed: int) -> None:
+    def grow(self, examples: "Examples", C: float, seed: int) -> None:
         """Train one more tree, from the seed that follows."""
         with machine.kernel_threads(self._threads):
             made = SparseLabelTree(*examples, C=C, seed=seed + self.tick)
@@ -233,11 +156,25 @@ class LabelTrees:
         checkpoint.save(folder, self.trees.arrays if self.trees else {}, facts | {"label_trees": own})
 
 
+def load(source: Path, options: dict[str, Any]) -> tuple[LabelTrees, dict[str, Any]]:
+    """The trees of a checkpoint, and the facts saved with it; ValueError, naming it, for one of no such model."""
+    arrays, facts = checkpoint.load(source)
+    with checkpoint.told(source):
+        own = facts["label_trees"]
+        tick, trees = check.whole("tick", own["tick"], 0, MOST), None
+        if tick:
+            features, labels = check.whole("features", own["features"], 1), check.whole("labels", own["labels"], 2)
+            trees = SparseLabelTree.of(arrays, features, labels)
+        if len({name.partition(".")[0] for name in arrays}) != tick:
+            raise ValueError(f"found other arrays than those of {tick} trees")
+    return LabelTrees(trees, tick, options["threads"]), facts
+
+
 @dataclasses.dataclass(frozen=True)
 class Feed:
     """What all trees learn from; epochs is how many there are."""
 
-    examples: Examples
+    examples: "Examples"
     epochs: int
     C: float
     seed: int
@@ -251,110 +188,185 @@ class Feed:
         return {"data": _digest(self.examples), "trees": self.epochs, "C": self.C, "seed": self.seed}
 
 
-@dataclasses.dataclass(frozen=True)
-class Grown:
+class Grown(NamedTuple):
     """A finished step: how many examples the tree learned from."""
 
     examples: int
 
 
-class Labels(Job):
-    """Examples, less those that validate; validated by precision@1 after every tree."""
+class Examples(NamedTuple):
+    """n examples: scipy CSR features (n, F) float32, labels (n, V)."""
 
-    unit, length = "tree", "trees"
-    watched = Watched("valid precision@1", lowest=False)
-    feed: Feed
+    features: Any
+    labels: Any
 
-    def __init__(self, options: dict[str, Any]):
-        if not 0 < options["valid_share"] < 1:
-            raise ValueError(f"--valid-share: found {options['valid_share']}, expected a share between 0 and 1")
-        if options["trees"] > MOST:
-            raise ValueError(f"--trees: found {options['trees']}, expected at most {MOST}")
-        if not options["C"] > 0:
-            raise ValueError(f"--C: found {options['C']}, expected a number above 0")
-        self.options = options
-        self.known, train, self._valid = _parts(options)
-        self.feed = Feed(train, options["trees"], options["C"], options["seed"])
-        self.data = _digest(self._valid)
 
-    def make(self) -> LabelTrees:
-        """A model without trees."""
-        return LabelTrees(None, 0, self.options["threads"])
+class Read(NamedTuple):
+    """What a file holds.
+
+    features  the tokens of each text; or scipy CSR (n, F)
+    labels    the names of each text's labels; or scipy CSR (n, V)
+    """
+
+    features: Any
+    labels: Any
+
+    @property
+    def examples(self) -> int:
+        """How many there are."""
+        return len(self.features) if isinstance(self.features, list) else int(self.features.shape[0])
+
+    def of(self, rows: np.ndarray) -> "Read":
+        """Some examples."""
+        if isinstance(self.features, list):
+            return Read([self.features[row] for row in rows], [self.labels[row] for row in rows])
+        return Read(self.features[rows], self.labels[rows])
+
+
+class Known(NamedTuple):
+    """What a run knows of its examples.
+
+    words     of texts, and what each counts for; None: features have numbers
+    features  how many there are
+    labels    their names; None: they have numbers
+    classes   how many labels there are
+    """
+
+    words: dict[str, float] | None
+    features: int
+    labels: list[str] | None
+    classes: int
+
+    @classmethod
+    def learned(cls, path: str, found: Read, options: Mapping[str, Any]) -> "Known":
+        """Of the examples to learn from; ValueError where it is too little."""
+        if options["format"] == "svm":
+            known = cls(None, found.features.shape[1], None, found.labels.shape[1])
+        else:
+            words = _words(found.features, options["min_count"])
+            names = sorted({name for own in found.labels for name in own})
+            known = cls(words, len(words), names, len(names))
+        if known.classes < 2 or not known.features:
+            raise ValueError(
+                f"{path}: found {known.classes} labels and {known.features} words or features, expected at least 2 and 1"
+            )
+        return known
 
     def keep(self, folder: Path) -> None:
-        """Write the words and the names of the labels."""
-        keep(folder, self.known)
+        """Write it into a run's folder."""
+        write_json(folder / NAMES, {"labels": self.labels, "classes": self.classes})
+        write_json(folder / WORDS, {"words": self.words, "features": self.features})
 
-    def ticks(self, model: LabelTrees) -> Iterator[Grown]:
-        """A tree each."""
-        while model.tick < len(self.feed):
-            model.grow(self.feed.examples, self.feed.C, self.feed.seed)
-            yield Grown(self.feed.examples.features.shape[0])
+    @classmethod
+    def kept(cls, folder: Path) -> "Known":
+        """What a run's folder tells."""
+        labels, words = (files.read(folder / name) for name in (NAMES, WORDS))
+        try:
+            known = cls(**labels, **words)
+            check.whole("classes", known.classes, 2)
+            check.whole("features", known.features, 1)
+            named = known.labels is None or (files.words(known.labels) and len(known.labels) == known.classes)
+            weights = {} if known.words is None else dict(known.words)
+            if not named or not all(isinstance(weight, int | float) for weight in weights.values()):
+                raise ValueError
+        except (TypeError, ValueError):
+            files_ = f"{folder / NAMES}, {WORDS}"
+            raise ValueError(f"{files_}: not what a run of labels keeps; the files were altered") from None
+        return known
 
-    def note(self, tick: Grown, facts: dict[str, Any]) -> int:
-        """See `Job`."""
-        return tick.examples
+    def matrices(self, found: Read) -> Examples:
+        """Examples as matrices; words and labels that are not known are left out."""
+        if self.words is None:
+            return Examples(*found)
+        place = {name: at for at, name in enumerate(self.labels or [])}
+        rows = [{place[name]: 1.0 for name in own if name in place} for own in found.labels]
+        return Examples(self.weighed(found.features), _csr(rows, self.classes))
 
-    def measure(self, model: LabelTrees, facts: dict[str, Any]) -> dict[str, Any]:
-        """precision@1 and nDCG@5 of the examples that validate."""
-        found = figures(model, *self._valid)
-        return {f"valid {name}": found[name] for name in ("precision@1", "ndcg@5") if name in found}
-
-    def final(self, model: LabelTrees) -> dict[str, Any]:
-        """How many examples, labels and weights there are."""
-        return {
-            "examples": self.feed.examples.features.shape[0],
-            "valid examples": self._valid.features.shape[0],
-            "labels": self.known.classes,
-            "parameters": model.trees.weights if model.trees else 0,
-        }
-
-
-def prepare(options: dict[str, Any]) -> Labels:
-    """Files of examples -> features and labels."""
-    return Labels(options)
-
-
-def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
-    """The options; ValueError for those that contradict each other."""
-    if said.get("valid") and said.get("valid_share"):
-        raise ValueError("--valid and --valid-share contradict each other: both say who validates; leave one out")
-    return chosen
-
-
-def load(source: Path, options: dict[str, Any]) -> tuple[LabelTrees, dict[str, Any]]:
-    """The trees of a checkpoint, and the facts saved with it; ValueError, naming it, for one of no such model."""
-    arrays, facts = checkpoint.load(source)
-    with checkpoint.told(source):
-        own = facts["label_trees"]
-        tick, trees = check.whole("tick", own["tick"], 0, MOST), None
-        if tick:
-            features, labels = check.whole("features", own["features"], 1), check.whole("labels", own["labels"], 2)
-            trees = SparseLabelTree.of(arrays, features, labels)
-        if len({name.partition(".")[0] for name in arrays}) != tick:
-            raise ValueError(f"found other arrays than those of {tick} trees")
-    return LabelTrees(trees, tick, options.get("threads")), facts
+    def weighed(self, texts: list[list[str]]) -> Any:
+        """Bags of words: counts times weights, of length 1; (n, F) CSR."""
+        words = self.words or {}
+        place = {word: at for at, word in enumerate(words)}
+        rows = []
+        for text in texts:
+            counts = collections.Counter(word for word in text if word in place)
+            row = {place[word]: count * words[word] for word, count in counts.items()}
+            length = np.sqrt(sum(value * value for value in row.values()))
+            rows.append({at: value / length for at, value in row.items()})
+        return _csr(rows, len(place))
 
 
-def figures(model: LabelTrees, features: Any, labels: Any) -> dict[str, float]:
+def _words(texts: list[list[str]], min_count: int) -> dict[str, float]:
+    """log((1 + n) / (1 + d)) + 1 of every word that d of the n texts have."""
+    met = collections.Counter(word for text in texts for word in text)
+    has = collections.Counter(word for text in texts for word in set(text))
+    idf = np.log((1 + len(texts)) / (1 + np.array([has[word] for word in sorted(has)]))) + 1
+    return {word: float(one) for word, one in zip(sorted(has), idf, strict=True) if met[word] >= min_count}
+
+
+def _csr(rows: list[dict[int, float]], columns: int) -> Any:
+    from scipy import sparse
+
+    at = np.cumsum([0, *map(len, rows)]).astype(np.int32)
+    ids = np.array([place for row in rows for place in row], np.int32)
+    values = np.array([value for row in rows for value in row.values()], np.float32)
+    made = sparse.csr_array((values, ids, at), (len(rows), columns))
+    made.sort_indices()
+    return made
+
+
+def _digest(examples: Examples) -> str:
+    return digest(*(part for one in examples for part in (one.indptr, one.indices, one.data)))
+
+
+def _read(path: str, options: Mapping[str, Any], known: Known | None = None) -> Read:
+    """A file of examples; known: of the run that it is read for. ValueError and OSError as hybrid.formats raises them."""
+    if options["format"] == "svm":
+        return Read(*svm.load(path, features=known and known.features, labels=known and known.classes)[:2])
+    texts = fasttext.load(path)
+    return Read(_cut(texts.texts, options), texts.labels)
+
+
+def _cut(texts: Sequence[str], options: Mapping[str, Any]) -> list[list[str]]:
+    """The tokens of each text, in lower case."""
+    tokens = TOKENS[options["tokens"]]
+    return [tokens(text.lower()) for text in texts]
+
+
+def _parts(options: dict[str, Any]) -> tuple[Known, Examples, Examples]:
+    """What is known, and the examples to learn from and to validate on."""
+    path, found = options["examples"], _read(options["examples"], options)
+    if options["valid"]:
+        known = Known.learned(path, found, options)
+        return known, known.matrices(found), known.matrices(_read(options["valid"], options, known))
+    order = np.random.default_rng(options["seed"]).permutation(found.examples)
+    held = max(int(found.examples * options["valid_share"]), 1)
+    if held == found.examples:
+        raise ValueError(f"{path}: found {held} examples, expected at least 2: some validate")
+    valid, train = (found.of(np.sort(part)) for part in np.split(order, [held]))
+    known = Known.learned(path, train, options)
+    return known, known.matrices(train), known.matrices(valid)
+
+
+def figures(model: LabelTrees, examples: Examples) -> dict[str, float]:
     """precision, recall and nDCG at 1, 3 and 5, as far as there are so many labels."""
-    most = min(5, labels.shape[1])
-    ids, found = model.best(features, most)[0], {}
-    for k in (1, 3, 5):
-        if k <= most:
-            for name, figure in (("precision", metrics.precision), ("recall", metrics.recall), ("ndcg", metrics.ndcg)):
-                found[f"{name}@{k}"] = figure(ids[:, :k], labels)
-    return found
+    most = min(5, examples.labels.shape[1])
+    ids = model.best(examples.features, most)[0]
+    return {
+        f"{name}@{k}": getattr(metrics, name)(ids[:, :k], examples.labels)
+        for k in (1, 3, 5)
+        if k <= most
+        for name in ("precision", "recall", "ndcg")
+    }
 
 
 def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
     """Figures on other examples, or on those that validated."""
     known, model = _opened(run)
     if given["examples"]:
-        asked = _read(given["examples"], run.options, known)
+        examples = known.matrices(_read(given["examples"], run.options, known))
     else:
-        _, _, asked = _parts(run.options)
-    return {"examples": asked.features.shape[0], **figures(model, *asked)}
+        _, _, examples = _parts(run.options)
+    return {"examples": examples.features.shape[0], **figures(model, examples)}
 
 
 class Use:
@@ -380,15 +392,14 @@ class Use:
         if self._known.words is None:
             raise ValueError("texts: the run learned from numbered features; ask model.best(features, k)")
         check.whole("k", k, 1, len(self.labels))
-        features = weighed(cut(texts, self._options), self._known.words)
-        ids, log_probs = self.model.best(features, k)
+        ids, log_probs = self.model.best(self._known.weighed(_cut(texts, self._options)), k)
         pairs = zip(ids.tolist(), np.exp(log_probs).tolist(), strict=True)
         return [[(self.labels[label], p) for label, p in zip(*one, strict=True)] for one in pairs]
 
 
 def _opened(run: Trained) -> tuple[Known, LabelTrees]:
     """What a run knows, and its trees; ValueError where these do not belong together."""
-    known, model = kept(run.folder), run.load()
+    known, model = Known.kept(run.folder), run.load()
     sizes = known.features, known.classes
     if model.trees and (model.trees.features, model.trees.labels) != sizes:
         raise ValueError(
@@ -396,26 +407,3 @@ def _opened(run: Trained) -> tuple[Known, LabelTrees]:
             f" {sizes[0]} and {sizes[1]}; files of two runs were mixed"
         )
     return known, model
-
-
-def _digest(examples: Examples) -> str:
-    return digest(*(part for one in examples for part in (one.indptr, one.indices, one.data)))
-
-
-def _parts(options: dict[str, Any]) -> tuple[Known, Examples, Examples]:
-    """What is known, and the examples to learn from and to validate on."""
-    path, found = options["examples"], read_examples(options["examples"], options)
-    if options["valid"]:
-        known = learned(path, found, options)
-        return known, counted(found, known), _read(options["valid"], options, known)
-    order = np.random.default_rng(options["seed"]).permutation(len(found))
-    held = max(int(len(found) * options["valid_share"]), 1)
-    if held == len(found):
-        raise ValueError(f"{path}: found {len(found)} examples, expected at least 2: some validate")
-    valid, train = (found.of(np.sort(part)) for part in np.split(order, [held]))
-    known = learned(path, train, options)
-    return known, counted(train, known), counted(valid, known)
-
-
-def _read(path: str, options: dict[str, Any], known: Known) -> Examples:
-    return counted(read_examples(path, options, known), known)

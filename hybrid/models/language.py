@@ -108,8 +108,7 @@ class Language(EngineJob):
 
 def prepare(options: dict[str, Any]) -> Language:
     """Text -> feeds; validates on --valid, or on a tenth of the lines, and tests on --test."""
-    test = options.get("test")
-    return Language(options, *_texts(options), read_text(test, options) if test else None)
+    return Language(options, *_texts(options), read_text(options["test"], options) if options["test"] else None)
 
 
 def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
@@ -123,9 +122,8 @@ def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
 
 def _learned(options: dict[str, Any], train: Text) -> LanguageFeed | StreamedLanguageFeed:
     """What is learned from: a text in memory, or the chunks of one in files of --stream."""
-    names = ("context", "batch", "epochs", "seed")
-    sizes = {name: options[name] for name in names}
-    if options.get("stream"):
+    sizes = {name: options[name] for name in ("context", "batch", "epochs", "seed")}
+    if options["stream"]:
         return StreamedLanguageFeed(stored_text(options, unknown=True), chunk=CHUNK, **sizes)
     vocabulary = vocabulary_of(train, options, unknown=True)
     return LanguageFeed(_corpus(train, vocabulary), **sizes)
@@ -173,8 +171,7 @@ class Use(LanguageModel):
     """A run of a language model; its texts are cut as the one that it learned from."""
 
     def __init__(self, run: Trained):
-        vocabulary, cut = Vocabulary.load(run.folder / NAMES), how_cut(run.options)
-        super().__init__(run.load(), vocabulary, **cut)
+        super().__init__(run.load(), Vocabulary.load(run.folder / NAMES), **how_cut(run.options))
 
 
 def _corpus(text: Text, vocabulary: Vocabulary) -> Corpus:
@@ -186,7 +183,7 @@ def _corpus(text: Text, vocabulary: Vocabulary) -> Corpus:
 def _texts(options: dict[str, Any]) -> tuple[Text, Text]:
     if options["valid"]:
         path = options["text"]
-        train = Text([], source=path) if options.get("stream") else read_text(path, options)  # streamed: named alone
+        train = Text([], source=path) if options["stream"] else read_text(path, options)  # streamed: named alone
         return train, read_text(options["valid"], options)
     parts = read_text(options["text"], options).split(seed=options["seed"])
     return parts.train, parts.valid

@@ -61,14 +61,14 @@ class Options(TextOptions, EngineOptions):
         "vectors start within so much of 0 (default: 0.5 / width, as in word2vec; gensim has twice that)",
         type=number,
     )
-    update: str | None = option(  # None, of runs from before there was a choice: batch
+    update: str | None = option(
         None,
         "when rows move: after each example (online, as in word2vec, on one thread) or each batch (default: online under "
         "a tree and negative sampling)",
         group="training",
         choices=UPDATES,
     )
-    batch: int | None = option(  # 0: what batch_of says; None, of runs from before there was 0: what it says of a tree
+    batch: int = option(  # 0: what batch_of says
         0,
         "examples a batch (default: as many as there are words, 32 to 16384; with --update batch a fifth, to 4096, or with "
         "drawn negatives a fortieth, to 512)",
@@ -101,20 +101,16 @@ class Words(EngineJob):
     def __init__(self, options: dict[str, Any]):
         learned = _learned(options)
         self.vocabulary = learned.vocabulary
-        readout = "tree" if options["batch"] is None else options["readout"]
-        batch = options["batch"] or batch_of(len(self.vocabulary), options.get("update") or "batch", readout)
+        batch = options["batch"] or batch_of(len(self.vocabulary), options["update"], options["readout"])
         feed = _feed(options, learned, batch, options["epochs"])
+        super().__init__(options, feed, mean=options["model"] == "cbow", trunk=False)
         self._measured: PairFeed | None = None
-        watched = None
-        if options.get("valid"):
+        if options["valid"]:
             corpus = Corpus(read_text(options["valid"], options), self.vocabulary)
             measured = _feed(options, corpus, batch, 1)
             if measured.batch > feed.batch:  # sampling leaves less of its words than of those to learn from
                 measured = _feed(options, corpus, max(batch * feed.batch // (2 * measured.batch), 1), 1)
-            self._measured, watched = measured, Watched("valid loss")
-        data = self._measured.corpus.sha256 if self._measured else None
-        mean = options["model"] == "cbow"
-        super().__init__(options, feed, watched=watched, data=data, mean=mean, trunk=False)
+            self._measured, self.watched, self.data = measured, Watched("valid loss"), corpus.sha256
 
     def keep(self, folder: Path) -> None:
         """Write the vocabulary."""
@@ -128,8 +124,8 @@ class Words(EngineJob):
 def batch_of(words: int, update: str = "online", readout: str = "tree") -> int:
     """Examples a batch for a vocabulary of so many words, where the user does not say.
 
-    Online a batch is no more than what the rates stay the same for. Otherwise, what it has to say of a word, its input row is
-    told in one sum. Under drawn negatives the vectors are worse for that from about 1,024 examples on (WikiText-2, WordSim-353:
+    Online a batch is no more than what the rates stay the same for. Otherwise the gradients of an input row are summed over
+    the batch. Under drawn negatives the vectors are worse for that from about 1,024 examples on (WikiText-2, WordSim-353:
     0.351 with 512 examples, 0.335 with 4,096), under a tree not.
     """
     if update == "online":
@@ -138,9 +134,7 @@ def batch_of(words: int, update: str = "online", readout: str = "tree") -> int:
     return min(max(words // share, 32), most)
 
 
-def prepare(options: dict[str, Any]) -> Words:
-    """Text -> pairs of words."""
-    return Words(options)
+prepare = Words
 
 
 def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
@@ -151,14 +145,11 @@ def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
         raise ValueError("--regrow: not used by `train words`, which has no trunk; leave it out")
     if said.get("mode") and said.get("update") == "online":
         raise ValueError("--mode: how the nodes of a tree learn from a batch, found --update online; leave one out")
-    return _engine.complete(chosen | {"update": chosen["update"] or _update(chosen, said)}, said)
-
-
-def _update(chosen: dict[str, Any], said: dict[str, Any]) -> str:
-    """Online where the readout can, and nothing that is said is about batches."""
-    logistic = chosen["readout"] == "sampled" and chosen.get("loss") in (None, "logistic")
-    able = logistic or chosen["readout"] == "tree"
-    return "online" if able and not (chosen["delay"] or said.get("mode")) else "batch"
+    if not chosen["update"]:  # online where the readout can, and nothing that is said is about batches
+        logistic = chosen["readout"] == "sampled" and chosen.get("loss") in (None, "logistic")
+        able = (logistic or chosen["readout"] == "tree") and not (chosen["delay"] or said.get("mode"))
+        chosen = chosen | {"update": "online" if able else "batch"}
+    return _engine.complete(chosen, said)
 
 
 def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
@@ -168,8 +159,8 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
     names, rows = vectors(run)
     figures: dict[str, Any] = {}
     for path in given["similarity"] or ():
-        found = metrics.agreement(path, names, rows)
-        figures |= {f"{Path(path).stem}": found.rho, f"{Path(path).stem}_unknown": found.unknown}
+        agreement, name = metrics.agreement(path, names, rows), Path(path).stem
+        figures |= {name: agreement.rho, f"{name}_unknown": agreement.unknown}
     if given["analogies"]:
         answered = metrics.analogies(given["analogies"], names, rows)
         for section in (answered.total, answered.semantic, answered.syntactic):
@@ -192,7 +183,7 @@ class Use(Similar):
 
 def _learned(options: dict[str, Any]) -> Corpus:
     """The text to learn from, in memory or in files of --stream."""
-    if options.get("stream"):
+    if options["stream"]:
         return stored_text(options, unknown=False)
     text = read_text(options["text"], options)
     return Corpus(text, vocabulary_of(text, options, unknown=False))

@@ -10,7 +10,7 @@ import numpy as np
 from ..storage import checkpoint, files
 from ..storage.checkpoint import CHECKPOINT
 from ..train import plots, store
-from ..train.runs import curve_of
+from ..train.progress import curve_of
 from . import panel
 from .evaluate import evaluated
 from .sizes import parameters

@@ -8,25 +8,187 @@ import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol
-
-import numpy as np
+from typing import Any
 
 from .. import console
 from ..mpi.group import Group
 from ..storage import files
 from ..storage.checkpoint import CHECKPOINT
 from .job import Job, Model, Watched
-from .options import Saves
+from .options import EVERY
 from .progress import SPENT, Progress
 from .stop import USER_ERRORS, Stop, Stopped, leaving
 from .store import BEST
 
-# The best model of a run so far, by a figure that is measured while it learns; and when to stop waiting for a better one.
+Observer = Callable[[Mapping[str, Any]], None]  # takes each new point of a curve
+
+
+def train(
+    job: Job,
+    folder: Path,
+    model: Model,
+    facts: dict[str, Any] | None = None,
+    *,
+    label: str = "",
+    save_every: float = EVERY,
+    patience: int = 0,
+    observers: Sequence[Observer] = (),
+    measured: Callable[[], Any] | None = None,
+    ranks: Group | None = None,
+) -> dict[str, Any]:
+    """Train a model to the end of its job's feed; returns the job's report and leaves the last checkpoint in `folder`, and in
+    `folder`/best that of the best point, where the job watches a figure.
+
+    On several ranks all call it, and do the same after each tick: see `Run`.
+
+    What is measured at the end alone, `job.final`, is in the report, and its time in evaluation_seconds. The report's times
+    of training, evaluation, saving and starting add up to the time of this call.
+
+    facts       of a checkpoint, with its model, to resume with a feed that `check_feed` finds the same; None starts anew
+    save_every  seconds between checkpoints; 0: only at the beginning, after every epoch, on a stop and at the end
+    patience    end early after so many points of the curve without a better watched figure; 0: never
+    measured    gives the model that is measured at the end; None: the one that was trained
+    ranks       those that train this model together; None: all of the run, which for most is this process alone
+
+    Raises Stopped, after a checkpoint, on SIGINT, SIGTERM or SIGHUP; FloatingPointError when a loss is not finite or a
+    figure infinite, and OSError when a checkpoint cannot be written: then the last one stands.
+    """
+    progress = Progress(facts and facts["progress"])
+    best = Best(job.watched, patience, progress.facts)
+    run = Run(job, folder, model, progress, Saves(save_every), best, observers, ranks or Group())
+    with progress.spending("starting_seconds"):
+        job.begin(model, progress.facts)
+        if facts is None or not run.finished:
+            run.learn(label, anew=facts is None)
+        with progress.spending("evaluation_seconds"):
+            report = job.report(model, progress.facts, progress.rate) | best.report()
+            final = job.final(measured() if measured else model)
+    return report | {clock: progress.facts[clock] for clock in SPENT} | final
+
+
+class Run:
+    """One training run under way; see `train`.
+
+    Ranks make the same ticks, and decide the same after each of them: a save that the clock of one asks for, or a signal
+    that one has had, is everybody's; and of figures, by which a run ends early, those of rank 0 count. That is one small
+    exchange a tick, and none where there is one rank. Who fails alone says so and ends, and is the end of all.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        folder: Path,
+        model: Model,
+        progress: Progress,
+        saves: "Saves",
+        best: "Best",
+        observers: Sequence[Observer],
+        ranks: Group,
+    ):
+        self.job, self.folder, self.model, self.progress = job, folder, model, progress
+        self.saves, self.best, self.observers, self.ranks = saves, best, observers, ranks
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to learn."""
+        return self.model.tick == len(self.job.feed) or self.best.over
+
+    def learn(self, label: str, anew: bool) -> None:
+        """To the end of the feed, to early stopping, or to a signal, which raises Stopped."""
+        job, model = self.job, self.model
+        bar = console.bar(len(job.feed), label, f"{job.unit}s", model.tick)
+        with Stop() as stop, bar, leaving(self.folder):
+            if anew:
+                self.save()  # so that whatever begins can be resumed
+            with contextlib.closing(self._ticks()) as ticks:
+                for tick in ticks:
+                    self._note(tick, bar)
+                    if job.busy(model):
+                        continue
+                    signal, due = self.ranks.greatest(stop.signal, self.saves.due())
+                    stop.obey(signal)
+                    if self.finished or signal:
+                        break
+                    if due or job.ends_epoch(model.tick):
+                        self.save()
+            if self.finished and (last := job.ending(model, self.progress.facts)) is not None:
+                self._point(last, bar)
+            self.save()
+        if not self.finished:
+            raise Stopped(stop.signal, model.tick, self.folder, job.unit)
+
+    def save(self, name: str = CHECKPOINT) -> None:
+        """Write the checkpoint, or the one of another name."""
+        at = f"{self.job.unit} {self.model.tick}"
+        facts = {"feed": self.job.feed.describe(), "progress": self.progress.facts, "at": at}
+        with self.progress.spending("saving_seconds"):
+            try:
+                self.model.save(self.folder / name, facts)
+            except ValueError as failure:  # numbers that are not finite, which the losses do not show yet
+                failure.add_note("the model diverged: begin again with lower rates and --overwrite")
+                raise
+        if name == CHECKPOINT:  # a run is resumed from this one alone
+            self.saves.done()
+
+    def _ticks(self) -> Generator[Any, None, None]:
+        """Those of the model. Where the feed fails, the model stands between two ticks and is saved.
+
+        But not with others, who may be in the middle of a tick, waiting for this rank: then the save before stands.
+        """
+        try:
+            yield from self.job.ticks(self.model)
+        except USER_ERRORS:
+            if self.model.torn is None and self.ranks.size == 1:
+                self.save()
+            raise
+
+    def _note(self, tick: Any, bar: Any) -> None:
+        self.progress.note(self.job.note(tick, self.progress.facts))
+        self.job.amend(self.model)
+        bar.update()
+        if (at := self.job.due(self.model)) is not None:
+            self._point(at, bar)
+
+    def _point(self, at: int, bar: Any) -> None:
+        """Add a point to the curve, and keep the model where it is the best so far."""
+        unit = self.job.unit
+        with self.progress.spending("evaluation_seconds"):
+            measured = self.job.measure(self.model, self.progress.facts)
+            figures = self.ranks.once(lambda: measured)
+            numbers = {name: value for name, value in figures.items() if isinstance(value, float)}
+            unsaid = {name: None for name, value in numbers.items() if math.isnan(value)}  # JSON has no NaN
+            point = self.progress.point(unit, at, figures | unsaid)
+            bar.set_postfix_str(self.job.postfix(point, self.progress.rate), refresh=self.job.logged)
+            for name, value in numbers.items():
+                if math.isinf(value):
+                    raise FloatingPointError(f"{unit} {at}: {name} is {value}: the model has diverged")
+            for observe in self.observers:
+                observe(point)
+            if self.best.take(at, point):
+                self.save(BEST)
+
+
+class Saves:
+    """The clock of a run's saves, wound from the end of one to the beginning of the next.
+
+    every  seconds between two; 0: the clock asks for none
+    """
+
+    def __init__(self, every: float):
+        self.every = every
+        self.done()
+
+    def due(self) -> bool:
+        """Whether it is time for a save."""
+        return self.every > 0 and time.monotonic() - self._last >= self.every
+
+    def done(self) -> None:
+        """There was a save just now."""
+        self._last = time.monotonic()
 
 
 class Best:
-    """Follows the watched figure of a curve.
+    """Follows the watched figure of a curve: which point is the best so far, and whether to stop waiting for a better one.
 
     watched   None: nothing is followed
     patience  how many points in a row may bring nothing better; 0: any number
@@ -55,89 +217,13 @@ class Best:
         worse: int = self._facts["worse"]
         return 0 < self._patience <= worse
 
-    def said(self) -> dict[str, Any]:
-        """The best point, for a report; and why the run ended before its end, if that is so."""
+    def report(self) -> dict[str, Any]:
+        """The best point; and why the run ended before its end, if that is so."""
         best = self._facts.get("best")
-        found = {"best": f"{best['figure']} {best['value']:.4g} at {best['tick']:,}"} if best else {}
+        lines = {"best": f"{best['figure']} {best['value']:.4g} at {best['tick']:,}"} if best else {}
         if self.over:
-            found["stopped early"] = f"nothing better in the last {self._facts['worse']} points of the curve"
-        return found
-
-
-def sayable(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Figures as JSON can say them: a NaN, which a figure of nothing is, becomes null."""
-    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in figures.items()}
-
-
-# A run in TensorBoard: figures and pictures, written by tensorboardX, which needs neither TensorFlow nor PyTorch.
-
-
-def required() -> ModuleType:
-    """The module tensorboardX; ValueError, with the command that mends it, where it is missing."""
-    try:
-        import tensorboardX
-    except ImportError as error:
-        raise ValueError(
-            f'--tensorboard: needs tensorboardX, which cannot be imported ({error}): pip install "hybrid-engine[tensorboard]"'
-        ) from None
-    module: ModuleType = tensorboardX
-    return module
-
-
-class Board:
-    """Writes event files to a folder; what stands there of `first` and later steps, from a run that was stopped, is dropped.
-
-    The caller's thread writes. tensorboardX's own writer has a thread that waits by the wall clock: it dies when the clock
-    is set back by weeks, nobody empties its queue then, and the run waits for ever.
-    """
-
-    def __init__(self, folder: Path, first: int = 0):
-        required()
-        from tensorboardX.event_file_writer import EventsWriter
-        from tensorboardX.proto.event_pb2 import SessionLog
-
-        folder.mkdir(parents=True, exist_ok=True)
-        # the name holds the second, the host and this: a run resumed within the second replaces no file
-        self._writer = EventsWriter(str(folder / "events"), f".{os.getpid()}.{first}")
-        if first:
-            self._event(first, session_log=SessionLog(status=SessionLog.START))
-
-    def close(self) -> None:
-        """Close the file."""
-        self._writer.close()
-
-    def write(self, step: int, figures: Mapping[str, float], pictures: Mapping[str, np.ndarray]) -> None:
-        """Add figures, and pictures (rows, columns, 3) uint8, by name."""
-        from tensorboardX.summary import image, scalar
-
-        for name, figure in figures.items():
-            self._event(step, summary=scalar(_tag(name), figure))
-        for name, picture in pictures.items():
-            self._event(step, summary=image(_tag(name), picture, dataformats="HWC"))
-        self._writer.flush()
-
-    def _event(self, step: int, **what: Any) -> None:
-        from tensorboardX.proto.event_pb2 import Event
-
-        self._writer.write_event(Event(step=step, wall_time=time.time(), **what))
-
-
-def _tag(name: str) -> str:
-    """TensorBoard's tags have no spaces; what stands before a slash is a group."""
-    return name.replace(", ", "/").replace(" ", "_")
-
-
-# Who is told every point of a run's curve: a file of JSON lines, TensorBoard.
-
-
-class Observer(Protocol):
-    """Is told points of a curve; closed at the end of the run, by which way ever that ends."""
-
-    def point(self, point: Mapping[str, Any]) -> None:
-        """A point was added to the curve."""
-
-    def close(self) -> None:
-        """Free what is held."""
+            lines["stopped early"] = f"nothing better in the last {self._facts['worse']} points of the curve"
+        return lines
 
 
 class JsonLines:
@@ -164,185 +250,63 @@ class JsonLines:
             os.fsync(self._file.fileno())
 
 
-class TensorBoard:
-    """TensorBoard's event files: figures of every point, and the job's pictures."""
-
-    def __init__(self, folder: Path, job: Job, first: int):
-        self._board, self._job = Board(folder, first), job
-
-    def point(self, point: Mapping[str, Any]) -> None:
-        """Write figures and pictures."""
-        self._board.write(point[self._job.unit], self._job.figures(point), self._job.pictures(point))
-
-    def close(self) -> None:
-        """Close the file."""
-        self._board.close()
-
-
 def _line(point: Mapping[str, Any]) -> bytes:
     return json.dumps(point).encode() + b"\n"
 
 
-def train(
-    job: Job,
-    folder: Path,
-    model: Model,
-    facts: dict[str, Any] | None = None,
-    *,
-    label: str = "",
-    save_every: float | None = None,
-    patience: int = 0,
-    keep_best: bool = True,
-    observers: Sequence[Observer] = (),
-    measured: Callable[[], Any] | None = None,
-    ranks: Group | None = None,
-) -> dict[str, Any]:
-    """Train a model to the end of its job's feed; returns the job's report and leaves the last checkpoint in `folder`.
-
-    On several ranks all call it, and do the same after each tick: see `Run`.
-
-    What is measured at the end alone, `job.final`, is in the report, and its time in evaluation_seconds. The report's times
-    of training, evaluation, saving and starting add up to the time of this call.
-
-    facts       of a checkpoint, with its model, to go on with a feed that `check_same` finds the same; None starts anew
-    save_every  seconds between checkpoints; 0: only at the beginning, after every epoch, on a stop and at the end
-    patience    end early after so many points of the curve without a better watched figure; 0: never
-    keep_best   whether the model of the best point is kept too, in `folder`/best; only where the job watches a figure
-    observers   are told every new point of the curve
-    measured    gives the model that is measured at the end; None: the one that was trained
-    ranks       those that train this model together; None: all of the run, which for most is this process alone
-
-    Raises Stopped, after a checkpoint, on SIGINT, SIGTERM or SIGHUP; FloatingPointError when a loss is not finite or a
-    figure infinite, and OSError when a checkpoint cannot be written: then the last one stands.
-    """
-    ranks = ranks or Group()
-    run = Run(job, folder, model, facts, save_every, patience, keep_best, observers, ranks)
-    progress = run.progress
-    with progress.spending("starting_seconds"):
-        job.begin(model, progress.facts)
-        if facts is None or not run.finished:
-            run.learn(label, anew=facts is None)
-        with progress.spending("evaluation_seconds"):
-            report = job.report(model, progress.facts, progress.rate) | run.best.said()
-            final = job.final(measured() if measured else model)
-    return report | {clock: progress.facts[clock] for clock in SPENT} | final
-
-
-def check_same(job: Job, saved: dict[str, Any], tick: int, folder: Path) -> None:
-    """ValueError unless a checkpoint of so many ticks goes on with the job's feed, which may be longer than its own."""
-    ours, length = json.loads(json.dumps(job.feed.describe())), job.length
-    if _without(ours, length) != _without(saved, length):
-        raise ValueError(f"feed: the data or its options differ from those of the checkpoint in {folder}")
-    if tick > len(job.feed):
-        begun = -(-tick * job.reached // len(job.feed))
+def tensorboard() -> ModuleType:
+    """The module tensorboardX, which needs neither TensorFlow nor PyTorch; ValueError, with a remedy, where it is missing."""
+    try:
+        import tensorboardX
+    except ImportError as error:
         raise ValueError(
-            f"--{length}: found {job.reached}, expected at least {begun}, which the run has begun or made already"
-        )
+            f'--tensorboard: needs tensorboardX, which cannot be imported ({error}): pip install "hybrid-engine[tensorboard]"'
+        ) from None
+    module: ModuleType = tensorboardX
+    return module
 
 
-class Run:
-    """One training run under way; the arguments are those of `train`.
+class TensorBoard:
+    """Writes figures and pictures of every point to event files in a folder.
 
-    Ranks make the same ticks, and decide the same after each of them: a save that the clock of one asks for, or a signal
-    that one has had, is everybody's; and of figures, by which a run ends early, those of rank 0 count. That is one small
-    exchange a tick, and none where there is one rank. Who fails alone says so and ends, and is the end of all.
+    What stands there of `first` and later ticks, from a run that was stopped, is dropped by whoever reads them.
+
+    The caller's thread writes. tensorboardX's own writer has a thread that waits by the wall clock: it dies when the clock
+    is set back by weeks, nobody empties its queue then, and the run waits for ever.
     """
 
-    def __init__(
-        self,
-        job: Job,
-        folder: Path,
-        model: Model,
-        facts: dict[str, Any] | None,
-        save_every: float | None,
-        patience: int,
-        keep_best: bool,
-        observers: Sequence[Observer],
-        ranks: Group,
-    ):
-        self.job, self.folder, self.model, self.observers = job, folder, model, observers
-        self.progress, self.saves = Progress(facts and facts["progress"]), Saves(save_every)
-        self.best, self.keep_best = Best(job.watched, patience, self.progress.facts), keep_best
-        self.ranks = ranks
+    def __init__(self, folder: Path, job: Job, first: int = 0):
+        tensorboard()
+        from tensorboardX.event_file_writer import EventsWriter
+        from tensorboardX.proto.event_pb2 import SessionLog
 
-    @property
-    def finished(self) -> bool:
-        """Whether nothing is left to learn."""
-        return self.model.tick == len(self.job.feed) or self.best.over
+        folder.mkdir(parents=True, exist_ok=True)
+        # the name holds the second, the host and this: a run resumed within the second replaces no file
+        self._job, self._writer = job, EventsWriter(str(folder / "events"), f".{os.getpid()}.{first}")
+        if first:
+            self._event(first, session_log=SessionLog(status=SessionLog.START))
 
-    def learn(self, label: str, anew: bool) -> None:
-        """To the end of the feed, to early stopping, or to a signal, which raises Stopped."""
-        job, model = self.job, self.model
-        bar = console.bar(len(job.feed), label, f"{job.unit}s", model.tick)
-        with Stop() as stop, bar, leaving(self.folder):
-            if anew:
-                self.save()  # so that whatever begins can go on
-            with contextlib.closing(self._ticks()) as ticks:
-                for tick in ticks:
-                    self._note(tick, bar)
-                    if job.busy(model):
-                        continue
-                    signal, due = self.ranks.greatest(stop.signal, self.saves.due())
-                    stop.obey(signal)
-                    if self.finished or signal:
-                        break
-                    if due or job.ends_epoch(model.tick):
-                        self.save()
-            if self.finished and (last := job.ending(model, self.progress.facts)) is not None:
-                self._point(last, bar)
-            self.save()
-        if not self.finished:
-            raise Stopped(stop.signal, model.tick, self.folder, job.unit)
+    def point(self, point: Mapping[str, Any]) -> None:
+        """Write figures and pictures."""
+        from tensorboardX.summary import image, scalar
 
-    def save(self, name: str = CHECKPOINT) -> None:
-        """Write the checkpoint, or the one of another name."""
-        with self.progress.spending("saving_seconds"):
-            try:
-                self.model.save(self.folder / name, self._facts())
-            except ValueError as failure:  # numbers that are not finite, which the losses do not show yet
-                failure.add_note("the model diverged: begin again with lower rates and --overwrite")
-                raise
-        if name == CHECKPOINT:  # a run goes on from this one alone
-            self.saves.done()
+        step = point[self._job.unit]
+        for name, figure in self._job.figures(point).items():
+            self._event(step, summary=scalar(_tag(name), figure))
+        for name, picture in self._job.pictures(point).items():
+            self._event(step, summary=image(_tag(name), picture, dataformats="HWC"))
+        self._writer.flush()
 
-    def _facts(self) -> dict[str, Any]:
-        at = f"{self.job.unit} {self.model.tick}"
-        return {"feed": self.job.feed.describe(), "progress": self.progress.facts, "at": at}
+    def close(self) -> None:
+        """Close the file."""
+        self._writer.close()
 
-    def _ticks(self) -> Generator[Any, None, None]:
-        """Those of the model. Where the feed fails, the model stands between two ticks and is saved.
+    def _event(self, step: int, **what: Any) -> None:
+        from tensorboardX.proto.event_pb2 import Event
 
-        But not with others, who may be in the middle of a tick, waiting for this rank: then the save before stands.
-        """
-        try:
-            yield from self.job.ticks(self.model)
-        except USER_ERRORS:
-            if self.model.torn is None and self.ranks.size == 1:
-                self.save()
-            raise
-
-    def _note(self, tick: Any, bar: Any) -> None:
-        self.progress.note(self.job.note(tick, self.progress.facts))
-        self.job.amend(self.model)
-        bar.update()
-        if (at := self.job.due(self.model)) is not None:
-            self._point(at, bar)
-
-    def _point(self, at: int, bar: Any) -> None:
-        """Add a point to the curve, and keep the model where it is the best so far."""
-        with self.progress.spending("evaluation_seconds"):
-            measured = self.job.measure(self.model, self.progress.facts)
-            figures = self.ranks.once(lambda: measured)
-            point = self.progress.point(self.job.unit, at, sayable(figures))
-            bar.set_postfix_str(self.job.postfix(point, self.progress.rate), refresh=self.job.logged)
-            for name, value in figures.items():
-                if isinstance(value, float) and math.isinf(value):
-                    raise FloatingPointError(f"{self.job.unit} {at}: {name} is {value}: the model has diverged")
-            for observer in self.observers:
-                observer.point(point)
-            if self.best.take(at, point) and self.keep_best:
-                self.save(BEST)
+        self._writer.write_event(Event(step=step, wall_time=time.time(), **what))
 
 
-def _without(facts: dict[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in facts.items() if key != name}
+def _tag(name: str) -> str:
+    """TensorBoard's tags have no spaces; what stands before a slash is a group."""
+    return name.replace(", ", "/").replace(" ", "_")

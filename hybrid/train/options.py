@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import time
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any, cast
@@ -10,30 +9,7 @@ from typing import Any, cast
 from ..models import MODELS
 from ..settings import Registry, fields, flag, given, number, option, positive, possible, whole
 
-# When a run under way is saved: by the clock, so that whatever ends it costs no more than a known time of work.
-
-EVERY = 60  # seconds, where the user does not say
-
-
-class Saves:
-    """The clock of a run's saves, wound from the end of one to the beginning of the next.
-
-    every  seconds between two; 0: the clock asks for none; None: EVERY
-    """
-
-    def __init__(self, every: float | None):
-        self.every = EVERY if every is None else every
-        self.done()
-
-    def due(self) -> bool:
-        """Whether it is time for a save."""
-        return self.every > 0 and time.monotonic() - self._last >= self.every
-
-    def done(self) -> None:
-        """There was a save just now."""
-        self._last = time.monotonic()
-
-
+EVERY = 60  # seconds between saves by the clock, where the user does not say
 ASKED = ("resume", "previous", "overwrite", "out")  # options of a command, not of its run
 
 

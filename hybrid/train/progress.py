@@ -1,9 +1,14 @@
-"""The progress of a run: its clocks, its examples, its curve."""
+"""The progress of a run, as its checkpoints keep it: clocks, examples, curve; and whether a checkpoint's is sound."""
 
 import contextlib
+import json
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+
+from ..storage import checkpoint
+from .job import Job
 
 CLOCKS = ("seconds", "processor_seconds")  # of training
 SPENT = ("seconds", "evaluation_seconds", "saving_seconds", "starting_seconds")  # they add up to the time of the run
@@ -76,3 +81,126 @@ class Progress:
 
 def _now() -> tuple[float, float]:
     return time.perf_counter(), time.process_time()
+
+
+LETTERS = 60  # of a value in a message
+LARGEST = 2**63  # beyond it sums with floats overflow
+WORDS = {dict: "an object", str: "a string", int: "a whole number of at least 0", float: "a number"}
+WORDS |= {list: "a list", type(None): "a number or null"}
+ENGINES = ("factors", "language", "words")  # models whose points are those of an engine
+
+# What need not be there at the beginning of a run, by a value of its kind; a tuple stands for a list as long.
+OPTIONAL: dict[str, Any] = dict.fromkeys(("examples", "clocked", *SPENT, *CLOCKS), 0.0) | {"worse": 0, "loss": None}
+BEST = {"tick": 0, "figure": "", "value": 0.0}
+
+
+def check(facts: Any, job: Job, kind: str, model: Any, source: Path) -> None:
+    """ValueError, naming the file, unless a checkpoint's facts are those of a run of this kind, which its job can resume.
+
+    A checkpoint may be sound and not of a run: a user's own save of a model has other facts, a stranger may write any.
+
+    source  the checkpoint that they were read from: its folder or its JSON file
+    """
+    point: dict[str, Any] = {
+        "seconds": 0.0,
+        job.unit: 0,
+    }  # and figures; of a model of another distribution none are known
+    if kind == "pvm":
+        point |= {"error": (0.0,) * len(model.config.grids), "prediction": None, "last_frame": None}
+    elif kind in (*ENGINES, "labels"):
+        point |= {"examples": 0.0, job.drawn: None} | ({"loss": None} if kind in ENGINES else {})
+    with _named(source):
+        _check("", facts, {"feed": {}, "progress": {}})
+        _check_progress(facts["progress"], point, model)
+
+
+def check_feed(job: Job, saved: dict[str, Any], tick: int, folder: Path) -> None:
+    """ValueError unless a checkpoint of so many ticks goes on with the job's feed, which may be longer than its own."""
+    ours, length = json.loads(json.dumps(job.feed.describe())), job.length
+    if ours | {length: None} != saved | {length: None}:
+        raise ValueError(f"feed: the data or its options differ from those of the checkpoint in {folder}")
+    if tick > len(job.feed):
+        least = -(-tick * job.reached // len(job.feed))
+        raise ValueError(
+            f"--{length}: found {job.reached}, expected at least {least}, which the run has begun or made already"
+        )
+
+
+def curve_of(facts: Any, model: Any, source: Path) -> list[dict[str, Any]]:
+    """The curve of a Predictive Vision Model's run, [] for a user's own save; ValueError, naming the file, for other facts."""
+    with _named(source):
+        _check("", facts, {})
+        if facts.get("progress") is None:
+            return []
+        _check("", facts, {"progress": {}})
+        _check_progress(facts["progress"], {"step": 0, "prediction": None, "last_frame": None}, model)
+    curve: list[dict[str, Any]] = facts["progress"]["curve"]
+    return curve
+
+
+@contextlib.contextmanager
+def _named(source: Path) -> Iterator[None]:
+    """While facts are checked: an error names the file, and says how the run can be resumed from the save before."""
+    try:
+        yield
+    except ValueError as failure:
+        file, remedy = source, ""
+        if source.is_dir():
+            file = source / checkpoint.LATEST
+            if (source / checkpoint.PREVIOUS).exists():
+                remedy = f": hybrid train --resume {source.parent} --previous goes on from the save before"
+        said = f"{file}: {failure}; expected a checkpoint of a run, as hybrid train writes it{remedy}"
+        raise ValueError(said) from None
+
+
+def _check_progress(progress: dict[str, Any], point: dict[str, Any], model: Any) -> None:
+    pattern = {name: kind for name, kind in OPTIONAL.items() if name in progress}
+    if progress.get("best") is not None:
+        pattern["best"] = BEST
+    if "since" in progress and "prediction" in point:  # the sums of a Predictive Vision Model since its last point
+        errors = (0.0,) * len(model.config.grids)
+        pattern["since"] = {"prediction": 0.0, "last_frame": 0.0, "ticks": 0, "pairs": 0, "error": errors}
+    _check("progress", progress, {"curve": [point]} | pattern)
+    curve = progress["curve"]
+    for at, one in enumerate(curve):
+        if one.get("prediction") is not None:  # frames were compared, with both figures
+            _check(f"progress.curve[{at}]", one, {"last_frame": 0.0} if "last_frame" in point else {})
+    if progress.get("worse", 0) > len(curve):
+        raise ValueError(
+            f"progress.worse: found {progress['worse']}, expected at most {len(curve)}, the points of the curve"
+        )
+
+
+def _check(name: str, value: Any, pattern: Any) -> None:
+    """ValueError unless a value is as the pattern: of its kind, with all its names, every item of a list as its one item."""
+    if not _fits(value, pattern):
+        words = f"a list of {len(pattern)} numbers" if isinstance(pattern, tuple) else WORDS[type(pattern)]
+        raise ValueError(f"{name or 'facts'}: found {_shown(value)}, expected {words}")
+    if isinstance(pattern, dict):
+        for key, below in pattern.items():
+            _check(f"{name}.{key}".lstrip("."), value.get(key, _MISSING), below)
+    elif isinstance(pattern, list):
+        for at, one in enumerate(value):
+            _check(f"{name}[{at}]", one, pattern[0])
+
+
+def _fits(value: Any, pattern: Any) -> bool:
+    if isinstance(pattern, tuple):
+        return isinstance(value, list) and len(value) == len(pattern) and all(_fits(one, 0.0) for one in value)
+    if pattern is None or isinstance(pattern, float):
+        number = isinstance(value, float) or (type(value) is int and abs(value) < LARGEST)
+        return number or (pattern is None and value is None)
+    return type(value) is type(pattern) and (not isinstance(value, int) or 0 <= value < LARGEST)
+
+
+_MISSING = object()
+
+
+def _shown(value: Any) -> str:
+    """A value in few letters; the content of a list or an object may be anything, and is left out."""
+    if value is _MISSING:
+        return "none"
+    if isinstance(value, list | dict):
+        return f"{'a list' if isinstance(value, list) else 'an object'} of {len(value)}"
+    text = repr(value) if not isinstance(value, int) or abs(value) < LARGEST else "a number beyond 2^63"
+    return text if len(text) <= LETTERS else f"{text[:LETTERS]}..."

@@ -13,15 +13,10 @@ the others read there what is whole.
 """
 
 import contextlib
-import functools
-import gc
-import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from .. import backend, console
 from ..models import MODELS
@@ -32,248 +27,11 @@ from ..storage import checkpoint, files, vectors
 from ..storage.checkpoint import CHECKPOINT
 from . import store
 from .job import Job
-from .loop import JsonLines, Observer, TensorBoard, check_same, required, train
+from .loop import JsonLines, Observer, TensorBoard, tensorboard, train
 from .options import Parts, free, kept
-from .progress import CLOCKS, SPENT
-from .store import options_of
+from .progress import check, check_feed
 
-# What a checkpoint tells of a run, beside its model: the feed and the progress; checked as they are read.
-#
-# A checkpoint may be whole and not of a run: a user's own save of a model has facts of his own, and a stranger may write any.
-
-SHOWN = 60  # letters of what was found
-LARGEST = 2**63  # beyond it sums with floats overflow
-
-
-class Shape(NamedTuple):
-    """What a value may be: in words, and as a test."""
-
-    said: str
-    fits: Callable[[Any], bool]
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, float) or (type(value) is int and abs(value) < LARGEST)
-
-
-def _numbers(count: int) -> Shape:
-    def fit(value: Any) -> bool:
-        return isinstance(value, list) and len(value) == count and all(map(_number, value))
-
-    return Shape(f"a list of {count} numbers", fit)
-
-
-OBJECT = Shape("an object", lambda value: isinstance(value, dict))
-LIST = Shape("a list", lambda value: isinstance(value, list))
-TEXT = Shape("a string", lambda value: isinstance(value, str))
-WHOLE = Shape("a whole number of at least 0", lambda value: type(value) is int and 0 <= value < LARGEST)
-NUMBER = Shape("a number", _number)
-FIGURE = Shape("a number or null", lambda value: value is None or _number(value))
-
-# what earlier versions do not have, or not yet at the beginning
-PROGRESS = {
-    **dict.fromkeys(("examples", "clocked", *SPENT, *CLOCKS), NUMBER),
-    "worse": WHOLE,
-    "loss": FIGURE,
-}
-BEST = {"tick": WHOLE, "figure": TEXT, "value": NUMBER}
-ENGINES = ("factors", "language", "words")  # models whose points are those of an engine
-
-
-def check(facts: Any, job: Job, kind: str, model: Any, source: Path) -> None:
-    """ValueError, naming the file, unless a checkpoint's facts are those of a run of this kind, so that its job can go on.
-
-    facts   as they were read; those of earlier versions have less in them, and pass
-    source  the checkpoint that they were read from: its folder or its JSON file
-    """
-    with _named(source):
-        _have("", facts, {"feed": OBJECT, "progress": OBJECT})
-        progress = facts["progress"]
-        there = {name: shape for name, shape in PROGRESS.items() if name in progress}
-        _have("progress", progress, {"curve": LIST} | there)
-        _check_best(progress)
-        points = {"seconds": NUMBER, job.unit: WHOLE} | _figures(job, kind, model)
-        _check_points(progress, points)
-        if kind == "pvm":
-            _check_frames(progress, model)
-
-
-def curve_of(facts: Any, model: Any, source: Path) -> list[dict[str, Any]]:
-    """The curve of a Predictive Vision Model's run, [] for a save of a user's own; ValueError, naming the file, for facts that
-    hold none.
-    """
-    with _named(source):
-        _have("", facts, {})
-        if facts.get("progress") is None:
-            return []
-        _have("", facts, {"progress": OBJECT})
-        _have("progress", facts["progress"], {"curve": LIST})
-        _check_points(facts["progress"], {"step": WHOLE, "prediction": FIGURE, "last_frame": FIGURE})
-        _check_frames(facts["progress"], model)
-    curve: list[dict[str, Any]] = facts["progress"]["curve"]
-    return curve
-
-
-@contextlib.contextmanager
-def _named(source: Path) -> Iterator[None]:
-    """While facts are checked: what is refused names the file, and says what to do."""
-    try:
-        yield
-    except ValueError as failure:
-        raise ValueError(f"{_file(source)}: {failure}; expected a checkpoint of a run{_remedy(source)}") from None
-
-
-def _check_best(progress: Mapping[str, Any]) -> None:
-    """The best point, and how many came since: no more than the curve has."""
-    if progress.get("best") is not None:
-        _have("progress.best", progress["best"], BEST)
-    made = len(progress["curve"])
-    if progress.get("worse", 0) > made:
-        raise ValueError(f"progress.worse: found {progress['worse']}, expected at most {made}, the points of the curve")
-
-
-def _check_points(progress: Mapping[str, Any], shapes: Mapping[str, Shape]) -> None:
-    for at, point in enumerate(progress["curve"]):
-        _have(f"progress.curve[{at}]", point, shapes)
-
-
-def _figures(job: Job, kind: str, model: Any) -> dict[str, Shape]:
-    """The figures that every point of a curve has; of a model of another distribution none are known."""
-    if kind == "pvm":
-        return {"error": _numbers(len(model.config.grids)), "prediction": FIGURE, "last_frame": FIGURE}
-    if kind == "labels":
-        return {"examples": NUMBER, job.drawn: FIGURE}
-    return {"examples": NUMBER, "loss": FIGURE, job.drawn: FIGURE} if kind in ENGINES else {}
-
-
-def _check_frames(progress: Mapping[str, Any], model: Any) -> None:
-    """Of a Predictive Vision Model: what it has summed up since the last point; and frames were compared, or none was."""
-    if "since" in progress:
-        sums = dict.fromkeys(("prediction", "last_frame"), NUMBER) | dict.fromkeys(("ticks", "pairs"), WHOLE)
-        _have("progress.since", progress["since"], sums | {"error": _numbers(len(model.config.grids))})
-    for at, point in enumerate(progress["curve"]):
-        if point["prediction"] is not None:
-            _have(f"progress.curve[{at}]", point, {"last_frame": NUMBER})
-
-
-def _have(name: str, found: Any, shapes: Mapping[str, Shape]) -> None:
-    """ValueError unless what was found under a name is an object that has all these, in their shapes."""
-    if not isinstance(found, dict):
-        raise ValueError(f"{name or 'facts'}: found {_shown(found)}, expected an object")
-    for key, shape in shapes.items():
-        if key not in found:
-            raise ValueError(f"{f'{name}.{key}'.lstrip('.')}: found none, expected {shape.said}")
-        if not shape.fits(found[key]):
-            raise ValueError(f"{f'{name}.{key}'.lstrip('.')}: found {_shown(found[key])}, expected {shape.said}")
-
-
-def _shown(value: Any) -> str:
-    """A value in few letters; the content of a list or an object may be anything, and is left out."""
-    if isinstance(value, list | dict):
-        return f"{'a list' if isinstance(value, list) else 'an object'} of {len(value)}"
-    said = repr(value) if not isinstance(value, int) or abs(value) < LARGEST else "a number beyond 2^63"
-    return said if len(said) <= SHOWN else f"{said[:SHOWN]}..."
-
-
-def _file(source: Path) -> Path:
-    return source / checkpoint.LATEST if source.is_dir() else source
-
-
-def _remedy(source: Path) -> str:
-    """How the run may go on all the same: from the save before, where this is the last."""
-    if not (source.is_dir() and (source / checkpoint.PREVIOUS).exists()):
-        return ", as hybrid train writes it"
-    return f", as hybrid train writes it: hybrid train --resume {source.parent} --previous goes on from the save before"
-
-
-# A report as lines for a person.
-
-
-def lines(report: dict[str, Any]) -> str:
-    """A line a figure: its name, and words or a number; stages of a tick on one line; all else is left out."""
-    shown = {name.replace("_", " "): value for name, value in report.items() if isinstance(value, str | int | float)}
-    shown |= {"stages": trace.line(report["stages"])} if "stages" in report else {}
-    width = max(map(len, shown), default=0)
-    return "\n".join(f"{name:<{width}}  {_plain(value)}" for name, value in shown.items())
-
-
-def _plain(value: str | int | float) -> str:
-    if isinstance(value, str):
-        return value
-    return f"{value:,.4g}" if isinstance(value, float) and abs(value) < 1e4 else f"{value:,.0f}"
-
-
-# What a command does while kernels are compiled: it says so, once, and lets the garbage collector wait.
-#
-# Compiling makes objects by the million that live until its end; to look through them again and again takes a twentieth of it.
-
-PATIENCE = 1.0  # seconds of compiling that nobody is told of
-
-
-@functools.cache
-def attend() -> None:
-    """From now on do so, in this process."""
-    from numba.core import event
-
-    event.register("numba:compile", _listener(event.Listener))
-
-
-def _listener(base: type) -> Any:
-    class Attention(base):  # type: ignore[misc]
-        """Told when the compilation of a function begins and ends, and of those that it calls within it."""
-
-        def __init__(self) -> None:
-            self.depth, self.spent, self.begun, self.told, self.collecting = 0, 0.0, 0.0, False, False
-
-        def on_start(self, event: Any) -> None:
-            if not self.depth:
-                self.begun, self.collecting = time.perf_counter(), gc.isenabled()
-                gc.disable()
-            self.depth += 1
-            self._tell()
-
-        def on_end(self, event: Any) -> None:
-            self._tell()
-            self.depth -= 1
-            if not self.depth:
-                self.spent += time.perf_counter() - self.begun
-                if self.collecting:
-                    gc.enable()
-
-        def _tell(self) -> None:
-            if not self.told and self.spent + time.perf_counter() - self.begun > PATIENCE:
-                self.told = True
-                console.note("compiling kernels, once on this machine: up to a quarter of a minute")
-
-    return Attention()
-
-
-# Vectors in a file for other programs: in word2vec's two formats, whose names have no white space, or in one of three more.
-
-FORMATS = ("text", "binary", "npz", "tsv", "parquet")  # the first two are word2vec's
-
-
-def format_of(path: str | Path, named: str | None = None) -> str:
-    """The format of a file: `named`, where that is given; else by the path's suffix (.npz, .tsv, .parquet), else "text"."""
-    ending = Path(path).suffix.lower().removeprefix(".")
-    return named or (ending if ending in FORMATS[2:] else "text")
-
-
-def write(path: str | Path, names: Sequence[str], rows: np.ndarray, format: str) -> None:
-    """Write names and their vectors. The file appears whole or, on any error, stays as it was.
-
-    names   V strings
-    rows    (V, D) floats, written as float32; every format keeps every bit of them
-    format  "text" or "binary": those of word2vec
-            "npz": arrays `names` (V,) and `vectors` (V, D), for numpy.load
-            "tsv": a header, then a line for each name, which is quoted as in CSV where it holds a tab, a quote or a line end
-            "parquet": columns `name` and `vector`; needs pyarrow
-
-    Raises ValueError for what a format cannot hold, and where pyarrow is missing; OSError for a file that cannot be written.
-    """
-    vectors.save(path, names, rows, binary=format == "binary", format=format if format in FORMATS[2:] else None)
-
-
+FORMATS = ("text", "binary", *vectors.WRITERS)  # of vectors; the first two are word2vec's
 LENGTHS = ("epochs", "steps", "trees")
 
 
@@ -297,7 +55,7 @@ class Trained(NamedTuple):
 def start(options: dict[str, Any], *observers: Observer) -> dict[str, Any]:
     """Begin the run that chosen options (see `options.choose`) describe, and finish it; returns its report.
 
-    observers  are told each point of its curve, too
+    observers  take each point of its curve, too
     """
     folder, overwrite = Path(options.get("out") or f"runs/{options['kind']}"), bool(options.get("overwrite"))
     if options.get("previous"):
@@ -332,7 +90,7 @@ def resume(folder: str, said: dict[str, Any], *observers: Observer) -> dict[str,
 
     said       what the user says to that: epochs (or steps, as its model counts) to go on to, `previous` to go on from the
                save before the last, and options that change no number
-    observers  are told each new point of its curve, too
+    observers  take each new point of its curve, too
     """
     path, ranks = Path(folder), Group()
     with contextlib.ExitStack() as under_way:
@@ -354,7 +112,7 @@ def resume(folder: str, said: dict[str, Any], *observers: Observer) -> dict[str,
         source = source / checkpoint.PREVIOUS if changes.get("previous") else source
         model, facts = MODELS.load(options["kind"]).load(source, options)
         check(facts, job, options["kind"], model, source)
-        check_same(job, facts["feed"], model.tick, path)
+        check_feed(job, facts["feed"], model.tick, path)
         further = {name: options[name] for name in (job.length, "patience")}
         ranks.once(lambda: store.extend(path, further))
         return _learn(path, ranks, options, job, model, observers, facts)
@@ -367,7 +125,7 @@ def trained(folder: str | Path, which: str | None = None, **free: Any) -> Traine
     free   options that change no number, such as device
     """
     path = Path(folder)
-    options = _whole(path, options_of(path))
+    options = _whole(path, store.options_of(path))
     # nothing crosses between devices that need not
     options |= {name: "cpu" for name in ("rows_device", "readout_device") if name in options} | free
     which = which or ("best" if options.get("patience") and checkpoint.stands(path / store.BEST) else "last")
@@ -388,30 +146,46 @@ def evaluate(folder: str, said: dict[str, Any]) -> dict[str, Any]:
 
 
 def export(folder: str, file: str, format: str | None = None, which: str | None = None) -> str:
-    """Write a run's vectors, see hybrid/train/runs.py; returns the sentence that says so."""
+    """Write a run's vectors; returns the sentence that says so.
 
+    format  of FORMATS; None: by the end of the file's name (.npz, .tsv, .parquet), else "text"
+    """
     run = trained(folder, which, device="cpu")  # nothing is computed
     model = _model(run.options)
     if not hasattr(model, "vectors"):
         raise ValueError(f"{folder}: a run of {run.options['kind']} has no vectors of words or items to export")
-    names, table = model.vectors(run)
-    write(file, names, table, format := format_of(file, format))
-    return f"{len(names):,} vectors of {table.shape[1]} numbers, {format} -> {file}"
+    names, rows = model.vectors(run)
+    ending = Path(file).suffix.lower().removeprefix(".")
+    format = format or (ending if ending in vectors.WRITERS else "text")
+    own = format if format in vectors.WRITERS else None
+    vectors.save(file, names, rows, binary=format == "binary", format=own)
+    return f"{len(names):,} vectors of {rows.shape[1]} numbers, {format} -> {file}"
 
 
 def text(report: dict[str, Any]) -> str:
-    """A report or the figures of an evaluation as lines for a person."""
+    """A report or the figures of an evaluation as lines for a person: as its model says, or a figure a line.
+
+    Of figures it has words and numbers, and the stages of a tick on one line; all else is left out.
+    """
     model = MODELS.load(report["model"]) if report.get("model") in MODELS.names() else None
     if model and hasattr(model, "text"):
-        said: str = model.text(report)
-        return said
+        lines: str = model.text(report)
+        return lines
+    shown = {name.replace("_", " "): value for name, value in report.items() if isinstance(value, str | int | float)}
+    shown |= {"stages": trace.line(report["stages"])} if "stages" in report else {}
+    width = max(map(len, shown), default=0)
+    return "\n".join(f"{name:<{width}}  {_plain(value)}" for name, value in shown.items())
 
-    return lines(report)
+
+def _plain(value: str | int | float) -> str:
+    if isinstance(value, str):
+        return value
+    return f"{value:,.4g}" if isinstance(value, float) and abs(value) < 1e4 else f"{value:,.0f}"
 
 
 def announce(options: dict[str, Any]) -> None:
     """Where the user said "auto", say on stderr which it is and why; from here on, also that kernels are compiled."""
-    attend()
+    console.note_compiling()
     if options.get("device") == "auto":
         alone = getattr(MODELS.load(options["kind"]), "CPU_ONLY", None)
         console.note(f"device auto: {f'cpu, because {alone}' if alone else backend.auto()}")
@@ -419,8 +193,8 @@ def announce(options: dict[str, Any]) -> None:
 
 def _prepared(options: dict[str, Any]) -> Job:
     """The job of a run; its data are read."""
-    if options.get("tensorboard"):
-        required()
+    if options["tensorboard"]:
+        tensorboard()
     announce(options)
     job: Job = _model(options).prepare(options)
     return job
@@ -511,17 +285,25 @@ def _learn(
             return report
     observers: list[Observer] = []
     with contextlib.ExitStack() as watching:
-        ranks.once(lambda: observers.extend(watching.enter_context(_observers(folder, options, job, model, facts))))
-        observers.extend(others)
+
+        def watch(observer: JsonLines | TensorBoard) -> None:
+            observers.append(watching.enter_context(contextlib.closing(observer)).point)
+
+        def watch_all() -> None:
+            watch(JsonLines(folder / store.CURVE, facts["progress"]["curve"] if facts else ()))
+            if options["tensorboard"]:
+                watch(TensorBoard(folder / store.TENSORBOARD, job, model.tick))
+
+        ranks.once(watch_all)
         report = train(
             job,
             folder,
             model,
             facts,
             label=options["kind"],
-            save_every=options.get("save_every"),
-            patience=options.get("patience") or 0,
-            observers=observers,
+            save_every=options["save_every"],
+            patience=options["patience"],
+            observers=[*observers, *others],
             measured=lambda: _best(folder, options, model),
             ranks=ranks,
         )
@@ -533,19 +315,6 @@ def _learn(
 
     ranks.once(show)
     return report
-
-
-@contextlib.contextmanager
-def _observers(
-    folder: Path, options: dict[str, Any], job: Job, model: Any, facts: dict[str, Any] | None
-) -> Generator[list[Observer], None, None]:
-    with contextlib.ExitStack() as stack:
-        points = facts["progress"]["curve"] if facts else ()
-        observers: list[Observer] = [stack.enter_context(contextlib.closing(JsonLines(folder / store.CURVE, points)))]
-        if options.get("tensorboard"):
-            board = TensorBoard(folder / store.TENSORBOARD, job, model.tick)
-            observers.append(stack.enter_context(contextlib.closing(board)))
-        yield observers
 
 
 def _best(folder: Path, options: dict[str, Any], model: Any) -> Any:

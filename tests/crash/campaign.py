@@ -32,8 +32,7 @@ from hybrid.models import MODELS
 from hybrid.pvm import panel, reports
 from hybrid.storage import checkpoint
 from hybrid.train import plots, store
-from hybrid.train.loop import Run
-from hybrid.train.options import Saves
+from hybrid.train.loop import Run, Saves
 from tests.support.small_runs import command, figures, ticks, write_data
 
 KINDS = ("language", "words", "factors", "labels", "pvm")

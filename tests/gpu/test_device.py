@@ -267,7 +267,7 @@ def test_waiting_leaves_the_core_to_others(gpu, monkeypatch):
 
 def test_the_doctor_leaves_a_thread_its_context(gpu):
     """It makes a handle of cuBLAS in the device's context, in a thread that works with the device before and after."""
-    from hybrid.cli import doctor
+    from hybrid.cli.commands import doctor
 
     gpu.run(lambda: None)
     doctor.report()

@@ -1,4 +1,5 @@
 import errno
+import gc
 import io
 import os
 import sys
@@ -120,3 +121,50 @@ def test_streams_that_were_closed_before_are_the_null_device(monkeypatch):
         file.close()
     console.stand_in()
     assert (sys.stdout, sys.stderr) == opened, "what is there stays"
+
+
+class Base:
+    """What a listener of Numba's events is derived from."""
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The time that the listener reads: a list of one number."""
+    now = [0.0]
+    monkeypatch.setattr(console.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(console, "quiet", False)
+    return now
+
+
+def compiled(listener, clock, seconds, within=()):
+    """A function takes so long to compile, after those that it calls."""
+    listener.on_start(None)
+    for other in within:
+        compiled(listener, clock, other)
+    clock[0] += seconds
+    listener.on_end(None)
+
+
+def test_a_second_of_compiling_is_told_once(clock, capsys):
+    listener = console._compiling(Base)
+    compiled(listener, clock, 0.3, within=(0.3, 0.3))
+    clock[0] += 100  # between two kernels
+    assert capsys.readouterr().err == ""
+    compiled(listener, clock, 0.05, within=(0.2, 5.0))
+    compiled(listener, clock, 5.0)
+    assert capsys.readouterr().err.count("compiling kernels") == 1
+
+
+@pytest.mark.parametrize("was", [True, False])
+def test_the_garbage_collector_waits_and_is_then_as_it_was(clock, was):
+    listener = console._compiling(Base)
+    (gc.enable if was else gc.disable)()
+    try:
+        listener.on_start(None)
+        listener.on_start(None)
+        listener.on_end(None)
+        assert not gc.isenabled()
+        listener.on_end(None)
+        assert gc.isenabled() == was
+    finally:
+        gc.enable()

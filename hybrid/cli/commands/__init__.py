@@ -1,4 +1,4 @@
-"""Commands that have a file of their own.
+"""The commands, a file each.
 
 NAME.py has `add(parser)`, which offers the options of `hybrid NAME`, and `run(given)`, which does it and returns the exit
 code. It is imported when its command is typed; the line that `hybrid --help` says of it stands in hybrid/cli/options.py.

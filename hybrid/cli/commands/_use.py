@@ -46,7 +46,7 @@ def vectors(given: argparse.Namespace) -> Vectors:
     return open_vectors(given.run)
 
 
-def show(found: Ranked, as_json: bool) -> None:
+def show(found: Ranked, as_json: bool = False) -> None:
     """Print what was found for each that was asked about."""
     if as_json:
         print(json.dumps(records(found), indent=1))

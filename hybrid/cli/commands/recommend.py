@@ -2,6 +2,7 @@
 
 import argparse
 import csv
+import importlib.util
 import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,117 +17,6 @@ from ...storage import files
 from ...use.answers import Ranked
 from ..arguments import Parser
 from . import _use
-
-# A table of what was found for many, a row for each find, written part by part: CSV, or Parquet by row groups.
-
-FORMATS = ("csv", "parquet")
-
-
-def format_of(path: str | Path) -> str:
-    """The format that the end of a file's name says; ValueError for another, and for Parquet where pyarrow is missing."""
-    ending = Path(path).suffix.lower().removeprefix(".")
-    if ending not in FORMATS:
-        raise ValueError(f"{path}: expected a name that ends with .csv or .parquet")
-    if ending == "parquet":
-        _pyarrow(path)
-    return ending
-
-
-def write(path: str | Path, parts: Iterable[Ranked], columns: Sequence[str]) -> int:
-    """Write the rows of all parts (see `Ranked.rows`) under the names of four columns; returns how many rows.
-
-    A part is written before the next is asked for. The file appears whole or, on any error, stays as it was; raises as
-    `format_of`, OSError for a file that cannot be written, and what the parts raise.
-    """
-    counted = _Counted(parts)
-    files.write(path, {"csv": _csv, "parquet": _parquet}[format_of(path)](counted, columns))
-    return counted.rows
-
-
-class _Counted:
-    """Parts, and how many rows they had."""
-
-    def __init__(self, parts: Iterable[Ranked]):
-        self._parts, self.rows = parts, 0
-
-    def __iter__(self) -> Iterator[Ranked]:
-        for part in self._parts:
-            self.rows += int((part.ids >= 0).sum())
-            yield part
-
-
-def _csv(parts: Iterable[Ranked], columns: Sequence[str]) -> Iterator[bytes]:
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(columns)
-    for part in parts:
-        writer.writerows((asked, rank, name, f"{score:.9g}") for asked, rank, name, score in part.rows())
-        yield _taken(buffer)
-    yield _taken(buffer)  # the header, where there was no part
-
-
-def _taken(buffer: io.StringIO) -> bytes:
-    data = buffer.getvalue().encode()
-    buffer.seek(0)
-    buffer.truncate()
-    return data
-
-
-class _Sink(io.RawIOBase):
-    """A file that keeps what is written to it until it is taken."""
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-        self._at = 0
-
-    def writable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def write(self, data: object) -> int:
-        self._pieces.append(bytes(data))  # type: ignore[call-overload]  # any buffer
-        self._at += len(self._pieces[-1])
-        return len(self._pieces[-1])
-
-    def taken(self) -> bytes:
-        """What was written since this was asked last."""
-        data, self._pieces = b"".join(self._pieces), []
-        return data
-
-
-def _parquet(parts: Iterable[Ranked], columns: Sequence[str]) -> Iterator[bytes]:
-    pyarrow, parquet = _pyarrow("parquet")
-    types = (pyarrow.string(), pyarrow.int32(), pyarrow.string(), pyarrow.float32())
-    schema = pyarrow.schema(list(zip(columns, types, strict=True)))
-    sink = _Sink()
-    known: Any = None
-    names: Any = None
-    with parquet.ParquetWriter(sink, schema) as writer:
-        for part in parts:
-            if part.known is not known:  # once, where parts are of one answer
-                known, names = part.known, pyarrow.array(part.known, types[2])
-            row, place = np.nonzero(part.ids >= 0)
-            asked = pyarrow.array(part.asked, types[0]).take(pyarrow.array(row))
-            found = names.take(pyarrow.array(part.ids[row, place]))
-            scores = pyarrow.array(part.scores[row, place])
-            ranks = pyarrow.array((place + 1).astype(np.int32))
-            writer.write_table(pyarrow.table([asked, ranks, found, scores], schema=schema))
-            yield sink.taken()
-    yield sink.taken()
-
-
-def _pyarrow(path: str | Path) -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise ValueError(
-            f"{path}: written with pyarrow, which is missing; pip install pyarrow, or name a .csv"
-        ) from None
-    return pyarrow, parquet
-
 
 COLUMNS = ("user", "rank", "item", "score")
 
@@ -201,25 +91,17 @@ def _new(many: int) -> list[str]:
 
 
 def _print(parts: Iterable[Ranked]) -> None:
-    first = True
-    for part in parts:
-        for asked, pairs in zip(part.asked, part.pairs, strict=True):
-            print("" if first else "\n", asked, sep="")
-            print(_use.table(pairs))
-            first = False
+    for at, part in enumerate(parts):
+        print("\n" * (at > 0), end="")
+        _use.show(part)
 
 
 def _print_json(parts: Iterable[Ranked]) -> None:
-    """A JSON list, printed as it is found."""
+    """A JSON list, printed part by part."""
     print("[", end="")
-    for at, record in enumerate(_records(parts)):
+    for at, record in enumerate(record for part in parts for record in _use.records(part, "user", "item")):
         print("," * (at > 0), json.dumps(record), sep="\n", end="")
     print("\n]")
-
-
-def _records(parts: Iterable[Ranked]) -> Iterator[dict[str, Any]]:
-    for part in parts:
-        yield from _use.records(part, "user", "item")
 
 
 def _listed(text: str) -> list[str]:
@@ -228,3 +110,68 @@ def _listed(text: str) -> list[str]:
     if not all(found) or not found:
         raise argparse.ArgumentTypeError(f"found {text!r}, expected names with commas between them")
     return found
+
+
+def format_of(path: str | Path) -> str:
+    """The format that the end of a file's name says; ValueError for another, and for Parquet where pyarrow is missing."""
+    ending = Path(path).suffix.lower().removeprefix(".")
+    if ending not in WRITERS:
+        raise ValueError(f"{path}: expected a name that ends with .csv or .parquet")
+    if ending == "parquet" and importlib.util.find_spec("pyarrow") is None:
+        raise ValueError(f"{path}: written with pyarrow, which is missing; pip install pyarrow, or name a .csv")
+    return ending
+
+
+def write(path: str | Path, parts: Iterable[Ranked], columns: Sequence[str]) -> int:
+    """Write the rows of all parts (see `Ranked.rows`) under the names of four columns; returns how many rows.
+
+    A part is taken before the next is asked for. The file appears whole or, on any error, stays as it was; raises as
+    `format_of`, OSError for a file that cannot be written, and what the parts raise.
+    """
+    rows = 0
+
+    def counted() -> Iterator[Ranked]:
+        nonlocal rows
+        for part in parts:
+            rows += int((part.ids >= 0).sum())
+            yield part
+
+    files.write(path, WRITERS[format_of(path)](counted(), columns))
+    return rows
+
+
+def _csv(parts: Iterable[Ranked], columns: Sequence[str]) -> Iterator[bytes]:
+    def lines(rows: Iterable[Sequence[object]]) -> bytes:
+        buffer = io.StringIO()
+        csv.writer(buffer, lineterminator="\n").writerows(rows)
+        return buffer.getvalue().encode()
+
+    yield lines([columns])
+    for part in parts:
+        yield lines((asked, rank, name, f"{score:.9g}") for asked, rank, name, score in part.rows())
+
+
+def _parquet(parts: Iterable[Ranked], columns: Sequence[str]) -> Iterator[bytes]:
+    """A row group a part; the file, which is compressed, is made in memory."""
+    import pyarrow
+    from pyarrow import parquet
+
+    types = (pyarrow.string(), pyarrow.int32(), pyarrow.string(), pyarrow.float32())
+    schema = pyarrow.schema(list(zip(columns, types, strict=True)))
+    file = pyarrow.BufferOutputStream()
+    known: Any = None
+    names: Any = None
+    with parquet.ParquetWriter(file, schema) as writer:
+        for part in parts:
+            if part.known is not known:  # once, where parts are of one answer
+                known, names = part.known, pyarrow.array(part.known, types[2])
+            row, place = np.nonzero(part.ids >= 0)
+            asked = pyarrow.array(part.asked, types[0]).take(pyarrow.array(row))
+            ranks = pyarrow.array((place + 1).astype(np.int32))
+            best = names.take(pyarrow.array(part.ids[row, place]))
+            scores = pyarrow.array(part.scores[row, place])
+            writer.write_table(pyarrow.table([asked, ranks, best, scores], schema=schema))
+    yield file.getvalue().to_pybytes()
+
+
+WRITERS = {"csv": _csv, "parquet": _parquet}

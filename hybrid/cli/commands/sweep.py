@@ -4,7 +4,7 @@ import argparse
 import contextlib
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -28,32 +28,31 @@ class Sweep(NamedTuple):
     fixed: dict[str, Any]
     vary: dict[str, Any]
 
+    def outermost(self) -> dict[str, list[Any]]:
+        """Values of the options that vary which have to be allowed, so that all are."""
+        return {name: list(getattr(one, "choices", None) or (one.low, one.high)) for name, one in self.vary.items()}
+
+    def options(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
+        """The options of a trial, as `hybrid train` reads them; ValueError for names and values that it refuses."""
+        from ...train.options import Parts
+
+        fields = Parts(self.model).every()
+        reader = _Reader(add_help=False)
+        reader.add_options(fields.values(), {})
+        words = []
+        for name, value in {**self.fixed, **drawn}.items():
+            if name not in fields:
+                raise ValueError(f"{name}: not an option of hybrid train {self.model}")
+            for one in value if isinstance(value, list) else [value]:
+                words += [] if one is False else [flag(name) if one is True else f"{flag(name)}={one}"]
+        return vars(reader.parse_args(words))
+
 
 class _Reader(Parser):
     """Raises instead of ending the program."""
 
     def error(self, message: str) -> NoReturn:
         raise ValueError(message)
-
-
-class _Pruner:
-    """An observer of a run: tells Optuna the figure of each point, and ends a run that is not worth going on with."""
-
-    def __init__(self, trial: Any, figure: str, made: int):
-        self._trial, self._figure, self._made = trial, figure, made
-
-    def point(self, point: Mapping[str, Any]) -> None:
-        """A point was added to the curve."""
-        import optuna
-
-        self._made += 1
-        if point.get(self._figure) is not None:
-            self._trial.report(point[self._figure], self._made)
-            if self._trial.should_prune():
-                raise optuna.TrialPruned
-
-    def close(self) -> None:
-        """Nothing is held."""
 
 
 def add(sweep: Parser) -> None:
@@ -74,13 +73,12 @@ def run(given: argparse.Namespace) -> int:
     warnings.filterwarnings("ignore", "The reported value is ignored")  # of a point that is made again
     path = Path(given.file)
     folder = Path(given.out or f"runs/{path.stem}")
-    sweep = read(path)
     with files.named(path):
+        sweep = _read(path)
         study = _study(sweep, folder)
     try:
         while _train(study, sweep, folder):
-            table = _table(study, sweep)
-            files.write(folder / TABLE, [table.encode()])
+            files.write(folder / TABLE, [_table(study, sweep).encode()])
     except Stopped as stopped:
         console.say("stopped; the same command goes on")
         return 128 + stopped.signal
@@ -90,30 +88,25 @@ def run(given: argparse.Namespace) -> int:
     return 0
 
 
-def read(path: Path) -> Sweep:
-    """What a file says; ValueError, naming it, for what cannot be meant, OSError where it cannot be read."""
-    with files.named(path):
-        return _meant(files.read(path))
-
-
-def _meant(raw: dict[str, Any]) -> Sweep:
+def _read(path: Path) -> Sweep:
     from ...models import MODELS
 
+    raw = files.read(path)
     tables = [raw.pop(name, {}) for name in ("sweep", "fixed", "vary")]
     if raw or not all(isinstance(table, dict) for table in tables):
         raise ValueError("expected the tables [sweep], [fixed] and [vary], and no more")
-    said, fixed, vary = ({name.replace("-", "_"): value for name, value in table.items()} for table in tables)
-    model, trials, first = said.pop("model", None), said.pop("trials", None), said.pop("first", 1)
-    if said or model not in MODELS.names() or any(type(one) is not int or one < 1 for one in (trials, first)):
+    head, fixed, vary = ({name.replace("-", "_"): value for name, value in table.items()} for table in tables)
+    model, trials, first = head.pop("model", None), head.pop("trials", None), head.pop("first", 1)
+    if head or model not in MODELS.names() or any(type(one) is not int or one < 1 for one in (trials, first)):
         raise ValueError(
             f"[sweep]: expected trials = N, model = one of {', '.join(MODELS.names())} and perhaps first = N"
         )
     if not vary or vary.keys() & fixed.keys():
         raise ValueError("[vary]: expected an option or more, and none that [fixed] has too")
     sweep = Sweep(model, trials, first, fixed, {name: _distribution(name, value) for name, value in vary.items()})
-    for name, values in ({name: [value] for name, value in fixed.items()} | _outermost(sweep)).items():
+    for name, values in sweep.outermost().items():
         for value in values:
-            _options(model, {name: value})
+            sweep.options({name: value})
     return sweep
 
 
@@ -135,104 +128,42 @@ def _distribution(name: str, value: Any) -> Any:
     )
 
 
-def _outermost(sweep: Sweep) -> dict[str, list[Any]]:
-    """Values of the options that vary which have to be allowed, so that all are."""
-    return {name: list(getattr(one, "choices", None) or (one.low, one.high)) for name, one in sweep.vary.items()}
-
-
-def _options(model: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options as `hybrid train` reads them; ValueError for names and values that it refuses."""
-    from ...train.options import Parts
-
-    fields = Parts(model).every()
-    reader = _Reader(add_help=False)
-    reader.add_options(fields.values(), {})
-    words = []
-    for name, value in options.items():
-        if name not in fields:
-            raise ValueError(f"{name}: not an option of hybrid train {model}")
-        for one in value if isinstance(value, list) else [value]:
-            if one is not False:
-                words.append(flag(name) if one is True else f"{flag(name)}={one}")
-    return vars(reader.parse_args(words))
-
-
 def _study(sweep: Sweep, folder: Path) -> Any:
     """The study in a folder, begun where there is none; ValueError for a folder of something else."""
     import optuna
+    from optuna.storages.journal import JournalFileBackend, JournalStorage
 
     from ...models import MODELS
     from ...train.options import choose
 
     path = folder / JOURNAL
     asked = [sweep.model, sweep.first, sweep.fixed, {name: str(one) for name, one in sweep.vary.items()}]
+    pruner = optuna.pruners.SuccessiveHalvingPruner(min_resource=sweep.first, reduction_factor=3)
     if path.exists():
-        study = load(path, sweep.first)
-        if study.user_attrs["asked"] != asked:
-            raise ValueError(f"is not what the sweep in {folder} was begun with; give it back, or name another --out")
-        return study
-    if folder.is_dir() and any(folder.iterdir()):
-        raise ValueError(f"--out: {folder} holds no sweep, but other files; name another --out")
-    first = {name: values[0] for name, values in _outermost(sweep).items()}
-    job = MODELS.load(sweep.model).prepare(choose(sweep.model, **_options(sweep.model, sweep.fixed | first)))
-    if job.watched is None:
-        raise ValueError("these runs measure nothing while they learn; give them data to validate on")
-    files.make(folder)
-    direction: Any = "minimize" if job.watched.lowest else "maximize"
-    study = optuna.create_study(study_name=NAME, storage=_storage(path), direction=direction, load_if_exists=True)
-    study.set_user_attr("figure", job.watched.name)
-    study.set_user_attr("asked", asked)
-    return load(path, sweep.first)
-
-
-def load(path: Path, first: int = 1) -> Any:
-    """The study of a journal; ValueError, naming it, for a file that is none."""
-    import optuna
-
-    files.expect_file(path)
+        files.expect_file(path)
+    else:
+        if folder.is_dir() and any(folder.iterdir()):
+            raise ValueError(f"--out: {folder} holds no sweep, but other files; name another --out")
+        first = {name: values[0] for name, values in sweep.outermost().items()}
+        watched = MODELS.load(sweep.model).prepare(choose(sweep.model, **sweep.options(first))).watched
+        if watched is None:
+            raise ValueError("these runs measure nothing while they learn; give them data to validate on")
+        files.make(folder)
+        storage = JournalStorage(JournalFileBackend(str(path)))
+        direction: Any = "minimize" if watched.lowest else "maximize"
+        study = optuna.create_study(study_name=NAME, storage=storage, direction=direction, load_if_exists=True)
+        study.set_user_attr("figure", watched.name)
+        study.set_user_attr("asked", asked)
     try:
-        pruner = optuna.pruners.SuccessiveHalvingPruner(min_resource=first, reduction_factor=3)
-        study = optuna.load_study(study_name=NAME, storage=_storage(path), pruner=pruner)
-        if not isinstance(study.user_attrs["figure"], str) or "asked" not in study.user_attrs:
-            raise KeyError("figure")
+        study = optuna.load_study(study_name=NAME, storage=JournalStorage(JournalFileBackend(str(path))), pruner=pruner)
+        same = study.user_attrs["asked"] == asked and isinstance(study.user_attrs["figure"], str)
     except Exception as error:  # Optuna raises whatever it meets in a file that was altered
         raise ValueError(
             f"{path}: not the journal of a sweep ({type(error).__name__}); the file was altered"
         ) from error
+    if not same:
+        raise ValueError(f"is not what the sweep in {folder} was begun with; give it back, or name another --out")
     return study
-
-
-def _storage(path: Path) -> Any:
-    from optuna.storages.journal import JournalFileBackend, JournalStorage
-
-    return JournalStorage(JournalFileBackend(str(path)))
-
-
-@contextlib.contextmanager
-def _taken(study: Any, sweep: Sweep, folder: Path) -> Iterator[Any]:
-    """A trial that this process alone trains: one that an ended process left, else a new one; None: none is left.
-
-    What is drawn follows from the trial's number, and from the trials before.
-    """
-    import optuna
-    from filelock import FileLock, Timeout
-
-    with contextlib.ExitStack() as held:
-        trial = None
-        with FileLock(folder / "sweep.lock"):
-            trials = study.get_trials(deepcopy=False)
-            for number in range(sweep.trials):
-                begun = number < len(trials)
-                if begun and trials[number].state.is_finished():
-                    continue
-                try:
-                    held.enter_context(FileLock(folder / f"{_name(number)}.lock", blocking=False))
-                except Timeout:  # another process trains it
-                    continue
-                study.sampler = optuna.samplers.TPESampler(seed=number)
-                trial = optuna.Trial(study, trials[number]._trial_id) if begun else study.ask(sweep.vary)
-                break
-        yield trial
 
 
 def _train(study: Any, sweep: Sweep, folder: Path) -> bool:
@@ -241,37 +172,74 @@ def _train(study: Any, sweep: Sweep, folder: Path) -> bool:
 
     from ...train.stop import USER_ERRORS
 
-    with _taken(study, sweep, folder) as trial:
+    with contextlib.ExitStack() as held:
+        trial = _taken(study, sweep, folder, held)
         if trial is None:
             return False
-        console.say(f"{folder / _name(trial.number)}: {', '.join(f'{k} {_plain(v)}' for k, v in trial.params.items())}")
-        state = optuna.trial.TrialState
+        own, state = folder / _name(trial.number), optuna.trial.TrialState
+        console.say(f"{own}: {', '.join(f'{name} {_plain(value)}' for name, value in trial.params.items())}")
         try:
-            study.tell(trial, _value(trial, sweep, folder / _name(trial.number)))
+            study.tell(trial, _value(trial, sweep, own))
         except optuna.TrialPruned:
             study.tell(trial, state=state.PRUNED)
         except OSError:  # of the disk, or of data that are gone: the next trial would not fare better
             raise
         except (*USER_ERRORS, MemoryError) as error:
-            console.note(f"{folder / _name(trial.number)} failed: {error}")
+            console.note(f"{own} failed: {error}")
             trial.set_user_attr("failed", str(error))
             study.tell(trial, state=state.FAIL)
     return True
 
 
+def _taken(study: Any, sweep: Sweep, folder: Path, held: contextlib.ExitStack) -> Any:
+    """A trial that this process alone trains while `held` lasts: one that an ended process left, else a new one, if any.
+
+    What is drawn follows from the trial's number, and from the trials before.
+    """
+    import optuna
+    from filelock import FileLock, Timeout
+
+    with FileLock(folder / "sweep.lock"):
+        trials = study.get_trials(deepcopy=False)
+        for number in range(sweep.trials):
+            begun = number < len(trials)
+            if begun and trials[number].state.is_finished():
+                continue
+            try:
+                held.enter_context(FileLock(folder / f"{_name(number)}.lock", blocking=False))
+            except Timeout:  # another process trains it
+                continue
+            study.sampler = optuna.samplers.TPESampler(seed=number)
+            return optuna.Trial(study, trials[number]._trial_id) if begun else study.ask(sweep.vary)
+    return None
+
+
 def _value(trial: Any, sweep: Sweep, folder: Path) -> float:
     """Train a trial to its end; its worth: the figure of the last point, or of the best where runs may stop early."""
+    import optuna
+
     from ...train import runs, store
     from ...train.options import choose, free
 
-    figure, options = trial.study.user_attrs["figure"], _options(sweep.model, sweep.fixed | trial.params)
-    if (folder / store.RUN).exists():
-        source = folder / checkpoint.CHECKPOINT
-        made = len(checkpoint.read_facts(source)["facts"]["progress"]["curve"]) if checkpoint.stands(source) else 0
-        said = {name: options[name] for name in free(sweep.model)}
-        report = runs.resume(str(folder), said, _Pruner(trial, figure, made))
+    figure, options = trial.study.user_attrs["figure"], sweep.options(trial.params)
+    source, resumed = folder / checkpoint.CHECKPOINT, (folder / store.RUN).exists()
+    made = 0  # points of the curve
+    if resumed and checkpoint.stands(source):
+        made = len(checkpoint.read_facts(source)["facts"]["progress"]["curve"])
+
+    def prune(point: Mapping[str, Any]) -> None:
+        """End a run that is not worth going on with."""
+        nonlocal made
+        made += 1
+        if point.get(figure) is not None:
+            trial.report(point[figure], made)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+
+    if resumed:
+        report = runs.resume(str(folder), {name: options[name] for name in free(sweep.model)}, prune)
     else:
-        report = runs.start(choose(sweep.model, **options, out=str(folder)), _Pruner(trial, figure, 0))
+        report = runs.start(choose(sweep.model, **options, out=str(folder)), prune)
     values = [point[figure] for point in report["curve"] if point.get(figure) is not None]
     if not values:
         raise FloatingPointError(f"{figure} is not a number")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hybrid.cli import main
-from hybrid.cli.demo import READOUTS, _reached, begun, text
+from hybrid.cli.commands.demo import _reached, begun
 from hybrid.storage import checkpoint, lock
 from hybrid.train import store
 
@@ -67,23 +67,3 @@ def test_what_a_level_took_is_read_off_the_curve():
     assert _reached(curve, 30.0)["seconds"] == 2.0  # what all of it took, where it does not come so far
     worse = [{"seconds": s, "processor_seconds": s, "perplexity": p} for s, p in ((1.0, 40.0), (2.0, 50.0))]
     assert _reached(worse, 50.0)["seconds"] == 1.0  # there at its first point
-
-
-def test_the_report_shows_six_neighbours_of_a_word_by_either_search():
-    run = {"examples_per_second": 1, "seconds": 1, "processor_seconds": 1, "perplexity": 9, "test_perplexity": 9}
-    run |= {"stages": {"ticks": 1, "stages": {}, "wall": 1, "overlap": 0, "efficiency": 1}, "pace": "2"}
-    words = {"word": "sea", "annoy": list("abcdefgh"), "exact": list("ijklmnop")}
-    report = {
-        "text": "t",
-        "level": 9.0,
-        "tokens": {"train": 1, "valid": 1, "test": 1},
-        "words": 8,
-        "epochs": 1,
-        "files": {},
-    }
-    report |= {"runs": dict.fromkeys(READOUTS, run), "to_level": dict.fromkeys(READOUTS, run), "next_words": []}
-    lines = text(report | {"neighbours": {"k": 8, "recall": 1.0, "words": [words]}}).splitlines()
-    assert "  sea          Annoy: a, b, c, d, e, f" in lines and "               exact: i, j, k, l, m, n" in lines
-    lines = text(report | {"neighbours": {"k": 8, "words": [{"word": "sea", "exact": words["exact"]}]}}).splitlines()
-    at = lines.index("Nearest words, by exact search, since annoy is not installed:")
-    assert lines[at + 1] == "  sea          exact: i, j, k, l, m, n"

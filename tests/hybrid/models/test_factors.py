@@ -1,4 +1,4 @@
-"""Which items choose a model and which test it; what `hybrid eval` does where the ratings are no longer those of the run."""
+"""Next items: which choose a model and which test it, orders of histories, and ratings that are no longer those of the run."""
 
 import json
 import os
@@ -8,31 +8,42 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import hybrid
-from hybrid import metrics
+from hybrid import metrics, open_run
+from hybrid.engine import Engine
 from hybrid.feeds import ratings
 from hybrid.feeds.histories import Order
 from hybrid.feeds.histories import whole as bags
 from hybrid.models import factors
+from hybrid.train.options import choose
 from tests.support.commands import refused, run_json
 
-SMALL = ["--width", "8", "--hidden", "12", "--readout-width", "8", "--batch", "64", "--epochs", "1", "--threads", "2"]
-
-
-def rows(last=()):
-    """60 users who each walk through 25 items in a circle; user u's last item is last[u], where given."""
-    table = [(u, (3 * u + t) % 25, 1000 + t) for u in range(60) for t in range(12)]
-    for user, item in enumerate(last):
-        table[12 * user + 11] = (user, item, 1011)
-    return "".join(f"{user}\t{item}\t4\t{time}\n" for user, item, time in table)
+TRAIN = ["train", "factors", "--ratings", "u.data", "--out", "run"]
+SMALL = ["--width", "8", "--hidden", "12", "--readout-width", "8", "--batch", "64", "--epochs", "1", "--threads", "1"]
+SPLITS = {"last": "last", "ratio": "ratio:0.3:0.2", "drawn": "drawn:0.1", "time": "time:0.3"}
+SEQUENCE = (
+    "--start counts --order sequence --trunk attention --history 6 --tied --micro-batches 1 --readout full".split()
+)
+RATES = "--rows-rate 0.05 --rate 0.02 --trunk-rate 0.01 --dropout 0".split()
+ORDERS = {
+    "decay": ["--order", "decay", *SMALL],
+    "concatenated": ["--order", "concatenated", "--history", "2", *SMALL],
+    "sequence": [*SEQUENCE, *RATES, "--width", "8", "--batch", "96", "--epochs", "8", "--threads", "1"],
+}
 
 
 @pytest.fixture
-def trained(tmp_path, monkeypatch, capsys):
-    """A run in `run` of the ratings in u.data, both of the current folder, and its report."""
+def folder(tmp_path, monkeypatch):
+    """60 users who each walk through 25 items in a circle, a step a second: u.data in the current folder."""
     monkeypatch.chdir(tmp_path)
-    Path("u.data").write_text(rows())
-    return run_json(capsys, "train", "factors", "--ratings", "u.data", "--out", "run", *SMALL)
+    rows = [(user, (3 * user + step) % 25, 1000 + step) for user in range(60) for step in range(12)]
+    Path("u.data").write_text("".join(f"{user}\t{item}\t4\t{time}\n" for user, item, time in rows))
+    return tmp_path
+
+
+@pytest.fixture
+def trained(folder, capsys):
+    """A run in `run`, and its report."""
+    return run_json(capsys, *TRAIN, *SMALL)
 
 
 def test_the_test_items_are_measured_at_the_end_alone(trained, capsys):
@@ -42,19 +53,12 @@ def test_the_test_items_are_measured_at_the_end_alone(trained, capsys):
     assert trained["evaluation_seconds"] > point["evaluation_seconds"]  # that of the test is counted too
     figures = run_json(capsys, "eval", "run")
     assert figures == {name: trained[name] for name in figures}
-    assert set(figures) == {
-        "test recall@10",
-        "test ndcg@10",
-        "test users",
-        "test repeats",
-        "test recall@10 of popularity",
-        "test ndcg@10 of popularity",
-    }
+    measured = ("recall@10", "ndcg@10", "users", "repeats", "recall@10 of popularity", "ndcg@10 of popularity")
+    assert set(figures) == {f"test {name}" for name in measured}
 
 
-def test_the_validation_item_is_history_for_the_test_and_unknown_to_validation(tmp_path, monkeypatch):
+def test_the_validation_item_is_history_for_the_test_and_unknown_to_validation(folder):
     """Figures equal those of ranks by hand, with scores that depend on nothing but what a user has had."""
-    (tmp_path / "u.data").write_text(rows())
     asked = []
 
     class Engine:
@@ -62,11 +66,12 @@ def test_the_validation_item_is_history_for_the_test_and_unknown_to_validation(t
             asked.append([ids[a:b].tolist() for a, b in pairwise(bag_at)])
             return np.tile(np.arange(25, dtype=np.float32), (len(bag_at) - 1, 1))
 
-    options = {"ratings": tmp_path / "u.data", "history": 3, "batch": 64, "epochs": 1, "seed": 0}
-    job = factors.prepare(options)
+    job = factors.prepare(choose("factors", ratings="u.data", history=3))
+    assert job.watched.name == "valid recall@10"
+    assert job.watched.better(0.3, than=0.2) and not job.watched.better(0.2, than=0.3)
     engine = Engine()
     job.validate(engine)
-    whole = ratings.histories(ratings.load(tmp_path / "u.data"))
+    whole = ratings.histories(ratings.load("u.data"))
     items = [whole.item[a:b].tolist() for a, b in pairwise(whole.at)]
     assert asked == [[one[-5:-2] for one in items]]
     job.final(engine)
@@ -74,20 +79,16 @@ def test_the_validation_item_is_history_for_the_test_and_unknown_to_validation(t
     assert np.array_equal(job.feed.histories.item, np.concatenate([one[:-2] for one in items]))
 
 
-def test_the_best_model_is_the_one_of_the_highest_recall(tmp_path):
-    (tmp_path / "u.data").write_text(rows())
-    job = factors.prepare({"ratings": tmp_path / "u.data", "history": 3, "batch": 64, "epochs": 1, "seed": 0})
-    assert job.watched.name == "valid recall@10"
-    assert job.watched.better(0.3, than=0.2) and not job.watched.better(0.2, than=0.3)
-
-
-def test_ratings_that_leave_nothing_to_choose_with(tmp_path, capsys):
-    few, again = tmp_path / "few.csv", tmp_path / "again.csv"
-    few.write_text("user,item\n1,a\n1,b\n2,a\n2,b\n")
-    again.write_text("user,item\n1,a\n1,b\n1,a\n1,b\n")
-    command = ["train", "factors", "--out", str(tmp_path / "run"), "--ratings"]
-    assert "none of 2 users has 3 items; expected some: the last tests" in refused(capsys, *command, str(few))
-    assert "every item that validates is one that its user had before" in refused(capsys, *command, str(again))
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (("1,a", "1,b", "2,a", "2,b"), "none of 2 users has 3 items; expected some: the last tests"),
+        (("1,a", "1,b", "1,a", "1,b"), "every item that validates is one that its user had before"),
+    ],
+)
+def test_ratings_that_leave_nothing_to_choose_with(folder, capsys, lines, message):
+    Path("u.data").write_text("\n".join(["user,item", *lines, ""]))
+    assert message in refused(capsys, *TRAIN)
 
 
 def test_eval_from_another_folder_and_of_a_moved_file(trained, capsys, monkeypatch):
@@ -101,26 +102,25 @@ def test_eval_from_another_folder_and_of_a_moved_file(trained, capsys, monkeypat
     assert run_json(capsys, "eval", "../run", "--ratings", "moved.data") == figures
 
 
-def test_a_run_keeps_what_its_ids_mean(trained):
+def test_a_run_keeps_what_its_ids_mean_and_knows_its_users(trained):
     whole = ratings.histories(ratings.load("u.data"))
     assert json.loads(Path("run/users.json").read_text()) == whole.users
     assert json.loads(Path("run/items.json").read_text()) == whole.items
     kept = json.loads(Path("run/run.json").read_text())
     assert (kept["data"], kept["ratings"]) == (whole.sha256, str(Path("u.data").resolve()))
+    model = open_run("run")
+    assert model.users == [str(user) for user in range(60)] and model.histories is model.histories
 
 
-def test_columns_by_option(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("plain.txt").write_text("".join(" ".join(line.split()[:2]) + "\n" for line in rows().splitlines()))
-    command = ["train", "factors", "--ratings", "plain.txt", "--out", "run", *SMALL]
-    assert "no user column; found the columns '0', '0'" in refused(capsys, *command)
-    report = run_json(capsys, *command, "--columns", "1,2")
+def test_columns_by_option(folder, capsys):
+    lines = Path("u.data").read_text().splitlines()
+    Path("u.data").write_text("".join(" ".join(line.split()[:2]) + "\n" for line in lines))
+    assert "no user column; found the columns '0', '0'" in refused(capsys, *TRAIN, *SMALL)
+    report = run_json(capsys, *TRAIN, *SMALL, "--columns", "1,2")
     assert run_json(capsys, "eval", "run")["test recall@10"] == report["test recall@10"]
 
 
 def test_scores_of_a_user_are_those_of_log_prob(trained):
-    from hybrid.engine import Engine
-
     engine, _ = Engine.load("run/checkpoint", threads=1)
     parts = ratings.split(ratings.histories(ratings.load("u.data")))
     users = np.array([5, 0, 59], np.int32)
@@ -132,13 +132,93 @@ def test_scores_of_a_user_are_those_of_log_prob(trained):
     assert metrics.figures(factors.scores(engine, parts.seen, Order(length=50)), parts.seen, parts.test)["users"] == 60
 
 
-def test_the_users_of_a_run_are_known_before_anything_is_asked(trained):
-    model = hybrid.open_run("run")
-    assert model.users == [str(user) for user in range(60)] and model.histories is model.histories
-
-
 def test_defaults_are_settings_that_a_search_has_tried():
     tried = [json.loads(line)["params"] for line in Path("bench/results/tune_factors.jsonl").read_text().splitlines()]
     for tuned in factors.TUNED.values():
         wanted = {name: value for name, value in tuned.items() if name in tried[0]}
         assert any(wanted.items() <= one.items() for one in tried), wanted
+
+
+# Ways to split
+
+
+@pytest.mark.parametrize("way", SPLITS)
+def test_eval_measures_what_the_report_says(folder, capsys, way):
+    report = run_json(capsys, *TRAIN, *SMALL, "--split-by", SPLITS[way])
+    figures = run_json(capsys, "eval", "run")
+    assert figures == {name: report[name] for name in figures}
+    assert 0 < figures["test recall@10"] <= 1
+    assert way == "drawn" or report["valid users"] == report["test users"] == 60
+
+
+def test_times_belong_to_the_data_where_they_split(folder, capsys):
+    run_json(capsys, *TRAIN, *SMALL, "--split-by", SPLITS["time"])
+    lines = Path("u.data").read_text().splitlines()
+    moved = [line[:-4] + str(int(line[-4:]) + (line.split()[0] == "0") * 100) for line in lines]
+    Path("u.data").write_text("\n".join(moved) + "\n")  # the same histories, other moments
+    assert "not the ratings that run was trained on" in refused(capsys, "eval", "run")
+
+
+@pytest.mark.parametrize(
+    ("way", "message"),
+    [
+        ("ratio:0.6:0.4", "split: found test 0.6 and valid 0.4"),
+        ("drawn:0.2:0", "u.data: no item validates; expected some: give --split-by larger shares"),
+    ],
+)
+def test_shares_that_leave_nothing(folder, capsys, way, message):
+    assert message in refused(capsys, *TRAIN, *SMALL, "--split-by", way)
+
+
+@pytest.mark.parametrize("value", ["ratio:1", "time:x", "last:0.2", "drawn:0.1:0.1:0.1", "first"])
+def test_ways_that_cannot_be_read(capsys, value):
+    with pytest.raises(SystemExit):
+        run_json(capsys, *TRAIN, "--split-by", value)
+    assert f"argument --split-by: found {value!r}, expected" in capsys.readouterr().err
+
+
+# Orders of histories
+
+
+@pytest.mark.parametrize("readout", [["head"], ["tree", "--tree", "clustered"]])
+def test_a_readout_that_is_as_wide_begins_as_the_rows_do(folder, capsys, readout):
+    still = ["--start", "counts", "--order", "decay", "--rate", "0", "--rows-rate", "0", "--trunk-rate", "0"]
+    run_json(capsys, *TRAIN, *SMALL, *still, "--readout", *readout)
+    model = open_run("run").engine
+    rows, found = model.embedding.table[:25], model.readout.vectors()
+    np.testing.assert_allclose(found - found[0], rows - rows[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("order", list(ORDERS))
+def test_a_run_of_an_order_is_evaluated_and_recommends(folder, capsys, order):
+    if order == "sequence":
+        pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
+    report = run_json(capsys, *TRAIN, *ORDERS[order])
+    assert run_json(capsys, "eval", "run")["test ndcg@10"] == report["test ndcg@10"]
+    model = open_run("run")
+    known, new = model.recommend("3", 4), model.recommend_to([[str((9 + step) % 25) for step in range(12)]], 4)
+    assert known.names == new.names
+    if order == "sequence":
+        assert report["test ndcg@10"] > 0.8  # what comes next in a circle is certain
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"order": "sequence"}, "--order sequence: needs a trunk that reads sequences"),
+        ({"order": "sequence", "trunk": "attention", "batch": 7}, "--batch: found 7, expected at least 20"),
+        ({"tied": True, "readout": "tree"}, "--tied: not used by --readout tree"),
+        ({"tied": True, "readout": "full", "delay": 1}, "--delay: found 1, expected 0 with --tied"),
+    ],
+)
+def test_what_contradicts(said, message):
+    with pytest.raises(ValueError, match=message):
+        choose("factors", ratings="-", **said)
+
+
+def test_defaults_follow_the_order():
+    lengths = {"bag": 5, "decay": 10, "concatenated": 3}
+    assert {order: choose("factors", ratings="-", order=order)["history"] for order in lengths} == lengths
+    found = choose("factors", ratings="-", order="sequence", trunk="attention", readout="full")
+    assert (found["history"], found["batch"], found["micro_batches"]) == (20, 2560, 2)
+    assert found["readout_width"] == found["width"]

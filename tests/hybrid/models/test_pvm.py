@@ -19,7 +19,7 @@ from hybrid.pvm.model import PVM
 from hybrid.pvm.presets import load
 from hybrid.storage import checkpoint
 from hybrid.storage.lock import LOCK
-from hybrid.train.options import Saves
+from hybrid.train.loop import Saves
 from tests.hybrid.pvm.tiny import TINY, command, tensors
 from tests.support.crashed_pvm import at_tick, whole_and_crashed
 

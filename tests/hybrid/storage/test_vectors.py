@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from hybrid.storage import vectors
-from hybrid.train import runs
 
 words = st.text(st.characters(codec="utf-8"), min_size=1, max_size=5).filter(lambda word: word.split() == [word])
 floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -102,7 +101,8 @@ def test_files_that_are_no_vectors(tmp_path, content, message):
 @pytest.mark.parametrize("name", ["v.txt", "v", "v.npz", "v.tsv", "v.parquet"])
 def test_whatever_export_writes_is_opened(tmp_path, name):
     named, rows = some(5, 4) if name in ("v", "v.txt") else (NAMES, TABLE)
-    runs.write(tmp_path / name, named, rows, runs.format_of(name))
+    ending = name.partition(".")[2]
+    vectors.save(tmp_path / name, named, rows, format=ending if ending in vectors.WRITERS else None)
     found = vectors.open_vectors(tmp_path / name)
     assert found.words == named and found.rows.tobytes() == rows.tobytes() and found.rows.dtype == np.float32
 

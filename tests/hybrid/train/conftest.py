@@ -5,7 +5,7 @@ import pytest
 from hybrid.cli import main
 from hybrid.pvm import panel, reports
 from hybrid.train import plots
-from hybrid.train.options import Saves
+from hybrid.train.loop import Saves
 from tests.support.small_runs import command, write_data
 
 

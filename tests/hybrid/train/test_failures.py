@@ -39,10 +39,9 @@ def test_a_run_that_diverged_says_where_and_what_to_do(tmp_path, data, undrawn, 
     assert main(command("language", data, run, "--overwrite")) == 0
 
 
-@pytest.mark.parametrize("kind", ["pvm"])
-def test_a_damaged_checkpoint_names_the_option_that_goes_on(tmp_path, data, undrawn, every_tick, capsys, kind):
+def test_a_damaged_checkpoint_names_the_option_that_goes_on(tmp_path, data, undrawn, every_tick, capsys):
     run = tmp_path / "run"
-    assert main(command(kind, data, run)) == 0
+    assert main(command("pvm", data, run)) == 0
     expected = tensors(run)
     file = run / "checkpoint" / expected
     file.write_bytes(file.read_bytes()[:-1])
@@ -50,7 +49,7 @@ def test_a_damaged_checkpoint_names_the_option_that_goes_on(tmp_path, data, undr
     assert f"hybrid train --resume {run} --previous" in capsys.readouterr().err
     assert main(["train", "--resume", str(run), "--previous"]) == 0
     assert tensors(run) == expected
-    assert main(["eval", str(run), *(["--steps", "4"] if kind == "pvm" else [])]) == 0
+    assert main(["eval", str(run), "--steps", "4"]) == 0
 
 
 def altered(run: Path, change) -> None:
@@ -114,14 +113,12 @@ def test_a_checkpoint_that_tells_of_no_model_is_refused_by_name(tmp_path, whole_
         Engine.load(run)
 
 
-def test_a_run_without_a_first_checkpoint_begins_again_and_says_so(tmp_path, data, undrawn, capsys):
-    whole, run = tmp_path / "whole", tmp_path / "run"
-    for kind in ("language", "pvm"):
-        assert main(command(kind, data, whole / kind)) == 0
-        shutil.copytree(whole / kind, run / kind)
-        shutil.rmtree(run / kind / "checkpoint")
-        (run / kind / "checkpoint").mkdir()
-        (run / kind / "report.json").unlink()
-        assert main(["train", "--resume", str(run / kind)]) == 0
-        assert f"{run / kind} was ended before its first save: it begins anew" in capsys.readouterr().err
-        assert tensors(run / kind) == tensors(whole / kind)
+def test_a_run_without_a_first_checkpoint_begins_again_and_says_so(tmp_path, whole_language, undrawn, capsys):
+    run = tmp_path / "run"
+    shutil.copytree(whole_language, run)
+    expected = tensors(run)
+    shutil.rmtree(run / "checkpoint")
+    (run / "report.json").unlink()
+    assert main(["train", "--resume", str(run)]) == 0
+    assert f"{run} was ended before its first save: it begins anew" in capsys.readouterr().err
+    assert tensors(run) == expected

@@ -1,13 +1,17 @@
 """The loop on a model of the smallest kind: points, saves, the best model, early stopping, stops, what is refused."""
 
 import json
+import math
 import os
 import signal
+import time
+from types import SimpleNamespace
 
 import pytest
 
 from hybrid.storage.checkpoint import CHECKPOINT
-from hybrid.train.loop import check_same, train
+from hybrid.train.job import Job, Watched
+from hybrid.train.loop import Best, JsonLines, Saves, train
 from hybrid.train.progress import SPENT
 from hybrid.train.stop import Stopped
 from hybrid.train.store import BEST
@@ -23,9 +27,6 @@ def test_the_best_model_is_kept_and_the_run_goes_on(tmp_path):
     report = train(job, tmp_path, job.make())
     assert saved(tmp_path)["tick"] == 16 and saved(tmp_path, BEST)["tick"] == 8
     assert report["best"] == "error 1 at 8" and "stopped early" not in report
-    other = tmp_path / "other"
-    train(job := Adding(range(16), [3.0, 1.0, 2.0, 4.0]), other, job.make(), keep_best=False)
-    assert not (other / BEST).exists()
 
 
 def test_a_signal_stops_between_two_ticks_and_the_run_goes_on_to_the_same_bytes(tmp_path, monkeypatch):
@@ -87,9 +88,9 @@ def test_a_model_whose_tick_broke_off_is_not_saved_over_the_whole_one(tmp_path):
 def test_keeping_the_best_puts_no_save_off(tmp_path, monkeypatch):
     """A run goes on from its last checkpoint, not from its best one: the clock of saves is that of the former."""
     seconds, ticks = [0.0], []
-    monkeypatch.setattr("hybrid.train.options.time.monotonic", lambda: seconds[0])
+    monkeypatch.setattr("hybrid.train.loop.time.monotonic", lambda: seconds[0])
 
-    class Watched(Adding):
+    class Improving(Adding):
         def due(self, model):
             return model.tick  # every tick is better than the one before
 
@@ -99,15 +100,95 @@ def test_keeping_the_best_puts_no_save_off(tmp_path, monkeypatch):
                 ticks.append(saved(tmp_path)["tick"])
             return super().note(tick, facts)
 
-    job = Watched(range(12), range(100, 0, -1), ticks_per_epoch=12)
+    job = Improving(range(12), range(100, 0, -1), ticks_per_epoch=12)
     train(job, tmp_path, job.make(), save_every=5)
     assert sorted(set(ticks)) == [0, 5, 10] and saved(tmp_path, BEST)["tick"] == 12
 
 
-def test_a_longer_feed_goes_on_and_another_one_is_refused(tmp_path):
-    described = {"numbers": "of a test", "epochs": 2}
-    check_same(Adding(range(12)), described, 8, tmp_path)
-    with pytest.raises(ValueError, match="feed: the data or its options differ"):
-        check_same(Adding(range(12)), described | {"numbers": "others"}, 8, tmp_path)
-    with pytest.raises(ValueError, match="--epochs: found 1, expected at least 2, which the run has begun or made"):
-        check_same(Adding(range(4)), described, 5, tmp_path)
+@pytest.mark.parametrize("feed, expected", [(SimpleNamespace(ticks_per_epoch=4), [0, 4, 8]), (object(), [])])
+def test_epochs_end_where_the_feed_says_how_many_ticks_they_have(feed, expected):
+    job = SimpleNamespace(feed=feed)
+    assert [tick for tick in range(10) if Job.ends_epoch(job, tick)] == expected
+
+
+def taken(best, *values):
+    return [best.take(tick, {"loss": 0.0, "error": value}) for tick, value in enumerate(values)]
+
+
+@pytest.mark.parametrize("lowest", [True, False])
+def test_the_best_is_the_lowest_or_the_highest(lowest):
+    values = [3.0, 2.0, 2.5, 2.0, 1.0]
+    best = Best(Watched("error", lowest), 0, facts := {})
+    values = values if lowest else [-value for value in values]
+    assert taken(best, *values) == [True, True, False, False, True]
+    assert facts["best"] == {"tick": 4, "figure": "error", "value": values[4]} and not best.over
+
+
+def test_patience_counts_points_since_the_best_and_goes_on_after_a_save():
+    best = Best(Watched("error"), 2, facts := {})
+    taken(best, 1.0, 2.0)
+    assert not best.over
+    again = Best(Watched("error"), 2, json.loads(json.dumps(facts)))
+    again.take(9, {"error": 1.5})
+    assert again.over
+    assert again.report() == {
+        "best": "error 1 at 0",
+        "stopped early": "nothing better in the last 2 points of the curve",
+    }
+
+
+def test_a_nan_is_never_the_best_and_a_point_without_the_figure_does_not_count():
+    best = Best(Watched("error"), 1, facts := {})
+    assert taken(best, math.nan) == [False] and facts["worse"] == 1
+    assert taken(best, 4.0) == [True] and facts["worse"] == 0
+    assert not best.take(5, {"loss": 1.0}) and not best.take(5, {"error": None}) and facts["worse"] == 0
+
+
+def test_a_report_has_the_figures_of_the_last_point():
+    curve = [{"tick": 1, "loss": 3.0}, {"tick": 2, "loss": 2.0}]
+    found = Job.report(SimpleNamespace(), None, {"curve": curve}, 5.0)
+    assert (found["tick"], found["loss"], found["examples_per_second"], found["curve"]) == (2, 2.0, 5.0, curve)
+
+
+@pytest.mark.parametrize("every", [0.5, 60])
+def test_a_save_is_due_so_long_after_the_last(monkeypatch, every):
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    saves = Saves(every)
+    for _ in range(2):
+        assert not saves.due()
+        now += 0.9 * every
+        assert not saves.due()
+        now += 0.1 * every
+        assert saves.due() and saves.due()
+        saves.done()
+
+
+def test_a_full_disk_is_told_with_the_name_of_the_file(tmp_path):
+    lines = JsonLines(path := tmp_path / "curve.jsonl", ())
+    lines.close()
+    lines._file = open("/dev/full", "ab")  # every write to it finds no room
+    for act in (lambda: lines.point({"tick": 1}), lines.close):
+        with pytest.raises(OSError, match="No space left") as error:
+            act()
+        assert error.value.filename == str(path)
+
+
+def test_points_are_on_the_disk_before_the_file_is_closed(tmp_path, monkeypatch):
+    lines, synced = JsonLines(path := tmp_path / "curve.jsonl", ()), []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_size))
+    lines.point({"tick": 1})
+    lines.close()
+    assert synced == [path.stat().st_size] and lines._file.closed
+
+
+def test_points_of_ticks_that_were_lost_are_removed(tmp_path):
+    path = tmp_path / "curve.jsonl"
+    first = JsonLines(path, ())
+    for tick in range(5):
+        first.point({"tick": tick})
+    first.close()
+    again = JsonLines(path, [{"tick": 0}, {"tick": 1}])
+    again.point({"tick": 2})
+    again.close()
+    assert [json.loads(line)["tick"] for line in path.read_text().splitlines()] == [0, 1, 2]

@@ -12,16 +12,19 @@ import sys
 import numpy as np
 import pytest
 
+from hybrid.cli import main
 from hybrid.storage import checkpoint
 from hybrid.train import store
+from tests.hybrid.pvm import tiny
 from tests.support.plugin import offered_to_children
 from tests.support.ranks import ended, started
+from tests.support.small_runs import command, figures, on_ranks
 
 if not sys.platform.startswith("linux"):
     pytest.skip("looks through /proc", allow_module_level=True)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def offered(tmp_path, monkeypatch):
     """The model is offered by a distribution, to the ranks too."""
     offered_to_children(monkeypatch, tmp_path / "offered", "parted", "hybrid.models")
@@ -56,7 +59,7 @@ def whole(tmp_path_factory):
     return found.tolist()
 
 
-def test_ranks_write_one_run_and_its_numbers_are_those_of_one(tmp_path, whole):
+def test_ranks_write_one_run_and_its_numbers_are_those_of_one(tmp_path, offered, whole):
     run = tmp_path / "run"
     out, err = finished(training(run, "--tensorboard", ranks=2))
     assert numbers(run) == whole
@@ -70,7 +73,7 @@ def test_ranks_write_one_run_and_its_numbers_are_those_of_one(tmp_path, whole):
     assert not list(run.glob("**/*.part"))
 
 
-def test_a_run_goes_on_on_another_number_of_ranks(tmp_path, whole):
+def test_a_run_goes_on_on_another_number_of_ranks(tmp_path, offered, whole):
     run = tmp_path / "run"
     finished(training(run, "--epochs", "1", ranks=2))
     kept = (run / store.RUN).read_text()
@@ -82,7 +85,7 @@ def test_a_run_goes_on_on_another_number_of_ranks(tmp_path, whole):
     assert err.count("is finished") == 1 and out.count("parted") == 1
 
 
-def test_a_signal_stops_all_ranks_after_the_same_tick(tmp_path, whole):
+def test_a_signal_stops_all_ranks_after_the_same_tick(tmp_path, offered, whole):
     run, number = tmp_path / "run", signal.SIGTERM
     running = training(run, "--pause", "100", "--ill", "ready 1 3", "--save-every", "0", ranks=2)
     while "ready" not in running.stderr.readline():
@@ -106,7 +109,7 @@ ILLS = {
 
 
 @pytest.mark.parametrize("what", ILLS)
-def test_what_goes_wrong_on_one_rank_ends_all_and_the_save_before_goes_on(tmp_path, whole, what):
+def test_what_goes_wrong_on_one_rank_ends_all_and_the_save_before_goes_on(tmp_path, offered, whole, what):
     run, (expected, said) = tmp_path / "run", ILLS[what]
     code, out, err = ended(training(run, "--ill", f"{what} 1 11", "--save-every", "0", ranks=2))
     assert code == expected and (out + err).count(said) == 1, err
@@ -115,7 +118,7 @@ def test_what_goes_wrong_on_one_rank_ends_all_and_the_save_before_goes_on(tmp_pa
     assert numbers(run) == whole
 
 
-def test_a_full_disk_of_rank_0_is_everybodys_and_is_said_once(tmp_path, whole):
+def test_a_full_disk_of_rank_0_is_everybodys_and_is_said_once(tmp_path, offered, whole):
     run = tmp_path / "run"
     code, _, err = ended(training(run, "--ill", "full 0 13", "--save-every", "0", ranks=2))
     assert code == 2 and err.count("No space left on device") == 1, err
@@ -125,9 +128,58 @@ def test_a_full_disk_of_rank_0_is_everybodys_and_is_said_once(tmp_path, whole):
     assert numbers(run) == whole
 
 
-def test_figures_of_rank_0_decide_when_a_run_ends_early(tmp_path):
+def test_figures_of_rank_0_decide_when_a_run_ends_early(tmp_path, offered):
     run = tmp_path / "run"
     out, _ = finished(training(run, "--epochs", "30", "--patience", "1", ranks=2))
     assert "nothing better in the last 1 points" in out
     facts = checkpoint.read_facts(run)
     assert facts["tick"] < 240 and checkpoint.read_facts(run / store.BEST)["tick"] == facts["tick"] - 8
+
+
+# Models that ranks train together
+
+
+def watching(folder, out, steps="12"):
+    streams = ["--streams", "2", "--valid", "synthetic", "--threads", "1"]
+    return tiny.command(folder, out, "--steps", steps, "--every", "4", *streams)
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory):
+    """A run of a Predictive Vision Model on one rank."""
+    folder = tmp_path_factory.mktemp("watched")
+    assert main(watching(folder, folder / "run")) == 0
+    return folder / "run"
+
+
+def test_a_vision_model_is_that_of_one_rank_and_goes_on_on_others(tmp_path, watched):
+    run = tmp_path / "run"
+    on_ranks(2, *watching(tmp_path, run, steps="8"))
+    assert (run / store.REPORT).exists() and (run / "last.png").exists()
+    on_ranks(4, "train", "--resume", str(run), "--steps", "12")
+    assert tiny.tensors(run) == tiny.tensors(watched)
+    assert figures(run)[-1] == figures(watched)[-1]
+
+
+@pytest.mark.parametrize("kind", ["factors"])
+def test_a_model_with_a_trunk_is_that_of_one_rank_and_goes_on_on_others(tmp_path, data, kind):
+    """In more micro-batches than there are ranks."""
+
+    def learning(out):
+        return command(kind, data, out, "--epochs", "1", "--threads", "1", "--micro-batches", "5")
+
+    alone, run = tmp_path / "alone", tmp_path / "run"
+    assert main(learning(alone)) == 0
+    assert main(["train", "--resume", str(alone), "--epochs", "2", "--threads", "1"]) == 0
+    on_ranks(2, *learning(run))
+    on_ranks(4, "train", "--resume", str(run), "--epochs", "2", "--threads", "1")
+    assert tiny.tensors(run) == tiny.tensors(alone)
+    assert figures(run) == figures(alone)
+
+
+def test_fewer_micro_batches_than_ranks_are_refused_by_name(tmp_path, data):
+    code, _, err = ended(
+        started(*command("language", data, tmp_path / "run", "--threads", "1"), ranks=3, module="hybrid.cli"), 120
+    )
+    assert code == 2 and err.count("\n") == 1
+    assert "micro_batches: found 2 with 3 ranks, expected 3 at least" in err

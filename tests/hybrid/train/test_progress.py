@@ -1,11 +1,14 @@
-"""The clocks of a run and the points of its curve."""
+"""The clocks of a run, the points of its curve, and facts of checkpoints that are not those of a run."""
 
 import time
 from types import SimpleNamespace
 
 import pytest
 
-from hybrid.train.progress import SPENT, Progress
+from hybrid.storage import checkpoint
+from hybrid.train.job import Watched
+from hybrid.train.progress import SPENT, Progress, check, check_feed
+from tests.support.counting import Adding
 
 
 @pytest.fixture
@@ -36,3 +39,77 @@ def test_each_second_is_on_one_clock(clock):
     assert (last["tick"], last["seconds"], last["evaluation_seconds"], last["perplexity"]) == (2, 4, 11, 12.0)
     assert [progress.facts[name] for name in SPENT] == [4, 12, 200, 50]
     assert progress.rate == 16 / 4  # of the examples on the clock: the first tick's are not
+
+
+ENGINE = SimpleNamespace(unit="tick", drawn="perplexity", watched=Watched("perplexity"))
+FRAMES = SimpleNamespace(unit="step", drawn="prediction", watched=None)
+PVM = SimpleNamespace(config=SimpleNamespace(grids=[(2, 2), (1, 1)]))
+GONE = object()
+
+
+def told(kind: str) -> dict:
+    """The facts of a run of this kind, with a point of its curve."""
+    if kind == "pvm":
+        point = {"step": 4, "seconds": 0.5, "error": [0.1, 0.2], "prediction": 0.1, "last_frame": 0.2}
+        since = {"ticks": 0, "error": [0.0, 0.0], "pairs": 0, "prediction": 0.0, "last_frame": 0.0}
+        return {"feed": {}, "progress": {"seconds": 0.5, "clocked": 3, "curve": [point], "since": since}}
+    point = {"tick": 4, "seconds": 0.5, "examples": 9, "loss": 2.0, "perplexity": 8.0}
+    best = {"tick": 4, "figure": "perplexity", "value": 8.0}
+    progress = {"examples": 9, "seconds": 0.5, "curve": [point], "loss": 2.0, "best": best, "worse": 0}
+    return {"feed": {}, "progress": progress}
+
+
+def changed(what: dict, path: str, value) -> dict:
+    """Facts in which one is another, or gone."""
+    *outer, last = [int(name) if name.isdigit() else name for name in path.split(".")]
+    within = what
+    for name in outer:
+        within = within[name]
+    if value is GONE:
+        within.pop(last)
+    else:
+        within[last] = value
+    return what
+
+
+@pytest.mark.parametrize(
+    "path, value, said",
+    [
+        ("feed", GONE, "feed: found none, expected an object"),
+        ("progress.curve", "x", "progress.curve: found 'x', expected a list"),
+        ("progress.curve", [{}], "progress.curve[0].seconds: found none, expected a number"),
+        ("progress.curve.0.perplexity", {}, "progress.curve[0].perplexity: found an object of 0, expected a number"),
+        ("progress.examples", 10**400, "progress.examples: found a number beyond 2^63, expected a number"),
+        ("progress.loss", "low", "progress.loss: found 'low', expected a number or null"),
+        ("progress.worse", 2, "progress.worse: found 2, expected at most 1, the points of the curve"),
+        ("progress.best", [8.0], "progress.best: found a list of 1, expected an object"),
+    ],
+)
+def test_facts_are_refused_by_name(tmp_path, path, value, said):
+    with pytest.raises(ValueError) as raised:
+        check(changed(told("language"), path, value), ENGINE, "language", None, tmp_path)
+    assert str(raised.value).startswith(f"{tmp_path / checkpoint.LATEST}: {said}")
+    assert "\n" not in str(raised.value) and len(str(raised.value)) < 300 + len(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "path, value, said",
+    [
+        ("progress.curve.0.error", [0.1], "progress.curve[0].error: found a list of 1, expected a list of 2 numbers"),
+        ("progress.curve.0.prediction", GONE, "progress.curve[0].prediction: found none, expected a number or null"),
+        ("progress.since.pairs", 0.5, "progress.since.pairs: found 0.5, expected a whole number of at least 0"),
+    ],
+)
+def test_facts_of_frames_are_refused_by_name(tmp_path, path, value, said):
+    with pytest.raises(ValueError) as raised:
+        check(changed(told("pvm"), path, value), FRAMES, "pvm", PVM, tmp_path)
+    assert f"{tmp_path / checkpoint.LATEST}: {said}" in str(raised.value)
+
+
+def test_a_longer_feed_goes_on_and_another_one_is_refused(tmp_path):
+    described = {"numbers": "of a test", "epochs": 2}
+    check_feed(Adding(range(12)), described, 8, tmp_path)
+    with pytest.raises(ValueError, match="feed: the data or its options differ"):
+        check_feed(Adding(range(12)), described | {"numbers": "others"}, 8, tmp_path)
+    with pytest.raises(ValueError, match="--epochs: found 1, expected at least 2, which the run has begun or made"):
+        check_feed(Adding(range(4)), described, 5, tmp_path)

@@ -39,8 +39,6 @@ def test_a_run_that_is_stopped_before_or_after_the_exchange_ends_with_the_same_b
     [
         ("language", ["--regrow", "1,2"], "--regrow: found 2, expected epochs before the last one, 2 (--epochs)"),
         ("language", ["--regrow", "2,1"], "--regrow: found '2,1', expected numbers that rise"),
-        ("language", ["--regrow", "0"], "--regrow: found '0', expected a whole number from 1"),
-        ("factors", ["--readout", "full", "--regrow", "1"], "--regrow: not used by `train factors --readout full`"),
         ("words", ["--readout", "tree", "--regrow", "1"], "--regrow: not used by `train words`, which has no trunk"),
     ],
 )

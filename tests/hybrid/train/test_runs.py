@@ -11,8 +11,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from hybrid import Engine
 from hybrid.cli import main
-from hybrid.storage import checkpoint
+from hybrid.storage import checkpoint, lock
 from hybrid.train import runs, store
 from hybrid.train.stop import Stop
 from tests.support.small_runs import KINDS, Killed, command, kill, stop_at, tensors, ticks
@@ -59,17 +60,16 @@ def test_a_second_signal_does_not_wait():
 # One process, and its folder
 
 
-@pytest.mark.parametrize("kind", ["language"])
-def test_a_run_under_way_is_refused_by_name(tmp_path, data, undrawn, capsys, kind):
+def test_a_run_under_way_is_refused_by_name(tmp_path, data, undrawn, capsys):
     run, codes = tmp_path / "run", []
 
     def intrude():
-        for more in (["--resume", str(run)], [*command(kind, data, run, "--overwrite")[1:]]):
+        for more in (["--resume", str(run)], [*command("language", data, run, "--overwrite")[1:]]):
             codes.append(main(["train", *more]))
 
     with pytest.MonkeyPatch.context() as patch:
         stop_at(patch, 2, intrude)
-        assert main(command(kind, data, run)) == 0
+        assert main(command("language", data, run)) == 0
     assert codes == [2, 2]
     assert capsys.readouterr().err.count(f"{run}: process {os.getpid()} works on this run") == 2
     assert main(["train", "--resume", str(run)]) == 0
@@ -91,10 +91,9 @@ def test_another_run_takes_the_place_of_one(tmp_path, data, undrawn, capsys, kin
 # The end, and further
 
 
-@pytest.mark.parametrize("kind", ["language"])
-def test_a_finished_run_is_left_as_it_is(tmp_path, data, undrawn, capsys, kind):
+def test_a_finished_run_is_left_as_it_is(tmp_path, data, undrawn, capsys):
     run = tmp_path / "run"
-    assert main([*command(kind, data, run), "--json"]) == 0
+    assert main([*command("language", data, run), "--json"]) == 0
     report, before = json.loads(capsys.readouterr().out), {path: path.read_bytes() for path in run.rglob("*.*s*n*")}
     assert main(["train", "--resume", str(run), "--json"]) == 0
     printed, said = capsys.readouterr()
@@ -106,13 +105,10 @@ def test_a_finished_run_is_left_as_it_is(tmp_path, data, undrawn, capsys, kind):
     assert json.loads((run / store.REPORT).read_text())["curve"] == report["curve"]
 
 
-@pytest.mark.parametrize("kind", ["language"])
-def test_a_finished_run_goes_further_the_same_way_however_often_it_is_stopped(
-    tmp_path, data, undrawn, every_tick, kind
-):
+def test_a_finished_run_goes_further_the_same_way_however_often_it_is_stopped(tmp_path, data, undrawn, every_tick):
     """Rates fall over the whole length, so what an extended run learns depends on where it was extended, and on no more."""
     whole, once, often = (tmp_path / name for name in ("whole", "once", "often"))
-    assert main(command(kind, data, once)) == 0
+    assert main(command("language", data, once)) == 0
     shutil.copytree(once, often)
     done = ticks(once)
     assert main(["train", "--resume", str(once), "--epochs", "3"]) == 0
@@ -123,7 +119,7 @@ def test_a_finished_run_goes_further_the_same_way_however_often_it_is_stopped(
     assert ticks(often) == done + 1
     assert main(["train", "--resume", str(often)]) == 0  # to 3 epochs: it was told before
     assert tensors(often) == tensors(once)
-    assert main(command(kind, data, whole, "--epochs", "3")) == 0
+    assert main(command("language", data, whole, "--epochs", "3")) == 0
     assert tensors(whole) != tensors(once)
 
 
@@ -151,6 +147,25 @@ def test_what_a_run_cannot_go_on_with_is_refused(tmp_path, data, undrawn, capsys
     assert "--previous: is used with --resume DIR" in capsys.readouterr().err
     assert main(command("language", data, tmp_path / "new", "--steps", "3")) == 2
     assert "--steps: not used by" in capsys.readouterr().err
+
+
+def test_an_engine_saved_over_the_checkpoint_of_a_run_is_not_resumed_and_the_save_before_is(
+    tmp_path, whole_language, undrawn, capsys
+):
+    run = tmp_path / "run"
+    shutil.copytree(whole_language, run)
+    with lock.held(run):  # as any version before this one let everybody do
+        Engine.load(run)[0].save(run / "checkpoint")
+    before = {path: path.read_bytes() for path in run.rglob("*.json*")}
+    assert main(["train", "--resume", str(run), "--epochs", "2"]) == 2
+    file = run / "checkpoint" / checkpoint.LATEST
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith(
+        f"hybrid: error: {file}: feed: found none, expected an object; expected a checkpoint of a run"
+    )
+    assert {path: path.read_bytes() for path in run.rglob("*.json*")} == before
+    assert main(["train", "--resume", str(run), "--epochs", "2", "--previous"]) == 0
+    assert json.loads((run / store.RUN).read_text())["epochs"] == 2
 
 
 # What run.json says
@@ -247,3 +262,10 @@ def evaluated(run: Path, *more: str) -> float:
     with contextlib.redirect_stdout(said):
         assert main(["eval", str(run), *more, "--json"]) == 0
     return json.loads(said.getvalue())["perplexity"]
+
+
+def test_words_and_numbers_are_lines_and_all_else_is_left_out():
+    report = {"run": "x", "examples_per_second": 1234567.8, "perplexity": 12.3456, "curve": [1], "pace": None}
+    found = runs.text(report).splitlines()
+    assert found == ["run                  x", "examples per second  1,234,568", "perplexity           12.35"]
+    assert runs.text({}) == ""

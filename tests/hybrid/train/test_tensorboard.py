@@ -5,6 +5,7 @@ import io
 import struct
 import sys
 from collections import defaultdict
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from PIL import Image
 pytest.importorskip("tensorboardX", reason="tensorboardX is not installed: make test-all")
 
 from hybrid.cli import main
-from hybrid.train.loop import Board
+from hybrid.train.loop import TensorBoard
 from tests.hybrid.pvm.tiny import command
 
 
@@ -41,9 +42,10 @@ def values(folder):
 
 def test_figures_and_pictures_come_back(tmp_path):
     picture = np.random.default_rng(0).integers(0, 255, (60, 40, 3)).astype(np.uint8)
-    with contextlib.closing(Board(tmp_path)) as board:
-        board.write(0, {"error/layer 0": 0.5}, {})
-        board.write(7, {"error/layer 0": 0.25}, {"frame": picture})
+    job = SimpleNamespace(unit="tick", figures=lambda point: point["figures"], pictures=lambda point: point["pictures"])
+    with contextlib.closing(TensorBoard(tmp_path, job)) as board:
+        board.point({"tick": 0, "figures": {"error/layer 0": 0.5}, "pictures": {}})
+        board.point({"tick": 7, "figures": {"error/layer 0": 0.25}, "pictures": {"frame": picture}})
     found = values(tmp_path)
     assert found["error/layer_0"] == [(0, 0.5), (7, 0.25)]
     ((step, read),) = found["frame"]

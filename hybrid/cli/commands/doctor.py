@@ -1,10 +1,12 @@
-"""What this machine offers the engine, what is missing, and the command that mends it."""
+"""`hybrid doctor`: what this machine offers the engine, what is missing, and the command that mends it."""
 
+import argparse
 import contextlib
 import ctypes
 import importlib
 import importlib.metadata
 import importlib.util
+import json
 import os
 import platform
 import shutil
@@ -15,7 +17,9 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-from ..machine import available, memory, processor, quota
+from ... import backend
+from ...machine import available, memory, processor, quota
+from ..arguments import Parser
 
 NEEDED = ("numpy", "scipy", "numba", "threadpoolctl", "tqdm", "matplotlib", "pillow", "pooch")
 MODULES = {"pillow": "PIL"}  # where it is not the package's name
@@ -34,24 +38,34 @@ THREADSAFE = {"tbb", "omp"}
 NO_GPU = "none is needed: --device cpu"
 NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
 CAPABILITY = (75, 76)  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
-DRIVERS = {12: "525", 13: "580"}  # the oldest driver of a major version of CUDA
 ASK_SMI = "nvidia-smi says more; reboot after an update of the driver, start a container with its GPUs (--gpus all)"
 PYCUDA = "pip install 'hybrid-engine[gpu]' && python -m gpu.install, which needs a C++ compiler, and no CUDA toolkit"
 OTHER_CUBLAS = (
     "update the driver, or for one of CUDA 12: pip install nvidia-cublas-cu12; or name another in HYBRID_CUBLAS"
 )
-OLD_CARD = "install an older CUDA toolkit and name its nvcc in HYBRID_NVCC"
 Finding = dict[str, Any]
 
 
+def add(command: Parser) -> None:
+    """Add the options to the command's parser."""
+    command.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(given: argparse.Namespace) -> int:
+    """Print the report; the exit code says whether the engine can be used."""
+    found = report()
+    print(json.dumps(found, indent=1) if given.json else text(found))
+    return 0 if found["usable"] else 1
+
+
 def report(megabytes: int = 512) -> dict[str, Any]:
-    """Look at everything, and measure the memory bandwidth on arrays of `megabytes`; JSON-able. Starts no ranks.
+    """Look at everything; JSON-able. Starts no ranks.
 
     usable     True when all that is needed is there: the engine runs on the CPU
     findings   one a thing looked at: name, ok, needed, found, remedy (None where nothing is to be mended)
-    bandwidth  bytes a second, of array += 1 on all threads; empty when not usable
+    bandwidth  of memory, bytes a second, by += 1 to arrays of `megabytes` on all threads; empty when not usable
     """
-    findings = [*_packages(), _threads(), _kernel_cache(), _compiler(), *_mpi(), *gpu()]
+    findings = [*_packages(), _threads(), _kernel_cache(), *_mpi(), *gpu()]
     usable, speed = all(one["ok"] for one in findings if one["needed"]), {}
     if usable:
         from cpu.runtime.memory import read_modify_write
@@ -93,18 +107,18 @@ def finding(name: str, ok: bool, found: str, remedy: str | None = None, needed: 
 
 def failure(name: str, error: Exception, remedy: str) -> Finding:
     """What raised says "cause; remedy", or the cause alone."""
-    cause, _, said = str(error).partition("; ")
-    return finding(name, False, cause, said or remedy)
+    cause, _, own = str(error).partition("; ")
+    return finding(name, False, cause, own or remedy)
 
 
 def version(package: str, module: str = "") -> tuple[str, bool]:
     """The version of an installed package, and whether it is there and `module` can be imported."""
+    found = "not installed"
     try:
         found = importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return "not installed", False
-    try:
         importlib.import_module(module) if module else None
+    except importlib.metadata.PackageNotFoundError:
+        return found, False
     except Exception as error:  # whatever a broken build raises
         return f"{found}, but it cannot be imported: {error}", False
     return found, True
@@ -155,82 +169,74 @@ def _kernel_cache() -> Finding:
     return finding("kernel cache", True, folder, needed=True)
 
 
-def _compiler() -> Finding:
-    compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
-    found, ok = _said(*compiler.split(), "--version") if compiler else ("none found", False)
-    remedy = "to install annoy: apt install g++, dnf install gcc-c++, or xcode-select --install"
-    return finding("C++ compiler", ok, found, remedy)
-
-
 def _mpi() -> list[Finding]:
     """The MPI of mpi4py, and mpiexec; [] without mpi4py, which is named by itself."""
     if importlib.util.find_spec("mpi4py") is None:
         return []
     wanted = "pip install 'hybrid-engine[mpi]'"
+    ask = "from mpi4py import MPI; print(MPI.Get_library_version())"
+    try:  # a process of its own: a broken MPI ends it
+        done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True, timeout=60)
+        ok, found = True, done.stdout.splitlines()[0].strip()
+    except (OSError, subprocess.SubprocessError) as error:
+        ok, found = False, (getattr(error, "stderr", None) or str(error)).strip().splitlines()[-1]
     beside = os.path.dirname(sys.executable)  # where wheels put it
     program = shutil.which("mpiexec", path=os.pathsep.join([beside, os.environ.get("PATH", "")]))
-    ask = "from mpi4py import MPI; print(MPI.Get_library_version().splitlines()[0])"
-    found, ok = _said(sys.executable, "-c", ask)  # a process of its own: a broken MPI ends it
     library = finding("MPI", ok, found, f"{wanted}, or an mpi4py of the MPI that is there")
     return [library, finding("mpiexec", program is not None, program or "none found", wanted)]
 
 
-def _said(*command: str) -> tuple[str, bool]:
-    """The first line that a program says, and True; the last of why it does not, and False."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    except (OSError, subprocess.SubprocessError) as error:
-        return (getattr(error, "stderr", None) or str(error)).strip().splitlines()[-1], False
-    return done.stdout.splitlines()[0].strip(), True
-
-
 def gpu() -> list[Finding]:
-    """All that a GPU needs, none of which the engine needs: driver, devices, compiler, PyCUDA, cuBLAS; then the conclusion."""
+    """What a GPU needs, none of which the engine needs: driver, devices, compiler, PyCUDA, cuBLAS; then the conclusion."""
     from gpu.runtime import compiler
 
-    from .. import backend
-
+    driver, *devices = _driver()
+    found, ok = version("pycuda", "pycuda.driver")  # which takes the driver that it was built for
+    pycuda = finding("PyCUDA", ok, found, PYCUDA)
+    cublas = _cublas(bool(devices))
     try:
-        made_by: Any = compiler.compiler()
+        made_by = compiler.compiler()
         compiles = finding("kernel compiler", True, f"{made_by.name}, {made_by.path}")
     except OSError as error:
-        made_by, compiles = None, failure("kernel compiler", error, compiler.WANTED)
-    supports, count, driver = _driver(made_by)
-    devices = list(_devices(made_by, count))
-    found, ok = version("pycuda", "pycuda.driver")  # which takes the driver that it was built for
-    broken = "cannot be imported" in found and not supports
-    pycuda = finding("PyCUDA", ok, found, "it needs the NVIDIA driver, see above" if broken else PYCUDA)
-    findings = [driver, *devices, compiles, pycuda, _cublas(bool(devices))]
-    amiss = ", ".join(one["name"] for one in findings if not one["ok"] and one not in devices[1:])
+        compiles = failure("kernel compiler", error, compiler.WANTED)
     try:
-        reason = backend.why_no_gpu() or (f"mend {amiss}" if amiss else None)
+        reason = backend.why_no_gpu() or (None if cublas["ok"] else "mend cuBLAS")
     except Exception as error:  # whatever a PyCUDA that does not fit this driver raises
         reason = f"PyCUDA fails: {error}"
-    found = f"not used: {reason}" if reason else "can be used: --device cuda:0"
-    return [*findings, finding("gpu", reason is None, found, NO_GPU)]
+    cause, _, remedy = (reason or "").partition("; ")
+    found = f"not used: {cause}" if reason else "can be used: --device cuda:0"
+    return [driver, *devices, compiles, pycuda, cublas, finding("gpu", not reason, found, remedy or NO_GPU)]
 
 
-def _driver(made_by: Any) -> tuple[int, int, Finding]:
-    """The version of CUDA that the driver supports, as 13000, 0 where no driver runs; devices; and the finding."""
-    from gpu.runtime import compiler
-
+def _driver() -> list[Finding]:
+    """The NVIDIA driver; then name, capability and memory of every device."""
+    name = "NVIDIA driver"
     try:
         cuda = _cuda()
     except OSError as error:
-        return 0, 0, finding("NVIDIA driver", False, f"none ({error})", f"install it, where there is a GPU; {NO_GPU}")
+        return [finding(name, False, f"none ({error})", f"install it, where there is a GPU; {NO_GPU}")]
     try:
         supports, status = _ask(cuda.cuDriverGetVersion, ctypes.c_int()), cuda.cuInit(0)
         if status not in (0, NO_DEVICE):
             raise OSError(f"cuInit answers with error {status}")
         count = 0 if status else _ask(cuda.cuDeviceGetCount, ctypes.c_int())
+        devices = [_device(cuda, number) for number in range(count)]
     except OSError as error:
-        return 0, 0, finding("NVIDIA driver", False, str(error), ASK_SMI)
+        return [finding(name, False, str(error), ASK_SMI)]
     found = f"CUDA {supports // 1000}.{supports % 1000 // 10}, {count} device{'s' * (count != 1)}"
-    if made_by and made_by.version[0] > supports // 1000:
-        oldest = DRIVERS.get(made_by.version[0], "its toolkit's")
-        remedy = f"update the driver (CUDA {made_by.version[0]}: {oldest} or newer), or {compiler.OLDER}"
-        return supports, count, finding("NVIDIA driver", False, f"{found}; older than {made_by.name}", remedy)
-    return supports, count, finding("NVIDIA driver", count > 0, found, ASK_SMI)
+    return [finding(name, count > 0, found, ASK_SMI), *devices]
+
+
+def _device(cuda: ctypes.CDLL, number: int) -> Finding:
+    from gpu.device import LEAST
+
+    name, device = ctypes.create_string_buffer(256), _ask(cuda.cuDeviceGet, ctypes.c_int(), number)
+    cuda.cuDeviceGetName(name, len(name), device)
+    major, minor = (_ask(cuda.cuDeviceGetAttribute, ctypes.c_int(), which, device) for which in CAPABILITY)
+    size, ok = _ask(cuda.cuDeviceTotalMem_v2, ctypes.c_size_t(), device), (major, minor) >= LEAST
+    needs = "" if ok else f"; the kernels need sm_{LEAST[0]}{LEAST[1]} or newer"
+    found = f"{name.value.decode(errors='replace')}, sm_{major}{minor}, {size / 2**30:.1f} GiB{needs}"
+    return finding(f"cuda:{number}", ok, found, NO_GPU)
 
 
 def _cuda() -> ctypes.CDLL:
@@ -242,31 +248,6 @@ def _ask(function: Any, place: Any, *arguments: Any) -> Any:
     if status := function(ctypes.byref(place), *arguments):
         raise OSError(f"{function.__name__} answers with error {status}")
     return place.value
-
-
-def _devices(made_by: Any, count: int) -> Iterator[Finding]:
-    """Name, capability and memory of every device, and whether kernels can be compiled for it."""
-    from gpu.device import LEAST
-
-    least, known = 10 * LEAST[0] + LEAST[1], made_by.architectures if made_by else []
-    try:
-        for number in range(count):
-            cuda, name = _cuda(), ctypes.create_string_buffer(256)
-            device = _ask(cuda.cuDeviceGet, ctypes.c_int(), number)
-            cuda.cuDeviceGetName(name, len(name), device)
-            major, minor = (_ask(cuda.cuDeviceGetAttribute, ctypes.c_int(), which, device) for which in CAPABILITY)
-            size = _ask(cuda.cuDeviceTotalMem_v2, ctypes.c_size_t(), device)
-            capability = 10 * major + minor  # 9.0 is 90, as in sm_90
-            found, remedy = f"{name.value.decode(errors='replace')}, sm_{capability}, {size / 2**30:.1f} GiB", ""
-            if capability < least:
-                found, remedy = f"{found}; the kernels need sm_{least} or newer", NO_GPU
-            elif known and capability < min(known):
-                found, remedy = f"{found}; too old for {made_by.name}", OLD_CARD
-            elif known and capability not in known:
-                found += f"; newer than {made_by.name}: the driver translates its newest PTX"
-            yield finding(f"cuda:{number}", not remedy, found, remedy)
-    except OSError:
-        return  # the driver is there and its devices are not: the conclusion says so
 
 
 def _cublas(device: bool) -> Finding:
@@ -282,8 +263,8 @@ def _cublas(device: bool) -> Finding:
     parts = [ctypes.c_int() for _ in range(3)]
     ask = getattr(library, "cublasGetProperty", lambda *_: 1)
     fails = [ask(which, ctypes.byref(part)) for which, part in enumerate(parts)]
-    said = "" if any(fails) else ".".join(str(part.value) for part in parts) + ", "
-    return finding("cuBLAS", True, f"{said}{library._name}")
+    number = "" if any(fails) else ".".join(str(part.value) for part in parts) + ", "
+    return finding("cuBLAS", True, f"{number}{library._name}")
 
 
 def _working() -> Any:

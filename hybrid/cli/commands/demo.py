@@ -1,26 +1,60 @@
 """`hybrid demo`: one language model under a full softmax, a tree and a sampled softmax, everything else the same."""
 
+import argparse
 import contextlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..engine import Engine
-from ..feeds.text import documentation, read
-from ..feeds.vocabulary import Vocabulary
-from ..models import language
-from ..schedule import trace
-from ..storage import checkpoint, lock
-from ..train import plots, store
-from ..train.loop import train
-from ..train.options import choose
-from ..train.progress import CLOCKS
+from ... import console
+from ...engine import Engine
+from ...feeds.text import Text, documentation, read
+from ...models import language
+from ...schedule import trace
+from ...settings import positive, whole
+from ...storage import checkpoint, lock
+from ...train import plots, runs, store
+from ...train.loop import train
+from ...train.options import choose
+from ...train.progress import CLOCKS
+from ...train.stop import Stopped
+from ...use.language import LanguageModel
+from ...use.vectors import Vectors
+from ..arguments import DEVICE, OVERWRITE, THREADS, Parser
 
 READOUTS = {"full": "full softmax", "tree": "Huffman tree", "sampled": "sampled softmax"}
 SHOWN = 3  # contexts continued, words whose neighbours are listed
 NEIGHBOURS = 10
+
+
+def add(demo: Parser) -> None:
+    """Add the options to the command's parser."""
+    demo.add_argument("--text", metavar="FILE", help="train on this text instead of Python's own documentation")
+    demo.add_argument("--epochs", type=positive, default=4, help="passes over the text (default: 4)")
+    demo.add_argument("--out", metavar="DIR", default="runs/demo", help="where results go (default: runs/demo)")
+    demo.add_overwrite(OVERWRITE)
+    demo.add_argument("--device", help=DEVICE)
+    demo.add_argument("--threads", type=positive, help=THREADS)
+    demo.add_argument("--seed", type=whole, default=0, help="seed of everything drawn (default: 0)")
+    demo.add_argument("--json", action="store_true", help="print the report as JSON")
+
+
+def run(given: argparse.Namespace) -> int:
+    """Train the models, and print the report."""
+    folder = Path(given.out)
+    runs.announce({"kind": "language", "device": given.device})
+    try:
+        with begun(folder, given.overwrite):
+            settings = {name: getattr(given, name) for name in ("epochs", "device", "threads", "seed")}
+            report = compare(read(given.text) if given.text else documentation(), folder, settings)
+    except Stopped as stopped:
+        console.say("stopped; a demo does not go on, begin it again")
+        return 128 + stopped.signal
+    print(json.dumps(report, indent=1) if given.json else text(report))
+    return 0
 
 
 @contextlib.contextmanager
@@ -42,38 +76,36 @@ def begun(folder: Path, overwrite: bool) -> Iterator[None]:
         yield
 
 
-def run(text: str | None, out: str, epochs: int, device: str | None, threads: int | None, seed: int) -> dict[str, Any]:
-    """Train each on eight tenths of the text, write reports and pictures to the folder `out`, and return the report.
+def compare(source: Text, folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    """Train each on eight tenths of the text, write reports and pictures to the folder, and return the report.
 
     A tenth draws the curves, and another, which nothing was chosen by, is what they are compared on.
     """
-    folder = Path(out)
-    source = read(text) if text else documentation()
+    seed = settings["seed"]
     parts = source.split(valid=0.1, test=0.1, seed=seed)
-    reports, engines, job = {}, {}, None
+    reports, engines = {}, {}
     for readout, label in READOUTS.items():
-        settings = {"epochs": epochs, "device": device, "threads": threads, "seed": seed}
         job = language.Language(choose("language", readout=readout, text=source.source, **settings), *parts)
+        job.watched = None  # no best model is kept
         next(job.make().run(job.feed))  # kernels are compiled here, not on the clock
         engines[readout] = job.make()
-        reports[readout] = train(job, folder / readout, engines[readout], label=f"{label:>15}", keep_best=False)
-    assert job
-    vocabulary = job.vocabulary
+        reports[readout] = train(job, folder / readout, engines[readout], label=f"{label:>15}")
     tree = engines["tree"]
+    model = LanguageModel(tree, job.vocabulary)
     level = max(report["perplexity"] for report in reports.values())
     report = {
         "text": source.source,
         "tokens": {name: sum(map(len, part)) for name, part in parts._asdict().items()},
-        "words": len(vocabulary),
-        "epochs": epochs,
+        "words": len(model.vocabulary),
+        "epochs": settings["epochs"],
         "level": level,
         "to_level": {readout: _reached(reports[readout]["curve"], level) for readout in READOUTS},
         "runs": reports,
-        "next_words": _next_words(tree, vocabulary, job, seed),
-        "neighbours": _neighbours(tree, vocabulary, seed),
+        "next_words": _next_words(model, job.feed, seed),
+        "neighbours": _neighbours(model.vectors),
         "files": _files(folder, reports, tree),
     }
-    store.write_json(folder / "report.json", report)
+    store.write_json(folder / store.REPORT, report)
     return report
 
 
@@ -89,45 +121,34 @@ def _reached(curve: list[dict[str, Any]], level: float) -> dict[str, float]:
     return {clock: before[clock] for clock in CLOCKS}
 
 
-def _next_words(engine: Engine, vocabulary: Vocabulary, job: Any, seed: int) -> list[dict[str, Any]]:
+def _next_words(model: LanguageModel, feed: Any, seed: int) -> list[dict[str, Any]]:
     """What exact tree search holds most likely after a few contexts of the text."""
-    corpus, context = job.feed.corpus, job.feed.context
+    corpus, vocabulary = feed.corpus, model.vocabulary
     rng = np.random.default_rng([seed, 3])
-    whole = np.flatnonzero(np.diff(corpus.at) > 2 * context)
-    found = []
-    for sentence in rng.choice(whole, SHOWN) if len(whole) else ():
-        first = corpus.at[sentence]
-        ids = corpus.ids[first : first + context]
-        best, log_probs = engine.best(ids, min(5, len(vocabulary)))
-        words = zip(vocabulary.decode(best[0]), np.exp(log_probs[0]).tolist(), strict=True)
-        found.append({"context": vocabulary.decode(ids), "next": [[word, round(p, 4)] for word, p in words]})
-    return found
+    long = np.flatnonzero(np.diff(corpus.at) > 2 * feed.context)
+    contexts = [corpus.ids[at : at + feed.context] for at in corpus.at[rng.choice(long, SHOWN)]] if len(long) else []
+    words = [vocabulary.decode(ids) for ids in contexts]
+    k = min(5, len(vocabulary))
+    return [{"context": one, "next": [[word, round(p, 4)] for word, p in model.next(one, k)]} for one in words]
 
 
-def _neighbours(engine: Engine, vocabulary: Vocabulary, seed: int) -> dict[str, Any]:
+def _neighbours(vectors: Vectors) -> dict[str, Any]:
     """Nearest words of a few frequent ones; where annoy is installed, by it too, and its recall over many."""
     from cpu.search.index import there
-    from cpu.search.neighbours import Neighbours
 
-    rows = engine.embedding.table[: len(vocabulary)]
-    k = min(NEIGHBOURS, len(vocabulary))
-    asked = np.arange(min(1000, len(rows)))  # the most frequent words
-    searches, recall = {"exact": Neighbours(rows, index="exact")}, {}
+    k, many = min(NEIGHBOURS, len(vectors)), vectors.words[:1000]  # the most frequent words
+    exact = vectors.neighbours(many, k)
+    searches, recall = {"exact": exact}, {}
     if there("annoy"):
-        annoy = Neighbours(rows, trees=10, search=500, seed=seed, exact_below=0)  # at any size: to show it
-        annoy.build()
-        searches = {"annoy": annoy, **searches}
-        recall = {"recall": annoy.recall(np.ascontiguousarray(rows[asked]), k)}
-    shown = [number for number in asked if vocabulary.words[number].isalpha() and len(vocabulary.words[number]) > 3]
-    listed = []
-    for word in shown[:: max(len(shown) // SHOWN, 1)][:SHOWN]:
-        lists = {}
-        for name, index in searches.items():
-            ids, scores = np.empty((1, k), np.int32), np.empty((1, k), np.float32)
-            index.query(ids, scores, rows[word : word + 1])
-            lists[name] = vocabulary.decode(ids[0][ids[0] != word])[: k - 1]
-        listed.append({"word": vocabulary.words[word]} | lists)
-    return {"k": k, "queries": len(asked), "words": listed} | recall
+        annoy = vectors.neighbours(many, k, annoy=True)
+        both = [len(set(a) & set(b)) / len(b) for a, b in zip(annoy.names, exact.names, strict=True)]
+        searches, recall = {"annoy": annoy, "exact": exact}, {"recall": sum(both) / len(both)}
+    shown = [at for at, word in enumerate(many) if word.isalpha() and len(word) > 3]
+    words = [
+        {"word": many[at]} | {name: answer.names[at] for name, answer in searches.items()}
+        for at in shown[:: max(len(shown) // SHOWN, 1)][:SHOWN]
+    ]
+    return {"k": k, "queries": len(many), "words": words} | recall
 
 
 def _files(folder: Path, reports: dict[str, Any], engine: Engine) -> dict[str, str]:
@@ -178,12 +199,11 @@ def text(report: dict[str, Any]) -> str:
         words = ", ".join(f"{word} {share:.0%}" for word, share in found["next"])
         lines.append(f"  {' '.join(found['context'])} ... {words}")
     near = report["neighbours"]
+    how = "by exact search, since annoy is not installed"
     if "recall" in near:
-        lines.append(f"\nNearest words; Annoy's recall of the {near['k']} nearest is {near['recall']:.3f}:")
-    else:
-        lines.append("\nNearest words, by exact search, since annoy is not installed:")
+        how = f"by Annoy, whose recall of the {near['k']} nearest is {near['recall']:.3f}, and exactly"
+    lines.append(f"\nNearest words, {how}:")
     for entry in near["words"]:
-        if "annoy" in entry:
-            lines.append(f"  {entry['word']:<12} Annoy: {', '.join(entry['annoy'][:6])}")
-        lines.append(f"  {'' if 'annoy' in entry else entry['word']:<12} exact: {', '.join(entry['exact'][:6])}")
+        names = [name for name in ("annoy", "exact") if name in entry]
+        lines += [f"  {entry['word']:<12} {name}: {', '.join(entry[name][:6])}" for name in names]
     return "\n".join(lines + [""] + [f"{name:<9} {path}" for name, path in report["files"].items()])

@@ -1,0 +1,27 @@
+"""`hybrid export`: the vectors of a trained run, in a file for other programs."""
+
+import argparse
+
+from ...storage import files
+from ...train import runs
+from ..arguments import CHECKPOINT, Parser
+
+
+def add(command: Parser) -> None:
+    """Add the options to the command's parser."""
+    command.add_argument("run", metavar="RUN", help="the folder of a trained run")
+    command.add_argument("file", metavar="FILE", help="the file to write")
+    command.add_argument(
+        "--format",
+        choices=runs.FORMATS,
+        help="text and binary are word2vec's (default: by the end of FILE: .npz, .tsv, .parquet, else text)",
+    )
+    command.add_overwrite()
+    command.add_argument("--checkpoint", choices=("last", "best"), help=CHECKPOINT)
+
+
+def run(given: argparse.Namespace) -> int:
+    """Write the file."""
+    files.check(given.file, given.overwrite)
+    print(runs.export(given.run, given.file, given.format, given.checkpoint))
+    return 0

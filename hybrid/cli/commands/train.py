@@ -1,0 +1,87 @@
+"""`hybrid train`: begin a run of a model, or go on with one."""
+
+import argparse
+import itertools
+import json
+from collections.abc import Sequence
+
+from ... import console
+from ...models import MODELS
+from ...settings import fields, flag, positive
+from ..arguments import OVERWRITE, Parser, kind_of
+
+
+def add(train: Parser) -> None:
+    """Add the options of the model that the command line names, or whose run it resumes."""
+    from ...train.options import Parts, RunOptions
+    from ...train.runs import LENGTHS
+
+    names = ", ".join(MODELS.names())
+    kind = _named(train.words) or _resumed(train.words)
+    train.add_argument("kind", nargs="?", type=_model, metavar="MODEL", help=names)
+    for title in ("data", "model", "training", "machine"):  # in this order
+        train.group(title)
+    life = train.group("the run")
+    life.add_argument("--out", metavar="DIR", help=f"where it goes (default: runs/{kind or 'MODEL'})")
+    life.add_argument("--overwrite", action="store_true", help=OVERWRITE)
+    life.add_argument(
+        "--resume",
+        metavar="DIR",
+        help="go on with the run in DIR, with its own options and to the same bytes; with a greater number of"
+        " epochs, steps or trees, further than it was begun for",
+    )
+    life.add_argument(
+        "--previous", action="store_true", help="with --resume: go on from the save before the last, if that is damaged"
+    )
+    train.group("machine").add_argument("--json", action="store_true", help="print the report as JSON")
+    if kind is None:
+        train.epilog = f"hybrid train MODEL --help lists the options of a model: {names}."
+        declared, defaults = fields(RunOptions), {}
+    else:
+        parts = Parts(kind)
+        train.description = (parts.module.__doc__ or "").partition("\n\n")[0]
+        declared = parts.every()
+        defaults = {name: parts.default_said(name) for name in declared}
+    train.add_options(declared.values(), defaults)
+    for length in {*LENGTHS} - set(declared):  # --resume refuses it by name, knowing how its run counts
+        train.add_argument(flag(length), type=positive, help=argparse.SUPPRESS)
+
+
+def run(given: argparse.Namespace) -> int:
+    """Train, and print the report."""
+    from ...train import runs
+    from ...train.options import choose
+    from ...train.stop import Stopped
+
+    said = {name: value for name, value in vars(given).items() if name not in ("command", "debug", "json", "quiet")}
+    kind = said.pop("kind")
+    if not (kind or given.resume):
+        raise ValueError(f"train: which model? expected one of {', '.join(MODELS.names())}, or --resume DIR")
+    try:
+        report = runs.resume(given.resume, said | {"kind": kind}) if given.resume else runs.start(choose(kind, **said))
+    except Stopped as stopped:
+        console.say(str(stopped))
+        return 128 + stopped.signal
+    print(json.dumps(report, indent=1) if given.json else runs.text(report))
+    return 0
+
+
+def _model(text: str) -> str:
+    if text not in MODELS.names():
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected one of {', '.join(MODELS.names())}")
+    return text
+
+
+def _named(words: Sequence[str]) -> str | None:
+    """The model's name: the first word after the command, or the last."""
+    return next((word for word in (*words[:1], *words[-1:]) if word in MODELS.names()), None)
+
+
+def _resumed(words: Sequence[str]) -> str | None:
+    """The name of the model whose run is to go on."""
+    for word, after in itertools.zip_longest(words, words[1:]):
+        if word == "--resume" and after:
+            return kind_of(after)
+        if word.startswith("--resume="):
+            return kind_of(word.partition("=")[2])
+    return None

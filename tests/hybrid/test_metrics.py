@@ -1,0 +1,274 @@
+"""Figures of ranked labels, ranks of held-out items, rated pairs and analogies: by hand, and beside other libraries'."""
+
+from itertools import chain
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from hybrid import metrics
+from hybrid.feeds.ratings import HeldOut, Histories
+from hybrid.metrics import precision
+
+HAS = sparse.csr_array(np.array([[1, 1, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]]))
+IDS = np.array([[1, 2], [3, 0], [0, -1]])
+
+
+def test_precision_is_the_share_of_hits():
+    has, ids = HAS, IDS
+    assert precision(ids, has) == pytest.approx((1 + 1 + 0) / 6)
+    assert precision(ids[:, :1], has) == pytest.approx(2 / 3)
+    assert precision(ids, has, np.array([2.0, 0, 2])) == pytest.approx(0.25)
+    assert precision(np.full((3, 1), -1), has) == 0
+    with pytest.raises(ValueError, match="no example"):
+        precision(ids[:0], has[:0])
+
+
+def test_recall_and_ndcg_leave_out_who_has_nothing():
+    third = 1 / np.log2(3)  # what a hit at rank 2 counts
+    assert metrics.recall(IDS, HAS) == pytest.approx((1 / 2 + 1) / 2)
+    assert metrics.ndcg(IDS, HAS) == pytest.approx((1 / (1 + third) + 1) / 2)
+    assert metrics.ndcg(IDS[:, ::-1], HAS) == pytest.approx((third / (1 + third) + third) / 2)
+    for figure in (metrics.recall, metrics.ndcg):
+        with pytest.raises(ValueError, match="no example has a label"):
+            figure(IDS[2:], HAS[2:])
+
+
+def test_ndcg_is_that_of_scikit_learn():
+    from sklearn.metrics import ndcg_score
+
+    rng = np.random.default_rng(0)
+    has, scores = rng.integers(0, 2, (20, 6)), rng.permuted(np.tile(np.arange(6.0), (20, 1)), axis=1)
+    has[:, 0] = 1
+    for k in (1, 3, 6):
+        ids = metrics.ranked(scores, k)
+        assert metrics.ndcg(ids, sparse.csr_array(has)) == pytest.approx(ndcg_score(has, scores, k=k))
+
+
+def test_propensity_scored_precision():
+    found = metrics.propensities(HAS, a=0.55, b=1.5)
+    c = (np.log(3) - 1) * 2.5**0.55
+    assert found[0] == pytest.approx(1 / (1 + c * 2.5**-0.55)) and found[2] == pytest.approx(1 / (1 + c * 1.5**-0.55))
+    p = np.array([0.5, 0.25, 1, 0.2])  # labels 0, 1 and 3 are worth 2, 4 and 5
+    assert metrics.propensity_precision(IDS, HAS, p) == pytest.approx((4 + 5) / (2 + 4 + 5))
+    assert metrics.propensity_precision(IDS[:, :1], HAS, p) == pytest.approx((4 + 5) / (4 + 5))
+    assert metrics.propensity_precision(IDS, HAS, np.ones(4)) == pytest.approx(2 / 3)
+    with pytest.raises(ValueError, match="expected 4 numbers above 0"):
+        metrics.propensity_precision(IDS, HAS, p[:3])
+    with pytest.raises(ValueError, match="no example has a label"):
+        metrics.propensity_precision(IDS[2:], HAS[2:], p)
+    with pytest.raises(ValueError, match="expected at least 3"):
+        metrics.propensities(HAS[:2])
+
+
+def test_what_does_not_fit_together():
+    with pytest.raises(ValueError, match=r"found ids \(3, 2\) and labels \(2, 4\)"):
+        precision(IDS, HAS[:2])
+    with pytest.raises(ValueError, match="a label twice"):
+        precision(np.array([[1, 1]]), HAS[:1])
+
+
+def table(lists, items=5) -> Histories:
+    at = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)
+    return Histories(
+        np.array(list(chain(*lists)), np.int32), at, [f"u{user}" for user in range(len(lists))], list("abcde")[:items]
+    )
+
+
+def plain_rank(scores, seen, target):
+    """Candidates are the target and what the user has not had; the target stands behind none that scores the same."""
+    candidates = [item for item in range(len(scores)) if item not in seen or item == target]
+    return 1 + sum(scores[item] > scores[target] for item in candidates)
+
+
+@given(st.data(), st.integers(1, 4))
+def test_ranks_are_those_of_brute_force(data, block):
+    item = st.integers(0, 4)
+    lists = data.draw(st.lists(st.lists(item, max_size=6), min_size=1, max_size=6))
+    n = len(lists)
+    target = np.array(data.draw(st.lists(item, min_size=n, max_size=n)), np.int32)
+    scores = np.array(
+        data.draw(st.lists(st.lists(st.integers(0, 3), min_size=5, max_size=5), min_size=n, max_size=n)), np.float32
+    )
+    scores[scores == 0] = -np.inf
+    before = scores.copy()
+    users = np.arange(n, dtype=np.int32)[::-1]
+    with mock.patch.object(metrics, "NUMBERS", 5 * block):
+        found = metrics.ranks(lambda asked: scores[asked], table(lists), HeldOut(users, target))
+    assert found.tolist() == [plain_rank(scores[u], lists[u], t) for u, t in zip(users, target, strict=True)]
+    np.testing.assert_array_equal(scores, before)
+
+
+def test_measures_by_hand():
+    found = metrics.measures(np.array([1, 3, 4, 100]), k=3)
+    assert found == {"recall@3": 0.5, "ndcg@3": (1 + 1 / 2) / 4}
+    assert metrics.measures(np.array([2]), k=1) == {"recall@1": 0, "ndcg@1": 0}
+
+
+def test_several_items_of_a_user_are_ranked_in_one_list_and_met_once():
+    seen = table([[0], [1], [2]])
+    held = HeldOut(np.array([0, 0, 0, 2], np.int32), np.array([1, 3, 3, 4], np.int32))
+    asked = []
+
+    def scores(users):
+        asked.append(users.tolist())
+        return np.tile(np.array([9, 1, 2, 3, 4], np.float32), (len(users), 1))
+
+    assert metrics.unseen(seen, held).item.tolist() == [1, 3, 4]
+    found = metrics.figures(scores, seen, held, k=3)
+    assert asked == [[0, 2]]
+    assert (found["users"], found["repeats"]) == (2, 1)
+    assert found["recall@3"] == (1 / 2 + 1) / 2  # user 0: items 1 and 3 rank 4 and 2; user 2: item 4 ranks 2
+
+
+@pytest.mark.parametrize("shape", [(2, 4), (1, 5), (5,)])
+def test_scores_of_a_wrong_shape(shape):
+    held = HeldOut(np.array([0, 1], np.int32), np.array([0, 1], np.int32))
+    with pytest.raises(ValueError, match=r"scores: found shape .*, expected \(2, 5\)"):
+        metrics.ranks(lambda users: np.zeros(shape), table([[], []]), held)
+
+
+def test_scores_that_are_nan():
+    held = HeldOut(np.array([0, 1], np.int32), np.array([0, 1], np.int32))
+    with pytest.raises(ValueError, match="scores: NaN for user u1"):
+        metrics.ranks(lambda users: np.where(users[:, None] == 1, np.nan, np.zeros((2, 5))), table([[], []]), held)
+
+
+def test_what_a_user_had_before_is_counted_apart():
+    seen = table([[0, 1], [2, 3, 2], [4], []])
+    held = HeldOut(np.array([0, 1, 2, 3], np.int32), np.array([1, 4, 4, 0], np.int32))
+    scores = np.array([[9, 0, 1, 1, 1], [5, 4, 9, 9, 3], [9, 9, 9, 9, 0], [1, 2, 2, 0, 0]], np.float32)
+    assert metrics.unseen(seen, held).user.tolist() == [1, 3]
+    found = metrics.figures(lambda users: scores[users], seen, held, k=2)
+    assert (found["users"], found["repeats"], found["recall@2"]) == (2, 2, 0)
+    assert metrics.figures(lambda users: scores[users], seen, held, k=3)["recall@3"] == 1
+
+
+WORDS = "man woman king queen boy girl Man apple".split()
+ROWS = np.array(
+    [[1, 0, 0], [1, 1, 0], [1, 0, 2], [1, 1, 2], [1, 0, -2], [1, 1, -2], [-1, 3, 1], [-1, -1, -1]], np.float32
+)
+
+
+def written(tmp_path, content: str):
+    (tmp_path / "file").write_text(content)
+    return tmp_path / "file"
+
+
+def test_agreement_by_hand(tmp_path):
+    # Cosines: king queen 0.91, man woman 0.71, man king 0.45, so one of three pairs of ranks is out of order
+    path = written(tmp_path, "# Word 1\tWord 2\tHuman\nking\tqueen\t9\nMAN\twoman\t3.5\n\nman king 4\nman pear 1\n")
+    found = metrics.agreement(path, WORDS, ROWS)
+    assert found.known == 3
+    assert found.unknown == 0.25
+    assert found.rho == pytest.approx(0.5)
+
+
+def test_analogies_by_hand(tmp_path):
+    content = ": family\nman woman king queen\nMan Woman Boy Girl\nman king woman apple\n"
+    content += ": gram1-x\nman woman girl pear\n: gram2-y\nking man queen woman\n"
+    found = metrics.analogies(written(tmp_path, content), WORDS, ROWS)
+    assert found.sections == [("family", 2, 3, 0), ("gram1-x", 0, 0, 1), ("gram2-y", 1, 1, 0)]
+    assert found.semantic == ("semantic", 2, 3, 0)
+    assert found.syntactic == ("syntactic", 1, 1, 1)
+    assert found.total == ("total", 3, 4, 1)
+    assert found.total.accuracy == 0.75
+    assert np.isnan(found.sections[1].accuracy)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """b of a number lies off its a by about the same step; upper case forms, some before theirs, are noise."""
+    rng = np.random.default_rng(5)
+    words = [f"{'aAbB'[number % 4]}{number // 4}" for number in range(400)]
+    rows = rng.normal(size=(100, 24)).repeat(4, axis=0)
+    rows[2::4] += rng.normal(size=24)
+    rows += rng.normal(size=rows.shape) * np.tile([0.4, 2, 0.4, 2], 100)[:, None]
+    order = np.argsort(rng.random(400) + np.tile([0, 0.7, 0, 0.7], 100))
+    return [words[number] for number in order], rows[order].astype(np.float32)
+
+
+def keyed(words, rows):
+    models = pytest.importorskip("gensim.models")
+    theirs = models.KeyedVectors(rows.shape[1])
+    theirs.add_vectors(words, rows)
+    return theirs
+
+
+def check_agreement(path, words, rows, **options):
+    _, spearman, percent = keyed(words, rows).evaluate_word_pairs(str(path), **options)
+    found = metrics.agreement(path, words, rows)
+    assert found.rho == pytest.approx(spearman[0], abs=1e-6)
+    assert 100 * found.unknown == pytest.approx(percent)
+    return found
+
+
+def check_analogies(path, words, rows, most_frequent):
+    _, sections = keyed(words, rows).evaluate_word_analogies(str(path), restrict_vocab=most_frequent)
+    found = metrics.analogies(path, words, rows, most_frequent=most_frequent)
+    assert len(sections) == len(found.sections) + 1
+    for ours, theirs in zip(found.sections, sections, strict=False):
+        assert ours[:3] == (
+            theirs["section"],
+            len(theirs["correct"]),
+            len(theirs["correct"]) + len(theirs["incorrect"]),
+        )
+    return found
+
+
+def test_agreement_is_gensims(tmp_path, trained):
+    rng = np.random.default_rng(6)
+    pairs = [(f"a{rng.integers(110)}", f"B{rng.integers(110)}", rng.random()) for _ in range(300)]
+    found = check_agreement(written(tmp_path, "".join(f"{a}\t{b}\t{score:.2f}\n" for a, b, score in pairs)), *trained)
+    assert found.known > 200
+
+
+def test_analogies_are_gensims(tmp_path, trained):
+    rng = np.random.default_rng(7)
+    lines = []
+    for number in range(2000):
+        lines += [f": {'gram' * (number // 1000)}{number}"] if number % 500 == 0 else []
+        i, j = rng.integers(110, size=2)
+        lines.append(f"a{i} b{i} A{j} B{j}")
+    path = written(tmp_path, "\n".join(lines))
+    for most_frequent in (30_000, 350):
+        found = check_analogies(path, *trained, most_frequent)
+        assert 0.1 < found.total.accuracy < 0.9
+        assert found.syntactic.asked > 100 < found.semantic.asked
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("", "file: no pairs"),
+        ("man woman\n", "file, line 1: found 'man woman', expected word, word, score"),
+        ("man woman nan\n", "file, line 1: the score is nan"),
+        ("man pear 3\nking queen 2\n", "file: 1 of 2 pairs are in the vocabulary; expected at least 2"),
+        ("man woman 3\nking queen 3\n", "the scores of all 2 pairs are equal"),
+    ],
+)
+def test_files_that_are_no_pairs(tmp_path, content, message):
+    with pytest.raises(ValueError, match=message):
+        metrics.agreement(written(tmp_path, content), WORDS, ROWS)
+
+
+def test_vectors_that_order_nothing(tmp_path):
+    path = written(tmp_path, "man woman 3\nking queen 2\n")
+    with pytest.raises(ValueError, match="the cosines of all 2 pairs are equal"):
+        metrics.agreement(path, WORDS, np.zeros_like(ROWS))
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        ("", "file: no questions"),
+        ("man woman king queen\n", 'file, line 1: found .*, expected four words, under a line ": section"'),
+        (": family\nman woman king\n", "file, line 2: found 'man woman king'"),
+    ],
+)
+def test_files_that_are_no_analogies(tmp_path, content, message):
+    with pytest.raises(ValueError, match=message):
+        metrics.analogies(written(tmp_path, content), WORDS, ROWS)
