@@ -22,6 +22,8 @@ NAMES = ("names", "ids", "words")  # what the names of an .npz may be called; ou
 
 Named = tuple[list[str], np.ndarray]
 
+FORMATS = ("npz", "tsv", "parquet")  # of `save`, beside word2vec's two
+
 
 def save(
     path: str | Path, words: Sequence[str], rows: np.ndarray, *, binary: bool = False, format: str | None = None
@@ -37,9 +39,8 @@ def save(
     Raises ValueError for rows that are not (len(words), D) or hold NaN or infinity, and for words that are empty, occur twice
     or, in word2vec's formats, hold white space; OSError for a file that cannot be written.
     """
-    writers = {"npz": _npz, "tsv": _tsv, "parquet": _parquet}
-    if format is not None and format not in writers:
-        raise ValueError(f"format: found {format!r}, expected one of {', '.join(writers)}")
+    if format is not None and format not in FORMATS:
+        raise ValueError(f"format: found {format!r}, expected one of {', '.join(FORMATS)}")
     rows = np.asarray(rows)
     if rows.ndim != 2 or len(rows) != len(words) or rows.dtype.kind != "f" or not rows.size:
         raise ValueError(f"vectors: found {rows.dtype} {rows.shape}, expected floats ({len(words)}, D), a row a word")
@@ -47,7 +48,7 @@ def save(
     _check_finite("vectors", words, rows)
     _check_names(words)
     if format:
-        files.write(path, writers[format](words, rows))
+        files.write(path, {"npz": _npz, "tsv": _tsv, "parquet": _parquet}[format](words, rows))
         return
     for word in words:
         if word.split() != [word]:

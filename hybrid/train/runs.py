@@ -31,7 +31,7 @@ from .loop import JsonLines, Observer, TensorBoard, tensorboard, train
 from .options import Parts, free, kept
 from .progress import check, check_feed
 
-FORMATS = ("text", "binary", *vectors.WRITERS)  # of vectors; the first two are word2vec's
+FORMATS = ("text", "binary", *vectors.FORMATS)  # of vectors; the first two are word2vec's
 LENGTHS = ("epochs", "steps", "trees")
 
 
@@ -156,8 +156,8 @@ def export(folder: str, file: str, format: str | None = None, which: str | None 
         raise ValueError(f"{folder}: a run of {run.options['kind']} has no vectors of words or items to export")
     names, rows = model.vectors(run)
     ending = Path(file).suffix.lower().removeprefix(".")
-    format = format or (ending if ending in vectors.WRITERS else "text")
-    own = format if format in vectors.WRITERS else None
+    format = format or (ending if ending in vectors.FORMATS else "text")
+    own = format if format in vectors.FORMATS else None
     vectors.save(file, names, rows, binary=format == "binary", format=own)
     return f"{len(names):,} vectors of {rows.shape[1]} numbers, {format} -> {file}"
 

@@ -36,7 +36,11 @@ TIERS = {
 }  # what `make test` runs, and `make test-all` besides
 APART = tuple(f"tests/{name}/" for name in ("bench", "crash", "docs", "examples", "fuzz", "mutants", "soak"))
 FOUND_BY_NAME = {name: name for name in ("hybrid.cli.commands", "hybrid.models", "hybrid.readout", "hybrid.trunk")}
-FOUND_BY_NAME |= {"hybrid.feeds.video.clips": "hybrid.feeds.video.open", "cpu": "hybrid.backend", "gpu": "hybrid.backend"}
+FOUND_BY_NAME |= {
+    "hybrid.feeds.video.clips": "hybrid.feeds.video.open",
+    "cpu": "hybrid.backend",
+    "gpu": "hybrid.backend",
+}
 LEFT_OUT = shutil.ignore_patterns(
     ".git", ".venv", "build", "dist", "*cache", "__pycache__", ".hypothesis", "*.egg-info"
 )

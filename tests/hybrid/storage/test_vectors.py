@@ -102,7 +102,7 @@ def test_files_that_are_no_vectors(tmp_path, content, message):
 def test_whatever_export_writes_is_opened(tmp_path, name):
     named, rows = some(5, 4) if name in ("v", "v.txt") else (NAMES, TABLE)
     ending = name.partition(".")[2]
-    vectors.save(tmp_path / name, named, rows, format=ending if ending in vectors.WRITERS else None)
+    vectors.save(tmp_path / name, named, rows, format=ending if ending in vectors.FORMATS else None)
     found = vectors.open_vectors(tmp_path / name)
     assert found.words == named and found.rows.tobytes() == rows.tobytes() and found.rows.dtype == np.float32
 
