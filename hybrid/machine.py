@@ -13,6 +13,12 @@ from pathlib import Path
 # Numba reads once how many threads it may start; nothing but `kernel_threads` imports it.
 
 CGROUPS = Path("/sys/fs/cgroup")
+LAUNCHERS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")  # of MPICH, of Slurm's PMIx and Open MPI, of Open MPI
+
+
+def launched() -> bool:
+    """Whether a launcher of MPI started this process, as one of the ranks of hybrid/mpi; asked without importing MPI."""
+    return any(name in os.environ for name in LAUNCHERS)
 
 
 def available() -> int:

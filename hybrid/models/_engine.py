@@ -5,14 +5,14 @@ import functools
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from .. import backend, console, machine, placement, readout
 from .. import trunk as trunks
 from ..engine import Embedding, Engine
 from ..engine.engine import regrow
+from ..engine.route import Route, routed
 from ..feeds import Feed
-from ..mpi.group import Group
 from ..readout import Readout
 from ..readout import registry as readout_kinds
 from ..readout.tree import CLUSTERED
@@ -23,6 +23,7 @@ from ..train import plots
 from ..train.job import Job, Watched
 from ..trunk import registry as trunk_kinds
 
+T = TypeVar("T")
 MEASURED = ("mode", "split", "split_tail")  # options of a readout that may be chosen with its place
 
 
@@ -209,8 +210,27 @@ def load(source: Path, options: dict[str, Any]) -> tuple[Engine, dict[str, Any]]
         rows_device=options.get("rows_device") or "cpu",
         readout_device=options.get("readout_device") or "cpu",
         threads=options.get("threads"),
-        ranks=Group(),
+        route=_route(),
     )
+
+
+def _route() -> Callable[[Engine], Route]:
+    """How batches go through the engines of this run; nothing of MPI is imported unless a launcher started ranks."""
+    if not machine.launched():
+        return routed
+    from ..mpi.engine import ranked
+    from ..mpi.group import Group
+
+    return ranked(Group())
+
+
+def _once(work: Callable[[], T]) -> T:
+    """What the work returns; of ranks, rank 0 does it for all."""
+    if not machine.launched():
+        return work()
+    from ..mpi.group import Group
+
+    return Group().once(work)
 
 
 def _remade_trunk(source: Path, options: dict[str, Any]) -> trunks.TrunkProtocol | None:
@@ -239,16 +259,16 @@ def make_engine(options: dict[str, Any], feed: Feed, *, trunk: bool = True, tied
     width = dense.outputs if dense else embedding.outputs
     placed = _placed_readout(options, feed, width, trunk)
     settings = {name: options[name] for name in ("device", "threads", "micro_batches", "delay")}
-    settings |= {"schedule": options.get("schedule"), "update": options.get("update") or "batch"}
-    return Engine(embedding, dense, placed, tied=tied, ranks=Group(), **settings)
+    settings |= {"schedule": options.get("schedule") or "linear", "update": options.get("update") or "batch"}
+    return Engine(embedding, dense, placed, tied=tied, route=_route(), **settings)
 
 
 def _rows_place(options: dict[str, Any], feed: Feed, make: Callable[..., Embedding]) -> backend.Backend:
-    """The backend of the rows; where the user says "auto", say on stderr which it is and why. Of ranks, rank 0 measures."""
+    """The backend of the rows; where the user says "auto", say on stderr which it is and why."""
     named = options.get("rows_device") or "cpu"
     if named == "auto":
         trial = functools.partial(placement.choose_rows, lambda place: make(backend=place), feed)
-        named, line = Group().once(lambda: trial(options["device"], options["threads"]))
+        named, line = _once(lambda: trial(options["device"], options["threads"]))
         console.note(f"rows device auto: {line}")
     return backend.choose(named)
 
@@ -263,7 +283,7 @@ def _placed_readout(options: dict[str, Any], feed: Feed, width: int, trunk: bool
 
     named, other = options.get("readout_device") or "cpu", {}
     if named == "auto":
-        choice = Group().once(lambda: _measured(options, feed, width, make))
+        choice = _once(lambda: _measured(options, feed, width, make))
         named, other = choice.device, choice.options
         console.note(f"readout device auto: {choice.line}")
     return make(backend.choose(named), other)

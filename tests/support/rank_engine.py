@@ -16,6 +16,7 @@ import numpy as np
 from hybrid.engine import Embedding, Engine
 from hybrid.engine.embedding import Inputs
 from hybrid.feeds import Batch
+from hybrid.mpi.engine import ranked
 from hybrid.mpi.group import Group
 from hybrid.readout import FullReadout
 from hybrid.trunk.mlp import MLP
@@ -111,7 +112,12 @@ ON_GPU = {
 def made(model, ranks=None):
     """An engine of a kind, and its feed."""
     make, feed, options = (MODELS | ON_GPU)[model]
-    return make(ranks=ranks, **({"threads": 1, "device": "cpu"} | options)), feed()
+    return make(**route(ranks), **({"threads": 1, "device": "cpu"} | options)), feed()
+
+
+def route(ranks):
+    """The argument of an engine that ranks share; None: one process has it."""
+    return {"route": ranked(ranks)} if ranks else {}
 
 
 def learned(trained, feed, stop=None):
@@ -151,8 +157,8 @@ def train(model, folder, ranks=None):
 def go_on(model, half, ranks=None):
     """From a save to the end."""
     _, feed, options = (MODELS | ON_GPU)[model]
-    machine = {"threads": 1, "device": options.get("device", "cpu"), "ranks": ranks}
-    trained, feed = Engine.load(half, **machine)[0], feed()
+    machine = {"threads": 1, "device": options.get("device", "cpu")}
+    trained, feed = Engine.load(half, **machine, **route(ranks))[0], feed()
     return {"losses": learned(trained, feed), "size": trained.size} | told(trained, feed)
 
 

@@ -6,15 +6,16 @@ import sys
 from pathlib import Path
 
 from hybrid.engine import Engine
+from hybrid.mpi.engine import ranked
 from hybrid.mpi.group import Group
 from hybrid.trunk.mlp import MLP
-from tests.support.rank_engine import Uneven, made
+from tests.support.rank_engine import Uneven, made, route
 from tests.support.small_engine import engine
 
 
 def diverging(ranks, overlap):
     """The trunk's weights leave the numbers in the first tick."""
-    trained = engine("full", rate=0.1, threads=2, overlap=overlap, device="cpu", micro_batches=4, ranks=ranks)
+    trained = engine("full", rate=0.1, threads=2, overlap=overlap, device="cpu", micro_batches=4, **route(ranks))
     trained.trunk.optimiser.rate = math.inf
     return lambda: list(trained.run(Uneven()))
 
@@ -23,7 +24,9 @@ def unlike(ranks):
     """Rank 1 draws other weights."""
     base = engine()
     trunk = MLP([12, 10, 6], seed=ranks.rank)
-    return lambda: Engine(base.embedding, trunk, base.readout, micro_batches=4, threads=1, device="cpu", ranks=ranks)
+    return lambda: Engine(
+        base.embedding, trunk, base.readout, micro_batches=4, threads=1, device="cpu", route=ranked(ranks)
+    )
 
 
 def unsaved(ranks, file):

@@ -47,12 +47,3 @@ def test_a_run_goes_on_with_more_classes_and_rows(tmp_path, delay):
     assert losses[0] == losses[1] and len(losses[0]) == 34
     assert_same_bits(parameters(made), parameters(again))
     assert made.scores([[1, 2, CLASSES + 4]]).shape == (1, CLASSES + MORE)
-
-
-def test_a_feed_that_is_too_large_is_told_what_makes_room():
-    made = engine()
-    with pytest.raises(ValueError, match=r"the embedding 30 rows; embedding\.add_rows makes more"):
-        next(made.run(Larger()))
-    made.embedding.add_rows(MORE)
-    with pytest.raises(ValueError, match=r"has 35 classes, the readout 30; readout\.add_classes makes more"):
-        next(made.run(Larger()))

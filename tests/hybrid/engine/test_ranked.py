@@ -8,6 +8,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
 from hybrid.engine import Embedding, Engine
+from hybrid.mpi.engine import ranked
 from hybrid.readout import FullReadout
 from hybrid.trunk.torch import TorchTrunk
 from tests.support.rank_engine import ALONE, HALF, MODELS, Uneven, go_on, learned, made, train
@@ -18,7 +19,7 @@ from tests.support.torch_engine import WIDTH, adam
 from tests.support.torch_engine import engine as torch_engine
 from tests.support.toys.linear import LinearTrunk
 
-TWO = SimpleNamespace(size=2, rank=0, greatest=lambda *numbers: numbers)
+TWO = ranked(SimpleNamespace(size=2, rank=0, greatest=lambda *numbers: numbers))
 
 
 @pytest.fixture(scope="module")
@@ -70,15 +71,15 @@ def test_a_failure_is_the_same_on_all_ranks(tmp_path):
 
 def linear():
     embedding = Embedding(CLASSES, 4, per_example=CONTEXT)
-    return Engine(embedding, LinearTrunk(12, 6), FullReadout(CLASSES, 6, batch=BATCH), micro_batches=2, ranks=TWO)
+    return Engine(embedding, LinearTrunk(12, 6), FullReadout(CLASSES, 6, batch=BATCH), micro_batches=2, route=TWO)
 
 
 REFUSED = [
-    (lambda: engine(trunk=False, micro_batches=2, ranks=TWO), "ranks: found 2 and no trunk, expected one"),
-    (lambda: engine(micro_batches=1, ranks=TWO), "micro_batches: found 1 with 2 ranks, expected 2 at least"),
-    (lambda: engine(micro_batches=2, delay=1, ranks=TWO), "delay: found 1 with 2 ranks, expected 0"),
+    (lambda: engine(trunk=False, micro_batches=2, route=TWO), "ranks: found 2 and no trunk, expected one"),
+    (lambda: engine(micro_batches=1, route=TWO), "micro_batches: found 1 with 2 ranks, expected 2 at least"),
+    (lambda: engine(micro_batches=2, delay=1, route=TWO), "delay: found 1 with 2 ranks, expected 0"),
     (
-        lambda: torch_engine(micro_batches=2, ranks=TWO),
+        lambda: torch_engine(micro_batches=2, route=TWO),
         "ranks: found 2, expected 1: the module keeps 1.running_mean, which",
     ),
     (linear, "ranks: found 2, expected 1: the trunk has no gradient that ranks could add"),
@@ -98,5 +99,5 @@ def test_threads_of_pytorch_are_the_same_on_all_ranks_or_said():
     for own in (None, 1):
         for threads in (1, 2):
             trunk = TorchTrunk(torch.nn.Linear(WIDTH, 6), WIDTH, 6, optimiser=adam, threads=own)
-            torch_engine(trunk=trunk, micro_batches=2, ranks=ranks, threads=threads)
+            torch_engine(trunk=trunk, micro_batches=2, route=ranked(ranks), threads=threads)
     assert told[0] != told[1] and told[2] == told[3]

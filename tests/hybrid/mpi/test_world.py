@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from hybrid.mpi.world import VARIABLES, World, launched, world
+from hybrid.machine import LAUNCHERS, launched
+from hybrid.mpi.world import World, world
 
 
 @pytest.fixture(autouse=True)
@@ -16,7 +17,7 @@ def unknown():
 
 
 def test_a_process_that_nobody_launched_is_a_world_of_one(monkeypatch):
-    for name in VARIABLES:
+    for name in LAUNCHERS:
         monkeypatch.delenv(name, raising=False)
     before = "mpi4py" in sys.modules
     assert not launched()
@@ -24,7 +25,7 @@ def test_a_process_that_nobody_launched_is_a_world_of_one(monkeypatch):
     assert ("mpi4py" in sys.modules) == before
 
 
-@pytest.mark.parametrize("name", VARIABLES)
+@pytest.mark.parametrize("name", LAUNCHERS)
 def test_launchers_are_known_by_what_they_set(monkeypatch, name):
     monkeypatch.setenv(name, "0")
     assert launched()

@@ -45,7 +45,7 @@ def expected():
 
 @pytest.mark.parametrize(("batch", "weight"), [(1, WEIGHT), (2, None), (3, WEIGHT), (100, None)])
 def test_losses_and_gradients_are_means_over_the_targets_whatever_the_size_of_a_step(batch, weight):
-    slot = Slot(4, 0, {"hidden": WIDTH, "grad": WIDTH}, False, Device(), targets=8)
+    slot = Slot(4, 0, {"hidden": WIDTH, "grad": WIDTH}, Device(), targets=8)
     slot.fill(0, 0, Batch(None, None, TARGET, weight, target_at=AT), 0, 4)
     slot.hidden[:], slot.grad[:] = HIDDEN, np.nan
     found = base.stepped_targets(step, slot, batch)
@@ -57,14 +57,14 @@ def test_losses_and_gradients_are_means_over_the_targets_whatever_the_size_of_a_
 
 
 def test_a_micro_batch_takes_the_targets_of_its_examples():
-    slot = Slot(2, 0, {"hidden": WIDTH, "grad": WIDTH}, False, Device(), targets=8)
+    slot = Slot(2, 0, {"hidden": WIDTH, "grad": WIDTH}, Device(), targets=8)
     slot.fill(0, 1, Batch(None, None, TARGET, WEIGHT, target_at=AT), 2, 4)
     assert slot.target.tolist() == [0, 2, 2, 3, 1] and slot.target_at.tolist() == [0, 1, 5]
     assert slot.weight.tolist() == [0.5, 3] and slot.examples == 5.5  # the example without a target has no weight
 
 
 def test_examples_without_any_target_have_no_loss():
-    slot = Slot(2, 0, {"hidden": WIDTH, "grad": WIDTH}, False, Device())
+    slot = Slot(2, 0, {"hidden": WIDTH, "grad": WIDTH}, Device())
     slot.fill(0, 0, Batch(None, None, TARGET[:0], target_at=np.zeros(3, np.int64)), 0, 2)
     slot.hidden[:], slot.grad[:] = 1, np.nan
     assert base.stepped_targets(step, slot, 4) == 0 and not slot.grad.any() and slot.examples == 1

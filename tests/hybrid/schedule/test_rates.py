@@ -46,16 +46,3 @@ def test_a_run_that_stops_goes_on_with_the_same_bits(tmp_path, schedule):
     assert (resumed.schedule, resumed.warmup) == (schedule, 3)
     assert [tick.loss for tick in resumed.run(Feed(12))] == losses[5:]
     assert_same_bits(parameters(resumed), parameters(whole))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"schedule": "sine"}, "schedule: found 'sine', expected one of constant, linear, cosine, step"),
-        ({"schedule": "cosine", "decay": False}, 'schedule: found "cosine" with decay=False'),
-        ({"warmup": -1}, "warmup: found -1"),
-    ],
-)
-def test_refusals(options, message):
-    with pytest.raises(ValueError, match=message):
-        engine(**options)

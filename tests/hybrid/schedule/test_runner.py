@@ -22,7 +22,7 @@ class Adder(Runner[int]):
 
     def _laid_out(self, targets):
         queues = dict.fromkeys(("feed", "sparse"), Device().inline("all", 1))
-        slots = [[Slot(1, 1, {}, False, Device())] for _ in range(2)]
+        slots = [[Slot(1, 1, {}, Device())] for _ in range(2)]
         plan = Plan([], [Stage("add", "sparse", self._add)], [])
         return Course(Schedule(plan, slots, queues, 0, self.trace), self._batches(targets))
 
