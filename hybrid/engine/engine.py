@@ -80,10 +80,8 @@ class Engine(Runner[Tick]):
         self.embedding: Any = embedding
         self.trunk, self.readout = trunk, readout
         _check_widths(embedding, trunk, readout)
-        self.micro_batches, self.delay = (
-            check.whole("micro_batches", micro_batches, 1),
-            check.whole("delay", delay, 0, 1),
-        )
+        self.micro_batches = check.whole("micro_batches", micro_batches, 1)
+        self.delay = check.whole("delay", delay, 0, 1)
         if delay and (reason := getattr(trunk, "undelayed", None)):
             raise ValueError(f"delay: found {delay}, expected 0: {reason}")
         self.schedule = check.choice("schedule", schedule, tuple(SCHEDULES))
@@ -148,16 +146,12 @@ class Engine(Runner[Tick]):
     def _laid_out(self, feed: Feed) -> Course:
         """Queues, buffers and the schedule of a run."""
         self._prefetched, self._prefetched_of = self._in_flight(), self._sizes
-        ticks = range(self.tick, len(feed))
-        self.trace, plan, slots = (
-            Trace(),
-            self.route.plan(),
-            self._slots(feed, Scale(self.schedule, len(feed), self.warmup)),
-        )
-        overlap, route = self._overlap(), self.route
-        self.cores = Cores(self.dense.device, self.sparse.device, self.threads, overlap, route.online, route.queues)
+        route, self.trace = self.route, Trace()
+        plan, slots = route.plan(), self._slots(feed, Scale(self.schedule, len(feed), self.warmup))
+        settings = self.threads, self._overlap(), route.online, route.queues
+        self.cores = Cores(self.dense.device, self.sparse.device, *settings)
         schedule = Schedule(plan, slots, self.cores.queues, self.delay, self.trace, whole=self.whole)
-        batches = ((tick, self._batch(feed, tick)) for tick in ticks)
+        batches = ((tick, self._batch(feed, tick)) for tick in range(self.tick, len(feed)))
         return Course(schedule, batches, lambda slots: checkpoint.restored(slots, self.route, self._prefetched))
 
     def _overlap(self) -> bool | None:
@@ -281,8 +275,10 @@ class Engine(Runner[Tick]):
                 batch = self._batch(feed, tick)
                 hidden = self._forward(slot, batch, self.tick, 0, batch.examples)
                 losses = self.inline.run(_losses, self.readout, hidden, batch.target, batch.target_at).wait()
-                losses = losses.astype(np.float64)
-                loss += float(losses.sum() if batch.weight is None else np.dot(losses, batch.weight))
+                plain = batch.weight is None
+                loss += float(
+                    losses.sum(dtype=np.float64) if plain else np.dot(losses.astype(np.float64), batch.weight)
+                )
                 slot.release()
                 total += batch.total(unlabelled)
         if not total:

@@ -11,14 +11,14 @@ from hybrid.engine import Embedding, Engine
 from hybrid.mpi.engine import ranked
 from hybrid.readout import FullReadout
 from hybrid.trunk.torch import TorchTrunk
-from tests.support.rank_engine import ALONE, HALF, MODELS, Uneven, go_on, learned, made, train
-from tests.support.rank_engine_failures import diverging, said
+from tests.support.rank_engine import ALONE, HALF, MODELS, Uneven, diverging, go_on, learned, made, said, train
 from tests.support.ranks import ended, started
 from tests.support.small_engine import BATCH, CLASSES, CONTEXT, engine
 from tests.support.torch_engine import WIDTH, adam
 from tests.support.torch_engine import engine as torch_engine
 from tests.support.toys.linear import LinearTrunk
 
+RANKS = "tests.support.rank_engine"
 TWO = ranked(SimpleNamespace(size=2, rank=0, greatest=lambda *numbers: numbers))
 
 
@@ -32,7 +32,7 @@ def alone(tmp_path_factory):
 def test_ranks_learn_what_one_process_does(alone):
     """What they find, what they save, and what goes on from either."""
     folder, expected = alone
-    assert ended(started(str(folder), *expected, ranks=3, module="tests.support.rank_engine"), 480) == (0, "", "")
+    assert ended(started("train", str(folder), *expected, ranks=3, module=RANKS), 480) == (0, "", "")
     for model, whole in expected.items():
         resumed = whole | {"losses": whole["losses"][HALF:]}
         for rank in range(3):
@@ -45,7 +45,7 @@ def test_ranks_learn_what_one_process_does(alone):
 
 def test_a_span_crosses_before_backward_of_the_layers_before_it_ends(tmp_path):
     losses = learned(*made("overlapped"))
-    assert ended(started(str(tmp_path), ranks=2, module="tests.support.rank_spans"), 240) == (0, "", "")
+    assert ended(started("spans", str(tmp_path), ranks=2, module=RANKS), 240) == (0, "", "")
     for rank in range(2):
         found, noted = json.loads((tmp_path / f"{rank}.json").read_text())
         assert found == losses
@@ -60,7 +60,7 @@ def test_a_span_crosses_before_backward_of_the_layers_before_it_ends(tmp_path):
 
 def test_a_failure_is_the_same_on_all_ranks(tmp_path):
     (tmp_path / "file").write_text("taken")
-    assert ended(started(str(tmp_path), ranks=2, module="tests.support.rank_engine_failures"), 120) == (0, "", "")
+    assert ended(started("failures", str(tmp_path), ranks=2, module=RANKS), 120) == (0, "", "")
     first, other = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2))
     assert other == first
     assert first["diverging"] == first["diverging, overlapped"] == said(diverging(None, False))
