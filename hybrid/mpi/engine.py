@@ -210,8 +210,6 @@ class SharedGradient:
         self._rank_of = [
             rank for rank, (first, last) in enumerate(itertools.pairwise(begins)) for _ in range(first, last)
         ]
-        self._hosts: list[Any] = []
-        self._laid_out: list[_Span] = []
 
     def rank_of(self, micro: int) -> int:
         """Which rank computes a micro-batch."""
@@ -254,25 +252,18 @@ class SharedGradient:
         if self.own.flags.size and span == self.spans - 1:
             self._ranks.most(self.own.flags)
 
-    @property
+    @functools.cached_property
     def _parts(self) -> list[Any]:
-        """The parts on the host, made once: in the first tick, when the trunk makes its own arrays, too."""
-        if not self._hosts:
-            own, many = self.own, range(len(self._nodes[self._ranks.rank]))
-            if self._device.host_memory:
-                self._hosts = [own.part(number) for number in many]
-            else:
-                self._hosts = [self._device.host_empty(own.size, own.dtype) for _ in many]
-        return self._hosts
+        """The parts on the host: made in the first tick, when the trunk makes its own arrays, too."""
+        own, many = self.own, range(len(self._nodes[self._ranks.rank]))
+        if self._device.host_memory:
+            return [own.part(number) for number in many]
+        return [self._device.host_empty(own.size, own.dtype) for _ in many]
 
-    @property
+    @functools.cached_property
     def _there(self) -> "list[_Span]":
-        """The spans on the host; they are made where ranks tell each other other things, too, for all to do it in one order."""
-        if not self._laid_out:
-            self._laid_out = [
-                _Span(self._ranks, self._nodes, [part[span] for part in self._parts]) for span in self.own.spans
-            ]
-        return self._laid_out
+        """The spans on the host: made on the queue of all messages between ranks, so all make them in one order."""
+        return [_Span(self._ranks, self._nodes, [part[span] for part in self._parts]) for span in self.own.spans]
 
 
 class _Span:
