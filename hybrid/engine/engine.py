@@ -275,10 +275,10 @@ class Engine(Runner[Tick]):
                 batch = self._batch(feed, tick)
                 hidden = self._forward(slot, batch, self.tick, 0, batch.examples)
                 losses = self.inline.run(_losses, self.readout, hidden, batch.target, batch.target_at).wait()
-                plain = batch.weight is None
-                loss += float(
-                    losses.sum(dtype=np.float64) if plain else np.dot(losses.astype(np.float64), batch.weight)
-                )
+                if batch.weight is None:
+                    loss += float(losses.sum(dtype=np.float64))
+                else:
+                    loss += float(np.dot(losses.astype(np.float64), batch.weight))
                 slot.release()
                 total += batch.total(unlabelled)
         if not total:
