@@ -1,6 +1,7 @@
 """A training step of a language model: rows -> MLP -> readout, ours beside the same model in PyTorch."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ from bench.measure import Work, append, measure, show
 from bench.peers import peer
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
+from hybrid.engine.route import Route, routed
 from hybrid.feeds import Batch
-from hybrid.mpi.group import Group
 from hybrid.readout import FullReadout, HeadReadout, SampledReadout, TreeReadout
 from hybrid.trunk.mlp import MLP
 
@@ -82,20 +83,20 @@ def make_engine(
     *,
     micro_batches: int = 2,
     overlap: bool | None = None,
-    ranks: Group | None = None,
+    route: Callable[[Engine], Route] = routed,
     **settings: Any,
 ) -> Engine:
-    """The model under one of READOUTS, which settings are for; micro_batches, overlap, ranks: see Engine."""
+    """The model under one of READOUTS, which settings are for; micro_batches, overlap, route: see Engine."""
     rate = RATE * min(1.0, LARGE / feed.batch)
     return Engine(
         Embedding(feed.rows, WIDTH, per_example=CONTEXT, rate=rate, spread=0.1),
         MLP([CONTEXT * WIDTH, HIDDEN, width], rate=rate),
         READOUTS[readout](feed.counts, width, batch=feed.batch, rate=rate, **settings),
         micro_batches=micro_batches,
-        decay=False,
+        schedule="constant",
         threads=threads,
         overlap=overlap,
-        ranks=ranks,
+        route=route,
     )
 
 

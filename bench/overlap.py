@@ -46,7 +46,7 @@ def make_engine(feed: ZipfFeed, hidden, micro, delay, overlap, threads, device="
         TreeReadout(feed.counts, OUTPUTS, batch=feed.batch, rate=RATE),
         micro_batches=micro,
         delay=delay,
-        decay=False,
+        schedule="constant",
         overlap=overlap,
         threads=threads,
         device=device,

@@ -13,6 +13,7 @@ import numpy as np
 
 from bench.language import ZipfFeed, make_engine
 from hybrid import contract
+from hybrid.mpi.engine import ranked
 from hybrid.mpi.group import Group
 from hybrid.mpi.pingpong import Messages
 from hybrid.pvm import presets
@@ -140,8 +141,7 @@ def timeline(config: str, count: int) -> list[list[Any]]:
 def steps(batch: int, classes: int, micro_batches: int, ticks: int, repeat: int) -> list[float]:
     """Samples of the seconds of a step of all ranks, which share the trunk; each the mean of some ticks."""
     group, samples, feed = Group(), np.empty(repeat), ZipfFeed(classes, batch)
-    ranks = group if group.size > 1 else None
-    running = make_engine(feed, "tree", 1, micro_batches=micro_batches, ranks=ranks).run(feed)
+    running = make_engine(feed, "tree", 1, micro_batches=micro_batches, route=ranked(group)).run(feed)
     for sample in range(-1, repeat):  # the first warms up
         group.barrier()
         start = time.perf_counter()

@@ -319,7 +319,7 @@ def _rows(row: Row) -> Embedding:
 
 def _engine(task: Task, below: Any, trunk: Any, readout: Any, place: Place, parameters: int) -> Rival:
     device = None if place.device == "cpu" else place.device
-    engine = Engine(below, trunk, readout, device=device, threads=place.threads, overlap=False, decay=False)
+    engine = Engine(below, trunk, readout, device=device, threads=place.threads, overlap=False, schedule="constant")
     ticks = engine.run(task.feed)
     parameters += sum(
         array.size for name, array in readout.parameters().items() if name != "counts"

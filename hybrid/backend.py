@@ -10,26 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from .mpi.world import world
-
-# Pairs (host, there): an array of the host and its copy on a device; the same array where the device uses host memory.
-
-Pairs = Iterable[tuple[np.ndarray, Any]]
-
-
-def fetch_arrays(device: Any, pairs: Pairs) -> None:
-    """Copy each array from the device to the host, unless both are the same."""
-    for host, there in pairs:
-        if host is not there:
-            np.copyto(host, device.to_host(there))
-
-
-def send_arrays(device: Any, pairs: Pairs) -> None:
-    """Copy each array from the host to the device, unless both are the same."""
-    for host, there in pairs:
-        device.write(there, host)
-
-
 KERNELS = (
     "units",
     "mlp",
@@ -46,6 +26,11 @@ KERNELS = (
     "negative",
     "label_tree",
 )  # of a whole backend
+
+
+turn = (
+    0  # how many GPUs further on, around those of the machine, this process takes its own; hybrid/mpi/group.py sets it
+)
 
 
 class Backend:
@@ -73,7 +58,7 @@ class Backend:
 def choose(device: str | None = None) -> Backend:
     """The backend of a device; None and "auto" take the first GPU when it can be used and the CPU otherwise.
 
-    Of several ranks on a machine (hybrid/ranks) the first takes that GPU, and each other one the next, around its GPUs.
+    Of several ranks on a machine the first takes that GPU, and each other one the next, see `turn`.
 
     "cuda:0+tf32" lets the tensor cores of a GPU multiply with factors of 10 bits; nothing else does.
 
@@ -89,7 +74,8 @@ def choose(device: str | None = None) -> Backend:
     reason = why_no_gpu()
     if reason:
         raise ValueError(f'device: "{device}" cannot be used: {reason}; use --device cpu')
-    return _gpu(device, _own(int(named[1])), bool(named[2]))
+    ordinal, devices = int(named[1]), importlib.import_module("gpu.runtime.available").devices() if turn else 0
+    return _gpu(device, (ordinal + turn) % devices if ordinal < devices else ordinal, bool(named[2]))
 
 
 def given(backend: Backend | str | None) -> Backend:
@@ -99,14 +85,6 @@ def given(backend: Backend | str | None) -> Backend:
     if not isinstance(backend, Backend):
         raise ValueError(f"backend: found {type(backend).__name__}, expected hybrid.choose(...), or a device's name")
     return backend
-
-
-def _own(ordinal: int) -> int:
-    """The device that this rank takes where the run is to have that one: ranks on one machine take its devices in turn."""
-    if not world().local_rank:
-        return ordinal
-    there: int = importlib.import_module("gpu.runtime.available").devices()
-    return (ordinal + world().local_rank) % there if ordinal < there else ordinal
 
 
 def again(owner: str, device: str) -> Backend:
@@ -145,3 +123,21 @@ def _backend(package: str, name: str, *settings: Any) -> Backend:
     device = importlib.import_module(f"{package}.device").Device(*settings)
     there = [kernel for kernel in KERNELS if importlib.util.find_spec(f"{package}.{kernel}")]
     return Backend(name, device, {kernel: importlib.import_module(f"{package}.{kernel}") for kernel in there})
+
+
+# Pairs (host, there): an array of the host and its copy on a device; the same array where the device uses host memory.
+
+Pairs = Iterable[tuple[np.ndarray, Any]]
+
+
+def fetch_arrays(device: Any, pairs: Pairs) -> None:
+    """Copy each array from the device to the host, unless both are the same."""
+    for host, there in pairs:
+        if host is not there:
+            np.copyto(host, device.to_host(there))
+
+
+def send_arrays(device: Any, pairs: Pairs) -> None:
+    """Copy each array from the host to the device, unless both are the same."""
+    for host, there in pairs:
+        device.write(there, host)

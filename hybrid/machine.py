@@ -9,9 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 CGROUPS = Path("/sys/fs/cgroup")
+LAUNCHERS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")  # of MPICH, of Slurm's PMIx and Open MPI, of Open MPI
 LEAST = (
     2 << 30
 )  # bytes of address space that NumPy, SciPy, Numba's compiler and the stacks of some threads take, and room
+
+
+def launched() -> bool:
+    """Whether a launcher of MPI started this process, as one of the ranks of hybrid/mpi; asked without importing MPI."""
+    return any(name in os.environ for name in LAUNCHERS)
 
 
 def available() -> int:

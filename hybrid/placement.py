@@ -8,7 +8,6 @@ between a tree on the CPU and on the GPU, but not which of two equals wins in a 
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,39 +20,9 @@ from .machine import available
 from .readout import Readout, Trials
 from .schedule.schedule import Stage
 from .schedule.slot import Slot
-from .schedule.stage import Copies, divided
-
-# What the measurements share: queues that wait, and the median of some steps on the feed's first batches.
+from .schedule.stage import Buffers, Copies
 
 SKIPPED, MEASURED = 3, 7  # steps
-
-
-def queues(device: Any, threads: int | None) -> tuple[Any, Any]:
-    """A queue that copies and computes on the device, and one of the CPU with so many threads (None: all cores)."""
-
-    host = backends.choose("cpu").device.inline("placement", threads or available())
-    return device.inline("placement", 1), host
-
-
-def median(step: Callable[[Batch], Any], feed: Any, several: bool = True) -> float:
-    """Seconds of a step; several: whether it takes examples with several targets, ValueError where it meets them."""
-    samples = []
-    for tick in range(SKIPPED + MEASURED):
-        batch = fitting(feed, tick % len(feed), several=several)
-        start = time.perf_counter()
-        step(batch)
-        samples.append(time.perf_counter() - start)
-    return statistics.median(samples[SKIPPED:])
-
-
-def told(seconds: dict[str, float], feed: Any) -> str:
-    """What was measured, in words."""
-    figures = ", ".join(f"{name} {1e3 * value:.2f} ms" for name, value in seconds.items())
-    return f"measured, a batch of {feed.batch:,}: {figures}"
-
-
-# Whether a readout should be on the CPU or beside the trunk: its stages and the copies for them are measured.
-
 NO_IDS = np.empty(0, np.int32)
 NO_TRIALS = Trials()
 
@@ -102,11 +71,33 @@ def choose_readout(
         return Choice("cpu", {}, f"cpu, because {next(iter(refusals.values()))}")
     seconds = {_Way("cpu"): _seconds(make(backends.choose("cpu"), {}), there.device, feed, threads)} | seconds
     best = min(seconds, key=lambda way: seconds[way])
-    figures = told({str(way): value for way, value in seconds.items()}, feed)
+    figures = _figures({str(way): value for way, value in seconds.items()}, feed)
     notes = [f"{best} ({figures})", *(f"{way} left out: {refusal}" for way, refusal in refusals.items())]
     notes += [trials.note] if trials.note else []
     notes += [trial.remark for trial in trials.tried if trial.options == dict(best.options)]
     return Choice(best.device, dict(best.options), "; ".join(notes + _beside_it(trials.rival, rival, there, feed)))
+
+
+def choose_rows(
+    make: Callable[[Any], Embedding], feed: Any, device: str | None, threads: int | None = None
+) -> tuple[str, str]:
+    """The device for the rows, and the line that says why.
+
+    make    a backend -> the embedding, untrained; MemoryError where there is no room for it
+    feed    whose first batches are gathered and scattered
+    device  of the trunk: the rows go there or to the CPU
+    """
+    there = backends.choose(device)
+    if there.device.host_memory:
+        return "cpu", "cpu, where the trunk is"
+    try:
+        beside = _seconds_of_rows(make(there), there.device, feed, threads)
+    except MemoryError as refusal:
+        return "cpu", f"cpu, because the rows do not fit: {refusal}"
+    on_the_host = _seconds_of_rows(make(backends.choose("cpu")), there.device, feed, threads)
+    seconds = {"cpu": on_the_host, there.name: beside}
+    best = min(seconds, key=lambda name: seconds[name])
+    return best, f"{best} ({_figures(seconds, feed)})"
 
 
 def _tried(
@@ -135,101 +126,59 @@ def _beside_it(kind: str, rival: Callable[[Any], Readout] | None, there: Any, fe
     return [f"{name} takes {1e3 * seconds:.2f} ms on {there.name}, but is another model: --readout {kind}"]
 
 
+def _figures(seconds: dict[str, float], feed: Any) -> str:
+    figures = ", ".join(f"{name} {1e3 * value:.2f} ms" for name, value in seconds.items())
+    return f"measured, a batch of {feed.batch:,}: {figures}"
+
+
 def _seconds(readout: Readout, device: Any, feed: Any, threads: int | None) -> float:
     """Seconds of the readout's stages in a tick, from the hidden vectors on the device to their gradient there."""
-    there, here = queues(device, threads)
-    copy = Copies(device, readout.buffers().crossing)
-    stages = [*copy("hidden out"), *readout.finish(copy)]
-    slot = _slot(readout, device, feed)
-    queued = [(here if stage.queue == "sparse" else there, stage) for stage in stages]
-    return median(partial(_step, slot, queued), feed, getattr(readout, "several", False))
+    needs, several = readout.buffers(), getattr(readout, "several", False)
+    copy = Copies(device, needs.crossing)
+    widths = dict.fromkeys(("hidden", "grad"), readout.width) | needs.widths
+    slot = _slot(needs._replace(widths=widths), "hidden", device, feed)
+
+    def batch(tick: int) -> Batch:
+        return fitting(feed, tick, several=several)._replace(ids=NO_IDS, bag_at=None, values=None, x=None)
+
+    return _median([*copy("hidden out"), *readout.finish(copy)], slot, batch, device, feed, threads)
 
 
-def _step(slot: Slot, stages: list[tuple[Any, Stage]], batch: Any) -> None:
-    bare = Batch(NO_IDS, None, batch.target, weight=batch.weight, target_at=batch.target_at)
-    slot.fill(0, 0, bare, 0, batch.examples)
-    slot.take()
-    for queue, stage in stages:
-        queue.run(stage.work, slot)
-    slot.release()
+def _seconds_of_rows(embedding: Embedding, device: Any, feed: Any, threads: int | None) -> float:
+    """Seconds of gather and scatter with their copies, to the trunk's inputs on the device and from the gradient there."""
+    needs = embedding.buffers()
+    copy = Copies(device, needs.crossing)
+    stages = [*embedding.begin(copy), *copy("x_grad out"), *embedding.last(copy, ())]
+    slot = _slot(needs, "x_grad", device, feed, bags=embedding.mean)
+    return _median(stages, slot, lambda tick: fitting(feed, tick), device, feed, threads)
 
 
-def _slot(readout: Readout, device: Any, feed: Any) -> Slot:
-    """The readout's buffers for the largest batch, with hidden vectors on the device."""
-    needs = readout.buffers()
-    arrays = divided(dict.fromkeys(("hidden", "grad"), readout.width) | needs.widths, needs.crossing)
-    targets = max(most_targets(feed), feed.batch)
-    slot = Slot(feed.batch, 0, arrays.crossing, False, device, arrays.kept, lists=arrays.lists, targets=targets)
+def _slot(needs: Buffers, name: str, device: Any, feed: Any, bags: bool = False) -> Slot:
+    """The buffers for the largest batch, with small numbers in what the trunk would write, NAME_dev."""
+    targets, crossing = max(most_targets(feed), feed.batch), needs.crossing
+    slot = Slot(feed.batch, feed.most_ids, needs.widths, device, bags=bags, crossing=crossing, targets=targets)
     slot.fill(0, 0, Batch(NO_IDS, None, np.zeros(feed.batch, np.int32)), 0, feed.batch)
-    drawn = np.random.default_rng(0).standard_normal((feed.batch, readout.width), np.float32) * np.float32(0.1)
-    device.write(slot.hidden_dev, drawn)
+    drawn = np.random.default_rng(0).standard_normal((feed.batch, needs.widths[name]), np.float32) * np.float32(0.1)
+    device.write(getattr(slot, f"{name}_dev"), drawn)
     slot.take()
     slot.release()
     return slot
 
 
-# Whether rows should be on the CPU or beside the trunk: a gather, a scatter and the copies for them are measured.
-
-
-def choose_rows(
-    make: Callable[[Any], Embedding], feed: Any, device: str | None, threads: int | None = None
-) -> tuple[str, str]:
-    """The device for the rows, and the line that says why.
-
-    make    a backend -> the embedding, untrained; MemoryError where there is no room for it
-    feed    whose first batches are gathered and scattered
-    device  of the trunk: the rows go there or to the CPU
-    """
-    there = backends.choose(device)
-    if there.device.host_memory:
-        return "cpu", "cpu, where the trunk is"
-    try:
-        beside = _beside(make(there), there.device, feed)
-    except MemoryError as refusal:
-        return "cpu", f"cpu, because the rows do not fit: {refusal}"
-    on_the_host = _on_the_host(make(backends.choose("cpu")), there.device, feed, threads)
-    seconds = {"cpu": on_the_host, there.name: beside}
-    best = min(seconds, key=lambda name: seconds[name])
-    return best, f"{best} ({told(seconds, feed)})"
-
-
-def _on_the_host(embedding: Embedding, device: Any, feed: Any, threads: int | None) -> float:
-    """Seconds of gather and scatter on the CPU, and of copying the trunk's inputs in and their gradients out."""
-    carry, work = queues(device, threads)
-    x, x_grad = (device.host_empty((feed.batch, embedding.outputs), np.float32) for _ in range(2))
-    x_dev, x_grad_dev = device.mirror(x), device.from_host(np.zeros_like(x_grad))
-
-    def step(batch: Any) -> None:
-        rows = slice(batch.examples)
-        work.run(embedding.forward, x[rows], batch.bag_at, batch.ids, batch.values)
-        carry.copy(x_dev[rows], x[rows])
-        carry.copy(x_grad[rows], x_grad_dev[rows])
-        work.run(embedding.backward, batch.bag_at, batch.ids, x_grad[rows], 1.0, batch.values)
-
-    return median(step, feed)
-
-
-def _beside(embedding: Embedding, device: Any, feed: Any) -> float:
-    """Seconds of gather and scatter on the device, with their launches and the copy of ids."""
-    carry, _ = queues(device, 1)
-    ids, bag_at = device.host_empty(feed.most_ids, np.int32), device.host_empty(feed.batch + 1, np.int64)
-    values = device.host_empty(feed.most_ids, np.float32)
-    ids_dev, bag_at_dev, values_dev = device.mirror(ids), device.mirror(bag_at), device.mirror(values)
-    x = device.empty((feed.batch, embedding.outputs), np.float32)
-    x_grad = device.from_host(np.zeros(x.shape, np.float32))
-
-    def send(there: Any, host: np.ndarray, array: np.ndarray | None) -> Any:
-        if array is None:
-            return None
-        host[: len(array)] = array
-        device.copy(there[: len(array)], host[: len(array)])
-        return there[: len(array)]
-
-    def both_ways(batch: Any) -> None:
-        rows = slice(batch.examples)
-        bags, valued = send(bag_at_dev, bag_at, batch.bag_at), send(values_dev, values, batch.values)
-        given = send(ids_dev, ids, batch.ids)
-        embedding.forward(x[rows], bags, given, valued)
-        embedding.backward(bags, given, x_grad[rows], 1.0, valued)
-
-    return median(lambda batch: carry.run(both_ways, batch), feed)
+def _median(
+    stages: list[Stage], slot: Slot, batch: Callable[[int], Batch], device: Any, feed: Any, threads: int | None
+) -> float:
+    """Median seconds of stages on the feed's first batches, in turn: those of the CPU on so many threads (None: all cores)."""
+    here = backends.choose("cpu").device.inline("placement", threads or available())
+    there = device.inline("placement", 1)
+    samples = []
+    for tick in range(SKIPPED + MEASURED):
+        examples = batch(tick % len(feed))
+        start = time.perf_counter()
+        slot.fill(0, 0, examples, 0, examples.examples)
+        slot.take()
+        for stage in stages:
+            (here if stage.queue == "sparse" else there).run(stage.work, slot)
+        slot.release()
+        samples.append(time.perf_counter() - start)
+    return statistics.median(samples[SKIPPED:])

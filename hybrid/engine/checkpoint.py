@@ -1,4 +1,4 @@
-"""What a checkpoint describes of an engine beside its arrays, and an engine made from that."""
+"""What a checkpoint keeps of an engine beside its parameters, and an engine made from that."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -8,24 +8,115 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import backend, check, readout, sparse, trunk
-from ..mpi.group import Group
 from ..schedule.slot import Slot
 from ..storage import checkpoint
-from . import embedding
 from .embedding import Embedding, Inputs
 from .route import Route
 
 if TYPE_CHECKING:
     from .engine import Engine
 
+SETTINGS = ("micro_batches", "delay", "schedule", "warmup")  # of an engine; the others belong to the machine
+# Ends of names of what is not learned
+STATE = ("velocity", "mean", "squares", "updates", "counts", "parents", "leaf", "leaf_up", "node_up", "slot")
 
-# What the begin stages wrote for batches that were begun and not finished when a run ended or was saved.
-#
-# It is kept, because it cannot be computed again: the parameters have moved since.
+
+def learned(name: str) -> bool:
+    """Whether an array of Engine.parameters() is learned, and not only kept with the parameters."""
+    if name.startswith("trunk.module."):  # of PyTorch, whose names are the user's
+        return True
+    return not name.startswith(("trunk.buffer.", "trunk.optimiser.")) and not name.endswith(STATE)
+
+
+def save(engine: "Engine", folder: str | Path, facts: dict[str, Any], begun: dict[str, np.ndarray]) -> None:
+    """See Engine.save; begun: the arrays of batches begun and not finished."""
+    more: dict[str, Any] = {"tied": True} if engine.tied else {}
+    more |= {"update": engine.update} if engine.route.online else {}
+    own = {
+        "embedding": engine.embedding.describe(),
+        "trunk": engine.trunk.describe() if engine.trunk else None,
+        "readout": engine.readout.describe() | {"state": engine.readout.state()},
+        "settings": {name: getattr(engine, name) for name in SETTINGS} | more,
+        "tick": engine.tick,
+        "begun": {name: array.shape for name, array in begun.items()},
+    }
+    arrays = engine.parameters() | begun
+    engine.route.write(lambda: checkpoint.save(folder, arrays, {"engine": own, "facts": facts}))
+
+
+def load(
+    cls: type["Engine"],
+    folder: str | Path,
+    given: trunk.TrunkProtocol | None,
+    rows_device: str,
+    readout_device: str,
+    machine: dict[str, Any],
+) -> tuple["Engine", dict[str, Any]]:
+    """See Engine.load.
+
+    given    its trunk
+    machine  the other arguments of Engine that a checkpoint does not keep
+    """
+    manifest, held = checkpoint.read_facts(folder), checkpoint.numbers(folder)
+    with checkpoint.told(folder):
+        own = manifest["engine"]
+        output = {name: value for name, value in own["readout"].items() if name != "state"}
+        settings = {name: value for name, value in own["settings"].items() if name != "decay"}  # `schedule` says it too
+        _check_size(folder, own, output, held)
+        engine = cls(
+            _source(own["embedding"], rows_device),
+            _trunk(own["trunk"], given),
+            readout.rebuild(output, backend.choose(readout_device)),
+            **machine,
+            **settings,
+        )
+        if given is not None:
+            given.expect(own["trunk"])  # type: ignore[attr-defined]  # those have it that are given, see `_trunk`
+        begun = {name: np.empty(shape, np.float32) for name, shape in own["begun"].items()}
+        engine.route.read(lambda: checkpoint.load_into(folder, engine.parameters() | begun))
+        engine.embedding.send()
+        if engine.trunk:
+            engine.trunk.send()
+        engine.readout.restore(own["readout"]["state"])
+        engine.go_on(check.whole("tick", own["tick"], 0), begun)
+        return engine, manifest["facts"]
+
+
+def _source(facts: dict[str, Any], device: str) -> Embedding | Inputs:
+    """The rows, or the inputs of a feed, that describe() made these facts of."""
+    if facts.get("kind") == Inputs.kind:
+        return Inputs(facts["width"])
+    return Embedding(**facts, backend=backend.choose(device))
+
+
+def _trunk(facts: dict[str, Any] | None, given: trunk.TrunkProtocol | None) -> trunk.TrunkProtocol | None:
+    """The trunk that describe() made these facts of, untrained: the one that is given, where no checkpoint keeps all of it."""
+    if given is None:
+        return trunk.rebuild(facts) if facts else None
+    kind, ours = facts.get("kind", "mlp") if facts else None, getattr(given, "kind", type(given).__name__)
+    if kind != ours or not hasattr(given, "expect"):
+        theirs = f"a {kind} trunk" if facts else "none"
+        raise ValueError(
+            f"trunk: found a {ours} trunk, the checkpoint has {theirs}, which it makes itself; leave it out"
+        )
+    return given
+
+
+def _check_size(folder: str | Path, own: dict[str, Any], output: dict[str, Any], held: int) -> None:
+    """ValueError, before memory is taken, for facts that tell of more numbers than the checkpoint holds."""
+    rows, dense = own["embedding"], own["trunk"]
+    least = sparse.numbers(**rows) if rows.get("rows") else 0
+    least += readout.least(output) + (trunk.least(dense) if dense else 0)
+    least -= output["classes"] * output["width"] if own["settings"].get("tied") else 0  # one table, kept once
+    if least + sum(math.prod(shape) for shape in own["begun"].values()) > held:
+        raise ValueError(f"{folder}: declares {least} parameters, but holds {held} numbers; it was altered")
+
+
+# What the begin stages wrote for batches in flight cannot be computed again: the parameters have moved since.
 
 
 def kept(sets: Iterable[list[Slot]], route: Route) -> dict[str, np.ndarray]:
-    """Copies of the arrays, named "begun.TICK.MICRO.ARRAY"; nothing may be in flight."""
+    """Copies of these arrays, named "begun.TICK.MICRO.ARRAY"; no stage may be running."""
     return {
         _key(slot, name): route.device.to_host(getattr(slot, f"{name}_dev")).copy()
         for slots in sets
@@ -56,125 +147,3 @@ def restored(slots: list[Slot], route: Route, arrays: Mapping[str, np.ndarray]) 
 
 def _key(slot: Slot, name: str) -> str:
     return f"begun.{slot.tick}.{slot.micro}.{name}"
-
-
-SETTINGS = ("micro_batches", "delay", "decay", "schedule", "warmup")  # of an engine; the others belong to the machine
-
-STATE = (
-    "velocity",
-    "mean",
-    "squares",
-    "updates",
-    "counts",
-    "parents",
-    "leaf",
-    "leaf_up",
-    "node_up",
-    "slot",
-)  # ends of names of what is not learned
-
-
-def learned(name: str) -> bool:
-    """Whether an array of Engine.parameters() is learned, and not only kept with the parameters."""
-    if name.startswith("trunk.module."):  # of PyTorch, whose names are the user's
-        return True
-    return not name.startswith(("trunk.buffer.", "trunk.optimiser.")) and not name.endswith(STATE)
-
-
-def size(engine: "Engine") -> int:
-    """How many numbers are learned."""
-    return sum(array.size for name, array in engine.parameters().items() if learned(name))
-
-
-def save(engine: "Engine", folder: str | Path, own: dict[str, Any], begun: dict[str, np.ndarray]) -> None:
-    """See Engine.save; begun: the arrays of batches begun and not finished. Rank 0 writes, what it raises is raised on all."""
-    arrays, told = engine.parameters() | begun, {"engine": facts(engine, begun), "facts": own}
-    engine.ranks.once(lambda: checkpoint.save(folder, arrays, told))
-
-
-def facts(engine: "Engine", begun: dict[str, np.ndarray]) -> dict[str, Any]:
-    """JSON-able facts of an engine; begun: its arrays of batches begun and not finished."""
-    return {
-        "embedding": engine.embedding.describe(),
-        "trunk": engine.trunk.describe() if engine.trunk else None,
-        "readout": engine.readout.describe() | {"state": engine.readout.state()},
-        "settings": {name: getattr(engine, name) for name in SETTINGS} | _others(engine),
-        "tick": engine.tick,
-        "begun": {name: array.shape for name, array in begun.items()},
-    }
-
-
-def _others(engine: "Engine") -> dict[str, Any]:
-    """Settings that few engines have; earlier releases know nothing of them."""
-    return ({"tied": True} if engine.tied else {}) | ({"update": engine.update} if engine.route.online else {})
-
-
-def load(
-    cls: type["Engine"],
-    folder: str | Path,
-    places: dict[str, str],
-    ranks: Group,
-    *,
-    given: trunk.TrunkProtocol | None,
-    **machine: Any,
-) -> tuple["Engine", dict[str, Any]]:
-    """See Engine.load.
-
-    places   the devices of "rows" and "readout"
-    given    its trunk
-    machine  the other arguments of Engine that a checkpoint does not keep
-    """
-    manifest, held = checkpoint.read_facts(folder), checkpoint.numbers(folder)
-    with checkpoint.told(folder):
-        own = manifest["engine"]
-        output = {name: value for name, value in own["readout"].items() if name != "state"}
-        _check_size(folder, own, output, held)
-        engine = cls(
-            _source(own["embedding"], places["rows"]),
-            _trunk(own["trunk"], given),
-            readout.rebuild(output, backend.choose(places["readout"])),
-            ranks=ranks,
-            **machine,
-            **own["settings"],
-        )
-        if given is not None:
-            given.expect(own["trunk"])  # type: ignore[attr-defined]  # those have it that are given, see `_trunk`
-        begun = {name: np.empty(shape, np.float32) for name, shape in own["begun"].items()}
-        with ranks.together():
-            checkpoint.load_into(folder, engine.parameters() | begun)
-        engine.embedding.send()
-        if engine.trunk:
-            engine.trunk.send()
-        engine.readout.restore(own["readout"]["state"])
-        engine.go_on(check.whole("tick", own["tick"], 0), begun)
-        return engine, manifest["facts"]
-
-
-def _source(facts: dict[str, Any], device: str) -> Embedding | Inputs:
-    """What describe() told of: rows, or the inputs of a feed."""
-    if facts.get("kind") == embedding.KIND:
-        return Inputs(facts["width"])
-    return Embedding(**facts, backend=backend.choose(device))
-
-
-def _trunk(facts: dict[str, Any] | None, given: trunk.TrunkProtocol | None) -> trunk.TrunkProtocol | None:
-    """The trunk that describe() told of, untrained: the one that is given, where no checkpoint keeps all of it."""
-    if given is None:
-        return trunk.rebuild(facts) if facts else None
-    kind, found = facts.get("kind", "mlp") if facts else None, getattr(given, "kind", type(given).__name__)
-    if kind != found or not hasattr(given, "expect"):
-        theirs = f"a {kind} trunk" if facts else "none"
-        raise ValueError(
-            f"trunk: found a {found} trunk, the checkpoint has {theirs}, which it makes itself; leave it out"
-        )
-    return given
-
-
-def _check_size(folder: str | Path, own: dict[str, Any], output: dict[str, Any], held: int) -> None:
-    """ValueError, before memory is taken, for facts that tell of more numbers than the checkpoint holds."""
-    rows, dense = own["embedding"], own["trunk"]
-    least = sparse.numbers(**rows) if rows.get("rows") else 0
-    least += readout.least(output) + (trunk.least(dense) if dense else 0)
-    least -= output["classes"] * output["width"] if own["settings"].get("tied") else 0  # one table, kept once
-    if least + sum(math.prod(shape) for shape in own["begun"].values()) > held:
-        raise ValueError(f"{folder}: declares {least} parameters, but holds {held} numbers; it was altered")

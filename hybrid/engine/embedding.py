@@ -1,4 +1,4 @@
-"""The input table: ids in, the trunk's input out; its rows learn where they are looked up."""
+"""What a trunk reads: rows of a table, which learn where they are looked up, or numbers that the feed gives."""
 
 from typing import Any
 
@@ -10,52 +10,6 @@ from ..backend import fetch_arrays, send_arrays
 from ..schedule.schedule import Stage
 from ..schedule.slot import Slot
 from ..schedule.stage import Buffers, Copies
-
-# Dense inputs in the place of rows: the feed gives what the trunk reads.
-
-KIND = "inputs"
-
-
-class Inputs:
-    """Stands in for an Embedding where the batches of a feed have `x` instead of ids: pixels, features.
-
-    width  numbers of an example
-
-    Nothing learns here, and x is copied once: into a slot, and from there to a GPU. Raises ValueError for a width below 1.
-    """
-
-    mean = weighted = False
-    rows = per_example = 0
-
-    def __init__(self, width: int):
-        self.dense = self.outputs = check.whole("width", width, 1)
-        self.backend = backends.choose("cpu")
-
-    def buffers(self) -> Buffers:
-        """What the trunk reads; and, for a trunk that cannot do without, the gradient of that, which nobody reads."""
-        return Buffers(dict.fromkeys(("x", "x_grad"), self.outputs), ("x",))
-
-    def begin(self, copy: Copies) -> list[Stage]:
-        """The feed has filled x in; it is copied to a GPU."""
-        return copy("x in")
-
-    def last(self, copy: Copies, ready: tuple[str, ...]) -> list[Stage]:
-        """Nothing moves."""
-        return []
-
-    def parameters(self) -> dict[str, np.ndarray]:
-        """None."""
-        return {}
-
-    def send(self) -> None:
-        """Nothing to send."""
-
-    def describe(self) -> dict[str, Any]:
-        """The argument that makes this object again, and what kind of object it is."""
-        return {"kind": KIND, "width": self.dense}
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Inputs, (self.dense,)
 
 
 class Embedding:
@@ -185,16 +139,17 @@ class Embedding:
         return "dense" if self.beside else "sparse"
 
     def _gather(self, slot: Slot) -> None:
-        if self.beside:
-            self.forward(slot.x_dev, slot.bag_at_dev, slot.ids_dev, slot.values_dev)
-        else:
-            self.forward(slot.x, slot.bag_at, slot.ids, slot.values)
+        x, bag_at, ids, values = self._arrays(slot, "x")
+        self.forward(x, bag_at, ids, values)
 
     def _scatter(self, slot: Slot) -> None:
-        if self.beside:
-            self.backward(slot.bag_at_dev, slot.ids_dev, slot.x_grad_dev, slot.scale, slot.values_dev)
-        else:
-            self.backward(slot.bag_at, slot.ids, slot.x_grad, slot.scale, slot.values)
+        x_grad, bag_at, ids, values = self._arrays(slot, "x_grad")
+        self.backward(bag_at, ids, x_grad, slot.scale, values)
+
+    def _arrays(self, slot: Slot, name: str) -> list[Any]:
+        """An array of a slot, bag_at, ids and values, where the rows are."""
+        end = "_dev" if self.beside else ""
+        return [getattr(slot, f"{one}{end}") for one in (name, "bag_at", "ids", "values")]
 
     def forward(self, x: Any, bag_at: Any, ids: Any, values: Any = None) -> None:
         """Write x (B, outputs); bag_at: where bags begin, or None; values: of the ids, or None.
@@ -250,14 +205,54 @@ class Embedding:
         return {name: getattr(self, name) for name in names} | sparse.describe(self.optimiser) | weighted
 
 
-def _again(facts: dict[str, Any], device: str, arrays: Any) -> Embedding:
-    """An embedding as it was pickled or copied; ValueError where its device cannot be used here.
-
-    arrays  by name; of an earlier release the table alone
-    """
+def _again(facts: dict[str, Any], device: str, arrays: dict[str, np.ndarray]) -> Embedding:
+    """An embedding as it was pickled or copied; ValueError where its device cannot be used here."""
     made = Embedding(**facts, backend=backends.again("embedding", device))
     held = made.parameters()
-    for name, array in (arrays if isinstance(arrays, dict) else {"table": arrays}).items():
+    for name, array in arrays.items():
         held[name][:] = array
     made.send()
     return made
+
+
+class Inputs:
+    """Stands in for an Embedding where the batches of a feed have `x` instead of ids: pixels, features.
+
+    width  numbers of an example
+
+    Nothing learns here, and x is copied once: into a slot, and from there to a GPU. Raises ValueError for a width below 1.
+    """
+
+    kind = "inputs"
+    mean = weighted = False
+    rows = per_example = 0
+
+    def __init__(self, width: int):
+        self.dense = self.outputs = check.whole("width", width, 1)
+        self.backend = backends.choose("cpu")
+
+    def buffers(self) -> Buffers:
+        """What the trunk reads; and, for a trunk that cannot do without, the gradient of that, which nobody reads."""
+        return Buffers(dict.fromkeys(("x", "x_grad"), self.outputs), ("x",))
+
+    def begin(self, copy: Copies) -> list[Stage]:
+        """The feed has filled x in; it is copied to a GPU."""
+        return copy("x in")
+
+    def last(self, copy: Copies, ready: tuple[str, ...]) -> list[Stage]:
+        """Nothing moves."""
+        return []
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """None."""
+        return {}
+
+    def send(self) -> None:
+        """Nothing to send."""
+
+    def describe(self) -> dict[str, Any]:
+        """The argument that makes this object again, and what kind of object it is."""
+        return {"kind": self.kind, "width": self.dense}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Inputs, (self.dense,)

@@ -1,6 +1,7 @@
 """A model under training: rows or inputs -> trunk -> readout, on a schedule."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,9 @@ from .. import backend, check, trees
 from ..feeds import Batch, Feed, most_targets, width
 from ..feeds.fit import fitting
 from ..machine import available
-from ..mpi.engine import routed
-from ..mpi.group import Group
 from ..readout import Readout, base
 from ..schedule.cores import Cores
-from ..schedule.rates import Scale, chosen
+from ..schedule.rates import SCHEDULES, Scale
 from ..schedule.runner import Course, Runner
 from ..schedule.schedule import Schedule, Tick, part
 from ..schedule.slot import Slot
@@ -23,63 +22,481 @@ from ..schedule.trace import Trace
 from ..trunk import TrunkProtocol
 from . import checkpoint
 from .embedding import Embedding, Inputs
-from .route import Route
+from .route import Route, routed
 
-# Questions to an engine: examples in, hidden vectors or losses out. Nothing learns.
+SHARED = "readout.weights"  # among the parameters: of a tied engine those of the embedding
 
 
-class Asking:
-    """The begin stages of an engine, run one after another.
+class Engine(Runner[Tick]):
+    """Trains an embedding, a trunk (None: the rows are the hidden vectors) and a readout together.
 
-    route          of the engine
-    dense, sparse  queues for the two kinds of stages; a run on them waits
+    embedding      on the CPU, or on the trunk's GPU (its backend): then ids are copied to the GPU, and the trunk's inputs
+                   and their gradients stay there. Or Inputs, for feeds whose batches have numbers instead of ids
+    readout        on the CPU, or on the trunk's GPU: then targets and losses are copied, and hidden vectors and their
+                   gradients stay there; for a split tree, which is on both, all of them are copied
+    device         "cpu", "cuda:0" or None: where the dense stages run. Sparse stages run on the CPU, except those of rows
+                   and a readout on the trunk's GPU
+    threads        CPU threads in total (None: all cores that this process may use, see cpu/runtime/threads.py)
+    micro_batches  parts a batch is cut into, so that dense and sparse stages of different parts overlap; the readout's
+                   parameters move after every part
+    delay          batches begun and not finished: 0 is exact, 1 overlaps more and learns on parameters a batch old
+    overlap        True: dense and sparse stages at the same time, sharing the threads; False: one after another, each on
+                   all threads; None: measure both in the first ticks and keep the faster. The numbers are the same.
+    schedule       how all rates fall over the feed: "constant", "linear", "cosine" or "step", see hybrid/schedule/rates.py
+    warmup         ticks in which all rates rise linearly before that
+    tied           True: the readout's rows are the embedding's, one table: of a full or sampled readout that is as wide, on
+                   the CPU, with one micro-batch and no delay. It starts as the embedding does
+    update         "online": rows and readout move with each example (a run of one target together) and not at the end of a
+                   batch, as in word2vec; without a trunk, of a tree or negative sampling. One thread does it, while another one
+                   makes the next batch
+    route          makes the way of its batches; hybrid/mpi/engine.py has one that several processes share
+
+    tick, torn, trace  see Runner
+    whole              a batch has a multiple of so many examples, which micro-batches do not cut: the trunk's sequence, else 1
+    cores              how the cores are spent in the last run; None before the first
+
+    Raises ValueError where widths do not fit together, for rows or a readout on another device than the trunk, for a device
+    where the trunk does not compute, for threads, delay, micro_batches or warmup out of range, and for an unknown schedule.
     """
 
-    def __init__(self, route: Route, dense: Any, sparse: Any):
-        self._route, self._dense, self._sparse = dataclasses.replace(route, readout=None), dense, sparse
-        self._stages = self._route.begin(self._route.copies)
-        self.slot = self._route.slot
+    def __init__(
+        self,
+        embedding: Embedding | Inputs,
+        trunk: TrunkProtocol | None,
+        readout: Readout,
+        *,
+        device: str | None = None,
+        threads: int | None = None,
+        micro_batches: int = 1,
+        delay: int = 0,
+        overlap: bool | None = None,
+        schedule: str = "linear",
+        warmup: int = 0,
+        tied: bool = False,
+        update: str = "batch",
+        route: Callable[["Engine"], Route] = routed,
+    ):
+        super().__init__("engine", "ask between two ticks, or give every thread an engine of its own (copy.deepcopy)")
+        self.embedding: Any = embedding
+        self.trunk, self.readout = trunk, readout
+        _check_widths(embedding, trunk, readout)
+        self.micro_batches = check.whole("micro_batches", micro_batches, 1)
+        self.delay = check.whole("delay", delay, 0, 1)
+        if delay and (reason := getattr(trunk, "undelayed", None)):
+            raise ValueError(f"delay: found {delay}, expected 0: {reason}")
+        self.schedule = check.choice("schedule", schedule, tuple(SCHEDULES))
+        self.warmup, self.overlap = check.whole("warmup", warmup, 0), overlap
+        self.threads = available() if threads is None else threads
+        self.sparse = backend.choose("cpu")
+        self.dense = _dense_backend(trunk, device) if trunk else self.sparse
+        _check_place("embedding", embedding, trunk, self.dense)
+        _check_place("readout", readout, trunk, self.dense)
+        self.whole = getattr(trunk, "whole", 1)
+        self.tied, self.update = bool(tied), update
+        self.route = route(self)
+        self._question = dataclasses.replace(self.route, readout=None)
+        self._forward_stages = self._question.begin(self._question.copies)
+        self.inline = self.sparse.device.inline("all", self.threads)
+        self._dense_inline = self.dense.device.inline("all", self.threads)
+        if trunk:
+            self._dense_inline.run(trunk.place, self.dense.device, self.dense)
+        if tied:
+            _tie(self)
+        self.cores: Cores | None = None
+        self._prefetched: dict[str, np.ndarray] = {}
+        self._prefetched_of = self._sizes
 
-    def hidden(self, batch: Batch, tick: int, slot: Slot | None = None) -> np.ndarray:
-        """The hidden vectors (B, D) of a batch, in a slot that is in use from here on (None: one of its own)."""
-        slot = slot or self.slot(batch.examples, 0 if batch.ids is None else batch.ids.size, targets=len(batch.target))
-        return self._begun(batch, tick, slot, 0, batch.examples)
+    # Training
 
-    def teach(self, readout: Any, batch: Batch, tick: int, slot: Slot, size: int) -> None:
-        """Let the readout learn from a batch, in parts of `size` examples, as it does in a tick; nothing else learns."""
-        for first in range(0, batch.examples, size):
-            hidden = self._begun(batch, tick, slot, first, min(first + size, batch.examples))
-            slot.grad = np.empty_like(hidden)  # nobody reads it
-            self._sparse.run(readout.step_slot, slot).wait()
-            slot.release()
+    def run(self, feed: Feed) -> Iterator[Tick]:
+        """Train on the feed, from the tick where this engine stands to the feed's end; yields every finished tick.
 
-    def _begun(self, batch: Batch, tick: int, slot: Slot, first: int, last: int) -> np.ndarray:
+        Between two ticks the caller may evaluate, save or stop: nothing but the `delay` batches begun is in flight. After
+        a stop the next run goes on with the same numbers as if it had not stopped. An interrupt (SIGINT) waits for the end
+        of the tick: KeyboardInterrupt leaves the engine between two ticks, and so does whatever the feed raises.
+
+        Raises ValueError for a feed that does not fit this engine, FloatingPointError, naming the tick, for a loss that is
+        not finite, and what a stage raises, with a note of stage and tick. After one of the latter two, and after a second
+        interrupt, which breaks off a tick, parameters may have moved in part: such an engine neither runs nor saves any more
+        (ValueError), and the last checkpoint stands.
+        """
+        self._check_feed(feed)
+        self._check_whole()
+        yield from self._follow(lambda: self._laid_out(feed))
+
+    def _check_feed(self, feed: Feed) -> None:
+        """ValueError unless the ids, classes and batches of a feed are of the sizes that this engine takes."""
+        if width(feed) != self.embedding.dense:
+            raise ValueError(f"feed: has {width(feed)} numbers an example, the engine takes {self.embedding.dense}")
+        if feed.rows > self.embedding.rows:
+            remedy = "; embedding.add_rows makes more" if self.embedding.rows else ""
+            raise ValueError(f"feed: has ids up to {feed.rows}, the embedding {self.embedding.rows} rows{remedy}")
+        if feed.batch % self.whole:
+            raise ValueError(
+                f"feed: has batches of {feed.batch}, expected a multiple of {self.whole}, the trunk's sequence"
+            )
+        if feed.classes != self.readout.classes:
+            grows = feed.classes > self.readout.classes and hasattr(self.readout, "add_classes")
+            remedy = "; readout.add_classes makes more" if grows else ""
+            raise ValueError(f"feed: has {feed.classes} classes, the readout {self.readout.classes}{remedy}")
+        rows = part(feed.batch, self.micro_batches, self.whole)
+        if rows > self.readout.batch:
+            raise ValueError(f"feed: {rows} examples a micro-batch, the readout was made for {self.readout.batch}")
+
+    def _laid_out(self, feed: Feed) -> Course:
+        """Queues, buffers and the schedule of a run."""
+        self._prefetched, self._prefetched_of = self._in_flight(), self._sizes
+        route, self.trace = self.route, Trace()
+        plan, slots = route.plan(), self._slots(feed, Scale(self.schedule, len(feed), self.warmup))
+        settings = self.threads, self._overlap(), route.online, route.queues
+        self.cores = Cores(self.dense.device, self.sparse.device, *settings)
+        schedule = Schedule(plan, slots, self.cores.queues, self.delay, self.trace, whole=self.whole)
+        batches = ((tick, self._batch(feed, tick)) for tick in range(self.tick, len(feed)))
+        return Course(schedule, batches, lambda slots: checkpoint.restored(slots, self.route, self._prefetched))
+
+    def _overlap(self) -> bool | None:
+        """Whether stages overlap; None: what is faster is measured."""
+        if self.trunk is None:  # there is nothing dense to overlap with
+            return False
+        measured = self.overlap is None and self.dense.device.threads
+        return False if measured and getattr(self.trunk, "threaded", False) else self.overlap
+
+    def _result(self, tick: Tick) -> Tick:
+        assert self._schedule and self.cores
+        self.cores.note(self._schedule)
+        return tick
+
+    def _explain(self, failure: BaseException) -> None:
+        if isinstance(failure, FloatingPointError):
+            raise FloatingPointError(f"tick {self.tick}: {failure}; the rates may be too high") from None
+
+    def _leave(self) -> None:
+        """Keep what the batches in flight have computed, and end the queues."""
+        assert self.cores
+        # A device is closed here where the interpreter ends while a run is under way.
+        lost = self.torn or self.dense.device.closed
+        self._prefetched = {} if lost else self._in_flight()
+        self.cores.close()
+
+    def _batch(self, feed: Feed, tick: int) -> Batch:
+        return fitting(feed, tick, self.embedding, several=self.route.several, whole=self.whole)
+
+    def _slots(self, feed: Feed, scale: Callable[[int], float]) -> list[list[Slot]]:
+        """All buffers of a run: delay + 2 sets of one slot a micro-batch."""
+        most = feed.batch // self.whole
+        if self.micro_batches > most:
+            parts = "examples" if self.whole == 1 else f"sequences of {self.whole}"
+            raise ValueError(
+                f"micro_batches: found {self.micro_batches}, expected 1 to {most}, the {parts} of the feed's batches"
+            )
+        rows = part(feed.batch, self.micro_batches, self.whole)
+        make = functools.partial(self.route.slot, rows, feed.most_ids, scale, _targets(feed))
+        return [[make() for _ in range(self.micro_batches)] for _ in range(self.delay + 2)]
+
+    def _in_flight(self) -> dict[str, np.ndarray]:
+        """Of batches begun and not finished: as they stand, or as the last run left them; none of a smaller engine's feed."""
+        self.settle()
+        if self._prefetched_of != self._sizes:
+            return {}
+        under_way = self._schedule.begun if self._schedule else ()
+        return checkpoint.ahead(self._prefetched, self.tick) | checkpoint.kept(under_way, self.route)
+
+    @property
+    def _sizes(self) -> tuple[int, int]:
+        return self.embedding.rows, self.readout.classes
+
+    # Asking
+
+    def hidden(
+        self, ids: Any = None, bag_at: Any = None, *, values: Any = None, x: Any = None, rows: Any = None
+    ) -> np.ndarray:
+        """The hidden vectors (B, D) of B examples.
+
+        ids     whole numbers, as many an example as the embedding concatenates; (B, n) or flat
+        bag_at  (B + 1,) whole numbers, for an embedding that averages: example b has ids[bag_at[b]:bag_at[b + 1]]
+        values  one float32 an id, for an embedding of weighted bags
+        x       (B, width) float32, for an engine with Inputs, instead of ids
+        rows    (n,) whole numbers: which of the B are wanted, as the last places of sequences; None: all
+
+        Raises IndexError for an id or row out of range, ValueError for ids that make no whole number of examples, for places
+        that do not rise from 0 to the number of ids and for arrays that this engine does not take, RuntimeError while
+        another thread is in a tick or asks.
+        """
+        batch = _question(self.embedding, self.whole, ids, bag_at, values, x)
+        with self._runs.alone:
+            self.settle()
+            size = 0 if batch.ids is None else batch.ids.size
+            hidden = self._forward(self._question.slot(batch.examples, size), batch, self.tick, 0, batch.examples)
+            return hidden if rows is None else hidden[check.indices("rows", rows, len(hidden))]
+
+    def best(
+        self,
+        ids: Any = None,
+        k: int = 10,
+        bag_at: Any = None,
+        exclude: Any = None,
+        *,
+        values: Any = None,
+        x: Any = None,
+        rows: Any = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The k most likely classes after each example: ids and log probabilities, both (B, k), most likely first.
+
+        ids, bag_at, values, x, rows  see `hidden`
+        exclude                       scipy.sparse CSR (B, V): the classes that each example leaves out; see Readout.best
+        """
+        with self._runs.alone:
+            classes: tuple[np.ndarray, np.ndarray]
+            hidden = self.hidden(ids, bag_at, values=values, x=x, rows=rows)
+            classes = self.inline.run(self.readout.best, hidden, k, exclude).wait()
+            return classes
+
+    def scores(
+        self, ids: Any = None, bag_at: Any = None, *, values: Any = None, x: Any = None, rows: Any = None
+    ) -> np.ndarray:
+        """The log-probabilities of all classes after each example, (B, V) float32: 4 B V bytes; see Readout.scores."""
+        with self._runs.alone:
+            hidden = self.hidden(ids, bag_at, values=values, x=x, rows=rows)
+            scores: np.ndarray = self.inline.run(self.readout.scores, hidden).wait()
+            return scores
+
+    def evaluate(self, feed: Feed) -> float:
+        """Mean loss in nats over the feed's first epoch, weighted where examples have weights; exp of it is the perplexity.
+
+        Nothing learns. Raises ValueError for a feed that does not fit this engine, or without any example that counts.
+        """
+        self._check_feed(feed)
+        loss = total = 0.0
+        unlabelled = getattr(self.readout, "counts_unlabelled", False)
+        with self._runs.alone:
+            self.settle()
+            slot = self._question.slot(feed.batch, feed.most_ids, targets=_targets(feed))
+            for tick in range(feed.ticks_per_epoch):
+                batch = self._batch(feed, tick)
+                hidden = self._forward(slot, batch, self.tick, 0, batch.examples)
+                losses = self.inline.run(_losses, self.readout, hidden, batch.target, batch.target_at).wait()
+                if batch.weight is None:
+                    loss += float(losses.sum(dtype=np.float64))
+                else:
+                    loss += float(np.dot(losses.astype(np.float64), batch.weight))
+                slot.release()
+                total += batch.total(unlabelled)
+        if not total:
+            raise ValueError("evaluation: the feed has no example with a target and a weight above 0, expected some")
+        return loss / total
+
+    def _forward(self, slot: Slot, batch: Batch, tick: int, first: int, last: int) -> np.ndarray:
+        """The hidden vectors of the examples first..last of a batch, in a slot that is in use from here on; nothing learns."""
         slot.fill(tick, 0, batch, first, last)
         slot.take()
-        for stage in self._stages if last > first else ():
-            (self._sparse if stage.queue == "sparse" else self._dense).run(stage.work, slot)
+        for stage in self._forward_stages if last > first else ():
+            (self.inline if stage.queue == "sparse" else self._dense_inline).run(stage.work, slot)
         return slot.hidden
 
-    def loss(self, readout: Any, batch: Batch, hidden: np.ndarray) -> float:
-        """The sum of loss times weight over a batch, in nats."""
-        losses: np.ndarray = self._sparse.run(_losses, readout, hidden, batch.target, batch.target_at).wait()
-        if batch.weight is None:
-            return float(losses.sum(dtype=np.float64))
-        return float(np.dot(losses.astype(np.float64), batch.weight))
+    def _teach(self, feed: Feed, ticks: range) -> None:
+        """Let the readout alone learn from the batches of some ticks, at its own rate."""
+        slot = self._question.slot(feed.batch, feed.most_ids, targets=_targets(feed))
+        readout: Any = self.readout
+        before, readout.rate_scale = readout.rate_scale, 1.0
+        try:
+            for tick in ticks:
+                batch = self._batch(feed, tick)
+                size = part(batch.examples, self.micro_batches, self.whole) or 1  # as in a tick
+                for first in range(0, batch.examples, size):
+                    hidden = self._forward(slot, batch, tick, first, min(first + size, batch.examples))
+                    slot.grad = np.empty_like(hidden)  # nobody reads it
+                    self.inline.run(readout.step_slot, slot).wait()
+                    slot.release()
+        finally:
+            readout.rate_scale = before
+
+    # Keeping
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """Every parameter and optimiser state, by name, as they stand now: the host's live arrays."""
+        if self.trunk:
+            self.settle()
+            self.trunk.fetch()
+        parts = {"embedding": self.embedding, "trunk": self.trunk, "readout": self.readout}
+        owned = {part: owner.parameters() for part, owner in parts.items() if owner is not None}
+        arrays = {f"{part}.{name}": array for part, arrays in owned.items() for name, array in arrays.items()}
+        return {name: array for name, array in arrays.items() if not (self.tied and name == SHARED)}
+
+    @property
+    def size(self) -> int:
+        """How many numbers are learned."""
+        return sum(array.size for name, array in self.parameters().items() if checkpoint.learned(name))
+
+    def save(self, folder: str | Path, facts: dict[str, Any] | None = None) -> None:
+        """Write a checkpoint, atomically, keeping the one before; also between the ticks of a run.
+
+        facts  whatever else should come back from `load`, JSON-able
+
+        Raises ValueError where a tick failed half-way; see hybrid/storage/checkpoint.py for the rest.
+        """
+        self._check_whole()
+        with self._runs.alone:
+            checkpoint.save(self, folder, facts or {}, self._in_flight())
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | Path,
+        *,
+        trunk: TrunkProtocol | None = None,
+        device: str | None = None,
+        rows_device: str = "cpu",
+        readout_device: str = "cpu",
+        threads: int | None = None,
+        overlap: bool | None = None,
+        route: Callable[["Engine"], Route] = routed,
+    ) -> tuple["Engine", dict[str, Any]]:
+        """The engine of a checkpoint, standing where it was saved, and the facts saved with it.
+
+        folder  of the checkpoint or of its run (the latest save), or one of the checkpoint's JSON files
+        trunk   where no checkpoint keeps all of it: a TorchTrunk made as the one that was saved, which is filled
+        device, rows_device, readout_device  where trunk, rows and readout are from here on, wherever they were before
+        threads, overlap, route  as of Engine
+
+        Raises ValueError or OSError for a checkpoint that is missing, truncated, altered or of another format.
+        """
+        machine = {"device": device, "threads": threads, "overlap": overlap, "route": route}
+        return checkpoint.load(cls, folder, trunk, rows_device, readout_device, machine)
+
+    def go_on(self, tick: int, arrays: dict[str, np.ndarray]) -> None:
+        """Stand behind so many ticks; arrays: of batches begun and not finished, see hybrid/engine/checkpoint.py."""
+        self.tick, self._prefetched, self._prefetched_of = tick, arrays, self._sizes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """An engine of its own parts, which stands where this one stands; not for one that failed half-way."""
+        self._check_whole()
+        names = ("threads", "micro_batches", "delay", "overlap", "schedule", "warmup", "tied", "update")
+        settings = {name: getattr(self, name) for name in names} | {"device": self.dense.name}
+        with self._runs.alone:
+            arrays = {name: array.copy() for name, array in self._in_flight().items()}
+            return (
+                functools.partial(Engine, **settings),
+                (self.embedding, self.trunk, self.readout),
+                (self.tick, arrays),
+            )
+
+    def __setstate__(self, state: tuple[int, dict[str, np.ndarray]]) -> None:
+        self.go_on(*state)
 
 
-def _losses(readout: Any, hidden: np.ndarray, target: np.ndarray, target_at: np.ndarray | None) -> np.ndarray:
-    """The loss of each example: what the readout itself says it is, or else the mean of -log p over its targets."""
-    if hasattr(readout, "label_losses"):
-        own: np.ndarray = readout.label_losses(hidden, target, target_at)
-        return own
-    if target_at is None:
-        log_prob: np.ndarray = readout.log_prob(hidden, target)
-        return -log_prob
-    return -base.log_prob(readout, hidden, target, target_at)
+def regrow(engine: Engine, feed: Feed, vectors: Any = None) -> int:
+    """Exchange the tree of an engine for `trees.clustered` of vectors; returns how many nodes keep what they have learned.
+
+    engine   with a tree as its readout, between two ticks; inside `for tick in engine.run(feed)` too
+    feed     from which it learns
+    vectors  (V, D), a row a class: where ids of the feed are classes too, such as words, engine.embedding.vectors()[:V];
+             None: engine.readout.vectors()
+
+    Nodes that part the same two sets of classes are kept. Then the tree learns from the examples of the last epoch, those
+    of the ticks_per_epoch ticks before this one: their hidden vectors are computed anew, without dropout, by the trunk as it is
+    now, while rows and trunk stand still. It learns at the rate that the readout was made with: at one that has fallen by then
+    new nodes would learn too little. What comes out follows from the state of the engine: one that was saved before and
+    loaded does the same.
+
+    Raises ValueError for another readout, another feed and other vectors; then nothing has moved.
+    """
+    engine._check_whole()
+    readout: Any = engine.readout
+    if not hasattr(readout, "regrow"):
+        raise ValueError(f"readout: found a {readout.kind} readout, expected a tree, whose shape can be exchanged")
+    engine._check_feed(feed)
+    with engine._runs.alone:
+        engine.settle()
+        rows = np.asarray(readout.vectors() if vectors is None else vectors)
+        if len(rows) != readout.classes:
+            raise ValueError(f"vectors: found {rows.shape}, expected ({readout.classes}, any): a row a class")
+        counts = feed.counts
+        kept: int = engine.inline.run(lambda: readout.regrow(trees.clustered(rows, counts), counts=counts)).wait()
+        engine._teach(feed, range(max(engine.tick - feed.ticks_per_epoch, 0), min(engine.tick, len(feed))))
+        return kept
 
 
-def question(source: Embedding | Inputs, whole: int, ids: Any, bag_at: Any, values: Any, x: Any) -> Batch:
+def _check_widths(embedding: Embedding | Inputs, trunk: TrunkProtocol | None, readout: Readout) -> None:
+    """ValueError unless each part gives as many numbers an example as the next one takes."""
+    if trunk and embedding.outputs != trunk.inputs:
+        raise ValueError(f"trunk: takes {trunk.inputs} inputs, the embedding gives {embedding.outputs}")
+    source, width = ("trunk", trunk.outputs) if trunk else ("embedding", embedding.outputs)
+    if readout.width != width:
+        raise ValueError(f"readout: width {readout.width}, the {source} gives {width}")
+
+
+def _dense_backend(trunk: TrunkProtocol, device: str | None) -> backend.Backend:
+    """Where the dense stages run; where the user leaves it open, a trunk that computes on the CPU only is put there."""
+    kinds = trunk.places
+    chosen = backend.choose("cpu" if kinds == ("cpu",) and device in (None, "auto") else device)
+    if chosen.name.partition(":")[0] not in kinds:
+        raise ValueError(
+            f'device: found "{chosen.name}", expected one of {", ".join(kinds)}: a {trunk.kind} trunk computes nowhere else'
+        )
+    return chosen
+
+
+def _check_place(name: str, part: Any, trunk: TrunkProtocol | None, dense: Any) -> None:
+    """ValueError unless the embedding or the readout is on the CPU, or on the trunk's device.
+
+    name   "embedding" or "readout"
+    dense  the Backend of the trunk
+    """
+    found, option = part.backend, {"embedding": "--rows-device", "readout": "--readout-device"}[name]
+    if found.device.host_memory:
+        return
+    if trunk is None:
+        raise ValueError(
+            f'{name}: found one on "{found.name}", expected one on the CPU: without a trunk the hidden vectors are rows, '
+            f"which are the CPU's; make it without backend ({option} cpu)"
+        )
+    if found.device is not dense.device:
+        raise ValueError(
+            f'{name}: found one on "{found.name}", expected one on the CPU or on the trunk\'s device, "{dense.name}"; '
+            f'make it without backend ({option} cpu), or give the engine device="{found.name}" (--device)'
+        )
+
+
+def _tie(engine: Engine) -> None:
+    """Let the readout have the embedding's first rows as its own; both then move the same numbers, each by its own rule.
+
+    Raises ValueError for parts that cannot share a table, and where rows would be read while another batch moves them.
+    """
+    embedding: Any = engine.embedding
+    readout: Any = engine.readout
+    for name, least in (("micro_batches", 1), ("delay", 0)):
+        if getattr(engine, name) != least:
+            raise ValueError(
+                f"{name}: found {getattr(engine, name)}, expected {least} with tied=True: rows and readout move one table"
+            )
+    if not hasattr(readout, "take"):
+        raise ValueError(
+            f"tied: found a {readout.kind} readout, expected full or sampled, which has a row for every class"
+        )
+    if not embedding.rows:
+        raise ValueError("tied: found Inputs, expected an Embedding, whose rows the readout shares")
+    if embedding.rows < readout.classes or embedding.width != readout.width:
+        raise ValueError(
+            f"tied: found {embedding.rows} input rows of width {embedding.width}, expected at least {readout.classes} of width "
+            f"{readout.width}, as the readout has"
+        )
+    for owner in (embedding, readout):
+        if not owner.backend.device.host_memory:
+            raise ValueError(f'tied: found rows on "{owner.backend.name}", expected them on the CPU')
+    from cpu.runtime import memory
+
+    rows = memory.empty(embedding.table.shape, np.float32)
+    rows[:] = embedding.table
+    embedding.take(rows)
+    readout.take(rows[: readout.classes])
+
+
+def _targets(feed: Feed) -> int:
+    """Room for the targets of a batch."""
+    return max(most_targets(feed), feed.batch)
+
+
+def _question(source: Embedding | Inputs, whole: int, ids: Any, bag_at: Any, values: Any, x: Any) -> Batch:
     """The batch that a caller asks about, its targets all 0; see Engine.hidden."""
     if source.dense:
         _check_none(f"an engine with Inputs({source.dense})", ids=ids, bag_at=bag_at, values=values)
@@ -115,488 +532,12 @@ def _check_none(owner: str, **given: Any) -> None:
             raise ValueError(f"{name}: found {type(value).__name__}, expected None: not used by {owner}")
 
 
-# Whether the parts of an engine suit each other and a feed suits them: ValueError, saying what does not.
-
-
-def dense_backend(trunk: TrunkProtocol, device: str | None) -> backend.Backend:
-    """Where the dense stages run; where the user leaves it open, a trunk that computes on the CPU only is put there."""
-    kinds = trunk.places
-    chosen = backend.choose("cpu" if kinds == ("cpu",) and device in (None, "auto") else device)
-    if chosen.name.partition(":")[0] not in kinds:
-        raise ValueError(
-            f'device: found "{chosen.name}", expected one of {", ".join(kinds)}: a {trunk.kind} trunk computes nowhere else'
-        )
-    return chosen
-
-
-def check_widths(embedding: Embedding | Inputs, trunk: TrunkProtocol | None, readout: Readout) -> None:
-    """ValueError unless each part gives as many numbers an example as the next one takes."""
-    if trunk and embedding.outputs != trunk.inputs:
-        raise ValueError(f"trunk: takes {trunk.inputs} inputs, the embedding gives {embedding.outputs}")
-    source, width = ("trunk", trunk.outputs) if trunk else ("embedding", embedding.outputs)
-    if readout.width != width:
-        raise ValueError(f"readout: width {readout.width}, the {source} gives {width}")
-
-
-def check_delay(delay: int, trunk: TrunkProtocol | None) -> None:
-    """ValueError for a delay out of range, or one that the trunk cannot have."""
-    check.whole("delay", delay, 0, 1)
-    if delay and (reason := getattr(trunk, "undelayed", None)):
-        raise ValueError(f"delay: found {delay}, expected 0: {reason}")
-
-
-def check_place(name: str, part: Any, trunk: TrunkProtocol | None, dense: Any) -> None:
-    """ValueError unless the embedding or the readout is on the CPU, or on the trunk's device.
-
-    name   "embedding" or "readout"
-    dense  the Backend of the trunk
-    """
-    found, option = part.backend, {"embedding": "--rows-device", "readout": "--readout-device"}[name]
-    if found.device.host_memory:
-        return
-    if trunk is None:
-        raise ValueError(
-            f'{name}: found one on "{found.name}", expected one on the CPU: without a trunk the hidden vectors are rows, '
-            f"which are the CPU's; make it without backend ({option} cpu)"
-        )
-    if found.device is not dense.device:
-        raise ValueError(
-            f'{name}: found one on "{found.name}", expected one on the CPU or on the trunk\'s device, "{dense.name}"; '
-            f'make it without backend ({option} cpu), or give the engine device="{found.name}" (--device)'
-        )
-
-
-def overlap_of(engine: "Engine") -> bool | None:
-    """Whether the stages of an engine overlap; None: what is faster is measured."""
-    if engine.trunk is None:  # there is nothing dense to overlap with
-        return False
-    here = engine.overlap is None and engine.dense.device.threads
-    return False if here and getattr(engine.trunk, "threaded", False) else engine.overlap
-
-
-def check_feed(engine: "Engine", feed: Feed) -> None:
-    """ValueError unless the ids, classes and batches of a feed are of the sizes that an engine takes."""
-    if width(feed) != engine.embedding.dense:
-        raise ValueError(f"feed: has {width(feed)} numbers an example, the engine takes {engine.embedding.dense}")
-    if feed.rows > engine.embedding.rows:
-        remedy = "; embedding.add_rows makes more" if engine.embedding.rows else ""
-        raise ValueError(f"feed: has ids up to {feed.rows}, the embedding {engine.embedding.rows} rows{remedy}")
-    if feed.batch % engine.whole:
-        raise ValueError(
-            f"feed: has batches of {feed.batch}, expected a multiple of {engine.whole}, the trunk's sequence"
-        )
-    if feed.classes != engine.readout.classes:
-        grows = feed.classes > engine.readout.classes and hasattr(engine.readout, "add_classes")
-        remedy = "; readout.add_classes makes more" if grows else ""
-        raise ValueError(f"feed: has {feed.classes} classes, the readout {engine.readout.classes}{remedy}")
-    rows = part(feed.batch, engine.micro_batches, engine.whole)
-    if rows > engine.readout.batch:
-        raise ValueError(f"feed: {rows} examples a micro-batch, the readout was made for {engine.readout.batch}")
-
-
-# One table for both ends: the output rows of a readout are the input rows of the embedding.
-
-NAME = "readout.weights"  # among the parameters of an engine: of a tied one those of the embedding
-
-
-def tie(embedding: Any, readout: Any) -> None:
-    """Let the readout have the embedding's first rows as its own; both then move the same numbers, each by its own rule.
-
-    Raises ValueError for parts that cannot share a table.
-    """
-    _check_tied(embedding, readout)
-    from cpu.runtime import memory
-
-    rows = memory.empty(embedding.table.shape, np.float32)
-    rows[:] = embedding.table
-    embedding.take(rows)
-    readout.take(rows[: readout.classes])
-
-
-def check_settings(engine: "Engine") -> None:
-    """ValueError where rows would be read while another micro-batch or batch moves them."""
-    for name, least in (("micro_batches", 1), ("delay", 0)):
-        if getattr(engine, name) != least:
-            raise ValueError(
-                f"{name}: found {getattr(engine, name)}, expected {least} with tied=True: rows and readout move one table"
-            )
-
-
-def _check_tied(embedding: Any, readout: Any) -> None:
-    if not hasattr(readout, "take"):
-        raise ValueError(
-            f"tied: found a {readout.kind} readout, expected full or sampled, which has a row for every class"
-        )
-    if not getattr(embedding, "rows", 0):
-        raise ValueError("tied: found Inputs, expected an Embedding, whose rows the readout shares")
-    if embedding.rows < readout.classes or embedding.width != readout.width:
-        raise ValueError(
-            f"tied: found {embedding.rows} input rows of width {embedding.width}, expected at least {readout.classes} of width "
-            f"{readout.width}, as the readout has"
-        )
-    for owner in (embedding, readout):
-        if not owner.backend.device.host_memory:
-            raise ValueError(f'tied: found rows on "{owner.backend.name}", expected them on the CPU')
-
-
-# Another tree for the readout of an engine, in the midst of training: of what the model has learned of the classes so far.
-
-
-def regrow(engine: "Engine", feed: Feed, vectors: Any = None) -> int:
-    """Exchange the tree of an engine for `trees.clustered` of vectors; returns how many nodes keep what they have learned.
-
-    engine   with a tree as its readout, between two ticks; inside `for tick in engine.run(feed)` too
-    feed     from which it learns
-    vectors  (V, D), a row a class: where ids of the feed are classes too, such as words, engine.embedding.vectors()[:V];
-             None: engine.readout.vectors()
-
-    Nodes that part the same two sets of classes are kept. Then the tree learns from the examples of the last epoch, those
-    of the ticks_per_epoch ticks before this one: their hidden vectors are computed anew, without dropout, by the trunk as it is
-    now, while rows and trunk stand still. It learns at the rate that the readout was made with: at one that has fallen by then
-    new nodes would learn too little. What comes out follows from the state of the engine: one that was saved before and
-    loaded does the same.
-
-    Raises ValueError for another readout, another feed and other vectors; then nothing has moved.
-    """
-    engine._check_whole()
-    readout: Any = engine.readout
-    if not hasattr(readout, "regrow"):
-        raise ValueError(f"readout: found a {readout.kind} readout, expected a tree, whose shape can be exchanged")
-    check_feed(engine, feed)
-    with engine._runs.alone:
-        engine.settle()
-        rows = np.asarray(readout.vectors() if vectors is None else vectors)
-        if len(rows) != readout.classes:
-            raise ValueError(f"vectors: found {rows.shape}, expected ({readout.classes}, any): a row a class")
-        counts = feed.counts
-        kept: int = engine.inline.run(lambda: readout.regrow(trees.clustered(rows, counts), counts=counts)).wait()
-        _teach(engine, feed, range(max(engine.tick - feed.ticks_per_epoch, 0), min(engine.tick, len(feed))))
-        return kept
-
-
-def _teach(engine: "Engine", feed: Feed, ticks: range) -> None:
-    """Let the readout alone learn from the batches of some ticks, at its own rate."""
-    asking, readout = engine._asking, engine.readout
-    slot = asking.slot(feed.batch, feed.most_ids, targets=max(most_targets(feed), feed.batch))
-    before, readout.rate_scale = readout.rate_scale, 1.0
-    try:
-        for tick in ticks:
-            batch = engine._fitting(feed, tick)
-            asking.teach(readout, batch, tick, slot, part(batch.examples, engine.micro_batches, engine.whole) or 1)
-    finally:
-        readout.rate_scale = before
-
-
-class Engine(Runner[Tick]):
-    """Trains an embedding, a trunk (None: the rows are the hidden vectors) and a readout together.
-
-    embedding      on the CPU, or on the trunk's GPU (its backend): then ids are copied to the GPU, and the trunk's inputs
-                   and their gradients stay there. Or Inputs, for feeds whose batches have numbers instead of ids
-    readout        on the CPU, or on the trunk's GPU: then targets and losses are copied, and hidden vectors and their
-                   gradients stay there; for a split tree, which is on both, all of them are copied
-    device         "cpu", "cuda:0" or None: where the dense stages run. Sparse stages run on the CPU, except those of rows
-                   and a readout on the trunk's GPU
-    threads        CPU threads in total (None: all cores that this process may use, see cpu/runtime/threads.py)
-    micro_batches  parts a batch is cut into, so that dense and sparse stages of different parts overlap; the readout's
-                   parameters move after every part
-    delay          batches begun and not finished: 0 is exact, 1 overlaps more and learns on parameters a batch old
-    overlap        True: dense and sparse stages at the same time, sharing the threads; False: one after another, each on
-                   all threads; None: measure both in the first ticks and keep the faster. The numbers are the same.
-    schedule       how all rates fall over the feed: "constant", "linear", "cosine" or "step", see hybrid/schedule/rates.py
-    warmup         ticks in which all rates rise linearly before that
-    decay          schedule None: True is "linear", as in word2vec, False is "constant"
-    tied           True: the readout's rows are the embedding's, one table: of a full or sampled readout that is as wide, on
-                   the CPU, with one micro-batch and no delay. It starts as the embedding does
-    update         "online": rows and readout move with each example (a run of one target together) and not at the end of a
-                   batch, as in word2vec; without a trunk, of a tree or negative sampling. One thread does it, while another one
-                   makes the next batch
-    ranks          with whom it learns, see hybrid/mpi/engine.py: all make the same calls of an engine of the same arguments.
-
-    tick, torn, trace  see Runner
-    whole              a batch has a multiple of so many examples, which micro-batches do not cut: the trunk's sequence, else 1
-    cores              how the cores are spent in the last run; None before the first
-
-    Raises ValueError where widths do not fit together, for rows or a readout on another device than the trunk, for a device
-    where the trunk does not compute, for threads, delay, micro_batches or warmup out of range, and for an unknown schedule.
-    """
-
-    def __init__(
-        self,
-        embedding: Embedding | Inputs,
-        trunk: TrunkProtocol | None,
-        readout: Readout,
-        *,
-        device: str | None = None,
-        threads: int | None = None,
-        micro_batches: int = 1,
-        delay: int = 0,
-        overlap: bool | None = None,
-        decay: bool = True,
-        schedule: str | None = None,
-        warmup: int = 0,
-        tied: bool = False,
-        update: str = "batch",
-        ranks: Group | None = None,
-    ):
-        super().__init__("engine", "ask between two ticks, or give every thread an engine of its own (copy.deepcopy)")
-        check.whole("micro_batches", micro_batches, 1)
-        check_widths(embedding, trunk, readout)
-        check_delay(delay, trunk)
-        self.embedding: Any = embedding
-        self.trunk, self.readout = trunk, readout
-        self.micro_batches, self.delay, self.overlap, self.decay = micro_batches, delay, overlap, decay
-        self.schedule, self.warmup = chosen(schedule, decay), check.whole("warmup", warmup, 0)
-        self.threads = available() if threads is None else threads
-        self.sparse = backend.choose("cpu")
-        self.dense = dense_backend(trunk, device) if trunk else self.sparse
-        for name, placed in (("embedding", embedding), ("readout", readout)):
-            check_place(name, placed, trunk, self.dense)
-        self.whole = getattr(trunk, "whole", 1)
-        self.tied, self.update = bool(tied), update
-        self.ranks = ranks or Group(alone=True)
-        self.route = routed(self)
-        self.inline = self.sparse.device.inline("all", self.threads)
-        dense_inline = self.dense.device.inline("all", self.threads)
-        self._asking = Asking(self.route, dense_inline, self.inline)
-        if trunk:
-            dense_inline.run(trunk.place, self.dense.device, self.dense)
-        if tied:
-            check_settings(self)
-            tie(embedding, readout)
-        self.cores: Cores | None = None
-        self._begun: dict[str, np.ndarray] = {}
-        self._begun_of = self._sizes
-
-    # Training
-
-    def run(self, feed: Feed) -> Iterator[Tick]:
-        """Train on the feed, from the tick where this engine stands to the feed's end; yields every finished tick.
-
-        Between two ticks the caller may evaluate, save or stop: nothing but the `delay` batches begun is in flight. After
-        a stop the next run goes on with the same numbers as if it had not stopped. An interrupt (SIGINT) waits for the end
-        of the tick: KeyboardInterrupt leaves the engine between two ticks, and so does whatever the feed raises.
-
-        Raises ValueError for a feed that does not fit this engine, FloatingPointError, naming the tick, for a loss that is
-        not finite, and what a stage raises, with a note of stage and tick. After one of the latter two, and after a second
-        interrupt, which breaks off a tick, parameters may have moved in part: such an engine neither runs nor saves any more
-        (ValueError), and the last checkpoint stands.
-        """
-        check_feed(self, feed)
-        self._check_whole()
-        yield from self._follow(lambda: self._laid_out(feed, len(feed)))
-
-    def _laid_out(self, feed: Feed, ticks: int) -> Course:
-        """Queues, buffers and the schedule of a run."""
-        self._begun, self._begun_of = self._begun_arrays(), self._sizes
-        scale = Scale(self.schedule, ticks, self.warmup)
-        self.trace, plan, slots = Trace(), self.route.plan(), self._slots(feed, scale)
-        settings = self.threads, overlap_of(self), self.route.online, self.route.queues
-        self.cores = Cores(self.dense.device, self.sparse.device, *settings)
-        schedule = Schedule(plan, slots, self.cores.queues, self.delay, self.trace, whole=self.whole)
-        return Course(
-            schedule, self._batches(feed, ticks), lambda slots: checkpoint.restored(slots, self.route, self._begun)
-        )
-
-    def _result(self, tick: Tick) -> Tick:
-        assert self._schedule and self.cores
-        self.cores.note(self._schedule)
-        return tick
-
-    def _explain(self, failure: BaseException) -> None:
-        if isinstance(failure, FloatingPointError):
-            raise FloatingPointError(f"tick {self.tick}: {failure}; the rates may be too high") from None
-
-    def _leave(self) -> None:
-        """Keep what the batches begun have computed, and end the queues."""
-        assert self.cores
-        # A device is closed here where the interpreter ends while a run is under way.
-        lost = self.torn or self.dense.device.closed
-        self._begun = {} if lost else self._begun_arrays()
-        self.cores.close()
-
-    def _batches(self, feed: Feed, ticks: int) -> Iterator[tuple[int, Batch]]:
-        for tick in range(self.tick, ticks):
-            yield tick, self._fitting(feed, tick)
-
-    def _fitting(self, feed: Feed, tick: int) -> Batch:
-        return fitting(feed, tick, self.embedding, several=self.route.several, whole=self.whole)
-
-    def _slots(self, feed: Feed, scale: Callable[[int], float]) -> list[list[Slot]]:
-        """All buffers of a run: delay + 2 sets of one slot a micro-batch."""
-        most = feed.batch // self.whole
-        if self.micro_batches > most:
-            parts = "examples" if self.whole == 1 else f"sequences of {self.whole}"
-            raise ValueError(
-                f"micro_batches: found {self.micro_batches}, expected 1 to {most}, the {parts} of the feed's batches"
-            )
-        targets = most_targets(feed)
-        sizes = (part(feed.batch, self.micro_batches, self.whole), feed.most_ids, scale, max(targets, feed.batch))
-        return [[self.route.slot(*sizes) for _ in range(self.micro_batches)] for _ in range(self.delay + 2)]
-
-    def _begun_arrays(self) -> dict[str, np.ndarray]:
-        """Of batches begun and not finished: as they stand, or as the last run left them; none of a smaller engine's feed."""
-        self.settle()
-        if self._begun_of != self._sizes:
-            return {}
-        under_way = self._schedule.begun if self._schedule else ()
-        return checkpoint.ahead(self._begun, self.tick) | checkpoint.kept(under_way, self.route)
-
-    @property
-    def _sizes(self) -> tuple[int, int]:
-        return self.embedding.rows, self.readout.classes
-
-    # Asking
-
-    def hidden(
-        self, ids: Any = None, bag_at: Any = None, *, values: Any = None, x: Any = None, rows: Any = None
-    ) -> np.ndarray:
-        """The hidden vectors (B, D) of B examples.
-
-        ids     whole numbers, as many an example as the embedding concatenates; (B, n) or flat
-        bag_at  (B + 1,) whole numbers, for an embedding that averages: example b has ids[bag_at[b]:bag_at[b + 1]]
-        values  one float32 an id, for an embedding of weighted bags
-        x       (B, width) float32, for an engine with Inputs, instead of ids
-        rows    (n,) whole numbers: which of the B are wanted, as the last places of sequences; None: all
-
-        Raises IndexError for an id or row out of range, ValueError for ids that make no whole number of examples, for places
-        that do not rise from 0 to the number of ids and for arrays that this engine does not take, RuntimeError while
-        another thread is in a tick or asks.
-        """
-        batch = question(self.embedding, self.whole, ids, bag_at, values, x)
-        with self._runs.alone:
-            self.settle()
-            found = self._asking.hidden(batch, self.tick)
-            return found if rows is None else found[check.indices("rows", rows, len(found))]
-
-    def best(
-        self,
-        ids: Any = None,
-        k: int = 10,
-        bag_at: Any = None,
-        exclude: Any = None,
-        *,
-        values: Any = None,
-        x: Any = None,
-        rows: Any = None,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The k most likely classes after each example: ids and log probabilities, both (B, k), most likely first.
-
-        ids, bag_at, values, x, rows  see `hidden`
-        exclude                       scipy.sparse CSR (B, V): the classes that each example leaves out; see Readout.best
-        """
-        with self._runs.alone:
-            found: tuple[np.ndarray, np.ndarray]
-            hidden = self.hidden(ids, bag_at, values=values, x=x, rows=rows)
-            found = self.inline.run(self.readout.best, hidden, k, exclude).wait()
-            return found
-
-    def scores(
-        self, ids: Any = None, bag_at: Any = None, *, values: Any = None, x: Any = None, rows: Any = None
-    ) -> np.ndarray:
-        """The log-probabilities of all classes after each example, (B, V) float32: 4 B V bytes; see Readout.scores."""
-        with self._runs.alone:
-            hidden = self.hidden(ids, bag_at, values=values, x=x, rows=rows)
-            found: np.ndarray = self.inline.run(self.readout.scores, hidden).wait()
-            return found
-
-    def evaluate(self, feed: Feed) -> float:
-        """Mean loss in nats over the feed's first epoch, weighted where examples have weights; exp of it is the perplexity.
-
-        Nothing learns. Raises ValueError for a feed that does not fit this engine, or without any example that counts.
-        """
-        check_feed(self, feed)
-        loss = total = 0.0
-        unlabelled = getattr(self.readout, "counts_unlabelled", False)
-        with self._runs.alone:
-            self.settle()
-            slot = self._asking.slot(feed.batch, feed.most_ids, targets=max(most_targets(feed), feed.batch))
-            for tick in range(feed.ticks_per_epoch):
-                batch = self._fitting(feed, tick)
-                loss += self._asking.loss(self.readout, batch, self._asking.hidden(batch, self.tick, slot))
-                slot.release()
-                total += batch.total(unlabelled)
-        if not total:
-            raise ValueError("evaluation: the feed has no example with a target and a weight above 0, expected some")
-        return loss / total
-
-    # Keeping
-
-    def parameters(self) -> dict[str, np.ndarray]:
-        """Every parameter and optimiser state, by name, as they stand now: the host's live arrays."""
-        if self.trunk:
-            self.settle()
-            self.trunk.fetch()
-        parts = {"embedding": self.embedding, "trunk": self.trunk, "readout": self.readout}
-        owned = {part: owner.parameters() for part, owner in parts.items() if owner is not None}
-        found = {f"{part}.{name}": array for part, arrays in owned.items() for name, array in arrays.items()}
-        return {name: array for name, array in found.items() if not (self.tied and name == NAME)}
-
-    @property
-    def size(self) -> int:
-        """How many numbers are learned."""
-        return checkpoint.size(self)
-
-    def save(self, folder: str | Path, facts: dict[str, Any] | None = None) -> None:
-        """Write a checkpoint, atomically, keeping the one before; also between the ticks of a run; of ranks all call it.
-
-        facts  whatever else should come back from `load`, JSON-able
-
-        Raises ValueError where a tick failed half-way; see hybrid/storage/checkpoint.py for the rest.
-        """
-        self._check_whole()
-        with self._runs.alone:
-            checkpoint.save(self, folder, facts or {}, self._begun_arrays())
-
-    @classmethod
-    def load(
-        cls,
-        folder: str | Path,
-        *,
-        trunk: TrunkProtocol | None = None,
-        device: str | None = None,
-        rows_device: str = "cpu",
-        readout_device: str = "cpu",
-        threads: int | None = None,
-        overlap: bool | None = None,
-        ranks: Group | None = None,
-    ) -> tuple["Engine", dict[str, Any]]:
-        """The engine of a checkpoint, standing where it was saved, and the facts saved with it.
-
-        folder  of the checkpoint or of its run (the latest save), or one of the checkpoint's JSON files
-        trunk   where no checkpoint keeps all of it: a TorchTrunk made as the one that was saved, which is filled
-        device, rows_device, readout_device  where trunk, rows and readout are from here on, wherever they were before
-
-        Raises ValueError or OSError for a checkpoint that is missing, truncated, altered or of another format.
-        """
-        places = {"rows": rows_device, "readout": readout_device}
-        machine = {"device": device, "threads": threads, "overlap": overlap}
-        return checkpoint.load(cls, folder, places, ranks or Group(alone=True), given=trunk, **machine)
-
-    def go_on(self, tick: int, arrays: dict[str, np.ndarray]) -> None:
-        """Stand behind so many ticks; arrays: of batches begun and not finished, see hybrid/engine/checkpoint.py."""
-        self.tick, self._begun, self._begun_of = tick, arrays, self._sizes
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """An engine of its own parts, which stands where this one stands; not for one that failed half-way."""
-        self._check_whole()
-        names = ("threads", "micro_batches", "delay", "overlap", "decay", "schedule", "warmup", "tied", "update")
-        settings = {name: getattr(self, name) for name in names} | {"device": self.dense.name}
-        with self._runs.alone:
-            arrays = {name: array.copy() for name, array in self._begun_arrays().items()}
-            if self.trunk:
-                self.settle()
-            return _again, (self.embedding, self.trunk, self.readout, settings, self.tick, arrays)
-
-
-def _again(
-    embedding: Embedding | Inputs,
-    trunk: TrunkProtocol | None,
-    readout: Readout,
-    settings: dict[str, Any],
-    tick: int,
-    begun: dict[str, np.ndarray],
-) -> Engine:
-    """An engine as it was pickled or copied."""
-    engine = Engine(embedding, trunk, readout, **settings)
-    engine.go_on(tick, begun)
-    return engine
+def _losses(readout: Any, hidden: np.ndarray, target: np.ndarray, target_at: np.ndarray | None) -> np.ndarray:
+    """The loss of each example: what the readout itself says it is, or else the mean of -log p over its targets."""
+    if hasattr(readout, "label_losses"):
+        own: np.ndarray = readout.label_losses(hidden, target, target_at)
+        return own
+    if target_at is None:
+        log_prob: np.ndarray = readout.log_prob(hidden, target)
+        return -log_prob
+    return -base.log_prob(readout, hidden, target, target_at)

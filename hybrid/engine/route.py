@@ -3,20 +3,20 @@
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .. import check
 from ..schedule.schedule import Plan, Stage
 from ..schedule.slot import Slot
-from ..schedule.stage import Buffers, Copies, divided
+from ..schedule.stage import Buffers, Copies
 from ..trunk import TrunkProtocol
 from .embedding import Embedding, Inputs
 
 if TYPE_CHECKING:
     from .engine import Engine
 
-
 FEED = ("ids", "bag_at", "values")  # what the rows read, written by the feed
+UPDATES = ("batch", "online")
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,9 @@ class Route:
     trunk    None: the rows are the hidden vectors
     readout  None: nothing learns, and the hidden vectors are copied to the host for a question
     device   of the dense stages
+
+    online   whether rows and readout move with each example
+    queues   names of queues of the host that its stages have beside those of every engine
     """
 
     embedding: Embedding | Inputs
@@ -33,20 +36,13 @@ class Route:
     readout: Any
     device: Any
 
-    @property
-    def online(self) -> bool:
-        """Whether rows and readout move with each example, see hybrid/engine/route.py."""
-        return False
-
-    @property
-    def queues(self) -> tuple[str, ...]:
-        """Names of queues of the host that its stages have beside those of every engine."""
-        return ()
+    online: ClassVar[bool] = False
+    queues: ClassVar[tuple[str, ...]] = ()
 
     @property
     def several(self) -> bool:
         """Whether examples may have several targets."""
-        return bool(getattr(self.readout, "multi_target", False))
+        return bool(getattr(self.readout, "multi_target", False)) and not self.online
 
     def plan(self) -> Plan:
         """All stages.
@@ -76,8 +72,7 @@ class Route:
     @property
     def fed(self) -> tuple[str, ...]:
         """What the feed wrote and the begin stages copy to the device."""
-        feed = ("x",) if self.embedding.dense else FEED
-        return tuple(name for name in feed if name in self.crossing)
+        return tuple(name for name in (("x",) if self.embedding.dense else FEED) if name in self.crossing)
 
     @property
     def crossing(self) -> tuple[str, ...]:
@@ -90,28 +85,28 @@ class Route:
     ) -> Slot:
         """The buffers of up to `rows` examples: those that this route needs, and no others.
 
-        scale    tick -> by how much all rates are scaled in it
+        scale    tick -> schedule factor of all rates
         targets  most targets of them; None: one an example
         """
-        ids = most_ids if self.embedding.mean else rows * self.embedding.per_example
-        sizes, learns = (rows, ids), self.readout is not None
-        made = functools.partial(
+        make = functools.partial(
             Slot,
-            bags=self.embedding.mean,
+            rows,
+            most_ids if self.embedding.mean else rows * self.embedding.per_example,
             device=self.device,
+            bags=self.embedding.mean,
+            scale=scale,
             targets=targets,
-            learns=learns,
+            learns=self.readout is not None,
             unlabelled=getattr(self.readout, "counts_unlabelled", False),
         )
         if self.trunk is None:
-            width, same = self.embedding.outputs, {"hidden": "x", "x_grad": "grad"}
-            return made(*sizes, {"x": width, "grad": width}, same=same, scale=scale)
+            width = self.embedding.outputs
+            return make({"x": width, "grad": width}, same={"hidden": "x", "x_grad": "grad"})
         widths = {name: width for buffers in self._buffers for name, width in buffers.widths.items()}
         if self.embedding.dense:
             for name in getattr(self.trunk, "spares", ()):
                 widths.pop(name)
-        arrays = divided(widths, self.crossing)
-        return made(*sizes, arrays.crossing, kept=arrays.kept, lists=arrays.lists, scale=scale)
+        return make(widths, crossing=self.crossing)
 
     @property
     def copies(self) -> Copies:
@@ -122,33 +117,19 @@ class Route:
     def _buffers(self) -> list[Buffers]:
         return [part.buffers() for part in (self.embedding, self.trunk, self.readout) if part]
 
+    def write(self, work: Callable[[], object]) -> None:
+        """Do what writes a checkpoint: where processes share a route, one of them does, and what it raises is raised in all."""
+        work()
 
-# Online learning, as in word2vec: without a trunk, rows and readout move with each example and not with each batch.
-
-UPDATES = ("batch", "online")
-
-
-def routed(engine: "Engine") -> Route:
-    """The way of a batch through an engine; ValueError, saying why, where its parts cannot do what it is to do."""
-    parts = engine.embedding, engine.trunk, engine.readout, engine.dense.device
-    if check.choice("update", engine.update, UPDATES) == "batch":
-        return Route(*parts)
-    _check(engine)
-    return OnlineRoute(*parts)
+    def read(self, work: Callable[[], object]) -> None:
+        """Do what reads a checkpoint: where processes share a route, it fails in all of them or in none."""
+        work()
 
 
 class OnlineRoute(Route):
-    """Rows and readout in one stage, in which examples are read, learned from and written back one after another."""
+    """One stage, as in word2vec: examples are read, learned from and written back one after another."""
 
-    @property
-    def online(self) -> bool:
-        """True."""
-        return True
-
-    @property
-    def several(self) -> bool:
-        """False: examples have a target each."""
-        return False
+    online = True
 
     def plan(self) -> Plan:
         """One stage."""
@@ -161,7 +142,16 @@ class OnlineRoute(Route):
         slot.loss = self.readout.step_online(slot.grad, slot.hidden, inputs, slot.target, slot.weight)
 
 
-def _check(engine: "Engine") -> None:
+def routed(engine: "Engine") -> Route:
+    """The way of a batch through an engine of one process; ValueError where its parts cannot learn as `update` says."""
+    parts = engine.embedding, engine.trunk, engine.readout, engine.dense.device
+    if check.choice("update", engine.update, UPDATES) == "batch":
+        return Route(*parts)
+    _check_online(engine)
+    return OnlineRoute(*parts)
+
+
+def _check_online(engine: "Engine") -> None:
     embedding, found = engine.embedding, "update: found 'online'"
     if engine.trunk is not None:
         raise ValueError(f"{found} with a trunk, expected 'batch': a trunk learns from batches")

@@ -5,14 +5,14 @@ import functools
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from .. import backend, console, machine, placement, readout
 from .. import trunk as trunks
 from ..engine import Embedding, Engine
 from ..engine.engine import regrow
+from ..engine.route import Route, routed
 from ..feeds import Feed
-from ..mpi.group import Group
 from ..readout import Readout
 from ..readout import registry as readout_kinds
 from ..readout.tree import CLUSTERED
@@ -23,6 +23,7 @@ from ..train import plots
 from ..train.job import Job, Watched
 from ..trunk import registry as trunk_kinds
 
+T = TypeVar("T")
 MEASURED = ("mode", "split", "split_tail")  # options of a readout that may be chosen with its place
 
 
@@ -199,7 +200,26 @@ def load(source: Path, options: dict[str, Any]) -> tuple[Engine, dict[str, Any]]
         trunk = trunks.remade(facts, options) if facts else None
     places = {name: options.get(name, "cpu") for name in ("rows_device", "readout_device")}
     device, threads = options["device"], options["threads"]
-    return Engine.load(source, trunk=trunk, device=device, threads=threads, ranks=Group(), **places)
+    return Engine.load(source, trunk=trunk, device=device, threads=threads, route=_route(), **places)
+
+
+def _route() -> Callable[[Engine], Route]:
+    """How batches go through the engines of this run; nothing of MPI is imported unless a launcher started ranks."""
+    if not machine.launched():
+        return routed
+    from ..mpi.engine import ranked
+    from ..mpi.group import Group
+
+    return ranked(Group())
+
+
+def _once(work: Callable[[], T]) -> T:
+    """What the work returns; of ranks, rank 0 does it for all."""
+    if not machine.launched():
+        return work()
+    from ..mpi.group import Group
+
+    return Group().once(work)
 
 
 def make_engine(options: dict[str, Any], feed: Feed, *, trunk: bool = True, tied: bool = False, **form: Any) -> Engine:
@@ -217,8 +237,9 @@ def make_engine(options: dict[str, Any], feed: Feed, *, trunk: bool = True, tied
     if trunk:
         dense = trunks.make(options["trunk"], embedding.outputs, options["readout_width"], options, seed=seed)
     placed = _placed_readout(options, feed, dense.outputs if dense else embedding.outputs, trunk)
-    settings = {name: options[name] for name in ("device", "threads", "micro_batches", "delay", "schedule")}
-    return Engine(embedding, dense, placed, tied=tied, ranks=Group(), update=options.get("update", "batch"), **settings)
+    settings = {name: options[name] for name in ("device", "threads", "micro_batches", "delay")}
+    settings |= {"schedule": options["schedule"] or "linear", "update": options.get("update", "batch")}
+    return Engine(embedding, dense, placed, tied=tied, route=_route(), **settings)
 
 
 def _rows_place(options: dict[str, Any], feed: Feed, make: Callable[..., Embedding]) -> backend.Backend:
@@ -226,7 +247,7 @@ def _rows_place(options: dict[str, Any], feed: Feed, make: Callable[..., Embeddi
     place = options.get("rows_device", "cpu")
     if place == "auto":
         trial = functools.partial(placement.choose_rows, lambda place: make(backend=place), feed)
-        place, line = Group().once(lambda: trial(options["device"], options["threads"]))
+        place, line = _once(lambda: trial(options["device"], options["threads"]))
         console.note(f"rows device auto: {line}")
     return backend.choose(place)
 
@@ -249,7 +270,7 @@ def _placed_readout(options: dict[str, Any], feed: Feed, width: int, trunk: bool
 
     place, other = options.get("readout_device", "cpu"), {}
     if place == "auto":
-        choice = Group().once(measured)
+        choice = _once(measured)
         place, other = choice.device, choice.options
         console.note(f"readout device auto: {choice.line}")
     return make(backend.choose(place), other)

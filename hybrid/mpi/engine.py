@@ -14,14 +14,13 @@ before. Numbers are added one by one, so it does not matter to the sums how they
 import functools
 import hashlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ..engine.route import Route
-from ..engine.route import routed as alone
+from ..engine.route import Route, routed
 from ..schedule.schedule import Plan, Stage
 from ..schedule.slot import Slot
 from ..trunk._stages import Gradient, Node, Sum, nodes
@@ -33,24 +32,25 @@ if TYPE_CHECKING:
 QUEUE = "ranks"  # one for all that ranks tell each other in a tick, so all do it in the same order
 
 
-def routed(engine: "Engine") -> Route:
-    """The way of a batch through an engine; ValueError, saying why, where its parts cannot do what it is to do."""
-    if engine.ranks.size == 1:
-        return alone(engine)
-    _check(engine)
-    _check_alike(engine)
-    return RankedRoute(
-        engine.embedding,
-        engine.trunk,
-        engine.readout,
-        engine.dense.device,
-        engine.ranks,
-        SharedGradient(engine.ranks, engine.micro_batches),
-    )
+def ranked(group: Group) -> Callable[["Engine"], Route]:
+    """What makes the route of an engine that these ranks share: all make the same calls of it, made of the same arguments.
+
+    Engine and Engine.load take it. It raises ValueError for parts and settings that ranks cannot share.
+    """
+
+    def route(engine: "Engine") -> Route:
+        alone = routed(engine)
+        if group.size == 1:
+            return alone
+        _check(engine, group.size)
+        _check_alike(engine, group)
+        gradient = SharedGradient(group, engine.micro_batches)
+        return RankedRoute(alone.embedding, alone.trunk, alone.readout, alone.device, group, gradient)
+
+    return route
 
 
-def _check(engine: "Engine") -> None:
-    size = engine.ranks.size
+def _check(engine: "Engine", size: int) -> None:
     if engine.trunk is None:
         raise ValueError(
             f"ranks: found {size} and no trunk, expected one: ranks share the work of the trunk alone; leave ranks out"
@@ -74,13 +74,13 @@ def _check(engine: "Engine") -> None:
             )
 
 
-def _check_alike(engine: "Engine") -> None:
+def _check_alike(engine: "Engine", group: Group) -> None:
     """ValueError, on all ranks, where they have made different engines."""
-    told = [part.describe() for part in (engine.embedding, engine.trunk, engine.readout) if part]
-    told += [{name: getattr(engine, name) for name in ("micro_batches", "schedule", "warmup")}]
-    told += [{"threads": engine.threads}] if getattr(engine.trunk, "threaded", False) else []
-    number = int.from_bytes(hashlib.blake2b(repr(told).encode(), digest_size=7).digest(), "little")
-    greatest, least = engine.ranks.greatest(number, -number)
+    facts = [part.describe() for part in (engine.embedding, engine.trunk, engine.readout) if part]
+    facts += [{name: getattr(engine, name) for name in ("micro_batches", "schedule", "warmup")}]
+    facts += [{"threads": engine.threads}] if getattr(engine.trunk, "threaded", False) else []
+    number = int.from_bytes(hashlib.blake2b(repr(facts).encode(), digest_size=7).digest(), "little")
+    greatest, least = group.greatest(number, -number)
     if greatest != -least:
         raise ValueError(
             "ranks: found engines made of different arguments, expected the same on all ranks: rates, seeds, micro_batches; "
@@ -101,10 +101,7 @@ class RankedRoute(Route):
     ranks: Group
     gradient: "SharedGradient"
 
-    @property
-    def queues(self) -> tuple[str, ...]:
-        """That of what ranks tell each other."""
-        return (QUEUE,)
+    queues: ClassVar[tuple[str, ...]] = (QUEUE,)
 
     def plan(self) -> Plan:
         """The stages of the trunk, and the copies for it, only of this rank's micro-batches; rows and readout of all.
@@ -136,11 +133,13 @@ class RankedRoute(Route):
 
     def _steps(self, learned: Sequence[str]) -> list[Stage]:
         """Backward of this rank's last micro-batch, span by span. Each is summed over all ranks, by way of the host."""
-        told, copied, stages = self.gradient, not self.device.host_memory, []
-        for span in range(told.spans):
+        shared, copied, stages = self.gradient, not self.device.host_memory, []
+        for span in range(shared.spans):
             step, to_all = self._step(span), f"gradient {span} to all"
             out, home = f"gradient {span} out", f"gradient {span} in"
-            work = [functools.partial(one, span) for one in (told.fall, told.copy_out, told.add_up, told.copy_in)]
+            work = [
+                functools.partial(one, span) for one in (shared.fall, shared.copy_out, shared.add_up, shared.copy_in)
+            ]
             stages += [Stage(step, "dense", work[0], tuple(learned), of=self._in_steps)]
             stages += [Stage(out, "copy out", work[1], (step,), once=True)] if copied else []
             stages += [Stage(to_all, QUEUE, work[2], (step, out, *learned), once=True)]
@@ -177,6 +176,15 @@ class RankedRoute(Route):
     def _is_late(self, slot: Slot) -> bool:
         return not self._is_early(slot)
 
+    def write(self, work: Callable[[], object]) -> None:
+        """Rank 0 does it."""
+        self.ranks.once(work)
+
+    def read(self, work: Callable[[], object]) -> None:
+        """All do it."""
+        with self.ranks.together():
+            work()
+
 
 def _behind(first: Sequence[Stage], stage: Stage) -> Stage:
     return stage._replace(after=(*stage.after, *(one.name for one in first)))
@@ -202,8 +210,6 @@ class SharedGradient:
         self._rank_of = [
             rank for rank, (first, last) in enumerate(itertools.pairwise(begins)) for _ in range(first, last)
         ]
-        self._hosts: list[Any] = []
-        self._laid_out: list[_Span] = []
 
     def rank_of(self, micro: int) -> int:
         """Which rank computes a micro-batch."""
@@ -246,25 +252,18 @@ class SharedGradient:
         if self.own.flags.size and span == self.spans - 1:
             self._ranks.most(self.own.flags)
 
-    @property
+    @functools.cached_property
     def _parts(self) -> list[Any]:
-        """The parts on the host, made once: in the first tick, when the trunk makes its own arrays, too."""
-        if not self._hosts:
-            own, many = self.own, range(len(self._nodes[self._ranks.rank]))
-            if self._device.host_memory:
-                self._hosts = [own.part(number) for number in many]
-            else:
-                self._hosts = [self._device.host_empty(own.size, own.dtype) for _ in many]
-        return self._hosts
+        """The parts on the host: made in the first tick, when the trunk makes its own arrays, too."""
+        own, many = self.own, range(len(self._nodes[self._ranks.rank]))
+        if self._device.host_memory:
+            return [own.part(number) for number in many]
+        return [self._device.host_empty(own.size, own.dtype) for _ in many]
 
-    @property
+    @functools.cached_property
     def _there(self) -> "list[_Span]":
-        """The spans on the host; they are made where ranks tell each other other things, too, for all to do it in one order."""
-        if not self._laid_out:
-            self._laid_out = [
-                _Span(self._ranks, self._nodes, [part[span] for part in self._parts]) for span in self.own.spans
-            ]
-        return self._laid_out
+        """The spans on the host: made on the queue of all messages between ranks, so all make them in one order."""
+        return [_Span(self._ranks, self._nodes, [part[span] for part in self._parts]) for span in self.own.spans]
 
 
 class _Span:
@@ -295,12 +294,12 @@ class _Span:
             exchange.start()
         for exchange in self._reduce:
             exchange.wait()
-        found = Sum(lambda left, right: np.add(left, right, out=left))
+        total = Sum(lambda left, right: np.add(left, right, out=left))
         for theirs, arrays in zip(self._nodes, self._shares, strict=True):
             for node, array in zip(theirs, arrays, strict=True):
                 if node.first <= last:
-                    found.push(node, array)
-        np.copyto(self._own, found.close()[0])
+                    total.push(node, array)
+        np.copyto(self._own, total.close()[0])
         for part in self.parts[1:]:
             part[:] = 0
         self._gather.start()

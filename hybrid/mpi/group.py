@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from .. import backend
 from .world import world
 
 T = TypeVar("T")
@@ -20,13 +21,13 @@ class Group:
 
     rank, size  of this process, and how many there are
 
-    alone  True: a group of this process, whichever ranks there are
+    From the first group on `hybrid.backend.choose` lets the ranks of a machine take its GPUs in turn.
     """
 
-    def __init__(self, alone: bool = False) -> None:
+    def __init__(self) -> None:
         this = world()
-        self.rank, self.size = (0, 1) if alone else (this.rank, this.size)
-        self._exchanges = 0
+        self.rank, self.size, self._exchanges = this.rank, this.size, 0
+        backend.turn = this.local_rank
         if self.size > 1:
             from mpi4py import MPI
 

@@ -31,11 +31,6 @@ class Messages:
         self.rank, self.size, self._mpi = this.rank, this.size, MPI
         self._comm: Any = MPI.COMM_WORLD.Dup()
 
-    def hosts(self, cores: int) -> list[tuple[str, int]]:
-        """Each rank's host, and what it says of its cores."""
-        found: list[tuple[str, int]] = self._comm.allgather((world().host, cores))
-        return found
-
     def pingpong(self, other: int, size: int, repeat: int = 7) -> list[float]:
         """Samples of the seconds that a message of `size` bytes takes one way, between rank 0 and another; [] elsewhere."""
         gone, come = np.zeros(size, np.uint8), np.empty(size, np.uint8)

@@ -11,9 +11,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from ..machine import affinity, allowed
+from ..machine import affinity, allowed, launched
 
-VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")  # of MPICH, of Slurm's PMIx and Open MPI, of Open MPI
 WANTED = "pip install 'hybrid-engine[mpi]'"
 
 
@@ -38,11 +37,6 @@ class World(NamedTuple):
     def name(self) -> str:
         """What messages call this rank."""
         return f"rank {self.rank} on {self.host}"
-
-
-def launched() -> bool:
-    """Whether a launcher of MPI started this process. MPI itself is neither imported nor initialised for it."""
-    return any(name in os.environ for name in VARIABLES)
 
 
 @functools.cache

@@ -1,1 +1,1 @@
-"""When work happens: queues, slots, stages, the runner, traces. Knows no model, no readout, no MPI."""
+"""When the stages of a step run, a floor under engine, readouts and PVM: it knows no model, no readout and no rank."""

@@ -1,4 +1,4 @@
-"""One thread at a time: an object whose calls share buffers refuses a second thread, by an error that names it."""
+"""What stands around a step: an interrupt waits for its end, a second thread is refused, and one run goes on at a time."""
 
 import contextlib
 import os
@@ -9,7 +9,9 @@ from collections.abc import Callable, Generator, Iterator
 from types import FrameType, TracebackType
 from typing import Any, TypeVar
 
-# Ctrl-C between two ticks: SIGINT waits while parameters move.
+T = TypeVar("T")
+SPAWN = "begin it by multiprocessing.get_context('spawn'), or have NUMBA_THREADING_LAYER=tbb"
+_lost = False  # whether this process was forked after kernels had run on OpenMP's threads, which a fork leaves behind
 
 
 class Held:
@@ -75,13 +77,6 @@ class Released:
 
     def __exit__(self, *exception: object) -> None:
         self._held.__enter__()
-
-
-T = TypeVar("T")
-
-
-SPAWN = "begin it by multiprocessing.get_context('spawn'), or have NUMBA_THREADING_LAYER=tbb"
-_lost = False  # whether this process was forked after kernels had run on OpenMP's threads, which a fork leaves behind
 
 
 class Alone:

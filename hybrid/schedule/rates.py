@@ -3,8 +3,6 @@
 import math
 from dataclasses import dataclass
 
-from .. import check
-
 LEAST = 1e-4  # so that the last ticks still learn
 CUTS, CUT = (1 / 2, 3 / 4), 0.1
 
@@ -51,16 +49,3 @@ def _step(part: float) -> float:
 
 
 SCHEDULES = {"constant": _constant, "linear": _linear, "cosine": _cosine, "step": _step}
-
-
-def chosen(schedule: str | None, decay: bool) -> str:
-    """The schedule of an engine's arguments; None: linear where rates decay, else constant.
-
-    Raises ValueError for another schedule than these, and for one that falls where rates are said not to decay.
-    """
-    if schedule is None:
-        return "linear" if decay else "constant"
-    check.choice("schedule", schedule, tuple(SCHEDULES))
-    if not decay and schedule != "constant":
-        raise ValueError(f'schedule: found "{schedule}" with decay=False, which contradict each other; leave decay out')
-    return schedule

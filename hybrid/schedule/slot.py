@@ -1,14 +1,10 @@
-"""The buffers of one micro-batch under way, all allocated before the first tick."""
+"""A slot: the buffers of one micro-batch, all allocated before the first tick, and what may be done with them when."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-
-from ..feeds import Batch
-
-# The states of a slot: what may be done with its buffers, and when.
 
 FREE, FILLING, READY, IN_USE = "free", "filling", "ready", "in use"
 NEXT = {FREE: FILLING, FILLING: READY, READY: IN_USE, IN_USE: FREE}
@@ -76,12 +72,13 @@ class Slot(SlotState):
         target_dev, weight_dev, losses, losses_dev  (rows,) where the readout is on the device; hidden and grad may then be
                                         there only
 
-    crossing  name -> width of the arrays that are on the host and on the device
-    kept      name -> width of the arrays that are on the device only
-    same      name -> name of another array whose buffer it shares
-    lists     those of ids, bag_at, values, target, weight and losses that are on both
+    widths    numbers a row of its float32 arrays, by name
     device    where the dense stages run
-    scale     tick -> by how much all rates are scaled in it; a filled slot has the number as `scale`
+    bags      whether examples have bags of ids
+    crossing  names of the arrays that are on the host and on the device, some of these, or of ids, bag_at, values, target,
+              weight and losses; the others of `widths` are on the device only. None: all of `widths`
+    same      name -> name of another array whose buffer it shares
+    scale     tick -> schedule factor of all rates; a filled slot has the number as `scale`
     targets   None: one an example
     learns    False for a question: nothing learns from it, so nothing is dropped (Route.slot says)
     unlabelled  whether examples without a target count in `examples`, see Readout.counts_unlabelled
@@ -117,14 +114,13 @@ class Slot(SlotState):
         self,
         rows: int,
         ids: int,
-        crossing: dict[str, int],
-        bags: bool,
+        widths: Mapping[str, int],
         device: Any,
-        kept: dict[str, int] | None = None,
-        same: dict[str, str] | None = None,
-        lists: Iterable[str] = (),
-        scale: Callable[[int], float] = lambda tick: 1.0,
         *,
+        bags: bool = False,
+        crossing: Collection[str] | None = None,
+        same: Mapping[str, str] | None = None,
+        scale: Callable[[int], float] = lambda tick: 1.0,
         targets: int | None = None,
         learns: bool = True,
         unlabelled: bool = False,
@@ -134,17 +130,18 @@ class Slot(SlotState):
         sizes: dict[str, tuple[int, type]] = {"ids": (ids, np.int32), "target": (targets or rows, np.int32)}
         sizes |= {"weight": (rows, np.float32), "target_at": (rows + 1, np.int64)}
         sizes |= {"bag_at": (rows + 1, np.int64), "values": (ids, np.float32)} if bags else {}
-        sizes |= {"losses": (rows, np.float32)} if "losses" in lists else {}
+        both = widths if crossing is None else crossing
+        sizes |= {"losses": (rows, np.float32)} if "losses" in both else {}
         host: dict[str, np.ndarray] = {}
-        host |= {name: (device.host_empty if name in lists else np.empty)(*size) for name, size in sizes.items()}
-        host |= {name: device.host_empty((rows, size), np.float32) for name, size in crossing.items()}
-        there = {name: device.mirror(host[name]) for name in (*crossing, *lists)}
-        there |= {name: device.empty((rows, size), np.float32) for name, size in (kept or {}).items()}
+        host |= {name: (device.host_empty if name in both else np.empty)(*size) for name, size in sizes.items()}
+        host |= {name: device.host_empty((rows, widths[name]), np.float32) for name in widths if name in both}
+        there = {name: device.mirror(host[name]) for name in both}
+        there |= {name: device.empty((rows, widths[name]), np.float32) for name in widths if name not in both}
         host |= {name: host[other] for name, other in (same or {}).items()}
         self._buffers = host | {f"{name}_dev": buffer for name, buffer in there.items()}
 
-    def fill(self, tick: int, micro: int, batch: Batch, first: int, last: int) -> None:
-        """Take the examples first..last of a batch into a free slot: copies, so the feed may reuse its arrays."""
+    def fill(self, tick: int, micro: int, batch: Any, first: int, last: int) -> None:
+        """Copy the examples first..last of a Batch of a feed into a free slot."""
         with self._filling():
             self.events.clear()
             self.tick, self.micro, self.count = tick, micro, last - first
@@ -163,7 +160,7 @@ class Slot(SlotState):
                     getattr(self, name)[:] = part
 
 
-def _parts(batch: Batch, first: int, last: int) -> dict[str, np.ndarray | None]:
+def _parts(batch: Any, first: int, last: int) -> dict[str, np.ndarray | None]:
     """What a slot takes of the examples first..last, by name; None: the batch has no such array."""
     targets, target_at = _span(batch.target_at, first, last)
     weight = None if batch.weight is None else batch.weight[first:last]

@@ -8,7 +8,7 @@ A part has up to three lists of stages. Each is a method with an argument `copy`
 """
 
 import functools
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from .schedule import Stage
@@ -26,26 +26,6 @@ class Buffers(NamedTuple):
     widths: dict[str, int]
     crossing: tuple[str, ...] = ()
     begun: tuple[str, ...] = ()
-
-
-class Division(NamedTuple):
-    """The arrays of a slot by where they are needed.
-
-    crossing  widths of those that are needed on the host and on the device
-    kept      widths of those that only the device needs
-    lists     names of those that are needed on both, and have one number an example or an id
-    """
-
-    crossing: dict[str, int]
-    kept: dict[str, int]
-    lists: list[str]
-
-
-def divided(widths: Mapping[str, int], crossing: Collection[str]) -> Division:
-    """The arrays that parts need, of these widths, and those that are needed on the host as well."""
-    both = {name: width for name, width in widths.items() if name in crossing}
-    kept = {name: width for name, width in widths.items() if name not in crossing}
-    return Division(both, kept, [name for name in crossing if name not in widths])
 
 
 BESIDE = {"ids": "values", "target": "weight"}  # arrays that not every batch has, copied in one stage with another one

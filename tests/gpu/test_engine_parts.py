@@ -101,7 +101,7 @@ def test_each_stage_is_on_its_queue_and_what_crosses_is_what_must(cuda, name, cr
 
 @pytest.mark.parametrize(("kind", "delay"), [("full", 0), ("split", 1)])
 def test_a_loss_that_is_not_finite_names_its_tick(cuda, delay, kind):
-    trained = beside(kind, cuda, delay=delay, decay=False)
+    trained = beside(kind, cuda, delay=delay, schedule="constant")
     ticks = trained.run(Feed(12))
     list(itertools.islice(ticks, 3))
     next(iter(trained.readout.parameters().values()))[0] = np.nan

@@ -12,7 +12,11 @@ def test_ranks_learn_what_one_process_does(gpu, tmp_path, ranks=2):
     if not gpu.simulated:
         pytest.skip("one device has no room for the ranks of this test")
     expected = {model: train(model, tmp_path / model / ALONE) for model in ON_GPU}
-    assert ended(started(str(tmp_path), *ON_GPU, ranks=ranks, module="tests.support.rank_engine"), 120) == (0, "", "")
+    assert ended(started("train", str(tmp_path), *ON_GPU, ranks=ranks, module="tests.support.rank_engine"), 120) == (
+        0,
+        "",
+        "",
+    )
     for model, whole in expected.items():
         resumed = whole | {"losses": whole["losses"][4:]}
         for rank in range(ranks):

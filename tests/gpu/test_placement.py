@@ -133,9 +133,8 @@ def test_a_readout_that_learns_from_several_targets_stays_on_the_cpu(gpu):
 
 @pytest.mark.parametrize("faster", ["cpu", "cuda:0"])
 def test_the_faster_place_of_rows_is_taken(gpu, monkeypatch, faster):
-    monkeypatch.setattr(placement, "_beside", lambda *given: 1.0 + (faster == "cpu"))
-    monkeypatch.setattr(placement, "_on_the_host", lambda *given: 1.0 + (faster != "cpu"))
-    assert placement.choose_rows(lambda place: None, Feed(), "cuda:0")[0] == faster
+    monkeypatch.setattr(placement, "_seconds_of_rows", lambda rows, *given: 1.0 + (rows.backend.name != faster))
+    assert placement.choose_rows(lambda place: Embedding(CLASSES, 4, backend=place), Feed(), "cuda:0")[0] == faster
 
 
 def test_measuring_leaves_nothing_behind(gpu):

@@ -1,5 +1,8 @@
+"""Which modules compute on which device, and arrays that go there and come back."""
+
 import re
 
+import numpy as np
 import pytest
 
 from hybrid import backend
@@ -23,6 +26,17 @@ def test_a_device_that_cannot_be_used_says_why(monkeypatch):
 def test_a_device_that_is_none_is_refused(name):
     with pytest.raises(ValueError, match=re.escape(f'device: found "{name}"')):
         backend.choose(name)
+
+
+@pytest.mark.parametrize(
+    ("turn", "name", "ordinal"), [(0, "cuda:1", 1), (1, "cuda:1", 2), (2, "cuda:1", 0), (2, "cuda:9", 9)]
+)
+def test_processes_of_a_machine_take_its_devices_in_turn(monkeypatch, turn, name, ordinal):
+    monkeypatch.setattr(backend, "why_no_gpu", lambda: None)
+    monkeypatch.setattr(backend, "turn", turn)
+    monkeypatch.setattr(backend, "_gpu", lambda *given: given)
+    monkeypatch.setattr("gpu.runtime.available.devices", lambda: 3)
+    assert backend.choose(name) == (name, ordinal, False)
 
 
 @pytest.fixture
@@ -52,3 +66,23 @@ def test_a_readout_whose_kernels_a_backend_lacks_is_refused(partial, kernels, ma
     expected = f'"cuda:7" has no kernels for {kernels}, only for rows; use --device cpu'
     with pytest.raises(ValueError, match=re.escape(expected)):
         make(partial)
+
+
+class Device:
+    """Copies of it are arrays of lists, so that no copy can be taken for its original."""
+
+    def to_host(self, there):
+        return np.array(there["numbers"], np.float32)
+
+    def write(self, there, host):
+        if there is not host:
+            there["numbers"] = host.tolist()
+
+
+def test_arrays_go_to_the_device_and_come_back():
+    host, there = np.arange(3, dtype=np.float32), {"numbers": [7, 8, 9]}
+    backend.send_arrays(Device(), [(host, there)])
+    assert there["numbers"] == [0, 1, 2]
+    there["numbers"] = [4, 5, 6]
+    backend.fetch_arrays(Device(), [(host, there)])
+    assert host.tolist() == [4, 5, 6]

@@ -105,9 +105,7 @@ class Runs(RuleBasedStateMachine):
         names = QUEUES if self.apart else QUEUES[1:]
         queues = {name: self.order.queue(name, 1) for name in names}
         queues.setdefault("feed", Device().inline("feed", 1))
-        slots = [
-            [Slot(BATCH, Feed.most_ids, {}, False, Device()) for _ in range(self.micro)] for _ in range(self.delay + 2)
-        ]
+        slots = [[Slot(BATCH, Feed.most_ids, {}, Device()) for _ in range(self.micro)] for _ in range(self.delay + 2)]
         self.schedule = Schedule(self.model.plan(), slots, queues, self.delay, Trace())
         return self.schedule.run(self._batches(fails), self._restore)
 
@@ -142,7 +140,7 @@ class Runs(RuleBasedStateMachine):
 
     def _filled(self, tick):
         each = -(-BATCH // self.micro)
-        slots = [Slot(BATCH, Feed.most_ids, {}, False, Device()) for _ in range(self.micro)]
+        slots = [Slot(BATCH, Feed.most_ids, {}, Device()) for _ in range(self.micro)]
         for micro, slot in enumerate(slots):
             slot.fill(tick, micro, self.feed[tick], min(micro * each, BATCH), min((micro + 1) * each, BATCH))
         return slots

@@ -1,13 +1,17 @@
 """Engines that ranks train, each a little model of its kind; every rank keeps what it found, for the tests to compare.
 
-    rank_engine.py FOLDER MODEL...   trains each model, saving it half-way and at the end, and goes on from FOLDER/alone
+    rank_engine.py train FOLDER MODEL...   trains each model, saving it half-way and at the end, and goes on from FOLDER/alone
+    rank_engine.py spans FOLDER            losses and trace of backward that waits in its last layers until a span has crossed
+    rank_engine.py failures FOLDER         what each failure said
 
-What a rank found is in FOLDER/MODEL.RANKS.RANK.json; checkpoints are in FOLDER/MODEL/RANKS.
+What a rank found is in FOLDER/MODEL.RANKS.RANK.json, or FOLDER/RANK.json; checkpoints are in FOLDER/MODEL/RANKS.
 """
 
 import hashlib
 import json
+import math
 import sys
+import time
 from pathlib import Path
 
 import numba
@@ -16,6 +20,7 @@ import numpy as np
 from hybrid.engine import Embedding, Engine
 from hybrid.engine.embedding import Inputs
 from hybrid.feeds import Batch
+from hybrid.mpi.engine import ranked
 from hybrid.mpi.group import Group
 from hybrid.readout import FullReadout
 from hybrid.trunk.mlp import MLP
@@ -111,7 +116,12 @@ ON_GPU = {
 def made(model, ranks=None):
     """An engine of a kind, and its feed."""
     make, feed, options = (MODELS | ON_GPU)[model]
-    return make(ranks=ranks, **({"threads": 1, "device": "cpu"} | options)), feed()
+    return make(**route(ranks), **({"threads": 1, "device": "cpu"} | options)), feed()
+
+
+def route(ranks):
+    """The argument of an engine that ranks share; None: one process has it."""
+    return {"route": ranked(ranks)} if ranks else {}
 
 
 def learned(trained, feed, stop=None):
@@ -151,13 +161,80 @@ def train(model, folder, ranks=None):
 def go_on(model, half, ranks=None):
     """From a save to the end."""
     _, feed, options = (MODELS | ON_GPU)[model]
-    machine = {"threads": 1, "device": options.get("device", "cpu"), "ranks": ranks}
-    trained, feed = Engine.load(half, **machine)[0], feed()
+    machine = {"threads": 1, "device": options.get("device", "cpu")}
+    trained, feed = Engine.load(half, **machine, **route(ranks))[0], feed()
     return {"losses": learned(trained, feed), "size": trained.size} | told(trained, feed)
 
 
-def main() -> None:
-    folder, models, ranks = Path(sys.argv[1]), sys.argv[2:], Group()
+def diverging(ranks, overlap):
+    """The trunk's weights leave the numbers in the first tick."""
+    trained = engine("full", rate=0.1, threads=2, overlap=overlap, device="cpu", micro_batches=4, **route(ranks))
+    trained.trunk.optimiser.rate = math.inf
+    return lambda: list(trained.run(Uneven()))
+
+
+def unlike(ranks):
+    """Rank 1 draws other weights."""
+    base = engine()
+    trunk = MLP([12, 10, 6], seed=ranks.rank)
+    return lambda: Engine(
+        base.embedding, trunk, base.readout, micro_batches=4, threads=1, device="cpu", route=ranked(ranks)
+    )
+
+
+def unsaved(ranks, file):
+    """A file stands where the folder would be."""
+    return lambda: made("tree", ranks)[0].save(file)
+
+
+def said(work):
+    """What an error says, with its notes."""
+    try:
+        work()
+    except (ValueError, OSError, FloatingPointError) as error:
+        return [type(error).__name__, str(error), getattr(error, "__notes__", [])]
+    return []
+
+
+PATIENCE = 30.0  # seconds; where nothing crosses meanwhile, the trace says so
+
+
+def crossed(trace, slot):
+    """Whether the first span of a tick's gradient has crossed."""
+    return any((i.stage, i.tick) == ("gradient 0 to all", slot.tick) for i in list(trace.recent))
+
+
+def waiting(trained):
+    """Let backward of whole layers be as it is, and the last span of each tick wait for the first."""
+    fall, gradient = trained.trunk.falling, trained.route.gradient
+
+    def falling(slot):
+        for begin in fall(slot):
+            end = time.monotonic() + PATIENCE
+            while begin == 0 and gradient.is_last(slot) and not crossed(trained.trace, slot) and time.monotonic() < end:
+                time.sleep(1e-3)
+            yield begin
+
+    trained.trunk.falling = falling
+
+
+def failures(folder, ranks):
+    return {
+        "diverging": said(diverging(ranks, False)),
+        "diverging, overlapped": said(diverging(ranks, True)),
+        "unlike": said(unlike(ranks)),
+        "unsaved": said(unsaved(ranks, folder / "file")),
+    }
+
+
+def spans(ranks):
+    numba.set_num_threads(1)
+    trained, feed = made("overlapped", ranks)
+    waiting(trained)
+    return [learned(trained, feed), list(trained.trace.recent)]
+
+
+def train_all(folder, models, ranks):
     if ON_GPU.keys() & set(models):
         cublas.use()
         cudasim.seed(ranks.rank)  # each in an order of its own
@@ -167,6 +244,14 @@ def main() -> None:
         found.append(go_on(model, folder / model / ALONE / "half", ranks))
         found += [cudasim.problems()] if model in ON_GPU else []
         (folder / f"{model}.{ranks.size}.{ranks.rank}.json").write_text(json.dumps(found))
+
+
+def main() -> None:
+    what, folder, models, ranks = sys.argv[1], Path(sys.argv[2]), sys.argv[3:], Group()
+    if what == "train":
+        return train_all(folder, models, ranks)
+    found = spans(ranks) if what == "spans" else failures(folder, ranks)
+    (folder / f"{ranks.rank}.json").write_text(json.dumps(found))
 
 
 if __name__ == "__main__":

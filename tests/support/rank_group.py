@@ -1,14 +1,23 @@
-"""Ranks that tell each other arrays; rank 0 says whether all had what they should have."""
+"""Ranks that tell each other arrays, or time that; rank 0 says whether all had what they should have, or what each takes.
 
+rank_group.py arrays | times | cores
+"""
+
+import json
+import os
 import platform
+import sys
+import time
 
 import numpy as np
 
+from hybrid.machine import available
 from hybrid.mpi.group import Group
+from hybrid.mpi.pingpong import Messages
+from hybrid.mpi.world import take_threads, world
 
 
-def main() -> None:
-    group = Group()
+def arrays(group: Group) -> list[bool]:
     rank, size = group.rank, group.size
     parts = [np.zeros(2 * other, np.float32) for other in range(size)]  # rank 0 has nothing to say
     parts[rank][:] = rank
@@ -52,12 +61,7 @@ def main() -> None:
         ring.wait()
         other.wait()
         right += [(come == 100 * turn + before).all(), (gone == -turn - after).all()]
-
-    wrong = np.array([not all(right)], np.int64)
-    group.most(wrong)
-    group.barrier()
-    if group.rank == 0:
-        print("wrong" if wrong[0] else "right")
+    return right
 
 
 def _refused(group: Group, error: Exception) -> bool:
@@ -86,6 +90,47 @@ def _agrees(group: Group, failing: list[int]) -> bool:
     except OSError as failure:
         return str(failure) == f"of rank {failing[0]}" and (failure is own) == (group.rank == failing[0])
     return not failing
+
+
+def times(group: Group) -> list[bool]:
+    messages, right = Messages(), []
+    for other in range(1, group.size):
+        for size in (8, 1 << 20):
+            samples = messages.pingpong(other, size, 3)
+            right.append(len(samples) == (3 if group.rank in (0, other) else 0) and all(0 < one < 1 for one in samples))
+    for samples in (messages.allreduce(1 << 12, 3), messages.alltoall(1 << 12, 3)):
+        right.append(len(samples) == 3 and all(0 < one < 1 for one in samples))
+
+    # On one host all ranks have the same clock, whatever another one would be told
+    right.append(abs(messages.offset()) < 0.1)
+    clock, ahead = time.perf_counter, 50.0 * group.rank
+    time.perf_counter = lambda: clock() + ahead  # a host whose clock began elsewhere
+    right.append(abs(messages.offset() + ahead) < 0.1)
+    time.perf_counter = clock
+    return right
+
+
+def cores(group: Group) -> None:
+    """What each rank takes of its machine, as JSON: how many share its cores, OMP_NUM_THREADS, threads."""
+    take_threads(world())
+    taken = np.array([world().sharing, int(os.environ.get("OMP_NUM_THREADS", 0)), available()], np.int64)
+    parts = [np.zeros_like(taken) for _ in range(group.size)]
+    parts[group.rank][:] = taken
+    group.gather_all(parts)
+    if group.rank == 0:
+        print(json.dumps([part.tolist() for part in parts]))
+
+
+def main() -> None:
+    group, what = Group(), sys.argv[1]
+    if what == "cores":
+        return cores(group)
+    right = arrays(group) if what == "arrays" else times(group)
+    wrong = np.array([not all(right)], np.int64)
+    group.most(wrong)
+    group.barrier()
+    if group.rank == 0:
+        print("wrong" if wrong[0] else "right")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 import argparse
 import os
 
+from ...machine import launched
 from ...mpi import world
-from ...mpi.world import launched
 from ...settings import positive
 from .. import options, ranks
 from ..arguments import Parser

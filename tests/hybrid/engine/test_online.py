@@ -72,7 +72,7 @@ def test_it_learns_and_goes_on_with_the_same_bytes(kind, bags, tmp_path):
 
 def test_batches_of_examples_change_nothing_under_a_tree():
     """The rates stand still, and no run of a target is cut."""
-    large, small = (engine(decay=False) for _ in range(2))
+    large, small = (engine(schedule="constant") for _ in range(2))
     batches = [Words(10)[tick] for tick in range(10)]
 
     class Cut(Words):

@@ -8,17 +8,18 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
 from hybrid.engine import Embedding, Engine
+from hybrid.mpi.engine import ranked
 from hybrid.readout import FullReadout
 from hybrid.trunk.torch import TorchTrunk
-from tests.support.rank_engine import ALONE, HALF, MODELS, Uneven, go_on, learned, made, train
-from tests.support.rank_engine_failures import diverging, said
+from tests.support.rank_engine import ALONE, HALF, MODELS, Uneven, diverging, go_on, learned, made, said, train
 from tests.support.ranks import ended, started
 from tests.support.small_engine import BATCH, CLASSES, CONTEXT, engine
 from tests.support.torch_engine import WIDTH, adam
 from tests.support.torch_engine import engine as torch_engine
 from tests.support.toys.linear import LinearTrunk
 
-TWO = SimpleNamespace(size=2, rank=0, greatest=lambda *numbers: numbers)
+RANKS = "tests.support.rank_engine"
+TWO = ranked(SimpleNamespace(size=2, rank=0, greatest=lambda *numbers: numbers))
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,7 @@ def alone(tmp_path_factory):
 def test_ranks_learn_what_one_process_does(alone):
     """What they find, what they save, and what goes on from either."""
     folder, expected = alone
-    assert ended(started(str(folder), *expected, ranks=3, module="tests.support.rank_engine"), 480) == (0, "", "")
+    assert ended(started("train", str(folder), *expected, ranks=3, module=RANKS), 480) == (0, "", "")
     for model, whole in expected.items():
         resumed = whole | {"losses": whole["losses"][HALF:]}
         for rank in range(3):
@@ -44,7 +45,7 @@ def test_ranks_learn_what_one_process_does(alone):
 
 def test_a_span_crosses_before_backward_of_the_layers_before_it_ends(tmp_path):
     losses = learned(*made("overlapped"))
-    assert ended(started(str(tmp_path), ranks=2, module="tests.support.rank_spans"), 240) == (0, "", "")
+    assert ended(started("spans", str(tmp_path), ranks=2, module=RANKS), 240) == (0, "", "")
     for rank in range(2):
         found, noted = json.loads((tmp_path / f"{rank}.json").read_text())
         assert found == losses
@@ -59,7 +60,7 @@ def test_a_span_crosses_before_backward_of_the_layers_before_it_ends(tmp_path):
 
 def test_a_failure_is_the_same_on_all_ranks(tmp_path):
     (tmp_path / "file").write_text("taken")
-    assert ended(started(str(tmp_path), ranks=2, module="tests.support.rank_engine_failures"), 120) == (0, "", "")
+    assert ended(started("failures", str(tmp_path), ranks=2, module=RANKS), 120) == (0, "", "")
     first, other = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2))
     assert other == first
     assert first["diverging"] == first["diverging, overlapped"] == said(diverging(None, False))
@@ -70,15 +71,15 @@ def test_a_failure_is_the_same_on_all_ranks(tmp_path):
 
 def linear():
     embedding = Embedding(CLASSES, 4, per_example=CONTEXT)
-    return Engine(embedding, LinearTrunk(12, 6), FullReadout(CLASSES, 6, batch=BATCH), micro_batches=2, ranks=TWO)
+    return Engine(embedding, LinearTrunk(12, 6), FullReadout(CLASSES, 6, batch=BATCH), micro_batches=2, route=TWO)
 
 
 REFUSED = [
-    (lambda: engine(trunk=False, micro_batches=2, ranks=TWO), "ranks: found 2 and no trunk, expected one"),
-    (lambda: engine(micro_batches=1, ranks=TWO), "micro_batches: found 1 with 2 ranks, expected 2 at least"),
-    (lambda: engine(micro_batches=2, delay=1, ranks=TWO), "delay: found 1 with 2 ranks, expected 0"),
+    (lambda: engine(trunk=False, micro_batches=2, route=TWO), "ranks: found 2 and no trunk, expected one"),
+    (lambda: engine(micro_batches=1, route=TWO), "micro_batches: found 1 with 2 ranks, expected 2 at least"),
+    (lambda: engine(micro_batches=2, delay=1, route=TWO), "delay: found 1 with 2 ranks, expected 0"),
     (
-        lambda: torch_engine(micro_batches=2, ranks=TWO),
+        lambda: torch_engine(micro_batches=2, route=TWO),
         "ranks: found 2, expected 1: the module keeps 1.running_mean, which",
     ),
     (linear, "ranks: found 2, expected 1: the trunk has no gradient that ranks could add"),
@@ -98,5 +99,5 @@ def test_threads_of_pytorch_are_the_same_on_all_ranks_or_said():
     for own in (None, 1):
         for threads in (1, 2):
             trunk = TorchTrunk(torch.nn.Linear(WIDTH, 6), WIDTH, 6, optimiser=adam, threads=own)
-            torch_engine(trunk=trunk, micro_batches=2, ranks=ranks, threads=threads)
+            torch_engine(trunk=trunk, micro_batches=2, route=ranked(ranks), threads=threads)
     assert told[0] != told[1] and told[2] == told[3]

@@ -16,8 +16,8 @@ from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed, assert_sam
 WIDTH = 6
 
 
-def parts(readout=FullReadout, rows=CLASSES + 1, **moves):
-    embedding = Embedding(rows, WIDTH, per_example=CONTEXT, rate=0.1, spread=0.3, **moves)
+def parts(readout=FullReadout, rows=CLASSES + 1, source=None, **moves):
+    embedding = source or Embedding(rows, WIDTH, per_example=CONTEXT, rate=0.1, spread=0.3, **moves)
     return embedding, MLP([WIDTH * CONTEXT, 5, WIDTH]), readout(Feed.counts, WIDTH, batch=BATCH, rate=0.05, **moves)
 
 
@@ -65,6 +65,7 @@ def test_it_learns_is_saved_once_and_goes_on_with_the_same_bytes(readout, tmp_pa
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
+        ({"source": Inputs(WIDTH * CONTEXT)}, {}, "tied: found Inputs, expected an Embedding"),
         ({"rows": CLASSES - 1}, {}, f"found {CLASSES - 1} input rows of width 6, expected at least {CLASSES}"),
         ({"readout": TreeReadout}, {}, "found a tree readout, expected full or sampled"),
         ({}, {"micro_batches": 2}, "micro_batches: found 2, expected 1 with tied=True"),
@@ -74,8 +75,3 @@ def test_it_learns_is_saved_once_and_goes_on_with_the_same_bytes(readout, tmp_pa
 def test_what_cannot_share_a_table(change, options, message):
     with pytest.raises(ValueError, match=message):
         Engine(*parts(**change), device="cpu", threads=2, tied=True, **options)
-
-
-def test_inputs_have_no_table():
-    with pytest.raises(ValueError, match="tied: found Inputs, expected an Embedding"):
-        Engine(Inputs(4), MLP([4, 5, WIDTH]), FullReadout(CLASSES, WIDTH), device="cpu", threads=2, tied=True)

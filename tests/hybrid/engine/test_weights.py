@@ -67,29 +67,36 @@ def test_a_batch_without_any_weight_moves_nothing():
     assert_same_bits(parameters(trained), before)
 
 
-class Labels:
-    """Points with two labels each, or each point twice with one label of half the weight."""
+class Given:
+    """The batches of a list, with numbers in the place of ids."""
 
     rows = most_ids = 0
-    width, classes, batch, most_targets, epochs, ticks_per_epoch = 4, 7, 12, 12, 1, 10
-    counts = np.ones(7, np.int64)
+    epochs = 1
 
-    def __init__(self, several):
-        self.several = several
+    def __init__(self, classes, *batches):
+        self.batches, self.classes, self.counts = batches, classes, np.ones(classes, np.int64)
+        self.width, self.ticks_per_epoch = batches[0].x.shape[1], len(batches)
+        self.batch = max(batch.examples for batch in batches)
+        self.most_targets = max(len(batch.target) for batch in batches)
 
     def __len__(self):
-        return self.ticks_per_epoch
+        return len(self.batches)
 
     def __getitem__(self, tick):
-        rng = np.random.default_rng(tick)
-        x = rng.normal(size=(6, 4)).astype(np.float32)
-        labels = rng.integers(0, 7, (6, 2)).astype(np.int32)
-        if self.several:
-            return Batch(None, None, labels.reshape(-1), x=x, target_at=np.arange(0, 13, 2))
-        return Batch(None, None, labels.reshape(-1), np.full(12, 0.5, np.float32), x=np.repeat(x, 2, axis=0))
+        return self.batches[tick]
 
-    def describe(self):
-        return {"kind": "labels"}
+
+def labels(several):
+    """Points with two labels each, or each point twice with one label of half the weight."""
+    batches = []
+    for tick in range(10):
+        rng = np.random.default_rng(tick)
+        x, target = rng.normal(size=(6, 4)).astype(np.float32), rng.integers(0, 7, 12).astype(np.int32)
+        if several:
+            batches.append(Batch(None, None, target, x=x, target_at=np.arange(0, 13, 2)))
+        else:
+            batches.append(Batch(None, None, target, np.full(12, 0.5, np.float32), x=np.repeat(x, 2, axis=0)))
+    return Given(7, *batches)
 
 
 @pytest.mark.parametrize(("trunk", "options"), [(True, {"micro_batches": 2}), (False, {})])
@@ -98,8 +105,8 @@ def test_an_example_of_several_targets_is_as_several_of_a_share_of_its_weight(tr
     for several in (True, False):
         net = MLP([4, 6, 3], rate=0.1) if trunk else None
         trained = Engine(Inputs(4), net, FullReadout(7, 3 if trunk else 4, batch=12, rate=0.1), threads=2, **options)
-        losses = [tick.loss for tick in trained.run(Labels(several))]
-        found.append((losses, trained.evaluate(Labels(several)), parameters(trained)))
+        losses = [tick.loss for tick in trained.run(labels(several))]
+        found.append((losses, trained.evaluate(labels(several)), parameters(trained)))
     alike(*found)
 
 
@@ -114,8 +121,8 @@ def alike(one, other):
 def test_a_readout_that_takes_one_target_says_so_by_tick():
     trained = Engine(Inputs(4), None, FullReadout(7, 4, batch=12), threads=1)
     trained.readout.__class__ = type("One", (FullReadout,), {"several": False})
-    with pytest.raises(ValueError, match=r"Labels\[0\]: target_at: found an array, expected None: this readout"):
-        list(trained.run(Labels(True)))
+    with pytest.raises(ValueError, match=r"Given\[0\]: target_at: found an array, expected None: this readout"):
+        list(trained.run(labels(True)))
 
 
 class Valued(Feed):
@@ -147,27 +154,6 @@ def test_bags_with_values_are_sums_of_their_rows_by_them():
     alike(*found)
 
 
-class Little:
-    """A batch that counts, and others that do not."""
-
-    rows = most_ids = 0
-    width, classes, batch, most_targets, epochs = 3, 4, 2, 2, 1
-    counts = np.ones(4, np.int64)
-
-    def __init__(self, *more):
-        self.batches = more
-        self.ticks_per_epoch = len(more)
-
-    def __len__(self):
-        return self.ticks_per_epoch
-
-    def __getitem__(self, tick):
-        return self.batches[tick]
-
-    def describe(self):
-        return {"kind": "little"}
-
-
 X, TARGET = np.ones((2, 3), np.float32), np.array([1, 2], np.int32)
 COUNTS = Batch(None, None, TARGET, np.full(2, 0.05, np.float32), x=X)
 OF_NO_WEIGHT = Batch(None, None, TARGET, np.zeros(2, np.float32), x=X)
@@ -176,10 +162,10 @@ OF_NO_TARGET = Batch(None, None, TARGET[:0], x=X, target_at=np.zeros(3, np.int64
 
 def test_a_batch_of_no_weight_or_target_does_not_count_in_an_evaluation():
     untrained = Engine(Inputs(3), None, FullReadout(4, 3, batch=2), threads=1)
-    found = [untrained.evaluate(Little(COUNTS, *more)) for more in ((), (OF_NO_WEIGHT,), (OF_NO_TARGET,))]
+    found = [untrained.evaluate(Given(4, COUNTS, *more)) for more in ((), (OF_NO_WEIGHT,), (OF_NO_TARGET,))]
     np.testing.assert_allclose(found, np.log(4), rtol=1e-6)
     with pytest.raises(ValueError, match="the feed has no example with a target and a weight above 0"):
-        untrained.evaluate(Little(OF_NO_WEIGHT, OF_NO_TARGET))
+        untrained.evaluate(Given(4, OF_NO_WEIGHT, OF_NO_TARGET))
 
 
 def test_the_total_of_a_batch_is_the_weight_of_what_counts():

@@ -1,14 +1,15 @@
-"""Arrays come to whom they are sent."""
+"""Arrays come to whom they are sent, and messages are timed by those who send them."""
 
 import numpy as np
 import pytest
 
 from hybrid.mpi.group import Group
+from hybrid.mpi.pingpong import Messages
 from tests.support.ranks import ended, started
 
 
 def test_arrays_come_to_all_ranks():
-    assert ended(started(ranks=3, module="tests.support.rank_group")) == (0, "right\n", "")
+    assert ended(started("arrays", ranks=3, module="tests.support.rank_group")) == (0, "right\n", "")
 
 
 def test_a_process_alone_tells_itself_nothing():
@@ -22,7 +23,6 @@ def test_a_process_alone_tells_itself_nothing():
     group.join(array, [3])
     group.exchange({}, {}).run()
     assert array.tolist() == [0, 1, 2]
-    assert (Group(alone=True).rank, Group(alone=True).size) == (0, 1)
     assert group.greatest(3, -1) == (3, -1)
     assert group.once(lambda: array) is array
     with pytest.raises(KeyError):
@@ -38,3 +38,12 @@ def test_a_process_alone_raises_what_cannot_be_told():
 
     with pytest.raises(Local), Group().together():
         raise Local
+
+
+def test_ranks_time_their_messages():
+    assert ended(started("times", ranks=2, module="tests.support.rank_group")) == (0, "right\n", "")
+
+
+def test_one_rank_sends_nothing():
+    with pytest.raises(ValueError, match="found one rank, expected two at least; start them by hybrid launch"):
+        Messages()

@@ -215,7 +215,7 @@ class Labelled:
 
 def test_an_engine_keeps_the_labels_of_an_example_together(make):
     alone, within = make(rate=0.1), make(rate=0.1)
-    engine = Engine(Inputs(WIDTH), None, within, micro_batches=2, decay=False, threads=2)
+    engine = Engine(Inputs(WIDTH), None, within, micro_batches=2, schedule="constant", threads=2)
     losses = [tick.loss for tick in engine.run(Labelled(6))]
     expected = []
     for tick in range(6):

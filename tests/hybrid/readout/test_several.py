@@ -16,7 +16,7 @@ HIDDEN = np.random.default_rng(0).normal(size=(4, WIDTH)).astype(np.float32)
 
 
 def filled(target, at, weight=None):
-    slot = Slot(4, 0, {"hidden": WIDTH, "grad": WIDTH}, False, Device(), targets=8)
+    slot = Slot(4, 0, {"hidden": WIDTH, "grad": WIDTH}, Device(), targets=8)
     slot.fill(0, 0, Batch(None, None, target, weight, target_at=at), 0, 4)
     slot.hidden[:], slot.grad[:] = HIDDEN, np.nan
     return slot

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout
-from hybrid.schedule.guards import Alone, Runs
+from hybrid.schedule.guards import Alone
 
 REFUSED = "found a call while another thread's is under way, expected one thread at a time; "
 
@@ -44,25 +44,6 @@ def test_a_second_thread_is_refused_and_the_first_may_come_again():
         enter(alone)
         assert in_another_thread(lambda: enter(alone))
     assert in_another_thread(lambda: enter(alone)) is None
-
-
-def test_a_run_that_is_left_ends_where_the_next_begins():
-    runs, ended = Runs("model", "take another"), []
-
-    def ticks(name):
-        try:
-            yield from range(3)
-        finally:
-            ended.append(name)
-
-    first, second = runs.only(ticks("first")), runs.only(ticks("second"))
-    assert next(first) == 0 and not ended
-    assert next(second) == 0 and ended == ["first"]
-    with pytest.raises(
-        RuntimeError, match="model: found a run that ended when another run or a step began, expected one"
-    ):
-        next(first)
-    assert list(second) == [1, 2] and list(runs.only(ticks("third"))) == [0, 1, 2]
 
 
 MAKE = {

@@ -1,12 +1,8 @@
-"""Schedules of rates: worked by hand, exact stops, and an extended run."""
-
-import itertools
+"""Schedules of rates, worked by hand; test_engine.py has runs that stop."""
 
 import pytest
 
-from hybrid import Engine
 from hybrid.schedule.rates import LEAST, Scale
-from tests.support.small_engine import Feed, assert_same_bits, engine, parameters
 
 
 @pytest.mark.parametrize(
@@ -34,28 +30,3 @@ def test_what_falls_never_reaches_nothing():
 def test_the_linear_schedule_keeps_its_bits():
     for ticks in (1, 3, 7, 1000):
         assert [Scale("linear", ticks)(t) for t in range(ticks)] == [max(1 - t / ticks, 1e-4) for t in range(ticks)]
-
-
-@pytest.mark.parametrize("schedule", ["cosine", "step"])
-def test_a_run_that_stops_goes_on_with_the_same_bits(tmp_path, schedule):
-    whole, stopped = (engine(schedule=schedule, warmup=3) for _ in range(2))
-    losses = [tick.loss for tick in whole.run(Feed(12))]
-    list(itertools.islice(stopped.run(Feed(12)), 5))
-    stopped.save(tmp_path / "checkpoint")
-    resumed, _ = Engine.load(tmp_path / "checkpoint")
-    assert (resumed.schedule, resumed.warmup) == (schedule, 3)
-    assert [tick.loss for tick in resumed.run(Feed(12))] == losses[5:]
-    assert_same_bits(parameters(resumed), parameters(whole))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"schedule": "sine"}, "schedule: found 'sine', expected one of constant, linear, cosine, step"),
-        ({"schedule": "cosine", "decay": False}, 'schedule: found "cosine" with decay=False'),
-        ({"warmup": -1}, "warmup: found -1"),
-    ],
-)
-def test_refusals(options, message):
-    with pytest.raises(ValueError, match=message):
-        engine(**options)

@@ -22,7 +22,7 @@ class Adder(Runner[int]):
 
     def _laid_out(self, targets):
         queues = dict.fromkeys(("feed", "sparse"), Device().inline("all", 1))
-        slots = [[Slot(1, 1, {}, False, Device())] for _ in range(2)]
+        slots = [[Slot(1, 1, {}, Device())] for _ in range(2)]
         plan = Plan([], [Stage("add", "sparse", self._add)], [])
         return Course(Schedule(plan, slots, queues, 0, self.trace), self._batches(targets))
 
@@ -42,11 +42,6 @@ class Adder(Runner[int]):
         self.runs_left += 1
 
 
-def failing(targets):
-    yield from targets
-    raise OSError("the feed is gone")
-
-
 def test_a_run_gives_the_results_of_its_ticks_and_counts_them():
     adder = Adder()
     assert list(adder.run([1, 2, 3])) == [1, 3, 6]
@@ -60,14 +55,6 @@ def test_a_run_that_is_left_ends_where_the_next_begins():
     assert next(adder.run([5])) == 6 and (adder.tick, adder.runs_left) == (2, 1)
     with pytest.raises(RuntimeError, match="adder: found a run that ended when another run"):
         next(first)
-
-
-def test_a_feed_that_fails_leaves_a_whole_model():
-    adder = Adder()
-    with pytest.raises(OSError, match="the feed is gone"):
-        list(adder.run(failing([1, 2])))
-    assert (adder.tick, adder.sum, adder.torn) == (2, 3, None)
-    assert list(adder.run([4])) == [7]
 
 
 def test_a_stage_that_fails_tears_the_model():

@@ -47,7 +47,7 @@ def batches(count, examples=4):
 
 
 def slots(delay, micro_batches, rows=4):
-    return [[Slot(rows, rows, {"x": 1}, False, Device()) for _ in range(micro_batches)] for _ in range(delay + 2)]
+    return [[Slot(rows, rows, {"x": 1}, Device()) for _ in range(micro_batches)] for _ in range(delay + 2)]
 
 
 def plan(work=lambda slot: None):

@@ -10,7 +10,7 @@ from hybrid.schedule.slot import Slot
 
 def test_fill_copies_a_part_of_a_batch_of_contexts():
     batch = Batch(np.arange(12, dtype=np.int32), None, np.arange(4, dtype=np.int32))
-    slot = Slot(3, 9, {"x": 2}, False, Device())
+    slot = Slot(3, 9, {"x": 2}, Device())
     slot.fill(7, 1, batch, 1, 3)
     assert (slot.tick, slot.micro, slot.count, slot.examples) == (7, 1, 2, 4)
     assert slot.ids.tolist() == [3, 4, 5, 6, 7, 8] and slot.target.tolist() == [1, 2] and slot.x.shape == (2, 2)
@@ -22,7 +22,7 @@ def test_fill_copies_a_part_of_a_batch_of_contexts():
 def test_the_slot_that_has_the_last_example_says_so(examples, final):
     """Behind it there are empty ones, of a short batch."""
     batch = Batch(np.zeros(examples, np.int32), None, np.zeros(examples, np.int32))
-    filled = [Slot(2, 2, {"x": 1}, False, Device()) for _ in range(3)]
+    filled = [Slot(2, 2, {"x": 1}, Device()) for _ in range(3)]
     for micro, slot in enumerate(filled):
         slot.fill(0, micro, batch, min(2 * micro, examples), min(2 * micro + 2, examples))
     assert [micro for micro, slot in enumerate(filled) if slot.final] == final
@@ -30,14 +30,14 @@ def test_the_slot_that_has_the_last_example_says_so(examples, final):
 
 def test_fill_cuts_bags_where_they_begin():
     batch = Batch(np.arange(6, dtype=np.int32), np.array([0, 1, 1, 4, 6]), np.arange(4, dtype=np.int32))
-    slot = Slot(4, 6, {"x": 2}, True, Device())
+    slot = Slot(4, 6, {"x": 2}, Device(), bags=True)
     slot.fill(0, 0, batch, 1, 4)
     assert slot.bag_at.tolist() == [0, 0, 3, 5] and slot.ids.tolist() == [1, 2, 3, 4, 5]
 
 
 def test_a_slot_goes_round_and_refuses_a_step_out_of_turn_by_name():
     batch = Batch(np.zeros(2, np.int32), None, np.zeros(2, np.int32))
-    slot = Slot(2, 2, {"x": 1}, False, Device())
+    slot = Slot(2, 2, {"x": 1}, Device())
     for _ in range(2):
         with pytest.raises(RuntimeError, match="found free, cannot become in use"):
             slot.take()

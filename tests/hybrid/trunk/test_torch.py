@@ -43,7 +43,7 @@ def test_it_learns_what_our_own_trunk_of_the_same_net_learns(way):
     own.weights[:] = np.concatenate([tensor.detach().numpy().reshape(-1) for tensor in module.parameters()])
     trunks = TorchTrunk(module, WIDTH, 6, optimiser=momentum, clip=0.02), own
     engines = [
-        engine(trunk=trunk, decay=False, **way) for trunk in trunks
+        engine(trunk=trunk, schedule="constant", **way) for trunk in trunks
     ]  # their momentum takes a falling rate otherwise
     np.testing.assert_allclose(losses(engines[0]), losses(engines[1]), rtol=1e-5)
     for name in ("embedding.table", "readout.nodes"):
