@@ -142,7 +142,7 @@ def _seconds(readout: Readout, device: Any, feed: Any, threads: int | None) -> f
     stages = [*copy("hidden out"), *readout.finish(copy)]
     slot = _slot(readout, device, feed)
     queued = [(here if stage.queue == "sparse" else there, stage) for stage in stages]
-    return median(partial(_step, slot, queued), feed, getattr(readout, "several", False))
+    return median(partial(_step, slot, queued), feed, getattr(readout, "multi_target", False))
 
 
 def _step(slot: Slot, stages: list[tuple[Any, Stage]], batch: Any) -> None:
