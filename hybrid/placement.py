@@ -133,7 +133,7 @@ def _figures(seconds: dict[str, float], feed: Any) -> str:
 
 def _seconds(readout: Readout, device: Any, feed: Any, threads: int | None) -> float:
     """Seconds of the readout's stages in a tick, from the hidden vectors on the device to their gradient there."""
-    needs, several = readout.buffers(), getattr(readout, "several", False)
+    needs, several = readout.buffers(), getattr(readout, "multi_target", False)
     copy = Copies(device, needs.crossing)
     widths = dict.fromkeys(("hidden", "grad"), readout.width) | needs.widths
     slot = _slot(needs._replace(widths=widths), "hidden", device, feed)

@@ -120,7 +120,7 @@ def alike(one, other):
 
 def test_a_readout_that_takes_one_target_says_so_by_tick():
     trained = Engine(Inputs(4), None, FullReadout(7, 4, batch=12), threads=1)
-    trained.readout.__class__ = type("One", (FullReadout,), {"several": False})
+    trained.readout.__class__ = type("One", (FullReadout,), {"multi_target": False})
     with pytest.raises(ValueError, match=r"Given\[0\]: target_at: found an array, expected None: this readout"):
         list(trained.run(labels(True)))
 
