@@ -278,7 +278,7 @@ class Evaluation:
     columns: list[str] | None = option(None, COLUMNS, type=names, metavar="USER,ITEM[,TIME[,WEIGHT]]")
 
 
-# The best of bench/results/tune_factors.jsonl: the same under full and sampled softmax, others under the tree.
+# The best of a search (bench/results/summary.jsonl): the same under full and sampled softmax, others under the tree.
 # Trees and heads begin by counts: validation nDCG@10 on MovieLens-100k .105 and .107, drawn .099 and .099.
 _SOFTMAX = {"history": 5, "width": 64, "hidden": 256, "readout_width": 32}
 _SOFTMAX_RATES = {"rate": 0.093, "rows_rate": 0.18, "trunk_rate": 0.16}
