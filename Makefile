@@ -53,7 +53,7 @@ NVCC := $(patsubst %,'nvidia-%==13.0.*',cuda-nvcc cuda-crt cuda-runtime cuda-ccc
 
 gpu-kit: $(VENV)/installed  ## wheels, kernels, recording for a GPU machine without a network (GPU_PYTHON=python3.13: not 3.12)
 	@$(PIP) install --quiet $(NVCC)
-	@GPU_PYTHON='$(GPU_PYTHON)' $(BIN)/python -m bench.gpu_kit
+	@GPU_PYTHON='$(GPU_PYTHON)' $(BIN)/python -m bench.gpu.kit
 
 soak: $(VENV)/installed-test-all  ## random models in many orders beside the serial run: make soak TICKS=1000000
 	@$(BIN)/python -m tests.soak $(or $(TICKS),1000000)

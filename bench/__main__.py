@@ -8,40 +8,78 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from bench.load import REFUSED
+from bench.harness.quiet import REFUSED
 
 HERE = Path(__file__).parent
 WAITS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "KMP_BLOCKTIME")  # how a user says how OpenMP's threads wait
 SPINS = "300000"  # OpenMP's own choice, not ours (cpu/runtime/threads.py): on a quiet machine PyTorch is at its best with it
 FILES = ("report", "compare", "pages")  # what is not measured, but made of files of before
-OWN: dict[str, tuple[str, ...]] = {  # options of some benchmarks alone
-    "all": ("out", "only", "page"),
-    "busy": ("only",),
-    "compare": ("tolerance",),
-    "crossover": ("only",),
-    "gpu": ("out", "only", "tell"),
-    "large": ("only", "readouts", "seconds"),
-    "softmax": ("only",),
-    "ranks": ("timeline",),
-    "quality": ("only", "tries", "seconds", "readouts", "epochs", "budget", "seeds", "part"),
-    "table7": ("only",),
-    "words": ("only",),
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"found {number}, expected 1 or more")
+    return number
+
+
+def _several(text: str) -> list[int]:
+    return [_positive(part) for part in text.split(",")]
+
+
+def _names(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")]
+
+
+OWN: dict[str, tuple[str, dict[str, Any]]] = {  # options of some benchmarks alone: theirs, and how they are read
+    "only": (
+        "all busy crossover gpu large softmax quality table7 words",
+        {"action": "append", "metavar": "WORK"}
+        | {"help": "this work, problem, size, case, network, contender or section of the report; may be repeated"},
+    ),
+    "out": (
+        "all gpu",
+        {"metavar": "DIR", "help": "where results go, and the report; of gpu unless --json (default: runs)"},
+    ),
+    "page": ("all", {"action": "store_true", "help": "measure nothing: write the report of what DIR holds"}),
+    "tell": ("gpu", {"metavar": "OUT", "help": "print what bench/first_ten.sh left in OUT, as a page of Markdown"}),
+    "tolerance": (
+        "compare",
+        {"type": _positive, "metavar": "PERCENT"}
+        | {
+            "help": "what two runs of the same code may differ by (default: 5); the exit code is 1 where ours got worse"
+        },
+    ),
+    "timeline": (
+        "ranks",
+        {"metavar": "FILE", "help": "what each rank did when, on one clock, as ui.perfetto.dev opens it (.json)"},
+    ),
+    "seconds": (
+        "large quality",
+        {"type": _several, "help": "lengths of training (default: 60,120,240, of quality 480 too)"},
+    ),
+    "readouts": ("large quality", {"type": _names, "metavar": "A,B", "help": "these contenders alone (default: all)"}),
+    "tries": ("quality", {"type": _positive, "help": "settings of each readout (default: 12)"}),
+    "epochs": ("quality", {"type": _several, "help": "lengths of training, with commas between, as 1,2,4"}),
+    "budget": ("quality", {"type": _positive, "help": "seconds of a training of the search at most"}),
+    "seeds": ("quality", {"type": _positive, "help": "so many of each training (default: 3)"}),
+    "part": ("quality", {"type": _positive, "help": "tokens that a search learns from (default: all)"}),
 }
 
 
-def benchmarks() -> dict[str, str]:
-    """The benchmarks, files with a function `run`, and the first line of what each says of itself; imports none."""
+def benchmarks() -> dict[str, tuple[str, str]]:
+    """The benchmarks: files with a function `run`. Of each its module and the first line of its docstring; imports none."""
     found = {}
-    for path in sorted(HERE.glob("[a-z]*.py")):
+    for path in sorted(HERE.glob("*/[a-z]*.py"), key=lambda path: path.stem):
         tree = ast.parse(path.read_text())
         if any(isinstance(node, ast.FunctionDef) and node.name == "run" for node in tree.body):
-            found[path.stem] = (ast.get_docstring(tree) or "").split("\n")[0]
+            found[path.stem] = f"bench.{path.parent.name}.{path.stem}", (ast.get_docstring(tree) or "").split("\n")[0]
     return found
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    names = "\n".join(f"  {name:<10} {line}" for name, line in benchmarks().items())
+    names = "\n".join(f"  {name:<10} {line}" for name, (_, line) in benchmarks().items())
     parser = argparse.ArgumentParser(
         "python -m bench",
         description="Measure beside peers: check every result, then let the rivals take turns.",
@@ -59,59 +97,9 @@ def parser() -> argparse.ArgumentParser:
         "--anyway", action="store_true", help="measure on a busy machine too; records say how busy it was"
     )
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that it runs, not how fast")
-    _own_options(parser)
+    for name, (owners, how) in OWN.items():
+        parser.add_argument(f"--{name}", **how | {"help": f"for {', '.join(owners.split())}: {how['help']}"})
     return parser
-
-
-def _own_options(parser: argparse.ArgumentParser) -> None:
-    """What several take and others refuse, by OWN; then what one or two take."""
-    parser.add_argument(
-        "--seconds",
-        type=_several,
-        help="for quality and large: lengths of training, with commas "
-        "between (default: 60,120,240, of quality 480 too)",
-    )
-    parser.add_argument(
-        "--tolerance",
-        type=_positive,
-        metavar="PERCENT",
-        help="for compare: what two runs of the same code may differ by (default: 5); the exit code is 1 where ours got worse",
-    )
-    parser.add_argument(
-        "--only",
-        metavar="WORK",
-        action="append",
-        help="of gpu this work, of quality this problem, of large this size, of words this case, as "
-        "skipgram-tree, of table7 this network, as FCN-S, of softmax this number of classes or kind: full, sampled, "
-        "of busy this work, of crossover this work or contender, as output or tree, of all this section of the "
-        "report; may be repeated",
-    )
-    _own_groups(parser)
-
-
-def _own_groups(parser: argparse.ArgumentParser) -> None:
-    """What one benchmark takes alone, or two."""
-    gpu = parser.add_argument_group("for gpu")
-    gpu.add_argument(
-        "--out",
-        metavar="DIR",
-        help="where its .jsonl goes, unless --json says so (default: bench/results); "
-        "of all: keep results and report there",
-    )
-    gpu.add_argument("--tell", metavar="OUT", help="print what bench/first_ten.sh left in OUT, as a page of Markdown")
-    every = parser.add_argument_group("for all")
-    every.add_argument("--page", action="store_true", help="measure nothing: write the report of what DIR holds")
-    ranks = parser.add_argument_group("for ranks")
-    ranks.add_argument(
-        "--timeline", metavar="FILE", help="what each rank did when, on one clock, as ui.perfetto.dev opens it (.json)"
-    )
-    quality = parser.add_argument_group("for quality and large")
-    quality.add_argument("--tries", type=_positive, help="settings of each readout (default: 12)")
-    quality.add_argument("--readouts", type=_names, metavar="A,B", help="these contenders alone (default: all)")
-    quality.add_argument("--epochs", type=_several, help="lengths of training, with commas between, as 1,2,4")
-    quality.add_argument("--budget", type=_positive, help="seconds of a training of the search at most")
-    quality.add_argument("--seeds", type=_positive, help="so many of each training (default: 3)")
-    quality.add_argument("--part", type=_positive, help="tokens that a search learns from (default: all)")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -127,10 +115,9 @@ def main(arguments: list[str] | None = None) -> int:
         chosen.error(f"NAME: found {given.name!r}, expected one of {', '.join([*benchmarks(), *FILES])}")
     if given.files:
         chosen.error(f"{given.name} takes no files: {' '.join(given.files)}")
-    for stray in sorted({name for names in OWN.values() for name in names} - {*OWN.get(given.name, ())}):
-        if getattr(given, stray):
-            owners = ", ".join(name for name, names in OWN.items() if stray in names)
-            chosen.error(f"{given.name} takes no --{stray.replace('_', '-')}, which is for {owners}")
+    for option, (owners, _) in OWN.items():
+        if getattr(given, option) and given.name not in owners.split():
+            chosen.error(f"{given.name} takes no --{option}, which is for {', '.join(owners.split())}")
     if given.json:
         try:
             open(given.json, "a").close()  # better to fail now than after the measurement
@@ -142,7 +129,7 @@ def main(arguments: list[str] | None = None) -> int:
         os.environ[name] = str(given.threads)  # read when the libraries are imported, which is below
     if not any(name in os.environ for name in WAITS):
         os.environ["GOMP_SPINCOUNT"] = SPINS
-    benchmark = importlib.import_module(f"bench.{given.name}")
+    benchmark = importlib.import_module(benchmarks()[given.name][0])
     if given.quick or given.tell or getattr(benchmark, "COUNTS", False):
         return benchmark.run(given) or 0
     return _timed(chosen, benchmark, given)
@@ -150,19 +137,19 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _timed(chosen: argparse.ArgumentParser, benchmark: Any, given: argparse.Namespace) -> int:
     """Run a benchmark that measures time: alone on the machine, which is quiet; else the exit code is REFUSED."""
-    from bench import load, lock, measure
+    from bench.harness import measure, quiet
 
     if given.repeat < measure.LEAST:
         chosen.error(
             f"--repeat: found {given.repeat}, expected {measure.LEAST} or more; fewer show something with --quick only"
         )
     try:
-        with lock.alone(lock.PATH):
+        with quiet.alone(quiet.PATH):
             if not given.anyway:
-                load.check_quiet()
-            load.laps.begin()
+                quiet.check_quiet()
+            quiet.laps.begin()
             return benchmark.run(given) or 0
-    except (lock.Taken, load.Busy) as refused:
+    except (quiet.Taken, quiet.Busy) as refused:
         print(f"not measured: {refused}", file=sys.stderr)
         return REFUSED
 
@@ -176,7 +163,7 @@ def _of_files(chosen: argparse.ArgumentParser, given: argparse.Namespace) -> int
 
 
 def _report(given: argparse.Namespace) -> int:
-    from bench import report
+    from bench.harness import report
 
     if not given.files:
         raise ValueError("report: found no files, expected the .jsonl files that --json wrote")
@@ -185,7 +172,7 @@ def _report(given: argparse.Namespace) -> int:
 
 
 def _compare(given: argparse.Namespace) -> int:
-    from bench import compare, report
+    from bench.harness import compare, report
 
     if len(given.files) != 2:
         found = len(given.files) or "no"
@@ -195,27 +182,13 @@ def _compare(given: argparse.Namespace) -> int:
 
 
 def _pages(given: argparse.Namespace) -> int:
-    from bench import pages, report
+    from bench.harness import report
+    from bench.report import page
 
     if len(given.files) != 1:
         raise ValueError(f"pages: found {len(given.files) or 'no'} files, expected the results.jsonl of a report")
-    print(*pages.write(report.read(given.files), pages.ROOT), sep="\n")
+    print(*page.write_pages(report.read(given.files), page.ROOT), sep="\n")
     return 0
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"found {number}, expected 1 or more")
-    return number
-
-
-def _several(text: str) -> list[int]:
-    return [_positive(part) for part in text.split(",")]
-
-
-def _names(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",")]
 
 
 if __name__ == "__main__":

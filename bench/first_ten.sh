@@ -72,11 +72,11 @@ facts='nvidia-smi -q -d CLOCK,POWER,MEMORY | head -70; nvcc --version | tail -2;
 "$PYTHON" -m pip list --disable-pip-version-check 2>/dev/null | grep -iE "^(numpy|scipy|numba|torch|triton|cupy|pytest|hypothesis|pycuda)"
 true'
 install='"$PYTHON" -m pip install -q --no-index --no-deps --no-compile --no-cache-dir --target "$SITE" build/gpu-kit/*.whl || exit
-"$PYTHON" -c "import sys; from gpu.runtime.available import unavailable; sys.exit(unavailable())" && "$PYTHON" -m bench.gpu_compile'
+"$PYTHON" -c "import sys; from gpu.runtime.available import unavailable; sys.exit(unavailable())" && "$PYTHON" -m bench.gpu.compile'
 
 step facts 15 1 bash -c "$facts"
 step install 60 1 bash -c "$install"
-step smoke 60 1 "$PYTHON" -m bench.gpu_smoke --json "$out/results.jsonl"
+step smoke 60 1 "$PYTHON" -m tests.smoke --json "$out/results.jsonl"
 bench ceilings 35 20
 bench units 80 35
 bench pvm 110 45
@@ -95,8 +95,8 @@ SIGNAL=INT step tests 600 40 env --default-signal=INT "$PYTHON" -m pytest -q -n 
 sections=(SpeedOfLight InstructionStats SchedulerStats WarpStateStats MemoryWorkloadAnalysis Occupancy)
 for work in units pvm tree softmax; do
     step ncu-$work 25 15 bash -o pipefail -c '"${@:2}" 2>&1 | tee "$1"' -- "$out/ncu-$work.txt" ncu --clock-control none \
-        --target-processes all --launch-count 24 "${sections[@]/#/--section=}" "$PYTHON" -m bench.gpu_once ${QUICK:+--quick} $work
+        --target-processes all --launch-count 24 "${sections[@]/#/--section=}" "$PYTHON" -m bench.gpu.once ${QUICK:+--quick} $work
 done
-step memcheck 60 20 compute-sanitizer --tool memcheck --error-exitcode 1 --target-processes all "$PYTHON" -m bench.gpu_smoke --limit 60
-step racecheck 60 20 compute-sanitizer --tool racecheck --error-exitcode 1 --target-processes all "$PYTHON" -m bench.gpu_smoke --limit 60
+step memcheck 60 20 compute-sanitizer --tool memcheck --error-exitcode 1 --target-processes all "$PYTHON" -m tests.smoke --limit 60
+step racecheck 60 20 compute-sanitizer --tool racecheck --error-exitcode 1 --target-processes all "$PYTHON" -m tests.smoke --limit 60
 exit $failed

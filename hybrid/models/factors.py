@@ -66,7 +66,7 @@ SEQUENCES |= {"dropout": 0.5, "rows_optimiser": "adagrad", "readout_optimiser": 
 WINDOWS = 128  # of a batch of them
 ADAGRAD_RATE = 0.03
 
-# The best of bench/results/tune_factors.jsonl: the same under full and sampled softmax, others under the tree.
+# The best of a search (bench/results/summary.jsonl): the same under full and sampled softmax, others under the tree.
 # Trees and heads begin by counts: validation nDCG@10 on MovieLens-100k .105 and .107, drawn .099 and .099.
 _SOFTMAX = {"history": 5, "width": 64, "hidden": 256, "readout_width": 32, "rate": 0.093, "rows_rate": 0.18}
 _SOFTMAX |= {"trunk_rate": 0.16}

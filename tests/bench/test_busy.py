@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from bench import busy
+from bench.step import busy
 
 
 def test_a_setting_is_that_process_s_alone(monkeypatch):

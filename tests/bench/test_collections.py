@@ -2,15 +2,15 @@
 
 import pytest
 
-from bench import collections_plan
-from bench.collections_plan import Case, Rival, plan
+from bench.step import collections
+from bench.step.collections import Case, Rival, plan
 
 RIVALS = [Rival("ours", None, 4, (10, 1)), Rival("other", None, 8, (30, 9), begin=5)]
 
 
 @pytest.fixture
 def two(monkeypatch):
-    monkeypatch.setattr(collections_plan, "rivals", lambda units: RIVALS)
+    monkeypatch.setattr(collections, "rivals", lambda units: RIVALS)
 
 
 def test_sizes_are_those_that_are_told():

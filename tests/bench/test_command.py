@@ -5,8 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from bench import __main__, load, lock
+from bench import __main__
 from bench.__main__ import REFUSED, main
+from bench.harness import quiet
 
 
 @pytest.fixture
@@ -15,13 +16,13 @@ def benchmark(monkeypatch, tmp_path):
     made = SimpleNamespace(runs=[], run=lambda given: made.runs.append(given))
 
     def busy():
-        raise load.Busy("the machine is busy: as this test wants it")
+        raise quiet.Busy("the machine is busy: as this test wants it")
 
     monkeypatch.setitem(sys.modules, "bench.fake", made)
-    monkeypatch.setattr(__main__, "benchmarks", lambda: {"fake": "of this test"})
-    monkeypatch.setattr(lock, "PATH", tmp_path / "lock")
-    monkeypatch.setattr(load, "check_quiet", busy)
-    monkeypatch.setattr(load, "laps", load.Laps())
+    monkeypatch.setattr(__main__, "benchmarks", lambda: {"fake": ("bench.fake", "of this test")})
+    monkeypatch.setattr(quiet, "PATH", tmp_path / "lock")
+    monkeypatch.setattr(quiet, "check_quiet", busy)
+    monkeypatch.setattr(quiet, "laps", quiet.Laps())
     return made
 
 
@@ -32,17 +33,17 @@ def test_a_busy_machine_is_refused_before_anything_runs(benchmark, capsys):
 
 def test_anyway_measures_on_a_busy_machine_and_keeps_its_laps(benchmark):
     assert main(["fake", "--anyway"]) == 0 and len(benchmark.runs) == 1
-    assert load.laps._last is not None or load.snapshot() is None
+    assert quiet.laps._last is not None or quiet.snapshot() is None
 
 
 def test_anyway_is_not_beside_another_benchmark(benchmark, capsys):
-    with lock.alone(lock.PATH):
+    with quiet.alone(quiet.PATH):
         assert main(["fake", "--anyway"]) == REFUSED
     assert not benchmark.runs and "measures on this machine" in capsys.readouterr().err
 
 
 def test_a_quick_look_and_what_counts_ask_nobody(benchmark):
-    with lock.alone(lock.PATH):
+    with quiet.alone(quiet.PATH):
         assert main(["fake", "--quick", "--repeat", "1"]) == 0
         benchmark.COUNTS = True
         assert main(["fake"]) == 0

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from bench import compare
 from bench.__main__ import main
+from bench.harness import compare
 
 
 def record(samples, who="ours", work="units.step", unit="params/s", cpu="Chip", **more):

@@ -1,12 +1,15 @@
-"""The command on small sizes: every contender has a record whose section can be made; what is asked for is what runs."""
+"""The crossover: the plan stays within its time, contests are of who is asked for, turns are long enough to time."""
 
+import time
 from types import SimpleNamespace
 
 import pytest
 
-from bench import crossover
 from bench.__main__ import main
-from bench.crossover_points import OURS, WORKS, Point, Size
+from bench.crossover import crossover
+from bench.crossover.crossover import _long, works
+from bench.crossover.points import OURS, SHARE, WORKS, Point, Size, contests, duration, left_out, memory, points
+from bench.harness.measure import Work
 
 SMALL = ["--quick", "--repeat", "1"]
 
@@ -40,3 +43,78 @@ def test_a_wrong_result_ends_its_contest_alone(tmp_path, capsys):
     assert crossover.hold(todo, str(path)) == ["first"]
     assert len(path.read_text().splitlines()) == 1
     assert "not timed: first: the loss does not fall" in capsys.readouterr().out
+
+
+# The plan
+
+MACHINE = 25e9  # bytes
+
+
+def whole(quick):
+    """Seconds of all contests of two threads."""
+    return sum(
+        duration(point, [one for one in WORKS[point.work] if not left_out(one, point, MACHINE)])
+        for point in points(quick, 2)
+    )
+
+
+def test_all_of_it_takes_minutes():
+    assert whole(quick=False) <= 15 * 60 and whole(quick=True) <= 90
+
+
+@pytest.mark.parametrize(
+    ("contender", "work", "size", "threads", "said"),
+    [
+        ("full", "output", Size(1_000_000, 128, 1024), 2, "a step is taken to last"),
+        ("tree overlapped", "step", Size(1_000, 128, 64), 1, "nothing to overlap"),
+        ("tree", "output", Size(10_000_000, 512, 64), 2, "it takes 20.9 GB, of 25"),
+    ],
+)
+def test_who_is_left_out_has_a_reason(contender, work, size, threads, said):
+    assert said in left_out(contender, Point(work, size, threads), MACHINE)
+
+
+def test_rivals_who_do_not_fit_beside_each_other_are_in_contests_of_their_own():
+    size = Size(1_000_000, 512, 64)
+    names = WORKS["output"]
+    found = contests(Point("output", size, 2), names, MACHINE)
+    assert [one for contest in found for one in contest] == list(names) and len(found) > 1
+    for contest in found:
+        assert sum(memory(one, Point("output", size, 2)) for one in contest) <= SHARE * MACHINE or len(contest) == 1
+    assert contests(Point("output", Size(1_000, 128, 64), 2), names, MACHINE) == [list(names)]
+
+
+# Turns
+
+
+def made(run, check=lambda: None):
+    return Work("w", "ours", {}, 10, "examples/s", run, check)
+
+
+def test_a_turn_is_so_many_steps_that_it_lasts():
+    calls = []
+    long = _long(made(lambda: (calls.append(1), time.sleep(0.002))), turn=0.02)
+    before, steps = len(calls), long.amount / 10
+    long.run()
+    assert before == 2, "one to check, one to time"
+    assert 1 <= steps <= 10 and len(calls) - before == steps
+
+
+def test_a_long_step_is_a_turn():
+    assert _long(made(lambda: time.sleep(0.002)), turn=0.0).amount == 10
+
+
+def test_what_is_wrong_is_not_timed():
+    def wrong():
+        raise AssertionError("off by one")
+
+    with pytest.raises(AssertionError, match="off by one"):
+        _long(made(lambda: None, wrong), turn=0.0)
+
+
+def test_records_say_who_contends_and_threads():
+    point = Point("output", Size(1_000, 16, 32), 1)
+    (tree,) = works(point, ["tree"], quick=True)
+    assert (tree.work, tree.who, tree.threads) == ("crossover.output", "ours", 1)
+    assert tree.params == {"contender": "tree", "classes": 1_000, "width": 16, "batch": 32}
+    assert tree.more == {"contender": "tree"} and tree.amount % 32 == 0

@@ -21,7 +21,7 @@ TOOLS = [*(f"ncu-{work}" for work in ("units", "pvm", "tree", "softmax")), "memc
 PYTHON = """#!/bin/bash
 echo "runs: $*"
 all=$* && what=${all##* }
-[ "$2" != bench.gpu_smoke ] || what=smoke
+[ "$2" != tests.smoke ] || what=smoke
 [ "$2" != pytest ] || what=tests
 [ "$what" != smoke ] || echo "commit: $HYBRID_COMMIT, cubins: $(cd "$XDG_CACHE_HOME" && find . -name "*.cubin")"
 [ "$4" != --json ] || echo "{\\"work\\": \\"$what\\"}" >>"$5"
@@ -116,7 +116,7 @@ def test_the_tests_of_a_device_are_there():
 def test_the_kit_is_installed_beside_python_and_commit_and_cubins_are_carried(checkout):
     done, _ = run(checkout, "install", "smoke")
     assert "-m pip install -q --no-index --no-deps --no-compile --no-cache-dir --target " in done.stdout
-    assert "build/gpu-kit/pycuda-1-py3-none-any.whl" in done.stdout and "runs: -m bench.gpu_compile" in done.stdout
+    assert "build/gpu-kit/pycuda-1-py3-none-any.whl" in done.stdout and "runs: -m bench.gpu.compile" in done.stdout
     assert "commit: abc+, cubins: ./kernels/units.cubin" in done.stdout
     assert not list(checkout.glob("tmp.*"))  # what it made for itself is gone
 
@@ -141,7 +141,7 @@ def test_named_steps_run_alone_and_the_tools_only_then(checkout):
     done, summary = run(checkout, *TOOLS, "rows")
     assert list(summary) == ["rows", *TOOLS] and done.returncode == 0
     ncu = (checkout / "out" / "ncu-units.txt").read_text()
-    assert "--section=SchedulerStats" in ncu and ncu.endswith("-m bench.gpu_once units\n") and ncu in done.stdout
+    assert "--section=SchedulerStats" in ncu and ncu.endswith("-m bench.gpu.once units\n") and ncu in done.stdout
     assert "compute-sanitizer --tool racecheck --error-exitcode 1 --target-processes all" in done.stdout
 
 

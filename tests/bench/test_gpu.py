@@ -11,11 +11,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from bench import gpu, gpu_ceilings, gpu_sparse, gpu_units
 from bench.__main__ import main
-from bench.gpu_clocks import Clocks
-from bench.gpu_machine import SINGLY, Steps, near
-from bench.gpu_tree import GRAPH
+from bench.gpu import ceilings, gpu, sparse, units
+from bench.gpu.machine import SINGLY, Clocks, Steps
+from bench.gpu.tree import GRAPH
+from bench.harness.measure import near
+from bench.step.units import Problem, Torch, padded
 from hybrid.units import unit_layout
 
 ROOT = Path(__file__).parents[2]
@@ -58,8 +59,21 @@ def record(who="ours", value=4e9, work="units.step", params=None, **more):
 
 @pytest.mark.slow
 def test_the_command_from_end_to_end_on_the_simulated_driver(tmp_path):
-    command = [sys.executable, "-m", "bench", "gpu", "--quick", "--repeat", "1", "--threads", "2"]
-    environment = os.environ | {"CUDASIM": "1", "OMP_WAIT_POLICY": "passive"}
+    command = [
+        sys.executable,
+        "-m",
+        "tests.cudasim",
+        sys.executable,
+        "-m",
+        "bench",
+        "gpu",
+        "--quick",
+        "--repeat",
+        "1",
+        "--threads",
+        "2",
+    ]
+    environment = os.environ | {"OMP_WAIT_POLICY": "passive"}
     done = subprocess.run([*command, "--out", str(tmp_path)], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "ours alone: the device is simulated" in done.stdout
@@ -89,10 +103,9 @@ def test_the_command_from_end_to_end_on_the_simulated_driver(tmp_path):
 
 
 def test_without_a_device_one_line_says_why(monkeypatch, capsys):
-    monkeypatch.delenv("CUDASIM", raising=False)
     monkeypatch.setattr("gpu.runtime.available.unavailable", lambda: "there is no NVIDIA driver")
     assert gpu.run(Namespace(only=None, tell=None)) == 2
-    assert capsys.readouterr().out.startswith("no GPU to measure: there is no NVIDIA driver; with CUDASIM=1")
+    assert capsys.readouterr().out.startswith("no GPU to measure: there is no NVIDIA driver; `python -m tests.cudasim")
 
 
 def test_an_unknown_work_is_named(capsys):
@@ -149,7 +162,7 @@ def test_a_work_that_fails_does_not_stop_the_others(machine, tmp_path, monkeypat
 def wanted(machine, monkeypatch, only, known=None):
     """The works whose contests are made, where the file of results has this bandwidth."""
     monkeypatch.setattr(gpu, "measured", lambda path, machine, quick: known)
-    for module, name in ((gpu_ceilings, "ceilings"), (gpu_units, "equal"), (gpu_sparse, "rows")):
+    for module, name in ((ceilings, "ceilings"), (units, "of_one_size"), (sparse, "rows")):
         monkeypatch.setattr(module, name, lambda machine, quick: ["make"])
     arguments = Namespace(only=only, quick=False, threads=1)
     return [name for name, _ in gpu._contests(machine, arguments, only, "file")]
@@ -214,27 +227,26 @@ def test_near_is_as_strict_as_the_change_is_small():
 # The rivals, in PyTorch on the CPU
 
 
-@pytest.mark.parametrize("rival", [gpu_units.Autograd, gpu_units.ByHand])
+@pytest.mark.parametrize("kind", units.RIVALS)
 @pytest.mark.parametrize(("batch", "momentum"), [(1, 0.0), (1, 0.9), (3, 0.0), (3, 0.9)])
-def test_a_step_of_padded_units_in_pytorch(rival, batch, momentum):
-    torch = pytest.importorskip("torch")
+def test_a_step_of_padded_units_in_pytorch(kind, batch, momentum):
+    pytest.importorskip("torch")
     layout = unit_layout([5, 7, 6], [4, 3, 5], [2, 6, 3])
-    weights = np.random.default_rng(0).standard_normal(int(layout.w_at[-1]), np.float32)
-    collection = gpu_units.Collection(layout, batch, momentum, weights)
-    made = rival(torch, collection, "cpu")
+    problem = Problem(layout, batch, momentum)
+    made = Torch(problem, kind)
     with pytest.raises(AssertionError, match="weights: off by"):
-        collection.check(*made.sampled())
+        made.check()
     made.step()
-    collection.check(*made.sampled())
+    made.check()
     made.step()
-    unused = gpu_units.padded(layout, np.full(weights.size, np.nan, np.float32), gpu_units.OFF)
+    unused = padded(layout, np.full(problem.parameters, np.nan, np.float32))
     for part, pads in zip(made.parts, unused, strict=True):  # padding has learnt nothing
         assert np.array_equal(part.detach().numpy()[~np.isnan(pads)], pads[~np.isnan(pads)])
 
 
 def test_a_step_of_the_softmax_in_pytorch():
     torch = pytest.importorskip("torch")
-    made = gpu_sparse.TorchSoftmax(torch, gpu_sparse.Classification(300, 8, 16), "cpu")
+    made = sparse.TorchSoftmax(torch, sparse.Classification(300, 8, 16), "cpu")
     made.step()
     made.check(1e-4)
     made.step()
@@ -243,7 +255,7 @@ def test_a_step_of_the_softmax_in_pytorch():
 
 
 def test_ragged_units_are_as_many_and_as_large_as_was_asked():
-    layout = gpu_units.ragged_layout(gpu_units.PARAMETERS)
-    assert 0 <= layout.w_at[-1] - gpu_units.PARAMETERS < 240_000  # a unit
-    for size, (low, high) in zip(layout[:3], gpu_units.RAGGED, strict=True):
+    layout = units.ragged_layout(units.PARAMETERS)
+    assert 0 <= layout.w_at[-1] - units.PARAMETERS < 240_000  # a unit
+    for size, (low, high) in zip(layout[:3], units.RAGGED, strict=True):
         assert size.min() >= low and size.max() < high and np.unique(size).size > 40

@@ -5,13 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from bench import gpu_ceilings
-from bench.gpu_machine import SINGLY
+from bench.gpu import ceilings
+from bench.gpu.machine import SINGLY
 
 FACTS = {"gpu": "Chip", "nvcc": "13.0"}
 
 
-def copied(value, who="ours", numbers=gpu_ceilings.NUMBERS, **facts):
+def copied(value, who="ours", numbers=ceilings.NUMBERS, **facts):
     environment = FACTS | {"cpu": "Host"} | facts
     return {"work": "gpu.copy", "who": who, "params": {"numbers": numbers}, "value": value, "env": environment}
 
@@ -23,7 +23,7 @@ def measured(tmp_path):
     def ask(*records, quick=False):
         path = tmp_path / "results.jsonl"
         path.write_text("".join(json.dumps(record) + "\n" for record in records))
-        return gpu_ceilings.measured(str(path), SimpleNamespace(facts=FACTS), quick)
+        return ceilings.measured(str(path), SimpleNamespace(facts=FACTS), quick)
 
     return ask
 
@@ -36,8 +36,8 @@ def test_other_machines_compilers_sizes_and_works_do_not_count(measured):
     product = copied(9e12) | {"work": "gpu.gemm"}
     assert measured(copied(1e12, gpu="Other"), copied(1e12, nvcc="12.8"), product) is None
     assert measured(copied(1e12), quick=True) is None
-    assert measured(copied(1e9, numbers=gpu_ceilings.QUICK_NUMBERS), quick=True) == 1e9
+    assert measured(copied(1e9, numbers=ceilings.QUICK_NUMBERS), quick=True) == 1e9
 
 
 def test_no_file_no_bandwidth(tmp_path):
-    assert gpu_ceilings.measured(str(tmp_path / "none"), SimpleNamespace(facts=FACTS), False) is None
+    assert ceilings.measured(str(tmp_path / "none"), SimpleNamespace(facts=FACTS), False) is None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.gpu_cases import BATCH, BEST, CLASSES, EXAMPLES, TOGETHER, TREE, UNITS, WIDTH
+from tests.cudasim.counted import BATCH, BEST, CLASSES, EXAMPLES, TOGETHER, TREE, UNITS, WIDTH
 from tests.support.bench_command import measured
 
 pytestmark = pytest.mark.slow  # kernels are counted with every access watched

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import gpu_kit
+from bench.gpu import kit as gpu_kit
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def compiles(monkeypatch):
     real, code = subprocess.run, [0]
 
     def run(command, **how):
-        if "bench.gpu_compile" not in command:
+        if "bench.gpu.compile" not in command:
             return real(command, **how)
         assert command[-1] == gpu_kit.TARGET
         Path(how["env"]["XDG_CACHE_HOME"], "units.cubin").write_text("code")

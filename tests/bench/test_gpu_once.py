@@ -7,26 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from bench import gpu, gpu_once
+from bench.gpu import gpu, once
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.slow
 def test_every_work_once_on_the_simulated_driver():
-    command = [sys.executable, "-m", "bench.gpu_once", "--quick"]
-    environment = os.environ | {"CUDASIM": "1", "OMP_WAIT_POLICY": "passive"}
+    command = [sys.executable, "-m", "tests.cudasim", sys.executable, "-m", "bench.gpu.once", "--quick"]
+    environment = os.environ | {"OMP_WAIT_POLICY": "passive"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == list(gpu_once.WORKS)
+    assert done.stdout.split() == list(once.WORKS)
 
 
 def test_its_works_are_those_of_the_bench():
-    assert {*gpu_once.WORKS} <= gpu.contests(1).keys()
+    assert {*once.WORKS} <= gpu.contests(1).keys()
     assert (*gpu.contests(1),) == gpu.WORKS
 
 
 def test_an_unknown_work_is_named(capsys):
     with pytest.raises(SystemExit):
-        gpu_once.main(["units", "nothing"])
+        once.main(["units", "nothing"])
     assert "found 'nothing', expected some of units, pvm, tree, softmax" in capsys.readouterr().err

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.gpu_smoke_cases import CASES
-from bench.gpu_smoke_device import Check
+from tests.smoke.cases import CASES
+from tests.smoke.device import Check
 
 ROOT = Path(__file__).parents[2]
 BLOCKED = """
@@ -36,7 +36,7 @@ FAKES = """
 import ctypes, os, sys, time
 from types import SimpleNamespace
 import numpy as np
-from bench.gpu_smoke_device import Check
+from tests.smoke.device import Check
 
 DEVICE = SimpleNamespace(close=lambda: None, lost=False)
 
@@ -75,19 +75,20 @@ def open_gpu():
 """
 
 
-def smoke(tmp_path, *arguments, **environment):
+def smoke(tmp_path, *arguments, under=(), **environment):
     """Exit code, lines and records; modules in tmp_path can be imported."""
     paths = os.pathsep.join([str(tmp_path), str(ROOT)])
-    command = [sys.executable, "-m", "bench.gpu_smoke", "--json", str(tmp_path / "found.jsonl"), *arguments]
-    environment = {name: value for name, value in os.environ.items() if name != "CUDASIM"} | environment
-    done = subprocess.run(command, cwd=ROOT, env=environment | {"PYTHONPATH": paths}, capture_output=True, text=True)
+    command = [*under, sys.executable, "-m", "tests.smoke", "--json", str(tmp_path / "found.jsonl"), *arguments]
+    done = subprocess.run(
+        command, cwd=ROOT, env=os.environ | environment | {"PYTHONPATH": paths}, capture_output=True, text=True
+    )
     records = [json.loads(line) for line in (tmp_path / "found.jsonl").read_text().splitlines()]
     return done.returncode, done.stdout.splitlines(), records
 
 
 def test_every_kernel_runs_on_the_simulated_driver_with_numpy_and_pycuda_alone(tmp_path):
     (tmp_path / "sitecustomize.py").write_text(BLOCKED)
-    code, lines, records = smoke(tmp_path, CUDASIM="1")
+    code, lines, records = smoke(tmp_path, under=[sys.executable, "-m", "tests.cudasim"])
     assert (code, lines[-1]) == (0, f"{len(CASES)} ok, 0 off, 0 error"), lines
     assert [record["name"] for record in records] == [*CASES]
     launched = {name for record in records for name in record["kernels"]}

@@ -2,9 +2,9 @@
 
 import pytest
 
-from bench import gpu
-from bench.gpu import Bar
-from bench.gpu_machine import SINGLY
+from bench.gpu import gpu
+from bench.gpu.gpu import Bar
+from bench.gpu.machine import SINGLY
 
 
 def record(who="ours", value=4e9, work="units.step", params=None, **more):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bench.large import CONTEXT, TRIES, Grams, Size, climb, make
+from bench.quality.large import CONTEXT, TRIES, Grams, Size, climb, make
 
 
 @pytest.fixture

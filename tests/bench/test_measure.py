@@ -1,13 +1,15 @@
 """The instrument itself: what is wrong is not timed, rivals take turns, every sample is kept."""
 
+import itertools
 import json
 import statistics
 import time
 
+import numpy as np
 import pytest
 
-from bench import load, measure
-from bench.measure import Work
+from bench.harness import measure, quiet
+from bench.harness.measure import Work
 
 KEYS = {"bench", "work", "who", "params", "unit", "value", "samples", "spread", "checked", "threads", "device"}
 KEYS |= {"commit", "env", "interval", "load"}
@@ -120,8 +122,8 @@ def test_a_median_has_its_interval_and_one_sample_has_none(clock, capsys):
 
 
 def test_a_record_that_says_no_load_gets_that_since_the_last_one(tmp_path, monkeypatch):
-    path, lap = tmp_path / "results.jsonl", load.Load(2, 0.25, 0.0)
-    monkeypatch.setattr(load.laps, "lap", lambda: lap)
+    path, lap = tmp_path / "results.jsonl", quiet.Load(2, 0.25, 0.0)
+    monkeypatch.setattr(quiet.laps, "lap", lambda: lap)
     others = {"cores": 2, "others": 0.0, "stolen": 0.0}
     measure.append(str(path), [{"who": "own clock"}, {"who": "untold", "load": None}, {"who": "told", "load": others}])
     loads = [json.loads(line)["load"] for line in path.read_text().splitlines()]
@@ -148,3 +150,38 @@ def test_records_are_appended_one_a_line(tmp_path, clock):
     assert [line["who"] for line in lines] == ["ours", "peer", "ours"]
     assert lines[:2] == records
     assert {"cpu", "cores", "os", "python", "numpy", "numba"} <= lines[0]["env"].keys()
+
+
+# Intervals
+
+
+def test_the_interval_of_a_median_by_counting_all_resamples():
+    values = [1.0, 2.0, 4.0, 8.0, 16.0]
+    medians = sorted(statistics.median(drawn) for drawn in itertools.product(values, repeat=5))
+    expected = [medians[round(share * len(medians))] for share in (0.025, 0.975)]
+    assert measure.of_median(values) == expected == [1.0, 16.0]
+    assert measure.of_median(values) == measure.of_median(values)
+
+
+def test_a_hundred_samples_leave_less_open():
+    values = np.random.default_rng(0).normal(10, 1, 100)
+    low, high = measure.of_median(values)
+    assert low < np.median(values) < high and 0.2 < high - low < 0.8  # 2 x 1.96 x 1.25 / sqrt(100) = 0.5
+
+
+def test_equal_samples_have_no_width():
+    assert measure.of_median([3.0] * 5) == [3.0, 3.0]
+    assert measure.of_ratio([6.0] * 5, [3.0] * 7) == [2.0, 2.0]
+
+
+def test_the_interval_of_a_ratio_is_that_of_both():
+    over, under = [8.5, 9.0, 9.5, 10.0, 10.5, 11.0, 11.5], [3.5, 4.0, 4.5, 5.0, 5.5, 6.0, 6.5]
+    low, high = measure.of_ratio(over, under)
+    alone = [10 / end for end in reversed(measure.of_median(under))]
+    assert low < alone[0] < 2 < alone[1] < high
+
+
+@pytest.mark.parametrize("few", [[], [1.0]])
+def test_fewer_than_two_samples_leave_it_open(few):
+    assert measure.of_median(few) is None
+    assert measure.of_ratio([1.0, 2.0], few) is None

@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from bench.language import ZipfFeed
-from bench.overlap import DENSE, SPARSE, facts, make_engine
+from bench.step.language import ZipfFeed
+from bench.step.overlap import DENSE, SPARSE, facts, make_engine
 
 
 @pytest.mark.parametrize("overlap", [False, True])

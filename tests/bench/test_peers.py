@@ -2,7 +2,7 @@
 
 import sys
 
-from bench import peers
+from bench.harness import peers
 
 
 def test_a_missing_peer_is_said_once(monkeypatch, capsys):

@@ -1,6 +1,6 @@
 """The rivals of the LSTM language model: all learn the same text alike, and are judged alike.
 
-Here is tested bench/lstm.py.
+Here is tested bench/step/lstm.py.
 """
 
 import numpy as np
@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from bench import lstm
+from bench.step import lstm
 
 HEADS = lstm.heads()
 

@@ -6,8 +6,9 @@ import types
 
 import pytest
 
-from bench import problems, quality, report
-from bench.contender import Contender, Log, Problem, Run
+from bench.harness import report
+from bench.quality import problems, quality
+from bench.quality.contender import Contender, Log, Problem, Run
 from hybrid.train.job import Watched
 
 PACE = 0.1  # epochs a second of the toy

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bench import ranks
+from bench.ranks import ranks
 
 
 def found(work, samples):

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from bench import report
 from bench.__main__ import main
+from bench.harness import report
 
 
 def record(who="ours", value=4e9, work="units.step", unit="params/s", threads=2, params=None, cpu="Chip", **more):

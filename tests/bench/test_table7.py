@@ -5,9 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-from bench import table7_table
-from bench.table7 import Rival, Task
-from bench.table7_rows import BATCHES, FIRST, FULL, Feed, Row, expected, first_weights, rows
+from bench.harness import report
+from bench.report.sections.table7 import section
+from bench.table7.rows import BATCHES, FIRST, FULL, Feed, Row, expected, first_weights, rows
+from bench.table7.table7 import Rival, Task
 from cpu.tree.tree import huffman, path
 
 
@@ -20,7 +21,7 @@ def test_the_parameters_of_dense_nets_are_those_published():
 
 def test_the_parameters_of_nets_of_pytorch_are_those_published():
     torch = pytest.importorskip("torch")
-    from bench.table7 import NETS
+    from bench.table7.table7 import NETS
 
     for row in FULL:
         if row.net in NETS:
@@ -75,21 +76,25 @@ def record(who, threads, value, device="cpu", net="FCN-R", parameters=14_205_962
     return made | {"env": {"cpu": "Chip"}, "commit": "abc"} | more
 
 
+def listed(records):
+    (table,) = section(records).tables
+    return [dict(zip(table.header, row, strict=True)) for row in table.rows]
+
+
 def test_the_table_has_the_published_figures_beside():
-    records = [record("ours", 2, 4.0), record("torch 9", 2, 5.0, spread=0.5), record("ours", 2, 100.0, device="GPU 9")]
-    lines = table7_table.tables(records).splitlines()
-    assert lines[0] == "### FCN-R: 14,205,962 parameters, batch 1,024"
-    assert lines[2] == "|  | 1 thread | 2 threads | 4 threads | 8 threads | GPU 9 | GTX 980 | GTX 1080 | K80 |"
-    assert lines[4] == "| ours |  | **0.25 (0.125 to 0.5)** |  |  | **0.01 (0.005 to 0.02)** |  |  |  |"
-    assert lines[5] == "| torch 9 |  | 0.2 (0.1 to 0.4) (noisy) |  |  |  |  |  |  |"
-    assert lines[6] == "| Caffe, 2016 | 2.476 | 1.499 | 1.149 |  |  | 0.025 | 0.017 | 0.055 |"
-    assert "Intel i7-3820" in lines[-2] and "1608.07249" in lines[-2] and lines[-1].startswith("(noisy)")
+    found = listed([record("ours", 2, 4.0), record("torch 9", 2, 5.0), record("ours", 2, 100.0, device="GPU 9")])
+    at = {(row["who"], row["where"], row["threads"]): row["seconds a mini-batch"] for row in found}
+    assert at["ours", "Chip", 2] == 0.25 and at["torch 9", "Chip", 2] == 0.2 and at["ours", "GPU 9", None] == 0.01
+    assert at["Caffe, 2016", "Intel i7-3820", 1] == 2.476 and at["Caffe, 2016", "K80", None] == 0.055
+    assert found[0]["lowest of 95 %"] == 0.125 and found[0]["source"] == "measured here"
+    text = report.tables([record("ours", 2, 4.0)])
+    assert text.startswith("### FCN-R: 14,205,962 parameters, batch 1,024") and "| 2.48 |" in text
 
 
 @pytest.mark.parametrize(
     "more", [{"parameters": 1174}, {"net": "LSTM"}, {"work": "table7.tree", "net": "FCN-S with a tree"}]
 )
 def test_other_sizes_and_the_tree_stand_beside_no_published_figure(more):
-    table = table7_table.tables([record("ours", 2, 4.0, **more)])
-    assert "2016" not in table and "| ours | **0.25 (0.125 to 0.5)** |" in table
-    assert (table7_table.OWN in table) == (more.get("work") == "table7.tree")
+    records = [record("ours", 2, 4.0, **more)]
+    assert [row["who"] for row in listed(records)] == ["ours"]
+    assert any("another model" in said for said in section(records).answer) == (more.get("work") == "table7.tree")

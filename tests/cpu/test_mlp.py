@@ -6,10 +6,10 @@ import numba
 import numpy as np
 import pytest
 
+from bench.oracles.units import close
 from cpu import mlp
 from tests.support import layers
 from tests.support.layers import KINDS
-from tests.twins.units import close
 
 SIZES = [(1, 3, 5), (7, 33, 40), (300, 20, 1030)]  # batch, inputs, outputs: one row, few rows, tiles down and across
 KEY = 2**63 - 12345

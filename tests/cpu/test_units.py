@@ -4,10 +4,10 @@ import numba
 import numpy as np
 import pytest
 
+from bench.oracles import units as oracle
+from bench.oracles.units import ACTIVATIONS, RAGGED, SIXTY, close
 from cpu import units
 from hybrid.units import unit_layout
-from tests.twins import units as oracle
-from tests.twins.units import ACTIVATIONS, RAGGED, SIXTY, close
 
 
 class Case:

@@ -13,6 +13,7 @@ def main() -> None:
     if len(sys.argv) < 2:
         sys.exit("usage: python -m tests.cudasim COMMAND ...")
     os.environ["LD_PRELOAD"] = ":".join(filter(None, [str(cudasim.library()), os.environ.get("LD_PRELOAD")]))
+    os.environ["CUDASIM"] = "1"
     os.environ["HYBRID_NVCC"], os.environ["HYBRID_CUBLAS"] = str(cudasim.NVCC), str(cublas.library())
     os.environ["PATH"] = os.pathsep.join(
         [str(Path(sys.executable).parent), os.environ["PATH"]]

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from bench import report
+from bench.harness import report
 
 from .pages import PAGES, ROOT
 
-RESULTS = sorted((ROOT / "bench" / "results").glob("*.jsonl"))
+RESULTS = ROOT / "bench" / "results" / "summary.jsonl"
 LEAST = 6  # tables that are its own; where one has another header, it is no longer looked at, and this fails
 
 
@@ -24,8 +24,10 @@ def tables(text: str) -> list[list[str]]:
 def written() -> dict[str, set[str]]:
     """By header: all rows that the records give."""
     found: dict[str, set[str]] = {}
-    for path in RESULTS:
-        for header, _, *rows in tables(report.tables(report.read([str(path)]))):
+    records = report.read([str(RESULTS)])
+    for on_gpu in (False, True):  # a table is of one machine
+        ones = [one for one in records if ("gpu" in one["env"]) is on_gpu]
+        for header, _, *rows in tables(report.tables(ones)):
             found.setdefault(header, set()).update(rows)
     return found
 

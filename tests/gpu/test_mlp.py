@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from bench.oracles.units import close
 from cpu import mlp as cpu_mlp
 from gpu import mlp
 from tests.support import layers
 from tests.support.layers import KINDS
-from tests.twins.units import close
 
 SIZES = [
     (1, 3, 5),

@@ -8,8 +8,8 @@ import itertools
 import numpy as np
 import pytest
 
+from bench.oracles.units import SIXTY
 from tests.support.units_on_gpu import WARPS, Case
-from tests.twins.units import SIXTY
 
 
 @pytest.mark.parametrize(("batch", "momentum"), [(1, 0.9), (8, 0)])

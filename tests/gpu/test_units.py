@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
+from bench.oracles import units as oracle
+from bench.oracles.units import ACTIVATIONS, RAGGED, close
 from gpu import units
 from gpu.plan import Plan
 from hybrid import Units
 from hybrid.units import unit_layout
 from tests.support.units_on_gpu import MANY, WARPS, Case
-from tests.twins import units as oracle
-from tests.twins.units import ACTIVATIONS, RAGGED, close
 
 EQUAL = [7, 7, 7], [5, 5, 5], [6, 6, 6]  # one batch of equal GEMMs
 ALONE = [7], [5], [6]

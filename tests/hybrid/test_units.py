@@ -1,11 +1,11 @@
-"""hybrid.Units against the float64 oracle of tests/twins/units.py, and what it refuses."""
+"""hybrid.Units against the float64 oracle of bench/oracles/units.py, and what it refuses."""
 
 import numpy as np
 import pytest
 
+from bench.oracles import units as oracle
+from bench.oracles.units import close
 from hybrid import Units
-from tests.twins import units as oracle
-from tests.twins.units import close
 
 COUNT, SIZES = 5, (7, 6, 3)
 RAGGED = ([7, 3, 1, 12, 4], [5, 2, 1, 33, 3], [6, 2, 1, 3, 8])

@@ -1,21 +1,21 @@
-"""Records as `python -m bench crossover` writes them, of steps whose seconds follow planted constants."""
+"""Records as `python -m bench crossover` writes them, of steps whose seconds are planted."""
 
-from bench.crossover_points import Size, amounts
+import math
+
+from bench.crossover.points import Size
 
 ROW = [Size(count, 128, 1024) for count in (1_000, 10_000, 100_000, 1_000_000)]
-SIZES = [
-    *ROW,
-    *(Size(count, 128, 64) for count in (1_000, 100_000)),
-    *(Size(count, 512, 1024) for count in (1_000, 100_000)),
-]
-DENSE = {"operations": 1e-11, "logits": 1e-9, "weights": 2e-10, "batches": 1e-4}
-TREE = {"nodes": 2e-8, "numbers": 1e-10, "missed numbers": 0.0, "batches": 1e-4}
-PLANTED = {"full": DENSE, "torch full": {name: 2 * value for name, value in DENSE.items()}, "tree": TREE}
+SIZES = [*ROW, *(Size(count, width, batch) for count in (1_000, 100_000) for width, batch in ((128, 64), (512, 1024)))]
+SECONDS = {
+    "full": lambda size: 1e-9 * size.classes * size.batch,
+    "torch full": lambda size: 2e-9 * size.classes * size.batch,
+    "tree": lambda size: 1e-8 * math.log2(size.classes) * size.batch,
+}
 
 
-def record(contender, size, seconds, work="output", threads=2, device="cpu"):
+def record(contender, size, work="output", threads=2, device="cpu"):
     """One line of the file."""
-    value = size.batch / seconds
+    value = size.batch / SECONDS[contender](size)
     return {
         "bench": "crossover",
         "work": f"crossover.{work}",
@@ -30,15 +30,6 @@ def record(contender, size, seconds, work="output", threads=2, device="cpu"):
     }
 
 
-def planted(constants=PLANTED, sizes=SIZES, work="output", **place):
+def planted():
     """Every contender at every size."""
-    made = []
-    for contender, each in constants.items():
-        for size in sizes:
-            parts = amounts(contender, work, size)
-            made.append(
-                record(
-                    contender, size, sum(each.get(name, 0.0) * amount for name, amount in parts.items()), work, **place
-                )
-            )
-    return made
+    return [record(contender, size) for contender in SECONDS for size in SIZES]

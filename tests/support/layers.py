@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bench.oracles.units import ACTIVATIONS
 from hybrid.contract import Layer, Passed
-from tests.twins.units import ACTIVATIONS
 
 GOLDEN, MASK = 0x9E3779B97F4A7C15, 2**64 - 1
 PLAIN: dict[str, Any] = {"bias": True, "norm": False, "residual": False, "activation": "tanh", "dropout": 0.0}

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-RESULTS = Path(__file__).parents[2] / "bench" / "results"
+RESULTS = Path(__file__).parents[2] / "bench" / "results" / "summary.jsonl"
 MADE = {
     "threads": 2,
     "device": "cpu",
@@ -15,8 +15,8 @@ Record = dict[str, Any]
 
 
 def committed(*names: str) -> list[Record]:
-    """Of bench/results."""
-    return [json.loads(line) for name in names for line in (RESULTS / f"{name}.jsonl").read_text().splitlines()]
+    """Of some benchmarks, in bench/results."""
+    return [one for one in map(json.loads, RESULTS.read_text().splitlines()) if one["bench"] in names]
 
 
 def timed(work: str, who: str, params: Record, samples: list[float], **more: Any) -> Record:

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from bench.oracles.units import RAGGED
 from gpu import units
 from hybrid.units import unit_layout
-from tests.twins.units import RAGGED
 
 MANY = tuple(size * 8 for size in ([7, 33, 1, 12, 4], [5, 2, 1, 33, 3], [6, 34, 1, 3, 8]))  # enough to be no GEMMs
 WARPS = (

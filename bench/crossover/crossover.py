@@ -1,0 +1,217 @@
+"""The crossover map: a training step of every output layer, alone and with a trunk, over classes, widths, batches and threads.
+
+Only records come of it; `bench/report/sections/crossover.py` says who wins where. A step is one batch:
+B examples with targets by Zipf's law, the gradient that goes back to their hidden vectors, and the update.
+"""
+
+import functools
+import gc
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from bench.crossover import points
+from bench.crossover.points import NARROWER, TOGETHER, TURN, WORKS, Point, cutoffs
+from bench.harness.measure import LEAST, Work, append, measure
+from bench.harness.peers import peer
+from bench.oracles.tree import RATE, WIDTH
+from bench.step import language, softmax, tree
+from bench.step import softmax as softmax_torch
+from hybrid.machine import memory
+from hybrid.readout import HeadReadout
+
+KINDS = {
+    "torch full": "softmax",
+    "torch chunked": "softmax in chunks",
+    "torch adaptive": "adaptive softmax",
+}  # of a whole step
+USUAL = softmax.WIDTH * softmax.BATCH  # numbers of a batch for which rates are chosen
+
+
+def works(point: Point, contenders: Sequence[str], quick: bool) -> list[Work]:
+    """Checked, and ready to take turns; contenders of PyTorch are left out where there is none."""
+    gc.collect()  # what the last point had
+    numba.set_num_threads(point.threads)
+    there = [one for one in contenders if not one.startswith("torch") or peer("torch")]
+    make: Callable[[str], Work] = (Output if point.work == "output" else Step)(point).work
+    return [_named(point, one, _long(make(one), 0.0 if quick else TURN)) for one in there]
+
+
+def _long(work: Work, turn: float) -> Work:
+    """The same by turns of about so many seconds; what it does first is checked here."""
+    work.run()
+    work.check()
+    begun = time.perf_counter()
+    work.run()
+    times = max(1, round(turn / (time.perf_counter() - begun)))
+    once = work.run
+    return replace(
+        work, run=lambda: [once() for _ in range(times)], amount=times * work.amount, check=lambda: None, warm=0
+    )
+
+
+def _named(point: Point, contender: str, work: Work) -> Work:
+    """Ours and PyTorch's have the sizes in common; which of ours it is, is a parameter."""
+    params = point.size._asdict()
+    if not contender.startswith("torch"):
+        params = {"contender": contender} | params
+    more = {"contender": contender}
+    return replace(work, work=f"crossover.{point.work}", params=params, more=more, threads=point.threads)
+
+
+class Output:
+    """A step of the output layer alone: of given hidden vectors, with the gradient that goes back to them."""
+
+    def __init__(self, point: Point):
+        self.point = point
+
+    def work(self, contender: str) -> Work:
+        """One rival."""
+        if contender.startswith("tree"):
+            together = TOGETHER if contender == "tree in batches" else 1
+            return tree.ours(self._tree, together, min(RATE, RATE * WIDTH / self.point.size.width))
+        who = f"torch {peer('torch').__version__} {contender[6:]}" if contender.startswith("torch") else "ours"
+        return self._dense.work("crossover.output", who, {}, self._rival(contender))
+
+    def _rival(self, contender: str) -> softmax.Rival:
+        task = self._dense
+        if contender == "full":
+            return task.full()
+        if contender == "sampled":
+            return task.sampled()
+        if contender == "head":
+            counts = np.maximum(1e9 / np.arange(1, task.classes + 1), 1).astype(np.int64)
+            readout = HeadReadout(counts, task.width, batch=task.batch, rate=task.rate)
+            return task.learns(task.ours(readout))
+        if contender == "torch adaptive":
+            return task.torch_adaptive(cutoffs(task.classes), NARROWER)
+        chunked = contender == "torch chunked"
+        return task.torch(softmax_torch.chunked(task.best_chunk()) if chunked else softmax_torch.cross_entropy)
+
+    @functools.cached_property
+    def _dense(self) -> softmax.Task:
+        """With a rate that falls where more, or longer, vectors are summed."""
+        classes, width, batch = self.point.size
+        rate = softmax.RATE * min(1.0, USUAL / (width * batch))
+        return softmax.Task(classes, batch, self.point.threads, width, rate)
+
+    @functools.cached_property
+    def _tree(self) -> tree.Task:
+        """One for both trees: they learn the same nodes, in turns."""
+        classes, width, batch = self.point.size
+        return tree.Task(classes, self.point.threads, width, batch)
+
+
+class Step:
+    """A whole step of `bench language`: rows, trunk and output layer; what is not overlapped is in turn on all threads."""
+
+    def __init__(self, point: Point):
+        self.point, self.feed = point, language.ZipfFeed(point.size.classes, point.size.batch)
+
+    def work(self, contender: str) -> Work:
+        """One rival."""
+        threads, width = self.point.threads, self.point.size.width
+        if contender in KINDS:
+            return language.of_torch(self.feed, KINDS[contender], 1, threads, width)
+        readout = contender.split()[0]
+        settings = {"mode": "batch", "together": TOGETHER} if contender == "tree in batches" else {}
+        overlap = contender == "tree overlapped"
+        return language.ours(self.feed, readout, 1, threads, width, overlap, **settings)
+
+
+UNKNOWN = 8e9  # bytes that a machine is taken to have which does not say
+
+
+class Contest(NamedTuple):
+    """Rivals who take turns; seconds: how long that takes, about; records: does it."""
+
+    title: str
+    seconds: float
+    records: Callable[[], list[dict]]
+
+
+def run(arguments) -> int:
+    """Every contest, small ones first; --only: these works and contenders."""
+    known = [*WORKS, *dict.fromkeys(one for many in WORKS.values() for one in many)]
+    if strays := sorted(set(arguments.only or ()) - set(known)):
+        print(f"--only: found {strays[0]!r}, expected some of {', '.join(known)}")
+        return 2
+    failed = hold([*contests(arguments)], arguments.json)
+    if failed:
+        print(f"{len(failed)} contests were not timed, since a result was wrong: {'; '.join(failed)}")
+    return int(bool(failed))
+
+
+def hold(todo: Sequence[Contest], path: str | None) -> list[str]:
+    """One contest after another; records are kept as soon as they are there. Returns those of a wrong result."""
+    failed = []
+    left, begun = sum(one.seconds for one in todo), time.perf_counter()
+    print(f"crossover: {len(todo)} contests, about {left / 60:.0f} min", flush=True)
+    for number, contest in enumerate(todo, 1):
+        try:
+            found = contest.records()
+        except AssertionError as error:
+            print(f"\nnot timed: {contest.title}: {error}", flush=True)
+            failed.append(contest.title)
+            found = []
+        append(path, found)
+        left -= contest.seconds
+        spent = time.perf_counter() - begun
+        print(
+            f"\n{number} of {len(todo)}: {contest.title}; {spent:.0f} s, about {left:.0f} s left",
+            *lines(found),
+            sep="\n",
+        )
+    print(f"\nafter {time.perf_counter() - begun:.0f} s", flush=True)
+    return failed
+
+
+def contests(arguments) -> Iterator[Contest]:
+    """All that are to be held; says who is left out."""
+    available = float(memory() or UNKNOWN)
+    repeat = arguments.repeat if arguments.quick else min(arguments.repeat, LEAST)
+    for point in points.points(arguments.quick, arguments.threads):
+        wanted = chosen(point, arguments.only or ())
+        for one in list(wanted):
+            if reason := points.left_out(one, point, available):
+                wanted.remove(one)
+                print(f"left out: {one} at {title(point)}: {reason}")
+        for rivals in points.contests(point, wanted, available) if wanted else ():
+            yield Contest(
+                title(point),
+                points.duration(point, rivals),
+                functools.partial(held, point, rivals, repeat, arguments.quick),
+            )
+
+
+def chosen(point: Point, only: Sequence[str]) -> list[str]:
+    """The contenders that are wanted at a point: all, or those that are named, of the works that are named."""
+    works, contenders = set(only) & set(WORKS), set(only) - set(WORKS)
+    if works and point.work not in works:
+        return []
+    there = [one for one in WORKS[point.work] if not one.startswith("torch") or peer("torch")]
+    return [one for one in there if not contenders or one in contenders]
+
+
+def held(point: Point, rivals: list[str], repeat: int, quick: bool) -> list[dict]:
+    """The records of a contest."""
+    return measure(works(point, rivals, quick), repeat)
+
+
+def title(point: Point) -> str:
+    """A point in words."""
+    V, d, B = point.size
+    layer = {"output": "the output layer alone", "step": "trunk and output layer"}[point.work]
+    return f"{layer}, V {V:,}, d {d}, B {B:,}, {point.threads} threads"
+
+
+def lines(records: list[dict]) -> Iterator[str]:
+    """A contest, the fastest first."""
+    for one in sorted(records, key=lambda record: -record["value"]):
+        step = 1e3 * one["params"]["batch"] / one["value"]
+        spread = f"+-{one['spread'] / 2:.0%}"
+        yield f"  {one['contender']:<22} {one['value']:>12.4g} examples/s  {step:>10.4g} ms a step  {spread}"

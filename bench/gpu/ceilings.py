@@ -1,0 +1,151 @@
+"""What the device can do at best: copies, reading and writing in place, fp32 and TF32 products; ours beside PyTorch's."""
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+
+from bench.gpu.machine import SINGLY, Contest, Machine
+from bench.harness.measure import near
+
+NUMBERS, QUICK_NUMBERS = 1 << 30, 1 << 14  # float32 of a copy: 4 GiB are read and 4 GiB written
+SIDE, QUICK_SIDE = 8192, 48  # of the matrices
+SAMPLE = 8  # rows of a product that are checked
+TF32_TOLERANCE = 5e-3  # factors of 11 significant bits
+
+
+def ceilings(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:
+    """What makes the contest of each ceiling."""
+    numbers, side = (QUICK_NUMBERS, QUICK_SIDE) if quick else (NUMBERS, SIDE)
+    yield partial(_copy, machine, numbers)
+    yield partial(_in_place, machine, numbers // 2)
+    for tf32 in (False, True):
+        yield partial(_product, machine, side, tf32)
+
+
+def bandwidth(records: list[dict]) -> float:
+    """Bytes a second that the best of some copies moves."""
+    return max(record["value"] for record in records if record["who"] != SINGLY)
+
+
+def measured(path: str, machine: Machine, quick: bool) -> float | None:
+    """The bandwidth that a file of results has of this machine, with its driver and compiler; None where it has none."""
+    try:
+        with open(path) as file:
+            records = [json.loads(line) for line in file]
+    except OSError:
+        return None
+    wanted = {"numbers": QUICK_NUMBERS if quick else NUMBERS}
+    here = [
+        record
+        for record in records
+        if (record.get("work"), record.get("params")) == ("gpu.copy", wanted)
+        and machine.facts.items() <= record["env"].items()
+    ]
+    return bandwidth(here) if here else None
+
+
+@contextlib.contextmanager
+def precision(machine: Machine, tf32: bool):
+    """Matrices are multiplied in TF32, on both sides, or in fp32."""
+    for setting in _settings(machine):
+        setting(tf32)
+    try:
+        yield
+    finally:
+        for setting in _settings(machine):
+            setting(False)
+
+
+def _settings(machine: Machine):
+    def ours(on):
+        machine.device.tf32 = on
+
+    def torchs(on):
+        machine.torch.backends.cuda.matmul.allow_tf32 = on
+
+    return [ours, torchs] if machine.torch else [ours]
+
+
+def _copy(machine: Machine, numbers: int) -> Contest:
+    """Device to device, beyond any cache; bytes read and bytes written are counted."""
+    from gpu.device import copy
+
+    contest = Contest(machine, "gpu.copy", {"numbers": numbers}, 8.0 * numbers, "bytes/s")
+    source = machine.random(numbers, np.random.default_rng(1))
+    target = machine.device.empty(numbers, np.float32)
+    ends = (slice(0, 1000), slice(numbers - 1000, numbers))
+
+    def check():
+        for end in ends:
+            near("copy", machine.device.to_host(target[end]), machine.device.to_host(source[end]), tolerance=0)
+            machine.device.write(target[end], np.full(1000, np.nan, np.float32))  # for the next to overwrite
+
+    contest.ours(lambda: copy(target, source), check)
+    if machine.torch:
+        there, here = (machine.torch.as_tensor(array, device="cuda") for array in (target, source))
+        contest.torch("copy_", lambda: there.copy_(here), check)
+    return contest
+
+
+def _in_place(machine: Machine, numbers: int) -> Contest:
+    """Plain SGD reads and writes a weight and its gradient, 16 bytes; after the first step the gradient is zero.
+
+    PyTorch's `add_` reads and writes 8 bytes a number, and has twice as many numbers.
+    """
+    from gpu import units
+
+    rate = 0.01
+    contest = Contest(
+        machine, "gpu.read-modify-write", {"bytes": 8 * numbers}, 16.0 * numbers, "bytes/s", moved=16.0 * numbers
+    )
+    rng = np.random.default_rng(2)
+    both = machine.random((2, numbers), rng)
+    weights, grad = (both[i : i + 1].reshape(numbers) for i in range(2))
+    end = slice(numbers - 1000, numbers)
+    first, slope = (machine.device.to_host(array[end]).astype(np.float64) for array in (weights, grad))
+
+    def check():
+        near("update", machine.device.to_host(weights[end]), first - rate * slope, first)
+        near("the gradient afterwards", machine.device.to_host(grad[end]), np.zeros(1000), tolerance=0)
+
+    contest.ours(lambda: units.update(weights, None, grad, rate, 0.0), check)
+    if machine.torch:
+        tensor = machine.torch.randn(2 * numbers, device="cuda")
+        before = tensor[-1000:].cpu().numpy().astype(np.float64)
+        contest.torch("add_", lambda: tensor.add_(1), lambda: near("add_", tensor[-1000:].cpu(), before + 1))
+    return contest
+
+
+def _product(machine: Machine, side: int, tf32: bool) -> Contest:
+    """A square product."""
+    from gpu.runtime import blas
+
+    rng = np.random.default_rng(3)
+    contest = Contest(machine, "gpu.gemm", {"side": side, "tf32": tf32}, 2.0 * side**3, "FLOP/s")
+    contest.within = precision(machine, tf32)
+    a, b = (rng.standard_normal((side, side), np.float32) for _ in range(2))
+    expected = a[:SAMPLE].astype(np.float64) @ b.astype(np.float64)
+    tolerance = TF32_TOLERANCE if tf32 else 1e-5
+    out, left, right = (
+        machine.device.empty(a.shape, np.float32),
+        machine.device.from_host(a),
+        machine.device.from_host(b),
+    )
+
+    def check():
+        near("product", machine.device.to_host(out[:SAMPLE]), expected, tolerance=tolerance)
+
+    contest.ours(lambda: blas.gemm(out, left, right), check)
+    if machine.torch:
+        torch = machine.torch
+        parts = [torch.as_tensor(array, device="cuda") for array in (left, right)]
+        result = torch.empty(a.shape, device="cuda")
+        contest.torch(
+            "mm",
+            lambda: torch.mm(*parts, out=result),
+            lambda: near("product", result[:SAMPLE].cpu(), expected, tolerance=tolerance),
+        )
+    return contest

@@ -1,0 +1,267 @@
+"""The GPU: its ceilings, and the fused step, softmax, rows, tree and PVM beside PyTorch.
+
+`python -m bench gpu --out DIR` measures copy bandwidth and GEMM rate as ceilings, then the works, each beside its rivals. One
+.jsonl in DIR has all samples and the environment; the summary comes last. `--only WORK` takes a part, with the ceilings that
+are in the .jsonl already. Memory: about 10 GB, on the device and on the host. The exit code is 1 where a work could not be
+measured, 2 where there is no device; a bar that is missed is said, and is no failure.
+
+It wants NumPy, PyCUDA, nvcc or NVRTC (see gpu/runtime/compiler.py) and cuBLAS (see gpu/runtime/blas.py); Numba and SciPy for
+what computes on the CPU; PyTorch with CUDA to be compared with. `make gpu-kit` collects what a machine without a network lacks;
+bench/first_ten.sh installs it there, tests and measures, the most valuable first. `--tell OUT` prints a page of what it found.
+
+`python -m tests.cudasim python -m bench gpu --quick` runs on the simulated driver: it shows that all of this runs, and nothing
+about speed.
+"""
+
+import argparse
+import datetime
+import importlib
+import re
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.gpu.ceilings import bandwidth, measured
+from bench.gpu.machine import SINGLY, Machine
+from bench.harness.measure import FIRST, append, show
+
+WORKS = ("ceilings", "units", "tree", "pvm", "softmax", "rows", "ragged", "overlap")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ceilings, works, summary; returns the exit code."""
+    if arguments.tell:
+        from bench.gpu import tell
+
+        return tell.tell(arguments.tell)
+    unknown = sorted(set(arguments.only or ()) - set(WORKS))
+    if unknown:
+        print(f"--only: found {unknown[0]!r}, expected one of {', '.join(WORKS)}")
+        return 2
+    from gpu.runtime.available import unavailable
+
+    if reason := unavailable():
+        print(
+            f"no GPU to measure: {reason}; `python -m tests.cudasim python -m bench gpu --quick` runs on a simulated one"
+        )
+        return 2
+    machine = Machine()
+    try:
+        return _run(machine, arguments)
+    finally:
+        machine.close()
+
+
+def _run(machine: Machine, arguments: argparse.Namespace) -> int:
+    path = arguments.json or str(_file(arguments, machine.name))
+    print(f"{machine.facts}\nsamples go to {path}", flush=True)
+    wanted = arguments.only or WORKS
+    lines, failures, started = [], [], time.perf_counter()
+    for name, make in _contests(machine, arguments, wanted, path):
+        began = time.perf_counter()
+        try:
+            records = make().records(arguments.repeat)
+        except Exception as error:
+            traceback.print_exc()
+            failures.append(f"{name}: {error}")
+            if _lost(error):
+                break
+            continue
+        lines.append(_report(machine, records, judged=not (arguments.quick or machine.simulated)))
+        append(path, records)
+        print(f"  ({time.perf_counter() - began:.0f} s)", flush=True)
+    if machine.silent:  # which is known once a work has asked for PyTorch
+        print(f"\nours alone: {machine.silent}")
+    print(
+        f"\nSummary, after {time.perf_counter() - started:.0f} s",
+        *lines,
+        *(f"FAILED {failure}" for failure in failures),
+        sep="\n  ",
+        flush=True,
+    )
+    return 1 if failures else 0
+
+
+def _file(arguments: argparse.Namespace, device: str) -> Path:
+    """Of a day and a device; made now, so that a folder that cannot be written is found before the measurement."""
+    folder = Path(arguments.out or "runs")
+    folder.mkdir(parents=True, exist_ok=True)
+    name = re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-")
+    path = folder / f"gpu-{name}-{datetime.date.today()}{'-quick' * arguments.quick}.jsonl"
+    path.open("a").close()
+    return path
+
+
+def contests(threads: int) -> dict[str, Callable[[Machine, bool], Iterator[Callable[[], Any]]]]:
+    """Of each work, what makes its contests when their turn comes, on a machine, in small sizes or not.
+
+    A work's module is imported when its contests are made: most need no Numba, and go on where Numba does not start.
+    """
+    return {
+        "ceilings": partial(_made, "ceilings.ceilings"),
+        "units": partial(_made, "units.of_one_size"),
+        "tree": partial(_made, "tree.first" if FIRST else "tree.tree", threads=threads),
+        "pvm": partial(_made, "pvm.frames"),
+        "softmax": partial(_made, "sparse.softmax"),
+        "rows": partial(_made, "sparse.rows"),
+        "ragged": partial(_made, "units.ragged"),
+        "overlap": partial(_made, "overlap.overlap", threads=threads),
+    }
+
+
+def _made(maker: str, machine: Machine, quick: bool, **more: int) -> Iterator[Callable[[], Any]]:
+    """What a function of a module of this package makes."""
+    module, name = maker.split(".")
+    yield from getattr(importlib.import_module(f"bench.gpu.{module}"), name)(machine, quick, **more)
+
+
+def _raise(error: Exception) -> Any:
+    raise error
+
+
+def _contests(
+    machine: Machine, arguments: argparse.Namespace, wanted: Sequence[str], path: str
+) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """The contests of the works that are wanted; the ceilings too, where nobody knows them."""
+    if "ceilings" not in (arguments.only or ()):
+        machine.bandwidth = measured(path, machine, arguments.quick)
+    groups = contests(arguments.threads)
+    chosen = [name for name in groups if name in wanted and name != "ceilings"]
+    if machine.bandwidth is None and ("ceilings" in wanted or (chosen and not FIRST)):
+        chosen = ["ceilings", *chosen]
+    for name in chosen:
+        try:
+            for make in groups[name](machine, arguments.quick):
+                yield name, make
+        except Exception as error:  # of this work alone, such as a module that cannot be imported
+            yield name, partial(_raise, error)
+
+
+def _report(machine: Machine, records: list[dict], judged: bool) -> str:
+    """Print a contest, note in our record how it stands to its bars, and return its line of the summary."""
+    ours = records[0]
+    if ours["work"] == "gpu.copy":
+        machine.bandwidth = bandwidth(records)
+    show(records)
+    for line in _details(ours, records, machine.bandwidth):
+        print(f"  {line}")
+    ours["bars"] = [judge(bar, ours, records) for bar in bars_of(ours)] if judged else []
+    peers = [record for record in records[1:] if record["who"] != SINGLY]
+    ratios = [f"{ours['value'] / peer['value']:.3g} x {_name(peer)}" for peer in peers]
+    line = f"{ours['work']} {_brief(ours['params'])}: {_amount(ours)}"
+    return "; ".join([line, *ratios, *map(verdict, ours["bars"])])
+
+
+def _details(ours: dict, records: list[dict], copied: float | None) -> Iterator[str]:
+    """What the table has no column for."""
+    if "bandwidth_share" in ours:
+        counted = f" at {ours['bytes_per_parameter']} bytes each" if "bytes_per_parameter" in ours else ""
+        rate = ours["bandwidth_share"] * (copied or 0) / 1e9
+        yield f"{_amount(ours)}{counted} = {rate:,.0f} GB/s of the {(copied or 0) / 1e9:,.0f} that a copy reaches"
+    if "overlap" in ours:
+        stages = ", ".join(f"{name} {1e3 * seconds:.1f}" for name, seconds in ours["stages"].items())
+        yield f"overlap {ours['overlap']:.2f}, efficiency {ours['efficiency']:.2f}; ms in all: {stages}"
+        yield f"copies are {ours['copies']:.1%} of all stages; dense over sparse {ours['balance']:.2f}; {ours['pace']}"
+    if "variant" in ours:
+        yield f"kernels: {ours['variant']}"
+    if "wall_seconds" in ours:
+        singly = next(record["seconds"] for record in records if record["who"] == SINGLY)
+        yield (
+            f"a step: {1e6 * ours['seconds']:,.1f} us on the device, {1e6 * ours['wall_seconds']:,.1f} us by the host's "
+            f"clock in batches of {ours['steps']}, {1e6 * singly:,.1f} us in a queue.run each"
+        )
+    for record in records:
+        if "memory" in record:
+            parts = ", ".join(f"{name} {size / 1e6:,.1f} MB" for name, size in record["memory"].items())
+            yield f"memory of {record['who']}: {parts}"
+        if record.get("padding", 1) > 1:
+            yield f"{record['who']} computes {record['padding']:.2f} x as many parameters, because it pads"
+
+
+def _amount(record: dict) -> str:
+    """The value in words, with its share of the bandwidth where that bounds it."""
+    value = record["value"]
+    scale, prefix = next((pair for pair in ((1e12, "T "), (1e9, "G "), (1e6, "M ")) if value >= pair[0]), (1.0, ""))
+    share = f", {record['bandwidth_share']:.1%} of the copy bandwidth" if "bandwidth_share" in record else ""
+    return f"{value / scale:,.4g} {prefix}{record['unit']}{share}"
+
+
+def _name(peer: dict) -> str:
+    return f"ours on {peer['threads']} threads of the CPU" if peer["who"] == "ours" else peer["who"]
+
+
+def _brief(params: dict) -> str:
+    return " ".join(f"{name}={value}" for name, value in params.items())
+
+
+def _lost(error: Exception) -> bool:
+    """Whether the device answers no more: what follows would only fail too."""
+    from gpu.device import DeviceError
+
+    return isinstance(error, DeviceError)
+
+
+class Bar(NamedTuple):
+    """What was promised of ours at a work.
+
+    of     "value", "bandwidth_share", "overlap", or "ratio": ours over the best rival whose name ends with `rival`
+    """
+
+    of: str
+    least: float
+    rival: str = ""
+
+
+COPY = Bar("bandwidth_share", 0.88)
+BARS: dict[tuple[str, tuple], tuple[Bar, ...]] = {
+    ("units.step", (("batch", 1), ("momentum", 0.0))): (COPY, Bar("ratio", 8, " bmm + SGD")),
+    ("units.step", (("batch", 1), ("momentum", 0.9))): (COPY,),
+    ("units.ragged", (("batch", 1),)): (Bar("bandwidth_share", 0.6),),
+    ("softmax.step", (("tf32", False),)): (Bar("ratio", 1.3),),
+    ("softmax.step", (("tf32", True),)): (Bar("ratio", 1.3),),
+    ("tree.step", (("batch", 1024), ("together", 1024))): (Bar("value", 50e6),),
+    ("rows.gather", (("ids", 65_536),)): (Bar("bandwidth_share", 0.9),),
+    ("pvm.frame", (("config", "flat210m"), ("momentum", 0.0))): (COPY,),
+    ("pvm.frame", (("config", "small"), ("streams", 1), ("readouts", False))): (Bar("value", 5000),),
+    ("overlap.tick", (("delay", 1),)): (Bar("overlap", 0.9),),
+}
+
+
+def bars_of(ours: dict) -> tuple[Bar, ...]:
+    """The bars of a record: those whose work and sizes are its own."""
+    for (work, params), bars in BARS.items():
+        if work == ours["work"] and set(params) <= set(ours["params"].items()):
+            return bars
+    return ()
+
+
+def judge(bar: Bar, ours: dict, records: list[dict]) -> dict[str, Any]:
+    """Whether the bar is met; `found` and `met` are None where there was nothing to compare with, a rival or a ceiling."""
+    if bar.of == "ratio":
+        rivals = [record["value"] for record in records if _competes(record) and record["who"].endswith(bar.rival)]
+        found = ours["value"] / max(rivals) if rivals else None
+    else:
+        found = ours.get(bar.of)
+    return bar._asdict() | {"found": found, "met": None if found is None else found >= bar.least}
+
+
+def _competes(record: dict) -> bool:
+    return record["who"] not in ("ours", SINGLY)
+
+
+def verdict(bar: dict[str, Any]) -> str:
+    """A judged bar in words."""
+    if bar["met"] is None:
+        return f"bar of {bar['least']:g} ({bar['of']}): nothing to compare with"
+    met = "met" if bar["met"] else "MISSED"
+    if bar["of"] == "ratio":
+        rival = bar["rival"].strip() or "the best rival"
+        return f"bar {bar['least']:g} x {rival}: {met} at {bar['found']:.2f} x"
+    if bar["of"] == "overlap":
+        return f"bar overlap {bar['least']:g}: {met} at {bar['found']:.2f}"
+    if bar["of"] == "bandwidth_share":
+        return f"bar {bar['least']:.0%} of the copy: {met} at {bar['found']:.1%}"
+    return f"bar {bar['least']:,g}: {met} at {bar['found']:,.4g}"

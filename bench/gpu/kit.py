@@ -1,0 +1,136 @@
+"""What a lent GPU machine without a network lacks, ready to be carried: `make gpu-kit`, which runs `python -m bench.gpu.kit`.
+
+Such a machine has Python 3.12, CUDA with nvcc, NumPy, SciPy, Numba, PyTorch and pytest. In build/ are then
+    gpu-kit   wheels: PyCUDA and Annoy, which are published as source only, built for that Python, and what they need
+    cache     the kernels, compiled for TARGET, in an archive that is a fifth of their size
+    golden    a recording of the original Predictive Vision Model, where RECORDING is at hand
+    commit    the commit of this checkout, which travels without its history
+GPU_PYTHON names a Python of another version. bench/first_ten.sh uses all of it there.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+from bench.harness.measure import commit
+from gpu import install
+
+ROOT = Path(__file__).parents[2]
+BUILD = ROOT / "build"
+KIT = BUILD / "gpu-kit"
+CACHE = BUILD / "cache"
+GOLDEN = BUILD / "golden" / "A_poly4_float32.npz"
+RECORDING = ROOT.parent / "shared" / "golden" / GOLDEN.name
+VERSION = (3, 12)  # of Python
+TARGET = "sm_90"  # an H100 or an H200
+MOST = 12_000_000  # bytes of all wheels
+BUILT = ("pycuda", "annoy")
+PUBLISHED = ("pytools", "mako", "platformdirs", "siphash24", "tbb", "tcmlib", "cut-cross-entropy")
+# Annoy asks for the processor that compiles it, which the GPU machine may not have.
+ANNOY = "-O3,-march=x86-64-v3,-fpermissive,-ffast-math,-fno-associative-math,-DANNOYLIB_MULTITHREADED_BUILD,-std=c++14"
+
+
+class KitError(Exception):
+    """What is missing, and the remedy."""
+
+
+def main() -> int:
+    """Build all of it and list it; 0 done, 1 failed."""
+    try:
+        build(find_python(os.environ.get("GPU_PYTHON")))
+        prepare()
+    except (KitError, install.PreparationError, OSError, subprocess.CalledProcessError) as error:
+        print(f"the kit was not built: {error}", file=sys.stderr)
+        return 1
+    for name in ("gpu-kit", "cache", "golden", "commit"):
+        files = [path for path in (BUILD / name, *(BUILD / name).rglob("*")) if path.is_file()]
+        print(f"  {_bytes(files) / 1e6:5.1f} MB  build/{name}")
+    print("carry the checkout with these to the GPU machine, and there: bash bench/first_ten.sh results 545")
+    return 0
+
+
+def find_python(named: str | None) -> str:
+    """The path of the Python named, or of a Python 3.12 that can make environments; KitError where there is none."""
+    pyenv = sorted(Path.home().glob(".pyenv/versions/{}.{}*/bin/python3".format(*VERSION)))
+    found = [path for name in ([named] if named else ["python3.12", *map(str, pyenv)]) if (path := shutil.which(name))]
+    for path in found:
+        if _suits(path, exactly=not named):
+            return path
+    wanted = "no Python {}.{}".format(*VERSION) if not named else f"GPU_PYTHON={named}: no Python"
+    raise KitError(
+        f"{wanted} with the module venv is found (looked at: {', '.join(found) or 'nothing'})\n"
+        "  Debian, Ubuntu: apt install python3.12 python3.12-venv python3.12-dev    Fedora: dnf install python3.12-devel\n"
+        "  anywhere: uv python install 3.12, or pyenv install 3.12\n"
+        "  then, where it is not on the PATH, or where the GPU machine has another version: "
+        "make gpu-kit GPU_PYTHON=/path/to/python"
+    )
+
+
+def _suits(python: str, exactly: bool) -> bool:
+    ask = "import sys, venv, ensurepip; print(*sys.version_info[:2])"
+    done = subprocess.run([python, "-c", ask], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    found = tuple(map(int, done.stdout.split()))
+    return done.returncode == 0 and (found == VERSION if exactly else found >= (3, 11))
+
+
+def build(python: str) -> None:
+    """Make the folder of wheels for a Python, in one step, so that half of one is never taken for whole."""
+    print(f"collecting wheels for {python}", flush=True)
+    BUILD.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=BUILD) as made:
+        environment, part = Path(made, "environment"), Path(made, "part")
+        subprocess.run([python, "-m", "venv", str(environment)], check=True)
+        collect(str(environment / "bin" / "python"), part)
+        if (size := _bytes(part.glob("*.whl"))) > MOST:
+            raise KitError(
+                f"the wheels are {size:,} bytes, expected {MOST:,} at most; PUBLISHED in {__file__} names them"
+            )
+        shutil.rmtree(KIT, ignore_errors=True)
+        os.replace(part, KIT)
+
+
+def collect(python: str, folder: Path) -> None:
+    """Put the wheels of BUILT and of PUBLISHED into a new folder."""
+    folder.mkdir()
+    into = ("wheel", "--no-deps", "--wheel-dir", str(folder))
+    shutil.copy(install.wheel(python), folder)
+    install.pip("collect wheels", *into, *PUBLISHED, python=python)
+    os.environ["ANNOY_COMPILER_ARGS"] = ANNOY
+    try:  # pip's own cache may have one that was built for this processor
+        install.pip("build Annoy", *into, "--no-cache-dir", "annoy", python=python)
+    finally:
+        del os.environ["ANNOY_COMPILER_ARGS"]
+
+
+def prepare() -> None:
+    """Beside the wheels: kernels, recording, commit. What is missing is said, and made or done without on the device."""
+    shutil.rmtree(CACHE, ignore_errors=True)
+    CACHE.mkdir(mode=0o700)
+    command = [sys.executable, "-m", "bench.gpu.compile", TARGET]
+    with tempfile.TemporaryDirectory(dir=BUILD) as made:
+        if subprocess.run(command, cwd=ROOT, env=os.environ | {"XDG_CACHE_HOME": made}).returncode:
+            print("the device will compile the kernels, which takes it half a minute")
+        else:
+            with tarfile.open(CACHE / "cubins.tar.gz", "w:gz") as archive:
+                archive.add(made, ".")
+    record()
+
+
+def record() -> None:
+    """The recording, where it is at hand, and the commit."""
+    if RECORDING.exists():
+        GOLDEN.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(RECORDING, GOLDEN)
+    (BUILD / "commit").write_text(f"{commit()}\n")
+
+
+def _bytes(files) -> int:
+    return sum(file.stat().st_size for file in files)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

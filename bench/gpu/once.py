@@ -1,0 +1,91 @@
+"""A few steps of our kernels, checked, for tools that look at kernels: python -m bench.gpu.once [--quick] [WORK...].
+
+So `ncu` sees our launches and little else: no other implementation, no repetition. Sizes are small, since a tool repeats each
+launch many times, but they fill the device. It needs NumPy and PyCUDA alone.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from bench.gpu.machine import Machine
+
+UNITS, SIDE, LEAVES, CLASSES = 4096, 60, 100_000, 20_000  # SIDE * SIDE units of the Predictive Vision Model
+QUICK_UNITS, QUICK_SIDE, QUICK_LEAVES, QUICK_CLASSES = 4, 2, 300, 300
+BATCH, QUICK_BATCH = 1024, 80
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Take the steps of each work; returns 0, an exception says what is wrong."""
+    parser = argparse.ArgumentParser("python -m bench.gpu.once", description=__doc__)
+    parser.add_argument("works", nargs="*", metavar="WORK", help=f"of {', '.join(WORKS)} (default: all)")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, which fill nothing")
+    given = parser.parse_args(arguments)
+    if unknown := sorted({*given.works} - {*WORKS}):
+        parser.error(f"found {unknown[0]!r}, expected some of {', '.join(WORKS)}")
+    machine = Machine()
+    machine.torch = None
+    try:
+        for work in given.works or WORKS:
+            for step in WORKS[work](machine, given.quick):
+                step()
+            print(work, flush=True)
+    finally:
+        machine.close()
+    return 0
+
+
+def _units(machine: Machine, quick: bool) -> Iterator[Callable[[], None]]:
+    """One online step of units of 150-49-150, without and with momentum."""
+    from bench.gpu.units import MOMENTUM, contest
+    from bench.step.units import Problem, equal
+
+    for momentum in (0.0, MOMENTUM):
+        yield contest(machine, Problem(equal(QUICK_UNITS if quick else UNITS), 1, momentum)).once
+
+
+def _pvm(machine: Machine, quick: bool) -> Iterator[Callable[[], None]]:
+    """Four frames of a flat layer; its first matrices learn from the third on."""
+    yield lambda: _frames(QUICK_SIDE if quick else SIDE)
+
+
+def _frames(side: int) -> None:
+    from dataclasses import replace
+
+    from bench.step.pvm import Case, Feed
+    from hybrid.pvm.model import PVM
+    from hybrid.pvm.presets import load
+
+    model = PVM(replace(load("flat210m")[0], grids=((side, side),)), device="cuda:0", threads=1)
+    feed = Feed(model.wiring.frame, Case("flat210m"))
+    errors = [model.step(feed[tick].image[0]).error for tick in range(4)]
+    if not np.isfinite(errors).all():
+        raise AssertionError(f"errors of the frames: found {errors}, expected numbers")
+
+
+def _tree(machine: Machine, quick: bool) -> Iterator[Callable[[], None]]:
+    """A step of a Huffman tree whose nodes learn together, from all of the batch or from 64, and in order."""
+    from bench.gpu.tree import GROUP, Way, tree_contest
+    from bench.oracles.tree import Task
+
+    batch = QUICK_BATCH if quick else BATCH
+    task = Task(QUICK_LEAVES if quick else LEAVES, 1, batch=batch)
+    for way in (Way(batch), Way(GROUP), Way()):
+        yield tree_contest(machine, task, way).once
+
+
+def _softmax(machine: Machine, quick: bool) -> Iterator[Callable[[], None]]:
+    """A step of the full softmax, in TF32 and in fp32."""
+    from bench.gpu.sparse import QUICK_WIDTH, WIDTH, Classification, softmax_contest
+
+    problem = Classification(*((QUICK_CLASSES, QUICK_WIDTH, QUICK_BATCH) if quick else (CLASSES, WIDTH, BATCH)))
+    for tf32 in (True, False):
+        yield softmax_contest(machine, problem, tf32).once
+
+
+WORKS = {"units": _units, "pvm": _pvm, "tree": _tree, "softmax": _softmax}
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,225 @@
+"""Output layers and rows on a GPU: the full softmax, the tree and tables of vectors, with Zipf-distributed targets.
+
+Batches are taken in turn. What lies in the cache when a step begins is what lies there in training: the weights of the
+softmax (51 MB) are about as large as an H200's L2, but its logits are several times that; of the tables and trees (0.5 to
+5 GB) the rows that are met often. Only rows that a gather reads are all different, so that none of them comes from a cache.
+"""
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+
+from bench.gpu.ceilings import TF32_TOLERANCE, precision
+from bench.gpu.machine import Contest, Machine
+from bench.harness.measure import FIRST, near
+from hybrid.contract import Learned
+
+WIDTH, BATCH = 128, 1024
+QUICK_WIDTH, QUICK_BATCH = 32, 16
+CLASSES, QUICK_CLASSES = 100_000, 300  # of the full softmax
+ROWS, QUICK_ROWS = 1_000_000, 200  # of the table; 512 MB
+IDS, QUICK_IDS = (4096, 65_536), (64,)  # of one gather or scatter
+TURNS = 8  # different batches, taken in turn
+RATE = 1e-3  # of a gradient summed over the batch
+
+
+def zipf(rng: np.random.Generator, classes: int, shape) -> np.ndarray:
+    """Ids by Zipf's law, the lowest the most frequent."""
+    chance = np.cumsum(1 / np.arange(1, classes + 1))
+    return np.minimum(np.searchsorted(chance / chance[-1], rng.random(shape)), classes - 1).astype(np.int32)
+
+
+# The full softmax
+
+
+def softmax(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:
+    """What makes the contests of a step in fp32 and of one in TF32, on both sides."""
+    problem = classification(quick)
+    for tf32 in (False, True):
+        yield partial(softmax_contest, machine, problem, tf32)
+
+
+def classification(quick: bool) -> "Classification":
+    """The problem of all contests of the softmax."""
+    return Classification(*((QUICK_CLASSES, QUICK_WIDTH, QUICK_BATCH) if quick else (CLASSES, WIDTH, BATCH)))
+
+
+class Classification:
+    """Weights, batches of hidden vectors and targets, and what the first step makes of the first batch, in float64."""
+
+    def __init__(self, classes: int, width: int, batch: int):
+        rng = np.random.default_rng(6)
+        self.weights = rng.standard_normal((classes, width), np.float32) * np.float32(0.05)
+        self.hidden = rng.standard_normal((TURNS, batch, width), np.float32)
+        self.target = zipf(rng, classes, (TURNS, batch))
+        self.sample = np.unique([*self.target[0, :50], *np.linspace(0, classes - 1, 50).astype(int)])  # of the classes
+        self.loss, self.grad, self.learned = self._step()
+
+    def check(self, grad, learned, tolerance: float) -> None:
+        """Raise unless these are the gradients (B, D) and, after the step, the weights of the sample."""
+        near("gradient of hidden", grad, self.grad, tolerance=tolerance)
+        near("weights", learned, self.learned, self.weights[self.sample], tolerance)
+
+    def _step(self, chunk: int = 8192):
+        """One walk over the classes, in chunks; the logits are so small that no exponential overflows."""
+        hidden, target = self.hidden[0].astype(np.float64), self.target[0]
+        total, pulled = np.zeros(len(hidden)), np.zeros(hidden.shape)
+        for first in range(0, len(self.weights), chunk):
+            part = self.weights[first : first + chunk].astype(np.float64)
+            odds = np.exp(hidden @ part.T)
+            total += odds.sum(1)
+            pulled += odds @ part
+        own, some = (self.weights[ids].astype(np.float64) for ids in (target, self.sample))
+        miss = np.exp(hidden @ some.T) / total[:, None] - (target[:, None] == self.sample)
+        loss = np.log(total) - (own * hidden).sum(1)
+        return loss, pulled / total[:, None] - own, some - RATE * miss.T @ hidden
+
+
+def softmax_contest(machine: Machine, problem: Classification, tf32: bool) -> Contest:
+    """Ours and PyTorch's at one problem."""
+    from gpu import softmax
+
+    classes, width = problem.weights.shape
+    batch = problem.target.shape[1]
+    params = {"classes": classes, "width": width, "batch": batch, "tf32": tf32}
+    contest = Contest(machine, "softmax.step", params, batch, "examples/s")
+    contest.within = precision(machine, tf32)
+    tolerance = TF32_TOLERANCE if tf32 else 1e-4
+    put, get = machine.device.from_host, machine.device.to_host
+    weights = put(problem.weights)
+    batches = [(put(hidden), put(target)) for hidden, target in zip(problem.hidden, problem.target, strict=True)]
+    grad, loss = machine.device.empty((batch, width), np.float32), machine.device.empty(batch, np.float32)
+    work = contest.do(softmax.workspace, batch, width, np.float32)
+    turns = itertools.cycle(batches)
+
+    def check():
+        near("loss", get(loss), problem.loss, tolerance=tolerance)
+        problem.check(get(grad), get(weights)[problem.sample], tolerance)
+
+    contest.ours(lambda: softmax.step(grad, loss, Learned(weights), work, *next(turns), None, RATE), check)
+    if machine.torch:
+        made = TorchSoftmax(machine.torch, problem, "cuda")
+        contest.torch("linear + cross_entropy + SGD", made.step, partial(made.check, tolerance))
+    return contest
+
+
+class TorchSoftmax:
+    """PyTorch: linear, cross entropy summed over the batch, autograd, SGD in one kernel."""
+
+    def __init__(self, torch, problem: Classification, place: str):
+        self.problem, self.functional = problem, torch.nn.functional
+        self.weights = torch.tensor(problem.weights, device=place, requires_grad=True)
+        self.hidden = [torch.tensor(hidden, device=place, requires_grad=True) for hidden in problem.hidden]
+        target = [torch.tensor(target, device=place, dtype=torch.int64) for target in problem.target]
+        self.turns = itertools.cycle(zip(self.hidden, target, strict=True))
+        self.optimiser = torch.optim.SGD([self.weights], lr=RATE, fused=True)
+        self.loss = None
+
+    def step(self) -> None:
+        """One step on the next batch."""
+        hidden, target = next(self.turns)
+        self.optimiser.zero_grad()
+        hidden.grad = None
+        logits = self.functional.linear(hidden, self.weights)
+        loss = self.functional.cross_entropy(logits, target, reduction="sum")
+        loss.backward()
+        self.optimiser.step()
+        self.loss = loss.detach()
+
+    def check(self, tolerance: float) -> None:
+        """Raise unless the first step is right; of the losses PyTorch keeps the sum only."""
+        near("loss", self.loss.cpu(), self.problem.loss.sum(), tolerance=tolerance)  # type: ignore[attr-defined]
+        learned = self.weights.detach()[self.problem.sample.tolist()].cpu()
+        self.problem.check(self.hidden[0].grad.cpu(), learned, tolerance)
+
+
+# Rows
+
+
+def rows(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:
+    """What makes the contests of gather and scatter, for few and for many ids.
+
+    Of a scatter hot rows stay in the cache, as they do in training; the table is larger than any cache.
+    """
+    size, width = (QUICK_ROWS, QUICK_WIDTH) if quick else (ROWS, WIDTH)
+    rng = np.random.default_rng(7)
+    table = rng.standard_normal((size, width), np.float32)
+    for count in QUICK_IDS if quick else IDS[-1:] if FIRST else IDS:
+        different = rng.permutation(size)[: size // count * count].reshape(-1, count).astype(np.int32)
+        yield partial(_gather, machine, table, different)
+        ids = zipf(rng, size, (TURNS, count))
+        yield partial(scatter, machine, table, ids, rng.standard_normal((count, width), np.float32))
+
+
+def _rows_contest(machine: Machine, work: str, table, ids, moved: float) -> Contest:
+    params = {"rows": len(table), "width": table.shape[1], "ids": ids.shape[1]}
+    return Contest(machine, work, params, ids.shape[1], "rows/s", moved)
+
+
+def _gather(machine: Machine, table: np.ndarray, ids: np.ndarray) -> Contest:
+    from gpu import rows
+
+    contest = _rows_contest(machine, "rows.gather", table, ids, 8.0 * ids.shape[1] * table.shape[1])
+    there, out = machine.device.from_host(table), machine.device.empty((ids.shape[1], table.shape[1]), np.float32)
+    turns = itertools.cycle([machine.device.from_host(some) for some in ids])
+    contest.ours(
+        lambda: rows.gather(out, there, next(turns)),
+        lambda: near("rows", machine.device.to_host(out), table[ids[0]], tolerance=0),
+    )
+    if machine.torch:
+        torch = machine.torch
+        target, source = torch.empty(out.shape, device="cuda"), torch.as_tensor(there, device="cuda")
+        again = itertools.cycle([torch.tensor(some, device="cuda", dtype=torch.int64) for some in ids])
+        contest.torch(
+            "index_select",
+            lambda: torch.index_select(source, 0, next(again), out=target),
+            lambda: near("rows", target.cpu(), table[ids[0]], tolerance=0),
+        )
+    return contest
+
+
+def scatter(machine: Machine, table: np.ndarray, ids: np.ndarray, grad: np.ndarray) -> Contest:
+    """Ours and PyTorch's in its deterministic mode, so that both give the same bits in every run."""
+    from gpu import rows
+
+    met, place = np.unique(ids[0], return_inverse=True)
+    contest = _rows_contest(machine, "rows.scatter", table, ids, 4.0 * (grad.size + 2 * met.size * table.shape[1]))
+    contest.within = _deterministic(machine.torch)
+    first = table[met].astype(np.float64)
+    expected = first.copy()
+    np.add.at(expected, place.ravel(), -RATE * grad.astype(np.float64))
+    there, pull = machine.device.from_host(table), machine.device.from_host(grad)
+    turns = itertools.cycle([machine.device.from_host(some) for some in ids])
+    contest.ours(
+        lambda: rows.scatter(Learned(there), next(turns), pull, RATE),
+        lambda: near("rows", machine.device.to_host(there)[met], expected, first),
+    )
+    if machine.torch:
+        torch = machine.torch
+        target, source = (torch.tensor(array, device="cuda") for array in (table, grad))
+        again = itertools.cycle([torch.tensor(some, device="cuda", dtype=torch.int64) for some in ids])
+        contest.torch(
+            "index_add_",
+            lambda: target.index_add_(0, next(again), source, alpha=-RATE),
+            lambda: near("rows", target.cpu()[met.tolist()], expected, first),
+        )
+    return contest
+
+
+@contextlib.contextmanager
+def _deterministic(torch):
+    """PyTorch's deterministic mode, without its filling of fresh memory, which would only cost time."""
+    if torch is None:
+        yield
+        return
+    fill = torch.utils.deterministic.fill_uninitialized_memory
+    torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = False
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(False)
+        torch.utils.deterministic.fill_uninitialized_memory = fill

@@ -1,0 +1,111 @@
+"""The fused online step of collections of small MLPs on a GPU: equal units and ragged ones, beside PyTorch.
+
+Its rivals are those of bench/step/units.py: "bmm + SGD" as one would write it, with autograd and torch.optim.SGD, and "bmm by
+hand", its fastest form that we know. Ragged units are padded, which costs PyTorch the traffic that its record tells.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from bench.gpu.machine import Contest, Machine
+from bench.harness.measure import FIRST, near
+from bench.step.units import ACTIVATION, RATE, Problem, Torch, equal
+from hybrid.units import UnitLayout, unit_layout
+
+UNITS, QUICK_UNITS = 119 * 119, 4
+RAGGED = ((400, 2001), (49, 101), (100, 301))  # ranges of inputs, hidden, outputs
+PARAMETERS = 200_000_000  # of the ragged units, about
+MOMENTUM = 0.9
+BATCHES = (1, 4, 16)
+RIVALS = {"autograd": "bmm + SGD", "bmm": "bmm by hand"}
+
+
+def of_one_size(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:
+    """What makes the contests of units of one size: B = 1 without and with momentum, then streams that share the weights.
+
+    On a first contact B = 1 alone.
+    """
+    layout = equal(QUICK_UNITS if quick else UNITS)
+    for batch, momentum in ((1, 0.0), (1, MOMENTUM), *((batch, 0.0) for batch in BATCHES[1:] if not FIRST)):
+        yield partial(contest, machine, Problem(layout, batch, momentum))
+
+
+def ragged(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:
+    """What makes the contests of units of many sizes."""
+    layout = ragged_layout(2 * 10**5 if quick else PARAMETERS)
+    for batch in BATCHES[:1] if FIRST else BATCHES:
+        yield partial(contest, machine, Problem(layout, batch, 0.0, "units.ragged"))
+
+
+def ragged_layout(parameters: int) -> UnitLayout:
+    """Units with sizes drawn from RAGGED, until they have so many parameters."""
+    rng = np.random.default_rng(5)
+    most = -(-parameters // (RAGGED[1][0] * (RAGGED[0][0] + 1))) + 1
+    n, h, o = (rng.integers(*ends, most) for ends in RAGGED)
+    many = int(np.searchsorted(np.cumsum(h * (n + 1) + o * (h + 1)), parameters)) + 1
+    return unit_layout(n[:many], h[:many], o[:many])
+
+
+def contest(machine: Machine, problem: Problem) -> Contest:
+    """Ours and PyTorch's at one problem."""
+    params = {"units": problem.units, "batch": problem.batch, "momentum": problem.momentum}
+    found = Contest(machine, problem.name, params, problem.parameters, "parameters/s", problem.moved)
+    _ours(found, problem)
+    for kind in RIVALS if machine.torch else ():
+        _torch(found, problem, kind)
+    return found
+
+
+def _ours(found: Contest, problem: Problem) -> None:
+    from gpu import units
+
+    device, layout, batch = found.machine.device, problem.layout, problem.batch
+    before, first = device.memory()["device"], problem.velocity()
+    weights, velocity = device.from_host(problem.weights()), None if first is None else device.from_host(first)
+    x, target = device.from_host(problem.x), device.from_host(problem.target)
+    loss = device.empty(problem.units, np.float32)
+    y, y_grad = (device.empty(target.shape, np.float32) for _ in range(2))
+    hidden, hidden_grad = (device.empty((batch, int(layout.h_at[-1])), np.float32) for _ in range(2))
+    signals = sum(array.nbytes for array in (x, target, loss, y, y_grad, hidden, hidden_grad))
+    plan = found.do(units.plan, layout)
+    written = (loss, y, hidden, weights, velocity, y_grad, hidden_grad)
+    read = (plan, x, target, RATE, problem.momentum, ACTIVATION)
+    more: dict[str, Any] = {"bytes_per_parameter": problem.counted}
+
+    def sampled(array: Any) -> np.ndarray:
+        return np.concatenate([device.to_host(array[begin:end]) for begin, end in problem.spans()])
+
+    def check():
+        """After the first step, which has sorted the units into launches: all memory that it needs is taken."""
+        parts = {"weights": weights.nbytes, "velocity": velocity.nbytes if velocity else 0, "signals": signals}
+        held = device.memory()["device"] - before
+        more["memory"] = parts | {"plan": held - sum(parts.values()), "total": held}
+        more["variant"] = plan.describe(batch)
+        problem.check(sampled(weights), None if velocity is None else sampled(velocity))
+        near("loss", device.to_host(loss)[problem.sample], problem.loss)
+
+    found.ours(lambda: units.step(*written, *read), check, more)
+
+
+def _torch(found: Contest, problem: Problem, kind: str) -> None:
+    cuda = found.machine.torch.cuda
+    more: dict[str, Any] = {"bytes_per_parameter": problem.counted}
+    before = cuda.memory_allocated()
+    made = Torch(problem, kind, "cuda")
+    static = cuda.memory_allocated() - before
+    more["padding"] = made.padding
+
+    def step():
+        if "memory" in more:
+            made.step()
+            return
+        cuda.reset_peak_memory_stats()
+        already = cuda.memory_allocated()
+        made.step()
+        cuda.synchronize()
+        more["memory"] = {"total": static + cuda.max_memory_allocated() - already}
+
+    found.torch(f"{'padded ' * (made.padding > 1)}{RIVALS[kind]}", step, made.check, more)

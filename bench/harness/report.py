@@ -1,0 +1,186 @@
+"""Tables from .jsonl files, as the README shows them; ratios are worked out here and stored nowhere."""
+
+import json
+import statistics
+from collections.abc import Iterable
+from typing import Any
+
+from bench.harness.measure import CONFIDENCE, NOISY
+from bench.harness.quiet import Load
+from bench.quality import tables as quality_tables
+from bench.report.section import lines_of
+from bench.report.sections import table7
+
+Record = dict[str, Any]
+RANGE = "± is half the distance from the slowest sample to the fastest, as a share of the median."
+INTERVAL = f"Figures are medians of turns, in brackets with their {CONFIDENCE:.0%} intervals by bootstrap."
+NOISE = f"(noisy): samples lie over {NOISY:.0%} of the median apart; other work on the machine may have decided."
+
+
+def read(paths: Iterable[str]) -> list[Record]:
+    """The records of some .jsonl files; of equal measurements, the last. Those of `tests.smoke` measure nothing.
+
+    Raises ValueError, with file and line, for a line that is not a record.
+    """
+    records = {}
+    for path in paths:
+        with open(path) as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    record = json.loads(line)
+                    if record.get("bench") != "gpu_smoke":
+                        records[identity(record)] = record
+                except (ValueError, KeyError, TypeError, AttributeError) as error:
+                    raise ValueError(f"{path}:{number}: not a record of a benchmark: {error!r}") from None
+    return list(records.values())
+
+
+def identity(record: Record) -> str:
+    """What two records of the same measurement have in common."""
+    same = [record["work"], record["params"], record["who"], _setting(record)]
+    same += [record[name] for name in ("run", "data") if "run" in record]  # one of many trainings
+    return json.dumps(same)
+
+
+def tables(records: list[Record]) -> str:
+    """One Markdown table a work, one row for each of our figures, one column a peer with our ratio to it."""
+    figures = [
+        record for record in records if "value" in record or "quality" in record
+    ]  # others are of reports of their own
+    others = [record for record in figures if not quality_tables.ours(record) and not table7.ours(record)]
+    works = dict.fromkeys(record["work"] for record in others)
+    found = [_table(work, [record for record in others if record["work"] == work]) for work in works]
+    nets = table7.section(records).tables
+    found += ["\n".join([f"### {one.caption}", "", *lines_of(one)]) for one in nets]
+    return "\n\n".join([*found, *quality_tables.tables(records)])
+
+
+def ratio(ours: Record, peer: Record) -> float:
+    """How many times as fast ours is; of bytes, how many times as many the peer takes."""
+    return peer["value"] / ours["value"] if less_is_better(ours) else ours["value"] / peer["value"]
+
+
+def less_is_better(record: Record) -> bool:
+    """Whether a figure is better where it is smaller."""
+    return record["unit"] in ("s", "seconds", "bytes")
+
+
+def rivals(ours: Record, records: list[Record]) -> dict[str, Record]:
+    """The peers that did the same work in the same setting: what they state of their params agrees with ours."""
+    return {
+        record["who"]: record
+        for record in records
+        if record["who"] != "ours"
+        and record["work"] == ours["work"]
+        and _setting(record) == _setting(ours)
+        and record["params"].items() <= ours["params"].items()
+    }
+
+
+def _setting(record: Record) -> list:
+    return [record["threads"], record["device"], record["env"].get("cpu")]
+
+
+def _table(work: str, records: list[Record]) -> str:
+    return _timed(work, records) if "value" in records[0] else _qualities(work, records)
+
+
+def _qualities(work: str, records: list[Record]) -> str:
+    """One row a record without a clock: of each quality the mean over seeds, and the lowest and highest."""
+    params = list(dict.fromkeys(name for record in records for name in record["params"]))
+    names = list(dict.fromkeys(name for record in records for name in record["quality"]))
+    rows = [[*params, "who", "seeds", *names]]
+    rows.append(["---"] * len(rows[0]))
+    for record in records:
+        rows.append(
+            [_plain(record["params"].get(name, "")) for name in params]
+            + [record["who"], str(max(map(len, record["quality"].values())))]
+        )
+        rows[-1] += [_mean(record["quality"].get(name, [])) for name in names]
+    sources = dict.fromkeys(f"{record.get('data', 'its own data')}, commit {record['commit']}" for record in records)
+    return "\n".join([f"### {work}", "", *_lines(rows), "", *(f"Learned from {source}." for source in sources)])
+
+
+def _mean(values: list[float]) -> str:
+    if not values:
+        return ""
+    mean = f"{statistics.mean(values):.3g}"
+    return mean if len(values) == 1 else f"{mean} ({min(values):.3g} to {max(values):.3g})"
+
+
+def _lines(rows: list[list[str]]) -> list[str]:
+    return [f"| {' | '.join(row)} |" for row in rows]
+
+
+def _timed(work: str, records: list[Record]) -> str:
+    mine = [record for record in records if record["who"] == "ours"]
+    params = list(dict.fromkeys(name for record in mine for name in record["params"]))
+    peers = list(dict.fromkeys(who for record in mine for who in rivals(record, records)))
+    shares = any("bandwidth_share" in record for record in mine)
+    place = "threads" if all(record["device"] == "cpu" for record in mine) else "on"
+    header = [*params, place, "ours", *(["bandwidth"] if shares else []), *peers]
+    rows = [header, ["---"] * len(header)]
+    for record in mine:
+        found = rivals(record, records)
+        share = f"{record['bandwidth_share']:.0%}" if "bandwidth_share" in record else ""
+        rows.append(
+            [*(_plain(record["params"].get(name, "")) for name in params), _place(record, place)]
+            + [f"**{_figure(record)}**", *([share] if shares else [])]
+            + [f"{_figure(found[who])} ({ratio(record, found[who]):.3g} x)" if who in found else "" for who in peers]
+        )
+    shown = [record for ours in mine for record in (ours, *rivals(ours, records).values())]
+    return "\n".join([f"### {work}", "", *_lines(rows), "", *notes(shown, mine)])
+
+
+def notes(shown: list[Record], mine: list[Record]) -> list[str]:
+    """What the reader of a table needs: how figures are given, which are doubtful, where ours come from."""
+    said = {
+        RANGE: not all(record.get("interval") for record in shown),
+        INTERVAL: any(record.get("interval") for record in shown),
+        NOISE: any(map(_noisy, shown)),
+    }
+    sources = dict.fromkeys(f"{_machine(record)}, commit {record['commit']}" for record in mine)
+    loads = [Load(**record["load"]) for record in shown if record.get("load")]
+    most = max(loads, key=lambda load: load.others + load.stolen, default=None)
+    found = [note for note, holds in said.items() if holds] + [f"Measured on {source}." for source in sources]
+    if most and most.busy:
+        found.append(f"Others took up to {most.others + most.stolen:.1f} of {most.cores} cores meanwhile.")
+    return found
+
+
+def _place(record: Record, header: str) -> str:
+    """Where it was done: how many threads, under "on" the name of a device too."""
+    threads = str(record["threads"])
+    return threads if header == "threads" else f"{threads} threads" if record["device"] == "cpu" else record["device"]
+
+
+def _machine(record: Record) -> str:
+    processor = record["env"].get("cpu")
+    return processor if record["device"] == "cpu" else f"{record['device']} beside {processor}"
+
+
+def _figure(record: Record) -> str:
+    """The median with its unit; see INTERVAL and RANGE for what is beside it, and NOISE for the mark."""
+    beside = f"± {record['spread'] / 2:.0%}"
+    if record.get("interval"):
+        scale, _ = _prefix(record["value"])
+        beside = "({:.3g} to {:.3g})".format(*(end / scale for end in record["interval"]))
+    return f"{scaled(record['value'], record['unit'])} {beside}{' (noisy)' * _noisy(record)}"
+
+
+def scaled(value: float, unit: str) -> str:
+    """Three digits, with a prefix for thousands."""
+    scale, prefix = _prefix(value)
+    return f"{value / scale:.3g} {prefix}{unit}"
+
+
+def _prefix(value: float) -> tuple[float, str]:
+    return next((pair for pair in ((1e9, "G "), (1e6, "M "), (1e3, "k ")) if value >= pair[0]), (1, ""))
+
+
+def _noisy(record: Record) -> bool:
+    return record["spread"] > NOISY
+
+
+def _plain(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

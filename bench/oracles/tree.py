@@ -1,0 +1,193 @@
+"""The task of `tree.step`: classes by Zipf's law, their Huffman tree and its nodes, batches; what a step makes of the first.
+
+By NumPy alone: on a GPU neither the task nor what checks it needs Numba. bench/step/tree.py has the same for the host's cores.
+"""
+
+import itertools
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bench.oracles.visits import learn_together
+from hybrid.contract import Learned
+
+# The Huffman tree of cpu/tree/tree.py by NumPy alone, for a machine where Numba may be missing or slow to start.
+#
+# It has what kernels of a GPU take of a tree: pointers to parents, the depth of the longest path, and ranks. The numbering is
+# that of `cpu.tree.tree.huffman`, to the last node.
+
+
+class Shape(NamedTuple):
+    """leaf_up (V,), node_up (V - 1,) int32 and depth as in `cpu.tree.tree.Tree`, which also says what they mean."""
+
+    leaf_up: np.ndarray
+    node_up: np.ndarray
+    depth: int
+
+    def ranks(self) -> np.ndarray:
+        """(V,) int32: how many leaves stand to the left of each."""
+        under = levels(self.node_up)
+        leaves, left = np.zeros((2, self.node_up.size), np.int64)  # below each node; of them below its left child
+        _count(leaves, left, self.leaf_up, np.ones(self.leaf_up.size, np.int64))
+        for level in under[:0:-1]:
+            _count(leaves, left, self.node_up[level], leaves[level])
+        first = np.zeros(self.node_up.size, np.int64)
+        for level in under[1:]:
+            first[level] = _place(first, left, self.node_up[level])
+        return _place(first, left, self.leaf_up).astype(np.int32)
+
+
+def huffman(counts: ArrayLike) -> Shape:
+    """The tree of least mean path when class v is met `counts[v]` times; counts (V,) whole numbers >= 0, V >= 2.
+
+    It takes as many rounds as `_merge` does, a few dozen where counts fall slowly, as Zipf's do.
+    """
+    counts = np.asarray(counts)
+    order = np.argsort(counts, kind="stable")
+    return _numbered(_merge(counts[order].astype(np.float64)), order)
+
+
+def levels(node_up: np.ndarray) -> list[slice]:
+    """The nodes of each level, from the root's on."""
+    parents, ends = node_up >> 1, [0, 1]
+    while ends[-1] < parents.size:
+        ends.append(int(np.searchsorted(parents, ends[-1])))
+    return [slice(first, last) for first, last in itertools.pairwise(ends)]
+
+
+def path(tree: Any, leaf: int) -> list[tuple[int, int]]:
+    """The (node, turn) pairs from the root to a class, of a `Shape` or a `cpu.tree.tree.Tree`."""
+    steps = []
+    up = int(tree.leaf_up[leaf])
+    while up >= 0:
+        steps.append((up // 2, up % 2))
+        up = int(tree.node_up[up // 2])
+    return steps[::-1]
+
+
+def split(tree: Any, top: int) -> tuple[Any, Any]:
+    """The tree's first `top` nodes, and the rest, as `cpu.tree.tree.split` does it; of a `Shape` or a `cpu.tree.tree.Tree`."""
+    leaf_up = tree.leaf_up.copy()
+    while (below := leaf_up >> 1 >= top).any():
+        leaf_up[below] = tree.node_up[leaf_up[below] >> 1]
+    node_up = tree.node_up[:top]
+    upper = tree._replace(leaf_up=leaf_up, node_up=node_up, depth=len(levels(node_up)))
+    ends = [np.where(up >> 1 < top, np.int32(-1), up) for up in (tree.leaf_up, tree.node_up)]
+    return upper, tree._replace(leaf_up=ends[0], node_up=ends[1])
+
+
+def _merge(counts: np.ndarray) -> np.ndarray:
+    """Counts in rising order -> pairs (V - 1, 2): what each inner node joins, leaf i as i and inner node i as V + i.
+
+    A new node weighs at least as much as the two lightest items together, so all that weigh at most that much are joined
+    in one round, two by two; of equal weights leaves come first, then inner nodes as they were made.
+    """
+    leaves = counts.size
+    pairs, weights = np.empty((leaves - 1, 2), np.int32), np.empty(leaves - 1)
+    leaf = inner = made = 0  # leaves and inner nodes that are joined already; inner nodes made
+    while made < leaves - 1:
+        lightest = np.sort(np.concatenate([counts[leaf : leaf + 2], weights[inner : min(inner + 2, made)]]))
+        most = lightest[:2].sum()
+        last_leaf = int(np.searchsorted(counts, most, "right"))
+        last_inner = inner + int(np.searchsorted(weights[inner:made], most, "right"))
+        items = np.concatenate([np.arange(leaf, last_leaf), leaves + np.arange(inner, last_inner)])
+        heavy = np.concatenate([counts[leaf:last_leaf], weights[inner:last_inner]])
+        order = np.argsort(heavy, kind="stable")[: heavy.size // 2 * 2]
+        joined = order.size // 2
+        pairs[made : made + joined] = items[order].reshape(-1, 2)
+        weights[made : made + joined] = heavy[order].reshape(-1, 2).sum(1)
+        taken = int(np.count_nonzero(order < last_leaf - leaf))
+        leaf, inner, made = leaf + taken, inner + order.size - taken, made + joined
+    return pairs
+
+
+def _numbered(pairs: np.ndarray, order: np.ndarray) -> Shape:
+    """The tree of such pairs, its inner nodes numbered breadth first from the last pair, a level at a time."""
+    leaves = order.size
+    leaf_up, node_up = np.empty(leaves, np.int32), np.empty(leaves - 1, np.int32)
+    node_up[0], first, depth = -1, 0, 0
+    level = np.array([leaves - 2])  # the pair of each node of a level
+    while level.size:
+        items = pairs[level].ravel()
+        ups = np.arange(2 * first, 2 * (first + level.size), dtype=np.int32)
+        ends = items < leaves
+        leaf_up[order[items[ends]]] = ups[ends]
+        first, depth, level = first + level.size, depth + 1, items[~ends] - leaves
+        node_up[first : first + level.size] = ups[~ends]
+    return Shape(leaf_up, node_up, depth)
+
+
+def _count(leaves: np.ndarray, left: np.ndarray, ups: np.ndarray, below: np.ndarray) -> None:
+    """Add what is below some children to their parents."""
+    np.add.at(leaves, ups >> 1, below)
+    np.add.at(left, ups >> 1, below * (1 - (ups & 1)))
+
+
+def _place(first: np.ndarray, left: np.ndarray, ups: np.ndarray) -> np.ndarray:
+    """How many leaves stand to the left of some children, where that is known of their parents."""
+    return first[ups >> 1] + left[ups >> 1] * (ups & 1)
+
+
+WIDTH, BATCH, RATE = 128, 1024, 0.02
+BATCHES = (
+    64  # different targets, more of small ones, so that a batch finds its rows gone from the cache when it comes again
+)
+TRUNKS = 8  # different hidden vectors: in training a trunk has just written them
+
+
+class Task:
+    """Classes, their tree, its nodes, and batches of hidden vectors and targets.
+
+    empty(shape, dtype)  makes the large arrays
+    """
+
+    empty: Callable[..., np.ndarray] = staticmethod(np.empty)
+
+    def __init__(self, classes: int, threads: int, width: int = WIDTH, batch: int = BATCH):
+        self.classes, self.threads, self.width, self.batch = classes, threads, width, batch
+        self.rng = np.random.default_rng(0)
+        share = 1 / np.arange(1, classes + 1)
+        self.chance = np.cumsum(share / share.sum())
+        self.targets = [self.draw(batch) for _ in range(max(BATCHES, BATCHES * BATCH // batch))]
+        self.hidden = self.empty((TRUNKS, batch, width), np.float32)
+        self.rng.standard_normal(out=self.hidden, dtype=np.float32)
+        self.counts = (1e9 * share).astype(np.int64)
+        self.nodes = self.empty((classes - 1, width), np.float32)
+        some = self.rng.standard_normal((10_000, width), np.float32) * np.float32(0.05)
+        for first in range(0, classes - 1, len(some)):
+            self.nodes[first : first + len(some)] = some[: classes - 1 - first]
+
+    @cached_property
+    def tree(self) -> Any:
+        """What kernels of a GPU take of it."""
+        return huffman(self.counts)
+
+    def draw(self, count: int) -> np.ndarray:
+        """Targets by Zipf's law."""
+        return np.minimum(np.searchsorted(self.chance, self.rng.random(count)), self.classes - 1).astype(np.int32)
+
+    def length(self) -> float:
+        """The nodes of a mean path."""
+        return float(np.mean([len(path(self.tree, leaf)) for targets in self.targets for leaf in targets]))
+
+
+def learned(task: Task, together: int, top: int = 0, rate: float = RATE):
+    """Ids of the nodes that the first batch meets, those nodes before and after the step, the gradients and the losses.
+
+    top  the first so many nodes learn from the whole batch at once
+    """
+    lists = [path(task.tree, leaf) for leaf in task.targets[0]]
+    met = np.unique([node for steps in lists for node, _ in steps])
+    place = {int(node): i for i, node in enumerate(met)}
+    first = task.nodes[met].astype(np.float64)
+    nodes, hidden = Learned(first.copy()), task.hidden[0].astype(np.float64)
+
+    def part(begin: int, end: int, together: int):
+        short = [[(place[node], turn) for node, turn in steps if begin <= node < end] for steps in lists]
+        return learn_together(nodes, hidden, short, np.ones(len(hidden)), rate, together)
+
+    parts = part(0, top, task.batch), part(top, task.classes, together)
+    return met, first, nodes.rows, *(sum(found) for found in zip(*parts, strict=True))

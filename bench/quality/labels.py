@@ -1,0 +1,237 @@
+"""Any number of labels an example: what contends, and how it is measured.
+
+A search learns from four fifths of the training examples and validates on the rest. A comparison learns from the same for
+its validation figures, and then, on the clock, from all of them for the test figures.
+"""
+
+import math
+import os
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+
+from bench.harness.peers import peer
+from bench.quality import problems
+from bench.quality.contender import Among, Contender, Figures, Log, Peak, Problem, Run, Space
+from hybrid import metrics
+from hybrid.formats import fasttext as format
+from hybrid.formats import svm
+from hybrid.sklearn import LabelTreeClassifier, SparseLabelTreeClassifier, TreeClassifier, label_trees
+from hybrid.train.job import Watched
+
+KEPT = 5  # labels ranked of each example
+SEARCHED = "four fifths of it"
+DENSE: Space = {"rate": Log(0.02, 0.5), "batch": Among((8, 32, 128)), "width": Among((50, 100, 200))}
+LINEAR: Space = {"C": Log(1, 100), "arity": Among((2, 8, 16)), "leaves": Among((50, 100, 200))}
+
+
+class Examples(NamedTuple):
+    """Features (n, F) CSR, labels (n, V) CSR and, of texts, their words."""
+
+    features: Any
+    labels: Any
+    texts: list[str] | None = None
+
+    def of(self, rows: np.ndarray) -> "Examples":
+        """Some of them."""
+        texts = [self.texts[row] for row in rows] if self.texts is not None else None
+        return Examples(self.features[rows], self.labels[rows], texts)
+
+
+Rank = Callable[[Examples], np.ndarray]  # the KEPT likeliest labels of each example
+Learn = Callable[[Examples, Mapping[str, Any], int, float], tuple[Rank, int, float]]  # and parameters, seconds
+
+
+def of_labels(data: str, train: Examples, test: Examples, rivals: Mapping[str, tuple[Learn, Space, dict]]) -> Problem:
+    """From examples to learn from and to test on. rivals: more contenders: how they learn, what is drawn, what comes first."""
+    order = np.random.default_rng(0).permutation(train.labels.shape[0])
+    parts = [train.of(np.sort(part)) for part in np.split(order, [len(order) * 4 // 5])]
+    contenders = {name: _contender(*one, parts, train, test) for name, one in {**ours(), **rivals}.items()}
+    once = _contender(_one_against_the_rest, {}, {"C": 10.0}, parts, train, test)
+    contenders["one against the rest"] = once._replace(once=True, small=None)
+    return Problem(data, Watched("precision@1", lowest=False), contenders, epochs=(5, 25), small=SEARCHED)
+
+
+def ours() -> dict[str, tuple[Learn, Space, dict]]:
+    """Our contenders: linear trees, trees over a hidden vector, and two that take one label at a time."""
+    linear, dense = {"C": 10.0, "arity": 2, "leaves": 100}, {"rate": 0.1, "batch": 32, "width": 100}
+    shapes = Among(("huffman", "clusters"))
+    found: dict[str, tuple[Learn, Space, dict]] = {
+        f"sparse label tree x {trees}": (_estimator(SparseLabelTreeClassifier, trees=trees), LINEAR, linear)
+        for trees in (1, 3)
+    }
+    found["label tree, hidden"] = (
+        _estimator(LabelTreeClassifier),
+        {**DENSE, "tree": shapes},
+        {**dense, "tree": "clusters"},
+    )
+    for readout in ("tree", "full"):
+        found[f"{readout}, a label at a time"] = (_estimator(TreeClassifier, readout=readout), DENSE, dense)
+    return found
+
+
+def figures(rank: Rank, examples: Examples, propensity: np.ndarray) -> Figures:
+    """precision and propensity-scored precision at 1, 3, 5; nDCG at 3, 5."""
+    ids, found = rank(examples), {}
+    for k in (1, 3, 5):
+        found[f"precision@{k}"] = metrics.precision(ids[:, :k], examples.labels)
+        if k > 1:
+            found[f"ndcg@{k}"] = metrics.ndcg(ids[:, :k], examples.labels)
+        found[f"psp@{k}"] = metrics.propensity_precision(ids[:, :k], examples.labels, propensity)
+    return found
+
+
+def _contender(
+    learn: Learn, space: Space, first: dict, parts: list[Examples], whole: Examples, test: Examples
+) -> Contender:
+    propensity = metrics.propensities(whole.labels)
+
+    def trained(examples: Examples, settings: Mapping[str, Any], seed: int, epochs: float) -> tuple[Rank, Run]:
+        peak, learned = Peak(), math.ceil(epochs) * examples.labels.shape[0]
+        rank, size, seconds = learn(examples, settings, seed, epochs)
+        run = Run(dict, lambda: figures(rank, test, propensity), epochs, seconds, learned, size, peak.bytes())
+        return rank, run
+
+    def search(settings: Mapping[str, Any], seed: int, epochs: float) -> Run:
+        rank, run = trained(parts[0], settings, seed, epochs)
+        return run._replace(valid=lambda: figures(rank, parts[1], propensity))
+
+    def compare(settings: Mapping[str, Any], seed: int, epochs: float) -> Run:
+        return trained(whole, settings, seed, epochs)[1]._replace(valid=search(settings, seed, epochs).valid)
+
+    return Contender(compare, space, first, small=search)
+
+
+def _estimator(kind: type, **fixed: Any) -> Learn:
+    """An estimator of hybrid.sklearn. One that takes a single label an example learns from a copy for each label."""
+
+    def learn(examples: Examples, settings: Mapping[str, Any], seed: int, epochs: float) -> tuple[Rank, int, float]:
+        asked = {**fixed, **settings, "random_state": seed, "n_jobs": -1}
+        asked["passes" if kind is SparseLabelTreeClassifier else "epochs"] = math.ceil(epochs)
+        model, x, y = kind(**asked), examples.features, sparse.csr_array(examples.labels)
+        if kind is TreeClassifier:
+            x, y = x[np.repeat(np.arange(x.shape[0]), np.diff(y.indptr))], y.indices
+        start = time.perf_counter()
+        model.fit(x, y)
+        seconds = time.perf_counter() - start
+        return lambda asked: _ranked(model, asked), _size(model), seconds
+
+    return learn
+
+
+def _ranked(model: Any, examples: Examples) -> np.ndarray:
+    """Of an estimator that has met some of the labels, or all."""
+    scores = model.predict_proba(examples.features)
+    ids = metrics.ranked(scores, min(KEPT, scores.shape[1]))
+    return np.asarray(model.classes_)[ids]
+
+
+def _size(model: Any) -> int:
+    if isinstance(model, SparseLabelTreeClassifier):
+        return model.model_.weights
+    held = [model.engine_.embedding.parameters(), model.engine_.readout.parameters()]
+    return sum(part.size for parts in held for part in parts.values() if part.dtype.kind == "f")
+
+
+def _one_against_the_rest(
+    examples: Examples, settings: Mapping[str, Any], seed: int, epochs: float
+) -> tuple[Rank, int, float]:
+    """A logistic regression a label, of scikit-learn: the ceiling, at a cost in proportion to the labels."""
+    model = OneVsRestClassifier(LogisticRegression(solver="liblinear", **settings))
+    used = np.flatnonzero(np.bincount(examples.labels.indices, minlength=examples.labels.shape[1]))
+    start = time.perf_counter()
+    model.fit(examples.features, examples.labels[:, used])
+    seconds = time.perf_counter() - start
+
+    def rank(asked: Examples) -> np.ndarray:
+        return used[metrics.ranked(model.predict_proba(asked.features), min(KEPT, len(used)))]
+
+    return rank, sum(one.coef_.size + 1 for one in model.estimators_ if hasattr(one, "coef_")), seconds
+
+
+# Tags of questions about cooking, from TF-IDF: labels/cooking.train and .valid of fastText's tutorial.
+
+FASTTEXT: Space = {"lr": Log(0.1, 2), "dim": Among((50, 100, 200)), "wordNgrams": Among((1, 2))}
+
+
+def make_labels(arguments: Any) -> Problem | None:
+    """See bench.quality.problems. All contenders meet the same words: lower case, of two letters or more."""
+    folder = problems.there("labels")
+    if folder is None or not (folder / "cooking.train").exists():
+        return None
+    read = [format.load(folder / f"cooking.{part}") for part in ("train", "valid")]
+    cut = 2000 if arguments.quick else None
+    vectoriser = TfidfVectorizer(dtype=np.float32)
+    classes, words, parts = label_trees.read(read[0].labels[:cut]).classes, vectoriser.build_analyzer(), []
+    for number, one in enumerate(read):
+        texts = one.texts[:cut]
+        features = vectoriser.transform(texts) if number else vectoriser.fit_transform(texts)
+        has = label_trees.read(one.labels[:cut], classes, strange=True).entries
+        parts.append(Examples(features.tocsr(), has, [" ".join(words(text)) for text in texts]))
+    rivals = {}
+    if peer("fasttext"):
+        first = {"lr": 0.5, "dim": 100, "wordNgrams": 1}
+        rivals = {
+            f"fastText {loss}": (_fasttext(loss, arguments.threads), FASTTEXT, first)
+            for loss in ("hs", "softmax", "ova")
+        }
+    return of_labels(
+        f"cooking.train ({len(parts[0].labels.indptr) - 1:,} questions, {len(classes)} tags)",
+        parts[0],
+        parts[1],
+        rivals,
+    )
+
+
+def _fasttext(loss: str, threads: int) -> Learn:
+    """fastText's own trainer on a file in an order drawn from the seed; it reads it on the clock."""
+
+    def learn(examples: Examples, settings: Mapping[str, Any], seed: int, epochs: float) -> tuple[Rank, int, float]:
+        import fasttext
+
+        texts = examples.texts or []
+        order = np.random.default_rng(seed).permutation(len(texts))
+        rows = np.split(examples.labels.indices, examples.labels.indptr[1:-1])
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "train.txt"
+            format.save(path, [texts[row] for row in order], [[str(label) for label in rows[row]] for row in order])
+            asked = {**settings, "epoch": math.ceil(epochs), "thread": threads, "verbose": 0}
+            start = time.perf_counter()
+            model = fasttext.train_supervised(input=os.fspath(path), loss=loss, **asked)
+            seconds = time.perf_counter() - start
+
+        def rank(asked: Examples) -> np.ndarray:
+            found, _ = model.f.multilinePredict([f"{text}\n" for text in asked.texts or []], KEPT, 0.0, "strict")
+            ids = np.full((len(found), KEPT), -1, np.int32)
+            for row, said in enumerate(found):
+                ids[row, : len(said)] = [int(label.removeprefix(format.LABEL)) for label in said]
+            return ids
+
+        return rank, model.get_input_matrix().size + model.get_output_matrix().size, seconds
+
+    return learn
+
+
+# Functions of genes of yeast, from 103 dense numbers: labels/yeast_train.txt and yeast_test.txt, in LIBSVM's format.
+
+FEATURES, LABELS = 103, 14
+
+
+def make_yeast(arguments: Any) -> Problem | None:
+    """See bench.quality.problems."""
+    folder = problems.there("labels")
+    if folder is None or not (folder / "yeast_train.txt").exists():
+        return None
+    parts = []
+    for part in ("train", "test"):
+        read = svm.load(folder / f"yeast_{part}.txt", features=FEATURES, labels=LABELS)
+        parts.append(Examples(read.features, read.labels))
+    return of_labels(f"yeast ({parts[0].labels.shape[0]:,} genes, {LABELS} labels)", parts[0], parts[1], {})

@@ -1,0 +1,311 @@
+"""Trees, heads and sampled softmax at 33 thousand to a million classes of real text: perplexity at equal processor time."""
+
+import concurrent.futures
+import functools
+import math
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bench.harness.measure import append, commit, environment
+from bench.quality.problems import there
+from hybrid.feeds import Batch
+
+CONTEXT, BATCH = 4, 512
+
+
+class Size(NamedTuple):
+    """What a class is.
+
+    words    how many of the next words, each of them an example
+    classes  the most frequent ones that are kept; None: all
+    """
+
+    words: Sequence[int]
+    classes: int | None
+
+
+SIZES = {"words": Size((1,), None), "pairs": Size((2,), 250_000), "phrases": Size((1, 2, 3), 1_000_000)}
+QUICK = {"words": Size((1,), None), "pairs": Size((2,), 3_000), "phrases": Size((1, 2, 3), 5_000)}
+
+
+class Examples(NamedTuple):
+    """Contexts (N, CONTEXT) int32 and the class of each, (N,) int32; rows: how many ids contexts have; share: that is kept."""
+
+    contexts: np.ndarray
+    target: np.ndarray
+    rows: int
+    share: float
+
+
+class Data(NamedTuple):
+    """counts (V,) of classes in the training text, falling."""
+
+    train: Examples
+    valid: Examples
+    counts: np.ndarray
+
+
+class Grams:
+    """Examples, shuffled anew in every epoch, as a `Feed`; ordered: as they are."""
+
+    def __init__(
+        self, examples: Examples, counts: np.ndarray, *, epochs: int = 1, seed: int = 0, ordered: bool = False
+    ):
+        self.examples, self.counts, self.epochs, self.seed, self.ordered = examples, counts, epochs, seed, ordered
+        self.rows, self.classes = examples.rows, len(counts)
+        self.batch, self.most_ids = BATCH, BATCH * CONTEXT
+        self.ticks_per_epoch = -(-len(examples.target) // BATCH)
+        self._order: tuple[int, np.ndarray] = (-1, np.arange(len(examples.target)))
+
+    def __len__(self) -> int:
+        return self.epochs * self.ticks_per_epoch
+
+    def __getitem__(self, tick: int) -> Batch:
+        epoch, at = divmod(tick, self.ticks_per_epoch)
+        if not self.ordered and self._order[0] != epoch:
+            self._order = epoch, np.random.default_rng([self.seed, epoch]).permutation(len(self.examples.target))
+        taken = self._order[1][at * BATCH : (at + 1) * BATCH]
+        return Batch(self.examples.contexts[taken].reshape(-1), None, self.examples.target[taken])
+
+    def describe(self) -> dict[str, Any]:
+        """See `Feed`."""
+        return {"kind": "grams", "classes": self.classes, "seed": self.seed}
+
+
+def make(folder: Path, size: Size, tokens: int | None = None) -> Data:
+    """The examples of a folder's train.txt and valid.txt; tokens: the first so many of each alone."""
+    train, valid = (_words(folder / f"{part}.txt")[:tokens] for part in ("train", "valid"))
+    numbers: dict[str, int] = {}
+    for word in train:
+        numbers.setdefault(word, len(numbers))
+    ids = [np.array([numbers.get(word, numbers.get("<unk>", 0)) for word in text], np.int32) for text in (train, valid)]
+    grams = [_grams(text, size.words, len(numbers)) for text in ids]
+    kept, counts = np.unique(grams[0][1], return_counts=True)
+    order = np.argsort(-counts, kind="stable")[: size.classes]
+    made = [_examples(text, *found, kept[order], len(numbers)) for text, found in zip(ids, grams, strict=True)]
+    return Data(made[0], made[1], counts[order])
+
+
+@functools.cache
+def _words(path: Path) -> list[str]:
+    """The words of a text, with a mark at the end of every line."""
+    with open(path, encoding="utf-8") as lines:
+        return [word for line in lines for word in [*line.split(), "<eos>"]]
+
+
+def _grams(ids: np.ndarray, words: Sequence[int], vocabulary: int) -> tuple[np.ndarray, np.ndarray]:
+    """Of every length, at every place: where it begins, and a number for the words that follow."""
+    places, numbers = [], []
+    for length in words:
+        last = len(ids) - length + 1
+        number = np.full(last, length, np.int64)
+        for ahead in range(length):
+            number = number * vocabulary + ids[ahead : ahead + last]
+        places.append(np.arange(last))
+        numbers.append(number)
+    return np.concatenate(places), np.concatenate(numbers)
+
+
+def _examples(
+    ids: np.ndarray, places: np.ndarray, numbers: np.ndarray, classes: np.ndarray, vocabulary: int
+) -> Examples:
+    """Those whose number is one of the classes, which are in falling order of frequency."""
+    order = np.argsort(classes)
+    found = np.minimum(np.searchsorted(classes[order], numbers), len(classes) - 1)
+    there = classes[order][found] == numbers
+    padded = np.concatenate([np.full(CONTEXT, vocabulary, np.int32), ids])
+    contexts = np.lib.stride_tricks.sliding_window_view(padded, CONTEXT)[places[there]]
+    return Examples(contexts, order[found[there]].astype(np.int32), vocabulary + 1, float(there.mean()))
+
+
+SAMPLED = {f"sampled {number}": {"readout": "sampled", "negatives": number} for number in (64, 256, 1024, 4096)}
+READOUTS: dict[str, dict[str, Any]] = {
+    "tree": {"readout": "tree"},
+    "mixture of trees": {"readout": "mixture"},
+    "head": {"readout": "head"},
+    **SAMPLED,
+    **{f"{name} log-uniform": options | {"draws": "log-uniform"} for name, options in SAMPLED.items()},
+}
+SECONDS, SEARCH = (60, 120, 240), 8  # of one processor: when all are measured, and of a training of the search
+STEP, TRIES = 3.0, 7  # from a rate to the next one that a search tries; how many pairs of rates it tries at most
+TUNED = ("rate", "rows_rate")  # of the readout and of the input rows, one after the other
+JUDGED, SEARCHED = (
+    2_000,
+    500,
+)  # validation examples of the figures, and others of the search: a million classes cost each
+
+
+class Plan(NamedTuple):
+    """What the command line asks for: seconds at which a contender is measured, and of a try of its search; small sizes."""
+
+    seconds: Sequence[int]
+    search: float
+    quick: bool
+
+
+def run(arguments) -> int:
+    """Every size of --only and contender of --readouts, --threads of them at a time, each in a process with one thread."""
+    if there("wikitext-2") is None:
+        return 1
+    for name, asked, known in (("--only", arguments.only, SIZES), ("--readouts", arguments.readouts, READOUTS)):
+        if strays := sorted(set(asked or ()) - set(known)):
+            print(f"{name}: found {strays[0]!r}, expected some of {', '.join(known)}")
+            return 2
+    plan = Plan((1, 2), 0.5, True) if arguments.quick else Plan(arguments.seconds or SECONDS, SEARCH, False)
+    for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = "1"  # of the processes that are begun now
+    context = multiprocessing.get_context("spawn")
+    for size in arguments.only or SIZES:
+        with concurrent.futures.ProcessPoolExecutor(arguments.threads, context) as pool:
+            begun = [pool.submit(contend, size, who, plan) for who in arguments.readouts or READOUTS]
+            for done in concurrent.futures.as_completed(begun):
+                print(_line(done.result()), flush=True)
+                append(arguments.json, [done.result()])
+    return 0
+
+
+def contend(size: str, who: str, plan: Plan) -> dict[str, Any]:
+    """The record of a contender: its rates searched for, then trained once, and measured on the way."""
+    data, seed = _data(size, plan.quick), 0
+    _warm(who)
+    places = np.random.default_rng(seed).permutation(len(data.valid.target))
+    judged, searched = _some(data, places[:JUDGED]), _some(data, places[JUDGED : JUDGED + SEARCHED])
+    tried = {}
+
+    def perplexity(settings: tuple[float, ...]) -> float:
+        tried[settings] = learn(data, who, settings, [plan.search], searched)[-1]["perplexity"]
+        return tried[settings]
+
+    settings = climb(perplexity, tuple(_options(who)[name] for name in TUNED))
+    found = learn(data, who, settings, plan.seconds, judged)
+    return {
+        "bench": "large",
+        "work": f"large.{size}",
+        "who": who,
+        "params": {"classes": len(data.counts)} | dict(zip(TUNED, settings, strict=True)),
+        "quality": {f"after {after} s": [one["perplexity"]] for after, one in zip(plan.seconds, found, strict=True)}
+        | {"epochs": [found[-1]["epochs"]]},
+        "seeds": [seed],
+        "search": [dict(zip(TUNED, given, strict=True)) | {"perplexity": value} for given, value in tried.items()],
+        "kept": {"train": data.train.share, "valid": data.valid.share},
+        "data": _about(data, judged),
+        "threads": 1,
+        "device": "cpu",
+        "commit": commit(),
+        "env": environment(),
+    }
+
+
+def climb(perplexity: Callable[[tuple[float, ...]], float], settings: tuple[float, ...]) -> tuple[float, ...]:
+    """The best of up to TRIES settings: one number after the other goes up as long as that is better, or else down."""
+    asked = {settings: perplexity(settings)}
+    for place in range(len(settings)):
+        for factor in (STEP, 1 / STEP):
+            start = settings
+            while len(asked) < TRIES:
+                moved = list(settings)
+                moved[place] = float(f"{settings[place] * factor:.2g}")
+                asked[tuple(moved)] = perplexity(tuple(moved))
+                if not asked[tuple(moved)] < asked[settings]:
+                    break
+                settings = tuple(moved)
+            if settings != start:
+                break
+    return settings
+
+
+def learn(
+    data: Data, who: str, settings: tuple[float, ...], seconds: Sequence[float], judged: Grams
+) -> list[dict[str, float]]:
+    """Train, and measure as often as there are `seconds` of processor time; infinite from where it diverges.
+
+    Only training counts. Rates stand still, so that all figures are of one training.
+    """
+    feed = Grams(data.train, data.counts, epochs=10**6)
+    engine = _engine(who, dict(zip(TUNED, settings, strict=True)), feed)
+    found: list[dict[str, float]] = []
+    try:
+        for _ in _due(engine.run(feed), seconds):
+            figures = {"perplexity": _exp(engine.evaluate(judged)), "epochs": engine.tick / feed.ticks_per_epoch}
+            found.append(figures)
+    except FloatingPointError:
+        pass
+    lost = {"perplexity": math.inf, "epochs": engine.tick / feed.ticks_per_epoch}
+    return found + [lost] * (len(seconds) - len(found))
+
+
+def _due(ticks: Iterator[Any], seconds: Sequence[float]) -> Iterator[None]:
+    """Yields when so many seconds of processor time have gone into the ticks; what the caller does meanwhile is not counted."""
+    spent, begun, left = 0.0, time.process_time(), list(seconds)
+    for _ in ticks:
+        now = time.process_time()
+        spent += now - begun
+        while left and spent >= left[0]:
+            left.pop(0)
+            yield
+        if not left:
+            return
+        begun = time.process_time()
+
+
+def _exp(loss: float) -> float:
+    return math.exp(loss) if loss < 700 else math.inf
+
+
+def _options(who: str) -> dict[str, Any]:
+    """Those of the language model of `hybrid train`, and its defaults under this readout."""
+    from hybrid.train.options import choose
+
+    given = {"context": CONTEXT, "device": "cpu", "threads": 1, "micro_batches": 1}
+    return choose("language", text="-", schedule="constant", **given, **READOUTS[who])
+
+
+def _engine(who: str, settings: dict[str, float], feed: Grams) -> Any:
+    from hybrid.models._engine import make_engine
+
+    return make_engine(_options(who) | settings, feed, per_example=CONTEXT)
+
+
+@functools.cache
+def _data(size: str, quick: bool) -> Data:
+    folder = there("wikitext-2")
+    assert folder
+    return make(folder, QUICK[size], 40_000) if quick else make(folder, SIZES[size])
+
+
+def _some(data: Data, places: np.ndarray) -> Grams:
+    """Some validation examples, in their order."""
+    valid = data.valid
+    return Grams(
+        valid._replace(contexts=valid.contexts[places], target=valid.target[places]), data.counts, ordered=True
+    )
+
+
+def _warm(who: str) -> None:
+    """Compile the kernels, off the clock: on the same shapes but for the number of classes."""
+    rng = np.random.default_rng(0)
+    contexts, target = rng.integers(0, 5_000, (2_000, CONTEXT)).astype(np.int32), rng.integers(0, 5_000, 2_000)
+    examples = Examples(contexts, target.astype(np.int32), 5_000, 1.0)
+    feed = Grams(examples, np.arange(5_000, 0, -1))
+    engine = _engine(who, {}, feed)
+    for _ in engine.run(feed):
+        pass
+    engine.evaluate(feed)
+
+
+def _about(data: Data, judged: Grams) -> str:
+    return (
+        f"WikiText-2, {len(data.train.target):,} examples ({data.train.share:.0%} of all); measured on "
+        f"{len(judged.examples.target):,} of validation ({data.valid.share:.0%} are of these classes)"
+    )
+
+
+def _line(record: dict[str, Any]) -> str:
+    figures = ", ".join(f"{name} {values[0]:.4g}" for name, values in record["quality"].items())
+    return f"{record['work']}, {record['who']}: {figures}  {record['params']}"

@@ -1,0 +1,236 @@
+"""Contenders at a problem, settings found by one search: figures at equal epochs and equal seconds (docs/experiments.md)."""
+
+import functools
+import json
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.harness.measure import append, commit, environment
+from bench.quality import problems
+from bench.quality.contender import Contender, Figures, Problem, Run, Train, drawn
+from hybrid.train.job import Watched
+
+Record = dict[str, Any]
+SAME = ("work", "who", "params", "run", "data", "threads")  # of the same training
+
+
+class Book:
+    """The records of a file of JSON lines, which grows; without a file they are kept in memory."""
+
+    def __init__(self, path: str | None, threads: int):
+        self.path, self.threads = path, threads
+        self.made_by = {"device": "cpu", "commit": commit(), "env": environment()}
+        lines = Path(path).read_text().splitlines() if path and Path(path).exists() else []
+        self.records: list[Record] = [one for one in map(json.loads, lines) if one.get("bench") == "quality"]
+
+    def of(self, work: str, who: str, data: str) -> list[Record]:
+        """Those of a contender."""
+        wanted = {"work": work, "who": who, "data": data, "threads": self.threads}
+        return [one for one in self.records if one.items() >= wanted.items()]
+
+    def trained(self, who: str, data: str, params: Mapping[str, Any]) -> list[Record]:
+        """Those of a contender with certain settings, however long."""
+        wanted = {"who": who, "data": data, "threads": self.threads, "params": dict(params)}
+        return [one for one in self.records if one.items() >= wanted.items()]
+
+    def once(
+        self,
+        work: str,
+        who: str,
+        data: str,
+        params: Mapping[str, Any],
+        run: Mapping[str, Any],
+        train: Callable[[], Run],
+        *,
+        judged: Watched,
+        test: bool,
+    ) -> Record:
+        """The record of a training, which is done now unless it is there.
+
+        params  its settings
+        run     seed and length: what else makes it this training
+        judged  the figure of validation data that decides
+        test    whether it is measured on test data too
+        """
+        record: Record = {"bench": "quality", "work": work, "who": who, "params": dict(params), "run": dict(run)}
+        record |= {"data": data, "threads": self.threads, "judged": judged.name, "lowest": judged.lowest}
+        found = next((one for one in self.records if _same(one, record)), None)
+        if found is None:
+            found = record | _measured(train(), test) | self.made_by
+            self.records.append(found)
+            append(self.path, [found])
+            if test:  # a search says itself what it finds
+                print(_line(found), flush=True)
+        return found
+
+
+def _same(one: Record, other: Record) -> bool:
+    """Whether two are the same training; numbers as JSON writes them."""
+    return all(json.dumps(one[name], sort_keys=True) == json.dumps(other[name], sort_keys=True) for name in SAME)
+
+
+def _measured(run: Run, test: bool) -> Record:
+    valid = run.valid()
+    tested: Figures = run.test() if test else {}
+    return {
+        "valid": valid,
+        "test": tested,
+        "diverged": not valid,
+        "epochs": run.epochs,
+        "seconds": run.seconds,
+        "examples": run.examples,
+        "parameters": run.parameters,
+        "memory": run.memory,
+    }
+
+
+def _line(record: Record) -> str:
+    figures = ", ".join(
+        f"{part} {name} {value:.4g}" for part in ("valid", "test") for name, value in record[part].items()
+    )
+    length = f"{record['epochs']:.3g} epochs, {record['seconds']:.1f} s"
+    return f"{record['work']}, {record['who']}, {record['run']}: {length}: {figures or 'diverged'}"
+
+
+TRIES, SEARCH_SEEDS = 12, 3
+FINALISTS = 3  # settings that a search tries with more seeds
+SHARE = 0.1  # of the longest training, for one of the search, where nothing else says how long it is
+PROBE, PROBED = 0.02, 2.0  # epochs, and the seconds that are enough, of a training that measures the speed
+
+
+class Plan(NamedTuple):
+    """What the command line asks for.
+
+    epochs, seconds  lengths to compare at
+    seeds            of each
+    tries            settings of each contender
+    budget           seconds of a training of the search at most
+    """
+
+    epochs: Sequence[float]
+    seconds: Sequence[float]
+    seeds: Sequence[int]
+    tries: int
+    budget: float
+
+
+def run(arguments) -> int:
+    """Every problem whose data are there, or those of --only; its contenders, or those of --readouts, one after another."""
+    known = problems.names()
+    if strays := sorted(set(arguments.only or ()) - set(known)):
+        print(f"--only: found {strays[0]!r}, expected one of {', '.join(known)}")
+        return 2
+    book = Book(arguments.json, arguments.threads)
+    for name in arguments.only or known:
+        problem = problems.load(name, arguments)
+        if problem is None:
+            continue
+        asked = arguments.readouts or list(problem.contenders)
+        if strays := sorted(set(asked) - set(problem.contenders)):
+            print(f"--readouts: found {strays[0]!r}, expected some of {', '.join(problem.contenders)}")
+            return 2
+        plan = planned(arguments, problem)
+        for who in asked:
+            compare(name, problem, who, plan, book)
+    return 0
+
+
+def planned(arguments, problem: Problem) -> Plan:
+    """What is asked for, else what the problem says; --quick: one short training of each kind."""
+    if arguments.quick:
+        return Plan((PROBE,), (1,), problem.seeds[:1], arguments.tries or 2, math.inf)
+    epochs, seconds = arguments.epochs or problem.epochs, arguments.seconds or problem.seconds
+    return Plan(
+        epochs, seconds, problem.seeds[: arguments.seeds], arguments.tries or TRIES, arguments.budget or math.inf
+    )
+
+
+def compare(name: str, problem: Problem, who: str, plan: Plan, book: Book) -> None:
+    """Search for the settings of a contender, then train it at every length with every seed."""
+    contender = problem.contenders[who]
+
+    def trained(length: dict[str, float], seed: int, epochs: float) -> Record:
+        return book.once(
+            f"{name}.{next(iter(length))}",
+            who,
+            problem.data,
+            settings,
+            length | {"seed": seed},
+            lambda: contender.train(settings, seed, epochs),
+            judged=problem.judged,
+            test=True,
+        )
+
+    if contender.once:
+        settings = dict(contender.first)
+        trained({"epochs": 1}, plan.seeds[0], 1)
+        return
+    settings = dict(searched(name, problem, who, plan, book))
+    for epochs in plan.epochs:
+        for seed in plan.seeds:
+            trained({"epochs": epochs}, seed, epochs)
+    before = math.nan
+    for seconds in sorted(plan.seconds):
+        pace = _pace(contender.train, settings, book.trained(who, problem.data, settings))
+        merit = _merit(problem, [trained({"seconds": seconds}, seed, seconds * pace) for seed in plan.seeds])
+        if merit > before:
+            print(f"{name}, {who}: worse after {seconds} s than before; no longer training is tried", flush=True)
+            break
+        before = merit
+
+
+def searched(name: str, problem: Problem, who: str, plan: Plan, book: Book) -> dict[str, Any]:
+    """The best settings on validation data: all with the first seed, the finalists with more. Test data are not looked at."""
+    contender = problem.contenders[who]
+    if not contender.space:
+        return dict(contender.first)
+    data, train, work = problem.small or problem.data, contender.small or contender.train, f"{name}.search"
+    epochs = _length(contender, train, plan, book.of(work, who, data))
+
+    def tried(settings: dict[str, Any], seed: int) -> Record:
+        length = {"epochs": epochs, "seed": seed}
+        learn = functools.partial(train, settings, seed, epochs)
+        return book.once(work, who, data, settings, length, learn, judged=problem.judged, test=False)
+
+    first, *others = plan.seeds[:SEARCH_SEEDS]
+    found = []
+    for settings in [dict(contender.first), *(drawn(contender.space, number) for number in range(1, plan.tries))]:
+        found.append((settings, [tried(settings, first)]))
+        print(f"{name}, {who} {len(found)}/{plan.tries}  {found[-1][1][0]['valid']}  {settings}", flush=True)
+    found = sorted(found, key=lambda one: _merit(problem, one[1]))[:FINALISTS]
+    for settings, records in found:
+        records.extend(tried(settings, seed) for seed in others)
+    return min(found, key=lambda one: _merit(problem, one[1]))[0]
+
+
+def _length(contender: Contender, train: Train, plan: Plan, records: list[Record]) -> float:
+    """Epochs of a training of the search: as many as fit into its budget of seconds, as measured once."""
+    if records:
+        return records[0]["run"]["epochs"]
+    most = max(plan.epochs, default=math.inf)
+    budget = min(plan.budget, math.inf if plan.epochs else SHARE * max(plan.seconds))
+    if budget == math.inf:
+        return most
+    return min(most, float(f"{budget * _pace(train, contender.first, []):.3g}"))
+
+
+def _pace(train: Train, settings: Any, records: list[Record]) -> float:
+    """Epochs a second: of the longest training that is recorded, where what comes before the first tick counts least, else of
+    a short one.
+    """
+    if records:
+        longest = max(records, key=lambda one: one["epochs"])
+        return longest["epochs"] / longest["seconds"]
+    probe: Run = train(settings, 0, PROBE)
+    if probe.seconds < PROBED:
+        probe = train(settings, 0, PROBE * PROBED / probe.seconds)
+    return probe.epochs / probe.seconds
+
+
+def _merit(problem: Problem, records: list[Record]) -> float:
+    """Less is better: the mean over seeds of the figure that decides; infinite where one diverged."""
+    sign, name = (1 if problem.judged.lowest else -1), problem.judged.name
+    return statistics.mean(sign * one["valid"].get(name, sign * math.inf) for one in records)

@@ -1,0 +1,214 @@
+"""The report, made of its results.jsonl alone: report.md, the same as one page of HTML, figures, tables, a citation.
+
+Its tables are in the README and in docs too, between `<!-- report: NAME -->` and `<!-- /report -->`, where NAME is that of a
+table: `python -m bench pages docs/report/results.jsonl` writes them anew, and a test compares them.
+"""
+
+import csv
+import html
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.harness import report
+from bench.report import charts
+from bench.report.section import (
+    RESULTS,
+    STEP,
+    Figure,
+    Record,
+    Section,
+    Table,
+    found_sections,
+    found_steps,
+    lines_of,
+)
+
+TITLE = "Trees, heads and brute force at the output layer: comparative benchmarks"
+PLACES = ("cpu", "cores", "os")  # of an environment, what is no version
+FIGURES, TABLES = "figures", "tables"
+STYLE = Path(__file__).with_name("page.css")
+ROOT = Path(__file__).parents[2]
+MARKED = re.compile(r"(<!-- report: (\w+) -->\n)(.*?)(<!-- /report -->)", re.DOTALL)
+
+
+def write(folder: Path) -> list[Path]:
+    """Write report.html, report.md, citation.bib, figures/ and tables/ of folder/results.jsonl; returns the first three."""
+    records = report.read([str(folder / RESULTS)])
+    facts, found = facts_of(records), parts(records)
+    for name in (FIGURES, TABLES):
+        (folder / name).mkdir(exist_ok=True)
+    for part in found:
+        for figure in part.section.figures:
+            charts.write(figure, folder / FIGURES)
+        for table in part.section.tables:
+            write_csv(table, folder / TABLES)
+    text = markdown(facts, found)
+    made = {"report.html": as_html(text, folder), "report.md": text, "citation.bib": citation(facts)}
+    for name, text in made.items():
+        (folder / name).write_text(text)
+    return [folder / name for name in made]
+
+
+class Part(NamedTuple):
+    """A section; gaps: its own, and steps that were not done."""
+
+    name: str
+    section: Section
+    gaps: list[str]
+
+
+def parts(records: Sequence[Record]) -> list[Part]:
+    """All sections, in the order of the page."""
+    made = {name: module.section(records) for name, module in found_sections().items()}
+    return [Part(name, section, [*section.gaps, *undone(name, records)]) for name, section in made.items()]
+
+
+def undone(section: str, records: Sequence[Record]) -> list[str]:
+    """The steps of a section that were not done, with the reason."""
+    states = {one["params"]["step"]: one for one in records if one["work"] == STEP}
+    found = []
+    for _, step in found_steps([section]):
+        if step.name not in states:
+            found.append(f"{step.name}: not begun yet")
+        elif states[step.name]["state"] != "done":
+            found.append(f"{step.name}: {states[step.name]['state']}, {states[step.name]['reason']}")
+    return found
+
+
+class Facts(NamedTuple):
+    """Of the whole report. date: of the last step, ISO, or ""; quick: small sizes, which show that it runs."""
+
+    date: str
+    machines: list[str]
+    versions: dict[str, str]
+    commits: list[str]
+    quick: bool
+
+
+def facts_of(records: Sequence[Record]) -> Facts:
+    """What the records say."""
+    steps = [one for one in records if one["work"] == STEP]
+    environments = [one["env"] for one in records if one.get("env")]
+    machines = [f"{env['cpu']}, {env['cores']} cores" for env in environments if env.get("cpu")]
+    devices = [one["device"] for one in records if one.get("device", "cpu") != "cpu"]
+    versions = {name: str(value) for env in environments for name, value in env.items() if name not in PLACES}
+    commits = list(dict.fromkeys(one["commit"] for one in records if one.get("commit")))
+    date = max((one["ended"] for one in steps), default="")[:10]
+    quick = any(one["quick"] for one in steps)
+    return Facts(date, list(dict.fromkeys([*machines, *devices])), versions, commits, quick)
+
+
+def citation(facts: Facts) -> str:
+    """A BibTeX entry of this report."""
+    year, month = [*facts.date.split("-"), "", ""][:2]
+    machines = "".join(f"\\{sign}" if sign in "&%$#_{}" else sign for sign in "; ".join(facts.machines))
+    fields = {
+        "title": f"{{Hybrid-engine: {TITLE[0].lower()}{TITLE[1:]}}}",
+        "author": "{The authors of hybrid-engine}",
+        "year": year,
+        "month": month,
+        "version": f"commit {'; '.join(facts.commits)}",
+        "note": f"Measured on {machines}{'; quick mode' if facts.quick else ''}",
+        "howpublished": "hybrid-engine, python -m bench all",
+    }
+    lines = "".join(f"  {name:<12} = {{{text}}},\n" for name, text in fields.items() if text)
+    return f"@misc{{hybrid-engine-benchmarks-{year or 'undated'},\n{lines}}}\n"
+
+
+def markdown(facts: Facts, parts: Sequence[Part]) -> str:
+    """All of it; pictures and CSV files are beside it."""
+    lines = [f"# {TITLE}", ""]
+    if facts.quick:
+        lines += ["**Quick mode: small sizes show that everything runs, not how fast it is.**", ""]
+    told = {
+        "Measured on": "; ".join(facts.machines),
+        "Date": facts.date,
+        "Commit": ", ".join(facts.commits),
+        "Versions": ", ".join(f"{name} {version}" for name, version in facts.versions.items()),
+    }
+    lines += [f"{name}: {text}  " for name, text in told.items() if text]
+    lines += ["", "All samples: [results.jsonl](results.jsonl). To cite: [citation.bib](citation.bib).", ""]
+    for part in parts:
+        lines += [f"## {part.section.title}", ""]
+        for paragraph in part.section.answer:
+            lines += [paragraph, ""]
+        for one in laid_out(part.section):
+            lines += [*(_table(one) if isinstance(one, Table) else _figure(one)), ""]
+        if part.gaps:
+            lines += ["Not measured:", "", *(f"* {gap}" for gap in part.gaps), ""]
+    return "\n".join(lines)
+
+
+def laid_out(section: Section) -> list[Figure | Table]:
+    """The tables of a section, each after the figures that it has the numbers of.
+
+    Raises ValueError for a figure without a table.
+    """
+    found: list[Figure | Table] = []
+    for table in section.tables:
+        found += [*(figure for figure in section.figures if figure.table == table.name), table]
+    for figure in section.figures:
+        if figure not in found:
+            raise ValueError(f"figure {figure.name}: the section has no table {figure.table!r}")
+    return found
+
+
+def _figure(figure: Figure) -> list[str]:
+    alt = figure.told.replace("[", "(").replace("]", ")").replace("\n", " ")
+    return [f"![{alt}](figures/{figure.name}.svg)", "", f"*{figure.caption}*"]
+
+
+def _table(table: Table) -> list[str]:
+    named = [f"[CSV](tables/{table.name}.csv), made by `{table.command}`"]
+    return [f"**{table.caption}**", "", *lines_of(table), "", *named]
+
+
+def write_csv(table: Table, folder: Path) -> None:
+    """NAME.csv, with all digits."""
+    with (folder / f"{table.name}.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(table.header)
+        writer.writerows(table.rows)
+
+
+def as_html(text: str, folder: Path) -> str:
+    """The Markdown `text` as one page, with the style and the pictures, which are read from `folder`, in it."""
+    from markdown_it import MarkdownIt
+
+    def drawn(found: re.Match[str]) -> str:  # with its text for those who cannot see it
+        return (folder / found[1]).read_text().replace("<svg ", f'<svg role="img" aria-label="{found[2]}" ', 1)
+
+    body = MarkdownIt("js-default").render(text)  # which shows HTML of a section as text
+    body = re.sub(r'<img src="([^"]*\.svg)" alt="([^"]*)"\s*/?>', drawn, body)
+    head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+    head += f"<title>{html.escape(TITLE)}</title><style>\n{STYLE.read_text()}</style>"
+    return f'<!doctype html>\n<html lang="en">\n<head>{head}</head>\n<body>\n{body}</body>\n</html>\n'
+
+
+def write_pages(records: Sequence[Record], root: Path) -> list[Path]:
+    """Write the tables of all pages under `root` that have some; returns the pages that changed.
+
+    Raises ValueError for a NAME that is no table of the report; nothing is written then.
+    """
+    changed = {path: text for path, text in rewritten(records, root) if text != path.read_text()}
+    for path, text in changed.items():
+        path.write_text(text)
+    return list(changed)
+
+
+def rewritten(records: Sequence[Record], root: Path) -> Iterator[tuple[Path, str]]:
+    """The pages that have such tables, with the tables that the records give."""
+    tables = {table.name: table for part in parts(records) for table in part.section.tables}
+    for path in (root / "README.md", *sorted((root / "docs").glob("*.md"))):
+        text = path.read_text()
+        if MARKED.search(text):
+            yield path, MARKED.sub(lambda found, path=path: _anew(found, path, tables), text)  # type: ignore[misc]
+
+
+def _anew(found: re.Match[str], path: Path, tables: Mapping[str, Table]) -> str:
+    name = found[2]
+    if name not in tables:
+        raise ValueError(f"{path}: found the mark of {name!r}, expected a table of the report: {', '.join(tables)}")
+    return found[1] + "".join(f"{line}\n" for line in lines_of(tables[name])) + found[4]

@@ -1,0 +1,180 @@
+"""Sections of the report that `python -m bench all` writes, and the steps that measure for them.
+
+A file of bench/report/sections has `section(records) -> Section`, which measures nothing, so that a report can be made again
+from its results.jsonl on any machine; STEPS, the benchmarks that make its records; and PLACE, where it stands on the page.
+"""
+
+import importlib
+import importlib.util
+import os
+import pkgutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from bench.report import sections
+from hybrid.machine import memory
+
+STEP = "all.step"  # the work of a record that says what became of a step
+RESULTS = "results.jsonl"
+GIB = 2**30
+NONE = "\u2013"  # a dash
+Record = dict[str, Any]
+Cell = str | float | int | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers of a section; they are on the page, and in a file NAME.csv beside it.
+
+    command  which repeats the figures, as a user types it
+    """
+
+    name: str
+    caption: str
+    header: list[str]
+    rows: list[list[Cell]]
+    command: str
+
+
+def lines_of(table: Table) -> list[str]:
+    """A table as Markdown; columns of numbers stand on the right."""
+    columns = [[cell for cell in column if cell is not None] for column in zip(*table.rows, strict=True)]
+    numbers = [bool(column) and all(isinstance(cell, int | float) for cell in column) for column in columns]
+    rules = ["---:" if number else "---" for number in numbers] or ["---"] * len(table.header)
+    rows = [table.header, rules, *([shown(cell) for cell in row] for row in table.rows)]
+    return [f"| {' | '.join(cell.replace('|', chr(92) + '|').replace(chr(10), ' ') for cell in row)} |" for row in rows]
+
+
+def shown(cell: Cell) -> str:
+    """Three digits or more of a number that was measured, all of one that was counted."""
+    if cell is None:
+        return NONE
+    if isinstance(cell, str):
+        return cell
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    return f"{cell:,.0f}" if 1000 <= abs(cell) < 1e9 else f"{cell:.3g}"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture of a section, in NAME.svg.
+
+    told    what a reader learns from it who cannot see it
+    table   the name of the table that has its numbers
+    points  each with x, y and `who`, the series that it is of; "low" and "high" are the ends of an interval of y
+    x, y    titles of the axes; log: those that are logarithmic
+    kind    "lines"; "bars", one a series at each x; "timeline", where y is a lane and points have an "end"
+    """
+
+    name: str
+    caption: str
+    told: str
+    table: str
+    points: list[dict[str, Any]]
+    x: str
+    y: str
+    log: str = "xy"
+    kind: str = "lines"
+
+
+@dataclass(frozen=True)
+class Section:
+    """One question and its answer.
+
+    answer  paragraphs in Markdown; every number in them is worked out from the records
+    gaps    what was not measured, with the reason
+    """
+
+    title: str
+    answer: list[str]
+    figures: list[Figure] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    gaps: list[str] = field(default_factory=list)
+
+
+def ends(record: Record) -> dict[str, float | None]:
+    """The interval of a record's value, as points of figures have it."""
+    low, high = record.get("interval") or (None, None)
+    return {"low": low, "high": high}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One benchmark.
+
+    name          as progress and gaps show it
+    command       what follows `python -m bench`, without --json, --threads, --repeat
+    worth         steps that are worth more go first
+    minutes       about, of the full size on two cores
+    quick         the command in quick mode, to which --quick is added; None: it has no small size
+    needs         what the machine must have: names of NEEDS
+    memory        GiB of the full size
+    """
+
+    name: str
+    command: tuple[str, ...]
+    worth: int
+    minutes: float
+    quick: tuple[str, ...] | None = None
+    needs: tuple[str, ...] = ()
+    memory: float = 0.0
+
+
+def found_sections() -> dict[str, ModuleType]:
+    """The files of bench/report/sections by name, in the order of the page."""
+    names = (found.name for found in pkgutil.iter_modules(sections.__path__))
+    modules = {name: importlib.import_module(f"bench.report.sections.{name}") for name in names}
+    return dict(sorted(modules.items(), key=lambda one: (one[1].PLACE, one[0])))
+
+
+def found_steps(only: Sequence[str] | None = None) -> list[tuple[str, Step]]:
+    """The steps of all sections, or of some, with the names of the sections; those of most worth first."""
+    steps = [
+        (name, step) for name, module in found_sections().items() if not only or name in only for step in module.STEPS
+    ]
+    return sorted(steps, key=lambda one: -one[1].worth)
+
+
+def lacks(step: Step, quick: bool) -> str | None:
+    """Why this machine cannot do a step; None where it can."""
+    if quick and step.quick is None:
+        return "it has no small size, and this is quick mode"
+    for need in step.needs:
+        if reason := NEEDS[need]():
+            return reason
+    if quick:
+        return None
+    has = memory()
+    if has is not None and step.memory * GIB > has:
+        return f"it takes {step.memory:g} GiB of memory, and the machine has {has / GIB:.1f}"
+    return None
+
+
+def _module(name: str, extra: str) -> Callable[[], str | None]:
+    def missing() -> str | None:
+        if importlib.util.find_spec(name):
+            return None
+        return f"{name} is not installed: pip install 'hybrid-engine[{extra}]'"
+
+    return missing
+
+
+def _data(name: str) -> Callable[[], str | None]:
+    def missing() -> str | None:
+        path = Path(os.environ.get("HYBRID_DATA", "data")) / name
+        return None if path.exists() else f"{path} is not there; HYBRID_DATA names the folder that holds {name}"
+
+    return missing
+
+
+NEEDS: dict[str, Callable[[], str | None]] = {
+    "labels": _data("labels/cooking.train"),
+    "ml-100k": _data("ml-100k/u.data"),
+    "mpi": _module("mpi4py", "mpi"),
+    "torch": _module("torch", "bench"),
+    "wikitext-2": _data("wikitext-2"),
+}

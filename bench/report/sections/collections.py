@@ -1,0 +1,108 @@
+"""Unit collections: parameters a second of thousands of small MLPs by size and batch."""
+
+from collections.abc import Sequence
+
+from bench.report.section import Cell, Figure, Record, Section, Step, Table, ends
+
+PLACE = 30
+STEPS = [Step("collections", ("collections",), 85, 9, quick=("collections",), memory=8)]
+STEP = "collections.step"
+COMMAND = "python -m bench collections"
+PUBLISHED, PUBLISHED_PARAMETERS, PUBLISHED_FRAMES = "Piekniewski's PVM on a Titan X Pascal", 210_984_739, 21
+SOURCE = "https://blog.piekniewski.info/2017/02/15/pvm-on-the-gpu-dev-update/"
+HEADER = [
+    *("parameters", "batch", "momentum", "who", "threads", "parameters/s", "lowest of 95 %", "highest of 95 %"),
+    *("bytes needed", "bytes spent", "share of bandwidth", "source"),
+]
+
+
+def section(records: Sequence[Record]) -> Section:
+    """Rates over sizes and batches beside Piekniewski's."""
+    steps = [one for one in records if one["work"] == STEP]
+    answer, figures, tables = [_opening()], [], []
+    gaps = [text for one in steps for text in one.get("left_out", ())]
+    if steps:
+        told = _told(steps)
+        answer.append(told)
+        caption = "A parameter is used and moved once a step; bytes are those of one parameter and step"
+        tables.append(Table("collections", caption, HEADER, [*map(_row, steps), _published_row()], COMMAND))
+        figures += [_by_size(steps, told), _by_batch(steps, told)]
+    else:
+        gaps.append("No collection of units has been measured.")
+    return Section("Collections of small networks", answer, figures, tables, gaps)
+
+
+def _opening() -> str:
+    return (
+        "Each unit is an MLP of 150-49-150 with weights of its own; a step is forward, error, backward and update of all. "
+        "Online a step is bound by memory: it cannot move fewer than 8 bytes a parameter, or 16 with momentum. Bytes spent are "
+        "what this machine's memory, measured in the same turns, could have moved while a parameter took its step; "
+        "a collection that stays in a cache may need fewer. "
+        f"Piekniewski ([2017]({SOURCE})) says {PUBLISHED_FRAMES} frames a second of {PUBLISHED_PARAMETERS:,} parameters on a "
+        f"Titan X Pascal: {PUBLISHED_FRAMES * PUBLISHED_PARAMETERS / 1e9:.1f} G parameters/s."
+    )
+
+
+def _ratio(records: Sequence[Record]) -> tuple[Record, Record | None]:
+    """Ours, and the fastest of the others."""
+    ours = next(one for one in records if one["who"] == "ours")
+    others = [one for one in records if one["who"] != "ours"]
+    return ours, max(others, key=lambda one: one["value"], default=None)
+
+
+def _cases(records: Sequence[Record]) -> list[list[Record]]:
+    """Records of the same sizes, batch and momentum."""
+    found: dict[str, list[Record]] = {}
+    for one in records:
+        found.setdefault(repr(one["params"]), []).append(one)
+    return list(found.values())
+
+
+def _told(steps: Sequence[Record]) -> str:
+    lines = []
+    for case in _cases(steps):
+        ours, rival = _ratio(case)
+        params, share = ours["params"], ours["bandwidth_share"]
+        said = (
+            f"* {ours['parameters']:,} parameters, batch {params['batch']}, momentum {params['momentum']:g}: ours "
+            f"{ours['value'] / 1e9:.3g} G parameters/s, {share:.0%} of the bandwidth"
+        )
+        if rival:
+            said += f"; {ours['value'] / rival['value']:.2f} times {rival['who']}"
+        lines.append(said)
+    return "\n".join(lines)
+
+
+def _row(one: Record) -> list[Cell]:
+    params = one["params"]
+    low, high = one.get("interval") or (None, None)
+    return [
+        *(one["parameters"], params["batch"], params["momentum"], one["who"], one["threads"], one["value"], low, high),
+        *(one["bytes_least"], one["bytes_spent"], one["bandwidth_share"], "measured here"),
+    ]
+
+
+def _published_row() -> list[Cell]:
+    """What he had in the clock is a frame of a video model, with batch 1."""
+    rate = float(PUBLISHED_FRAMES * PUBLISHED_PARAMETERS)
+    return [PUBLISHED_PARAMETERS, 1, None, PUBLISHED, None, rate, None, None, None, None, None, "published"]
+
+
+def _by_size(steps: Sequence[Record], told: str) -> Figure:
+    """One example, no momentum, beside the published figure."""
+    chosen = [one for one in steps if one["params"]["batch"] == 1 and not one["params"]["momentum"]]
+    points = [{"who": one["who"], "x": one["parameters"], "y": one["value"], **ends(one)} for one in chosen]
+    points.append({"who": PUBLISHED, "x": PUBLISHED_PARAMETERS, "y": PUBLISHED_FRAMES * PUBLISHED_PARAMETERS})
+    caption = "Online steps of one example without momentum, by size"
+    return Figure("collections-size", caption, told, "collections", points, "parameters", "parameters/s")
+
+
+def _by_batch(steps: Sequence[Record], told: str) -> Figure:
+    """At the published size, or the largest that was measured."""
+    plain = [one for one in steps if not one["params"]["momentum"]] or list(steps)
+    sizes = {one["parameters"] for one in plain}
+    size = PUBLISHED_PARAMETERS if PUBLISHED_PARAMETERS in sizes else max(sizes)
+    chosen = [one for one in plain if one["parameters"] == size]
+    points = [{"who": one["who"], "x": one["params"]["batch"], "y": one["value"], **ends(one)} for one in chosen]
+    caption, axes = f"Steps of {size:,} parameters by batch, without momentum", ("batch", "parameters/s")
+    return Figure("collections-batch", caption, told, "collections", points, *axes, log="", kind="bars")

@@ -1,0 +1,222 @@
+"""The crossover map: which output layer is the fastest at which size, and which at equal quality.
+
+Seconds to a perplexity are from trainings of `bench quality` and `bench large` in the same records. A point of `bench quality`
+is a training of its own, whose schedule ends with it; one of `bench large` is a look at a training that goes on.
+"""
+
+import itertools
+import math
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from bench.crossover.points import BATCH, WIDTH, Size
+from bench.quality import tables as quality
+from bench.report.section import Cell, Figure, Record, Section, Step, Table
+
+COMMAND = "python -m bench crossover --json results.jsonl"
+TITLE = "Where a logarithm beats brute force"
+PLACE = 10
+STEPS = [Step("crossover", ("crossover",), 100, 18, quick=("crossover",))]
+CLAIMED = "https://erikbern.com/2016/02/03/my-issue-with-gpu-accelerated-deep-learning.html"
+TOLD = {"output": "the output layer alone", "step": "trunk and output layer"}
+WORDS = 33_278  # classes of the problem "language" of `bench quality`: the words of WikiText-2 as published
+CLOCKS = {"quality": "seconds on {} threads", "large": "seconds of one processor"}
+NEAR = (1.05, 1.25)  # times the lowest perplexity that anybody reached: what others are asked to reach
+LOST = 1e6  # perplexities above this are of trainings that diverged
+GAPS = (
+    "No GPU was there: dense products and trees on one were not measured. Nothing here is about the claim that brute force on "
+    "a GPU loses to a logarithm on a CPU.",
+    "A trunk on a GPU beside a tree on the cores is measured by `python -m bench gpu --only overlap`, not here.",
+    "Trainings to equal quality are of one width (128) and one batch a model: of other widths, batches and classes there are "
+    "no records, and none is worked out of the speed.",
+)
+
+
+class Setting(NamedTuple):
+    """What points of one table share: "output" or "step", the device, threads of the CPU."""
+
+    work: str
+    device: str
+    threads: int
+
+    @property
+    def place(self) -> str:
+        """Where that is."""
+        return f"{self.threads} threads" if self.device == "cpu" else self.device
+
+
+class Measured(NamedTuple):
+    """A contender's step at a size; low, high: seconds at the ends of the interval, None where there is none."""
+
+    contender: str
+    size: Size
+    seconds: float
+    low: float | None
+    high: float | None
+
+
+def section(records: Sequence[Record]) -> Section:
+    """Of records of `bench crossover`, and of trainings."""
+    found = measured(records)
+    if not found:
+        return Section(TITLE, [], gaps=[f"Nothing was measured: `{COMMAND}` does it."])
+    trained = curves(records)
+    answer = [_claim(trained), *(_reached(count, some) for count, some in trained.items())]
+    most = max((one.threads for one in found if one.device == "cpu"), default=0)
+    short = [_short(setting, some) for setting, some in found.items() if setting[1:] == ("cpu", most)]
+    tables = [*short, _points(found), *([_quality_table(trained)] if trained else [])]
+    return Section(TITLE, answer, [_lines(*one) for one in found.items()], tables, list(GAPS))
+
+
+def measured(records: Iterable[Record]) -> dict[Setting, list[Measured]]:
+    """All points of the records that are of the crossover, by setting; those with most threads of a work first."""
+    found: dict[Setting, list[Measured]] = {}
+    for one in records:
+        if one["work"] in ("crossover.output", "crossover.step"):
+            size = Size(*(one["params"][name] for name in Size._fields))
+            low, high = one.get("interval") or (None, None)
+            ends = (size.batch / high, size.batch / low) if low and high else (None, None)
+            setting = Setting(one["work"].split(".")[1], one["device"], one["threads"])
+            found.setdefault(setting, []).append(Measured(one["contender"], size, size.batch / one["value"], *ends))
+    return dict(sorted(found.items(), key=lambda item: (item[0].work, item[0].device != "cpu", -item[0].threads)))
+
+
+def _lines(setting: Setting, some: Sequence[Measured]) -> Figure:
+    """Milliseconds of a step over classes, at the width and batch of most classes; of several, those that all plans have."""
+    counts: dict[tuple[int, int], set[int]] = {}
+    for one in some:
+        counts.setdefault((one.size.width, one.size.batch), set()).add(one.size.classes)
+    d, B = max(counts, key=lambda key: (len(counts[key]), key == (WIDTH, BATCH)))
+    row = [one for one in some if (one.size.width, one.size.batch) == (d, B)]
+    points = [{"who": one.contender, "x": one.size.classes, "y": 1e3 * one.seconds} for one in row]
+    most = max(counts[d, B])
+    fastest = min((one for one in row if one.size.classes == most), key=lambda one: one.seconds)
+    caption = f"Time of a step over classes: {TOLD[setting.work]}, {setting.place}, d = {d}, B = {B:,}."
+    told = f"{caption} At {most:,} classes {fastest.contender} is the fastest of those measured, "
+    told += f"{1e3 * fastest.seconds:.3g} ms a step."
+    name = f"crossover_lines_{setting.work}_{'cpu' if setting.device == 'cpu' else 'gpu'}_{setting.threads}"
+    return Figure(name, caption, told, "crossover_points", points, "classes V", "milliseconds a step")
+
+
+def _short(setting: Setting, some: Sequence[Measured]) -> Table:
+    """A row a number of classes, a column a contender, at the width and the batch that all classes were measured at."""
+    at = {(one.size.classes, one.contender): 1e3 * one.seconds for one in some if one.size[1:] == (WIDTH, BATCH)}
+    names = list(dict.fromkeys(name for _, name in at))
+    rows: list[list[Cell]] = [[V, *(at.get((V, name)) for name in names)] for V in sorted({V for V, _ in at})]
+    caption = (
+        f"Milliseconds of a training step of {TOLD[setting.work]}, by classes: d = {WIDTH}, B = {BATCH:,}, "
+        f"{setting.place}. A dash: it is taken to last over a second, or needs too much memory."
+    )
+    return Table(f"crossover_short_{setting.work}", caption, ["classes", *names], rows, COMMAND)
+
+
+def _points(found: Mapping[Setting, Sequence[Measured]]) -> Table:
+    rows: list[list[Cell]] = []
+    for setting, some in found.items():
+        for one in some:
+            times = [None if end is None else 1e3 * end for end in (one.seconds, one.low, one.high)]
+            rows.append([setting.work, one.contender, setting.place, *one.size, one.size.batch / one.seconds, *times])
+    header = ["work", "contender", "on", "V", "d", "B", "examples/s", "ms a step", "from", "to"]
+    return Table("crossover_points", "Every measured point: the median with its 95 % interval.", header, rows, COMMAND)
+
+
+# At equal quality
+
+
+class Curve(NamedTuple):
+    """A contender at so many classes: (seconds, perplexity of validation data), in rising order; clock: which seconds."""
+
+    who: str
+    classes: int
+    clock: str
+    points: tuple[tuple[float, float], ...]
+
+    @property
+    def best(self) -> tuple[float, float]:
+        """The point of the lowest perplexity."""
+        return min(self.points, key=lambda point: point[1])
+
+    def seconds_to(self, perplexity: float) -> float | None:
+        """When it gets there; at the latest at its first point, where that is there already; None where it never does."""
+        for (before, high), (after, low) in itertools.pairwise([(self.points[0][0], math.inf), *self.points]):
+            if low <= perplexity:
+                share = 1.0 if math.isinf(high) else math.log(high / perplexity) / math.log(high / low)
+                return before * (after / before) ** share
+        return None
+
+
+Curves = Mapping[int, Sequence[Curve]]
+
+
+def curves(records: Sequence[Record]) -> dict[int, list[Curve]]:
+    """By numbers of classes, in rising order; contenders in the order of their records, without trainings that diverged."""
+    found: dict[int, list[Curve]] = {}
+    for row in quality.rows("language", records):
+        whole = [one for one in row.lengths if len(one.values("valid", "perplexity")) == len(one.records)]
+        points = sorted((one.seconds, statistics.mean(one.values("valid", "perplexity"))) for one in whole)
+        if points:
+            clock = CLOCKS["quality"].format(row.lengths[0].records[0]["threads"])
+            found.setdefault(WORDS, []).append(Curve(row.who, WORDS, clock, tuple(points)))
+    for one in records:
+        if one.get("bench") == "large" and (points := sorted(_looks(one["quality"]))):
+            classes = one["params"]["classes"]
+            found.setdefault(classes, []).append(Curve(one["who"], classes, CLOCKS["large"], tuple(points)))
+    return dict(sorted(found.items()))
+
+
+def _looks(figures: Mapping[str, list[float]]) -> Iterator[tuple[float, float]]:
+    """Of names as "after 60 s"."""
+    for name, values in figures.items():
+        if name.startswith("after ") and (perplexity := statistics.mean(values)) < LOST:
+            yield float(name.split()[1]), perplexity
+
+
+def targets(some: Sequence[Curve]) -> list[float]:
+    """Perplexities that contenders at the same classes are asked to reach, the hardest first."""
+    return [times * min(one.best[1] for one in some) for times in NEAR]
+
+
+def _firsts(target: float, some: Sequence[Curve]) -> dict[str, float]:
+    """Who reaches it first, and when: several where their first point is there already."""
+    times = {one.who: at for one in some if (at := one.seconds_to(target)) is not None}
+    return {who: at for who, at in times.items() if at == min(times.values())}
+
+
+def _claim(trained: Curves) -> str:
+    """The claim, and at which numbers of classes it holds at equal quality."""
+    said = (
+        f"**The claim** (Bernhardsson, [2016]({CLAIMED})): brute force on a GPU pays for every parameter in every mini-batch, "
+        "a tree on a CPU for a logarithm of them, so from about a billion parameters on such structures win. A step's time is "
+        "one half of it, and what is learned meanwhile the other."
+    )
+    firsts = {count: _firsts(targets(some)[0], some) for count, some in trained.items()}
+    if holds := [count for count, first in firsts.items() if any("tree" in who for who in first)]:
+        counts = ", ".join(f"{count:,}" for count in holds)
+        said += f" At equal quality a tree is the first to come near the lowest perplexity at {counts} classes."
+    if fails := [f"{count:,} ({', '.join(first)})" for count, first in firsts.items() if count not in holds]:
+        said += f" Others are the first at {'; '.join(fails)} classes."
+    return said
+
+
+def _reached(count: int, some: Sequence[Curve]) -> str:
+    told = []
+    for target in targets(some):
+        first = _firsts(target, some)
+        told.append(f"{target:,.0f} is reached first by {', '.join(first)}, within {next(iter(first.values())):.0f} s")
+    return f"**At equal quality, {count:,} classes** ({some[0].clock}): a perplexity of {'; '.join(told)}."
+
+
+def _quality_table(trained: Curves) -> Table:
+    """Who reaches a perplexity, and when."""
+    rows: list[list[Cell]] = []
+    for count, some in trained.items():
+        for target, one in itertools.product(targets(some), some):
+            at, (seconds, lowest) = one.seconds_to(target), one.best
+            rows.append([count, target, one.who, "not reached" if at is None else at, lowest, seconds, one.clock])
+    header = ["V", "perplexity asked", "contender", "seconds", "its lowest perplexity", "after seconds", "clock"]
+    caption = (
+        "Seconds of training to a perplexity of validation data that is 5 % and 25 % above the lowest that anybody reached. "
+        "Between two points of a contender a line is drawn, on logarithmic axes; at its first one it was there at the latest."
+    )
+    return Table("equal_quality", caption, header, rows, "python -m bench report results.jsonl")

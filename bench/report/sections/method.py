@@ -1,0 +1,88 @@
+"""Method and environment: how everything was measured, on what, how busy that was, and what became of each step."""
+
+from collections.abc import Sequence
+
+from bench.harness.measure import CONFIDENCE, LEAST, NOISY
+from bench.harness.quiet import BUSY, Load
+from bench.report.runner import clock
+from bench.report.section import STEP, Cell, Record, Section, Step, Table
+
+PLACE = 100
+STEPS: list[Step] = []
+
+
+def section(records: Sequence[Record]) -> Section:
+    """What holds for every figure above."""
+    steps = [one for one in records if one["work"] == STEP]
+    timed = [one for one in records if one.get("samples") and one["work"] != STEP]
+    answer = [_rules(steps), _clock(), _noise(timed), _load(timed)]
+    tables = [table for table in (_steps(steps), _noisy(timed)) if table.rows]
+    return Section("Method and environment", [said for said in answer if said], tables=tables)
+
+
+def _rules(steps: Sequence[Record]) -> str:
+    quick = any(one["quick"] for one in steps)
+    turns = "few turns, since this is quick mode" if quick else f"at least {LEAST} turns"
+    return (
+        "Every result is checked before it is timed: against float64 NumPy, or the losses of all rivals with each other. "
+        f"After a warm-up rivals take turns ({turns}) with the same number of threads for every library. A figure is the "
+        f"median of its samples, with its {CONFIDENCE:.0%} interval by bootstrap; all samples are in results.jsonl. One "
+        f"benchmark runs at a time: a lock keeps others out, and a machine on which other processes take over {BUSY:.0%} of "
+        "the cores is refused, unless `--anyway` was given, and then the records say how busy it was."
+    )
+
+
+def _clock() -> str:
+    return (
+        "Within the clock is one whole step of training: forward, loss, backward and update of all that learns, copies to and "
+        "from a device. Making the data, compiling, and checking are not. Where a section has another clock, it says so."
+    )
+
+
+def _noise(timed: Sequence[Record]) -> str:
+    noisy = [one for one in timed if one.get("spread", 0) > NOISY]
+    if not timed:
+        return ""
+    return (
+        f"Of {len(timed)} figures {len(noisy)} have samples that lie over {NOISY:.0%} of the median apart, also after "
+        "other rounds of turns: other work on the machine may have decided those, which are listed below."
+    )
+
+
+def _load(timed: Sequence[Record]) -> str:
+    loads = [Load(**one["load"]) for one in timed if one.get("load")]
+    if not loads:
+        return "How busy others kept the machine was not recorded: it is quick mode, or no Linux." if timed else ""
+    most = max(loads, key=lambda load: load.others + load.stolen)
+    busy = sum(load.busy for load in loads)
+    return (
+        f"While {len(loads)} of them were measured, others took at most {most.others:.2f} of {most.cores} cores, and machines "
+        f"on the same host {most.stolen:.2f}; {busy} of them were measured on a busy machine."
+    )
+
+
+def _steps(steps: Sequence[Record]) -> Table:
+    header = ["step", "command", "became", "took", "ended", "reason"]
+    rows: list[list[Cell]] = []
+    for one in steps:
+        took = clock(one["seconds"]) if one["state"] == "done" else None
+        command = f"`{one['params']['command']}`"
+        rows.append([one["params"]["step"], command, one["state"], took, one["ended"], one["reason"] or None])
+    return Table(
+        "steps", "The steps of this report, minutes and seconds", header, rows, "python -m bench all --out DIR"
+    )
+
+
+def _noisy(timed: Sequence[Record]) -> Table:
+    rows: list[list[Cell]] = [
+        [
+            one["work"],
+            ", ".join(f"{name} {value}" for name, value in one["params"].items()),
+            one["who"],
+            100 * one["spread"],
+        ]
+        for one in timed
+        if one.get("spread", 0) > NOISY
+    ]
+    header = ["work", "params", "who", "range of samples, % of the median"]
+    return Table("noisy", "Noisy figures", header, rows, "python -m bench all --out DIR")

@@ -1,0 +1,171 @@
+"""Overlap: dense and sparse stages in turn and at the same time, a tick as a timeline, and what a busy machine leaves of it."""
+
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+from bench.report.section import Cell, Figure, Record, Section, Step, Table, ends
+
+PLACE = 80
+STEPS = [
+    Step("overlap", ("overlap",), 70, 3, quick=("overlap",)),
+    Step("busy", ("busy", "--only", "tree", "--only", "language overlapped"), 20, 6),
+]
+WAYS = {
+    "serial-one-core": "in turn on one core",
+    "serial-all-cores": "in turn on all cores",
+    "in turn": "in turn",
+    "overlapped": "overlapped, two threads",
+    "ours": "as the engine decides",
+}
+SIZES = ("classes", "batch", "micro_batches", "hidden")
+PACE = [
+    "delay",
+    "way",
+    "where",
+    "threads",
+    "examples/s",
+    "lowest of 95 %",
+    "highest of 95 %",
+    "share hidden",
+    "wall over busiest queue",
+]
+LINE = ["way", "queue", "stage", "micro-batch", "begins, ms", "ends, ms"]
+BUSY = ["work", "other processes", "steps/s", "share of the quiet machine's", "slowest 1 %, ms"]
+
+
+def section(records: Sequence[Record]) -> Section:
+    """Paces by delay, one tick, a busy machine."""
+    ticks = [one for one in records if one["work"] == "overlap.tick"]
+    busy = [one for one in records if one["work"].startswith("busy.") and one["who"] == "ours"]
+    answer: list[str] = []
+    figures: list[Figure] = []
+    tables: list[Table] = []
+    gaps = []
+    if ticks:
+        said = [_told(delay, ticks) for delay in _delays(ticks)]
+        answer += [_sizes(ticks[0]), *said]
+        figures.append(_paces(ticks, " ".join(said)))
+        tables.append(_pace_table(ticks))
+    else:
+        gaps.append("Stages in turn and overlapped have not been measured.")
+    if shown := [one for one in ticks if one.get("timeline") and one["params"]["delay"] == 0]:
+        figures.append(_timeline(shown))
+        tables.append(_timeline_table(shown))
+    if busy:
+        rows = _busy_rows(busy)
+        worst = min(rows, key=lambda row: row["share"])
+        answer.append(
+            f"A busy machine: beside {worst['load']} processes that only count, {worst['work']} keeps {worst['share']:.0%} of "
+            "its pace."
+        )
+        tables.append(_busy_table(rows))
+    else:
+        gaps.append("A busy machine has not been measured.")
+    return Section("Overlap of dense and sparse stages", answer, figures, tables, gaps)
+
+
+def _delays(ticks: Sequence[Record]) -> list[int]:
+    return sorted({one["params"]["delay"] for one in ticks})
+
+
+def _sizes(record: Record) -> str:
+    sizes = ", ".join(f"{name.replace('_', '-')} {record['params'][name]:,}" for name in SIZES)
+    return (
+        f"A language model whose dense stages (its trunk) take about as long as its sparse ones (rows, tree): {sizes}. However "
+        "the cores are spent, parameters end as the same bytes; that is checked before anything is timed."
+    )
+
+
+def _told(delay: int, ticks: Sequence[Record]) -> str:
+    """How much overlapping gives at a delay."""
+    by = {one["who"]: one for one in ticks if one["params"]["delay"] == delay}
+    said = f"Delay {delay}:"
+    for who in ("serial-one-core", "serial-all-cores", "in turn"):
+        if who in by and "overlapped" in by:
+            said += f" overlapped is {by['overlapped']['value'] / by[who]['value']:.2f} times as fast as {WAYS[who]};"
+    if "overlapped" in by:
+        said += f" {by['overlapped']['overlap']:.0%} of what could be hidden is hidden."
+    return said
+
+
+def _way(record: Record) -> str:
+    who: str = record["who"]
+    return WAYS.get(who, who)
+
+
+def _where(record: Record) -> str:
+    where: str = record["env"].get("cpu", "CPU") if record["device"] == "cpu" else record["device"]
+    return where
+
+
+def _paces(ticks: Sequence[Record], told: str) -> Figure:
+    points = [
+        {"who": f"delay {one['params']['delay']}", "x": _way(one), "y": one["value"], **ends(one)} for one in ticks
+    ]
+    caption = "Examples a second by how the cores are spent, with 95 % intervals of the medians"
+    return Figure("overlap-pace", caption, told, "overlap-pace", points, "", "examples/s", log="", kind="bars")
+
+
+def _pace_table(ticks: Sequence[Record]) -> Table:
+    rows: list[list[Cell]] = []
+    for one in ticks:
+        low, high = one.get("interval") or (None, None)
+        over = 1 / one["efficiency"] if one["efficiency"] else None
+        place = [one["params"]["delay"], _way(one), _where(one), one["threads"]]
+        rows.append([*place, one["value"], low, high, one["overlap"], over])
+    return Table("overlap-pace", "Ways to spend the cores on the same ticks", PACE, rows, "python -m bench overlap")
+
+
+def _intervals(ticks: Sequence[Record]) -> list[dict[str, Any]]:
+    """One tick in turn and one overlapped, in milliseconds."""
+    return [
+        {"way": _way(one), **each, "start": 1e3 * each["start"], "end": 1e3 * each["end"]}
+        for one in ticks
+        if one["who"] in ("serial-one-core", "in turn", "overlapped")
+        for each in one["timeline"]
+    ]
+
+
+def _timeline(ticks: Sequence[Record]) -> Figure:
+    found = _intervals(ticks)
+    points = [
+        {"who": one["stage"], "x": one["start"], "end": one["end"], "y": f"{one['way']}: {one['queue']}"}
+        for one in found
+    ]
+    ends = {
+        way: max(one["end"] for one in found if one["way"] == way) for way in dict.fromkeys(one["way"] for one in found)
+    }
+    told = "One tick by queues: " + "; ".join(f"{way} it takes {end:.3g} ms" for way, end in ends.items()) + "."
+    caption, x = "One tick as a timeline: what each queue does when (delay 0)", "milliseconds since the tick began"
+    return Figure("overlap-timeline", caption, told, "overlap-timeline", points, x, "", log="", kind="timeline")
+
+
+def _timeline_table(ticks: Sequence[Record]) -> Table:
+    found = sorted(_intervals(ticks), key=lambda one: (one["way"], one["queue"], one["start"]))
+    rows: list[list[Cell]] = [
+        [one["way"], one["queue"], one["stage"], one["micro"], one["start"], one["end"]] for one in found
+    ]
+    return Table("overlap-timeline", "The stages of that tick", LINE, rows, "python -m bench overlap")
+
+
+def _busy_rows(records: Sequence[Record]) -> list[dict[str, Any]]:
+    quiet = {one["work"]: statistics.median(one["samples"]) for one in records if one["params"]["load"] == 0}
+    return [
+        {
+            "work": one["work"].removeprefix("busy."),
+            "load": one["params"]["load"],
+            "value": statistics.median(one["samples"]),
+            "share": statistics.median(one["samples"]) / quiet[one["work"]],
+            "slow": 1e3 * one["p99_seconds"],
+        }
+        for one in records
+        if one["work"] in quiet
+    ]
+
+
+def _busy_table(rows: Sequence[dict[str, Any]]) -> Table:
+    cells: list[list[Cell]] = [[row["work"], row["load"], row["value"], row["share"], row["slow"]] for row in rows]
+    return Table(
+        "overlap-busy", "Our kernels beside processes that do nothing but count", BUSY, cells, "python -m bench busy"
+    )

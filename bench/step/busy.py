@@ -1,0 +1,236 @@
+"""How much speed is left while other processes want the cores too: our kernels, and PyTorch's, under each way of waiting.
+
+OpenMP's threads spin at the end of every parallel loop, for as long as the runtime's settings say; where another process has
+a core, the thread that is late is one that does not run, and its partner spins through the rest of its own time slice. So the
+setting decides what a busy machine leaves. Every setting gets a process of its own, since a runtime reads it once; all of
+them are measured in turns under every load. A load of n is n processes that do nothing but count.
+"""
+
+import concurrent.futures
+import functools
+import itertools
+import multiprocessing
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from bench.harness.measure import append, commit, environment
+from hybrid.machine import available
+
+# "ours" is what the package chooses by itself (cpu/__init__.py); the others are what a user could say instead.
+NAMES = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "NUMBA_THREADING_LAYER")
+SETTINGS: dict[str, dict[str, str]] = {
+    "ours": {},
+    "omp, active by default": {"NUMBA_THREADING_LAYER": "omp", "GOMP_SPINCOUNT": "300000"},
+    "omp, passive": {"NUMBA_THREADING_LAYER": "omp", "OMP_WAIT_POLICY": "passive"},
+    "omp, 1,000 spins": {"NUMBA_THREADING_LAYER": "omp", "GOMP_SPINCOUNT": "1000"},
+    "omp, 3,000 spins": {"NUMBA_THREADING_LAYER": "omp", "GOMP_SPINCOUNT": "3000"},
+}
+SECONDS = 1.0  # a work is repeated for, in one turn; the first tenth is not counted
+SPIN = "while True: pass"
+
+Found = dict[tuple[str, int], list[list[float]]]  # by setting and load: the turns, of each the seconds of every step
+
+
+def run(arguments) -> int:
+    """The table: works x loads x settings; those of --only alone."""
+    cores = available()
+    loads = (0, 1) if arguments.quick else sorted({0, 1, cores, 2 * cores})
+    turns = 1 if arguments.quick else arguments.repeat
+    works = arguments.only or (("tree",) if arguments.quick else tuple(WORKS))
+    if strays := sorted(set(works) - set(WORKS)):
+        print(f"--only: found {strays[0]!r}, expected some of {', '.join(WORKS)}")
+        return 2
+    seconds = 0.1 if arguments.quick else SECONDS
+    workers = {name: _worker(setting) for name, setting in SETTINGS.items()}
+    try:
+        for work in works:
+            found = _measured(workers, work, loads, turns, seconds, arguments.threads)
+            _show(work, found, loads, arguments.threads)
+            append(arguments.json, _records(work, found, arguments.threads))
+    finally:
+        for worker in workers.values():
+            worker.shutdown()
+    return 0
+
+
+def _worker(setting: dict[str, str]) -> concurrent.futures.ProcessPoolExecutor:
+    """A process in which this setting is in force."""
+    kept = {name: os.environ.pop(name, None) for name in NAMES}
+    os.environ |= setting
+    worker = concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+    worker.submit(os.getpid).result()  # it has begun, and has the environment
+    for name, value in kept.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
+    return worker
+
+
+def _measured(workers, work: str, loads, turns: int, seconds: float, threads: int) -> Found:
+    """The turns of each setting under each load; settings without a runtime (no tbb, no PyTorch) are left out."""
+    found: Found = {}
+    able = {}
+    for name, worker in workers.items():
+        try:
+            worker.submit(_steps, work, threads, 0.1).result()  # compiles, and starts the threads
+            able[name] = worker
+        except (ImportError, ValueError) as error:
+            print(f"{name}: left out, {error}")
+    for _, load in itertools.product(range(turns), loads):
+        spinning = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(load)]
+        try:
+            for name, worker in able.items():
+                found.setdefault((name, load), []).append(worker.submit(_steps, work, threads, seconds).result())
+        finally:
+            for process in spinning:
+                process.kill()
+                process.wait()
+    return found
+
+
+def _steps(work: str, threads: int, seconds: float) -> list[float]:
+    """Seconds of each step of a work, repeated for about so long."""
+    step = _ready(work, threads)
+    begin, found = time.perf_counter(), []
+    while (start := time.perf_counter()) < begin + seconds:
+        step()
+        if start > begin + seconds / 10:
+            found.append(time.perf_counter() - start)
+    return found or [time.perf_counter() - begin]
+
+
+@functools.cache
+def _ready(work: str, threads: int):
+    return WORKS[work](threads)
+
+
+def _learning(step: Callable[[], float]) -> Callable[[], float]:
+    """The step, once it is seen to learn: the losses that it returns are numbers, and fall."""
+    losses = np.array([step() for _ in range(32)])
+    if not np.nanmean(losses[16:]) < np.nanmean(losses[:16]):
+        raise AssertionError(f"the loss does not fall: {losses}")
+    return step
+
+
+def _tree(threads: int):
+    import numba
+
+    from hybrid import TreeReadout
+
+    numba.set_num_threads(threads)
+    classes, batch, width = 100_000, 1024, 128
+    counts = np.maximum(1e9 / np.arange(1, classes + 1), 1).astype(np.int64)
+    readout = TreeReadout(counts, width, batch=batch)
+    rng = np.random.default_rng(0)
+    hidden = rng.standard_normal((batch, width), np.float32)
+    share = np.cumsum(counts / counts.sum())
+    targets = itertools.cycle(np.searchsorted(share, rng.random((16, batch))).astype(np.int32))
+    grad = np.empty_like(hidden)
+    return _learning(lambda: readout.step(grad, hidden, next(targets)))
+
+
+def _language(threads: int, overlap: bool | None):
+    from bench.step.language import ZipfFeed, make_engine
+
+    feed = ZipfFeed(10_000, 512)
+    engine = make_engine(feed, "tree", threads)
+    engine.overlap = overlap if threads > 1 else False
+    ticks = engine.run(feed)
+    return _learning(lambda: next(ticks).loss)
+
+
+def _words(threads: int):
+    from bench.step.words import learner
+    from hybrid.feeds.text import Corpus, documentation
+    from hybrid.feeds.vocabulary import Vocabulary
+
+    text = documentation()
+    corpus = Corpus(text, Vocabulary.build(text, min_count=5, unknown=False))
+    engine, feed = learner(corpus, "skipgram", "tree", threads, epochs=10**6)
+    ticks = engine.run(feed)
+    return _learning(lambda: next(ticks).loss)
+
+
+def _units(threads: int):
+    import numba
+
+    from bench.step.units import Problem, equal, ours
+
+    numba.set_num_threads(threads)
+    work = ours(Problem(equal(38 * 38), 1, 0.0), threads)
+    work.run()
+    work.check()
+    return work.run
+
+
+def _pvm(threads: int):
+    from bench.step.pvm import Case, Ours
+
+    ours = Ours(Case("small"), "cpu", threads)
+    ours.check()
+    return functools.partial(ours.learn, 1)
+
+
+def _torch(threads: int):
+    """A step of a dense net in PyTorch, in a process where our kernels were imported first."""
+    import cpu  # noqa: F401  first: what it sets is read by PyTorch's OpenMP too
+
+    import torch  # isort: skip
+
+    torch.set_num_threads(threads)
+    net = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.Tanh(), torch.nn.Linear(256, 128))
+    optimiser = torch.optim.SGD(net.parameters(), lr=0.01)
+    x, y = torch.randn(512, 256), torch.randn(512, 128)
+
+    def step():
+        optimiser.zero_grad()
+        loss = torch.nn.functional.mse_loss(net(x), y)
+        loss.backward()
+        optimiser.step()
+        return loss.item()
+
+    return _learning(step)
+
+
+WORKS: dict[str, Callable[[int], Callable]] = {
+    "tree": _tree,
+    "language in turn": functools.partial(_language, overlap=False),
+    "language overlapped": functools.partial(_language, overlap=True),
+    "words": _words,
+    "units": _units,
+    "pvm": _pvm,
+    "torch": _torch,
+}
+
+
+def _records(work: str, found: Found, threads: int) -> list[dict]:
+    facts = {"bench": "busy", "work": f"busy.{work}", "unit": "steps/s", "threads": threads, "device": "cpu"}
+    facts |= {"checked": True, "commit": commit(), "env": environment()}
+    return [facts | {"who": name, "params": {"load": load}} | _figures(turns) for (name, load), turns in found.items()]
+
+
+def _figures(turns: list[list[float]]) -> dict:
+    """Steps a second of all turns and of each; a step's seconds, the median and what 99 of 100 are below."""
+    rates = [len(steps) / sum(steps) for steps in turns]
+    steps = list(itertools.chain(*turns))
+    value = len(steps) / sum(steps)
+    figures = {"value": value, "samples": rates, "spread": (max(rates) - min(rates)) / value, "steps": len(steps)}
+    return figures | {"median_seconds": statistics.median(steps), "p99_seconds": float(np.quantile(steps, 0.99))}
+
+
+def _show(work: str, found: Found, loads, threads: int) -> None:
+    """Steps a second under each load, what is left of the quiet figure, and the slowest of a hundred steps."""
+    print(f"\n{work}, {threads} threads: load: steps a second (of quiet; milliseconds: median, 99 of 100 are below)")
+    for name in dict.fromkeys(name for name, _ in found):
+        quiet, cells = _figures(found[name, 0])["value"], []
+        for load in loads:
+            one = _figures(found[name, load])
+            middle, slow = 1e3 * one["median_seconds"], 1e3 * one["p99_seconds"]
+            cells.append(f"{load}: {one['value']:8,.0f} ({one['value'] / quiet:4.2f}; {middle:6.2f}, {slow:7.2f})")
+        print(f"  {name:<24} " + "   ".join(cells), flush=True)

@@ -1,0 +1,191 @@
+"""A training step of a language model: rows -> MLP -> readout, ours beside the same model in PyTorch."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bench.harness.measure import Work, append, measure, show
+from bench.harness.peers import peer
+from bench.step import softmax
+from hybrid.engine import Engine
+from hybrid.engine.embedding import Embedding
+from hybrid.engine.route import Route, routed
+from hybrid.feeds import Batch
+from hybrid.readout import FullReadout, HeadReadout, SampledReadout, TreeReadout
+from hybrid.trunk.mlp import MLP
+
+CONTEXT, WIDTH, HIDDEN, OUTPUTS = 4, 64, 256, 128
+RATE = 0.01
+READOUTS: dict[str, Any] = {"tree": TreeReadout, "full": FullReadout, "sampled": SampledReadout, "head": HeadReadout}
+LARGE = 1024  # examples of a batch, from which on the rate falls as they rise: gradients of a row or a node are summed
+TURNS, EXAMPLES = 16, 8192  # batches at least, and examples, after which the first ones come again
+CHUNK = 256  # examples whose logits PyTorch has at once, of a softmax in chunks
+
+
+class ZipfFeed:
+    """Random contexts and targets whose frequencies fall as 1 / rank; as many ticks as anyone asks for."""
+
+    epochs = 1
+
+    def __init__(self, classes: int, batch: int):
+        self.classes = self.rows = classes
+        self.batch, self.most_ids = batch, batch * CONTEXT
+        self.counts = np.maximum(1e9 / np.arange(1, classes + 1), 1).astype(np.int64)
+        self.ticks_per_epoch = 10**9
+        share = np.cumsum(self.counts) / self.counts.sum()
+        rng = np.random.default_rng(1)
+        self._batches: list[Batch] = []
+        for _ in range(max(TURNS, EXAMPLES // batch)):
+            ids = np.searchsorted(share, rng.random((batch, CONTEXT + 1))).astype(np.int32)
+            self._batches.append(Batch(ids[:, :-1].reshape(-1), None, np.ascontiguousarray(ids[:, -1])))
+
+    def __len__(self):
+        return self.ticks_per_epoch
+
+    @property
+    def turns(self) -> int:
+        """Batches, after which the first one comes again."""
+        return len(self._batches)
+
+    def __getitem__(self, tick):
+        return self._batches[tick % self.turns]
+
+    def describe(self):
+        """What it is."""
+        return {"kind": "zipf", "classes": self.classes, "batch": self.batch}
+
+
+def run(arguments) -> None:
+    """Full softmax and tree, at 10 thousand and 100 thousand classes."""
+    sizes = [(1_000, 512)] if arguments.quick else [(10_000, 512), (100_000, 512)]
+    for classes, batch in sizes:
+        feed = ZipfFeed(classes, batch)
+        for readout in ("tree", "full"):
+            steps = 2 if readout == "full" and classes > 10_000 else 16
+            rivals = [ours(feed, readout, steps, arguments.threads)]
+            if peer("torch"):
+                kind = "softmax" if readout == "full" else "adaptive softmax"
+                theirs = of_torch(feed, kind, steps, arguments.threads)
+                theirs.params["readout"] = readout  # of ours, which it stands beside
+                rivals.append(theirs)
+            records = measure(rivals, arguments.repeat)
+            show(records)
+            append(arguments.json, records)
+
+
+def make_engine(
+    feed: ZipfFeed,
+    readout: str,
+    threads: int,
+    width: int = OUTPUTS,
+    *,
+    micro_batches: int = 2,
+    overlap: bool | None = None,
+    route: Callable[[Engine], Route] = routed,
+    **settings: Any,
+) -> Engine:
+    """The model under one of READOUTS, which settings are for; micro_batches, overlap, route: see Engine."""
+    rate = RATE * min(1.0, LARGE / feed.batch)
+    return Engine(
+        Embedding(feed.rows, WIDTH, per_example=CONTEXT, rate=rate, spread=0.1),
+        MLP([CONTEXT * WIDTH, HIDDEN, width], rate=rate),
+        READOUTS[readout](feed.counts, width, batch=feed.batch, rate=rate, **settings),
+        micro_batches=micro_batches,
+        schedule="constant",
+        threads=threads,
+        overlap=overlap,
+        route=route,
+    )
+
+
+def ours(
+    feed: ZipfFeed,
+    readout: str,
+    steps: int,
+    threads: int,
+    width: int = OUTPUTS,
+    overlap: bool | None = None,
+    **settings: Any,
+) -> Work:
+    """A turn is so many steps; see make_engine."""
+    engine = make_engine(feed, readout, threads, width, overlap=overlap, **settings)
+    ticks = engine.run(feed)
+    losses: list[float] = []
+
+    def step():
+        losses.extend(next(ticks).loss for _ in range(steps))
+
+    def check():
+        # Before it has learned anything every class of the full softmax is as likely as any other.
+        while len(losses) <= feed.turns:
+            step()
+        first, again = losses[0], losses[feed.turns]
+        if readout == "full" and abs(first - math.log(feed.classes)) > 0.02:
+            raise AssertionError(f"first loss {first}, expected log V = {math.log(feed.classes)}")
+        if not (math.isfinite(again) and (again < first or readout == "sampled")):  # which draws other negatives
+            raise AssertionError(f"the loss of the first batch does not fall: {losses}")
+
+    params = _params(feed, width) | {"readout": readout}
+    warm = (
+        2 if steps > 2 or overlap is not None else 12
+    )  # the engine measures how to spend the cores in its first 24 ticks
+    return Work(
+        "language.step", "ours", params, steps * feed.batch, "examples/s", step, check, threads=threads, warm=warm
+    )
+
+
+def _params(feed: ZipfFeed, width: int) -> dict:
+    return {"classes": feed.classes, "batch": feed.batch, "width": width}
+
+
+def of_torch(feed: ZipfFeed, kind: str, steps: int, threads: int, width: int = OUTPUTS) -> Work:
+    """The same trunk in PyTorch, under a "softmax", one "in chunks", or its "adaptive softmax", which is a smaller model."""
+    torch = peer("torch")
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    rows = torch.nn.Embedding(feed.rows, WIDTH, sparse=True)
+    torch.nn.init.uniform_(rows.weight, -0.1, 0.1)
+    trunk = torch.nn.Sequential(
+        torch.nn.Linear(CONTEXT * WIDTH, HIDDEN), torch.nn.Tanh(), torch.nn.Linear(HIDDEN, width), torch.nn.Tanh()
+    )
+    head, sum_of_losses = _head(torch, kind, feed.classes, width)
+    optimiser = torch.optim.SGD([*rows.parameters(), *trunk.parameters(), *head.parameters()], lr=RATE)
+    losses: list[float] = []
+    position = iter(range(10**9))
+
+    def one():
+        batch = feed[next(position)]
+        target = torch.from_numpy(batch.target).long()
+        hidden = trunk(rows(torch.from_numpy(batch.ids).view(-1, CONTEXT)).flatten(1))
+        loss = sum_of_losses(hidden, target)
+        optimiser.zero_grad()
+        (loss / len(target)).backward()
+        optimiser.step()
+        losses.append(loss.item() / len(target))
+
+    def step():
+        for _ in range(steps):
+            one()
+
+    def check():
+        expected = math.log(feed.classes)
+        if not (all(map(math.isfinite, losses)) and losses[0] < 1.5 * expected):
+            raise AssertionError(f"losses {losses}, expected to begin near log V = {expected}")
+
+    who = f"torch {torch.__version__} {kind}"
+    params = _params(feed, width)
+    return Work("language.step", who, params, steps * feed.batch, "examples/s", step, check, threads=threads)
+
+
+def _head(torch: Any, kind: str, classes: int, width: int) -> tuple[Any, Any]:
+    """PyTorch's output layer, and its losses of a batch, summed."""
+    if kind == "adaptive softmax":
+        cutoffs = [cut for cut in (2_000, 20_000, 200_000) if cut < classes] or [classes // 4]
+        head = torch.nn.AdaptiveLogSoftmaxWithLoss(width, classes, cutoffs)
+        return head, lambda hidden, target: -head(hidden, target).output.sum()
+    head = torch.nn.Linear(width, classes, bias=False)
+    torch.nn.init.zeros_(head.weight)
+    loss = softmax.chunked(CHUNK) if kind == "softmax in chunks" else softmax.cross_entropy
+    return head, lambda hidden, target: loss(hidden, head.weight, target)

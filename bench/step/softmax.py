@@ -1,0 +1,277 @@
+"""Full and sampled softmax beside PyTorch's at their best; the bound by products."""
+
+import functools
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bench.harness.measure import LEAST, Work, append, measure, show
+from bench.harness.peers import peer
+from hybrid.readout import FullReadout, HeadReadout, SampledReadout
+
+Step = Callable[[int], float]  # of batch b: its mean loss before the step
+
+CHUNKS = (64, 128, 256, 512)  # examples, of which the fastest counts
+
+
+class Batches:
+    """Hidden vectors, targets and shared negatives as tensors."""
+
+    def __init__(self, hidden: np.ndarray, targets: np.ndarray, negatives: np.ndarray):
+        torch = peer("torch")
+        self.hidden = [torch.from_numpy(batch.copy()).requires_grad_() for batch in hidden]
+        self.targets = [torch.from_numpy(ids).long() for ids in targets]
+        self.negatives = [torch.from_numpy(ids).long() for ids in negatives]
+
+
+def full(batches: Batches, weights: Any, rate: float, loss: Callable[[Any, Any, Any], Any]) -> Step:
+    """A full softmax by one of PyTorch's losses, summed over the batch."""
+    torch = peer("torch")
+
+    def step(b: int) -> float:
+        hidden = batches.hidden[b]
+        hidden.grad = weights.grad = None
+        found = loss(hidden, weights, batches.targets[b])
+        found.backward()
+        with torch.no_grad():
+            weights.add_(weights.grad, alpha=-rate)
+        return float(found.detach()) / len(hidden)
+
+    return step
+
+
+def cross_entropy(hidden: Any, weights: Any, target: Any) -> Any:
+    """Of all logits at once."""
+    torch = peer("torch")
+    return torch.nn.functional.cross_entropy(torch.nn.functional.linear(hidden, weights), target, reduction="sum")
+
+
+def chunked(size: int) -> Callable[[Any, Any, Any], Any]:
+    """`linear_cross_entropy` by so many examples at a time."""
+    torch = peer("torch")
+    options = torch.nn.LinearCrossEntropyOptions(batch_chunk_size=size)
+
+    def loss(hidden: Any, weights: Any, target: Any) -> Any:
+        given = {"reduction": "sum", "options": options}
+        return torch.nn.functional.linear_cross_entropy(hidden, weights, target, **given)
+
+    return loss
+
+
+def sampled(batches: Batches, weights: Any, rate: float, lower: np.ndarray) -> Step:
+    """Sampled softmax by hand: rows are gathered, and their gradients added where they belong; negatives come for nothing.
+
+    lower  (V,): the log of how often each class is expected among the negatives, which its logit is lowered by
+    """
+    torch = peer("torch")
+    lowered = torch.from_numpy(lower)
+
+    def step(b: int) -> float:
+        hidden, target, negatives = batches.hidden[b], batches.targets[b], batches.negatives[b]
+        hidden.grad = weights.grad = None
+        ids = torch.cat((target, negatives))
+        rows = weights.detach().index_select(0, ids).requires_grad_()
+        own, others = rows[: len(target)], rows[len(target) :]
+        score = (hidden * own).sum(1, keepdim=True) - lowered[target, None]
+        logits = (hidden @ others.T - lowered[negatives]).masked_fill(target[:, None] == negatives, -torch.inf)
+        found = (torch.cat((score, logits), 1).logsumexp(1) - score[:, 0]).sum()
+        found.backward()
+        with torch.no_grad():
+            weights.index_add_(0, ids, rows.grad, alpha=-rate)
+        return float(found.detach()) / len(hidden)
+
+    return step
+
+
+def adaptive(batches: Batches, classes: int, cutoffs: list[int], rate: float, div_value: float) -> Step:
+    """AdaptiveLogSoftmaxWithLoss; div_value: by what the vectors of each next band are narrower."""
+    torch = peer("torch")
+    model = torch.nn.AdaptiveLogSoftmaxWithLoss(batches.hidden[0].shape[1], classes, cutoffs, div_value=div_value)
+    parameters = list(model.parameters())
+
+    def step(b: int) -> float:
+        hidden = batches.hidden[b]
+        for tensor in (hidden, *parameters):
+            tensor.grad = None
+        found = model(hidden, batches.targets[b]).loss
+        (found * len(hidden)).backward()
+        with torch.no_grad():
+            torch._foreach_add_(parameters, [tensor.grad for tensor in parameters], alpha=-rate)
+        return float(found.detach())
+
+    return step
+
+
+WIDTH, BATCH, RATE, NEGATIVES = 128, 1024, 1e-3, 1024
+CLASSES, HUGE, FEW = (10_000, 100_000, 1_000_000), 10_000_000, 256  # FEW: the batch of the HUGE ones
+WHOLE = 100_000  # classes up to which PyTorch has all logits at once: they take 3 x 4 GB at a million
+MOST = 1.5e8  # logits of a chunk: more take longer, and gigabytes
+SPARSE = 1_000_000  # classes of the sampled softmax
+Rival = tuple[Step, Callable[[list[float]], None]]  # what it does, and a check of its first losses
+BATCHES, SIDE = 4, 2048  # different batches; of the square product that the bound is measured by
+
+
+def run(arguments) -> None:
+    """One table a number of classes and kind; each rival is checked first, and takes its turns with ours."""
+    classes, sparse = ((2_000,), 5_000) if arguments.quick else (CLASSES, SPARSE)
+    tasks = [*((count, BATCH, "full") for count in classes), (sparse, BATCH, "sampled")]
+    for count, batch, kind in tasks if arguments.quick else [*tasks, (HUGE, FEW, "full")]:
+        if not arguments.only or kind in arguments.only or str(count) in arguments.only:
+            records = _table(Task(count, batch, arguments.threads), kind, arguments.repeat)
+            append(arguments.json, records)
+
+
+def _table(task: "Task", kind: str, repeat: int) -> list[dict]:
+    """Measure and print; of a full softmax with the share of the peak of products that its 6 B V D operations make."""
+    full = kind == "full"
+    peak = _peak(task.threads) if full else 0.0
+    rivals = task.rivals(kind)
+    records = measure(rivals, min(repeat, LEAST) if task.classes >= SPARSE and full else repeat)
+    show(records)
+    for record in records if full else []:
+        record["product_share"] = 6 * task.batch * task.classes * WIDTH / record["seconds"] / peak
+        print(f"  {record['who']:<34} {record['product_share']:.0%} of {peak / 1e9:.0f} GFLOP/s")
+    return records
+
+
+def _peak(threads: int) -> float:
+    """Operations a second of a large product of float32: PyTorch's where it is, which has the faster library, else NumPy's."""
+    a, b = np.random.default_rng(0).standard_normal((2, SIDE, SIDE), np.float32)
+    if torch := peer("torch"):
+        torch.set_num_threads(threads)
+        a, b = map(torch.from_numpy, (a, b))
+    return max(2 * SIDE**3 / _seconds(lambda: a @ b) for _ in range(5))
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+class Task:
+    """Hidden vectors, targets by Zipf's law, negatives; weights of all rivals begin at 0 and move by `rate`."""
+
+    def __init__(self, classes: int, batch: int, threads: int, width: int = WIDTH, rate: float = RATE):
+        rng = np.random.default_rng(0)
+        self.classes, self.batch, self.threads, self.width, self.rate = classes, batch, threads, width, rate
+        drawn = np.exp(rng.random((BATCHES, batch + NEGATIVES)) * math.log(classes + 1)) - 1
+        self.targets, self.negatives = np.split(drawn.astype(np.int32).clip(0, classes - 1), [batch], axis=1)
+        self.hidden = rng.standard_normal((BATCHES, batch, width), np.float32)
+
+    def rivals(self, kind: str) -> list[Work]:
+        """Ours and PyTorch's at one kind of softmax."""
+        made = self._full() if kind == "full" else self._sampled()
+        params = {"kind": kind, "classes": self.classes, "width": self.width, "batch": self.batch}
+        return [self.work("softmax.step", who, params, rival) for who, rival in made.items()]
+
+    def work(self, name: str, who: str, params: dict, rival: Rival) -> Work:
+        """A turn is one step, on the next batch."""
+        step, check = rival
+        losses: list[float] = []
+
+        def run() -> None:
+            losses.append(step(len(losses) % BATCHES))
+
+        def checked() -> None:
+            if not math.isfinite(losses[0]):
+                raise AssertionError(f"{who}: loss {losses}")
+            check(losses)
+
+        return Work(name, who, params, self.batch, "examples/s", run, checked, threads=self.threads)
+
+    def ours(self, readout: FullReadout | HeadReadout) -> Step:
+        """A step of one of our readouts."""
+        grad = np.empty((self.batch, self.width), np.float32)
+        return lambda b: float(np.mean(readout.step(grad, self.hidden[b], self.targets[b])))
+
+    def _full(self) -> dict[str, Rival]:
+        found = {"ours": self.full()}
+        torch = peer("torch")
+        if not torch or self.classes >= HUGE:  # where its gradient is as large as the weights, 5 GB
+            return found
+        best = self.best_chunk()
+        losses = {f"linear_cross_entropy, chunks of {best}": chunked(best)}
+        if self.classes <= WHOLE:
+            losses["cross_entropy"] = cross_entropy
+        return found | {f"torch {torch.__version__} {name}": self.torch(loss) for name, loss in losses.items()}
+
+    def full(self) -> Rival:
+        """Our full softmax."""
+        readout = FullReadout(self.classes, self.width, batch=self.batch, rate=self.rate)
+        return self.ours(readout), functools.partial(self._check_full, readout.weights)
+
+    def torch(self, loss: Callable) -> Rival:
+        """PyTorch's, by one of the losses of bench/step/softmax.py."""
+        torch = peer("torch")
+        torch.set_num_threads(self.threads)
+        weights = torch.zeros(self.classes, self.width, requires_grad=True)
+        step = full(self.batches, weights, self.rate, loss)
+        return step, functools.partial(self._check_full, weights.detach().numpy())
+
+    def best_chunk(self) -> int:
+        """With which number of examples at a time PyTorch's `linear_cross_entropy` is the fastest."""
+        torch = peer("torch")
+        torch.set_num_threads(self.threads)
+        weights = torch.zeros(self.classes, self.width, requires_grad=True)
+        seconds = {}
+        for size in CHUNKS:
+            if size * self.classes <= MOST or size == CHUNKS[0]:
+                loss = chunked(size)
+                step = full(self.batches, weights, self.rate, loss)
+                step(0)
+                seconds[size] = min(_seconds(functools.partial(step, 1)) for _ in range(2))
+        return min(seconds, key=lambda size: seconds[size])
+
+    @functools.cached_property
+    def batches(self) -> Batches:
+        return Batches(self.hidden, self.targets, self.negatives)
+
+    def _check_full(self, weights: np.ndarray, losses: list[float]) -> None:
+        """After one step from 0, whose probabilities are all 1 / V: worked by hand in float64, for the rows of some targets."""
+        np.testing.assert_allclose(losses[0], math.log(self.classes), rtol=1e-5)
+        hidden, some = self.hidden[0].astype(float), np.unique(self.targets[0])[:9]
+        gradient = hidden.sum(0) / self.classes - np.array([hidden[self.targets[0] == one].sum(0) for one in some])
+        expected = -self.rate * gradient
+        np.testing.assert_allclose(weights[some], expected, rtol=1e-3, atol=1e-3 * self.rate)
+
+    def _sampled(self) -> dict[str, Rival]:
+        found = {"ours": self.sampled()}
+        if torch := peer("torch"):
+            torch.set_num_threads(self.threads)
+            ids = np.arange(1, self.classes + 1)
+            expected = NEGATIVES * np.log1p(1 / ids) / math.log(self.classes + 1)
+            weights = torch.zeros(self.classes, self.width, requires_grad=True)
+            lower = np.log(expected).astype(np.float32)
+            step = sampled(self.batches, weights, self.rate, lower)
+            found[f"torch {torch.__version__} by hand"] = self.learns(step)
+        return found
+
+    def sampled(self) -> Rival:
+        """Our sampled softmax."""
+        readout = SampledReadout(
+            self.classes,
+            self.width,
+            negatives=min(NEGATIVES, self.classes),
+            draws="log-uniform",
+            batch=self.batch,
+            rate=self.rate,
+        )
+        return self.learns(self.ours(readout))
+
+    def learns(self, step: Step) -> Rival:
+        """A rival whose arithmetic is held to oracles elsewhere: here it must learn what it is shown."""
+        return step, functools.partial(self._check_learns, step)
+
+    def _check_learns(self, step: Step, losses: list[float]) -> None:
+        """Steps on one batch lower its loss; the arithmetic of ours is held to oracles in tests/."""
+        if not (after := [step(0) for _ in range(8)])[-1] < losses[0]:
+            raise AssertionError(f"losses of one batch {losses[0]}, then {after}")
+
+    def torch_adaptive(self, cutoffs: list[int], value: float) -> Rival:
+        """PyTorch's adaptive softmax; value: by what the vectors of each next band are narrower."""
+        peer("torch").set_num_threads(self.threads)
+        return self.learns(adaptive(self.batches, self.classes, cutoffs, self.rate, value))

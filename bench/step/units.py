@@ -1,0 +1,371 @@
+"""The fused online step of 14,161 small MLPs, 211 M parameters, beside PyTorch (bmm, manual backward) and torch.compile."""
+
+import functools
+import itertools
+import os
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bench.harness.measure import Work, append, measure, near, show
+from bench.harness.peers import peer
+from bench.oracles import units as oracle
+from hybrid.units import UnitLayout, unit_layout
+
+SIZES = INPUTS, HIDDEN, OUTPUTS = 150, 49, 150  # of a unit of Piekniewski's video model
+RATE, ACTIVATION, SEED = 0.01, "logistic", 0
+SAMPLE = 13  # units checked against the oracle, spread over all, beside the largest and the smallest
+DRAWN = 15_000_000  # first weights that are drawn; these come again, since numbers take time to draw
+OFF = -1e4  # a bias at which a hidden unit is exactly 0
+
+
+def run(arguments) -> None:
+    """B = 1 without and with momentum, then B = 8, 16 and 32."""
+    import numba
+
+    numba.set_num_threads(arguments.threads)
+    units = 12 * 12 if arguments.quick else 119 * 119
+    for batch, momentum in ((1, 0.0), (1, 0.9), (8, 0.0), (16, 0.0), (32, 0.0)):
+        problem = Problem(equal(units), batch, momentum)
+        kinds = ("bmm",) if arguments.quick else ("bmm", "compile")
+        rivals = [torch_rival(problem, arguments.threads, kind) for kind in kinds] if peer("torch") else []
+        works = [ours(problem, arguments.threads), *rivals]
+        machine = bandwidth(64 if arguments.quick else 1024, arguments.threads)
+        blas = gemm(batch, arguments.threads)
+        _, small, *records = measure([machine, blas, *works], arguments.repeat)
+        for work, record in zip(works, records, strict=True):
+            turns = zip(work.samples, machine.samples, strict=True)
+            record["bandwidth_share"] = statistics.median(
+                problem.moved / seconds / (machine.amount / streamed) for seconds, streamed in turns
+            )
+            record["gemm_share"] = problem.operations / record["seconds"] / small["value"]
+        reached = machine.amount / statistics.median(machine.samples)
+        show(records)
+        print(_bound(problem, records[0], reached, small["value"]), flush=True)
+        append(arguments.json, records)
+
+
+def _bound(problem: "Problem", ours: dict, bandwidth: float, peak: float) -> str:
+    """One line: what the figure of ours is held against."""
+    rate = problem.operations / ours["seconds"] / 1e9
+    bound = "memory" if ours["bandwidth_share"] > 0.6 else "arithmetic"
+    return (
+        f"  {ours['value'] / 1e9:.2f} G parameters/s at {problem.counted} bytes each = {ours['bandwidth_share']:.0%} of the "
+        f"{bandwidth / 1e9:.1f} GB/s that read-modify-write reaches; {rate:.0f} GFLOP/s = {ours['gemm_share']:.0%} of the "
+        f"{peak / 1e9:.0f} that a BLAS reaches on small matrices: bound by {bound}"
+    )
+
+
+def equal(units: int, sizes: tuple[int, int, int] = SIZES) -> UnitLayout:
+    """Units of one size."""
+    return unit_layout(*([size] * units for size in sizes))
+
+
+class Problem:
+    """Units, inputs and targets that all rivals share, their first weights, and what a step makes of a sample, in float64.
+
+    name  as the record's `work` says it
+    """
+
+    def __init__(self, layout: UnitLayout, batch: int, momentum: float, name: str = "units.step"):
+        self.layout, self.batch, self.momentum, self.name = layout, batch, momentum, name
+        self.units, self.parameters = len(layout.inputs), int(layout.w_at[-1])
+        self.counted = 16 if momentum else 8  # bytes a parameter: each number is read and written once
+        self.moved = float(self.counted * self.parameters)
+        # a weight takes 2 B operations forward and 2 B for its gradient, and one of the second layer 2 B more for the error
+        self.operations = (4 * self.parameters + 2 * int((layout.outputs * layout.hidden).sum())) * batch
+        rng = np.random.default_rng(SEED)
+        self.x = rng.random((batch, int(layout.x_at[-1])), dtype=np.float32)
+        self.target = rng.random((batch, int(layout.y_at[-1])), dtype=np.float32)
+        sizes = np.diff(layout.w_at)
+        spread = np.linspace(0, self.units - 1, SAMPLE).astype(int)
+        self.sample = np.unique([*spread, sizes.argmax(), sizes.argmin()])
+        self.first = self.sampled(self.weights())
+        self.loss, self.expected, self.speed = self._step()
+
+    def weights(self) -> np.ndarray:
+        """The same first weights for every rival, an array of its own."""
+        drawn = np.random.default_rng(SEED + 1).standard_normal(min(self.parameters, DRAWN), dtype=np.float32)
+        drawn *= np.float32(0.1)
+        return np.resize(drawn, self.parameters)
+
+    def velocity(self) -> np.ndarray | None:
+        """The first velocity; None without momentum."""
+        return self.weights() * np.float32(0.01) if self.momentum else None
+
+    def spans(self) -> list[tuple[int, int]]:
+        """Where the weights of the units of the sample begin and end."""
+        return [(int(self.layout.w_at[u]), int(self.layout.w_at[u + 1])) for u in self.sample]
+
+    def sampled(self, flat: np.ndarray) -> np.ndarray:
+        """The weights of the units of the sample, one after the other."""
+        return np.concatenate([flat[begin:end] for begin, end in self.spans()])
+
+    def check(self, weights: np.ndarray, velocity: np.ndarray | None = None) -> None:
+        """Raise unless a step from the first weights has led to these, in the units of the sample."""
+        near("weights", weights, self.expected, self.first)
+        if velocity is not None:
+            near("velocity", velocity, self.speed, 0.01 * self.first)
+
+    def _step(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        some = unit_layout(*(size[self.sample] for size in self.layout[:3]))
+        x, target = (
+            np.concatenate([signals[:, at[u] : at[u + 1]] for u in self.sample], axis=1)
+            for signals, at in ((self.x, self.layout.x_at), (self.target, self.layout.y_at))
+        )
+        hidden, y = oracle.forward(some, self.first, x, ACTIVATION)
+        velocity = self.first * np.float32(0.01) if self.momentum else None
+        return oracle.step(some, self.first, velocity, hidden, y, x, target, RATE, self.momentum, ACTIVATION)
+
+    def work(self, who: str, step: Callable[[], Any], check: Callable[[], None], threads: int) -> Work:
+        """A rival at this problem."""
+        params = {"units": self.units, "batch": self.batch, "momentum": self.momentum}
+        work = (self.name, who, params, self.parameters, "parameters/s", step, check)
+        return Work(*work, moved=self.moved, threads=threads, warm=2)
+
+
+def ours(problem: Problem, threads: int) -> Work:
+    """The fused step."""
+    from cpu import units
+
+    weights, velocity = problem.weights(), problem.velocity()
+    y, y_grad = (np.empty(problem.target.shape, np.float32) for _ in range(2))
+    hidden, hidden_grad = (np.empty((problem.batch, int(problem.layout.h_at[-1])), np.float32) for _ in range(2))
+    written = (np.empty(problem.units, np.float32), y, hidden, weights, velocity, y_grad, hidden_grad)
+    read = (problem.layout, problem.x, problem.target, RATE, problem.momentum, ACTIVATION)
+
+    def check():
+        problem.check(problem.sampled(weights), None if velocity is None else problem.sampled(velocity))
+
+    return problem.work("ours", lambda: units.step(*written, *read), check, threads)
+
+
+# The rivals: products of all units at once, from padded arrays
+
+
+def padded(layout: UnitLayout, flat: np.ndarray, off: float = OFF) -> list[np.ndarray]:
+    """Flat weights as (U, H, N), (U, 1, H), (U, O, H), (U, 1, O), of units padded to the largest.
+
+    What pads is 0, and `off` in a bias of the first layer, which switches a padded hidden unit off: padding learns nothing.
+    """
+    many, (n, h, o) = len(layout.inputs), (int(size.max()) for size in layout[:3])
+    shapes = ((many, h, n), (many, 1, h), (many, o, h), (many, 1, o))
+    if flat.size == many * (h * (n + 1) + o * (h + 1)):  # no unit is smaller
+        cuts = np.split(flat.reshape(many, -1), np.cumsum([h * n, h, o * h]), axis=1)
+        return [np.ascontiguousarray(cut).reshape(shape) for cut, shape in zip(cuts, shapes, strict=True)]
+    fills = (0.0, off, 0.0, 0.0)
+    first, first_bias, second, second_bias = map(functools.partial(np.full, dtype=np.float32), shapes, fills)
+    for u in range(many):
+        n, h, o = (int(size[u]) for size in layout[:3])
+        parts = np.split(flat[layout.w_at[u] : layout.w_at[u + 1]], np.cumsum([h * n, h, o * h]))
+        first[u, :h, :n], first_bias[u, 0, :h] = parts[0].reshape(h, n), parts[1]
+        second[u, :o, :h], second_bias[u, 0, :o] = parts[2].reshape(o, h), parts[3]
+    return [first, first_bias, second, second_bias]
+
+
+def by_unit(signals: np.ndarray, at: np.ndarray, fill: float = 0.0) -> np.ndarray:
+    """Signals (B, X) as (U, B, most), padded."""
+    found = np.full((at.size - 1, len(signals), int(np.diff(at).max())), fill, np.float32)
+    for u, (begin, end) in enumerate(itertools.pairwise(at)):
+        found[u, :, : end - begin] = signals[:, begin:end]
+    return found
+
+
+def unpadded(problem: Problem, parts: list[np.ndarray]) -> np.ndarray:
+    """The flat weights of the units of the sample, from the rows of the four arrays that are theirs."""
+    found = []
+    for i, u in enumerate(problem.sample):
+        n, h, o = (int(size[u]) for size in problem.layout[:3])
+        cuts = (parts[0][i, :h, :n], parts[1][i, 0, :h], parts[2][i, :o, :h], parts[3][i, 0, :o])
+        found += [np.ravel(cut) for cut in cuts]
+    return np.concatenate(found)
+
+
+class Torch:
+    """The step in PyTorch on padded arrays, as cheap as it can be; `step()` takes it.
+
+    kind     "bmm": backward by hand, each matrix learns in place; "compile": the same, compiled; "autograd": autograd and
+             torch.optim.SGD, fused
+    place    "cpu" or "cuda"
+    padding  numbers that it computes with, over the parameters
+    """
+
+    def __init__(self, problem: Problem, kind: str, place: str = "cpu"):
+        import torch
+
+        self.problem, layout = problem, problem.layout
+        put = lambda array: torch.from_numpy(array).to(place)  # noqa: E731
+        self.parts = [put(part) for part in padded(layout, problem.weights())]
+        velocity = problem.velocity()
+        self.speeds = None if velocity is None else [put(part) for part in padded(layout, velocity, 0.0)]
+        self.x = put(by_unit(problem.x, layout.x_at))
+        self.target = put(by_unit(problem.target, layout.y_at, 0.5))  # what a unit without weights answers
+        self.padding = sum(part.numel() for part in self.parts) / problem.parameters
+        self.scale = 1.0  # of a velocity, over that of PyTorch
+        if kind == "autograd":
+            self.step = self._by_autograd(torch)
+        else:
+            wrap = functools.partial(torch.compile, fullgraph=True, dynamic=False) if kind == "compile" else None
+            self.step = self._by_hand(torch, wrap)
+
+    def check(self) -> None:
+        """Raise unless one step has led to these weights."""
+        self.problem.check(self._sampled(self.parts), self.speeds and self.scale * self._sampled(self.speeds))
+
+    def _sampled(self, parts: list[Any]) -> np.ndarray:
+        return unpadded(self.problem, [part.detach()[self.problem.sample.tolist()].cpu().numpy() for part in parts])
+
+    def _by_hand(self, torch: Any, wrap: Callable | None) -> Callable[[], Any]:
+        batch, momentum = self.problem.batch, self.problem.momentum
+
+        def descend(matrix, bias, delta, x, keep):  # keep matrix - RATE delta^T x
+            if batch == 1 and keep == 1:  # an outer product: faster without BLAS, and the compiler can fuse it
+                matrix.addcmul_(delta.mT, x, value=-RATE)
+            else:  # mul_ before addcmul_ would be a second visit, and PyTorch 2.13 fails to compile it
+                matrix.baddbmm_(delta.mT, x, beta=keep, alpha=-RATE)
+            if keep != 1:
+                bias.mul_(keep)
+            bias.sub_(delta.sum(1, keepdim=True), alpha=RATE)
+
+        def step(x, target, parts, speeds):
+            first, first_bias, second, second_bias = parts
+            hidden = torch.baddbmm(first_bias, x, first.mT).sigmoid_()
+            y = torch.baddbmm(second_bias, hidden, second.mT).sigmoid_()
+            delta = (y - target) * y * (1 - y)
+            inner = torch.bmm(delta, second) * hidden * (1 - hidden)
+            moved, keep = (parts, 1) if speeds is None else (speeds, momentum)
+            descend(*moved[2:], delta, hidden, keep)
+            descend(*moved[:2], inner, x, keep)
+            if speeds is not None:
+                for part, speed in zip(parts, speeds, strict=True):
+                    part.add_(speed)
+
+        chosen = wrap(step) if wrap else step
+        taken: Callable[[], Any] = torch.no_grad()(lambda: chosen(self.x, self.target, self.parts, self.speeds))
+        return taken
+
+    def _by_autograd(self, torch: Any) -> Callable[[], Any]:
+        first, first_bias, second, second_bias = (part.requires_grad_() for part in self.parts)
+        optimiser = torch.optim.SGD(self.parts, lr=RATE, momentum=self.problem.momentum, fused=True)
+        for part, speed in zip(self.parts, self.speeds or (), strict=False):
+            # PyTorch's buffer is the sum of gradients, ours the change of the weights
+            optimiser.state[part]["momentum_buffer"] = speed.div_(-RATE)
+        self.scale = -RATE
+
+        def step() -> None:
+            optimiser.zero_grad()
+            hidden = torch.baddbmm(first_bias, self.x, first.mT).sigmoid()
+            y = torch.baddbmm(second_bias, hidden, second.mT).sigmoid()
+            ((y - self.target).square().sum() / 2).backward()
+            optimiser.step()
+
+        return step
+
+
+def torch_rival(problem: Problem, threads: int, kind: str) -> Work:
+    """See Torch."""
+    torch = peer("torch")
+    torch.set_num_threads(threads)
+    made = Torch(problem, kind)
+    return problem.work(f"torch {torch.__version__} {kind}", made.step, made.check, threads)
+
+
+def jax_available() -> bool:
+    """Whether JAX is there; it is told to compute on the CPU before it is imported."""
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    return peer("jax") is not None
+
+
+def jax_rival(problem: Problem, threads: int) -> Work:
+    """A loss of one unit, its gradient by `vmap` over all, jitted, in donated buffers.
+
+    Threads are those that JAX began with: the first rival of a process decides.
+    """
+    os.environ["NPROC"] = str(threads)  # read when the first array is made
+    jax = peer("jax")
+    jnp = jax.numpy
+    momentum = problem.momentum
+
+    def loss(parts, x, target):
+        first, first_bias, second, second_bias = parts
+        hidden = jax.nn.sigmoid(x @ first.T + first_bias)
+        y = jax.nn.sigmoid(hidden @ second.T + second_bias)
+        return jnp.sum((y - target) ** 2) / 2
+
+    def step(parts, speeds, x, target):
+        slopes = jax.grad(loss)(parts, x, target)
+        if not momentum:
+            return tuple(part - RATE * slope for part, slope in zip(parts, slopes, strict=True)), speeds
+        speeds = tuple(momentum * speed - RATE * slope for speed, slope in zip(speeds, slopes, strict=True))
+        return tuple(part + speed for part, speed in zip(parts, speeds, strict=True)), speeds
+
+    layout, velocity = problem.layout, problem.velocity()
+    parts = tuple(
+        jnp.array(part) for part in padded(layout, problem.weights())
+    )  # copies: those of NumPy are not donated
+    speeds = () if velocity is None else tuple(jnp.array(part) for part in padded(layout, velocity, 0.0))
+    signals = [jnp.array(by_unit(problem.x, layout.x_at)), jnp.array(by_unit(problem.target, layout.y_at, 0.5))]
+    learn = jax.jit(jax.vmap(step), donate_argnums=(0, 1))
+    kept: list[Any] = [parts, speeds]
+    del parts, speeds
+
+    def run():
+        kept[:] = learn(*kept, *signals)
+        jax.block_until_ready(kept)
+
+    def check():
+        problem.check(
+            *(unpadded(problem, [np.asarray(part[problem.sample]) for part in some]) for some in kept if some)
+        )
+
+    return problem.work(f"jax {jax.__version__} vmap", run, check, threads)
+
+
+# What a machine reaches at most: bytes a second through memory, operations a second of a BLAS on small matrices.
+
+
+def bandwidth(megabytes: int, threads: int) -> Work:
+    """The machine itself takes a turn among the rivals: its bandwidth drifts, so a share is taken turn by turn."""
+    from cpu.runtime.memory import read_modify_write
+
+    moved = 2.0 * megabytes * 2**20
+
+    def seconds():
+        return moved / read_modify_write(megabytes, repeat=1)[0]
+
+    work = functools.partial(Work, threads=threads, warm=0, own_clock=True)
+    return work("units.bandwidth", "machine", {}, moved, "bytes/s", seconds, lambda: None)
+
+
+def gemm(batch: int, threads: int) -> Work:
+    """What SciPy's BLAS reaches on small matrices that lie in the core's cache, one after another: the best of four shapes.
+
+    Three are products of the step; one thread is timed, and counted as often as there are threads.
+    """
+    import numba
+
+    from cpu.vectors.blas import gemm as product
+
+    @numba.njit
+    def again(out, a, b, times):
+        for _ in range(times):
+            product(out, a, b, 1, 0)
+
+    shapes = ((OUTPUTS, HIDDEN, batch), (HIDDEN, INPUTS, batch), (batch, HIDDEN, OUTPUTS), (64, 64, 64))
+    rng, operations = np.random.default_rng(SEED), 4e8
+    given = [[rng.random(size, dtype=np.float32) for size in ((m, n), (m, k), (k, n))] for m, n, k in shapes]
+
+    def seconds():
+        taken = []
+        for (m, n, k), arrays in zip(shapes, given, strict=True):
+            times = int(operations / (2 * m * n * k))
+            start = time.perf_counter()
+            again(*arrays, times)
+            taken.append((time.perf_counter() - start) * operations / (2 * m * n * k * times))
+        return min(taken)
+
+    work = functools.partial(Work, threads=threads, warm=1, own_clock=True)
+    return work("units.gemm", "machine", {}, threads * operations, "FLOP/s", seconds, lambda: None)

@@ -1,0 +1,445 @@
+"""Table 7 of Shi et al. 2016 today: seconds a mini-batch of its networks, over threads and on a GPU, ours beside PyTorch.
+
+Within the clock is one whole step: forward, loss, backward and update, and the loss as a number. Data lie in memory; ours has
+them copied by its engine, also to a GPU, where PyTorch's lie on the device before. Before anything is timed the first losses
+of all are compared, of the dense nets with those of float64, and their parameters are counted.
+
+Ours is an engine: of dense nets our MLP and full softmax (where SGD has momentum, which our readouts have not, the last layer
+is the MLP's and the loss NumPy's); of the other nets `TorchTrunk` and our rows and full softmax, where there is no momentum.
+FCN-S with a tree in the place of its output layer is another model, of its own work, which no published figure stands beside.
+"""
+
+import gc
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import cpu  # noqa: F401  # says how threads wait, before PyTorch reads it
+from bench.harness import report
+from bench.harness.measure import Work, append, measure
+from bench.harness.peers import peer
+from bench.table7.rows import BATCHES, FIRST, Feed, Row, expected, first_weights, layers, rows
+from cpu.tree.tree import huffman, path
+from hybrid import MLP, Embedding, Engine, FullReadout, TreeReadout
+from hybrid.backend import choose
+from hybrid.engine.embedding import Inputs
+from hybrid.readout.base import Base
+
+Made = tuple[Any, int]
+
+
+def alexnet_s(sizes: tuple[int, ...]) -> Made:
+    """AlexNet in one tower, without local normalisation and dropout."""
+    from torch import nn
+
+    side = sizes[0]
+    layers: list[Any] = [nn.Unflatten(1, (3, side, side)), nn.Conv2d(3, 96, 11, stride=4, padding=2), nn.ReLU()]
+    layers += [nn.MaxPool2d(3, 2), nn.Conv2d(96, 256, 5, padding=2), nn.ReLU(), nn.MaxPool2d(3, 2)]
+    for inputs, outputs in ((256, 384), (384, 384), (384, 256)):
+        layers += [nn.Conv2d(inputs, outputs, 3, padding=1), nn.ReLU()]
+    left = side
+    for kernel, stride, padding in ((11, 4, 2), (3, 2, 0), (3, 2, 0), (3, 2, 0)):  # what makes the image smaller
+        left = (left + 2 * padding - kernel) // stride + 1
+    layers += [
+        nn.MaxPool2d(3, 2),
+        nn.Flatten(),
+        nn.Linear(256 * left**2, 4096),
+        nn.ReLU(),
+        nn.Linear(4096, 4096),
+        nn.ReLU(),
+    ]
+    return nn.Sequential(*layers), 4096
+
+
+def alexnet_r(sizes: tuple[int, ...]) -> Made:
+    """Caffe's net for CIFAR-10, without local normalisation."""
+    from torch import nn
+
+    layers: list[Any] = [nn.Unflatten(1, (3, 32, 32)), nn.Conv2d(3, 32, 5, padding=2), nn.MaxPool2d(3, 2), nn.ReLU()]
+    layers += [nn.Conv2d(32, 32, 5, padding=2), nn.ReLU(), nn.MaxPool2d(3, 2)]
+    layers += [nn.Conv2d(32, 64, 5, padding=2), nn.ReLU(), nn.AvgPool2d(3, 2), nn.Flatten()]
+    return nn.Sequential(*layers), 64 * 3 * 3
+
+
+def resnet50(sizes: tuple[int, ...]) -> Made:
+    """Bottlenecks of three convolutions, the stride in the middle one."""
+    from torch import nn
+
+    side, width, layers = sizes[0], 64, list[Any]()
+    layers += [nn.Unflatten(1, (3, side, side)), *_convolved(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+    for stage, blocks in enumerate((3, 4, 6, 3)):
+        inner = 64 << stage
+        for block in range(blocks):
+            stride = 2 if stage and not block else 1
+            path = [*_convolved(width, inner, 1), nn.ReLU(), *_convolved(inner, inner, 3, stride), nn.ReLU()]
+            path += _convolved(inner, 4 * inner, 1)
+            shortcut = nn.Sequential(*_convolved(width, 4 * inner, 1, stride)) if not block else nn.Identity()
+            layers.append(_block(nn.Sequential(*path), shortcut))
+            width = 4 * inner
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten()), width
+
+
+def resnet56(sizes: tuple[int, ...]) -> Made:
+    """Three stages of nine blocks of two convolutions; a shortcut that changes size has no weights: it is padded with 0."""
+    from torch import nn
+
+    class Padded(nn.Module):
+        """Every second pixel, and as many channels of 0 again."""
+
+        def forward(self, x: Any) -> Any:
+            quarter = x.shape[1] // 2
+            return nn.functional.pad(x[:, :, ::2, ::2], (0, 0, 0, 0, quarter, quarter))
+
+    width, layers = 16, list[Any]()
+    layers += [nn.Unflatten(1, (3, 32, 32)), *_convolved(3, 16, 3), nn.ReLU()]
+    for stage in range(3):
+        outputs = 16 << stage
+        for _ in range(9):
+            grows = outputs != width
+            path = [*_convolved(width, outputs, 3, 1 + grows), nn.ReLU(), *_convolved(outputs, outputs, 3)]
+            layers.append(_block(nn.Sequential(*path), Padded() if grows else nn.Identity()))
+            width = outputs
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten()), width
+
+
+def lstm(sizes: tuple[int, ...]) -> Made:
+    """Two layers as wide as the words' vectors; takes and gives (sequences, steps, width)."""
+    from torch import nn
+
+    class Lstm(nn.Module):
+        def __init__(self, width: int) -> None:
+            super().__init__()
+            self.lstm = nn.LSTM(width, width, num_layers=2, batch_first=True)
+
+        def forward(self, x: Any) -> Any:
+            return self.lstm(x)[0]
+
+    return Lstm(sizes[0]), sizes[0]
+
+
+NETS: dict[str, Callable[[tuple[int, ...]], Made]] = {
+    made.__name__: made for made in (alexnet_s, alexnet_r, resnet50, resnet56, lstm)
+}
+
+
+def _convolved(inputs: int, outputs: int, kernel: int, stride: int = 1) -> list[Any]:
+    """A convolution without bias, and its batch norm."""
+    from torch import nn
+
+    convolution = nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
+    return [convolution, nn.BatchNorm2d(outputs)]
+
+
+def _block(path: Any, shortcut: Any) -> Any:
+    """relu(path(x) + shortcut(x))."""
+    from torch import nn
+
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.path, self.shortcut = path, shortcut
+
+        def forward(self, x: Any) -> Any:
+            return nn.functional.relu(self.path(x) + self.shortcut(x))
+
+    return Block()
+
+
+CUDA = "cuda:0"
+
+
+class Place(NamedTuple):
+    """Where a step is done: device is "cpu" or CUDA, name what records call it."""
+
+    threads: int
+    device: str
+    name: str
+
+
+class Rival(NamedTuple):
+    """Who takes steps: step() learns from the next batch and returns its loss."""
+
+    who: str
+    step: Callable[[], float]
+    parameters: int
+
+
+def run(arguments) -> int:
+    """Every network at 1, 2, 4, ... threads, then on a GPU where there is one; a table each."""
+    chosen = [row for row in rows(arguments.quick) if not arguments.only or row.name in arguments.only]
+    if not chosen:
+        print(f"--only: found {arguments.only[0]!r}, expected one of {', '.join(row.name for row in rows(True))}")
+        return 2
+    for row in chosen:
+        task, records = Task(row), []
+        for place in places(arguments.threads):
+            works = list(_works(task, place))
+            if works:
+                records += measure(works, arguments.repeat)
+            del works
+            gc.collect()  # before the next takes as much memory
+        append(arguments.json, records)
+        if records:
+            print("", report.tables(records), sep="\n", flush=True)
+    return 0
+
+
+def places(threads: int) -> list[Place]:
+    """1, 2, 4, ... threads and all of them; then a GPU that ours or PyTorch can use."""
+    counts = sorted({1 << power for power in range(threads.bit_length())} | {threads})
+    found = [Place(count, "cpu", "cpu") for count in counts]
+    if name := _gpu():
+        found.append(Place(threads, CUDA, name))
+    return found
+
+
+class Task:
+    """A network, its data, and the losses that every rival must have."""
+
+    def __init__(self, row: Row):
+        self.row, self.feed = row, Feed(row)
+        self.weights = first_weights(row.sizes) if row.net in ("dense", "tree") else None
+        self.losses = expected(row, self.feed, self.weights) if row.net == "dense" and self.weights is not None else []
+        self.parameters = row.parameters
+
+    def work(self, rival: Rival, place: Place) -> Work:
+        """A turn is one step; the first ones are compared."""
+        row, losses = self.row, list[float]()
+
+        def step() -> None:
+            losses.append(rival.step())
+
+        def check() -> None:
+            while len(losses) < FIRST:
+                step()
+            self.check(rival, losses[:FIRST])
+
+        params = {"net": row.name, "batch": row.batch, "parameters": rival.parameters}
+        work = "table7.tree" if row.net == "tree" else "table7.step"
+        return Work(work, rival.who, params, 1, "mini-batches/s", step, check, threads=place.threads, device=place.name)
+
+    def check(self, rival: Rival, losses: list[float]) -> None:
+        """AssertionError for another number of parameters, and for losses that are not those of the others.
+
+        They may differ by a hundredth of what the first batch's loss changes by until its second visit.
+        """
+        self.parameters = self.parameters or rival.parameters
+        if rival.parameters != self.parameters:
+            raise AssertionError(f"{rival.who}: {rival.parameters} parameters, expected {self.parameters}")
+        if self.row.net == "tree":
+            self._check_tree(losses)
+        self.losses = self.losses or losses
+        changed = abs(self.losses[BATCHES] - self.losses[0])
+        np.testing.assert_allclose(losses, self.losses, rtol=1e-6, atol=0.01 * changed)
+
+    def _check_tree(self, losses: list[float]) -> None:
+        """Nodes begin at 0: the first loss is log 2 for each of the way, but that examples find nodes which others of the batch
+        have moved a little. Then the same batch costs less.
+        """
+        tree = huffman(self.feed.counts)
+        length = float(np.mean([len(path(tree, leaf)) for leaf in self.feed.targets[0]]))
+        np.testing.assert_allclose(losses[0], length * np.log(2), rtol=1e-3)
+        if not losses[BATCHES] < losses[0]:
+            raise AssertionError(f"the loss of one batch does not fall: {losses}")
+
+
+def _works(task: Task, place: Place) -> Iterator[Work]:
+    """The rivals of a place. Of nets of PyTorch its own loop comes first: ours is held to its losses."""
+    row, on_gpu = task.row, place.device == CUDA
+    torch = peer("torch")
+    beside = torch and row.net != "tree" and (not on_gpu or torch.cuda.is_available())
+    if row.net in NETS:
+        if beside:
+            yield task.work(_torch(task, place), place)
+            yield task.work(_trunk_of_torch(task, place), place)
+        return
+    if not on_gpu or _unavailable() is None:
+        yield task.work(_dense(task, place), place)
+    if beside:
+        yield task.work(_torch(task, place), place)
+
+
+# Ours
+
+
+def _dense(task: Task, place: Place) -> Rival:
+    """An MLP and a full softmax, or a tree; with momentum the MLP is the whole net."""
+    row, weights = task.row, task.weights
+    assert weights is not None
+    trunk = MLP(
+        row.sizes if row.momentum else row.sizes[:-1],
+        "logistic",
+        "linear" if row.momentum else None,
+        rate=row.rate,
+        momentum=row.momentum or None,
+    )
+    trunk.weights[:] = weights[: trunk.weights.size]
+    if row.net == "tree":
+        readout: Any = TreeReadout(task.feed.counts, row.sizes[-2], batch=row.batch, rate=row.rate / row.batch)
+    else:
+        readout = _readout(row, row.sizes[-2], layers(row.sizes, weights)[-1][0], place)
+    return _engine(task, Inputs(row.inputs), trunk, readout, place, trunk.weights.size)
+
+
+def _trunk_of_torch(task: Task, place: Place) -> Rival:
+    """The same module as PyTorch's loop has, under an engine."""
+    import torch
+
+    from hybrid import TorchTrunk
+
+    row = task.row
+    body, head = _net(row)
+    outputs, whole = (row.classes, torch.nn.Sequential(body, head)) if row.momentum else (head.in_features, body)
+    sequence = row.steps if row.net == "lstm" else None
+    trunk = TorchTrunk(whole, row.inputs, outputs, optimiser=lambda given: _sgd(row, given), sequence=sequence)
+    readout = _readout(row, outputs, head.weight.detach().numpy(), place)
+    rows = _rows(row) if row.net == "lstm" else Inputs(row.inputs)
+    own = sum(parameter.numel() for parameter in whole.parameters()) + (
+        row.classes * row.inputs if row.net == "lstm" else 0
+    )
+    return _engine(task, rows, trunk, readout, place, own)
+
+
+def _readout(row: Row, width: int, matrix: np.ndarray, place: Place) -> Any:
+    """The last layer and its loss; the loss alone where SGD has momentum."""
+    if row.momentum:
+        return Logits(row.classes, batch=row.examples)
+    backend = choose(CUDA) if place.device == CUDA and row.net == "dense" else None
+    rate = row.rate / row.examples  # of the loss summed over a batch
+    readout = FullReadout(row.classes, width, batch=row.examples, rate=rate, biases=True, backend=backend)
+    readout.begin_with(matrix)
+    return readout
+
+
+def _rows(row: Row) -> Embedding:
+    """The words' vectors."""
+    return Embedding(row.classes, row.inputs, rate=row.rate / row.examples, spread=0.1)
+
+
+def _engine(task: Task, below: Any, trunk: Any, readout: Any, place: Place, parameters: int) -> Rival:
+    device = None if place.device == "cpu" else place.device
+    engine = Engine(below, trunk, readout, device=device, threads=place.threads, overlap=False, schedule="constant")
+    ticks = engine.run(task.feed)
+    parameters += sum(
+        array.size for name, array in readout.parameters().items() if name != "counts"
+    )  # of a tree's classes
+    return Rival("ours", lambda: next(ticks).loss, parameters)
+
+
+# PyTorch
+
+
+def _torch(task: Task, place: Place) -> Rival:
+    """As one would write it."""
+    import torch
+
+    row, device = task.row, place.device
+    if task.weights is not None:
+        module = _dense_module(row, task.weights)
+    else:
+        body, head = _net(row)
+        module = torch.nn.Sequential(*([_lookup(row)] if row.net == "lstm" else []), body, head)
+    module.to(device)
+    moves = _sgd(row, module.parameters())
+    inputs = [torch.from_numpy(given).to(device) for given in task.feed.inputs]
+    if row.net == "lstm":
+        inputs = [given.long().view(row.batch, row.steps) for given in inputs]
+    targets = [torch.from_numpy(given).long().to(device) for given in task.feed.targets]
+    made = 0
+
+    def step() -> float:
+        nonlocal made
+        torch.set_num_threads(place.threads)  # an engine beside it says so too
+        batch, made = made % BATCHES, made + 1
+        moves.zero_grad()
+        loss = torch.nn.functional.cross_entropy(module(inputs[batch]).reshape(-1, row.classes), targets[batch])
+        loss.backward()
+        moves.step()
+        return loss.item()
+
+    return Rival(f"torch {torch.__version__}", step, sum(parameter.numel() for parameter in module.parameters()))
+
+
+def _dense_module(row: Row, weights: np.ndarray) -> Any:
+    import torch
+
+    made: list[Any] = []
+    for matrix, bias in layers(row.sizes, weights):
+        made += [torch.nn.utils.skip_init(torch.nn.Linear, matrix.shape[1], matrix.shape[0]), torch.nn.Sigmoid()]
+        with torch.no_grad():
+            made[-2].weight.copy_(torch.from_numpy(matrix))
+            made[-2].bias.copy_(torch.from_numpy(bias))
+    return torch.nn.Sequential(*made[:-1])
+
+
+def _net(row: Row) -> tuple[Any, Any]:
+    """A net without its last layer, and that: the same numbers every time, biases of the last layer 0."""
+    import torch
+
+    torch.manual_seed(0)
+    body, width = NETS[row.net](row.sizes)
+    head = torch.nn.Linear(width, row.classes)
+    torch.nn.init.zeros_(head.bias)
+    return body, head
+
+
+def _lookup(row: Row) -> Any:
+    """The words' vectors, which begin as ours do."""
+    import torch
+
+    return torch.nn.Embedding.from_pretrained(torch.from_numpy(_rows(row).table.copy()), freeze=False)
+
+
+def _sgd(row: Row, parameters: Any) -> Any:
+    import torch
+
+    return torch.optim.SGD(parameters, lr=row.rate, momentum=row.momentum, weight_decay=row.decay, fused=True)
+
+
+# The GPU
+
+
+def _unavailable() -> str | None:
+    """Why ours cannot use a GPU."""
+    from gpu.runtime.available import unavailable
+
+    return unavailable()
+
+
+def _gpu() -> str | None:
+    """The name of a GPU that ours or PyTorch can use."""
+    if _unavailable() is None:
+        import pycuda.driver
+
+        name: str = pycuda.driver.Device(0).name()
+        return name
+    torch = peer("torch")
+    return torch.cuda.get_device_name(0) if torch and torch.cuda.is_available() else None
+
+
+class Logits(Base):
+    """Where a whole net, its last layer too, is one trunk, which moves as no readout does: with momentum."""
+
+    kind = "logits"
+
+    def __init__(self, classes: int, *, batch: int):
+        super().__init__(classes, classes, batch=batch, rate=0.0, seed=0, backend=None)
+
+    def learn(self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
+        """The loss of each example, and its gradient by the logits."""
+        rows = np.arange(len(hidden))
+        np.subtract(hidden, hidden.max(axis=1, keepdims=True), out=grad)
+        loss[:] = -grad[rows, target]
+        np.exp(grad, out=grad)
+        sums = grad.sum(axis=1, keepdims=True)
+        loss += np.log(sums[:, 0])
+        grad /= sums
+        grad[rows, target] -= 1
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """None."""
+        return {}
+
+    def _pairs(self) -> list:
+        return []
