@@ -19,7 +19,7 @@ from gpu.runtime import blas
 from hybrid.contract import Gathering, Learning, Past, State
 from hybrid.pvm.config import Config
 from hybrid.pvm.layout import LATERAL, RAW, TapeLayout, tape_layout
-from hybrid.pvm.rules import wire
+from hybrid.pvm.wiring import wire
 from hybrid.units import unit_layout
 from tests.support import layers, optimisers
 from tests.twins import units as oracle

@@ -1,4 +1,9 @@
-"""A pipeline whose units are shared by ranks: each computes its own, and is told of the others' what it reads."""
+"""A pipeline whose units are shared by ranks: each computes its own, and receives of the others' what it reads.
+
+Ranks hold the weights of their own units, so what a unit costs is its parameters. What units publish for units of other ranks
+is sent at each tick, so units that read each other should be of one rank: the frame, and with it all layers above, is cut into
+blocks of equal cost (recursive coordinate bisection, Berger and Bokhari 1987, IEEE Transactions on Computers 36).
+"""
 
 import functools
 from collections.abc import Iterator, Sequence
@@ -19,208 +24,26 @@ from ..storage import checkpoint, safetensors
 from ..storage.safetensors import Pieced, Runs
 from .group import Group
 
-# Arrays of which each rank has a part, put together on all of them.
+PIECE = 1 << 22  # numbers of a piece of a checkpoint
+STOP = -1  # no piece
 
 
-class Joined:
-    """One kind of array, again and again.
+class Ranks:
+    """The ranks of a group that share the units of a model: what `PVM` takes as `ranks`.
 
-    places  of each rank: where its numbers belong in the whole array, flat
+    group  None: all ranks of this run
+    size   how many there are
     """
 
-    def __init__(self, group: Group, places: Sequence[np.ndarray], dtype: np.dtype):
-        self._group, self._counts = group, [len(one) for one in places]
-        self._places = np.concatenate(places)
-        self._all = np.zeros(len(self._places), dtype)
-        first = sum(self._counts[: group.rank])
-        self._own = self._all[first : first + self._counts[group.rank]]
+    def __init__(self, group: Group | None = None) -> None:
+        self.group = group or Group()
+        self.size = self.group.size
 
-    def put(self, whole: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """Write the parts of all ranks to an array, and return it; all ranks do it at the same time.
-
-        own  what this rank has, in the order of its places
-        """
-        self._own[:] = own.reshape(-1)
-        self._group.join(self._all, self._counts)
-        whole.reshape(-1)[self._places] = self._all
-        return whole
-
-
-# Which rank has which units of a model, in which order, and what it reads of the others'.
-#
-# Ranks hold the weights of their own units, so what a unit costs is its parameters. What units publish for units of other ranks
-# is sent at each tick, so units that read each other should be of one rank: "blocks" cuts the frame, and with it all layers
-# above, into blocks of equal cost (recursive coordinate bisection, Berger and Bokhari 1987, IEEE Transactions on Computers 36);
-# "cost" cuts the list of units into ranges of equal cost.
-
-CUTS = ("blocks", "cost")
-
-
-class Shares(NamedTuple):
-    """U units on R ranks.
-
-    units  R x (u,) the units of each rank, in the order in which it has them: first those that others read, then the rest
-    edge   (R,) how many others read
-    reads  by (rank, other): the ascending units of the other rank that the rank reads; pairs without any are left out
-    """
-
-    units: list[np.ndarray]
-    edge: list[int]
-    reads: dict[tuple[int, int], np.ndarray]
-
-
-def divide(wiring: Wiring, layout: TapeLayout, ranks: int, cut: str) -> Shares:
-    """The shares of so many ranks.
-
-    layout  of all units
-    cut     one of CUTS
-
-    Raises ValueError for a cut of another name, and for more ranks than units.
-    """
-    if cut not in CUTS:
-        raise ValueError(f"cut: found {cut!r}, expected one of {', '.join(CUTS)}")
-    count = len(wiring.hidden)
-    if ranks > count:
-        raise ValueError(f"ranks: found {ranks} for a model of {count} units, expected at most {count}; start fewer")
-    cost = np.diff(weights_at(layout))
-    owner = np.empty(count, np.int64)
-    places = _over_the_frame(wiring) if cut == "blocks" else np.stack([np.arange(count), np.zeros(count)], axis=1)
-    _bisect(owner, np.arange(count), places, cost, 0, ranks)
-    return _shares(wiring, owner, ranks)
-
-
-def _bisect(owner: np.ndarray, units: np.ndarray, places: np.ndarray, cost: np.ndarray, first: int, ranks: int) -> None:
-    """Give units to the ranks from `first` on: cut across the longer side, and each half again for half of the ranks."""
-    if ranks == 1:
-        owner[units] = first
-        return
-    own = places[units]
-    side = int(np.ptp(own, axis=0).argmax())
-    units = units[np.lexsort((units, own[:, 1 - side], own[:, side]))]
-    left, right = _halves(units, cost, ranks // 2, ranks)
-    _bisect(owner, left, places, cost, first, ranks // 2)
-    _bisect(owner, right, places, cost, first + ranks // 2, ranks - ranks // 2)
-
-
-def _halves(units: np.ndarray, cost: np.ndarray, part: int, ranks: int) -> tuple[np.ndarray, np.ndarray]:
-    """Cut a list of units so that the first half has about part / ranks of the cost, and each rank at least one unit."""
-    ends = np.cumsum(cost[units])
-    at = int(np.searchsorted(ends - cost[units] / 2, ends[-1] * part / ranks))
-    at = min(max(at, part), len(units) - (ranks - part))
-    return units[:at], units[at:]
-
-
-def _over_the_frame(wiring: Wiring) -> np.ndarray:
-    """(U, 2) where the middle of each unit is over the frame, in pixels: layers lie over each other."""
-    grids = np.array(wiring.grids)[wiring.layer]
-    frame: np.ndarray = np.array(wiring.frame[:2])
-    places: np.ndarray = (np.stack([wiring.row, wiring.column], axis=1) + 0.5) / grids * frame
-    return places
-
-
-def _shares(wiring: Wiring, owner: np.ndarray, ranks: int) -> Shares:
-    count = len(owner)
-    reader = np.repeat(np.arange(count), [len(a) + len(b) for a, b in zip(wiring.signal, wiring.context, strict=True)])
-    seen = zip(wiring.signal, wiring.context, strict=True)
-    source = np.concatenate([ids for pair in seen for ids in pair])
-    apart = owner[reader] != owner[source]
-    read = np.unique(owner[reader[apart]] * count + source[apart])  # a rank, and a unit that it reads
-    rank, unit = np.divmod(read, count)
-    outside = np.zeros(count, bool)
-    outside[unit] = True
-    units = [np.flatnonzero(owner == one) for one in range(ranks)]
-    order = np.lexsort((unit, owner[unit], rank))
-    pairs = np.stack([rank, owner[unit]], axis=1)[order]
-    first = np.flatnonzero((np.diff(pairs, axis=0, prepend=-1) != 0).any(axis=1))  # of each pair
-    ends = pairwise([*first.tolist(), len(order)])
-    reads = {
-        (one, other): unit[order[slice(*span)]] for (one, other), span in zip(pairs[first].tolist(), ends, strict=True)
-    }
-    return Shares(
-        units=[np.concatenate([own[outside[own]], own[~outside[own]]]) for own in units],
-        edge=[int(outside[own].sum()) for own in units],
-        reads=reads,
-    )
-
-
-# What units publish for units of other ranks: sent and received once a tick.
-
-
-class Halo:
-    """The numbers of the world that this rank sends to each other one and receives from it, of all streams.
-
-    They are collected from a world and spread over it by one launch each. In between they lie in two arrays of the host, what
-    goes to one rank, or comes from one, side by side; a device has mirrors of them.
-
-    sent, received  how many numbers go and come in a tick
-    """
-
-    def __init__(
-        self, group: Group, shares: Shares, layout: TapeLayout, device: Any, kernels: Any, streams: int, dtype: Any
-    ):
-        """To be called within the work of a queue.
-
-        layout   of all units
-        kernels  `Pvm`, see hybrid/contract
-        """
-        self._copy, self._kernels = device.copy, kernels
-        # by the other rank; both sides have the places of the one that publishes in ascending order, stream by stream
-        going = {other: units for (other, one), units in shares.reads.items() if one == group.rank}
-        coming = {other: units for (one, other), units in shares.reads.items() if one == group.rank}
-        self.sent, self.received = (
-            streams * sum(int(layout.hidden[units].sum()) for units in side.values()) for side in (going, coming)
-        )
-        self._going, self._going_dev, self._from, send = _side(going, layout, device, streams, dtype)
-        self._coming, self._coming_dev, self._to, receive = _side(coming, layout, device, streams, dtype)
-        self._exchange = group.exchange(send, receive)
-
-    def collect(self, world: Any) -> None:
-        """Take what others read from a world (B, W); within the work of a queue."""
-        self._kernels.collect(self._going_dev, world.reshape(1, -1), self._from)
-
-    def leave(self) -> None:
-        """Copy it to the host; within the work of a queue."""
-        self._copy(self._going, self._going_dev)
-
-    def start(self) -> None:
-        """Begin to send what is on the host, and to receive."""
-        self._exchange.start()
-
-    def wait(self) -> None:
-        """Wait until all has come that others send, and all that they read has gone."""
-        self._exchange.wait()
-
-    def spread(self, world: Any) -> None:
-        """Write what has come to its places in a world (B, W); within the work of a queue."""
-        self._copy(self._coming_dev, self._coming)
-        self._kernels.spread(world.reshape(1, -1), self._coming_dev, self._to)
-
-
-def _side(
-    units: dict[int, np.ndarray], layout: TapeLayout, device: Any, streams: int, dtype: Any
-) -> tuple[np.ndarray, Any, Any, dict[int, np.ndarray]]:
-    """For what goes, or comes: room on the host and its mirror, (1, N), the places in a flat world, and the room by rank."""
-    firsts = np.arange(streams)[:, None] * layout.world
-    places = {
-        rank: (firsts + runs(layout.published_at[one], layout.hidden[one])).ravel() for rank, one in units.items()
-    }
-    host = device.host_empty((1, sum(place.size for place in places.values())), dtype)
-    ends = np.cumsum([place.size for place in places.values()])
-    by_rank = dict(zip(places, np.split(host[0], ends[:-1]) if places else [], strict=True))
-    index = np.concatenate([*places.values(), np.zeros(0, np.int64)]).astype(np.int32)
-    return host, device.mirror(host), device.from_host(index), by_rank
-
-
-class Traffic(NamedTuple):
-    """Numbers that a tick moves between ranks.
-
-    sent, received  by this rank
-    published       by all units: what would be received by each rank if it were told everything, but for its own
-    """
-
-    sent: int
-    received: int
-    published: int
+    def pipeline(self, config: Config, wiring: Wiring, device: backend.Backend, **settings: Any) -> Pipeline:
+        """The pipeline of this rank's units; arguments as of `Pipeline`."""
+        if self.size == 1:
+            return Pipeline(config, wiring, device, **settings)
+        return SharedPipeline(config, wiring, device, group=self.group, **settings)
 
 
 class SharedPipeline(Pipeline):
@@ -231,16 +54,14 @@ class SharedPipeline(Pipeline):
     Readouts are computed by every rank, of all hidden vectors.
 
     group   the ranks
-    shares  who has which units
+    shares  which rank has which units
     """
 
-    def __init__(
-        self, config: Config, wiring: Wiring, device: backend.Backend, *, ranks: Group, cut: str, **settings: Any
-    ):
+    def __init__(self, config: Config, wiring: Wiring, device: backend.Backend, *, group: Group, **settings: Any):
         whole = tape_layout(wiring, config)
-        self.group, self.shares = ranks, divide(wiring, whole, ranks.size, cut)
-        super().__init__(config, wiring, device, part=(whole, self.shares.units[ranks.rank]), **settings)
-        self._edge = self.shares.edge[ranks.rank]
+        self.group, self.shares = group, divide(wiring, whole, group.size)
+        super().__init__(config, wiring, device, part=(whole, self.shares.units[group.rank]), **settings)
+        self._edge = self.shares.edge[group.rank]
         self._joins()
         world = self.state["world_0"]
         for work in (lambda: self.halo.collect(world), self.halo.leave, self.halo.start, self.halo.wait):
@@ -274,9 +95,9 @@ class SharedPipeline(Pipeline):
         self._own_hidden_dev, self._all_hidden_dev = map(device.mirror, (self._own_hidden, self._all_hidden))
 
     @property
-    def traffic(self) -> Traffic:
-        """Numbers that a tick moves between ranks."""
-        return Traffic(self.halo.sent, self.halo.received, self.streams * int(self.whole.hidden.sum()))
+    def traffic(self) -> tuple[int, int, int]:
+        """Numbers of a tick: what this rank sends, what it receives, and what all units publish."""
+        return self.halo.sent, self.halo.received, self.streams * int(self.whole.hidden.sum())
 
     def _sizes(self) -> SlotSizes:
         own = len(self.units), len(self.prediction.place), int(self.layout.hidden.sum())
@@ -303,10 +124,10 @@ class SharedPipeline(Pipeline):
 
     def queues(self) -> dict[str, Any]:
         """Those of one rank, and one that waits for others."""
-        found = super().queues()
+        queues = super().queues()
         if self.backend.device.threads:
-            return found | dict.fromkeys(("copy out", "ranks"), self.inline)
-        return found | {"ranks": backend.choose("cpu").device.queue("ranks", 1)}
+            return queues | dict.fromkeys(("copy out", "ranks"), self.inline)
+        return queues | {"ranks": backend.choose("cpu").device.queue("ranks", 1)}
 
     # What the stages do
 
@@ -380,10 +201,20 @@ class SharedPipeline(Pipeline):
         size = int((self.whole.rows * (self.whole.columns + 1))[slice(*self.whole.layer_at[unit : unit + 2])].sum())
         names = ("weights", "velocity") if self.config.moves else ("weights",)
         mine = super().weights_of(unit) if owner == self.group.rank else {}
-        found = {name: np.ascontiguousarray(mine[name]) if mine else np.empty(size, self.dtype) for name in names}
-        for array in found.values():
+        arrays = {name: np.ascontiguousarray(mine[name]) if mine else np.empty(size, self.dtype) for name in names}
+        for array in arrays.values():
             self.group.share(array, owner)
-        return found
+        return arrays
+
+    def save(self, folder: str | Path, facts: dict[str, Any], tick: int) -> None:
+        """Write one checkpoint, on rank 0; what one rank raises, all raise."""
+        with self.group.together():
+            self._finite(tick)
+        Parts(self).save(folder, facts)
+
+    def restore(self, folder: str | Path) -> None:
+        """Take the arrays of this rank's units out of a checkpoint."""
+        Parts(self).load(folder)
 
 
 def _in_rows(rows: int, width: int, places: np.ndarray) -> np.ndarray:
@@ -392,30 +223,172 @@ def _in_rows(rows: int, width: int, places: np.ndarray) -> np.ndarray:
     return flat
 
 
-# The arrays of a model whose units ranks share: piece by piece into one checkpoint, and each rank's own out of it.
-#
-# In a checkpoint an array has the units in the order of their numbers, whoever has them; so a model goes on on any number of
-# ranks. Rank 0 writes. It asks all ranks for one piece after another, so it needs room for a piece more than it has.
+class Joined:
+    """One kind of array, again and again.
 
-PIECE = 1 << 22  # numbers
-STOP = -1  # no piece
-
-
-class Share(NamedTuple):
-    """What one rank has of a model.
-
-    whole, own  layouts of all units and of the rank's own
-    units       (u,) which these are
-    owner       (U,) the rank of each unit
+    places  of each rank: where its numbers belong in the whole array, flat
     """
 
-    whole: TapeLayout
-    own: TapeLayout
-    units: np.ndarray
-    owner: np.ndarray
+    def __init__(self, group: Group, places: Sequence[np.ndarray], dtype: np.dtype):
+        self._group, self._counts = group, [len(one) for one in places]
+        self._places = np.concatenate(places)
+        self._all = np.zeros(len(self._places), dtype)
+        first = sum(self._counts[: group.rank])
+        self._own = self._all[first : first + self._counts[group.rank]]
+
+    def put(self, whole: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """Write the parts of all ranks to an array, and return it; all ranks do it at the same time.
+
+        own  what this rank has, in the order of its places
+        """
+        self._own[:] = own.reshape(-1)
+        self._group.join(self._all, self._counts)
+        whole.reshape(-1)[self._places] = self._all
+        return whole
 
 
-class Parts(NamedTuple):
+class Shares(NamedTuple):
+    """U units on R ranks.
+
+    units  R x (u,) the units of each rank, in the order in which it has them: first those that others read, then the rest
+    edge   (R,) how many others read
+    reads  by (rank, other): the ascending units of the other rank that the rank reads; pairs without any are left out
+    """
+
+    units: list[np.ndarray]
+    edge: list[int]
+    reads: dict[tuple[int, int], np.ndarray]
+
+
+def divide(wiring: Wiring, layout: TapeLayout, ranks: int) -> Shares:
+    """The shares of so many ranks; ValueError for more ranks than units.
+
+    layout  of all units
+    """
+    count = len(wiring.hidden)
+    if ranks > count:
+        raise ValueError(f"ranks: found {ranks} for a model of {count} units, expected at most {count}; start fewer")
+    cost = np.diff(weights_at(layout))
+    owner = np.empty(count, np.int64)
+    # The middle of each unit over the frame, in pixels: layers lie over each other.
+    grids, frame = np.array(wiring.grids)[wiring.layer], np.array(wiring.frame[:2])
+    places = (np.stack([wiring.row, wiring.column], axis=1) + 0.5) / grids * frame
+    _bisect(owner, np.arange(count), places, cost, 0, ranks)
+    return _shares(wiring, owner, ranks)
+
+
+def _bisect(owner: np.ndarray, units: np.ndarray, places: np.ndarray, cost: np.ndarray, first: int, ranks: int) -> None:
+    """Give units to the ranks from `first` on: cut across the longer side, and each half again for half of the ranks."""
+    if ranks == 1:
+        owner[units] = first
+        return
+    own = places[units]
+    side = int(np.ptp(own, axis=0).argmax())
+    units = units[np.lexsort((units, own[:, 1 - side], own[:, side]))]
+    left, right = _halves(units, cost, ranks // 2, ranks)
+    _bisect(owner, left, places, cost, first, ranks // 2)
+    _bisect(owner, right, places, cost, first + ranks // 2, ranks - ranks // 2)
+
+
+def _halves(units: np.ndarray, cost: np.ndarray, part: int, ranks: int) -> tuple[np.ndarray, np.ndarray]:
+    """Cut a list of units so that the first half has about part / ranks of the cost, and each rank at least one unit."""
+    ends = np.cumsum(cost[units])
+    at = int(np.searchsorted(ends - cost[units] / 2, ends[-1] * part / ranks))
+    at = min(max(at, part), len(units) - (ranks - part))
+    return units[:at], units[at:]
+
+
+def _shares(wiring: Wiring, owner: np.ndarray, ranks: int) -> Shares:
+    count = len(owner)
+    reader = np.repeat(np.arange(count), [len(a) + len(b) for a, b in zip(wiring.signal, wiring.context, strict=True)])
+    seen = zip(wiring.signal, wiring.context, strict=True)
+    source = np.concatenate([ids for pair in seen for ids in pair])
+    apart = owner[reader] != owner[source]
+    read = np.unique(owner[reader[apart]] * count + source[apart])  # a rank, and a unit that it reads
+    rank, unit = np.divmod(read, count)
+    outside = np.zeros(count, bool)
+    outside[unit] = True
+    units = [np.flatnonzero(owner == one) for one in range(ranks)]
+    order = np.lexsort((unit, owner[unit], rank))
+    pairs = np.stack([rank, owner[unit]], axis=1)[order]
+    first = np.flatnonzero((np.diff(pairs, axis=0, prepend=-1) != 0).any(axis=1))  # of each pair
+    ends = pairwise([*first.tolist(), len(order)])
+    reads = {
+        (one, other): unit[order[slice(*span)]] for (one, other), span in zip(pairs[first].tolist(), ends, strict=True)
+    }
+    return Shares(
+        units=[np.concatenate([own[outside[own]], own[~outside[own]]]) for own in units],
+        edge=[int(outside[own].sum()) for own in units],
+        reads=reads,
+    )
+
+
+class Halo:
+    """The numbers of the world that this rank sends to each other one and receives from it, of all streams.
+
+    They are collected from a world and spread over it by one launch each. In between they lie in two arrays of the host, what
+    goes to one rank, or comes from one, side by side; a device has mirrors of them.
+
+    sent, received  how many numbers go and come in a tick
+    """
+
+    def __init__(
+        self, group: Group, shares: Shares, layout: TapeLayout, device: Any, kernels: Any, streams: int, dtype: Any
+    ):
+        """To be called within the work of a queue.
+
+        layout   of all units
+        kernels  `Pvm`, see hybrid/contract
+        """
+        self._copy, self._kernels = device.copy, kernels
+        # by the other rank; both sides have the places of the one that publishes in ascending order, stream by stream
+        going = {other: units for (other, one), units in shares.reads.items() if one == group.rank}
+        coming = {other: units for (one, other), units in shares.reads.items() if one == group.rank}
+        self.sent, self.received = (
+            streams * sum(int(layout.hidden[units].sum()) for units in side.values()) for side in (going, coming)
+        )
+        self._going, self._going_dev, self._from, send = _side(going, layout, device, streams, dtype)
+        self._coming, self._coming_dev, self._to, receive = _side(coming, layout, device, streams, dtype)
+        self._exchange = group.exchange(send, receive)
+
+    def collect(self, world: Any) -> None:
+        """Take what others read from a world (B, W); within the work of a queue."""
+        self._kernels.collect(self._going_dev, world.reshape(1, -1), self._from)
+
+    def leave(self) -> None:
+        """Copy it to the host; within the work of a queue."""
+        self._copy(self._going, self._going_dev)
+
+    def start(self) -> None:
+        """Begin to send what is on the host, and to receive."""
+        self._exchange.start()
+
+    def wait(self) -> None:
+        """Wait until all has come that others send, and all that they read has gone."""
+        self._exchange.wait()
+
+    def spread(self, world: Any) -> None:
+        """Write what has come to its places in a world (B, W); within the work of a queue."""
+        self._copy(self._coming_dev, self._coming)
+        self._kernels.spread(world.reshape(1, -1), self._coming_dev, self._to)
+
+
+def _side(
+    units: dict[int, np.ndarray], layout: TapeLayout, device: Any, streams: int, dtype: Any
+) -> tuple[np.ndarray, Any, Any, dict[int, np.ndarray]]:
+    """For what goes, or comes: room on the host and its mirror, (1, N), the places in a flat world, and the room by rank."""
+    firsts = np.arange(streams)[:, None] * layout.world
+    places = {
+        rank: (firsts + runs(layout.published_at[one], layout.hidden[one])).ravel() for rank, one in units.items()
+    }
+    host = device.host_empty((1, sum(place.size for place in places.values())), dtype)
+    ends = np.cumsum([place.size for place in places.values()])
+    by_rank = dict(zip(places, np.split(host[0], ends[:-1]) if places else [], strict=True))
+    index = np.concatenate([*places.values(), np.zeros(0, np.int64)]).astype(np.int32)
+    return host, device.mirror(host), device.from_host(index), by_rank
+
+
+class Part(NamedTuple):
     """An array of all units, flat, as parts in its order.
 
     shape      of the whole
@@ -431,16 +404,19 @@ class Parts(NamedTuple):
     own_at: np.ndarray
 
 
-class Kept:
-    """The arrays of this rank, and where they belong in those of all units."""
+class Parts:
+    """The arrays of this rank, and where they belong in those of all units.
+
+    In a checkpoint an array has the units in the order of their numbers, so a model goes on on any number of ranks. Rank 0
+    writes. It asks all ranks for one piece after another, so it needs room for a piece more than it has.
+    """
 
     def __init__(self, pipeline: SharedPipeline):
         self._group, self._arrays, self._put = pipeline.group, pipeline.fetch(), pipeline.put
-        owner = np.zeros(len(pipeline.wiring.hidden), np.int64)
+        self._pipeline, self._owner = pipeline, np.zeros(len(pipeline.wiring.hidden), np.int64)
         for rank, units in enumerate(pipeline.shares.units):
-            owner[units] = rank
-        share = Share(pipeline.whole, pipeline.layout, pipeline.units, owner)
-        self._parts = {name: _parts(share, name, array) for name, array in self._arrays.items()}
+            self._owner[units] = rank
+        self._parts = {name: self._places(name, array) for name, array in self._arrays.items()}
         self._written = {
             name: Pieced(array.dtype, self._parts[name].shape, functools.partial(self._whole, name))
             for name, array in self._arrays.items()
@@ -465,7 +441,7 @@ class Kept:
                 self._asked(STOP)
 
     def load(self, folder: str | Path) -> None:
-        """Read the arrays of this rank out of a checkpoint, which rank 0 verifies for all. Raises as `checkpoint.load_into`."""
+        """Read the arrays of this rank out of a checkpoint, which rank 0 verifies for all; see `checkpoint.load_into`."""
         with self._group.together():
             if self._group.rank == 0:
                 checkpoint.verify(folder, self._forms)
@@ -512,37 +488,35 @@ class Kept:
             whole[runs(begin[theirs] - first, sizes[theirs])] = numbers
         return whole
 
+    def _places(self, name: str, array: np.ndarray) -> Part:
+        """Where the parts of an array of this name are; array: anybody's, for its rows."""
+        whole, own = self._pipeline.whole, self._pipeline.layout
+        if name in ("weights", "velocity"):
+            return self._by_unit((), weights_at(whole), weights_at(own))
+        if "tape" in name:
+            return self._by_unit(array.shape[:1], whole.tape_at, own.tape_at)
+        if "signals" in name or (name == "integral" and array.size):
+            return self._by_unit(array.shape[:1], whole.signal_at, own.signal_at)
+        if name in ("world_0", "world_1", "low", "high"):
+            at = np.concatenate([[0], whole.published_at, [whole.world]])
+            return _rows(array.shape[:1], at, np.concatenate([[0], self._owner]), at[:-1], int(at[-1]))
+        at = np.array([0, array.size])  # what all ranks have
+        return _rows((), at, np.zeros(1, np.int64), at[:-1], array.size)._replace(shape=array.shape)
 
-def _parts(share: Share, name: str, array: np.ndarray) -> Parts:
-    """Where the parts of an array of this name are; array: anybody's, for its rows."""
-    whole, own = share.whole, share.own
-    if name in ("weights", "velocity"):
-        return _by_unit(share, (), weights_at(whole), weights_at(own))
-    if "tape" in name:
-        return _by_unit(share, array.shape[:1], whole.tape_at, own.tape_at)
-    if "signals" in name or (name == "integral" and array.size):
-        return _by_unit(share, array.shape[:1], whole.signal_at, own.signal_at)
-    if name in ("world_0", "world_1", "low", "high"):
-        at = np.concatenate([[0], whole.published_at, [whole.world]])
-        return _rows(array.shape[:1], at, np.concatenate([[0], share.owner]), at[:-1], int(at[-1]))
-    at = np.array([0, array.size])  # what all ranks have
-    return _rows((), at, np.zeros(1, np.int64), at[:-1], array.size)._replace(shape=array.shape)
-
-
-def _by_unit(share: Share, rows: tuple[int, ...], at: np.ndarray, own: np.ndarray) -> Parts:
-    """Of an array whose rows have a part for each unit; (U + 1,) and (u + 1,) where these begin in rows of all units, and of
-    own ones.
-    """
-    own_at = np.zeros(len(at) - 1, np.int64)
-    own_at[share.units] = own[:-1]
-    return _rows(rows, at, share.owner, own_at, int(own[-1]))
+    def _by_unit(self, rows: tuple[int, ...], at: np.ndarray, own: np.ndarray) -> Part:
+        """Of an array whose rows have a part for each unit; (U + 1,) and (u + 1,) where these begin in rows of all units, and
+        of own ones.
+        """
+        own_at = np.zeros(len(at) - 1, np.int64)
+        own_at[self._pipeline.units] = own[:-1]
+        return _rows(rows, at, self._owner, own_at, int(own[-1]))
 
 
-def _rows(rows: tuple[int, ...], at: np.ndarray, owner: np.ndarray, own_at: np.ndarray, width: int) -> Parts:
+def _rows(rows: tuple[int, ...], at: np.ndarray, owner: np.ndarray, own_at: np.ndarray, width: int) -> Part:
     """The same parts in each of some rows; (): in a flat array. width: of an own row."""
     many = int(np.prod(rows, dtype=np.int64))
     row = np.arange(many)[:, None]
-    return Parts(
+    return Part(
         shape=(*rows, int(at[-1])),
         at=(row * at[-1] + at[:-1]).ravel(),
         sizes=np.tile(np.diff(at), many),

@@ -64,15 +64,13 @@ def config(new: Config) -> None:
 def readout(new: Readout) -> None:
     """ValueError for the first field of a readout that is wrong by itself."""
     check.choice("readout.kind", new.kind, READOUTS)
-    if new.kind == "tile" and len(new.hidden) not in (1, 2):
-        raise ValueError(f"readout.hidden: found {len(new.hidden)} sizes, expected one or two")
-    for at, size in enumerate(new.hidden):
-        check.whole(f"readout.hidden[{at}]", size, 1)
+    if len(new.hidden) != 1:
+        raise ValueError(f"readout.hidden: found {len(new.hidden)} sizes, expected one")
+    check.whole("readout.hidden", new.hidden[0], 1)
     for at, pair in enumerate(new.block):
         _sizes(f"readout.block[{at}]", pair)
     for at, flag in enumerate(new.enabled):
         _flag(f"readout.enabled[{at}]", flag)
-    check.whole("readout.depth", new.depth, 1)
     check.whole("readout.start", new.start, 0)
     _fraction("readout.momentum", new.momentum)
     events: tuple[Any, ...] = new.schedule
@@ -203,6 +201,7 @@ def _fraction(name: str, value: Any, closed: bool = False) -> None:
         raise ValueError(f"{name}: found {value!r}, expected from 0 to {'1' if closed else 'below 1'}")
 
 
+FORMER: dict[str, Any] = {"compat": None, "depth": 1}  # fields of older checkpoints, with what is always so now
 SCHEDULED = ("rate", "rates", "lr", "learning_rate", "momentum")  # other names for what `schedule` says
 Event = tuple[int, int | None, float, float | None]
 Rates = tuple[np.ndarray, np.ndarray]
@@ -219,7 +218,6 @@ class Readout:
     block     rows and columns of the heatmap that one MLP makes. "tile": one pair, or () for those of the patch;
               "unit": one pair a layer, or () for 1 x 1. A single number stands for a square
     enabled   "unit": which layers have readouts; () for all
-    depth     channels of the heatmap
     schedule  (step, rate): the rate from that step on, a later entry wins; 0 before the first
     start     first step at which the readouts learn, whatever rate the schedule has before
     momentum  of their gradient descent
@@ -229,7 +227,6 @@ class Readout:
     hidden: tuple[int, ...] = (100,)
     block: tuple[tuple[int, int], ...] = ()
     enabled: tuple[bool, ...] = ()
-    depth: int = 1
     schedule: tuple[tuple[int, float], ...] = ((0, 0.01),)
     start: int = 0
     momentum: float = 0.1
@@ -433,7 +430,7 @@ class Config:
         return float(lateral), float(feedback)
 
     def to_json(self) -> str:
-        """JSON with one field a line, of which `from_json` makes an equal configuration."""
+        """JSON with one field a line, of which `from_fields` makes an equal configuration."""
         fields = {name: getattr(self, name) for name in _names(Config)}
         if self.readout is not None:
             fields["readout"] = {name: getattr(self.readout, name) for name in _names(Readout)}
@@ -444,27 +441,12 @@ class Config:
         )
 
     @classmethod
-    def from_json(cls, text: str) -> Config:
-        """The configuration that a JSON text describes; fields that are missing have their defaults.
+    def from_fields(cls, fields: Any) -> Config:
+        """The configuration of fields as a file has them; those that are missing have their defaults.
 
         Raises ValueError for a name that is no field, with the one that was meant, and for values that cannot be.
         """
-        return cls.from_fields(json.loads(text))
-
-    @classmethod
-    def from_fields(cls, fields: Any) -> Config:
-        """As `from_json`, of the parsed text."""
-        if isinstance(fields, Mapping) and "compat" in fields:  # every checkpoint had it, almost all of them null
-            if fields["compat"] is not None:
-                raise ValueError(f"compat: found {fields['compat']!r}; the mistakes of an original are not repeated")
-            fields = {name: value for name, value in fields.items() if name != "compat"}
         return _known(cls, fields)
-
-
-def staged(layers: int, each: int, rate: float, momentum: float, *later: tuple[int, float]) -> tuple[Event, ...]:
-    """A schedule: layer after layer begins to learn, `each` steps apart; then (step, rate) for all of them."""
-    begin: list[Event] = [(each * layer, layer, rate, momentum) for layer in range(layers)]
-    return (*begin, *((step, None, new, None) for step, new in later))
 
 
 def _plain(value: object) -> Any:
@@ -482,6 +464,7 @@ def _known(cls: type[T], fields: Mapping[str, Any], prefix: str = "") -> T:
     """`cls` of `fields`; ValueError for a name that it does not have."""
     if not isinstance(fields, Mapping):
         raise ValueError(f"{prefix.rstrip('.') or 'configuration'}: found {fields!r}, expected names with values")
+    fields = {name: value for name, value in fields.items() if name not in FORMER or value != FORMER[name]}
     for name in fields:
         if name not in _names(cls):
             hint = _hint(cls, name, prefix)

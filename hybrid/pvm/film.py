@@ -14,14 +14,13 @@ from .. import console
 from ..feeds.video.clip import Frame, aspect_of
 from ..feeds.video.film import Film
 from ..storage import files
-from . import panel, tracking
+from . import panel
 from .evaluate import Watcher, box_in, frames_of, opened, shown_clips
 from .fields import unit_of
-from .model import PVM
+from .figures import bounds, compared, count_layers, floats
+from .model import PVM, StepResult
 from .panel import Colour
-from .result import StepResult
 from .source import clips
-from .tracking import compared, floats
 
 # A picture of what the units of a layer have learned to look at: the receptive fields of their hidden numbers.
 
@@ -78,7 +77,7 @@ def draw(path: Path, model: PVM, layer: int, units: list[int]) -> float:
     numbers, frame = int(model.layout.hidden[units[0]]), "x".join(str(side) for side in model.wiring.frame)
     how = "input weights" if layer == 0 else "linear back-projection"
     axis.set_title(
-        f"{model.config.name}, layer {layer}, after {model.step_number:,} steps: where each of {numbers} hidden numbers of"
+        f"{model.config.name}, layer {layer}, after {model.tick:,} steps: where each of {numbers} hidden numbers of"
         f" {len(units):,} units looks in the {frame} frame ({how})",
         fontsize=9, wrap=True,
     )  # fmt: skip
@@ -149,7 +148,7 @@ def watch(given: Namespace) -> dict[str, Any]:
 
 def _title(model: PVM, video: str) -> str:
     """The part of a film's title that stays the same."""
-    return f"{model.config.name}, {model.step_number:,} steps of learning, {Path(video).name}"
+    return f"{model.config.name}, {model.tick:,} steps of learning, {Path(video).name}"
 
 
 def _looked(watcher: Watcher, frame: Frame, aspect: float, title: str) -> np.ndarray:
@@ -163,8 +162,8 @@ def _looked(watcher: Watcher, frame: Frame, aspect: float, title: str) -> np.nda
         real * 0 if watcher.predicted is None else watcher.predicted,
         seen.hidden,
         seen.heatmap,
-        tracking.bounds(model.config),
-        tracking.count_layers(watcher.recent, model.config),
+        bounds(model.config),
+        count_layers(watcher.recent, model.config),
     )
     notes = {"prediction": "none yet", "difference": "none yet"}
     if watcher.off:

@@ -16,6 +16,144 @@ from .config import Config, Readout
 from .layout import TapeLayout, runs
 from .wiring import Wiring, receptive
 
+# Of a heatmap: the grid and the block of its parts, and the units that they belong to.
+Map = tuple[tuple[int, int], tuple[int, int], list[int]]
+
+
+class Heads:
+    """All readouts of a model, and the arrays they compute in. Y numbers of all heatmaps.
+
+    shapes             of the heatmaps, (rows, columns) each
+    order              (Y,) where in the heatmaps, flat and one behind the other, each output of the readouts belongs
+    weights, velocity  laid out by hybrid/units.py; NumPy arrays until `place`
+    """
+
+    def __init__(self, wiring: Wiring, layout: TapeLayout, config: Config, streams: int, seed: int, dtype: Any):
+        assert config.readout
+        tile = config.readout.kind == "tile"
+        self.config, self.learns_from = config.readout, squeezed if tile else raised
+        self.layout, read = layout_of(wiring, config)
+        self.shapes, self.index = _places(wiring, _maps(wiring, config, config.readout))
+        places = [runs(layout.hidden_at[units], layout.hidden[units]) for units in read]
+        self.places = np.concatenate(places).astype(np.int32)
+        self.order = np.concatenate(self.index)
+        self.activation = "logistic" if tile else config.activation
+        self._first = functools.partial(_start, self.layout, config, seed)
+        self.weights = self._first().astype(dtype)
+        self.velocity = np.zeros_like(self.weights) if self.config.momentum else None
+        self.streams, self.dtype = streams, dtype
+
+    def learned(self, weights: np.ndarray) -> bool:
+        """Whether the weights differ from their initial values; otherwise the heatmaps are noise."""
+        return not np.array_equal(weights, self._first().astype(weights.dtype))
+
+    def place(self, device: Any, kernels: Any, collect: Any) -> None:
+        """Compute on this device from here on; to be called within the work of a queue.
+
+        kernels, collect  `Units` and the `collect` of `Pvm`, see hybrid/contract.py
+        """
+        self._kernels, self._collect, self._plan = kernels, collect, kernels.plan(self.layout)
+        self.weights, self._places = device.from_host(self.weights), device.from_host(self.places)
+        self.velocity = None if self.velocity is None else device.from_host(self.velocity)
+        x, h, y = (int(at[-1]) for at in (self.layout.x_at, self.layout.h_at, self.layout.y_at))
+        self._x, self._hidden, self._y, self._y_grad, self._hidden_grad = (
+            device.empty((self.streams, size), self.dtype) for size in (x, h, y, y, h)
+        )
+        self._loss = device.empty(len(self.layout.inputs), self.dtype)
+
+    def forward(self, tape: Any) -> Any:
+        """The outputs for the hidden numbers on the tape (B, T): (B, Y), one readout behind the other."""
+        self._collect(self._x, tape, self._places)
+        self._kernels.forward(self._y, self._hidden, self._plan, self.weights, self._x, self.activation)
+        return self._y
+
+    def step(self, tape: Any, target: Any, rate: float) -> Any:
+        """The same, and then learn from a target (B, Y), which is of `target`."""
+        self._collect(self._x, tape, self._places)
+        written = (self._loss, self._y, self._hidden, self.weights, self.velocity, self._y_grad, self._hidden_grad)
+        self._kernels.step(*written, self._plan, self._x, target, rate, self.config.momentum, self.activation)
+        return self._y
+
+    def maps(self, y: np.ndarray) -> list[np.ndarray]:
+        """The heatmaps (B, rows, columns) of outputs (B, Y), unchanged."""
+        flat = np.zeros((len(y), sum(rows * columns for rows, columns in self.shapes)), y.dtype)
+        flat[:, self.order] = y
+        return [part.reshape(-1, *shape) for part, shape in zip(self._split(flat), self.shapes, strict=True)]
+
+    def shares(self, y: np.ndarray) -> list[np.ndarray]:
+        """The heatmaps in 0..1, 1 where the object is: `maps`, stretched back as the targets were squeezed."""
+        low, high = self.learns_from(np.array([0, 1], np.float32))
+        return [np.clip((heat - low) / (high - low), 0, 1) for heat in self.maps(y)]
+
+    def target(self, heats: list[np.ndarray]) -> np.ndarray:
+        """The target, (Y,), of heatmaps (rows, columns) in 0..1, one for each of `shapes`."""
+        flat = np.concatenate([np.asarray(heat, self.dtype).ravel() for heat in heats])
+        target: np.ndarray = self.learns_from(flat)[self.order]
+        return target.astype(self.dtype)
+
+    def heats(self, box: np.ndarray, frame: tuple[int, ...]) -> list[np.ndarray]:
+        """The heatmaps of a labelled box, (4,) x, y, width, height in pixels of a frame of shape `frame`."""
+        return [heat_target(box, rows, columns, frame) for rows, columns in self.shapes]
+
+    def _split(self, flat: np.ndarray) -> list[np.ndarray]:
+        ends = np.cumsum([rows * columns for rows, columns in self.shapes])
+        return np.split(flat, ends[:-1], axis=1)
+
+
+def layout_of(wiring: Wiring, config: Config) -> tuple[UnitLayout, list[np.ndarray]]:
+    """The layout of the weights of all readouts of a configuration that has some, and which units each of them reads."""
+    readout = config.readout
+    assert readout
+    maps = _maps(wiring, config, readout)
+    units = [u for *_, own in maps for u in own]
+    outputs = [rows * columns for _, (rows, columns), own in maps for _ in own]
+    if readout.kind == "tile":
+        read, hidden = receptive(wiring), [readout.hidden[0]] * len(units)
+    else:
+        read, hidden = [np.array([u]) for u in units], [2 * int(wiring.hidden[u]) for u in units]
+    return unit_layout([int(wiring.hidden[ids].sum()) for ids in read], hidden, outputs), read
+
+
+def _maps(wiring: Wiring, config: Config, readout: Readout) -> list[Map]:
+    """One heatmap of all tiles, or one of each layer that has readouts."""
+    if readout.kind == "tile":
+        tiles = [u for u, patch in enumerate(wiring.patch) if patch is not None]
+        return [(wiring.grids[0], readout.block[0] if readout.block else config.block, tiles)]
+    layers = len(wiring.grids)
+    blocks, enabled = readout.block or ((1, 1),) * layers, readout.enabled or (True,) * layers
+    return [
+        (wiring.grids[layer], blocks[layer], np.flatnonzero(wiring.layer == layer).tolist())
+        for layer in np.flatnonzero(enabled)
+    ]
+
+
+def _places(wiring: Wiring, maps: list[Map]) -> tuple[list[tuple[int, int]], list[np.ndarray]]:
+    """Shapes of the heatmaps, and of each readout the places of its block in them, flat and one behind the other."""
+    shapes: list[tuple[int, int]] = []
+    index: list[np.ndarray] = []
+    first = 0
+    for (high, wide), (rows, columns), units in maps:
+        shapes.append((high * rows, wide * columns))
+        index += [first + _block(shapes[-1], int(wiring.row[u]), int(wiring.column[u]), rows, columns) for u in units]
+        first += high * rows * wide * columns
+    return shapes, index
+
+
+def _block(shape: tuple[int, int], row: int, column: int, rows: int, columns: int) -> np.ndarray:
+    """Where a block lies in a flat map of this shape."""
+    y, x = np.mgrid[row * rows : (row + 1) * rows, column * columns : (column + 1) * columns]
+    return np.ravel(y * shape[1] + x)
+
+
+def _start(layout: UnitLayout, config: Config, seed: int) -> np.ndarray:
+    """U(-1, 1) / sqrt(inputs) for each dense layer."""
+    rng, parts = np.random.default_rng([seed, 1]), []
+    for n, h, o in zip(layout.inputs, layout.hidden, layout.outputs, strict=True):
+        for columns, rows in ((n, h), (h, o)):
+            parts.append(rng.uniform(-1, 1, rows * (columns + 1)) / np.sqrt(columns))
+    return np.concatenate(parts)
+
+
 # Heatmaps and boxes: the box that a heatmap shows, and the heatmap that a labelled box becomes.
 #
 # A box is x, y, width, height in pixels, (4,) float32, x to the right and y down from the image's upper left corner; a
@@ -102,147 +240,3 @@ def squeezed(mask: np.ndarray) -> np.ndarray:
 def raised(mask: np.ndarray) -> np.ndarray:
     """The targets of braincorp/PVM's readouts for a mask: 0.4 outside, 1 inside."""
     return 0.6 * mask + 0.4
-
-
-# Of all readouts: units that are their input, hidden sizes, shapes of the heatmaps, and places in these, flat.
-Places = tuple[list[np.ndarray], list[int], list[tuple[int, int]], list[np.ndarray]]
-DEPTH = "readout.depth: found {}, expected 1: heatmaps of several classes are not built yet"
-
-
-class Heads:
-    """All readouts of a model, and the arrays they compute in. Y numbers of all heatmaps.
-
-    shapes             of the heatmaps, (rows, columns) each
-    order              (Y,) where in the heatmaps, flat and one behind the other, each output of the readouts belongs
-    weights, velocity  laid out by hybrid/units.py; NumPy arrays until `place`
-    """
-
-    def __init__(self, wiring: Wiring, layout: TapeLayout, config: Config, streams: int, seed: int, dtype: Any):
-        found = _asked(config)
-        if found.depth != 1:
-            raise ValueError(DEPTH.format(found.depth))
-        if len(found.hidden) > 1:
-            raise ValueError(
-                f"readout.hidden: found {found.hidden}, expected one size: two hidden layers are not built yet"
-            )
-        self.config, self.kind, self.learns_from = found, found.kind, squeezed if found.kind == "tile" else raised
-        read, hidden, self.shapes, self.index = (
-            _tiles(wiring, config) if found.kind == "tile" else _units(wiring, config)
-        )
-        places = [runs(layout.hidden_at[units], layout.hidden[units]) for units in read]
-        self.layout = unit_layout([len(place) for place in places], hidden, [len(index) for index in self.index])
-        self.places = np.concatenate(places).astype(np.int32)
-        self.order = np.concatenate(self.index)
-        self.activation = "logistic" if found.kind == "tile" else config.activation
-        self._first = functools.partial(_start, self.layout, config, seed)
-        self.weights = self._first().astype(dtype)
-        self.velocity = np.zeros_like(self.weights) if found.momentum else None
-        self.streams, self.dtype = streams, dtype
-
-    def learned(self, weights: np.ndarray) -> bool:
-        """Whether the weights differ from their initial values; otherwise the heatmaps are noise."""
-        return not np.array_equal(weights, self._first().astype(weights.dtype))
-
-    def place(self, device: Any, kernels: Any, collect: Any) -> None:
-        """Compute on this device from here on; to be called within the work of a queue.
-
-        kernels, collect  `Units` and the `collect` of `Pvm`, see hybrid/contract.py
-        """
-        self._kernels, self._collect, self._plan = kernels, collect, kernels.plan(self.layout)
-        self.weights, self._places = device.from_host(self.weights), device.from_host(self.places)
-        self.velocity = None if self.velocity is None else device.from_host(self.velocity)
-        x, h, y = (int(at[-1]) for at in (self.layout.x_at, self.layout.h_at, self.layout.y_at))
-        self._x, self._hidden, self._y, self._y_grad, self._hidden_grad = (
-            device.empty((self.streams, size), self.dtype) for size in (x, h, y, y, h)
-        )
-        self._loss = device.empty(len(self.layout.inputs), self.dtype)
-
-    def forward(self, tape: Any) -> Any:
-        """The outputs for the hidden numbers on the tape (B, T): (B, Y), one readout behind the other."""
-        self._collect(self._x, tape, self._places)
-        self._kernels.forward(self._y, self._hidden, self._plan, self.weights, self._x, self.activation)
-        return self._y
-
-    def step(self, tape: Any, target: Any, rate: float) -> Any:
-        """The same, and then learn from a target (B, Y), which is of `target`."""
-        self._collect(self._x, tape, self._places)
-        written = (self._loss, self._y, self._hidden, self.weights, self.velocity, self._y_grad, self._hidden_grad)
-        self._kernels.step(*written, self._plan, self._x, target, rate, self.config.momentum, self.activation)
-        return self._y
-
-    def maps(self, y: np.ndarray) -> list[np.ndarray]:
-        """The heatmaps (B, rows, columns) of outputs (B, Y), unchanged."""
-        flat = np.zeros((len(y), sum(rows * columns for rows, columns in self.shapes)), y.dtype)
-        flat[:, self.order] = y
-        return [part.reshape(-1, *shape) for part, shape in zip(self._split(flat), self.shapes, strict=True)]
-
-    def shares(self, y: np.ndarray) -> list[np.ndarray]:
-        """The heatmaps in 0..1, 1 where the object is: `maps`, stretched back as the targets were squeezed."""
-        low, high = self.learns_from(np.array([0, 1], np.float32))
-        return [np.clip((heat - low) / (high - low), 0, 1) for heat in self.maps(y)]
-
-    def target(self, heats: list[np.ndarray]) -> np.ndarray:
-        """The target, (Y,), of heatmaps (rows, columns) in 0..1, one for each of `shapes`."""
-        flat = np.concatenate([np.asarray(heat, self.dtype).ravel() for heat in heats])
-        target: np.ndarray = self.learns_from(flat)[self.order]
-        return target.astype(self.dtype)
-
-    def heats(self, box: np.ndarray, frame: tuple[int, ...]) -> list[np.ndarray]:
-        """The heatmaps of a labelled box, (4,) x, y, width, height in pixels of a frame of shape `frame`."""
-        return [heat_target(box, rows, columns, frame) for rows, columns in self.shapes]
-
-    def _split(self, flat: np.ndarray) -> list[np.ndarray]:
-        ends = np.cumsum([rows * columns for rows, columns in self.shapes])
-        return np.split(flat, ends[:-1], axis=1)
-
-
-def _asked(config: Config) -> Readout:
-    """The configuration's readout; only configurations with one come here."""
-    assert config.readout is not None
-    return config.readout
-
-
-def _tiles(wiring: Wiring, config: Config) -> Places:
-    """Of a readout a tile."""
-    read, readout = receptive(wiring), _asked(config)
-    rows, columns = readout.block[0] if readout.block else config.block
-    high, wide = wiring.grids[0]
-    shape = high * rows, wide * columns
-    tiles = [u for u, patch in enumerate(wiring.patch) if patch is not None]
-    index = [_block(shape, int(wiring.row[u]), int(wiring.column[u]), rows, columns) for u in tiles]
-    return read, [readout.hidden[0]] * len(read), [shape], index
-
-
-def _units(wiring: Wiring, config: Config) -> Places:
-    """Of a readout a unit, for the layers that have readouts."""
-    layers, readout = len(wiring.grids), _asked(config)
-    blocks = readout.block or ((1, 1),) * layers
-    enabled = readout.enabled or (True,) * layers
-    shapes, first, total = [], {}, 0
-    for layer in np.flatnonzero(enabled):
-        (high, wide), (rows, columns) = wiring.grids[layer], blocks[layer]
-        shapes.append((high * rows, wide * columns))
-        first[layer] = total
-        total += shapes[-1][0] * shapes[-1][1]
-    units = [u for u, layer in enumerate(wiring.layer) if enabled[layer]]
-    index = []
-    for u in units:
-        layer = wiring.layer[u]
-        shape = shapes[sorted(first).index(layer)]
-        index.append(first[layer] + _block(shape, int(wiring.row[u]), int(wiring.column[u]), *blocks[layer]))
-    return [np.array([u]) for u in units], [2 * int(wiring.hidden[u]) for u in units], shapes, index
-
-
-def _block(shape: tuple[int, int], row: int, column: int, rows: int, columns: int) -> np.ndarray:
-    """Where a block lies in a flat map of this shape."""
-    y, x = np.mgrid[row * rows : (row + 1) * rows, column * columns : (column + 1) * columns]
-    return np.ravel(y * shape[1] + x)
-
-
-def _start(layout: UnitLayout, config: Config, seed: int) -> np.ndarray:
-    """U(-1, 1) / sqrt(inputs) for each dense layer."""
-    rng, parts = np.random.default_rng([seed, 1]), []
-    for n, h, o in zip(layout.inputs, layout.hidden, layout.outputs, strict=True):
-        for columns, rows in ((n, h), (h, o)):
-            parts.append(rng.uniform(-1, 1, rows * (columns + 1)) / np.sqrt(columns))
-    return np.concatenate(parts)

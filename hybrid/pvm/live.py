@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from .. import console
-from . import panel, tracking
+from . import panel
+from .figures import WINDOW, Counts, Pair, bounds, count_layers
 from .model import PVM
-from .tracking import Pair
 
 # Pictures of a run that learns: those of its latest complete tick.
 
@@ -40,7 +40,7 @@ class Latest:
         self.config, self.wiring, self.aspect, self.video = model.config, model.wiring, aspect, video
         self.pair: Pair | None = None
         self._alone = model.streams == 1
-        self._recent: deque[list[np.ndarray]] = deque(maxlen=tracking.WINDOW)
+        self._recent: deque[list[np.ndarray]] = deque(maxlen=WINDOW)
 
     def take(self, pair: Pair) -> None:
         """A tick is complete, and the frame after it has come; of one before a resume the prediction alone is known."""
@@ -48,9 +48,9 @@ class Latest:
             self._recent.append(hidden if self._alone else [layer[0].copy() for layer in hidden])
         self.pair = pair
 
-    def counts(self) -> list[tracking.Counts]:
+    def counts(self) -> list[Counts]:
         """Of each layer in the last complete ticks; [] as long as there are too few."""
-        return tracking.count_layers(tuple(self._recent), self.config)
+        return count_layers(tuple(self._recent), self.config)
 
     def views(self) -> dict[str, panel.View]:
         """By caption; {} before the first pair."""
@@ -63,7 +63,7 @@ class Latest:
             pair.prediction[0],
             pair.seen.hidden if self._alone else [layer[0] for layer in pair.seen.hidden],
             heatmap if self._alone or heatmap is None else heatmap[0],
-            tracking.bounds(self.config),
+            bounds(self.config),
             self.counts(),
         )
         notes = {

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import console
-from .tracking import Counts
+from .figures import Counts
 from .wiring import Wiring
 
 AREA = 300 * 300  # pixels of a picture in a panel, at least

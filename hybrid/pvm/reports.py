@@ -7,10 +7,9 @@ from typing import Any
 from .. import machine
 from ..schedule import trace
 from ..train import plots
-from . import tracking
+from .figures import compared, judged, saturation
 from .live import Latest
 from .model import PVM
-from .tracking import compared, judged
 
 # The picture of a run: errors over steps.
 
@@ -77,7 +76,7 @@ def report(model: PVM, facts: Mapping[str, Any], rate: float, latest: Latest) ->
         "device": model.backend.name,
         "threads": model.threads,
         "streams": model.streams,
-        "steps": model.step_number,
+        "steps": model.tick,
         "seconds": facts["seconds"],
         "frames_per_second": rate,
         "parameters": model.size[0],
@@ -140,7 +139,7 @@ def text(report: Mapping[str, Any]) -> str:
         "memory": memory,
         "error a layer": "  ".join(f"{error:.4f}" for error in report["error"]),
         "next frame": compared(report),
-        "hidden numbers": tracking.saturation_said(report["activity"]),
+        "hidden numbers": saturation(report["activity"]),
         "means since": f"step {report['averaged_from_step']:,}",
         "stages": trace.line(report["stages"]),
     }

@@ -5,190 +5,12 @@ benchmark (CVPR 2013). The table quotes those that do not depend on how many pix
 `hybrid.pvm.heads`; one without area is absent.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from .config import Config
-from .result import StepResult
-
-# Hidden numbers without information: those that stay at an end of their range, and those that do not move.
-
-EDGE = 0.02  # of the range: what is nearer to an end counts as at it
-MOSTLY = 0.9  # of the frames
-STILL = 0.01  # of the range: what moves less over all frames is dead
-WINDOW = 32  # how many frames are looked at; fewer than 2 tell nothing
-
-
-class Counts(NamedTuple):
-    """Of the hidden numbers of one layer, or of all.
-
-    units      MLPs; `dead_units`: those of which every number is dead
-    numbers    hidden numbers of all of them
-    saturated  numbers within 2 % of an end of their range in at least 9 of 10 frames: there they hardly learn
-    dead       numbers that moved by less than 1 % of their range over all frames; may be saturated too
-    """
-
-    units: int
-    numbers: int
-    saturated: int
-    dead: int
-    dead_units: int
-
-    def __str__(self) -> str:
-        said = f"{_percent(self.saturated, self.numbers)} saturated, {_percent(self.dead, self.numbers)} dead"
-        whole = f"{self.dead_units} whole unit{'s' * (self.dead_units > 1)}"
-        return f"{said} ({whole})" if self.dead_units else said
-
-
-def count(hidden: np.ndarray, low: float = 0.0, high: float = 1.0) -> Counts:
-    """How much of a layer is saturated and dead.
-
-    hidden  (frames, units, numbers) of at least two frames, in the range low..high
-    """
-    span = high - low
-    at_end = (hidden <= low + EDGE * span) | (hidden >= high - EDGE * span)
-    dead = np.ptp(hidden, axis=0) < STILL * span
-    saturated = at_end.mean(axis=0) >= MOSTLY
-    return Counts(len(dead), dead.size, int(saturated.sum()), int(dead.sum()), int(dead.all(axis=1).sum()))
-
-
-def count_layers(frames: Collection[Sequence[np.ndarray]], config: Config) -> list[Counts]:
-    """The same of each layer; frames are those of `StepResult.hidden` of one stream. [] for fewer than two frames."""
-    if len(frames) < 2:
-        return []
-    return [count(np.stack(layer), *bounds(config)) for layer in zip(*frames, strict=True)]
-
-
-def bounds(config: Config) -> tuple[float, float]:
-    """The range of published hidden numbers."""
-    return (-1.0, 1.0) if config.activation == "tanh" and config.publish == "raw" else (0.0, 1.0)
-
-
-def saturation_said(layers: Sequence[dict[str, int]]) -> str:
-    """How much of all layers is saturated and dead, in words; layers as in a report."""
-    if not layers:
-        return "too few frames to tell which are saturated or dead"
-    counts = Counts(*(sum(layer[name] for layer in layers) for name in Counts._fields))
-    return f"{counts}, of {counts.numbers:,}"
-
-
-def _percent(part: int, whole: int) -> str:
-    share = 100 * part / whole
-    return f"{share:.0f} %" if share >= 1 or not part else "< 1 %"
-
-
-# The error of a prediction of the next frame, beside that of a baseline: to repeat the last frame.
-
-
-class Pair(NamedTuple):
-    """A prediction and the frame that it predicts. Frames are (B, rows, columns, channels), floats in 0..1.
-
-    seen    the result of a tick, with its prediction
-    before  the frame of that tick
-    after   the frame of the next
-    """
-
-    seen: StepResult
-    before: np.ndarray
-    after: np.ndarray
-
-    @property
-    def prediction(self) -> np.ndarray:
-        """The prediction of `after`, in its shape."""
-        assert self.seen.prediction is not None
-        return self.seen.prediction.reshape(self.after.shape)
-
-    @property
-    def error(self) -> float:
-        """Mean |prediction - frame| in 0..1."""
-        return distance(self.prediction, self.after)
-
-    @property
-    def last_frame(self) -> float:
-        """The same, if the frame before were the prediction."""
-        return distance(self.before, self.after)
-
-
-def distance(a: np.ndarray, b: np.ndarray) -> float:
-    """Mean |a - b|."""
-    return float(np.abs(np.subtract(a, b, dtype=np.float64)).mean())
-
-
-def floats(image: np.ndarray) -> np.ndarray:
-    """An image as float32 in 0..1."""
-    return image * np.float32(1 / 255) if image.dtype == np.uint8 else np.asarray(image, np.float32)
-
-
-def ratio(error: float | None, last_frame: float | None) -> float | None:
-    """error / last_frame; None where nothing moved, or nothing was compared."""
-    return None if error is None or not last_frame else error / last_frame
-
-
-def judged(prediction: float | None, last_frame: float | None) -> dict[str, float | None]:
-    """Both errors and their ratio, as reports name them."""
-    return {
-        "prediction_error": prediction,
-        "last_frame_error": last_frame,
-        "prediction_to_last_frame": ratio(prediction, last_frame),
-    }
-
-
-def compared(figures: Mapping[str, Any]) -> str:
-    """Both errors in words."""
-    if figures["prediction_error"] is None:
-        return "too few frames to compare a prediction"
-    said = f"prediction off by {figures['prediction_error']:.4f}, the last frame by {figures['last_frame_error']:.4f}"
-    share = figures["prediction_to_last_frame"]
-    return said if share is None else f"{said} (ratio {share:.3f})"
-
-
-class Recent:
-    """A feed that keeps its last frames, so that they are not decoded again to be compared."""
-
-    def __init__(self, feed: Any, most: int = 8):
-        self.feed, self.streams, self.most = feed, feed.streams, most
-        self._images: dict[int, np.ndarray] = {}
-
-    def __len__(self) -> int:
-        return len(self.feed)
-
-    def __getitem__(self, tick: int) -> Any:
-        batch = self.feed[tick]
-        self._images[tick] = batch.image
-        self._images.pop(tick - self.most, None)
-        return batch
-
-    def image(self, tick: int) -> np.ndarray:
-        """(B, rows, columns, channels) floats in 0..1."""
-        return floats(self._images[tick] if tick in self._images else self[tick].image)
-
-
-class Pairs:
-    """Makes pairs of the ticks of a run: a prediction waits for its frame."""
-
-    def __init__(self, frames: Recent):
-        self.frames = frames
-        self._waiting: StepResult | None = None
-
-    def wait(self, seen: StepResult) -> None:
-        """Begin with a prediction, as that of a model that was loaded."""
-        self._waiting = seen
-
-    def take(self, seen: StepResult) -> Pair | None:
-        """The pair of the tick before this one, if that one had a prediction."""
-        waiting, self._waiting = self._waiting, seen if seen.prediction is not None else None
-        if waiting is None:
-            return None
-        return Pair(waiting, self.frames.image(waiting.tick), self.frames.image(seen.tick))
-
-
-# Where the curves of Scores are taken. Divisions and no steps: .2 and 1, the places quoted, are met exactly.
-PIXELS = np.arange(51.0)
-RELATIVE = np.arange(1000) / 1000
-OVERLAPS = np.linspace(0, 1, 100)
-HALVES = np.arange(1000) / 100
+OVERLAPS = np.linspace(0, 1, 100)  # thresholds of the success curve
 
 
 class Tracker(Protocol):
@@ -283,19 +105,6 @@ def pool(tracks: Sequence[Track]) -> Track:
     return Track(*(np.concatenate(part) for part in zip(*tracks, strict=True)))
 
 
-def perturbed(track: Track, seed: int = 0, amount: float = 0.4) -> Track:
-    """The labels of a track, disturbed and called found: what one who is sloppy, but knows of the target, would score.
-
-    amount  each box is scaled about its centre by 1 - amount/2 to 1 + amount/2, and shifted by at most amount/2 of its
-            scaled width and height, all uniformly. (The original draws upwards only: larger, right, down.)
-    """
-    change = np.random.default_rng(seed).uniform(-amount / 2, amount / 2, (len(track.truth), 3))
-    corner, extent = np.split(track.truth.astype(np.float64), 2, axis=1)
-    scaled = (1 + change[:, :1]) * extent
-    moved = corner + (extent - scaled) / 2 + change[:, 1:] * scaled
-    return track._replace(found=np.concatenate([moved, scaled], axis=1).astype(np.float32))
-
-
 def _present(boxes: np.ndarray) -> np.ndarray:
     """Whether boxes (..., 4) have an area, (...) bool."""
     return np.asarray(np.all(boxes[..., 2:] > 0, axis=-1))
@@ -324,17 +133,10 @@ class Scores(NamedTuple):
     true_negatives: int  # target absent, and said so
     false_positives: int  # target absent, and found somewhere
     false_negatives: int  # target there, and said to be absent
-    presence: float  # (TN + TP - FN - FP + 100) / 2, all in percent of the frames: that is TP + TN
-    precision: float  # share of targets whose centre was found within 20 pixels, as published; see `centre`
-    relative_precision: float  # ... within .2, x in image widths and y in image heights
-    success: float  # mean of the success curve; .99 at most, since no overlap exceeds 1
-    accuracy: float  # share of frames right: the centre found inside the target's box, or both absent
+    success: float  # mean over 100 thresholds of the share of targets with a larger overlap; .99 at most
     overlap: float  # share of targets found with an overlap above .5
     centre: float  # share of targets whose centre was found within .1, x in image widths and y in image heights
-    precision_curve: np.ndarray  # (51,) share of targets with distance < PIXELS
-    relative_precision_curve: np.ndarray  # (1000,) ... with relative distance < RELATIVE
-    success_curve: np.ndarray  # (100,) ... with overlap > OVERLAPS
-    accuracy_curve: np.ndarray  # (1000,) share of frames right, where 2 |dx| / width and 2 |dy| / height <= HALVES
+    accuracy: float  # share of frames right: the centre found inside the target's box, or both absent
 
     @property
     def undefined(self) -> str:
@@ -346,63 +148,35 @@ class Scores(NamedTuple):
         return ""
 
     def as_dict(self) -> dict[str, Any]:
-        """All figures and curves for JSON, None for NaN, and `undefined`."""
-        values = {name: _plain(value) for name, value in self._asdict().items()}
-        return {**values, "undefined": self.undefined}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return [_plain(one) for one in value.tolist()]
-    return None if value != value else value
+        """All figures for JSON, None for NaN, and `undefined`."""
+        figures = {name: None if value != value else value for name, value in self._asdict().items()}
+        return {**figures, "undefined": self.undefined}
 
 
 def score(track: Track) -> Scores:
-    """The figures of a track. A target that was not found counts as a miss at every threshold."""
+    """The figures of a track. A target that was not found counts as missed at every threshold."""
     there, said = _present(track.truth), _present(track.found)
     both, neither = there & said, ~there & ~said
     frames, targets = len(there), int(there.sum())
     away = offset(track.truth, track.found)[both]
-    relative = away / track.size[both]
     halves = (2 * np.abs(away) / track.truth[both, 2:]).max(axis=1)  # 1: on the edge of the target's box
     overlaps = overlap(track.truth, track.found)[both]
-    precision = _shares(_below(np.hypot(*away.T), PIXELS), targets)
-    relative_precision = _shares(_below(np.hypot(*relative.T), RELATIVE), targets)
-    success = _shares(len(overlaps) - _up_to(overlaps, OVERLAPS), targets)
-    accuracy = _shares(_up_to(halves, HALVES) + neither.sum(), frames)
-    right = int((both | neither).sum())
     return Scores(
         frames=frames,
         true_positives=int(both.sum()),
         true_negatives=int(neither.sum()),
         false_positives=int((said & ~there).sum()),
         false_negatives=int((there & ~said).sum()),
-        presence=100 * right / frames if frames else np.nan,
-        precision=float(precision[20]),
-        relative_precision=float(relative_precision[200]),
-        success=float(success.mean()),
-        accuracy=float(accuracy[100]),
-        overlap=float(_shares(np.array((overlaps > 0.5).sum()), targets)),
-        centre=float(relative_precision[100]),
-        precision_curve=precision,
-        relative_precision_curve=relative_precision,
-        success_curve=success,
-        accuracy_curve=accuracy,
+        success=_share((overlaps[:, None] > OVERLAPS).sum(axis=0), targets),
+        overlap=_share((overlaps > 0.5).sum(), targets),
+        centre=_share((np.hypot(*(away / track.size[both]).T) < 0.1).sum(), targets),
+        accuracy=_share((halves <= 1).sum() + neither.sum(), frames),
     )
 
 
-def _below(values: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """How many values are < each threshold."""
-    return np.searchsorted(np.sort(values), thresholds, "left")
-
-
-def _up_to(values: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """How many values are <= each threshold."""
-    return np.searchsorted(np.sort(values), thresholds, "right")
-
-
-def _shares(counts: np.ndarray, total: int) -> np.ndarray:
-    return counts / total if total else np.full(counts.shape, np.nan)
+def _share(counts: np.ndarray | np.integer, total: int) -> float:
+    """The mean of counts as shares of a total."""
+    return float(np.mean(counts / total)) if total else np.nan
 
 
 LEGEND = """\
@@ -411,7 +185,7 @@ overlap .5  the same for t = .5
 centre .1   share of targets whose centre was found within .1 of the frame's size
 accuracy    share of frames right: the centre found inside the labelled box, or both say "absent"
 found       targets found, wherever, of those there    absent: frames rightly called without a target, of those without
-null keeps the first box, centre says the middle, perturbed truth is the label moved and scaled by up to 20 %"""
+null keeps the first box, centre says the middle of the frame"""
 
 
 def text(scores: Mapping[str, Scores]) -> str:

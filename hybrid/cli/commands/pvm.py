@@ -11,9 +11,9 @@ from ...feeds.video.frames import Frames
 from ...pvm import comparison, film, presets
 from ...pvm.film import DREAMT, FIELDS, WATCHED
 from ...pvm.originals import checkpoint
-from ...pvm.rules import wire
 from ...pvm.sizes import parameters
 from ...pvm.source import CONFIG, VIDEO_HELP, clips
+from ...pvm.wiring import wire
 from ...settings import positive, whole
 from ...storage import files
 from ...storage.checkpoint import CHECKPOINT

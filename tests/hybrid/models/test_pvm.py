@@ -14,6 +14,7 @@ from hybrid.feeds.video.frames import Frames
 from hybrid.feeds.video.open import open_clips
 from hybrid.models import pvm
 from hybrid.pvm import reports
+from hybrid.pvm.config import Config
 from hybrid.pvm.live import Latest
 from hybrid.pvm.model import PVM
 from hybrid.pvm.presets import load
@@ -160,7 +161,7 @@ def test_a_divergence_is_one_line_and_the_last_checkpoint_stands(tmp_path, capsy
     assert said in line and "begin again with lower rates and --overwrite; " in line
     assert line.endswith(f"the checkpoint of step 12 stands in {run}")
     saved = PVM.load(run / "checkpoint", device="cpu")[0]
-    assert saved.step_number == 12
+    assert saved.tick == 12
     assert all(np.isfinite(array).all() for array in saved.fetch().values())
 
 
@@ -168,7 +169,7 @@ def test_a_divergence_is_one_line_and_the_last_checkpoint_stands(tmp_path, capsy
     ("points", "error", "since"), [(1, 1, 0), (2, 1.5, 0), (3, 2.5, 10), (10, 9.5, 80), (29, 28.5, 270), (30, 29, 270)]
 )
 def test_errors_of_a_report_are_means_over_the_last_tenth_of_the_curve_and_two_points_at_least(points, error, since):
-    model = PVM.from_config(TINY | {"readout": None}, device="cpu")
+    model = PVM(Config.from_fields(TINY | {"readout": None}), device="cpu")
     curve = [
         {"step": 10 * at, "error": [at, 2, at / 2], "prediction": at, "last_frame": 2} for at in range(1, points + 1)
     ]
@@ -207,7 +208,7 @@ def test_readouts_are_left_out_where_there_are_no_labels_unless_asked_for(capsys
 
 @pytest.mark.parametrize(("found", "expected"), [((0, 7), (24, 21)), ((24, 21), (24, 21))])
 def test_a_run_of_a_version_that_counted_one_stream_goes_on_with_all_of_them(monkeypatch, found, expected):
-    for name in ("Recent", "Pairs", "Latest", "aspect_of"):
+    for name in ("Recent", "Latest", "aspect_of"):
         monkeypatch.setattr(pvm, name, lambda *given: None)
     options = {"video": "synthetic"}
     job = SimpleNamespace(feed=SimpleNamespace(clips=[None]), options=options, every=100, _valid=None)

@@ -8,8 +8,8 @@ import pytest
 from hybrid.pvm import panel
 from hybrid.pvm.config import Config
 from hybrid.pvm.panel import View
-from hybrid.pvm.rules import wire
-from hybrid.pvm.tracking import Counts
+from hybrid.pvm.figures import Counts
+from hybrid.pvm.wiring import wire
 
 CONFIG = Config(grids=((2, 3), (1, 1)), block=(2, 2), hidden=(5, 4), fan_in=3, fan_in_radius=9.0)
 

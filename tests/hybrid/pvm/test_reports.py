@@ -1,4 +1,4 @@
-"""The picture of a PVM's run: its claim, prediction against repeating the last frame, can be read off the axis."""
+"""The picture of a run: its claim, prediction against repeating the last frame, can be read off the axis."""
 
 import csv
 
