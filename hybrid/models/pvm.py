@@ -4,14 +4,14 @@ import argparse
 import contextlib
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .. import console
-from ..feeds.video.clip import Clip, aspect_of
+from ..feeds.video.clip import aspect_of
 from ..feeds.video.frames import Frames
 from ..mpi.world import world
 from ..pvm import evaluate as judging
@@ -38,6 +38,7 @@ PICTURES = (
 FILES = (CONFIG,)
 RANKS = True
 STEPS = 30_000  # where neither --steps nor the configuration says how many
+KEPT = 8  # frames that may be compared with predictions
 POINTS = 200  # of the curve, where --every is not given
 LIVE_PORT = 8642
 
@@ -114,8 +115,8 @@ def complete(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
 class Recent:
     """A feed that keeps its last frames, so that they are not decoded again to be compared."""
 
-    def __init__(self, feed: Any, most: int = 8):
-        self.feed, self.streams, self.most = feed, feed.streams, most
+    def __init__(self, feed: Any):
+        self.feed, self.streams = feed, feed.streams
         self._images: dict[int, np.ndarray] = {}
 
     def __len__(self) -> int:
@@ -124,7 +125,7 @@ class Recent:
     def __getitem__(self, tick: int) -> Any:
         batch = self.feed[tick]
         self._images[tick] = batch.image
-        self._images.pop(tick - self.most, None)
+        self._images.pop(tick - KEPT, None)
         return batch
 
     def image(self, tick: int) -> np.ndarray:
@@ -148,14 +149,13 @@ class Watching(Job):
         self.every = math.gcd(options["every"], SAMPLE)
         self._live: Live | None = None
         self._validation: Validation | None = None
-        self._valid = _validating(options, config)
+        self._valid = clips(options["valid"], config.frame) if options.get("valid") else ()
         if self._valid or options.get("patience"):
             self.watched = Watched("valid prediction" if self._valid else "prediction")
 
     def make(self) -> PVM:
         """The untrained model."""
-        names = ("device", "threads", "seed")
-        settings = {name: self.options[name] for name in names}
+        settings = {name: self.options[name] for name in ("device", "threads", "seed")}
         return PVM(self.config, streams=self.feed.streams, ranks=_ranks(), **settings)
 
     def chosen(self, model: PVM) -> dict[str, Any]:
@@ -276,7 +276,8 @@ def prepare(options: dict[str, Any]) -> Watching:
     """Video -> a feed of frames, and the configuration that the options name or that the run has."""
     folder = options.get("resume")
     config = read_config(Path(folder)) if folder else configured(options)
-    feed = _feed(options, config)
+    shown = clips(options["video"], config.frame, options["labels"])
+    feed = Frames(shown, options["steps"], options["streams"] or config.streams)
     return Watching(options, config if folder else _with_use(options, config, feed), feed)
 
 
@@ -302,18 +303,6 @@ def _ranks() -> Ranks | None:
     from ..mpi import pvm
 
     return pvm.Ranks()
-
-
-def _feed(options: dict[str, Any], config: Config) -> Frames:
-    found = clips(options["video"], config.frame, options["labels"])
-    return Frames(found, options["steps"], options["streams"] or config.streams)
-
-
-def _validating(options: dict[str, Any], config: Config) -> Sequence[Clip]:
-    """The clips of --valid, if there are any."""
-    if not options.get("valid"):
-        return ()
-    return clips(options["valid"], config.frame)
 
 
 def _with_use(options: dict[str, Any], config: Config, feed: Frames) -> Config:

@@ -108,8 +108,8 @@ class SharedPipeline(Pipeline):
         way = [
             Stage("frame in", "copy in", self._send),
             Stage("edge", "dense", self._begin, ("frame in",)),
-            Stage("halo out", "copy out", self._halo_out, ("edge",)),
-            Stage("send", "ranks", self._start, ("halo out",)),
+            Stage("halo out", "copy out", lambda slot: self.halo.leave(), ("edge",)),
+            Stage("send", "ranks", lambda slot: self.halo.start(), ("halo out",)),
             Stage("tick", "dense", self.tick, ("edge",)),
             Stage("home", "copy out", self._home, ("tick",)),
             Stage("arrive", "ranks", self._arrive, ("home",)),
@@ -141,12 +141,6 @@ class SharedPipeline(Pipeline):
     def _next_world(self, slot: FrameSlot) -> Any:
         return self.state[f"world_{(slot.tick + 1) % 2}"]
 
-    def _halo_out(self, slot: FrameSlot) -> None:
-        self.halo.leave()
-
-    def _start(self, slot: FrameSlot) -> None:
-        self.halo.start()
-
     def tick(self, slot: FrameSlot) -> None:
         """All other units; collect what is to be copied back."""
         if self._edge < len(self.units):
@@ -158,21 +152,18 @@ class SharedPipeline(Pipeline):
             self.backend.pvm.collect(self._own_hidden_dev, super()._read_tape(slot), self._hidden_at)
 
     def _home(self, slot: FrameSlot) -> None:
-        copy = self.backend.device.copy
-        copy(slot.own.miss, slot.miss_dev)
-        if slot.complete:
-            copy(slot.own.predicted, slot.predicted_dev)
-            copy(slot.own.hidden, slot.hidden_dev)
+        for name in slot.own if slot.complete else ("miss",):
+            self.backend.device.copy(slot.own[name], getattr(slot, f"{name}_dev"))
         if self.readouts:
-            copy(self._own_hidden, self._own_hidden_dev)
+            self.backend.device.copy(self._own_hidden, self._own_hidden_dev)
 
     def _arrive(self, slot: FrameSlot) -> None:
         """Wait for what others publish, and put together what is of all units."""
         self.halo.wait()
-        self._miss.put(slot.miss, slot.own.miss)
+        self._miss.put(slot.miss, slot.own["miss"])
         if slot.complete:
-            self._pixels.put(slot.predicted, slot.own.predicted)
-            self._hidden.put(slot.hidden, slot.own.hidden)
+            self._pixels.put(slot.predicted, slot.own["predicted"])
+            self._hidden.put(slot.hidden, slot.own["hidden"])
         if self.readouts:
             self._hidden.put(self._all_hidden, self._own_hidden)
 
@@ -492,28 +483,24 @@ class Parts:
         """Where the parts of an array of this name are; array: anybody's, for its rows."""
         whole, own = self._pipeline.whole, self._pipeline.layout
         if name in ("weights", "velocity"):
-            return self._by_unit((), weights_at(whole), weights_at(own))
-        if "tape" in name:
-            return self._by_unit(array.shape[:1], whole.tape_at, own.tape_at)
-        if "signals" in name or (name == "integral" and array.size):
-            return self._by_unit(array.shape[:1], whole.signal_at, own.signal_at)
-        if name in ("world_0", "world_1", "low", "high"):
+            at, own_at = weights_at(whole), weights_at(own)
+        elif "tape" in name:
+            at, own_at = whole.tape_at, own.tape_at
+        elif "signals" in name or (name == "integral" and array.size):
+            at, own_at = whole.signal_at, own.signal_at
+        elif name in ("world_0", "world_1", "low", "high"):  # all ranks have all of them, and own ones are right
             at = np.concatenate([[0], whole.published_at, [whole.world]])
-            return _rows(array.shape[:1], at, np.concatenate([[0], self._owner]), at[:-1], int(at[-1]))
-        at = np.array([0, array.size])  # what all ranks have
-        return _rows((), at, np.zeros(1, np.int64), at[:-1], array.size)._replace(shape=array.shape)
-
-    def _by_unit(self, rows: tuple[int, ...], at: np.ndarray, own: np.ndarray) -> Part:
-        """Of an array whose rows have a part for each unit; (U + 1,) and (u + 1,) where these begin in rows of all units, and
-        of own ones.
-        """
-        own_at = np.zeros(len(at) - 1, np.int64)
-        own_at[self._pipeline.units] = own[:-1]
-        return _rows(rows, at, self._owner, own_at, int(own[-1]))
+            return _in_each_row(array.shape[:1], at, np.concatenate([[0], self._owner]), at)
+        else:  # what all ranks have
+            at = np.array([0, array.size])
+            return _in_each_row((), at, np.zeros(1, np.int64), at)._replace(shape=array.shape)
+        begin = np.zeros(len(at), np.int64)
+        begin[self._pipeline.units], begin[-1] = own_at[:-1], own_at[-1]
+        return _in_each_row(array.shape[: array.ndim - 1], at, self._owner, begin)
 
 
-def _rows(rows: tuple[int, ...], at: np.ndarray, owner: np.ndarray, own_at: np.ndarray, width: int) -> Part:
-    """The same parts in each of some rows; (): in a flat array. width: of an own row."""
+def _in_each_row(rows: tuple[int, ...], at: np.ndarray, owner: np.ndarray, own_at: np.ndarray) -> Part:
+    """The same parts in each of some rows; (): in a flat array. at, own_at: (P + 1,), where parts begin, and a row ends."""
     many = int(np.prod(rows, dtype=np.int64))
     row = np.arange(many)[:, None]
     return Part(
@@ -521,5 +508,5 @@ def _rows(rows: tuple[int, ...], at: np.ndarray, owner: np.ndarray, own_at: np.n
         at=(row * at[-1] + at[:-1]).ravel(),
         sizes=np.tile(np.diff(at), many),
         owner=np.tile(owner, many),
-        own_at=(row * width + own_at).ravel(),
+        own_at=(row * own_at[-1] + own_at[:-1]).ravel(),
     )

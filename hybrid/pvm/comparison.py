@@ -7,10 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..storage import checkpoint, files
-from ..storage.checkpoint import CHECKPOINT
+from ..storage import files
 from ..train import plots, store
-from ..train.runs import curve_of
 from . import panel
 from .evaluate import evaluated
 from .sizes import parameters
@@ -19,17 +17,8 @@ from .source import read_config
 PICTURE = "compare.png"
 # Options that change nothing that is learned, and those that the configuration repeats.
 APART = {
-    "kind",
-    "steps",
-    "every",
-    "save_every",
-    "patience",
-    "tensorboard",
-    "live",
-    "device",
-    "threads",
-    "config",
-    "set",
+    *("kind", "steps", "every", "save_every", "patience", "tensorboard", "live", "device", "threads"),
+    *("config", "set"),
 }
 LONGEST = 40  # letters of a setting's value in the table
 
@@ -40,7 +29,6 @@ class Side(NamedTuple):
     name: str  # A or B
     figures: dict[str, Any]  # of `hybrid eval`, and its sizes
     settings: dict[str, Any]  # options and configuration, by name
-    curve: list[dict[str, Any]]  # of its training
     frame: np.ndarray  # the last one
     prediction: np.ndarray  # of that frame
     aspect: float
@@ -83,11 +71,8 @@ def _side(name: str, folder: Path, given: dict[str, Any]) -> Side:
     if watcher.predicted is None or watcher.before is None:
         raise ValueError(f"{folder}: too few frames to compare a prediction; expected at least 2 of one clip")
     learned = {option: value for option, value in seen.options.items() if option not in APART}
-    curve = curve_of(checkpoint.read_facts(folder / CHECKPOINT)["facts"], watcher.model, folder / CHECKPOINT)
-    return Side(
-        name, seen.figures | own, learned | _flat(json.loads(config.to_json())), curve,
-        watcher.before, watcher.predicted, seen.aspect,
-    )  # fmt: skip
+    settings = learned | _flat(json.loads(config.to_json()))
+    return Side(name, seen.figures | own, settings, watcher.before, watcher.predicted, seen.aspect)
 
 
 def _flat(fields: dict[str, Any]) -> dict[str, Any]:
@@ -137,37 +122,19 @@ def _short(value: Any) -> str:
 
 
 def draw(path: Path, sides: list[Side]) -> None:
-    """Write a picture: the last frame and what each side predicted of it, how both learned, and their layers."""
+    """Write a picture: the last frame, what each side predicted of it, and the errors of their layers."""
     above, below = 1.75 / min(side.aspect for side in sides) + 0.4, 3.1  # five frames stand side by side
     with plots.drawn(path, 10, above + below) as picture:
         halves = picture.subfigures(2, 1, height_ratios=(above, below), squeeze=False)[:, 0]
         _frames(halves[0], sides)
-        learning, layers = halves[1].subplots(1, 2)
+        layers = halves[1].subplots()
         for number, side in enumerate(sides):
             label = f"{side.name}: {Path(side.figures['run']).name}"
-            learning.plot(*_share(side.curve), color=f"C{number}", label=label)
             errors = side.figures["error"]
             layers.bar(np.arange(len(errors)) + 0.4 * (number - 0.5), errors, 0.4, color=f"C{number}", label=label)
-        learning.axhline(1, color="C7", linestyle="--", label="repeating the last frame")
-        learning.set(xlabel="steps of learning", ylabel="error / that of repeating")
-        learning.set_title("the next frame, while learning (mean over a twentieth of the run)")
-        plots.logarithmic(learning)
         layers.set(xlabel="layer", ylabel="mean |error|", xticks=range(max(len(s.figures["error"]) for s in sides)))
         layers.set_title("what units of a layer predict, frozen, on this video")
-        learning.legend()
         layers.legend()
-
-
-def _share(curve: list[dict[str, Any]]) -> tuple[np.ndarray, np.ndarray]:
-    """Steps, and the error of the predictions as a share of that of repeating the last frame, over a twentieth each."""
-    known = [point for point in curve if point["prediction"] is not None]
-    names = ("step", "prediction", "last_frame")
-    steps, prediction, repeated = (np.array([point[name] for point in known], float) for name in names)
-    near = max(len(known) // 20, 1)
-    so_far = np.cumsum([np.append(0, prediction), np.append(0, repeated)], axis=1)
-    sums = so_far[:, near:] - so_far[:, :-near]
-    moved = sums[1] > 0
-    return steps[near - 1 :][moved], sums[0, moved] / sums[1, moved]
 
 
 def _frames(figure: Any, sides: list[Side]) -> None:

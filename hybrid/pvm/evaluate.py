@@ -20,9 +20,9 @@ from .figures import WINDOW, compared, count_layers, distance, floats, judged, s
 from .heads import box_of, combine
 from .model import PVM, StepResult
 from .source import CONFIG, clips, labelled
+from .tracking import ARENA
 
 FRAMES = 500  # at most, so that validating takes a small part of a run
-ARENA = (96, 96)  # rows and columns at which boxes are compared, as in the original benchmark
 
 
 def opened(folder: Path, given: dict[str, Any]) -> tuple[PVM, dict[str, Any]]:
@@ -125,7 +125,7 @@ class Watcher:
         self.frames += 1
         self.error += seen.error
         self.recent.append(seen.hidden)
-        self.before, self.expected, self.seen = real, seen.prediction, seen
+        self.before, self.expected = real, seen.prediction
         return seen
 
     def figures(self) -> dict[str, Any]:
@@ -162,20 +162,6 @@ class Validation:
                 watcher.see(frame.image)
         shown = watcher.figures()
         return {"valid prediction": shown["prediction_error"], "valid last_frame": shown["last_frame_error"]}
-
-
-class Follower:
-    """The model as a tracker of the benchmark: the box that the heatmaps of the frame that it has just seen show."""
-
-    def __init__(self, watcher: Watcher):
-        self.watcher = watcher
-
-    def prime(self, image: np.ndarray, box: np.ndarray) -> None:
-        """Do nothing: its target is what it was trained on."""
-
-    def track(self, image: np.ndarray) -> np.ndarray:
-        """The target's box in this image."""
-        return box_in(self.watcher.seen, image.shape)
 
 
 def box_in(seen: StepResult, shape: tuple[int, ...]) -> np.ndarray:
@@ -226,38 +212,27 @@ def _learned(folder: Path, shown: Sequence[Clip]) -> bool:
     return any(facts in had for facts in seen)
 
 
-def _follow(
-    clip: Clip, watcher: Watcher, most: int | None, shown: Callable[[], Any]
-) -> dict[str, tracking.Track] | None:
-    """Show a clip; returns the boxes of the trackers, None where it has no labels."""
+def _follow(clip: Clip, watcher: Watcher, most: int | None, shown: Callable[[], Any]) -> dict[str, np.ndarray] | None:
+    """Show a clip; returns the labels as "truth", and the boxes of the trackers, in its labelled frames. None without any."""
     watcher.cut()
-    left = None if most is None else most - watcher.frames
-    frames = islice(frames_of(clip), left)
-    trackers: dict[str, Any] = {"null": tracking.Null(), "centre": tracking.Centre()}
-    if watcher.model.readouts:
-        trackers = {"pvm": Follower(watcher), **trackers}
-    tracks = tracking.follow(trackers, _watched(frames, watcher, shown))
-    return tracks if len(tracks["null"].truth) else None
-
-
-def _watched(
-    frames: Iterator[Frame], watcher: Watcher, shown: Callable[[], Any]
-) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-    """Shows each frame to the model; yields an image of the arena's size and the label in it.
-
-    So the model also gets the frames before the target, which the benchmark does not show to its trackers.
-    """
-    for frame in frames:
-        watcher.see(frame.image)
+    labels, boxes = [], []
+    for frame in islice(frames_of(clip), None if most is None else most - watcher.frames):
+        seen = watcher.see(frame.image)
         shown()
-        scale = np.divide(ARENA, frame.image.shape[:2])[[1, 0, 1, 0]]
-        image = np.broadcast_to(np.uint8(0), (*ARENA, 3))  # the trackers look at its size alone
-        yield image, None if frame.box is None else (frame.box * scale).astype(np.float32)
+        if frame.box is not None:
+            labels.append(frame.box * np.divide(ARENA, frame.image.shape[:2])[[1, 0, 1, 0]])
+            boxes += [box_in(seen, ARENA)] if seen.heatmaps else []
+    if not labels:
+        return None
+    truth = np.array(labels, np.float32)
+    return {"truth": truth, **tracking.begun(truth, {"pvm": np.array(boxes)} if boxes else {})}
 
 
-def _scores(tracks: list[dict[str, tracking.Track]]) -> dict[str, Any]:
-    """Scores by tracker, over all clips."""
-    scores = {name: tracking.score(tracking.pool([track[name] for track in tracks])) for name in tracks[0]}
+def _scores(clips: list[dict[str, np.ndarray]]) -> dict[str, Any]:
+    """Scores by tracker, over the labelled frames of all clips: each counts the same, whatever its clip's length."""
+    pooled = {name: np.concatenate([clip[name] for clip in clips]) for name in clips[0]}
+    truth = pooled.pop("truth")
+    scores = {name: tracking.score(truth, boxes) for name, boxes in pooled.items()}
     return {"trackers": {name: score.as_dict() for name, score in scores.items()}, "table": tracking.text(scores)}
 
 

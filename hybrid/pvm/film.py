@@ -17,7 +17,7 @@ from ..storage import files
 from . import panel
 from .evaluate import Watcher, box_in, frames_of, opened, shown_clips
 from .fields import unit_of
-from .figures import bounds, compared, count_layers, floats
+from .figures import compared, floats
 from .model import PVM, StepResult
 from .panel import Colour
 from .source import clips
@@ -156,22 +156,9 @@ def _looked(watcher: Watcher, frame: Frame, aspect: float, title: str) -> np.nda
     model = watcher.model
     seen = watcher.see(frame.image, frame.box)
     real = floats(frame.image)
-    views = panel.views(
-        model.wiring,
-        real,
-        real * 0 if watcher.predicted is None else watcher.predicted,
-        seen.hidden,
-        seen.heatmap,
-        bounds(model.config),
-        count_layers(watcher.recent, model.config),
-    )
-    notes = {"prediction": "none yet", "difference": "none yet"}
-    if watcher.off:
-        notes = {
-            "prediction": f"mean |error| {watcher.off[0]:.4f}",
-            "difference": f"repeating the last frame: {watcher.off[1]:.4f}",
-        }
-    views |= {name: views[name]._replace(note=note) for name, note in notes.items()}
+    predicted = real * 0 if watcher.predicted is None else watcher.predicted
+    pictures, recent = (real, predicted), watcher.recent
+    views = panel.views(model.config, model.wiring, pictures, seen.hidden, seen.heatmap, recent, watcher.off)
     boxes, legend = _boxes(frame, seen)
     views |= {name: views[name]._replace(boxes=boxes) for name in ("frame", "heatmap") if name in views}
     return panel.side_by_side(views, aspect=aspect, title=title, legend=legend)

@@ -40,17 +40,7 @@ def draw_curve(path: Path, points: list[dict[str, Any]]) -> None:
             plots.logarithmic(axis)
             if points:
                 axis.legend(fontsize=8, title="means of the last tenth" if axis is frames else None, title_fontsize=8)
-        _ticks_between(frames)
     plots.table(path.with_suffix(".csv"), _rows(points))
-
-
-def _ticks_between(axis: Any) -> None:
-    """Add ticks within a decade, so that two curves can be told apart at the end of a long fall."""
-    from matplotlib.ticker import LogLocator
-
-    low, high = axis.get_ylim()
-    if 2 * low < high < 100 * low:
-        axis.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 2.5, 3, 4, 5, 7)))
 
 
 def _rows(points: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -98,14 +98,6 @@ class SlotSizes(NamedTuple):
     own: tuple[int, int, int] | None = None
 
 
-class Seen(NamedTuple):
-    """What a tick copies back of some units or of all; see `FrameSlot`."""
-
-    miss: np.ndarray
-    predicted: np.ndarray
-    hidden: np.ndarray
-
-
 class FrameSlot(SlotState):
     """B frames, one of each stream.
 
@@ -119,8 +111,8 @@ class FrameSlot(SlotState):
     predicted (n, B, F)  n parts of the predicted frame
     heat (B, Y), hidden (B, H)
 
-    own                miss (u,), predicted (n, B, P), hidden (B, h) of the units that this rank has: the same arrays unless
-                       ranks share the units
+    own                by name miss (u,), predicted (n, B, P), hidden (B, h) of the units that this rank has: the same arrays
+                       unless ranks share the units
 
     NAME_dev           the same on the device, the same array where it shares the host's memory; of own units alone
 
@@ -167,7 +159,7 @@ class FrameSlot(SlotState):
         for name, shape in shapes.items():
             self._room(name, shape, dtype)
         self._room("flags", (2, units), np.uint8)
-        self.own = Seen(self.miss, self.predicted, self.hidden)
+        self.own = {"miss": self.miss, "predicted": self.predicted, "hidden": self.hidden}
         if sizes.own:
             whole = (sizes.units,), (sizes.parts, sizes.streams, sizes.frame), (sizes.streams, sizes.hidden)
             self.miss, self.predicted, self.hidden = (np.zeros(shape, dtype) for shape in whole)

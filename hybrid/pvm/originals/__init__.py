@@ -77,7 +77,7 @@ def read(fields: Mapping[str, Any], name: str = "original", *, wiring: str | Non
     """
     rule = wiring or _rule(fields)
     keys = _Keys(fields)
-    shape = {
+    shape: dict[str, Any] = {
         "grids": keys.wholes("layer_shapes"),
         "block": keys.whole("input_block_size"),
         "hidden": keys.whole("hidden_block_size") ** 2,

@@ -116,12 +116,11 @@ def frames_in(path):
 
 
 def test_boxes_are_compared_in_an_arena_of_96_rows_and_columns():
-    labelled = Frame(np.zeros((12, 24, 3), np.uint8), np.array([1, 2, 10, 11], np.float32))
-    frames = [labelled, Frame(np.zeros((96, 48, 3), np.uint8), None)]
-    watcher = SimpleNamespace(see=lambda image: None)
-    (image, box), (_, none) = evaluate._watched(iter(frames), watcher, lambda: None)
-    assert image.shape == (96, 96, 3) and none is None
-    assert box.tolist() == [4, 16, 40, 88]
+    frames = [Frame(np.zeros((12, 24, 3), np.uint8), box) for box in (np.array([1, 2, 10, 11], np.float32), None)]
+    watcher = SimpleNamespace(cut=lambda: None, see=lambda image: SimpleNamespace(heatmaps=[]))
+    found = evaluate._follow(frames, watcher, None, lambda: None)
+    assert found["truth"].tolist() == found["null"].tolist() == [[4, 16, 40, 88]]
+    assert evaluate._follow(frames[1:], watcher, None, lambda: None) is None
 
 
 def test_watch_writes_a_film_of_all_there_is_to_see(capsys, run):

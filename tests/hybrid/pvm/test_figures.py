@@ -52,11 +52,11 @@ def test_the_figure_and_its_words(error, last, share, said):
 
 def test_frames_are_kept_and_not_decoded_twice():
     feed = Feed()
-    recent = Recent(feed, most=3)
-    for tick in range(5):
+    recent = Recent(feed)
+    for tick in range(9):
         assert recent[tick].image.mean() == pytest.approx(tick / 10)
-    assert recent.image(2).mean() == pytest.approx(0.2) and feed.asked == list(range(5))
-    assert recent.image(0).mean() == 0 and feed.asked == [*range(5), 0], "of 3 that are kept, 0 is none"
+    assert recent.image(2).mean() == pytest.approx(0.2) and feed.asked == list(range(9))
+    assert recent.image(0).mean() == 0 and feed.asked == [*range(9), 0], "of 8 that are kept, 0 is none"
 
 
 def frames(*numbers) -> np.ndarray:
