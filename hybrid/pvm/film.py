@@ -26,7 +26,7 @@ from .source import clips
 
 MOST = 32  # rows and columns of units in one picture
 WIDE, DOTS = 1400, 100  # pixels of the montage, at least about so many, and of an inch
-MARGIN, HEAD, FOOT = 70, 60, 100  # pixels around it
+MARGIN, HEAD, FOOT = 70, 60, 40  # pixels around it
 BETWEEN = 0.15  # what lies between two fields: darker than a weight of 0, which is 0.5
 
 FIELDS = "fields.png"  # where the picture goes, in the folder of the run
@@ -78,15 +78,9 @@ def draw(path: Path, model: PVM, layer: int, units: list[int]) -> float:
     how = "input weights" if layer == 0 else "linear back-projection"
     axis.set_title(
         f"{model.config.name}, layer {layer}, after {model.tick:,} steps: where each of {numbers} hidden numbers of"
-        f" {len(units):,} units looks in the {frame} frame ({how})",
+        f" {len(units):,} units looks in the {frame} frame ({how}; black and white: -{scale:.3g} and {scale:.3g} a pixel)",
         fontsize=9, wrap=True,
     )  # fmt: skip
-    bar = picture.add_axes((0.3, 50 / size[1], 0.4, 14 / size[1]))
-    bar.imshow(np.linspace(0, 1, 256)[None], cmap="gray", aspect="auto", extent=(-scale, scale, 0, 1))
-    bar.set_yticks([])
-    colours = ", of each colour by itself" if model.wiring.frame[2] >= 3 else ""
-    bar.set_xlabel(f"change of the hidden number's sum with a pixel{colours}", fontsize=7)
-    bar.tick_params(labelsize=7)
     data = io.BytesIO()
     picture.savefig(data, format=path.suffix[1:].lower())
     files.write(path, [data.getvalue()])

@@ -16,6 +16,12 @@ from .config import Config, Readout
 from .layout import TapeLayout, runs
 from .wiring import Wiring, receptive
 
+LIKELY = 0.5  # the least maximum of an object that is there
+THRESHOLD = 32 / 255  # how far it must exceed the median
+LEAST_SHARE = (
+    25 / 96**2
+)  # of the image that the region's bounding rectangle must exceed; the original has 25 pixels of 96 x 96
+GROW = 1.1  # the rectangle is scaled by it about its centre; it may then reach outside the image
 # Of a heatmap: the grid and the block of its parts, and the units that they belong to.
 Map = tuple[tuple[int, int], tuple[int, int], list[int]]
 
@@ -179,38 +185,26 @@ def _resize(heatmap: np.ndarray, shape: tuple[int, ...]) -> Any:
     return ndimage.zoom(heatmap, factors, output=np.float64, order=3, mode="nearest", grid_mode=True)
 
 
-def box_of(
-    heatmap: np.ndarray,
-    *,
-    likely: float = 0.5,
-    threshold: float = 32 / 255,
-    least_share: float = 25 / 96**2,
-    grow: float = 1.1,
-) -> np.ndarray:
+def box_of(heatmap: np.ndarray) -> np.ndarray:
     """The box around the maximum of a heatmap of the image's size; absent where nothing stands out.
 
-    Readouts learn by squared error, so a heatmap gives the probability that the object covers a place.
-
-    likely       the least maximum of an object that is there; at 0.5 it is as likely there as not. The original has no such
-                 bound, and reports an object that is absent where it is seen most of the time
-    threshold    how far the maximum must exceed the median; the region is where the heatmap is above the mean of the two
-                 and connected to the maximum, over corners too
-    least_share  of the image that the region's bounding rectangle must exceed; the original has 25 pixels of 96 x 96
-    grow         the rectangle is scaled by it about its centre; it may then reach outside the image
+    Readouts learn by squared error, so a heatmap gives the probability that the object covers a place: a maximum below LIKELY
+    is more likely none. The original has no such bound, and reports an object that is absent where it is seen most of the
+    time. The region is where the heatmap is above the mean of maximum and median, connected to the maximum, over corners too.
     """
     from scipy import ndimage
 
     highest, median = heatmap.max(), np.median(heatmap)
-    if not (highest >= likely and highest > median + threshold):
+    if not (highest >= LIKELY and highest > median + THRESHOLD):
         return np.zeros(4, np.float32)
     regions, _ = ndimage.label(heatmap > (highest + median) / 2, structure=np.ones((3, 3)))
     region = regions.flat[heatmap.argmax()]
     down, right = ndimage.find_objects(regions)[region - 1]
     width, height = right.stop - right.start, down.stop - down.start
-    if not width * height > least_share * heatmap.size:
+    if not width * height > LEAST_SHARE * heatmap.size:
         return np.zeros(4, np.float32)
-    x, y = right.start - (grow - 1) / 2 * width, down.start - (grow - 1) / 2 * height
-    return np.array([x, y, grow * width, grow * height], np.float32)
+    x, y = right.start - (GROW - 1) / 2 * width, down.start - (GROW - 1) / 2 * height
+    return np.array([x, y, GROW * width, GROW * height], np.float32)
 
 
 def heat_target(box: np.ndarray, rows: int, columns: int, image_shape: tuple[int, ...]) -> np.ndarray:

@@ -136,7 +136,7 @@ def taken(layout: TapeLayout, units: np.ndarray) -> TapeLayout:
     """
     tape_at = _offsets(np.diff(layout.tape_at)[units])
     moved = tape_at[:-1] - layout.tape_at[units]  # places on the tape, of each unit
-    own: dict[str, np.ndarray] = {"tape_at": tape_at, "signal_at": _offsets(np.diff(layout.signal_at)[units])}
+    own: dict[str, Any] = {"tape_at": tape_at, "signal_at": _offsets(np.diff(layout.signal_at)[units])}
     own |= {name: getattr(layout, name)[units] for name in ("block", "hidden", "published_at", "signed")}
     own |= {name: getattr(layout, name)[units] + moved for name in ("features_at", "hidden_at", "predicted_at")}
     own["residual_at"] = np.where(layout.residual_at[units] < 0, -1, layout.residual_at[units] + moved)

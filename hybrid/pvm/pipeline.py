@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -193,7 +193,7 @@ class Pipeline:
             self.backend.pvm.collect(part, self.tape(slot.tick), index)
 
     def _home(self, slot: FrameSlot) -> None:
-        names = ("miss", "predicted", "heat") if self.readouts else ("miss", "predicted")
+        names = ("miss", "predicted", "heat")[: 3 if self.readouts else 2]
         for name in names if slot.complete else names[:1]:
             self.backend.device.copy(getattr(slot, name), getattr(slot, f"{name}_dev"))
         if slot.complete:
@@ -386,15 +386,14 @@ def _helpers(threads: int) -> ThreadPoolExecutor:
 # The queue of a feed beside a GPU: it works at once, in the caller's thread, and needs no Numba unless the feed does.
 
 
-class Done:
+class Done(NamedTuple):
     """Work that is over, with its result."""
 
-    def __init__(self, result: Any):
-        self._result = result
+    result: Any
 
     def wait(self) -> Any:
         """The result."""
-        return self._result
+        return self.result
 
 
 class Inline:
@@ -510,11 +509,7 @@ def initial_state(
     The first predictions are those for inputs that are 0.
     """
     dtype = weights.dtype
-    sizes = {
-        "world": layout.world,
-        "tape": int(layout.tape_at[-1]),
-        "signals": int(layout.signal_at[-1]),
-    }
+    sizes = {"world": layout.world, "tape": int(layout.tape_at[-1]), "signals": int(layout.signal_at[-1])}
     counts = {"world": 2, "tape": layout.steps + 1, "signals": 2}
     arrays = {f"{name}_{k}": np.zeros((streams, sizes[name]), dtype) for name in sizes for k in range(counts[name])}
     arrays["integral"] = np.zeros((streams, sizes["signals"] if "integral" in config.features else 0), dtype)

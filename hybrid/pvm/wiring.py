@@ -103,7 +103,7 @@ def custom(frame: tuple[int, int, int], units: Iterable[Unit | Mapping[str, Any]
         layer=layers,
         places=_places(found),
         hidden=[unit.hidden for unit in found],
-        patch=[None if unit.patch is None else _patch(unit.patch) for unit in found],
+        patch=[None if unit.patch is None else tuple(map(int, unit.patch)) for unit in found],  # type: ignore[misc]
         signal=[list(unit.signal) for unit in found],
         context=[list(unit.context) for unit in found],
         feedback=[
@@ -116,16 +116,12 @@ def custom(frame: tuple[int, int, int], units: Iterable[Unit | Mapping[str, Any]
 
 def describe(wiring: Wiring) -> dict[str, Any]:
     """The arguments of `custom` that make this graph again, for JSON."""
-    lists = zip(
-        *(map(np.ndarray.tolist, part) for part in (wiring.signal, wiring.context, wiring.feedback)), strict=True
-    )
-    places = zip(
-        wiring.layer.tolist(), wiring.hidden.tolist(), wiring.row.tolist(), wiring.column.tolist(), strict=True
-    )
+    columns = (wiring.layer, wiring.hidden, wiring.row, wiring.column)
+    lists = (map(np.ndarray.tolist, part) for part in (wiring.signal, wiring.context, wiring.feedback))
     units = [
         Unit(layer, hidden, patch, signal, context, feedback, row, column)._asdict()
-        for (layer, hidden, row, column), patch, (signal, context, feedback) in zip(
-            places, wiring.patch, lists, strict=True
+        for layer, hidden, row, column, patch, signal, context, feedback in zip(
+            *(column.tolist() for column in columns), wiring.patch, *lists, strict=True
         )
     ]
     return {"frame": list(wiring.frame), "units": units}
@@ -197,10 +193,8 @@ class _Grid(NamedTuple):
 def _number(shapes: Iterable[tuple[int, int]]) -> list[_Grid]:
     """Grids whose units are numbered one layer after the other."""
     grids: list[_Grid] = []
-    base = 0
     for rows, columns in shapes:
-        grids.append(_Grid(base, rows, columns))
-        base += rows * columns
+        grids.append(_Grid(grids[-1].base + grids[-1].rows * grids[-1].columns if grids else 0, rows, columns))
     return grids
 
 
@@ -352,11 +346,6 @@ def _refuse_patch(name: str, patch: Patch, frame: tuple[int, int, int]) -> None:
             f"{name}: found rows {row} to {row + rows} and columns {column} to {column + columns}, "
             f"expected within {frame[0]} x {frame[1]}; make the frame larger or the patch smaller"
         )
-
-
-def _patch(patch: Patch) -> Patch:
-    """A patch in Python's own whole numbers."""
-    return int(patch[0]), int(patch[1]), int(patch[2]), int(patch[3])
 
 
 def _places(units: list[Unit]) -> list[tuple[int, int]]:

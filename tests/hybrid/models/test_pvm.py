@@ -165,9 +165,7 @@ def test_a_divergence_is_one_line_and_the_last_checkpoint_stands(tmp_path, capsy
     assert all(np.isfinite(array).all() for array in saved.fetch().values())
 
 
-@pytest.mark.parametrize(
-    ("points", "error", "since"), [(1, 1, 0), (2, 1.5, 0), (3, 2.5, 10), (10, 9.5, 80), (29, 28.5, 270), (30, 29, 270)]
-)
+@pytest.mark.parametrize(("points", "error", "since"), [(1, 1, 0), (3, 2.5, 10), (30, 29, 270)])
 def test_errors_of_a_report_are_means_over_the_last_tenth_of_the_curve_and_two_points_at_least(points, error, since):
     model = PVM(Config.from_fields(TINY | {"readout": None}), device="cpu")
     curve = [

@@ -19,12 +19,6 @@ def test_numbers_stand_for_squares_and_for_all_layers():
     assert hash(config) == hash(dataclasses.replace(config))
 
 
-def test_what_there_is_by_default():
-    config = Config()
-    assert (config.block, config.hidden, config.frame) == ((5, 5), (49,) * 6, (60, 60, 3))
-    assert config.self_context and config.two_layers_back and config.top_to_all and not config.context_to_output
-
-
 def test_json_goes_round_where_nothing_is_as_by_default():
     config = Config(
         name="other",

@@ -44,16 +44,6 @@ def test_units_that_look_at_nothing_are_grey():
     assert scale == 1 and set(image.ravel()) == {0.5, film.BETWEEN}
 
 
-@pytest.mark.parametrize(("wide", "zoom"), [(1, 1), (33, 1), (99, 3)])
-def test_a_picture_is_enlarged_to_a_width_and_never_made_smaller(tmp_path, monkeypatch, wide, zoom):
-    monkeypatch.setattr(film, "WIDE", wide)
-    model = PVM(CONFIG)
-    drawn, _, _ = film.montage(model, [0, 1, 2])
-    film.draw(tmp_path / "fields.png", model, 0, [0, 1, 2])
-    with Image.open(tmp_path / "fields.png") as picture:
-        assert abs(picture.size[0] - (drawn.shape[1] * zoom + 2 * film.MARGIN)) <= 1
-
-
 def test_the_command_writes_a_picture_and_says_its_scale(capsys, tmp_path):
     run = tmp_path / "run"
     assert main(command(tmp_path, run, "--steps", "12")) == 0

@@ -90,17 +90,23 @@ def test_box_by_hand():
     box = heads.box_of(heat)
     assert box.dtype == np.float32
     np.testing.assert_allclose(box, [5 - 1, 10 - 0.5, 22, 11], rtol=1e-6)
-    np.testing.assert_array_equal(heads.box_of(heat, grow=1), [5, 10, 20, 10])
 
 
-def test_the_box_is_that_of_the_region_with_the_maximum():
+@pytest.fixture
+def box_of(monkeypatch):
+    """The box without its margin."""
+    monkeypatch.setattr(heads, "GROW", 1)
+    return heads.box_of
+
+
+def test_the_box_is_that_of_the_region_with_the_maximum(box_of):
     heat = np.zeros((40, 50))
     heat[2:10, 2:10] = 0.9
     heat[20:30, 20:30] = 0.9
     heat[30:36, 30:40] = 0.8  # touches with a corner
     heat[36:39, 40:45] = 0.4  # below half-way
     heat[25, 25] = 1
-    np.testing.assert_array_equal(heads.box_of(heat, grow=1), [20, 20, 20, 16])
+    np.testing.assert_array_equal(box_of(heat), [20, 20, 20, 16])
 
 
 @pytest.mark.parametrize(
@@ -112,19 +118,11 @@ def test_the_box_is_that_of_the_region_with_the_maximum():
         (8, 8, 0.5, True),
     ],
 )
-def test_what_is_small_or_unlikely_is_absent(height, width, level, present):
+def test_what_is_small_or_unlikely_is_absent(box_of, height, width, level, present):
     heat = np.zeros((96, 96))
     heat[3 : 3 + height, 4 : 4 + width] = level
     expected = [4, 3, width, height] if present else [0, 0, 0, 0]
-    np.testing.assert_array_equal(heads.box_of(heat, grow=1), expected)
-
-
-def test_limits_are_arguments():
-    heat = np.zeros((40, 50))
-    heat[3:5, 4:6] = 0.1
-    box = heads.box_of(heat, likely=0.1, threshold=0.05, least_share=3 / heat.size, grow=2)
-    np.testing.assert_array_equal(box, [3, 2, 4, 4])
-    assert not heads.box_of(heat, likely=0.1, threshold=0.1, least_share=0).any()  # not more than it
+    np.testing.assert_array_equal(box_of(heat), expected)
 
 
 def test_heat_target_by_hand():
@@ -143,10 +141,3 @@ def test_the_area_outside_the_image_is_cut_off(across, down):
     whole = np.zeros((40, 40))
     whole[down[0] : sum(down), across[0] : sum(across)] = 1
     np.testing.assert_array_equal(heads.heat_target(box, 20, 20, (20, 20)), whole[10:30, 10:30])
-
-
-def test_targets_of_the_originals():
-    mask = np.array([0, 0.5, 1], np.float32)
-    np.testing.assert_allclose(heads.squeezed(mask), [0.1, 0.5, 0.9], rtol=1e-6)
-    np.testing.assert_allclose(heads.raised(mask), [0.4, 0.7, 1], rtol=1e-6)
-    assert heads.squeezed(mask).dtype == heads.raised(mask).dtype == np.float32

@@ -308,13 +308,6 @@ def test_pairs_bring_labels():
     assert stepped(FRAMES, BOXES)[1] != stepped(FRAMES)[1]
 
 
-def test_several_streams_come_as_one_array_a_tick():
-    pairs = [FRAMES[tick : tick + 2] for tick in range(6)]
-    labels = [BOXES[tick : tick + 2] for tick in range(6)]
-    assert ended(PVM(OBLONG, streams=2), iter(pairs)) == stepped(pairs, streams=2)
-    assert ended(PVM(OBLONG, streams=2), zip(pairs, labels, strict=True)) == stepped(pairs, labels, streams=2)
-
-
 def test_an_iterable_goes_on_and_a_feed_begins_where_the_model_stands():
     model = PVM(OBLONG)
     assert [seen.tick for seen in model.run(iter(FRAMES[:3]))] == [0, 1, 2]
