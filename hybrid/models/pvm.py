@@ -174,7 +174,7 @@ class Watching(Job):
 
     def begin(self, model: PVM, facts: dict[str, Any]) -> None:
         """See `Job`; a loaded model's last prediction waits for the frame that it is of."""
-        if facts["examples"] == 0 < model.tick:  # of a version that counted frames of one stream
+        if facts["examples"] == 0 < model.tick:  # imported, or of a version that counted frames of one stream
             facts |= {"examples": model.tick * model.streams, "clocked": facts["clocked"] * model.streams}
         facts.setdefault("since", _nothing(len(model.config.grids)))
         self._model, self._facts = model, facts

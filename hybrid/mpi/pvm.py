@@ -62,15 +62,8 @@ class SharedPipeline(Pipeline):
         self.group, self.shares = group, divide(wiring, whole, group.size)
         super().__init__(config, wiring, device, part=(whole, self.shares.units[group.rank]), **settings)
         self._edge = self.shares.edge[group.rank]
-        self._joins()
-        world = self.state["world_0"]
-        for work in (lambda: self.halo.collect(world), self.halo.leave, self.halo.start, self.halo.wait):
-            self.inline.run(work)
-        self.inline.run(self.halo.spread, world)
-
-    def _joins(self) -> None:
-        """What makes whole arrays of the parts of all ranks."""
-        B, F, whole = self.streams, self.frame_size, self.whole
+        # What makes whole arrays of the parts of all ranks.
+        B, F = self.streams, self.frame_size
         H, parts = whole.world - F, len(self.prediction.index)
         units = self.shares.units
         hidden = [runs(whole.published_at[own] - F, whole.hidden[own]) for own in units]
@@ -78,6 +71,10 @@ class SharedPipeline(Pipeline):
         self._miss = Joined(self.group, units, self.dtype)
         self._hidden = Joined(self.group, [_in_rows(B, H, places) for places in hidden], self.dtype)
         self._pixels = Joined(self.group, [_in_rows(parts * B, F, places) for places in pixels], self.dtype)
+        world = self.state["world_0"]
+        for work in (lambda: self.halo.collect(world), self.halo.leave, self.halo.start, self.halo.wait):
+            self.inline.run(work)
+        self.inline.run(self.halo.spread, world)
 
     def _read_layout(self) -> TapeLayout:
         """The readouts read the hidden vectors of all units, one behind the other."""
@@ -93,11 +90,6 @@ class SharedPipeline(Pipeline):
             device.host_empty((B, size), self.dtype) for size in (int(own.hidden.sum()), int(self.whole.hidden.sum()))
         )
         self._own_hidden_dev, self._all_hidden_dev = map(device.mirror, (self._own_hidden, self._all_hidden))
-
-    @property
-    def traffic(self) -> tuple[int, int, int]:
-        """Numbers of a tick: what this rank sends, what it receives, and what all units publish."""
-        return self.halo.sent, self.halo.received, self.streams * int(self.whole.hidden.sum())
 
     def _sizes(self) -> SlotSizes:
         own = len(self.units), len(self.prediction.place), int(self.layout.hidden.sum())
@@ -172,12 +164,12 @@ class SharedPipeline(Pipeline):
         if self.readouts:
             self.backend.device.copy(self._all_hidden_dev, self._all_hidden)
 
-    def _read_tape(self, slot: FrameSlot) -> Any:
-        return self._all_hidden_dev
-
     def _heat_out(self, slot: FrameSlot) -> None:
         if slot.complete:
             self.backend.device.copy(slot.heat, slot.heat_dev)
+
+    def _read_tape(self, slot: FrameSlot) -> Any:
+        return self._all_hidden_dev
 
     # Asking; all ranks ask at the same time
 
@@ -276,17 +268,11 @@ def _bisect(owner: np.ndarray, units: np.ndarray, places: np.ndarray, cost: np.n
     own = places[units]
     side = int(np.ptp(own, axis=0).argmax())
     units = units[np.lexsort((units, own[:, 1 - side], own[:, side]))]
-    left, right = _halves(units, cost, ranks // 2, ranks)
-    _bisect(owner, left, places, cost, first, ranks // 2)
-    _bisect(owner, right, places, cost, first + ranks // 2, ranks - ranks // 2)
-
-
-def _halves(units: np.ndarray, cost: np.ndarray, part: int, ranks: int) -> tuple[np.ndarray, np.ndarray]:
-    """Cut a list of units so that the first half has about part / ranks of the cost, and each rank at least one unit."""
-    ends = np.cumsum(cost[units])
+    part, ends = ranks // 2, np.cumsum(cost[units])
     at = int(np.searchsorted(ends - cost[units] / 2, ends[-1] * part / ranks))
-    at = min(max(at, part), len(units) - (ranks - part))
-    return units[:at], units[at:]
+    at = min(max(at, part), len(units) - (ranks - part))  # each rank has at least one unit
+    _bisect(owner, units[:at], places, cost, first, part)
+    _bisect(owner, units[at:], places, cost, first + part, ranks - part)
 
 
 def _shares(wiring: Wiring, owner: np.ndarray, ranks: int) -> Shares:
@@ -319,8 +305,6 @@ class Halo:
 
     They are collected from a world and spread over it by one launch each. In between they lie in two arrays of the host, what
     goes to one rank, or comes from one, side by side; a device has mirrors of them.
-
-    sent, received  how many numbers go and come in a tick
     """
 
     def __init__(
@@ -335,9 +319,6 @@ class Halo:
         # by the other rank; both sides have the places of the one that publishes in ascending order, stream by stream
         going = {other: units for (other, one), units in shares.reads.items() if one == group.rank}
         coming = {other: units for (one, other), units in shares.reads.items() if one == group.rank}
-        self.sent, self.received = (
-            streams * sum(int(layout.hidden[units].sum()) for units in side.values()) for side in (going, coming)
-        )
         self._going, self._going_dev, self._from, send = _side(going, layout, device, streams, dtype)
         self._coming, self._coming_dev, self._to, receive = _side(coming, layout, device, streams, dtype)
         self._exchange = group.exchange(send, receive)

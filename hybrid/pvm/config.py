@@ -202,33 +202,21 @@ class Config:
         return rate, momentum
 
     def with_rate(self, event: Event, now: int) -> Config:
-        """With one more event in the schedule, and without those that it replaces and those that change nothing at `now` or
-        later: however often rates are set, the schedule stays short.
+        """With one more event in the schedule, and one a layer for all that was due until `now`: so the schedule stays short,
+        however often rates are set.
         """
         step, layer, _, momentum = event
-        kept = [
+        in_force = zip(*(one.tolist() for one in self.rates(now)), strict=True)
+        kept = [(now, at, rate, moving) for at, (rate, moving) in enumerate(in_force) if now >= 0]
+        kept += [
             old
-            for old, needed in zip(self.schedule, self._needed(now), strict=True)
-            if needed and not (old[0] == step and layer in (None, old[1]) and (old[3] is None or momentum is not None))
+            for old in self.schedule
+            if old[0] > now
+            and not (old[0] == step and layer in (None, old[1]) and (old[3] is None or momentum is not None))
         ]
         if self.moves and not any(old[3] for old in (*kept, event)):
             kept.insert(0, next(old for old in self.schedule if old[3]))  # or its models would have no velocity
         return dataclasses.replace(self, schedule=(*kept, event))
-
-    def _needed(self, now: int) -> list[bool]:
-        """Of each event, whether it lies in the future, or set a rate or a momentum that is still in force at `now`."""
-        layers = range(len(self.grids))
-        told: set[tuple[int, str]] = set()
-        needed = [True] * len(self.schedule)
-        for at in sorted(range(len(needed)), key=lambda at: (self.schedule[at][0], at), reverse=True):
-            step, layer, _, momentum = self.schedule[at]
-            if step <= now:
-                tells = {(one, "rate") for one in layers if layer in (None, one)}
-                if momentum is not None:
-                    tells |= {(one, "momentum") for one, _ in tells}
-                needed[at] = not tells <= told
-                told |= tells
-        return needed
 
     @cached_property
     def _events(self) -> dict[int, list[Event]]:

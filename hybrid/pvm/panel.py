@@ -153,9 +153,10 @@ def side_by_side(
         ends = f"  ({view.scale.low:g} to {view.scale.high:g})" if view.scale else ""
         _text(pen, (left, top + 1), name + ends, wide)
         top += CAPTION
-        whole.paste(
-            Image.fromarray(np.ascontiguousarray(view.picture)).resize((wide, high), _filter(view, wide)), (left, top)
-        )
+        # Pixels stay squares where a picture is enlarged, and are averaged where it is shrunk.
+        how = Image.Resampling.NEAREST if view.picture.shape[1] <= wide else Image.Resampling.BOX
+        picture = Image.fromarray(np.ascontiguousarray(view.picture)).resize((wide, high), how)
+        whole.paste(picture, (left, top))
         _lines(pen, (left, top, wide, high), view.units)
         for box, colour in view.boxes:
             _outline(pen, box, (left, top, wide, high), colour)
@@ -176,13 +177,6 @@ def _size(views: list[View], aspect: float | None) -> tuple[int, int]:
 def _across(count: int) -> int:
     """How many panels stand in a row: the number near 4 that leaves the fewest places empty."""
     return count if count < 4 else min((4, 5, 3), key=lambda across: -count % across)
-
-
-def _filter(view: View, wide: int) -> Any:
-    """Pixels stay squares where a picture is enlarged, and are averaged where it is shrunk."""
-    from PIL import Image
-
-    return Image.Resampling.NEAREST if view.picture.shape[1] <= wide else Image.Resampling.BOX
 
 
 @cache

@@ -66,7 +66,7 @@ def _compare(compare: Parser) -> None:
         compare.add_argument(name.lower(), metavar=name, help="the folder of a trained run")
     compare.add_argument("--video", metavar="VIDEO", help=f"{VIDEO_HELP} (default: what both were trained on)")
     compare.add_argument("--steps", type=positive, metavar="N", help="most frames (default: the video once)")
-    _out(compare, "the picture to write, .png; .pdf too (default: A/compare.png)")
+    _out(compare, "the picture to write, .png (default: A/compare.png)")
 
 
 def _import(command: Parser) -> None:

@@ -22,7 +22,6 @@ from hybrid.storage import checkpoint
 from hybrid.storage.lock import LOCK
 from hybrid.train.options import Saves
 from tests.hybrid.pvm.tiny import TINY, command, tensors
-from tests.support.crashed_pvm import at_tick, whole_and_crashed
 
 
 def report_of(run):
@@ -35,6 +34,32 @@ def curve_of(run):
         {name: value for name, value in point.items() if not name.endswith("seconds")}
         for point in report_of(run)["curve"]
     ]
+
+
+def at_tick(monkeypatch, tick, act):
+    """Do something when the feed is asked for a tick."""
+    real = Frames.__getitem__
+
+    def asked(self, number):
+        if number == tick:
+            act()
+        return real(self, number)
+
+    monkeypatch.setattr(Frames, "__getitem__", asked)
+
+
+def whole_and_crashed(monkeypatch, folder, tick, *options):
+    """The folders of a run to its end, and of one whose feed crashed at a tick."""
+    whole, crashed = folder / "whole", folder / "crashed"
+    assert main(command(folder, whole, *options)) == 0
+
+    def crash():
+        raise RuntimeError("power cut")
+
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError):
+        at_tick(patch, tick, crash)
+        main(command(folder, crashed, *options))
+    return whole, crashed
 
 
 def test_a_run_leaves_its_folder_and_a_report(capsys, tmp_path):

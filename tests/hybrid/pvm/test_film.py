@@ -60,19 +60,6 @@ def test_the_command_writes_a_picture_and_says_its_scale(capsys, tmp_path):
     assert "layer: found 3" in capsys.readouterr().err
 
 
-def test_the_picture_names_rows_and_columns_where_they_are(tmp_path, monkeypatch):
-    drawn = []
-    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda figure, *path, **format: drawn.append(figure))
-    model = PVM(CONFIG)
-    film.draw(tmp_path / "montage.png", model, 0, list(range(6)))
-    axis, (rows, columns) = drawn[0].axes[0], film.montage(model, list(range(6)))[2]
-    assert [label.get_text() for label in axis.get_xticklabels()] == ["column 0", "column 1", "column 2"]
-    assert [label.get_text() for label in axis.get_yticklabels()] == ["row 0", "row 1"]
-    assert axis.get_xticks().tolist() == [at for at, _ in columns] and axis.get_yticks().tolist() == [
-        at for at, _ in rows
-    ]
-
-
 @pytest.fixture
 def shown(monkeypatch):
     """What `panel.side_by_side` was given, picture by picture."""

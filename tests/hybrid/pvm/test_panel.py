@@ -1,7 +1,6 @@
 """Pictures of what a model sees: every number at its place, whole enlargements, boxes where they belong."""
 
 import dataclasses
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -105,13 +104,3 @@ def test_boxes_are_drawn_in_shares_of_the_picture_and_absent_ones_are_not():
         assert not (absent == panel.LABEL).all(-1).any()
     outside = panel.side_by_side({"frame": plain(12, 24, boxes=((np.array([-1, -1, 3, 3]), panel.FOUND),))})
     assert (outside == panel.FOUND).all(-1).any()
-
-
-def test_a_line_without_room_ends_in_dots_and_one_that_fits_does_not():
-    written = []
-    pen = SimpleNamespace(
-        textlength=lambda text, font: 10 * len(text), text=lambda at, text, **how: written.append(text)
-    )
-    for room in (50, 49, 40, 30, 0):
-        panel._text(pen, (0, 0), "abcde", room)
-    assert written == ["abcde", "a...", "a...", "...", "..."]

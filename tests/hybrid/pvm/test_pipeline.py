@@ -1,7 +1,6 @@
 """Initial values, a pipeline's arrays and stages, the predicted frame; ticks are tested with the model and the kernels."""
 
 import dataclasses
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from hybrid.pvm import pipeline
 from hybrid.pvm.config import Config
 from hybrid.pvm.layout import taken, tape_layout, weights_at
 from hybrid.pvm.model import PVM
-from hybrid.pvm.pipeline import TOGETHER, Pipeline, Prediction
+from hybrid.pvm.pipeline import Pipeline, Prediction
 from hybrid.pvm.presets import load
 from hybrid.pvm.wiring import Unit, custom, wire
 from tests.support.small_pvm import BLIND, TINY, Scene
@@ -109,16 +108,6 @@ def test_a_frame_goes_from_the_slot_through_the_stages_and_nothing_calls_back():
     assert slot.miss.all() and slot.hidden.shape == (2, 12 * 5 + 4 * 4 + 7)
     np.testing.assert_array_equal(slot.predicted[0], pipeline.tape(0)[:, pipeline.prediction.index[0]])
     assert slot.heat.all() and pipeline.state["world_0"][:, : pipeline.frame_size].max() == 1
-
-
-@pytest.mark.parametrize("together", [0, 10**6, TOGETHER])
-def test_what_a_device_does_is_kept_to_be_launched_again_and_copies_are_not(monkeypatch, together):
-    pipeline = made(TINY)
-    monkeypatch.setattr("hybrid.pvm.pipeline.TOGETHER", together)
-    pipeline.backend = SimpleNamespace(device=SimpleNamespace(host_memory=False))
-    kept = {stage.name: getattr(stage.work, "func", None) == pipeline._again for stage in pipeline.stages()}
-    apart = {"frame in": False, "tick": True, "readout": True, "home": False}
-    assert kept == ({"frame": True} if together else apart)
 
 
 def test_arrays_are_fetched_by_name_and_put_back():

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from hybrid.cli import main
-from hybrid.pvm.config import Config
 from hybrid.pvm.evaluate import opened
 from hybrid.pvm.originals import checkpoint
 from hybrid.pvm.originals.checkpoint import model, read
@@ -248,24 +247,6 @@ def test_a_list_that_holds_itself_is_refused_by_who_asked(tmp_path, whole):
     path = changed(whole, tmp_path / "Sim.zip", "pvm/specs.pkl", data)
     with pytest.raises(ValueError, match=r"pvm/specs.pkl: layer_shapes: found a list, expected words and numbers"):
         read(path)
-
-
-@pytest.mark.parametrize(
-    "shape, message",
-    [
-        ({"grids": ((2**13, 1), (1, 1))}, "units: found 8193"),
-        ({"hidden": 2**16 + 1}, "hidden numbers of a unit: found 65537"),
-        ({"block": (256, 86)}, "numbers of a patch: found 66048"),
-        ({"lateral_radius": 500}, "connections: found 10020"),
-        ({"fan_in": 24}, "connections: found 6635"),
-        ({"grids": ((4, 4), (50, 50)), "fan_in": 1}, "connections: found 63"),
-    ],
-)
-def test_a_model_whose_weights_would_be_counted_for_long_is_refused(shape, message):
-    small = {"grids": ((3, 3), (1, 1)), "block": (2, 2), "hidden": 4, "lateral_radius": 1, "fan_in": 2}
-    checkpoint._refuse_size(Config(**small))
-    with pytest.raises(ValueError, match=message):
-        checkpoint._refuse_size(Config(**small | shape))
 
 
 def test_a_cut_zip_and_what_is_no_zip(tmp_path, whole):
