@@ -1,6 +1,5 @@
 """Films of a trained Predictive Vision Model: of a video, and of its dreams."""
 
-import io
 import math
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
@@ -22,27 +21,23 @@ from .model import PVM, StepResult
 from .panel import Colour
 from .source import clips
 
-# A picture of what the units of a layer have learned to look at: the receptive fields of their hidden numbers.
-
 MOST = 32  # rows and columns of units in one picture
-WIDE, DOTS = 1400, 100  # pixels of the montage, at least about so many, and of an inch
-MARGIN, HEAD, FOOT = 70, 60, 40  # pixels around it
+WIDE = 1400  # pixels of the longer side of the picture, at most where it is enlarged
 BETWEEN = 0.15  # what lies between two fields: darker than a weight of 0, which is 0.5
 
 FIELDS = "fields.png"  # where the picture goes, in the folder of the run
-SUFFIXES = (".png", ".pdf", ".svg")
-Ticks = list[tuple[float, int]]  # where in the image, and the number there
 
 
 def fields(given: Namespace) -> dict[str, Any]:
     """Write the picture of `hybrid pvm fields`; returns a report."""
     folder = Path(given.run)
     path = files.check(given.out or folder / FIELDS, given.overwrite, own=folder / FIELDS)
-    if path.suffix.lower() not in SUFFIXES:
-        raise ValueError(f"{path}: expected a name that ends with {', '.join(SUFFIXES)}")
+    if path.suffix.lower() != ".png":
+        raise ValueError(f"{path}: expected a name that ends with .png")
     model, _ = opened(folder, vars(given))
     units = units_drawn(model, given.layer)
-    scale = draw(path, model, given.layer, units)
+    image, scale = montage(model, units)
+    panel.save(path, panel.enlarged((255 * image + 0.5).astype(np.uint8), WIDE))
     return {
         "picture": str(path),
         "layer": given.layer,
@@ -60,38 +55,11 @@ def units_drawn(model: PVM, layer: int) -> list[int]:
     return np.flatnonzero(fits).tolist() or [first]
 
 
-def draw(path: Path, model: PVM, layer: int, units: list[int]) -> float:
-    """Write the montage of these units of a layer as a picture; returns the weight that is white."""
-    from matplotlib.figure import Figure
+def montage(model: PVM, units: list[int]) -> tuple[np.ndarray, float]:
+    """The receptive fields of the hidden numbers of units where the units stand, a nearly square block of fields each.
 
-    image, scale, ticks = montage(model, units)
-    zoom = max(1, round(WIDE / image.shape[1]))
-    high, wide = image.shape[0] * zoom, image.shape[1] * zoom
-    size = wide + 2 * MARGIN, high + HEAD + FOOT
-    picture = Figure(figsize=(size[0] / DOTS, size[1] / DOTS), dpi=DOTS)
-    axis = picture.add_axes((MARGIN / size[0], FOOT / size[1], wide / size[0], high / size[1]))
-    axis.imshow(image, interpolation="nearest", aspect="auto")
-    for which, places, name in ((axis.set_xticks, ticks[1], "column"), (axis.set_yticks, ticks[0], "row")):
-        step = -(-len(places) // 16)
-        which([at for at, _ in places[::step]], [f"{name} {number}" for _, number in places[::step]], fontsize=7)
-    numbers, frame = int(model.layout.hidden[units[0]]), "x".join(str(side) for side in model.wiring.frame)
-    how = "input weights" if layer == 0 else "linear back-projection"
-    axis.set_title(
-        f"{model.config.name}, layer {layer}, after {model.tick:,} steps: where each of {numbers} hidden numbers of"
-        f" {len(units):,} units looks in the {frame} frame ({how}; black and white: -{scale:.3g} and {scale:.3g} a pixel)",
-        fontsize=9, wrap=True,
-    )  # fmt: skip
-    data = io.BytesIO()
-    picture.savefig(data, format=path.suffix[1:].lower())
-    files.write(path, [data.getvalue()])
-    return scale
-
-
-def montage(model: PVM, units: list[int]) -> tuple[np.ndarray, float, tuple[Ticks, Ticks]]:
-    """Fields of units where the units stand, a nearly square block of fields each.
-
-    Returns the image, (rows, columns, 3) in 0..1 with 0.5 for a weight of 0; the weight that is 1, beyond which lies one
-    in a hundred; and for rows and for columns of units (place in the image, number).
+    Returns the image, (rows, columns, 3) in 0..1 with 0.5 for a weight of 0, and the weight that is 1, beyond which lies one
+    in a hundred.
     """
     wiring, projection = model.wiring, model.projection()
     found = [projection.field(unit).weights for unit in units]
@@ -109,10 +77,7 @@ def montage(model: PVM, units: list[int]) -> tuple[np.ndarray, float, tuple[Tick
         for number, field in enumerate(shown):
             y, x = top + number // across * (high + 1), left + number % across * (wide + 1)
             image[y : y + field.shape[0], x : x + field.shape[1]] = field
-    places = [
-        [((at + 0.5) * size, one) for at, one in enumerate(of)] for of, size in zip((rows, columns), block, strict=True)
-    ]
-    return image, scale, (places[0], places[1])
+    return image, scale
 
 
 WATCHED, DREAMT = "watch.mp4", "dream.mp4"  # where films go, in the folder of the run

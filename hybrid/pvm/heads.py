@@ -37,7 +37,8 @@ class Heads:
     def __init__(self, wiring: Wiring, layout: TapeLayout, config: Config, streams: int, seed: int, dtype: Any):
         assert config.readout
         tile = config.readout.kind == "tile"
-        self.config, self.learns_from = config.readout, squeezed if tile else raised
+        self.config = config.readout
+        self._low, self._span = (0.1, 0.8) if tile else (0.4, 0.6)  # of the targets of each original
         self.layout, read = layout_of(wiring, config)
         self.shapes, self.index = _places(wiring, _maps(wiring, config, config.readout))
         places = [runs(layout.hidden_at[units], layout.hidden[units]) for units in read]
@@ -88,14 +89,19 @@ class Heads:
 
     def shares(self, y: np.ndarray) -> list[np.ndarray]:
         """The heatmaps in 0..1, 1 where the object is: `maps`, stretched back as the targets were squeezed."""
-        low, high = self.learns_from(np.array([0, 1], np.float32))
+        low, high = self._squeezed(np.array([0, 1], np.float32))
         return [np.clip((heat - low) / (high - low), 0, 1) for heat in self.maps(y)]
 
     def target(self, heats: list[np.ndarray]) -> np.ndarray:
         """The target, (Y,), of heatmaps (rows, columns) in 0..1, one for each of `shapes`."""
         flat = np.concatenate([np.asarray(heat, self.dtype).ravel() for heat in heats])
-        target: np.ndarray = self.learns_from(flat)[self.order]
+        target: np.ndarray = self._squeezed(flat)[self.order]
         return target.astype(self.dtype)
+
+    def _squeezed(self, mask: np.ndarray) -> np.ndarray:
+        """The targets for a mask, 1 where the object is."""
+        targets: np.ndarray = self._span * mask + self._low
+        return targets
 
     def heats(self, box: np.ndarray, frame: tuple[int, ...]) -> list[np.ndarray]:
         """The heatmaps of a labelled box, (4,) x, y, width, height in pixels of a frame of shape `frame`."""
@@ -224,13 +230,3 @@ def _covered(start: float, length: float, cells: int) -> np.ndarray:
     """How much of each cell [i, i + 1) lies in [start, start + length), (cells,)."""
     low = np.arange(cells)
     return (np.minimum(low + 1, start + length) - np.maximum(low, start)).clip(0, 1)
-
-
-def squeezed(mask: np.ndarray) -> np.ndarray:
-    """The targets of piekniewski/PVM_cuda's readout for a mask: 0.1 outside, 0.9 inside."""
-    return 0.8 * mask + 0.1
-
-
-def raised(mask: np.ndarray) -> np.ndarray:
-    """The targets of braincorp/PVM's readouts for a mask: 0.4 outside, 1 inside."""
-    return 0.6 * mask + 0.4

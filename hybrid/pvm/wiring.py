@@ -1,6 +1,6 @@
 """Which unit is input to which: the graph of a configuration, by the rules of the two originals, or one made by hand."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -52,20 +52,15 @@ def wire(config: Config) -> Wiring:
         )
     lateral = [ids for grid in grids for ids in _lateral(config, grid)]
     above = (_above_cuda if config.wiring == "cuda" else _above_classic)(config, grids, signal, lateral)
-    rows, columns = config.block
-    patch: list[Patch | None] = [None] * len(signal)
-    for unit, (row, column) in enumerate(grids[0].places()):
-        patch[unit] = (row * rows, column * columns, rows, columns)
-    return built(
-        layer=[layer for layer, grid in enumerate(grids) for _ in grid.places()],
-        places=[place for grid in grids for place in grid.places()],
-        hidden=[hidden for grid, hidden in zip(grids, config.hidden, strict=True) for _ in grid.places()],
-        patch=patch,
-        signal=signal,
-        context=[beside + feedback for beside, feedback in zip(lateral, above, strict=True)],
-        feedback=[[False] * len(beside) + [True] * len(over) for beside, over in zip(lateral, above, strict=True)],
-        frame=config.frame,
-    )
+    (rows, columns), units = config.block, list[Unit]()
+    for layer, grid in enumerate(grids):
+        for row, column in grid.places():
+            beside, over = lateral[len(units)], above[len(units)]
+            patch = None if layer else (row * rows, column * columns, rows, columns)
+            feedback = (False,) * len(beside) + (True,) * len(over)
+            sources = tuple(signal[len(units)]), (*beside, *over)
+            units.append(Unit(layer, config.hidden[layer], patch, *sources, feedback, row, column))
+    return _built(units, config.frame)
 
 
 class Unit(NamedTuple):
@@ -98,20 +93,16 @@ def custom(frame: tuple[int, int, int], units: Iterable[Unit | Mapping[str, Any]
         _refuse(f"units[{at}]", unit, before, len(found), frame)
     if found[0].layer != 0:
         raise ValueError(f"units[0].layer: found {found[0].layer}, expected 0; layers are counted from 0 without a gap")
-    layers = [unit.layer for unit in found]
-    return built(
-        layer=layers,
-        places=_places(found),
-        hidden=[unit.hidden for unit in found],
-        patch=[None if unit.patch is None else tuple(map(int, unit.patch)) for unit in found],  # type: ignore[misc]
-        signal=[list(unit.signal) for unit in found],
-        context=[list(unit.context) for unit in found],
-        feedback=[
-            [layers[source] > unit.layer for source in unit.context] if unit.feedback is None else list(unit.feedback)
-            for unit in found
-        ],
-        frame=(int(frame[0]), int(frame[1]), int(frame[2])),
-    )
+    layers, first, complete = [unit.layer for unit in found], dict[int, int](), []
+    for at, unit in enumerate(found):
+        start = first.setdefault(unit.layer, at)
+        feedback = unit.feedback
+        if feedback is None:
+            feedback = tuple(layers[source] > unit.layer for source in unit.context)
+        row = at - start if unit.row is None else unit.row  # one below the other within their layer where none is said
+        patch: Any = None if unit.patch is None else tuple(map(int, unit.patch))
+        complete.append(unit._replace(patch=patch, feedback=feedback, row=row))
+    return _built(complete, (int(frame[0]), int(frame[1]), int(frame[2])))
 
 
 def describe(wiring: Wiring) -> dict[str, Any]:
@@ -147,30 +138,20 @@ def receptive(wiring: Wiring) -> list[np.ndarray]:
     return [np.array(units, np.int32) for units in over.values()]
 
 
-def built(
-    *,
-    layer: Sequence[int],
-    places: Sequence[tuple[int, int]],
-    hidden: Sequence[int],
-    patch: list[Patch | None],
-    signal: Lists,
-    context: Lists,
-    feedback: Sequence[Sequence[bool]],
-    frame: tuple[int, int, int],
-) -> Wiring:
-    """A wiring of lists, one entry a unit; places are (row, column). The extent of each layer's grid follows from them."""
-    place = np.array(places, np.int32).reshape(-1, 2)
-    layers = np.array(layer, np.int32)
+def _built(units: list[Unit], frame: tuple[int, int, int]) -> Wiring:
+    """A wiring of complete units. The extent of each layer's grid follows from their places."""
+    layers = np.array([unit.layer for unit in units], np.int32)
+    place = np.array([(unit.row, unit.column) for unit in units], np.int32)
     ends = [place[layers == one].max(axis=0) + 1 for one in range(layers.max() + 1)]
     return Wiring(
         layer=layers,
         row=place[:, 0].copy(),
         column=place[:, 1].copy(),
-        hidden=np.array(hidden, np.int32),
-        patch=patch,
-        signal=[np.array(ids, np.int32) for ids in signal],
-        context=[np.array(ids, np.int32) for ids in context],
-        feedback=[np.array(flags, np.bool_) for flags in feedback],
+        hidden=np.array([unit.hidden for unit in units], np.int32),
+        patch=[unit.patch for unit in units],
+        signal=[np.array(unit.signal, np.int32) for unit in units],
+        context=[np.array(unit.context, np.int32) for unit in units],
+        feedback=[np.array(unit.feedback, np.bool_) for unit in units],
         grids=tuple((int(rows), int(columns)) for rows, columns in ends),
         frame=frame,
     )
@@ -346,13 +327,3 @@ def _refuse_patch(name: str, patch: Patch, frame: tuple[int, int, int]) -> None:
             f"{name}: found rows {row} to {row + rows} and columns {column} to {column + columns}, "
             f"expected within {frame[0]} x {frame[1]}; make the frame larger or the patch smaller"
         )
-
-
-def _places(units: list[Unit]) -> list[tuple[int, int]]:
-    """(row, column) of each unit; one below the other within their layer where none is said."""
-    places = []
-    first: dict[int, int] = {}
-    for at, unit in enumerate(units):
-        start = first.setdefault(unit.layer, at)
-        places.append((at - start if unit.row is None else unit.row, unit.column))
-    return places

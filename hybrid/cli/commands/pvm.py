@@ -58,7 +58,7 @@ def _dream(dream: Parser) -> None:
 def _fields(command: Parser) -> None:
     _run(command)
     command.add_argument("--layer", type=whole, default=0, metavar="L", help="of which layer (default: 0)")
-    _out(command, f"the picture, .png, .pdf or .svg (default: RUN/{FIELDS})")
+    _out(command, f"the picture, .png (default: RUN/{FIELDS})")
 
 
 def _compare(compare: Parser) -> None:
