@@ -13,6 +13,7 @@ The originals have mistakes that ours has not: `as_original`, and `wired`, `stat
 """
 
 import argparse
+import copy
 import dataclasses
 import json
 import sys
@@ -24,14 +25,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hybrid.pvm import originals
 from hybrid.pvm import pipeline as initial
-from hybrid.pvm import presets
 from hybrid.pvm.config import Config, Event
 from hybrid.pvm.layout import runs
-from hybrid.pvm.model import PVM, Inputs
-from hybrid.pvm.result import StepResult
-from hybrid.pvm.rules import wire
-from hybrid.pvm.wiring import Wiring, receptive
+from hybrid.pvm.model import PVM, StepResult
+from hybrid.pvm.wiring import Wiring, receptive, wire
 from hybrid.storage import tables
 
 TOLERANCE = {"float64": 1e-12, "float32": 2e-6}
@@ -140,8 +139,8 @@ def read(path: str | Path) -> Recording:
         raise ValueError(f"{path}: config_json: not JSON ({error}), expected a recording") from None
 
 
-class Unbounded(Inputs):
-    """Inputs that take pixels a little beyond 1: 0.8 + 0.1 is more than 0.9, if both are float32."""
+class Unbounded(PVM):
+    """A model that takes pixels a little beyond 1: 0.8 + 0.1 is more than 0.9, if both are float32."""
 
     def _image(self, frame: Any) -> np.ndarray:
         image = np.asarray(frame)
@@ -163,9 +162,8 @@ class Replay(ABC):
         self.real = np.dtype(real if device == "cpu" else "float32")
         recording.allowed = TOLERANCE[self.real.name] if device == "cpu" else GPU
         self.wiring = self.wired()
-        self.pvm = as_original(PVM(self.config, wiring=self.wiring, device=device, dtype=self.real))
+        self.pvm = as_original(Unbounded(self.config, wiring=self.wiring, device=device, dtype=self.real))
         self.layout = self.pvm.layout
-        self.pvm._inputs = Unbounded(self.wiring.frame, 1, self.pvm.readouts, ignore_depth=self.config.ignore_depth)
 
     def run(self) -> None:
         """Compare what is wired and how large it is, and only where that agrees go through the frames."""
@@ -251,7 +249,7 @@ class Classic(Replay):
     frames = "t_frame_u8"
 
     def configured(self) -> Config:
-        config, _ = presets.load(self.recording.options, wiring="classic")
+        config, _ = originals.read(self.recording.options, wiring="classic")
         r, momentum = self.recording, float(self.recording.options["momentum"])
         events: list[Event] = [(0, layer, float(rate), momentum) for layer, rate in enumerate(r["t_lr"][0])]
         for t, (before, now) in enumerate(pairwise(r["t_lr"]), 1):
@@ -392,7 +390,7 @@ class Cuda(Replay):
     frames = "t_frame_raw"
 
     def configured(self) -> Config:
-        config, _ = presets.load(self.recording.options, wiring="cuda")
+        config, _ = originals.read(self.recording.options, wiring="cuda")
         schedule = tuple(
             (at, layer, rounded(rate), None if momentum is None else rounded(momentum))
             for at, layer, rate, momentum in config.schedule
@@ -413,9 +411,9 @@ class Cuda(Replay):
 
     def expected(self) -> np.ndarray:
         """The frame that a dream shows: the one after the next, still squeezed to 0.1..0.9."""
-        prediction, pipeline = self.pvm.pipeline.prediction, self.pvm.pipeline
-        parts = pipeline.predicted(self.pvm.tick - 1, prediction._index(self.layout, 0))
-        return prediction._whole(parts, False, 1)
+        prediction, pipeline = copy.copy(self.pvm.pipeline.prediction), self.pvm.pipeline
+        prediction.squeeze = False
+        return prediction.shown(pipeline.predicted(self.pvm.tick - 1, prediction._index(self.layout, 0)))
 
     def patterns(self) -> None:
         r, wiring, layout = self.recording, self.wiring, self.layout

@@ -13,7 +13,7 @@ from bench.oracles.units import ACTIVATIONS
 from hybrid.contract import Gathering, Learning, Past, State
 from hybrid.pvm.config import Config
 from hybrid.pvm.layout import LATERAL, RAW, TapeLayout, tape_layout
-from hybrid.pvm.rules import wire
+from hybrid.pvm.wiring import wire
 
 CONFIG = Config(grids=((2, 2), (1, 1)), block=(3, 3), hidden=(9, 20), context_to_output=True, readout=None)
 GATHERING = Gathering(0.8, 0.1, 0.9, 1.0, 0.5)

@@ -22,6 +22,7 @@ from hybrid import contract
 from hybrid.mpi.engine import ranked
 from hybrid.mpi.group import Group
 from hybrid.mpi.pingpong import Messages
+from hybrid.mpi.pvm import Ranks
 from hybrid.mpi.world import command, world
 from hybrid.pvm import presets
 from hybrid.pvm.config import Config
@@ -129,7 +130,7 @@ class Share:
 
 def running(config: Config, group: Group) -> tuple[PVM, Iterator[Any]]:
     """A model whose units the ranks share, and its ticks."""
-    model = PVM(config, device="cpu", threads=1, ranks=group if group.size > 1 else None)
+    model = PVM(config, device="cpu", threads=1, ranks=Ranks(group))
     frame = np.random.default_rng(0).integers(0, 256, model.wiring.frame, np.uint8)
     return model, model.run(itertools.repeat(frame), every=1 << 30)
 

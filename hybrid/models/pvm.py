@@ -4,26 +4,26 @@ import argparse
 import contextlib
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .. import console
-from ..feeds.video.clip import Clip, aspect_of
+from ..feeds.video.clip import aspect_of
 from ..feeds.video.frames import Frames
-from ..mpi.group import Group
+from ..mpi.world import world
 from ..pvm import evaluate as judging
 from ..pvm import panel, presets, reports
 from ..pvm.config import Config
 from ..pvm.evaluate import Validation
+from ..pvm.figures import Pair, floats
 from ..pvm.live import Latest, Live, page
-from ..pvm.model import PVM
+from ..pvm.model import PVM, StepResult
+from ..pvm.pipeline import Ranks
 from ..pvm.reports import draw_curve
-from ..pvm.result import StepResult
 from ..pvm.source import CONFIG, LABELS_HELP, VIDEO_HELP, clips, configured, labelled, read_config
-from ..pvm.tracking import Pair, Pairs, Recent
 from ..settings import option, positive
 from ..storage import files
 from ..train import plots
@@ -38,6 +38,7 @@ PICTURES = (
 FILES = (CONFIG,)
 RANKS = True
 STEPS = 30_000  # where neither --steps nor the configuration says how many
+KEPT = 8  # frames that may be compared with predictions
 POINTS = 200  # of the curve, where --every is not given
 LIVE_PORT = 8642
 
@@ -111,6 +112,27 @@ def complete(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     return chosen | {"steps": steps, "every": chosen["every"] or max(steps // POINTS, 1)}
 
 
+class Recent:
+    """A feed that keeps its last frames, so that they are not decoded again to be compared."""
+
+    def __init__(self, feed: Any):
+        self.feed, self.streams = feed, feed.streams
+        self._images: dict[int, np.ndarray] = {}
+
+    def __len__(self) -> int:
+        return len(self.feed)
+
+    def __getitem__(self, tick: int) -> Any:
+        batch = self.feed[tick]
+        self._images[tick] = batch.image
+        self._images.pop(tick - KEPT, None)
+        return batch
+
+    def image(self, tick: int) -> np.ndarray:
+        """(B, rows, columns, channels) floats in 0..1."""
+        return floats(self._images[tick] if tick in self._images else self[tick].image)
+
+
 class Watching(Job):
     """A Predictive Vision Model that watches a video.
 
@@ -127,15 +149,14 @@ class Watching(Job):
         self.every = math.gcd(options["every"], SAMPLE)
         self._live: Live | None = None
         self._validation: Validation | None = None
-        self._valid = _validating(options, config)
+        self._valid = clips(options["valid"], config.frame) if options.get("valid") else ()
         if self._valid or options.get("patience"):
             self.watched = Watched("valid prediction" if self._valid else "prediction")
 
     def make(self) -> PVM:
         """The untrained model."""
-        names = ("device", "threads", "seed")
-        settings = {name: self.options[name] for name in names}
-        return PVM(self.config, streams=self.feed.streams, ranks=Group(), **settings)
+        settings = {name: self.options[name] for name in ("device", "threads", "seed")}
+        return PVM(self.config, streams=self.feed.streams, ranks=_ranks(), **settings)
 
     def chosen(self, model: PVM) -> dict[str, Any]:
         """How many streams the configuration asked for."""
@@ -153,18 +174,18 @@ class Watching(Job):
 
     def begin(self, model: PVM, facts: dict[str, Any]) -> None:
         """See `Job`; a loaded model's last prediction waits for the frame that it is of."""
-        if facts["examples"] == 0 < model.tick:  # of a version that counted frames of one stream
+        if facts["examples"] == 0 < model.tick:  # imported, or of a version that counted frames of one stream
             facts |= {"examples": model.tick * model.streams, "clocked": facts["clocked"] * model.streams}
         facts.setdefault("since", _nothing(len(model.config.grids)))
         self._model, self._facts = model, facts
         self._frames = Recent(self.feed)
-        self._pairs = Pairs(self._frames)
+        self._waiting: StepResult | None = None  # whose prediction is compared with the next frame
         self._pair: Pair | None = None
         self.latest = Latest(model, aspect_of(self.feed.clips[0]), Path(self.options["video"]).name)
         if self._valid:
             self._validation = Validation(model, self._valid)
         if model.tick and (model.tick - 1) % self.every == 0:
-            self._pairs.wait(StepResult(model.tick - 1, np.empty(0), model.prediction(), [], []))
+            self._waiting = StepResult(model.tick - 1, np.empty(0), model.prediction(), [], [])
 
     def ticks(self, model: PVM) -> Iterator[StepResult]:
         """Those of the model; on a GPU some are begun ahead, unless the model may be saved at any point."""
@@ -181,7 +202,8 @@ class Watching(Job):
         since = facts["since"]
         since["ticks"] += 1
         since["error"] = [a + b for a, b in zip(since["error"], tick.error.tolist(), strict=True)]
-        self._pair = self._pairs.take(tick)
+        waiting, self._waiting = self._waiting, tick if tick.prediction is not None else None
+        self._pair = waiting and Pair(waiting, self._frames.image(waiting.tick), self._frames.image(tick.tick))
         if self._pair:
             self.latest.take(self._pair)
             since["pairs"] += 1
@@ -246,7 +268,7 @@ class Watching(Job):
     def _standing(self) -> dict[str, Any]:
         """Where the run is, for the page that --live shows; asked by another thread."""
         rate = self._facts["clocked"] / (self._facts["seconds"] or 1)
-        known = {"step": self._model.step_number, "of": len(self.feed), "rate": rate}
+        known = {"step": self._model.tick, "of": len(self.feed), "rate": rate}
         return known | {"curve": list(self._facts["curve"])}
 
 
@@ -254,18 +276,19 @@ def prepare(options: dict[str, Any]) -> Watching:
     """Video -> a feed of frames, and the configuration that the options name or that the run has."""
     folder = options.get("resume")
     config = read_config(Path(folder)) if folder else configured(options)
-    feed = _feed(options, config)
+    shown = clips(options["video"], config.frame, options["labels"])
+    feed = Frames(shown, options["steps"], options["streams"] or config.streams)
     return Watching(options, config if folder else _with_use(options, config, feed), feed)
 
 
 def load(source: Path, options: dict[str, Any]) -> tuple[PVM, dict[str, Any]]:
     """The model of a checkpoint, and the facts saved with it."""
-    return PVM.load(source, device=options["device"], threads=options["threads"], ranks=Group())
+    return PVM.load(source, device=options["device"], threads=options["threads"], ranks=_ranks())
 
 
 def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
     """How far predictions are from frames, beside repeating the last; tracking where there are labels."""
-    return judging.evaluate(run.folder, given)
+    return judging.evaluated(run.folder, given).figures
 
 
 def text(report: dict[str, Any]) -> str:
@@ -273,16 +296,13 @@ def text(report: dict[str, Any]) -> str:
     return judging.text(report) if "steps_learned" in report else reports.text(report)
 
 
-def _feed(options: dict[str, Any], config: Config) -> Frames:
-    found = clips(options["video"], config.frame, options["labels"])
-    return Frames(found, options["steps"], options["streams"] or config.streams)
+def _ranks() -> Ranks | None:
+    """The ranks of this run, which share the units; None: this process is alone, and needs nothing of theirs."""
+    if world().size == 1:
+        return None
+    from ..mpi import pvm
 
-
-def _validating(options: dict[str, Any], config: Config) -> Sequence[Clip]:
-    """The clips of --valid, if there are any."""
-    if not options.get("valid"):
-        return ()
-    return clips(options["valid"], config.frame)
+    return pvm.Ranks()
 
 
 def _with_use(options: dict[str, Any], config: Config, feed: Frames) -> Config:

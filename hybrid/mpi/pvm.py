@@ -1,4 +1,9 @@
-"""A pipeline whose units are shared by ranks: each computes its own, and is told of the others' what it reads."""
+"""A pipeline whose units are shared by ranks: each computes its own, and receives of the others' what it reads.
+
+Ranks hold the weights of their own units, so what a unit costs is its parameters. What units publish for units of other ranks
+is sent at each tick, so units that read each other should be of one rank: the frame, and with it all layers above, is cut into
+blocks of equal cost (recursive coordinate bisection, Berger and Bokhari 1987, IEEE Transactions on Computers 36).
+"""
 
 import functools
 from collections.abc import Iterator, Sequence
@@ -19,7 +24,186 @@ from ..storage import checkpoint, safetensors
 from ..storage.safetensors import Pieced, Runs
 from .group import Group
 
-# Arrays of which each rank has a part, put together on all of them.
+PIECE = 1 << 22  # numbers of a piece of a checkpoint
+STOP = -1  # no piece
+
+
+class Ranks:
+    """The ranks of a group that share the units of a model: what `PVM` takes as `ranks`.
+
+    group  None: all ranks of this run
+    size   how many there are
+    """
+
+    def __init__(self, group: Group | None = None) -> None:
+        self.group = group or Group()
+        self.size = self.group.size
+
+    def pipeline(self, config: Config, wiring: Wiring, device: backend.Backend, **settings: Any) -> Pipeline:
+        """The pipeline of this rank's units; arguments as of `Pipeline`."""
+        if self.size == 1:
+            return Pipeline(config, wiring, device, **settings)
+        return SharedPipeline(config, wiring, device, group=self.group, **settings)
+
+
+class SharedPipeline(Pipeline):
+    """The arrays of this rank's units, and the stages of a tick that all ranks go through together.
+
+    A unit reads what others have published in the tick before. So first those units are computed that others read, and what
+    they publish is under way while the rest is computed. After a tick all that own units read in the next one is there.
+    Readouts are computed by every rank, of all hidden vectors.
+
+    group   the ranks
+    shares  which rank has which units
+    """
+
+    def __init__(self, config: Config, wiring: Wiring, device: backend.Backend, *, group: Group, **settings: Any):
+        whole = tape_layout(wiring, config)
+        self.group, self.shares = group, divide(wiring, whole, group.size)
+        super().__init__(config, wiring, device, part=(whole, self.shares.units[group.rank]), **settings)
+        self._edge = self.shares.edge[group.rank]
+        # What makes whole arrays of the parts of all ranks.
+        B, F = self.streams, self.frame_size
+        H, parts = whole.world - F, len(self.prediction.index)
+        units = self.shares.units
+        hidden = [runs(whole.published_at[own] - F, whole.hidden[own]) for own in units]
+        pixels = [np.flatnonzero(np.isin(self.prediction.unit, own)) for own in units]
+        self._miss = Joined(self.group, units, self.dtype)
+        self._hidden = Joined(self.group, [_in_rows(B, H, places) for places in hidden], self.dtype)
+        self._pixels = Joined(self.group, [_in_rows(parts * B, F, places) for places in pixels], self.dtype)
+        world = self.state["world_0"]
+        for work in (lambda: self.halo.collect(world), self.halo.leave, self.halo.start, self.halo.wait):
+            self.inline.run(work)
+        self.inline.run(self.halo.spread, world)
+
+    def _read_layout(self) -> TapeLayout:
+        """The readouts read the hidden vectors of all units, one behind the other."""
+        return self.whole._replace(hidden_at=self.whole.published_at - int(np.prod(self.wiring.frame)))
+
+    def _place(self, weights: np.ndarray) -> None:
+        super()._place(weights)
+        device, own, B = self.backend.device, self.layout, self.streams
+        self.halo = Halo(self.group, self.shares, self.whole, device, self.backend.pvm, B, self.dtype)
+        self._published_at = device.from_host(runs(own.published_at, own.hidden).astype(np.int32))
+        self._hidden_at = device.from_host(runs(own.hidden_at, own.hidden).astype(np.int32))
+        self._own_hidden, self._all_hidden = (
+            device.host_empty((B, size), self.dtype) for size in (int(own.hidden.sum()), int(self.whole.hidden.sum()))
+        )
+        self._own_hidden_dev, self._all_hidden_dev = map(device.mirror, (self._own_hidden, self._all_hidden))
+
+    def _sizes(self) -> SlotSizes:
+        own = len(self.units), len(self.prediction.place), int(self.layout.hidden.sum())
+        return super()._sizes()._replace(own=own)
+
+    def stages(self) -> list[Stage]:
+        """The way of a frame; what waits for other ranks has a queue of its own, so that a GPU works meanwhile."""
+        way = [
+            Stage("frame in", "copy in", self._send),
+            Stage("edge", "dense", self._begin, ("frame in",)),
+            Stage("halo out", "copy out", lambda slot: self.halo.leave(), ("edge",)),
+            Stage("send", "ranks", lambda slot: self.halo.start(), ("halo out",)),
+            Stage("tick", "dense", self.tick, ("edge",)),
+            Stage("home", "copy out", self._home, ("tick",)),
+            Stage("arrive", "ranks", self._arrive, ("home",)),
+            Stage("halo in", "dense", self._halo_in, ("arrive",)),
+        ]
+        if self.readouts:
+            way += [
+                Stage("readout", "dense", self._read, ("arrive",)),
+                Stage("heat out", "copy out", self._heat_out, ("readout",)),
+            ]
+        return [self._repeated(stage) if stage.queue == "dense" else stage for stage in way]
+
+    def queues(self) -> dict[str, Any]:
+        """Those of one rank, and one that waits for others."""
+        queues = super().queues()
+        if self.backend.device.threads:
+            return queues | dict.fromkeys(("copy out", "ranks"), self.inline)
+        return queues | {"ranks": backend.choose("cpu").device.queue("ranks", 1)}
+
+    # What the stages do
+
+    def _begin(self, slot: FrameSlot) -> None:
+        """The units that others read."""
+        self._show(slot)
+        if self._edge:
+            self._move(slot, 0, self._edge)
+        self.halo.collect(self._next_world(slot))
+
+    def _next_world(self, slot: FrameSlot) -> Any:
+        return self.state[f"world_{(slot.tick + 1) % 2}"]
+
+    def tick(self, slot: FrameSlot) -> None:
+        """All other units; collect what is to be copied back."""
+        if self._edge < len(self.units):
+            self._move(slot, self._edge, len(self.units))
+        if slot.complete:
+            self._look(slot)
+            self.backend.pvm.collect(slot.hidden_dev, self._next_world(slot), self._published_at)
+        if self.readouts:
+            self.backend.pvm.collect(self._own_hidden_dev, super()._read_tape(slot), self._hidden_at)
+
+    def _home(self, slot: FrameSlot) -> None:
+        for name in slot.own if slot.complete else ("miss",):
+            self.backend.device.copy(slot.own[name], getattr(slot, f"{name}_dev"))
+        if self.readouts:
+            self.backend.device.copy(self._own_hidden, self._own_hidden_dev)
+
+    def _arrive(self, slot: FrameSlot) -> None:
+        """Wait for what others publish, and put together what is of all units."""
+        self.halo.wait()
+        self._miss.put(slot.miss, slot.own["miss"])
+        if slot.complete:
+            self._pixels.put(slot.predicted, slot.own["predicted"])
+            self._hidden.put(slot.hidden, slot.own["hidden"])
+        if self.readouts:
+            self._hidden.put(self._all_hidden, self._own_hidden)
+
+    def _halo_in(self, slot: FrameSlot) -> None:
+        self.halo.spread(self._next_world(slot))
+        if self.readouts:
+            self.backend.device.copy(self._all_hidden_dev, self._all_hidden)
+
+    def _heat_out(self, slot: FrameSlot) -> None:
+        if slot.complete:
+            self.backend.device.copy(slot.heat, slot.heat_dev)
+
+    def _read_tape(self, slot: FrameSlot) -> Any:
+        return self._all_hidden_dev
+
+    # Asking; all ranks ask at the same time
+
+    def predicted(self, tick: int, places: list[np.ndarray]) -> np.ndarray:
+        """What the units of all ranks predicted."""
+        whole = np.zeros((len(places), self.streams, self.frame_size), self.dtype)
+        return self._pixels.put(whole, super().predicted(tick, places))
+
+    def weights_of(self, unit: int) -> dict[str, np.ndarray]:
+        """The weights and velocities of one unit of any rank."""
+        owner = next(rank for rank, units in enumerate(self.shares.units) if unit in units)
+        size = int((self.whole.rows * (self.whole.columns + 1))[slice(*self.whole.layer_at[unit : unit + 2])].sum())
+        names = ("weights", "velocity") if self.config.moves else ("weights",)
+        mine = super().weights_of(unit) if owner == self.group.rank else {}
+        arrays = {name: np.ascontiguousarray(mine[name]) if mine else np.empty(size, self.dtype) for name in names}
+        for array in arrays.values():
+            self.group.share(array, owner)
+        return arrays
+
+    def save(self, folder: str | Path, facts: dict[str, Any], tick: int) -> None:
+        """Write one checkpoint, on rank 0; what one rank raises, all raise."""
+        with self.group.together():
+            self._finite(tick)
+        Parts(self).save(folder, facts)
+
+    def restore(self, folder: str | Path) -> None:
+        """Take the arrays of this rank's units out of a checkpoint."""
+        Parts(self).load(folder)
+
+
+def _in_rows(rows: int, width: int, places: np.ndarray) -> np.ndarray:
+    """These places of each row of an array (rows, width), flat."""
+    flat: np.ndarray = (np.arange(rows)[:, None] * width + places).ravel()
+    return flat
 
 
 class Joined:
@@ -46,16 +230,6 @@ class Joined:
         return whole
 
 
-# Which rank has which units of a model, in which order, and what it reads of the others'.
-#
-# Ranks hold the weights of their own units, so what a unit costs is its parameters. What units publish for units of other ranks
-# is sent at each tick, so units that read each other should be of one rank: "blocks" cuts the frame, and with it all layers
-# above, into blocks of equal cost (recursive coordinate bisection, Berger and Bokhari 1987, IEEE Transactions on Computers 36);
-# "cost" cuts the list of units into ranges of equal cost.
-
-CUTS = ("blocks", "cost")
-
-
 class Shares(NamedTuple):
     """U units on R ranks.
 
@@ -69,22 +243,19 @@ class Shares(NamedTuple):
     reads: dict[tuple[int, int], np.ndarray]
 
 
-def divide(wiring: Wiring, layout: TapeLayout, ranks: int, cut: str) -> Shares:
-    """The shares of so many ranks.
+def divide(wiring: Wiring, layout: TapeLayout, ranks: int) -> Shares:
+    """The shares of so many ranks; ValueError for more ranks than units.
 
     layout  of all units
-    cut     one of CUTS
-
-    Raises ValueError for a cut of another name, and for more ranks than units.
     """
-    if cut not in CUTS:
-        raise ValueError(f"cut: found {cut!r}, expected one of {', '.join(CUTS)}")
     count = len(wiring.hidden)
     if ranks > count:
         raise ValueError(f"ranks: found {ranks} for a model of {count} units, expected at most {count}; start fewer")
     cost = np.diff(weights_at(layout))
     owner = np.empty(count, np.int64)
-    places = _over_the_frame(wiring) if cut == "blocks" else np.stack([np.arange(count), np.zeros(count)], axis=1)
+    # The middle of each unit over the frame, in pixels: layers lie over each other.
+    grids, frame = np.array(wiring.grids)[wiring.layer], np.array(wiring.frame[:2])
+    places = (np.stack([wiring.row, wiring.column], axis=1) + 0.5) / grids * frame
     _bisect(owner, np.arange(count), places, cost, 0, ranks)
     return _shares(wiring, owner, ranks)
 
@@ -97,25 +268,11 @@ def _bisect(owner: np.ndarray, units: np.ndarray, places: np.ndarray, cost: np.n
     own = places[units]
     side = int(np.ptp(own, axis=0).argmax())
     units = units[np.lexsort((units, own[:, 1 - side], own[:, side]))]
-    left, right = _halves(units, cost, ranks // 2, ranks)
-    _bisect(owner, left, places, cost, first, ranks // 2)
-    _bisect(owner, right, places, cost, first + ranks // 2, ranks - ranks // 2)
-
-
-def _halves(units: np.ndarray, cost: np.ndarray, part: int, ranks: int) -> tuple[np.ndarray, np.ndarray]:
-    """Cut a list of units so that the first half has about part / ranks of the cost, and each rank at least one unit."""
-    ends = np.cumsum(cost[units])
+    part, ends = ranks // 2, np.cumsum(cost[units])
     at = int(np.searchsorted(ends - cost[units] / 2, ends[-1] * part / ranks))
-    at = min(max(at, part), len(units) - (ranks - part))
-    return units[:at], units[at:]
-
-
-def _over_the_frame(wiring: Wiring) -> np.ndarray:
-    """(U, 2) where the middle of each unit is over the frame, in pixels: layers lie over each other."""
-    grids = np.array(wiring.grids)[wiring.layer]
-    frame: np.ndarray = np.array(wiring.frame[:2])
-    places: np.ndarray = (np.stack([wiring.row, wiring.column], axis=1) + 0.5) / grids * frame
-    return places
+    at = min(max(at, part), len(units) - (ranks - part))  # each rank has at least one unit
+    _bisect(owner, units[:at], places, cost, first, part)
+    _bisect(owner, units[at:], places, cost, first + part, ranks - part)
 
 
 def _shares(wiring: Wiring, owner: np.ndarray, ranks: int) -> Shares:
@@ -143,16 +300,11 @@ def _shares(wiring: Wiring, owner: np.ndarray, ranks: int) -> Shares:
     )
 
 
-# What units publish for units of other ranks: sent and received once a tick.
-
-
 class Halo:
     """The numbers of the world that this rank sends to each other one and receives from it, of all streams.
 
     They are collected from a world and spread over it by one launch each. In between they lie in two arrays of the host, what
     goes to one rank, or comes from one, side by side; a device has mirrors of them.
-
-    sent, received  how many numbers go and come in a tick
     """
 
     def __init__(
@@ -167,9 +319,6 @@ class Halo:
         # by the other rank; both sides have the places of the one that publishes in ascending order, stream by stream
         going = {other: units for (other, one), units in shares.reads.items() if one == group.rank}
         coming = {other: units for (one, other), units in shares.reads.items() if one == group.rank}
-        self.sent, self.received = (
-            streams * sum(int(layout.hidden[units].sum()) for units in side.values()) for side in (going, coming)
-        )
         self._going, self._going_dev, self._from, send = _side(going, layout, device, streams, dtype)
         self._coming, self._coming_dev, self._to, receive = _side(coming, layout, device, streams, dtype)
         self._exchange = group.exchange(send, receive)
@@ -211,211 +360,7 @@ def _side(
     return host, device.mirror(host), device.from_host(index), by_rank
 
 
-class Traffic(NamedTuple):
-    """Numbers that a tick moves between ranks.
-
-    sent, received  by this rank
-    published       by all units: what would be received by each rank if it were told everything, but for its own
-    """
-
-    sent: int
-    received: int
-    published: int
-
-
-class SharedPipeline(Pipeline):
-    """The arrays of this rank's units, and the stages of a tick that all ranks go through together.
-
-    A unit reads what others have published in the tick before. So first those units are computed that others read, and what
-    they publish is under way while the rest is computed. After a tick all that own units read in the next one is there.
-    Readouts are computed by every rank, of all hidden vectors.
-
-    group   the ranks
-    shares  who has which units
-    """
-
-    def __init__(
-        self, config: Config, wiring: Wiring, device: backend.Backend, *, ranks: Group, cut: str, **settings: Any
-    ):
-        whole = tape_layout(wiring, config)
-        self.group, self.shares = ranks, divide(wiring, whole, ranks.size, cut)
-        super().__init__(config, wiring, device, part=(whole, self.shares.units[ranks.rank]), **settings)
-        self._edge = self.shares.edge[ranks.rank]
-        self._joins()
-        world = self.state["world_0"]
-        for work in (lambda: self.halo.collect(world), self.halo.leave, self.halo.start, self.halo.wait):
-            self.inline.run(work)
-        self.inline.run(self.halo.spread, world)
-
-    def _joins(self) -> None:
-        """What makes whole arrays of the parts of all ranks."""
-        B, F, whole = self.streams, self.frame_size, self.whole
-        H, parts = whole.world - F, len(self.prediction.index)
-        units = self.shares.units
-        hidden = [runs(whole.published_at[own] - F, whole.hidden[own]) for own in units]
-        pixels = [np.flatnonzero(np.isin(self.prediction.unit, own)) for own in units]
-        self._miss = Joined(self.group, units, self.dtype)
-        self._hidden = Joined(self.group, [_in_rows(B, H, places) for places in hidden], self.dtype)
-        self._pixels = Joined(self.group, [_in_rows(parts * B, F, places) for places in pixels], self.dtype)
-
-    def _read_layout(self) -> TapeLayout:
-        """The readouts read the hidden vectors of all units, one behind the other."""
-        return self.whole._replace(hidden_at=self.whole.published_at - int(np.prod(self.wiring.frame)))
-
-    def _place(self, weights: np.ndarray) -> None:
-        super()._place(weights)
-        device, own, B = self.backend.device, self.layout, self.streams
-        self.halo = Halo(self.group, self.shares, self.whole, device, self.backend.pvm, B, self.dtype)
-        self._published_at = device.from_host(runs(own.published_at, own.hidden).astype(np.int32))
-        self._hidden_at = device.from_host(runs(own.hidden_at, own.hidden).astype(np.int32))
-        self._own_hidden, self._all_hidden = (
-            device.host_empty((B, size), self.dtype) for size in (int(own.hidden.sum()), int(self.whole.hidden.sum()))
-        )
-        self._own_hidden_dev, self._all_hidden_dev = map(device.mirror, (self._own_hidden, self._all_hidden))
-
-    @property
-    def traffic(self) -> Traffic:
-        """Numbers that a tick moves between ranks."""
-        return Traffic(self.halo.sent, self.halo.received, self.streams * int(self.whole.hidden.sum()))
-
-    def _sizes(self) -> SlotSizes:
-        own = len(self.units), len(self.prediction.place), int(self.layout.hidden.sum())
-        return super()._sizes()._replace(own=own)
-
-    def stages(self) -> list[Stage]:
-        """The way of a frame; what waits for other ranks has a queue of its own, so that a GPU works meanwhile."""
-        way = [
-            Stage("frame in", "copy in", self._send),
-            Stage("edge", "dense", self._begin, ("frame in",)),
-            Stage("halo out", "copy out", self._halo_out, ("edge",)),
-            Stage("send", "ranks", self._start, ("halo out",)),
-            Stage("tick", "dense", self.tick, ("edge",)),
-            Stage("home", "copy out", self._home, ("tick",)),
-            Stage("arrive", "ranks", self._arrive, ("home",)),
-            Stage("halo in", "dense", self._halo_in, ("arrive",)),
-        ]
-        if self.readouts:
-            way += [
-                Stage("readout", "dense", self._read, ("arrive",)),
-                Stage("heat out", "copy out", self._heat_out, ("readout",)),
-            ]
-        return [self._repeated(stage) if stage.queue == "dense" else stage for stage in way]
-
-    def queues(self) -> dict[str, Any]:
-        """Those of one rank, and one that waits for others."""
-        found = super().queues()
-        if self.backend.device.threads:
-            return found | dict.fromkeys(("copy out", "ranks"), self.inline)
-        return found | {"ranks": backend.choose("cpu").device.queue("ranks", 1)}
-
-    # What the stages do
-
-    def _begin(self, slot: FrameSlot) -> None:
-        """The units that others read."""
-        self._show(slot)
-        if self._edge:
-            self._move(slot, 0, self._edge)
-        self.halo.collect(self._next_world(slot))
-
-    def _next_world(self, slot: FrameSlot) -> Any:
-        return self.state[f"world_{(slot.tick + 1) % 2}"]
-
-    def _halo_out(self, slot: FrameSlot) -> None:
-        self.halo.leave()
-
-    def _start(self, slot: FrameSlot) -> None:
-        self.halo.start()
-
-    def tick(self, slot: FrameSlot) -> None:
-        """All other units; collect what is to be copied back."""
-        if self._edge < len(self.units):
-            self._move(slot, self._edge, len(self.units))
-        if slot.complete:
-            self._look(slot)
-            self.backend.pvm.collect(slot.hidden_dev, self._next_world(slot), self._published_at)
-        if self.readouts:
-            self.backend.pvm.collect(self._own_hidden_dev, super()._read_tape(slot), self._hidden_at)
-
-    def _home(self, slot: FrameSlot) -> None:
-        copy = self.backend.device.copy
-        copy(slot.own.miss, slot.miss_dev)
-        if slot.complete:
-            copy(slot.own.predicted, slot.predicted_dev)
-            copy(slot.own.hidden, slot.hidden_dev)
-        if self.readouts:
-            copy(self._own_hidden, self._own_hidden_dev)
-
-    def _arrive(self, slot: FrameSlot) -> None:
-        """Wait for what others publish, and put together what is of all units."""
-        self.halo.wait()
-        self._miss.put(slot.miss, slot.own.miss)
-        if slot.complete:
-            self._pixels.put(slot.predicted, slot.own.predicted)
-            self._hidden.put(slot.hidden, slot.own.hidden)
-        if self.readouts:
-            self._hidden.put(self._all_hidden, self._own_hidden)
-
-    def _halo_in(self, slot: FrameSlot) -> None:
-        self.halo.spread(self._next_world(slot))
-        if self.readouts:
-            self.backend.device.copy(self._all_hidden_dev, self._all_hidden)
-
-    def _read_tape(self, slot: FrameSlot) -> Any:
-        return self._all_hidden_dev
-
-    def _heat_out(self, slot: FrameSlot) -> None:
-        if slot.complete:
-            self.backend.device.copy(slot.heat, slot.heat_dev)
-
-    # Asking; all ranks ask at the same time
-
-    def predicted(self, tick: int, places: list[np.ndarray]) -> np.ndarray:
-        """What the units of all ranks predicted."""
-        whole = np.zeros((len(places), self.streams, self.frame_size), self.dtype)
-        return self._pixels.put(whole, super().predicted(tick, places))
-
-    def weights_of(self, unit: int) -> dict[str, np.ndarray]:
-        """The weights and velocities of one unit of any rank."""
-        owner = next(rank for rank, units in enumerate(self.shares.units) if unit in units)
-        size = int((self.whole.rows * (self.whole.columns + 1))[slice(*self.whole.layer_at[unit : unit + 2])].sum())
-        names = ("weights", "velocity") if self.config.moves else ("weights",)
-        mine = super().weights_of(unit) if owner == self.group.rank else {}
-        found = {name: np.ascontiguousarray(mine[name]) if mine else np.empty(size, self.dtype) for name in names}
-        for array in found.values():
-            self.group.share(array, owner)
-        return found
-
-
-def _in_rows(rows: int, width: int, places: np.ndarray) -> np.ndarray:
-    """These places of each row of an array (rows, width), flat."""
-    flat: np.ndarray = (np.arange(rows)[:, None] * width + places).ravel()
-    return flat
-
-
-# The arrays of a model whose units ranks share: piece by piece into one checkpoint, and each rank's own out of it.
-#
-# In a checkpoint an array has the units in the order of their numbers, whoever has them; so a model goes on on any number of
-# ranks. Rank 0 writes. It asks all ranks for one piece after another, so it needs room for a piece more than it has.
-
-PIECE = 1 << 22  # numbers
-STOP = -1  # no piece
-
-
-class Share(NamedTuple):
-    """What one rank has of a model.
-
-    whole, own  layouts of all units and of the rank's own
-    units       (u,) which these are
-    owner       (U,) the rank of each unit
-    """
-
-    whole: TapeLayout
-    own: TapeLayout
-    units: np.ndarray
-    owner: np.ndarray
-
-
-class Parts(NamedTuple):
+class Part(NamedTuple):
     """An array of all units, flat, as parts in its order.
 
     shape      of the whole
@@ -431,16 +376,19 @@ class Parts(NamedTuple):
     own_at: np.ndarray
 
 
-class Kept:
-    """The arrays of this rank, and where they belong in those of all units."""
+class Parts:
+    """The arrays of this rank, and where they belong in those of all units.
+
+    In a checkpoint an array has the units in the order of their numbers, so a model goes on on any number of ranks. Rank 0
+    writes. It asks all ranks for one piece after another, so it needs room for a piece more than it has.
+    """
 
     def __init__(self, pipeline: SharedPipeline):
         self._group, self._arrays, self._put = pipeline.group, pipeline.fetch(), pipeline.put
-        owner = np.zeros(len(pipeline.wiring.hidden), np.int64)
+        self._pipeline, self._owner = pipeline, np.zeros(len(pipeline.wiring.hidden), np.int64)
         for rank, units in enumerate(pipeline.shares.units):
-            owner[units] = rank
-        share = Share(pipeline.whole, pipeline.layout, pipeline.units, owner)
-        self._parts = {name: _parts(share, name, array) for name, array in self._arrays.items()}
+            self._owner[units] = rank
+        self._parts = {name: self._places(name, array) for name, array in self._arrays.items()}
         self._written = {
             name: Pieced(array.dtype, self._parts[name].shape, functools.partial(self._whole, name))
             for name, array in self._arrays.items()
@@ -465,7 +413,7 @@ class Kept:
                 self._asked(STOP)
 
     def load(self, folder: str | Path) -> None:
-        """Read the arrays of this rank out of a checkpoint, which rank 0 verifies for all. Raises as `checkpoint.load_into`."""
+        """Read the arrays of this rank out of a checkpoint, which rank 0 verifies for all; see `checkpoint.load_into`."""
         with self._group.together():
             if self._group.rank == 0:
                 checkpoint.verify(folder, self._forms)
@@ -512,40 +460,34 @@ class Kept:
             whole[runs(begin[theirs] - first, sizes[theirs])] = numbers
         return whole
 
-
-def _parts(share: Share, name: str, array: np.ndarray) -> Parts:
-    """Where the parts of an array of this name are; array: anybody's, for its rows."""
-    whole, own = share.whole, share.own
-    if name in ("weights", "velocity"):
-        return _by_unit(share, (), weights_at(whole), weights_at(own))
-    if "tape" in name:
-        return _by_unit(share, array.shape[:1], whole.tape_at, own.tape_at)
-    if "signals" in name or (name == "integral" and array.size):
-        return _by_unit(share, array.shape[:1], whole.signal_at, own.signal_at)
-    if name in ("world_0", "world_1", "low", "high"):
-        at = np.concatenate([[0], whole.published_at, [whole.world]])
-        return _rows(array.shape[:1], at, np.concatenate([[0], share.owner]), at[:-1], int(at[-1]))
-    at = np.array([0, array.size])  # what all ranks have
-    return _rows((), at, np.zeros(1, np.int64), at[:-1], array.size)._replace(shape=array.shape)
-
-
-def _by_unit(share: Share, rows: tuple[int, ...], at: np.ndarray, own: np.ndarray) -> Parts:
-    """Of an array whose rows have a part for each unit; (U + 1,) and (u + 1,) where these begin in rows of all units, and of
-    own ones.
-    """
-    own_at = np.zeros(len(at) - 1, np.int64)
-    own_at[share.units] = own[:-1]
-    return _rows(rows, at, share.owner, own_at, int(own[-1]))
+    def _places(self, name: str, array: np.ndarray) -> Part:
+        """Where the parts of an array of this name are; array: anybody's, for its rows."""
+        whole, own = self._pipeline.whole, self._pipeline.layout
+        if name in ("weights", "velocity"):
+            at, own_at = weights_at(whole), weights_at(own)
+        elif "tape" in name:
+            at, own_at = whole.tape_at, own.tape_at
+        elif "signals" in name or (name == "integral" and array.size):
+            at, own_at = whole.signal_at, own.signal_at
+        elif name in ("world_0", "world_1", "low", "high"):  # all ranks have all of them, and own ones are right
+            at = np.concatenate([[0], whole.published_at, [whole.world]])
+            return _in_each_row(array.shape[:1], at, np.concatenate([[0], self._owner]), at)
+        else:  # what all ranks have
+            at = np.array([0, array.size])
+            return _in_each_row((), at, np.zeros(1, np.int64), at)._replace(shape=array.shape)
+        begin = np.zeros(len(at), np.int64)
+        begin[self._pipeline.units], begin[-1] = own_at[:-1], own_at[-1]
+        return _in_each_row(array.shape[: array.ndim - 1], at, self._owner, begin)
 
 
-def _rows(rows: tuple[int, ...], at: np.ndarray, owner: np.ndarray, own_at: np.ndarray, width: int) -> Parts:
-    """The same parts in each of some rows; (): in a flat array. width: of an own row."""
+def _in_each_row(rows: tuple[int, ...], at: np.ndarray, owner: np.ndarray, own_at: np.ndarray) -> Part:
+    """The same parts in each of some rows; (): in a flat array. at, own_at: (P + 1,), where parts begin, and a row ends."""
     many = int(np.prod(rows, dtype=np.int64))
     row = np.arange(many)[:, None]
-    return Parts(
+    return Part(
         shape=(*rows, int(at[-1])),
         at=(row * at[-1] + at[:-1]).ravel(),
         sizes=np.tile(np.diff(at), many),
         owner=np.tile(owner, many),
-        own_at=(row * width + own_at).ravel(),
+        own_at=(row * own_at[-1] + own_at[:-1]).ravel(),
     )

@@ -7,10 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..storage import checkpoint, files
-from ..storage.checkpoint import CHECKPOINT
-from ..train import plots, store
-from ..train.progress import curve_of
+from ..storage import files
+from ..train import store
 from . import panel
 from .evaluate import evaluated
 from .sizes import parameters
@@ -19,17 +17,8 @@ from .source import read_config
 PICTURE = "compare.png"
 # Options that change nothing that is learned, and those that the configuration repeats.
 APART = {
-    "kind",
-    "steps",
-    "every",
-    "save_every",
-    "patience",
-    "tensorboard",
-    "live",
-    "device",
-    "threads",
-    "config",
-    "set",
+    *("kind", "steps", "every", "save_every", "patience", "tensorboard", "live", "device", "threads"),
+    *("config", "set"),
 }
 LONGEST = 40  # letters of a setting's value in the table
 
@@ -40,7 +29,6 @@ class Side(NamedTuple):
     name: str  # A or B
     figures: dict[str, Any]  # of `hybrid eval`, and its sizes
     settings: dict[str, Any]  # options and configuration, by name
-    curve: list[dict[str, Any]]  # of its training
     frame: np.ndarray  # the last one
     prediction: np.ndarray  # of that frame
     aspect: float
@@ -52,9 +40,7 @@ def compare(given: Namespace) -> dict[str, Any]:
     options = [store.options_of(folder) for folder in folders]
     video = given.video or _same_video(options)
     own = folders[0] / PICTURE
-    path = Path(given.out or own)
-    for suffix in plots.SUFFIXES:
-        files.check(path.with_suffix(suffix), given.overwrite, own=own.with_suffix(suffix), inputs=[video])
+    path = files.check(Path(given.out or own).with_suffix(".png"), given.overwrite, own=own, inputs=[video])
     sides = [_side(name, folder, vars(given)) for name, folder in zip("AB", folders, strict=True)]
     draw(path, sides)
     report = {
@@ -68,10 +54,10 @@ def compare(given: Namespace) -> dict[str, Any]:
 
 def _same_video(options: list[dict[str, Any]]) -> str:
     """What both were trained on."""
-    found = [one.get("video") for one in options]
-    if found[0] != found[1]:
-        raise ValueError(f"--video: found none, and A was trained on {found[0]}, B on {found[1]}; name one for both")
-    return str(found[0])
+    a, b = (one.get("video") for one in options)
+    if a != b:
+        raise ValueError(f"--video: found none, and A was trained on {a}, B on {b}; name one for both")
+    return str(a)
 
 
 def _side(name: str, folder: Path, given: dict[str, Any]) -> Side:
@@ -83,11 +69,8 @@ def _side(name: str, folder: Path, given: dict[str, Any]) -> Side:
     if watcher.predicted is None or watcher.before is None:
         raise ValueError(f"{folder}: too few frames to compare a prediction; expected at least 2 of one clip")
     learned = {option: value for option, value in seen.options.items() if option not in APART}
-    curve = curve_of(checkpoint.read_facts(folder / CHECKPOINT)["facts"], watcher.model, folder / CHECKPOINT)
-    return Side(
-        name, seen.figures | own, learned | _flat(json.loads(config.to_json())), curve,
-        watcher.before, watcher.predicted, seen.aspect,
-    )  # fmt: skip
+    settings = learned | _flat(json.loads(config.to_json()))
+    return Side(name, seen.figures | own, settings, watcher.before, watcher.predicted, seen.aspect)
 
 
 def _flat(fields: dict[str, Any]) -> dict[str, Any]:
@@ -137,52 +120,10 @@ def _short(value: Any) -> str:
 
 
 def draw(path: Path, sides: list[Side]) -> None:
-    """Write a picture: the last frame and what each side predicted of it, how both learned, and their layers."""
-    above, below = 1.75 / min(side.aspect for side in sides) + 0.4, 3.1  # five frames stand side by side
-    with plots.drawn(path, 10, above + below) as picture:
-        halves = picture.subfigures(2, 1, height_ratios=(above, below), squeeze=False)[:, 0]
-        _frames(halves[0], sides)
-        learning, layers = halves[1].subplots(1, 2)
-        for number, side in enumerate(sides):
-            label = f"{side.name}: {Path(side.figures['run']).name}"
-            learning.plot(*_share(side.curve), color=f"C{number}", label=label)
-            errors = side.figures["error"]
-            layers.bar(np.arange(len(errors)) + 0.4 * (number - 0.5), errors, 0.4, color=f"C{number}", label=label)
-        learning.axhline(1, color="C7", linestyle="--", label="repeating the last frame")
-        learning.set(xlabel="steps of learning", ylabel="error / that of repeating")
-        learning.set_title("the next frame, while learning (mean over a twentieth of the run)")
-        plots.logarithmic(learning)
-        layers.set(xlabel="layer", ylabel="mean |error|", xticks=range(max(len(s.figures["error"]) for s in sides)))
-        layers.set_title("what units of a layer predict, frozen, on this video")
-        learning.legend()
-        layers.legend()
-
-
-def _share(curve: list[dict[str, Any]]) -> tuple[np.ndarray, np.ndarray]:
-    """Steps, and the error of the predictions as a share of that of repeating the last frame, over a twentieth each."""
-    known = [point for point in curve if point["prediction"] is not None]
-    names = ("step", "prediction", "last_frame")
-    steps, prediction, repeated = (np.array([point[name] for point in known], float) for name in names)
-    near = max(len(known) // 20, 1)
-    so_far = np.cumsum([np.append(0, prediction), np.append(0, repeated)], axis=1)
-    sums = so_far[:, near:] - so_far[:, :-near]
-    moved = sums[1] > 0
-    return steps[near - 1 :][moved], sums[0, moved] / sums[1, moved]
-
-
-def _frames(figure: Any, sides: list[Side]) -> None:
-    """The last frame, and each side's prediction and error."""
-    axes = figure.subplots(1, 1 + 2 * len(sides))
-    shown, error = [("the last frame", panel.rgb(sides[0].frame), sides[0].aspect)], None
+    """Write a picture: the last frame, what each side predicted of it, and by how much it was off."""
+    views = {"the last frame": panel.View(panel.rgb(sides[0].frame))}
     for side in sides:
         off = np.abs(side.prediction - side.frame).mean(axis=-1)
-        shown += [
-            (f"{side.name} had predicted", panel.rgb(side.prediction), side.aspect),
-            (f"{side.name} is off by {off.mean():.4f}", off, side.aspect),
-        ]
-    for axis, (title, image, aspect) in zip(axes, shown, strict=True):
-        drawn = axis.imshow(image, extent=(0, aspect, 1, 0), cmap="inferno", vmin=0, vmax=panel.ERROR)
-        error = drawn if image.ndim == 2 else error
-        axis.set_title(title)
-        axis.axis("off")
-    figure.colorbar(error, ax=axes, shrink=0.9, label="mean |error|", extend="max")
+        views[f"{side.name} had predicted"] = panel.View(panel.rgb(side.prediction))
+        views[f"{side.name} is off by {off.mean():.4f}"] = panel.coloured(off, panel.Scale(0, panel.ERROR, "inferno"))
+    panel.save(path, panel.side_by_side(views, aspect=sides[0].aspect))

@@ -16,8 +16,6 @@ import numpy as np
 
 from .. import check
 
-# Checks of a configuration: a ValueError says which field is wrong, what was found, and what is expected.
-
 RULES = ("cuda", "classic")
 UNITS = ("simple", "change", "complex", "residual", "complex_residual")
 FEATURES = ("signal", "derivative", "integral", "error", "past")
@@ -27,182 +25,7 @@ READOUTS = ("tile", "unit")
 MOST_STREAMS = 16
 LONGEST_NAME = 200  # characters; it stands in pictures and reports
 MOST_LAYERS = 1000  # each is context to others: wiring takes time in proportion to their square
-SWITCHES = (
-    "self_context",
-    "two_layers_back",
-    "top_to_all",
-    "context_to_output",
-    "squeeze",
-    "sign_of_error",
-    "ignore_depth",
-)
-
-
-def config(new: Config) -> None:
-    """ValueError for the first field that is wrong, by itself or together with others."""
-    _name(new.name)
-    check.choice("wiring", new.wiring, RULES)
-    check.choice("unit", new.unit, UNITS)
-    check.choice("activation", new.activation, ACTIVATIONS)
-    check.choice("publish", new.publish, PUBLISH)
-    check.choice("init", new.init, RULES)
-    for name in SWITCHES:
-        _flag(name, getattr(new, name))
-    _shape(new)
-    _inputs(new)
-    if new.steps is not None:
-        check.whole("steps", new.steps, 1)
-    check.whole("streams", new.streams, 1, MOST_STREAMS)
-    for at, event in enumerate(new.schedule):
-        _event(f"schedule[{at}]", event, len(new.grids))
-    for name in ("lateral_at", "feedback_at"):
-        if getattr(new, name) is not None:
-            check.whole(name, getattr(new, name), 0)
-    _readout_fits(new)
-
-
-def readout(new: Readout) -> None:
-    """ValueError for the first field of a readout that is wrong by itself."""
-    check.choice("readout.kind", new.kind, READOUTS)
-    if new.kind == "tile" and len(new.hidden) not in (1, 2):
-        raise ValueError(f"readout.hidden: found {len(new.hidden)} sizes, expected one or two")
-    for at, size in enumerate(new.hidden):
-        check.whole(f"readout.hidden[{at}]", size, 1)
-    for at, pair in enumerate(new.block):
-        _sizes(f"readout.block[{at}]", pair)
-    for at, flag in enumerate(new.enabled):
-        _flag(f"readout.enabled[{at}]", flag)
-    check.whole("readout.depth", new.depth, 1)
-    check.whole("readout.start", new.start, 0)
-    _fraction("readout.momentum", new.momentum)
-    events: tuple[Any, ...] = new.schedule
-    for at, event in enumerate(events):
-        name = f"readout.schedule[{at}]"
-        if not isinstance(event, tuple) or len(event) != 2:
-            raise ValueError(f"{name}: found {event!r}, expected (step, rate)")
-        check.whole(f"{name} step", event[0], 0)
-        check.number(f"{name} rate", event[1], 0)
-
-
-def _name(name: Any) -> None:
-    if not isinstance(name, str) or not name:
-        raise ValueError(f"name: found {name!r}, expected a word")
-    if len(name) > LONGEST_NAME:
-        raise ValueError(f"name: found {len(name):,} characters, expected at most {LONGEST_NAME}")
-    if not name.isprintable():
-        raise ValueError(f"name: found {name!r}, expected a word of one line, all of whose characters print")
-
-
-def _shape(new: Config) -> None:
-    if not new.grids:
-        raise ValueError("grids: found none, expected (rows, columns) of at least one layer")
-    if len(new.grids) > MOST_LAYERS:
-        raise ValueError(f"grids: found {len(new.grids):,} layers, expected at most {MOST_LAYERS:,}")
-    for at, pair in enumerate(new.grids):
-        _sizes(f"grids[{at}]", pair)
-    _sizes("block", new.block)
-    check.whole("channels", new.channels, 1)
-    if len(new.hidden) != len(new.grids):
-        raise ValueError(
-            f"hidden: found {len(new.hidden)} sizes, expected {len(new.grids)}, one a layer, or one for all"
-        )
-    for at, size in enumerate(new.hidden):
-        check.whole(f"hidden[{at}]", size, 1)
-    check.whole("fan_in", new.fan_in, 1)
-    check.number("fan_in_radius", new.fan_in_radius, 0)
-    check.number("lateral_radius", new.lateral_radius, 0)
-    nearest = 0.5**0.5 if new.fan_in % 2 == 0 else 0
-    if len(new.grids) > 1 and new.fan_in_radius < nearest:
-        raise ValueError(
-            f"fan_in_radius: found {new.fan_in_radius}, which leaves no unit of a block of {new.fan_in} x {new.fan_in}, "
-            f"expected at least {nearest:.3f}"
-        )
-    if new.ignore_depth and new.channels != 4:
-        raise ValueError(
-            f"ignore_depth: found True with channels {new.channels}, expected channels 4, the last one depth"
-        )
-
-
-def _inputs(new: Config) -> None:
-    """ValueError for features and steps that the rule or the kind of unit does not have."""
-    for at, name in enumerate(new.features):
-        check.choice(f"features[{at}]", name, FEATURES)
-    ordered = tuple(name for name in FEATURES if name in new.features)
-    if new.features != ordered or not ordered:
-        raise ValueError(
-            f"features: found {new.features}, expected {ordered or FEATURES[:1]}: each once, in this order"
-        )
-    check.whole("predict_steps", new.predict_steps, 1, 2)
-    _fraction("tau", new.tau, closed=True)
-    two_frames = new.features == ("signal", "past") and new.predict_steps == 2
-    if new.wiring == "cuda" and not two_frames:
-        raise ValueError(
-            f"features: found {new.features} and predict_steps {new.predict_steps} with wiring 'cuda', expected "
-            "('signal', 'past') and 2, the only ones it has; wiring 'classic' takes any"
-        )
-    if new.unit == "change" and (new.features[0] != "signal" or new.predict_steps != 1):
-        raise ValueError(
-            f"unit: found 'change' with features {new.features} and predict_steps {new.predict_steps}, expected wiring "
-            "'classic', predict_steps 1 and 'signal' first, which the change is added to"
-        )
-    if "residual" in new.unit:
-        if not two_frames:
-            raise ValueError(
-                f"unit: found {new.unit!r} with features {new.features} and predict_steps {new.predict_steps}, "
-                "expected ('signal', 'past') and 2"
-            )
-        if new.context_to_output:
-            raise ValueError(f"context_to_output: found True with unit {new.unit!r}, expected 'simple' or 'complex'")
-
-
-def _event(name: str, event: Any, layers: int) -> None:
-    if not isinstance(event, tuple) or len(event) != 4:
-        raise ValueError(f"{name}: found {event!r}, expected (step, layer or None for all, rate, momentum or None)")
-    step, layer, rate, momentum = event
-    check.whole(f"{name} step", step, 0)
-    if layer is not None:
-        check.whole(f"{name} layer", layer, 0, layers - 1)
-    check.number(f"{name} rate", rate, 0)
-    if momentum is not None:
-        _fraction(f"{name} momentum", momentum)
-
-
-def _readout_fits(new: Config) -> None:
-    """ValueError for a readout with another number of layers than the configuration."""
-    if new.readout is None:
-        return
-    expected = 1 if new.readout.kind == "tile" else len(new.grids)
-    if len(new.readout.block) not in (0, expected):
-        which = "of all tiles" if expected == 1 else "one a layer"
-        raise ValueError(
-            f"readout.block: found {len(new.readout.block)}, expected {expected}, {which}, or () for the default"
-        )
-    if len(new.readout.enabled) not in (0, len(new.grids)) or (new.readout.kind == "tile" and new.readout.enabled):
-        raise ValueError(
-            f"readout.enabled: found {len(new.readout.enabled)} with kind {new.readout.kind!r}, "
-            f"expected {len(new.grids)} with 'unit', one a layer, or ()"
-        )
-
-
-def _flag(name: str, value: Any) -> None:
-    if not isinstance(value, bool):
-        raise ValueError(f"{name}: found {value!r}, expected true or false")
-
-
-def _sizes(name: str, pair: Any) -> None:
-    if not isinstance(pair, tuple) or len(pair) != 2:
-        raise ValueError(f"{name}: found {pair!r}, expected a number or (rows, columns)")
-    check.whole(f"{name} rows", pair[0], 1)
-    check.whole(f"{name} columns", pair[1], 1)
-
-
-def _fraction(name: str, value: Any, closed: bool = False) -> None:
-    """ValueError unless `value` lies in [0, 1), or [0, 1]."""
-    check.number(name, value, 0)
-    if value > 1 or (value == 1 and not closed):
-        raise ValueError(f"{name}: found {value!r}, expected from 0 to {'1' if closed else 'below 1'}")
-
-
+FORMER: dict[str, Any] = {"compat": None, "depth": 1}  # fields of older checkpoints, with what is always so now
 SCHEDULED = ("rate", "rates", "lr", "learning_rate", "momentum")  # other names for what `schedule` says
 Event = tuple[int, int | None, float, float | None]
 Rates = tuple[np.ndarray, np.ndarray]
@@ -215,11 +38,10 @@ class Readout:
 
     kind      "tile": one MLP for each unit that sees a patch, whose input is all units with that patch in their receptive
               field; "unit": one for each unit, whose input is the unit's h hidden numbers, with 2 h hidden numbers itself
-    hidden    "tile": sizes of the hidden layers, one or two
+    hidden    "tile": the size of the hidden layer
     block     rows and columns of the heatmap that one MLP makes. "tile": one pair, or () for those of the patch;
               "unit": one pair a layer, or () for 1 x 1. A single number stands for a square
     enabled   "unit": which layers have readouts; () for all
-    depth     channels of the heatmap
     schedule  (step, rate): the rate from that step on, a later entry wins; 0 before the first
     start     first step at which the readouts learn, whatever rate the schedule has before
     momentum  of their gradient descent
@@ -229,7 +51,6 @@ class Readout:
     hidden: tuple[int, ...] = (100,)
     block: tuple[tuple[int, int], ...] = ()
     enabled: tuple[bool, ...] = ()
-    depth: int = 1
     schedule: tuple[tuple[int, float], ...] = ((0, 0.01),)
     start: int = 0
     momentum: float = 0.1
@@ -381,33 +202,21 @@ class Config:
         return rate, momentum
 
     def with_rate(self, event: Event, now: int) -> Config:
-        """With one more event in the schedule, and without those that it replaces and those that change nothing at `now` or
-        later: however often rates are set, the schedule stays short.
+        """With one more event in the schedule, and one a layer for all that was due until `now`: so the schedule stays short,
+        however often rates are set.
         """
         step, layer, _, momentum = event
-        kept = [
+        in_force = zip(*(one.tolist() for one in self.rates(now)), strict=True)
+        kept = [(now, at, rate, moving) for at, (rate, moving) in enumerate(in_force) if now >= 0]
+        kept += [
             old
-            for old, needed in zip(self.schedule, self._needed(now), strict=True)
-            if needed and not (old[0] == step and layer in (None, old[1]) and (old[3] is None or momentum is not None))
+            for old in self.schedule
+            if old[0] > now
+            and not (old[0] == step and layer in (None, old[1]) and (old[3] is None or momentum is not None))
         ]
         if self.moves and not any(old[3] for old in (*kept, event)):
             kept.insert(0, next(old for old in self.schedule if old[3]))  # or its models would have no velocity
         return dataclasses.replace(self, schedule=(*kept, event))
-
-    def _needed(self, now: int) -> list[bool]:
-        """Of each event, whether it lies in the future, or set a rate or a momentum that is still in force at `now`."""
-        layers = range(len(self.grids))
-        told: set[tuple[int, str]] = set()
-        needed = [True] * len(self.schedule)
-        for at in sorted(range(len(needed)), key=lambda at: (self.schedule[at][0], at), reverse=True):
-            step, layer, _, momentum = self.schedule[at]
-            if step <= now:
-                tells = {(one, "rate") for one in layers if layer in (None, one)}
-                if momentum is not None:
-                    tells |= {(one, "momentum") for one, _ in tells}
-                needed[at] = not tells <= told
-                told |= tells
-        return needed
 
     @cached_property
     def _events(self) -> dict[int, list[Event]]:
@@ -433,38 +242,18 @@ class Config:
         return float(lateral), float(feedback)
 
     def to_json(self) -> str:
-        """JSON with one field a line, of which `from_json` makes an equal configuration."""
-        fields = {name: getattr(self, name) for name in _names(Config)}
-        if self.readout is not None:
-            fields["readout"] = {name: getattr(self.readout, name) for name in _names(Readout)}
-        return (
-            "{\n"
-            + ",\n".join(f"  {json.dumps(name)}: {json.dumps(value, default=_plain)}" for name, value in fields.items())
-            + "\n}\n"
-        )
-
-    @classmethod
-    def from_json(cls, text: str) -> Config:
-        """The configuration that a JSON text describes; fields that are missing have their defaults.
-
-        Raises ValueError for a name that is no field, with the one that was meant, and for values that cannot be.
-        """
-        return cls.from_fields(json.loads(text))
+        """JSON with one field a line, of which `from_fields` makes an equal configuration."""
+        fields = dataclasses.asdict(self)
+        lines = (f"  {json.dumps(name)}: {json.dumps(value, default=_plain)}" for name, value in fields.items())
+        return "{\n" + ",\n".join(lines) + "\n}\n"
 
     @classmethod
     def from_fields(cls, fields: Any) -> Config:
-        """As `from_json`, of the parsed text."""
-        if isinstance(fields, Mapping) and "compat" in fields:  # every checkpoint had it, almost all of them null
-            if fields["compat"] is not None:
-                raise ValueError(f"compat: found {fields['compat']!r}; the mistakes of an original are not repeated")
-            fields = {name: value for name, value in fields.items() if name != "compat"}
+        """The configuration of fields as a file has them; those that are missing have their defaults.
+
+        Raises ValueError for a name that is no field, with the one that was meant, and for values that cannot be.
+        """
         return _known(cls, fields)
-
-
-def staged(layers: int, each: int, rate: float, momentum: float, *later: tuple[int, float]) -> tuple[Event, ...]:
-    """A schedule: layer after layer begins to learn, `each` steps apart; then (step, rate) for all of them."""
-    begin: list[Event] = [(each * layer, layer, rate, momentum) for layer in range(layers)]
-    return (*begin, *((step, None, new, None) for step, new in later))
 
 
 def _plain(value: object) -> Any:
@@ -482,6 +271,7 @@ def _known(cls: type[T], fields: Mapping[str, Any], prefix: str = "") -> T:
     """`cls` of `fields`; ValueError for a name that it does not have."""
     if not isinstance(fields, Mapping):
         raise ValueError(f"{prefix.rstrip('.') or 'configuration'}: found {fields!r}, expected names with values")
+    fields = {name: value for name, value in fields.items() if name not in FORMER or value != FORMER[name]}
     for name in fields:
         if name not in _names(cls):
             hint = _hint(cls, name, prefix)
@@ -528,3 +318,170 @@ def _events(value: Any) -> tuple[Any, ...]:
         return events
     filled = (event if len(event) == 4 else (*event, None) for event in events)
     return tuple((step, None if layer == "all" else layer, rate, momentum) for step, layer, rate, momentum in filled)
+
+
+# Checks of a configuration: a ValueError says which field is wrong, what was found, and what is expected.
+
+
+def config(new: Config) -> None:
+    """ValueError for the first field that is wrong, by itself or together with others."""
+    _name(new.name)
+    check.choice("wiring", new.wiring, RULES)
+    check.choice("unit", new.unit, UNITS)
+    check.choice("activation", new.activation, ACTIVATIONS)
+    check.choice("publish", new.publish, PUBLISH)
+    check.choice("init", new.init, RULES)
+    for one in dataclasses.fields(new):
+        if isinstance(one.default, bool):
+            _flag(one.name, getattr(new, one.name))
+    _shape(new)
+    _inputs(new)
+    if new.steps is not None:
+        check.whole("steps", new.steps, 1)
+    check.whole("streams", new.streams, 1, MOST_STREAMS)
+    for at, event in enumerate(new.schedule):
+        _event(f"schedule[{at}]", event, len(new.grids))
+    for name in ("lateral_at", "feedback_at"):
+        if getattr(new, name) is not None:
+            check.whole(name, getattr(new, name), 0)
+    _readout_fits(new)
+
+
+def readout(new: Readout) -> None:
+    """ValueError for the first field of a readout that is wrong by itself."""
+    check.choice("readout.kind", new.kind, READOUTS)
+    if len(new.hidden) != 1:
+        raise ValueError(f"readout.hidden: found {len(new.hidden)} sizes, expected one")
+    check.whole("readout.hidden", new.hidden[0], 1)
+    for at, pair in enumerate(new.block):
+        _sizes(f"readout.block[{at}]", pair)
+    for at, flag in enumerate(new.enabled):
+        _flag(f"readout.enabled[{at}]", flag)
+    check.whole("readout.start", new.start, 0)
+    _fraction("readout.momentum", new.momentum)
+    events: tuple[Any, ...] = new.schedule
+    for at, event in enumerate(events):
+        name = f"readout.schedule[{at}]"
+        if not isinstance(event, tuple) or len(event) != 2:
+            raise ValueError(f"{name}: found {event!r}, expected (step, rate)")
+        check.whole(f"{name} step", event[0], 0)
+        check.number(f"{name} rate", event[1], 0)
+
+
+def _name(name: Any) -> None:
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"name: found {name!r}, expected a word")
+    if len(name) > LONGEST_NAME:
+        raise ValueError(f"name: found {len(name):,} characters, expected at most {LONGEST_NAME}")
+    if not name.isprintable():
+        raise ValueError(f"name: found {name!r}, expected a word of one line, all of whose characters print")
+
+
+def _shape(new: Config) -> None:
+    if not new.grids:
+        raise ValueError("grids: found none, expected (rows, columns) of at least one layer")
+    if len(new.grids) > MOST_LAYERS:
+        raise ValueError(f"grids: found {len(new.grids):,} layers, expected at most {MOST_LAYERS:,}")
+    for at, pair in enumerate(new.grids):
+        _sizes(f"grids[{at}]", pair)
+    _sizes("block", new.block)
+    check.whole("channels", new.channels, 1)
+    if len(new.hidden) != len(new.grids):
+        raise ValueError(
+            f"hidden: found {len(new.hidden)} sizes, expected {len(new.grids)}, one a layer, or one for all"
+        )
+    for at, size in enumerate(new.hidden):
+        check.whole(f"hidden[{at}]", size, 1)
+    check.whole("fan_in", new.fan_in, 1)
+    check.number("fan_in_radius", new.fan_in_radius, 0)
+    check.number("lateral_radius", new.lateral_radius, 0)
+    nearest = 0.5**0.5 if new.fan_in % 2 == 0 else 0
+    if len(new.grids) > 1 and new.fan_in_radius < nearest:
+        raise ValueError(
+            f"fan_in_radius: found {new.fan_in_radius}, which leaves no unit of a block of {new.fan_in} x {new.fan_in}, "
+            f"expected at least {nearest:.3f}"
+        )
+    if new.ignore_depth and new.channels != 4:
+        raise ValueError(
+            f"ignore_depth: found True with channels {new.channels}, expected channels 4, the last one depth"
+        )
+
+
+def _inputs(new: Config) -> None:
+    """ValueError for features and steps that the rule or the kind of unit does not have."""
+    for at, name in enumerate(new.features):
+        check.choice(f"features[{at}]", name, FEATURES)
+    ordered = tuple(name for name in FEATURES if name in new.features)
+    if new.features != ordered or not ordered:
+        raise ValueError(
+            f"features: found {new.features}, expected {ordered or FEATURES[:1]}: each once, in this order"
+        )
+    check.whole("predict_steps", new.predict_steps, 1, 2)
+    _fraction("tau", new.tau, closed=True)
+    two_frames = new.features == ("signal", "past") and new.predict_steps == 2
+    if new.wiring == "cuda" and not two_frames:
+        raise ValueError(
+            f"features: found {new.features} and predict_steps {new.predict_steps} with wiring 'cuda', expected "
+            "('signal', 'past') and 2, the only ones it has; wiring 'classic' takes any"
+        )
+    if new.unit == "change" and (new.features[0] != "signal" or new.predict_steps != 1):
+        raise ValueError(
+            f"unit: found 'change' with features {new.features} and predict_steps {new.predict_steps}, expected wiring "
+            "'classic', predict_steps 1 and 'signal' first, which the change is added to"
+        )
+    if "residual" in new.unit:
+        if not two_frames:
+            raise ValueError(
+                f"unit: found {new.unit!r} with features {new.features} and predict_steps {new.predict_steps}, "
+                "expected ('signal', 'past') and 2"
+            )
+        if new.context_to_output:
+            raise ValueError(f"context_to_output: found True with unit {new.unit!r}, expected 'simple' or 'complex'")
+
+
+def _event(name: str, event: Any, layers: int) -> None:
+    if not isinstance(event, tuple) or len(event) != 4:
+        raise ValueError(f"{name}: found {event!r}, expected (step, layer or None for all, rate, momentum or None)")
+    step, layer, rate, momentum = event
+    check.whole(f"{name} step", step, 0)
+    if layer is not None:
+        check.whole(f"{name} layer", layer, 0, layers - 1)
+    check.number(f"{name} rate", rate, 0)
+    if momentum is not None:
+        _fraction(f"{name} momentum", momentum)
+
+
+def _readout_fits(new: Config) -> None:
+    """ValueError for a readout with another number of layers than the configuration."""
+    if new.readout is None:
+        return
+    expected = 1 if new.readout.kind == "tile" else len(new.grids)
+    if len(new.readout.block) not in (0, expected):
+        which = "of all tiles" if expected == 1 else "one a layer"
+        raise ValueError(
+            f"readout.block: found {len(new.readout.block)}, expected {expected}, {which}, or () for the default"
+        )
+    if len(new.readout.enabled) not in (0, len(new.grids)) or (new.readout.kind == "tile" and new.readout.enabled):
+        raise ValueError(
+            f"readout.enabled: found {len(new.readout.enabled)} with kind {new.readout.kind!r}, "
+            f"expected {len(new.grids)} with 'unit', one a layer, or ()"
+        )
+
+
+def _flag(name: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise ValueError(f"{name}: found {value!r}, expected true or false")
+
+
+def _sizes(name: str, pair: Any) -> None:
+    if not isinstance(pair, tuple) or len(pair) != 2:
+        raise ValueError(f"{name}: found {pair!r}, expected a number or (rows, columns)")
+    check.whole(f"{name} rows", pair[0], 1)
+    check.whole(f"{name} columns", pair[1], 1)
+
+
+def _fraction(name: str, value: Any, closed: bool = False) -> None:
+    """ValueError unless `value` lies in [0, 1), or [0, 1]."""
+    check.number(name, value, 0)
+    if value > 1 or (value == 1 and not closed):
+        raise ValueError(f"{name}: found {value!r}, expected from 0 to {'1' if closed else 'below 1'}")

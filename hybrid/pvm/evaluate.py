@@ -16,14 +16,13 @@ from ..storage import checkpoint
 from ..storage.checkpoint import CHECKPOINT
 from ..train import runs
 from . import tracking
+from .figures import WINDOW, compared, count_layers, distance, floats, judged, saturation
 from .heads import box_of, combine
-from .model import PVM
-from .result import StepResult
+from .model import PVM, StepResult
 from .source import CONFIG, clips, labelled
-from .tracking import WINDOW, compared, count_layers, distance, floats, judged, saturation_said
+from .tracking import ARENA
 
 FRAMES = 500  # at most, so that validating takes a small part of a run
-ARENA = (96, 96)  # rows and columns at which boxes are compared, as in the original benchmark
 
 
 def opened(folder: Path, given: dict[str, Any]) -> tuple[PVM, dict[str, Any]]:
@@ -67,7 +66,6 @@ def single(model: PVM, *, readouts: bool) -> PVM:
         seed=model.seed,
         dtype=model.dtype,
         ranks=model.ranks,
-        cut=model.cut,
     )
 
 
@@ -75,7 +73,7 @@ def follow(one: PVM, model: PVM) -> None:
     """Copy to a model that `single` made what the other has learned, and the state of its first stream."""
     first = {name: len(array) for name, array in one.fetch().items()}  # weights have no axis of streams
     one.put({name: array[: first[name]] for name, array in model.fetch().items() if name in first})
-    one.step_number = model.step_number
+    one.tick = model.tick
 
 
 def shown_clips(given: dict[str, Any], options: dict[str, Any], model: PVM) -> Sequence[Clip]:
@@ -96,7 +94,7 @@ class Watcher:
     before, expected  the last frame, and the prediction of the next
     predicted         the prediction of the last frame; None where there was none
     off               the error of that prediction, and that of the frame before; None where there was none
-    recent            hidden numbers of the last frames, see `saturation.count_layers`
+    recent            hidden numbers of the last frames, see `count_layers`
     """
 
     def __init__(self, model: PVM):
@@ -127,7 +125,7 @@ class Watcher:
         self.frames += 1
         self.error += seen.error
         self.recent.append(seen.hidden)
-        self.before, self.expected, self.seen = real, seen.prediction, seen
+        self.before, self.expected = real, seen.prediction
         return seen
 
     def figures(self) -> dict[str, Any]:
@@ -166,23 +164,6 @@ class Validation:
         return {"valid prediction": shown["prediction_error"], "valid last_frame": shown["last_frame_error"]}
 
 
-class Follower:
-    """The model as a tracker of the benchmark: the box that its heatmaps show.
-
-    see  shows a frame to the model; returns the result, which has the heatmaps
-    """
-
-    def __init__(self, see: Callable[[np.ndarray], StepResult]):
-        self.see = see
-
-    def prime(self, image: np.ndarray, box: np.ndarray) -> None:
-        """Do nothing: its target is what it was trained on."""
-
-    def track(self, image: np.ndarray) -> np.ndarray:
-        """The target's box in this image."""
-        return box_in(self.see(image), image.shape)
-
-
 def box_in(seen: StepResult, shape: tuple[int, ...]) -> np.ndarray:
     """The box that the heatmaps show, in pixels of an image of this shape."""
     return box_of(combine(seen.heatmaps, shape))
@@ -203,31 +184,24 @@ class Evaluated(NamedTuple):
     aspect: float
 
 
-def evaluate(folder: Path, given: dict[str, Any]) -> dict[str, Any]:
-    """Figures of a run on a video, JSON-able."""
-    return evaluated(folder, given).figures
-
-
 def evaluated(folder: Path, given: dict[str, Any]) -> Evaluated:
-    """The same, with the model and its last frames."""
+    """What a run makes of a video."""
     model, options = opened(folder, given)
-    found = shown_clips(given, options, model)
-    model = alone(model, readouts=labelled(found))  # without labels heatmaps are compared with nothing
-    watcher = Watcher(model)
-    with console.bar(_frames(found, given["steps"]), "eval", "frames") as bar:
-        tracks = [track for clip in found if (track := _follow(clip, watcher, given["steps"], bar.update))]
+    shown, most = shown_clips(given, options, model), given["steps"]
+    model = alone(model, readouts=labelled(shown))  # without labels heatmaps are compared with nothing
+    watcher, frames = Watcher(model), sum(map(len, shown))
+    with console.bar(frames if most is None else min(frames, most), "eval", "frames") as bar:
+        tracks = [track for clip in shown if (track := _follow(clip, watcher, most, bar.update))]
     figures = {
         "run": str(folder),
         "model": "pvm",
         "video": given["video"] or options["video"],
-    }
-    figures |= {
-        "learned": _learned(folder, found),
-        "steps_learned": model.step_number - watcher.frames,
+        "learned": _learned(folder, shown),
+        "steps_learned": model.tick - watcher.frames,
         **watcher.figures(),
+        "tracking": _scores(tracks) if tracks else None,
     }
-    figures |= {"tracking": _scores(tracks) if tracks else None}
-    return Evaluated(figures, watcher, options, aspect_of(found[0]))
+    return Evaluated(figures, watcher, options, aspect_of(shown[0]))
 
 
 def _learned(folder: Path, shown: Sequence[Clip]) -> bool:
@@ -238,46 +212,27 @@ def _learned(folder: Path, shown: Sequence[Clip]) -> bool:
     return any(facts in had for facts in seen)
 
 
-def _frames(found: Sequence[Any], most: int | None) -> int:
-    """How many frames there are to show."""
-    there = sum(map(len, found))
-    return there if most is None else min(there, most)
-
-
-def _follow(
-    clip: Clip, watcher: Watcher, most: int | None, shown: Callable[[], Any]
-) -> dict[str, tracking.Track] | None:
-    """Show a clip; returns the boxes of the trackers, None where it has no labels."""
+def _follow(clip: Clip, watcher: Watcher, most: int | None, shown: Callable[[], Any]) -> dict[str, np.ndarray] | None:
+    """Show a clip; returns the labels as "truth", and the boxes of the trackers, in its labelled frames. None without any."""
     watcher.cut()
-    left = None if most is None else most - watcher.frames
-    frames = islice(frames_of(clip), left)
-    trackers: dict[str, Any] = {"null": tracking.Null(), "centre": tracking.Centre()}
-    if watcher.model.readouts:
-        trackers = {"pvm": Follower(lambda image: watcher.seen), **trackers}
-    tracks = tracking.follow(trackers, _watched(frames, watcher, shown))
-    return tracks if len(tracks["null"].truth) else None
-
-
-def _watched(
-    frames: Iterator[Frame], watcher: Watcher, shown: Callable[[], Any]
-) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-    """Shows each frame to the model; yields an image of the arena's size and the label in it.
-
-    So the model also gets the frames before the target, which the benchmark does not show to its trackers.
-    """
-    for frame in frames:
-        watcher.see(frame.image)
+    labels, boxes = [], []
+    for frame in islice(frames_of(clip), None if most is None else most - watcher.frames):
+        seen = watcher.see(frame.image)
         shown()
-        scale = np.divide(ARENA, frame.image.shape[:2])[[1, 0, 1, 0]]
-        image = np.broadcast_to(np.uint8(0), (*ARENA, 3))  # the trackers look at its size alone
-        yield image, None if frame.box is None else (frame.box * scale).astype(np.float32)
+        if frame.box is not None:
+            labels.append(frame.box * np.divide(ARENA, frame.image.shape[:2])[[1, 0, 1, 0]])
+            boxes += [box_in(seen, ARENA)] if seen.heatmaps else []
+    if not labels:
+        return None
+    truth = np.array(labels, np.float32)
+    return {"truth": truth, **tracking.begun(truth, {"pvm": np.array(boxes)} if boxes else {})}
 
 
-def _scores(tracks: list[dict[str, tracking.Track]]) -> dict[str, Any]:
-    """Scores by tracker, over all clips; the perturbed truth among them."""
-    pooled = {name: tracking.pool([track[name] for track in tracks]) for name in tracks[0]}
-    scores = {name: tracking.score(track) for name, track in pooled.items()}
-    scores["perturbed truth"] = tracking.score(tracking.perturbed(pooled["null"]))
+def _scores(clips: list[dict[str, np.ndarray]]) -> dict[str, Any]:
+    """Scores by tracker, over the labelled frames of all clips: each counts the same, whatever its clip's length."""
+    pooled = {name: np.concatenate([clip[name] for clip in clips]) for name in clips[0]}
+    truth = pooled.pop("truth")
+    scores = {name: tracking.score(truth, boxes) for name, boxes in pooled.items()}
     return {"trackers": {name: score.as_dict() for name, score in scores.items()}, "table": tracking.text(scores)}
 
 
@@ -289,7 +244,7 @@ def text(figures: dict[str, Any]) -> str:
         + f", which it has {'' if figures['learned'] else 'not '}learned",
         "error a layer": "  ".join(f"{error:.4f}" for error in figures["error"]),
         "next frame": compared(figures),
-        "hidden numbers": saturation_said(figures["activity"]),
+        "hidden numbers": saturation(figures["activity"]),
     }
     said = "\n".join(f"{name:<18}{line}" for name, line in lines.items())
     return f"{said}\n\n{figures['tracking']['table']}" if figures["tracking"] else said

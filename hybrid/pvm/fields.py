@@ -30,8 +30,8 @@ class Field(NamedTuple):
     weights: np.ndarray
 
 
-def matrices(layout: TapeLayout, config: Config, unit: int, flat: np.ndarray) -> dict[str, np.ndarray]:
-    """Copies of a unit's dense layers: "NAME.weights" (outputs, inputs) and "NAME.bias" (outputs,).
+def matrices(layout: TapeLayout, config: Config, flat: np.ndarray) -> dict[str, np.ndarray]:
+    """Copies of the dense layers of a layout's one unit: "NAME.weights" (outputs, inputs) and "NAME.bias" (outputs,).
 
     flat  weights or velocities, as they are laid out
 
@@ -40,8 +40,7 @@ def matrices(layout: TapeLayout, config: Config, unit: int, flat: np.ndarray) ->
     of the tape, see layout.py.
     """
     found = {}
-    first, last = layout.layer_at[unit : unit + 2]
-    for name, k in zip(NAMES[config.unit], range(first, last), strict=True):
+    for name, k in zip(NAMES[config.unit], range(len(layout.rows)), strict=True):
         rows, columns, at = int(layout.rows[k]), int(layout.columns[k]), int(layout.w_at[k])
         found[f"{name}.weights"] = flat[at : at + rows * columns].reshape(rows, columns).copy()
         found[f"{name}.bias"] = flat[at + rows * columns : at + rows * (columns + 1)].copy()

@@ -1,6 +1,5 @@
 """Films of a trained Predictive Vision Model: of a video, and of its dreams."""
 
-import io
 import math
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
@@ -14,36 +13,31 @@ from .. import console
 from ..feeds.video.clip import Frame, aspect_of
 from ..feeds.video.film import Film
 from ..storage import files
-from . import panel, tracking
+from . import panel
 from .evaluate import Watcher, box_in, frames_of, opened, shown_clips
 from .fields import unit_of
-from .model import PVM
+from .figures import compared, floats
+from .model import PVM, StepResult
 from .panel import Colour
-from .result import StepResult
 from .source import clips
-from .tracking import compared, floats
-
-# A picture of what the units of a layer have learned to look at: the receptive fields of their hidden numbers.
 
 MOST = 32  # rows and columns of units in one picture
-WIDE, DOTS = 1400, 100  # pixels of the montage, at least about so many, and of an inch
-MARGIN, HEAD, FOOT = 70, 60, 100  # pixels around it
+WIDE = 1400  # pixels of the longer side of the picture, at most where it is enlarged
 BETWEEN = 0.15  # what lies between two fields: darker than a weight of 0, which is 0.5
 
 FIELDS = "fields.png"  # where the picture goes, in the folder of the run
-SUFFIXES = (".png", ".pdf", ".svg")
-Ticks = list[tuple[float, int]]  # where in the image, and the number there
 
 
 def fields(given: Namespace) -> dict[str, Any]:
     """Write the picture of `hybrid pvm fields`; returns a report."""
     folder = Path(given.run)
     path = files.check(given.out or folder / FIELDS, given.overwrite, own=folder / FIELDS)
-    if path.suffix.lower() not in SUFFIXES:
-        raise ValueError(f"{path}: expected a name that ends with {', '.join(SUFFIXES)}")
+    if path.suffix.lower() != ".png":
+        raise ValueError(f"{path}: expected a name that ends with .png")
     model, _ = opened(folder, vars(given))
     units = units_drawn(model, given.layer)
-    scale = draw(path, model, given.layer, units)
+    image, scale = montage(model, units)
+    panel.save(path, panel.enlarged((255 * image + 0.5).astype(np.uint8), WIDE))
     return {
         "picture": str(path),
         "layer": given.layer,
@@ -61,44 +55,11 @@ def units_drawn(model: PVM, layer: int) -> list[int]:
     return np.flatnonzero(fits).tolist() or [first]
 
 
-def draw(path: Path, model: PVM, layer: int, units: list[int]) -> float:
-    """Write the montage of these units of a layer as a picture; returns the weight that is white."""
-    from matplotlib.figure import Figure
+def montage(model: PVM, units: list[int]) -> tuple[np.ndarray, float]:
+    """The receptive fields of the hidden numbers of units where the units stand, a nearly square block of fields each.
 
-    image, scale, ticks = montage(model, units)
-    zoom = max(1, round(WIDE / image.shape[1]))
-    high, wide = image.shape[0] * zoom, image.shape[1] * zoom
-    size = wide + 2 * MARGIN, high + HEAD + FOOT
-    picture = Figure(figsize=(size[0] / DOTS, size[1] / DOTS), dpi=DOTS)
-    axis = picture.add_axes((MARGIN / size[0], FOOT / size[1], wide / size[0], high / size[1]))
-    axis.imshow(image, interpolation="nearest", aspect="auto")
-    for which, places, name in ((axis.set_xticks, ticks[1], "column"), (axis.set_yticks, ticks[0], "row")):
-        step = -(-len(places) // 16)
-        which([at for at, _ in places[::step]], [f"{name} {number}" for _, number in places[::step]], fontsize=7)
-    numbers, frame = int(model.layout.hidden[units[0]]), "x".join(str(side) for side in model.wiring.frame)
-    how = "input weights" if layer == 0 else "linear back-projection"
-    axis.set_title(
-        f"{model.config.name}, layer {layer}, after {model.step_number:,} steps: where each of {numbers} hidden numbers of"
-        f" {len(units):,} units looks in the {frame} frame ({how})",
-        fontsize=9, wrap=True,
-    )  # fmt: skip
-    bar = picture.add_axes((0.3, 50 / size[1], 0.4, 14 / size[1]))
-    bar.imshow(np.linspace(0, 1, 256)[None], cmap="gray", aspect="auto", extent=(-scale, scale, 0, 1))
-    bar.set_yticks([])
-    colours = ", of each colour by itself" if model.wiring.frame[2] >= 3 else ""
-    bar.set_xlabel(f"change of the hidden number's sum with a pixel{colours}", fontsize=7)
-    bar.tick_params(labelsize=7)
-    data = io.BytesIO()
-    picture.savefig(data, format=path.suffix[1:].lower())
-    files.write(path, [data.getvalue()])
-    return scale
-
-
-def montage(model: PVM, units: list[int]) -> tuple[np.ndarray, float, tuple[Ticks, Ticks]]:
-    """Fields of units where the units stand, a nearly square block of fields each.
-
-    Returns the image, (rows, columns, 3) in 0..1 with 0.5 for a weight of 0; the weight that is 1, beyond which lies one
-    in a hundred; and for rows and for columns of units (place in the image, number).
+    Returns the image, (rows, columns, 3) in 0..1 with 0.5 for a weight of 0, and the weight that is 1, beyond which lies one
+    in a hundred.
     """
     wiring, projection = model.wiring, model.projection()
     found = [projection.field(unit).weights for unit in units]
@@ -116,10 +77,7 @@ def montage(model: PVM, units: list[int]) -> tuple[np.ndarray, float, tuple[Tick
         for number, field in enumerate(shown):
             y, x = top + number // across * (high + 1), left + number % across * (wide + 1)
             image[y : y + field.shape[0], x : x + field.shape[1]] = field
-    places = [
-        [((at + 0.5) * size, one) for at, one in enumerate(of)] for of, size in zip((rows, columns), block, strict=True)
-    ]
-    return image, scale, (places[0], places[1])
+    return image, scale
 
 
 WATCHED, DREAMT = "watch.mp4", "dream.mp4"  # where films go, in the folder of the run
@@ -149,7 +107,7 @@ def watch(given: Namespace) -> dict[str, Any]:
 
 def _title(model: PVM, video: str) -> str:
     """The part of a film's title that stays the same."""
-    return f"{model.config.name}, {model.step_number:,} steps of learning, {Path(video).name}"
+    return f"{model.config.name}, {model.tick:,} steps of learning, {Path(video).name}"
 
 
 def _looked(watcher: Watcher, frame: Frame, aspect: float, title: str) -> np.ndarray:
@@ -157,22 +115,9 @@ def _looked(watcher: Watcher, frame: Frame, aspect: float, title: str) -> np.nda
     model = watcher.model
     seen = watcher.see(frame.image, frame.box)
     real = floats(frame.image)
-    views = panel.views(
-        model.wiring,
-        real,
-        real * 0 if watcher.predicted is None else watcher.predicted,
-        seen.hidden,
-        seen.heatmap,
-        tracking.bounds(model.config),
-        tracking.count_layers(watcher.recent, model.config),
-    )
-    notes = {"prediction": "none yet", "difference": "none yet"}
-    if watcher.off:
-        notes = {
-            "prediction": f"mean |error| {watcher.off[0]:.4f}",
-            "difference": f"repeating the last frame: {watcher.off[1]:.4f}",
-        }
-    views |= {name: views[name]._replace(note=note) for name, note in notes.items()}
+    predicted = real * 0 if watcher.predicted is None else watcher.predicted
+    pictures, recent = (real, predicted), watcher.recent
+    views = panel.views(model.config, model.wiring, pictures, seen.hidden, seen.heatmap, recent, watcher.off)
     boxes, legend = _boxes(frame, seen)
     views |= {name: views[name]._replace(boxes=boxes) for name in ("frame", "heatmap") if name in views}
     return panel.side_by_side(views, aspect=aspect, title=title, legend=legend)

@@ -16,97 +16,14 @@ from .config import Config, Readout
 from .layout import TapeLayout, runs
 from .wiring import Wiring, receptive
 
-# Heatmaps and boxes: the box that a heatmap shows, and the heatmap that a labelled box becomes.
-#
-# A box is x, y, width, height in pixels, (4,) float32, x to the right and y down from the image's upper left corner; a
-# box of width 0 is absent. A heatmap is (rows, columns), 0 to 1, of any size: it covers the image. The rule is that of
-# braincorp/PVM (PVM_models/PVM_tracker.py), on floats where the original rounds to bytes and whole pixels.
-
-
-def combine(heatmaps: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
-    """The mean of heatmaps at an image's size, (rows, columns) float32 in 0 to 1; the sizes of the heatmaps may differ.
-
-    shape  of the image: rows, columns and what follows
-    """
-    mean: np.ndarray = np.mean([_resize(heatmap, shape) for heatmap in heatmaps], axis=0)
-    return mean.clip(0, 1).astype(np.float32)
-
-
-def _resize(heatmap: np.ndarray, shape: tuple[int, ...]) -> Any:
-    """Cubic interpolation in float64. Pixels are areas (grid_mode), and the edge continues outside: flat maps stay flat."""
-    from scipy import ndimage
-
-    rows, columns = heatmap.shape
-    factors = shape[0] / rows, shape[1] / columns
-    return ndimage.zoom(heatmap, factors, output=np.float64, order=3, mode="nearest", grid_mode=True)
-
-
-def box_of(
-    heatmap: np.ndarray,
-    *,
-    likely: float = 0.5,
-    threshold: float = 32 / 255,
-    least_share: float = 25 / 96**2,
-    grow: float = 1.1,
-) -> np.ndarray:
-    """The box around the maximum of a heatmap of the image's size; absent where nothing stands out.
-
-    Readouts learn by squared error, so a heatmap gives the probability that the object covers a place.
-
-    likely       the least maximum of an object that is there; at 0.5 it is as likely there as not. The original has no such
-                 bound, and reports an object that is absent where it is seen most of the time
-    threshold    how far the maximum must exceed the median; the region is where the heatmap is above the mean of the two
-                 and connected to the maximum, over corners too
-    least_share  of the image that the region's bounding rectangle must exceed; the original has 25 pixels of 96 x 96
-    grow         the rectangle is scaled by it about its centre; it may then reach outside the image
-    """
-    from scipy import ndimage
-
-    highest, median = heatmap.max(), np.median(heatmap)
-    if not (highest >= likely and highest > median + threshold):
-        return np.zeros(4, np.float32)
-    regions, _ = ndimage.label(heatmap > (highest + median) / 2, structure=np.ones((3, 3)))
-    region = regions.flat[heatmap.argmax()]
-    down, right = ndimage.find_objects(regions)[region - 1]
-    width, height = right.stop - right.start, down.stop - down.start
-    if not width * height > least_share * heatmap.size:
-        return np.zeros(4, np.float32)
-    x, y = right.start - (grow - 1) / 2 * width, down.start - (grow - 1) / 2 * height
-    return np.array([x, y, grow * width, grow * height], np.float32)
-
-
-def heat_target(box: np.ndarray, rows: int, columns: int, image_shape: tuple[int, ...]) -> np.ndarray:
-    """The share of each cell of a heatmap that a box covers, (rows, columns) float32; all 0 for an absent box.
-
-    Shares add up to the box's area inside the image, so a box smaller than a cell does not vanish.
-
-    image_shape  rows, columns and what follows
-    """
-    x, y, width, height = np.asarray(box, np.float64)
-    down, right = rows / image_shape[0], columns / image_shape[1]  # cells a pixel
-    share = np.outer(_covered(y * down, height * down, rows), _covered(x * right, width * right, columns))
-    return share.astype(np.float32)
-
-
-def _covered(start: float, length: float, cells: int) -> np.ndarray:
-    """How much of each cell [i, i + 1) lies in [start, start + length), (cells,)."""
-    low = np.arange(cells)
-    return (np.minimum(low + 1, start + length) - np.maximum(low, start)).clip(0, 1)
-
-
-def squeezed(mask: np.ndarray) -> np.ndarray:
-    """The targets of piekniewski/PVM_cuda's readout for a mask: 0.1 outside, 0.9 inside."""
-    return 0.8 * mask + 0.1
-
-
-def raised(mask: np.ndarray) -> np.ndarray:
-    """The targets of braincorp/PVM's readouts for a mask: 0.4 outside, 1 inside."""
-    return 0.6 * mask + 0.4
-
-
-# Of all readouts: units that are their input, hidden sizes, shapes of the heatmaps, and places in these, flat.
-Places = tuple[list[np.ndarray], list[int], list[tuple[int, int]], list[np.ndarray]]
-DEPTH = "readout.depth: found {}, expected 1: heatmaps of several classes are not built yet"
+LIKELY = 0.5  # the least maximum of an object that is there
+THRESHOLD = 32 / 255  # how far it must exceed the median
+LEAST_SHARE = (
+    25 / 96**2
+)  # of the image that the region's bounding rectangle must exceed; the original has 25 pixels of 96 x 96
+GROW = 1.1  # the rectangle is scaled by it about its centre; it may then reach outside the image
+# Of a heatmap: the grid and the block of its parts, and the units that they belong to.
+Map = tuple[tuple[int, int], tuple[int, int], list[int]]
 
 
 class Heads:
@@ -118,25 +35,19 @@ class Heads:
     """
 
     def __init__(self, wiring: Wiring, layout: TapeLayout, config: Config, streams: int, seed: int, dtype: Any):
-        found = _asked(config)
-        if found.depth != 1:
-            raise ValueError(DEPTH.format(found.depth))
-        if len(found.hidden) > 1:
-            raise ValueError(
-                f"readout.hidden: found {found.hidden}, expected one size: two hidden layers are not built yet"
-            )
-        self.config, self.kind, self.learns_from = found, found.kind, squeezed if found.kind == "tile" else raised
-        read, hidden, self.shapes, self.index = (
-            _tiles(wiring, config) if found.kind == "tile" else _units(wiring, config)
-        )
+        assert config.readout
+        tile = config.readout.kind == "tile"
+        self.config = config.readout
+        self._low, self._span = (0.1, 0.8) if tile else (0.4, 0.6)  # of the targets of each original
+        self.layout, read = layout_of(wiring, config)
+        self.shapes, self.index = _places(wiring, _maps(wiring, config, config.readout))
         places = [runs(layout.hidden_at[units], layout.hidden[units]) for units in read]
-        self.layout = unit_layout([len(place) for place in places], hidden, [len(index) for index in self.index])
         self.places = np.concatenate(places).astype(np.int32)
         self.order = np.concatenate(self.index)
-        self.activation = "logistic" if found.kind == "tile" else config.activation
+        self.activation = "logistic" if tile else config.activation
         self._first = functools.partial(_start, self.layout, config, seed)
         self.weights = self._first().astype(dtype)
-        self.velocity = np.zeros_like(self.weights) if found.momentum else None
+        self.velocity = np.zeros_like(self.weights) if self.config.momentum else None
         self.streams, self.dtype = streams, dtype
 
     def learned(self, weights: np.ndarray) -> bool:
@@ -178,14 +89,19 @@ class Heads:
 
     def shares(self, y: np.ndarray) -> list[np.ndarray]:
         """The heatmaps in 0..1, 1 where the object is: `maps`, stretched back as the targets were squeezed."""
-        low, high = self.learns_from(np.array([0, 1], np.float32))
+        low, high = self._squeezed(np.array([0, 1], np.float32))
         return [np.clip((heat - low) / (high - low), 0, 1) for heat in self.maps(y)]
 
     def target(self, heats: list[np.ndarray]) -> np.ndarray:
         """The target, (Y,), of heatmaps (rows, columns) in 0..1, one for each of `shapes`."""
         flat = np.concatenate([np.asarray(heat, self.dtype).ravel() for heat in heats])
-        target: np.ndarray = self.learns_from(flat)[self.order]
+        target: np.ndarray = self._squeezed(flat)[self.order]
         return target.astype(self.dtype)
+
+    def _squeezed(self, mask: np.ndarray) -> np.ndarray:
+        """The targets for a mask, 1 where the object is."""
+        targets: np.ndarray = self._span * mask + self._low
+        return targets
 
     def heats(self, box: np.ndarray, frame: tuple[int, ...]) -> list[np.ndarray]:
         """The heatmaps of a labelled box, (4,) x, y, width, height in pixels of a frame of shape `frame`."""
@@ -196,41 +112,43 @@ class Heads:
         return np.split(flat, ends[:-1], axis=1)
 
 
-def _asked(config: Config) -> Readout:
-    """The configuration's readout; only configurations with one come here."""
-    assert config.readout is not None
-    return config.readout
+def layout_of(wiring: Wiring, config: Config) -> tuple[UnitLayout, list[np.ndarray]]:
+    """The layout of the weights of all readouts of a configuration that has some, and which units each of them reads."""
+    readout = config.readout
+    assert readout
+    maps = _maps(wiring, config, readout)
+    units = [u for *_, own in maps for u in own]
+    outputs = [rows * columns for _, (rows, columns), own in maps for _ in own]
+    if readout.kind == "tile":
+        read, hidden = receptive(wiring), [readout.hidden[0]] * len(units)
+    else:
+        read, hidden = [np.array([u]) for u in units], [2 * int(wiring.hidden[u]) for u in units]
+    return unit_layout([int(wiring.hidden[ids].sum()) for ids in read], hidden, outputs), read
 
 
-def _tiles(wiring: Wiring, config: Config) -> Places:
-    """Of a readout a tile."""
-    read, readout = receptive(wiring), _asked(config)
-    rows, columns = readout.block[0] if readout.block else config.block
-    high, wide = wiring.grids[0]
-    shape = high * rows, wide * columns
-    tiles = [u for u, patch in enumerate(wiring.patch) if patch is not None]
-    index = [_block(shape, int(wiring.row[u]), int(wiring.column[u]), rows, columns) for u in tiles]
-    return read, [readout.hidden[0]] * len(read), [shape], index
+def _maps(wiring: Wiring, config: Config, readout: Readout) -> list[Map]:
+    """One heatmap of all tiles, or one of each layer that has readouts."""
+    if readout.kind == "tile":
+        tiles = [u for u, patch in enumerate(wiring.patch) if patch is not None]
+        return [(wiring.grids[0], readout.block[0] if readout.block else config.block, tiles)]
+    layers = len(wiring.grids)
+    blocks, enabled = readout.block or ((1, 1),) * layers, readout.enabled or (True,) * layers
+    return [
+        (wiring.grids[layer], blocks[layer], np.flatnonzero(wiring.layer == layer).tolist())
+        for layer in np.flatnonzero(enabled)
+    ]
 
 
-def _units(wiring: Wiring, config: Config) -> Places:
-    """Of a readout a unit, for the layers that have readouts."""
-    layers, readout = len(wiring.grids), _asked(config)
-    blocks = readout.block or ((1, 1),) * layers
-    enabled = readout.enabled or (True,) * layers
-    shapes, first, total = [], {}, 0
-    for layer in np.flatnonzero(enabled):
-        (high, wide), (rows, columns) = wiring.grids[layer], blocks[layer]
+def _places(wiring: Wiring, maps: list[Map]) -> tuple[list[tuple[int, int]], list[np.ndarray]]:
+    """Shapes of the heatmaps, and of each readout the places of its block in them, flat and one behind the other."""
+    shapes: list[tuple[int, int]] = []
+    index: list[np.ndarray] = []
+    first = 0
+    for (high, wide), (rows, columns), units in maps:
         shapes.append((high * rows, wide * columns))
-        first[layer] = total
-        total += shapes[-1][0] * shapes[-1][1]
-    units = [u for u, layer in enumerate(wiring.layer) if enabled[layer]]
-    index = []
-    for u in units:
-        layer = wiring.layer[u]
-        shape = shapes[sorted(first).index(layer)]
-        index.append(first[layer] + _block(shape, int(wiring.row[u]), int(wiring.column[u]), *blocks[layer]))
-    return [np.array([u]) for u in units], [2 * int(wiring.hidden[u]) for u in units], shapes, index
+        index += [first + _block(shapes[-1], int(wiring.row[u]), int(wiring.column[u]), rows, columns) for u in units]
+        first += high * rows * wide * columns
+    return shapes, index
 
 
 def _block(shape: tuple[int, int], row: int, column: int, rows: int, columns: int) -> np.ndarray:
@@ -246,3 +164,69 @@ def _start(layout: UnitLayout, config: Config, seed: int) -> np.ndarray:
         for columns, rows in ((n, h), (h, o)):
             parts.append(rng.uniform(-1, 1, rows * (columns + 1)) / np.sqrt(columns))
     return np.concatenate(parts)
+
+
+# Heatmaps and boxes: the box that a heatmap shows, and the heatmap that a labelled box becomes.
+#
+# A box is x, y, width, height in pixels, (4,) float32, x to the right and y down from the image's upper left corner; a
+# box of width 0 is absent. A heatmap is (rows, columns), 0 to 1, of any size: it covers the image. The rule is that of
+# braincorp/PVM (PVM_models/PVM_tracker.py), on floats where the original rounds to bytes and whole pixels.
+
+
+def combine(heatmaps: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
+    """The mean of heatmaps at an image's size, (rows, columns) float32 in 0 to 1; the sizes of the heatmaps may differ.
+
+    shape  of the image: rows, columns and what follows
+    """
+    mean: np.ndarray = np.mean([_resize(heatmap, shape) for heatmap in heatmaps], axis=0)
+    return mean.clip(0, 1).astype(np.float32)
+
+
+def _resize(heatmap: np.ndarray, shape: tuple[int, ...]) -> Any:
+    """Cubic interpolation in float64. Pixels are areas (grid_mode), and the edge continues outside: flat maps stay flat."""
+    from scipy import ndimage
+
+    rows, columns = heatmap.shape
+    factors = shape[0] / rows, shape[1] / columns
+    return ndimage.zoom(heatmap, factors, output=np.float64, order=3, mode="nearest", grid_mode=True)
+
+
+def box_of(heatmap: np.ndarray) -> np.ndarray:
+    """The box around the maximum of a heatmap of the image's size; absent where nothing stands out.
+
+    Readouts learn by squared error, so a heatmap gives the probability that the object covers a place: a maximum below LIKELY
+    is more likely none. The original has no such bound, and reports an object that is absent where it is seen most of the
+    time. The region is where the heatmap is above the mean of maximum and median, connected to the maximum, over corners too.
+    """
+    from scipy import ndimage
+
+    highest, median = heatmap.max(), np.median(heatmap)
+    if not (highest >= LIKELY and highest > median + THRESHOLD):
+        return np.zeros(4, np.float32)
+    regions, _ = ndimage.label(heatmap > (highest + median) / 2, structure=np.ones((3, 3)))
+    region = regions.flat[heatmap.argmax()]
+    down, right = ndimage.find_objects(regions)[region - 1]
+    width, height = right.stop - right.start, down.stop - down.start
+    if not width * height > LEAST_SHARE * heatmap.size:
+        return np.zeros(4, np.float32)
+    x, y = right.start - (GROW - 1) / 2 * width, down.start - (GROW - 1) / 2 * height
+    return np.array([x, y, GROW * width, GROW * height], np.float32)
+
+
+def heat_target(box: np.ndarray, rows: int, columns: int, image_shape: tuple[int, ...]) -> np.ndarray:
+    """The share of each cell of a heatmap that a box covers, (rows, columns) float32; all 0 for an absent box.
+
+    Shares add up to the box's area inside the image, so a box smaller than a cell does not vanish.
+
+    image_shape  rows, columns and what follows
+    """
+    x, y, width, height = np.asarray(box, np.float64)
+    down, right = rows / image_shape[0], columns / image_shape[1]  # cells a pixel
+    share = np.outer(_covered(y * down, height * down, rows), _covered(x * right, width * right, columns))
+    return share.astype(np.float32)
+
+
+def _covered(start: float, length: float, cells: int) -> np.ndarray:
+    """How much of each cell [i, i + 1) lies in [start, start + length), (cells,)."""
+    low = np.arange(cells)
+    return (np.minimum(low + 1, start + length) - np.maximum(low, start)).clip(0, 1)

@@ -40,7 +40,7 @@ class TapeLayout(NamedTuple):
     copy_from, copy_to, copy_size, copy_kind  runs of the world that go to the tape as LATERAL, FEEDBACK or RAW context
     rows, columns, pulled, w_at, in_at, out_at  of a dense layer: a matrix (rows, columns), behind it its bias (rows,); it
                    reads the tape at in_at and writes it at out_at; errors flow back to the first `pulled` inputs
-    features       bits: number k is the k-th of FEATURES in validate.py
+    features       bits: number k is the k-th of FEATURES in config.py
     steps          frames that are predicted
     newest_first   whether the prediction of the last of them comes first
     world          W, the numbers of the world
@@ -134,41 +134,24 @@ def taken(layout: TapeLayout, units: np.ndarray) -> TapeLayout:
 
     units  (u,) their numbers
     """
-    layers, parts, copies = (_offsets(np.diff(at)[units]) for at in (layout.layer_at, layout.part_at, layout.copy_at))
-    of_layers, of_parts, of_copies = (
-        runs(at[units], np.diff(own))
-        for at, own in ((layout.layer_at, layers), (layout.part_at, parts), (layout.copy_at, copies))
-    )
     tape_at = _offsets(np.diff(layout.tape_at)[units])
     moved = tape_at[:-1] - layout.tape_at[units]  # places on the tape, of each unit
-    of_unit = {
-        name: getattr(layout, name)[units] + moved
-        for name in ("features_at", "hidden_at", "predicted_at", "residual_at")
-    }
-    of_unit["residual_at"][layout.residual_at[units] < 0] = -1
-    of_unit |= {name: getattr(layout, name)[units] for name in ("block", "hidden", "published_at", "signed")}
-    rows, columns, pulled = (getattr(layout, name)[of_layers] for name in ("rows", "columns", "pulled"))
-    by_layer, by_copy = np.repeat(moved, np.diff(layers)), np.repeat(moved, np.diff(copies))
-    return layout._replace(
-        **of_unit,
-        layer_at=layers,
-        part_at=parts,
-        copy_at=copies,
-        signal_at=_offsets(np.diff(layout.signal_at)[units]),
-        tape_at=tape_at,
-        part_from=layout.part_from[of_parts],
-        part_size=layout.part_size[of_parts],
-        copy_from=layout.copy_from[of_copies],
-        copy_to=layout.copy_to[of_copies] + by_copy,
-        copy_size=layout.copy_size[of_copies],
-        copy_kind=layout.copy_kind[of_copies],
-        rows=rows,
-        columns=columns,
-        pulled=pulled,
-        w_at=_offsets(rows.astype(np.int64) * (columns + 1))[:-1],
-        in_at=layout.in_at[of_layers] + by_layer,
-        out_at=layout.out_at[of_layers] + by_layer,
-    )
+    own: dict[str, Any] = {"tape_at": tape_at, "signal_at": _offsets(np.diff(layout.signal_at)[units])}
+    own |= {name: getattr(layout, name)[units] for name in ("block", "hidden", "published_at", "signed")}
+    own |= {name: getattr(layout, name)[units] + moved for name in ("features_at", "hidden_at", "predicted_at")}
+    own["residual_at"] = np.where(layout.residual_at[units] < 0, -1, layout.residual_at[units] + moved)
+    for kind, same, on_tape in (
+        ("layer_at", ("rows", "columns", "pulled"), ("in_at", "out_at")),
+        ("part_at", ("part_from", "part_size"), ()),
+        ("copy_at", ("copy_from", "copy_size", "copy_kind"), ("copy_to",)),
+    ):
+        at = getattr(layout, kind)
+        counts = np.diff(at)[units]
+        places, by = runs(at[units], counts), np.repeat(moved, counts)
+        own |= {kind: _offsets(counts)} | {name: getattr(layout, name)[places] for name in same}
+        own |= {name: getattr(layout, name)[places] + by for name in on_tape}
+    own["w_at"] = _offsets(own["rows"].astype(np.int64) * (own["columns"] + 1))[:-1]
+    return layout._replace(**own)
 
 
 def weights_at(layout: TapeLayout) -> np.ndarray:

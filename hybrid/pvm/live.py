@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from .. import console
-from . import panel, tracking
+from . import panel
+from .figures import WINDOW, Counts, Pair, count_layers
 from .model import PVM
-from .tracking import Pair
 
 # Pictures of a run that learns: those of its latest complete tick.
 
@@ -40,37 +40,31 @@ class Latest:
         self.config, self.wiring, self.aspect, self.video = model.config, model.wiring, aspect, video
         self.pair: Pair | None = None
         self._alone = model.streams == 1
-        self._recent: deque[list[np.ndarray]] = deque(maxlen=tracking.WINDOW)
+        self._recent: deque[list[np.ndarray]] = deque(maxlen=WINDOW)
 
     def take(self, pair: Pair) -> None:
         """A tick is complete, and the frame after it has come; of one before a resume the prediction alone is known."""
         if hidden := pair.seen.hidden:
-            self._recent.append(hidden if self._alone else [layer[0].copy() for layer in hidden])
+            self._recent.append(self._first(hidden))
         self.pair = pair
 
-    def counts(self) -> list[tracking.Counts]:
+    def counts(self) -> list[Counts]:
         """Of each layer in the last complete ticks; [] as long as there are too few."""
-        return tracking.count_layers(tuple(self._recent), self.config)
+        return count_layers(tuple(self._recent), self.config)
 
     def views(self) -> dict[str, panel.View]:
         """By caption; {} before the first pair."""
         if (pair := self.pair) is None:
             return {}
-        heatmap = pair.seen.heatmap
-        found = panel.views(
-            self.wiring,
-            pair.after[0],
-            pair.prediction[0],
-            pair.seen.hidden if self._alone else [layer[0] for layer in pair.seen.hidden],
-            heatmap if self._alone or heatmap is None else heatmap[0],
-            tracking.bounds(self.config),
-            self.counts(),
-        )
-        notes = {
-            "prediction": f"mean |error| {pair.error:.4f}",
-            "difference": f"repeating the last frame: {pair.last_frame:.4f}",
-        }
-        return found | {name: found[name]._replace(note=note) for name, note in notes.items()}
+        seen, pictures = pair.seen, (pair.after[0], pair.prediction[0])
+        hidden, heatmap, off = self._first(seen.hidden), seen.heatmap, (pair.error, pair.last_frame)
+        if heatmap is not None and not self._alone:
+            heatmap = heatmap[0]
+        return panel.views(self.config, self.wiring, pictures, hidden, heatmap, tuple(self._recent), off)
+
+    def _first(self, hidden: list[np.ndarray]) -> list[np.ndarray]:
+        """Hidden numbers of the first stream."""
+        return hidden if self._alone else [layer[0].copy() for layer in hidden]
 
     def picture(self) -> np.ndarray | None:
         """All views side by side; None before the first pair."""

@@ -18,9 +18,6 @@ import numpy as np
 
 from .. import backend, check
 from ..machine import available
-from ..mpi import pvm
-from ..mpi.group import Group
-from ..mpi.pvm import SharedPipeline, Traffic
 from ..schedule.guards import Held
 from ..schedule.runner import Course, Runner
 from ..schedule.schedule import Plan, Schedule, Tick, broken_off
@@ -29,198 +26,137 @@ from ..schedule.trace import Trace
 from ..storage import checkpoint
 from . import fields
 from .config import MOST_STREAMS, Config
-from .heads import Heads
+from .heads import combine
 from .layout import taken, weights_at
-from .pipeline import Pipeline
+from .pipeline import Pipeline, Ranks, copied
 from .presets import load, named
-from .result import Results, StepResult, divergence
-from .rules import wire
 from .sizes import refuse_more, refuse_too_large, told_too_large
 from .slot import FrameInput, FrameSlot, Rates
-from .wiring import Wiring, custom, describe
-
-# What the checkpoint of a model tells beside its arrays, and how it is read back.
-
-
-class Saved(NamedTuple):
-    """A model, but for its arrays.
-
-    wiring  None: that of the configuration
-    step    ticks so far
-    """
-
-    config: Config
-    wiring: Wiring | None
-    streams: int
-    seed: int
-    dtype: str
-    step: int
-    frozen: bool
-
-    def facts(self) -> dict[str, Any]:
-        """As JSON says it."""
-        config, wiring = json.loads(self.config.to_json()), self.wiring and describe(self.wiring)
-        return self._asdict() | {"config": config, "wiring": wiring}
-
-
-def read(folder: str | Path) -> tuple[Saved, dict[str, Any]]:
-    """What a checkpoint tells of its model, and the facts of the caller that were saved with it.
-
-    Raises ValueError for a checkpoint of another kind, or one that tells of more than it holds.
-    """
-    saved, held = checkpoint.read_facts(folder), checkpoint.numbers(folder)
-    if "pvm" not in saved:
-        raise ValueError(f"{folder}: found a checkpoint of another kind, expected one of a Predictive Vision Model")
-    with checkpoint.told(folder):
-        own = saved["pvm"]
-        config = Config.from_fields(own["config"])
-        refuse_more(folder, config, held)
-        found = Saved(
-            config=config,
-            wiring=custom(**own["wiring"]) if own["wiring"] else None,
-            streams=own["streams"],
-            seed=own["seed"],
-            dtype=own["dtype"],
-            step=check.whole("step", own["step"], 0),
-            frozen=own["frozen"],
-        )
-        return found, saved["facts"]
-
-
-# Frames and labels as users give them: checked, and made into arrays that a slot copies.
-
-Arrays = tuple[np.ndarray, np.ndarray | None]  # the image, as `FrameInput` has it, and what the readouts learn
-
-
-class Inputs:
-    """The inputs of a model: frames of one shape, one a stream, and labels where it has readouts.
-
-    frame         (rows, columns, channels)
-    readouts      or None: labels are left aside
-    ignore_depth  whether the 4th channel is taken as 0
-    """
-
-    def __init__(
-        self, frame: tuple[int, int, int], streams: int, readouts: Heads | None, *, ignore_depth: bool = False
-    ):
-        self.frame, self.streams, self.readouts = frame, streams, readouts
-        self.ignore_depth = ignore_depth and frame[2] == 4
-
-    def item(self, item: Any) -> Arrays:
-        """Of an item of what `PVM.run` takes: a `FrameBatch`, a pair (frame, label), or a frame."""
-        if hasattr(item, "labelled"):
-            label = item.box if item.labelled.all() else None
-            return self.pair(item.image, label if label is None or self.streams > 1 else label[0])
-        if isinstance(item, tuple) and len(item) == 2:
-            return self.pair(*item)
-        return self.pair(item, None)
-
-    def pair(self, frame: Any, label: Any) -> Arrays:
-        """Of a frame and its label, as `PVM.step` takes them. Raises ValueError for what does not fit."""
-        image = self._image(frame)
-        if self.ignore_depth:
-            image = image.copy()
-            image[..., 3] = 0
-        if label is None or not self.readouts:
-            return image, None
-        return image, self._heat([label] if self.streams == 1 else label)
-
-    def _image(self, frame: Any) -> np.ndarray:
-        """(B, rows, columns, channels)."""
-        try:
-            image = np.asarray(frame)
-        except (ValueError, TypeError) as failure:
-            raise ValueError(f"frame: found {type(frame).__name__} that is no array ({failure})") from None
-        image = image[None] if image.ndim == 3 and self.streams == 1 else image
-        expected = (self.streams, *self.frame)
-        if image.shape != expected:
-            shown = expected[1:] if self.streams == 1 else expected
-            raise ValueError(
-                f"frame: found shape {image.shape}, expected {shown}: {'' if self.streams == 1 else 'streams, '}rows, "
-                f"columns, channels; {_remedy(image.shape, expected)}"
-            )
-        if image.dtype != np.uint8 and not (image.dtype.kind in "fb" and image.min() >= 0 and image.max() <= 1):
-            found = f"numbers from {image.min()} to {image.max()}" if image.dtype.kind in "fiu" else "no numbers"
-            raise ValueError(
-                f"frame: found {found} ({image.dtype}), expected uint8, or floats from 0 to 1; "
-                "frame.astype(np.uint8) for numbers to 255"
-            )
-        return image
-
-    def _heat(self, labels: Any) -> np.ndarray:
-        """What the readouts learn, (B, Y), of a label each stream."""
-        assert self.readouts is not None
-        if len(labels) != self.streams:
-            raise ValueError(f"label: found {len(labels)} labels, expected {self.streams}, one for each stream")
-        return np.stack([self.readouts.target(self._maps(label)) for label in labels])
-
-    def _maps(self, label: Any) -> list[np.ndarray]:
-        assert self.readouts is not None
-        if isinstance(label, list):
-            shapes = [np.shape(heat) for heat in label]
-            if shapes != self.readouts.shapes:
-                raise ValueError(f"label: found heatmaps {shapes}, expected {self.readouts.shapes}")
-            for heat in label:
-                check.finite("label", np.asarray(heat))
-            return label
-        box = check.array("label", np.asarray(label, np.float32), (4,), np.float32)
-        check.finite("label", box)
-        return self.readouts.heats(box, self.frame)
-
-
-def items(frames: Any, first: int) -> Iterator[Any]:
-    """The items from tick `first` on: of a feed those of its ticks, of any other iterable all that it gives.
-
-    Raises ValueError for what is neither.
-    """
-    if hasattr(frames, "__getitem__") and hasattr(frames, "__len__"):
-        if hasattr(frames, "streams"):
-            return (frames[tick] for tick in range(first, len(frames)))
-        if not hasattr(frames, "__iter__"):
-            return (frames[number] for number in range(len(frames)))
-    try:
-        return iter(frames)
-    except TypeError:
-        raise ValueError(
-            f"frames: found {type(frames).__name__}, expected a feed, or an iterable of frames or of (frame, label)"
-        ) from None
-
-
-def _remedy(found: tuple[int, ...], expected: tuple[int, ...]) -> str:
-    """What to do with an array of this shape, in terms of NumPy or Pillow."""
-    streams, rows, columns, channels = expected
-    if streams > 1 and len(found) == 4 and found[1:] == expected[1:]:
-        return f"give a frame for each of the {streams} streams"
-    if found[-2:] == (rows, columns):
-        return "put the channels last, with np.moveaxis or frame[..., None]"
-    if found[-3:-1] == (rows, columns) and len(found) > 2 and found[-1] != channels:
-        return f"give it {channels} channel{'s' * (channels > 1)}"
-    return f"resize it: np.asarray(PIL.Image.fromarray(frame).resize(({columns}, {rows})))"
-
-
-# Frames through a pipeline, tick by tick: `step` and `run` of a Predictive Vision Model.
+from .wiring import Wiring, custom, describe, wire
 
 MOST_AHEAD = 64
 END = object()  # of an iterator, whose items may be None
 DELAY = 1  # frames that are copied to a GPU while it works on the one before; changes no number
+Arrays = tuple[np.ndarray, np.ndarray | None]  # the image, as `FrameInput` has it, and what the readouts learn
 
 
-class Stepper(Runner[StepResult]):
-    """What takes frames through a pipeline.
+class StepResult(NamedTuple):
+    """The result of a tick. Of a model with one stream the arrays are without their first axis.
 
-    config    with the schedule as it stands now
-    pipeline  the arrays, and the stages that a frame goes through
-    frozen    while True nothing learns
+    tick        its number, from 0
+    error       (L,) float64: of each layer the mean |error| of what its units had predicted of this frame, as they see it
+                (squeezed, where the configuration says so)
+    prediction  (B, rows, columns, channels) in 0..1: the next frame
+    hidden      L arrays (B, units of the layer, hidden numbers): what each layer publishes
+    heatmaps    (B, rows, columns) each, in 0..1: one of tile readouts, one a layer of unit readouts; [] without readouts
+    examples    frames that it learned from: one a stream
+
+    Of a tick that is not complete, see `PVM.run`, prediction is None, hidden and heatmaps are [].
     """
 
-    def __init__(self, config: Config, pipeline: Pipeline):
+    tick: int
+    error: np.ndarray
+    prediction: np.ndarray | None
+    hidden: list[np.ndarray]
+    heatmaps: list[np.ndarray]
+    examples: int = 1
+
+    @property
+    def number(self) -> int:
+        """The tick's number, by the name that ticks of an `Engine` have for it."""
+        return self.tick
+
+    @property
+    def loss(self) -> float:
+        """The mean of `error` over the layers."""
+        return float(self.error.mean())
+
+    @property
+    def heatmap(self) -> np.ndarray | None:
+        """The heatmap, or the mean of several, of the size of the largest; None without readouts."""
+        if len(self.heatmaps) < 2:
+            return self.heatmaps[0] if self.heatmaps else None
+        largest = max((heat.shape[-2:] for heat in self.heatmaps), key=lambda shape: shape[0] * shape[1])
+        if self.heatmaps[0].ndim == 2:
+            return combine(self.heatmaps, largest)
+        return np.stack([combine(list(heats), largest) for heats in zip(*self.heatmaps, strict=True)])
+
+
+class PVM(Runner[StepResult]):
+    """A model and its state.
+
+    config   a Config, see there
+    wiring   another graph than that of the configuration, see `wiring.custom`; its layers must be as many
+    device   "cpu", "cuda:0" or None: a GPU when one can be used
+    streams  how many videos it sees at once, 1 to 16; they share the weights, whose changes are summed
+    threads  CPU threads (None: all cores)
+    seed     of the weights
+    dtype    float32; float64 on the CPU
+    ranks    the processes that share the units (`hybrid.mpi.pvm.Ranks`); None: this one has them all. Each makes the same calls
+             with the same arguments in the same order, gets the same results, bit for bit those of one process, and has the
+             arrays of its own units
+
+    frozen    while True nothing learns
+    tick      ticks so far
+    torn      why the parameters are no longer those of a finished tick; None while they are
+    trace     of the last run, see hybrid/schedule/trace.py
+    pipeline  the arrays, and the stages that a frame goes through
+    readouts  `Heads`, or None
+    layout    where everything of the units is, of those that this rank has; weights, velocity: theirs
+
+    Raises ValueError for settings that do not fit together, MemoryError where the model does not fit the device.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        wiring: Wiring | None = None,
+        device: str | None = None,
+        streams: int = 1,
+        threads: int | None = None,
+        seed: int = 0,
+        dtype: Any = np.float32,
+        ranks: Ranks | None = None,
+    ):
         super().__init__("pvm", "give every thread a model of its own, as PVM.load does")
-        self.config, self.pipeline, self.frozen = config, pipeline, False
-        wiring, readouts, streams = pipeline.wiring, pipeline.readouts, pipeline.streams
-        self._inputs = Inputs(wiring.frame, streams, readouts, ignore_depth=config.ignore_depth)
+        check.whole("streams", streams, 1, MOST_STREAMS)
+        dtype = np.dtype(dtype)
+        if wiring is None:
+            refuse_too_large(config, 1 + config.moves, dtype.itemsize, ranks.size if ranks else 1)
+        self.config, self.streams, self.seed, self.ranks, self.frozen = config, streams, seed, ranks, False
+        self.wiring, self._own_wiring = wire(config) if wiring is None else wiring, wiring is not None
+        if len(self.wiring.grids) != len(config.grids):
+            raise ValueError(
+                f"wiring: found {len(self.wiring.grids)} layers, expected {len(config.grids)} as config.grids has"
+            )
+        self.backend = backend.choose(device)
+        self.dtype, self.threads = _dtype(dtype, self.backend), threads or available()
+        settings: dict[str, Any] = {"streams": streams, "threads": self.threads, "seed": seed, "dtype": self.dtype}
+        with told_too_large():
+            self.pipeline = (ranks.pipeline if ranks else Pipeline)(config, self.wiring, self.backend, **settings)
+        pipeline = self.pipeline
+        self.layout, self.readouts = pipeline.layout, pipeline.readouts
+        self.weights, self.velocity = pipeline.weights, pipeline.velocity
         self._rates = Rates(pipeline.layer, pipeline.layout, config)
-        self._results = Results(wiring, pipeline.whole, pipeline.prediction, readouts, streams, pipeline.threads)
         self._step_slot = pipeline.slot()
+        self._layer = self.wiring.layer.astype(np.intp)  # or bincount would convert it at every tick
+        counts = np.diff(pipeline.whole.signal_at) * pipeline.whole.steps * streams
+        self._predicted = np.bincount(self.wiring.layer, counts)  # numbers that a layer predicts in a tick
+
+    @classmethod
+    def from_config(cls, source: str | Path | Config, **settings: Any) -> "PVM":
+        """The model of a Config, of a named configuration ("quick", "small", ...) or of a file; see `presets.load`.
+
+        settings  those of PVM
+        """
+        if isinstance(source, Config):
+            return cls(source, **settings)
+        config = load(source)[0]
+        with named(source):
+            return cls(config, **settings)
+
+    # Ticks
 
     def step(self, frame: Any, label: Any = None) -> StepResult:
         """Take in a frame, learn from it, predict the next.
@@ -239,9 +175,9 @@ class Stepper(Runner[StepResult]):
         """
         self._check_whole()
         with self._runs.ended(), Held():
-            slot, arrays = self._step_slot, self._inputs.pair(frame, label)
+            slot, arrays = self._step_slot, self._arrays(frame, label)
             try:
-                slot.fill(self.tick, 0, self._frame_input(self.tick, arrays, complete=True), 0, self.pipeline.streams)
+                slot.fill(self.tick, 0, self._frame_input(self.tick, arrays, complete=True), 0, self.streams)
                 slot.take()
                 for stage in self.pipeline.stages():
                     self.pipeline.inline.run(stage.work, slot)
@@ -252,10 +188,7 @@ class Stepper(Runner[StepResult]):
                 if slot.state != FREE:  # otherwise it could not be filled, and nothing has moved
                     self.torn = self.torn or broken_off(self.tick, failure)
                 raise
-            return self._results.of(slot)
-
-    def _frame_input(self, tick: int, arrays: Arrays, complete: bool) -> FrameInput:
-        return FrameInput(*arrays, complete, self._rates.at(tick, self.config, self.frozen))
+            return self._result_of(slot)
 
     def run(self, frames: Any, *, every: int = 1, ahead: int = 0) -> Iterator[StepResult]:
         """Step through frames to their end.
@@ -276,35 +209,70 @@ class Stepper(Runner[StepResult]):
 
         Raises what `step` raises, and what the feed raises, with a note of the tick.
         """
-        return self._follow(lambda: self._laid_out(frames, every, ahead))
+        return self._follow(lambda: self._course(frames, every, ahead))
 
-    def _laid_out(self, frames: Any, every: int, ahead: int) -> Course:
-        """The schedule of a run, and its frames."""
+    def _course(self, frames: Any, every: int, ahead: int) -> Course:
+        """The schedule of a run, its buffers and its frames."""
         every, ahead = check.whole("every", every, 1), check.whole("ahead", ahead, 0, MOST_AHEAD)
-        batches = self._batches(items(frames, self.tick), every)
-        schedule = self._scheduled(self.pipeline.queues(), ahead)
-        return Course(schedule, batches, hold=lambda slots: ahead > 0 and slots[0].complete)
-
-    def _scheduled(self, queues: dict[str, Any], ahead: int) -> Schedule:
-        """The schedule of a run, and its buffers."""
+        batches = self._batches(_items(frames, self.tick), every)
+        queues, stages = self.pipeline.queues(), self.pipeline.stages()
         self.trace = Trace()
         self._rates.forget()
-        stages = self.pipeline.stages()
         begin = stages if ahead else [stage for stage in stages if stage.queue == "copy in"]
-        delay = 0 if self.pipeline.backend.device.threads else max(ahead, DELAY)
+        delay = 0 if self.backend.device.threads else max(ahead, DELAY)
         slots = [[self.pipeline.slot()] for _ in range(delay + 2)]
-        return Schedule(Plan(begin, stages[len(begin) :], []), slots, queues, delay, self.trace)
+        schedule = Schedule(Plan(begin, stages[len(begin) :], []), slots, queues, delay, self.trace)
+        return Course(schedule, batches, hold=lambda slots: ahead > 0 and slots[0].complete)
+
+    def _batches(self, frames: Iterator[Any], every: int) -> Iterator[tuple[int, FrameInput]]:
+        for tick in itertools.count(self.tick):
+            try:
+                item = next(frames, END)
+                if item is END:
+                    return
+                batch = self._frame_input(tick, self._item(item), complete=tick % every == 0)
+            except BaseException as failure:
+                failure.add_note(f"in the feed, at tick {tick}")
+                raise
+            yield tick, batch
+
+    def _frame_input(self, tick: int, arrays: Arrays, complete: bool) -> FrameInput:
+        return FrameInput(*arrays, complete, self._rates.at(tick, self.config, self.frozen))
 
     def _count(self, tick: Tick) -> None:
         self._finish(self._slot_of(tick))
 
     def _result(self, tick: Tick) -> StepResult:
-        return self._results.of(self._slot_of(tick))
+        return self._result_of(self._slot_of(tick))
 
     def _slot_of(self, tick: Tick) -> FrameSlot:
         assert self._schedule
-        found: FrameSlot = next(slot for (slot,) in self._schedule.slots if slot.tick == tick.number)
-        return found
+        slot: FrameSlot = next(slot for (slot,) in self._schedule.slots if slot.tick == tick.number)
+        return slot
+
+    def _finish(self, slot: FrameSlot) -> None:
+        """The tick is past, unless the model has diverged."""
+        finite = np.isfinite(slot.miss)
+        if not finite.all():
+            unit, wiring = int(finite.argmin()), self.wiring
+            self.torn = (
+                f"tick {slot.tick}: the error of unit {unit} (layer {wiring.layer[unit]}, row {wiring.row[unit]}, column "
+                f"{wiring.column[unit]}) is {slot.miss[unit]}; lower the rates"
+            )
+            raise FloatingPointError(self.torn)
+        self.tick = slot.tick + 1
+
+    def _result_of(self, slot: FrameSlot) -> StepResult:
+        """The result of a tick; its arrays are copies."""
+        error = np.bincount(self._layer, slot.miss) / self._predicted
+        if not slot.complete:
+            return StepResult(slot.tick, error, None, [], [], self.streams)
+        prediction = self.pipeline.prediction.shown(slot.predicted, self.threads)
+        hidden = by_layer(copied(slot.hidden, self.threads), self.wiring)
+        heatmaps = self.readouts.shares(slot.heat) if self.readouts else []
+        if self.streams == 1:
+            prediction, hidden, heatmaps = prediction[0], [part[0] for part in hidden], [heat[0] for heat in heatmaps]
+        return StepResult(slot.tick, error, prediction, hidden, heatmaps, self.streams)
 
     def _leave(self) -> None:
         """Unless a tick failed, those under way are finished and counted."""
@@ -318,124 +286,71 @@ class Stepper(Runner[StepResult]):
         finally:
             self._rates.forget()
 
-    def _next_step(self) -> int:
-        """The first tick whose frame is not in a slot yet."""
-        return self.tick + (len(self._schedule.slots) - 1 if self._schedule else 0)
-
-    def _batches(self, frames: Iterator[Any], every: int) -> Iterator[tuple[int, FrameInput]]:
-        for tick in itertools.count(self.tick):
-            try:
-                item = next(frames, END)
-                if item is END:
-                    return
-                given = self._frame_input(tick, self._inputs.item(item), complete=tick % every == 0)
-            except BaseException as failure:
-                failure.add_note(f"in the feed, at tick {tick}")
-                raise
-            yield tick, given
-
-    def _finish(self, slot: FrameSlot) -> None:
-        """The tick is past, unless the model has diverged."""
-        if why := divergence(slot, self.pipeline.wiring):
-            self.torn = why
-            raise FloatingPointError(why)
-        self.tick = slot.tick + 1
-
     @property
     def under_way(self) -> int:
         """How many ticks a run has begun beyond the one that its caller has."""
-        found = self._schedule
-        return len(found.begun) if found and not found.plan.finish else 0
+        schedule = self._schedule
+        return len(schedule.begun) if schedule and not schedule.plan.finish else 0
 
+    # Frames and labels as users give them, checked, and made into arrays that a slot copies
 
-class PVM(Stepper):
-    """A model and its state.
+    def _item(self, item: Any) -> Arrays:
+        """Of an item of what `run` takes: a `FrameBatch`, a pair (frame, label), or a frame."""
+        if hasattr(item, "labelled"):
+            label = item.box if item.labelled.all() else None
+            return self._arrays(item.image, label if label is None or self.streams > 1 else label[0])
+        return self._arrays(*item) if isinstance(item, tuple) and len(item) == 2 else self._arrays(item, None)
 
-    config   a Config, see there
-    wiring   another graph than that of the configuration, see `wiring.custom`; its layers must be as many
-    device   "cpu", "cuda:0" or None: a GPU when one can be used
-    streams  how many videos it sees at once, 1 to 16; they share the weights, whose changes are summed
-    threads  CPU threads (None: all cores)
-    seed     of the weights
-    dtype    float32; float64 on the CPU
-    ranks    all processes that share the units; None: this one has them all. Each makes the same calls with the same arguments
-             in the same order, gets the same results, bit for bit those of one process, and has the arrays of its own units
-    cut      which rank has which units: "blocks" of the frame and of all layers above it, of equal cost, or "cost", ranges
-             of the units' numbers
+    def _arrays(self, frame: Any, label: Any) -> Arrays:
+        """Of a frame and its label, as `step` takes them. Raises ValueError for what does not fit."""
+        image = self._image(frame)
+        if self.config.ignore_depth and image.shape[-1] == 4:
+            image = image.copy()
+            image[..., 3] = 0
+        if label is None or not self.readouts:
+            return image, None
+        labels = [label] if self.streams == 1 else label
+        if len(labels) != self.streams:
+            raise ValueError(f"label: found {len(labels)} labels, expected {self.streams}, one for each stream")
+        return image, np.stack([self.readouts.target(self._heats(one)) for one in labels])
 
-    frozen    while True nothing learns
-    tick      ticks so far; `step_number` is another name for it
-    torn      why the parameters are no longer those of a finished tick; None while they are
-    trace     of the last run, see hybrid/schedule/trace.py
-    pipeline  the arrays, and the stages that a frame goes through
-
-    Raises ValueError for settings that do not fit together, MemoryError where the model does not fit the device.
-    """
-
-    def __init__(
-        self,
-        config: Config,
-        *,
-        wiring: Wiring | None = None,
-        device: str | None = None,
-        streams: int = 1,
-        threads: int | None = None,
-        seed: int = 0,
-        dtype: Any = np.float32,
-        ranks: Group | None = None,
-        cut: str = "blocks",
-    ):
-        check.whole("streams", streams, 1, MOST_STREAMS)
-        dtype = np.dtype(dtype)
-        if wiring is None:
-            refuse_too_large(config, 1 + config.moves, dtype.itemsize, ranks.size if ranks else 1)
-        graph = wire(config) if wiring is None else wiring
-        if len(graph.grids) != len(config.grids):
+    def _image(self, frame: Any) -> np.ndarray:
+        """(B, rows, columns, channels)."""
+        try:
+            image = np.asarray(frame)
+        except (ValueError, TypeError) as failure:
+            raise ValueError(f"frame: found {type(frame).__name__} that is no array ({failure})") from None
+        image = image[None] if image.ndim == 3 and self.streams == 1 else image
+        expected = (self.streams, *self.wiring.frame)
+        if image.shape != expected:
+            shown = expected[1:] if self.streams == 1 else expected
             raise ValueError(
-                f"wiring: found {len(graph.grids)} layers, expected {len(config.grids)} as config.grids has"
+                f"frame: found shape {image.shape}, expected {shown}: {'' if self.streams == 1 else 'streams, '}rows, "
+                f"columns, channels; {_remedy(image.shape, expected)}"
             )
-        chosen = backend.choose(device)
-        settings: dict[str, Any] = {"streams": streams, "threads": threads or available(), "seed": seed}
-        settings["dtype"] = _dtype(dtype, chosen)
-        self.ranks, self.cut = ranks, cut
-        self._shared: SharedPipeline | None = None
-        with told_too_large():
-            if ranks and ranks.size > 1:
-                self._shared = SharedPipeline(config, graph, chosen, ranks=ranks, cut=cut, **settings)
-            pipeline = self._shared or Pipeline(config, graph, chosen, **settings)
-        super().__init__(config, pipeline)
-        self.seed, self._own_wiring = seed, wiring is not None
-        self.wiring, self.backend, self.layout = graph, chosen, self.pipeline.layout
-        self.streams, self.threads, self.dtype = streams, self.pipeline.threads, self.pipeline.dtype
-        self.readouts = self.pipeline.readouts
-        self.weights, self.velocity = self.pipeline.weights, self.pipeline.velocity
+        if image.dtype != np.uint8 and not (image.dtype.kind in "fb" and image.min() >= 0 and image.max() <= 1):
+            numbers = f"numbers from {image.min()} to {image.max()}" if image.dtype.kind in "fiu" else "no numbers"
+            raise ValueError(
+                f"frame: found {numbers} ({image.dtype}), expected uint8, or floats from 0 to 1; "
+                "frame.astype(np.uint8) for numbers to 255"
+            )
+        return image
 
-    @classmethod
-    def from_config(cls, source: str | Path | Config, **settings: Any) -> "PVM":
-        """The model of a Config, of a named configuration ("quick", "small", ...) or of a file; see `presets.load`.
+    def _heats(self, label: Any) -> list[np.ndarray]:
+        """The heatmaps that a label is, or becomes."""
+        assert self.readouts is not None
+        if isinstance(label, list):
+            shapes = [np.shape(heat) for heat in label]
+            if shapes != self.readouts.shapes:
+                raise ValueError(f"label: found heatmaps {shapes}, expected {self.readouts.shapes}")
+            for heat in label:
+                check.finite("label", np.asarray(heat))
+            return label
+        box = check.array("label", np.asarray(label, np.float32), (4,), np.float32)
+        check.finite("label", box)
+        return self.readouts.heats(box, self.wiring.frame)
 
-        settings  those of PVM
-        """
-        if isinstance(source, Config):
-            return cls(source, **settings)
-        config = load(source)[0]
-        with named(source):
-            return cls(config, **settings)
-
-    @property
-    def step_number(self) -> int:
-        """Ticks so far: another name for `tick`."""
-        return self.tick
-
-    @step_number.setter
-    def step_number(self, tick: int) -> None:
-        self.tick = tick
-
-    def prediction(self) -> np.ndarray:
-        """The `StepResult.prediction` of the last tick, (B, rows, columns, channels); of a loaded model, too."""
-        self.settle()
-        prediction = self.pipeline.prediction
-        return prediction.shown(self.pipeline.predicted(self.tick - 1, prediction.index))
+    # Rates
 
     @property
     def rates(self) -> tuple[np.ndarray, np.ndarray]:
@@ -453,10 +368,17 @@ class PVM(Stepper):
             raise ValueError(
                 f"momentum: found {momentum} for a model without momentum, expected None or 0; put one into its first schedule"
             )
-        event = (self._next_step(), layer, float(rate), momentum)
+        filled = len(self._schedule.slots) - 1 if self._schedule else 0  # ticks whose frames are in slots
+        event = (self.tick + filled, layer, float(rate), momentum)
         self.config = self.config.with_rate(event, self.tick - 1)
 
     # What was learned
+
+    def prediction(self) -> np.ndarray:
+        """The `StepResult.prediction` of the last tick, (B, rows, columns, channels); of a loaded model, too."""
+        self.settle()
+        prediction = self.pipeline.prediction
+        return prediction.shown(self.pipeline.predicted(self.tick - 1, prediction.index))
 
     def weights_of(self, unit: int) -> dict[str, np.ndarray]:
         """Copies of a unit's matrices (outputs, inputs) and biases (outputs,), and where there is momentum of their
@@ -467,10 +389,10 @@ class PVM(Stepper):
         check.whole("unit", unit, 0, len(self.wiring.hidden) - 1)
         self.settle()
         layout, flat = taken(self.pipeline.whole, np.array([unit])), self.pipeline.weights_of(unit)
-        own = fields.matrices(layout, self.config, 0, flat["weights"])
+        own = fields.matrices(layout, self.config, flat["weights"])
         if "velocity" not in flat:
             return own
-        velocity = fields.matrices(layout, self.config, 0, flat["velocity"])
+        velocity = fields.matrices(layout, self.config, flat["velocity"])
         return own | {f"{name} velocity": array for name, array in velocity.items()}
 
     def receptive_field(self, layer: int, unit: int) -> fields.Field:
@@ -485,9 +407,9 @@ class PVM(Stepper):
 
         Raises ValueError where ranks share the units.
         """
-        if self._shared:
+        if self.ranks and self.ranks.size > 1:
             raise ValueError(
-                f"projection: found units that {self._shared.group.size} ranks share, expected all in one process; save the "
+                f"projection: found units that {self.ranks.size} ranks share, expected all in one process; save the "
                 "model, and load it in a process without ranks"
             )
         self.settle()
@@ -495,6 +417,12 @@ class PVM(Stepper):
         arrays["tape"] = self.pipeline.tape(self.tick - 1)
         host = {name: self.backend.device.to_host(array) for name, array in arrays.items()}
         return fields.Projection(self.wiring, self.layout, self.config, host)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Parameters of the units, and of the readouts."""
+        units = int(weights_at(self.pipeline.whole)[-1])
+        return units, self.readouts.weights.size if self.readouts else 0
 
     # Keeping
 
@@ -510,19 +438,6 @@ class PVM(Stepper):
         """Write arrays, named as `arrays` names them, to where they are computed."""
         self.pipeline.put(arrays)
 
-    @property
-    def size(self) -> tuple[int, int]:
-        """Parameters of the units, and of the readouts."""
-        units = int(weights_at(self.pipeline.whole)[-1])
-        return units, self.readouts.weights.size if self.readouts else 0
-
-    @property
-    def traffic(self) -> Traffic:
-        """Numbers that a tick moves between ranks; none without ranks."""
-        if self._shared:
-            return self._shared.traffic
-        return Traffic(0, 0, self.streams * int(self.layout.hidden.sum()))
-
     def save(self, folder: str | Path, facts: dict[str, Any] | None = None) -> None:
         """Write a checkpoint, from which `load` goes on with the same numbers, on this device or another.
 
@@ -532,30 +447,22 @@ class PVM(Stepper):
         later tick; then the checkpoint before stays. See hybrid/storage/checkpoint.py for what else it raises. Of ranks all
         save, rank 0 writes what one process would, and what one raises all raise.
         """
-        told = self._told(facts)
-        if self._shared:
-            with self._shared.group.together():
-                self._check_finite()
-            pvm.Kept(self._shared).save(folder, told)
-        else:
-            self._check_finite()
-            checkpoint.save(folder, self.fetch(), told)
-
-    def _told(self, facts: dict[str, Any] | None) -> dict[str, Any]:
-        """What a checkpoint tells beside its arrays, of a model that stands between two ticks."""
         self._check_whole()
         if self.under_way:
             raise ValueError(
                 f"save: {self.under_way} ticks are under way; of a run with `ahead`, save after a complete tick"
             )
         self.settle()
-        wiring = self.wiring if self._own_wiring else None
-        own = Saved(self.config, wiring, self.streams, self.seed, self.dtype.name, self.tick, self.frozen)
-        return {"pvm": own.facts(), "facts": facts or {}}
-
-    def _check_finite(self) -> None:
-        for name, array in self.fetch().items():
-            check.finite(f"pvm, before tick {self.tick}: {name}", array)
+        own = {
+            "config": json.loads(self.config.to_json()),
+            "wiring": describe(self.wiring) if self._own_wiring else None,
+            "streams": self.streams,
+            "seed": self.seed,
+            "dtype": self.dtype.name,
+            "step": self.tick,
+            "frozen": self.frozen,
+        }
+        self.pipeline.save(folder, {"pvm": own, "facts": facts or {}}, self.tick)
 
     @classmethod
     def load(
@@ -564,40 +471,28 @@ class PVM(Stepper):
         *,
         device: str | None = None,
         threads: int | None = None,
-        ranks: Group | None = None,
-        cut: str = "blocks",
+        ranks: Ranks | None = None,
     ) -> tuple["PVM", dict[str, Any]]:
         """The model of a checkpoint, or of a run's latest, and the facts saved with it.
 
-        device, threads, ranks, cut  as of PVM, wherever it was before, and on however many ranks
+        device, threads, ranks  as of PVM, wherever it was before, and on however many ranks
 
         Raises ValueError or OSError for a checkpoint that is missing, truncated, altered or of another kind.
         """
-        own, facts = read(folder)
+        saved, numbers = checkpoint.read_facts(folder), checkpoint.numbers(folder)
+        if "pvm" not in saved:
+            raise ValueError(f"{folder}: found a checkpoint of another kind, expected one of a Predictive Vision Model")
         with checkpoint.told(folder):
-            model = cls(
-                own.config,
-                wiring=own.wiring,
-                device=device,
-                streams=own.streams,
-                threads=threads,
-                seed=own.seed,
-                dtype=own.dtype,
-                ranks=ranks,
-                cut=cut,
-            )
-            model.restore(folder)
-            model.tick, model.frozen = own.step, own.frozen
+            own, facts = saved["pvm"], saved["facts"]
+            config = Config.from_fields(own["config"])
+            refuse_more(folder, config, numbers)
+            tick = check.whole("step", own["step"], 0)
+            graph = custom(**own["wiring"]) if own["wiring"] else None
+            settings = {name: own[name] for name in ("streams", "seed", "dtype")}
+            model = cls(config, wiring=graph, device=device, threads=threads, ranks=ranks, **settings)
+            model.pipeline.restore(folder)
+            model.tick, model.frozen = tick, own["frozen"]
         return model, facts
-
-    def restore(self, folder: str | Path) -> None:
-        """Take the arrays of a checkpoint of the same model."""
-        if self._shared:
-            pvm.Kept(self._shared).load(folder)
-            return
-        arrays = self.fetch()
-        checkpoint.load_into(folder, arrays)
-        self.put(arrays)
 
 
 def _dtype(dtype: np.dtype, device: backend.Backend) -> np.dtype:
@@ -607,3 +502,44 @@ def _dtype(dtype: np.dtype, device: backend.Backend) -> np.dtype:
     if dtype == np.float64 and not device.device.float64:
         raise ValueError(f"dtype: found float64 on {device.name}, expected float32; float64 is computed on the CPU")
     return dtype
+
+
+def _items(frames: Any, first: int) -> Iterator[Any]:
+    """The items from tick `first` on: of a feed those of its ticks, of any other iterable all that it gives.
+
+    Raises ValueError for what is neither.
+    """
+    if hasattr(frames, "__getitem__") and hasattr(frames, "__len__"):
+        if hasattr(frames, "streams"):
+            return (frames[tick] for tick in range(first, len(frames)))
+        if not hasattr(frames, "__iter__"):
+            return (frames[number] for number in range(len(frames)))
+    try:
+        return iter(frames)
+    except TypeError:
+        raise ValueError(
+            f"frames: found {type(frames).__name__}, expected a feed, or an iterable of frames or of (frame, label)"
+        ) from None
+
+
+def _remedy(shape: tuple[int, ...], expected: tuple[int, ...]) -> str:
+    """What to do with an array of this shape, in terms of NumPy or Pillow."""
+    streams, rows, columns, channels = expected
+    if streams > 1 and len(shape) == 4 and shape[1:] == expected[1:]:
+        return f"give a frame for each of the {streams} streams"
+    if shape[-2:] == (rows, columns):
+        return "put the channels last, with np.moveaxis or frame[..., None]"
+    if shape[-3:-1] == (rows, columns) and len(shape) > 2 and shape[-1] != channels:
+        return f"give it {channels} channel{'s' * (channels > 1)}"
+    return f"resize it: np.asarray(PIL.Image.fromarray(frame).resize(({columns}, {rows})))"
+
+
+def by_layer(published: np.ndarray, wiring: Wiring) -> list[np.ndarray]:
+    """What units publish, (B, H), by layer: (B, units, hidden), or (B, 1, all of it) where units of a layer differ."""
+    ends = np.searchsorted(wiring.layer, np.arange(1, len(wiring.grids)))
+    parts = np.split(published, np.append(0, np.cumsum(wiring.hidden))[ends], axis=1)
+    sizes = [set(part.tolist()) for part in np.split(wiring.hidden, ends)]
+    return [
+        part.reshape(len(published), -1, size.pop() if len(size) == 1 else part.shape[1])
+        for part, size in zip(parts, sizes, strict=True)
+    ]

@@ -1,7 +1,8 @@
 """Pictures of frames, predictions and hidden numbers, one by one and side by side. All are (rows, columns, 3) uint8."""
 
+import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,7 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import console
-from .tracking import Counts
+from ..storage import files
+from .config import Config
+from .figures import bounds, count_layers
 from .wiring import Wiring
 
 AREA = 300 * 300  # pixels of a picture in a panel, at least
@@ -18,7 +21,6 @@ WIDEST = 900  # ... while a picture stays so small
 CAPTION, NOTE, GAP, TITLE = 20, 18, 8, 24
 LETTERS, LARGE_LETTERS = 13, 16
 LONGEST = 2000  # characters of a line: no panel has room for more
-BAR = 60, 9  # width and height of a colour bar
 BEHIND, INK, FAINT = (24, 24, 24), (225, 225, 225), (160, 160, 160)
 ERROR = 0.25  # mean |difference| of a pixel's channels that is shown brightest: errors are small
 LABEL, FOUND = (60, 230, 90), (80, 180, 255)
@@ -37,7 +39,7 @@ class View(NamedTuple):
     """A picture of a panel.
 
     picture  (rows, columns, 3) uint8
-    scale    of its colours, which a bar shows; None: they are those of a frame
+    scale    of its colours; None: they are those of a frame
     units    (rows, columns) of units, parted by lines
     note     a line below
     boxes    (box, colour) each; a box x, y, width, height as shares of the picture's columns and rows
@@ -51,34 +53,38 @@ class View(NamedTuple):
 
 
 def views(
+    config: Config,
     wiring: Wiring,
-    frame: np.ndarray,
-    prediction: np.ndarray,
+    pictures: tuple[np.ndarray, np.ndarray],
     hidden: Sequence[np.ndarray],
     heatmap: np.ndarray | None,
-    bounds: tuple[float, float] = (0.0, 1.0),
-    counts: Sequence[Counts] = (),
+    recent: Collection[Sequence[np.ndarray]] = (),
+    off: tuple[float, float] | None = None,
 ) -> dict[str, View]:
     """The pictures of a tick, by caption.
 
-    frame, prediction  (rows, columns, channels) floats in 0..1: a frame, and what was predicted of it
-    hidden             of each layer (units, numbers); heatmap (rows, columns) or None
-    bounds             between what hidden numbers lie; counts: of each layer, which are saturated or dead
+    pictures  (rows, columns, channels) floats in 0..1: a frame, and what was predicted of it
+    hidden    of each layer (units, numbers); heatmap (rows, columns) or None
+    recent    those of the last ticks, see `count_layers`
+    off       the error of the prediction, and that of the frame before; None: there was no prediction
     """
+    frame, prediction = pictures
     difference = np.abs(np.subtract(prediction, frame, dtype=np.float64)).mean(axis=-1)
-    found = {
+    notes = (f"mean |error| {off[0]:.4f}", f"repeating the last frame: {off[1]:.4f}") if off else ("none yet",) * 2
+    shown = {
         "frame": View(rgb(frame)),
-        "prediction": View(rgb(prediction)),
-        "difference": coloured(difference, Scale(0, ERROR, "inferno")),
+        "prediction": View(rgb(prediction), note=notes[0]),
+        "difference": coloured(difference, Scale(0, ERROR, "inferno"))._replace(note=notes[1]),
     }
     if heatmap is not None:
-        found["heatmap"] = coloured(heatmap, Scale(0, 1, "inferno"))
+        shown["heatmap"] = coloured(heatmap, Scale(0, 1, "inferno"))
+    counts = count_layers(recent, config)
     for layer, numbers in enumerate(hidden):
-        view = coloured(hidden_map(wiring, layer, numbers), Scale(*bounds, "viridis"))
+        view = coloured(hidden_map(wiring, layer, numbers), Scale(*bounds(config), "viridis"))
         apart = len(numbers) == (wiring.layer == layer).sum() > 1
         note = str(counts[layer]) if counts else ""
-        found[f"hidden, layer {layer}"] = view._replace(units=wiring.grids[layer] if apart else None, note=note)
-    return found
+        shown[f"hidden, layer {layer}"] = view._replace(units=wiring.grids[layer] if apart else None, note=note)
+    return shown
 
 
 def rgb(image: np.ndarray) -> np.ndarray:
@@ -144,12 +150,13 @@ def side_by_side(
     _text(pen, (GAP, GAP), title, _legend(pen, whole.width - GAP, legend) - 3 * GAP, LARGE_LETTERS)
     for place, (name, view) in enumerate(views.items()):
         left, top = GAP + place % across * cell[0], head + place // across * cell[1]
-        room = wide - (_bar(whole, pen, (left + wide, top), view.scale) if view.scale else 0)
-        _text(pen, (left, top + 1), name, room)
+        ends = f"  ({view.scale.low:g} to {view.scale.high:g})" if view.scale else ""
+        _text(pen, (left, top + 1), name + ends, wide)
         top += CAPTION
-        whole.paste(
-            Image.fromarray(np.ascontiguousarray(view.picture)).resize((wide, high), _filter(view, wide)), (left, top)
-        )
+        # Pixels stay squares where a picture is enlarged, and are averaged where it is shrunk.
+        how = Image.Resampling.NEAREST if view.picture.shape[1] <= wide else Image.Resampling.BOX
+        picture = Image.fromarray(np.ascontiguousarray(view.picture)).resize((wide, high), how)
+        whole.paste(picture, (left, top))
         _lines(pen, (left, top, wide, high), view.units)
         for box, colour in view.boxes:
             _outline(pen, box, (left, top, wide, high), colour)
@@ -172,13 +179,6 @@ def _across(count: int) -> int:
     return count if count < 4 else min((4, 5, 3), key=lambda across: -count % across)
 
 
-def _filter(view: View, wide: int) -> Any:
-    """Pixels stay squares where a picture is enlarged, and are averaged where it is shrunk."""
-    from PIL import Image
-
-    return Image.Resampling.NEAREST if view.picture.shape[1] <= wide else Image.Resampling.BOX
-
-
 @cache
 def _font(size: int) -> Any:
     from PIL import ImageFont
@@ -194,22 +194,6 @@ def _text(pen: Any, at: tuple[float, float], text: str, room: float, size: int =
             text = text[:-1]
         text += "..."
     pen.text(at, text, fill=colour, font=_font(size))
-
-
-def _bar(whole: Any, pen: Any, at: tuple[int, int], scale: Scale) -> int:
-    """Draw the colours of a scale between its ends, to the left of `at`; returns the width."""
-    from PIL import Image
-
-    (right, top), (low, high) = at, (f"{end:g}" for end in scale[:2])
-    font = _font(LETTERS)
-    before, after = (math.ceil(pen.textlength(end, font)) + 5 for end in (low, high))
-    left: int = right - after - BAR[0]
-    shades = colours(scale.colours)[np.linspace(0, 255, BAR[0]).astype(int)]
-    whole.paste(Image.fromarray(np.broadcast_to(shades, (BAR[1], BAR[0], 3)).copy()), (left, top + 6))
-    pen.text((left - before, top + 1), low, fill=FAINT, font=font)
-    pen.text((right - after + 5, top + 1), high, fill=FAINT, font=font)
-    width: int = right - left + before + GAP
-    return width
 
 
 def _legend(pen: Any, right: int, legend: Sequence[tuple[Colour, str]]) -> int:
@@ -259,8 +243,6 @@ def enlarged(picture: np.ndarray, least: int = 240) -> np.ndarray:
 
 def png(picture: np.ndarray) -> bytes:
     """A picture as the bytes of a PNG file."""
-    import io
-
     from PIL import Image
 
     data = io.BytesIO()
@@ -270,6 +252,4 @@ def png(picture: np.ndarray) -> bytes:
 
 def save(path: Path, picture: np.ndarray) -> None:
     """Write a picture as PNG."""
-    from ..storage import files
-
     files.write(path, [png(picture)])

@@ -6,306 +6,24 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from .. import backend, contract
+from .. import backend, check, contract
 from ..schedule.schedule import Stage
+from ..storage import checkpoint
 from .config import Config
 from .heads import Heads
 from .layout import TapeLayout, runs, taken, tape_layout, weights_at
 from .slot import FrameSlot, SlotSizes
 from .wiring import Wiring
 
-# Initial values: weights drawn from a seed, and the state before the first frame.
-
-CHANGE, REST = np.float32(10), np.float32(0.1)  # factors of first weights: of derivatives, and of all else
-
-
-def initial_weights(
-    layout: TapeLayout, config: Config, seed: int, dtype: Any, drawn_at: np.ndarray | None = None
-) -> np.ndarray:
-    """The weights and biases of all dense layers, flat, (weights,) of `dtype`; by the rule of `config.init`.
-
-    drawn_at  (U,) where the numbers of each unit begin among those that are drawn for a whole model; None: one behind the
-              other. What is drawn for other units is left out, not made
-    """
-    sizes = layout.rows.astype(np.int64) * (layout.columns + 1)
-    at = weights_at(layout)
-    drawn = np.empty(at[-1], np.float32)
-    _draw(drawn, seed, at, at[:-1] if drawn_at is None else drawn_at)
-    drawn -= np.float32(0.5)
-    if config.init == "cuda":
-        drawn *= np.float32(0.03)
-    else:
-        drawn *= np.repeat(np.float32(2) / np.sqrt(np.maximum(layout.columns, 1).astype(np.float32)), sizes)
-    if config.unit == "change":
-        _start_from_repeating(drawn, layout, config)
-    return drawn.astype(dtype, copy=False)
-
-
-def _start_from_repeating(drawn: np.ndarray, layout: TapeLayout, config: Config) -> None:
-    """Make of drawn weights those of units that predict no change: the last matrix and its bias are 0.
-
-    What will change is first sought in what has changed: derivatives are small, so their first weights are larger than those
-    of the signal and the context, by which a unit would know the clip by heart. Biases take the derivatives' middle, 1/2, away.
-    """
-    at, last = weights_at(layout), layout.layer_at[1:] - 1
-    rows, columns = layout.rows.astype(np.int64), layout.columns.astype(np.int64)
-    drawn[runs(layout.w_at[last], (rows * (columns + 1))[last])] = 0
-    if config.activation == "tanh":  # its 0 is not the middle of 0..1
-        drawn[runs((layout.w_at + rows * columns)[last], rows[last])] = np.arctanh(0.5)
-    if "derivative" not in config.features:
-        return
-    for u, first in enumerate(layout.layer_at[:-1]):
-        signals = int(layout.signal_at[u + 1] - layout.signal_at[u])
-        bias = at[u] + rows[first] * columns[first]
-        matrix = drawn[at[u] : bias].reshape(rows[first], columns[first])
-        changes = matrix[:, signals : 2 * signals]
-        matrix *= REST
-        changes *= CHANGE / REST
-        drawn[bias : bias + rows[first]] -= changes.sum(axis=1) / 2
-
-
-def _draw(drawn: np.ndarray, seed: int, at: np.ndarray, drawn_at: np.ndarray) -> None:
-    """Write drawn[at[u] : at[u + 1]] of each unit from place drawn_at[u] on of the numbers of this seed.
-
-    A draw of the generator makes two float32, so an odd place is reached by one number that is thrown away.
-    """
-    breaks = np.flatnonzero(np.diff(drawn_at) != np.diff(at[:-1])) + 1  # units that do not follow the one before
-    for first, last in zip([0, *breaks], [*breaks, len(drawn_at)], strict=True):
-        bits, begin = np.random.PCG64([seed, 0]), int(drawn_at[first])
-        bits.advance(begin // 2)
-        rng = np.random.Generator(bits)  # from its beginning, `default_rng`
-        rng.random(begin % 2, np.float32)
-        rng.random(dtype=np.float32, out=drawn[at[first] : at[last]])
-
-
-def initial_state(
-    layout: TapeLayout, config: Config, layer: np.ndarray, weights: np.ndarray, streams: int
-) -> dict[str, np.ndarray]:
-    """All arrays but the weights that change from tick to tick, as they are before tick 0. B streams.
-
-    Tick t writes the array with number t modulo their count, so the last one is that of the tick before the first.
-
-    layer   (U,) of each unit
-
-    world_0, world_1   (B, W): tick t reads number t, writes what the units publish to the next
-    tape_0 ... tape_k  (B, T), of the last `steps` ticks and this one
-    signals_0, _1      (B, S)
-    integral           (B, S), or (B, 0) where it is no feature
-    low, high          (B, W), with `config.publish` "minmax"
-
-    The first predictions are those for inputs that are 0.
-    """
-    dtype = weights.dtype
-    sizes = {
-        "world": layout.world,
-        "tape": int(layout.tape_at[-1]),
-        "signals": int(layout.signal_at[-1]),
-    }
-    counts = {"world": 2, "tape": layout.steps + 1, "signals": 2}
-    arrays = {f"{name}_{k}": np.zeros((streams, sizes[name]), dtype) for name in sizes for k in range(counts[name])}
-    arrays["integral"] = np.zeros((streams, sizes["signals"] if "integral" in config.features else 0), dtype)
-    if config.publish == "minmax":
-        arrays |= {"low": np.zeros((streams, sizes["world"]), dtype), "high": np.ones((streams, sizes["world"]), dtype)}
-    _predict(arrays, layout, config, weights)
-    if config.publish == "minmax":
-        learning = np.repeat(config.rates(0)[0][layer] != 0, layout.hidden)
-        _stretch(arrays, runs(layout.published_at, layout.hidden), learning)
-    return arrays
-
-
-def _predict(arrays: dict[str, np.ndarray], layout: TapeLayout, config: Config, weights: np.ndarray) -> None:
-    """Compute what the units predict and publish for inputs that are 0, on the tape of the tick before the first."""
-    tape, world = arrays[f"tape_{layout.steps}"], arrays["world_0"]
-    for k in range(len(layout.rows)):
-        rows, columns, at = layout.rows[k], layout.columns[k], layout.w_at[k]
-        matrix, bias = weights[at : at + rows * columns].reshape(rows, columns), at + rows * columns
-        x = tape[:, layout.in_at[k] : layout.in_at[k] + columns]
-        tape[:, layout.out_at[k] : layout.out_at[k] + rows] = _activate(
-            x @ matrix.T + weights[bias : bias + rows], config
-        )
-    world[:, runs(layout.published_at, layout.hidden)] = tape[:, runs(layout.hidden_at, layout.hidden)]
-
-
-def _stretch(arrays: dict[str, np.ndarray], places: np.ndarray, learning: np.ndarray) -> None:
-    """As `_publish` of cpu/pvm.py, of the numbers published at these places."""
-    published, low, high = (arrays[name][:, places] for name in ("world_0", "low", "high"))
-    least = published.dtype.type(1e-6)
-    low[:, learning] = np.minimum(published, low)[:, learning] + least
-    high[:, learning] = np.maximum(published, high)[:, learning] - least
-    for name, values in (("world_0", (published - low) / (high - low)), ("low", low), ("high", high)):
-        arrays[name][:, places] = values
-
-
-def _activate(s: np.ndarray, config: Config) -> Any:
-    if config.activation == "logistic":
-        return 1 / (1 + np.exp(-s))
-    return np.tanh(s) if config.activation == "tanh" else s / (2 * (abs(s) + 1)) + s.dtype.type(0.5)
-
-
-# The queue of a feed beside a GPU: it works at once, in the caller's thread, and needs no Numba unless the feed does.
-
-Note = Callable[[float, float], object]
-
-
-class Done:
-    """Work that is over, with its result."""
-
-    def __init__(self, result: Any):
-        self._result = result
-
-    def wait(self) -> Any:
-        """The result."""
-        return self._result
-
-
-class Inline:
-    """As `inline` of the CPU's device (cpu/device.py), whose package imports Numba.
-
-    threads  with which a feed enters parallel kernels, where it has imported Numba
-    """
-
-    apart = False
-
-    def __init__(self, name: str, threads: int):
-        self.name, self._threads = name, threads
-
-    def run(
-        self, work: Callable[..., Any], *arguments: Any, after: Sequence[Any] = (), note: Note | None = None
-    ) -> Done:
-        """Do `work(*arguments)` now."""
-        for event in after:
-            event.wait()
-        if numba := sys.modules.get("numba"):
-            numba.set_num_threads(self._threads)
-        return Done(_timed(note, work, arguments))
-
-    def close(self) -> None:
-        """Nothing to end."""
-
-
-def _timed(note: Note | None, work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-    start = time.perf_counter()
-    result = work(*arguments)
-    if note:
-        note(start, time.perf_counter())
-    return result
-
-
-# Large arrays of a result in portions, each by one of several threads: NumPy leaves the interpreter to others meanwhile.
-#
-# While a complete result is made no tick is under way, so a GPU waits for it: of flat210m it took as long as three ticks.
-
-PORTION = 1 << 16  # numbers: some passes over them find them in a core's cache
-
-
-def in_portions(work: Callable[[slice], object], size: int, threads: int) -> None:
-    """Do `work` for slices that cover `size` numbers, on up to so many threads; arrays of one slice need no other thread."""
-    slices = [slice(first, min(first + PORTION, size)) for first in range(0, size, PORTION)]
-    if threads == 1 or len(slices) < 2:
-        for one in slices:
-            work(one)
-    else:
-        for _ in _helpers(threads).map(work, slices):  # what one of them raises is raised here
-            pass
-
-
-def copied(array: np.ndarray, threads: int) -> np.ndarray:
-    """A copy of a contiguous array."""
-    made, flat = np.empty_like(array).reshape(-1), array.reshape(-1)
-
-    def copy(these: slice) -> None:
-        made[these] = flat[these]
-
-    in_portions(copy, flat.size, threads)
-    return made.reshape(array.shape)
-
-
-@functools.cache
-def _helpers(threads: int) -> ThreadPoolExecutor:
-    """They end with the process; a model with large frames makes them, others never do."""
-    return ThreadPoolExecutor(threads, "pvm result")
-
-
-# The predicted frame: where its numbers lie on the tape, and how they become a picture.
-
-
-class Prediction:
-    """The predicted frame, gathered from the units that predict patches; where patches overlap, the last unit counts.
-
-    layout  of all units, or of some
-    units   (u,) which those are; None: all
-
-    unit   (F,) which unit predicts each number of the frame; -1: none
-    place  (P,) the numbers of the frame that units of the layout predict; all F of them where it has all units
-    index  places on the tape of these numbers in the next frame, (P,) int32: of the prediction, and of the correction that
-           residual units add
-    """
-
-    def __init__(self, wiring: Wiring, layout: TapeLayout, config: Config, units: np.ndarray | None = None):
-        self.shape, self.squeeze = wiring.frame, config.squeeze
-        self.unit, self._within = _seen(wiring)
-        self.covered = self.unit >= 0
-        self._missing = None if self.covered.all() else ~self.covered
-        self.place = np.arange(self.unit.size) if units is None else np.flatnonzero(np.isin(self.unit, units))
-        number = np.zeros(len(wiring.hidden), np.int64)  # in the layout
-        number[np.arange(len(wiring.hidden)) if units is None else units] = np.arange(len(layout.hidden))
-        self._number = number[self.unit[self.place]]
-        next_frame = layout.steps - 1 if layout.newest_first else 0
-        self.index = self._index(layout, next_frame)
-
-    def _index(self, layout: TapeLayout, step: int) -> list[np.ndarray]:
-        """The places of the step-th frame that the units predict; 0 for what no unit predicts."""
-        predictions = [layout.predicted_at] + [layout.residual_at] * bool((layout.residual_at >= 0).any())
-        before = step * np.diff(layout.signal_at)[self._number] + self._within[self.place]
-        covered = self.covered[self.place]
-        return [np.where(covered, at[self._number] + before, 0).astype(np.int32) for at in predictions]
-
-    def shown(self, parts: np.ndarray, threads: int = 1) -> np.ndarray:
-        """The predicted frames, (B, rows, columns, channels) in 0..1.
-
-        parts    (n, B, F), gathered from the tape at `index`
-        threads  that make them, where they are large
-        """
-        return self._whole(parts, self.squeeze, threads)
-
-    def _whole(self, parts: np.ndarray, squeezed: bool, threads: int) -> np.ndarray:
-        """In 0..1, and 0 where no unit predicts; portion by portion, so that only one array of this size is made."""
-        found = np.empty(parts.shape[1:], parts.dtype)
-
-        def fill(these: slice) -> None:
-            for stream, frame in enumerate(found):
-                out = frame[these]
-                np.copyto(out, _sum(parts[:, stream, these]))
-                if squeezed:
-                    np.divide(np.subtract(out, 0.1, out=out), 0.8, out=out)
-                np.clip(out, 0, 1, out=out)
-                if self._missing is not None:
-                    out[self._missing[these]] = 0
-
-        in_portions(fill, self.covered.size, threads)
-        return found.reshape(-1, *self.shape)
-
-
-def _sum(parts: np.ndarray) -> Any:
-    return parts[0] if len(parts) == 1 else parts[0] + 2 * parts[1] - 1
-
-
-def _seen(wiring: Wiring) -> tuple[np.ndarray, np.ndarray]:
-    """(F,) which unit predicts each number of the frame (-1: none), and (F,) the how-manieth of its patch that is."""
-    unit, within = np.full(wiring.frame, -1), np.zeros(wiring.frame, np.int64)
-    for u, patch in enumerate(wiring.patch):
-        if patch is not None:
-            row, column, rows, columns = patch
-            part = slice(row, row + rows), slice(column, column + columns)
-            unit[part], within[part] = u, np.arange(unit[part].size).reshape(unit[part].shape)
-    return unit.ravel(), within.ravel()
-
-
 TOGETHER = 1 << 19  # bytes of frames that cross to a GPU in some 10 us; larger ones cross while it works on others
+PORTION = 1 << 16  # numbers: some passes over them find them in a core's cache
+CHANGE, REST = np.float32(10), np.float32(0.1)  # factors of first weights: of derivatives, and of all else
+Note = Callable[[float, float], object]
 
 
 class Pipeline:
@@ -437,14 +155,11 @@ class Pipeline:
 
     def _show(self, slot: FrameSlot) -> None:
         """All that comes before the units: rates and the frame."""
-        self._set_rates(slot)
-        scale = 1 / 255 if slot.frame.dtype == np.uint8 else 1.0
-        self.backend.pvm.show(self.state[f"world_{slot.tick % 2}"], slot.frame_dev, scale)
-
-    def _set_rates(self, slot: FrameSlot) -> None:
         if slot.fresh:
             self.backend.device.copy(self._rates, slot.rates)
             self.backend.device.copy(self._flags, slot.flags)
+        scale = 1 / 255 if slot.frame.dtype == np.uint8 else 1.0
+        self.backend.pvm.show(self.state[f"world_{slot.tick % 2}"], slot.frame_dev, scale)
 
     def _move(self, slot: FrameSlot, first: int, last: int) -> None:
         """The units first:last learn, predict and publish."""
@@ -478,7 +193,7 @@ class Pipeline:
             self.backend.pvm.collect(part, self.tape(slot.tick), index)
 
     def _home(self, slot: FrameSlot) -> None:
-        names = ("miss", "predicted", "heat") if self.readouts else ("miss", "predicted")
+        names = ("miss", "predicted", "heat")[: 3 if self.readouts else 2]
         for name in names if slot.complete else names[:1]:
             self.backend.device.copy(getattr(slot, name), getattr(slot, f"{name}_dev"))
         if slot.complete:
@@ -526,6 +241,22 @@ class Pipeline:
             if name in arrays:
                 self.backend.device.write(array, arrays[name])
 
+    def save(self, folder: str | Path, facts: dict[str, Any], tick: int) -> None:
+        """Write a checkpoint of the model before a tick; ValueError for numbers that are not finite."""
+        checkpoint.save(folder, self._finite(tick), facts)
+
+    def _finite(self, tick: int) -> dict[str, np.ndarray]:
+        arrays = self.fetch()
+        for name, array in arrays.items():
+            check.finite(f"pvm, before tick {tick}: {name}", array)
+        return arrays
+
+    def restore(self, folder: str | Path) -> None:
+        """Take the arrays of a checkpoint of the same model."""
+        arrays = self.fetch()
+        checkpoint.load_into(folder, arrays)
+        self.put(arrays)
+
 
 def _all(stages: list[Stage], slot: FrameSlot) -> None:
     for stage in stages:
@@ -544,3 +275,277 @@ def _spread(device: Any, array: np.ndarray) -> np.ndarray:
 def _rows(array: Any) -> list[Any]:
     """The parts of an array along its first axis, each without it."""
     return [array[k : k + 1].reshape(*array.shape[1:]) for k in range(len(array))]
+
+
+class Ranks(Protocol):
+    """The processes that share the units of a model, see hybrid/mpi/pvm.py, and what each of them computes it by."""
+
+    size: int
+
+    def pipeline(self, config: Config, wiring: Wiring, device: backend.Backend, **settings: Any) -> Pipeline:
+        """The pipeline of this process; arguments as of `Pipeline`."""
+
+
+class Prediction:
+    """The predicted frame, gathered from the units that predict patches; where patches overlap, the last unit counts.
+
+    layout  of all units, or of some
+    units   (u,) which those are; None: all
+
+    unit   (F,) which unit predicts each number of the frame; -1: none
+    place  (P,) the numbers of the frame that units of the layout predict; all F of them where it has all units
+    index  places on the tape of these numbers in the next frame, (P,) int32: of the prediction, and of the correction that
+           residual units add
+    """
+
+    def __init__(self, wiring: Wiring, layout: TapeLayout, config: Config, units: np.ndarray | None = None):
+        self.shape, self.squeeze = wiring.frame, config.squeeze
+        self.unit, self._within = _seen(wiring)
+        self.covered = self.unit >= 0
+        self._missing = None if self.covered.all() else ~self.covered
+        self.place = np.arange(self.unit.size) if units is None else np.flatnonzero(np.isin(self.unit, units))
+        number = np.zeros(len(wiring.hidden), np.int64)  # in the layout
+        number[np.arange(len(wiring.hidden)) if units is None else units] = np.arange(len(layout.hidden))
+        self._number = number[self.unit[self.place]]
+        next_frame = layout.steps - 1 if layout.newest_first else 0
+        self.index = self._index(layout, next_frame)
+
+    def _index(self, layout: TapeLayout, step: int) -> list[np.ndarray]:
+        """The places of the step-th frame that the units predict; 0 for what no unit predicts."""
+        predictions = [layout.predicted_at] + [layout.residual_at] * bool((layout.residual_at >= 0).any())
+        before = step * np.diff(layout.signal_at)[self._number] + self._within[self.place]
+        covered = self.covered[self.place]
+        return [np.where(covered, at[self._number] + before, 0).astype(np.int32) for at in predictions]
+
+    def shown(self, parts: np.ndarray, threads: int = 1) -> np.ndarray:
+        """The predicted frames, (B, rows, columns, channels) in 0..1, and 0 where no unit predicts.
+
+        parts    (n, B, F), gathered from the tape at `index`
+        threads  that make them, where they are large
+        """
+        frames = np.empty(parts.shape[1:], parts.dtype)
+
+        def fill(these: slice) -> None:  # portion by portion, so that only one array of this size is made
+            for stream, frame in enumerate(frames):
+                out, own = frame[these], parts[:, stream, these]
+                np.copyto(out, own[0] if len(own) == 1 else own[0] + 2 * own[1] - 1)
+                if self.squeeze:
+                    np.divide(np.subtract(out, 0.1, out=out), 0.8, out=out)
+                np.clip(out, 0, 1, out=out)
+                if self._missing is not None:
+                    out[self._missing[these]] = 0
+
+        in_portions(fill, self.covered.size, threads)
+        return frames.reshape(-1, *self.shape)
+
+
+def _seen(wiring: Wiring) -> tuple[np.ndarray, np.ndarray]:
+    """(F,) which unit predicts each number of the frame (-1: none), and (F,) the how-manieth of its patch that is."""
+    unit, within = np.full(wiring.frame, -1), np.zeros(wiring.frame, np.int64)
+    for u, patch in enumerate(wiring.patch):
+        if patch is not None:
+            row, column, rows, columns = patch
+            part = slice(row, row + rows), slice(column, column + columns)
+            unit[part], within[part] = u, np.arange(unit[part].size).reshape(unit[part].shape)
+    return unit.ravel(), within.ravel()
+
+
+# Large arrays of a result in portions, each by one of several threads: NumPy leaves the interpreter to others meanwhile.
+#
+# While a complete result is made no tick is under way, so a GPU waits for it: of flat210m it took as long as three ticks.
+
+
+def in_portions(work: Callable[[slice], object], size: int, threads: int) -> None:
+    """Do `work` for slices that cover `size` numbers, on up to so many threads; arrays of one slice need no other thread."""
+    slices = [slice(first, min(first + PORTION, size)) for first in range(0, size, PORTION)]
+    if threads == 1 or len(slices) < 2:
+        for one in slices:
+            work(one)
+    else:
+        for _ in _helpers(threads).map(work, slices):  # what one of them raises is raised here
+            pass
+
+
+def copied(array: np.ndarray, threads: int) -> np.ndarray:
+    """A copy of a contiguous array."""
+    made, flat = np.empty_like(array).reshape(-1), array.reshape(-1)
+
+    def copy(these: slice) -> None:
+        made[these] = flat[these]
+
+    in_portions(copy, flat.size, threads)
+    return made.reshape(array.shape)
+
+
+@functools.cache
+def _helpers(threads: int) -> ThreadPoolExecutor:
+    """They end with the process; a model with large frames makes them, others never do."""
+    return ThreadPoolExecutor(threads, "pvm result")
+
+
+# The queue of a feed beside a GPU: it works at once, in the caller's thread, and needs no Numba unless the feed does.
+
+
+class Done(NamedTuple):
+    """Work that is over, with its result."""
+
+    result: Any
+
+    def wait(self) -> Any:
+        """The result."""
+        return self.result
+
+
+class Inline:
+    """As `inline` of the CPU's device (cpu/device.py), whose package imports Numba.
+
+    threads  with which a feed enters parallel kernels, where it has imported Numba
+    """
+
+    apart = False
+
+    def __init__(self, name: str, threads: int):
+        self.name, self._threads = name, threads
+
+    def run(
+        self, work: Callable[..., Any], *arguments: Any, after: Sequence[Any] = (), note: Note | None = None
+    ) -> Done:
+        """Do `work(*arguments)` now."""
+        for event in after:
+            event.wait()
+        if numba := sys.modules.get("numba"):
+            numba.set_num_threads(self._threads)
+        return Done(_timed(note, work, arguments))
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+
+def _timed(note: Note | None, work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    start = time.perf_counter()
+    result = work(*arguments)
+    if note:
+        note(start, time.perf_counter())
+    return result
+
+
+# Initial values: weights drawn from a seed, and the state before the first frame.
+
+
+def initial_weights(
+    layout: TapeLayout, config: Config, seed: int, dtype: Any, drawn_at: np.ndarray | None = None
+) -> np.ndarray:
+    """The weights and biases of all dense layers, flat, (weights,) of `dtype`; by the rule of `config.init`.
+
+    drawn_at  (U,) where the numbers of each unit begin among those that are drawn for a whole model; None: one behind the
+              other. What is drawn for other units is left out, not made
+    """
+    sizes = layout.rows.astype(np.int64) * (layout.columns + 1)
+    at = weights_at(layout)
+    drawn = np.empty(at[-1], np.float32)
+    _draw(drawn, seed, at, at[:-1] if drawn_at is None else drawn_at)
+    drawn -= np.float32(0.5)
+    if config.init == "cuda":
+        drawn *= np.float32(0.03)
+    else:
+        drawn *= np.repeat(np.float32(2) / np.sqrt(np.maximum(layout.columns, 1).astype(np.float32)), sizes)
+    if config.unit == "change":
+        _start_from_repeating(drawn, layout, config)
+    return drawn.astype(dtype, copy=False)
+
+
+def _start_from_repeating(drawn: np.ndarray, layout: TapeLayout, config: Config) -> None:
+    """Make of drawn weights those of units that predict no change: the last matrix and its bias are 0.
+
+    What will change is first sought in what has changed: derivatives are small, so their first weights are larger than those
+    of the signal and the context, by which a unit would know the clip by heart. Biases take the derivatives' middle, 1/2, away.
+    """
+    at, last = weights_at(layout), layout.layer_at[1:] - 1
+    rows, columns = layout.rows.astype(np.int64), layout.columns.astype(np.int64)
+    drawn[runs(layout.w_at[last], (rows * (columns + 1))[last])] = 0
+    if config.activation == "tanh":  # its 0 is not the middle of 0..1
+        drawn[runs((layout.w_at + rows * columns)[last], rows[last])] = np.arctanh(0.5)
+    if "derivative" not in config.features:
+        return
+    for u, first in enumerate(layout.layer_at[:-1]):
+        signals = int(layout.signal_at[u + 1] - layout.signal_at[u])
+        bias = at[u] + rows[first] * columns[first]
+        matrix = drawn[at[u] : bias].reshape(rows[first], columns[first])
+        changes = matrix[:, signals : 2 * signals]
+        matrix *= REST
+        changes *= CHANGE / REST
+        drawn[bias : bias + rows[first]] -= changes.sum(axis=1) / 2
+
+
+def _draw(drawn: np.ndarray, seed: int, at: np.ndarray, drawn_at: np.ndarray) -> None:
+    """Write drawn[at[u] : at[u + 1]] of each unit from place drawn_at[u] on of the numbers of this seed.
+
+    A draw of the generator makes two float32, so an odd place is reached by one number that is thrown away.
+    """
+    breaks = np.flatnonzero(np.diff(drawn_at) != np.diff(at[:-1])) + 1  # units that do not follow the one before
+    for first, last in zip([0, *breaks], [*breaks, len(drawn_at)], strict=True):
+        bits, begin = np.random.PCG64([seed, 0]), int(drawn_at[first])
+        bits.advance(begin // 2)
+        rng = np.random.Generator(bits)  # from its beginning, `default_rng`
+        rng.random(begin % 2, np.float32)
+        rng.random(dtype=np.float32, out=drawn[at[first] : at[last]])
+
+
+def initial_state(
+    layout: TapeLayout, config: Config, layer: np.ndarray, weights: np.ndarray, streams: int
+) -> dict[str, np.ndarray]:
+    """All arrays but the weights that change from tick to tick, as they are before tick 0. B streams.
+
+    Tick t writes the array with number t modulo their count, so the last one is that of the tick before the first.
+
+    layer   (U,) of each unit
+
+    world_0, world_1   (B, W): tick t reads number t, writes what the units publish to the next
+    tape_0 ... tape_k  (B, T), of the last `steps` ticks and this one
+    signals_0, _1      (B, S)
+    integral           (B, S), or (B, 0) where it is no feature
+    low, high          (B, W), with `config.publish` "minmax"
+
+    The first predictions are those for inputs that are 0.
+    """
+    dtype = weights.dtype
+    sizes = {"world": layout.world, "tape": int(layout.tape_at[-1]), "signals": int(layout.signal_at[-1])}
+    counts = {"world": 2, "tape": layout.steps + 1, "signals": 2}
+    arrays = {f"{name}_{k}": np.zeros((streams, sizes[name]), dtype) for name in sizes for k in range(counts[name])}
+    arrays["integral"] = np.zeros((streams, sizes["signals"] if "integral" in config.features else 0), dtype)
+    if config.publish == "minmax":
+        arrays |= {"low": np.zeros((streams, sizes["world"]), dtype), "high": np.ones((streams, sizes["world"]), dtype)}
+    _predict(arrays, layout, config, weights)
+    if config.publish == "minmax":
+        learning = np.repeat(config.rates(0)[0][layer] != 0, layout.hidden)
+        _stretch(arrays, runs(layout.published_at, layout.hidden), learning)
+    return arrays
+
+
+def _predict(arrays: dict[str, np.ndarray], layout: TapeLayout, config: Config, weights: np.ndarray) -> None:
+    """Compute what the units predict and publish for inputs that are 0, on the tape of the tick before the first."""
+    tape, world = arrays[f"tape_{layout.steps}"], arrays["world_0"]
+    for k in range(len(layout.rows)):
+        rows, columns, at = layout.rows[k], layout.columns[k], layout.w_at[k]
+        matrix, bias = weights[at : at + rows * columns].reshape(rows, columns), at + rows * columns
+        x = tape[:, layout.in_at[k] : layout.in_at[k] + columns]
+        tape[:, layout.out_at[k] : layout.out_at[k] + rows] = _activate(
+            x @ matrix.T + weights[bias : bias + rows], config
+        )
+    world[:, runs(layout.published_at, layout.hidden)] = tape[:, runs(layout.hidden_at, layout.hidden)]
+
+
+def _stretch(arrays: dict[str, np.ndarray], places: np.ndarray, learning: np.ndarray) -> None:
+    """As `_publish` of cpu/pvm.py, of the numbers published at these places."""
+    published, low, high = (arrays[name][:, places] for name in ("world_0", "low", "high"))
+    least = published.dtype.type(1e-6)
+    low[:, learning] = np.minimum(published, low)[:, learning] + least
+    high[:, learning] = np.maximum(published, high)[:, learning] - least
+    for name, values in (("world_0", (published - low) / (high - low)), ("low", low), ("high", high)):
+        arrays[name][:, places] = values
+
+
+def _activate(s: np.ndarray, config: Config) -> Any:
+    if config.activation == "logistic":
+        return 1 / (1 + np.exp(-s))
+    return np.tanh(s) if config.activation == "tanh" else s / (2 * (abs(s) + 1)) + s.dtype.type(0.5)

@@ -21,33 +21,25 @@ def names() -> list[str]:
     return sorted(Path(one.name).stem for one in _folder().iterdir() if one.name.endswith(".json"))
 
 
-def load(source: str | Path | Mapping[str, Any], *, wiring: str | None = None) -> tuple[Config, list[str]]:
+def load(source: str | Path) -> tuple[Config, list[str]]:
     """A configuration, and notes on what was ignored or missing in an original's file; no notes for ours.
 
-    source  one of `names()`, a path to a .json or .toml, ours or an original's, or the parsed content of one
-    wiring  for an original's file: the rule, see `originals.config.read`
+    source  one of `names()`, or a path to a .json or .toml, ours or an original's
 
     Raises ValueError, naming the file, for one that is no configuration, and FileNotFoundError.
     """
-    if isinstance(source, Mapping):
-        name, fields = "custom", source
-    elif str(source) in names():
-        name, fields = str(source), json.loads((_folder() / f"{source}.json").read_text("utf-8"))
-    else:
-        name, fields = Path(source).stem, _file(Path(source))
+    if str(source) in names():
+        return Config.from_fields(json.loads((_folder() / f"{source}.json").read_text("utf-8"))), []
+    name, fields = Path(source).stem, _file(Path(source))
     with named(source):
         if originals.recognised(fields):
-            return originals.read(fields, name, wiring=wiring)
-        config = Config.from_fields({"name": name, **fields})
-    if wiring not in (None, config.wiring):
-        raise ValueError(f"wiring: found {wiring!r}, expected {config.wiring!r}, which {name} says, or None")
-    return config, []
+            return originals.read(fields, name)
+        return Config.from_fields({"name": name, **fields}), []
 
 
-def named(source: str | Path | Mapping[str, Any]) -> AbstractContextManager[None]:
-    """A context in which what is refused is refused by the name of the file, where `source` is one."""
-    own = isinstance(source, Mapping) or str(source) in names()
-    return nullcontext() if own else files.named(source)
+def named(source: str | Path) -> AbstractContextManager[None]:
+    """A context in which errors name the file, where `source` is one."""
+    return nullcontext() if str(source) in names() else files.named(source)
 
 
 def _folder() -> Traversable:

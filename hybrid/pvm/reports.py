@@ -7,10 +7,9 @@ from typing import Any
 from .. import machine
 from ..schedule import trace
 from ..train import plots
-from . import tracking
+from .figures import compared, judged, saturation
 from .live import Latest
 from .model import PVM
-from .tracking import compared, judged
 
 # The picture of a run: errors over steps.
 
@@ -41,17 +40,7 @@ def draw_curve(path: Path, points: list[dict[str, Any]]) -> None:
             plots.logarithmic(axis)
             if points:
                 axis.legend(fontsize=8, title="means of the last tenth" if axis is frames else None, title_fontsize=8)
-        _ticks_between(frames)
     plots.table(path.with_suffix(".csv"), _rows(points))
-
-
-def _ticks_between(axis: Any) -> None:
-    """Add ticks within a decade, so that two curves can be told apart at the end of a long fall."""
-    from matplotlib.ticker import LogLocator
-
-    low, high = axis.get_ylim()
-    if 2 * low < high < 100 * low:
-        axis.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 2.5, 3, 4, 5, 7)))
 
 
 def _rows(points: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -77,7 +66,7 @@ def report(model: PVM, facts: Mapping[str, Any], rate: float, latest: Latest) ->
         "device": model.backend.name,
         "threads": model.threads,
         "streams": model.streams,
-        "steps": model.step_number,
+        "steps": model.tick,
         "seconds": facts["seconds"],
         "frames_per_second": rate,
         "parameters": model.size[0],
@@ -140,7 +129,7 @@ def text(report: Mapping[str, Any]) -> str:
         "memory": memory,
         "error a layer": "  ".join(f"{error:.4f}" for error in report["error"]),
         "next frame": compared(report),
-        "hidden numbers": tracking.saturation_said(report["activity"]),
+        "hidden numbers": saturation(report["activity"]),
         "means since": f"step {report['averaged_from_step']:,}",
         "stages": trace.line(report["stages"]),
     }

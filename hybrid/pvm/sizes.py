@@ -1,53 +1,28 @@
-"""How many inputs, outputs and parameters a Predictive Vision Model has."""
-
-from __future__ import annotations
+"""How many parameters a Predictive Vision Model has, and whether they fit into memory."""
 
 import contextlib
 import math
 import sys
 from collections.abc import Iterator
-from itertools import pairwise
 from math import prod
-from typing import NamedTuple
 
 import numpy as np
 
 from .. import machine
+from . import heads
 from .config import Config
-from .wiring import Wiring, receptive
+from .layout import tape_layout, weights_at
+from .wiring import Wiring
 
-LARGE = (
-    2**40
-)  # parameters, more than any machine holds; below it, pairs of neighbours are few enough to be counted in int64
+LARGE = 2**40  # parameters, more than any machine holds; below it, pairs of neighbours are counted in int64
 REMEDY = "make grids, block, channels, hidden, lateral_radius or the readout smaller"
 FAR = 1000  # the radius up to which neighbours are counted for a lower bound
 
 
-class Sizes(NamedTuple):
-    """Numbers of each unit, (U,) int64."""
-
-    signal: np.ndarray  # one frame of what it predicts
-    context: np.ndarray
-    input: np.ndarray  # all features of the signal, and the context
-    output: np.ndarray  # all frames that it predicts
-
-
-def sizes(config: Config, wiring: Wiring) -> Sizes:
-    """The inputs and outputs of each unit."""
-    signal, context = (
-        np.array([wiring.hidden[ids].sum(dtype=np.int64) for ids in lists], np.int64)
-        for lists in (wiring.signal, wiring.context)
-    )
-    for unit, patch in enumerate(wiring.patch):
-        if patch is not None:
-            signal[unit] += patch[2] * patch[3] * wiring.frame[2]
-    return Sizes(signal, context, len(config.features) * signal + context, config.predict_steps * signal)
-
-
 def parameters(config: Config, wiring: Wiring) -> tuple[int, int]:
     """Weights and biases of (the units, their readouts)."""
-    units = sum(int((rows * (columns + 1)).sum()) for columns, rows in _dense(config, wiring))
-    return units, _readouts(config, wiring)
+    readouts = heads.layout_of(wiring, config)[0].w_at[-1] if config.readout else 0
+    return int(weights_at(tape_layout(wiring, config))[-1]), int(readouts)
 
 
 def refuse_too_large(config: Config, copies: int, itemsize: int, ranks: int = 1) -> None:
@@ -76,6 +51,13 @@ def told_too_large() -> Iterator[None]:
         ) from error
 
 
+def refuse_more(source: object, config: Config, held: int) -> None:
+    """ValueError where a configuration needs more numbers than were saved with it, before anything is made of it."""
+    published = sum(rows * columns * size for (rows, columns), size in zip(config.grids, config.hidden, strict=True))
+    if published + prod(config.frame) > held:
+        raise ValueError(f"{source}: declares {published} hidden numbers, but holds {held} numbers; it was altered")
+
+
 def fewest(config: Config) -> int:
     """A lower bound of the parameters of the units, without wiring them: with one source of signals a unit, the lateral
     context and that of the tops.
@@ -100,9 +82,9 @@ def _fewest_of_readouts(config: Config) -> int:
         return 0
     if readout.kind == "tile":
         rows, columns = readout.block[0] if readout.block else config.block
-        return sum(high * (low + 1) for low, high in pairwise((*readout.hidden, rows * columns * readout.depth)))
+        return rows * columns * (readout.hidden[0] + 1)
     layers = zip(config.grids, config.hidden, readout.block or ((1, 1),) * len(config.grids), strict=True)
-    each = [math.prod(grid) * math.prod(block) * readout.depth * (2 * h + 1) for grid, h, block in layers]
+    each = [prod(grid) * prod(block) * (2 * h + 1) for grid, h, block in layers]
     return sum(one for one, on in zip(each, readout.enabled or (True,) * len(each), strict=True) if on)
 
 
@@ -114,44 +96,3 @@ def _neighbours(grid: tuple[int, int], radius: float, itself: bool) -> int:
     beside = np.cumsum((columns - x) * np.where(x, 2, 1))  # pairs of columns no farther from each other than x
     reach = np.minimum(np.sqrt(radius**2 - y**2).astype(np.int64), columns - 1)
     return int(((rows - y) * np.where(y, 2, 1) * beside[reach]).sum()) - (0 if itself else rows * columns)
-
-
-def _dense(config: Config, wiring: Wiring) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Inputs and outputs of the dense layers of all units, (U,) each; biases are not counted among the inputs."""
-    h, size = wiring.hidden.astype(np.int64), sizes(config, wiring)
-    features, late = size.input - size.context, size.context if config.context_to_output else 0
-    if config.unit in ("simple", "change"):
-        return [(size.input, h), (h + late, size.output)]
-    if config.unit == "complex":
-        return [(size.input - late, 2 * h), (2 * h + late, h), (h, size.output)]
-    if config.unit == "residual":
-        return [(size.context, 2 * h), (2 * h, size.output), (features + 2 * h, h), (h, size.output)]
-    context = [(size.context, 3 * h), (3 * h, 2 * h), (2 * h, size.output)]
-    return [*context, (features + 2 * h, 2 * h), (2 * h, h), (h, size.output)]
-
-
-def _readouts(config: Config, wiring: Wiring) -> int:
-    readout = config.readout
-    if readout is None:
-        return 0
-    if readout.kind == "tile":
-        tiles = receptive(wiring)
-        rows, columns = readout.block[0] if readout.block else config.block
-        total = sum(readout.hidden[0] * (int(wiring.hidden[ids].sum()) + 1) for ids in tiles)
-        widths = (*readout.hidden, rows * columns * readout.depth)
-        return total + len(tiles) * sum(high * (low + 1) for low, high in pairwise(widths))
-    blocks = readout.block or ((1, 1),) * len(config.grids)
-    enabled = readout.enabled or (True,) * len(config.grids)
-    total = 0
-    for layer, h in zip(wiring.layer.tolist(), wiring.hidden.tolist(), strict=True):
-        if enabled[layer]:
-            outputs = blocks[layer][0] * blocks[layer][1] * readout.depth
-            total += 2 * h * (h + 1) + outputs * (2 * h + 1)
-    return total
-
-
-def refuse_more(source: object, config: Config, held: int) -> None:
-    """ValueError where a configuration needs more numbers than were saved with it, before anything is made of it."""
-    published = sum(rows * columns * size for (rows, columns), size in zip(config.grids, config.hidden, strict=True))
-    if published + prod(config.frame) > held:
-        raise ValueError(f"{source}: declares {published} hidden numbers, but holds {held} numbers; it was altered")

@@ -98,14 +98,6 @@ class SlotSizes(NamedTuple):
     own: tuple[int, int, int] | None = None
 
 
-class Seen(NamedTuple):
-    """What a tick copies back of some units or of all; see `FrameSlot`."""
-
-    miss: np.ndarray
-    predicted: np.ndarray
-    hidden: np.ndarray
-
-
 class FrameSlot(SlotState):
     """B frames, one of each stream.
 
@@ -119,8 +111,8 @@ class FrameSlot(SlotState):
     predicted (n, B, F)  n parts of the predicted frame
     heat (B, Y), hidden (B, H)
 
-    own                miss (u,), predicted (n, B, P), hidden (B, h) of the units that this rank has: the same arrays unless
-                       ranks share the units
+    own                by name miss (u,), predicted (n, B, P), hidden (B, h) of the units that this rank has: the same arrays
+                       unless ranks share the units
 
     NAME_dev           the same on the device, the same array where it shares the host's memory; of own units alone
 
@@ -132,21 +124,7 @@ class FrameSlot(SlotState):
     """
 
     frame: np.ndarray
-    target: np.ndarray
-    rates: np.ndarray
-    flags: np.ndarray
-    miss: np.ndarray
-    predicted: np.ndarray
-    heat: np.ndarray
-    hidden: np.ndarray
     frame_dev: Any
-    target_dev: Any
-    rates_dev: Any
-    flags_dev: Any
-    miss_dev: Any
-    predicted_dev: Any
-    heat_dev: Any
-    hidden_dev: Any
 
     def __init__(self, sizes: SlotSizes, device: Any, dtype: Any):
         super().__init__()
@@ -154,22 +132,18 @@ class FrameSlot(SlotState):
         self.recorder = device.recorder()
         self._frame_shape = sizes.streams, sizes.frame
         self._frames: dict[np.dtype, tuple[np.ndarray, Any]] = {}
-        every = sizes.units, sizes.frame, sizes.hidden
-        units, pixels, hidden = sizes.own or every
-        shapes = {
-            "target": (sizes.streams, sizes.heat),
-            "rates": (2, units),
-            "miss": (units,),
-            "predicted": (sizes.parts, sizes.streams, pixels),
-            "heat": (sizes.streams, sizes.heat),
-            "hidden": (sizes.streams, hidden),
-        }
-        for name, shape in shapes.items():
-            self._room(name, shape, dtype)
-        self._room("flags", (2, units), np.uint8)
-        self.own = Seen(self.miss, self.predicted, self.hidden)
+        B, n = sizes.streams, sizes.parts
+        units, pixels, hidden = sizes.own or (sizes.units, sizes.frame, sizes.hidden)
+        self.target, self.target_dev = self._pair((B, sizes.heat), dtype)
+        self.rates, self.rates_dev = self._pair((2, units), dtype)
+        self.flags, self.flags_dev = self._pair((2, units), np.uint8)
+        self.miss, self.miss_dev = self._pair((units,), dtype)
+        self.predicted, self.predicted_dev = self._pair((n, B, pixels), dtype)
+        self.heat, self.heat_dev = self._pair((B, sizes.heat), dtype)
+        self.hidden, self.hidden_dev = self._pair((B, hidden), dtype)
+        self.own = {"miss": self.miss, "predicted": self.predicted, "hidden": self.hidden}
         if sizes.own:
-            whole = (sizes.units,), (sizes.parts, sizes.streams, sizes.frame), (sizes.streams, sizes.hidden)
+            whole = (sizes.units,), (n, B, sizes.frame), (B, sizes.hidden)
             self.miss, self.predicted, self.hidden = (np.zeros(shape, dtype) for shape in whole)
         self.supervised = self.complete = self.fresh = False
         self.readout_rate = 0.0
@@ -197,11 +171,6 @@ class FrameSlot(SlotState):
             self._frames[dtype] = self._pair(self._frame_shape, dtype)
         self.frame, self.frame_dev = self._frames[dtype]
         np.copyto(self.frame, image.reshape(self._frame_shape), casting="same_kind")
-
-    def _room(self, name: str, shape: tuple[int, ...], dtype: Any) -> None:
-        host, there = self._pair(shape, dtype)
-        setattr(self, name, host)
-        setattr(self, f"{name}_dev", there)
 
     def _pair(self, shape: tuple[int, ...], dtype: Any) -> tuple[np.ndarray, Any]:
         """An array of the host and its mirror on the device."""

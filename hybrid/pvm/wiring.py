@@ -1,11 +1,13 @@
-"""Which unit is input to which: a graph of units, and how it is made by hand. rules.py makes those of a configuration."""
+"""Which unit is input to which: the graph of a configuration, by the rules of the two originals, or one made by hand."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import check
+from .config import Config
 
 Patch = tuple[int, int, int, int]
 Lists = list[list[int]]
@@ -35,6 +37,30 @@ class Wiring(NamedTuple):
     feedback: list[np.ndarray]
     grids: tuple[tuple[int, int], ...]
     frame: tuple[int, int, int]
+
+
+def wire(config: Config) -> Wiring:
+    """The graph of `config` by its rule, "cuda" or "classic"."""
+    grids = _number(config.grids)
+    signal: Lists = [[] for _ in grids[0].places()]
+    for low, up in pairwise(grids):
+        signal += _blocks(config, low, up)
+    if any(not ids for ids in signal[grids[0].rows * grids[0].columns :]):
+        raise ValueError(
+            f"fan_in: found {config.fan_in} within {config.fan_in_radius}, which leaves a unit without a signal, "
+            "expected no more than the layer below has; make fan_in smaller or fan_in_radius larger"
+        )
+    lateral = [ids for grid in grids for ids in _lateral(config, grid)]
+    above = (_above_cuda if config.wiring == "cuda" else _above_classic)(config, grids, signal, lateral)
+    (rows, columns), units = config.block, list[Unit]()
+    for layer, grid in enumerate(grids):
+        for row, column in grid.places():
+            beside, over = lateral[len(units)], above[len(units)]
+            patch = None if layer else (row * rows, column * columns, rows, columns)
+            feedback = (False,) * len(beside) + (True,) * len(over)
+            sources = tuple(signal[len(units)]), (*beside, *over)
+            units.append(Unit(layer, config.hidden[layer], patch, *sources, feedback, row, column))
+    return _built(units, config.frame)
 
 
 class Unit(NamedTuple):
@@ -67,34 +93,26 @@ def custom(frame: tuple[int, int, int], units: Iterable[Unit | Mapping[str, Any]
         _refuse(f"units[{at}]", unit, before, len(found), frame)
     if found[0].layer != 0:
         raise ValueError(f"units[0].layer: found {found[0].layer}, expected 0; layers are counted from 0 without a gap")
-    layers = [unit.layer for unit in found]
-    return built(
-        layer=layers,
-        places=_places(found),
-        hidden=[unit.hidden for unit in found],
-        patch=[None if unit.patch is None else _patch(unit.patch) for unit in found],
-        signal=[list(unit.signal) for unit in found],
-        context=[list(unit.context) for unit in found],
-        feedback=[
-            [layers[source] > unit.layer for source in unit.context] if unit.feedback is None else list(unit.feedback)
-            for unit in found
-        ],
-        frame=(int(frame[0]), int(frame[1]), int(frame[2])),
-    )
+    layers, first, complete = [unit.layer for unit in found], dict[int, int](), []
+    for at, unit in enumerate(found):
+        start = first.setdefault(unit.layer, at)
+        feedback = unit.feedback
+        if feedback is None:
+            feedback = tuple(layers[source] > unit.layer for source in unit.context)
+        row = at - start if unit.row is None else unit.row  # one below the other within their layer where none is said
+        patch: Any = None if unit.patch is None else tuple(map(int, unit.patch))
+        complete.append(unit._replace(patch=patch, feedback=feedback, row=row))
+    return _built(complete, (int(frame[0]), int(frame[1]), int(frame[2])))
 
 
 def describe(wiring: Wiring) -> dict[str, Any]:
     """The arguments of `custom` that make this graph again, for JSON."""
-    lists = zip(
-        *(map(np.ndarray.tolist, part) for part in (wiring.signal, wiring.context, wiring.feedback)), strict=True
-    )
-    places = zip(
-        wiring.layer.tolist(), wiring.hidden.tolist(), wiring.row.tolist(), wiring.column.tolist(), strict=True
-    )
+    columns = (wiring.layer, wiring.hidden, wiring.row, wiring.column)
+    lists = (map(np.ndarray.tolist, part) for part in (wiring.signal, wiring.context, wiring.feedback))
     units = [
         Unit(layer, hidden, patch, signal, context, feedback, row, column)._asdict()
-        for (layer, hidden, row, column), patch, (signal, context, feedback) in zip(
-            places, wiring.patch, lists, strict=True
+        for layer, hidden, row, column, patch, signal, context, feedback in zip(
+            *(column.tolist() for column in columns), wiring.patch, *lists, strict=True
         )
     ]
     return {"frame": list(wiring.frame), "units": units}
@@ -120,33 +138,137 @@ def receptive(wiring: Wiring) -> list[np.ndarray]:
     return [np.array(units, np.int32) for units in over.values()]
 
 
-def built(
-    *,
-    layer: Sequence[int],
-    places: Sequence[tuple[int, int]],
-    hidden: Sequence[int],
-    patch: list[Patch | None],
-    signal: Lists,
-    context: Lists,
-    feedback: Sequence[Sequence[bool]],
-    frame: tuple[int, int, int],
-) -> Wiring:
-    """A wiring of lists, one entry a unit; places are (row, column). The extent of each layer's grid follows from them."""
-    place = np.array(places, np.int32).reshape(-1, 2)
-    layers = np.array(layer, np.int32)
+def _built(units: list[Unit], frame: tuple[int, int, int]) -> Wiring:
+    """A wiring of complete units. The extent of each layer's grid follows from their places."""
+    layers = np.array([unit.layer for unit in units], np.int32)
+    place = np.array([(unit.row, unit.column) for unit in units], np.int32)
     ends = [place[layers == one].max(axis=0) + 1 for one in range(layers.max() + 1)]
     return Wiring(
         layer=layers,
         row=place[:, 0].copy(),
         column=place[:, 1].copy(),
-        hidden=np.array(hidden, np.int32),
-        patch=patch,
-        signal=[np.array(ids, np.int32) for ids in signal],
-        context=[np.array(ids, np.int32) for ids in context],
-        feedback=[np.array(flags, np.bool_) for flags in feedback],
+        hidden=np.array([unit.hidden for unit in units], np.int32),
+        patch=[unit.patch for unit in units],
+        signal=[np.array(unit.signal, np.int32) for unit in units],
+        context=[np.array(unit.context, np.int32) for unit in units],
+        feedback=[np.array(unit.feedback, np.bool_) for unit in units],
         grids=tuple((int(rows), int(columns)) for rows, columns in ends),
         frame=frame,
     )
+
+
+# The rules of the two originals: blocks of the layer below, neighbours, feedback from above.
+
+
+class _Grid(NamedTuple):
+    """One layer's units: base + row * columns + column."""
+
+    base: int
+    rows: int
+    columns: int
+
+    def places(self) -> Iterable[tuple[int, int]]:
+        return ((row, column) for row in range(self.rows) for column in range(self.columns))
+
+
+def _number(shapes: Iterable[tuple[int, int]]) -> list[_Grid]:
+    """Grids whose units are numbered one layer after the other."""
+    grids: list[_Grid] = []
+    for rows, columns in shapes:
+        grids.append(_Grid(grids[-1].base + grids[-1].rows * grids[-1].columns if grids else 0, rows, columns))
+    return grids
+
+
+def _blocks(config: Config, low: _Grid, up: _Grid, times: int = 1) -> Lists:
+    """Ids of `low`, ascending, that each unit of `up` sees: blocks of fan_in x fan_in spread evenly, without wrap.
+
+    Offsets farther than fan_in_radius from the centre of the block are left out; block and radius are `times` as large.
+    """
+    size, radius = config.fan_in * times, config.fan_in_radius * times
+    centre = (size - 1) / 2
+    rows = [_along(low.rows, up.rows, size, row) for row in range(up.rows)]
+    columns = [_along(low.columns, up.columns, size, column) for column in range(up.columns)]
+    lists = []
+    for row, column in up.places():
+        ids = [
+            low.base + at * low.columns + beside
+            for y, at in rows[row]
+            for x, beside in columns[column]
+            if (y - centre) ** 2 + (x - centre) ** 2 <= radius * radius
+        ]
+        lists.append(ids)
+    return lists
+
+
+def _along(low: int, up: int, size: int, at: int) -> list[tuple[int, int]]:
+    """Where a block of `size` stands among `low` for the unit at `at` of `up`, (place in the block, place in `low`) of what
+    lies within; a single unit sees the middle.
+    """
+    begin = int((low - size) * at / (up - 1)) if up > 1 else int((low - size) / 2)
+    near = range(max(0, int(-begin) - 1), min(size, int(low - begin) + 1))
+    places = ((offset, int(begin + offset)) for offset in near)
+    return [(offset, place) for offset, place in places if 0 <= place < low]
+
+
+def _lateral(config: Config, grid: _Grid) -> Lists:
+    """Ids of the neighbours within the radius, ascending, for each unit of a layer."""
+    radius = config.lateral_radius
+    high, wide = (min(int(radius), size - 1) for size in (grid.rows, grid.columns))
+    offsets = [
+        (y, x)
+        for y in range(-high, high + 1)
+        for x in range(-wide, wide + 1)
+        if y * y + x * x <= radius**2 and (config.self_context or (y, x) != (0, 0))
+    ]
+    return [
+        [
+            grid.base + (row + y) * grid.columns + column + x
+            for y, x in offsets
+            if 0 <= row + y < grid.rows and 0 <= column + x < grid.columns
+        ]
+        for row, column in grid.places()
+    ]
+
+
+def _fed(signal: Lists) -> Lists:
+    """The units that each unit feeds, ascending."""
+    fed: Lists = [[] for _ in signal]
+    for unit, sources in enumerate(signal):
+        for source in sources:
+            fed[source].append(unit)
+    return fed
+
+
+def _above_cuda(config: Config, grids: list[_Grid], signal: Lists, lateral: Lists) -> Lists:
+    """Feedback by the rule "cuda": parents, their parents once for every path, then tops that are not listed yet."""
+    parents = _fed(signal)
+    above = [list(ids) for ids in parents]
+    if config.two_layers_back:
+        for unit, ids in enumerate(parents):
+            above[unit] += [grandparent for parent in ids for grandparent in parents[parent]]
+    if config.top_to_all:
+        for unit, ids in enumerate(above):
+            known = {*lateral[unit], *ids}
+            ids += [top for top in range(grids[-1].base, len(signal)) if top not in known]
+    return above
+
+
+def _above_classic(config: Config, grids: list[_Grid], signal: Lists, lateral: Lists) -> Lists:
+    """Feedback by the rule "classic": parents, units two layers up by one wider fan-in, then every top, listed or not."""
+    above = _fed(signal)
+    if config.two_layers_back:
+        wider: Lists = [[] for _ in signal]
+        for low, up in zip(grids, grids[2:], strict=False):
+            ids = _blocks(config, low, up, times=2)
+            wider[up.base : up.base + len(ids)] = ids
+        above = [near + far for near, far in zip(above, _fed(wider), strict=True)]
+    if config.top_to_all:
+        tops = list(range(grids[-1].base, len(signal)))
+        above = [ids if unit >= tops[0] else ids + tops for unit, ids in enumerate(above)]
+    return above
+
+
+# Graphs made by hand: their units, checked.
 
 
 def _unit(at: int, fields: Mapping[str, Any]) -> Unit:
@@ -205,18 +327,3 @@ def _refuse_patch(name: str, patch: Patch, frame: tuple[int, int, int]) -> None:
             f"{name}: found rows {row} to {row + rows} and columns {column} to {column + columns}, "
             f"expected within {frame[0]} x {frame[1]}; make the frame larger or the patch smaller"
         )
-
-
-def _patch(patch: Patch) -> Patch:
-    """A patch in Python's own whole numbers."""
-    return int(patch[0]), int(patch[1]), int(patch[2]), int(patch[3])
-
-
-def _places(units: list[Unit]) -> list[tuple[int, int]]:
-    """(row, column) of each unit; one below the other within their layer where none is said."""
-    places = []
-    first: dict[int, int] = {}
-    for at, unit in enumerate(units):
-        start = first.setdefault(unit.layer, at)
-        places.append((at - start if unit.row is None else unit.row, unit.column))
-    return places

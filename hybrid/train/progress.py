@@ -126,18 +126,6 @@ def check_feed(job: Job, saved: dict[str, Any], tick: int, folder: Path) -> None
         )
 
 
-def curve_of(facts: Any, model: Any, source: Path) -> list[dict[str, Any]]:
-    """The curve of a Predictive Vision Model's run, [] for a user's own save; ValueError, naming the file, for other facts."""
-    with _named(source):
-        _check("", facts, {})
-        if facts.get("progress") is None:
-            return []
-        _check("", facts, {"progress": {}})
-        _check_progress(facts["progress"], {"step": 0, "prediction": None, "last_frame": None}, model)
-    curve: list[dict[str, Any]] = facts["progress"]["curve"]
-    return curve
-
-
 @contextlib.contextmanager
 def _named(source: Path) -> Iterator[None]:
     """While facts are checked: an error names the file, and says how the run can be resumed from the save before."""

@@ -13,8 +13,7 @@ from gpu.runtime.array import Array
 from hybrid.contract import Gathering, Learning, Past, State
 from hybrid.pvm.config import Config
 from hybrid.pvm.layout import tape_layout
-from hybrid.pvm.rules import wire
-from hybrid.pvm.wiring import Unit, custom
+from hybrid.pvm.wiring import Unit, custom, wire
 from tests import cudasim
 
 SMALL = {"grids": (4, 3, 2, 1), "block": 2, "hidden": 9}

@@ -117,7 +117,7 @@ def test_a_run_resumed_amid_graphs_goes_on_to_the_same_bytes(cuda, tmp_path):
     resumed, _ = PVM.load(tmp_path, device=cuda)
     walk(resumed, Scene(TICKS))
     assert bytes_of(resumed) == bytes_of(whole)
-    begun.restore(tmp_path)  # arrays are written where graphs find them
+    begun.pipeline.restore(tmp_path)  # arrays are written where graphs find them
     walk(begun, Scene(TICKS))
     assert bytes_of(begun) == bytes_of(whole)
 

@@ -59,7 +59,7 @@ def test_interrupted_at_any_tick_it_goes_on_to_the_same_bytes(cuda, way, monkeyp
     feed, whole, model, rng = Scene(14), PVM(TINY, device=cuda), PVM(TINY, device=cuda), random.Random(ahead)
     walk(whole, feed)
     kills = Kills(monkeypatch)
-    while model.step_number < len(feed):
+    while model.tick < len(feed):
         if kills.during(drained(model.run(feed, every=4, ahead=ahead)), rng.randrange(1, 5)):
             model.save(tmp_path)
     assert kills.caught >= 2 and bytes_of(model) == bytes_of(whole)
@@ -74,7 +74,7 @@ def test_ahead_it_saves_after_complete_ticks_alone(cuda, tmp_path):
             with pytest.raises(ValueError, match=r"save: \d ticks are under way"):
                 model.save(tmp_path / "other")
     resumed, _ = PVM.load(tmp_path / "checkpoint", device=cuda)
-    assert resumed.step_number == 5
+    assert resumed.tick == 5
     walk(whole, feed)
     list(resumed.run(feed, every=4, ahead=3))
     assert bytes_of(resumed) == bytes_of(model) == bytes_of(whole)
@@ -84,8 +84,8 @@ def test_a_caller_that_stops_finds_the_model_between_two_ticks(cuda, ahead=4):
     model, whole, feed = PVM(TINY, device=cuda), PVM(TINY, device=cuda), Scene(12)
     for _ in itertools.islice(model.run(feed, every=100, ahead=ahead), 3):
         pass
-    assert 3 <= model.step_number <= 3 + ahead
-    walk(whole, feed, model.step_number)
+    assert 3 <= model.tick <= 3 + ahead
+    walk(whole, feed, model.tick)
     assert bytes_of(model) == bytes_of(whole)
     list(model.run(feed, ahead=ahead))
     walk(whole, feed)
@@ -103,8 +103,8 @@ def test_where_a_frame_is_missing_too(cuda, ahead):
     model, whole = PVM(TINY, device=cuda), PVM(TINY, device=cuda)
     with pytest.raises(OSError, match="no such file"):
         list(model.run(Broken(12), every=100, ahead=ahead))
-    assert model.step_number == (7 if ahead else 6)  # a frame that is sent and not yet seen is let go
-    walk(whole, Scene(12), model.step_number)
+    assert model.tick == (7 if ahead else 6)  # a frame that is sent and not yet seen is let go
+    walk(whole, Scene(12), model.tick)
     assert bytes_of(model) == bytes_of(whole)
 
 

@@ -59,7 +59,7 @@ def test_what_the_callers_own_code_raises_leaves_the_model_whole(tmp_path):
             next(ticks)
             with pytest.raises(type(failure)):
                 ticks.throw(failure)
-    assert trained.tick == model.step_number == 3
+    assert trained.tick == model.tick == 3
     trained.save(tmp_path / "engine")
     model.save(tmp_path / "pvm")
 

@@ -39,13 +39,13 @@ class Scene:
 
 
 def bytes_of(model):
-    return {name: array.tobytes() for name, array in model.fetch().items()} | {"step": model.step_number}
+    return {name: array.tobytes() for name, array in model.fetch().items()} | {"step": model.tick}
 
 
 def walk(model, feed, until=None):
     """Step by step through a feed, from where the model stands."""
     seen = []
-    for tick in range(model.step_number, until or len(feed)):
+    for tick in range(model.tick, until or len(feed)):
         batch = feed[tick]
         one = model.streams == 1
         image, box = (part[0] if one else part for part in (batch.image, batch.box))

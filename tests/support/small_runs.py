@@ -71,12 +71,12 @@ def on_ranks(ranks: int, *words: str) -> None:
 
 def stop_at(monkeypatch, tick: int, act) -> None:
     """Do something between two ticks, once so many are done."""
-    for owner, name in ((Engine, "tick"), (PVM, "step_number")):
+    for owner in (Engine, PVM):
         run = owner.run
 
-        def stopping(self, *feed, run=run, name=name, **options):
+        def stopping(self, *feed, run=run, **options):
             for done in run(self, *feed, **options):
-                if getattr(self, name) == tick:
+                if self.tick == tick:
                     act()
                 yield done
 

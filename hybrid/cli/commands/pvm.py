@@ -11,9 +11,9 @@ from ...feeds.video.frames import Frames
 from ...pvm import comparison, film, presets
 from ...pvm.film import DREAMT, FIELDS, WATCHED
 from ...pvm.originals import checkpoint
-from ...pvm.rules import wire
 from ...pvm.sizes import parameters
 from ...pvm.source import CONFIG, VIDEO_HELP, clips
+from ...pvm.wiring import wire
 from ...settings import positive, whole
 from ...storage import files
 from ...storage.checkpoint import CHECKPOINT
@@ -39,38 +39,26 @@ def add(pvm: Parser) -> None:
         action.add_quiet()
 
 
-def _machine(command: Parser) -> None:
-    command.add_argument(
-        "--device", help='"cpu", "cuda:N" or "auto": a GPU when one can be used (default), and says why'
-    )
-    command.add_argument("--threads", type=positive, help="CPU threads in total (default: all cores that it may use)")
-    command.add_argument("--json", action="store_true", help="print the report as JSON")
-
-
 def _watch(watch: Parser) -> None:
-    watch.add_argument("run", metavar="RUN", help="the folder of a trained run")
+    _run(watch)
     watch.add_argument("--video", metavar="VIDEO", help=f"{VIDEO_HELP} (default: what it was trained on)")
     watch.add_argument("--steps", type=positive, default=FRAMES, metavar="N", help=f"most frames (default: {FRAMES})")
     _film(watch, WATCHED)
 
 
 def _dream(dream: Parser) -> None:
-    dream.add_argument("run", metavar="RUN", help="the folder of a trained run")
-    dream.add_argument(
-        "--steps", type=positive, default=FRAMES, metavar="N", help=f"frames to dream (default: {FRAMES})"
-    )
-    dream.add_argument(
-        "--video", metavar="VIDEO", help=f"what it sees before: {VIDEO_HELP} (default: what it was trained on)"
-    )
+    _run(dream)
+    seen = f"what it sees before: {VIDEO_HELP} (default: what it was trained on)"
+    count = f"frames to dream (default: {FRAMES})"
+    dream.add_argument("--steps", type=positive, default=FRAMES, metavar="N", help=count)
+    dream.add_argument("--video", metavar="VIDEO", help=seen)
     _film(dream, DREAMT)
 
 
 def _fields(command: Parser) -> None:
-    command.add_argument("run", metavar="RUN", help="the folder of a trained run")
+    _run(command)
     command.add_argument("--layer", type=whole, default=0, metavar="L", help="of which layer (default: 0)")
-    command.add_argument("-o", "--out", metavar="FILE", help=f"the picture, .png, .pdf or .svg (default: RUN/{FIELDS})")
-    command.add_overwrite()
-    _machine(command)
+    _out(command, f"the picture, .png (default: RUN/{FIELDS})")
 
 
 def _compare(compare: Parser) -> None:
@@ -78,11 +66,7 @@ def _compare(compare: Parser) -> None:
         compare.add_argument(name.lower(), metavar=name, help="the folder of a trained run")
     compare.add_argument("--video", metavar="VIDEO", help=f"{VIDEO_HELP} (default: what both were trained on)")
     compare.add_argument("--steps", type=positive, metavar="N", help="most frames (default: the video once)")
-    compare.add_argument(
-        "-o", "--out", metavar="FILE", help="the picture to write, .png; .pdf too (default: A/compare.png)"
-    )
-    compare.add_overwrite()
-    _machine(compare)
+    _out(compare, "the picture to write, .png (default: A/compare.png)")
 
 
 def _import(command: Parser) -> None:
@@ -95,13 +79,23 @@ def _import(command: Parser) -> None:
     command.add_argument("--json", action="store_true", help="print JSON")
 
 
+def _run(command: Parser) -> None:
+    command.add_argument("run", metavar="RUN", help="the folder of a trained run")
+
+
 def _film(command: Parser, name: str) -> None:
-    command.add_argument(
-        "-o", "--out", metavar="FILE",
-        help=f"the film to write: .mp4, .gif, or no suffix for a directory of .png (default: RUN/{name})",
-    )  # fmt: skip
+    _out(command, f"the film to write: .mp4, .gif, or no suffix for a directory of .png (default: RUN/{name})")
+
+
+def _out(command: Parser, text: str) -> None:
+    """Where the result goes, and the options of the machine that makes it."""
+    command.add_argument("-o", "--out", metavar="FILE", help=text)
     command.add_overwrite()
-    _machine(command)
+    command.add_argument(
+        "--device", help='"cpu", "cuda:N" or "auto": a GPU when one can be used (default), and says why'
+    )
+    command.add_argument("--threads", type=positive, help="CPU threads in total (default: all cores that it may use)")
+    command.add_argument("--json", action="store_true", help="print the report as JSON")
 
 
 def run(given: argparse.Namespace) -> int:
@@ -115,19 +109,19 @@ def _imported(given: argparse.Namespace) -> dict[str, Any]:
     """Make a run of a checkpoint of the CUDA original; `hybrid train --resume` goes on with it."""
     folder = Path(given.out)
     store.refuse_taken(folder, given.overwrite)
-    found = checkpoint.read(given.file)
-    for note in found.notes:
+    read = checkpoint.read(given.file)
+    for note in read.notes:
         console.note(f"{given.file}: {note}")
-    model = checkpoint.model(found, device="cpu")
-    options = choose("pvm", config=str(given.file), video=given.video, steps=found.step, streams=1)
-    feed = Frames(clips(given.video, model.config.frame), found.step)
+    model = checkpoint.model(read, device="cpu")
+    options = choose("pvm", config=str(given.file), video=given.video, steps=read.step, streams=1)
+    feed = Frames(clips(given.video, model.config.frame), read.step)
     with store.begun(folder, given.overwrite):
         files.write(folder / CONFIG, [model.config.to_json().encode()])
         # before run.json: without it the run would be another
         model.save(folder / CHECKPOINT, {"feed": feed.describe(), "progress": Progress().facts})
         store.keep_options(folder, kept(options | {"data": None}))
-    text = f"step {found.step:,} of {model.config.name}, {sum(model.size):,} parameters -> {folder}"
-    return {"out": str(folder), "step": found.step, "parameters": sum(model.size), "notes": found.notes, "text": text}
+    text = f"step {read.step:,} of {model.config.name}, {sum(model.size):,} parameters -> {folder}"
+    return {"out": str(folder), "step": read.step, "parameters": sum(model.size), "notes": read.notes, "text": text}
 
 
 def _configs(given: argparse.Namespace) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The two original implementations: their configurations and checkpoints, read as ours."""
+"""Configuration files of the two original implementations, read as ours; notes say what is missing in them, or not taken."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..config import Config, Event, Readout, staged
-
-# Configuration files of the two original implementations, read as ours; notes say what is not taken from them.
+from ..config import Config, Event, Readout
 
 # The values of options that a file leaves out.
 DEFAULTS: dict[str, Any] = {
@@ -54,13 +52,6 @@ CUDA_ONLY: dict[str, Any] = {
     "readout_multiplier": 10,
     "4_layer_readout": 0,
 }
-# Options that our configurations do not have, and why.
-ELSEWHERE = {
-    **dict.fromkeys(("dataset", "reverse", "steps"), "said where a run is started"),
-    **dict.fromkeys(("model_type", "new_name"), "a name only"),
-    **dict.fromkeys(("version_major", "version_minor", "save_source_files"), "of the original's own files"),
-    "backpropagate_readout_error": "never active in the original either",
-}
 MISSING = (  # switches that no configuration of ours has
     "stereo",
     "only_one_channel",
@@ -78,7 +69,7 @@ def recognised(fields: Mapping[str, Any]) -> bool:
 
 
 def read(fields: Mapping[str, Any], name: str = "original", *, wiring: str | None = None) -> tuple[Config, list[str]]:
-    """Our configuration of an original's file, and a note of a line for each option that is missing, ignored or unknown.
+    """Our configuration of an original's file, and a note of a line for each option that is missing or ignored.
 
     wiring  "cuda" or "classic"; None: the one that the file is for. Both originals have
             files with the same names: "cuda" where the file has options that only the CUDA implementation has, or asks for
@@ -86,10 +77,26 @@ def read(fields: Mapping[str, Any], name: str = "original", *, wiring: str | Non
     """
     rule = wiring or _rule(fields)
     keys = _Keys(fields)
-    shape = _shape(keys)
-    how = _cuda(keys, len(shape["grids"])) if rule == "cuda" else _classic(keys, shape)
+    shape: dict[str, Any] = {
+        "grids": keys.wholes("layer_shapes"),
+        "block": keys.whole("input_block_size"),
+        "hidden": keys.whole("hidden_block_size") ** 2,
+        "fan_in": keys.whole("fan_in_square_size"),
+        "fan_in_radius": keys.number("fan_in_radius"),
+        "lateral_radius": keys.number("lateral_radius"),
+        "self_context": not keys.flag("context_exclude_self"),
+        "two_layers_back": keys.flag("send_context_two_layers_back"),
+        "top_to_all": keys.flag("last_layer_context_to_all"),
+        "activation": "rational" if keys.flag("polynomial") else "logistic",
+    }
+    how = (_cuda if rule == "cuda" else _classic)(keys, len(shape["grids"]))
     config = Config(name=name, wiring=rule, **{**shape, **how})
-    return config, keys.notes + _left(fields, keys.used, rule)
+    for one in fields:
+        if one in keys.used:
+            continue
+        on = one in MISSING and _whole(one, fields[one]) != 0
+        keys.notes.append(f"{one}: ignored" + ", though on: not available here" * on)
+    return config, keys.notes
 
 
 class _Keys:
@@ -158,19 +165,9 @@ def _rule(fields: Mapping[str, Any]) -> str:
     return "cuda" if two_frames and simple else "classic"
 
 
-def _shape(keys: _Keys) -> dict[str, Any]:
-    """Fields that both originals read alike."""
-    return {
-        "grids": keys.wholes("layer_shapes"),
-        "block": keys.whole("input_block_size"),
-        "hidden": keys.whole("hidden_block_size") ** 2,
-        "fan_in": keys.whole("fan_in_square_size"),
-        "fan_in_radius": keys.number("fan_in_radius"),
-        "lateral_radius": keys.number("lateral_radius"),
-        "self_context": not keys.flag("context_exclude_self"),
-        "two_layers_back": keys.flag("send_context_two_layers_back"),
-        "top_to_all": keys.flag("last_layer_context_to_all"),
-    }
+def _staged(layers: int, each: int, rate: float, momentum: float) -> list[Event]:
+    """Layer after layer begins to learn, `each` steps apart."""
+    return [(each * layer, layer, rate, momentum) for layer in range(layers)]
 
 
 def _cuda(keys: _Keys, layers: int) -> dict[str, Any]:
@@ -182,24 +179,30 @@ def _cuda(keys: _Keys, layers: int) -> dict[str, Any]:
             f"intermediate_learning_rate {between[1]} and final_learning_rate {final[1]} are both due at step {final[0]}: "
             f"{final[1]} wins; in the original the intermediate one does"
         )
-    deep = keys.flag("4_layer_readout")
-    if deep:
-        keys.notes.append("4_layer_readout: 1, the second hidden layer is taken as large as the first, 100")
     each, initial = keys.whole("delay_each_layer_learning"), keys.number("initial_learning_rate")
+    readout = Readout(
+        schedule=((0, 0.01), *((step, multiplier * rate) for step, rate in later)),
+        start=between[0] + 1,
+        momentum=momentum,
+    )
     return {
         "channels": keys.whole("input_channels"),
         "ignore_depth": keys.flag("ignore_depth"),
         "sign_of_error": keys.flag("opt_abs_diff"),
-        "activation": "rational" if keys.flag("polynomial") else "logistic",
         "context_to_output": keys.flag("feed_context_in_complex_layer"),
-        "schedule": staged(layers, each, initial, momentum, *later),
-        "readout": Readout(
-            hidden=(100, 100) if deep else (100,),
-            schedule=((0, 0.01), *((step, multiplier * rate) for step, rate in later)),
-            start=between[0] + 1,
-            momentum=momentum,
+        "schedule": (
+            *_staged(layers, each, initial, momentum),
+            *((step, None, rate, None) for step, rate in later),
         ),
+        "readout": _built(keys, "4_layer_readout", keys.flag("4_layer_readout"), readout),
     }
+
+
+def _built(keys: _Keys, name: str, other: bool, readout: Readout) -> Readout | None:
+    """The readout, unless an option asks for one that is not built; then none, with a note."""
+    if other:
+        keys.notes.append(f"{name}: found {keys.fields[name]}, not available here: no readout taken")
+    return None if other else readout
 
 
 def _switches(keys: _Keys) -> tuple[tuple[int, float], tuple[int, float]]:
@@ -216,32 +219,28 @@ def _switches(keys: _Keys) -> tuple[tuple[int, float], tuple[int, float]]:
     ), final
 
 
-def _classic(keys: _Keys, shape: dict[str, Any]) -> dict[str, Any]:
+def _classic(keys: _Keys, layers: int) -> dict[str, Any]:
     """The fields of the classic implementation."""
     momentum, supervised = keys.number("momentum"), keys.flag("supervised")
-    rate = keys.number("supervised_rate")
-    if supervised:
-        keys.notes.append("supervised: 1, so only the readouts learn, the units do not")
-    else:
-        keys.notes.append("supervised: 0, so the readouts do not learn")
-    layers = len(shape["grids"])
+    rate, several = keys.number("supervised_rate"), keys.whole("readout_depth") != 1
+    which = "1, so only the readouts learn, the units do not" if supervised else "0, so the readouts do not learn"
+    keys.notes.append(f"supervised: {which}")
+    readout = Readout(
+        kind="unit",
+        block=tuple((size, size) for size in keys.wholes("readout_block_size", "1 taken")),
+        enabled=tuple(flag != 0 for flag in keys.wholes("enable_readout", "all enabled")),
+        schedule=((0, rate if supervised else 0.0),),
+        momentum=momentum,
+    )
     return {
         **_unit(keys),
-        "activation": "rational" if keys.flag("polynomial") else "logistic",
         "lateral_at": None if keys.flag("disable_lateral") else keys.whole("enable_lateral_at"),
         "feedback_at": None if keys.flag("disable_feedback") else keys.whole("enable_feedback_at"),
         "tau": keys.number("tau"),
         "squeeze": False,
         "init": "classic",
         "schedule": ((0, None, 0.0, momentum),) if supervised else _rates(keys, layers, momentum),
-        "readout": Readout(
-            kind="unit",
-            block=tuple((size, size) for size in keys.wholes("readout_block_size", "1 taken")),
-            enabled=tuple(flag != 0 for flag in keys.wholes("enable_readout", "all enabled")),
-            depth=keys.whole("readout_depth"),
-            schedule=((0, rate if supervised else 0.0),),
-            momentum=momentum,
-        ),
+        "readout": _built(keys, "readout_depth", several, readout),
     }
 
 
@@ -274,24 +273,6 @@ def _unit(keys: _Keys) -> dict[str, Any]:
 def _rates(keys: _Keys, layers: int, momentum: float) -> tuple[Event, ...]:
     """Each layer begins, and turns to its final rate, so many steps after the one below."""
     each, delay = keys.whole("delay_each_layer_learning"), keys.whole("delay_final_learning_rate")
-    begin = staged(layers, each, keys.number("initial_learning_rate"), momentum)
+    begin = _staged(layers, each, keys.number("initial_learning_rate"), momentum)
     final = keys.number("final_learning_rate")
     return (*begin, *((delay + each * layer, layer, final, None) for layer in range(layers)))
-
-
-def _left(fields: Mapping[str, Any], used: set[str], rule: str) -> list[str]:
-    """A note for each name of a file that was not read."""
-    notes = []
-    for name in fields:
-        if name in used:
-            continue
-        if name in MISSING:
-            on = _whole(name, fields[name]) != 0
-            notes.append(f"{name}: ignored, " + ("though on: not available here" if on else "off"))
-        elif name in ELSEWHERE:
-            notes.append(f"{name}: ignored, {ELSEWHERE[name]}")
-        elif name in DEFAULTS or name in CUDA_ONLY or name in ("readout_block_size", "enable_readout"):
-            notes.append(f"{name}: ignored, the rule {rule!r} does not know it")
-        else:
-            notes.append(f"{name}: unknown, ignored")
-    return notes

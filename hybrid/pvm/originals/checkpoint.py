@@ -1,6 +1,6 @@
 """Checkpoints of the CUDA original, `Sim_<name>_<id>_<step>.zip` of piekniewski/PVM_cuda, read as models of ours.
 
-    pvm = import_simulation("Sim_small_0badcafe_000100000.zip")
+    pvm = model(read("Sim_small_0badcafe_000100000.zip"))
 
 Such a zip holds the attributes of three objects, one by one: pvm/ the units, readout/ and mlp/ the readouts, if there are
 any. An array is NAME.npy, its bytes as they lie (no header, whatever the ending says), and NAME.npy.meta, the pickle of
@@ -10,268 +10,24 @@ No pickle is run: pickles.py reads them as data. What is not needed is not opene
 """
 
 import dataclasses
-import pickletools
 import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ... import check
-from ...units import unit_layout
+from ...units import UnitLayout
 from .. import originals
 from ..config import Config
-from ..layout import TapeLayout, runs, tape_layout
+from ..heads import layout_of
+from ..layout import TapeLayout, runs, tape_layout, weights_at
 from ..model import PVM
-from ..rules import wire
-from ..sizes import parameters
-from ..wiring import Wiring, receptive
-
-# Pickles read as data: nothing of them is run.
-#
-# A pickle is a program. Its opcodes are read by a machine of our own, which knows those of plain values, and the names under
-# which NumPy's arrays are pickled. Anything else is refused; nothing is ever imported or called.
-
-
-def unpickled(name: str, data: bytes) -> Any:
-    """The value that a pickle describes: None, bools, numbers, str, bytes, tuples, lists, dicts, NumPy's dtypes and arrays.
-
-    name  where it comes from, for messages
-
-    Nothing of it is run: no name is imported, nothing is called. NumPy's numbers come as Python's. Raises ValueError, with
-    the opcode and its place, for a pickle that asks for anything else, makes more bytes than it has twice, or is damaged.
-    """
-    machine, opcode = _Machine(2 * len(data)), None
-    try:
-        for opcode, argument, at in pickletools.genops(data):
-            if opcode.name == "STOP":
-                return _last(machine, len(data) - (at or 0) - 1)
-            act = _ACTS.get(opcode.name)
-            if act is None:
-                raise _Refused(f"opcode {opcode.name} at byte {at}, which is none of plain data")
-            try:
-                act(machine, argument)
-            except ValueError as error:
-                raise _Refused(f"opcode {opcode.name} at byte {at}: {error}") from None
-    except _Refused as error:
-        raise ValueError(f"{name}: refused this pickle: {error}") from None
-    except (ValueError, OverflowError) as error:  # of genops: what is unknown or cut off
-        last = f" after opcode {opcode.name}" if opcode else ""
-        raise ValueError(f"{name}: found a damaged pickle{last}: {error}") from None
-    raise ValueError(f"{name}: found a pickle without an end")
-
-
-def _last(machine: "_Machine", left: int) -> Any:
-    value = machine.pop()
-    if machine.stack or machine.below or left:
-        raise _Refused(f"opcode STOP with {len(machine.stack)} values and {left} bytes left over")
-    return value
-
-
-class _Refused(ValueError):
-    """Of a pickle."""
-
-
-class _Known(NamedTuple):
-    """A name of NumPy's that a pickle says, and what it stands for here."""
-
-    name: str
-
-
-class _Blank:
-    """An array that has no content yet: it is announced first, and described later."""
-
-    filled: np.ndarray | None = None
-
-
-class _Machine:
-    """The stack of a pickle, the stacks below its marks, and what it remembers.
-
-    most  bytes that its calls may make: a text that it has becomes bytes, and these an array; what it remembers it could
-          make again and again
-    """
-
-    def __init__(self, most: int) -> None:
-        self.most, self.made = most, 0
-        self.stack: list[Any] = []
-        self.below: list[list[Any]] = []
-        self.memo: dict[int, Any] = {}
-
-    def push(self, value: Any) -> None:
-        self.stack.append(value)
-
-    def pop(self) -> Any:
-        if not self.stack:
-            raise _Refused("nothing on its stack")
-        return self.stack.pop()
-
-    def top(self, kind: type) -> Any:
-        if not self.stack or type(self.stack[-1]) is not kind:
-            raise _Refused(f"no {kind.__name__} on its stack")
-        return self.stack[-1]
-
-    def take(self, count: int) -> list[Any]:
-        """The last few values, in order."""
-        return [self.pop() for _ in range(count)][::-1]
-
-    def marked(self) -> list[Any]:
-        """The values since the last mark, which goes."""
-        if not self.below:
-            raise _Refused("no mark on its stack")
-        values, self.stack = self.stack, self.below.pop()
-        return values
-
-    def mark(self) -> None:
-        self.below.append(self.stack)
-        self.stack = []
-
-    def remember(self, at: int) -> None:
-        if not self.stack:
-            raise _Refused("nothing on its stack")
-        self.memo[at] = self.stack[-1]
-
-    def recall(self, at: int) -> None:
-        if at not in self.memo:
-            raise _Refused(f"nothing remembered as {at}")
-        value = self.memo[at]
-        self.push(value.filled if type(value) is _Blank and value.filled is not None else value)
-
-    def extend(self, values: list[Any]) -> None:
-        self.top(list).extend(values)
-
-    def update(self, values: list[Any]) -> None:
-        if len(values) % 2 or any(type(key) not in (str, int) for key in values[::2]):
-            raise _Refused("keys of a dict that are neither words nor numbers")
-        self.top(dict).update(zip(values[::2], values[1::2], strict=True))
-
-    def name(self, module: Any, name: Any) -> None:
-        """A name is looked up in a table of ours and nowhere else."""
-        full = f"{module}.{name}" if type(module) is type(name) is str else "no words"
-        if full not in _NAMES:
-            raise _Refused(f"it names {full[:100]!r}; only NumPy's arrays and dtypes are known, and nothing is called")
-        self.push(_Known(_NAMES[full]))
-
-    def reduce(self) -> None:
-        known, arguments = self.take(2)
-        if type(known) is not _Known or known.name not in _MAKERS or type(arguments) is not tuple:
-            raise _Refused("it calls what cannot be called")
-        self.push(self.counted(_MAKERS[known.name](*_exactly(arguments, known.name))))
-
-    def counted(self, made: Any) -> Any:
-        """What a call has made, while it is all within bounds."""
-        self.made += len(made) if type(made) is bytes else made.nbytes if isinstance(made, np.ndarray) else 0
-        if self.made > self.most:
-            raise _Refused(f"{self.made:,} bytes made, expected at most {self.most:,}, twice what the pickle has")
-        return made
-
-    def build(self) -> None:
-        """Describe what was announced: the array on the stack, or the byte order of a dtype."""
-        state = self.pop()
-        value = self.pop()
-        if type(state) is not tuple:
-            raise _Refused("no description")
-        if isinstance(value, np.dtype):
-            if len(state) < 2 or type(state[1]) is not str or state[1] not in ("<", "|"):
-                raise _Refused("a dtype that is not little-endian")
-            return self.push(value)
-        if type(value) is not _Blank or value.filled is not None or len(state) != 5:
-            raise _Refused("it describes what is no array")
-        _, shape, dtype, fortran, data = state
-        value.filled = self.counted(_array(data, dtype, shape, "F" if fortran is True else "C"))
-        self.push(value.filled)
-
-
-_COUNTS = {"dtype": 3, "blank": 3, "scalar": 2, "frombuffer": 4, "bytes": 2}
-
-
-def _exactly(arguments: tuple[Any, ...], name: str) -> tuple[Any, ...]:
-    if len(arguments) != _COUNTS[name]:
-        raise _Refused(f"{len(arguments)} arguments for {name}, expected {_COUNTS[name]}")
-    return arguments
-
-
-def _dtype(code: Any, align: Any, copy: Any) -> np.dtype:
-    if type(code) is not str or code not in ("f4", "f8", "i4", "i8", "b1"):
-        raise _Refused("a dtype other than f4, f8, i4, i8 and b1")
-    return np.dtype(f"<{code}")
-
-
-def _blank(kind: Any, shape: Any, code: Any) -> _Blank:
-    if type(kind) is not _Known or kind.name != "ndarray":
-        raise _Refused("an array that is no ndarray")
-    return _Blank()
-
-
-def _scalar(dtype: Any, data: Any) -> Any:
-    return _array(data, dtype, (), "C").item()
-
-
-def _array(data: Any, dtype: Any, shape: Any, order: Any) -> np.ndarray:
-    """An array of a pickle, read-only; its bytes must be as many as its shape asks for."""
-    if type(data) not in (bytes, bytearray) or not isinstance(dtype, np.dtype) or type(shape) is not tuple:
-        raise _Refused("an array of other than bytes, dtype and shape")
-    if len(shape) > 1 or any(type(length) is not int or length < 0 for length in shape):
-        raise _Refused("an array of more than one axis")  # so the order means nothing
-    if len(data) != dtype.itemsize * (shape[0] if shape else 1):
-        raise _Refused(f"an array of {len(data)} bytes, which do not fit its shape")
-    return np.frombuffer(bytes(data), dtype).reshape(shape)
-
-
-def _latin(text: Any, encoding: Any) -> bytes:
-    """Protocol 2 has no bytes; it says them as text."""
-    if type(text) is not str or encoding != "latin1":
-        raise _Refused("an encoding other than latin1")
-    return text.encode("latin-1")
-
-
-_NAMES = {"numpy.dtype": "dtype", "numpy.ndarray": "ndarray", "_codecs.encode": "bytes"} | {
-    f"numpy.{core}.{name}": known
-    for core in ("core", "_core")  # before NumPy 2, and since
-    for name, known in (
-        ("multiarray._reconstruct", "blank"),
-        ("multiarray.scalar", "scalar"),
-        ("numeric._frombuffer", "frombuffer"),
-    )
-}
-_MAKERS: dict[str, Callable[..., Any]] = {
-    "dtype": _dtype,
-    "blank": _blank,
-    "scalar": _scalar,
-    "frombuffer": _array,
-    "bytes": _latin,
-}
-_ACTS: dict[str, Callable[[_Machine, Any], None]] = {
-    **dict.fromkeys(("PROTO", "FRAME"), lambda machine, value: None),
-    **dict.fromkeys(("BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT"), _Machine.push),
-    **dict.fromkeys(("BINUNICODE", "SHORT_BINUNICODE", "BINBYTES", "SHORT_BINBYTES", "BYTEARRAY8"), _Machine.push),
-    "NONE": lambda machine, value: machine.push(None),
-    "NEWTRUE": lambda machine, value: machine.push(True),
-    "NEWFALSE": lambda machine, value: machine.push(False),
-    "EMPTY_LIST": lambda machine, value: machine.push([]),
-    "EMPTY_DICT": lambda machine, value: machine.push({}),
-    "EMPTY_TUPLE": lambda machine, value: machine.push(()),
-    "MARK": lambda machine, value: machine.mark(),
-    "TUPLE": lambda machine, value: machine.push(tuple(machine.marked())),
-    "TUPLE1": lambda machine, value: machine.push(tuple(machine.take(1))),
-    "TUPLE2": lambda machine, value: machine.push(tuple(machine.take(2))),
-    "TUPLE3": lambda machine, value: machine.push(tuple(machine.take(3))),
-    "APPEND": lambda machine, value: machine.extend(machine.take(1)),
-    "APPENDS": lambda machine, value: machine.extend(machine.marked()),
-    "SETITEM": lambda machine, value: machine.update(machine.take(2)),
-    "SETITEMS": lambda machine, value: machine.update(machine.marked()),
-    **dict.fromkeys(("BINPUT", "LONG_BINPUT"), _Machine.remember),
-    **dict.fromkeys(("BINGET", "LONG_BINGET"), _Machine.recall),
-    "MEMOIZE": lambda machine, value: machine.remember(len(machine.memo)),
-    "GLOBAL": lambda machine, value: machine.name(*value.split(" ", 1)),
-    "STACK_GLOBAL": lambda machine, value: machine.name(*machine.take(2)),
-    "REDUCE": lambda machine, value: machine.reduce(),
-    "BUILD": lambda machine, value: machine.build(),
-}
-
+from ..wiring import Wiring, wire
+from .pickles import unpickled
 
 SLOTS = 3
 # A file of the original's largest configuration has 1497 units, 35 thousand connections and 119 million weights.
@@ -317,7 +73,7 @@ class Members:
             raise ValueError(f"{name}.meta: found a {type(meta).__name__}, expected a list of shape and dtype")
         if any(type(length) is not int for length in meta[0]):
             raise ValueError(f"{name}.meta: found a shape of other than whole numbers, expected ({count},)")
-        refuse_form(f"{name}.meta", meta[0], meta[1], count, dtype)
+        _check_form(f"{name}.meta", meta[0], meta[1], count, dtype)
         expected = count * np.dtype(dtype).itemsize
         data = self._bytes(name, expected)
         if len(data) != expected:
@@ -349,7 +105,7 @@ class Members:
         return data
 
 
-def refuse_form(name: str, shape: Any, dtype: Any, count: int, expected: Any) -> None:
+def _check_form(name: str, shape: Any, dtype: Any, count: int, expected: Any) -> None:
     """ValueError unless an array has this dtype and so many numbers."""
     if shape != (count,) or dtype != expected:
         form = f"{np.dtype(expected)} ({count},)"
@@ -371,27 +127,22 @@ class Simulation(NamedTuple):
     arrays: dict[str, np.ndarray]
 
 
-def import_simulation(path: str | Path, *, device: str | None = None) -> PVM:
-    """The model of an original's checkpoint; as the original would, it resets the rate of the readouts. It goes on without
-    the original's mistakes.
+def model(simulation: Simulation, *, device: str | None = None) -> PVM:
+    """The model of what `read` returned, which goes on without the original's mistakes.
 
     device  as of PVM
-
-    Raises FileNotFoundError, and ValueError, naming file and member, for what is no such checkpoint, or a damaged one.
     """
-    return model(read(path), device=device)
-
-
-def model(simulation: Simulation, *, device: str | None = None) -> PVM:
-    """The model of what `read` returned."""
     pvm = PVM(simulation.config, device=device)
     pvm.put(simulation.arrays)
-    pvm.step_number = simulation.step
+    pvm.tick = simulation.step
     return pvm
 
 
 def read(path: str | Path) -> Simulation:
-    """Everything in a checkpoint that a model of ours needs; arguments and errors as of `import_simulation`."""
+    """Everything in a checkpoint that a model of ours needs; as the original would, it resets the rate of the readouts.
+
+    Raises FileNotFoundError, and ValueError, naming file and member, for what is no such checkpoint, or a damaged one.
+    """
     with Members(Path(path)) as members:
         try:
             return _simulation(members)
@@ -405,22 +156,20 @@ def _simulation(members: Members) -> Simulation:
     config, notes, multiplier = _config(members)
     config = _with_readouts(members, config, notes)
     wiring = wire(config)
-    weights, readouts = _counted(members, config, wiring)
-    _refuse_other_graph(members, wiring)
     layout = tape_layout(wiring, config)
+    heads = layout_of(wiring, config)[0] if config.readout else None
+    _check_sizes(members, int(weights_at(layout)[-1]), int(heads.w_at[-1]) if heads else 0)
+    _refuse_other_graph(members, wiring)
     config = _in_force(members, config, wiring, step, multiplier)
     if not config.rates(step)[0].any():
         notes.append(
             "rates: all 0 at this step, saved while it was frozen or before it began; the schedule sets the next"
         )
     resting = ~np.any(config.rates(step), axis=0)[wiring.layer]
-    arrays = _units(members, layout, weights, resting) | _state(members, layout, int(np.prod(wiring.frame)), step)
-    if config.readout:
-        arrays |= _readouts(members, config, wiring, readouts)
+    arrays = _units(members, layout, resting) | _state(members, layout, int(np.prod(wiring.frame)), step)
+    if heads:
+        arrays |= _readouts(members, heads)
     return Simulation(config, notes, step, arrays)
-
-
-# What the model is
 
 
 def _config(members: Members) -> tuple[Config, list[str], float]:
@@ -467,7 +216,7 @@ def _with_readouts(members: Members, config: Config, notes: list[str]) -> Config
         notes.append("readout: none in this file, none taken; the original would begin a new one")
         return dataclasses.replace(config, readout=None)
     layers = _whole("mlp/max_layers.pkl", members.value("mlp/max_layers.pkl"), 1, 9)
-    if layers != 2:
+    if layers != 2 or config.readout is None:
         raise ValueError(f"mlp/max_layers.pkl: found {layers}, expected 2: readouts with more layers are not built yet")
     tiles = config.grids[0][0] * config.grids[0][1]
     hidden = _one("mlp/objects/shape0_00.npy", members.array("mlp/objects/shape0_00.npy", tiles, np.int32))
@@ -475,7 +224,6 @@ def _with_readouts(members: Members, config: Config, notes: list[str]) -> Config
     name, block = "readout/heatmap_block_size.pkl", config.block[0]
     if members.have(name) and (found := members.value(name)) is not None:  # older files have none, or None
         block = _whole(name, found, 1, MOST_NUMBERS)
-    assert config.readout
     readout = dataclasses.replace(
         config.readout,
         hidden=(_whole("mlp/objects/shape0_00.npy", int(hidden), 1, MOST_NUMBERS),),
@@ -485,9 +233,8 @@ def _with_readouts(members: Members, config: Config, notes: list[str]) -> Config
     return dataclasses.replace(config, readout=readout)
 
 
-def _counted(members: Members, config: Config, wiring: Wiring) -> tuple[int, int]:
-    """Weights of the units and of the readouts, which is what the file has, to the byte; else ValueError."""
-    units, readouts = parameters(config, wiring)
+def _check_sizes(members: Members, units: int, readouts: int) -> None:
+    """ValueError unless the file has so many weights of the units and of the readouts, to the byte."""
     first, second = (members.size(f"mlp/objects/weight_mem_{k:02d}.npy") if readouts else 0 for k in range(2))
     for name, expected, size in (
         ("pvm/weight_memory_main.npy", units, members.size("pvm/weight_memory_main.npy")),
@@ -496,7 +243,6 @@ def _counted(members: Members, config: Config, wiring: Wiring) -> tuple[int, int
         if size != 4 * expected:
             raise ValueError(f"{name}: found {size} bytes, expected {4 * expected}, which the specs ask for")
         _whole(f"{name}: numbers", expected, 0, min(MOST_WEIGHTS, MOST_SQUEEZED * members.disk // 4))
-    return units, readouts
 
 
 def _refuse_other_graph(members: Members, wiring: Wiring) -> None:
@@ -539,30 +285,23 @@ def _in_force(members: Members, config: Config, wiring: Wiring, step: int, multi
     return dataclasses.replace(config, schedule=(*config.schedule, *events), readout=readout)
 
 
-# What the model holds
-
-
-def _units(members: Members, layout: TapeLayout, count: int, resting: np.ndarray) -> dict[str, np.ndarray]:
+def _units(members: Members, layout: TapeLayout, resting: np.ndarray) -> dict[str, np.ndarray]:
     """Weights and velocity. The last change stands in the one of two buffers that is not written next."""
-    last = 1 - _whole("pvm/buffer_index.pkl", members.value("pvm/buffer_index.pkl"), 0, 1)
+    last, begin = 1 - _whole("pvm/buffer_index.pkl", members.value("pvm/buffer_index.pkl"), 0, 1), weights_at(layout)
     bias = np.stack([layout.columns[::2], layout.hidden], 1).ravel()
     weights, velocity = (
-        _repacked([members.array(member, count)], layout.rows, layout.columns, bias, layout.w_at)
+        _repacked([members.array(member, int(begin[-1]))], layout.rows, layout.columns, bias, layout.w_at)
         for member in ("pvm/weight_memory_main.npy", f"pvm/dweight_memory_{last}.npy")
     )
-    begin = np.append(layout.w_at[::2], count)
     for u in np.flatnonzero(resting):  # the original's next frame does that; we leave units alone that do not learn
         velocity[begin[u] : begin[u + 1]] = 0
     return {"weights": weights, "velocity": velocity}
 
 
-def _readouts(members: Members, config: Config, wiring: Wiring, count: int) -> dict[str, np.ndarray]:
+def _readouts(members: Members, layout: UnitLayout) -> dict[str, np.ndarray]:
     """The same of the readouts, whose first and second matrices stand in members of their own."""
-    assert config.readout
-    (h,), (rows, columns) = config.readout.hidden, (config.readout.block or (config.block,))[0]
-    inputs = [int(wiring.hidden[ids].sum()) for ids in receptive(wiring)]
-    layout = unit_layout(inputs, [h] * len(inputs), [rows * columns] * len(inputs))
-    for name, expected in (("shape0_00", [h]), ("shape1_00", np.add(inputs, 1)), ("shape0_01", [rows * columns])):
+    inputs, hidden, outputs = (size.astype(np.int64) for size in layout[:3])
+    for name, expected in (("shape0_00", hidden), ("shape1_00", inputs + 1), ("shape0_01", outputs)):
         if (members.array(f"mlp/objects/{name}.npy", len(inputs), np.int32) != expected).any():
             raise ValueError(
                 f"mlp/objects/{name}.npy: found other sizes, expected {expected[:3]}... as the specs ask for"
@@ -570,13 +309,10 @@ def _readouts(members: Members, config: Config, wiring: Wiring, count: int) -> d
     flipped = members.value("mlp/flip_buf.pkl")
     if type(flipped) is not bool:
         raise ValueError(f"mlp/flip_buf.pkl: found a {type(flipped).__name__}, expected a bool")
-    first = h * np.add(inputs, 1)
+    first = hidden * (inputs + 1)
     w_at = np.stack([layout.w_at[:-1], layout.w_at[:-1] + first], 1).ravel()
-    high, wide = (
-        np.stack([layout.hidden, layout.outputs], 1).ravel(),
-        np.stack([layout.inputs, layout.hidden], 1).ravel(),
-    )
-    sizes = int(first.sum()), count - int(first.sum())
+    high, wide = np.stack([hidden, outputs], 1).ravel(), np.stack([inputs, hidden], 1).ravel()
+    sizes = int(first.sum()), int(layout.w_at[-1] - first.sum())
     arrays = {}
     for name, member in (("weights", "weight_mem"), ("velocity", "dweight_mem" if flipped else "mweight_mem")):
         parts = [members.array(f"mlp/objects/{member}_{k:02d}.npy", size) for k, size in enumerate(sizes)]
@@ -635,7 +371,7 @@ def _slots(members: Members, name: str, count: int) -> list[np.ndarray]:
     if type(slots) is not list or len(slots) != SLOTS or any(type(one) is not np.ndarray for one in slots):
         raise ValueError(f"{name}: found a {type(slots).__name__}, expected a list of {SLOTS} arrays")
     for one in slots:
-        refuse_form(name, one.shape, one.dtype, count, np.float32)
+        _check_form(name, one.shape, one.dtype, count, np.float32)
         check.finite(name, one)
     return slots
 

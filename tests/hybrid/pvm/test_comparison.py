@@ -8,7 +8,6 @@ from PIL import Image
 
 from hybrid.cli import main
 from hybrid.feeds.video.film import Film
-from hybrid.pvm import comparison
 from tests.hybrid.pvm.tiny import command
 
 
@@ -62,11 +61,3 @@ def test_runs_of_different_videos_need_one_for_both(capsys, two, tmp_path):
     found = json.loads(capsys.readouterr().out)
     readouts = [found["runs"][name]["readout_parameters"] for name in "AB"]
     assert readouts[0] > 0 == readouts[1], "of the run, not of what is shown without labels"
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [("a" * 40, "a" * 40), (list(range(10, 21)), "[10, 11, 12, 13, 14, 15, 16, 17, 18, ..."), (None, "null")],
-)
-def test_settings_in_the_table_have_40_letters_at_most(value, shown):
-    assert comparison._short(value) == shown

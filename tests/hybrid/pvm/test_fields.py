@@ -34,9 +34,7 @@ def still(config, **settings):
 def sums(model, unit):
     """What goes into the activations of a unit's hidden numbers, from the tape of the last tick."""
     at = int(model.layout.hidden_at[unit])
-    a = model.fetch()[f"tape_{(model.step_number - 1) % (model.layout.steps + 1)}"][
-        0, at : at + model.layout.hidden[unit]
-    ]
+    a = model.fetch()[f"tape_{(model.tick - 1) % (model.layout.steps + 1)}"][0, at : at + model.layout.hidden[unit]]
     if model.config.activation == "tanh":
         return np.arctanh(a)
     if model.config.activation == "logistic":
@@ -47,14 +45,14 @@ def sums(model, unit):
 
 def moved(model, unit, later, where, by):
     """The sums of a unit `later` ticks after a frame with one pixel changed, from the state where the model stands."""
-    kept, step = {name: array.copy() for name, array in model.fetch().items()}, model.step_number
+    kept, step = {name: array.copy() for name, array in model.fetch().items()}, model.tick
     frame = np.full(model.wiring.frame, 0.5)
     frame[where] += by
     for tick in range(later + 1):
         model.step(frame if tick == 0 else np.full(model.wiring.frame, 0.5))
     found = sums(model, unit)
     model.put(kept)
-    model.step_number = step
+    model.tick = step
     return found
 
 

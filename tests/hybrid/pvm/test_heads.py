@@ -1,12 +1,17 @@
+"""Readouts, and the boxes that their heatmaps show."""
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cpu import pvm, units
 from cpu.device import Device
+from hybrid.pvm import heads
 from hybrid.pvm.config import Config, Readout
 from hybrid.pvm.heads import Heads
 from hybrid.pvm.layout import tape_layout
-from hybrid.pvm.rules import wire
+from hybrid.pvm.wiring import wire
 
 
 def made(streams=1, dtype=np.float64, placed=False, **fields):
@@ -74,10 +79,65 @@ def test_weights_begin_in_the_range_of_their_rule():
     assert np.array_equal(again.weights, ours.weights)
 
 
+def test_a_heatmap_of_the_image_s_size_is_kept():
+    source = np.random.default_rng(0).random((6, 9))
+    np.testing.assert_allclose(heads.combine([source], (6, 9)), source, atol=1e-6)
+
+
+def test_box_by_hand():
+    heat = np.full((40, 50), 0.25)
+    heat[10:20, 5:25] = 0.75  # half-way is 0.5
+    box = heads.box_of(heat)
+    assert box.dtype == np.float32
+    np.testing.assert_allclose(box, [5 - 1, 10 - 0.5, 22, 11], rtol=1e-6)
+
+
+@pytest.fixture
+def box_of(monkeypatch):
+    """The box without its margin."""
+    monkeypatch.setattr(heads, "GROW", 1)
+    return heads.box_of
+
+
+def test_the_box_is_that_of_the_region_with_the_maximum(box_of):
+    heat = np.zeros((40, 50))
+    heat[2:10, 2:10] = 0.9
+    heat[20:30, 20:30] = 0.9
+    heat[30:36, 30:40] = 0.8  # touches with a corner
+    heat[36:39, 40:45] = 0.4  # below half-way
+    heat[25, 25] = 1
+    np.testing.assert_array_equal(box_of(heat), [20, 20, 20, 16])
+
+
 @pytest.mark.parametrize(
-    "readout, found",
-    [(Readout(depth=2), r"readout\.depth: found 2"), (Readout(hidden=(4, 4)), r"readout\.hidden: found \(4, 4\)")],
+    ("height", "width", "level", "present"),
+    [
+        (5, 5, 0.9, False),  # 25 of 96 x 96 is not more than that
+        (2, 13, 0.9, True),
+        (8, 8, 0.49, False),  # more likely not there
+        (8, 8, 0.5, True),
+    ],
 )
-def test_what_is_not_built_is_refused(readout, found):
-    with pytest.raises(ValueError, match=found):
-        made(readout=readout)
+def test_what_is_small_or_unlikely_is_absent(box_of, height, width, level, present):
+    heat = np.zeros((96, 96))
+    heat[3 : 3 + height, 4 : 4 + width] = level
+    expected = [4, 3, width, height] if present else [0, 0, 0, 0]
+    np.testing.assert_array_equal(box_of(heat), expected)
+
+
+def test_heat_target_by_hand():
+    # 8 rows x 12 columns of pixels on 2 x 3 cells of 4 x 4: the box spans half of row 0, and columns 1 and half of 2
+    found = heads.heat_target(np.array([4, 2, 6, 2]), 2, 3, (8, 12, 3))
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(found, [[0, 0.5, 0.25], [0, 0, 0]])
+
+
+side = st.tuples(st.integers(0, 19), st.integers(1, 20)).filter(lambda one: sum(one) <= 20)
+
+
+@given(side, side)
+def test_the_area_outside_the_image_is_cut_off(across, down):
+    box = np.array([across[0] - 10, down[0] - 10, across[1], down[1]], np.float32)
+    whole = np.zeros((40, 40))
+    whole[down[0] : sum(down), across[0] : sum(across)] = 1
+    np.testing.assert_array_equal(heads.heat_target(box, 20, 20, (20, 20)), whole[10:30, 10:30])

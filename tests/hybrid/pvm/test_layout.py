@@ -3,11 +3,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hybrid.pvm.config import Config, Readout
-from hybrid.pvm.heads import Heads
+from hybrid.pvm.config import Config
 from hybrid.pvm.layout import FEEDBACK, LATERAL, RAW, tape_layout
-from hybrid.pvm.rules import wire
-from hybrid.pvm.sizes import parameters
 from hybrid.pvm.wiring import Unit, custom
 
 # A 2 x 3 frame of 1 channel; unit 0 sees its first two columns, unit 1 its last, unit 2 both units.
@@ -131,14 +128,3 @@ def test_runs_of_the_tape_do_not_overlap(unit):
     for at, (low, high) in zip(layout.features_at, pairwise(layout.signal_at), strict=True):
         count[at : at + 2 * (high - low)] += 1
     assert (count == 1).all()
-
-
-@pytest.mark.parametrize("unit", ["simple", "complex", "residual", "complex_residual"])
-def test_all_kinds_have_as_many_parameters_as_they_say(unit):
-    readout = Readout(kind="unit", block=((2, 1), (1, 1)), enabled=(True, False))
-    config = Config(grids=((3, 2), (2, 1)), hidden=(5, 3), unit=unit, readout=readout, **TWO)
-    wiring = wire(config)
-    layout = tape_layout(wiring, config)
-    made = Heads(wiring, layout, config, 1, 0, np.float32)
-    matrices = layout.rows.astype(np.int64) * (layout.columns + 1)
-    assert (matrices.sum(), made.weights.size) == parameters(config, wiring)

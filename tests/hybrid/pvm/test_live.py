@@ -13,10 +13,10 @@ from hybrid.cli import main
 from hybrid.feeds.video.frames import Frames
 from hybrid.feeds.video.open import open_clips
 from hybrid.pvm import live
+from hybrid.pvm.config import Config
+from hybrid.pvm.figures import Pair, floats
 from hybrid.pvm.live import Latest, Live
 from hybrid.pvm.model import PVM
-from hybrid.pvm.presets import load
-from hybrid.pvm.tracking import Pairs, Recent
 from tests.hybrid.pvm.tiny import TINY, command
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -35,13 +35,12 @@ def ask(page: Live, path: str = "/state", **headers) -> tuple[int, bytes]:
 @pytest.fixture(scope="module")
 def latest():
     """What there is to see of a model of three streams after some ticks."""
-    model = PVM.from_config(load(TINY)[0], device="cpu", streams=3)
-    frames = Recent(Frames(open_clips("synthetic", model.config.frame), 30, 3))
-    pairs, found = Pairs(frames), Latest(model, 1.0, "<b>synthetic</b>")
+    model = PVM(Config.from_fields(TINY), device="cpu", streams=3)
+    frames, shown = Frames(open_clips("synthetic", model.config.frame), 30, 3), Latest(model, 1.0, "<b>synthetic</b>")
     for seen in model.run(frames):
-        if pair := pairs.take(seen):
-            found.take(pair)
-    return found
+        if seen.tick < 29:
+            shown.take(Pair(seen, floats(frames[seen.tick].image), floats(frames[seen.tick + 1].image)))
+    return shown
 
 
 @pytest.fixture

@@ -1,14 +1,25 @@
+"""A model: its frames, steps and runs, what it tells of itself, and that it is saved and goes on with the same bytes."""
+
 import concurrent.futures
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from cpu.device import Inline
 from hybrid import machine
-from hybrid.pvm.model import PVM
+from hybrid.feeds.video.clip import Frame
+from hybrid.feeds.video.clips import synthetic
+from hybrid.feeds.video.frames import Frames
+from hybrid.pvm.config import Config, Readout
+from hybrid.pvm.model import PVM, by_layer
 from hybrid.pvm.sizes import fewest
-from tests.support.small_pvm import BLIND, FRAME, TINY, Scene, bytes_of, walk
+from hybrid.pvm.wiring import Unit, custom
+from hybrid.storage import checkpoint
+from tests.hybrid.rise import rise
+from tests.support.small_pvm import BLIND, FRAME, TINY, Scene, assert_same, bytes_of, walk
 
 
 def test_made_of_a_configuration_a_name_or_a_file(tmp_path):
@@ -47,7 +58,7 @@ def test_a_step_gives_the_error_the_next_frame_what_units_publish_and_heatmaps()
         assert [part.shape for part in seen.hidden] == [(12, 5), (4, 4), (1, 7)]
         assert [heat.shape for heat in seen.heatmaps] == [FRAME[:2]]
         assert seen.heatmap is seen.heatmaps[0]
-    assert model.step_number == 3
+    assert model.tick == 3
     blind = PVM(BLIND)
     seen = walk(blind, Scene(1))[0]
     assert seen.heatmaps == [] and seen.heatmap is None
@@ -79,6 +90,13 @@ def test_bytes_and_floats_are_the_same_frames():
         third = doubles_seen.step((image / 255)[None])
         np.testing.assert_allclose(one.prediction, other.prediction, rtol=0, atol=1e-6)
         np.testing.assert_allclose(one.prediction, third.prediction, rtol=0, atol=1e-6)
+
+
+def test_hidden_numbers_by_layer_and_layers_of_units_that_differ_in_one_row():
+    patches = [Unit(0, 2, patch=(0, 0, 2, 2)), Unit(0, 2, patch=(0, 2, 2, 2))]
+    wiring = custom((2, 4, 1), [*patches, Unit(1, 1, signal=(0,)), Unit(1, 3, signal=(1,))])
+    first, second = by_layer(np.arange(8)[None], wiring)
+    assert first.tolist() == [[[0, 1], [2, 3]]] and second.tolist() == [[[4, 5, 6, 7]]]
 
 
 def changed(value):
@@ -231,3 +249,271 @@ def test_a_second_thread_is_refused_and_leaves_the_model_as_it_was():
     assert [type(failure) for failure in raised] == [RuntimeError] * 2
     assert all("pvm: found a call while another thread's is under way" in str(failure) for failure in raised)
     assert model.torn is None and np.array_equal(walk(model, feed)[-1].prediction, walk(whole, feed)[-1].prediction)
+
+
+OBLONG = Config(
+    grids=((3, 4), (1, 1)),
+    block=(2, 3),
+    hidden=(5, 4),
+    schedule=((0, None, 0.05, 0.3),),
+    readout=Readout(hidden=(6,), schedule=((0, 0.5),)),
+)
+FRAMES = np.random.default_rng(0).integers(0, 256, (7, *OBLONG.frame)).astype(np.uint8)
+BOXES = [np.array([x, 1, 4, 3], np.float32) for x in range(len(FRAMES))]
+
+
+class Unlisted:
+    """A sequence by its length and items alone, as readers of videos are; it raises no IndexError at its end."""
+
+    def __len__(self):
+        return len(FRAMES)
+
+    def __getitem__(self, number):
+        return FRAMES[number % len(FRAMES)]
+
+
+def ended(model, frames):
+    """The bytes of the weights, readouts' included, and the last prediction, when all is seen."""
+    seen = list(model.run(frames))
+    state = model.fetch()
+    return [state[name].tobytes() for name in ("weights", "readout.weights")] + [
+        seen[-1].prediction.tobytes(),
+        len(seen),
+    ]
+
+
+def stepped(frames, labels=None, **settings):
+    model = PVM(OBLONG, **settings)
+    for at, frame in enumerate(frames):
+        seen = model.step(frame, labels and labels[at])
+    state = model.fetch()
+    return [state[name].tobytes() for name in ("weights", "readout.weights")] + [seen.prediction.tobytes(), len(frames)]
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [FRAMES, list(FRAMES), (frame for frame in FRAMES), Unlisted(), [frame / 255 for frame in FRAMES]],
+    ids=["array", "list", "generator", "sequence", "floats"],
+)
+def test_any_iterable_of_frames_is_stepped_through(frames):
+    found, expected = ended(PVM(OBLONG), frames), stepped(list(FRAMES))
+    if isinstance(frames, list) and frames[0].dtype != np.uint8:
+        found, expected = found[-1:], expected[-1:]  # 1/255 rounds otherwise
+    assert found == expected
+
+
+def test_pairs_bring_labels():
+    assert ended(PVM(OBLONG), zip(FRAMES, BOXES, strict=True)) == stepped(FRAMES, BOXES)
+    assert ended(PVM(OBLONG), (Frame(*pair) for pair in zip(FRAMES, BOXES, strict=True))) == stepped(FRAMES, BOXES)
+    assert stepped(FRAMES, BOXES)[1] != stepped(FRAMES)[1]
+
+
+def test_an_iterable_goes_on_and_a_feed_begins_where_the_model_stands():
+    model = PVM(OBLONG)
+    assert [seen.tick for seen in model.run(iter(FRAMES[:3]))] == [0, 1, 2]
+    assert [seen.tick for seen in model.run(FRAMES[:2])] == [3, 4]
+    assert [seen.tick for seen in model.run(Frames([synthetic.Scene(OBLONG.frame)], 7))] == [5, 6]
+    assert list(model.run([])) == [] and model.tick == 7
+
+
+@pytest.mark.parametrize("failure", [OSError("the disk is gone"), "shape", "numbers"])
+def test_what_fails_while_giving_frames_leaves_the_model_between_two_ticks(failure, tmp_path):
+    def broken():
+        yield from FRAMES[:3]
+        if isinstance(failure, Exception):
+            raise failure
+        yield FRAMES[0][:, :-1] if failure == "shape" else FRAMES[0] / 2.0
+
+    model = PVM(OBLONG)
+    with pytest.raises((OSError, ValueError)) as caught:
+        list(model.run(broken()))
+    assert caught.value.__notes__ == ["in the feed, at tick 3"]
+    assert model.tick == 3
+    model.save(tmp_path)
+    for one in (model, PVM.load(tmp_path)[0]):
+        list(one.run(iter(FRAMES[3:])))
+        assert one.fetch()["weights"].tobytes() == stepped(FRAMES)[0]
+
+
+def test_what_gives_no_frames_is_refused_and_changes_nothing():
+    model = PVM(OBLONG)
+    for frames, found in ((5, "frames: found int"), (None, "frames: found NoneType"), ([None], "frame: found")):
+        with pytest.raises(ValueError, match=found):
+            list(model.run(frames))
+    with pytest.raises(ValueError, match="frame: found shape"):
+        list(model.run(FRAMES[0]))
+    assert ended(model, FRAMES) == stepped(list(FRAMES))
+
+
+def test_pictures_of_pillow_and_nested_lists_are_frames():
+    from PIL import Image
+
+    def last(frame):
+        return PVM(dataclasses.replace(OBLONG, readout=None)).step(frame).prediction.tobytes()
+
+    assert last(Image.fromarray(FRAMES[0])) == last(FRAMES[0])
+    halves = np.full(OBLONG.frame, 0.5)
+    assert last(halves.tolist()) == last(halves)
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+def test_a_run_is_its_steps_bit_for_bit(streams):
+    config = TINY if streams == 1 else BLIND  # readouts of several streams: below, once
+    one, other = PVM(config, streams=streams), PVM(config, streams=streams)
+    feed = Scene(14, streams)
+    stepped, ran = walk(one, feed), list(other.run(feed))
+    assert_same(ran, stepped)
+    assert bytes_of(one) == bytes_of(other)
+    assert list(other.run(feed)) == []
+
+
+def test_a_run_brings_all_home_only_every_so_many_ticks():
+    whole, sparse = list(PVM(TINY).run(Scene(7))), list(PVM(TINY).run(Scene(7), every=3))
+    assert_same(sparse[::3], whole[::3])
+    for one, other in zip(whole, sparse, strict=True):
+        assert one.error.tolist() == other.error.tolist()
+        assert (other.prediction is None) == bool(other.tick % 3)
+        assert bool(other.hidden) == bool(other.heatmaps) == (other.tick % 3 == 0)
+    with pytest.raises(ValueError, match="every: found 0"):
+        next(PVM(TINY).run(Scene(), every=0))
+
+
+def test_a_run_goes_on_where_the_model_stands_and_stops_when_left():
+    model, other, feed = PVM(TINY), PVM(TINY), Scene(10)
+    for seen in model.run(feed):
+        if seen.tick == 3:
+            break
+    assert model.tick == 4
+    assert [seen.tick for seen in model.run(feed)] == [4, 5, 6, 7, 8, 9]
+    walk(other, feed)
+    assert bytes_of(model) == bytes_of(other)
+
+
+def test_a_run_allocates_nothing_that_lasts():
+    """Beyond the small arrays of what is seen, memory does not rise, not even for a moment, once the run is warm."""
+    config = dataclasses.replace(TINY, grids=((6, 8), (3, 4), (1, 1)), hidden=(24,), block=(10, 10))
+    frame = np.zeros((1, *config.frame), np.uint8)
+    batch = SimpleNamespace(image=frame, box=np.zeros((1, 4), np.float32), labelled=np.zeros(1, bool))
+    feed = type("Still", (), {"streams": 1, "__len__": lambda self: 40, "__getitem__": lambda self, tick: batch})()
+    model = PVM(config)
+    ticks = model.run(feed, every=1000)
+    risen = rise(ticks)
+    smallest = min(
+        array.nbytes for name, array in model.fetch().items() if name.startswith(("tape", "signals", "world"))
+    )
+    assert risen < smallest, f"{risen} bytes"
+
+
+def test_a_run_closes_its_queues_however_it_ends(monkeypatch):
+    def failing():
+        yield Scene()[0].image
+        raise OSError("no such file")
+
+    model, closed = PVM(BLIND), []
+    queues = set(model.pipeline.queues().values())
+    monkeypatch.setattr(Inline, "close", lambda queue: closed.append(queue))
+    list(model.run(Scene(3)))
+    assert set(closed) == queues
+    closed.clear()
+    left = model.run(Scene(6))
+    next(left)
+    left.close()
+    assert set(closed) == queues
+    closed.clear()
+    with pytest.raises(OSError, match="no such file"):
+        list(model.run(failing()))
+    assert set(closed) == queues
+
+
+def test_a_step_ends_a_run_that_was_left_between_two_ticks():
+    model, whole, feed = PVM(BLIND), PVM(BLIND), Scene(8)
+    left = model.run(feed)
+    for _ in range(3):
+        next(left)
+    model.step(feed[3].image)
+    with pytest.raises(RuntimeError, match="pvm: found a run that ended when another run or a step began"):
+        next(left)
+    for tick in range(4):
+        whole.step(feed[tick].image)
+    assert model.tick == 4 and np.array_equal(model.prediction(), whole.prediction())
+
+
+def test_a_freeze_within_a_run_begins_with_the_next_frame_that_is_filled_in_for_units_and_readouts_alike():
+    model, stepped, feed = PVM(TINY), PVM(TINY), Scene(12)
+    for result in model.run(feed):
+        if result.tick == 4:
+            model.frozen = True
+    for tick in range(len(feed)):
+        stepped.frozen = tick > 5  # the frame of tick 5 was filled in while tick 4 was under way
+        walk(stepped, feed, tick + 1)
+    assert bytes_of(model) == bytes_of(stepped)
+
+
+OWN = custom(
+    (4, 5, 2),
+    [
+        Unit(0, 3, patch=(0, 0, 3, 4), context=(1, 2)),
+        Unit(0, 5, patch=(2, 1, 2, 4), context=(0,)),
+        Unit(1, 2, signal=(0, 1), context=(2,)),
+    ],
+)
+
+
+def test_another_kind_and_a_number_that_cannot_be_are_refused(tmp_path):
+    checkpoint.save(tmp_path / "engine", {"x": np.zeros(3, np.float32)}, {"engine": {}, "facts": {}})
+    with pytest.raises(
+        ValueError, match=r"found a checkpoint of another kind, expected one of a Predictive Vision Model"
+    ):
+        PVM.load(tmp_path / "engine")
+    model = PVM(BLIND)
+    model.tick = -5
+    model.save(tmp_path / "pvm")
+    with pytest.raises(ValueError, match="step: found -5"):
+        PVM.load(tmp_path / "pvm")
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+def test_a_saved_model_goes_on_with_the_same_bytes(tmp_path, streams):
+    config = TINY if streams == 1 else BLIND
+    model, feed = PVM(config, streams=streams, seed=3), Scene(17, streams)
+    walk(model, feed, 7)
+    model.save(tmp_path, {"note": "mine"})
+    expected = walk(model, feed)
+    loaded, facts = PVM.load(tmp_path)
+    assert facts == {"note": "mine"}
+    assert (loaded.config, loaded.streams, loaded.tick) == (config, streams, 7)
+    assert_same(list(loaded.run(feed)), expected)
+    assert bytes_of(loaded) == bytes_of(model)
+
+
+def own_model(**settings):
+    config = dataclasses.replace(BLIND, grids=((2, 1), (1, 1)), hidden=(3, 2))
+    return PVM(config, wiring=OWN, **settings)
+
+
+def test_a_wiring_made_by_hand_is_saved_and_loaded(tmp_path):
+    model, frames = own_model(), np.random.default_rng(0).random((9, 4, 5, 2)).astype(np.float32)
+    for frame in frames[:5]:
+        seen = model.step(frame)
+    assert seen.prediction.shape == (4, 5, 2)
+    assert (seen.prediction[3, 0] == 0).all() and (seen.prediction[:3, :4] > 0).all()  # nobody sees the corner
+    assert [part.shape for part in seen.hidden] == [(1, 8), (1, 2)]  # units of a layer differ
+    model.save(tmp_path)
+    loaded, _ = PVM.load(tmp_path)
+    assert loaded.wiring.patch == OWN.patch
+    for frame in frames[5:]:
+        assert_same([loaded.step(frame)], [model.step(frame)])
+    assert bytes_of(loaded) == bytes_of(model)
+    with pytest.raises(ValueError, match="wiring: found 2 layers, expected 3"):
+        PVM(BLIND, wiring=OWN)
+
+
+def test_numbers_that_are_not_finite_are_not_saved(tmp_path):
+    """They show in the error only when the next frames come."""
+    model = PVM(TINY)
+    walk(model, Scene(3))
+    model.save(tmp_path)
+    model.weights[7] = np.inf
+    with pytest.raises(ValueError, match=r"before tick 3: weights.*NaN or infinity"):
+        model.save(tmp_path)
+    assert np.isfinite(PVM.load(tmp_path)[0].weights).all()

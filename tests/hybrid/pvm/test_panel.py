@@ -1,6 +1,6 @@
 """Pictures of what a model sees: every number at its place, whole enlargements, boxes where they belong."""
 
-from types import SimpleNamespace
+import dataclasses
 
 import numpy as np
 import pytest
@@ -8,8 +8,7 @@ import pytest
 from hybrid.pvm import panel
 from hybrid.pvm.config import Config
 from hybrid.pvm.panel import View
-from hybrid.pvm.rules import wire
-from hybrid.pvm.tracking import Counts
+from hybrid.pvm.wiring import wire
 
 CONFIG = Config(grids=((2, 3), (1, 1)), block=(2, 2), hidden=(5, 4), fan_in=3, fan_in_radius=9.0)
 
@@ -33,16 +32,20 @@ def test_rgb_takes_any_number_of_channels(channels):
 
 def test_views_are_all_there_is_to_see():
     frame, prediction = np.zeros((4, 6, 3)), np.full((4, 6, 3), panel.ERROR)
-    hidden = [np.zeros((6, 5)), np.zeros((1, 4))]
-    counts = [Counts(6, 30, 3, 0, 0), Counts(1, 4, 0, 4, 1)]
-    found = panel.views(wire(CONFIG), frame, prediction, hidden, np.zeros((4, 6)), (-1, 1), counts)
+    config = dataclasses.replace(CONFIG, activation="tanh")
+    moving = [[np.full((6, 5), 0.1 * at), np.zeros((1, 4))] for at in range(3)]
+    given = config, wire(config), (frame, prediction), moving[0]
+    found = panel.views(*given, np.zeros((4, 6)), moving, (0.25, 0.5))
     assert list(found) == ["frame", "prediction", "difference", "heatmap", "hidden, layer 0", "hidden, layer 1"]
     assert (found["difference"].picture == panel.colours("inferno")[-1]).all()
     assert found["hidden, layer 0"].units == (2, 3) and found["hidden, layer 1"].units is None
     assert found["hidden, layer 0"].scale[:2] == (-1, 1) and found["heatmap"].scale[:2] == (0, 1)
-    assert found["hidden, layer 0"].note == "10 % saturated, 0 % dead"
+    assert found["prediction"].note == "mean |error| 0.2500"
+    assert found["difference"].note == "repeating the last frame: 0.5000"
+    assert found["hidden, layer 0"].note == "0 % saturated, 0 % dead"
     assert found["hidden, layer 1"].note == "0 % saturated, 100 % dead (1 whole unit)"
-    assert "heatmap" not in panel.views(wire(CONFIG), frame, prediction, hidden, None)
+    without = panel.views(*given, None)
+    assert "heatmap" not in without and without["prediction"].note == "none yet"
 
 
 def plain(rows: int, columns: int, **fields) -> View:
@@ -83,24 +86,9 @@ def test_few_places_stay_empty(count, across):
     assert whole.shape[1] == across * (300 + panel.GAP) + panel.GAP
 
 
-def test_a_scale_is_shown_between_its_ends():
-    without = panel.side_by_side({"map": plain(4, 4)})
-    whole = panel.side_by_side({"map": plain(4, 4, scale=panel.Scale(0, 1, "viridis"))})
-    changed = np.argwhere((whole != without).any(-1))
-    assert changed[:, 0].max() < panel.GAP + panel.CAPTION and changed[:, 1].min() > 150
-    for end in (panel.colours("viridis")[0], panel.colours("viridis")[-1]):
-        assert (whole == end).all(-1).any()
-    long = panel.side_by_side({"map " * 40: plain(4, 4, scale=panel.Scale(0, 1, "viridis"))})
-    left = changed[:, 1].min()
-    assert np.array_equal(long[:, left:], whole[:, left:]) and (long != whole).any(), "the caption leaves it alone"
-
-
-def test_both_ends_of_a_scale_stand_on_one_line():
-    without = panel.side_by_side({"": plain(4, 4)})
-    drawn = (panel.side_by_side({"": plain(4, 4, scale=panel.Scale(1, 1, "viridis"))}) != without).any(-1)
-    columns = np.flatnonzero(drawn.any(0))
-    low, _, high = np.split(columns, np.flatnonzero(np.diff(columns) > 1) + 1)  # the colours are between them
-    assert np.array_equal(drawn[:, low], drawn[:, high])
+def test_captions_tell_the_ends_of_a_scale():
+    scaled = panel.side_by_side({"map": plain(4, 4, scale=panel.Scale(0, 0.25, "viridis"))})
+    assert np.array_equal(scaled, panel.side_by_side({"map  (0 to 0.25)": plain(4, 4)}))
 
 
 def test_boxes_are_drawn_in_shares_of_the_picture_and_absent_ones_are_not():
@@ -116,13 +104,3 @@ def test_boxes_are_drawn_in_shares_of_the_picture_and_absent_ones_are_not():
         assert not (absent == panel.LABEL).all(-1).any()
     outside = panel.side_by_side({"frame": plain(12, 24, boxes=((np.array([-1, -1, 3, 3]), panel.FOUND),))})
     assert (outside == panel.FOUND).all(-1).any()
-
-
-def test_a_line_without_room_ends_in_dots_and_one_that_fits_does_not():
-    written = []
-    pen = SimpleNamespace(
-        textlength=lambda text, font: 10 * len(text), text=lambda at, text, **how: written.append(text)
-    )
-    for room in (50, 49, 40, 30, 0):
-        panel._text(pen, (0, 0), "abcde", room)
-    assert written == ["abcde", "a...", "a...", "...", "..."]

@@ -19,7 +19,6 @@ def test_files_of_ours(tmp_path):
     )
     assert load(tmp_path / "mine.json") == (wanted, [])
     assert load(str(tmp_path / "mine.toml")) == (wanted, [])
-    assert load({"name": "mine", "grids": [3, 1]})[0] == Config(name="mine", grids=(3, 1))
 
 
 def test_files_of_the_originals_are_recognised(tmp_path):

@@ -2,10 +2,11 @@ import pytest
 
 from hybrid import machine
 from hybrid.pvm.config import Config, Readout
+from hybrid.pvm.layout import tape_layout
 from hybrid.pvm.model import PVM
 from hybrid.pvm.presets import load
-from hybrid.pvm.rules import wire
-from hybrid.pvm.sizes import fewest, parameters, refuse_too_large, sizes
+from hybrid.pvm.sizes import fewest, parameters, refuse_too_large
+from hybrid.pvm.wiring import wire
 
 TOP = [(784, 1029), (637, 637), (441, 441)]
 MIDDLE = (833, 2058)
@@ -27,11 +28,12 @@ def test_counts_of_the_named_configurations(name):
     units, signals, contexts, inputs, weights, readout = TABLE[name]
     config, _ = load(name)
     wiring = wire(config)
-    size = sizes(config, wiring)
+    layout = tape_layout(wiring, config)
+    size = layout.columns[layout.layer_at[:-1]]  # inputs of the first dense layer
     assert len(wiring.layer) == units
     assert sum(map(len, wiring.signal)) == signals
     assert contexts in (None, sum(map(len, wiring.context)))
-    found = [size.input[wiring.layer == layer] for layer in range(len(wiring.grids))]
+    found = [size[wiring.layer == layer] for layer in range(len(wiring.grids))]
     assert inputs in (None, [(least.min(), least.max()) for least in found])
     assert parameters(config, wiring) == (weights, readout)
 
@@ -61,9 +63,9 @@ def test_weights_of_readouts():
         return parameters(config, wire(config))[1]
 
     assert count(hidden=4) == 4 * (4 * 9 + 2 * 5)
-    assert count(hidden=(4, 6), block=((2, 3),), depth=2) == 4 * (4 * 9 + 6 * 5 + 12 * 7)
+    assert count(hidden=4, block=((2, 3),)) == 4 * (4 * 9 + 6 * 5)
     assert count(kind="unit") == 4 * (6 * 4 + 1 * 7) + 10 * 6 + 1 * 11
-    assert count(kind="unit", block=(1, (2, 3)), enabled=(False, True), depth=2) == 10 * 6 + 12 * 11
+    assert count(kind="unit", block=(1, (2, 3)), enabled=(False, True)) == 10 * 6 + 6 * 11
 
 
 @pytest.mark.parametrize("radius", [2.5, 1e5])
@@ -85,9 +87,9 @@ def test_the_fewest_parameters_are_no_more_than_there_are(unit, radius):
     [
         # layers of 4 units of 3 hidden numbers and 1 unit of 5, patches of 1 x 2
         (Readout(hidden=(4,)), 2 * 5),
-        (Readout(hidden=(4, 6), block=((2, 3),), depth=2), 6 * 5 + 12 * 7),
+        (Readout(hidden=(4,), block=((2, 3),)), 6 * 5),
         (Readout(kind="unit"), 4 * 7 + 1 * 11),
-        (Readout(kind="unit", block=(1, (2, 3)), enabled=(False, True), depth=2), 12 * 11),
+        (Readout(kind="unit", block=(1, (2, 3)), enabled=(False, True)), 6 * 11),
         (None, 0),
     ],
 )

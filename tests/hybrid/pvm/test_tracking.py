@@ -1,3 +1,5 @@
+"""The tracking benchmark: figures by hand and against a plain count, and its baselines."""
+
 import json
 
 import numpy as np
@@ -6,39 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hybrid.pvm import tracking
-from hybrid.pvm.tracking import Centre, Null, Track
 
-IMAGE = np.zeros((50, 100, 3), np.float32)
 ABSENT = (0, 0, 0, 0)
 
 
-def track(truth, found, size=(100, 50)) -> Track:
-    truth, found = (np.array(boxes, np.float32).reshape(-1, 4) for boxes in (truth, found))
-    return Track(truth, found, np.tile(np.array(size), (len(truth), 1)))
-
-
-class Scripted:
-    """Says what it is told to, and notes what it is shown."""
-
-    def __init__(self, *boxes):
-        self.boxes, self.primed, self.shown = list(boxes), [], []
-
-    def prime(self, image, box):
-        self.primed.append((int(image[0, 0, 0]), box.tolist()))
-
-    def track(self, image):
-        self.shown.append(int(image[0, 0, 0]))
-        return np.array(self.boxes.pop(0))
-
-
-def video(*labels):
-    """Frames whose pixels are their number."""
-    return [(IMAGE + at, None if one is None else np.array(one)) for at, one in enumerate(labels)]
+def boxes(*rows):
+    return np.array(rows, np.float32).reshape(-1, 4)
 
 
 def test_overlap_by_hand():
-    a = np.array([(0, 0, 4, 2), (0, 0, 4, 2), (0, 0, 4, 2), ABSENT, (1, 1, 3, 3)], np.float32)
-    b = np.array([(2, 1, 4, 2), (4, 0, 4, 2), ABSENT, ABSENT, (2, 2, 1, 1)], np.float32)
+    a = boxes((0, 0, 4, 2), (0, 0, 4, 2), (0, 0, 4, 2), ABSENT, (1, 1, 3, 3))
+    b = boxes((2, 1, 4, 2), (4, 0, 4, 2), ABSENT, ABSENT, (2, 2, 1, 1))
     expected = [2 / (8 + 8 - 2 + 1e-5), 0, 0, 0, 1 / (9 + 1e-5)]
     np.testing.assert_array_equal(tracking.overlap(a, b), expected)
     np.testing.assert_array_equal(tracking.overlap(b, a), expected)
@@ -47,48 +27,31 @@ def test_overlap_by_hand():
 def test_scores_by_hand():
     target = (40, 20, 10, 10)
     scores = tracking.score(
-        track(
-            [target, target, target, target, ABSENT, ABSENT],
-            [target, (43, 24, 10, 10), (60, 20, 10, 10), ABSENT, ABSENT, target],
-        )
+        boxes(target, target, target, target, ABSENT, ABSENT),
+        boxes(target, (43, 24, 10, 10), (60, 20, 10, 10), ABSENT, ABSENT, target),
     )
     assert scores[:5] == (6, 3, 1, 1, 1)
-    assert scores.presence == pytest.approx(100 * 4 / 6)
-    # Distances 0, 5 and 20, and one target missed: 20 is not < 20
-    assert scores.precision_curve.tolist() == [0] + [0.25] * 5 + [0.5] * 15 + [0.75] * 30
-    assert scores.precision == 0.5
-    # x in widths of 100, y in heights of 50: 0, hypot(.03, .08) = .0854, .2
-    curve = scores.relative_precision_curve
-    assert [curve[at] for at in (0, 1, 85, 86, 200, 201, 999)] == [0, 0.25, 0.25, 0.5, 0.5, 0.75, 0.75]
-    assert scores.relative_precision == 0.5
     # Overlaps 1, 42 / 158 = .266, 0 and 0; 26 / 99 = .2626 and 27 / 99 = .2727
-    curve = scores.success_curve
-    assert curve.tolist() == [0.5] * 27 + [0.25] * 72 + [0]
-    assert scores.success == pytest.approx((27 * 0.5 + 72 * 0.25) / 100)
-    # Halves of the target's size: 0, 8 / 10, 40 / 10, missed, both absent, found where there is none
-    curve = scores.accuracy_curve
-    found = [curve[at] * 6 for at in (0, 79, 80, 100, 399, 400, 999)]
-    assert found == pytest.approx([2, 2, 3, 3, 3, 4, 4])
-    assert scores.accuracy == 0.5
-    assert (scores.overlap, scores.centre) == (0.25, 0.5)
+    assert scores.success == pytest.approx((27 * 0.5 + 72 * 0.25) / 100) and scores.overlap == 0.25
+    assert scores.centre == 0.5  # of a frame of 96 x 96: 0, 5 and 20 pixels, and one missed
+    assert scores.accuracy == 0.5  # halves of the target's size: 0, .8, 4; missed, both absent, found where none is
     assert scores.undefined == ""
 
 
 whole = st.integers(-20, 20).map(float)
 extent = st.integers(0, 20).map(float)
 box = st.tuples(whole, whole, extent, extent)
-frames = st.lists(st.tuples(box, box), min_size=1, max_size=8)
 
 
-@given(frames)
-def test_curves_are_those_of_a_plain_count(pairs):
-    both = track(*zip(*pairs, strict=True))
-    scores = tracking.score(both)
-    overlaps = tracking.overlap(both.truth, both.found)
+@given(st.lists(st.tuples(box, box), min_size=1, max_size=8))
+def test_figures_are_those_of_a_plain_count(pairs):
+    truth, found = (boxes(*one) for one in zip(*pairs, strict=True))
+    scores = tracking.score(truth, found)
+    overlaps = tracking.overlap(truth, found)
     targets = sum(w > 0 and h > 0 for (_, _, w, h), _ in pairs)
     if targets:
         plain = [sum(one > at for one in overlaps) / targets for at in np.linspace(0, 1, 100)]
-        np.testing.assert_array_equal(scores.success_curve, plain)
+        assert scores.success == pytest.approx(np.mean(plain), rel=1e-12)
     right = 0
     for (x, y, w, h), (u, v, s, t) in pairs:
         there, said = w > 0 and h > 0, s > 0 and t > 0
@@ -97,66 +60,27 @@ def test_curves_are_those_of_a_plain_count(pairs):
     assert scores.accuracy == right / len(pairs)
 
 
-def test_no_frame_has_a_target():
-    scores = tracking.score(track([ABSENT, ABSENT], [ABSENT, (1, 1, 2, 2)]))
-    assert scores[:5] == (2, 0, 1, 1, 0)
-    assert (scores.presence, scores.accuracy) == (50, 0.5)
-    assert np.isnan([scores.precision, scores.relative_precision, scores.success]).all()
-    assert np.isnan(scores.success_curve).all()
-    assert scores.undefined == "no frame has a target: precision and success are undefined"
-
-
-def test_no_frame_is_labelled():
-    tracks = tracking.follow({"null": Null()}, video(None, None))
-    scores = tracking.score(tracks["null"])
-    assert scores.frames == 0 and np.isnan(scores[5:10]).all()
-    assert "no frame is labelled" in scores.undefined
-    assert tracking.perturbed(tracks["null"]).found.shape == (0, 4)
-
-
-@pytest.mark.parametrize("truth", [[ABSENT], [(0, 0, 2, 2)], []])
-def test_the_dictionary_is_json(truth):
-    found = json.loads(json.dumps(tracking.score(track(truth, truth)).as_dict(), allow_nan=False))
-    assert len(found["success_curve"]) == 100
-    assert found["frames"] == len(truth)
-    assert (found["success"] is None) == bool(found["undefined"])
-
-
-def test_trackers_are_primed_by_the_first_target_and_see_all_frames_from_there():
-    says = [(0, 0, 1, 1), (0, 0, 2, 2), (0, 0, 3, 3)]
-    one = Scripted(*says)
-    label = (5, 6, 7, 8)
-    found = tracking.follow({"one": one}, iter(video(ABSENT, None, label, None, ABSENT)))["one"]
-    assert one.primed == [(2, list(label))]
-    assert one.shown == [2, 3, 4]
-    assert found.truth.tolist() == [list(ABSENT), list(label), list(ABSENT)]
-    assert found.found.tolist() == [list(ABSENT), list(says[0]), list(says[2])]
-    assert found.size.tolist() == [[100, 50]] * 3
-
-
-def test_baselines():
-    trackers = {"null": Null(), "centre": Centre()}
-    first, second = ((10, 20, 30, 40), (50, 5, 6, 7)), ((1, 2, 3, 4),)
-    for labels in (first, second):  # a tracker starts anew with each video
-        tracks = tracking.follow(trackers, video(*labels))
-        np.testing.assert_array_equal(tracks["null"].found, [labels[0]] * len(labels))
-        np.testing.assert_allclose(tracks["centre"].found, [(40, 20, 20, 10)] * len(labels), rtol=1e-6)
-
-
-def test_pooled_frames_count_the_same():
-    parts = [track([(0, 0, 4, 4)], [ABSENT]), track([(0, 0, 4, 4)] * 3, [(0, 0, 4, 4)] * 3, size=(8, 8))]
-    scores = tracking.score(tracking.pool(parts))
-    assert (scores.frames, scores.precision) == (4, 0.75)
-
-
 @pytest.mark.parametrize(
-    ("label", "said", "message"),
+    ("truth", "why"),
     [
-        ((1, 2, 3), (0, 0, 1, 1), r"label of frame 1: found shape \(3,\), expected \(4,\)"),
-        ((1, 2, np.nan, 3), (0, 0, 1, 1), "label of frame 1: found .*nan.*, expected finite numbers"),
-        ((1, 2, 3, 4), ((0, 0, 1, 1),), r"box of tracker one, frame 1: found shape \(1, 4\)"),
+        ([ABSENT], "no frame has a target: precision and success are undefined"),
+        ([(0, 0, 2, 2)], ""),
+        ([], "no frame is labelled: no figure is defined"),
     ],
 )
-def test_what_is_no_box_is_refused(label, said, message):
-    with pytest.raises(ValueError, match=message):
-        tracking.follow({"one": Scripted(said)}, video(None, label))
+def test_what_is_undefined_is_said_and_null_in_json(truth, why):
+    scores = tracking.score(boxes(*truth), boxes(*truth))
+    found = json.loads(json.dumps(scores.as_dict(), allow_nan=False))
+    assert (found["frames"], found["undefined"]) == (len(truth), why)
+    assert (found["success"] is None) == bool(why) and (found["accuracy"] is None) == (not truth)
+    assert why in tracking.text({"null": scores})
+
+
+def test_trackers_begin_with_the_first_target():
+    label, said = (5, 6, 7, 8), ((1, 1, 1, 1), (2, 2, 2, 2), (3, 3, 3, 3))
+    found = tracking.begun(boxes(ABSENT, label, ABSENT), {"one": boxes(*said)})
+    middle = [38.4, 38.4, 19.2, 19.2]
+    assert found["one"].tolist() == [list(ABSENT), list(said[1]), list(said[2])]
+    assert found["null"].tolist() == [list(ABSENT), list(label), list(label)]
+    np.testing.assert_allclose(found["centre"], [ABSENT, middle, middle], rtol=1e-6)
+    assert not any(one.any() for one in tracking.begun(boxes(ABSENT), {"one": boxes(label)}).values())

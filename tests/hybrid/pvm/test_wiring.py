@@ -1,12 +1,121 @@
-"""Graphs made by hand: what they become, and which are refused."""
+"""Graphs: those of the two rules, and those made by hand."""
 
+import numpy as np
 import pytest
 
-from hybrid.pvm.wiring import Unit, custom, receptive
+from hybrid.pvm import originals as original
+from hybrid.pvm.config import Config
+from hybrid.pvm.wiring import Unit, custom, receptive, wire
+from tests.hybrid.pvm.recorded import ragged, recorded
+
+CLASSIC = "E_classic_1step.npz"
+BARE = {"lateral_radius": 0, "self_context": False, "two_layers_back": False, "top_to_all": False, "hidden": 4}
 
 
 def lists(found):
     return [one.tolist() for one in found]
+
+
+def small(grids, **fields):
+    """A configuration without any context but parents, plus `fields`."""
+    return Config(grids=grids, **{**BARE, **fields})
+
+
+def classic(grids, **fields):
+    return small(grids, wiring="classic", features=("signal",), predict_steps=1, **fields)
+
+
+def test_corrected_classic_differs_from_the_recorded_in_upper_laterals_only():
+    options, arrays = recorded(CLASSIC)
+    found = wire(original.read(options)[0])
+    base = {0: 0, 1: 16, 2: 25, 3: 29}
+    for unit, then in enumerate(ragged(arrays, "context")):
+        above = found.feedback[unit]
+        moved = [source + base[int(found.layer[unit])] * (not up) for source, up in zip(then, above, strict=True)]
+        assert found.context[unit].tolist() == moved
+
+
+def test_units_patches_and_places_of_oblong_layers():
+    found = wire(small(((2, 3), (1, 2)), block=(4, 5), channels=1))
+    assert found.frame == (8, 15, 1)
+    assert found.grids == ((2, 3), (1, 2))
+    assert found.layer.tolist() == [0] * 6 + [1] * 2
+    assert found.row.tolist() == [0, 0, 0, 1, 1, 1, 0, 0]
+    assert found.column.tolist() == [0, 1, 2, 0, 1, 2, 0, 1]
+    assert found.patch[4] == (4, 5, 4, 5)
+    assert found.patch[6] is None
+    assert lists(found.signal) == [[]] * 6 + [[0, 1, 3, 4], [1, 2, 4, 5]]
+    assert lists(found.context) == [[6], [6, 7], [7], [6], [6, 7], [7], [], []]
+    assert found.signal[0].dtype == found.context[6].dtype == np.int32
+    assert found.feedback[1].dtype == np.bool_
+    assert found.feedback[1].tolist() == [True, True]
+
+
+def test_fan_in_leaves_gaps_and_overlaps_as_the_ratio_dictates():
+    found = lists(wire(small((5, 3, 1))).signal)
+    assert found[25:34] == [[a, a + 1, a + 5, a + 6] for a in (0, 1, 3, 5, 6, 8, 15, 16, 18)]
+    assert found[34] == [25, 26, 28, 29]  # (3 - 2) / 2 is cut to 0: the last row and column are not seen
+
+
+def test_fan_in_keeps_what_is_near_the_centre_of_its_block():
+    assert lists(wire(small((3, 1), fan_in=3, fan_in_radius=1)).signal)[9] == [1, 3, 4, 5, 7]
+    assert lists(wire(small((3, 1), fan_in=3, fan_in_radius=2)).signal)[9] == list(range(9))
+
+
+def test_a_unit_without_a_signal_is_refused():
+    with pytest.raises(ValueError, match=r"fan_in: found 4 within 0\.8"):
+        wire(small((1, 2), fan_in=4, fan_in_radius=0.8))
+
+
+@pytest.mark.parametrize(("radius", "neighbours"), [(0, 0), (1, 4), (1.5, 8), (2, 12)])
+def test_neighbours_within_the_radius(radius, neighbours):
+    found = wire(small((5,), lateral_radius=radius))
+    assert len(found.context[12]) == neighbours
+    assert found.context[12].tolist() == sorted(set(found.context[12].tolist()) - {12})
+    assert not found.feedback[12].any()
+    itself = wire(small((5,), lateral_radius=radius, self_context=True))
+    assert itself.context[12].tolist() == sorted([*found.context[12].tolist(), 12])
+
+
+def test_cuda_context_without_itself_and_without_extra_feedback():
+    found = lists(wire(small((4, 2, 1), lateral_radius=1)).context)
+    assert found[0] == [1, 4, 16]
+    assert found[5] == [1, 4, 6, 9, 16]
+    assert found[15] == [11, 14, 19]
+    assert found[16] == [17, 18, 20]
+    assert found[20] == []
+
+
+def test_cuda_grandparents_repeat_once_for_every_path():
+    found = wire(small((3, 2, 1), two_layers_back=True))
+    assert found.context[4].tolist() == [9, 10, 11, 12, 13, 13, 13, 13]
+    assert found.context[0].tolist() == [9, 13]
+    assert found.context[9].tolist() == [13]
+    assert found.feedback[4].all()
+
+
+def test_cuda_tops_go_to_those_that_do_not_list_them():
+    found = lists(wire(small((2, (1, 2)), top_to_all=True)).context)
+    assert found == [[4, 5]] * 4 + [[4, 5]] * 2  # the tops list themselves and each other
+    itself = lists(wire(small((2, 1), top_to_all=True, self_context=True)).context)
+    assert itself == [[0, 4], [1, 4], [2, 4], [3, 4], [4]]
+
+
+def test_classic_tops_go_to_all_below_listed_or_not():
+    found = lists(wire(classic((2, 1, 1), fan_in=2, top_to_all=True)).context)
+    assert found == [[4, 5]] * 4 + [[5, 5], []]
+
+
+def test_classic_two_layers_back_is_one_wider_fan_in():
+    found = wire(classic((4, 3, 2), two_layers_back=True)).context
+    assert found[0].tolist() == [16, 25, 26, 27, 28]  # a block of 4 x 4 is all of layer 0; no unit comes twice
+    assert found[16].tolist() == [25]
+
+
+def test_a_block_larger_than_its_layer_meets_each_row_once():
+    """Two layers up from 3 x 3, a block of 4 begins at 0."""
+    found = wire(classic((3, 2, 1), two_layers_back=True)).context
+    assert [(ids == 13).sum() for ids in found[:9]] == [1] * 9
 
 
 def graph(**changes):

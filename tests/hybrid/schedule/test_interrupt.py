@@ -40,7 +40,7 @@ def test_an_engine_interrupted_at_any_moment_goes_on_to_the_same_bytes(kills, tm
 def test_a_pvm_interrupted_at_any_moment_goes_on_to_the_same_bytes(kills, tmp_path, how):
     whole, model, feed, rng = PVM(TINY), PVM(TINY), Scene(TICKS), random.Random(how)
     walk(whole, feed)
-    while model.step_number < TICKS:
+    while model.tick < TICKS:
         work = drained(model.run(feed)) if how == "run" else lambda: walk(model, feed)
         if kills.during(work, rng.randrange(1, 16)):
             model.save(tmp_path)

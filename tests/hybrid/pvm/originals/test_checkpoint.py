@@ -3,16 +3,16 @@
 import json
 import pickle
 import re
+import struct
 import zipfile
 
 import numpy as np
 import pytest
 
 from hybrid.cli import main
-from hybrid.pvm.config import Config
 from hybrid.pvm.evaluate import opened
 from hybrid.pvm.originals import checkpoint
-from hybrid.pvm.originals.checkpoint import import_simulation, read
+from hybrid.pvm.originals.checkpoint import model, read
 from hybrid.train import runs
 from tests.golden import as_original
 from tests.support.hostile_pickles import EVIL
@@ -41,7 +41,7 @@ def goes_on(pvm, twin, shown):
             np.testing.assert_allclose(tape[predicted : predicted + o], twin.outer(y, u)[:o], **near)
         if pvm.readouts:
             np.testing.assert_allclose(seen.heatmap, ((twin.heatmap - 0.1) / 0.8).clip(0, 1), **near)
-        assert pvm.step_number == twin.step
+        assert pvm.tick == twin.step
     arrays = pvm.fetch()
     for ours, theirs in (("weights", twin.weights), ("velocity", twin.velocity)):
         both = [twin.matrices(theirs, u) for u in range(len(twin.units))]
@@ -70,15 +70,15 @@ def packed(matrices, h):
 def test_it_goes_on_as_the_original(tmp_path, letter):
     twin, shown = trained(letter)
     assert twin.trained == 2
-    pvm = import_simulation(save(tmp_path / "Sim.zip", twin))
-    assert (pvm.config.name, pvm.step_number, pvm.dtype) == ("small", SAVED, np.float32)
+    pvm = model(read(save(tmp_path / "Sim.zip", twin)))
+    assert (pvm.config.name, pvm.tick, pvm.dtype) == ("small", SAVED, np.float32)
     goes_on(pvm, twin, shown)
 
 
 @pytest.mark.parametrize("frames", [0, 1])
 def test_at_any_step(tmp_path, frames):
     twin, shown = trained(frames=frames)
-    goes_on(import_simulation(save(tmp_path / "Sim.zip", twin)), twin, shown)
+    goes_on(model(read(save(tmp_path / "Sim.zip", twin))), twin, shown)
 
 
 @pytest.mark.parametrize(("protocol", "numpy_1"), [(2, True), (3, False), (4, True), (5, False)])
@@ -109,7 +109,7 @@ def test_a_file_saved_by_key_while_its_frame_is_shown_counts_that_frame_again(tm
             attributes(file, "mlp/objects", layer, f"_{k:02d}")
         attributes(file, "mlp", nets)
     twin.step -= 1
-    goes_on(import_simulation(tmp_path / "Sim.zip"), twin, shown)
+    goes_on(model(read(tmp_path / "Sim.zip")), twin, shown)
 
 
 def test_rates_and_momenta_set_by_hand_become_events(tmp_path):
@@ -155,7 +155,7 @@ def test_readouts_of_other_sizes_than_the_specs_say(tmp_path):
     twin.readout = Readout(twin.units, twin.side, 3, 7, 0.4, np.float32)  # as for CamVid: 8 x 8 pixels, 150 hidden
     twin.readout.allocate([twin.h] * len(twin.units))
     twin.readout.initialise(rng)
-    pvm = import_simulation(save(tmp_path / "Sim.zip", twin))
+    pvm = model(read(save(tmp_path / "Sim.zip", twin)))
     assert (pvm.config.readout.hidden, pvm.config.readout.block, pvm.config.readout.momentum) == ((7,), ((3, 3),), 0.4)
     goes_on(pvm, twin, [(image, rng.random((12, 12), np.float32)) for image, _ in shown])
 
@@ -173,8 +173,8 @@ def test_a_run_made_of_a_file_is_watched_and_goes_on(tmp_path, whole, capsys):
     report = json.loads(capsys.readouterr().out)
     assert (report["step"], report["notes"]) == (SAVED, read(whole).notes)
     pvm, _ = opened(tmp_path / "run", {"device": "cpu", "threads": None})
-    expected = import_simulation(whole)
-    assert pvm.config == expected.config and pvm.step_number == SAVED
+    expected = model(read(whole))
+    assert pvm.config == expected.config and pvm.tick == SAVED
     assert {n: a.tobytes() for n, a in pvm.fetch().items()} == {n: a.tobytes() for n, a in expected.fetch().items()}
     assert runs.resume(tmp_path / "run", {"steps": SAVED + 2, "device": "cpu"})["steps"] == SAVED + 2
     assert main(command) == 2 and "holds a run" in capsys.readouterr().err
@@ -214,7 +214,7 @@ def test_a_run_made_of_a_file_is_watched_and_goes_on(tmp_path, whole, capsys):
 def test_what_is_refused(no_pickle, tmp_path, whole, name, data, message):
     path = changed(whole, tmp_path / "Sim.zip", name, data)
     with pytest.raises(ValueError, match=f"{re.escape(str(path))}: {re.escape(name)}.*{message}"):
-        import_simulation(path)
+        model(read(path))
 
 
 @pytest.mark.parametrize(
@@ -249,19 +249,41 @@ def test_a_list_that_holds_itself_is_refused_by_who_asked(tmp_path, whole):
         read(path)
 
 
-@pytest.mark.parametrize(
-    "shape, message",
-    [
-        ({"grids": ((2**13, 1), (1, 1))}, "units: found 8193"),
-        ({"hidden": 2**16 + 1}, "hidden numbers of a unit: found 65537"),
-        ({"block": (256, 86)}, "numbers of a patch: found 66048"),
-        ({"lateral_radius": 500}, "connections: found 10020"),
-        ({"fan_in": 24}, "connections: found 6635"),
-        ({"grids": ((4, 4), (50, 50)), "fan_in": 1}, "connections: found 63"),
-    ],
-)
-def test_a_model_whose_weights_would_be_counted_for_long_is_refused(shape, message):
-    small = {"grids": ((3, 3), (1, 1)), "block": (2, 2), "hidden": 4, "lateral_radius": 1, "fan_in": 2}
-    checkpoint._refuse_size(Config(**small))
-    with pytest.raises(ValueError, match=message):
-        checkpoint._refuse_size(Config(**small | shape))
+def test_a_cut_zip_and_what_is_no_zip(tmp_path, whole):
+    data = whole.read_bytes()
+    for length in (0, 10, len(data) // 2, len(data) - 30):
+        path = tmp_path / "cut.zip"
+        path.write_bytes(data[:length])
+        with pytest.raises(ValueError, match=r"cut.zip: found no whole zip \(.*expected Sim_"):
+            read(path)
+    with pytest.raises(FileNotFoundError, match=r"none.zip"):
+        read(tmp_path / "none.zip")
+
+
+def test_a_damaged_member_and_one_that_lies_of_its_size(tmp_path, whole):
+    data = bytearray(whole.read_bytes())
+    with zipfile.ZipFile(whole) as file:
+        info = file.getinfo("pvm/weight_memory_main.npy")
+    path = tmp_path / "Sim.zip"
+    middle = info.header_offset + info.compress_size // 2
+    path.write_bytes(data[:middle] + bytes(64) + data[middle + 64 :])
+    with pytest.raises(ValueError, match=r"pvm/weight_memory_main.npy: found it damaged \(.*\), expected a whole file"):
+        read(path)
+    at = data.rindex(b"pvm/specs.pkl") - 46 + 24  # the size it has once unpacked, in the directory
+    data[at : at + 4] = struct.pack("<I", 10)
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=r"pvm/specs.pkl: found"):
+        read(path)
+
+
+def test_an_unknown_compression_and_a_locked_member_are_refused(tmp_path, whole):
+    path = tmp_path / "Sim.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as file:
+        file.writestr("pvm/step.pkl", pickle.dumps(7))
+    with pytest.raises(ValueError, match=r"pvm/step.pkl: .*expected deflated"):
+        read(path)
+    data = bytearray(whole.read_bytes())
+    data[data.rindex(b"pvm/step.pkl") - 46 + 8] |= 1
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=r"pvm/step.pkl: .*expected deflated"):
+        read(path)

@@ -20,7 +20,7 @@ CLASSIC = SHARED | {"readout_block_size": ["1", "2", "4"], "enable_readout": ["1
 CLASSIC |= fields(
     "enable_lateral_at=00700 enable_feedback_at=900 disable_lateral=0 disable_feedback=0 use_derivative=1 "
     "use_integral=0 use_error=1 use_t_minus_2_block=0 predict_two_steps=0 normalize_output=1 tau=0.9 "
-    "unit_type=simple ex_module=PVM_models.PVM_unit_v1 readout_depth=2 supervised=0 supervised_rate=0.00001"
+    "unit_type=simple ex_module=PVM_models.PVM_unit_v1 readout_depth=1 supervised=0 supervised_rate=0.00001"
 )
 TWO_FRAMES = {"use_derivative": "0", "use_error": "0", "use_t_minus_2_block": "1", "predict_two_steps": "1"}
 
@@ -52,13 +52,18 @@ def test_rates_for_the_same_step():
 
 
 def test_options_of_the_cuda_implementation_only():
-    more = fields("input_channels=4 ignore_depth=1 opt_abs_diff=1 readout_multiplier=5 4_layer_readout=1")
-    config, notes = original.read({**CUDA, **more, "feed_context_in_complex_layer": "1", "polynomial": "0"})
+    more = fields("input_channels=4 ignore_depth=1 opt_abs_diff=1 readout_multiplier=5")
+    config, _ = original.read({**CUDA, **more, "feed_context_in_complex_layer": "1", "polynomial": "0"})
     assert (config.channels, config.ignore_depth, config.sign_of_error) == (4, True, True)
     assert (config.context_to_output, config.activation) == (True, "logistic")
-    assert config.readout.hidden == (100, 100)
+    assert config.readout.hidden == (100,)
     assert config.readout.rate(1_000_000) == pytest.approx(0.00025)
-    assert any(note.startswith("4_layer_readout") for note in notes)
+
+
+@pytest.mark.parametrize(("file", "name", "value"), [(CUDA, "4_layer_readout", "1"), (CLASSIC, "readout_depth", "3")])
+def test_readouts_that_are_not_built_are_left_out(file, name, value):
+    config, notes = original.read({**file, name: value})
+    assert config.readout is None and f"{name}: found {value}, not available here: no readout taken" in notes
 
 
 def test_a_file_of_the_classic_implementation():
@@ -71,7 +76,7 @@ def test_a_file_of_the_classic_implementation():
     assert config.rates(1_002_000)[0].tolist() == [0.00005] * 3
     readout = config.readout
     assert (readout.kind, readout.block, readout.enabled) == ("unit", ((1, 1), (2, 2), (4, 4)), (True, False, True))
-    assert (readout.depth, readout.momentum, readout.rate(5)) == (2, 0.1, 0)
+    assert (readout.momentum, readout.rate(5)) == (0.1, 0)
     assert notes == ["supervised: 0, so the readouts do not learn"]
 
 
@@ -116,15 +121,14 @@ def test_the_rule_is_that_of_what_the_file_asks_for():
 
 
 def test_every_name_is_taken_or_noted():
-    extra = {"dataset": "x", "bias_free": "1", "autoencoder": "0", "backpropagate_readout_error": "1", "colour": "red"}
+    extra = {"dataset": "x", "bias_free": "1", "autoencoder": "0", "colour": "red"}
     _, notes = original.read({**CLASSIC, **extra, "readout_multiplier": 3}, wiring="classic")
     assert notes[1:] == [
-        "dataset: ignored, said where a run is started",
+        "dataset: ignored",
         "bias_free: ignored, though on: not available here",
-        "autoencoder: ignored, off",
-        "backpropagate_readout_error: ignored, never active in the original either",
-        "colour: unknown, ignored",
-        "readout_multiplier: ignored, the rule 'classic' does not know it",
+        "autoencoder: ignored",
+        "colour: ignored",
+        "readout_multiplier: ignored",
     ]
     _, notes = original.read(CLASSIC, wiring="cuda")
     noted = {note.split(":")[0] for note in notes}

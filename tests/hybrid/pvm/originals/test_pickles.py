@@ -8,7 +8,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from hybrid.pvm.originals.checkpoint import unpickled
+from hybrid.pvm.originals.pickles import unpickled
 from tests.support.hostile_pickles import Call
 
 PLAIN = [None, True, False, 0, 255, 65535, -1, 2**31 - 1, -(2**31), 2**40, 1.5, "", "ä", "x" * 300, (), (1,), (1, 2)]

@@ -1,4 +1,4 @@
-"""The picture of a PVM's run: its claim, prediction against repeating the last frame, can be read off the axis."""
+"""The picture of a run: its claim, prediction against repeating the last frame, can be read off the axis."""
 
 import csv
 
@@ -27,11 +27,6 @@ def frames(monkeypatch):
         matplotlib.figure.Figure, "subplots", lambda *given, **how: found.append(real(*given, **how)) or found[-1]
     )
     return lambda: found[-1][-1]
-
-
-def test_a_fall_of_three_decades_has_no_more_than_three_ticks_each(tmp_path, frames):
-    reports.draw_curve(tmp_path / "curve.png", points(20, 0.02))
-    assert {f"{tick:e}"[0] for tick in frames().yaxis.get_majorticklocs()} == {"1", "2", "5"}
 
 
 def test_the_legend_says_the_means_of_the_last_tenth_and_the_numbers_are_beside(tmp_path, frames):

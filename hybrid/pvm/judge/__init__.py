@@ -1,1 +1,0 @@
-"""Evaluation of trained models, in figures and in pictures."""

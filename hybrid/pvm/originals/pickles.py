@@ -1,0 +1,247 @@
+"""Pickles read as data: nothing of them is run.
+
+A pickle is a program. Its opcodes are read by a machine of our own, which knows those of plain values, and the names under
+which NumPy's arrays are pickled. Anything else is refused; nothing is ever imported or called.
+"""
+
+import pickletools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+def unpickled(name: str, data: bytes) -> Any:
+    """The value that a pickle describes: None, bools, numbers, str, bytes, tuples, lists, dicts, NumPy's dtypes and arrays.
+
+    name  where it comes from, for messages
+
+    Nothing of it is run: no name is imported, nothing is called. NumPy's numbers come as Python's. Raises ValueError, with
+    the opcode and its place, for a pickle that asks for anything else, makes more bytes than it has twice, or is damaged.
+    """
+    machine, opcode = _Machine(2 * len(data)), None
+    try:
+        for opcode, argument, at in pickletools.genops(data):
+            if opcode.name == "STOP":
+                return machine.last(len(data) - (at or 0) - 1)
+            act = _ACTS.get(opcode.name)
+            if act is None:
+                raise _Refused(f"opcode {opcode.name} at byte {at}, which is none of plain data")
+            try:
+                act(machine, argument)
+            except ValueError as error:
+                raise _Refused(f"opcode {opcode.name} at byte {at}: {error}") from None
+    except _Refused as error:
+        raise ValueError(f"{name}: refused this pickle: {error}") from None
+    except (ValueError, OverflowError) as error:  # of genops: what is unknown or cut off
+        last = f" after opcode {opcode.name}" if opcode else ""
+        raise ValueError(f"{name}: found a damaged pickle{last}: {error}") from None
+    raise ValueError(f"{name}: found a pickle without an end")
+
+
+class _Refused(ValueError):
+    """Of a pickle."""
+
+
+class _Known(NamedTuple):
+    """A name of NumPy's that a pickle says, and what it stands for here."""
+
+    name: str
+
+
+class _Blank:
+    """An array that has no content yet: it is announced first, and described later."""
+
+    filled: np.ndarray | None = None
+
+
+class _Machine:
+    """The stack of a pickle, the stacks below its marks, and what it remembers.
+
+    most  bytes that its calls may make: a text that it has becomes bytes, and these an array; what it remembers it could
+          make again and again
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most, self.made = most, 0
+        self.stack: list[Any] = []
+        self.below: list[list[Any]] = []
+        self.memo: dict[int, Any] = {}
+
+    def push(self, value: Any) -> None:
+        self.stack.append(value)
+
+    def pop(self) -> Any:
+        if not self.stack:
+            raise _Refused("nothing on its stack")
+        return self.stack.pop()
+
+    def last(self, left: int) -> Any:
+        """The one value that is left at the end; `left` bytes follow it."""
+        value = self.pop()
+        if self.stack or self.below or left:
+            raise _Refused(f"opcode STOP with {len(self.stack)} values and {left} bytes left over")
+        return value
+
+    def top(self, kind: type) -> Any:
+        if not self.stack or type(self.stack[-1]) is not kind:
+            raise _Refused(f"no {kind.__name__} on its stack")
+        return self.stack[-1]
+
+    def take(self, count: int) -> list[Any]:
+        """The last few values, in order."""
+        return [self.pop() for _ in range(count)][::-1]
+
+    def marked(self) -> list[Any]:
+        """The values since the last mark, which goes."""
+        if not self.below:
+            raise _Refused("no mark on its stack")
+        values, self.stack = self.stack, self.below.pop()
+        return values
+
+    def mark(self) -> None:
+        self.below.append(self.stack)
+        self.stack = []
+
+    def remember(self, at: int) -> None:
+        if not self.stack:
+            raise _Refused("nothing on its stack")
+        self.memo[at] = self.stack[-1]
+
+    def recall(self, at: int) -> None:
+        if at not in self.memo:
+            raise _Refused(f"nothing remembered as {at}")
+        value = self.memo[at]
+        self.push(value.filled if type(value) is _Blank and value.filled is not None else value)
+
+    def extend(self, values: list[Any]) -> None:
+        self.top(list).extend(values)
+
+    def update(self, values: list[Any]) -> None:
+        if len(values) % 2 or any(type(key) not in (str, int) for key in values[::2]):
+            raise _Refused("keys of a dict that are neither words nor numbers")
+        self.top(dict).update(zip(values[::2], values[1::2], strict=True))
+
+    def name(self, module: Any, name: Any) -> None:
+        """A name is looked up in a table of ours and nowhere else."""
+        full = f"{module}.{name}" if type(module) is type(name) is str else "no words"
+        if full not in _NAMES:
+            raise _Refused(f"it names {full[:100]!r}; only NumPy's arrays and dtypes are known, and nothing is called")
+        self.push(_Known(_NAMES[full]))
+
+    def reduce(self) -> None:
+        known, arguments = self.take(2)
+        if type(known) is not _Known or known.name not in _MAKERS or type(arguments) is not tuple:
+            raise _Refused("it calls what cannot be called")
+        self.push(self.counted(_MAKERS[known.name](*_exactly(arguments, known.name))))
+
+    def counted(self, made: Any) -> Any:
+        """What a call has made, while it is all within bounds."""
+        self.made += len(made) if type(made) is bytes else made.nbytes if isinstance(made, np.ndarray) else 0
+        if self.made > self.most:
+            raise _Refused(f"{self.made:,} bytes made, expected at most {self.most:,}, twice what the pickle has")
+        return made
+
+    def build(self) -> None:
+        """Describe what was announced: the array on the stack, or the byte order of a dtype."""
+        state = self.pop()
+        value = self.pop()
+        if type(state) is not tuple:
+            raise _Refused("no description")
+        if isinstance(value, np.dtype):
+            if len(state) < 2 or type(state[1]) is not str or state[1] not in ("<", "|"):
+                raise _Refused("a dtype that is not little-endian")
+            return self.push(value)
+        if type(value) is not _Blank or value.filled is not None or len(state) != 5:
+            raise _Refused("it describes what is no array")
+        _, shape, dtype, fortran, data = state
+        value.filled = self.counted(_array(data, dtype, shape, "F" if fortran is True else "C"))
+        self.push(value.filled)
+
+
+_COUNTS = {"dtype": 3, "blank": 3, "scalar": 2, "frombuffer": 4, "bytes": 2}
+
+
+def _exactly(arguments: tuple[Any, ...], name: str) -> tuple[Any, ...]:
+    if len(arguments) != _COUNTS[name]:
+        raise _Refused(f"{len(arguments)} arguments for {name}, expected {_COUNTS[name]}")
+    return arguments
+
+
+def _dtype(code: Any, align: Any, copy: Any) -> np.dtype:
+    if type(code) is not str or code not in ("f4", "f8", "i4", "i8", "b1"):
+        raise _Refused("a dtype other than f4, f8, i4, i8 and b1")
+    return np.dtype(f"<{code}")
+
+
+def _blank(kind: Any, shape: Any, code: Any) -> _Blank:
+    if type(kind) is not _Known or kind.name != "ndarray":
+        raise _Refused("an array that is no ndarray")
+    return _Blank()
+
+
+def _scalar(dtype: Any, data: Any) -> Any:
+    return _array(data, dtype, (), "C").item()
+
+
+def _array(data: Any, dtype: Any, shape: Any, order: Any) -> np.ndarray:
+    """An array of a pickle, read-only; its bytes must be as many as its shape asks for."""
+    if type(data) not in (bytes, bytearray) or not isinstance(dtype, np.dtype) or type(shape) is not tuple:
+        raise _Refused("an array of other than bytes, dtype and shape")
+    if len(shape) > 1 or any(type(length) is not int or length < 0 for length in shape):
+        raise _Refused("an array of more than one axis")  # so the order means nothing
+    if len(data) != dtype.itemsize * (shape[0] if shape else 1):
+        raise _Refused(f"an array of {len(data)} bytes, which do not fit its shape")
+    return np.frombuffer(bytes(data), dtype).reshape(shape)
+
+
+def _latin(text: Any, encoding: Any) -> bytes:
+    """Protocol 2 has no bytes; it says them as text."""
+    if type(text) is not str or encoding != "latin1":
+        raise _Refused("an encoding other than latin1")
+    return text.encode("latin-1")
+
+
+_NAMES = {"numpy.dtype": "dtype", "numpy.ndarray": "ndarray", "_codecs.encode": "bytes"} | {
+    f"numpy.{core}.{name}": known
+    for core in ("core", "_core")  # before NumPy 2, and since
+    for name, known in (
+        ("multiarray._reconstruct", "blank"),
+        ("multiarray.scalar", "scalar"),
+        ("numeric._frombuffer", "frombuffer"),
+    )
+}
+_MAKERS: dict[str, Callable[..., Any]] = {
+    "dtype": _dtype,
+    "blank": _blank,
+    "scalar": _scalar,
+    "frombuffer": _array,
+    "bytes": _latin,
+}
+_ACTS: dict[str, Callable[[_Machine, Any], None]] = {
+    **dict.fromkeys(("PROTO", "FRAME"), lambda machine, value: None),
+    **dict.fromkeys(("BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT"), _Machine.push),
+    **dict.fromkeys(("BINUNICODE", "SHORT_BINUNICODE", "BINBYTES", "SHORT_BINBYTES", "BYTEARRAY8"), _Machine.push),
+    "NONE": lambda machine, value: machine.push(None),
+    "NEWTRUE": lambda machine, value: machine.push(True),
+    "NEWFALSE": lambda machine, value: machine.push(False),
+    "EMPTY_LIST": lambda machine, value: machine.push([]),
+    "EMPTY_DICT": lambda machine, value: machine.push({}),
+    "EMPTY_TUPLE": lambda machine, value: machine.push(()),
+    "MARK": lambda machine, value: machine.mark(),
+    "TUPLE": lambda machine, value: machine.push(tuple(machine.marked())),
+    "TUPLE1": lambda machine, value: machine.push(tuple(machine.take(1))),
+    "TUPLE2": lambda machine, value: machine.push(tuple(machine.take(2))),
+    "TUPLE3": lambda machine, value: machine.push(tuple(machine.take(3))),
+    "APPEND": lambda machine, value: machine.extend(machine.take(1)),
+    "APPENDS": lambda machine, value: machine.extend(machine.marked()),
+    "SETITEM": lambda machine, value: machine.update(machine.take(2)),
+    "SETITEMS": lambda machine, value: machine.update(machine.marked()),
+    **dict.fromkeys(("BINPUT", "LONG_BINPUT"), _Machine.remember),
+    **dict.fromkeys(("BINGET", "LONG_BINGET"), _Machine.recall),
+    "MEMOIZE": lambda machine, value: machine.remember(len(machine.memo)),
+    "GLOBAL": lambda machine, value: machine.name(*value.split(" ", 1)),
+    "STACK_GLOBAL": lambda machine, value: machine.name(*machine.take(2)),
+    "REDUCE": lambda machine, value: machine.reduce(),
+    "BUILD": lambda machine, value: machine.build(),
+}
