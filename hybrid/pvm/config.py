@@ -207,7 +207,7 @@ class Config:
         """
         step, layer, _, momentum = event
         in_force = zip(*(one.tolist() for one in self.rates(now)), strict=True)
-        kept = [(now, at, rate, moving) for at, (rate, moving) in enumerate(in_force) if now >= 0]
+        kept: list[Event] = [(now, at, rate, moving) for at, (rate, moving) in enumerate(in_force) if now >= 0]
         kept += [
             old
             for old in self.schedule
