@@ -73,7 +73,7 @@ def check_tick(device: str) -> None:
             backend.pvm,
             given,
             lambda work, *arguments: queue.run(work, *arguments).wait(),
-            lambda array: None if array is None else put(array),
+            lambda array: None if array is None else put(array.copy()),  # which a CPU takes as it is
             get,
         )
         for name, found, expected, first in checks:

@@ -11,7 +11,7 @@ from bench.__main__ import main
 from bench.harness import report
 from bench.report import charts, page
 from bench.report.page import Part, laid_out, undone
-from bench.report.section import Figure, Section, Table
+from bench.report.section import Figure, Section, Table, shown
 from tests.support import records
 from tests.support.crossover_records import planted
 
@@ -114,7 +114,7 @@ def test_a_table_follows_the_figures_of_its_numbers():
 
 
 def test_numbers_have_three_digits_on_the_page_and_all_in_the_file(tmp_path):
-    assert [page.shown(cell) for cell in (1234567, 1234.567, 0.000123456, "word", None)] == [
+    assert [shown(cell) for cell in (1234567, 1234.567, 0.000123456, "word", None)] == [
         "1,234,567", "1,235", "0.000123", "word", "\u2013",
     ]  # fmt: skip
     page.write_csv(TABLE, tmp_path)
