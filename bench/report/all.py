@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from bench.report import runner
-from bench.report.section import found_sections, found_steps
+from bench.report.section import RESULTS, found_sections, found_steps
 
 COUNTS = True  # its steps take the machine's lock, each for itself
 QUICK_REPEAT = "2"
@@ -26,10 +26,10 @@ def run(arguments) -> int:
         return _refused(f"{', '.join(missing)} not installed: pip install 'hybrid-engine[report]'")
     folder = Path(arguments.out)
     if arguments.page:
-        if not (folder / runner.RESULTS).exists():
-            return _refused(f"--page: {folder / runner.RESULTS} is not there; without --page it is measured")
+        if not (folder / RESULTS).exists():
+            return _refused(f"--page: {folder / RESULTS} is not there; without --page it is measured")
         return _write(folder, 0)
-    if runner.modes(folder / runner.RESULTS) - {arguments.quick}:
+    if runner.modes(folder / RESULTS) - {arguments.quick}:
         there = "the full sizes" if arguments.quick else "quick mode"
         return _refused(f"--out: {folder} has results of {there}; another folder keeps the two apart")
     folder.mkdir(parents=True, exist_ok=True)

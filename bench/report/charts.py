@@ -12,7 +12,7 @@ from bench.report.section import Figure
 SERIES = ["#0072b2", "#d55e00", "#00835f", "#a8487f", "#8a6a00", "#5b5b5b", "#5a50c8", "#8b1a1a", "#c4008f", "#4a7a00"]
 MARKERS = "os^DPvX<>*"
 SIZE = 7.2, 4.2  # inches
-LOOK = {
+LOOK: Any = {
     "svg.fonttype": "none",  # text stays text
     "font.family": "sans-serif",
     "axes.spines.top": False,

@@ -126,7 +126,8 @@ def _tree(classes: int, threads: int) -> Stage:
     lists = [[node for leaf in targets for node, _ in path(task.tree, leaf)] for targets in task.targets]
     counts = [_readout(len(nodes), len(set(nodes))) for nodes in lists]
     told = f"{classes:,} classes, {task.length():.1f} nodes a path, {WIDTH} wide, batch {BATCH:,}"
-    return Stage("tree step", told, *(sum(parts) for parts in zip(*counts, strict=True)), work.run, work.check)
+    operations, moved = (sum(parts) for parts in zip(*counts, strict=True))
+    return Stage("tree step", told, operations, moved, work.run, work.check)
 
 
 def _rows(sizes: Sizes) -> Iterator[Stage]:

@@ -3,7 +3,7 @@
 import functools
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ CHUNKS = (64, 128, 256, 512)  # examples, of which the fastest counts
 class Batches:
     """Hidden vectors, targets and shared negatives as tensors."""
 
-    def __init__(self, hidden: np.ndarray, targets: np.ndarray, negatives: np.ndarray):
+    def __init__(self, hidden: np.ndarray, targets: Iterable[np.ndarray], negatives: Iterable[np.ndarray]):
         torch = peer("torch")
         self.hidden = [torch.from_numpy(batch.copy()).requires_grad_() for batch in hidden]
         self.targets = [torch.from_numpy(ids).long() for ids in targets]

@@ -213,7 +213,8 @@ class Torch:
 
     def check(self) -> None:
         """Raise unless one step has led to these weights."""
-        self.problem.check(self._sampled(self.parts), self.speeds and self.scale * self._sampled(self.speeds))
+        speeds = None if self.speeds is None else self.scale * self._sampled(self.speeds)
+        self.problem.check(self._sampled(self.parts), speeds)
 
     def _sampled(self, parts: list[Any]) -> np.ndarray:
         return unpadded(self.problem, [part.detach()[self.problem.sample.tolist()].cpu().numpy() for part in parts])
@@ -230,15 +231,15 @@ class Torch:
                 bias.mul_(keep)
             bias.sub_(delta.sum(1, keepdim=True), alpha=RATE)
 
-        def step(x, target, parts, speeds):
+        def step(x: Any, target: Any, parts: Any, speeds: Any) -> None:
             first, first_bias, second, second_bias = parts
             hidden = torch.baddbmm(first_bias, x, first.mT).sigmoid_()
             y = torch.baddbmm(second_bias, hidden, second.mT).sigmoid_()
             delta = (y - target) * y * (1 - y)
             inner = torch.bmm(delta, second) * hidden * (1 - hidden)
             moved, keep = (parts, 1) if speeds is None else (speeds, momentum)
-            descend(*moved[2:], delta, hidden, keep)
-            descend(*moved[:2], inner, x, keep)
+            descend(moved[2], moved[3], delta, hidden, keep)
+            descend(moved[0], moved[1], inner, x, keep)
             if speeds is not None:
                 for part, speed in zip(parts, speeds, strict=True):
                     part.add_(speed)
