@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from cpu.tree import logistic_rows
 from cpu.tree.logistic_rows import OWNERS
 from hybrid.contract import Learned
-from tests.support.visits import learn
+from bench.oracles.visits import learn
 
 
 def case(batch, width, rows, most, seed=0):

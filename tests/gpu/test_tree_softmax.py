@@ -10,7 +10,7 @@ from hybrid.contract import Learned
 from tests import cudasim
 from tests.support.tree_softmax import case
 from tests.support.tree_softmax import run as run_on_cpu
-from tests.support.visits import learn
+from bench.oracles.visits import learn
 
 
 def run(gpu, tree, nodes, hidden, target, rate, work=None):

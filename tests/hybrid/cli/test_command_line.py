@@ -117,7 +117,7 @@ def refused(tmp_path_factory, text, ratings):
         ("train language", "--text: needed"),
         ("train", "which model"),
         ("train language --text {folder}/absent", "absent: No such file"),
-        ("train language --text {folder}/empty.txt", "empty; expected text"),
+        ("train language --text {folder}/empty.txt", "empty, or only white space; expected text"),
         ("train words --text {folder}/one.txt", "at least 2 are needed"),
         ("train factors --ratings {folder}/ragged.data", "line 2"),
         ("train factors --ratings {ratings} --text {text}", "--text: not used"),
