@@ -29,7 +29,7 @@ COMPILED = """
 import os
 from tests import cudasim
 os.environ["HYBRID_NVCC"] = str(cudasim.NVCC)
-from gpu import kernels
+from gpu.runtime import kernels
 print(*(kernels.cubin(source, "sm_90") for source in kernels.HERE.glob("*.cu")), sep="\\n")
 """
 FAKES = """
