@@ -1,5 +1,5 @@
 // Rows that a whole batch moves at once, as those of a full softmax: what lies around the products of gpu/batch_rows.py.
-#include "row_visit.cuh"
+#include "include/row_visit.cuh"
 
 #define THREADS 256
 

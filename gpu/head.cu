@@ -1,5 +1,5 @@
 // The head of a readout: what lies around its softmax. Twin of cpu/head.py.
-#include "warp.cuh"
+#include "include/warp.cuh"
 
 constexpr int EACH = 4;  // numbers of a thread of `add`
 

@@ -2,8 +2,8 @@
 //
 // out, before and out_grad (B, o); spread (B); bias, gain, shift (o), null where the layer has none.
 // Where a block works on a row, a thread has the same columns in every loop, so only sums need a barrier.
-#include "activation.cuh"
-#include "warp.cuh"
+#include "include/activation.cuh"
+#include "include/warp.cuh"
 
 typedef unsigned long long uint64;
 

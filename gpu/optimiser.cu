@@ -6,7 +6,7 @@
 //   launch  grid: as many blocks of 256 as fill the device
 //   bound   memory: bytes a parameter as in cpu/optimiser.py
 //   order   parameters are independent
-#include "warp.cuh"
+#include "include/warp.cuh"
 
 // What the gradient is multiplied by: `scale`, and the factor that `clip` has written, where it is clipped.
 __device__ __forceinline__ float cut(float scale, const float *factor) { return factor == nullptr ? scale : scale * *factor; }

@@ -8,7 +8,7 @@
 // its dense layers in order, publish. Each dense layer is one pass over its matrix: a row is multiplied with the new input
 // and moved along the old one. Only matrices behind the first are read before, in part, to pull errors back; they come
 // from the L2 cache when they are visited. Sums have a fixed order: lanes, a butterfly, then parts in turn. No atomics.
-#include "pvm_columns.cuh"
+#include "include/pvm_columns.cuh"
 
 // A dense layer of up to MOST streams: the same, with the change of a weight summed over the streams in order.
 template <bool MOMENTUM>

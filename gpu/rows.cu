@@ -2,7 +2,7 @@
 //
 // table (R, D), out and grad (N, D) or (B, D); R D may pass 2^31, N D too. Any D. `aligned`: all rows begin at 16 bytes, and
 // are read and written by 16 bytes; else by 4.
-#include "scatter.cuh"
+#include "include/scatter.cuh"
 
 constexpr int ROWS = 8;  // that a warp gathers: their ids fill a sector
 

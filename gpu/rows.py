@@ -1,8 +1,8 @@
 """Tables of vectors, one row an id, as of an embedding. See `Rows` in the contract.
 
 A scatter moves the same row many times (ids are Zipf-distributed). The ids are sorted, so that the visits of a row lie side
-by side, and are made in their order (gpu/scatter.cuh): a row gets what a serial loop would do, with plain SGD the same bits as
-on the CPU.
+by side, and are made in their order (include/scatter.cuh): a row gets what a serial loop would do, with plain SGD the same
+bits as on the CPU.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""What learns, as launchers ask for it; see gpu/visit.cuh, and `Learned` in the contract."""
+"""What learns, as launchers ask for it; see gpu/include/visit.cuh, and `Learned` in the contract."""
 
 from typing import Any
 

@@ -8,7 +8,7 @@
 // sum does not. Sums have a fixed order; the only atomic counts integers, in shared memory.
 #include <cfloat>
 
-#include "warp.cuh"
+#include "include/warp.cuh"
 
 #define THREADS 256
 #define QUADS 4                // float4s of a thread under way at once

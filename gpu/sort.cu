@@ -5,7 +5,7 @@
 // but it is chosen and launched by host code, and ours has no blocks that wait.
 //
 // Keys are at least 0. All that is written is the same in every run: atomics, of integers in shared memory, only count.
-#include "warp.cuh"
+#include "include/warp.cuh"
 
 constexpr int THREADS = 256, WARPS = THREADS / 32;
 constexpr int EACH = 4;                      // keys that a warp of `rank` ranks

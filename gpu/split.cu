@@ -2,8 +2,8 @@
 //
 // leaf_up, node_up  2 * parent + turn of each class and of each node, -1 at the root: those of the top (cpu/tree/tree.py)
 // scores, misses (B, K)
-#include "logistic.cuh"
-#include "warp.cuh"
+#include "include/logistic.cuh"
+#include "include/warp.cuh"
 
 // misses[b][n] = turn - logistic(scores[b][n] + biases[n]) and loss[b] = the sum of costs at the nodes n of b's path, both times
 // weight[b]; the other misses are 0 already. biases and weight may be null

@@ -11,8 +11,8 @@
 //                        found_biases (depth S,) the same of their biases
 // parts   (depth, B / SPAN, 2, D)  gradients of nodes whose examples stand in several spans, of each span's examples alone:
 //                        of the node that goes on beyond the span, and of the one that came into it; part_biases the same
-#include "tree_groups.cuh"
-#include "tree_paths.cuh"
+#include "include/tree_groups.cuh"
+#include "include/tree_paths.cuh"
 
 constexpr int WARPS = 4;        // of a block of `judge`
 constexpr int MOVERS = 8;       // warps of a block of `move`, at most

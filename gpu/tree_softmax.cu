@@ -5,9 +5,9 @@
 // terms   (B, depth, pitch), towards (B, depth): what each node of a path adds to the gradient and the loss; the pitch is D
 //         rounded up to what the kernels take, so that a warp writes without asking where a row ends
 //
-// Between nodes and examples stands a warp a node: gpu/tree_node.cuh.
-#include "tree_node.cuh"
-#include "tree_ruled.cuh"
+// Between nodes and examples stands a warp a node: gpu/include/tree_node.cuh.
+#include "include/tree_node.cuh"
+#include "include/tree_ruled.cuh"
 
 // entries[.][b] = the path of target[b] from the root, lengths[b] = its nodes.
 //   work    a thread an example: climbs, then turns its path around
@@ -64,7 +64,7 @@ LEARN(learn_4, 4, Plain<4>)
 LEARN(learn_8, 8, Plain<8>)
 LEARN(learn_wide, 0, PlainWide)
 
-// The same as in `learn` with squares, with weights of the examples and with biases: gpu/tree_ruled.cuh.
+// The same as in `learn` with squares, with weights of the examples and with biases: gpu/include/tree_ruled.cuh.
 #define LEARN_RULED(NAME, CHUNKS, ROW)                                                                                         \
     extern "C" __global__ void __launch_bounds__(32 * WARPS, 1)                                                                \
         NAME(float *terms, float *towards, float *nodes, float *biases, float *squares, float *bias_squares,                   \

@@ -6,8 +6,8 @@
 // All products go the same way: a warp takes a row of a matrix, its lanes stride over the columns, so a row is read in runs
 // of 128 bytes. Sums have a fixed order: lanes, then a butterfly, then parts in turn. No atomics. Weights come and go in whole
 // sectors of 32 bytes, wherever a unit begins: only those at the ends of its matrices are shared with what lies beside them.
-#include "answer.cuh"
-#include "online.cuh"
+#include "include/answer.cuh"
+#include "include/online.cuh"
 
 // What a step writes, and what it reads. rates: one a unit; null: `rate` is that of all.
 #define STEP_ARGUMENTS                                                                                                         \

@@ -1,6 +1,6 @@
 // Hierarchical softmax by Hogwild, a rival of our trees: examples race, and what a node is when it is read depends on who came first.
-#include "../../gpu/logistic.cuh"
-#include "../../gpu/warp.cuh"
+#include "../../gpu/include/logistic.cuh"
+#include "../../gpu/include/warp.cuh"
 
 constexpr int CHUNKS = 8;  // columns of a lane, 32 apart: rows of up to 256 numbers
 

@@ -74,7 +74,12 @@ class Nvrtc:
         text, name = source.read_bytes(), str(source).encode()
         self._do("nvrtcCreateProgram", ctypes.byref(program), text, name, len(HOST), texts, names)
         try:
-            folders = (f"-I{source.parent}", f"-I{self._include}", f"-I{self._include / 'cccl'}")
+            folders = (
+                f"-I{source.parent}",
+                f"-I{source.parent}/include",
+                f"-I{self._include}",
+                f"-I{self._include / 'cccl'}",
+            )
             given = [one.encode() for one in (f"-arch={arch}", *options, "-default-device", "-include=cmath", *folders)]
             if self._library.nvrtcCompileProgram(program, len(given), (ctypes.c_char_p * len(given))(*given)):
                 said = self._get("ProgramLog", program).decode(errors="replace")

@@ -138,7 +138,7 @@ def cubin(source: Path, arch: str) -> Path:
 
 def _content(source: Path, arch: str, compiler: str) -> str:
     told = hashlib.sha256(repr((OPTIONS, arch, compiler)).encode())
-    for file in (source, *sorted(source.parent.glob("*.cuh"))):
+    for file in (source, *sorted(source.parent.rglob("*.cuh"))):
         told.update(file.read_bytes())
     return told.hexdigest()[:20]
 

@@ -41,7 +41,9 @@ def test_options_exist(page, options):
 
 
 @pytest.mark.parametrize(
-    "page", [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "bench" / "NOTES.md"], ids=lambda page: page.stem
+    "page",
+    [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "bench" / "NOTES.md", *(ROOT / "docs/design").glob("*.md")],
+    ids=lambda page: page.stem,
 )
 def test_files_exist(page):
     inline = re.findall(r"`((?:hybrid|cpu|gpu|tests|bench|examples|docs)/[\w/.*]+)`", prose(page))

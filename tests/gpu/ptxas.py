@@ -77,7 +77,7 @@ def compiled(nvcc: str, source: Path, architecture: str, cubin: Path) -> str:
 def kept(nvcc: str, source: Path, architecture: str) -> Path:
     """Where nvcc's words are kept; the name is a hash of all that goes into them."""
     told = hashlib.sha256(repr((kernels.OPTIONS, architecture, run(nvcc, "--version"))).encode())
-    for file in (source, *sorted(source.parent.glob("*.cuh"))):
+    for file in (source, *sorted(source.parent.rglob("*.cuh"))):
         told.update(file.read_bytes())
     return BUILD / "ptxas" / f"{source.stem}-{architecture}-{told.hexdigest()[:20]}.txt"
 

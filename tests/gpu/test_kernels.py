@@ -65,10 +65,8 @@ def test_an_error_names_the_kernels_own_line(compiler):
 
 
 def test_processes_that_race_end_with_one_file(compiler):
-    script = (
-        f"from pathlib import Path; from gpu import kernels; print(kernels.cubin(Path({str(compiler)!r}), 'sm_90'))"
-    )
-    root = Path(kernels.__file__).parents[1]
+    script = f"import pathlib; from gpu.runtime import kernels; print(kernels.cubin(pathlib.Path({str(compiler)!r}), 'sm_90'))"
+    root = Path(kernels.__file__).parents[2]
     racers = [
         subprocess.Popen([sys.executable, "-c", script], cwd=root, stdout=subprocess.PIPE, text=True) for _ in range(3)
     ]
@@ -78,8 +76,8 @@ def test_processes_that_race_end_with_one_file(compiler):
 
 
 def test_every_kernel_file_is_shipped_beside_its_launcher():
-    for source in Path(kernels.__file__).parent.glob("*.cu"):
-        assert source.with_suffix(".py").exists(), source
+    sources = list(kernels.HERE.glob("*.cu"))
+    assert sources and all(source.with_suffix(".py").exists() for source in sources)
 
 
 ALL_KINDS = """

@@ -95,6 +95,12 @@ atexit.register(lambda: print("IMPORTED", *sys.modules))
     assert imported & SLOW == set()
 
 
+def test_every_folder_of_modules_is_a_package():
+    """Another one is left out of a wheel."""
+    folders = {path.parent for path in sources("hybrid", "gpu", "cpu", "bench")}
+    assert not [folder for folder in folders if not (folder / "__init__.py").exists()]
+
+
 @pytest.mark.parametrize("package", ["hybrid", "gpu", "cpu", "bench"])
 def test_no_module_imports_itself_through_others(package):
     """Nor does it by an import within a function: such a one may save time at the start, but hides no circle."""

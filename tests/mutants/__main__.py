@@ -28,13 +28,19 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.mutants.plant import Mutant, drawn, mutants
-from tests.support.imports import ROOT, graph
+from tests.support.imports import ROOT, graph, modules
 
 TIERS = {
     "test": "not slow and not later",
     "all": "later and not slow",
 }  # what `make test` runs, and `make test-all` besides
 APART = tuple(f"tests/{name}/" for name in ("bench", "crash", "docs", "examples", "fuzz", "mutants", "soak"))
+FOUND_BY_NAME = {name: name for name in ("hybrid.cli.commands", "hybrid.models", "hybrid.readout", "hybrid.trunk")}
+FOUND_BY_NAME |= {
+    "hybrid.feeds.video.clips": "hybrid.feeds.video.open",
+    "cpu": "hybrid.backend",
+    "gpu": "hybrid.backend",
+}
 LEFT_OUT = shutil.ignore_patterns(
     ".git", ".venv", "build", "dist", "*cache", "__pycache__", ".hypothesis", "*.egg-info"
 )
@@ -73,6 +79,9 @@ class Selection:
         for name, targets in graph(*packages, within_functions=True, root=root).items():
             for target in targets:
                 self.importers.setdefault(target, set()).add(name)
+        for name in (name for package in packages for name in modules(package, root)):  # what a registry finds by name
+            if name.rpartition(".")[0] in FOUND_BY_NAME:
+                self.importers.setdefault(name, set()).add(FOUND_BY_NAME[name.rpartition(".")[0]])
 
     def own(self, path: str) -> list[str]:
         """Of its package those that import it, and all that name the path; of a header those of the kernels that include it."""
@@ -100,7 +109,8 @@ class Selection:
     def _including(self, path: str) -> list[str]:
         if not path.endswith(".cuh"):
             return []
-        files = self._holding(f'#include "{Path(path).name}"', "gpu/**/*.cu*")
+        name = Path(path).name
+        files = self._holding(f'#include "{name}"', "gpu/**/*.cu*") | self._holding(f'/{name}"', "gpu/**/*.cu*")
         return sorted(files | {kernel for file in files for kernel in self._including(file)})
 
     def _holding(self, text: str, files: str) -> set[str]:
@@ -131,7 +141,7 @@ class Worker:
         begun, tier, by = time.monotonic(), "", ""
         for tier in TIERS if self.given.tier == "all" else ("test",):
             groups = self.selection.own(mutant.path), self.selection.others(mutant.path)
-            budgets = self.given.budget, self.given.budget / 5
+            budgets = self.given.budget, self.given.budget / (5 if groups[0] else 1)
             met = (
                 self._killer(mutant, files, TIERS[tier], budget)
                 for files, budget in zip(groups, budgets, strict=True)

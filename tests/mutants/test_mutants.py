@@ -91,7 +91,7 @@ template <int N> __global__ void __launch_bounds__(256) add(float *y, const floa
 def test_the_tests_of_a_file_come_first_then_those_that_import_it():
     selection = driver.Selection(ROOT)
     assert "tests/cpu/test_units.py" in selection.own("cpu/units.py")
-    assert "tests/gpu/test_rows.py" in selection.own("gpu/scatter.cuh"), "of a header those of its kernels"
+    assert "tests/gpu/test_rows.py" in selection.own("gpu/include/scatter.cuh"), "of a header those of its kernels"
     assert "tests/cpu/test_units.py" not in selection.others("cpu/units.py")
     assert selection.others("cpu/output/topk.py")[0].startswith("tests/cpu/")
 
