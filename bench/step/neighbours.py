@@ -16,14 +16,13 @@ import numpy as np
 
 from bench.harness.measure import Work, append, measure, show
 from bench.harness.peers import peer
+from bench.step.words import learner
 from cpu.search import brute_force, index
 from cpu.search.index import queries
 from hybrid import Neighbours
 from hybrid.feeds import text
 from hybrid.feeds.text import Corpus
 from hybrid.feeds.vocabulary import Vocabulary
-from hybrid.models import _engine, words
-from hybrid.train.options import choose
 
 K, QUERIES, BLOCK = 10, 1024, 256
 RECALLS = (0.9, 0.99)
@@ -58,11 +57,8 @@ def _word_vectors(arguments) -> tuple[str, np.ndarray]:
     file = Path(os.environ.get("HYBRID_DATA", "data")) / "wikitext-2" / "train.txt"
     known = file.exists() and not arguments.quick
     learned = text.read(file) if known else text.documentation()
-    chosen = choose("words", text="-", model="cbow", readout="sampled", width=100, epochs=1, min_count=1, device="cpu")
-    vocabulary = Vocabulary.build(learned, min_count=1)
-    corpus = Corpus(learned, vocabulary)
-    feed = words._feed(chosen, corpus, words.batch_of(len(vocabulary)), 1)
-    engine = _engine.make_engine(chosen | {"threads": arguments.threads}, feed, mean=True, trunk=False)
+    vocabulary = Vocabulary.build(learned, min_count=1, unknown=False)
+    engine, feed = learner(Corpus(learned, vocabulary), "cbow", "sampled", arguments.threads)
     for _ in engine.run(feed):
         pass
     table = engine.embedding.parameters()["table"][: len(vocabulary)]
