@@ -3,7 +3,6 @@
 import argparse
 
 from ...storage import files
-from ...train import runs
 from ..arguments import CHECKPOINT, Parser
 
 
@@ -13,7 +12,7 @@ def add(command: Parser) -> None:
     command.add_argument("file", metavar="FILE", help="the file to write")
     command.add_argument(
         "--format",
-        choices=runs.FORMATS,
+        choices=("text", "binary", "npz", "tsv", "parquet"),
         help="text and binary are word2vec's (default: by the end of FILE: .npz, .tsv, .parquet, else text)",
     )
     command.add_overwrite()
@@ -22,6 +21,8 @@ def add(command: Parser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Write the file."""
+    from ...train import runs
+
     files.check(given.file, given.overwrite)
     print(runs.export(given.run, given.file, given.format, given.checkpoint))
     return 0
