@@ -39,11 +39,12 @@ class Registry:
 
         Raises ValueError for a name that is not known, and for one whose module cannot be imported.
         """
-        if not isinstance(name, str) or name not in self.names():  # a stranger's file may say anything
-            raise ValueError(f"{self.what}: found {name!r}, expected one of {', '.join(self.names())}")
-        if name in _modules(self.package):
+        if isinstance(name, str) and name in _modules(self.package):
             return importlib.import_module(f"{self.package}.{name}")
-        offered = self._offered()[name]
+        offers = self._offered()  # reads the metadata of all distributions, which takes 15 ms
+        if not isinstance(name, str) or name not in offers:  # a stranger's file may say anything
+            raise ValueError(f"{self.what}: found {name!r}, expected one of {', '.join(self.names())}")
+        offered = offers[name]
         try:
             module: ModuleType = offered.load()
         except (ImportError, AttributeError) as failure:

@@ -147,7 +147,7 @@ def evaluate(folder: str, said: dict[str, Any]) -> dict[str, Any]:
 def export(folder: str, file: str, format: str | None = None, which: str | None = None) -> str:
     """Write a run's vectors; returns the sentence that says so.
 
-    format  "text" or "binary" (word2vec), or one of vectors.FORMATS; None: by the end of the file's name (.npz, .tsv, .parquet), else "text"
+    format  "text" or "binary", which are word2vec's, or of vectors.FORMATS; None: by the end of the file's name, else "text"
     """
     run = trained(folder, which, device="cpu")  # nothing is computed
     model = _model(run.options)

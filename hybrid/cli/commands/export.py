@@ -2,6 +2,7 @@
 
 import argparse
 
+from ...storage import files
 from ..arguments import CHECKPOINT, Parser
 
 
@@ -20,7 +21,6 @@ def add(command: Parser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Write the file."""
-    from ...storage import files
     from ...train import runs
 
     files.check(given.file, given.overwrite)
