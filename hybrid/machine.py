@@ -10,9 +10,8 @@ from pathlib import Path
 
 CGROUPS = Path("/sys/fs/cgroup")
 LAUNCHERS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")  # of MPICH, of Slurm's PMIx and Open MPI, of Open MPI
-LEAST = (
-    2 << 30
-)  # bytes of address space that NumPy, SciPy, Numba's compiler and the stacks of some threads take, and room
+# Bytes of address space that NumPy, SciPy, Numba's compiler and the stacks of some threads take, and room.
+LEAST = 2 << 30
 
 
 def launched() -> bool:

@@ -237,8 +237,8 @@ def make_engine(options: dict[str, Any], feed: Feed, *, trunk: bool = True, tied
     if trunk:
         dense = trunks.make(options["trunk"], embedding.outputs, options["readout_width"], options, seed=seed)
     placed = _placed_readout(options, feed, dense.outputs if dense else embedding.outputs, trunk)
-    settings = {name: options[name] for name in ("device", "threads", "micro_batches", "delay")}
-    settings |= {"schedule": options["schedule"] or "linear", "update": options.get("update", "batch")}
+    settings = {name: options[name] for name in ("device", "threads", "micro_batches", "delay", "schedule")}
+    settings["update"] = options.get("update", "batch")
     return Engine(embedding, dense, placed, tied=tied, route=_route(), **settings)
 
 

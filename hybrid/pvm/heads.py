@@ -18,9 +18,8 @@ from .wiring import Wiring, receptive
 
 LIKELY = 0.5  # the least maximum of an object that is there
 THRESHOLD = 32 / 255  # how far it must exceed the median
-LEAST_SHARE = (
-    25 / 96**2
-)  # of the image that the region's bounding rectangle must exceed; the original has 25 pixels of 96 x 96
+# Of the image that the region's bounding rectangle must exceed; the original has 25 pixels of 96 x 96.
+LEAST_SHARE = 25 / 96**2
 GROW = 1.1  # the rectangle is scaled by it about its centre; it may then reach outside the image
 # Of a heatmap: the grid and the block of its parts, and the units that they belong to.
 Map = tuple[tuple[int, int], tuple[int, int], list[int]]

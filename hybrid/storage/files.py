@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 STREAMS = ("/dev", "/dev/fd", "/proc/self/fd")  # where the user's own pipes have names: /dev/stdin, /dev/fd/63
-LONGEST = (
-    2**26
-)  # bytes of a line of text: far beyond any example, and no reason to fill the memory with what has no line ends
+# Bytes of a line of text: far beyond any example, and no reason to fill the memory with what has no line ends.
+LONGEST = 2**26
 MOST = 100  # characters of a file's name in that of its part, so that the longer name is not too long
 RUN, LOCK = "run.json", ".hybrid.lock"  # either tells the folder of a run
 NAMES = (  # what a run writes, or writes into
