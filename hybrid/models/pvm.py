@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import console
+from .. import console, machine
 from ..feeds.video.clip import aspect_of
 from ..feeds.video.frames import Frames
-from ..mpi.world import world
 from ..pvm import evaluate as judging
 from ..pvm import panel, presets, reports
 from ..pvm.config import Config
@@ -32,9 +31,8 @@ from ..train.runs import Trained
 
 AHEAD = 4  # ticks that a GPU may begin before the one is noted that was
 SAMPLE = 10  # every so many ticks, at least, a prediction is compared with the frame that came
-PICTURES = (
-    10  # points of the curve between pictures for TensorBoard, and between validations: both take as long as frames
-)
+# Points of the curve between pictures for TensorBoard, and between validations: both take as long as frames.
+PICTURES = 10
 FILES = (CONFIG,)
 RANKS = True
 STEPS = 30_000  # where neither --steps nor the configuration says how many
@@ -297,8 +295,8 @@ def text(report: dict[str, Any]) -> str:
 
 
 def _ranks() -> Ranks | None:
-    """The ranks of this run, which share the units; None: this process is alone, and needs nothing of theirs."""
-    if world().size == 1:
+    """The ranks of this run, which share the units; None, and nothing of MPI is imported, unless a launcher started them."""
+    if not machine.launched():
         return None
     from ..mpi import pvm
 
