@@ -44,8 +44,8 @@ _HOME = {
     "choose": "backend",
     "label_clusters": "sparse_label_tree",
     "open_clips": "feeds.video.open",
-    "open_run": "use.run",
-    "open_vectors": "storage.vectors",
+    "open_run": "train.runs",
+    "open_vectors": "formats.vectors",
     "regrow": "engine.engine",
     "unit_layout": "units",
 }
@@ -56,7 +56,7 @@ _MODULES = {
     "stream": "feeds.stream",
     "text": "feeds.text",
     "trees": "trees",
-    "vectors": "storage.vectors",
+    "vectors": "formats.vectors",
 }
 __all__ = sorted([*_HOME, *_MODULES])
 __version__ = "0.1.0"

@@ -5,7 +5,6 @@ import importlib
 import importlib.util
 import re
 from collections.abc import Iterable
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -43,16 +42,20 @@ class Backend:
     device  a Device of hybrid/contract.py
     """
 
-    def __init__(self, name: str, device: Any, modules: dict[str, ModuleType]):
-        self.name, self.device, self._modules = name, device, modules
+    def __init__(self, name: str, device: Any, package: str):
+        self.name, self.device, self._package = name, device, package
 
     def __getattr__(self, name: str) -> Any:
         if name not in KERNELS:
             raise AttributeError(f"a backend has no attribute {name!r}")
-        if name not in self._modules:
-            offered = ", ".join(self._modules)
+        if not self._has(name):
+            offered = ", ".join(filter(self._has, KERNELS))
             raise ValueError(f'device: "{self.name}" has no kernels for {name}, only for {offered}; use --device cpu')
-        return self._modules[name]
+        module = self.__dict__[name] = importlib.import_module(f"{self._package}.{name}")
+        return module
+
+    def _has(self, name: str) -> bool:
+        return importlib.util.find_spec(f"{self._package}.{name}") is not None
 
 
 def choose(device: str | None = None) -> Backend:
@@ -119,10 +122,8 @@ def _gpu(name: str, ordinal: int, tf32: bool) -> Backend:
 
 
 def _backend(package: str, name: str, *settings: Any) -> Backend:
-    """The backend of a package with a module `device` and those of KERNELS that it has."""
-    device = importlib.import_module(f"{package}.device").Device(*settings)
-    there = [kernel for kernel in KERNELS if importlib.util.find_spec(f"{package}.{kernel}")]
-    return Backend(name, device, {kernel: importlib.import_module(f"{package}.{kernel}") for kernel in there})
+    """The backend of a package with a module `device`; those of KERNELS that it has are imported when they are used."""
+    return Backend(name, importlib.import_module(f"{package}.device").Device(*settings), package)
 
 
 # Pairs (host, there): an array of the host and its copy on a device; the same array where the device uses host memory.

@@ -10,6 +10,8 @@ from numpy.typing import DTypeLike
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+    from cpu.output.topk import Excluded
+
 ID = 2**31 - 1  # int32 ids lie below it
 SOUND = "scipy.sparse.coo_array((data, (row, column)), shape) makes a sound one"
 FLOAT32 = float(np.finfo(np.float32).max)
@@ -275,3 +277,19 @@ def loss(values: np.ndarray) -> float:
         row = int(np.isfinite(values).argmin())
         raise FloatingPointError(f"loss[{row}]: found {values[row]}; a lower rate may help")
     return mean
+
+
+def excluded(exclude: Any, rows: int, classes: int) -> "Excluded":
+    """The stored entries of a scipy sparse matrix (rows, classes), whatever their values, as the searches of cpu/ take them.
+
+    It is not written to. Raises ValueError as sparse does.
+    """
+    from scipy.sparse import csr_array
+
+    from cpu.output.topk import Excluded
+
+    stored = csr_array(sparse("exclude", exclude, (rows, classes)))
+    ones = np.ones(len(stored.indices), bool)
+    entries = csr("exclude", csr_array((ones, stored.indices, stored.indptr), stored.shape))
+    at = entries.indptr.astype(np.int64)
+    return Excluded(at[:-1], at[1:], entries.indices.astype(np.int32, copy=False))

@@ -5,8 +5,11 @@ import math
 import os
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
 
 CGROUPS = Path("/sys/fs/cgroup")
 LAUNCHERS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")  # of MPICH, of Slurm's PMIx and Open MPI, of Open MPI
@@ -17,6 +20,20 @@ LEAST = 2 << 30
 def launched() -> bool:
     """Whether a launcher of MPI started this process, as one of the ranks of hybrid/mpi; asked without importing MPI."""
     return any(name in os.environ for name in LAUNCHERS)
+
+
+class Alone:
+    """The ranks of a run that is one process: what hybrid/mpi/group.py does for several."""
+
+    rank, size = 0, 1
+
+    def once(self, work: Callable[[], T]) -> T:
+        """What rank 0's work returns."""
+        return work()
+
+    def greatest(self, *numbers: int) -> tuple[int, ...]:
+        """The greatest of all ranks, of each of these numbers."""
+        return numbers
 
 
 def available() -> int:

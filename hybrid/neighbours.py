@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from . import check, console
-from .readout.base import excluded
 from .schedule.guards import Alone
 
 if TYPE_CHECKING:  # Numba is imported with the first use
@@ -92,7 +91,7 @@ class Neighbours:
         hidden = np.asarray(hidden)
         check.whole("k", k, 1, len(self))
         ids, scores = np.empty((len(hidden), k), np.int32), np.empty((len(hidden), k), self.vectors.dtype)
-        without = None if exclude is None else excluded(exclude, len(hidden), len(self))
+        without = None if exclude is None else check.excluded(exclude, len(hidden), len(self))
         with self.alone:
             self._live.query(ids, scores, hidden, without)
         return ids, scores

@@ -60,6 +60,9 @@ class Registry:
         return {entry.name: entry for entry in entry_points(group=self.group)}
 
 
+MODELS = Registry("hybrid.models", "hybrid.models", "model")  # here: what loads models by name imports none of them
+
+
 @functools.cache
 def _modules(package: str) -> frozenset[str]:
     modules = pkgutil.iter_modules(importlib.import_module(package).__path__)

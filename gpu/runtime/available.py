@@ -3,11 +3,7 @@
 import ctypes
 import re
 
-from gpu.device import too_old
-from gpu.runtime import blas, kernels
-from gpu.runtime.compiler import OLDER, compiler
-from gpu.runtime.queues import CUDA
-
+CUDA = "libcuda.so.1"
 BUILT_13 = "12.8"  # the first with all functions that the headers of CUDA 13 make PyCUDA call: cuEventElapsedTime_v2
 
 
@@ -21,6 +17,8 @@ def unavailable() -> str | None:
         import pycuda.driver as driver
     except ImportError as error:
         return _no_pycuda(error, cuda)
+    from gpu.device import too_old  # here and below: where there is no driver, none of this is needed
+
     try:
         driver.init()
         if not driver.Device.count():
@@ -57,6 +55,8 @@ def _no_pycuda(error: ImportError, cuda: ctypes.CDLL) -> str:
 
 def _no_compiler(supported: int) -> str | None:
     """Why kernels cannot be compiled for a driver that supports this major version of CUDA."""
+    from gpu.runtime.compiler import OLDER, compiler
+
     try:
         made_by = compiler()
     except OSError as error:
@@ -68,6 +68,9 @@ def _no_compiler(supported: int) -> str | None:
 
 def _no_code(capability: tuple[int, int], version: int) -> str | None:
     """Why the compiler makes nothing that a device of this capability runs, with a driver of this version of CUDA, as 13000."""
+    from gpu.runtime import kernels
+    from gpu.runtime.compiler import compiler
+
     try:
         target, made_by = kernels.target(capability), compiler()
     except OSError as error:
@@ -83,6 +86,8 @@ def _no_code(capability: tuple[int, int], version: int) -> str | None:
 
 def _no_blas() -> str | None:
     """Why matrices cannot be multiplied."""
+    from gpu.runtime import blas
+
     try:
         next(blas.libraries())
     except OSError as error:

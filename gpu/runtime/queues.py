@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from gpu.runtime.array import Array, Shape
+from gpu.runtime.available import CUDA
 from gpu.runtime.owner import Translated
 
-CUDA = "libcuda.so.1"
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
 LEGACY = 0  # the handle of the legacy default stream, with which queues are in order
 NON_BLOCKING = 1  # a stream that has nothing to do with that one, where PyTorch computes meanwhile

@@ -2,10 +2,8 @@
 
 import os
 import sys
-import traceback
 
 from .. import console, machine
-from ..mpi.world import abort, world
 from . import commands, ranks
 
 USER_ERRORS = (ValueError, IndexError, OSError, FloatingPointError, MemoryError)
@@ -20,12 +18,8 @@ def main(arguments: list[str] | None = None) -> int:
         ranks.end(int(stop.code or 0))
         raise
     except Exception:
-        if world().size == 1:
-            raise
-        traceback.print_exc()
-        console.tell(f"{world().name} ended all ranks")
-        abort(1)  # here: its threads may wait for other ranks, and the interpreter would wait for them
-        return 1
+        ranks.fail()
+        raise
     finally:
         console.leave()
 
@@ -37,7 +31,7 @@ def _done(arguments: list[str]) -> tuple[int, str]:
         console.quiet = given.quiet
         machine.refuse_little_memory()
         if given.command != "launch":
-            ranks.begin(given, world())
+            ranks.begin(given, ranks.this_rank())
         _threads(getattr(given, "threads", None))
         with console.guarded():
             code: int = commands.load(given.command).run(given)

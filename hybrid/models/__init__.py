@@ -30,7 +30,3 @@ needs is refused by name.
 
 Importing a module must import neither Numba nor SciPy: the command line reads --threads before them.
 """
-
-from ..settings import Registry
-
-MODELS = Registry("hybrid.models", "hybrid.models", "model")

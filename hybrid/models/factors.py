@@ -26,9 +26,9 @@ from ..readout import registry as readout_kinds
 from ..readout.tree import CLUSTERED
 from ..settings import flag, names, option, positive
 from ..storage import files
+from ..train import store
 from ..train.job import Watched
 from ..train.runs import Trained
-from ..train.store import write_json
 from ..use.recommender import Recommender
 from . import _engine
 from ._engine import DenseOptions, EngineJob, load
@@ -47,7 +47,7 @@ __all__ = [
     "vectors",
 ]
 
-ITEMS, USERS = FILES = ("items.json", "users.json")
+ITEMS, USERS = FILES = store.FILES["factors"]
 RANKS = True
 VALIDATING = 10_000  # users measured during training, so that on large data it does not take longer than to learn
 STARTS = ("drawn", "counts")
@@ -231,8 +231,8 @@ class Factors(EngineJob):
 
     def keep(self, folder: Path) -> None:
         """Write the names of items and users."""
-        write_json(folder / ITEMS, self._parts.train.items)
-        write_json(folder / USERS, self._parts.train.users)
+        store.write_json(folder / ITEMS, self._parts.train.items)
+        store.write_json(folder / USERS, self._parts.train.users)
 
     def validate(self, model: Engine) -> dict[str, float]:
         """Ranks of the validation items."""

@@ -21,13 +21,13 @@ from ..formats import fasttext, svm
 from ..settings import number, option, positive
 from ..sparse_label_tree import SparseLabelTree
 from ..storage import checkpoint, files
+from ..train import store
 from ..train.job import Job, Watched
 from ..train.runs import Trained
-from ..train.store import write_json
 
 __all__ = ["CPU_ONLY", "FILES", "Evaluation", "Options", "Use", "complete", "evaluate", "load", "prepare"]
 
-NAMES, WORDS = FILES = ("labels.json", "words.json")
+NAMES, WORDS = FILES = store.FILES["labels"]
 CPU_ONLY = "label trees over sparse features have no dense part"
 MOST = 100  # trees
 
@@ -254,8 +254,8 @@ class Known(NamedTuple):
 
     def keep(self, folder: Path) -> None:
         """Write it into a run's folder."""
-        write_json(folder / NAMES, {"labels": self.labels, "classes": self.classes})
-        write_json(folder / WORDS, {"words": self.words, "features": self.features})
+        store.write_json(folder / NAMES, {"labels": self.labels, "classes": self.classes})
+        store.write_json(folder / WORDS, {"words": self.words, "features": self.features})
 
     @classmethod
     def kept(cls, folder: Path) -> "Known":

@@ -14,6 +14,7 @@ from ..feeds.stream import StreamedLanguageFeed
 from ..feeds.text import Corpus, Text
 from ..feeds.vocabulary import Vocabulary
 from ..settings import option, positive
+from ..train import store
 from ..train.job import Watched
 from ..train.runs import Trained
 from ..use.language import LanguageModel
@@ -23,8 +24,7 @@ from ._text import TextOptions, how_cut, read_text, stored_text, vocabulary_of
 
 __all__ = ["FILES", "TUNED", "Evaluation", "Options", "Use", "complete", "evaluate", "load", "prepare", "vectors"]
 
-NAMES = "vocabulary.json"
-FILES = (NAMES,)
+(NAMES,) = FILES = store.FILES["language"]
 RANKS = True
 CHUNK = 2**20  # tokens of a streamed text that are shuffled together
 

@@ -25,7 +25,7 @@ from ..pvm.reports import draw_curve
 from ..pvm.source import CONFIG, LABELS_HELP, VIDEO_HELP, clips, configured, labelled, read_config
 from ..settings import option, positive
 from ..storage import files
-from ..train import plots
+from ..train import plots, store
 from ..train.job import Job, Watched
 from ..train.runs import Trained
 
@@ -33,7 +33,7 @@ AHEAD = 4  # ticks that a GPU may begin before the one is noted that was
 SAMPLE = 10  # every so many ticks, at least, a prediction is compared with the frame that came
 # Points of the curve between pictures for TensorBoard, and between validations: both take as long as frames.
 PICTURES = 10
-FILES = (CONFIG,)
+FILES = store.FILES["pvm"]
 RANKS = True
 STEPS = 30_000  # where neither --steps nor the configuration says how many
 KEPT = 8  # frames that may be compared with predictions

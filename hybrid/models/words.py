@@ -14,6 +14,7 @@ from ..feeds.pairs import PairFeed
 from ..feeds.text import Corpus
 from ..feeds.vocabulary import Vocabulary
 from ..settings import number, option, positive
+from ..train import store
 from ..train.job import Watched
 from ..train.runs import Trained
 from ..use.vectors import Similar
@@ -34,8 +35,7 @@ __all__ = [
     "vectors",
 ]
 
-NAMES = "vocabulary.json"
-FILES = (NAMES,)
+(NAMES,) = FILES = store.FILES["words"]
 CPU_ONLY = "word vectors have no dense part"
 
 

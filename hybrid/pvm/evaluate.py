@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import console
 from ..feeds.video.clip import Clip, Frame, aspect_of
-from ..models import MODELS
+from ..settings import MODELS
 from ..storage import checkpoint
 from ..storage.checkpoint import CHECKPOINT
 from ..train import runs

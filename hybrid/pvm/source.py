@@ -9,6 +9,7 @@ from .. import console
 from ..feeds.video.clip import Clip, Shape
 from ..feeds.video.open import kept, open_clips
 from ..storage import files
+from ..train import store
 from . import presets
 from .config import Config
 
@@ -20,7 +21,7 @@ LABELS_HELP = (
     "boxes for a video file, a line x,y,w,h a frame (default: the file beside it that ends in .txt or .csv; directories"
     " and zips hold their own)"
 )
-CONFIG = "config.json"  # a run's, in its folder
+(CONFIG,) = store.FILES["pvm"]
 
 
 def clips(video: str, shape: Shape, labels: str | None = None) -> Sequence[Clip]:

@@ -17,7 +17,7 @@ from ..schedule.slot import Slot
 from ..schedule.stage import Buffers, Copies
 
 if TYPE_CHECKING:
-    from cpu.output.topk import Excluded
+    pass
 
 Pairs = list[tuple[np.ndarray, Any]]
 R = TypeVar("R", bound="Base")
@@ -270,7 +270,7 @@ class Base:
         """The k most likely classes of each row, without those that `exclude` names; see Readout."""
         self._check(hidden)
         check.whole("k", k, 1, self.classes)
-        left_out = None if exclude is None else excluded(exclude, len(hidden), self.classes)
+        left_out = None if exclude is None else check.excluded(exclude, len(hidden), self.classes)
         ids, log_probs = np.empty((len(hidden), k), np.int32), np.empty((len(hidden), k), np.float32)
         with self.alone:
             if left_out is not None or self.searches_on_host:
@@ -555,22 +555,6 @@ def _add(sums: np.ndarray, example: np.ndarray, values: np.ndarray) -> None:
     """Add to the sum of each example its values, which lie one after another, in their order."""
     first = np.flatnonzero(np.diff(example, prepend=-1))
     sums[example[first]] += np.add.reduceat(values, first, axis=0)
-
-
-def excluded(exclude: Any, rows: int, classes: int) -> "Excluded":
-    """The stored entries of a scipy sparse matrix (rows, classes), whatever their values, as the searches of cpu/ take them.
-
-    It is not written to. Raises ValueError as check.sparse does.
-    """
-    from scipy.sparse import csr_array
-
-    from cpu.output.topk import Excluded
-
-    stored = csr_array(check.sparse("exclude", exclude, (rows, classes)))
-    ones = np.ones(len(stored.indices), bool)
-    entries = check.csr("exclude", csr_array((ones, stored.indices, stored.indptr), stored.shape))
-    at = entries.indptr.astype(np.int64)
-    return Excluded(at[:-1], at[1:], entries.indices.astype(np.int32, copy=False))
 
 
 def arguments(options: Mapping[str, Any], declared: type | None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from ..settings import number, option
 from . import least as least_of
 from . import rebuild as rebuild_readout
 from . import sampled
-from .base import Base, excluded
+from .base import Base
 from .full import FullReadout
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class NeighbourReadout(Base):
         self._check(hidden)
         check.whole("k", k, 1, self.classes)
         ids, logits = np.empty((len(hidden), k), np.int32), np.empty((len(hidden), k), np.float32)
-        left_out = None if exclude is None else excluded(exclude, len(hidden), self.classes)
+        left_out = None if exclude is None else check.excluded(exclude, len(hidden), self.classes)
         with self.alone:  # what is asked about may be learning
             self._neighbours.query(ids, logits, hidden, left_out)
         return ids, logits

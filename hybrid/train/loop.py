@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from .. import console
-from ..mpi.group import Group
+from ..machine import Alone
 from ..storage import files
 from ..storage.checkpoint import CHECKPOINT
 from .job import Job, Model, Watched
@@ -20,6 +20,7 @@ from .progress import SPENT, Progress
 from .stop import USER_ERRORS, Stop, Stopped, leaving
 from .store import BEST
 
+ALONE = Alone()
 Observer = Callable[[Mapping[str, Any]], None]  # takes each new point of a curve
 
 
@@ -34,7 +35,7 @@ def train(
     patience: int = 0,
     observers: Sequence[Observer] = (),
     measured: Callable[[], Any] | None = None,
-    ranks: Group | None = None,
+    ranks: Alone = ALONE,
 ) -> dict[str, Any]:
     """Train a model to the end of its job's feed; returns the job's report and leaves the last checkpoint in `folder`, and in
     `folder`/best that of the best point, where the job watches a figure.
@@ -48,14 +49,14 @@ def train(
     save_every  seconds between checkpoints; 0: only at the beginning, after every epoch, on a stop and at the end
     patience    end early after so many points of the curve without a better watched figure; 0: never
     measured    gives the model that is measured at the end; None: the one that was trained
-    ranks       those that train this model together; None: all of the run, which for most is this process alone
+    ranks       those that train this model together: a Group of hybrid/mpi, or this process alone
 
     Raises Stopped, after a checkpoint, on SIGINT, SIGTERM or SIGHUP; FloatingPointError when a loss is not finite or a
     figure infinite, and OSError when a checkpoint cannot be written: then the last one stands.
     """
     progress = Progress(facts and facts["progress"])
     best = Best(job.watched, patience, progress.facts)
-    run = Run(job, folder, model, progress, Saves(save_every), best, observers, ranks or Group())
+    run = Run(job, folder, model, progress, Saves(save_every), best, observers, ranks)
     with progress.spending("starting_seconds"):
         job.begin(model, progress.facts)
         if facts is None or not run.finished:
@@ -83,7 +84,7 @@ class Run:
         saves: "Saves",
         best: "Best",
         observers: Sequence[Observer],
-        ranks: Group,
+        ranks: Alone,
     ):
         self.job, self.folder, self.model, self.progress = job, folder, model, progress
         self.saves, self.best, self.observers, self.ranks = saves, best, observers, ranks

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any, cast
 
-from ..models import MODELS
-from ..settings import Registry, fields, flag, given, number, option, positive, possible, whole
+from ..settings import MODELS, Registry, fields, flag, given, number, option, positive, possible, whole
 
 EVERY = 60  # seconds between saves by the clock, where the user does not say
 ASKED = ("resume", "previous", "overwrite", "out")  # options of a command, not of its run

@@ -16,20 +16,22 @@ import contextlib
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import backend, console
-from ..models import MODELS
-from ..mpi.group import Group
+from ..machine import Alone
 from ..schedule import trace
-from ..settings import defaults, flag, given
-from ..storage import checkpoint, files, vectors
+from ..settings import MODELS, defaults, flag, given
+from ..storage import checkpoint, files
 from ..storage.checkpoint import CHECKPOINT
 from . import store
 from .job import Job
-from .loop import JsonLines, Observer, TensorBoard, tensorboard, train
+from .loop import ALONE, JsonLines, Observer, TensorBoard, tensorboard, train
 from .options import Parts, free, kept
 from .progress import check, check_feed
+
+if TYPE_CHECKING:
+    from ..use.vectors import Vectors
 
 LENGTHS = ("epochs", "steps", "trees")
 
@@ -51,10 +53,11 @@ class Trained(NamedTuple):
         return MODELS.load(self.options["kind"]).load(self.source, self.options)[0]
 
 
-def start(options: dict[str, Any], *observers: Observer) -> dict[str, Any]:
+def start(options: dict[str, Any], *observers: Observer, ranks: Alone = ALONE) -> dict[str, Any]:
     """Begin the run that chosen options (see `options.choose`) describe, and finish it; returns its report.
 
     observers  take each point of its curve, too
+    ranks      those that train together, see `train`
     """
     folder, overwrite = Path(options.get("out") or f"runs/{options['kind']}"), bool(options.get("overwrite"))
     if options.get("previous"):
@@ -65,7 +68,6 @@ def start(options: dict[str, Any], *observers: Observer) -> dict[str, Any]:
         store.refuse_strangers(folder, overwrite)
 
     # before the data are read, which may take long; from then on what is in the folder is this run's
-    ranks = Group()
     ranks.once(refuse)
     with contextlib.ExitStack() as under_way:
         chosen = dict(options)
@@ -84,14 +86,15 @@ def start(options: dict[str, Any], *observers: Observer) -> dict[str, Any]:
         return _learn(folder, ranks, chosen, job, model, observers)
 
 
-def resume(folder: str, said: dict[str, Any], *observers: Observer) -> dict[str, Any]:
+def resume(folder: str, said: dict[str, Any], *observers: Observer, ranks: Alone = ALONE) -> dict[str, Any]:
     """Go on with a stopped run, with its own options, or further than it was begun for; returns its report.
 
     said       what the user says to that: epochs (or steps, as its model counts) to go on to, `previous` to go on from the
                save before the last, and options that change no number
     observers  take each new point of its curve, too
+    ranks      those that train together, see `train`
     """
-    path, ranks = Path(folder), Group()
+    path = Path(folder)
     with contextlib.ExitStack() as under_way:
         options = _whole(path, ranks.once(lambda: under_way.enter_context(store.resumed(path))))
         options |= (changes := _changed(folder, options, said)) | {"resume": folder}
@@ -149,6 +152,8 @@ def export(folder: str, file: str, format: str | None = None, which: str | None 
 
     format  "text" or "binary", which are word2vec's, or of vectors.FORMATS; None: by the end of the file's name, else "text"
     """
+    from ..formats import vectors
+
     run = trained(folder, which, device="cpu")  # nothing is computed
     model = _model(run.options)
     if not hasattr(model, "vectors"):
@@ -159,6 +164,46 @@ def export(folder: str, file: str, format: str | None = None, which: str | None 
     own = format if format in vectors.FORMATS else None
     vectors.save(file, names, rows, binary=format == "binary", format=own)
     return f"{len(names):,} vectors of {rows.shape[1]} numbers, {format} -> {file}"
+
+
+def open_run(
+    folder: str | Path, *, checkpoint: str | None = None, device: str | None = None, threads: int | None = None
+) -> Any:
+    """What a trained run can be used for, by its model: a `Recommender` (factors), a `LanguageModel` (language), an object
+    with `.vectors` and `.similar` (words) or with `.predict` (labels); of a model that offers nothing of that kind, the model
+    itself (pvm: a PVM).
+
+    checkpoint  "last" or "best"; None: the best where the run could stop early, else the last
+    device      "cpu", "cuda:N" or "auto", see `Engine`; None: a GPU when one can be used
+    threads     CPU threads in total; None: all cores that the process may use
+
+    Raises ValueError for a folder that holds no trained run, and for a checkpoint that is damaged.
+    """
+    run = trained(folder, checkpoint, device=device, threads=threads)
+    use = getattr(MODELS.load(run.options["kind"]), "Use", None)
+    return use(run) if use else run.load()
+
+
+def vectors_of(folder: str | Path, *, checkpoint: str | None = None, device: str = "cpu") -> "Vectors":
+    """The vectors of a trained run, those that `hybrid export` writes; ValueError for a run whose model has none."""
+    from ..use.vectors import Vectors
+
+    run = trained(folder, checkpoint, device=device)
+    model = MODELS.load(run.options["kind"])
+    if not hasattr(model, "vectors"):
+        raise ValueError(f"{folder}: a run of {run.options['kind']} has no vectors of words or items")
+    return Vectors(*model.vectors(run), what="name")
+
+
+def able(folder: str | Path, method: str, does: str) -> None:
+    """ValueError for a run whose model has no `Use` with this method, naming the models that have.
+
+    does  what the method does, as in "a run of pvm cannot recommend"
+    """
+    kind = trained(folder).options["kind"]
+    if not _offers(kind, method):
+        others = " or ".join(name for name in MODELS.names() if _offers(name, method))
+        raise ValueError(f"{folder}: a run of {kind} cannot {does}; expected a run of {others}")
 
 
 def text(report: dict[str, Any]) -> str:
@@ -174,6 +219,10 @@ def text(report: dict[str, Any]) -> str:
     shown |= {"stages": trace.line(report["stages"])} if "stages" in report else {}
     width = max(map(len, shown), default=0)
     return "\n".join(f"{name:<{width}}  {_plain(value)}" for name, value in shown.items())
+
+
+def _offers(kind: str, method: str) -> bool:
+    return hasattr(getattr(MODELS.load(kind), "Use", None), method)
 
 
 def _plain(value: str | int | float) -> str:
@@ -266,7 +315,7 @@ def _asking_for_data(folder: Path, options: dict[str, Any], then: str) -> Genera
 
 def _learn(
     folder: Path,
-    ranks: Group,
+    ranks: Alone,
     options: dict[str, Any],
     job: Job,
     model: Any,

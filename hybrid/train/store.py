@@ -6,15 +6,24 @@ its checkpoint first, and run.json before what stood there before it.
 """
 
 import contextlib
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from .. import console
-from ..models import MODELS
+from ..settings import MODELS
 from ..storage import checkpoint, files, lock
 
+# What our models write before run.json; here, so that none of them is imported to know it.
+FILES = {
+    "factors": ("items.json", "users.json"),
+    "labels": ("labels.json", "words.json"),
+    "language": ("vocabulary.json",),
+    "pvm": ("config.json",),
+    "words": ("vocabulary.json",),
+}
 BEST = "best"  # the folder of the best checkpoint by what was measured, beside that of the last
 CHECKPOINTS = (checkpoint.CHECKPOINT, BEST)
 CURVE = "curve.jsonl"
@@ -231,4 +240,5 @@ def _sweep(folder: Path) -> None:
 
 def _before() -> set[str]:
     """What models write before run.json: of all, since that of a damaged run is not known."""
-    return {name for kind in MODELS.names() for name in getattr(MODELS.load(kind), "FILES", ())}
+    others = [MODELS.load(kind) for kind in MODELS.names() if kind not in FILES]
+    return {*itertools.chain(*FILES.values()), *(name for other in others for name in getattr(other, "FILES", ()))}

@@ -28,8 +28,8 @@ from typing import Any, NamedTuple
 import tqdm
 
 import hybrid.cli
-from hybrid.models import MODELS
 from hybrid.pvm import panel, reports
+from hybrid.settings import MODELS
 from hybrid.storage import checkpoint
 from hybrid.train import plots, store
 from hybrid.train.loop import Run, Saves

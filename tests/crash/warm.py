@@ -19,7 +19,7 @@ import cpu
 import hybrid.cli.options
 import hybrid.train.runs
 from hybrid import settings
-from hybrid.models import MODELS
+from hybrid.settings import MODELS
 
 
 def load() -> None:

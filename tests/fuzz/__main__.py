@@ -37,9 +37,9 @@ from hybrid.cli import options
 from hybrid.engine import Engine
 from hybrid.feeds import ratings, stream, text
 from hybrid.feeds.vocabulary import Vocabulary
-from hybrid.formats import fasttext, svm
+from hybrid.formats import fasttext, svm, vectors
 from hybrid.settings import flag
-from hybrid.storage import checkpoint, vectors
+from hybrid.storage import checkpoint
 from hybrid.train import runs
 from hybrid.train.options import Parts
 from tests.hybrid.pvm import tiny

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ...formats.vectors import open_vectors
 from ...settings import positive
-from ...storage.vectors import open_vectors
+from ...train.runs import able, open_run, vectors_of
 from ...use.answers import Ranked
-from ...use.run import able, open_run, vectors_of
 from ...use.vectors import Vectors
 from ..arguments import CHECKPOINT, DEVICE, THREADS, Parser
 

@@ -4,8 +4,7 @@ import argparse
 import json
 from typing import Any
 
-from ...models import MODELS
-from ...settings import fields
+from ...settings import MODELS, fields
 from ..arguments import Parser, kind_of
 from . import _use
 

@@ -4,7 +4,6 @@ import argparse
 import os
 
 from ...machine import launched
-from ...mpi import world
 from ...settings import positive
 from .. import options, ranks
 from ..arguments import Parser
@@ -23,6 +22,8 @@ def run(given: argparse.Namespace) -> int:
         raise ValueError(
             "launch: ranks were started already; a batch system runs python -m mpi4py -m hybrid.cli COMMAND"
         )
+    from ...mpi import world
+
     words = ["--quiet"] * given.quiet + ["--debug"] * given.debug + given.words
     program = world.command(given.ranks, "hybrid.cli", *words)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # mpiexec reads stdin, for which a job in the background is stopped

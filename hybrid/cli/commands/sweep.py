@@ -89,7 +89,7 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _read(path: Path) -> Sweep:
-    from ...models import MODELS
+    from ...settings import MODELS
 
     raw = files.read(path)
     tables = [raw.pop(name, {}) for name in ("sweep", "fixed", "vary")]
@@ -133,7 +133,7 @@ def _study(sweep: Sweep, folder: Path) -> Any:
     import optuna
     from optuna.storages.journal import JournalFileBackend, JournalStorage
 
-    from ...models import MODELS
+    from ...settings import MODELS
     from ...train.options import choose
 
     path = folder / JOURNAL

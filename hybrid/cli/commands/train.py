@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 
 from ... import console
-from ...models import MODELS
-from ...settings import fields, flag, positive
+from ...settings import MODELS, fields, flag, positive
+from .. import ranks
 from ..arguments import OVERWRITE, Parser, kind_of
 
 
@@ -58,7 +58,10 @@ def run(given: argparse.Namespace) -> int:
     if not (kind or given.resume):
         raise ValueError(f"train: which model? expected one of {', '.join(MODELS.names())}, or --resume DIR")
     try:
-        report = runs.resume(given.resume, said | {"kind": kind}) if given.resume else runs.start(choose(kind, **said))
+        if given.resume:
+            report = runs.resume(given.resume, said | {"kind": kind}, ranks=ranks.group())
+        else:
+            report = runs.start(choose(kind, **said), ranks=ranks.group())
     except Stopped as stopped:
         console.say(str(stopped))
         return 128 + stopped.signal

@@ -10,8 +10,8 @@ import pytest
 
 from hybrid.cli import main
 from hybrid.engine import Engine
+from hybrid.formats import vectors
 from hybrid.models._engine import EngineJob
-from hybrid.storage import vectors
 from tests.support.commands import run_json
 from tests.support.small_runs import tensors
 

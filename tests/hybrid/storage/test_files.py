@@ -9,8 +9,8 @@ import pytest
 
 from hybrid.feeds.video.film import Film
 from hybrid.feeds.vocabulary import Vocabulary
-from hybrid.formats import fasttext
-from hybrid.storage import checkpoint, files, lock, vectors
+from hybrid.formats import fasttext, vectors
+from hybrid.storage import checkpoint, files, lock
 from hybrid.train import plots, store
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from hybrid import ratings
 from hybrid.feeds.stream import Lines
+from hybrid.formats.vectors import load
 from hybrid.storage import tables
-from hybrid.storage.vectors import load
 from tests.support.npz_files import header, packed
 
 arrow = pytest.importorskip("pyarrow")

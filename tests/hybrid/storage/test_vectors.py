@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from hybrid.storage import vectors
+from hybrid.formats import vectors
 
 words = st.text(st.characters(codec="utf-8"), min_size=1, max_size=5).filter(lambda word: word.split() == [word])
 floats = st.floats(width=32, allow_nan=False, allow_infinity=False)

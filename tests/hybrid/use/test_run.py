@@ -7,7 +7,7 @@ import pytest
 
 from hybrid import LanguageModel, Recommender
 from hybrid.train import runs
-from hybrid.use.run import open_run, vectors_of
+from hybrid.train.runs import open_run, vectors_of
 from tests.support.trained import copied, data
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from hybrid import console, machine
 from hybrid.cli import main, ranks
+from hybrid.mpi import world
 from hybrid.mpi.world import World
 from tests.support.ranks import ended, started
 
@@ -30,7 +31,7 @@ def test_mistakes_are_one_line_before_there_are_ranks(capfd, words, said):
 
 def test_a_rank_starts_no_ranks(monkeypatch, capfd):
     monkeypatch.setenv("PMI_RANK", "0")
-    monkeypatch.setattr(ranks, "world", lambda: World(0, 1, "here"))
+    monkeypatch.setattr(world, "world", lambda: World(0, 1, "here"))
     assert main(["launch", "-n", "1", "doctor"]) == 2
     assert "ranks were started already" in capfd.readouterr().err
 

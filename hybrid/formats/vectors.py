@@ -12,8 +12,8 @@ from typing import BinaryIO
 
 import numpy as np
 
+from ..storage import files, tables
 from ..use.vectors import Vectors
-from . import files, tables
 
 __all__ = ["Vectors", "load", "open_vectors", "save"]
 
