@@ -22,7 +22,7 @@ def launched() -> bool:
     return any(name in os.environ for name in LAUNCHERS)
 
 
-class Alone:
+class SingleRank:
     """The ranks of a run that is one process: what hybrid/mpi/group.py does for several."""
 
     rank, size = 0, 1

@@ -1,4 +1,4 @@
-"""A tick of a Predictive Vision Model in float64, as hybrid/contract/pvm.py promises it, and what a backend makes of it.
+"""A tick of a Predictive Vision Model in float64, as hybrid/contract.py promises it, and what a backend makes of it.
 
 Five units in two layers, simple ones: features are signal and past, two frames are predicted, the newest first, by the rational
 activation.

@@ -29,10 +29,10 @@ def this_rank() -> "World | None":
     return world() if world().size > 1 else None
 
 
-def group() -> machine.Alone:
+def group() -> machine.SingleRank:
     """The ranks that train together."""
     if this_rank() is None:
-        return machine.Alone()
+        return machine.SingleRank()
     from ..mpi.group import Group
 
     return Group()

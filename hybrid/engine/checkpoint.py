@@ -9,7 +9,6 @@ import numpy as np
 
 from .. import backend, check, readout, sparse, trunk
 from ..schedule.slot import Slot
-from ..storage import checkpoint
 from .embedding import Embedding, Inputs
 from .route import Route
 
@@ -30,6 +29,8 @@ def learned(name: str) -> bool:
 
 def save(engine: "Engine", folder: str | Path, facts: dict[str, Any], begun: dict[str, np.ndarray]) -> None:
     """See Engine.save; begun: the arrays of batches begun and not finished."""
+    from ..storage import checkpoint
+
     more: dict[str, Any] = {"tied": True} if engine.tied else {}
     more |= {"update": engine.update} if engine.route.online else {}
     own = {
@@ -57,6 +58,8 @@ def load(
     given    its trunk
     machine  the other arguments of Engine that a checkpoint does not keep
     """
+    from ..storage import checkpoint
+
     manifest, held = checkpoint.read_facts(folder), checkpoint.numbers(folder)
     with checkpoint.told(folder):
         own = manifest["engine"]

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 
 from .. import check
-from ..storage import files
 
 UNKNOWN = "<unk>"
 TIES = ("name", "text")
@@ -116,12 +115,16 @@ class Vocabulary:
 
     def save(self, path: str | Path) -> None:
         """Write the vocabulary as JSON, atomically. Raises OSError."""
+        from ..storage import files
+
         facts = {"format": FORMAT, "words": self.words, "counts": self.counts.tolist()}
         files.write(path, [json.dumps(facts, indent=0).encode(), b"\n"])
 
     @classmethod
     def load(cls, path: str | Path) -> "Vocabulary":
         """Read what `save` wrote. Raises OSError, and ValueError for a file that is truncated or something else."""
+        from ..storage import files
+
         try:
             facts = files.read(path)
             if facts["format"] != FORMAT:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from .. import backend
-from ..machine import Alone
+from ..machine import SingleRank
 from .world import world
 
 T = TypeVar("T")
@@ -17,7 +17,7 @@ TOLD = (ValueError, IndexError, OSError, FloatingPointError, MemoryError)  # err
 TAGS = 2**15  # that every MPI has
 
 
-class Group(Alone):
+class Group(SingleRank):
     """All ranks of this run; they make the same calls of it in the same order. A process without ranks is a group of one.
 
     rank, size  of this process, and how many there are

@@ -6,8 +6,6 @@ from collections import defaultdict, deque
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..storage import files
-
 
 class Interval(NamedTuple):
     """One stage of one micro-batch on one queue; seconds on time.perf_counter's clock."""
@@ -82,6 +80,8 @@ class Trace:
 
     def write_chrome(self, path: str | Path) -> None:
         """Write the kept intervals as Chrome trace JSON, which ui.perfetto.dev and chrome://tracing open."""
+        from ..storage import files
+
         tracks = {name: number for number, name in enumerate(sorted({i.queue for i in self.recent}), 1)}
         origin = min((i.start for i in self.recent), default=0.0)
         events: list[dict[str, Any]] = [

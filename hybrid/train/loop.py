@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from .. import console
-from ..machine import Alone
+from ..machine import SingleRank
 from ..storage import files
 from ..storage.checkpoint import CHECKPOINT
 from .job import Job, Model, Watched
@@ -20,7 +20,7 @@ from .progress import SPENT, Progress
 from .stop import USER_ERRORS, Stop, Stopped, leaving
 from .store import BEST
 
-ALONE = Alone()
+SINGLE = SingleRank()
 Observer = Callable[[Mapping[str, Any]], None]  # takes each new point of a curve
 
 
@@ -35,7 +35,7 @@ def train(
     patience: int = 0,
     observers: Sequence[Observer] = (),
     measured: Callable[[], Any] | None = None,
-    ranks: Alone = ALONE,
+    ranks: SingleRank = SINGLE,
 ) -> dict[str, Any]:
     """Train a model to the end of its job's feed; returns the job's report and leaves the last checkpoint in `folder`, and in
     `folder`/best that of the best point, where the job watches a figure.
@@ -84,7 +84,7 @@ class Run:
         saves: "Saves",
         best: "Best",
         observers: Sequence[Observer],
-        ranks: Alone,
+        ranks: SingleRank,
     ):
         self.job, self.folder, self.model, self.progress = job, folder, model, progress
         self.saves, self.best, self.observers, self.ranks = saves, best, observers, ranks

@@ -19,14 +19,14 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import backend, console
-from ..machine import Alone
+from ..machine import SingleRank
 from ..schedule import trace
 from ..settings import MODELS, defaults, flag, given
 from ..storage import checkpoint, files
 from ..storage.checkpoint import CHECKPOINT
 from . import store
 from .job import Job
-from .loop import ALONE, JsonLines, Observer, TensorBoard, tensorboard, train
+from .loop import SINGLE, JsonLines, Observer, TensorBoard, tensorboard, train
 from .options import Parts, free, kept
 from .progress import check, check_feed
 
@@ -53,7 +53,7 @@ class Trained(NamedTuple):
         return MODELS.load(self.options["kind"]).load(self.source, self.options)[0]
 
 
-def start(options: dict[str, Any], *observers: Observer, ranks: Alone = ALONE) -> dict[str, Any]:
+def start(options: dict[str, Any], *observers: Observer, ranks: SingleRank = SINGLE) -> dict[str, Any]:
     """Begin the run that chosen options (see `options.choose`) describe, and finish it; returns its report.
 
     observers  take each point of its curve, too
@@ -86,7 +86,7 @@ def start(options: dict[str, Any], *observers: Observer, ranks: Alone = ALONE) -
         return _learn(folder, ranks, chosen, job, model, observers)
 
 
-def resume(folder: str, said: dict[str, Any], *observers: Observer, ranks: Alone = ALONE) -> dict[str, Any]:
+def resume(folder: str, said: dict[str, Any], *observers: Observer, ranks: SingleRank = SINGLE) -> dict[str, Any]:
     """Go on with a stopped run, with its own options, or further than it was begun for; returns its report.
 
     said       what the user says to that: epochs (or steps, as its model counts) to go on to, `previous` to go on from the
@@ -315,7 +315,7 @@ def _asking_for_data(folder: Path, options: dict[str, Any], then: str) -> Genera
 
 def _learn(
     folder: Path,
-    ranks: Alone,
+    ranks: SingleRank,
     options: dict[str, Any],
     job: Job,
     model: Any,

@@ -1,4 +1,4 @@
-"""Layers of an MLP on the CPU (hybrid/contract/dense.py) against float64, autograd and differences; products exactly."""
+"""Layers of an MLP on the CPU (hybrid/contract.py) against float64, autograd and differences; products exactly."""
 
 import itertools
 
