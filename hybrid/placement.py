@@ -18,9 +18,8 @@ from .feeds import Batch, most_targets
 from .feeds.fit import fitting
 from .machine import available
 from .readout import Readout, Trials
-from .schedule.schedule import Stage
+from .schedule.schedule import Buffers, Copies, Stage
 from .schedule.slot import Slot
-from .schedule.stage import Buffers, Copies
 
 SKIPPED, MEASURED = 3, 7  # steps
 NO_IDS = np.empty(0, np.int32)

@@ -21,7 +21,7 @@ from cpu.output.rule import move_together, pull_biases
 from cpu.output.topk import Excluded, drop, heap_push, is_excluded
 from cpu.runtime.compiled import Array, called, launched
 from cpu.softmax import chunk, probabilities, sum_exp, weigh
-from cpu.tree.cluster_trees import parts
+from cpu.tree.tree import parts
 from cpu.vectors.blas import gemm
 
 LARGE = 1024  # classes of a cluster that one thread takes

@@ -27,8 +27,8 @@ from cpu import softmax, tree_softmax
 from cpu.output.cluster_softmax import Plan
 from cpu.runtime.compiled import Array, launched
 from cpu.tree import tree
-from cpu.tree.cluster_trees import Forest
 from cpu.tree.growth import along_paths, differences, sides_of
+from cpu.tree.tree import Forest
 
 TINY = 1e-300  # whose logarithm can be taken
 VISIT = 2.0  # rows of a full softmax in the time of a node's visit: `visit_cost` measures it, 1.2 to 1.4 on one thread

@@ -28,7 +28,7 @@ def vectors(learned: Any, tree: Tree, masses: Array) -> Array:
 def along_paths(c: Array, d: Array, learned: Any, tree: Tree, masses: Array) -> None:
     """Add c_v to c (V, D) float32, and the log-probability of each class that biases give at h = 0 to d (V,) float64.
 
-    tree  or a forest, see cpu/tree/cluster_trees.py
+    tree  or a forest, see cpu/tree/tree.py
     """
     sides, rows = sides_of(tree.children, masses), learned.rows
     share = (sides[:, 1] / np.maximum(sides.sum(axis=1), 1e-300)).astype(np.float32)

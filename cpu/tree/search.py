@@ -15,7 +15,7 @@ from cpu.output import topk
 from cpu.output.topk import Excluded, drop, heap_push, is_excluded, none_excluded
 from cpu.runtime.compiled import Array, called, launched
 from cpu.runtime.memory import prefetch_row
-from cpu.tree.cluster_trees import Forest
+from cpu.tree.tree import Forest
 from cpu.tree_softmax import node_score
 from cpu.vectors.activation import ZERO, softplus
 

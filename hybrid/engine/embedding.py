@@ -7,9 +7,8 @@ import numpy as np
 from .. import backend as backends
 from .. import check, sparse
 from ..backend import fetch_arrays, send_arrays
-from ..schedule.schedule import Stage
+from ..schedule.schedule import Buffers, Copies, Stage
 from ..schedule.slot import Slot
-from ..schedule.stage import Buffers, Copies
 
 
 class Embedding:

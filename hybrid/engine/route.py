@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from .. import check
-from ..schedule.schedule import Plan, Stage
+from ..schedule.schedule import Buffers, Copies, Plan, Stage
 from ..schedule.slot import Slot
-from ..schedule.stage import Buffers, Copies
 from ..trunk import TrunkProtocol
 from .embedding import Embedding, Inputs
 

@@ -31,8 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from .. import sparse
-from ..schedule.schedule import Stage
-from ..schedule.stage import Buffers, Copies
+from ..schedule.schedule import Buffers, Copies, Stage
 from ..settings import Registry
 
 if TYPE_CHECKING:

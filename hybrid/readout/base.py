@@ -12,9 +12,8 @@ from .. import check, settings, sparse
 from ..backend import fetch_arrays, send_arrays
 from ..contract import Learned
 from ..schedule.guards import Alone, Held
-from ..schedule.schedule import Stage
+from ..schedule.schedule import Buffers, Copies, Stage
 from ..schedule.slot import Slot
-from ..schedule.stage import Buffers, Copies
 
 if TYPE_CHECKING:
     pass

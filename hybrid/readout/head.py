@@ -122,10 +122,10 @@ class ClusterTrees:
     def __init__(self, cluster: np.ndarray, counts: np.ndarray, batch: int, width: int):
         from cpu import tree_softmax
         from cpu.output import head_parts
-        from cpu.tree import cluster_trees, search
+        from cpu.tree import search, tree
 
         self._kernels, self._carried, self._search = tree_softmax, head_parts, search.best_in_forest
-        self._forest = cluster_trees.huffman(cluster, counts)
+        self._forest = tree.huffman_forest(cluster, counts)
         self._alone = np.flatnonzero(cluster < 0).astype(np.int32)
         self._pathless = np.flatnonzero(self._forest.tree.leaf_up < 0)
         self._work = tree_softmax.workspace(batch, width, self._forest.tree.depth, np.float32)

@@ -17,8 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..schedule.schedule import Stage
-from ..schedule.stage import Buffers, Copies
+from ..schedule.schedule import Buffers, Copies, Stage
 from ..settings import Registry
 
 registry = Registry("hybrid.trunk", "hybrid.trunks", "trunk")

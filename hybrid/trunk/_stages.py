@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..schedule.schedule import Stage
+from ..schedule.schedule import Copies, Stage
 from ..schedule.slot import Slot
-from ..schedule.stage import Copies
 
 
 class Stages:

@@ -10,8 +10,8 @@ import numpy as np
 
 from .. import backend, check
 from ..contract import Layer, Move, Passed
+from ..schedule.schedule import Buffers
 from ..schedule.slot import Slot
-from ..schedule.stage import Buffers
 from ..settings import number, option, positive
 from ._stages import Gradient, Stages
 

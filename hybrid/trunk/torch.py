@@ -19,8 +19,8 @@ import numpy as np
 
 from .. import check, console
 from ..data import caches
+from ..schedule.schedule import Buffers
 from ..schedule.slot import Slot
-from ..schedule.stage import Buffers
 from ..settings import option
 from ._stages import Gradient, Stages
 

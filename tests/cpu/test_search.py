@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from cpu import tree_softmax
 from cpu.output import topk
-from cpu.tree import cluster_trees, search
-from cpu.tree.tree import balanced, huffman
+from cpu.tree import search
+from cpu.tree.tree import balanced, huffman, huffman_forest
 from hybrid.contract import Learned
 
 
@@ -70,7 +70,7 @@ def test_large_trees_and_every_class(threads):
 def test_equally_likely_classes_come_by_rising_number_wherever_they_are():
     """Classes 1 and 4 alone, the others in two trees and a cluster of one class; slots and turns are powers of two."""
     cluster = np.int32([0, -1, 0, 1, -1, 1, 1, 1, 2])
-    made = cluster_trees.huffman(cluster, np.ones(9))
+    made = huffman_forest(cluster, np.ones(9))
     nodes = np.zeros((len(made.tree.node_up), 2), np.float32)
     slots = np.log(np.float32([[0.125, 0.125, 0.25, 0.25, 0.25], [0.25, 0.0625, 0.125, 0.5, 0.0625]]))
     hidden, ids, log_probs = np.ones((2, 2), np.float32), np.empty((2, 6), np.int32), np.empty((2, 6), np.float32)

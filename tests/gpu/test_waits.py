@@ -1,6 +1,6 @@
 """Every wait between two queues is needed: with one of them left out, the simulated driver gives itself away.
 
-Here are tested hybrid/engine/route.py, hybrid/schedule/stage.py and hybrid/readout/base.py.
+Here are tested hybrid/engine/route.py, hybrid/schedule/schedule.py and hybrid/readout/base.py.
 """
 
 from types import SimpleNamespace

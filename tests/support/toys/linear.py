@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hybrid.schedule.schedule import Stage
-from hybrid.schedule.stage import Buffers
+from hybrid.schedule.schedule import Buffers, Stage
 from hybrid.settings import number, option
 
 

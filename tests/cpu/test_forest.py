@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cpu.tree import cluster_trees, tree
+from cpu.tree import tree
 from cpu.tree.logistic_rows import OWNERS
 
 
@@ -10,7 +10,7 @@ def test_each_cluster_has_the_huffman_tree_of_its_counts():
     rng = np.random.default_rng(0)
     counts, cluster = rng.integers(0, 50, 40), rng.integers(-1, 4, 40)
     cluster[[3, 4]] = [4, 5]  # clusters of one class each
-    found, roots = cluster_trees.huffman(cluster, counts)
+    found, roots = tree.huffman_forest(cluster, counts)
     assert len(found.node_up) == (cluster >= 0).sum() - 6 and roots[4:].tolist() == [~3, ~4]
     assert (found.leaf_up[cluster < 0] == -1).all() and found.leaf_up[3] == -1
     for k in range(4):
@@ -26,7 +26,7 @@ def test_nodes_are_numbered_and_owned_as_in_a_tree():
     """Breadth first over all trees; owners never fall on the way up, and share the work about evenly."""
     rng = np.random.default_rng(1)
     counts, cluster = 3000 // np.arange(1, 3001), rng.integers(0, 30, 3000)
-    found, roots = cluster_trees.huffman(cluster, counts)
+    found, roots = tree.huffman_forest(cluster, counts)
     up = found.node_up >> 1
     level = np.zeros(len(up), int)
     visits = np.zeros(len(up))
