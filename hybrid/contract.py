@@ -259,7 +259,7 @@ class Optimiser(Protocol):
         """
 
     def merge(self, grad: Array, part: Array) -> None:
-        """grad <- grad + part; part <- 0: a step of the sum over micro-batches, see hybrid/trunk/_stages.py."""
+        """grad <- grad + part; part <- 0: a step of the sum over micro-batches, see hybrid/trunk/__init__.py."""
 
     def sgd(
         self, weights: Array, velocity: Array | None, grad: Array, move: Move, momentum: float, nesterov: bool

@@ -23,7 +23,7 @@ import numpy as np
 from ..engine.route import Route, routed
 from ..schedule.schedule import Plan, Stage
 from ..schedule.slot import Slot
-from ..trunk._stages import Gradient, Node, Sum, nodes
+from ..trunk import Gradient, Node, Sum, nodes
 from .group import Group
 
 if TYPE_CHECKING:

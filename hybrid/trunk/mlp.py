@@ -13,7 +13,7 @@ from ..contract import Layer, Move, Passed
 from ..schedule.schedule import Buffers
 from ..schedule.slot import Slot
 from ..settings import number, option, positive
-from ._stages import Gradient, Stages
+from . import Gradient, Stages
 
 ACTIVATIONS = ("logistic", "rational", "tanh", "relu", "gelu", "linear")
 RECTIFIED = ("relu", "gelu")  # they halve the variance, so their weights begin larger

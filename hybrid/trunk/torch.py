@@ -22,7 +22,7 @@ from ..data import caches
 from ..schedule.schedule import Buffers
 from ..schedule.slot import Slot
 from ..settings import option
-from ._stages import Gradient, Stages
+from . import Gradient, Stages
 
 FORWARD, BACKWARD, UPDATE, BEFORE = range(4)  # stages, and what comes before them, as they draw
 DEVICE_STATE = ("gradient", "_place", "_parameters", "_state", "_graphs")  # made anew in a copy

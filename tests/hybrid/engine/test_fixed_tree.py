@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from hybrid.trunk._stages import Node, Sum, nodes
+from hybrid.trunk import Node, Sum, nodes
 
 
 class Words:

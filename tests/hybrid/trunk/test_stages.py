@@ -5,7 +5,7 @@ import pytest
 
 from hybrid.engine import Embedding, Engine
 from hybrid.readout import FullReadout
-from hybrid.trunk._stages import nodes
+from hybrid.trunk import nodes
 from hybrid.trunk.mlp import MLP
 from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed
 
