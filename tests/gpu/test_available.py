@@ -6,7 +6,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from gpu.device import too_old
-from gpu.runtime import available, blas, kernels
+from gpu.runtime import available, blas, compiler, kernels
 
 
 def raising(error):
@@ -62,12 +62,12 @@ def compiling(monkeypatch, version, architectures=()):
     """A compiler of some version of CUDA."""
     made_by = SimpleNamespace(name="nvcc {}.{}".format(*version), path="/bin/nvcc", version=version)
     made_by.architectures = list(architectures)
-    for module in (available, kernels):
+    for module in (compiler, kernels):
         monkeypatch.setattr(module, "compiler", lambda: made_by)
 
 
 def test_a_compiler_that_is_not_there_or_newer_than_the_driver(monkeypatch):
-    monkeypatch.setattr(available, "compiler", raising(OSError("nothing compiles the kernels; install it")))
+    monkeypatch.setattr(compiler, "compiler", raising(OSError("nothing compiles the kernels; install it")))
     assert available._no_compiler(13) == "nothing compiles the kernels; install it"
     compiling(monkeypatch, (13, 0))
     assert available._no_compiler(13) is None
