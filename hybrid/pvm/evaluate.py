@@ -1,6 +1,10 @@
-"""Evaluation of a trained, frozen Predictive Vision Model on a video: prediction, and where there are labels tracking."""
+"""Evaluation of trained, frozen Predictive Vision Models on a video: prediction, tracking where there are labels, two runs side
+by side.
+"""
 
 import dataclasses
+import json
+from argparse import Namespace
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
@@ -12,17 +16,25 @@ import numpy as np
 from .. import console
 from ..feeds.video.clip import Clip, Frame, aspect_of
 from ..settings import MODELS
-from ..storage import checkpoint
+from ..storage import checkpoint, files
 from ..storage.checkpoint import CHECKPOINT
-from ..train import runs
-from . import tracking
+from ..train import runs, store
+from . import panel, tracking
 from .figures import WINDOW, compared, count_layers, distance, floats, judged, saturation
 from .heads import box_of, combine
 from .model import PVM, StepResult
-from .source import CONFIG, clips, labelled
+from .sizes import parameters
+from .source import CONFIG, clips, labelled, read_config
 from .tracking import ARENA
 
 FRAMES = 500  # at most, so that validating takes a small part of a run
+PICTURE = "compare.png"
+# Options that change nothing that is learned, and those that the configuration repeats.
+APART = {
+    *("kind", "steps", "every", "save_every", "patience", "tensorboard", "live", "device", "threads"),
+    *("config", "set"),
+}
+LONGEST = 40  # letters of a setting's value in the table
 
 
 def opened(folder: Path, given: dict[str, Any]) -> tuple[PVM, dict[str, Any]]:
@@ -248,3 +260,109 @@ def text(figures: dict[str, Any]) -> str:
     }
     said = "\n".join(f"{name:<18}{line}" for name, line in lines.items())
     return f"{said}\n\n{figures['tracking']['table']}" if figures["tracking"] else said
+
+
+class Side(NamedTuple):
+    """One of the two runs."""
+
+    name: str  # A or B
+    figures: dict[str, Any]  # of `hybrid eval`, and its sizes
+    settings: dict[str, Any]  # options and configuration, by name
+    frame: np.ndarray  # the last one
+    prediction: np.ndarray  # of that frame
+    aspect: float
+
+
+def compare(given: Namespace) -> dict[str, Any]:
+    """Do `hybrid pvm compare A B`: write the picture, return a report."""
+    folders = [Path(given.a), Path(given.b)]
+    options = [store.options_of(folder) for folder in folders]
+    video = given.video or _same_video(options)
+    own = folders[0] / PICTURE
+    path = files.check(Path(given.out or own).with_suffix(".png"), given.overwrite, own=own, inputs=[video])
+    sides = [_side(name, folder, vars(given)) for name, folder in zip("AB", folders, strict=True)]
+    draw_sides(path, sides)
+    report = {
+        "video": video,
+        "runs": {side.name: side.figures for side in sides},
+        "settings": differing([side.settings for side in sides]),
+        "picture": str(path),
+    }
+    return report | {"text": compared_text(report)}
+
+
+def _same_video(options: list[dict[str, Any]]) -> str:
+    """What both were trained on."""
+    a, b = (one.get("video") for one in options)
+    if a != b:
+        raise ValueError(f"--video: found none, and A was trained on {a}, B on {b}; name one for both")
+    return str(a)
+
+
+def _side(name: str, folder: Path, given: dict[str, Any]) -> Side:
+    """What a run makes of the video."""
+    seen = evaluated(folder, given)
+    watcher, config = seen.watcher, read_config(folder)  # what is shown may be without its readouts
+    units, readouts = parameters(config, watcher.model.wiring)
+    own = {"configuration": config.name, "parameters": units, "readout_parameters": readouts}
+    if watcher.predicted is None or watcher.before is None:
+        raise ValueError(f"{folder}: too few frames to compare a prediction; expected at least 2 of one clip")
+    learned = {option: value for option, value in seen.options.items() if option not in APART}
+    settings = learned | _flat(json.loads(config.to_json()))
+    return Side(name, seen.figures | own, settings, watcher.before, watcher.predicted, seen.aspect)
+
+
+def _flat(fields: dict[str, Any]) -> dict[str, Any]:
+    """Fields by name, those of the readout as readout.NAME."""
+    inner = fields.pop("readout")
+    return fields | ({"readout": None} if inner is None else {f"readout.{name}": one for name, one in inner.items()})
+
+
+def differing(settings: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    """The settings in which two runs differ, [A's, B's] by name; None for one that a run does not have."""
+    names = dict.fromkeys(name for one in settings for name in one)
+    pairs = {name: [one.get(name) for one in settings] for name in names if name != "name"}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def compared_text(report: dict[str, Any]) -> str:
+    """A report as a table for a person."""
+    figures = list(report["runs"].values())
+    lines = [("", "A", "B"), ("run", *(one["run"] for one in figures))]
+    lines.append(("configuration", *(one["configuration"] for one in figures)))
+    for name, key in (("parameters", "parameters"), ("of readouts", "readout_parameters"), ("steps", "steps_learned")):
+        lines.append((name, *(f"{one[key]:,}" for one in figures)))
+    named = {
+        "next frame, error": "prediction_error",
+        "repeating the last": "last_frame_error",
+        "ratio (less is better)": "prediction_to_last_frame",
+    }
+    for name, key in named.items():
+        lines.append((name, *("-" if one[key] is None else f"{one[key]:.4f}" for one in figures)))
+    for layer in range(max(len(one["error"]) for one in figures)):
+        errors = (f"{one['error'][layer]:.4f}" if layer < len(one["error"]) else "-" for one in figures)
+        lines.append((f"error, layer {layer}", *errors))
+    trackers = [(one["tracking"] or {"trackers": {}})["trackers"].get("pvm") for one in figures]
+    if any(trackers):
+        lines.append(
+            ("tracking, success", *(f"{one['success']:.3f}" if one and one["success"] else "-" for one in trackers))
+        )
+    lines += [(f"{name} *", *map(_short, pair)) for name, pair in report["settings"].items()]
+    wide = max(len(a) for _, a, _ in lines) + 2
+    said = "\n".join(f"{name:<24}{a:<{wide}}{b}".rstrip() for name, a, b in lines)
+    return f"{said}\n\n* settings that differ; both saw {report['video']}, frozen -> {report['picture']}"
+
+
+def _short(value: Any) -> str:
+    shown = value if isinstance(value, str) else json.dumps(value)
+    return shown if len(shown) <= LONGEST else shown[: LONGEST - 3] + "..."
+
+
+def draw_sides(path: Path, sides: list[Side]) -> None:
+    """Write a picture: the last frame, what each side predicted of it, and by how much it was off."""
+    views = {"the last frame": panel.View(panel.rgb(sides[0].frame))}
+    for side in sides:
+        off = np.abs(side.prediction - side.frame).mean(axis=-1)
+        views[f"{side.name} had predicted"] = panel.View(panel.rgb(side.prediction))
+        views[f"{side.name} is off by {off.mean():.4f}"] = panel.coloured(off, panel.Scale(0, panel.ERROR, "inferno"))
+    panel.save(path, panel.side_by_side(views, aspect=sides[0].aspect))

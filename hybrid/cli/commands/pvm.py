@@ -8,7 +8,7 @@ from typing import Any
 
 from ... import console
 from ...feeds.video.frames import Frames
-from ...pvm import comparison, film, presets
+from ...pvm import evaluate, film, presets
 from ...pvm.film import DREAMT, FIELDS, WATCHED
 from ...pvm.originals import checkpoint
 from ...pvm.sizes import parameters
@@ -141,7 +141,7 @@ ACTIONS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "watch": film.watch,
     "dream": film.dream,
     "fields": film.fields,
-    "compare": comparison.compare,
+    "compare": evaluate.compare,
     "import": _imported,
     "configs": _configs,
 }
