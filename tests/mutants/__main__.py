@@ -37,6 +37,7 @@ TIERS = {
 APART = tuple(f"tests/{name}/" for name in ("bench", "crash", "docs", "examples", "fuzz", "mutants", "soak"))
 FOUND_BY_NAME = {name: name for name in ("hybrid.cli.commands", "hybrid.models", "hybrid.readout", "hybrid.trunk")}
 FOUND_BY_NAME |= {
+    "hybrid.models": "hybrid.train.runs",
     "hybrid.feeds.video.clips": "hybrid.feeds.video.open",
     "cpu": "hybrid.backend",
     "gpu": "hybrid.backend",
