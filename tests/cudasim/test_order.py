@@ -1,12 +1,11 @@
 """Asynchronous work that is not ordered comes out wrong, and right once it is."""
 
-import ctypes
 import threading
 
 import numpy as np
 
 from tests import cudasim
-from tests.cudasim.isolated import Gpu, driver_call, isolated, pointer
+from tests.cudasim.isolated import Gpu, isolated
 
 SEEDS = range(12)
 N = 64
@@ -198,33 +197,3 @@ def test_threads_enqueue_while_one_waits():
     for thread in threads:
         thread.join()
     assert all((results[value] == value * 2.0**20).all() for value in (1, 3))
-
-
-@isolated()
-def test_host_function_takes_its_turn():
-    """A function on the host runs between two copies of its stream."""
-    gpu = Gpu()
-    stream, buffer, dx = gpu.driver.Stream(), gpu.locked(np.ones(N)), gpu.to_device(np.full(N, 4))
-    seen = []
-
-    @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-    def note(_):
-        seen.append(buffer[0])
-        buffer[:] = 9
-
-    gpu.driver.memcpy_dtoh_async(buffer, dx, stream)
-    assert driver_call("cuLaunchHostFunc", pointer(stream.handle), note, None) == 0
-    gpu.driver.memcpy_htod_async(dx, buffer, stream)
-    assert seen == []
-    stream.synchronize()
-    assert seen == [4] and (gpu.to_host(dx, N) == 9).all() and cudasim.problems() == []
-
-
-@isolated()
-def test_eager_runs_at_once():
-    """The switch for comparison."""
-    gpu = Gpu()
-    cudasim.eager()
-    stream, dx, out = gpu.driver.Stream(), gpu.to_device(np.ones(N)), gpu.locked(np.zeros(N))
-    gpu.driver.memcpy_dtoh_async(out, dx, stream)
-    assert (out == 1).all()

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tests.twins.nets import below, logistic, logistic_slope, near, rational, rational_slope, rational_slope_2023
+from tests.twins.nets import below, logistic, logistic_slope, near, rational, rational_slope_2023
 
 SLOTS = 3  # a prediction made at frame t is of frames t + 1 and t + 2: so long its activations are kept
 
@@ -148,12 +148,9 @@ class Readout:
 
 
 class CudaModel:
-    """Units that predict their next two inputs from their last two, and what others have in mind.
+    """Units that predict their next two inputs from their last two, and what others have in mind."""
 
-    `derivative`, of the rational activation: "cuda2023" as the original has it, or "exact".
-    """
-
-    def __init__(self, config, dtype=np.float64, derivative="cuda2023", readout_hidden=100):
+    def __init__(self, config, dtype=np.float64, readout_hidden=100):
         self.config, self.dtype = config, np.dtype(dtype).type
         self.units = wire(config)
         self.layers, self.side = len(config["layer_shapes"]), int(config["layer_shapes"][0])
@@ -162,8 +159,7 @@ class CudaModel:
         self.feeds_context = config["feed_context_in_complex_layer"] == "1"
         self.activate, self.slope = logistic, logistic_slope
         if config["polynomial"] == "1":
-            self.activate = rational
-            self.slope = {"cuda2023": rational_slope_2023, "exact": rational_slope}[derivative]
+            self.activate, self.slope = rational, rational_slope_2023
         self.step = 0
         self._allocate()
         units, momentum = self.units, float(config["momentum"])

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <new>
 
-#if !defined(__x86_64__) && !defined(__aarch64__)
+#ifndef __x86_64__
 #include <ucontext.h>
 #endif
 
@@ -26,7 +26,7 @@ inline void* new_stack() {
     return static_cast<char*>(map) + guard + STACK_BYTES + count++ * 320 % 4096;
 }
 
-#if defined(__x86_64__) || defined(__aarch64__)
+#ifdef __x86_64__
 
 // Saves the registers that a call must keep on the stack, leaves its address in *from, and goes on where `to` was left.
 extern "C" void cudasim_switch(void** from, void* to);
@@ -35,11 +35,7 @@ struct Fiber {
     void* at = nullptr;
 
     void start(void* stack_top, void (*entry)()) {
-#if defined(__x86_64__)
         constexpr size_t words = 8, return_address = 6;
-#else
-        constexpr size_t words = 20, return_address = 11;
-#endif
         auto* top = static_cast<uint64_t*>(stack_top);
         for (size_t i = 1; i <= words; ++i) top[-static_cast<long>(i)] = 0;
         top[-static_cast<long>(words) + static_cast<long>(return_address)] = reinterpret_cast<uint64_t>(entry);

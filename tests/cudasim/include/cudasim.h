@@ -16,7 +16,6 @@
 #define __device__
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
-#define __constant__
 #define __grid_constant__
 #define __align__(n) __attribute__((aligned(n)))
 
@@ -28,7 +27,6 @@ extern "C" unsigned char cudasim_dynamic_shared[CUDASIM_DYNAMIC_BYTES];
 #define blockIdx (cudasim_state.block)
 #define blockDim (cudasim_state.block_size)
 #define gridDim (cudasim_state.grid_size)
-constexpr int warpSize = 32;
 
 #define CUDASIM_SITE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
