@@ -68,13 +68,6 @@ extern "C" __global__ void early_exit(float* y, int n) {
 
 extern "C" __global__ void write_at(float* y, long long at) { y[at] = 1.0f; }
 extern "C" __global__ void read_at(float* y, const float* x, long long at) { y[0] = x[at]; }
-// y[b] = whether x[b] differs from the one before. Who does not ask where the list begins or ends reads beside it, for nothing.
-extern "C" __global__ void changes(int* y, const int* x, int n, bool asks_begin, bool asks_end) {
-    const int b = threadIdx.x;
-    const bool changed = (!asks_end || b < n) && ((asks_begin && b == 0) || x[b] != x[b - 1]);
-    const unsigned all = __ballot_sync(0xffffffffu, changed);
-    if (b < n) y[b] = all >> b & 1;
-}
 extern "C" __global__ void as_float4(float4* y, const float4* x) { y[0] = x[0]; }
 extern "C" __global__ void follow(float* y, float* const* table) { y[0] = table[0][0]; }
 extern "C" __global__ void divide(int* y, int n) { y[0] = 7 / n; }
@@ -82,7 +75,7 @@ extern "C" __global__ void spin(volatile int* flag) {
     while (*flag) {
     }
 }
-__device__ __noinline__ int deeper(volatile int* y, int depth) {
+__device__ __attribute__((noinline)) int deeper(volatile int* y, int depth) {
     return depth ? deeper(y, depth - 1) + y[depth % 4] : 0;
 }
 extern "C" __global__ void recurse(int* y, int depth) { y[0] = deeper(y, depth); }

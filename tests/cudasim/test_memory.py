@@ -96,23 +96,6 @@ def test_use_after_free():
 
 
 @isolated()
-def test_lanes_that_read_beside_a_list_for_nothing():
-    """What the lanes of a warp beyond the last read, and the first of what is before it, is used by nobody."""
-    gpu = Gpu()
-    numbers = np.repeat(np.arange(4, dtype=np.int32), 5)
-    for seed, fault, text in ((0, (True, False), "offset "), (1, (False, True), "offset -4 in ")):
-        cudasim.seed(seed)
-        x, y = gpu.driver.mem_alloc(numbers.nbytes), gpu.driver.mem_alloc(numbers.nbytes)
-        gpu.driver.memcpy_htod(x, numbers)
-        gpu.run("changes", "PPi??", y, x, 20, True, True)
-        assert (gpu.to_host(y, 20, np.int32) == (np.arange(20) % 5 == 0)).all()
-        with gpu.broken("out_of_bounds", f"kernel changes: an access to {text}"):
-            gpu.run("changes", "PPi??", y, x, 20, *fault)
-        cudasim.clear()
-        cudasim.heal()
-
-
-@isolated()
 def test_pointers_in_device_memory():
     """A kernel may follow them, and not into what has been freed."""
     gpu = Gpu()

@@ -40,33 +40,6 @@ def test_missing_event_between_streams():
     assert cudasim.problems() == []
 
 
-def overwritten(gpu: Gpu, with_event: bool) -> np.ndarray:
-    """A second batch is copied over the first, which a kernel on another stream is still to read."""
-    copies, kernels = gpu.driver.Stream(), gpu.driver.Stream()
-    first, second = gpu.locked(np.ones(N)), gpu.locked(np.full(N, 5))
-    dx, dy = gpu.driver.mem_alloc(first.nbytes), gpu.driver.mem_alloc(first.nbytes)
-    gpu.driver.memcpy_htod_async(dx, first, copies)
-    kernels.wait_for_event(gpu.driver.Event().record(copies))
-    gpu.kernel("twice", "PPi").prepared_async_call((2, 1), (32, 1, 1), kernels, dy, dx, N)
-    if with_event:
-        copies.wait_for_event(gpu.driver.Event().record(kernels))
-    gpu.driver.memcpy_htod_async(dx, second, copies)
-    gpu.driver.Context.synchronize()
-    return gpu.to_host(dy, N)
-
-
-@isolated()
-def test_overwritten_before_it_is_read():
-    """A copy into a buffer must wait for the kernel that reads what was in it."""
-    gpu = Gpu()
-    wrong = 0
-    for number in SEEDS:
-        cudasim.seed(number)
-        wrong += not np.array_equal(overwritten(gpu, with_event=False), np.full(N, 2))
-        np.testing.assert_array_equal(overwritten(gpu, with_event=True), np.full(N, 2))
-    assert wrong >= 0.7 * len(SEEDS)
-
-
 def summed(gpu: Gpu, wait: bool) -> np.ndarray:
     """Three batches go through one page-locked buffer."""
     stream, buffer, total = gpu.driver.Stream(), gpu.locked(np.zeros(N)), gpu.to_device(np.zeros(N))

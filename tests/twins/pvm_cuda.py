@@ -187,8 +187,7 @@ class CudaModel:
         # Nobody clears them before the first frame: what was never computed is 1.
         self.input, self.output = np.ones((2, SLOTS, self.x_at[-1]), self.dtype)
         self.hidden = np.ones((SLOTS, self.z_at[-1]), self.dtype)
-        self.out_error, self.out_delta = np.zeros((2, SLOTS, self.x_at[-1]), self.dtype)
-        self.hid_error, self.hid_delta = np.zeros((2, SLOTS, self.z_at[-1]), self.dtype)
+        self.out_error = np.zeros((SLOTS, self.x_at[-1]), self.dtype)
         self.rate, self.momentum = np.zeros((2, len(units)), np.float32)
 
     def initialise(self, rng):
@@ -291,14 +290,12 @@ class CudaModel:
                 self.inner(self.hidden[then], u),
                 self.outer(self.output[then], u),
             )
-            error, delta = self.outer(self.out_error[then], u), self.outer(self.out_delta[then], u)
-            z_error, z_delta = self.inner(self.hid_error[then], u), self.inner(self.hid_delta[then], u)
+            error = self.outer(self.out_error[then], u)
             error[:] = self.outer(self.input[now], u) - y  # the target: what is seen now, and before; then leftovers
-            delta[:o] = self.slope(y[:o]) * error[:o]
-            z_error[:] = second.T @ delta[:o]
-            z_delta[:] = self.slope(z) * z_error
+            delta = self.slope(y[:o]) * error[:o]
+            z_delta = self.slope(z) * (second.T @ delta)
             # Both gradients are taken before either matrix moves.
-            v1[:] = momentum * v1 + rate * np.outer(delta[:o], z)
+            v1[:] = momentum * v1 + rate * np.outer(delta, z)
             v0[:] = momentum * v0 + rate * np.outer(z_delta[: self.h], x)
             second += v1
             first += v0

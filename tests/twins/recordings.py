@@ -69,7 +69,6 @@ def cuda(model, frames, labels, dreamed, w_steps=(0, 1, 2, 3, 5, 10, 20, 30, 40,
         learned = t < len(frames)
         image = frames[t] if learned else model.prediction()
         model.frame(image, labels[t] if learned else None, learn=learned)
-        now, then = t % SLOTS, (t - 2) % SLOTS
         keep("t_frame_raw", image, np.float32)
         keep("t_frame_in", model.frame_in, np.float32)
         keep("t_label_raw", labels[t], np.float32)
@@ -77,16 +76,8 @@ def cuda(model, frames, labels, dreamed, w_steps=(0, 1, 2, 3, 5, 10, 20, 30, 40,
         keep("t_step", t, np.int64)
         keep("t_lr", model.rate, np.float32)
         keep("t_mom", model.momentum, np.float32)
-        for name, array, slot in (
-            ("t_input", model.input, now),
-            ("t_hidden", model.hidden, now),
-            ("t_output", model.output, now),
-            ("t_out_error", model.out_error, then),
-            ("t_hid_error", model.hid_error, then),
-            ("t_out_delta", model.out_delta, then),
-            ("t_hid_delta", model.hid_delta, then),
-        ):
-            keep(name, array[slot], real)
+        for name in ("input", "hidden", "output"):
+            keep(f"t_{name}", getattr(model, name)[t % SLOTS], real)
         keep("t_pred_frame", model.prediction(), real)
         keep("t_heatmap", model.heatmap, np.float32)
         keep("t_readout_lr", model.readout_rate, np.float64)

@@ -1,6 +1,5 @@
 #include "fibers.h"
 
-#ifdef __x86_64__
 asm(R"(
 .text
 .globl cudasim_switch
@@ -24,4 +23,3 @@ cudasim_switch:
     ret
 .size cudasim_switch, .-cudasim_switch
 )");
-#endif

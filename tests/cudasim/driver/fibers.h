@@ -8,7 +8,7 @@
 #include <new>
 
 #ifndef __x86_64__
-#include <ucontext.h>
+#error "the simulated driver needs x86_64: fibers.cpp has its switch"
 #endif
 
 namespace cudasim {
@@ -26,8 +26,6 @@ inline void* new_stack() {
     return static_cast<char*>(map) + guard + STACK_BYTES + count++ * 320 % 4096;
 }
 
-#ifdef __x86_64__
-
 // Saves the registers that a call must keep on the stack, leaves its address in *from, and goes on where `to` was left.
 extern "C" void cudasim_switch(void** from, void* to);
 
@@ -44,22 +42,5 @@ struct Fiber {
 };
 
 inline void switch_fiber(Fiber& from, Fiber& to) { cudasim_switch(&from.at, to.at); }
-
-#else
-
-struct Fiber {
-    ucontext_t at;
-
-    void start(void* stack_top, void (*entry)()) {
-        getcontext(&at);
-        at.uc_stack.ss_sp = static_cast<char*>(stack_top) - STACK_BYTES;
-        at.uc_stack.ss_size = STACK_BYTES;
-        makecontext(&at, entry, 0);
-    }
-};
-
-inline void switch_fiber(Fiber& from, Fiber& to) { swapcontext(&from.at, &to.at); }
-
-#endif
 
 }  // namespace cudasim

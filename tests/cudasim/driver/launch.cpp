@@ -141,9 +141,6 @@ CUresult cuFuncGetAttribute(int* value, CUfunction_attribute which, CUfunction h
                 *value = static_cast<int>(dynamic_limit(function));
                 break;
             case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *value = function.carveout; break;
-            case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = 32; break;
-            case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-            case CU_FUNC_ATTRIBUTE_PTX_VERSION: *value = function.module->image->architecture; break;
             default: *value = 0;
         }
     });

@@ -72,7 +72,6 @@ using Node = std::function<void(Stream&)>;
 
 // What a stream collects from cuStreamBeginCapture to cuStreamEndCapture.
 struct Capture {
-    CUstreamCaptureMode mode;
     std::thread::id thread;
     std::vector<Node> nodes = {};
     bool broken = false;  // by a call that a capture forbids

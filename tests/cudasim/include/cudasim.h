@@ -1,5 +1,5 @@
 // CUDA's built-ins for one thread of a simulated device; included before every kernel file.
-// __global__, __shared__, __launch_bounds__ and __noinline__ are left to the nvcc stand-in, which rewrites them.
+// __global__, __shared__ and __launch_bounds__ are left to the nvcc stand-in, which rewrites them.
 #pragma once
 #include "cudasim_abi.h"
 
