@@ -36,7 +36,8 @@ from hybrid.storage import tables
 TOLERANCE = {"float64": 1e-12, "float32": 2e-6}
 GPU = 1e-5  # sums in another order, with fused multiply-adds
 ROUNDED = 1e-7  # of what is recorded in float32 beside float64: numbers up to 1 are rounded by half of this
-FED = (  # what ours is given, so there is nothing to compare
+FED = (  # what ours is given, so there is nothing to compare; errors and gradients show in the weights of the next frames
+    "t_out_error", "t_out_delta", "t_hid_error", "t_hid_delta",
     "config_json", "launches_json", "real", "weights_init", "readout_w0_init", "readout_w1_init", "readout_init",
     "readout_hidden", "t_frame_in", "t_frame_u8", "t_learned", "t_step", "w_steps",
     "unit_i_ptr", "unit_r_ptr", "unit_w0_ptr", "unit_w1_ptr", "readout_w0_ptr", "readout_w1_ptr",
@@ -211,9 +212,6 @@ class Replay(ABC):
     def state(self, weights: np.ndarray) -> dict[str, np.ndarray]:
         """All arrays but the weights at the start: what the units make of nothing depends on them."""
         return initial.initial_state(self.layout, self.config, self.wiring.layer, weights, 1)
-
-    def delta(self) -> np.ndarray:
-        return np.asarray(self.pvm.backend.device.to_host(self.pvm.pipeline.delta)[0]).copy()
 
     def heat(self) -> list[np.ndarray]:
         """What the readouts said: the shown heatmaps are clipped and stretched."""
@@ -452,17 +450,11 @@ class Cuda(Replay):
         layout, i, r = self.layout, self.recording["unit_i_ptr"], self.recording["unit_r_ptr"]
         self.tape_input, self.input = runs(layout.features_at, self.inputs), runs(i, self.inputs)
         self.tape_output, self.output = runs(layout.predicted_at, self.outputs), runs(i, self.outputs)
-        self.tape_hidden, self.hidden = runs(layout.hidden_at, self.h), runs(r, self.h)
-        self.tape_inner, self.inner = self.tape_hidden, self.hidden
+        self.tape_inner, self.inner = runs(layout.hidden_at, self.h), runs(r, self.h)
         if self.config.context_to_output:
             self.tape_inner = runs(layout.hidden_at, self.h + self.contexts)
             two = np.stack([r, r + self.h + 1], 1).ravel(), np.stack([self.h, self.contexts], 1).ravel()
             self.inner = runs(*two)
-        # In [signals of now | those before] the two halves of each unit's target.
-        halves = np.stack([layout.signal_at[:-1], layout.signal_at[-1] + layout.signal_at[:-1]], 1).ravel()
-        self.target = runs(halves, np.repeat(self.signals, 2))
-        signed = np.repeat(layout.signed, self.outputs)
-        self.signed = runs(np.zeros(len(self.h), int), self.outputs) < signed
 
     def _weights(self) -> None:
         """Of each of our weights, where it is among the recorded ones; there the biases are columns."""
@@ -517,13 +509,11 @@ class Cuda(Replay):
         if pvm.readouts and learned and "t_label_raw" in r:
             pushed = r["t_label_in"][t] if "t_label_in" in r else squeezed(r["t_label_raw"][t])
             label = [unsqueezed(pushed)]
-        weights = pvm.fetch()["weights"].copy()
         seen = pvm.step(image, label)
         arrays = pvm.fetch()
         self._activations(t, arrays)
         if learned:
             r.near("t_mean_abs_error", t, self.mean_error(seen))
-            self._errors(t, arrays, weights, (rate != 0) | (momentum != 0))
         self._read(t, label is not None, arrays)
         for at in self.due(t):
             r.near("w_after", t, arrays["weights"], self.order, at)
@@ -536,37 +526,6 @@ class Cuda(Replay):
         r.near("t_hidden", t, tape[self.tape_inner], self.inner)
         r.near("t_output", t, tape[self.tape_output], self.output)
         r.near("t_pred_frame", t, self.expected())
-
-    def _errors(self, t: int, arrays: dict[str, np.ndarray], weights: np.ndarray, learns: np.ndarray) -> None:
-        """The engine keeps no errors, and no gradients of units that do not learn: these follow from what it keeps."""
-        r, record = self.recording, arrays[f"tape_{(t - 2) % 3}"][0].astype(np.float64)
-        signals = np.concatenate([arrays[f"signals_{k % 2}"][0] for k in (t, t - 1)]).astype(np.float64)
-        output, hidden, kept = record[self.tape_output], record[self.tape_hidden], self.delta()
-        error = signals[self.target] - output
-        error[self.signed] = np.sign(error[self.signed])
-        delta = np.where(np.repeat(learns, self.outputs), kept[self.tape_output], self._slope(output) * error)
-        back = self._back(delta, weights.astype(np.float64))
-        inner = np.where(np.repeat(learns, self.h), kept[self.tape_hidden], self._slope(hidden) * back)
-        r.near("t_out_error", t, error, self.output)
-        r.near("t_out_delta", t, delta, self.output)
-        r.near("t_hid_error", t, back, self.hidden)
-        r.near("t_hid_delta", t, inner, self.hidden)
-
-    def _slope(self, a: np.ndarray) -> Any:
-        """Of an activation, as the original has it."""
-        if self.config.activation == "logistic":
-            return a * (1 - a)
-        w = abs(2 * a - 1)
-        return 1 / (2 * (1 + w / (1 + w)) ** 2)
-
-    def _back(self, delta: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Errors of the hidden vectors."""
-        layout, parts = self.layout, []
-        for u, part in enumerate(np.split(delta, np.cumsum(self.outputs)[:-1])):
-            k = layout.layer_at[u + 1] - 1
-            matrix = weights[layout.w_at[k] :][: layout.rows[k] * layout.columns[k]].reshape(layout.rows[k], -1)
-            parts.append(part @ matrix[:, : self.h[u]])
-        return np.concatenate(parts)
 
     def _read(self, t: int, labelled: bool, arrays: dict[str, np.ndarray]) -> None:
         r, readout = self.recording, self.config.readout

@@ -13,7 +13,7 @@ from tests.hybrid.pvm.recorded import FOLDER
 from tests.twins import recordings
 
 PEERS = ("A_poly4_float64.npz", "A_poly4_float32.npz", "E_classic_1step.npz")
-CUDA = {"t_input", "t_hidden", "t_output", "t_out_error", "t_out_delta", "t_hid_error", "t_hid_delta", "t_pred_frame"}
+CUDA = {"t_input", "t_hidden", "t_output", "t_pred_frame", "dw_after"}
 CUDA |= {"t_heatmap", "t_mean_abs_error", "t_frame_raw", "t_lr", "t_mom", "t_readout_trained", "w_after", "dw_after"}
 CUDA |= {"readout_w0_after", "readout_w1_after", "primary_src", "context_src", "xs", "ys", "unit_input_dim"}
 CLASSIC = {"t_predicted_0", "t_predicted_2", "t_state_0", "t_state_2", "t_heatmap_0", "t_heatmap_2", "t_mean_abs_error"}
@@ -92,7 +92,7 @@ def swapped(array):
     "model, name, change",
     [
         ("B", "w_after", larger),
-        ("B", "t_hid_delta", first_larger),
+        ("B", "t_hidden", first_larger),
         ("B", "context_src", swapped),
         ("F", "t_state_1", larger),
     ],

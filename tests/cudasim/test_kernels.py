@@ -125,7 +125,6 @@ BREAKING = [  # a kernel, its arguments, of which None is an array and ... one t
     ("write_at", "Pi", (None, 0), "arguments", "write_at takes 16 bytes"),  # prepare() said int, it is long long
     ("as_float4", "PP", (None, ...), "misaligned", "kernels.cu:"),
     ("index_array", "Pi", (None, 1), "out_of_bounds", "kernels.cu:"),  # of a size that the compiler knows
-    ("claim", "i", (0,), "assert", "n > 0"),
     ("divide", "Pi", (None, 0), "arithmetic", "kernel divide"),  # no trap on a device, but never meant
     ("divide", "Pi", (0x1234, 1), "illegal_address", "argument 0 of divide"),
     ("recurse", "Pi", (None, 1 << 30), "illegal_address", "kernel recurse"),
@@ -178,40 +177,24 @@ def test_name_without_extern_c():
         raise AssertionError("found")
 
 
-@isolated()
-def test_constant_memory():
-    """Can be read, and written through the module."""
-    gpu = Gpu()
-    y = gpu.driver.mem_alloc(16)
-    gpu.run("weighted", "P", y, block=(4, 1, 1))
-    assert gpu.to_host(y, 4).tolist() == [1, 2, 3, 4]
-    address, size = gpu.module.get_global("weights")
-    assert size == 16
-    gpu.driver.memcpy_htod(address, np.full(4, 7, np.float32))
-    gpu.run("weighted", "P", y, block=(4, 1, 1))
-    assert gpu.to_host(y, 4).tolist() == [7, 7, 7, 7]
-
-
 def expected_rows() -> np.ndarray:
     """What each lane gets from the intrinsics, as the programming guide has it."""
     lane = np.arange(32)
     within = lane % 16
     other = np.where(lane < 16, lane ^ 1, lane ^ 2)
-    bits = np.array([int(n).bit_length() for n in lane])
     lowest = np.array([(int(n) & -int(n)).bit_length() for n in lane])
     return np.array(
         [
             np.full(32, 5),
             lane // 8 * 8 + 5,
             np.where(within < 3, lane, lane - 3),
-            np.where(within + 3 >= 16, lane, lane + 3),
             lane ^ 9,
             lane ^ 1,
             np.full(32, 11),
             np.full(32, 1),
             np.full(32, 10),
             other,
-            32 - bits + lowest + lane % 2,
+            lowest,
             lane + np.minimum(3, lane) + np.maximum(2.5, lane),
         ]
     )
@@ -221,12 +204,10 @@ def expected_rows() -> np.ndarray:
 def test_intrinsics():
     """On many seeds."""
     gpu = Gpu()
-    y = gpu.driver.mem_alloc(12 * 32 * 4)
-    counts = gpu.driver.mem_alloc(16)
+    y, counts = gpu.driver.mem_alloc(11 * 32 * 4), gpu.driver.mem_alloc(4)
     for number in range(8):
         cudasim.seed(number)
-        gpu.driver.memcpy_htod(counts, np.array([0, 0, 99, 0], np.uint32))
+        gpu.driver.memcpy_htod(counts, np.zeros(1, np.uint32))
         gpu.run("intrinsics", "PP", y, counts)
-        np.testing.assert_array_equal(gpu.to_host(y, 12 * 32).reshape(12, 32), expected_rows())
-        count, most, least, first = gpu.to_host(counts, 4, np.uint32)
-        assert (count, most, least) == (32, 31, 0) and 1 <= first <= 32
+        np.testing.assert_array_equal(gpu.to_host(y, 11 * 32).reshape(11, 32), expected_rows())
+        assert gpu.to_host(counts, 1, np.uint32)[0] == 32

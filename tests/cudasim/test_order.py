@@ -1,12 +1,11 @@
 """Asynchronous work that is not ordered comes out wrong, and right once it is."""
 
-import ctypes
 import threading
 
 import numpy as np
 
 from tests import cudasim
-from tests.cudasim.isolated import Gpu, driver_call, isolated, pointer
+from tests.cudasim.isolated import Gpu, isolated
 
 SEEDS = range(12)
 N = 64
@@ -39,33 +38,6 @@ def test_missing_event_between_streams():
         np.testing.assert_array_equal(two_streams(gpu, with_event=True), 2 * np.arange(N))
     assert wrong >= 0.8 * len(SEEDS)
     assert cudasim.problems() == []
-
-
-def overwritten(gpu: Gpu, with_event: bool) -> np.ndarray:
-    """A second batch is copied over the first, which a kernel on another stream is still to read."""
-    copies, kernels = gpu.driver.Stream(), gpu.driver.Stream()
-    first, second = gpu.locked(np.ones(N)), gpu.locked(np.full(N, 5))
-    dx, dy = gpu.driver.mem_alloc(first.nbytes), gpu.driver.mem_alloc(first.nbytes)
-    gpu.driver.memcpy_htod_async(dx, first, copies)
-    kernels.wait_for_event(gpu.driver.Event().record(copies))
-    gpu.kernel("twice", "PPi").prepared_async_call((2, 1), (32, 1, 1), kernels, dy, dx, N)
-    if with_event:
-        copies.wait_for_event(gpu.driver.Event().record(kernels))
-    gpu.driver.memcpy_htod_async(dx, second, copies)
-    gpu.driver.Context.synchronize()
-    return gpu.to_host(dy, N)
-
-
-@isolated()
-def test_overwritten_before_it_is_read():
-    """A copy into a buffer must wait for the kernel that reads what was in it."""
-    gpu = Gpu()
-    wrong = 0
-    for number in SEEDS:
-        cudasim.seed(number)
-        wrong += not np.array_equal(overwritten(gpu, with_event=False), np.full(N, 2))
-        np.testing.assert_array_equal(overwritten(gpu, with_event=True), np.full(N, 2))
-    assert wrong >= 0.7 * len(SEEDS)
 
 
 def summed(gpu: Gpu, wait: bool) -> np.ndarray:
@@ -198,33 +170,3 @@ def test_threads_enqueue_while_one_waits():
     for thread in threads:
         thread.join()
     assert all((results[value] == value * 2.0**20).all() for value in (1, 3))
-
-
-@isolated()
-def test_host_function_takes_its_turn():
-    """A function on the host runs between two copies of its stream."""
-    gpu = Gpu()
-    stream, buffer, dx = gpu.driver.Stream(), gpu.locked(np.ones(N)), gpu.to_device(np.full(N, 4))
-    seen = []
-
-    @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-    def note(_):
-        seen.append(buffer[0])
-        buffer[:] = 9
-
-    gpu.driver.memcpy_dtoh_async(buffer, dx, stream)
-    assert driver_call("cuLaunchHostFunc", pointer(stream.handle), note, None) == 0
-    gpu.driver.memcpy_htod_async(dx, buffer, stream)
-    assert seen == []
-    stream.synchronize()
-    assert seen == [4] and (gpu.to_host(dx, N) == 9).all() and cudasim.problems() == []
-
-
-@isolated()
-def test_eager_runs_at_once():
-    """The switch for comparison."""
-    gpu = Gpu()
-    cudasim.eager()
-    stream, dx, out = gpu.driver.Stream(), gpu.to_device(np.ones(N)), gpu.locked(np.zeros(N))
-    gpu.driver.memcpy_dtoh_async(out, dx, stream)
-    assert (out == 1).all()

@@ -12,11 +12,27 @@ NON_BLOCKING = 1
 SEEDS = range(12)
 
 
+class Properties(ctypes.Structure):
+    """CUmemPoolProps, as the tests lay it out: 4 numbers of 32 bits, a pointer, a size, and 56 bytes."""
+
+    _fields_ = (("head", ctypes.c_int * 4), ("rest", ctypes.c_uint64 * 9))
+
+
+def made_pool(ordinal=0, **changes):
+    """What the driver answers to a wish for a pool of pinned memory on a device, and the pool."""
+    wanted, pool = Properties((1, 0, 1, ordinal)), ctypes.c_void_p()
+    for name, value in changes.items():
+        getattr(wanted, name)[2] = value
+    return driver_call("cuMemPoolCreate", ctypes.byref(pool), ctypes.byref(wanted)), pool
+
+
 class Pools(Gpu):
     """A device with two streams that wait for no other, and what the tests do with them."""
 
     def __init__(self) -> None:
         super().__init__()
+        status, self.pool = made_pool()
+        assert status == 0
         self.first, self.second = self.stream(), self.stream()
 
     def stream(self):
@@ -28,7 +44,7 @@ class Pools(Gpu):
     def take(self, size, stream=None):
         """The address of so many bytes."""
         made = ctypes.c_uint64()
-        assert driver_call("cuMemAllocAsync", ctypes.byref(made), ctypes.c_size_t(size), stream) == 0
+        assert driver_call("cuMemAllocFromPoolAsync", ctypes.byref(made), ctypes.c_size_t(size), self.pool, stream) == 0
         return made.value
 
     def give(self, address, stream=None):
@@ -158,22 +174,9 @@ def test_memory_whose_free_is_under_way_is_used_again():
         gpu.give(gpu.take(3 << 18))
     kept = gpu.take(3 << 18)
     made = ctypes.c_uint64()
-    assert driver_call("cuMemAllocAsync", ctypes.byref(made), ctypes.c_size_t(1 << 19), None) == OUT_OF_MEMORY
+    half = ctypes.c_size_t(1 << 19)
+    assert driver_call("cuMemAllocFromPoolAsync", ctypes.byref(made), half, gpu.pool, None) == OUT_OF_MEMORY
     assert gpu.give(kept) == 0
-
-
-class Properties(ctypes.Structure):
-    """CUmemPoolProps, as the tests lay it out: 4 numbers of 32 bits, a pointer, a size, and 56 bytes."""
-
-    _fields_ = (("head", ctypes.c_int * 4), ("rest", ctypes.c_uint64 * 9))
-
-
-def made_pool(ordinal=0, **changes):
-    """What the driver answers to a wish for a pool of pinned memory on a device, and the pool."""
-    wanted, pool = Properties((1, 0, 1, ordinal)), ctypes.c_void_p()
-    for name, value in changes.items():
-        getattr(wanted, name)[2] = value
-    return driver_call("cuMemPoolCreate", ctypes.byref(pool), ctypes.byref(wanted)), pool
 
 
 def attribute(pool, which):
@@ -219,10 +222,6 @@ def test_a_pool_is_asked_for_as_cuda_h_has_it():
     assert made_pool()[0] == 0
     for wrong in ({"ordinal": 1}, {"head": 2}, {"rest": 1}):
         assert made_pool(**wrong)[0] == INVALID_VALUE
-    default = ctypes.c_void_p()
-    assert driver_call("cuDeviceGetDefaultMemPool", ctypes.byref(default), 0) == 0
-    assert driver_call("cuMemPoolDestroy", default) == INVALID_VALUE
-    assert driver_call("cuDeviceGetDefaultMemPool", ctypes.byref(default), 1) == 101  # no such device
 
 
 @isolated()
@@ -265,7 +264,6 @@ def test_memory_freed_on_a_stream_of_its_own_orders_no_others():
 
 @isolated(pools=0)
 def test_a_device_without_pools_says_so():
-    gpu = Pools()
-    made = ctypes.c_uint64()
+    gpu = Gpu()
     assert gpu.driver.Device(0).get_attribute(gpu.driver.device_attribute.MEMORY_POOLS_SUPPORTED) == 0
-    assert driver_call("cuMemAllocAsync", ctypes.byref(made), ctypes.c_size_t(400), None) == NOT_SUPPORTED
+    assert made_pool()[0] == NOT_SUPPORTED

@@ -16,11 +16,10 @@ import ctypes
 import importlib
 import json
 import os
-import queue
+import select
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -82,17 +81,18 @@ def outcomes(names: Sequence[str], command: list[str], limit: float) -> Iterator
     """What became of each case, in order; command: of a child, without names; limit: seconds of a case."""
     left, device, idle, why = list(names), None, 0, None
     while left and idle < TRIES:
-        with Child([*command, *left]) as run:
-            begun, why, idle = None, None, idle + 1
-            while left and why is None:
-                told = run.told(limit if begun else START / LIMIT * limit)
-                why, device = told.get("ended"), told.get("device", device)
-                if "begins" in told:
-                    begun, idle = time.perf_counter(), 0
-                elif "state" in told:
-                    left.remove(told["name"])
-                    yield told | {"device": device}
-                    begun = None
+        run = subprocess.Popen([*command, *left], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, bufsize=0)
+        begun, why, idle = None, None, idle + 1
+        while left and why is None:
+            told = heard(run, limit if begun else START / LIMIT * limit)
+            why, device = told.get("ended"), told.get("device", device)
+            if "begins" in told:
+                begun, idle = time.perf_counter(), 0
+            elif "state" in told:
+                left.remove(told["name"])
+                yield told | {"device": device}
+                begun = None
+        run.kill()  # one that is stuck in the driver goes when that lets it
         if begun:
             seconds = time.perf_counter() - begun
             yield outcome(left.pop(0), "error", message=why, device=device, seconds=seconds)
@@ -100,44 +100,16 @@ def outcomes(names: Sequence[str], command: list[str], limit: float) -> Iterator
         yield outcome(name, "error", message=why, device=device, seconds=0.0)
 
 
-class Child:
-    """A process that runs cases and tells of them in JSON lines; it has ended when the context ends.
-
-    It is of this process's group, so that who stops the group stops it too.
-    """
-
-    def __init__(self, command: list[str]):
-        self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
-        self._lines: queue.Queue[str | None] = queue.Queue()
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def __enter__(self) -> "Child":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._process.kill()
-        try:
-            self._process.wait(5)
-        except subprocess.TimeoutExpired:  # stuck in the driver, until that lets it go
-            print(f"process {self._process.pid} does not end", file=sys.stderr, flush=True)
-
-    def told(self, limit: float) -> dict[str, Any]:
-        """What it tells next; "ended" says why nothing more comes, or nothing within so many seconds."""
-        try:
-            line = self._lines.get(timeout=limit)
-        except queue.Empty:
-            return {"ended": f"hung: nothing came in {limit:g} s"}
-        if line is None:
-            code = self._process.wait()
-            return {"ended": f"the process ended, {f'killed by signal {-code}' if code < 0 else f'exit code {code}'}"}
-        told: dict[str, Any] = json.loads(line)
-        return told
-
-    def _read(self) -> None:
-        assert self._process.stdout
-        for line in self._process.stdout:
-            self._lines.put(line)
-        self._lines.put(None)
+def heard(run: subprocess.Popen[bytes], limit: float) -> dict[str, Any]:
+    """What a child tells next; "ended" says why nothing more comes, or nothing within so many seconds."""
+    assert run.stdout
+    if not select.select([run.stdout], [], [], limit)[0]:
+        return {"ended": f"hung: nothing came in {limit:g} s"}
+    if not (line := run.stdout.readline()):
+        code = run.wait()
+        return {"ended": f"the process ended, {f'killed by signal {-code}' if code < 0 else f'exit code {code}'}"}
+    told: dict[str, Any] = json.loads(line)
+    return told
 
 
 def outcome(name: str, state: str, **more: Any) -> dict[str, Any]:

@@ -204,7 +204,7 @@ class Ordeal:
         self._case, self._folder, self._saved = case, folder / "checkpoint", False
         self._rng = random.Random(f"ordeal {case.seed}")
         self._running: Iterator[Any] | None = None
-        self._left, self._act = -1, _nothing  # before which piece of work from now something is done, and what
+        self._left, self._act = -1, _fail  # before which piece of work from now something is done, and what
         self._breaks = -1  # the tick at which the feed fails
         self.ticks, self.unseen, self.done, self.log = Ticks(), set[int](), 0, list[str]()
         self.model = self._made()
@@ -372,10 +372,6 @@ TRIALS = [getattr(Ordeal, name) for name in "leave ask save resume copy broken_s
 TRIALS += [Ordeal.fault, Ordeal.feed_fails]
 
 
-def _nothing() -> None:
-    pass
-
-
 def _interrupt() -> None:
     signal.raise_signal(signal.SIGINT)
 
@@ -384,12 +380,8 @@ def _fail() -> None:
     raise Planted("a piece of work")
 
 
-class Differs(Exception):
-    """A run that is not the serial one; says where."""
-
-
 def replay(case: Case) -> int:
-    """Compare both ways of a case with its serial run; how many ticks were computed. Raises Differs, or what a way raised."""
+    """Compare both ways of a case with its serial run; how many ticks were computed. AssertionError where one differs."""
     engine = case.make(1, False)
     expected = serial(engine, case), held(engine)
     with ordered(f"overlapped {case.seed}"):
@@ -409,10 +401,10 @@ def replay(case: Case) -> int:
 
 
 def compare(name: str, found: tuple[Ticks, dict[str, bytes]], expected: tuple[Ticks, dict[str, bytes]]) -> None:
-    """Raise Differs, saying what, unless two runs are the same."""
+    """AssertionError, saying what, unless two runs are the same."""
     for what, ours, theirs in zip(("tick", "array"), found, expected, strict=True):
-        if differ := [one for one in ours | theirs if ours.get(one) != theirs.get(one)]:  # type: ignore[operator]
-            raise Differs(f"{name}: {what} {differ[0]} is the first that differs")
+        differ = [one for one in ours | theirs if ours.get(one) != theirs.get(one)]  # type: ignore[operator]
+        assert not differ, f"{name}: {what} {differ[0]} is the first that differs"
 
 
 def main() -> int:

@@ -7,6 +7,7 @@ is made or not made; a folder has a whole checkpoint; Ctrl-C is Python's own aga
 
 import argparse
 import copy
+import functools
 import os
 import random
 import signal
@@ -14,10 +15,10 @@ import sys
 import tempfile
 import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any, ClassVar
+from typing import Any
 
 os.environ.setdefault("NUMBA_NUM_THREADS", "4")
 
@@ -30,6 +31,12 @@ from tests.support.small_pvm import TINY, Scene, walk
 
 TICKS = 8
 PACKAGES = (str(ROOT / "hybrid"), str(ROOT / "cpu"))
+ENGINES: dict[str, dict[str, Any]] = {
+    "serial": {"overlap": False},
+    "overlapped": {"overlap": True, "kind": "sampled"},
+    "delayed": {"overlap": True, "delay": 1, "kind": "full"},
+    "serial, delayed": {"overlap": False, "delay": 1},
+}
 
 
 class Lines:
@@ -57,36 +64,70 @@ class Lines:
 
 
 class OfModel:
-    """A model that stands behind two ticks, has been saved there, and is used."""
+    """A model of a kind that stands behind two ticks, has been saved there, and is used."""
 
-    def __init__(self, folder: Path):
-        self.folder, self.model = folder, self.make()
-        self.go(2)
+    def __init__(self, kind: str, folder: Path):
+        self.kind, self.folder, self.model = kind, folder, _model(kind)
+        self._go(2)
         self.model.save(folder)
-
-    make: Callable[[], Any]
-    load: Callable[[], Any]
-    go: Callable[[int], None]
-    parameters: Callable[[], Any]
-
-    def end(self) -> Any:
-        """All that the model is after its last tick."""
-        self.go(TICKS)
-        return {name: array.tobytes() for name, array in self.parameters().items()}
 
     def run(self) -> None:
         """To the end."""
-        self.go(TICKS)
+        self._go(TICKS)
 
     def save(self) -> None:
         """Once more, a tick later."""
-        self.go(3)
+        self._go(3)
         self.model.save(self.folder)
 
     def save_and_load(self) -> None:
         """Another model goes on."""
         self.model.save(self.folder)
-        self.model = self.load()
+        self._load()
+
+    def ask(self) -> None:
+        """Between the ticks of a run; an engine is saved there too."""
+        for _ in self._ticks():
+            if isinstance(self.model, PVM):
+                self.model.prediction()
+                self.model.receptive_field(1, 0)
+            else:
+                self.model.save(self.folder)
+                self.model.evaluate(Feed(2))
+        if isinstance(self.model, Engine):
+            self.model.best(Feed()[0].ids, 3)
+
+    def copied(self) -> None:
+        """A copy goes on in the place of the model."""
+        self.model = copy.deepcopy(self.model)
+
+    def _ticks(self) -> Iterator[int]:
+        """A run; the number of ticks behind the model, after each."""
+        if self.kind == "stepped pvm":
+            for tick in range(self.model.tick, TICKS):
+                walk(self.model, Scene(TICKS), tick + 1)
+                yield tick + 1
+        elif isinstance(self.model, PVM):
+            yield from (seen.tick + 1 for seen in self.model.run(Scene(TICKS)))
+        else:
+            yield from (tick.number + 1 for tick in self.model.run(Feed(TICKS)))
+
+    def _go(self, ticks: int) -> None:
+        for done in self._ticks():
+            if done >= ticks:
+                break
+
+    def _load(self) -> None:
+        how: dict[str, Any] = {"device": "cpu", "threads": 1}
+        if self.kind in ENGINES:
+            how = {"threads": 2, "overlap": ENGINES[self.kind]["overlap"]}
+        self.model = type(self.model).load(self.folder, **how)[0]
+
+    def end(self) -> Any:
+        """All that the model is after its last tick."""
+        self._go(TICKS)
+        arrays = self.model.fetch() if isinstance(self.model, PVM) else self.model.parameters()
+        return {name: array.tobytes() for name, array in arrays.items()}
 
     def check(self, expected: Any) -> str:
         """Go on, from the last checkpoint where the model refuses; how it went on. Raises AssertionError for other bytes."""
@@ -94,104 +135,24 @@ class OfModel:
         if self.model.torn:
             how = "refuses, and its checkpoint goes on"
             _refused(lambda: self.model.save(self.folder))
-            self.model = self.load()
+            self._load()
         else:
             self.model.save(self.folder)
         assert self.end() == expected, "other bytes than without an interrupt"
-        self.model = self.load()
+        self._load()
         assert self.end() == expected, "the checkpoint goes on to other bytes"
         return how
 
 
-class OfEngine(OfModel):
-    """An engine; `options` are its own."""
-
-    options: ClassVar[dict[str, Any]]
-
-    def make(self) -> Engine:
-        return engine(micro_batches=2, **self.options)
-
-    def load(self) -> Engine:
-        return Engine.load(self.folder, threads=2, overlap=self.options["overlap"])[0]
-
-    def go(self, ticks: int) -> None:
-        for tick in self.model.run(Feed(TICKS)):
-            if tick.number + 1 >= ticks:
-                break
-
-    def parameters(self) -> Any:
-        return self.model.parameters()
-
-    def save_within(self) -> None:
-        """In every tick of a run."""
-        for _ in self.model.run(Feed(TICKS)):
-            self.model.save(self.folder)
-
-    def ask(self) -> None:
-        """Between the ticks of a run, and after it."""
-        for _ in self.model.run(Feed(TICKS)):
-            self.model.evaluate(Feed(2))
-        self.model.best(Feed()[0].ids, 3)
-
-    def copied(self) -> None:
-        """A copy goes on in the place of the model."""
-        self.model = copy.deepcopy(self.model)
-
-
-class Serial(OfEngine):
-    options: ClassVar = {"overlap": False}
-
-
-class Overlapped(OfEngine):
-    options: ClassVar = {"overlap": True, "kind": "sampled"}
-
-
-class Delayed(OfEngine):
-    options: ClassVar = {"overlap": True, "delay": 1, "kind": "full"}
-
-
-class SerialDelayed(OfEngine):
-    options: ClassVar = {"overlap": False, "delay": 1}
-
-
-class OfPVM(OfModel):
-    """A PVM that runs."""
-
-    def make(self) -> PVM:
-        return PVM(TINY, device="cpu", threads=1)
-
-    def load(self) -> PVM:
-        return PVM.load(self.folder, device="cpu", threads=1)[0]
-
-    def go(self, ticks: int) -> None:
-        for seen in self.model.run(Scene(TICKS)):
-            if seen.tick + 1 >= ticks:
-                break
-
-    def parameters(self) -> Any:
-        return self.model.fetch()
-
-    def ask(self) -> None:
-        """Between the ticks of a run."""
-        for _ in self.model.run(Scene(TICKS)):
-            self.model.prediction()
-            self.model.receptive_field(1, 0)
-
-
-class SteppedPVM(OfPVM):
-    """A PVM that is stepped."""
-
-    def go(self, ticks: int) -> None:
-        walk(self.model, Scene(TICKS), max(ticks, self.model.tick))
+def _model(kind: str) -> Any:
+    return engine(micro_batches=2, **ENGINES[kind]) if kind in ENGINES else PVM(TINY, device="cpu", threads=1)
 
 
 class OfReadout:
     """A readout alone, of a kind."""
 
-    kind = ""
-
-    def __init__(self, folder: Path):
-        self.readout, self._steps = readouts.MAKE[self.kind](), 0
+    def __init__(self, kind: str, folder: Path):
+        self.readout, self._steps = readouts.MAKE[kind](), 0
         self._before = readouts.frozen(self.readout)
         self._go(2)
 
@@ -221,59 +182,50 @@ class OfReadout:
         return "goes on"
 
 
-USES: list[tuple[type, str]] = [
-    (kind, name)
-    for kind in (Serial, Overlapped, Delayed, SerialDelayed, OfPVM, SteppedPVM)
-    for name in ("run", "save", "save_and_load", "save_within", "ask", "copied")
-    if hasattr(kind, name)
+USES: list[tuple[type, str, str]] = [
+    (OfModel, kind, name)
+    for kind in (*ENGINES, "pvm", "stepped pvm")
+    for name in ("run", "save", "save_and_load", "ask", *(["copied"] if kind in ENGINES else []))
 ]
-USES += [(type("OfReadout", (OfReadout,), {"kind": kind}), name) for kind in readouts.MAKE for name in ("step", "ask")]
+USES += [(OfReadout, kind, name) for kind in readouts.MAKE for name in ("step", "ask")]
 
 
-class Uses:
-    """All uses, each with its number of lines and what it leads to without an interrupt."""
+@functools.cache
+def measured(use: tuple[type, str, str]) -> tuple[int, Any]:
+    """How many lines a use has, and what it ends in."""
+    make, kind, name = use
+    with tempfile.TemporaryDirectory(prefix="interrupts-") as folder:
+        getattr(
+            make(kind, Path(folder) / "first"), name
+        )()  # so that what is made or imported the first time only is there
+        used = make(kind, Path(folder) / "second")
+        with Lines() as counted:
+            getattr(used, name)()
+        return counted.count, used.end()
 
-    def __init__(self) -> None:
-        self._known: dict[Any, tuple[int, Any]] = {}
 
-    def interrupted(self, rng: random.Random, uses: Sequence[tuple[type, str]] = USES) -> str:
-        """A use drawn, with a Ctrl-C at a line drawn; how it went on. Raises what does not hold, with a note of the line."""
-        kind, name = rng.choice(uses)
-        lines, expected = self._measured(kind, name)
-        at = [rng.randint(1, lines)]
-        if issubclass(kind, OfModel) and rng.random() < 1 / 3:
-            at.append(at[0] + rng.randint(1, 30))
-        told = f"{getattr(kind, 'kind', '') or kind.__name__}.{name}, lines {at} of {lines}"
-        with tempfile.TemporaryDirectory(prefix="interrupts-") as folder:
-            use = kind(Path(folder) / "checkpoint")
-            try:
-                how = self._done(use, name, at) + use.check(expected)
-                assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, "Ctrl-C is not Python's own again"
-            except BaseException as failure:
-                failure.add_note(told)
-                raise
-        return how
-
-    def _done(self, use: Any, name: str, at: list[int]) -> str:
-        """Do it; what there is to say of the interrupt itself: Python drops one within a generator that is thrown away."""
+def interrupted(rng: random.Random, uses: Sequence[tuple[type, str, str]] = USES) -> str:
+    """A use drawn, with a Ctrl-C at a line drawn; how it went on. Raises what does not hold, with a note of the line."""
+    make, kind, name = use = rng.choice(uses)
+    lines, expected = measured(use)
+    at = [rng.randint(1, lines)]
+    if make is OfModel and rng.random() < 1 / 3:
+        at.append(at[0] + rng.randint(1, 30))
+    with tempfile.TemporaryDirectory(prefix="interrupts-") as folder:
+        used = make(kind, Path(folder) / "checkpoint")
+        how = "is not told, and "  # Python drops an interrupt within a generator that is thrown away
         try:
-            with Lines(*at):
-                getattr(use, name)()
-        except KeyboardInterrupt:
-            return ""
-        return "is not told, and "
-
-    def _measured(self, kind: type, name: str) -> tuple[int, Any]:
-        """How many lines a use has, and what it ends in."""
-        if (kind, name) not in self._known:
-            with tempfile.TemporaryDirectory(prefix="interrupts-") as folder:
-                use = kind(Path(folder) / "checkpoint")
-                getattr(use, name)()  # once, so that what is made or imported the first time only is there
-                use = kind(Path(folder) / "second")
-                with Lines() as counted:
-                    getattr(use, name)()
-                self._known[kind, name] = counted.count, use.end()
-        return self._known[kind, name]
+            try:
+                with Lines(*at):
+                    getattr(used, name)()
+            except KeyboardInterrupt:
+                how = ""
+            how += used.check(expected)
+            assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, "Ctrl-C is not Python's own again"
+        except BaseException as failure:
+            failure.add_note(f"{kind}.{name}, lines {at} of {lines}")
+            raise
+    return how
 
 
 def _refused(work: Callable[[], Any]) -> None:
@@ -291,10 +243,10 @@ def main() -> int:
     parser.add_argument("points", type=int)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    uses, rng, found = Uses(), random.Random(given.seed), Counter[str]()
+    rng, found = random.Random(given.seed), Counter[str]()
     for _ in range(given.points):
         try:
-            found[uses.interrupted(rng)] += 1
+            found[interrupted(rng)] += 1
         except Exception:
             traceback.print_exc()
             found["failed"] += 1

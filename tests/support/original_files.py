@@ -107,7 +107,7 @@ def units(twin):
         "input_mem_delta": outer,
         "input_mem_error": outer,
         "output_mem_activation": list(twin.output.copy()),
-        "output_mem_delta": list(twin.out_delta.copy()),
+        "output_mem_delta": outer,
         "output_mem_error": list(twin.out_error.copy()),
         "beta_input": outer[0],
         "repre_mem_activation": list(twin.hidden.copy()),

@@ -1,14 +1,12 @@
-"""Engines that ranks train, each a little model of its kind; every rank keeps what it found, for the tests to compare.
+"""Ranks that train an engine together, each beside the same engine in one process; arguments: what to do, a folder, and more.
 
-    rank_engine.py train FOLDER MODEL...   trains each model, saving it half-way and at the end, and goes on from FOLDER/alone
-    rank_engine.py spans FOLDER            losses and trace of backward that waits in its last layers until a span has crossed
-    rank_engine.py failures FOLDER         what each failure said
+    equal FOLDER MODEL...   losses, parameters, answers and checkpoints are those of one process; either goes on from its own
+    spans                   backward waits in its last layers until a span has crossed
+    failures FOLDER         all ranks say the same
 
-What a rank found is in FOLDER/MODEL.RANKS.RANK.json, or FOLDER/RANK.json; checkpoints are in FOLDER/MODEL/RANKS.
+What does not hold is raised, which ends all ranks.
 """
 
-import hashlib
-import json
 import math
 import sys
 import time
@@ -29,7 +27,6 @@ from tests.cudasim import cublas
 from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed, engine
 
 HALF = 4
-ALONE = "alone"
 
 
 class Uneven(Feed):
@@ -134,36 +131,52 @@ def learned(trained, feed, stop=None):
     return losses
 
 
-def told(trained, feed):
-    """Digests of what an engine knows, and of what it answers."""
+def answers(trained, feed):
+    """All that an engine knows, as bytes, and what it answers."""
     batch = feed[0]
     asked = {"ids": batch.ids, "bag_at": batch.bag_at, "x": batch.x}
     asked = {name: value for name, value in asked.items() if value is not None}
-    answers = [trained.hidden(**asked), *trained.best(k=3, **asked), trained.scores(**asked)]
-    found = {name: _digest(array) for name, array in trained.parameters().items()}
-    return found | {"answers": [_digest(answer) for answer in answers], "loss": trained.evaluate(feed).hex()}
+    arrays = trained.hidden(**asked), *trained.best(k=3, **asked), trained.scores(**asked)
+    found = {name: array.tobytes() for name, array in trained.parameters().items()}
+    return found, [array.tobytes() for array in arrays], trained.evaluate(feed).hex(), trained.size
 
 
-def _digest(array):
-    return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+def equal(folder, *models):
+    group = Group()
+    if ON_GPU.keys() & set(models):
+        cublas.use()
+        cudasim.seed(group.rank)  # each in an order of its own
+    numba.set_num_threads(1)
+    for model in models:
+        trained = [made(model, ranks) for ranks in (group, None)]
+        folders = [folder / model / "shared", folder / model / f"alone {group.rank}"]
+        _same(model, [learned(*one, HALF) for one in trained])
+        _saved(model, [one for one, _ in trained], [where / "half" for where in folders])
+        losses = [learned(*one) for one in trained]
+        _same(model, losses)
+        _same(model, [answers(*one) for one in trained])
+        _saved(model, [one for one, _ in trained], [where / "end" for where in folders])
+        # Ranks go on from what one process has saved, and one process from what ranks have
+        resumed = [_loaded(model, folders[1], group), _loaded(model, folders[0], None)]
+        _same(model, [losses[0], *(learned(*one) for one in resumed)])
+        _same(model, [answers(*one) for one in (*resumed, trained[0])])
+    assert not ON_GPU.keys() & set(models) or cudasim.problems() == []
 
 
-def train(model, folder, ranks=None):
-    """Half a run, a save, the other half, a save; returns what was found."""
-    trained, feed = made(model, ranks)
-    losses = learned(trained, feed, HALF)
-    trained.save(folder / "half", {"of": model})
-    losses += learned(trained, feed)
-    trained.save(folder / "end")
-    return {"losses": losses, "size": trained.size} | told(trained, feed)
-
-
-def go_on(model, half, ranks=None):
-    """From a save to the end."""
+def _loaded(model, folder, ranks):
     _, feed, options = (MODELS | ON_GPU)[model]
     machine = {"threads": 1, "device": options.get("device", "cpu")}
-    trained, feed = Engine.load(half, **machine, **route(ranks))[0], feed()
-    return {"losses": learned(trained, feed), "size": trained.size} | told(trained, feed)
+    return Engine.load(folder / "half", **machine, **route(ranks))[0], feed()
+
+
+def _saved(model, engines, folders):
+    for one, folder in zip(engines, folders, strict=True):
+        one.save(folder, {"of": model})
+    _same(model, [(folder / "checkpoint.json").read_bytes() for folder in folders])
+
+
+def _same(model, found):
+    assert all(one == found[0] for one in found), model
 
 
 def diverging(ranks, overlap):
@@ -218,40 +231,36 @@ def waiting(trained):
     trained.trunk.falling = falling
 
 
-def failures(folder, ranks):
-    return {
-        "diverging": said(diverging(ranks, False)),
-        "diverging, overlapped": said(diverging(ranks, True)),
-        "unlike": said(unlike(ranks)),
-        "unsaved": said(unsaved(ranks, folder / "file")),
-    }
+def failures(folder):
+    ranks = Group()
+    expected = said(diverging(None, False))
+    assert expected[0] == "FloatingPointError" and expected[1].startswith("tick 1: ")
+    for overlap in (False, True):
+        assert said(diverging(ranks, overlap)) == expected
+    kind, message, _ = said(unlike(ranks))
+    assert message.startswith("ranks: found engines made of different arguments, expected the same"), (kind, message)
+    (folder / f"taken {ranks.rank}").write_text("by a file")
+    kind, message, _ = said(unsaved(ranks, folder / "taken 0"))
+    assert kind == "OSError" and "taken 0" in message, (kind, message)
 
 
-def spans(ranks):
+def spans(folder):
     numba.set_num_threads(1)
-    trained, feed = made("overlapped", ranks)
+    trained, feed = made("overlapped", Group())
     waiting(trained)
-    return [learned(trained, feed), list(trained.trace.recent)]
-
-
-def train_all(folder, models, ranks):
-    if ON_GPU.keys() & set(models):
-        cublas.use()
-        cudasim.seed(ranks.rank)  # each in an order of its own
-    numba.set_num_threads(1)
-    for model in models:
-        found = [train(model, folder / model / str(ranks.size), ranks)]
-        found.append(go_on(model, folder / model / ALONE / "half", ranks))
-        found += [cudasim.problems()] if model in ON_GPU else []
-        (folder / f"{model}.{ranks.size}.{ranks.rank}.json").write_text(json.dumps(found))
+    assert learned(trained, feed) == learned(*made("overlapped"))
+    at = {(one.stage, one.tick): (one.start, one.end) for one in trained.trace.recent}
+    first = [tick for stage, tick in at if stage == "backward 0"]  # a short batch leaves rank 1 without any
+    assert len(first) >= len(Uneven.sizes) - 2
+    for tick in first:
+        begun, over = at["gradient 0 to all", tick]
+        assert at["backward 0", tick][1] <= begun and over <= at["backward 1", tick][1], tick
+        assert over <= at["gradient 1 to all", tick][0] <= at["update", tick][0]
 
 
 def main() -> None:
-    what, folder, models, ranks = sys.argv[1], Path(sys.argv[2]), sys.argv[3:], Group()
-    if what == "train":
-        return train_all(folder, models, ranks)
-    found = spans(ranks) if what == "spans" else failures(folder, ranks)
-    (folder / f"{ranks.rank}.json").write_text(json.dumps(found))
+    what, folder, *models = sys.argv[1:]
+    next(work for work in (equal, spans, failures) if work.__name__ == what)(Path(folder), *models)
 
 
 if __name__ == "__main__":

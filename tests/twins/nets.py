@@ -28,17 +28,10 @@ def rational_slope_2023(a):
 
 
 class Net:
-    """An MLP of any depth. Matrices are (inputs + 1, outputs), the bias is the last row.
+    """An MLP of any depth, rational. Matrices are (inputs + 1, outputs), the bias is the last row."""
 
-    Where `late` is given, so many values from outside join the first hidden vector, after its own ones.
-    """
-
-    def __init__(self, sizes, activation, late=0):
-        self.activate, self.slope = activation
-        self.sizes, self.late = list(sizes), late
-        self.shapes = [
-            (rows + late * (place == 1) + 1, columns) for place, (rows, columns) in enumerate(pairwise(sizes))
-        ]
+    def __init__(self, sizes):
+        self.sizes, self.shapes = list(sizes), [(rows + 1, columns) for rows, columns in pairwise(sizes)]
 
     def take(self, weights):
         """Views into a flat array, from its beginning; what is left over."""
@@ -53,14 +46,12 @@ class Net:
         for matrix in self.matrices:
             matrix[:] = rng.uniform(-1, 1, matrix.shape) / np.sqrt(len(matrix) - 1)
 
-    def forward(self, x, late=()):
+    def forward(self, x):
         """Vectors of all layers, each with a 1 at its end but the output."""
         record = [np.append(x, 1)]
         for place, matrix in enumerate(self.matrices):
-            y = self.activate(record[-1] @ matrix)
-            if place + 1 < len(self.matrices):
-                y = np.concatenate([y, late, [1]] if place == 0 else [y, [1]])
-            record.append(y)
+            y = rational(record[-1] @ matrix)
+            record.append(np.append(y, 1) if place + 1 < len(self.matrices) else y)
         return record
 
     def nothing(self):
@@ -70,10 +61,10 @@ class Net:
 
     def train(self, record, error, rate, momentum):
         """One step of SGD with momentum, from activations that may be old; all deltas before any matrix moves."""
-        deltas = [self.slope(record[-1]) * error]
+        deltas = [rational_slope(record[-1]) * error]
         for place in range(len(self.matrices) - 1, 0, -1):
-            inner = self.matrices[place] @ deltas[0]  # of values from outside and the bias too: of no use
-            deltas.insert(0, (self.slope(record[place]) * inner)[: self.sizes[place]])
+            inner = self.matrices[place] @ deltas[0]  # of the bias too: of no use
+            deltas.insert(0, (rational_slope(record[place]) * inner)[: self.sizes[place]])
         for x, delta, matrix, velocity in zip(record, deltas, self.matrices, self.velocities, strict=False):
             velocity[:] = momentum * velocity + rate * np.outer(x, delta)
             matrix += velocity

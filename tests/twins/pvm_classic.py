@@ -1,19 +1,19 @@
 """The Predictive Vision Model of 2016, the one of processes on CPUs, once more in plain NumPy: one unit after another.
 
 It shares no code with the package and is what the fast kernels are judged by, so it is written to be read. All is
-float64. A model is made from a configuration file of the original (`config`, values are strings); what the original
-does by mistake can be had without the mistake: `lateral_bug=False`, `forced_rational=False`.
+float64. A model is made from a configuration file of the original (`config`, values are strings), with the original's
+mistakes. Units are of the simple kind; of the others `tests/support/pvm_tick.py` is the oracle.
 
     model = ClassicModel(config)
     model.initialise(np.random.default_rng(0))
-    model.frame(pixels, labels, **model.schedule(step))    # pixels uint8 (rows, columns, 3); labels one map a layer
+    model.frame(pixels, labels, rates)    # pixels uint8 (rows, columns, 3); labels one map a layer; rates one a layer
 """
 
 from collections import deque
 
 import numpy as np
 
-from tests.twins.nets import Net, below, logistic, logistic_slope, near, rational, rational_slope
+from tests.twins.nets import Net, below, near
 
 # ---------------------------------------------------------------------------------------------------------- who reads whom
 
@@ -21,7 +21,7 @@ from tests.twins.nets import Net, below, logistic, logistic_slope, near, rationa
 class Wiring:
     """Who reads whom, as numbers of units: `signals` (none for layer 0, which reads pixels) and `context`."""
 
-    def __init__(self, config, lateral_bug):
+    def __init__(self, config):
         self.shapes = [int(n) for n in config["layer_shapes"]]
         self.base = np.concatenate([[0], np.cumsum(np.square(self.shapes))]).tolist()
         self.places = [(layer, x, y) for layer, n in enumerate(self.shapes) for x in range(n) for y in range(n)]
@@ -36,8 +36,7 @@ class Wiring:
                 self.shapes[layer], x, y, float(config["lateral_radius"]), config["context_exclude_self"] == "1"
             )
             # The original forgets where the layer begins, so the neighbours are units of layer 0 with their numbers.
-            first = 0 if lateral_bug else self.base[layer]
-            self.context.append([(first + i * self.shapes[layer] + j, False) for i, j in beside])
+            self.context.append([(i * self.shapes[layer] + j, False) for i, j in beside])
         for up, (layer, x, y) in enumerate(self.places):
             for source in self.signals[up]:
                 self.context[source].append((up, True))
@@ -60,42 +59,32 @@ FEATURES = {"d": "use_derivative", "i": "use_integral", "e": "use_error", "p": "
 
 
 class Unit:
-    """What the kinds of units share: signals with their features, the published output, the readout.
+    """Features and context -> hidden -> prediction; a readout of the hidden vector.
 
     A prediction is of all signal blocks at the next frame or, in two steps, at the next and the one after it.
     """
 
-    def __init__(self, config, signals, block, contexts, activation, readout_outputs):
+    def __init__(self, config, signals, block, contexts, readout_outputs):
         self.signals, self.block = signals, block  # how many blocks, and how long each is
         self.h = int(config["hidden_block_size"]) ** 2
         on = {name: config[key] == "1" for name, key in FEATURES.items()}
         self.features = ["s", *(name for name in FEATURES if on[name])]
         self.tau, self.momentum = float(config["tau"]), float(config["momentum"])
         self.two_steps, self.normalised = config["predict_two_steps"] == "1", config["normalize_output"] == "1"
-        self.feeds_context = config["feed_context_in_complex_layer"] == "1"
-        self.predicted, self.contexts = signals * block, contexts * self.h
-        self.activation = activation
+        self.predicted = signals * block
         self.before, self.integral, self.taught = np.zeros((3, self.predicted))
         self.lo, self.hi = np.zeros(self.h), np.ones(self.h)  # of each hidden value, not of the vector
-        self.make_nets()
-        self.readout = Net([self.h, 2 * self.h, readout_outputs], activation)
-        self.x, self.context = np.zeros(self.features_dim), np.zeros(self.contexts)  # of nothing, not of grey
-        self.queue = deque([self.nothing()])
+        features, outputs = len(self.features) * self.predicted, self.predicted * (1 + self.two_steps)
+        self.net = Net([features + contexts * self.h, self.h, outputs])
+        self.readout = Net([self.h, 2 * self.h, readout_outputs])
+        self.x, self.context = np.zeros(features), np.zeros(contexts * self.h)  # of nothing, not of grey
+        self.queue = deque([self.net.nothing()])
         self.published = np.zeros(self.h)
-
-    @property
-    def features_dim(self):
-        return len(self.features) * self.predicted
-
-    @property
-    def outputs(self):
-        return self.predicted * (2 if self.two_steps else 1)
 
     def predict(self, rate):
         """Stage 0: predict from what the last frame left, say what is in mind."""
-        self.record = self.forward()
-        self.prediction = self.output(self.record)
-        hidden = self.hidden(self.record)
+        self.record = self.net.forward(np.concatenate([self.x, self.context]))
+        self.prediction, hidden = self.record[-1], self.record[-2][:-1]  # without its 1
         self.readout_record = self.readout.forward(hidden)
         self.published = self.publish(hidden, rate)
         if self.two_steps and rate != 0:
@@ -135,130 +124,28 @@ class Unit:
             self.readout.train(self.readout_record, error, readout_rate, self.momentum)
         self.x, self.before = stacked.ravel(), signal
 
-
-class SimpleUnit(Unit):
-    """Features and context -> hidden -> prediction."""
-
-    def make_nets(self):
-        self.net = Net([self.features_dim + self.contexts, self.h, self.outputs], self.activation)
-        self.nets = [self.net]
-
-    def nothing(self):
-        return self.net.nothing()
-
-    def forward(self):
-        return self.net.forward(np.concatenate([self.x, self.context]))
-
-    def output(self, record):
-        return record[-1]
-
-    def hidden(self, record):
-        """The last hidden vector, without its 1."""
-        return record[-2][:-1]
-
     def train(self, record, target, rate):
         self.net.train(record, target - record[-1], rate, self.momentum)
-
-
-class ComplexUnit(SimpleUnit):
-    """Features and context -> 2 h -> h -> prediction; or the context joins the 2 h, as was meant.
-
-    What the original does is not what it means: its first matrix has columns for the context's places too, so what is
-    computed there overwrites the context before anybody reads it.
-    """
-
-    def make_nets(self):
-        late = self.contexts if self.feeds_context else 0
-        inputs = self.features_dim + self.contexts - late
-        self.net = Net([inputs, 2 * self.h, self.h, self.outputs], self.activation, late)
-        self.nets = [self.net]
-
-    def forward(self):
-        if self.feeds_context:
-            return self.net.forward(self.x, self.context)
-        return super().forward()
-
-
-class ResidualUnit(Unit):
-    """Context alone predicts (net A); features and A's mind predict what is left (net B). Always in two steps.
-
-    Here hi begins at 1 as in the other units. In the original it begins at 0, which divides by 0 in a layer that has
-    not begun to learn.
-    """
-
-    a_hidden, b_hidden = (2,), (1,)  # times h
-
-    def make_nets(self):
-        self.two_steps, self.normalised = True, True
-        self.features = ["s", "p"]
-        h = self.h
-        last = self.a_hidden[-1] * h
-        self.a = Net([self.contexts, *(k * h for k in self.a_hidden), self.outputs], self.activation)
-        self.b = Net([self.features_dim + last, *(k * h for k in self.b_hidden), self.outputs], self.activation)
-        self.nets = [self.a, self.b]
-
-    def nothing(self):
-        return self.a.nothing(), self.b.nothing()
-
-    def forward(self):
-        a = self.a.forward(self.context)
-        return a, self.b.forward(np.concatenate([self.x, a[-2][:-1]]))
-
-    def output(self, record):
-        a, b = record
-        return np.clip(a[-1] + 2 * (b[-1] - 0.5), 0, 1)
-
-    def hidden(self, record):
-        return record[1][-2][:-1]
-
-    def train(self, record, target, rate):
-        a, b = record
-        left = target - a[-1]
-        self.a.train(a, left, rate, self.momentum)
-        self.b.train(b, (left + 1) / 2 - b[-1], rate, self.momentum)
-
-
-class ComplexResidualUnit(ResidualUnit):
-    """The same, with one layer more in both; B reads the later one of A's two hidden vectors.
-
-    There is nothing to agree with: in the original the sizes do not fit, so it cannot run.
-    """
-
-    a_hidden, b_hidden = (3, 2), (2, 1)
-
-
-KINDS = {
-    "simple": SimpleUnit,
-    "complex": ComplexUnit,
-    "residual": ResidualUnit,
-    "complex_residual": ComplexResidualUnit,
-}
 
 
 # ------------------------------------------------------------------------------------------------------------- model
 
 
 class ClassicModel:
-    """A hierarchy of units with a readout each, in three stages a frame.
+    """A hierarchy of units with a readout each, in three stages a frame."""
 
-    `kind` ("simple", "complex", "residual", "complex_residual") overrules the configuration's unit_type.
-    """
-
-    def __init__(self, config, kind=None, lateral_bug=True, forced_rational=True):
-        self.config, self.wiring = config, Wiring(config, lateral_bug)
+    def __init__(self, config):
+        self.config, self.wiring = config, Wiring(config)
         self.shapes, self.places = self.wiring.shapes, self.wiring.places
-        # The presence of the key decides, whatever it says.
-        is_rational = "polynomial" in config if forced_rational else config.get("polynomial") == "1"
-        activation = (rational, rational_slope) if is_rational else (logistic, logistic_slope)
         self.side, self.hidden_side = int(config["input_block_size"]), int(config["hidden_block_size"])
         self.readout_sides = [int(side) for side in config["readout_block_size"]]
-        self.depth, make = int(config["readout_depth"]), KINDS[kind or config["unit_type"]]
+        self.depth = int(config["readout_depth"])
         self.units = []
         for u, (layer, _, _) in enumerate(self.places):
             signals, block = (len(self.wiring.signals[u]), self.hidden_side**2) if layer else (1, 3 * self.side**2)
             outputs = self.readout_sides[layer] ** 2 * self.depth
-            self.units.append(make(config, signals, block, len(self.wiring.context[u]), activation, outputs))
-        self.weights = self._flat([net for unit in self.units for net in unit.nets])
+            self.units.append(Unit(config, signals, block, len(self.wiring.context[u]), outputs))
+        self.weights = self._flat([unit.net for unit in self.units])
         self.readout_weights = self._flat([unit.readout for unit in self.units])
 
     @staticmethod
@@ -272,22 +159,8 @@ class ClassicModel:
 
     def initialise(self, rng):
         for unit in self.units:
-            for net in [*unit.nets, unit.readout]:
+            for net in (unit.net, unit.readout):
                 net.initialise(rng)
-
-    def schedule(self, step):
-        """Rates and factors that the configuration asks for at a step."""
-        config = self.config
-        each, last = int(config["delay_each_layer_learning"]), int(config["delay_final_learning_rate"])
-        rates = []
-        for layer in range(len(self.shapes)):
-            rate = float(config["initial_learning_rate"]) if step >= each * layer else 0.0
-            rates.append(float(config["final_learning_rate"]) if step >= last + each * layer else rate)
-        return {
-            "rates": rates,
-            "lateral": float(step >= int(config["enable_lateral_at"])),
-            "feedback": float(step >= int(config["enable_feedback_at"])),
-        }
 
     def frame(self, pixels, labels=None, rates=(), readout_rate=0.0, lateral=0.0, feedback=0.0):
         """Three stages; each ends for all units before the next begins, so nobody sees another's future.

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tests.twins.nets import below, logistic, logistic_slope, near, rational, rational_slope, rational_slope_2023
+from tests.twins.nets import below, logistic, logistic_slope, near, rational, rational_slope_2023
 
 SLOTS = 3  # a prediction made at frame t is of frames t + 1 and t + 2: so long its activations are kept
 
@@ -148,12 +148,9 @@ class Readout:
 
 
 class CudaModel:
-    """Units that predict their next two inputs from their last two, and what others have in mind.
+    """Units that predict their next two inputs from their last two, and what others have in mind."""
 
-    `derivative`, of the rational activation: "cuda2023" as the original has it, or "exact".
-    """
-
-    def __init__(self, config, dtype=np.float64, derivative="cuda2023", readout_hidden=100):
+    def __init__(self, config, dtype=np.float64, readout_hidden=100):
         self.config, self.dtype = config, np.dtype(dtype).type
         self.units = wire(config)
         self.layers, self.side = len(config["layer_shapes"]), int(config["layer_shapes"][0])
@@ -162,8 +159,7 @@ class CudaModel:
         self.feeds_context = config["feed_context_in_complex_layer"] == "1"
         self.activate, self.slope = logistic, logistic_slope
         if config["polynomial"] == "1":
-            self.activate = rational
-            self.slope = {"cuda2023": rational_slope_2023, "exact": rational_slope}[derivative]
+            self.activate, self.slope = rational, rational_slope_2023
         self.step = 0
         self._allocate()
         units, momentum = self.units, float(config["momentum"])
@@ -191,8 +187,7 @@ class CudaModel:
         # Nobody clears them before the first frame: what was never computed is 1.
         self.input, self.output = np.ones((2, SLOTS, self.x_at[-1]), self.dtype)
         self.hidden = np.ones((SLOTS, self.z_at[-1]), self.dtype)
-        self.out_error, self.out_delta = np.zeros((2, SLOTS, self.x_at[-1]), self.dtype)
-        self.hid_error, self.hid_delta = np.zeros((2, SLOTS, self.z_at[-1]), self.dtype)
+        self.out_error = np.zeros((SLOTS, self.x_at[-1]), self.dtype)
         self.rate, self.momentum = np.zeros((2, len(units)), np.float32)
 
     def initialise(self, rng):
@@ -295,14 +290,12 @@ class CudaModel:
                 self.inner(self.hidden[then], u),
                 self.outer(self.output[then], u),
             )
-            error, delta = self.outer(self.out_error[then], u), self.outer(self.out_delta[then], u)
-            z_error, z_delta = self.inner(self.hid_error[then], u), self.inner(self.hid_delta[then], u)
+            error = self.outer(self.out_error[then], u)
             error[:] = self.outer(self.input[now], u) - y  # the target: what is seen now, and before; then leftovers
-            delta[:o] = self.slope(y[:o]) * error[:o]
-            z_error[:] = second.T @ delta[:o]
-            z_delta[:] = self.slope(z) * z_error
+            delta = self.slope(y[:o]) * error[:o]
+            z_delta = self.slope(z) * (second.T @ delta)
             # Both gradients are taken before either matrix moves.
-            v1[:] = momentum * v1 + rate * np.outer(delta[:o], z)
+            v1[:] = momentum * v1 + rate * np.outer(delta, z)
             v0[:] = momentum * v0 + rate * np.outer(z_delta[: self.h], x)
             second += v1
             first += v0

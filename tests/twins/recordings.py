@@ -1,12 +1,9 @@
 """Recordings of the two original Predictive Vision Models, made by the plain NumPy twins.
 
-    python -m tests.twins.recordings C build/C.npz [--float32] [--seed 7]
-
 Names, shapes and types are those of recordings of the originals, so a test reads either. Where the originals leave
 bytes unspecified (a slot beyond a unit's outputs), these hold what the originals were seen to leave there.
 """
 
-import argparse
 import json
 
 import numpy as np
@@ -22,12 +19,6 @@ def ragged(lists):
     """Lists of whole numbers as one array and the offsets in it."""
     flat = np.array([number for part in lists for number in part], np.int32)
     return flat, np.concatenate([[0], np.cumsum([len(part) for part in lists])]).astype(np.int32)
-
-
-def cuda_model(config, dtype, weights, readout_w0, readout_w1):
-    model = CudaModel(config, dtype, readout_hidden=10)
-    model.weights[:], model.readout.w0[:], model.readout.w1[:] = weights, readout_w0, readout_w1
-    return model
 
 
 def cuda_start(model):
@@ -78,7 +69,6 @@ def cuda(model, frames, labels, dreamed, w_steps=(0, 1, 2, 3, 5, 10, 20, 30, 40,
         learned = t < len(frames)
         image = frames[t] if learned else model.prediction()
         model.frame(image, labels[t] if learned else None, learn=learned)
-        now, then = t % SLOTS, (t - 2) % SLOTS
         keep("t_frame_raw", image, np.float32)
         keep("t_frame_in", model.frame_in, np.float32)
         keep("t_label_raw", labels[t], np.float32)
@@ -86,16 +76,8 @@ def cuda(model, frames, labels, dreamed, w_steps=(0, 1, 2, 3, 5, 10, 20, 30, 40,
         keep("t_step", t, np.int64)
         keep("t_lr", model.rate, np.float32)
         keep("t_mom", model.momentum, np.float32)
-        for name, array, slot in (
-            ("t_input", model.input, now),
-            ("t_hidden", model.hidden, now),
-            ("t_output", model.output, now),
-            ("t_out_error", model.out_error, then),
-            ("t_hid_error", model.hid_error, then),
-            ("t_out_delta", model.out_delta, then),
-            ("t_hid_delta", model.hid_delta, then),
-        ):
-            keep(name, array[slot], real)
+        for name in ("input", "hidden", "output"):
+            keep(f"t_{name}", getattr(model, name)[t % SLOTS], real)
         keep("t_pred_frame", model.prediction(), real)
         keep("t_heatmap", model.heatmap, np.float32)
         keep("t_readout_lr", model.readout_rate, np.float64)
@@ -119,7 +101,7 @@ def classic_start(model):
     start["signal_src"], start["signal_off"] = ragged([sources or [-1] for sources in wiring.signals])
     start["context_src"], start["context_off"] = ragged([[source for source, _ in part] for part in context])
     start["context_is_feedback"], _ = ragged([[int(back) for _, back in part] for part in context])
-    start["w_shapes"] = np.array([[shape for net in u.nets for shape in net.shapes] for u in model.units], np.int32)
+    start["w_shapes"] = np.array([unit.net.shapes for unit in model.units], np.int32)
     start["r_shapes"] = np.array([unit.readout.shapes for unit in model.units], np.int32)
     start["weights_init"], start["readout_init"] = model.weights.copy(), model.readout_weights.copy()
     return start
@@ -180,9 +162,10 @@ def record_cuda(name, seed=0, dtype=np.float64):
     rng = np.random.default_rng(seed)
     model = CudaModel(CUDA[name], np.float64, readout_hidden=HIDDEN)
     model.initialise(rng)
-    start = (model.weights, model.readout.w0, model.readout.w1)
+    start = [part.astype(np.float32) for part in (model.weights, model.readout.w0, model.readout.w1)]
     images, labels = video(rng, LEARNED + DREAMED, model.side * model.block)
-    model = cuda_model(CUDA[name], dtype, *(weights.astype(np.float32) for weights in start))
+    model = CudaModel(CUDA[name], dtype, readout_hidden=HIDDEN)
+    model.weights[:], model.readout.w0[:], model.readout.w1[:] = start
     return cuda(model, images[:LEARNED].astype(np.float32), labels.astype(np.float32), DREAMED)
 
 
@@ -213,53 +196,3 @@ def shrink(image, side):
 
 def record(name, seed=0, dtype=np.float64):
     return record_cuda(name, seed, dtype) if name in CUDA else record_classic(name, seed)
-
-
-# ----------------------------------------------------------------------------------------------------------- replays
-
-
-def replay(recording):
-    """Run a twin on what a recording was started from and fed with: a recording, to be compared with the first."""
-    config = json.loads(str(recording["config_json"]))
-    if "real" in recording:
-        start = (recording[name] for name in ("weights_init", "readout_w0_init", "readout_w1_init"))
-        model = cuda_model(config, np.dtype(str(recording["real"])), *start)
-        learned = int(recording["t_learned"].sum())
-        labels = recording["t_label_raw"]
-        return cuda(model, recording["t_frame_raw"][:learned], labels, len(labels) - learned, recording["w_steps"])
-    model = ClassicModel(config)
-    model.weights[:], model.readout_weights[:] = recording["weights_init"], recording["readout_init"]
-    labels = [recording[f"t_label_{layer}"] for layer in range(len(model.shapes))]
-    fed = (recording[name] for name in ("t_lr", "t_readout_lr", "t_lateral", "t_feedback"))
-    return classic(model, recording["t_frame_u8"], labels, *fed, recording["w_steps"])
-
-
-def differences(recording, other):
-    """Name of each array of numbers -> the largest difference; infinite where shapes or types differ."""
-    found = {}
-    for name in recording:
-        a, b = np.asarray(recording[name]), np.asarray(other[name])
-        if a.dtype.kind == "U":
-            continue
-        if a.shape != b.shape or a.dtype != b.dtype:
-            found[name] = np.inf
-            continue
-        a, b = a.astype(float), b.astype(float)
-        apart = np.where(np.isnan(a) & np.isnan(b), 0, abs(a - b))  # both may hold no number where nothing was learned
-        found[name] = float(np.where(np.isnan(apart), np.inf, apart).max(initial=0))
-    return found
-
-
-def main():
-    parser = argparse.ArgumentParser(description="Write a recording of a Predictive Vision Model in plain NumPy.")
-    parser.add_argument("name", choices=[*CUDA, *CLASSIC])
-    parser.add_argument("file", help="where to write it (.npz)")
-    parser.add_argument("--float32", action="store_true", help="A to D in float32, as on a GPU")
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    dtype = np.float32 if arguments.float32 else np.float64
-    np.savez_compressed(arguments.file, **record(arguments.name, arguments.seed, dtype))
-
-
-if __name__ == "__main__":
-    main()

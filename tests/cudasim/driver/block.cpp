@@ -1,12 +1,8 @@
 // A turn of a block: its threads are fibers, which go on until they meet.
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 #include "block.h"
-#include "pipeline.h"
-#include "races.h"
-#include "traffic.h"
 
 namespace cudasim {
 
@@ -62,14 +58,11 @@ uint64_t collective(int what, unsigned mask, uint64_t value, unsigned source, co
 void atomic(const void* at, size_t bytes) { count_atomic(at, bytes, __builtin_return_address(0)); }
 
 void abort(const char* kind, const char* file, int line, const char* what) {
-    CUresult code = !strcmp(kind, "assert")        ? CUDA_ERROR_ASSERT
-                    : !strcmp(kind, "misaligned")    ? CUDA_ERROR_MISALIGNED_ADDRESS
+    CUresult code = !strcmp(kind, "misaligned")      ? CUDA_ERROR_MISALIGNED_ADDRESS
                     : !strcmp(kind, "out_of_bounds") ? CUDA_ERROR_ILLEGAL_ADDRESS
                                                      : CUDA_ERROR_LAUNCH_FAILED;
     give_up(kind, text("%s:%d: %s, by ", file, line, what) + where(*block.running), code);
 }
-
-long long ticks() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
 void thread_main() {
     Thread& me = *block.running;
@@ -190,7 +183,7 @@ void release_barrier() {
 
 }  // namespace
 
-const CudasimCalls calls{barrier, collective, pipeline_copy, pipeline_commit, pipeline_wait, atomic, count_step, ticks, abort};
+const CudasimCalls calls{barrier, collective, pipeline_copy, pipeline_commit, pipeline_wait, atomic, count_step, abort};
 
 void begin_threads(const Launch& launch, CudasimState* its) {
     launched = &launch;

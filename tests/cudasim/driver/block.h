@@ -58,4 +58,32 @@ void prepare_threads(const CudasimTriple& size);                // of the block 
 void run_turn();                                                // of the block that runs
 unsigned running_thread();                                      // its number in the block
 
+// pipeline.cpp: asynchronous copies into shared memory, of 4 to 16 bytes
+void begin_pipelines();  // of a block
+void pipeline_copy(void* to, const void* from, size_t bytes);
+void pipeline_commit();
+void pipeline_wait(size_t left);
+
+// traffic.cpp: what kernels that are counted do
+bool counts_traffic();  // whether CUDASIM_COUNT asks for it
+void begin_traffic(const Launch& launch);
+void begin_block_traffic();
+void end_traffic();
+// An asynchronous copy into shared memory reads these bytes; `caller` is the place in the kernel.
+void count_copy(const void* from, size_t bytes, const void* caller);
+void count_atomic(const void* at, size_t bytes, const void* caller);
+enum class Meeting { block, warp };
+void count_meeting(Meeting who);
+void count_step();  // of a chain, by the thread that runs
+
+// races.cpp: races between the threads of a launch; only kernels that are counted are watched
+void begin_watch(const Launch& launch);
+void end_watch();  // notes the first race as a problem; its caller holds the lock
+void watch_block();  // which begins
+// A thread touches these bytes: shared memory, memory of a device, or neither. Strong: by an atomic or a volatile access.
+void watch(uintptr_t address, size_t bytes, bool writes, bool strong = false);
+// All threads of the block that runs have met; lanes of a warp, at __syncwarp.
+void block_met();
+void warp_met(unsigned warp);  // its number in the block
+
 }  // namespace cudasim

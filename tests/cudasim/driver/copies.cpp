@@ -6,23 +6,14 @@
 namespace cudasim {
 namespace {
 
-// One copy: rows of bytes; a plain copy is one row.
 struct Copy {
     const char* name;
     uintptr_t to, from;
-    size_t width, height = 1, to_pitch = 0, from_pitch = 0;
+    size_t bytes;
     bool to_device, from_device;
 
-    size_t to_span() const { return (height - 1) * to_pitch + width; }
-    size_t from_span() const { return (height - 1) * from_pitch + width; }
-    std::string title() const { return text("%s of %zu bytes", name, width * height); }
+    std::string title() const { return text("%s of %zu bytes", name, bytes); }
 };
-
-void move_rows(const Copy& copy) {
-    for (size_t row = 0; row < copy.height; ++row)
-        memmove(reinterpret_cast<void*>(copy.to + row * copy.to_pitch),
-                reinterpret_cast<void*>(copy.from + row * copy.from_pitch), copy.width);
-}
 
 // A hash of memory as the host left it.
 uint64_t fingerprint(uintptr_t from, size_t bytes) {
@@ -36,30 +27,29 @@ uint64_t fingerprint(uintptr_t from, size_t bytes) {
 }
 
 void check_device_sides(const Copy& copy) {
-    if (copy.to_device) open_memory(device_range(copy.to, copy.to_span(), copy.title().c_str()));
-    if (copy.from_device) open_memory(device_range(copy.from, copy.from_span(), copy.title().c_str()));
+    if (copy.to_device) open_memory(device_range(copy.to, copy.bytes, copy.title().c_str()));
+    if (copy.from_device) open_memory(device_range(copy.from, copy.bytes, copy.title().c_str()));
 }
 
 void run(const Copy& copy) {
     check_device_sides(copy);
-    move_rows(copy);
-    if (!copy.to_device) device_wrote(copy.to, copy.to + copy.to_span());
+    memmove(reinterpret_cast<void*>(copy.to), reinterpret_cast<void*>(copy.from), copy.bytes);
+    if (!copy.to_device) device_wrote(copy.to, copy.to + copy.bytes);
     check_guards(copy.title());
 }
 
 // A device refuses addresses that it does not know when the copy is asked for.
 void refuse_bad_ranges(const Copy& copy) {
     try {
-        if (copy.to_device) device_range(copy.to, copy.to_span(), copy.title().c_str());
-        if (copy.from_device) device_range(copy.from, copy.from_span(), copy.title().c_str());
+        if (copy.to_device) device_range(copy.to, copy.bytes, copy.title().c_str());
+        if (copy.from_device) device_range(copy.from, copy.bytes, copy.title().c_str());
     } catch (const Problem& what) {
         problem(what.kind, what.text);
         fail(CUDA_ERROR_INVALID_VALUE);
     }
-    for (auto [device, at, span] : {std::tuple{copy.to_device, copy.to, copy.to_span()},
-                                    std::tuple{copy.from_device, copy.from, copy.from_span()}}) {
+    for (auto [device, at] : {std::pair{copy.to_device, copy.to}, std::pair{copy.from_device, copy.from}}) {
         Allocation* a = device ? nullptr : find_allocation(at);
-        if (!a || (a->live && at + span <= a->end())) continue;
+        if (!a || (a->live && at + copy.bytes <= a->end())) continue;
         problem(a->live ? "out_of_bounds" : "use_after_free", copy.title() + " at " + describe(at));
         fail(CUDA_ERROR_INVALID_VALUE);
     }
@@ -79,7 +69,7 @@ void submit_copy(Stream& stream, const Copy& copy, void (*put)(Stream&, const Co
 }
 
 void copy_now(Context& context, const Copy& copy) {
-    if (copy.width == 0 || copy.height == 0) return;
+    if (!copy.bytes) return;
     refuse_bad_ranges(copy);
     enqueue_copy(context.legacy, copy);
     // Between two places of a device, even the synchronous copy returns at once.
@@ -90,29 +80,23 @@ void copy_now(Context& context, const Copy& copy) {
 
 // The source is pageable: the driver takes a copy of it before the call returns.
 void enqueue_staged(Stream& stream, Copy copy) {
-    auto staged = std::make_shared<std::vector<unsigned char>>(copy.width * copy.height);
-    Copy taking = copy;
-    taking.to = reinterpret_cast<uintptr_t>(staged->data());
-    taking.to_pitch = copy.width;
-    move_rows(taking);
-    copy.from = taking.to;
-    copy.from_pitch = copy.width;
+    const auto* source = reinterpret_cast<const unsigned char*>(copy.from);
+    auto staged = std::make_shared<std::vector<unsigned char>>(source, source + copy.bytes);
+    copy.from = reinterpret_cast<uintptr_t>(staged->data());
     enqueue(stream, copy.title(), [copy, staged] { run(copy); });
 }
 
 // Until its copy has run the target holds NaN, unless that would spoil the source of a copy that is still to run.
 void spoil_target(const Copy& copy) {
-    uintptr_t begin = copy.to, end = begin + copy.to_span();
     for (const WorkPtr& work : sim().pending)
-        if (work->host && begin < work->host->end && work->host->begin < end) return;
-    for (size_t row = 0; row < copy.height; ++row)
-        memset(reinterpret_cast<void*>(begin + row * copy.to_pitch), POISON, copy.width);
+        if (work->host && copy.to < work->host->end && work->host->begin < copy.to + copy.bytes) return;
+    memset(reinterpret_cast<void*>(copy.to), POISON, copy.bytes);
 }
 
 // A copy with page-locked memory, which the host must leave alone until it has run. Whether it did shows in the bytes.
 void enqueue_watched(Stream& stream, const Copy& copy) {
     uintptr_t begin = copy.to_device ? copy.from : copy.to;
-    size_t span = copy.to_device ? copy.from_span() : copy.to_span();
+    size_t span = copy.bytes;
     const char* side = copy.to_device ? "source" : "target";
     Allocation* memory = host_range(reinterpret_cast<void*>(begin));
     if (!copy.to_device) spoil_target(copy);
@@ -129,7 +113,7 @@ void enqueue_watched(Stream& stream, const Copy& copy) {
 
 void copy_later(Context& context, CUstream handle, const Copy& copy) {
     Stream& stream = stream_of(handle, context);
-    if (copy.width == 0 || copy.height == 0) return;
+    if (!copy.bytes) return;
     if (copy.to_device && copy.from_device) return submit_copy(stream, copy, enqueue_copy);
     if (host_range(reinterpret_cast<void*>(copy.to_device ? copy.from : copy.to)))
         return submit_copy(stream, copy, enqueue_watched);
@@ -142,42 +126,24 @@ void copy_later(Context& context, CUstream handle, const Copy& copy) {
 }
 
 Copy to_device(CUdeviceptr to, const void* from, size_t n) {
-    return {"copy to the device", to, reinterpret_cast<uintptr_t>(from), n, 1, 0, 0, true, false};
+    return {"copy to the device", to, reinterpret_cast<uintptr_t>(from), n, true, false};
 }
 
 Copy to_host(void* to, CUdeviceptr from, size_t n) {
-    return {"copy to the host", reinterpret_cast<uintptr_t>(to), from, n, 1, 0, 0, false, true};
+    return {"copy to the host", reinterpret_cast<uintptr_t>(to), from, n, false, true};
 }
 
 Copy in_device(CUdeviceptr to, CUdeviceptr from, size_t n) {
-    return {"copy between device addresses", to, from, n, 1, 0, 0, true, true};
-}
-
-bool known_to_device(uintptr_t address) {
-    Allocation* a = find_allocation(address);
-    return a && (a->place == Place::device || a->place == Place::global);
-}
-
-Copy rows(const CUDA_MEMCPY2D& d) {
-    auto address = [](CUmemorytype type, const void* host, CUdeviceptr device) {
-        if (type == CU_MEMORYTYPE_ARRAY) fail(CUDA_ERROR_NOT_SUPPORTED);
-        return type == CU_MEMORYTYPE_DEVICE ? device : reinterpret_cast<uintptr_t>(host);
-    };
-    uintptr_t to = address(d.dstMemoryType, d.dstHost, d.dstDevice);
-    uintptr_t from = address(d.srcMemoryType, d.srcHost, d.srcDevice);
-    bool to_device = d.dstMemoryType == CU_MEMORYTYPE_DEVICE || known_to_device(to);
-    bool from_device = d.srcMemoryType == CU_MEMORYTYPE_DEVICE || known_to_device(from);
-    return {"2D copy", to + d.dstY * d.dstPitch + d.dstXInBytes, from + d.srcY * d.srcPitch + d.srcXInBytes,
-            d.WidthInBytes, d.Height, d.dstPitch, d.srcPitch, to_device, from_device};
+    return {"copy between device addresses", to, from, n, true, true};
 }
 
 template <class Value> void fill(Context& context, CUstream handle, CUdeviceptr to, Value value, size_t count) {
     Stream& stream = stream_of(handle, context);
-    Copy target{"fill", to, 0, count * sizeof(Value), 1, 0, 0, true, false};
+    Copy target{"fill", to, 0, count * sizeof(Value), true, false};
     if (count == 0) return;
     if (to % sizeof(Value)) fail(CUDA_ERROR_INVALID_VALUE);
     try {
-        device_range(to, target.width, "fill");
+        device_range(to, target.bytes, "fill");
     } catch (const Problem& what) {
         problem(what.kind, what.text);
         fail(CUDA_ERROR_INVALID_VALUE);
@@ -204,14 +170,6 @@ CUresult cuMemcpyDtoH(void* to, CUdeviceptr from, size_t n) {
 CUresult cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t n) {
     return call(COPY, [&](Context& context) { copy_now(context, in_device(to, from, n)); });
 }
-CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t n) {
-    return cuMemcpyDtoD(to, from, n);
-}
-CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t n) {
-    return call(COPY, [&](Context& context) {
-        copy_now(context, {"copy", to, from, n, 1, 0, 0, known_to_device(to), known_to_device(from)});
-    });
-}
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, size_t n, CUstream stream) {
     return call(COPY, [&](Context& context) { copy_later(context, stream, to_device(to, from, n)); });
 }
@@ -221,26 +179,7 @@ CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, size_t n, CUstream stream
 CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream stream) {
     return call(COPY, [&](Context& context) { copy_later(context, stream, in_device(to, from, n)); });
 }
-CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t n, CUstream stream) {
-    return cuMemcpyDtoDAsync(to, from, n, stream);
-}
-CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream stream) {
-    return call(COPY, [&](Context& context) {
-        copy_later(context, stream, {"copy", to, from, n, 1, 0, 0, known_to_device(to), known_to_device(from)});
-    });
-}
-CUresult cuMemcpy2D(const CUDA_MEMCPY2D* what) {
-    return call(COPY, [&](Context& context) { copy_now(context, rows(*what)); });
-}
-CUresult cuMemcpy2DUnaligned(const CUDA_MEMCPY2D* what) { return cuMemcpy2D(what); }
-CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D* what, CUstream stream) {
-    return call(COPY, [&](Context& context) { copy_later(context, stream, rows(*what)); });
-}
-
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
-    return call(COPY, [&](Context& context) { fill(context, stream, to, value, count); });
-}
-CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count, CUstream stream) {
     return call(COPY, [&](Context& context) { fill(context, stream, to, value, count); });
 }
 CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream) {
@@ -248,5 +187,4 @@ CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream
 }
 // On device memory these return at once as well, as the driver's documentation says.
 CUresult cuMemsetD8(CUdeviceptr to, unsigned char value, size_t n) { return cuMemsetD8Async(to, value, n, nullptr); }
-CUresult cuMemsetD16(CUdeviceptr to, unsigned short value, size_t n) { return cuMemsetD16Async(to, value, n, nullptr); }
 CUresult cuMemsetD32(CUdeviceptr to, unsigned value, size_t n) { return cuMemsetD32Async(to, value, n, nullptr); }

@@ -1,8 +1,6 @@
 // Devices and contexts.
 #include <cstdlib>
-#include <cstring>
 
-#include "profile.h"
 #include "sim.h"
 
 namespace cudasim {
@@ -36,12 +34,6 @@ Context& context_of(CUcontext handle) {
     auto* context = reinterpret_cast<Context*>(handle);
     if (!contexts.count(context)) fail(CUDA_ERROR_INVALID_CONTEXT);
     return *context;
-}
-
-std::string bus_id(int ordinal) { return text("0000:%02X:00.0", ordinal + 1); }
-
-void copy_text(char* out, int room, const std::string& from) {
-    if (room > 0) snprintf(out, static_cast<size_t>(room), "%s", from.c_str());
 }
 
 }  // namespace
@@ -104,30 +96,7 @@ CUresult cuDeviceGet(CUdevice* device, int ordinal) {
 CUresult cuDeviceGetName(char* name, int room, CUdevice device) {
     return any_call(OTHER, [&] {
         device_of(device);
-        copy_text(name, room, std::string(profile().name) + " (cudasim)");
-    });
-}
-
-CUresult cuDeviceGetPCIBusId(char* id, int room, CUdevice device) {
-    return any_call(OTHER, [&] { copy_text(id, room, bus_id(device_of(device).ordinal)); });
-}
-
-CUresult cuDeviceGetByPCIBusId(CUdevice* out, const char* id) {
-    return any_call(OTHER, [&] {
-        make_devices();
-        for (auto& device : sim().devices) {
-            if (bus_id(device->ordinal) != id) continue;
-            *out = device->ordinal;
-            return;
-        }
-        fail(CUDA_ERROR_INVALID_DEVICE);
-    });
-}
-
-CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
-    return any_call(OTHER, [&] {
-        memcpy(uuid->bytes, "cudasim device \0", 16);
-        uuid->bytes[15] = static_cast<char>(device_of(device).ordinal);
+        snprintf(name, static_cast<size_t>(room), "%s (cudasim)", profile().name);
     });
 }
 
@@ -140,8 +109,8 @@ CUresult cuDeviceTotalMem(size_t* bytes, CUdevice device) {
 
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute which, CUdevice device) {
     return any_call(OTHER, [&] {
-        int ordinal = device_of(device).ordinal;
-        *value = which == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID ? ordinal + 1 : attribute(which);
+        device_of(device);
+        *value = attribute(which);
     });
 }
 
@@ -152,24 +121,12 @@ CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice device) {
     });
 }
 
-CUresult cuDeviceCanAccessPeer(int* can, CUdevice one, CUdevice other) {
-    return any_call(OTHER, [&] { *can = &device_of(one) != &device_of(other); });
-}
-
 CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice ordinal) {
     return any_call(OTHER, [&] {
         Device& device = device_of(ordinal);
         if (!device.primary) device.primary = make_context(device);
         ++device.retained;
         *out = reinterpret_cast<CUcontext>(device.primary);
-    });
-}
-
-CUresult cuDevicePrimaryCtxReset(CUdevice ordinal) {
-    return any_call(OTHER, [&] {
-        Device& device = device_of(ordinal);
-        if (device.primary) destroy_context(device.primary);
-        device.primary = nullptr;
     });
 }
 
@@ -189,41 +146,6 @@ extern "C" void cudasim_heal() {
     sim().lost = CUDA_SUCCESS;
     for (Context* context : contexts) context->error = CUDA_SUCCESS;
 }
-
-CUresult cuDevicePrimaryCtxSetFlags(CUdevice ordinal, unsigned flags) {
-    return any_call(OTHER, [&] { device_of(ordinal).flags = flags; });
-}
-
-CUresult cuDevicePrimaryCtxGetState(CUdevice ordinal, unsigned* flags, int* active) {
-    return any_call(OTHER, [&] {
-        *flags = device_of(ordinal).flags;
-        *active = device_of(ordinal).primary != nullptr;
-    });
-}
-
-#if CUDA_VERSION >= 13000
-CUresult cuCtxCreate(CUcontext* out, CUctxCreateParams*, unsigned flags, CUdevice ordinal) {
-#else
-CUresult cuCtxCreate(CUcontext* out, unsigned flags, CUdevice ordinal) {
-#endif
-    return any_call(OTHER, [&] {
-        Context* context = make_context(device_of(ordinal));
-        context->flags = flags;
-        stack.push_back(context);
-        *out = reinterpret_cast<CUcontext>(context);
-    });
-}
-
-CUresult cuCtxDestroy(CUcontext handle) {
-    return any_call(OTHER, [&] {
-        Context& context = context_of(handle);
-        if (!context.live) fail(CUDA_ERROR_CONTEXT_IS_DESTROYED);
-        destroy_context(&context);
-        if (!stack.empty() && stack.back() == &context) stack.pop_back();
-    });
-}
-
-CUresult cuCtxDetach(CUcontext handle) { return cuCtxDestroy(handle); }
 
 CUresult cuCtxPushCurrent(CUcontext handle) {
     return any_call(OTHER, [&] { stack.push_back(&context_of(handle)); });
@@ -251,41 +173,4 @@ CUresult cuCtxGetCurrent(CUcontext* out) {
 
 CUresult cuCtxGetDevice(CUdevice* device) {
     return any_call(OTHER, [&] { *device = current().device->ordinal; });
-}
-
-CUresult cuCtxGetFlags(unsigned* flags) {
-    return any_call(OTHER, [&] { *flags = current().flags; });
-}
-
-CUresult cuCtxGetApiVersion(CUcontext, unsigned* version) {
-    *version = 3020;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
-    return call(OTHER, [&](Context&) { *least = 0, *greatest = -5; });
-}
-
-CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned) {
-    return call(OTHER, [&](Context& context) {
-        if (!context.peers.insert(&context_of(peer)).second) fail(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
-    });
-}
-
-CUresult cuCtxDisablePeerAccess(CUcontext peer) {
-    return call(OTHER, [&](Context& context) {
-        if (!context.peers.erase(&context_of(peer))) fail(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
-    });
-}
-
-CUresult cuCtxSetCacheConfig(CUfunc_cache) {
-    return call(OTHER, [](Context&) {});
-}
-
-CUresult cuCtxGetCacheConfig(CUfunc_cache* out) {
-    return call(OTHER, [&](Context&) { *out = CU_FUNC_CACHE_PREFER_NONE; });
-}
-
-CUresult cuCtxSetLimit(CUlimit, size_t) {
-    return call(OTHER, [](Context&) {});
 }

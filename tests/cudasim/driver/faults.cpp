@@ -1,10 +1,9 @@
-// The list of problems, failures on demand, counts of calls.
+// The list of problems, failures on demand, counts of calls, the seed.
 #include <atomic>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <sstream>
 #include <utility>
 
@@ -27,13 +26,9 @@ struct Fault {
 std::map<std::string, std::vector<Fault>> faults;
 uint64_t counts[KINDS], all_calls;
 size_t refused_bytes[KINDS];
-std::atomic<double> spent{0};  // seconds
-
-double thread_seconds() {
-    timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
+// Every choice comes from one seed: a counter, scrambled by SplitMix64, so that threads may draw without a lock.
+std::atomic<uint64_t> counter{0};
+std::atomic<bool> odd{false};
 
 CUresult planned(const std::string& name, uint64_t number) {
     for (const Fault& fault : faults[name])
@@ -65,12 +60,25 @@ void plan_all(const char* list) {
 
 }  // namespace
 
+uint64_t draw(uint64_t below) {
+    uint64_t z = counter.fetch_add(0x9E3779B97F4A7C15u, std::memory_order_relaxed);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return below ? (z ^ (z >> 31)) % below : 0;
+}
+
+void reseed(uint64_t seed) {
+    counter = seed * 0xD1342543DE82EF95u + 0x632BE59BD9B4E019u;
+    odd = seed % 2;
+}
+
+bool odd_seed() { return odd; }
+
 Sim& sim() {
     static Sim* it = [] {
         auto* made = new Sim;  // never destroyed: Python's exit calls us late
         const char* seed = getenv("CUDASIM_SEED");
         reseed(seed ? strtoull(seed, nullptr, 10) : 0);
-        made->eager = getenv("CUDASIM_EAGER") != nullptr;
         plan_all(getenv("CUDASIM_FAIL"));
         return made;
     }();
@@ -84,13 +92,6 @@ std::string text(const char* format, ...) {
     vsnprintf(buffer, sizeof buffer, format, arguments);
     va_end(arguments);
     return buffer;
-}
-
-Spent::Spent() : since(thread_seconds()) {}
-
-Spent::~Spent() {
-    double more = thread_seconds() - since, before = spent;
-    while (!spent.compare_exchange_weak(before, before + more)) {}
 }
 
 void fail(CUresult code) { throw Failure{code}; }
@@ -138,7 +139,7 @@ void cudasim_fail(const char* list) {
     plan_all(list);
 }
 
-double cudasim_spent() { return spent; }
+void cudasim_seed(uint64_t seed) { reseed(seed); }
 
 void cudasim_counts(uint64_t* out) {
     std::lock_guard<std::mutex> lock(sim().mutex);

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <new>
 
-#if !defined(__x86_64__) && !defined(__aarch64__)
-#include <ucontext.h>
+#ifndef __x86_64__
+#error "the simulated driver needs x86_64: fibers.cpp has its switch"
 #endif
 
 namespace cudasim {
@@ -26,8 +26,6 @@ inline void* new_stack() {
     return static_cast<char*>(map) + guard + STACK_BYTES + count++ * 320 % 4096;
 }
 
-#if defined(__x86_64__) || defined(__aarch64__)
-
 // Saves the registers that a call must keep on the stack, leaves its address in *from, and goes on where `to` was left.
 extern "C" void cudasim_switch(void** from, void* to);
 
@@ -35,11 +33,7 @@ struct Fiber {
     void* at = nullptr;
 
     void start(void* stack_top, void (*entry)()) {
-#if defined(__x86_64__)
         constexpr size_t words = 8, return_address = 6;
-#else
-        constexpr size_t words = 20, return_address = 11;
-#endif
         auto* top = static_cast<uint64_t*>(stack_top);
         for (size_t i = 1; i <= words; ++i) top[-static_cast<long>(i)] = 0;
         top[-static_cast<long>(words) + static_cast<long>(return_address)] = reinterpret_cast<uint64_t>(entry);
@@ -48,22 +42,5 @@ struct Fiber {
 };
 
 inline void switch_fiber(Fiber& from, Fiber& to) { cudasim_switch(&from.at, to.at); }
-
-#else
-
-struct Fiber {
-    ucontext_t at;
-
-    void start(void* stack_top, void (*entry)()) {
-        getcontext(&at);
-        at.uc_stack.ss_sp = static_cast<char*>(stack_top) - STACK_BYTES;
-        at.uc_stack.ss_size = STACK_BYTES;
-        makecontext(&at, entry, 0);
-    }
-};
-
-inline void switch_fiber(Fiber& from, Fiber& to) { swapcontext(&from.at, &to.at); }
-
-#endif
 
 }  // namespace cudasim

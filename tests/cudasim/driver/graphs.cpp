@@ -39,10 +39,8 @@ bool unsafe(Kind kind) { return kind != COPY && kind != LAUNCH && kind != OTHER;
 void refuse_while_capturing(Kind kind) {
     if (!unsafe(kind)) return;
     for (Stream* stream : sim().capturing) {
-        Capture& capture = *stream->capture;
-        bool here = capture.thread == std::this_thread::get_id();
-        if (capture.mode == CU_STREAM_CAPTURE_MODE_GLOBAL || (capture.mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL && here))
-            spoil(capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+        if (stream->capture->thread == std::this_thread::get_id())
+            spoil(*stream->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     }
 }
 
@@ -84,9 +82,10 @@ using namespace cudasim;
 CUresult cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
     return call(OTHER, [&](Context& context) {
         Stream& stream = stream_of(handle, context);
+        if (mode != CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) fail(CUDA_ERROR_NOT_SUPPORTED);
         if (stream.legacy) fail(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
         if (stream.capture) fail(CUDA_ERROR_ILLEGAL_STATE);
-        stream.capture.reset(new Capture{mode, std::this_thread::get_id()});
+        stream.capture.reset(new Capture{std::this_thread::get_id()});
         sim().capturing.insert(&stream);
     });
 }
@@ -96,8 +95,7 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph* out) {
     return call(OTHER, [&](Context& context) {
         Stream& stream = stream_of(handle, context);
         if (!stream.capture) fail(CUDA_ERROR_ILLEGAL_STATE);
-        bool anywhere = stream.capture->mode == CU_STREAM_CAPTURE_MODE_RELAXED;
-        if (!anywhere && stream.capture->thread != std::this_thread::get_id())
+        if (stream.capture->thread != std::this_thread::get_id())
             spoil(*stream.capture, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
         auto capture = std::move(stream.capture);
         sim().capturing.erase(&stream);

@@ -39,13 +39,6 @@ void check_limits(const Launch& launch) {
     if (launch.dynamic_bytes > dynamic_limit(*launch.function)) fail(CUDA_ERROR_INVALID_VALUE);
 }
 
-std::vector<unsigned char> from_pointers(const CudasimKernel& kernel, void** pointers) {
-    std::vector<unsigned char> arguments(kernel.parameter_bytes);
-    for (size_t i = 0; i < kernel.parameter_count; ++i)
-        memcpy(&arguments[kernel.parameters[i].offset], pointers[i], kernel.parameters[i].bytes);
-    return arguments;
-}
-
 std::vector<unsigned char> from_buffer(const CudasimKernel& kernel, void** extra) {
     const unsigned char* begin = nullptr;
     size_t bytes = 0;
@@ -66,8 +59,7 @@ std::vector<unsigned char> from_buffer(const CudasimKernel& kernel, void** extra
 const char* pointer_fault(const Allocation* a, const Context& context) {
     if (!a) return "illegal_address";
     if (!a->live) return "use_after_free";
-    bool foreign = a->place == Place::device && a->context != &context;
-    return foreign && !context.peers.count(a->context) ? "context" : nullptr;
+    return a->place == Place::device && a->context != &context ? "context" : nullptr;
 }
 
 // A pointer that a kernel is given must lead to memory that it may touch, whether it does so or not.
@@ -83,7 +75,7 @@ void open_arguments(const Launch& launch, Context& context) {
         const char* kind = pointer_fault(a, context);
         std::string which = kind ? text("argument %zu of %s: ", i, kernel.name) : "";
         if (kind) throw Problem{kind, which + describe(address), CUDA_ERROR_ILLEGAL_ADDRESS};
-        if (a->place == Place::host || a->place == Place::registered) device_wrote(a->begin, a->end());
+        if (a->place == Place::host) device_wrote(a->begin, a->end());
         open_memory(a);
     }
 }
@@ -115,10 +107,8 @@ CUresult cuLaunchKernel(CUfunction handle, unsigned gx, unsigned gy, unsigned gz
                                     function.kernel->name));
             fail(CUDA_ERROR_INVALID_HANDLE);
         }
-        auto arguments = pointers ? from_pointers(*function.kernel, pointers)
-                         : extra  ? from_buffer(*function.kernel, extra)
-                                  : std::vector<unsigned char>(function.kernel->parameter_bytes);
-        Launch what{&function, {gx, gy, gz}, {bx, by, bz}, shared, std::move(arguments)};
+        if (pointers || !extra) fail(CUDA_ERROR_NOT_SUPPORTED);
+        Launch what{&function, {gx, gy, gz}, {bx, by, bz}, shared, from_buffer(*function.kernel, extra)};
         check_limits(what);
         submit(stream, [what, &context](Stream& on) {
             enqueue(on, text("kernel %s", what.function->kernel->name), [what, &context] { run_kernel(what, context); });
@@ -151,39 +141,10 @@ CUresult cuFuncGetAttribute(int* value, CUfunction_attribute which, CUfunction h
                 *value = static_cast<int>(dynamic_limit(function));
                 break;
             case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *value = function.carveout; break;
-            case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = 32; break;
-            case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-            case CU_FUNC_ATTRIBUTE_PTX_VERSION: *value = function.module->image->architecture; break;
             default: *value = 0;
         }
     });
 }
 
-CUresult cuFuncSetCacheConfig(CUfunction handle, CUfunc_cache) {
-    return call(OTHER, [&](Context&) { function_of(handle); });
-}
-
-CUresult cuFuncSetBlockShape(CUfunction handle, int x, int y, int z) {
-    return call(OTHER, [&](Context&) {
-        if (x <= 0 || y <= 0 || z <= 0 || int64_t{x} * y * z > 1024) fail(CUDA_ERROR_INVALID_VALUE);
-        function_of(handle);
-    });
-}
-
-CUresult cuFuncSetSharedSize(CUfunction handle, unsigned) {
-    return call(OTHER, [&](Context&) { function_of(handle); });
-}
-
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction handle, int threads, size_t dynamic) {
-    return call(OTHER, [&](Context&) {
-        Function& function = function_of(handle);
-        if (threads <= 0) fail(CUDA_ERROR_INVALID_VALUE);
-        size_t shared = function.static_shared + dynamic +
-                        static_cast<size_t>(attribute(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK));
-        int by_threads = attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) / ((threads + 31) / 32 * 32);
-        int most = attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR);
-        int room = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
-        int by_shared = shared ? static_cast<int>(static_cast<size_t>(room) / shared) : most;
-        *blocks = std::min({by_threads, by_shared, most});
-    });
-}
+// PyCUDA calls it before a launch, which is given the shape too.
+CUresult cuFuncSetBlockShape(CUfunction, int, int, int) { return CUDA_SUCCESS; }

@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "sim.h"
-#include "traffic.h"
+#include "block.h"
 
 namespace cudasim {
 namespace {
@@ -19,7 +19,7 @@ const size_t PAGE = static_cast<size_t>(sysconf(_SC_PAGESIZE));
 const size_t GAP = 16 * PAGE;  // never accessible, on both sides: a stray address faults and hits no neighbour
 constexpr uint32_t GUARD = 0xFFC3A55A;  // a NaN too, but not the poison: a write of NaN beyond the end is seen
 
-size_t numbers[4];
+size_t numbers[2];
 std::vector<Allocation*> opened;
 Context* serving = nullptr;  // whose memory may be opened when it is touched
 
@@ -106,9 +106,9 @@ void refuse_pending_copies(Allocation* a) {
     }
 }
 
-Allocation* exact(uintptr_t begin, Place place, Place other) {
+Allocation* exact(uintptr_t begin, Place place) {
     auto found = sim().allocations.find(begin);
-    if (found == sim().allocations.end() || (found->second->place != place && found->second->place != other)) {
+    if (found == sim().allocations.end() || found->second->place != place) {
         problem("bad_free", text("%#lx is no allocation: %s", begin, describe(begin).c_str()));
         fail(CUDA_ERROR_INVALID_VALUE);
     }
@@ -120,12 +120,12 @@ Allocation* exact(uintptr_t begin, Place place, Place other) {
 }
 
 const char* name(Place place) {
-    static const char* const names[] = {"device", "page-locked", "registered", "module"};
+    static const char* const names[] = {"device", "page-locked"};
     return names[static_cast<int>(place)];
 }
 
 void free_host(void* pointer) {
-    Allocation* a = exact(reinterpret_cast<uintptr_t>(pointer), Place::host, Place::host);
+    Allocation* a = exact(reinterpret_cast<uintptr_t>(pointer), Place::host);
     if (uintptr_t at = touched_guard(*a)) problem("out_of_bounds", describe(at));
     refuse_pending_copies(a);
     retire(a);
@@ -144,7 +144,7 @@ Allocation* find_allocation(uintptr_t address) {
 
 Allocation* host_range(const void* address) {
     Allocation* a = find_allocation(reinterpret_cast<uintptr_t>(address));
-    return a && a->live && (a->place == Place::host || a->place == Place::registered) ? a : nullptr;
+    return a && a->live && a->place == Place::host ? a : nullptr;
 }
 
 void device_wrote(uintptr_t begin, uintptr_t end) {
@@ -194,8 +194,7 @@ bool open_on_fault(uintptr_t address) {
     if (!serving || after == sim().allocations.begin()) return false;
     Allocation* a = std::prev(after)->second;
     bool inside = address >= a->map_begin + GAP && address < a->map_begin + a->map_bytes - GAP;
-    bool allowed = a->context == serving || serving->peers.count(a->context);
-    if (!inside || !allowed || !a->live || !a->there || a->open || a->place != Place::device) return false;
+    if (!inside || a->context != serving || !a->live || !a->there || a->open || a->place != Place::device) return false;
     open_memory(a);
     return true;
 }
@@ -228,22 +227,13 @@ Allocation* allocate_in(Pool& pool, Context& context, size_t bytes) {
     return a;
 }
 
-Allocation* device_allocation(uintptr_t begin) { return exact(begin, Place::device, Place::device); }
+Allocation* device_allocation(uintptr_t begin) { return exact(begin, Place::device); }
 
 void free_on_device(Allocation* a) { retire(a); }
 
-void add_global(Context* context, uintptr_t begin, size_t bytes) { add(Place::global, context, begin, bytes); }
-
-void drop_global(uintptr_t begin) {
-    auto found = sim().allocations.find(begin);
-    if (found == sim().allocations.end()) return;
-    delete found->second;
-    sim().allocations.erase(found);
-}
-
 void free_all(Context* context) {
     for (auto& [begin, a] : sim().allocations) {
-        if (a->context != context || !a->live || a->place == Place::global) continue;
+        if (a->context != context || !a->live) continue;
         problem("leak", describe(begin));
         retire(a);
     }
@@ -262,59 +252,19 @@ CUresult cuMemAlloc(CUdeviceptr* out, size_t bytes) {
     }, bytes);
 }
 
-CUresult cuMemAllocPitch(CUdeviceptr* out, size_t* pitch, size_t width, size_t height, unsigned) {
-    *pitch = (width + 511) / 512 * 512;
-    return cuMemAlloc(out, *pitch * height);
-}
-
 CUresult cuMemFree(CUdeviceptr pointer) {
     if (!pointer) return CUDA_SUCCESS;
     return call(FREE, [&](Context&) { retire(device_allocation(pointer)); });
 }
 
-CUresult cuMemHostAlloc(void** out, size_t bytes, unsigned flags) {
+CUresult cuMemHostAlloc(void** out, size_t bytes, unsigned) {
     return call(HOST_ALLOC, [&](Context& context) {
-        Allocation* a = allocate(Place::host, context, bytes);
-        a->flags = flags;
-        *out = reinterpret_cast<void*>(a->begin);
+        *out = reinterpret_cast<void*>(allocate(Place::host, context, bytes)->begin);
     });
 }
-
-CUresult cuMemAllocHost(void** out, size_t bytes) { return cuMemHostAlloc(out, bytes, 0); }
 
 CUresult cuMemFreeHost(void* pointer) {
     return call(FREE, [&](Context&) { free_host(pointer); });
-}
-
-CUresult cuMemHostRegister(void* pointer, size_t bytes, unsigned flags) {
-    return call(HOST_ALLOC, [&](Context& context) {
-        if (host_range(pointer)) fail(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
-        add(Place::registered, &context, reinterpret_cast<uintptr_t>(pointer), bytes)->flags = flags;
-    });
-}
-
-CUresult cuMemHostUnregister(void* pointer) {
-    return call(FREE, [&](Context&) {
-        Allocation* a = host_range(pointer);
-        if (!a || a->place != Place::registered) fail(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
-        refuse_pending_copies(a);
-        sim().allocations.erase(a->begin);  // the host may use these addresses again, for anything
-    });
-}
-
-CUresult cuMemHostGetFlags(unsigned* flags, void* pointer) {
-    return call(OTHER, [&](Context&) {
-        Allocation* a = host_range(pointer);
-        if (!a) fail(CUDA_ERROR_INVALID_VALUE);
-        *flags = a->flags;
-    });
-}
-
-CUresult cuMemHostGetDevicePointer(CUdeviceptr* out, void* pointer, unsigned) {
-    return call(OTHER, [&](Context&) {
-        if (!host_range(pointer)) fail(CUDA_ERROR_INVALID_VALUE);
-        *out = reinterpret_cast<uintptr_t>(pointer);
-    });
 }
 
 CUresult cuMemGetInfo(size_t* free, size_t* total) {
@@ -329,7 +279,7 @@ extern "C" void cudasim_live(size_t* out) {
     std::lock_guard<std::mutex> lock(sim().mutex);
     std::fill(out, out + 4, 0);
     for (auto& [begin, a] : sim().allocations) {
-        if (!a->live || a->place == Place::global) continue;
+        if (!a->live) continue;
         size_t* counted = a->place == Place::device ? out : out + 2;
         counted[0] += 1;
         counted[1] += a->bytes;

@@ -133,22 +133,10 @@ CUresult cuModuleLoad(CUmodule* out, const char* path) {
     });
 }
 
-CUresult cuModuleLoadData(CUmodule* out, const void* image) {
-    return call(MODULE, [&](Context& context) {
-        const char* begin = static_cast<const char*>(image);
-        *out = reinterpret_cast<CUmodule>(load(context, Bytes(begin, begin + image_size(image))));
-    });
-}
-
-CUresult cuModuleLoadDataEx(CUmodule* out, const void* image, unsigned, CUjit_option*, void**) {
-    return cuModuleLoadData(out, image);
-}
-
 CUresult cuModuleUnload(CUmodule handle) {
     return call(OTHER, [&](Context&) {
         Module& module = module_of(handle);
         wait_for(*module.context);
-        for (uintptr_t global : module.globals) drop_global(global);
         module.live = false;  // its code stays mapped: addresses in old messages keep their meaning
     });
 }
@@ -160,22 +148,5 @@ CUresult cuModuleGetFunction(CUfunction* out, CUmodule handle, const char* name)
         // Without extern "C" the plain name is in the table and not among the symbols, as on a device.
         if (found == module.functions.end() || !dlsym(module.library, name)) fail(CUDA_ERROR_NOT_FOUND);
         *out = reinterpret_cast<CUfunction>(found->second.get());
-    });
-}
-
-CUresult cuModuleGetGlobal(CUdeviceptr* out, size_t* bytes, CUmodule handle, const char* name) {
-    return call(OTHER, [&](Context& context) {
-        Module& module = module_of(handle);
-        void* at = dlsym(module.library, name);
-        Dl_info info;
-        ElfW(Sym)* symbol = nullptr;
-        if (!at || !dladdr1(at, &info, reinterpret_cast<void**>(&symbol), RTLD_DL_SYMENT)) fail(CUDA_ERROR_NOT_FOUND);
-        uintptr_t begin = reinterpret_cast<uintptr_t>(at);
-        if (!std::count(module.globals.begin(), module.globals.end(), begin)) {
-            module.globals.push_back(begin);
-            add_global(&context, begin, symbol->st_size);
-        }
-        if (out) *out = begin;
-        if (bytes) *bytes = symbol->st_size;
     });
 }

@@ -31,11 +31,6 @@ Pool& pool_of(CUmemoryPool handle) {
     fail(CUDA_ERROR_INVALID_VALUE);
 }
 
-Pool& default_pool(Device& device) {
-    if (!device.pool) device.pool = pools.emplace_back(new Pool{&device}).get();
-    return *device.pool;
-}
-
 void release(Pool& pool, uint64_t keep) {
     while (pool.reserved > keep && !pool.pieces.empty()) {
         pool.reserved -= pool.pieces.back();
@@ -61,22 +56,6 @@ bool take(Pool& pool, size_t bytes) {
     return true;
 }
 
-CUresult allocate(CUdeviceptr* out, size_t bytes, CUstream on, const std::function<Pool&(Context&)>& choose) {
-    return call(ALLOC, [&](Context& context) {
-        if (!attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)) fail(CUDA_ERROR_NOT_SUPPORTED);
-        Stream& stream = stream_of(on, context);
-        Pool& pool = choose(context);
-        if (!take(pool, pages(bytes))) {
-            wait_for({stream.tail});  // what the stream has freed is used again
-            if (!take(pool, pages(bytes))) fail(CUDA_ERROR_OUT_OF_MEMORY);
-        }
-        Allocation* a = allocate_in(pool, context, bytes);
-        a->there = false;
-        enqueue(stream, text("allocation of %zu bytes", bytes), [a] { a->there = true; });
-        *out = a->begin;
-    }, bytes);
-}
-
 bool as_one_of_ours(const CUmemPoolProps& wanted, int devices) {
     const auto* reserved = wanted.reserved;
     return wanted.allocType == CU_MEM_ALLOCATION_TYPE_PINNED && wanted.handleTypes == CU_MEM_HANDLE_TYPE_NONE &&
@@ -99,12 +78,19 @@ void waited() {
 
 }  // namespace cudasim
 
-CUresult cuMemAllocAsync(CUdeviceptr* out, size_t bytes, CUstream on) {
-    return allocate(out, bytes, on, [](Context& context) -> Pool& { return default_pool(*context.device); });
-}
-
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr* out, size_t bytes, CUmemoryPool from, CUstream on) {
-    return allocate(out, bytes, on, [from](Context&) -> Pool& { return pool_of(from); });
+    return call(ALLOC, [&](Context& context) {
+        Stream& stream = stream_of(on, context);
+        Pool& pool = pool_of(from);
+        if (!take(pool, pages(bytes))) {
+            wait_for({stream.tail});  // what the stream has freed is used again
+            if (!take(pool, pages(bytes))) fail(CUDA_ERROR_OUT_OF_MEMORY);
+        }
+        Allocation* a = allocate_in(pool, context, bytes);
+        a->there = false;
+        enqueue(stream, text("allocation of %zu bytes", bytes), [a] { a->there = true; });
+        *out = a->begin;
+    }, bytes);
 }
 
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream on) {
@@ -133,7 +119,6 @@ CUresult cuMemPoolCreate(CUmemoryPool* out, const CUmemPoolProps* wanted) {
 CUresult cuMemPoolDestroy(CUmemoryPool handle) {
     return any_call(OTHER, [&] {
         Pool& pool = pool_of(handle);
-        if (&pool == pool.device->pool) fail(CUDA_ERROR_INVALID_VALUE);
         pool.live = false;
         release(pool, 0);
     });
@@ -160,12 +145,5 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute which, v
             case CU_MEMPOOL_ATTR_USED_MEM_CURRENT: *out = pool.used; break;
             default: fail(CUDA_ERROR_NOT_SUPPORTED);
         }
-    });
-}
-
-CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* out, CUdevice ordinal) {
-    return any_call(OTHER, [&] {
-        if (ordinal < 0 || ordinal >= static_cast<int>(sim().devices.size())) fail(CUDA_ERROR_INVALID_DEVICE);
-        *out = reinterpret_cast<CUmemoryPool>(&default_pool(*sim().devices[static_cast<size_t>(ordinal)]));
     });
 }

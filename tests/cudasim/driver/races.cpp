@@ -4,7 +4,6 @@
 // order no memory. Threads of two blocks never meet. Two accesses that are atomic or volatile are no race. Nor are writes of one
 // value by lanes of one warp: whoever comes last, that value stays. Times are counted up at each meeting. Of each byte the last writer and two readers are known, with their times. So of a race among many readers
 // one at least is seen.
-#include "races.h"
 
 #include <algorithm>
 #include <array>

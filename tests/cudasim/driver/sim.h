@@ -27,7 +27,7 @@ struct Failure {
     CUresult code;
 };
 
-enum class Place { device, host, registered, global };
+enum class Place { device, host };
 
 struct Allocation {
     Place place;
@@ -35,7 +35,6 @@ struct Allocation {
     uintptr_t begin;
     size_t bytes;
     size_t number;
-    unsigned flags = 0;
     bool live = true;
     bool there = true;       // false until an allocation on a stream has run
     bool leaving = false;    // a free on a stream has been asked for
@@ -73,7 +72,6 @@ using Node = std::function<void(Stream&)>;
 
 // What a stream collects from cuStreamBeginCapture to cuStreamEndCapture.
 struct Capture {
-    CUstreamCaptureMode mode;
     std::thread::id thread;
     std::vector<Node> nodes = {};
     bool broken = false;  // by a call that a capture forbids
@@ -82,7 +80,6 @@ struct Capture {
 struct Stream {
     Context* context;
     bool legacy, blocking;
-    int priority = 0;
     bool live = true;
     WorkPtr tail = {};
     std::unique_ptr<Capture> capture = {};
@@ -99,18 +96,14 @@ struct Device {
     int ordinal;
     Context* primary = nullptr;
     int retained = 0;
-    unsigned flags = 0;
     size_t used = 0;  // what pools keep included
-    Pool* pool = nullptr;  // its default one, once it is asked for
 };
 
 struct Context {
     Device* device;
     bool live = true;
-    unsigned flags = 0;
     CUresult error = CUDA_SUCCESS;  // of asynchronous work; it stays
     Stream legacy;
-    std::set<Context*> peers;
     explicit Context(Device* device) : device(device), legacy{this, true, true} {}
 };
 
@@ -126,7 +119,7 @@ struct Sim {
     std::mutex mutex;
     std::condition_variable idle;
     bool executing = false;
-    bool initialised = false, eager = false;
+    bool initialised = false;
     CUresult lost = CUDA_SUCCESS;
     std::vector<std::unique_ptr<Device>> devices;
     std::map<uintptr_t, Allocation*> allocations;  // by first byte; freed ones stay, so that their use is recognised
@@ -143,17 +136,11 @@ Sim& sim();
 void problem(const std::string& kind, const std::string& text);
 void count_call(Kind kind, size_t bytes);  // throws the failure that was asked for
 std::string text(const char* format, ...) __attribute__((format(printf, 1, 2)));
-struct Spent {  // processor time of the thread from here to the end of its scope is the driver's
-    double since;
-    Spent();
-    ~Spent();
-};
 bool inside_work();  // is this thread running a host function or a kernel?
 void refuse_while_capturing(Kind kind);  // graphs.cpp: throws for calls that break a capture of this thread
 
 template <class Body> CUresult any_call(Kind kind, Body body, size_t bytes = 0) {
     if (inside_work()) return CUDA_ERROR_NOT_PERMITTED;
-    Spent until_it_returns;
     std::lock_guard<std::mutex> lock(sim().mutex);
     try {
         count_call(kind, bytes);
@@ -171,13 +158,21 @@ template <class Body> CUresult call(Kind kind, Body body, size_t bytes = 0) {
     return any_call(kind, [&] { body(healthy_current()); }, bytes);
 }
 
-// random.cpp
 uint64_t draw(uint64_t below);
 void reseed(uint64_t seed);
 bool odd_seed();
 
-// devices.cpp
+// profile.cpp: the figures of the device that CUDASIM_DEVICE names
+struct Profile {
+    const char *key, *name;
+    int major, minor, processors, opt_in_kb, per_processor_kb;
+    size_t memory_mb;
+    int l2_kb;
+};
+const Profile& profile();
 int attribute(CUdevice_attribute which);
+
+// devices.cpp
 size_t total_memory();
 void destroy_context(Context* context);
 
@@ -199,8 +194,6 @@ bool fits(const Device& device, size_t bytes);
 Allocation* allocate_in(Pool& pool, Context& context, size_t bytes);  // the pool has given the bytes away
 Allocation* device_allocation(uintptr_t begin);  // one that can be freed; notes a problem and throws
 void free_on_device(Allocation* allocation);
-void add_global(Context* context, uintptr_t begin, size_t bytes);
-void drop_global(uintptr_t begin);
 void free_all(Context* context);
 
 // pools.cpp
@@ -236,7 +229,6 @@ struct Module {
     void* library;
     const CudasimImage* image;
     std::map<std::string, std::unique_ptr<Function>> functions;
-    std::vector<uintptr_t> globals;
     bool live = true;
 };
 
@@ -248,8 +240,6 @@ struct Launch {
     std::vector<unsigned char> arguments;
 };
 inline std::string coordinates(const CudasimTriple& t) { return text("(%u, %u, %u)", t.x, t.y, t.z); }
-void poison_shared(const Launch& launch);  // shared.cpp
-void check_shared(const Launch& launch, const CudasimTriple& block);  // throws Problem
 void run_grid(const Launch& launch);  // throws Problem
 
 // signals.cpp

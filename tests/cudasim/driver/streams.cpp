@@ -1,9 +1,8 @@
 // Asynchronous work: a graph of pieces, run only when something waits for them, in a legal order drawn from the seed.
-#include "chooser.h"
-#include "sim.h"
-
 #include <algorithm>
 #include <chrono>
+
+#include "sim.h"
 
 namespace cudasim {
 namespace {
@@ -11,6 +10,41 @@ namespace {
 std::set<Stream*> streams;
 std::set<Event*> events;
 thread_local int depth = 0;
+
+bool ready(const Work& work) {
+    return std::all_of(work.after.begin(), work.after.end(), [](const WorkPtr& other) { return other->done; });
+}
+
+// Which of the ready pieces runs next. The latest first is the hardest on a program: every order that it forgot to ask
+// for is broken. The other ways find what that one happens to keep.
+struct Chooser {
+    enum { LATEST, BY_STREAM, ANY } way;
+    bool only_needed;
+    std::map<Stream*, uint64_t> priorities;
+
+    Chooser() {
+        uint64_t drawn = draw(16);
+        way = drawn < 12 ? LATEST : drawn < 14 ? BY_STREAM : ANY;
+        only_needed = draw(2);
+    }
+
+    uint64_t priority(const Work& work) {
+        if (way == LATEST) return work.number;
+        if (way == ANY) return draw(1u << 30);
+        return priorities.try_emplace(work.stream, draw(1u << 30)).first->second;
+    }
+
+    WorkPtr operator()(const std::set<Work*>& needed) {
+        WorkPtr best;
+        uint64_t highest = 0;
+        for (const WorkPtr& work : sim().pending) {
+            if ((only_needed && !needed.count(work.get())) || !ready(*work)) continue;
+            uint64_t mine = priority(*work);
+            if (!best || mine > highest) best = work, highest = mine;
+        }
+        return best;
+    }
+};
 
 void depend(Work& work, const WorkPtr& on) {
     if (on && !on->done) work.after.push_back(on);
@@ -84,12 +118,6 @@ std::vector<WorkPtr> tails(Stream& stream) {
     return found;
 }
 
-// A host function may write wherever the host may.
-void on_host(const std::function<void()>& body) {
-    without_lock(body);
-    device_wrote(0, UINTPTR_MAX);
-}
-
 void check(Context& context) {
     if (context.error) fail(context.error);
 }
@@ -114,7 +142,6 @@ WorkPtr enqueue(Stream& stream, std::string name, std::function<void()> run) {
     if (stream.blocking) depend(*work, stream.context->legacy.tail);
     stream.tail = work;
     sim().pending.push_back(work);
-    if (sim().eager) wait_for({work});
     return work;
 }
 
@@ -169,16 +196,14 @@ void poison(Context& context, const Problem& what) {
 
 using namespace cudasim;
 
-CUresult cuStreamCreateWithPriority(CUstream* out, unsigned flags, int priority) {
+CUresult cuStreamCreate(CUstream* out, unsigned flags) {
     return call(OTHER, [&](Context& context) {
         if (flags & ~CU_STREAM_NON_BLOCKING) fail(CUDA_ERROR_INVALID_VALUE);
-        auto* stream = new Stream{&context, false, !(flags & CU_STREAM_NON_BLOCKING), priority};
+        auto* stream = new Stream{&context, false, !(flags & CU_STREAM_NON_BLOCKING)};
         streams.insert(stream);
         *out = reinterpret_cast<CUstream>(stream);
     });
 }
-
-CUresult cuStreamCreate(CUstream* out, unsigned flags) { return cuStreamCreateWithPriority(out, flags, 0); }
 
 CUresult cuStreamDestroy(CUstream handle) {
     return any_call(OTHER, [&] {
@@ -217,22 +242,6 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned) {
         WorkPtr wait = enqueue(stream, "a wait for an event", {});
         if (!wait->done) depend(*wait, record);
     });
-}
-
-CUresult cuStreamGetCtx(CUstream handle, CUcontext* out) {
-    return call(OTHER, [&](Context& context) {
-        *out = reinterpret_cast<CUcontext>(stream_of(handle, context).context);
-    });
-}
-
-CUresult cuStreamGetFlags(CUstream handle, unsigned* flags) {
-    return call(OTHER, [&](Context& context) {
-        *flags = stream_of(handle, context).blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING;
-    });
-}
-
-CUresult cuStreamGetPriority(CUstream handle, int* priority) {
-    return call(OTHER, [&](Context& context) { *priority = stream_of(handle, context).priority; });
 }
 
 CUresult cuEventCreate(CUevent* out, unsigned flags) {
@@ -296,20 +305,6 @@ CUresult cuCtxSynchronize() {
     });
 }
 
-CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void* data) {
-    return call(OTHER, [&](Context& context) {
-        enqueue(stream_of(handle, context), "a host function", [=] { on_host([=] { function(data); }); });
-    });
-}
-
-CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void* data, unsigned) {
-    return call(OTHER, [&](Context& context) {
-        enqueue(stream_of(handle, context), "a stream callback", [=] {
-            on_host([=] { callback(handle, CUDA_SUCCESS, data); });
-        });
-    });
-}
-
 // For simulated libraries: work on the host that takes its turn in a stream, with the device's memory accessible. drop(data)
 // is called once the work cannot come again, also where this call fails.
 extern "C" int cudasim_enqueue(CUstream handle, void (*work)(void*), void* data, void (*drop)(void*),
@@ -325,9 +320,4 @@ extern "C" int cudasim_enqueue(CUstream handle, void (*work)(void*), void* data,
             });
         });
     });
-}
-
-extern "C" void cudasim_eager(int on) {
-    std::lock_guard<std::mutex> lock(sim().mutex);
-    sim().eager = on;
 }

@@ -4,7 +4,6 @@
 // The counting build of a kernel calls __tsan_read4 and the like before every access: these names are the compiler's, what
 // they do is ours. What the 32 lanes of a warp touch at one instruction is put together: the n-th access of every lane at
 // one return address. Lanes that leave a loop early fall out of their group; those that skip some of its rounds join too soon.
-#include "traffic.h"
 
 #include <algorithm>
 #include <array>
@@ -14,9 +13,7 @@
 #include <sstream>
 #include <unordered_map>
 
-#include "banks.h"
 #include "block.h"
-#include "races.h"
 #include "regions.h"
 
 namespace cudasim {
@@ -24,6 +21,42 @@ namespace {
 
 constexpr uintptr_t SECTOR = 32;  // bytes that memory moves at least
 enum Way { READ, WRITE, SHARED_READ, SHARED_WRITE, ATOMIC };
+// What a lane touches.
+struct Span {
+    uintptr_t begin, end;
+    unsigned lane;
+};
+
+struct Passes {
+    uint64_t least, taken;
+};
+
+// Each of 32 banks of 4 bytes gives one of its words in a pass, to all lanes that ask for it. Accesses of 8 bytes are served
+// for 16 lanes after the other, those of 16 bytes for 8 lanes.
+Passes passes(const std::vector<Span>& spans) {
+    constexpr uintptr_t WORD = 4, BANKS = 32;
+    uintptr_t widest = 0;
+    for (const Span& span : spans) widest = std::max(widest, span.end - span.begin);
+    const unsigned together = widest > 8 ? 8 : widest > 4 ? 16 : 32;
+    Passes all{0, 0};
+    static std::array<std::vector<uintptr_t>, BANKS> asked;  // words of each bank; kept, as most of the time goes into this
+    for (unsigned first = 0; first < 32; first += together) {
+        for (auto& words : asked) words.clear();
+        size_t most = 0;
+        for (const Span& span : spans) {
+            if (span.lane / together != first / together) continue;
+            for (uintptr_t word = span.begin / WORD; word <= (span.end - 1) / WORD; ++word) {
+                auto& words = asked[word % BANKS];
+                if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
+                most = std::max(most, words.size());
+            }
+        }
+        all.least += most > 0;
+        all.taken += most;
+    }
+    return all;
+}
+
 using Request = std::vector<Span>;  // of the lanes of a warp
 
 struct Moved {

@@ -1,5 +1,5 @@
 // CUDA's built-ins for one thread of a simulated device; included before every kernel file.
-// __global__, __shared__, __launch_bounds__ and __noinline__ are left to the nvcc stand-in, which rewrites them.
+// __global__, __shared__ and __launch_bounds__ are left to the nvcc stand-in, which rewrites them.
 #pragma once
 #include "cudasim_abi.h"
 
@@ -16,7 +16,6 @@
 #define __device__
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
-#define __constant__
 #define __grid_constant__
 #define __align__(n) __attribute__((aligned(n)))
 
@@ -28,7 +27,6 @@ extern "C" unsigned char cudasim_dynamic_shared[CUDASIM_DYNAMIC_BYTES];
 #define blockIdx (cudasim_state.block)
 #define blockDim (cudasim_state.block_size)
 #define gridDim (cudasim_state.grid_size)
-constexpr int warpSize = 32;
 
 #define CUDASIM_SITE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 

@@ -19,12 +19,11 @@ enum CudasimCollective { CUDASIM_SYNCWARP, CUDASIM_SHUFFLE, CUDASIM_BALLOT, CUDA
 struct CudasimCalls {
     int (*barrier)(int predicate, const char* file, int line);
     uint64_t (*collective)(int what, unsigned mask, uint64_t value, unsigned source, const char* file, int line);
-    void (*pipeline_copy)(void* to, const void* from, size_t bytes, size_t zeros);
+    void (*pipeline_copy)(void* to, const void* from, size_t bytes);
     void (*pipeline_commit)();
     void (*pipeline_wait)(size_t groups_left);
     void (*atomic)(const void* at, size_t bytes);
     void (*step_of_chain)();
-    long long (*clock)();
     void (*abort)(const char* kind, const char* file, int line, const char* text);
 };
 

@@ -1,4 +1,4 @@
-// float2 .. ulonglong2, with the alignment that a device demands, and dim3.
+// float2 .. int4, with the alignment that a device demands, and dim3.
 #pragma once
 
 #define CUDASIM_VECTORS(type, name, align2, align4)                                                                 \
@@ -11,16 +11,8 @@
     inline name##3 make_##name##3(type x, type y, type z) { return {x, y, z}; }                                     \
     inline name##4 make_##name##4(type x, type y, type z, type w) { return {x, y, z, w}; }
 
-CUDASIM_VECTORS(signed char, char, 2, 4)
-CUDASIM_VECTORS(unsigned char, uchar, 2, 4)
-CUDASIM_VECTORS(short, short, 4, 8)
-CUDASIM_VECTORS(unsigned short, ushort, 4, 8)
 CUDASIM_VECTORS(int, int, 8, 16)
-CUDASIM_VECTORS(unsigned, uint, 8, 16)
 CUDASIM_VECTORS(float, float, 8, 16)
-CUDASIM_VECTORS(double, double, 16, 16)
-CUDASIM_VECTORS(long long, longlong, 16, 16)
-CUDASIM_VECTORS(unsigned long long, ulonglong, 16, 16)
 #undef CUDASIM_VECTORS
 
 struct dim3 {

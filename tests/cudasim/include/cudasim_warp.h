@@ -6,23 +6,16 @@ inline int __syncthreads_count(int predicate, CUDASIM_SITE) {
     return cudasim_calls->barrier(predicate != 0, file, line);
 }
 inline int __syncthreads_or(int predicate, CUDASIM_SITE) { return __syncthreads_count(predicate, file, line) != 0; }
-inline int __syncthreads_and(int predicate, CUDASIM_SITE) { return __syncthreads_count(!predicate, file, line) == 0; }
 
 inline void __syncwarp(unsigned mask = 0xffffffffu, CUDASIM_SITE) {
     cudasim_calls->collective(CUDASIM_SYNCWARP, mask, 0, 0, file, line);
 }
-
-// Since Volta a warp may diverge at any time: to be alone is always a legal answer, and the hardest one.
-inline unsigned __activemask() { return 1u << cudasim_state.lane; }
 
 inline unsigned __ballot_sync(unsigned mask, int predicate, CUDASIM_SITE) {
     return static_cast<unsigned>(cudasim_calls->collective(CUDASIM_BALLOT, mask, predicate != 0, 0, file, line));
 }
 inline int __any_sync(unsigned mask, int predicate, CUDASIM_SITE) {
     return __ballot_sync(mask, predicate, file, line) != 0;
-}
-inline int __all_sync(unsigned mask, int predicate, CUDASIM_SITE) {
-    return __ballot_sync(mask, !predicate, file, line) == 0;
 }
 
 namespace cudasim {
@@ -60,10 +53,6 @@ template <class T> T __shfl_sync(unsigned mask, T value, int source, int width =
 template <class T> T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, CUDASIM_SITE) {
     unsigned lane = cudasim_state.lane, first = cudasim::segment(width);
     return cudasim::shuffle(mask, value, lane < first + delta ? lane : lane - delta, file, line);
-}
-template <class T> T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, CUDASIM_SITE) {
-    unsigned lane = cudasim_state.lane, end = cudasim::segment(width) + static_cast<unsigned>(width);
-    return cudasim::shuffle(mask, value, lane + delta >= end ? lane : lane + delta, file, line);
 }
 template <class T> T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32, CUDASIM_SITE) {
     unsigned lane = cudasim_state.lane, end = cudasim::segment(width) + static_cast<unsigned>(width);

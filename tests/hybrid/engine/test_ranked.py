@@ -1,6 +1,5 @@
 """Ranks learn together what one process learns, to the byte; what they cannot do is refused; a failure is the same on all."""
 
-import json
 from types import SimpleNamespace
 
 import pytest
@@ -11,8 +10,8 @@ from hybrid.engine import Embedding, Engine
 from hybrid.mpi.engine import ranked
 from hybrid.readout import FullReadout
 from hybrid.trunk.torch import TorchTrunk
-from tests.support.rank_engine import ALONE, HALF, MODELS, Uneven, diverging, go_on, learned, made, said, train
-from tests.support.ranks import ended, started
+from tests.support.rank_engine import MODELS
+from tests.support.ranks import succeed
 from tests.support.small_engine import BATCH, CLASSES, CONTEXT, engine
 from tests.support.torch_engine import WIDTH, adam
 from tests.support.torch_engine import engine as torch_engine
@@ -22,51 +21,17 @@ RANKS = "tests.support.rank_engine"
 TWO = ranked(SimpleNamespace(size=2, rank=0, greatest=lambda *numbers: numbers))
 
 
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory):
-    """The folder in which one process has trained all models, and what it found."""
-    folder = tmp_path_factory.mktemp("ranks")
-    return folder, {model: train(model, folder / model / ALONE) for model in MODELS}
-
-
-def test_ranks_learn_what_one_process_does(alone):
+def test_ranks_learn_what_one_process_does(tmp_path):
     """What they find, what they save, and what goes on from either."""
-    folder, expected = alone
-    assert ended(started("train", str(folder), *expected, ranks=3, module=RANKS), 480) == (0, "", "")
-    for model, whole in expected.items():
-        resumed = whole | {"losses": whole["losses"][HALF:]}
-        for rank in range(3):
-            assert json.loads((folder / f"{model}.3.{rank}.json").read_text()) == [whole, resumed], (model, rank)
-        for part in ("half", "end"):
-            ours, theirs = (folder / model / who / part / "checkpoint.json" for who in ("3", ALONE))
-            assert ours.read_bytes() == theirs.read_bytes()
-        assert go_on(model, folder / model / "3" / "half") == resumed
+    succeed(RANKS, "equal", tmp_path, *MODELS, ranks=3, limit=480)
 
 
 def test_a_span_crosses_before_backward_of_the_layers_before_it_ends(tmp_path):
-    losses = learned(*made("overlapped"))
-    assert ended(started("spans", str(tmp_path), ranks=2, module=RANKS), 240) == (0, "", "")
-    for rank in range(2):
-        found, noted = json.loads((tmp_path / f"{rank}.json").read_text())
-        assert found == losses
-        at = {(stage, tick): (start, end) for _, stage, tick, _, start, end in noted}
-        first = [tick for stage, tick in at if stage == "backward 0"]  # a short batch leaves rank 1 without any
-        assert len(first) >= len(Uneven.sizes) - 2
-        for tick in first:
-            begun, over = at["gradient 0 to all", tick]
-            assert at["backward 0", tick][1] <= begun and over <= at["backward 1", tick][1], (rank, tick)
-            assert over <= at["gradient 1 to all", tick][0] <= at["update", tick][0]
+    succeed(RANKS, "spans", tmp_path, ranks=2)
 
 
 def test_a_failure_is_the_same_on_all_ranks(tmp_path):
-    (tmp_path / "file").write_text("taken")
-    assert ended(started("failures", str(tmp_path), ranks=2, module=RANKS), 120) == (0, "", "")
-    first, other = (json.loads((tmp_path / f"{rank}.json").read_text()) for rank in range(2))
-    assert other == first
-    assert first["diverging"] == first["diverging, overlapped"] == said(diverging(None, False))
-    assert first["diverging"][0] == "FloatingPointError" and first["diverging"][1].startswith("tick 1: ")
-    assert first["unlike"][1].startswith("ranks: found engines made of different arguments, expected the same")
-    assert first["unsaved"][0] == "OSError" and "file" in first["unsaved"][1]
+    succeed(RANKS, "failures", tmp_path, ranks=2)
 
 
 def linear():

@@ -2,12 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from hybrid.neighbours import Neighbours
-from tests.support.states import finds
 
 ROWS, WIDTH = 300, 5
 
@@ -97,4 +96,6 @@ TestTable.settings = settings(max_examples=max(1, settings.default.max_examples 
 
 def test_a_table_that_forgets_what_was_written_is_found(monkeypatch):
     monkeypatch.setattr("cpu.search.neighbours.Neighbours.changed", lambda self, ids: None)
-    finds(Table)
+    short = settings(max_examples=60, stateful_step_count=15, deadline=None, derandomize=True, database=None)
+    with pytest.raises(AssertionError):
+        run_state_machine_as_test(Table, settings=settings(short, phases=[Phase.generate], report_multiple_bugs=False))

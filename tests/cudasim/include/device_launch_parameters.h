@@ -1,1 +1,0 @@
-// The built-ins are there already; kernels that name this header find it.
