@@ -260,6 +260,14 @@ def _columns(path: Path, first: Sequence[str], columns: Sequence[str] | None = N
     )
 
 
+def usual_columns(frame: Any) -> tuple[str | None, str | None]:
+    """The columns of user and item of a frame by their usual names; None for each that is not there, or for no frame."""
+    try:
+        return _usual_names(_column_names(frame))[:2]
+    except ValueError:
+        return None, None
+
+
 def _usual_names(fields: Sequence[str]) -> tuple[str | None, str | None, str | None]:
     """Those of some names of columns that are usual for user, item and time; None for each that is not there."""
     plain = ["".join(c for c in field.lower() if c not in "_- ") for field in fields]

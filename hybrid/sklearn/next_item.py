@@ -17,7 +17,7 @@ from .. import check
 from ..engine import Embedding, Engine
 from ..feeds.baskets import BasketFeed
 from ..feeds.histories import HistoryFeed, whole
-from ..feeds.ratings import Histories
+from ..feeds.ratings import Histories, from_frame, histories, usual_columns
 from ..models import factors
 from ..trunk.mlp import MLP
 from . import base
@@ -43,16 +43,18 @@ class NextItem(BaseEstimator):
 
     None stands for what a recorded search found for this readout on MovieLens-100k.
 
-    Histories are lists of items (names or whole numbers), one a user, in the order of time; hybrid.ratings.histories(...); or
-    a matrix users x items, sparse or dense, where every entry that is not zero is an item: these are sets without an order, of
-    which `history` others are drawn to learn each item from, and all count when it is asked what comes next. Users need not be
-    those of `fit`: a model knows histories. After `fit`:
+    Histories are lists of items (names or whole numbers), one a user, in the order of time; hybrid.ratings.histories(...); a
+    data frame with columns of users, items and, if there are such, times under their usual names, whose users are in the order
+    of their first rows; or a matrix users x items, sparse or dense, where every entry that is not zero is an item: these are
+    sets without an order, of which `history` others are drawn to learn each item from, and all count when it is asked what
+    comes next. Users need not be those of `fit`: a model knows histories. After `fit`:
 
     items_   the items, which are the classes
     losses_  mean loss of each epoch, in nats; weights count within a batch only, not between batches
     engine_  the Engine
 
-    ValueError where no user has two items, and for what is no history. Items that `fit` has not met are left out.
+    ValueError where no user has two items, for what is no history, for a table of numbers that may be either of them, and for
+    a matrix where `fit` has had lists. Items that `fit` has not met are left out.
     """
 
     readout: str = "tree"
@@ -76,11 +78,14 @@ class NextItem(BaseEstimator):
         seed, options = base.seed_of(self.random_state), self._options()
         settings = {"length": options["history"], "batch": self.batch, "epochs": self.epochs, "seed": seed}
         feed: BasketFeed | HistoryFeed
+        X = read(X)
         if is_matrix(X):
             entries = self._entries(X, reset=True)
             feed, self._length = BasketFeed(entries, **settings), entries.shape[1]
         else:
             item, at = flat(X)
+            for name in ("n_features_in_", "feature_names_in_"):  # of a matrix that was learned from before
+                vars(self).pop(name, None)
             self.items_, self._length = np.unique(item), options["history"]
             weight = X.weight if isinstance(X, Histories) else None
             feed = HistoryFeed(of_lists(item, at, self.items_, weight), **settings)
@@ -111,6 +116,7 @@ class NextItem(BaseEstimator):
            one, an item that is drawn. Where none is new: nan, with a warning
         """
         check_is_fitted(self)
+        X = read(X)
         seen = self._encoded(X)
         if y is None:
             seen, target = _held_out(seen, drawn=is_matrix(X))
@@ -139,7 +145,12 @@ class NextItem(BaseEstimator):
         return entries
 
     def _encoded(self, X: Any) -> Histories:
+        X = read(X)
         if is_matrix(X):
+            if not hasattr(self, "n_features_in_"):
+                raise ValueError(
+                    "X: found a matrix users x items, expected lists of items as in fit, whose columns would be no items"
+                )
             return of_matrix(self._entries(X, reset=False), self.items_)
         return of_lists(*flat(X), self.items_)
 
@@ -184,10 +195,32 @@ class NextItem(BaseEstimator):
         return tags
 
 
+def read(X: Any) -> Any:
+    """X, of a data frame that says who took what its histories; ValueError for a table that is not clearly users x items."""
+    if isinstance(X, Histories) or not is_matrix(X) or sparse.issparse(X):
+        return X
+    user, item = usual_columns(X)
+    if user is not None and item is not None:
+        had = histories(from_frame(X))
+        whole_numbers = np.asarray(X[item]).dtype.kind in "iu"
+        return had._replace(items=np.asarray(had.items, np.int64)) if whole_numbers else had
+    columns = [X[name] for name in X.columns] if hasattr(X, "columns") else [X]
+    numbers = [part for part in map(np.asarray, columns) if part.dtype.kind in "iu" and part.size]
+    some = sum(map(np.count_nonzero, numbers)) > sum(part.size for part in numbers) / 2
+    low, most = (min(part.min() for part in numbers), max(part.max() for part in numbers)) if numbers else (0, 0)
+    if user is not None or item is not None or (some and low >= 0 and most >= X.shape[1]):
+        raise ValueError(
+            f"X: found a table {tuple(X.shape)} that is not clearly users x items; of columns of users, items and times give"
+            " ratings.histories(ratings.from_frame(X, user=, item=, time=)) of hybrid, of histories of equal length X.tolist(),"
+            " of users x items scipy.sparse.csr_array(X)"
+        )
+    return X
+
+
 def is_matrix(X: Any) -> bool:
     """Whether X is users x items: a sparse matrix, an array of numbers or a data frame. Else it has the items of each user."""
-    numbers = getattr(getattr(X, "dtype", None), "kind", "O") in "biufc"
-    return hasattr(X, "shape") and (len(X.shape) == 2 or numbers)
+    kind = getattr(getattr(X, "dtype", None), "kind", "O")
+    return hasattr(X, "shape") and kind not in "UST" and (len(X.shape) == 2 or kind in "biufc")
 
 
 def of_matrix(X: Any, items: np.ndarray) -> Histories:
@@ -204,6 +237,8 @@ def of_lists(item: np.ndarray, at: np.ndarray, items: np.ndarray, weight: np.nda
     """
     if not len(item):
         return _histories(np.empty(0, np.int32), at, items)
+    if (item.dtype.kind in "US") != (items.dtype.kind in "US") and "O" not in (item.dtype.kind, items.dtype.kind):
+        raise ValueError(f"items: found {item.dtype}, expected {items.dtype} as in fit: numbers, or names, in both")
     place = np.minimum(np.searchsorted(items, item), len(items) - 1)
     kept = items[place] == item
     weight = None if weight is None else weight[kept]
