@@ -20,7 +20,7 @@ and, where it wants them,
     Use(run)                 a class: a trained run to be used, as `hybrid.open_run` gives it. Its methods, those that it has,
                              are what the command line can do with its runs:
 
-        recommend(users, k, exclude_seen=)   hybrid recommend: see hybrid/use/recommender.py, whose methods the command calls
+        recommend(users, k, ...)             hybrid recommend: see hybrid/use/recommender.py, whose methods the command calls
         similar(names, k)                    hybrid similar: see hybrid/use/vectors.py
         next(text, k), continue_text(...)    hybrid next: see hybrid/use/language.py
         predict(texts, k)                    in Python alone: see hybrid/models/labels.py

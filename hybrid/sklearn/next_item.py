@@ -20,11 +20,13 @@ from ..feeds.histories import HistoryFeed, whole
 from ..feeds.ratings import Histories, from_frame, histories, usual_columns
 from ..models import factors
 from ..trunk.mlp import MLP
+from ..use.recommender import barred, left_out_of
 from . import base
 
 EXPECTED = "expected users x items, a list of items for each user, or hybrid.ratings.histories(...)"
 AT = 10  # items recommended, of which `score` tells whether the right one is among them
 MOMENTUM = 0.9
+NOTHING = np.empty(0, np.int32)  # is left out
 UNKNOWN, NONE = -2, -3  # in the place of a target: an item that is not known, no item
 
 
@@ -93,15 +95,23 @@ class NextItem(BaseEstimator):
         self.losses_ = base.run(self.engine_, feed, self.verbose)
         return self
 
-    def recommend(self, X: Any, k: int = AT, *, exclude_seen: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    def recommend(
+        self, X: Any, k: int = AT, *, exclude_seen: bool = True, allowed: Any = None, forbidden: Any = ()
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The k items that are likeliest next after each history, likeliest first, and their log-probabilities, both (n, k).
 
-        exclude_seen  leave out the items of the history. Where fewer than k are left, items ends with -1 (None, where items
-                      have names) and log-probabilities with -inf
+        exclude_seen  leave out the items of the history
+        allowed       the only items that may be recommended; None: all
+        forbidden     items that may not
+
+        Where fewer than k are left, items ends with -1 (None, where items have names) and log-probabilities with -inf.
+        ValueError for allowed and forbidden items that are not known.
         """
         check_is_fitted(self)
         check.whole("k", k, 1, len(self.items_))
-        ids, log_probs = self._best(self._encoded(X), k, exclude_seen)
+        only = None if allowed is None else self._ids("allowed", allowed)
+        without = barred(len(self.items_), only, self._ids("forbidden", forbidden))
+        ids, log_probs = self._best(self._encoded(X), k, exclude_seen, without)
         return self._named(ids), log_probs
 
     def predict(self, X: Any) -> np.ndarray:
@@ -163,11 +173,20 @@ class NextItem(BaseEstimator):
         readout = base.made(self.readout, feed.counts, outputs, batch=feed.batch, **shape)
         return Engine(rows, trunk, readout, device="cpu", threads=base.threads_of(self.n_jobs), overlap=False)
 
-    def _best(self, seen: Histories, k: int, exclude_seen: bool) -> tuple[np.ndarray, np.ndarray]:
+    def _ids(self, name: str, items: Any) -> np.ndarray:
+        """The ids of items; ValueError for one that is not known."""
+        row = np.asarray(items)
+        found = of_lists(row, np.arange(len(row) + 1), self.items_)
+        if len(unknown := np.flatnonzero(np.diff(found.at) == 0)):
+            raise ValueError(f"{name}: found {row.tolist()[unknown[0]]!r}, expected items of items_")
+        return found.item
+
+    def _best(
+        self, seen: Histories, k: int, exclude_seen: bool, barred: np.ndarray = NOTHING
+    ) -> tuple[np.ndarray, np.ndarray]:
         users = np.arange(len(seen.at) - 1)
         batch = whole(seen, users, np.zeros(len(users), np.int32), self._length)
-        exclude = sparse.csr_array((np.ones(len(seen.item)), seen.item, seen.at), (len(users), len(self.items_)))
-        return self.engine_.best(batch.ids, k, batch.bag_at, exclude if exclude_seen else None)
+        return self.engine_.best(batch.ids, k, batch.bag_at, left_out_of(seen, users, barred, exclude_seen))
 
     def _named(self, ids: np.ndarray) -> np.ndarray:
         """The items of ids; of -1 itself, or None among names."""

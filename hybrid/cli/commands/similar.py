@@ -16,5 +16,5 @@ def add(command: Parser) -> None:
 def run(given: argparse.Namespace) -> int:
     """Print what is like each name."""
     model = _use.opened(given, "similar", "say what is similar")
-    _use.show(model.similar(given.names, min(given.k, len(model.vectors))), given.json)
+    _use.show(model.similar(given.names, _use.at_most(given.k, len(model.vectors), "names")), given.json)
     return 0
