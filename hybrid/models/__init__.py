@@ -15,7 +15,7 @@ and, where it wants them,
     complete(chosen, said)   fills in options that follow from others; ValueError for those that contradict each other
     CPU_ONLY                 why it uses no GPU
     RANKS                    True: several ranks train a model together, as `Job` and `Model` in hybrid/train/job.py say
-    vectors(run)             -> (names, rows): what `hybrid export` writes
+    vectors(run)             -> (names, rows): what `hybrid export` writes; outputs(run), users(run) so too, with --side
     text(report)             -> a report as lines for a person
     Use(run)                 a class: a trained run to be used, as `hybrid.open_run` gives it. Its methods, those that it has,
                              are what the command line can do with its runs:

@@ -29,7 +29,7 @@ from ..storage import files
 from ..train.job import Watched
 from ..train.runs import Trained
 from ..train.store import write_json
-from ..use.recommender import Recommender
+from ..use.recommender import BLOCK, Recommender
 from . import _engine
 from ._engine import DenseOptions, EngineJob, load
 
@@ -43,7 +43,9 @@ __all__ = [
     "complete",
     "evaluate",
     "load",
+    "outputs",
     "prepare",
+    "users",
     "vectors",
 ]
 
@@ -360,6 +362,20 @@ def vectors(run: Trained) -> tuple[list[str], np.ndarray]:
     """The items and their input rows."""
     items = _items(run)
     return items, run.load().embedding.vectors()[: len(items)]
+
+
+def outputs(run: Trained) -> tuple[list[str], np.ndarray]:
+    """The items and what the products with the vectors of `users` order them by."""
+    return _engine.outputs(run, _items(run))
+
+
+def users(run: Trained) -> tuple[list[str], np.ndarray]:
+    """The users of the run's ratings and their hidden vectors, by what each had, test items too."""
+    use = Use(run)
+    every = np.arange(len(use.users), dtype=np.int32)
+    parts = (every[first : first + BLOCK] for first in range(0, len(every), BLOCK))
+    asked = (use.order.question(use.histories, part) for part in parts)
+    return use.users, _engine.hidden_vectors(use.engine, asked)
 
 
 def _items(run: Trained) -> list[str]:

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from hybrid import metrics, open_run
+from hybrid.cli import main
 from hybrid.engine import Engine
 from hybrid.feeds import ratings
 from hybrid.feeds.histories import Order
 from hybrid.feeds.histories import whole as bags
 from hybrid.models import factors
+from hybrid.train import runs
 from hybrid.train.options import choose
 from tests.support.commands import refused, run_json
 
@@ -110,6 +112,27 @@ def test_a_run_keeps_what_its_ids_mean_and_knows_its_users(trained):
     assert (kept["data"], kept["ratings"]) == (whole.sha256, str(Path("u.data").resolve()))
     model = open_run("run")
     assert model.users == [str(user) for user in range(60)] and model.histories is model.histories
+
+
+@pytest.mark.parametrize("more", ["full --biases", "sampled", "sampled --tied --width 8 --biases", "neighbours"])
+def test_products_of_exported_factors_rank_as_the_run_recommends(folder, capsys, more):
+    run_json(capsys, *TRAIN, *SMALL, "--epochs", "3", "--readout", *more.split())
+    sides = {}
+    for side, name in (("users", "users.npz"), ("outputs", "items.npz"), ("outputs", "items.npy")):
+        assert main(["export", "run", name, "--side", side]) == 0
+        assert f"({side}), {name[-3:]} -> {name}" in capsys.readouterr().out
+        sides[name] = np.load(name)
+    users, items = sides["users.npz"], sides["items.npz"]
+    assert np.array_equal(items["vectors"], sides["items.npy"]) and items["vectors"].shape[1] == 8 + ("--biases" in more)
+    best = np.argsort(-(users["vectors"] @ items["vectors"].T), axis=1)[:, :10]
+    found = open_run("run").recommend(users["names"], 10, exclude_seen=False)
+    assert [items["names"][row].tolist() for row in best] == found.names
+
+
+def test_sides_that_a_run_has_not(folder, capsys):
+    run_json(capsys, *TRAIN, *SMALL, "--readout", "tree")
+    with pytest.raises(ValueError, match="a readout tree has no vector for every class; expected full, sampled or neigh"):
+        runs.export("run", "items.npy", side="outputs")
 
 
 def test_columns_by_option(folder, capsys):
