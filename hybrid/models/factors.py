@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from ..feeds.sequences import SequenceFeed, transition_vectors, turned
 from ..feeds.splits import HeldOut, Split
 from ..readout import registry as readout_kinds
 from ..readout.tree import CLUSTERED
-from ..settings import flag, names, option, positive
+from ..settings import flag, names, option, positive, rising
 from ..storage import files
 from ..train.job import Watched
 from ..train.runs import Trained
@@ -144,7 +144,9 @@ class Options(DenseOptions):
 class Evaluation:
     """Of `hybrid eval` on a run of factors."""
 
-    k: int = option(10, "recall@K, nDCG@K", type=positive, metavar="K")
+    k: list[int] | None = option(
+        None, "of recall, nDCG, MRR, MAP and coverage; several rise (default: 10)", type=rising, metavar="K[,K]"
+    )
     ratings: str | None = option(
         None,
         "where the ratings of the run are now (default: where they were)",
@@ -245,7 +247,7 @@ class Factors(EngineJob):
     def final(self, model: Engine) -> dict[str, Any]:
         """Figures on test items, and how many users validated."""
         counted = {"valid users": len(np.unique(self._new.user)), "valid repeats": self._repeats}
-        return counted | _test(model, self._parts, self._order)
+        return counted | _test(model, self._parts, self._order, coverage=False)
 
 
 prepare = Factors
@@ -328,16 +330,16 @@ def scores(engine: Engine, seen: Histories, order: Order) -> metrics.Scores:
     return lambda users: engine.scores(**order.question(seen, users))
 
 
-def _test(engine: Engine, parts: Split, order: Order, k: int = 10) -> dict[str, Any]:
+def _test(engine: Engine, parts: Split, order: Order, k: Sequence[int] = (10,), **more: Any) -> dict[str, Any]:
     """Figures on the users' last items, beside popularity, which as the model knows only what was learned from."""
-    ours = metrics.figures(scores(engine, parts.seen, order), parts.seen, parts.test, k)
-    popular = metrics.figures(metrics.popularity(parts.train), parts.seen, parts.test, k)
-    beside = {f"test {name} of popularity": popular[name] for name in (f"recall@{k}", f"ndcg@{k}")}
+    ours = metrics.figures(scores(engine, parts.seen, order), parts.seen, parts.test, k, **more)
+    popular = metrics.figures(metrics.popularity(parts.train), parts.seen, parts.test, k, coverage=False)
+    beside = {f"test {name} of popularity": popular[name] for size in k for name in (f"recall@{size}", f"ndcg@{size}")}
     return {f"test {name}": value for name, value in ours.items()} | beside
 
 
 def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
-    """recall@K and nDCG@K of every user's last item, beside those of popularity."""
+    """Figures at every K of every user's last item, beside those of popularity."""
     folder, options = run.folder, run.options
     path = given["ratings"] or options["ratings"]
     try:
@@ -354,7 +356,7 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
         )
     console.note(_protocol(options))
     model = run.load()
-    figures = _test(model, _split(every, options), _order(options), given["k"])
+    figures = _test(model, _split(every, options), _order(options), given["k"] or (10,))
     return figures | _engine.readout_figures(model)
 
 

@@ -54,9 +54,14 @@ def test_the_test_items_are_measured_at_the_end_alone(trained, capsys):
     assert not [name for name in point if name.startswith("test")]
     assert trained["evaluation_seconds"] > point["evaluation_seconds"]  # that of the test is counted too
     figures = run_json(capsys, "eval", "run")
+    assert 0 < figures.pop("test coverage@10") <= 1
     assert figures == {name: trained[name] for name in figures}
-    measured = ("recall@10", "ndcg@10", "users", "repeats", "recall@10 of popularity", "ndcg@10 of popularity")
+    measured = {f"{name}@10{error}" for name in ("recall", "ndcg", "mrr", "map") for error in ("", " standard error")}
+    measured |= {"users", "repeats", "recall@10 of popularity", "ndcg@10 of popularity"}
     assert set(figures) == {f"test {name}" for name in measured}
+    several = run_json(capsys, "eval", "run", "--k", "3,10")
+    assert {name: several[name] for name in figures} == figures and 0 < several["test coverage@3"] <= 1
+    assert several["test recall@3"] <= several["test recall@10"]
 
 
 def test_the_validation_item_is_history_for_the_test_and_unknown_to_validation(folder):
@@ -170,6 +175,7 @@ def test_defaults_are_settings_that_a_search_has_tried():
 def test_eval_measures_what_the_report_says(folder, capsys, way):
     report = run_json(capsys, *TRAIN, *SMALL, "--split-by", SPLITS[way])
     figures = run_json(capsys, "eval", "run")
+    del figures["test coverage@10"]
     assert figures == {name: report[name] for name in figures}
     assert 0 < figures["test recall@10"] <= 1
     assert way == "drawn" or report["valid users"] == report["test users"] == 60
