@@ -23,7 +23,7 @@ and, where it wants them,
         recommend(users, k, ...)             hybrid recommend: see hybrid/use/recommender.py, whose methods the command calls
         similar(names, k)                    hybrid similar: see hybrid/use/vectors.py
         next(text, k), continue_text(...)    hybrid next: see hybrid/use/language.py
-        predict(texts, k)                    in Python alone: see hybrid/models/labels.py
+        predict(texts, k)                    hybrid predict: see hybrid/models/labels.py
 
 `hybrid neighbours` and `hybrid analogy` ask `vectors`, as `hybrid export` does. A command on a run whose model lacks what it
 needs is refused by name.

@@ -12,7 +12,7 @@ from .pages import PAGES, ROOT, prose
 
 HELP = [
     *(["train", model] for model in ("language", "words", "factors", "labels", "pvm")),
-    *([name] for name in "sweep eval export recommend similar next neighbours analogy demo doctor launch".split()),
+    *([name] for name in "sweep eval export recommend predict similar next neighbours analogy demo doctor launch".split()),
     *(["data", action] for action in ("list", "get")),
     *(["pvm", action] for action in ("watch", "dream", "fields", "compare", "import", "configs")),
 ]
