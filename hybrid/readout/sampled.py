@@ -24,7 +24,9 @@ class Options:
     """What `--readout sampled` takes."""
 
     negatives: int | None = option(
-        None, "sampled readout: classes drawn, once a batch (of words: for each example)", type=positive
+        None,
+        "sampled readout: classes drawn, once a batch, of words for each example (default: 1024, of gbce 256, of words 5)",
+        type=positive,
     )
     loss: str | None = option(
         None, "sampled readout: what it learns from its draws (default: softmax, of words logistic)", choices=LOSSES

@@ -19,8 +19,8 @@ def add(command: Parser) -> None:
         "--side",
         choices=("inputs", "outputs", "users"),
         default="inputs",
-        help="inputs: the rows that are read, for what is similar (default); outputs: of each item or word what its inner"
-        " product with a hidden vector ranks it by; users: of a run of factors, the hidden vector of each user",
+        help="inputs: the rows that are read, for what is similar; outputs: of each item or word what its inner product with"
+        " a hidden vector ranks it by; users: of a run of factors, the hidden vector of each user (default: inputs)",
     )
     command.add_overwrite()
     command.add_argument("--checkpoint", choices=("last", "best"), help=CHECKPOINT)
