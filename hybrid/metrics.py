@@ -22,7 +22,7 @@ def ranked(scores: Any, k: int) -> np.ndarray:
 
     scores  (n, V) array. ValueError for k outside 1 to V
     """
-    scores = np.asarray(scores)
+    scores = np.asarray(check.unmasked("scores", scores))
     if scores.ndim != 2 or not 1 <= k <= scores.shape[1]:
         raise ValueError(f"scores {scores.shape}, k {k}: expected scores (n, V) and k from 1 to V")
     return np.argsort(-scores, axis=1, kind="stable")[:, :k].astype(np.int32)
@@ -79,7 +79,7 @@ def propensity_precision(ids: np.ndarray, entries: Any, propensity: np.ndarray) 
     Jain et al. 2016; normalised over all examples at once, as the Extreme Classification Repository does it.
     """
     hits, entries = _hits("propensity_precision", ids, entries)
-    if np.shape(propensity) != (entries.shape[1],) or not (np.asarray(propensity) > 0).all():
+    if np.shape(propensity) != (entries.shape[1],) or not (np.asarray(check.unmasked("propensity", propensity)) > 0).all():
         raise ValueError(f"propensity: found {np.shape(propensity)}, expected {entries.shape[1]} numbers above 0")
     worth = 1 / np.asarray(propensity)
     if not entries.nnz:
@@ -206,7 +206,7 @@ def _show(shown: Any, scores: np.ndarray, had: np.ndarray) -> None:
 
 
 def _scored(scores: Scores, seen: Histories, users: np.ndarray) -> np.ndarray:
-    table, expected = np.asarray(scores(users)), (len(users), len(seen.items))
+    table, expected = np.asarray(check.unmasked("scores", scores(users))), (len(users), len(seen.items))
     if table.shape != expected:
         raise ValueError(f"scores: found shape {table.shape}, expected {expected}: (users, items)")
     bad = np.isnan(table).any(axis=1)

@@ -144,7 +144,9 @@ def from_frame(
     """
     frame = _with_columns(frame)
     names = _chosen_names(frame, (user, item, time, weight))
-    users, items, times, weights = (None if name is None else np.asarray(frame[name]) for name in names)
+    users, items, times, weights = (
+        None if name is None else np.asarray(check.unmasked(name, frame[name])) for name in names
+    )
     return _gathered(_of_columns(users, items, None if times is None else _as_moments(times), weights))
 
 
@@ -190,8 +192,12 @@ def _gathered(rows: Iterable[Row]) -> Ratings:
 
 def _of_columns(user: Any, item: Any, time: Any, weight: Any, before: int = 0) -> Iterator[Row]:
     """The rows of columns; before: how many rows there were before these, for messages."""
-    columns = {"user": np.asarray(user), "item": np.asarray(item)}
-    columns |= {name: np.asarray(values) for name, values in (("time", time), ("weight", weight)) if values is not None}
+    given = {"user": user, "item": item, "time": time, "weight": weight}
+    columns = {
+        name: np.asarray(check.unmasked(name, values))
+        for name, values in given.items()
+        if values is not None or name in ("user", "item")
+    }
     n = len(columns["user"])
     for name, values in columns.items():
         if values.ndim != 1 or len(values) != n:

@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from .. import check
 from ..use.vectors import Vectors
 from . import files, tables
 
@@ -41,7 +42,7 @@ def save(
     """
     if format is not None and format not in FORMATS:
         raise ValueError(f"format: found {format!r}, expected one of {', '.join(FORMATS)}")
-    rows = np.asarray(rows)
+    rows = np.asarray(check.unmasked("vectors", rows))
     if rows.ndim != 2 or len(rows) != len(words) or rows.dtype.kind != "f" or not rows.size:
         raise ValueError(f"vectors: found {rows.dtype} {rows.shape}, expected floats ({len(words)}, D), a row a word")
     rows = np.asarray(rows, "<f4")

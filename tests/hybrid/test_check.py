@@ -1,7 +1,33 @@
 import numpy as np
 import pytest
 
-from hybrid import check
+from hybrid import ArrayFeed, FullReadout, IterableFeed, Units, Vectors, Vocabulary, check, metrics, ratings, trees, vectors
+from hybrid.feeds.text import Corpus
+
+ONE, TWO = np.ma.masked_array([1, 2, 3], [0, 1, 0]), np.ma.masked_array(np.eye(3), np.eye(3) > 0)
+MASKED = {  # each lost the mask: what was masked counted
+    "a feed's ids": lambda: ArrayFeed(ONE, [0, 1, 0]),
+    "a feed's target": lambda: ArrayFeed([0, 1, 0], ONE),
+    "a feed's weight": lambda: ArrayFeed([0, 1, 0], [0, 1, 0], weight=ONE),
+    "a batch": lambda: IterableFeed([(ONE, np.array([0, 1, 0]))]),
+    "ratings": lambda: ratings.from_columns([1, 1, 2], ONE),
+    "weights of ratings": lambda: ratings.from_columns([1, 1, 2], [1, 2, 1], weight=ONE),
+    "a frame": lambda: ratings.from_frame({"user": [1, 1, 2], "item": ONE}),
+    "counts": lambda: FullReadout(ONE, 4),
+    "ids of a corpus": lambda: Corpus.from_ids(ONE, Vocabulary.build([["a"] * 4, ["b"] * 3])),
+    "sizes": lambda: Units(count=3, inputs=ONE, hidden=2, outputs=2),
+    "vectors": lambda: Vectors(["a", "b", "c"], TWO),
+    "a file of vectors": lambda: vectors.save("never", ["a", "b", "c"], TWO),
+    "vectors of a tree": lambda: trees.clustered(TWO),
+    "scores": lambda: metrics.ranked(TWO, 1),
+}
+
+
+@pytest.mark.parametrize("use", MASKED)
+def test_a_mask_is_not_lost(use, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"\w+: found a masked array, expected a plain one; \w+\.filled\(...\) makes one"):
+        MASKED[use]()
 
 
 @pytest.mark.parametrize("value", [0, 7, 2.0, True, "3"])
