@@ -11,7 +11,7 @@ from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
-import hybrid
+import hybrid  # noqa: E402  # from the folder, if it is not installed
 
 PAGES = {"notes.md": "bench/NOTES.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
 VERDICT = "[The verdict](../README.md)"  # a line of a page, in whose place the part of README stands

@@ -67,7 +67,13 @@ def counts(values: Any, *, more: bool = False) -> np.ndarray:
 
 def row(name: str, values: Any) -> np.ndarray:
     """`values` as an array; ValueError unless they are one row of whole numbers, or none at all."""
-    values = unmasked(name, values) if isinstance(values, np.ndarray) else list(values) if isinstance(values, Iterable) else values
+    values = (
+        unmasked(name, values)
+        if isinstance(values, np.ndarray)
+        else list(values)
+        if isinstance(values, Iterable)
+        else values
+    )
     try:
         found = np.asarray(values)
     except ValueError:
@@ -156,6 +162,12 @@ def unmasked(name: str, values: Any) -> Any:
     if isinstance(values, np.ma.MaskedArray):
         raise ValueError(f"{name}: found a masked array, expected a plain one; {name}.filled(...) makes one")
     return values
+
+
+def no_table(name: str, values: Any) -> None:
+    """ValueError for a data frame or a dict: to iterate over one gives the names of its columns."""
+    if hasattr(values, "columns") or hasattr(values, "keys"):
+        raise ValueError(f"{name}: found {type(values).__name__}, expected a list; {name}[COLUMN].tolist() makes one")
 
 
 def ids(name: str, values: np.ndarray, limit: int) -> None:

@@ -79,7 +79,10 @@ def propensity_precision(ids: np.ndarray, entries: Any, propensity: np.ndarray) 
     Jain et al. 2016; normalised over all examples at once, as the Extreme Classification Repository does it.
     """
     hits, entries = _hits("propensity_precision", ids, entries)
-    if np.shape(propensity) != (entries.shape[1],) or not (np.asarray(check.unmasked("propensity", propensity)) > 0).all():
+    if (
+        np.shape(propensity) != (entries.shape[1],)
+        or not (np.asarray(check.unmasked("propensity", propensity)) > 0).all()
+    ):
         raise ValueError(f"propensity: found {np.shape(propensity)}, expected {entries.shape[1]} numbers above 0")
     worth = 1 / np.asarray(propensity)
     if not entries.nnz:
@@ -162,9 +165,7 @@ def unseen(seen: Histories, held: HeldOut) -> HeldOut:
     return HeldOut(held.user[new], held.item[new])
 
 
-def ranks(
-    scores: Scores, seen: Histories, held: HeldOut, shown: Mapping[int, np.ndarray] | None = None
-) -> np.ndarray:
+def ranks(scores: Scores, seen: Histories, held: HeldOut, shown: Mapping[int, np.ndarray] | None = None) -> np.ndarray:
     """The rank of every held-out item, (n,) int64: 1 + how many items that its user has not had score strictly higher.
 
     scores  called for as many users at a time as bound memory, each once in a call; what it returns is not written to

@@ -85,8 +85,8 @@ def load(path: str | Path, columns: Sequence[str] | None = None) -> Ratings:
     """Read a file of ratings.
 
     path     MovieLens' u.data or ratings.dat; a table of text, separated by tabs, semicolons, commas, :: or blanks, as its
-             first line shows, such as RecBole's .inter; a text with a line a user; a Parquet file (needs pyarrow); or a matrix users x items as scipy.sparse.save_npz writes it,
-             each entry that is not zero a rating
+             first line shows, such as RecBole's .inter; a text with a line a user; a Parquet file (needs pyarrow); or a matrix
+             users x items as scipy.sparse.save_npz writes it, each entry that is not zero a rating
     columns  which columns of a table are user, item and, if there are such, time and weight: names of the header, or numbers
              counted from 1, for example ("who", "what") or (1, 2, 4, 3), with "" for no time. None: by the usual names in the
              header, such as user, userId, user_id, item, movieId, product_id, timestamp, time, date; then there is no weight.

@@ -183,7 +183,12 @@ def _add(digest: "hashlib._Hash", path: Path) -> None:
             digest.update(piece)
 
 
-TABLES = {".csv": ",", ".tsv": "\t", ".jsonl": "", ".ndjson": ""}  # files with a column of texts, and what separates fields
+TABLES = {
+    ".csv": ",",
+    ".tsv": "\t",
+    ".jsonl": "",
+    ".ndjson": "",
+}  # files with a column of texts, and what separates fields
 TEXT = "text"  # the column of texts, where the user does not say
 
 
@@ -268,8 +273,14 @@ class Lines:
             except (ValueError, RecursionError) as error:
                 raise ValueError(f"{self.path}, line {number}: not JSON ({error}); expected an object a line") from None
             if not isinstance(row, dict) or not isinstance(row.get(self.column, ""), str | None):
-                found = f"{type(row.get(self.column)).__name__} as {self.column!r}" if isinstance(row, dict) else "no object"
-                raise ValueError(f"{self.path}, line {number}: found {found}, expected a text; --columns NAME says which")
+                found = (
+                    f"{type(row.get(self.column)).__name__} as {self.column!r}"
+                    if isinstance(row, dict)
+                    else "no object"
+                )
+                raise ValueError(
+                    f"{self.path}, line {number}: found {found}, expected a text; --columns NAME says which"
+                )
             if number == 1:
                 self._expect_column(list(row))
             yield row.get(self.column)

@@ -220,7 +220,8 @@ def class_vectors(readout: Any) -> np.ndarray | None:
 def hidden_vectors(engine: Engine, questions: Iterable[Mapping[str, Any]]) -> np.ndarray:
     """The hidden vectors of all questions, to be multiplied with `class_vectors`."""
     hidden = np.concatenate([engine.hidden(**question).copy() for question in questions])
-    biased = getattr(engine.readout, "readout", engine.readout).biases is not None
+    inner: Any = getattr(engine.readout, "readout", engine.readout)
+    biased = inner.biases is not None
     return np.column_stack([hidden, np.ones(len(hidden), np.float32)]) if biased else hidden
 
 

@@ -23,9 +23,7 @@ class TextOptions:
         type=os.path.abspath,
         metavar="FILE",
     )
-    columns: str | None = option(
-        None, "of a table: the column of texts (default: text)", group="data", metavar="NAME"
-    )
+    columns: str | None = option(None, "of a table: the column of texts (default: text)", group="data", metavar="NAME")
     stream: str | None = option(
         None,
         "for a text larger than memory: its ids are kept in files in this folder, and used again until the text changes",

@@ -206,6 +206,9 @@ def make(
 ) -> SampledReadout:
     """From options of the command line, see hybrid/readout/__init__.py; without a trunk word2vec's negative sampling."""
     own = arguments(options, Options)
+    size = counts if isinstance(counts, int) else len(counts)
+    if (own["negatives"] or 0) > size:
+        raise ValueError(f"--negatives: found {own['negatives']}, expected at most {size:,}, the classes; lower it")
     own["loss"] = own["loss"] or ("softmax" if trunk else "logistic")
     return SampledReadout(counts, width, batch=batch, backend=backend, **own)
 

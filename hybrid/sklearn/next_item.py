@@ -87,7 +87,7 @@ class NextItem(BaseEstimator):
         else:
             item, at = flat(X)
             for name in ("n_features_in_", "feature_names_in_"):  # of a matrix that was learned from before
-                vars(self).pop(name, None)
+                self.__dict__.pop(name, None)
             self.items_, self._length = np.unique(item), options["history"]
             weight = X.weight if isinstance(X, Histories) else None
             feed = HistoryFeed(of_lists(item, at, self.items_, weight), **settings)
@@ -220,7 +220,7 @@ def read(X: Any) -> Any:
         return X
     user, item = usual_columns(X)
     if user is not None and item is not None:
-        had = histories(from_frame(X))
+        had: Any = histories(from_frame(X))
         whole_numbers = np.asarray(X[item]).dtype.kind in "iu"
         return had._replace(items=np.asarray(had.items, np.int64)) if whole_numbers else had
     columns = [X[name] for name in X.columns] if hasattr(X, "columns") else [X]

@@ -34,14 +34,15 @@ def save(
     words   V strings
     rows    (V, D) floats, written as float32; every format keeps every bit of them
     binary  which of the two formats of word2vec
-    format  "npy": the rows alone; "npz": arrays `names` and `vectors` for numpy.load; "tsv": a header, then a line a name; "parquet": columns `name`
-            and `vector`, with pyarrow. None: word2vec's
+    format  "npy": the rows alone; "npz": arrays `names` and `vectors` for numpy.load; "tsv": a header, then a line a name;
+            "parquet": columns `name` and `vector`, with pyarrow. None: word2vec's
 
     Raises ValueError for rows that are not (len(words), D) or hold NaN or infinity, and for words that are empty, occur twice
     or, in word2vec's formats, hold white space; OSError for a file that cannot be written.
     """
     if format is not None and format not in FORMATS:
         raise ValueError(f"format: found {format!r}, expected one of {', '.join(FORMATS)}")
+    check.no_table("words", words)
     rows = np.asarray(check.unmasked("vectors", rows))
     if rows.ndim != 2 or len(rows) != len(words) or rows.dtype.kind != "f" or not rows.size:
         raise ValueError(f"vectors: found {rows.dtype} {rows.shape}, expected floats ({len(words)}, D), a row a word")

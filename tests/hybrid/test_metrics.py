@@ -147,7 +147,11 @@ def test_figures_of_users_are_those_of_their_lists(data, k):
         assert found[f"{name}@{k}"] == pytest.approx(each.mean())
         assert found[f"{name}@{k} standard error"] == pytest.approx(each.std(ddof=1) / len(each) ** 0.5)
     assert found[f"coverage@{k}"] == len(shown) / 5 and found["recall@4"] >= found[f"recall@{k}"]
-    assert not [name for name in metrics.figures(lambda users: scores[users], table(had), held, coverage=False) if "cover" in name]
+    assert not [
+        name
+        for name in metrics.figures(lambda users: scores[users], table(had), held, coverage=False)
+        if "cover" in name
+    ]
 
 
 def test_of_equal_scores_each_counts_at_a_place_of_its_own():

@@ -55,7 +55,9 @@ def test_a_column_of_texts_of_a_table_of_lines(tmp_path, name):
     assert list(Lines(path)) == ['one, "two"', "three", "four"] and list(Lines(path, column="more")) == ["a"] * 3
     corpus = stored(path, tmp_path / "kept")
     assert corpus.vocabulary.decode(corpus.ids) == ["one", ",", '"', "two", '"', "three", "four"]
-    with pytest.raises(ValueError, match=f"{name}: 'none': no such column; found 'id', 'text', 'more'; expected one of"):
+    with pytest.raises(
+        ValueError, match=f"{name}: 'none': no such column; found 'id', 'text', 'more'; expected one of"
+    ):
         list(Lines(path, column="none"))
 
 
@@ -79,7 +81,7 @@ def test_tables_of_lines_that_are_none(tmp_path, name, content, message):
 
 def test_a_column_of_a_text_is_refused(tmp_path):
     (tmp_path / "t.txt").write_text("one two\n")
-    with pytest.raises(ValueError, match="t.txt: a text without columns, found --columns body; leave it out"):
+    with pytest.raises(ValueError, match=r"t\.txt: a text without columns, found --columns body; leave it out"):
         stored(tmp_path / "t.txt", tmp_path / "kept", column="body")
 
 

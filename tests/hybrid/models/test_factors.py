@@ -128,7 +128,9 @@ def test_products_of_exported_factors_rank_as_the_run_recommends(folder, capsys,
         assert f"({side}), {name[-3:]} -> {name}" in capsys.readouterr().out
         sides[name] = np.load(name)
     users, items = sides["users.npz"], sides["items.npz"]
-    assert np.array_equal(items["vectors"], sides["items.npy"]) and items["vectors"].shape[1] == 8 + ("--biases" in more)
+    assert np.array_equal(items["vectors"], sides["items.npy"]) and items["vectors"].shape[1] == 8 + (
+        "--biases" in more
+    )
     best = np.argsort(-(users["vectors"] @ items["vectors"].T), axis=1)[:, :10]
     found = open_run("run").recommend(users["names"], 10, exclude_seen=False)
     assert [items["names"][row].tolist() for row in best] == found.names
@@ -136,8 +138,15 @@ def test_products_of_exported_factors_rank_as_the_run_recommends(folder, capsys,
 
 def test_sides_that_a_run_has_not(folder, capsys):
     run_json(capsys, *TRAIN, *SMALL, "--readout", "tree")
-    with pytest.raises(ValueError, match="a readout tree has no vector for every class; expected full, sampled or neigh"):
+    with pytest.raises(
+        ValueError, match="a readout tree has no vector for every class; expected full, sampled or neigh"
+    ):
         runs.export("run", "items.npy", side="outputs")
+
+
+def test_more_negatives_than_items_are_refused(folder, capsys):
+    message = refused(capsys, *TRAIN, *SMALL, "--negatives", "26")
+    assert "--negatives: found 26, expected at most 25, the classes" in message
 
 
 def test_columns_by_option(folder, capsys):

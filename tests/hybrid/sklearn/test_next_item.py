@@ -135,7 +135,7 @@ def table(walks, columns=("user_id", "item", "timestamp")):
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_a_frame_of_users_items_and_times_is_read_as_histories(library):
     frames = pytest.importorskip(library)
-    columns, order = table(walks(60))
+    columns, _ = table(walks(60))
     frame = (frames.table if library == "pyarrow" else frames.DataFrame)(columns)
     users = list(dict.fromkeys(columns["user_id"].tolist()))
     lists = [[int(item[-2:]) for item in walks(60)[user]] for user in users]
@@ -146,7 +146,9 @@ def test_a_frame_of_users_items_and_times_is_read_as_histories(library):
     assert model.score(frame) == expected.score(lists)
 
 
-@pytest.mark.parametrize("columns", [("customer", "article", "when"), ("user", "article", "when"), ("who", "item", "t")])
+@pytest.mark.parametrize(
+    "columns", [("customer", "article", "when"), ("user", "article", "when"), ("who", "item", "t")]
+)
 def test_a_table_that_may_be_anything_is_refused(columns):
     pandas = pytest.importorskip("pandas")
     given, _ = table(walks(60), columns)

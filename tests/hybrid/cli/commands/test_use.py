@@ -86,7 +86,9 @@ def test_recommendations_of_some_users_are_printed(hybrid, folder, recommender):
     )
     line = "recommend", "factors", "--users", users[0], "--k", "999", "--json"
     code, printed, error = hybrid(*line, "--include-seen")
-    assert len(json.loads(printed)[0]["found"]) == len(recommender.items)  # as many as there are; what he had is among them
+    assert len(json.loads(printed)[0]["found"]) == len(
+        recommender.items
+    )  # as many as there are; what he had is among them
     assert error == f"hybrid: --k 999: there are {len(recommender.items)} items\n"
     first, second = recommender.recommend(users[0], 2).names[0]
     for names, left in (((first, second), second), (("@some.txt",), second)):
