@@ -17,7 +17,6 @@ COMMANDS = {
     "data": "list public data sets, or download one: WikiText-2, MovieLens-100k and others",
     "recommend": "what users take next, by a run that learned ratings: printed, or written as .csv or .parquet",
     "predict": "the labels of texts, of a file or of standard input, by a run that learned labels",
-    "similar": "items or words like others, as a trained run sees them",
     "next": "continue a text, or list its likeliest next words, by a trained language model",
     "neighbours": "nearest vectors, of a run or of a file",
     "analogy": "A is to B as C is to what? by vectors of a run or of a file",

@@ -21,7 +21,7 @@ and, where it wants them,
                              are what the command line can do with its runs:
 
         recommend(users, k, ...)             hybrid recommend: see hybrid/use/recommender.py, whose methods the command calls
-        similar(names, k)                    hybrid similar: see hybrid/use/vectors.py
+        similar(names, k)                    in Python alone: see hybrid/use/vectors.py
         next(text, k), continue_text(...)    hybrid next: see hybrid/use/language.py
         predict(texts, k)                    hybrid predict: see hybrid/models/labels.py
 

@@ -20,7 +20,7 @@ HELP = [
     *(["train", model] for model in ("language", "words", "factors", "labels", "pvm")),
     *(
         [name]
-        for name in "sweep eval export recommend predict similar next neighbours analogy demo doctor launch".split()
+        for name in "sweep eval export recommend predict next neighbours analogy demo doctor launch".split()
     ),
     *(["data", action] for action in ("list", "get")),
     *(["pvm", action] for action in ("watch", "dream", "fields", "compare", "import", "configs")),

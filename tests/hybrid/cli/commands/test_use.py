@@ -1,4 +1,4 @@
-"""Trained runs used from the command line: recommend, similar, next, neighbours, analogy; each in its file of
+"""Trained runs used from the command line: recommend, next, neighbours, analogy; each in its file of
 hybrid/cli/commands, which hybrid/cli/commands/__init__.py loads."""
 
 import csv
@@ -109,17 +109,17 @@ def test_recommendations_for_new_users(hybrid, recommender):
 
 
 @pytest.mark.parametrize("run", ["factors", "language", "words"])
-def test_similar_and_neighbours(hybrid, folder, run):
+def test_neighbours_of_a_run(hybrid, folder, run):
     vectors = open_run(folder / run, device="cpu").vectors
     names = vectors.words[1:3]
     expected = vectors.neighbours(names, 2)
-    for command in ("similar", "neighbours"):
-        code, printed, _ = hybrid(command, run, *names, "--k", "2")
-        assert code == 0 and [block.split()[0] for block in printed.split("\n\n")] == names
-        _, printed, _ = hybrid(command, run, *names, "--k", "2", "--json", "--device", "cpu", "--checkpoint", "last")
-        found = [[one["name"] for one in record["found"]] for record in json.loads(printed)]
-        assert found == expected.names
-    assert len(json.loads(hybrid("similar", run, names[0], "--k", "9999", "--json")[1])[0]["found"]) == len(vectors) - 1
+    code, printed, _ = hybrid("neighbours", run, *names, "--k", "2")
+    assert code == 0 and [block.split()[0] for block in printed.split("\n\n")] == names
+    _, printed, _ = hybrid("neighbours", run, *names, "--k", "2", "--json", "--device", "cpu", "--checkpoint", "last")
+    found = [[one["name"] for one in record["found"]] for record in json.loads(printed)]
+    assert found == expected.names
+    assert open_run(folder / run, device="cpu").similar(names, 2).names == found
+    assert len(json.loads(hybrid("neighbours", run, names[0], "--k", "9999", "--json")[1])[0]["found"]) == len(vectors) - 1
 
 
 def test_neighbours_and_analogies_of_a_file(hybrid, folder):
@@ -158,14 +158,14 @@ def test_a_text_is_continued(hybrid, folder):
         ("recommend absent", "absent: holds no run"),
         ("neighbours v.bin zzz", "word 'zzz': not known; expected one of"),
         ("neighbours v.bin x --device cpu", "--device: not used with a file of vectors"),
-        ("similar factors zzz", "item 'zzz': not known"),
+        ("neighbours factors zzz", "name 'zzz': not known"),
         ("recommend factors --users nobody", "user 'nobody': not known"),
         ("recommend factors --users a --history b", "--users and --history contradict each other"),
         ("recommend factors --forbidden zzz", "item 'zzz': not known"),
         ("recommend factors --columns a,b", "--columns: used with --ratings"),
         ("recommend factors --ratings absent", "absent: No such file"),
         ("recommend factors --out recs.txt", "recs.txt: expected a name that ends with .csv or .parquet"),
-        ("similar words noun1 --checkpoint best", "--checkpoint best"),
+        ("neighbours words noun1 --checkpoint best", "--checkpoint best"),
         ("recommend factors --seen", "--seen: not used|unrecognized arguments: --seen"),
     ],
 )
