@@ -119,7 +119,9 @@ def test_neighbours_of_a_run(hybrid, folder, run):
     found = [[one["name"] for one in record["found"]] for record in json.loads(printed)]
     assert found == expected.names
     assert open_run(folder / run, device="cpu").similar(names, 2).names == found
-    assert len(json.loads(hybrid("neighbours", run, names[0], "--k", "9999", "--json")[1])[0]["found"]) == len(vectors) - 1
+    assert (
+        len(json.loads(hybrid("neighbours", run, names[0], "--k", "9999", "--json")[1])[0]["found"]) == len(vectors) - 1
+    )
 
 
 def test_neighbours_and_analogies_of_a_file(hybrid, folder):
