@@ -1,16 +1,43 @@
-"""The site's hook: `::: hybrid.NAME` in a page stands for the module that NAME is defined in, wherever that is today."""
+"""The site's hooks: what pages link to in the repository, and a code host shows, is part of the site.
+
+`::: hybrid.NAME` stands for the module that NAME is defined in, wherever that is today.
+"""
 
 import re
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-import hybrid
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+import hybrid  # noqa: E402  # from the folder, if it is not installed
+
+PAGES = {"notes.md": "bench/NOTES.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
+VERDICT = "[The verdict](../README.md)"  # a line of a page, in whose place the part of README stands
+EXAMPLE = re.compile(r"^\[(examples/\w+\.py)\]\(\.\./\1\)$", re.MULTILINE)  # the like, for a whole program
+
+
+def on_files(files, config):
+    """Files of the repository that are pages, too."""
+    for page, path in PAGES.items():
+        files.append(File.generated(config, page, content=(ROOT / path).read_text()))
+    return files
 
 
 def on_page_markdown(markdown: str, **_) -> str:
-    """The page, with the public names as mkdocstrings finds them."""
+    """The page, with what it links to in place, and the public names as mkdocstrings finds them."""
+    verdict = re.search(r"<!-- verdict -->\n(.*?)<!-- end -->", (ROOT / "README.md").read_text(), re.DOTALL)[1]
+    markdown = EXAMPLE.sub(lambda found: program(found[1]), markdown.replace(VERDICT, verdict))
+    for page, path in PAGES.items():
+        markdown = markdown.replace(f"](../{path}", f"]({page}")
     return re.sub(r"^::: hybrid\.(\w+)$", lambda found: f"::: {home(found[1])}", markdown, flags=re.MULTILINE)
+
+
+def program(path: str) -> str:
+    """A program as a block that opens."""
+    lines = "".join(f"    {line}" if line.strip() else line for line in (ROOT / path).read_text().splitlines(True))
+    return f'??? example "{path}"\n    ``` {{ .python }}\n{lines}    ```'
 
 
 def home(name: str) -> str:

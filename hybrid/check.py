@@ -55,7 +55,7 @@ def counts(values: Any, *, more: bool = False) -> np.ndarray:
 
     more  of classes that others are there beside: one is enough
     """
-    met: np.ndarray = np.asarray(values)
+    met: np.ndarray = np.asarray(unmasked("counts", values))
     if met.ndim != 1 or met.dtype.kind not in "iuf" or (more and not met.size):
         raise ValueError(f"counts: found {met.dtype} {met.shape}, expected one number a class")
     if not more:
@@ -69,7 +69,13 @@ def counts(values: Any, *, more: bool = False) -> np.ndarray:
 
 def row(name: str, values: Any) -> np.ndarray:
     """`values` as an array; ValueError unless they are one row of whole numbers, or none at all."""
-    values = values if isinstance(values, np.ndarray) else list(values) if isinstance(values, Iterable) else values
+    values = (
+        unmasked(name, values)
+        if isinstance(values, np.ndarray)
+        else list(values)
+        if isinstance(values, Iterable)
+        else values
+    )
     try:
         found = np.asarray(values)
     except ValueError:
@@ -145,13 +151,25 @@ def bags(name: str, values: Any, ids: int, what: str = "ids") -> np.ndarray:
 
 
 def plain(name: str, values: Any) -> np.ndarray:
-    """`values` as an array; ValueError for rows of different lengths, and for a mask, which would be lost silently."""
-    if isinstance(values, np.ma.MaskedArray):
-        raise ValueError(f"{name}: found a masked array, expected a plain one; {name}.filled(...) makes one")
+    """`values` as an array; ValueError for rows of different lengths, and as `unmasked` does."""
+    unmasked(name, values)
     try:
         return np.asarray(values)
     except ValueError:  # of NumPy, which does not know what the list is for
         raise ValueError(f"{name}: found rows of different lengths, expected an array of numbers") from None
+
+
+def unmasked(name: str, values: Any) -> Any:
+    """`values` themselves; ValueError for a masked array, whose mask NumPy would lose silently."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise ValueError(f"{name}: found a masked array, expected a plain one; {name}.filled(...) makes one")
+    return values
+
+
+def no_table(name: str, values: Any) -> None:
+    """ValueError for a data frame or a dict: to iterate over one gives the names of its columns."""
+    if hasattr(values, "columns") or hasattr(values, "keys"):
+        raise ValueError(f"{name}: found {type(values).__name__}, expected a list; {name}[COLUMN].tolist() makes one")
 
 
 def ids(name: str, values: np.ndarray, limit: int) -> None:

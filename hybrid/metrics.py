@@ -1,6 +1,6 @@
 """How good a trained model is: labels that it ranks first, ranks of held-out items, similarity of words and analogies."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ def ranked(scores: Any, k: int) -> np.ndarray:
 
     scores  (n, V) array. ValueError for k outside 1 to V
     """
-    scores = np.asarray(scores)
+    scores = np.asarray(check.unmasked("scores", scores))
     if scores.ndim != 2 or not 1 <= k <= scores.shape[1]:
         raise ValueError(f"scores {scores.shape}, k {k}: expected scores (n, V) and k from 1 to V")
     return np.argsort(-scores, axis=1, kind="stable")[:, :k].astype(np.int32)
@@ -79,7 +79,10 @@ def propensity_precision(ids: np.ndarray, entries: Any, propensity: np.ndarray) 
     Jain et al. 2016; normalised over all examples at once, as the Extreme Classification Repository does it.
     """
     hits, entries = _hits("propensity_precision", ids, entries)
-    if np.shape(propensity) != (entries.shape[1],) or not (np.asarray(propensity) > 0).all():
+    if (
+        np.shape(propensity) != (entries.shape[1],)
+        or not (np.asarray(check.unmasked("propensity", propensity)) > 0).all()
+    ):
         raise ValueError(f"propensity: found {np.shape(propensity)}, expected {entries.shape[1]} numbers above 0")
     worth = 1 / np.asarray(propensity)
     if not entries.nnz:
@@ -121,18 +124,34 @@ Scores = Callable[[np.ndarray], np.ndarray]  # user ids (n,) -> scores (n, V), h
 NUMBERS = 2**23  # scores asked for at a time
 
 
-def figures(scores: Scores, seen: Histories, held: HeldOut, k: int = 10) -> dict[str, float]:
-    """recall@k and ndcg@k over `users`, who have held-out items that are new to them; `repeats`: items left out, which their
-    users had before.
+def figures(
+    scores: Scores, seen: Histories, held: HeldOut, k: int | Sequence[int] = 10, *, coverage: bool = True
+) -> dict[str, float]:
+    """How well scores rank what was held out, at one k or several, of any model, and how sure that is.
 
-    What a user has had is left out of the ranking; a target among it would stand alone at rank 1.
+    scores  of all items for some users, see `Scores`: a product of factors, a row of a matrix, a model's own answer
+    seen    what each user had, which is left out of the ranking, since a target among it would stand alone at rank 1
+    held    items held out, one or several a user
+
+    Returns recall@k, ndcg@k, mrr@k and map@k, see `of_users`, as means over `users`, who have held-out items that are new to
+    them, with the `standard error` of each mean; coverage@k, the share of all items that are among the first k of some user;
+    and `repeats`: items left out, which their users had before. Equal scores are ranked as if the target came first; among
+    the k shown, those with lower ids come first.
 
     Raises ValueError as `ranks` does, and where no held-out item is new to its user.
     """
-    new = unseen(seen, held)
+    new, sizes = unseen(seen, held), [k] if isinstance(k, int) else list(k)
+    shown = {size: np.zeros(len(seen.items), bool) for size in sizes} if coverage else {}
+    rank = ranks(scores, seen, new, shown)
+    found: dict[str, float] = {}
+    for size in sizes:
+        for name, each in of_users(rank, size, new.user).items():
+            found[name] = float(each.mean())
+            if len(each) > 1:
+                found[f"{name} standard error"] = float(each.std(ddof=1) / np.sqrt(len(each)))
+        found |= {f"coverage@{size}": float(shown[size].mean())} if coverage else {}
     repeats = len(held.user) - len(new.user)
-    counted = {"users": len(np.unique(new.user)), "repeats": repeats}
-    return measures(ranks(scores, seen, new), k, new.user) | counted
+    return found | {"users": len(np.unique(new.user)), "repeats": repeats}
 
 
 def unseen(seen: Histories, held: HeldOut) -> HeldOut:
@@ -146,11 +165,12 @@ def unseen(seen: Histories, held: HeldOut) -> HeldOut:
     return HeldOut(held.user[new], held.item[new])
 
 
-def ranks(scores: Scores, seen: Histories, held: HeldOut) -> np.ndarray:
+def ranks(scores: Scores, seen: Histories, held: HeldOut, shown: Mapping[int, np.ndarray] | None = None) -> np.ndarray:
     """The rank of every held-out item, (n,) int64: 1 + how many items that its user has not had score strictly higher.
 
     scores  called for as many users at a time as bound memory, each once in a call; what it returns is not written to
     held    items new to their users, see `unseen`
+    shown   of some k, which items are among the first k of any of the users, (V,) bool: these become true
 
     Shows its progress where it takes long. Raises ValueError for scores of another shape or that are NaN.
     """
@@ -166,11 +186,28 @@ def ranks(scores: Scores, seen: Histories, held: HeldOut) -> np.ndarray:
         for row, user in enumerate(users):
             higher[row, seen.item[seen.at[user] : seen.at[user + 1]]] = False
         rank[first : first + block] = 1 + higher.sum(axis=1)
+        for row in np.unique(users, return_index=True)[1] if shown else ():
+            _show(shown, table[row], seen.item[seen.at[users[row]] : seen.at[users[row] + 1]])
     return rank
 
 
+def _show(shown: Any, scores: np.ndarray, had: np.ndarray) -> None:
+    """Note which items are the first k of a user, without what he had; of equal scores the lower ids."""
+    left = np.ones(len(scores), bool)
+    left[had] = False
+    ids = np.flatnonzero(left)
+    most = min(max(shown), len(ids))
+    if not most:
+        return
+    row = scores[ids]
+    near = np.flatnonzero(row >= np.partition(row, len(row) - most)[len(row) - most])
+    best = ids[near[np.argsort(-row[near], kind="stable")]]
+    for k, those in shown.items():
+        those[best[:k]] = True
+
+
 def _scored(scores: Scores, seen: Histories, users: np.ndarray) -> np.ndarray:
-    table, expected = np.asarray(scores(users)), (len(users), len(seen.items))
+    table, expected = np.asarray(check.unmasked("scores", scores(users))), (len(users), len(seen.items))
     if table.shape != expected:
         raise ValueError(f"scores: found shape {table.shape}, expected {expected}: (users, items)")
     bad = np.isnan(table).any(axis=1)
@@ -180,25 +217,41 @@ def _scored(scores: Scores, seen: Histories, users: np.ndarray) -> np.ndarray:
 
 
 def measures(rank: np.ndarray, k: int = 10, user: np.ndarray | None = None) -> dict[str, float]:
-    """recall@k and ndcg@k of ranks (n,).
+    """recall@k and ndcg@k of ranks (n,): means over users, see `of_users`."""
+    return {name: float(each.mean()) for name, each in list(of_users(rank, k, user).items())[:2]}
+
+
+def of_users(rank: np.ndarray, k: int = 10, user: np.ndarray | None = None) -> dict[str, np.ndarray]:
+    """Figures of each user by the ranks (n,) of his items: recall@k, ndcg@k, mrr@k and map@k, an array each.
 
     user  (n,) whose item each is; None: all of different users
 
-    recall@k is the mean over users of the share of their items with a rank up to k. ndcg@k is that of the sum of
-    1 / log2(rank + 1) over these, by what it would be if all were ranked first. Of a user with one item these are 0 or 1, and
-    1 / log2(rank + 1).
+    recall@k is the share of his items with a rank up to k; ndcg@k the sum of 1 / log2(rank + 1) over these, by what it would
+    be if all were ranked first; mrr@k 1 / the lowest of these ranks, 0 without one; map@k the mean of the precision at each of
+    these ranks, over as many of his items as have room among k. Of a user with one item recall is 0 or 1, and map is mrr.
     """
     if not len(rank):
         raise ValueError(
             "ranking: found no held-out item that is new to its user; expected users with at least 3 different items"
         )
-    near: np.ndarray = rank <= k
-    gain = near / np.log2(rank + 1)
-    if user is not None and len(of := np.unique(user, return_inverse=True)[1]) > of.max() + 1:
-        many = np.bincount(of)
-        ideal = np.cumsum(1 / np.log2(np.arange(2, k + 2)))[np.minimum(many, k) - 1]
-        near, gain = np.bincount(of, near) / many, np.bincount(of, gain) / ideal
-    return {f"recall@{k}": float(near.mean()), f"ndcg@{k}": float(gain.mean())}
+    of = np.arange(len(rank)) if user is None else np.unique(user, return_inverse=True)[1]
+    if of.max() + 1 == len(rank):
+        of = np.arange(len(rank))  # as they come, on which the last bit of a mean depends
+    many = np.bincount(of)
+    near, room = rank <= k, np.minimum(many, k)
+    order = np.lexsort((rank, of))
+    place = np.empty(len(rank), np.int64)  # among his, from 1
+    place[order] = np.arange(len(rank)) - np.repeat(np.cumsum(many) - many, many) + 1
+    first = np.zeros(len(many))
+    np.maximum.at(first, of, near / rank)
+    ideal = np.cumsum(1 / np.log2(np.arange(2, k + 2)))[room - 1]
+    precision = near * place / np.maximum(rank, place)  # items that score the same have one rank, and a place each
+    return {
+        f"recall@{k}": np.bincount(of, near) / many,
+        f"ndcg@{k}": np.bincount(of, near / np.log2(rank + 1)) / ideal,
+        f"mrr@{k}": first,
+        f"map@{k}": np.bincount(of, precision) / room,
+    }
 
 
 def popularity(train: Histories) -> Scores:

@@ -225,7 +225,7 @@ def _bound(examples: int, C: float, weight: np.ndarray | None) -> np.ndarray:
     bound = np.full(examples, C, np.float32)
     if weight is None:
         return bound
-    weight = np.asarray(weight)
+    weight = np.asarray(check.unmasked("weight", weight))
     if weight.shape != (examples,) or weight.dtype.kind not in "biuf" or not (weight >= 0).all():
         raise ValueError(f"weight: found {weight.dtype} {weight.shape}, expected {examples} numbers of at least 0")
     check.finite("weight", weight)

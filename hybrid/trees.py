@@ -126,7 +126,7 @@ def _counts(counts: Any, classes: int) -> np.ndarray:
 
 def _checked(vectors: Any, counts: Any) -> tuple[np.ndarray, np.ndarray]:
     """The vectors as float32, and how often each class is met; a class that never is, counts as one that seldom is."""
-    rows = np.asarray(vectors)
+    rows = np.asarray(check.unmasked("vectors", vectors))
     if rows.ndim != 2 or rows.dtype.kind not in "fiu" or not rows.shape[1]:
         raise ValueError(f"vectors: found {rows.dtype} {rows.shape}, expected numbers (V, D), a row a class")
     check.classes(len(rows))

@@ -51,7 +51,7 @@ def unit_layout(inputs: ArrayLike, hidden: ArrayLike, outputs: ArrayLike) -> Uni
     Raises ValueError for lists of unequal length, an empty list, sizes below 1 or beyond int32, more than 2^62 weights.
     """
     sizes = {"inputs": inputs, "hidden": hidden, "outputs": outputs}
-    arrays = {name: np.asarray(value) for name, value in sizes.items()}
+    arrays = {name: np.asarray(check.unmasked(name, value)) for name, value in sizes.items()}
     for name, array in arrays.items():
         if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
             raise ValueError(f"{name}: expected a list of whole numbers, one a unit; found {sizes[name]!r}")
@@ -250,7 +250,7 @@ class Units:
 def _sizes(name: str, value: ArrayLike, count: int) -> np.ndarray:
     """One size a unit; `unit_layout` looks at the numbers."""
     check.whole("count", count, 1, check.ID)
-    sizes = np.asarray(value)
+    sizes = np.asarray(check.unmasked(name, value))
     if sizes.ndim == 0:
         return np.full(count, check.whole(name, value, 1, check.ID))
     if sizes.shape != (count,):

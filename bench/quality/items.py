@@ -120,7 +120,7 @@ def _some(held: HeldOut) -> HeldOut:
 
 
 def _figures(found: metrics.Scores, seen: Histories, held: HeldOut) -> Figures:
-    given = metrics.figures(found, seen, held)
+    given = metrics.figures(found, seen, held, coverage=False)
     return {name: given[name] for name in ("recall@10", "ndcg@10")}
 
 

@@ -2,7 +2,7 @@
 
 import argparse
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -68,7 +68,11 @@ class Parser(argparse.ArgumentParser):
         return [name for action in self._actions for name in action.option_strings]
 
     def add_options(
-        self, fields: Iterable[dataclasses.Field[Any]], defaults: Mapping[str, str], title: str | None = None
+        self,
+        fields: Iterable[dataclasses.Field[Any]],
+        defaults: Mapping[str, str],
+        title: str | None = None,
+        hidden: Container[str] = (),
     ) -> None:
         """Offer the options that dataclasses declare, under the headings that they name.
 
@@ -76,6 +80,7 @@ class Parser(argparse.ArgumentParser):
 
         defaults  by name, as `--help` says them, unless the help of the option itself does; "" or none: not at all
         title     one heading for all
+        hidden    names of options that --help does not show
         """
         for field in fields:
             facts = dict(field.metadata)
@@ -90,7 +95,7 @@ class Parser(argparse.ArgumentParser):
             self.group(title or facts["group"]).add_argument(
                 flag(field.name),
                 default=False if field.default is False else None,
-                help=facts["help"] + said,
+                help=argparse.SUPPRESS if field.name in hidden else facts["help"] + said,
                 **argument,
             )
 

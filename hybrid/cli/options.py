@@ -13,16 +13,35 @@ COMMANDS = {
     "train": "train a model, or go on with a run",
     "sweep": "train a model under many options, side by side, and compare",
     "eval": "measure a trained run on other data",
-    "export": "write a run's vectors: word2vec format, .npz, .tsv, .parquet",
+    "export": "write a run's vectors: word2vec format, .npy, .npz, .tsv, .parquet",
     "data": "list public data sets, or download one: WikiText-2, MovieLens-100k and others",
     "recommend": "what users take next, by a run that learned ratings: printed, or written as .csv or .parquet",
-    "similar": "items or words like others, as a trained run sees them",
+    "predict": "the labels of texts, of a file or of standard input, by a run that learned labels",
     "next": "continue a text, or list its likeliest next words, by a trained language model",
     "neighbours": "nearest vectors, of a run or of a file",
     "analogy": "A is to B as C is to what? by vectors of a run or of a file",
     "pvm": "watch, compare or import trained Predictive Vision Models, let them dream",
     "launch": "run a command on several ranks, which MPI starts",
     "doctor": "what is installed, what is missing and the command that mends it",
+}
+
+ELSEWHERE = {  # what other programs call an option: how it is called here, where the command has it
+    "--rate": "lr learning-rate",
+    "--width": "dim size vector-size embedding-dim embedding-size emb-size factors",
+    "--hidden": "hidden-size hidden-dim layers num-layers",
+    "--batch": "batch-size bs",
+    "--epochs": "epoch num-epochs iter iterations",
+    "--window": "ws window-size",
+    "--negatives": "neg negative num-negatives",
+    "--min-count": "minCount mincount",
+    "--trunk-optimiser": "optimizer optimiser optim",
+    "--trunk-decay": "weight-decay wd",
+    "--columns": "text-column cols",
+    "--examples": "input",
+    "--text": "input corpus train-file",
+    "--readout": "loss-layer output",
+    "--k": "topk top-k topn",
+    "--include-seen": "no-exclude-seen",
 }
 
 
@@ -77,10 +96,22 @@ def _command(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
 
 def _unknown(said: str, given: argparse.Namespace, command: Parser) -> str:
     """Why an option, or a word, is not taken, and what was meant perhaps."""
-    near = difflib.get_close_matches(said, command.flags(), 1)
-    hint = f"did you mean {near[0]}?" if near else "leave it out"
+    near = _near(said, command.flags())
+    hint = f"did you mean {near}?" if near else "leave it out"
     if given.command == "train" and given.kind:
         return f"{said}: not used by `train {given.kind}`; {hint}"
     if given.command == "eval" and (kind := kind_of(given.run)):
         return f"{said}: not used by `eval` of a {kind} run; {hint}"
     return f"unrecognized arguments: {said}; {hint}"
+
+
+def _near(said: str, flags: Sequence[str]) -> str | None:
+    """The flag that was meant: by its name elsewhere, or spelled alike, the dashes aside, which all flags share."""
+    name = said.lstrip("-")
+    for flag, names in ELSEWHERE.items():
+        if flag in flags and name in names.split():
+            return flag
+    if said == "--exclude-seen":  # the default; what is spelled alike is its contrary
+        return None
+    near = difflib.get_close_matches(name, [flag.removeprefix("--") for flag in flags if flag.startswith("--")], 1)
+    return f"--{near[0]}" if near else None

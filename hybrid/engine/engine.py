@@ -407,7 +407,7 @@ def regrow(engine: Engine, feed: Feed, vectors: Any = None) -> int:
     engine._check_feed(feed)
     with engine._runs.alone:
         engine.settle()
-        rows = np.asarray(readout.vectors() if vectors is None else vectors)
+        rows = np.asarray(readout.vectors() if vectors is None else check.unmasked("vectors", vectors))
         if len(rows) != readout.classes:
             raise ValueError(f"vectors: found {rows.shape}, expected ({readout.classes}, any): a row a class")
         counts = feed.counts

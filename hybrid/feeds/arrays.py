@@ -204,7 +204,7 @@ def _weights_of(given: Any, examples: int) -> np.ndarray | None:
     """The weights of examples, (N,) float32; ValueError unless they are finite and at least 0."""
     if given is None:
         return None
-    found = np.asarray(given)
+    found = np.asarray(check.unmasked("weight", given))
     if found.shape != (examples,) or found.dtype.kind not in "iuf":
         raise ValueError(
             f"weight: found {found.dtype} {found.shape}, expected a number for each of {examples} examples"
@@ -228,6 +228,7 @@ def _is_lists(given: Any) -> bool:
 def _array(name: str, given: Any) -> np.ndarray:
     if isinstance(given, str | bytes):
         raise ValueError(f"{name}: found {given[:40]!r}, expected an array")
+    check.unmasked(name, given)
     try:
         return np.asarray(given)
     except (ValueError, TypeError) as error:

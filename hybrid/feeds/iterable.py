@@ -232,6 +232,7 @@ def _from_fields(item: Mapping[str, Any]) -> Batch:
 
 def _array(part: Any) -> np.ndarray:
     """An array or a tensor on the CPU, without a copy; ValueError for what is neither."""
+    check.unmasked("batch", part)
     try:
         return np.asarray(part)
     except (TypeError, ValueError, RuntimeError) as error:

@@ -5,6 +5,7 @@ The value of a rating is a weight where it is named so.
 
 import csv
 import itertools
+import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -39,6 +40,8 @@ __all__ = [
 USER = ("user", "userid", "uid")  # usual names of columns, in lower case without "_", "-" and blanks
 ITEM = ("item", "itemid", "iid", "movie", "movieid", "product", "productid")
 TIME = ("timestamp", "time", "unixtime", "date", "datetime")
+TYPED = re.compile(r":(token|float)(_seq)?$")  # the ends of names in the header of a RecBole .inter
+USERS = re.compile(r"(?:1,2|1)-")  # columns of a file with a line a user
 MISSING = ("None", "nan", "NaT", "<NA>")  # how missing values are written, those of pandas too
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -82,11 +85,13 @@ def load(path: str | Path, columns: Sequence[str] | None = None) -> Ratings:
     """Read a file of ratings.
 
     path     MovieLens' u.data or ratings.dat; a table of text, separated by tabs, semicolons, commas, :: or blanks, as its
-             first line shows; a Parquet file (needs pyarrow); or a matrix users x items as scipy.sparse.save_npz writes it,
-             each entry that is not zero a rating
+             first line shows, such as RecBole's .inter; a text with a line a user; a Parquet file (needs pyarrow); or a matrix
+             users x items as scipy.sparse.save_npz writes it, each entry that is not zero a rating
     columns  which columns of a table are user, item and, if there are such, time and weight: names of the header, or numbers
              counted from 1, for example ("who", "what") or (1, 2, 4, 3), with "" for no time. None: by the usual names in the
-             header, such as user, userId, user_id, item, movieId, product_id, timestamp, time, date; then there is no weight
+             header, such as user, userId, user_id, item, movieId, product_id, timestamp, time, date; then there is no weight.
+             ("1", "2-"): of each line the first is the user, and from the second on what he took, in order; ("1-",): all are
+             what somebody took, whose name is the number of the line
 
     Times are numbers, or dates as in ISO 8601. Other columns are not used. Tables are read by pieces. Raises OSError for an
     unreadable file, and ValueError for a row that is too short or too long, with its line number, for columns that cannot be
@@ -139,7 +144,9 @@ def from_frame(
     """
     frame = _with_columns(frame)
     names = _chosen_names(frame, (user, item, time, weight))
-    users, items, times, weights = (None if name is None else np.asarray(frame[name]) for name in names)
+    users, items, times, weights = (
+        None if name is None else np.asarray(check.unmasked(name, frame[name])) for name in names
+    )
     return _gathered(_of_columns(users, items, None if times is None else _as_moments(times), weights))
 
 
@@ -185,8 +192,12 @@ def _gathered(rows: Iterable[Row]) -> Ratings:
 
 def _of_columns(user: Any, item: Any, time: Any, weight: Any, before: int = 0) -> Iterator[Row]:
     """The rows of columns; before: how many rows there were before these, for messages."""
-    columns = {"user": np.asarray(user), "item": np.asarray(item)}
-    columns |= {name: np.asarray(values) for name, values in (("time", time), ("weight", weight)) if values is not None}
+    given = {"user": user, "item": item, "time": time, "weight": weight}
+    columns = {
+        name: np.asarray(check.unmasked(name, values))
+        for name, values in given.items()
+        if values is not None or name in ("user", "item")
+    }
     n = len(columns["user"])
     for name, values in columns.items():
         if values.ndim != 1 or len(values) != n:
@@ -242,7 +253,7 @@ class _Columns(NamedTuple):
 
 def _columns(path: Path, first: Sequence[str], columns: Sequence[str] | None = None, header: bool = False) -> _Columns:
     """The columns of a table by its first row, which is known to be a header or not; ValueError where they cannot be told."""
-    fields = [field.strip() for field in first]
+    fields = [TYPED.sub("", field.strip()) for field in first]
     user, item, time = (None if name is None else fields.index(name) for name in _usual_names(fields))
     if columns is not None:
         header = header or (user is not None and item is not None)
@@ -256,8 +267,16 @@ def _columns(path: Path, first: Sequence[str], columns: Sequence[str] | None = N
         f"{path}: no {missing} column; found the columns {', '.join(map(repr, fields))};"
         " expected a header with user (or userId, user_id) and item (or itemId, movieId, product_id);"
         " or say which they are: --columns NAME,NAME,NAME for user, item and time, by number (1,2,4) where there is no"
-        " header; the time may be left out"
+        " header; the time may be left out; 1,2- where each line is a user and all his items"
     )
+
+
+def usual_columns(frame: Any) -> tuple[str | None, str | None]:
+    """The columns of user and item of a frame by their usual names; None for each that is not there, or for no frame."""
+    try:
+        return _usual_names(_column_names(frame))[:2]
+    except ValueError:
+        return None, None
 
 
 def _usual_names(fields: Sequence[str]) -> tuple[str | None, str | None, str | None]:
@@ -290,6 +309,9 @@ def _named_columns(path: Path, fields: list[str], columns: list[str], header: bo
 def _of_text(path: Path, columns: Sequence[str] | None) -> Iterator[Row]:
     """The rows of a table of text. Raises OSError for an unreadable file, ValueError, with the line, for what is no table."""
     lines = _lines(path)
+    if columns is not None and USERS.fullmatch(",".join(map(str, columns))):
+        yield from _of_users(path, lines, len(columns) - 1)
+        return
     first = next(lines, None)
     if first is None:
         raise ValueError(f"{path}: empty; expected ratings, one a line")
@@ -308,6 +330,18 @@ def _of_text(path: Path, columns: Sequence[str] | None) -> Iterator[Row]:
             time = _time(reader, where, row[at.time])
         weight = None if at.weight is None else _weight(where, row[at.weight])
         yield row[at.user].strip(), row[at.item].strip(), time, weight
+
+
+def _of_users(path: Path, lines: Iterator[tuple[int, list[str]]], begin: int) -> Iterator[Row]:
+    """The rows of a text with a line a user, whose items begin at this field; what is before them is his name."""
+    for line, fields in lines:
+        names = [name.strip() for name in fields]
+        while names and not names[-1]:
+            names.pop()
+        if not all(names):
+            raise ValueError(f"{path}, line {line}: a name is empty; expected a user and his items in one line")
+        user = names[0] if begin and names else str(line)
+        yield from ((user, item, None, None) for item in names[begin:])
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:

@@ -1,5 +1,6 @@
 """Texts larger than memory: read by pieces, and kept as ids in files that are mapped into memory."""
 
+import csv
 import hashlib
 import json
 import os
@@ -36,16 +37,16 @@ def stored(
     min_count: int = 1,
     unknown: bool = True,
     ties: str = "name",
-    column: str = "text",
+    column: str | None = None,
 ) -> "StoredCorpus":
     """The corpus of a text that need not fit into memory, which takes two passes over it: words are counted, ids written.
 
-    path                 a text in UTF-8, one sentence a line, or a Parquet file with a column of texts
+    path                 a text in UTF-8, one sentence a line, or a table with a column of texts, see `Lines`
     folder               where the ids are kept, 4 bytes a token; made if need be. What is there of a text that has not changed
                          since (path, size, time of change), cut in the same way, is used again
     tokens, lower, eos   how sentences are cut into tokens, see `hybrid.Text`; with eos contexts reach over lines
     min_count, unknown, ties  of the vocabulary, see `hybrid.Vocabulary.build`
-    column               of a Parquet file
+    column               of a table; None: "text"
 
     Memory holds the different words of the text, and a piece of it. Raises OSError for files that cannot be read or written;
     ValueError for a text that is none, a pipe, not UTF-8, or has fewer than two words.
@@ -53,10 +54,11 @@ def stored(
     path, folder = Path(os.path.abspath(path)), Path(folder)
     if path.exists() and not path.is_file():
         raise ValueError(f"{path}: not a file, and it is read twice; expected a text or a Parquet file")
+    Lines(path).expect_table(column)
     settings = {"tokens": tokens, "lower": lower, "eos": eos}
     words: dict[str, object] = {"min_count": min_count, "unknown": unknown}
     words |= {} if ties == "name" else {"ties": ties}  # what was kept before there was a choice is used again
-    target = folder / f"{path.stem[: files.MOST]}-{_key(path, settings | words | {'column': column})}"
+    target = folder / f"{path.stem[: files.MOST]}-{_key(path, settings | words | {'column': column or TEXT})}"
     folder.mkdir(parents=True, exist_ok=True)
     with lock.turn(folder):  # a second process waits, and finds it there
         if not (target / FACTS).exists():
@@ -181,52 +183,119 @@ def _add(digest: "hashlib._Hash", path: Path) -> None:
             digest.update(piece)
 
 
+TABLES = {
+    ".csv": ",",
+    ".tsv": "\t",
+    ".jsonl": "",
+    ".ndjson": "",
+}  # files with a column of texts, and what separates fields
+TEXT = "text"  # the column of texts, where the user does not say
+
+
 class Lines:
     """The sentences of a file, of which a piece is in memory at a time: the lines of a text as `hybrid.text.read` gives them,
-    or of a column of texts of a Parquet file, without such as are missing. They can be gone through again and again.
+    or of a column of texts, without such as are missing, of a Parquet file, of a CSV or TSV table with a header, or of JSON
+    objects, one a line, which the ends of names tell. They can be gone through again and again.
 
+    column the name of the column; None: "text"
     every  empty lines are sentences too, and long ones stay whole, as a text with eos has them
     label  of the progress bar; None: there is none
-    table  attribute: whether it is a Parquet file; a pipe, which can be read once, is not asked
+    table  attribute: the end of the name of a table, "" for a text; a pipe, which can be read once, is not asked
 
-    Iterating raises ValueError, with the line, for a text that is binary or not UTF-8, and for a Parquet file that is damaged
-    or has no such column of texts, and where pyarrow is missing; both raise OSError for an unreadable file.
+    Iterating raises ValueError, with the line, for a text that is binary or not
+    UTF-8, and for a table that is damaged or has no such column of texts, and where pyarrow is missing; both raise OSError for
+    an unreadable file.
     """
 
-    def __init__(self, path: str | Path, *, column: str = "text", every: bool = False, label: str | None = None):
-        self.path, self.column, self.every, self.label = Path(path), column, every, label
-        self.table = False
+    def __init__(self, path: str | Path, *, column: str | None = None, every: bool = False, label: str | None = None):
+        self.path, self.column, self.every, self.label = Path(path), column or TEXT, every, label
+        self.table = ""
         if self.path.is_file() or not self.path.exists():
+            ending = self.path.suffix.lower()
             with open(path, "rb") as file:
-                self.table = file.read(4) == b"PAR1"
+                self.table = ".parquet" if file.read(4) == b"PAR1" else ending * (ending in TABLES)
 
     def __iter__(self) -> Iterator[str]:
-        if self.table:
-            yield from self._of_table()
+        if not self.table:
+            with self._bar(self.path.stat().st_size, "B") as bar:
+                yield from lines_of(self.path, self.every, bar.update)
             return
-        with self._bar(self.path.stat().st_size, "B") as bar:
-            yield from lines_of(self.path, self.every, bar.update)
+        texts = {".parquet": self._of_parquet, "": self._of_json}.get(TABLES.get(self.table, self.table), self._of_csv)
+        for text in texts():
+            if text is not None:
+                for line in text.removesuffix("\n").split("\n"):
+                    yield from sentences(line, self.every)
+
+    def expect_table(self, column: str | None) -> None:
+        """ValueError where a column is named of what is a text."""
+        if column and not self.table:
+            raise ValueError(
+                f"{self.path}: a text without columns, found --columns {column}; leave it out; tables are .parquet and what"
+                f" ends with {', '.join(TABLES)}"
+            )
 
     def _bar(self, total: int, unit: str) -> Any:
         return console.bar(total, self.label or "", unit, passing=self.label is None, scaled=True)
 
-    def _of_table(self) -> Iterator[str]:
+    def _of_parquet(self) -> Iterator[str | None]:
         file = tables.open_parquet(self.path)
-        self._expect_column(file.schema_arrow)
+        names = file.schema_arrow.names
+        kind = file.schema_arrow.field(self.column).type if names.count(self.column) == 1 else None
+        self._expect_column(names, "" if kind is None or tables.is_text(kind) else f"a column of {kind}")
         with self._bar(file.metadata.num_rows, "rows") as bar:
             for (texts,) in tables.parquet_columns(self.path, file, [self.column]):
                 for text in texts:
-                    if text is not None:
-                        for line in text.removesuffix("\n").split("\n"):
-                            yield from sentences(line, self.every)
+                    yield text
                     bar.update()
 
-    def _expect_column(self, schema: Any) -> None:
-        times = schema.names.count(self.column)
-        kind = schema.field(self.column).type if times == 1 else None
-        if kind is None or not tables.is_text(kind):
-            what = f"{times or 'no'} such column" if kind is None else f"a column of {kind}"
+    def _of_csv(self) -> Iterator[str | None]:
+        csv.field_size_limit(files.LONGEST)  # of the process: it bounds memory, and a document may be long
+        rows = csv.reader((f"{line}\n" for _, line in self._numbered()), delimiter=TABLES[self.table], strict=True)
+        try:
+            names = next(rows, [])
+            self._expect_column(names)
+            place = names.index(self.column)
+            for row in filter(None, rows):
+                if len(row) != len(names):
+                    raise ValueError(
+                        f"{self.path}, line {rows.line_num}: {len(row)} fields, expected {len(names)} as in the header"
+                    )
+                yield row[place]
+        except csv.Error as error:
+            raise ValueError(f"{self.path}, line {rows.line_num}: {error}; expected a table with a header") from None
+
+    def _of_json(self) -> Iterator[str | None]:
+        for number, line in self._numbered():
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise ValueError(f"{self.path}, line {number}: not JSON ({error}); expected an object a line") from None
+            if not isinstance(row, dict) or not isinstance(row.get(self.column, ""), str | None):
+                found = (
+                    f"{type(row.get(self.column)).__name__} as {self.column!r}"
+                    if isinstance(row, dict)
+                    else "no object"
+                )
+                raise ValueError(
+                    f"{self.path}, line {number}: found {found}, expected a text; --columns NAME says which"
+                )
+            if number == 1:
+                self._expect_column(list(row))
+            yield row.get(self.column)
+
+    def _numbered(self) -> Iterator[tuple[int, str]]:
+        with self._bar(self.path.stat().st_size, "B") as bar:
+            for number, line in files.numbered_lines(self.path):
+                yield number, line
+                bar.update(len(line) + 1)
+
+    def _expect_column(self, names: Sequence[str], other: str = "") -> None:
+        """ValueError unless there is one such column, and it is no other than one of texts."""
+        times = names.count(self.column)
+        if times != 1 or other:
             raise ValueError(
-                f"{self.path}: {self.column!r}: {what}; found {', '.join(map(repr, schema.names))}; expected one of texts,"
-                " --columns NAME"
+                f"{self.path}: {self.column!r}: {other or str(times or 'no') + ' such column'}; found"
+                f" {', '.join(map(repr, names))}; expected one of texts, --columns NAME"
             )

@@ -46,6 +46,7 @@ class Text:
         source: str = "text",
     ):
         check.choice("tokens", tokens, tuple(TOKENS))
+        check.no_table("sentences", sentences)
         if isinstance(sentences, str):
             raise ValueError(
                 f"sentences: found the string {sentences[:40]!r}, expected a list of strings, one a sentence"

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from .. import check
 from ..storage import files
 
 LABEL = "__label__"
@@ -49,6 +50,7 @@ def save(path: str | Path, texts: Sequence[str], labels: Sequence[Sequence[str]]
     Raises ValueError for anything else, and for an example with neither text nor label; OSError for a file that cannot be
     written.
     """
+    check.no_table("texts", texts)
     if len(texts) != len(labels):
         raise ValueError(f"found {len(texts)} texts and {len(labels)} lists of labels, expected as many of both")
     files.write(path, [_line(place, *example) for place, example in enumerate(zip(texts, labels, strict=True))])

@@ -1,4 +1,4 @@
-"""Names and their vectors in files: word2vec's two formats, which gensim and others open, .npz, tables, Parquet; .npy is read.
+"""Names and their vectors in files: word2vec's two formats, which gensim and others open, .npz, tables, Parquet, .npy.
 
 Word2vec's begin with a line "V D": how many words, how many numbers a word. Then, for each word, text: a line "word number ...
 number"; binary: the word, a blank, D float32 in little-endian order, a line end. All other formats hold any name.
@@ -12,6 +12,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from .. import check
 from ..storage import files, tables
 from ..use.vectors import Vectors
 
@@ -22,7 +23,7 @@ NAMES = ("names", "ids", "words")  # what the names of an .npz may be called; ou
 
 Named = tuple[list[str], np.ndarray]
 
-FORMATS = ("npz", "tsv", "parquet")  # of `save`, beside word2vec's two
+FORMATS = ("npy", "npz", "tsv", "parquet")  # of `save`, beside word2vec's two
 
 
 def save(
@@ -33,22 +34,23 @@ def save(
     words   V strings
     rows    (V, D) floats, written as float32; every format keeps every bit of them
     binary  which of the two formats of word2vec
-    format  "npz": arrays `names` and `vectors` for numpy.load; "tsv": a header, then a line a name; "parquet": columns `name`
-            and `vector`, with pyarrow. None: word2vec's
+    format  "npy": the rows alone; "npz": arrays `names` and `vectors` for numpy.load; "tsv": a header, then a line a name;
+            "parquet": columns `name` and `vector`, with pyarrow. None: word2vec's
 
     Raises ValueError for rows that are not (len(words), D) or hold NaN or infinity, and for words that are empty, occur twice
     or, in word2vec's formats, hold white space; OSError for a file that cannot be written.
     """
     if format is not None and format not in FORMATS:
         raise ValueError(f"format: found {format!r}, expected one of {', '.join(FORMATS)}")
-    rows = np.asarray(rows)
+    check.no_table("words", words)
+    rows = np.asarray(check.unmasked("vectors", rows))
     if rows.ndim != 2 or len(rows) != len(words) or rows.dtype.kind != "f" or not rows.size:
         raise ValueError(f"vectors: found {rows.dtype} {rows.shape}, expected floats ({len(words)}, D), a row a word")
     rows = np.asarray(rows, "<f4")
     _check_finite("vectors", words, rows)
     _check_names(words)
     if format:
-        files.write(path, {"npz": _npz, "tsv": _tsv, "parquet": _parquet}[format](words, rows))
+        files.write(path, {"npy": _npy, "npz": _npz, "tsv": _tsv, "parquet": _parquet}[format](words, rows))
         return
     for word in words:
         if word.split() != [word]:
@@ -181,6 +183,13 @@ def _read_binary(file: BinaryIO, width: int) -> tuple[str, np.ndarray]:
     if len(data) < 4 * width:
         raise ValueError(f"{len(data)} bytes of numbers; expected {4 * width}; is the file truncated?")
     return word.decode(), np.frombuffer(data, "<f4")
+
+
+def _npy(names: Sequence[str], rows: np.ndarray) -> Iterator[bytes]:
+    """The bytes of an .npy with the rows (V, D)."""
+    buffer = io.BytesIO()
+    np.save(buffer, rows)
+    yield buffer.getvalue()
 
 
 def _npz(names: Sequence[str], rows: np.ndarray) -> Iterator[bytes]:

@@ -15,15 +15,15 @@ and, where it wants them,
     complete(chosen, said)   fills in options that follow from others; ValueError for those that contradict each other
     CPU_ONLY                 why it uses no GPU
     RANKS                    True: several ranks train a model together, as `Job` and `Model` in hybrid/train/job.py say
-    vectors(run)             -> (names, rows): what `hybrid export` writes
+    vectors(run)             -> (names, rows): what `hybrid export` writes; outputs(run), users(run) so too, with --side
     text(report)             -> a report as lines for a person
     Use(run)                 a class: a trained run to be used, as `hybrid.open_run` gives it. Its methods, those that it has,
                              are what the command line can do with its runs:
 
-        recommend(users, k, exclude_seen=)   hybrid recommend: see hybrid/use/recommender.py, whose methods the command calls
-        similar(names, k)                    hybrid similar: see hybrid/use/vectors.py
+        recommend(users, k, ...)             hybrid recommend: see hybrid/use/recommender.py, whose methods the command calls
+        similar(names, k)                    in Python alone: see hybrid/use/vectors.py
         next(text, k), continue_text(...)    hybrid next: see hybrid/use/language.py
-        predict(texts, k)                    in Python alone: see hybrid/models/labels.py
+        predict(texts, k)                    hybrid predict: see hybrid/models/labels.py
 
 `hybrid neighbours` and `hybrid analogy` ask `vectors`, as `hybrid export` does. A command on a run whose model lacks what it
 needs is refused by name.

@@ -3,9 +3,11 @@
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
+
+import numpy as np
 
 from .. import backend, console, machine, placement, readout
 from .. import trunk as trunks
@@ -21,6 +23,7 @@ from ..sparse import OPTIMISERS
 from ..storage import checkpoint
 from ..train import plots
 from ..train.job import Job, Watched
+from ..train.runs import Trained
 from ..trunk import registry as trunk_kinds
 
 T = TypeVar("T")
@@ -188,6 +191,38 @@ def readout_figures(model: Engine, build: bool = True) -> dict[str, Any]:
     """
     tell = getattr(model.readout, "figures", None)
     return tell(build=build) if tell else {}
+
+
+def outputs(run: Trained, names: list[str]) -> tuple[list[str], np.ndarray]:
+    """Names of classes and their vectors, see `class_vectors`; ValueError for a readout that has none."""
+    rows = class_vectors(run.load().readout)
+    if rows is None:
+        kind = run.options["readout"]
+        raise ValueError(
+            f"{run.folder}: a readout {kind} has no vector for every class; expected full, sampled or neighbours"
+        )
+    return names, rows[: len(names)]
+
+
+def class_vectors(readout: Any) -> np.ndarray | None:
+    """(V, D) float32, whose products with hidden vectors order the classes as the readout does; None where it has none.
+
+    Biases are one column more, which meets a 1 in `hidden_vectors`.
+    """
+    inner = getattr(readout, "readout", readout)
+    weights = inner.parameters().get("weights")
+    if weights is None:
+        return None
+    weights = weights[: inner.classes]  # where it is tied, there may be a row that stands for none
+    return weights if inner.biases is None else np.column_stack([weights, inner.biases[: inner.classes]])
+
+
+def hidden_vectors(engine: Engine, questions: Iterable[Mapping[str, Any]]) -> np.ndarray:
+    """The hidden vectors of all questions, to be multiplied with `class_vectors`."""
+    hidden = np.concatenate([engine.hidden(**question).copy() for question in questions])
+    inner: Any = getattr(engine.readout, "readout", engine.readout)
+    biased = inner.biases is not None
+    return np.column_stack([hidden, np.ones(len(hidden), np.float32)]) if biased else hidden
 
 
 def load(source: Path, options: dict[str, Any]) -> tuple[Engine, dict[str, Any]]:

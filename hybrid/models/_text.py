@@ -17,15 +17,13 @@ class TextOptions:
 
     text: str | None = option(
         None,
-        "a UTF-8 text, one sentence or paragraph a line, or a Parquet file with a column of texts",
+        "a UTF-8 text, one sentence or paragraph a line, or a table with a column of texts: .parquet, .csv, .tsv, .jsonl",
         group="data",
         needed=True,
         type=os.path.abspath,
         metavar="FILE",
     )
-    columns: str | None = option(
-        None, "of a Parquet file: the column of texts (default: text)", group="data", metavar="NAME"
-    )
+    columns: str | None = option(None, "of a table: the column of texts (default: text)", group="data", metavar="NAME")
     stream: str | None = option(
         None,
         "for a text larger than memory: its ids are kept in files in this folder, and used again until the text changes",
@@ -46,7 +44,9 @@ class TextOptions:
 def read_text(path: str, options: Mapping[str, Any]) -> Text:
     """A file as the options cut it."""
     cut = how_cut(options)
-    every = Lines(path, column=options["columns"] or "text", every=cut["eos"])
+    every = Lines(path, column=options["columns"], every=cut["eos"])
+    if path == options["text"]:
+        every.expect_table(options["columns"])
     return Text(list(every), source=path, **cut) if every.table else read(path, **cut)
 
 
@@ -68,7 +68,7 @@ def stored_text(options: Mapping[str, Any], *, unknown: bool) -> StoredCorpus:
         min_count=options["min_count"],
         unknown=unknown,
         ties=options["ties"],
-        column=options["columns"] or "text",
+        column=options["columns"],
     )
 
 

@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +24,12 @@ from ..feeds.sequences import SequenceFeed, transition_vectors, turned
 from ..feeds.splits import HeldOut, Split
 from ..readout import registry as readout_kinds
 from ..readout.tree import CLUSTERED
-from ..settings import flag, names, option, positive
+from ..settings import flag, names, option, positive, rising
 from ..storage import files
 from ..train import store
 from ..train.job import Watched
 from ..train.runs import Trained
-from ..use.recommender import Recommender
+from ..use.recommender import BLOCK, Recommender
 from . import _engine
 from ._engine import DenseOptions, EngineJob, load
 
@@ -43,7 +43,9 @@ __all__ = [
     "complete",
     "evaluate",
     "load",
+    "outputs",
     "prepare",
+    "users",
     "vectors",
 ]
 
@@ -142,7 +144,9 @@ class Options(DenseOptions):
 class Evaluation:
     """Of `hybrid eval` on a run of factors."""
 
-    k: int = option(10, "recall@K, nDCG@K", type=positive, metavar="K")
+    k: list[int] | None = option(
+        None, "of recall, nDCG, MRR, MAP and coverage; several rise (default: 10)", type=rising, metavar="K[,K]"
+    )
     ratings: str | None = option(
         None,
         "where the ratings of the run are now (default: where they were)",
@@ -243,7 +247,7 @@ class Factors(EngineJob):
     def final(self, model: Engine) -> dict[str, Any]:
         """Figures on test items, and how many users validated."""
         counted = {"valid users": len(np.unique(self._new.user)), "valid repeats": self._repeats}
-        return counted | _test(model, self._parts, self._order)
+        return counted | _test(model, self._parts, self._order, coverage=False)
 
 
 prepare = Factors
@@ -326,16 +330,16 @@ def scores(engine: Engine, seen: Histories, order: Order) -> metrics.Scores:
     return lambda users: engine.scores(**order.question(seen, users))
 
 
-def _test(engine: Engine, parts: Split, order: Order, k: int = 10) -> dict[str, Any]:
+def _test(engine: Engine, parts: Split, order: Order, k: Sequence[int] = (10,), **more: Any) -> dict[str, Any]:
     """Figures on the users' last items, beside popularity, which as the model knows only what was learned from."""
-    ours = metrics.figures(scores(engine, parts.seen, order), parts.seen, parts.test, k)
-    popular = metrics.figures(metrics.popularity(parts.train), parts.seen, parts.test, k)
-    beside = {f"test {name} of popularity": popular[name] for name in (f"recall@{k}", f"ndcg@{k}")}
+    ours = metrics.figures(scores(engine, parts.seen, order), parts.seen, parts.test, k, **more)
+    popular = metrics.figures(metrics.popularity(parts.train), parts.seen, parts.test, k, coverage=False)
+    beside = {f"test {name} of popularity": popular[name] for size in k for name in (f"recall@{size}", f"ndcg@{size}")}
     return {f"test {name}": value for name, value in ours.items()} | beside
 
 
 def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
-    """recall@K and nDCG@K of every user's last item, beside those of popularity."""
+    """Figures at every K of every user's last item, beside those of popularity."""
     folder, options = run.folder, run.options
     path = given["ratings"] or options["ratings"]
     try:
@@ -352,7 +356,7 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
         )
     console.note(_protocol(options))
     model = run.load()
-    figures = _test(model, _split(every, options), _order(options), given["k"])
+    figures = _test(model, _split(every, options), _order(options), given["k"] or (10,))
     return figures | _engine.readout_figures(model)
 
 
@@ -360,6 +364,20 @@ def vectors(run: Trained) -> tuple[list[str], np.ndarray]:
     """The items and their input rows."""
     items = _items(run)
     return items, run.load().embedding.vectors()[: len(items)]
+
+
+def outputs(run: Trained) -> tuple[list[str], np.ndarray]:
+    """The items and what the products with the vectors of `users` order them by."""
+    return _engine.outputs(run, _items(run))
+
+
+def users(run: Trained) -> tuple[list[str], np.ndarray]:
+    """The users of the run's ratings and their hidden vectors, by what each had, test items too."""
+    use = Use(run)
+    every = np.arange(len(use.users), dtype=np.int32)
+    parts = (every[first : first + BLOCK] for first in range(0, len(every), BLOCK))
+    asked = (use.order.question(use.histories, part) for part in parts)
+    return use.users, _engine.hidden_vectors(use.engine, asked)
 
 
 def _items(run: Trained) -> list[str]:

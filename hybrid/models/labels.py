@@ -387,6 +387,7 @@ class Use:
         ValueError for one string instead of several, for k outside 1 to the number of labels, and where the run learned
         from features that have numbers and no words.
         """
+        check.no_table("texts", texts)
         if isinstance(texts, str):
             raise ValueError("texts: found one string, expected a list of them")
         if self._known.words is None:

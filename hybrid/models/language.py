@@ -167,6 +167,11 @@ def vectors(run: Trained) -> tuple[list[str], np.ndarray]:
     return names, run.load().embedding.vectors()[: len(names)]
 
 
+def outputs(run: Trained) -> tuple[list[str], np.ndarray]:
+    """The words and what the products with hidden vectors order them by."""
+    return _engine.outputs(run, Vocabulary.load(run.folder / NAMES).words)
+
+
 class Use(LanguageModel):
     """A run of a language model; its texts are cut as the one that it learned from."""
 

@@ -31,6 +31,7 @@ __all__ = [
     "complete",
     "evaluate",
     "load",
+    "outputs",
     "prepare",
     "vectors",
 ]
@@ -172,6 +173,11 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
 def vectors(run: Trained) -> tuple[list[str], np.ndarray]:
     """The words and their rows."""
     return Vocabulary.load(run.folder / NAMES).words, run.load().embedding.table
+
+
+def outputs(run: Trained) -> tuple[list[str], np.ndarray]:
+    """The words and what the products with hidden vectors order them by."""
+    return _engine.outputs(run, Vocabulary.load(run.folder / NAMES).words)
 
 
 class Use(Similar):

@@ -316,6 +316,7 @@ class PVM(Runner[StepResult]):
 
     def _image(self, frame: Any) -> np.ndarray:
         """(B, rows, columns, channels)."""
+        check.unmasked("frame", frame)
         try:
             image = np.asarray(frame)
         except (ValueError, TypeError) as failure:
@@ -344,9 +345,9 @@ class PVM(Runner[StepResult]):
             if shapes != self.readouts.shapes:
                 raise ValueError(f"label: found heatmaps {shapes}, expected {self.readouts.shapes}")
             for heat in label:
-                check.finite("label", np.asarray(heat))
+                check.finite("label", np.asarray(check.unmasked("label", heat)))
             return label
-        box = check.array("label", np.asarray(label, np.float32), (4,), np.float32)
+        box = check.array("label", np.asarray(check.unmasked("label", label), np.float32), (4,), np.float32)
         check.finite("label", box)
         return self.readouts.heats(box, self.wiring.frame)
 

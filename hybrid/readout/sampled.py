@@ -24,7 +24,9 @@ class Options:
     """What `--readout sampled` takes."""
 
     negatives: int | None = option(
-        None, "sampled readout: classes drawn, once a batch (of words: for each example)", type=positive
+        None,
+        "sampled readout: classes drawn, once a batch, of words for each example (default: 1024, of gbce 256, of words 5)",
+        type=positive,
     )
     loss: str | None = option(
         None, "sampled readout: what it learns from its draws (default: softmax, of words logistic)", choices=LOSSES
@@ -204,6 +206,9 @@ def make(
 ) -> SampledReadout:
     """From options of the command line, see hybrid/readout/__init__.py; without a trunk word2vec's negative sampling."""
     own = arguments(options, Options)
+    size = counts if isinstance(counts, int) else len(counts)
+    if (own["negatives"] or 0) > size:
+        raise ValueError(f"--negatives: found {own['negatives']}, expected at most {size:,}, the classes; lower it")
     own["loss"] = own["loss"] or ("softmax" if trunk else "logistic")
     return SampledReadout(counts, width, batch=batch, backend=backend, **own)
 

@@ -17,14 +17,16 @@ from .. import check
 from ..engine import Embedding, Engine
 from ..feeds.baskets import BasketFeed
 from ..feeds.histories import HistoryFeed, whole
-from ..feeds.ratings import Histories
+from ..feeds.ratings import Histories, from_frame, histories, usual_columns
 from ..models import factors
 from ..trunk.mlp import MLP
+from ..use.recommender import barred, left_out_of
 from . import base
 
 EXPECTED = "expected users x items, a list of items for each user, or hybrid.ratings.histories(...)"
 AT = 10  # items recommended, of which `score` tells whether the right one is among them
 MOMENTUM = 0.9
+NOTHING = np.empty(0, np.int32)  # is left out
 UNKNOWN, NONE = -2, -3  # in the place of a target: an item that is not known, no item
 
 
@@ -43,16 +45,18 @@ class NextItem(BaseEstimator):
 
     None stands for what a recorded search found for this readout on MovieLens-100k.
 
-    Histories are lists of items (names or whole numbers), one a user, in the order of time; hybrid.ratings.histories(...); or
-    a matrix users x items, sparse or dense, where every entry that is not zero is an item: these are sets without an order, of
-    which `history` others are drawn to learn each item from, and all count when it is asked what comes next. Users need not be
-    those of `fit`: a model knows histories. After `fit`:
+    Histories are lists of items (names or whole numbers), one a user, in the order of time; hybrid.ratings.histories(...); a
+    data frame with columns of users, items and, if there are such, times under their usual names, whose users are in the order
+    of their first rows; or a matrix users x items, sparse or dense, where every entry that is not zero is an item: these are
+    sets without an order, of which `history` others are drawn to learn each item from, and all count when it is asked what
+    comes next. Users need not be those of `fit`: a model knows histories. After `fit`:
 
     items_   the items, which are the classes
     losses_  mean loss of each epoch, in nats; weights count within a batch only, not between batches
     engine_  the Engine
 
-    ValueError where no user has two items, and for what is no history. Items that `fit` has not met are left out.
+    ValueError where no user has two items, for what is no history, for a table of numbers that may be either of them, and for
+    a matrix where `fit` has had lists. Items that `fit` has not met are left out.
     """
 
     readout: str = "tree"
@@ -76,11 +80,14 @@ class NextItem(BaseEstimator):
         seed, options = base.seed_of(self.random_state), self._options()
         settings = {"length": options["history"], "batch": self.batch, "epochs": self.epochs, "seed": seed}
         feed: BasketFeed | HistoryFeed
+        X = read(X)
         if is_matrix(X):
             entries = self._entries(X, reset=True)
             feed, self._length = BasketFeed(entries, **settings), entries.shape[1]
         else:
             item, at = flat(X)
+            for name in ("n_features_in_", "feature_names_in_"):  # of a matrix that was learned from before
+                self.__dict__.pop(name, None)
             self.items_, self._length = np.unique(item), options["history"]
             weight = X.weight if isinstance(X, Histories) else None
             feed = HistoryFeed(of_lists(item, at, self.items_, weight), **settings)
@@ -88,15 +95,23 @@ class NextItem(BaseEstimator):
         self.losses_ = base.run(self.engine_, feed, self.verbose)
         return self
 
-    def recommend(self, X: Any, k: int = AT, *, exclude_seen: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    def recommend(
+        self, X: Any, k: int = AT, *, exclude_seen: bool = True, allowed: Any = None, forbidden: Any = ()
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The k items that are likeliest next after each history, likeliest first, and their log-probabilities, both (n, k).
 
-        exclude_seen  leave out the items of the history. Where fewer than k are left, items ends with -1 (None, where items
-                      have names) and log-probabilities with -inf
+        exclude_seen  leave out the items of the history
+        allowed       the only items that may be recommended; None: all
+        forbidden     items that may not
+
+        Where fewer than k are left, items ends with -1 (None, where items have names) and log-probabilities with -inf.
+        ValueError for allowed and forbidden items that are not known.
         """
         check_is_fitted(self)
         check.whole("k", k, 1, len(self.items_))
-        ids, log_probs = self._best(self._encoded(X), k, exclude_seen)
+        only = None if allowed is None else self._ids("allowed", allowed)
+        without = barred(len(self.items_), only, self._ids("forbidden", forbidden))
+        ids, log_probs = self._best(self._encoded(X), k, exclude_seen, without)
         return self._named(ids), log_probs
 
     def predict(self, X: Any) -> np.ndarray:
@@ -111,6 +126,7 @@ class NextItem(BaseEstimator):
            one, an item that is drawn. Where none is new: nan, with a warning
         """
         check_is_fitted(self)
+        X = read(X)
         seen = self._encoded(X)
         if y is None:
             seen, target = _held_out(seen, drawn=is_matrix(X))
@@ -139,7 +155,12 @@ class NextItem(BaseEstimator):
         return entries
 
     def _encoded(self, X: Any) -> Histories:
+        X = read(X)
         if is_matrix(X):
+            if not hasattr(self, "n_features_in_"):
+                raise ValueError(
+                    "X: found a matrix users x items, expected lists of items as in fit, whose columns would be no items"
+                )
             return of_matrix(self._entries(X, reset=False), self.items_)
         return of_lists(*flat(X), self.items_)
 
@@ -152,11 +173,20 @@ class NextItem(BaseEstimator):
         readout = base.made(self.readout, feed.counts, outputs, batch=feed.batch, **shape)
         return Engine(rows, trunk, readout, device="cpu", threads=base.threads_of(self.n_jobs), overlap=False)
 
-    def _best(self, seen: Histories, k: int, exclude_seen: bool) -> tuple[np.ndarray, np.ndarray]:
+    def _ids(self, name: str, items: Any) -> np.ndarray:
+        """The ids of items; ValueError for one that is not known."""
+        row = np.asarray(items)
+        found = of_lists(row, np.arange(len(row) + 1), self.items_)
+        if len(unknown := np.flatnonzero(np.diff(found.at) == 0)):
+            raise ValueError(f"{name}: found {row.tolist()[unknown[0]]!r}, expected items of items_")
+        return found.item
+
+    def _best(
+        self, seen: Histories, k: int, exclude_seen: bool, barred: np.ndarray = NOTHING
+    ) -> tuple[np.ndarray, np.ndarray]:
         users = np.arange(len(seen.at) - 1)
         batch = whole(seen, users, np.zeros(len(users), np.int32), self._length)
-        exclude = sparse.csr_array((np.ones(len(seen.item)), seen.item, seen.at), (len(users), len(self.items_)))
-        return self.engine_.best(batch.ids, k, batch.bag_at, exclude if exclude_seen else None)
+        return self.engine_.best(batch.ids, k, batch.bag_at, left_out_of(seen, users, barred, exclude_seen))
 
     def _named(self, ids: np.ndarray) -> np.ndarray:
         """The items of ids; of -1 itself, or None among names."""
@@ -184,10 +214,32 @@ class NextItem(BaseEstimator):
         return tags
 
 
+def read(X: Any) -> Any:
+    """X, of a data frame that says who took what its histories; ValueError for a table that is not clearly users x items."""
+    if isinstance(X, Histories) or not is_matrix(X) or sparse.issparse(X):
+        return X
+    user, item = usual_columns(X)
+    if user is not None and item is not None:
+        had: Any = histories(from_frame(X))
+        whole_numbers = np.asarray(X[item]).dtype.kind in "iu"
+        return had._replace(items=np.asarray(had.items, np.int64)) if whole_numbers else had
+    columns = [X[name] for name in X.columns] if hasattr(X, "columns") else [X]
+    numbers = [part for part in map(np.asarray, columns) if part.dtype.kind in "iu" and part.size]
+    some = sum(map(np.count_nonzero, numbers)) > sum(part.size for part in numbers) / 2
+    low, most = (min(part.min() for part in numbers), max(part.max() for part in numbers)) if numbers else (0, 0)
+    if user is not None or item is not None or (some and low >= 0 and most >= X.shape[1]):
+        raise ValueError(
+            f"X: found a table {tuple(X.shape)} that is not clearly users x items; of columns of users, items and times give"
+            " ratings.histories(ratings.from_frame(X, user=, item=, time=)) of hybrid, of histories of equal length X.tolist(),"
+            " of users x items scipy.sparse.csr_array(X)"
+        )
+    return X
+
+
 def is_matrix(X: Any) -> bool:
     """Whether X is users x items: a sparse matrix, an array of numbers or a data frame. Else it has the items of each user."""
-    numbers = getattr(getattr(X, "dtype", None), "kind", "O") in "biufc"
-    return hasattr(X, "shape") and (len(X.shape) == 2 or numbers)
+    kind = getattr(getattr(X, "dtype", None), "kind", "O")
+    return hasattr(X, "shape") and kind not in "UST" and (len(X.shape) == 2 or kind in "biufc")
 
 
 def of_matrix(X: Any, items: np.ndarray) -> Histories:
@@ -204,6 +256,8 @@ def of_lists(item: np.ndarray, at: np.ndarray, items: np.ndarray, weight: np.nda
     """
     if not len(item):
         return _histories(np.empty(0, np.int32), at, items)
+    if (item.dtype.kind in "US") != (items.dtype.kind in "US") and "O" not in (item.dtype.kind, items.dtype.kind):
+        raise ValueError(f"items: found {item.dtype}, expected {items.dtype} as in fit: numbers, or names, in both")
     place = np.minimum(np.searchsorted(items, item), len(items) - 1)
     kept = items[place] == item
     weight = None if weight is None else weight[kept]

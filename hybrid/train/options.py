@@ -1,8 +1,11 @@
 """Options that every run has, and the options of one command with all defaults filled in."""
 
+import argparse
+import contextlib
 import dataclasses
 import functools
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any, cast
 
@@ -119,20 +122,43 @@ class Parts:
             declared |= fields(getattr(self.registries[name].load(kind), "Options", None))
         return declared | self.own
 
-    def default_said(self, name: str) -> str:
-        """An option's default, or the defaults under those readouts that differ in it; "" for none."""
-        readouts = sorted(self.choices["readout"]) if "readout" in self.registries else [None]
-        by_readout = {readout: self.defaults({"readout": readout}).get(name) for readout in readouts}
-        shown = {readout: value for readout, value in by_readout.items() if value is not None and value is not False}
-        if len(set(map(str, shown.values()))) < 2:
-            return str(next(iter(shown.values()), ""))
-        return " or ".join(f"{readout} {value}" for readout, value in shown.items())
+    def read(self, words: Sequence[str]) -> dict[str, Any]:
+        """What words of a command line say of options, as far as it can be read."""
+        read: dict[str, Any] = {}
+        for name, field in self.every().items():
+            for word, after in itertools.zip_longest(words, words[1:], fillvalue=""):
+                value = after if word == flag(name) else word.removeprefix(f"{flag(name)}=")
+                if word == flag(name) and field.default is False:
+                    read[name] = True
+                elif word == flag(name) or value != word:
+                    choices = self.registries[name].names() if name in self.registries else None
+                    with contextlib.suppress(ValueError, TypeError, argparse.ArgumentTypeError):
+                        made = field.metadata["argument"].get("type", str)(value)
+                        if made in (choices or field.metadata["argument"].get("choices", [made])):
+                            read[name] = made
+        return read
+
+    def shown(self, options: Mapping[str, Any]) -> dict[str, tuple[dataclasses.Field[Any], str]]:
+        """The options of the parts that these name, each with the default that holds beside them, "" for none."""
+        chosen = self.defaults(options)
+        with contextlib.suppress(ValueError):  # of options that contradict each other, which choose tells
+            made = chosen | {name: value for name, value in options.items() if name in chosen}
+            chosen |= getattr(self.module, "complete", lambda chosen, said: chosen)(made, dict(options))
+        return {
+            name: (field, "" if chosen[name] in (None, False) else _text(chosen[name]))
+            for name, field in self._declared(options).items()
+        }
 
     def says(self, options: Mapping[str, Any]) -> str:
         """How a user asks for these parts: the readout, and others that are not the default."""
         named = self.named(options)
         shown = [name for name, kind in named.items() if name == "readout" or kind != self.own[name].default]
         return " ".join([f"train {self.kind}", *(f"{flag(name)} {named[name]}" for name in shown)])
+
+
+def _text(value: Any) -> str:
+    """A value as a user types it."""
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def choose(kind: str, **said: Any) -> dict[str, Any]:

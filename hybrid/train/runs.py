@@ -33,6 +33,8 @@ from .progress import check, check_feed
 if TYPE_CHECKING:
     from ..use.vectors import Vectors
 
+SIDES = ("inputs", "outputs", "users")  # of `export`
+ENDINGS = {"bin": "binary"}  # of files of word2vec's format
 LENGTHS = ("epochs", "steps", "trees")
 
 
@@ -147,23 +149,27 @@ def evaluate(folder: str, said: dict[str, Any]) -> dict[str, Any]:
     return figures
 
 
-def export(folder: str, file: str, format: str | None = None, which: str | None = None) -> str:
+def export(folder: str, file: str, format: str | None = None, which: str | None = None, side: str = SIDES[0]) -> str:
     """Write a run's vectors; returns the sentence that says so.
 
     format  "text" or "binary", which are word2vec's, or of vectors.FORMATS; None: by the end of the file's name, else "text"
+    side    which vectors, of SIDES
     """
     from ..formats import vectors
 
-    run = trained(folder, which, device="cpu")  # nothing is computed
+    run = trained(folder, which, device="cpu")  # nothing is computed but the vectors of users
     model = _model(run.options)
     if not hasattr(model, "vectors"):
         raise ValueError(f"{folder}: a run of {run.options['kind']} has no vectors of words or items to export")
-    names, rows = model.vectors(run)
+    of = getattr(model, "vectors" if side == SIDES[0] else side, None)
+    if of is None:
+        raise ValueError(f"--side {side}: not of a run of {run.options['kind']}; leave it out")
+    names, rows = of(run)
     ending = Path(file).suffix.lower().removeprefix(".")
-    format = format or (ending if ending in vectors.FORMATS else "text")
+    format = format or ENDINGS.get(ending, ending if ending in vectors.FORMATS else "text")
     own = format if format in vectors.FORMATS else None
     vectors.save(file, names, rows, binary=format == "binary", format=own)
-    return f"{len(names):,} vectors of {rows.shape[1]} numbers, {format} -> {file}"
+    return f"{len(names):,} vectors of {rows.shape[1]} numbers ({side}), {format} -> {file}"
 
 
 def open_run(

@@ -59,6 +59,7 @@ class LanguageModel(Similar):
 
     def contexts(self, texts: Sequence[str | Sequence[str]]) -> np.ndarray:
         """The ids (n, context) int32 after which the model predicts, for each of n texts: those of its last words."""
+        check.no_table("texts", texts)
         if isinstance(texts, str):
             raise ValueError(f"texts: found the string {texts[:40]!r}, expected a list of texts")
         found = np.full((len(texts), self.context), len(self.vocabulary), np.int32)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..engine import Engine
 
 BLOCK = 4096  # users asked about at a time
+NUMBERS = 2**24  # items left out of the answers to them, at most, however many items there are
 
 
 class Recommender(Similar):
@@ -91,21 +92,34 @@ class Recommender(Similar):
         self.__dict__.pop("_users", None)
         return int((~known).sum())
 
-    def recommend(self, users: Any = None, k: int = 10, *, exclude_seen: bool = True) -> Ranked:
+    def recommend(
+        self, users: Any = None, k: int = 10, *, exclude_seen: bool = True, allowed: Any = None, forbidden: Any = ()
+    ) -> Ranked:
         """The k items that each user most likely takes next.
 
         users         names, a list of any length or one; None: all
         exclude_seen  without what the user had
+        allowed       names of the only items that may be recommended; None: all
+        forbidden     names of items that may not
 
-        Memory: 8 k bytes a user; `recommendations` gives them part by part. Raises ValueError for users that are not known
-        and for k outside 1 to V.
+        Where fewer than k are left, there are fewer. Memory: 8 k bytes a user; `recommendations` gives them part by part.
+        Raises ValueError for users and items that are not known, for k outside 1 to V, and where no item is allowed.
         """
-        return joined([*self.recommendations(users, k, exclude_seen=exclude_seen)], self.items, k)
+        only = {"exclude_seen": exclude_seen, "allowed": allowed, "forbidden": forbidden}
+        return joined([*self.recommendations(users, k, **only)], self.items, k)
 
-    def recommend_to(self, histories: Sequence[Sequence[str]], k: int = 10, *, exclude_seen: bool = True) -> Ranked:
+    def recommend_to(
+        self,
+        histories: Sequence[Sequence[str]],
+        k: int = 10,
+        *,
+        exclude_seen: bool = True,
+        allowed: Any = None,
+        forbidden: Any = (),
+    ) -> Ranked:
         """The k items that new users most likely take next, by the items that each had, in the order of time.
 
-        Raises ValueError for a history without items and for items that are not known.
+        Arguments as of `recommend`. Raises ValueError as it does, and for a history without items.
         """
         ids = [self._items.ids(history) for history in histories]
         for at, history in enumerate(ids):
@@ -115,36 +129,35 @@ class Recommender(Similar):
         numbers = [str(number) for number in range(1, len(ids) + 1)]
         had = Histories(np.concatenate([*ids, np.empty(0, np.int32)]), places, numbers, list(self.items))
         every = np.arange(len(ids), dtype=np.int32)
-        return joined([*self._parts(had, every, k, exclude_seen)], self.items, k)
+        return joined([*self._parts(had, every, k, exclude_seen, self._barred(allowed, forbidden))], self.items, k)
 
-    def recommendations(self, users: Any = None, k: int = 10, *, exclude_seen: bool = True) -> Iterator[Ranked]:
+    def recommendations(
+        self, users: Any = None, k: int = 10, *, exclude_seen: bool = True, allowed: Any = None, forbidden: Any = ()
+    ) -> Iterator[Ranked]:
         """What `recommend` gives, in parts of some thousand users, so that memory does not grow with their number."""
         check.whole("k", k, 1, len(self.items))
         asked = np.arange(len(self.users), dtype=np.int32) if users is None else self._users.ids(users)
-        return self._parts(self.histories, asked, k, exclude_seen)
+        return self._parts(self.histories, asked, k, exclude_seen, self._barred(allowed, forbidden))
+
+    def _barred(self, allowed: Any, forbidden: Any) -> np.ndarray:
+        ids = None if allowed is None else self._items.ids(allowed)
+        return barred(len(self.items), ids, self._items.ids(forbidden))
 
     @functools.cached_property
     def _users(self) -> Names:
         return Names(self.users, "user")
 
-    def _parts(self, had: Histories, asked: np.ndarray, k: int, exclude_seen: bool) -> Iterator[Ranked]:
+    def _parts(
+        self, had: Histories, asked: np.ndarray, k: int, exclude_seen: bool, barred: np.ndarray
+    ) -> Iterator[Ranked]:
+        block = max(min(BLOCK, NUMBERS // max(len(barred), 1)), 1)
         with console.bar(len(asked), "recommending", "users", passing=True) as bar:
-            for first in range(0, len(asked), BLOCK):
-                users = asked[first : first + BLOCK]
-                yield self._part(had, users, k, exclude_seen)
+            for first in range(0, len(asked), block):
+                users = asked[first : first + block]
+                left_out = left_out_of(had, users, barred, exclude_seen)
+                best, scores = self.engine.best(k=k, exclude=left_out, **self.order.question(had, users))
+                yield Ranked([had.users[user] for user in users.tolist()], best, scores, self.items)
                 bar.update(len(users))
-
-    def _part(self, had: Histories, users: np.ndarray, k: int, exclude_seen: bool) -> Ranked:
-        left_out = self._seen(had, users) if exclude_seen else None
-        best, scores = self.engine.best(k=k, exclude=left_out, **self.order.question(had, users))
-        return Ranked([had.users[user] for user in users.tolist()], best, scores, self.items)
-
-    def _seen(self, had: Histories, users: np.ndarray) -> Any:
-        """A CSR array (users, items) with an entry for each item that a user had."""
-        from scipy import sparse
-
-        ids, bag_at = feed.lasts(had, users)
-        return sparse.csr_array((np.ones(len(ids), np.int8), ids, bag_at), (len(users), len(self.items)))
 
     def _fitting(self, histories: Histories) -> Histories:
         """The histories; ValueError for those of other items, IndexError for ids out of range."""
@@ -154,3 +167,32 @@ class Recommender(Similar):
                 f"histories: found {len(histories.items):,} items, expected {len(self.items):,}, as in the model"
             )
         return histories
+
+
+def barred(items: int, allowed: np.ndarray | None, forbidden: np.ndarray) -> np.ndarray:
+    """The ids that no answer may have, rising: all that are not allowed (None: all are), and those forbidden.
+
+    ValueError where none is left.
+    """
+    out = np.full(items, allowed is not None)
+    out[allowed if allowed is not None else []] = False
+    out[forbidden] = True
+    if out.all():
+        raise ValueError(f"allowed, forbidden: found none of {items:,} items left, expected some to recommend")
+    return np.flatnonzero(out).astype(np.int32)
+
+
+def left_out_of(had: Histories, users: np.ndarray, barred: np.ndarray, exclude_seen: bool) -> Any:
+    """CSR (users, items) of what answers to some users leave out: what each had, and what all may not have; None: nothing."""
+    from scipy import sparse
+
+    shape = len(users), len(had.items)
+    seen = None
+    if exclude_seen:
+        ids, bag_at = feed.lasts(had, users)
+        seen = sparse.csr_array((np.ones(len(ids), np.int8), ids, bag_at), shape)
+    if not len(barred):
+        return seen
+    ids, bag_at = np.tile(barred, shape[0]), np.arange(shape[0] + 1) * len(barred)
+    for_all = sparse.csr_array((np.ones(len(ids), np.int8), ids, bag_at), shape)
+    return for_all if seen is None else for_all.astype(bool) + seen.astype(bool)

@@ -33,7 +33,8 @@ class Vectors:
     """
 
     def __init__(self, words: Sequence[str] | np.ndarray, rows: Any, *, what: str = "word"):
-        found = np.asarray(rows)
+        check.no_table("words", words)
+        found = np.asarray(check.unmasked("vectors", rows))
         if found.ndim != 2 or len(found) != len(words) or found.dtype.kind != "f" or not found.size:
             raise ValueError(
                 f"vectors: found {found.dtype} {found.shape}, expected floats ({len(words)}, D), a row a word"

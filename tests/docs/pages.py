@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-INCLUDED = ("changelog.md", "contributing.md", "notes.md")  # pages that show another file of the repository
-PAGES = [ROOT / "README.md", *sorted(path for path in (ROOT / "docs").glob("*.md") if path.name not in INCLUDED)]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 class Block(NamedTuple):

@@ -1,6 +1,7 @@
 """What the pages name is there: options, files, public names."""
 
 import re
+import sys
 
 import pytest
 
@@ -11,8 +12,13 @@ from hybrid.cli import main
 from .pages import PAGES, ROOT, prose
 
 HELP = [
+    *(
+        ["train", "language", "--readout", name]
+        for name in ("full", "head", "mixture", "neighbours", "sampled", "tree")
+    ),
+    *(["train", "factors", "--trunk", name] for name in ("attention", "torch")),
     *(["train", model] for model in ("language", "words", "factors", "labels", "pvm")),
-    *([name] for name in "sweep eval export recommend similar next neighbours analogy demo doctor launch".split()),
+    *([name] for name in "sweep eval export recommend predict next neighbours analogy demo doctor launch".split()),
     *(["data", action] for action in ("list", "get")),
     *(["pvm", action] for action in ("watch", "dream", "fields", "compare", "import", "configs")),
 ]
@@ -62,5 +68,23 @@ def test_readme_is_short():
 
 
 def test_every_example_is_in_the_gallery():
-    shown = re.findall(r'^ *--8<-- "(examples/\w+\.py)"$', (ROOT / "docs" / "gallery.md").read_text(), re.MULTILINE)
+    shown = re.findall(r"^\[(examples/\w+\.py)\]\(\.\./\1\)$", (ROOT / "docs" / "gallery.md").read_text(), re.MULTILINE)
     assert sorted(shown) == sorted(f"examples/{path.name}" for path in (ROOT / "examples").glob("*.py"))
+
+
+def test_a_code_host_shows_what_the_site_does():
+    """A code host knows no includes; the hooks put into the site what pages link to."""
+    assert not [page.name for page in (ROOT / "docs").rglob("*.md") if "8<--" in page.read_text()]
+    pytest.importorskip("mkdocs")
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        import hooks
+    finally:
+        sys.path.pop(0)
+    gallery = hooks.on_page_markdown((ROOT / "docs" / "gallery.md").read_text())
+    for path in (ROOT / "examples").glob("*.py"):
+        assert "".join(f"    {line}\n" if line else "\n" for line in path.read_text().splitlines()) in gallery
+    index, readme = (ROOT / "docs" / "index.md").read_text(), (ROOT / "README.md").read_text()
+    table = re.search(r"^\|.*\|$", readme, re.MULTILINE)[0]
+    assert hooks.VERDICT in index and table in hooks.on_page_markdown(index)
+    assert hooks.on_page_markdown("[notes](../bench/NOTES.md#a)") == "[notes](notes.md#a)"

@@ -294,7 +294,6 @@ def begun(folder: Path) -> Path:
     good += [[*words, run, *small] for words in (["train", "--resume"], ["eval"]) for run in told.values()]
     good += [
         ["export", told["words"], str(folder / "exported.txt"), "--overwrite"],
-        ["similar", told["words"], "noun1"],
     ]
     good += [["recommend", told["factors"], *who] for who in (["--users", "1"], ["--history", "1,2"])]
     good += [["next", told["language"], "noun1 verb1"], ["pvm", "watch", told["pvm"], "--steps", "2"]]

@@ -1,7 +1,67 @@
 import numpy as np
 import pytest
 
-from hybrid import check
+from hybrid import (
+    ArrayFeed,
+    FullReadout,
+    IterableFeed,
+    Text,
+    Units,
+    Vectors,
+    Vocabulary,
+    check,
+    formats,
+    metrics,
+    ratings,
+    trees,
+    vectors,
+)
+from hybrid.feeds.text import Corpus
+
+ONE, TWO = np.ma.masked_array([1, 2, 3], [0, 1, 0]), np.ma.masked_array(np.eye(3), np.eye(3) > 0)
+MASKED = {  # each lost the mask: what was masked counted
+    "a feed's ids": lambda: ArrayFeed(ONE, [0, 1, 0]),
+    "a feed's target": lambda: ArrayFeed([0, 1, 0], ONE),
+    "a feed's weight": lambda: ArrayFeed([0, 1, 0], [0, 1, 0], weight=ONE),
+    "a batch": lambda: IterableFeed([(ONE, np.array([0, 1, 0]))]),
+    "ratings": lambda: ratings.from_columns([1, 1, 2], ONE),
+    "weights of ratings": lambda: ratings.from_columns([1, 1, 2], [1, 2, 1], weight=ONE),
+    "a frame": lambda: ratings.from_frame({"user": [1, 1, 2], "item": ONE}),
+    "counts": lambda: FullReadout(ONE, 4),
+    "ids of a corpus": lambda: Corpus.from_ids(ONE, Vocabulary.build([["a"] * 4, ["b"] * 3])),
+    "sizes": lambda: Units(count=3, inputs=ONE, hidden=2, outputs=2),
+    "vectors": lambda: Vectors(["a", "b", "c"], TWO),
+    "a file of vectors": lambda: vectors.save("never", ["a", "b", "c"], TWO),
+    "vectors of a tree": lambda: trees.clustered(TWO),
+    "scores": lambda: metrics.ranked(TWO, 1),
+}
+
+
+@pytest.mark.parametrize("use", MASKED)
+def test_a_mask_is_not_lost(use, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        ValueError, match=r"\w+: found a masked array, expected a plain one; \w+\.filled\(...\) makes one"
+    ):
+        MASKED[use]()
+
+
+TABLE = {"a": ["b c", "d e"], "f": ["g", "h"]}
+TABLES = {  # of each the names of the columns were taken
+    "texts": lambda table: Text(table),
+    "texts with labels": lambda table: formats.fasttext.save("never", table, [["a"], ["b"]]),
+    "words": lambda table: Vectors(table, np.eye(2)),
+    "words of a file": lambda table: vectors.save("never", table, np.eye(2)),
+}
+
+
+@pytest.mark.parametrize("use", TABLES)
+def test_a_table_is_no_list_of_its_columns(use, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frames = [pytest.importorskip(name).DataFrame(TABLE) for name in ("pandas", "polars")]
+    for table in (TABLE, *frames):
+        with pytest.raises(ValueError, match=r"(\w+): found \w+, expected a list; \1\[COLUMN\].tolist\(\) makes one"):
+            TABLES[use](table)
 
 
 @pytest.mark.parametrize("value", [0, 7, 2.0, True, "3"])

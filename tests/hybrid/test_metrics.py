@@ -124,6 +124,41 @@ def test_several_items_of_a_user_are_ranked_in_one_list_and_met_once():
     assert found["recall@3"] == (1 / 2 + 1) / 2  # user 0: items 1 and 3 rank 4 and 2; user 2: item 4 ranks 2
 
 
+@given(st.data(), st.integers(1, 3))
+def test_figures_of_users_are_those_of_their_lists(data, k):
+    """Against lists that are sorted and gone through item by item."""
+    scores = np.array(data.draw(st.lists(st.permutations(range(5)), min_size=2, max_size=5)), np.float32)
+    had = data.draw(st.lists(st.sets(st.integers(0, 4), max_size=2), min_size=len(scores), max_size=len(scores)))
+    new = [data.draw(st.sets(st.sampled_from(sorted({*range(5)} - own)), min_size=1, max_size=3)) for own in had]
+    user = np.repeat(np.arange(len(new), dtype=np.int32), [len(own) for own in new])
+    held = HeldOut(user, np.array([item for own in new for item in own], np.int32))
+    found = metrics.figures(lambda users: scores[users], table(had), held, k=[k, 4])
+    expected, shown = [], set()
+    for row, own, target in zip(scores, had, new, strict=True):
+        best = [item for item in np.argsort(-row).tolist() if item not in own][:k]
+        hits = [place for place, item in enumerate(best, 1) if item in target]
+        most = min(k, len(target))
+        ideal = sum(1 / np.log2(place + 1) for place in range(1, most + 1))
+        precision = sum(number / place for number, place in enumerate(hits, 1)) / most
+        gain = sum(1 / np.log2(place + 1) for place in hits) / ideal
+        expected.append([len(hits) / len(target), gain, 1 / hits[0] if hits else 0, precision])
+        shown |= {*best}
+    for name, each in zip(("recall", "ndcg", "mrr", "map"), np.transpose(expected), strict=True):
+        assert found[f"{name}@{k}"] == pytest.approx(each.mean())
+        assert found[f"{name}@{k} standard error"] == pytest.approx(each.std(ddof=1) / len(each) ** 0.5)
+    assert found[f"coverage@{k}"] == len(shown) / 5 and found["recall@4"] >= found[f"recall@{k}"]
+    assert not [
+        name
+        for name in metrics.figures(lambda users: scores[users], table(had), held, coverage=False)
+        if "cover" in name
+    ]
+
+
+def test_of_equal_scores_each_counts_at_a_place_of_its_own():
+    found = metrics.of_users(np.array([1, 1, 4]), 2, np.array([3, 3, 3]))
+    assert [float(each[0]) for each in found.values()] == [2 / 3, pytest.approx(2 / (1 + 1 / np.log2(3))), 1, 1]
+
+
 @pytest.mark.parametrize("shape", [(2, 4), (1, 5), (5,)])
 def test_scores_of_a_wrong_shape(shape):
     held = HeldOut(np.array([0, 1], np.int32), np.array([0, 1], np.int32))

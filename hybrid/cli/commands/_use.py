@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ... import console
 from ...formats.vectors import open_vectors
 from ...settings import positive
 from ...train.runs import able, open_run, vectors_of
@@ -28,6 +29,13 @@ def add_run(command: Parser, name: str = "RUN", help: str = "the folder of a tra
 def add_k(command: Parser, what: str) -> None:
     """Offer how many answers there are."""
     command.add_argument("--k", type=positive, default=SHOWN, metavar="K", help=f"{what} (default: {SHOWN})")
+
+
+def at_most(k: int, there: int, what: str) -> int:
+    """As many as are asked for; where there are fewer those, and a note that says so."""
+    if k > there:
+        console.note(f"--k {k:,}: there are {there:,} {what}")
+    return min(k, there)
 
 
 def opened(given: argparse.Namespace, method: str, does: str) -> Any:

@@ -12,8 +12,15 @@ def add(command: Parser) -> None:
     command.add_argument("file", metavar="FILE", help="the file to write")
     command.add_argument(
         "--format",
-        choices=("text", "binary", "npz", "tsv", "parquet"),
-        help="text and binary are word2vec's (default: by the end of FILE: .npz, .tsv, .parquet, else text)",
+        choices=("text", "binary", "npy", "npz", "tsv", "parquet"),
+        help="text and binary are word2vec's (default: by the end of FILE: .bin, .npy, .npz, .tsv, .parquet, else text)",
+    )
+    command.add_argument(
+        "--side",
+        choices=("inputs", "outputs", "users"),
+        default="inputs",
+        help="inputs: the rows that are read, for what is similar; outputs: of each item or word what its inner product with"
+        " a hidden vector ranks it by; users: of a run of factors, the hidden vector of each user (default: inputs)",
     )
     command.add_overwrite()
     command.add_argument("--checkpoint", choices=("last", "best"), help=CHECKPOINT)
@@ -24,5 +31,5 @@ def run(given: argparse.Namespace) -> int:
     from ...train import runs
 
     files.check(given.file, given.overwrite)
-    print(runs.export(given.run, given.file, given.format, given.checkpoint))
+    print(runs.export(given.run, given.file, given.format, given.checkpoint, given.side))
     return 0

@@ -16,5 +16,5 @@ def add(command: Parser) -> None:
 def run(given: argparse.Namespace) -> int:
     """Print the nearest of each word."""
     vectors = _use.vectors(given)
-    _use.show(vectors.neighbours(given.words, min(given.k, len(vectors))), given.json)
+    _use.show(vectors.neighbours(given.words, _use.at_most(given.k, len(vectors), "names")), given.json)
     return 0

@@ -40,7 +40,7 @@ def run(given: argparse.Namespace) -> int:
         console.note(f"not in the vocabulary, read as <unk>: {', '.join(unknown)}")
     report: dict[str, Any] = {"text": text}
     if given.k:
-        report["next"] = model.next(text, min(given.k, len(model.vocabulary)))
+        report["next"] = model.next(text, _use.at_most(given.k, len(model.vocabulary), "words"))
     if given.tokens or not given.k:
         tokens = given.tokens or TOKENS
         report["words"] = model.continue_text(text, tokens, temperature=given.temperature, seed=given.seed)

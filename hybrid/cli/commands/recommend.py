@@ -25,7 +25,9 @@ def add(command: Parser) -> None:
     """Offer the options."""
     _use.add_run(command)
     _use.add_k(command, "items for each user")
-    command.add_argument("--exclude-seen", action="store_true", help="leave out what the user had")
+    command.add_argument("--include-seen", action="store_true", help="recommend what the user had, too")
+    for name, what in (("allowed", "the only items that may be recommended"), ("forbidden", "items that may not be")):
+        command.add_argument(f"--{name}", type=_listed, metavar="A,B,C|@FILE", help=f"{what}; @FILE: one a line")
     command.add_argument(
         "--out",
         metavar="FILE",
@@ -33,7 +35,7 @@ def add(command: Parser) -> None:
     )
     command.add_overwrite()
     whom = command.add_argument_group("for whom (default: all users of the run's ratings)")
-    whom.add_argument("--users", type=_listed, metavar="A,B,C", help="these users")
+    whom.add_argument("--users", type=_listed, metavar="A,B,C|@FILE", help="these users")
     whom.add_argument(
         "--history",
         type=_listed,
@@ -58,12 +60,15 @@ def run(given: argparse.Namespace) -> int:
     model = _use.opened(given, "recommend", "recommend")
     if given.ratings and (unknown := model.remember(given.ratings, given.columns)):
         console.note(f"{given.ratings}: {unknown:,} ratings of items that the model does not know are left out")
-    k = min(given.k, len(model.items))
+    k = _use.at_most(given.k, len(model.items), "items")
+    only = {"exclude_seen": not given.include_seen, "allowed": given.allowed, "forbidden": given.forbidden or ()}
+    for name in ("allowed", "forbidden"):
+        only[name] = _known(name, only[name], model.items)
     if given.history:
-        found = model.recommend_to(given.history, k, exclude_seen=given.exclude_seen)
+        found = model.recommend_to(given.history, k, **only)
         parts: Iterable[Ranked] = [found._replace(asked=_new(len(given.history)))]
     else:
-        parts = model.recommendations(given.users, k, exclude_seen=given.exclude_seen)
+        parts = model.recommendations(given.users, k, **only)
     if given.out:
         rows = write(given.out, parts, COLUMNS)
         said = {"rows": rows, "out": given.out}
@@ -104,8 +109,28 @@ def _print_json(parts: Iterable[Ranked]) -> None:
     print("\n]")
 
 
+class OfFile(list[str]):
+    """Names that a file has."""
+
+
+def _known(name: str, items: Any, known: Sequence[str]) -> Any:
+    """Items without those of a file that the model does not know, of which it tells; what is typed is refused elsewhere."""
+    if not isinstance(items, OfFile):
+        return items
+    there = set(known)
+    kept = [item for item in items if item in there]
+    if len(kept) < len(items):
+        console.note(f"--{name}: {len(items) - len(kept):,} of {len(items):,} items are not known, and left out")
+    return kept
+
+
 def _listed(text: str) -> list[str]:
-    """Names with commas between them; one that holds a comma stands in quotes, as in CSV."""
+    """Names with commas between them; one that holds a comma stands in quotes, as in CSV. "@FILE": the lines of a file."""
+    if text.startswith("@"):
+        try:
+            return OfFile(line.strip() for _, line in files.numbered_lines(text[1:]) if line.strip())
+        except (OSError, ValueError) as error:
+            raise argparse.ArgumentTypeError(getattr(error, "strerror", None) or str(error)) from None
     found = [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
     if not all(found) or not found:
         raise argparse.ArgumentTypeError(f"found {text!r}, expected names with commas between them")

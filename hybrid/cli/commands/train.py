@@ -36,13 +36,18 @@ def add(train: Parser) -> None:
     train.group("machine").add_argument("--json", action="store_true", help="print the report as JSON")
     if kind is None:
         train.epilog = f"hybrid train MODEL --help lists the options of a model: {names}."
-        declared, defaults = fields(RunOptions), {}
+        declared, defaults, shown = fields(RunOptions), {}, set(fields(RunOptions))
     else:
         parts = Parts(kind)
         train.description = (parts.module.__doc__ or "").partition("\n\n")[0]
-        declared = parts.every()
-        defaults = {name: parts.default_said(name) for name in declared}
-    train.add_options(declared.values(), defaults)
+        options = parts.shown(parts.read(train.words))
+        declared = parts.every() | {name: field for name, (field, _) in options.items()}
+        defaults, shown = {name: default for name, (_, default) in options.items()}, set(options)
+        train.epilog = "".join(
+            f"These are the options of {flag(name)} {part}; {flag(name)} NAME --help shows those of another. "
+            for name, part in parts.named(parts.read(train.words)).items()
+        )
+    train.add_options(declared.values(), defaults, hidden=set(declared) - shown)
     for length in {*LENGTHS} - set(declared):  # --resume refuses it by name, knowing how its run counts
         train.add_argument(flag(length), type=positive, help=argparse.SUPPRESS)
 

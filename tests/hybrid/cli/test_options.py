@@ -28,6 +28,10 @@ def said(capsys, *arguments):
         (["train", "language", "--epoch", "3"], "--epoch: not used by `train language`; did you mean --epochs?"),
         (["train", "pvm", "--text=x"], "--text: not used by `train pvm`; "),
         (["demo", "--thread", "1"], "unrecognized arguments: --thread; did you mean --threads?"),
+        (["train", "language", "--lr", "3"], "--lr: not used by `train language`; did you mean --rate?"),
+        (["train", "words", "--dim", "3"], "--dim: not used by `train words`; did you mean --width?"),
+        (["train", "factors", "--qq", "3"], "--qq: not used by `train factors`; leave it out"),
+        (["recommend", "run", "--exclude-seen"], "unrecognized arguments: --exclude-seen; leave it out"),
         (["train", "words", "language"], "language: not used by `train words`; leave it out"),
     ],
     ids=str,
@@ -50,18 +54,38 @@ def test_the_model_may_stand_first_or_last():
     assert given["kind"] == "words" and given["window"] == 3
 
 
-@pytest.mark.parametrize("kind", MODELS)
-def test_help_of_a_model_says_its_options_their_defaults_and_no_others(capsys, kind):
+COMPLETED = {  # lines of a command, and defaults that hold beside them
+    "language": {"rate": "0.02"},
+    "language --readout head": {},
+    "language --readout sampled --trunk attention": {"dropout": "0.2", "trunk-rate": "0.001"},
+    "factors": {"rate": "0.093", "width": "64", "start": "drawn"},
+    "factors --readout=tree": {"rate": "0.02", "width": "32", "start": "counts", "history": "3"},
+    "factors --trunk attention --order sequence": {"epochs": "12", "width": "128", "dropout": "0.5", "history": "20"},
+    "factors --trunk attention --order sequence --history 50": {"batch": "6400"},
+    "labels": {"trees": "3"},
+    "pvm": {},
+    "words --readout sampled": {"update": "online"},
+}
+
+
+@pytest.mark.parametrize("line", COMPLETED)
+def test_help_has_the_options_of_the_parts_named_and_the_defaults_that_hold(capsys, line):
+    kind, *words = line.split()
     parts = Parts(kind)
-    code, printed = said(capsys, "train", kind, "--help")
+    options = parts.shown(parts.read(words))
+    code, printed = said(capsys, "train", kind, *words, "--help")
     assert code == 0
-    for name in parts.every():
-        flag, default = "--" + name.replace("_", "-"), parts.default_said(name)
+    for name, (field, default) in options.items():
+        flag = "--" + name.replace("_", "-")
         assert re.search(rf" {flag}\b", printed), flag
-        if default:
+        if default and "(default:" not in field.metadata["help"]:
             assert re.search(rf" {flag} .*?\(default: {re.escape(default)}\)", printed), flag
-    others = {name for other in MODELS for name in Parts(other).every()} - set(parts.every())
-    assert [name for name in others if f" --{name.replace('_', '-')} " in printed] == []
+    for name, default in COMPLETED[line].items():
+        assert options[name.replace("-", "_")][1] == default, name
+    others = {name for other in MODELS for name in Parts(other).every()} - set(options)
+    usage = printed.partition(" positional arguments")[0]
+    assert [name for name in others if re.search(rf"\[--{name.replace('_', '-')}[ \]]", usage)] == []
+    assert all(f"--{part} NAME --help" in printed for part in parts.registries)
 
 
 def every_action(parser):

@@ -46,8 +46,28 @@ FORMATS = {
         "user;item;rating;date\n" + "".join(f"{u};{i};{r};1970-01-01T00:00:{t:02}Z\n" for u, i, r, t in ROWS),
         [(user, item, time * 1_000_000) for user, item, time in TIMED],
     ),
+    "RecBole's .inter": (
+        "user_id:token\titem_id:token\trating:float\ttimestamp:float\n"
+        + "".join(f"{u}\t{i}\t{r}\t{t}\n" for u, i, r, t in ROWS),
+        TIMED,
+    ),
     "tabs with a header": ("user_id\titem_id\n" + "".join(f"{u}\t{i}\n" for u, i, _, _ in ROWS), BY_ROW),
 }
+
+
+@pytest.mark.parametrize("between", [" ", "\t", ","])
+@pytest.mark.parametrize(("columns", "names"), [(["1", "2-"], ["7", "3", "9"]), (["1-"], ["1", "2", "4"])])
+def test_a_line_a_user(tmp_path, between, columns, names):
+    took = [["x", "y"], ["y", "z", "y"], ["x"]]
+    lines = [between.join([user] * (len(columns) - 1) + row) for user, row in zip(names, took, strict=True)]
+    found = ratings.histories(ratings.load(written(tmp_path, "\n".join([*lines[:2], "", lines[2] + between])), columns))
+    assert found.users == names and [found.items[item] for item in found.item] == [item for row in took for item in row]
+    assert np.diff(found.at).tolist() == [2, 3, 1]
+
+
+def test_a_user_without_a_name(tmp_path):
+    with pytest.raises(ValueError, match="line 2: a name is empty; expected a user and his items"):
+        ratings.load(written(tmp_path, "1,2,3\n4,,5\n"), ["1", "2-"])
 
 
 @pytest.mark.parametrize("content, expected", FORMATS.values(), ids=FORMATS)

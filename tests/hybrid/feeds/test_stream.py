@@ -40,6 +40,51 @@ def test_is_the_text_in_memory(tmp_path_factory, content, eos, mark, piece, long
         )
 
 
+TABLES = {
+    "t.csv": 'id,text,more\n1,"one, ""two""\n\nthree",a\n2,,a\n3,four,a\n',
+    "t.TSV": '\ufeffid\ttext\tmore\r\n1\t"one, ""two""\n\nthree"\ta\r\n2\t\ta\r\n3\tfour\ta\r\n',
+    "t.jsonl": '{"id": 1, "text": "one, \\"two\\"\\n\\nthree", "more": "a"}\n\n{"text": null, "more": "a"}\n'
+    '{"text": "four", "more": "a"}\n',
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_column_of_texts_of_a_table_of_lines(tmp_path, name):
+    path = tmp_path / name
+    path.write_bytes(TABLES[name].encode())
+    assert list(Lines(path)) == ['one, "two"', "three", "four"] and list(Lines(path, column="more")) == ["a"] * 3
+    corpus = stored(path, tmp_path / "kept")
+    assert corpus.vocabulary.decode(corpus.ids) == ["one", ",", '"', "two", '"', "three", "four"]
+    with pytest.raises(
+        ValueError, match=f"{name}: 'none': no such column; found 'id', 'text', 'more'; expected one of"
+    ):
+        list(Lines(path, column="none"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.csv", "text,other\na,b\nc\n", "t.csv, line 3: 1 fields, expected 2 as in the header"),
+        ("t.csv", 'text\n"a', "t.csv, line 2: unexpected end of data; expected a table"),
+        ("t.csv", "text,text\na,b\n", "t.csv: 'text': 2 such column"),
+        ("t.csv", "", "t.csv: 'text': no such column"),
+        ("t.jsonl", '{"text": "a"}\n{"text"\n', "t.jsonl, line 2: not JSON .* expected an object a line"),
+        ("t.jsonl", '{"text": "a"}\n{"text": 3}\n', "t.jsonl, line 2: found int as 'text', expected a text; --columns"),
+        ("t.jsonl", "[1]\n", "t.jsonl, line 1: found no object, expected a text"),
+    ],
+)
+def test_tables_of_lines_that_are_none(tmp_path, name, content, message):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ValueError, match=message):
+        list(Lines(tmp_path / name))
+
+
+def test_a_column_of_a_text_is_refused(tmp_path):
+    (tmp_path / "t.txt").write_text("one two\n")
+    with pytest.raises(ValueError, match=r"t\.txt: a text without columns, found --columns body; leave it out"):
+        stored(tmp_path / "t.txt", tmp_path / "kept", column="body")
+
+
 def test_a_column_of_a_table(tmp_path):
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     table = arrow.table({"text": ["one two\nthree", None, "", "four\n"], "other": [1, 2, 3, 4], "more": ["a"] * 4})

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from hybrid import metrics, open_run
+from hybrid.cli import main
 from hybrid.engine import Engine
 from hybrid.feeds import ratings
 from hybrid.feeds.histories import Order
 from hybrid.feeds.histories import whole as bags
 from hybrid.models import factors
+from hybrid.train import runs
 from hybrid.train.options import choose
 from tests.support.commands import refused, run_json
 
@@ -52,9 +54,14 @@ def test_the_test_items_are_measured_at_the_end_alone(trained, capsys):
     assert not [name for name in point if name.startswith("test")]
     assert trained["evaluation_seconds"] > point["evaluation_seconds"]  # that of the test is counted too
     figures = run_json(capsys, "eval", "run")
+    assert 0 < figures.pop("test coverage@10") <= 1
     assert figures == {name: trained[name] for name in figures}
-    measured = ("recall@10", "ndcg@10", "users", "repeats", "recall@10 of popularity", "ndcg@10 of popularity")
+    measured = {f"{name}@10{error}" for name in ("recall", "ndcg", "mrr", "map") for error in ("", " standard error")}
+    measured |= {"users", "repeats", "recall@10 of popularity", "ndcg@10 of popularity"}
     assert set(figures) == {f"test {name}" for name in measured}
+    several = run_json(capsys, "eval", "run", "--k", "3,10")
+    assert {name: several[name] for name in figures} == figures and 0 < several["test coverage@3"] <= 1
+    assert several["test recall@3"] <= several["test recall@10"]
 
 
 def test_the_validation_item_is_history_for_the_test_and_unknown_to_validation(folder):
@@ -112,6 +119,36 @@ def test_a_run_keeps_what_its_ids_mean_and_knows_its_users(trained):
     assert model.users == [str(user) for user in range(60)] and model.histories is model.histories
 
 
+@pytest.mark.parametrize("more", ["full --biases", "sampled", "sampled --tied --width 8 --biases", "neighbours"])
+def test_products_of_exported_factors_rank_as_the_run_recommends(folder, capsys, more):
+    run_json(capsys, *TRAIN, *SMALL, "--epochs", "3", "--readout", *more.split())
+    sides = {}
+    for side, name in (("users", "users.npz"), ("outputs", "items.npz"), ("outputs", "items.npy")):
+        assert main(["export", "run", name, "--side", side]) == 0
+        assert f"({side}), {name[-3:]} -> {name}" in capsys.readouterr().out
+        sides[name] = np.load(name)
+    users, items = sides["users.npz"], sides["items.npz"]
+    assert np.array_equal(items["vectors"], sides["items.npy"]) and items["vectors"].shape[1] == 8 + (
+        "--biases" in more
+    )
+    best = np.argsort(-(users["vectors"] @ items["vectors"].T), axis=1)[:, :10]
+    found = open_run("run").recommend(users["names"], 10, exclude_seen=False)
+    assert [items["names"][row].tolist() for row in best] == found.names
+
+
+def test_sides_that_a_run_has_not(folder, capsys):
+    run_json(capsys, *TRAIN, *SMALL, "--readout", "tree")
+    with pytest.raises(
+        ValueError, match="a readout tree has no vector for every class; expected full, sampled or neigh"
+    ):
+        runs.export("run", "items.npy", side="outputs")
+
+
+def test_more_negatives_than_items_are_refused(folder, capsys):
+    message = refused(capsys, *TRAIN, *SMALL, "--negatives", "26")
+    assert "--negatives: found 26, expected at most 25, the classes" in message
+
+
 def test_columns_by_option(folder, capsys):
     lines = Path("u.data").read_text().splitlines()
     Path("u.data").write_text("".join(" ".join(line.split()[:2]) + "\n" for line in lines))
@@ -147,6 +184,7 @@ def test_defaults_are_settings_that_a_search_has_tried():
 def test_eval_measures_what_the_report_says(folder, capsys, way):
     report = run_json(capsys, *TRAIN, *SMALL, "--split-by", SPLITS[way])
     figures = run_json(capsys, "eval", "run")
+    del figures["test coverage@10"]
     assert figures == {name: report[name] for name in figures}
     assert 0 < figures["test recall@10"] <= 1
     assert way == "drawn" or report["valid users"] == report["test users"] == 60

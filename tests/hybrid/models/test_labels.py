@@ -1,5 +1,8 @@
 """`hybrid train labels`: from files of fastText and LIBSVM, measured, resumed and asked; hybrid/models/labels.py."""
 
+import io
+import json
+
 import numpy as np
 import pytest
 
@@ -57,6 +60,22 @@ def test_a_run_learns_goes_on_and_says_which_labels_texts_have(here, capsys):
     for wrong, message in (("stew", "found one string"), (["stew"], "k: found 9")):
         with pytest.raises(ValueError, match=message):
             model.predict(wrong, k=9)
+
+
+def test_predict_prints_as_fasttext_does(here, capsys, monkeypatch):
+    run_json(capsys, "train", "labels", "--examples", "train.txt", *SMALL, "--out", "run")
+    texts = ["how do I cook soup", "", "__label__soup", "cake and __label__soup rice"]
+    (here / "texts.txt").write_text("\n".join(texts))
+    answers = open_run("run", device="cpu").predict([texts[0], "cake and rice"], k=2)
+    expected = [" ".join(f"__label__{label} {p:.6g}" for label, p in one) for one in answers]
+    for source in ("texts.txt", "-"):
+        monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(texts) + "\n"))
+        assert main(["predict", "run", source, "--k", "2", "--probabilities"]) == 0
+        assert capsys.readouterr().out.split("\n") == [expected[0], "", "", expected[1], ""]
+    assert main(["predict", "run", "texts.txt"]) == 0
+    assert capsys.readouterr().out.split("\n")[0] == "__label__soup"
+    assert main(["predict", "run", "texts.txt", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.split("\n")[0])[0]["label"] == "soup"
 
 
 def test_numbered_features_and_a_file_that_validates(here, capsys):

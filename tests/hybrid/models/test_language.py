@@ -80,7 +80,12 @@ def test_a_streamed_run_that_was_stopped_goes_on_to_the_same_bytes(texts, capsys
     ("options", "message"),
     [
         (["--stream", "ids"], "--stream: needs --valid FILE"),
-        (["--columns", "body", "--stream", "ids", "--valid", "none"], "none: No such file"),
+        (["--stream", "ids", "--valid", "none"], "none: No such file"),
+        (
+            ["--columns", "body", "--stream", "ids", "--valid", "valid.txt"],
+            "a text without columns, found --columns body",
+        ),
+        (["--columns", "body"], "a text without columns, found --columns body"),
     ],
 )
 def test_what_a_streamed_run_needs(texts, capsys, options, message):

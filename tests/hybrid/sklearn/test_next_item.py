@@ -46,6 +46,11 @@ def test_recommendations_leave_out_what_was_had_and_fall(learned):
     assert (np.diff(log_probs[1]) <= 0).all()
     with_all, _ = learned.recommend([["item 01", "item 02"]], k=20, exclude_seen=False)
     assert set(with_all[0]) == set(learned.items_)
+    some = ["item 02", "item 07", "item 03"]
+    found, _ = learned.recommend([["item 01", "item 02"], ["item 06"]], k=2, allowed=some, forbidden=["item 03"])
+    assert found.tolist() == [["item 07", None], found[1].tolist()] and set(found[1]) == {"item 02", "item 07"}
+    with pytest.raises(ValueError, match="forbidden: found 'zzz', expected items"):
+        learned.recommend([["item 01"]], 2, forbidden=["item 01", "zzz"])
 
 
 def test_score_is_recall_of_the_next_item(learned):
@@ -118,6 +123,50 @@ def test_targets_of_histories_count_by_their_weights():
 
 
 # The forms of histories
+
+
+def table(walks, columns=("user_id", "item", "timestamp")):
+    """Who took what and when, in an order of its own."""
+    rows = [(user, int(item[-2:]), step) for user, walk in enumerate(walks) for step, item in enumerate(walk)]
+    order = np.random.default_rng(0).permutation(len(rows))
+    return {name: np.array([rows[row][place] for row in order]) for place, name in enumerate(columns)}, order
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_a_frame_of_users_items_and_times_is_read_as_histories(library):
+    frames = pytest.importorskip(library)
+    columns, _ = table(walks(60))
+    frame = (frames.table if library == "pyarrow" else frames.DataFrame)(columns)
+    users = list(dict.fromkeys(columns["user_id"].tolist()))
+    lists = [[int(item[-2:]) for item in walks(60)[user]] for user in users]
+    model, expected = NextItem(**SMALL).fit(frame), NextItem(**SMALL).fit(lists)
+    assert model.items_.tolist() == list(range(20)) and model.losses_ == expected.losses_
+    for given in (frame, lists):
+        assert model.recommend(given, 3)[0].tolist() == expected.recommend(lists, 3)[0].tolist()
+    assert model.score(frame) == expected.score(lists)
+
+
+@pytest.mark.parametrize(
+    "columns", [("customer", "article", "when"), ("user", "article", "when"), ("who", "item", "t")]
+)
+def test_a_table_that_may_be_anything_is_refused(columns):
+    pandas = pytest.importorskip("pandas")
+    given, _ = table(walks(60), columns)
+    for X in (pandas.DataFrame(given), np.stack(list(given.values()), axis=1), np.full((4, 3), 7)):
+        with pytest.raises(ValueError, match=r"not clearly users x items.*from_frame.*tolist.*csr_array"):
+            NextItem(**SMALL).fit(X)
+    pairs = pandas.DataFrame(np.eye(6, dtype=int) + np.eye(6, k=1, dtype=int), columns=list("abcdef"))
+    assert NextItem(**SMALL).fit(pairs).items_.tolist() == list("abcdef")
+
+
+def test_what_is_asked_has_the_form_of_what_was_learned():
+    model = NextItem(**SMALL).fit([[1, 2, 3], [2, 3, 4]])
+    for X, message in ((np.eye(4), "found a matrix"), ([["1", "2"]], "items: found <U1, expected int64")):
+        with pytest.raises(ValueError, match=message):
+            model.recommend(X, 1)
+    names = np.array([["a", "b"], ["b", "c"]])
+    assert model.fit(names).items_.tolist() == ["a", "b", "c"]
+    assert not hasattr(NextItem(**SMALL).fit(np.eye(3) + np.eye(3, k=1)).fit([[1, 2]]), "n_features_in_")
 
 
 def test_a_matrix_without_its_zeros():

@@ -55,6 +55,26 @@ def test_all_users_get_their_best_items_part_by_part(model, histories, exclude, 
     assert len(found.names[-1]) == (0 if exclude else 6)  # the last user had everything
 
 
+@pytest.mark.parametrize("exclude", [True, False])
+def test_items_that_are_allowed_and_forbidden(model, histories, exclude, monkeypatch):
+    monkeypatch.setattr(module, "NUMBERS", 30)  # few users at a time
+    some, without = [f"item {id}" for id in (1, 3, 5, 7, 8, 9)], ["item 5", "item 0"]
+    found = model.recommend(k=4, exclude_seen=exclude, allowed=some, forbidden=without)
+    assert (
+        found.names
+        == model.recommend(k=4, exclude_seen=exclude, allowed=[name for name in some if name != "item 5"]).names
+    )
+    for user, names in enumerate(found.names):
+        had = histories.item[histories.at[user] : histories.at[user + 1]]
+        best = [histories.items[id] for id, _ in expected(model, had, ITEMS, exclude)]
+        assert names == [name for name in best if name in some and name not in without][:4]
+    new = model.recommend_to([["item 2"]], 2, exclude_seen=exclude, allowed=["item 2", "item 4"])
+    assert set(new.names[0]) == ({"item 4"} if exclude else {"item 2", "item 4"})
+    for only, message in (({"allowed": ["item x"]}, "item 'item x': not known"), ({"allowed": []}, "expected some to")):
+        with pytest.raises(ValueError, match=message):
+            model.recommend(k=2, **only)
+
+
 def test_some_users_and_new_ones(model, histories):
     some = model.recommend(["user 3", "user 0", "user 3"], 4)
     assert some.asked == ["user 3", "user 0", "user 3"] and some.names[0] == some.names[2]

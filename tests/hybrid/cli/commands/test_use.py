@@ -1,4 +1,4 @@
-"""Trained runs used from the command line: recommend, similar, next, neighbours, analogy; each in its file of
+"""Trained runs used from the command line: recommend, next, neighbours, analogy; each in its file of
 hybrid/cli/commands, which hybrid/cli/commands/__init__.py loads."""
 
 import csv
@@ -44,7 +44,7 @@ def recommender(folder):
 
 @pytest.mark.parametrize("name", ["recs.csv", "recs.parquet"])
 def test_recommendations_of_all_users_in_a_file(hybrid, folder, recommender, name):
-    assert hybrid("recommend", "factors", "--k", "3", "--exclude-seen", "--out", name)[0] == 0
+    assert hybrid("recommend", "factors", "--k", "3", "--out", name)[0] == 0
     if name.endswith("csv"):
         with open(folder / name, newline="") as file:
             rows = [(user, item, float(score)) for user, _, item, score in list(csv.reader(file))[1:]]
@@ -74,23 +74,33 @@ def test_what_is_there_is_replaced_only_where_the_user_says_so_and_what_a_run_wr
 
 def test_recommendations_of_some_users_are_printed(hybrid, folder, recommender):
     users = recommender.users[1::-1]
-    code, printed, error = hybrid("recommend", "factors", "--users", ",".join(users), "--k", "2", "--exclude-seen")
+    code, printed, error = hybrid("recommend", "factors", "--users", ",".join(users), "--k", "2")
     assert (code, error) == (0, "")
     found = recommender.recommend(users, 2)
     blocks = printed.split("\n\n")
     assert [block.split()[0] for block in blocks] == users
     assert [block.split()[1::2] for block in blocks] == found.names
-    named = hybrid("recommend", "factors", "--users", ",".join(users), "--k", "2", "--exclude-seen", "--json")
+    named = hybrid("recommend", "factors", "--users", ",".join(users), "--k", "2", "--json")
     assert [(record["user"], [one["item"] for one in record["found"]]) for record in json.loads(named[1])] == list(
         zip(users, found.names, strict=True)
     )
-    everything = json.loads(hybrid("recommend", "factors", "--users", users[0], "--k", "999", "--json")[1])
-    assert len(everything[0]["found"]) == len(recommender.items)  # as many as there are; what he had is among them
+    line = "recommend", "factors", "--users", users[0], "--k", "999", "--json"
+    code, printed, error = hybrid(*line, "--include-seen")
+    assert len(json.loads(printed)[0]["found"]) == len(
+        recommender.items
+    )  # as many as there are; what he had is among them
+    assert error == f"hybrid: --k 999: there are {len(recommender.items)} items\n"
+    first, second = recommender.recommend(users[0], 2).names[0]
+    for names, left in (((first, second), second), (("@some.txt",), second)):
+        (folder / "some.txt").write_text(f"{first}\nnew of today\n\n{second}\n")
+        code, printed, error = hybrid(*line, "--allowed", ",".join(names), "--forbidden", first)
+        assert [one["item"] for one in json.loads(printed)[0]["found"]] == [left]
+        assert ("--allowed: 1 of 3 items are not known, and left out" in error) == (names[0] == "@some.txt")
 
 
 def test_recommendations_for_new_users(hybrid, recommender):
     a, b = recommender.items[:2]
-    code, printed, _ = hybrid("recommend", "factors", "--history", f"{a},{b}", "--k", "2", "--exclude-seen", "--json")
+    code, printed, _ = hybrid("recommend", "factors", "--history", f"{a},{b}", "--k", "2", "--json")
     expected = recommender.recommend_to([[a, b]], 2).names[0]
     (record,) = json.loads(printed)
     assert code == 0 and record["user"] == "new user" and [one["item"] for one in record["found"]] == expected
@@ -99,17 +109,19 @@ def test_recommendations_for_new_users(hybrid, recommender):
 
 
 @pytest.mark.parametrize("run", ["factors", "language", "words"])
-def test_similar_and_neighbours(hybrid, folder, run):
+def test_neighbours_of_a_run(hybrid, folder, run):
     vectors = open_run(folder / run, device="cpu").vectors
     names = vectors.words[1:3]
     expected = vectors.neighbours(names, 2)
-    for command in ("similar", "neighbours"):
-        code, printed, _ = hybrid(command, run, *names, "--k", "2")
-        assert code == 0 and [block.split()[0] for block in printed.split("\n\n")] == names
-        _, printed, _ = hybrid(command, run, *names, "--k", "2", "--json", "--device", "cpu", "--checkpoint", "last")
-        found = [[one["name"] for one in record["found"]] for record in json.loads(printed)]
-        assert found == expected.names
-    assert len(json.loads(hybrid("similar", run, names[0], "--k", "9999", "--json")[1])[0]["found"]) == len(vectors) - 1
+    code, printed, _ = hybrid("neighbours", run, *names, "--k", "2")
+    assert code == 0 and [block.split()[0] for block in printed.split("\n\n")] == names
+    _, printed, _ = hybrid("neighbours", run, *names, "--k", "2", "--json", "--device", "cpu", "--checkpoint", "last")
+    found = [[one["name"] for one in record["found"]] for record in json.loads(printed)]
+    assert found == expected.names
+    assert open_run(folder / run, device="cpu").similar(names, 2).names == found
+    assert (
+        len(json.loads(hybrid("neighbours", run, names[0], "--k", "9999", "--json")[1])[0]["found"]) == len(vectors) - 1
+    )
 
 
 def test_neighbours_and_analogies_of_a_file(hybrid, folder):
@@ -148,13 +160,14 @@ def test_a_text_is_continued(hybrid, folder):
         ("recommend absent", "absent: holds no run"),
         ("neighbours v.bin zzz", "word 'zzz': not known; expected one of"),
         ("neighbours v.bin x --device cpu", "--device: not used with a file of vectors"),
-        ("similar factors zzz", "item 'zzz': not known"),
+        ("neighbours factors zzz", "name 'zzz': not known"),
         ("recommend factors --users nobody", "user 'nobody': not known"),
         ("recommend factors --users a --history b", "--users and --history contradict each other"),
+        ("recommend factors --forbidden zzz", "item 'zzz': not known"),
         ("recommend factors --columns a,b", "--columns: used with --ratings"),
         ("recommend factors --ratings absent", "absent: No such file"),
         ("recommend factors --out recs.txt", "recs.txt: expected a name that ends with .csv or .parquet"),
-        ("similar words noun1 --checkpoint best", "--checkpoint best"),
+        ("neighbours words noun1 --checkpoint best", "--checkpoint best"),
         ("recommend factors --seen", "--seen: not used|unrecognized arguments: --seen"),
     ],
 )
