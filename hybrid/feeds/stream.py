@@ -27,7 +27,7 @@ PIECE = 2**16  # places, or bytes, that are checked at a time
 
 
 def stored(
-    path: str | Path,
+    path: "str | Path | Lines",
     folder: str | Path,
     *,
     tokens: str = "words",
@@ -36,20 +36,20 @@ def stored(
     min_count: int = 1,
     unknown: bool = True,
     ties: str = "name",
-    column: str = "text",
 ) -> "StoredCorpus":
     """The corpus of a text that need not fit into memory, which takes two passes over it: words are counted, ids written.
 
-    path                 a text in UTF-8, one sentence a line, or a Parquet file with a column of texts
+    path                 a text in UTF-8, one sentence a line, or a Parquet file, whose column "text" is read; of another column
+                         Lines(path, column=NAME)
     folder               where the ids are kept, 4 bytes a token; made if need be. What is there of a text that has not changed
                          since (path, size, time of change), cut in the same way, is used again
     tokens, lower, eos   how sentences are cut into tokens, see `hybrid.Text`; with eos contexts reach over lines
     min_count, unknown, ties  of the vocabulary, see `hybrid.Vocabulary.build`
-    column               of a Parquet file
 
     Memory holds the different words of the text, and a piece of it. Raises OSError for files that cannot be read or written;
     ValueError for a text that is none, a pipe, not UTF-8, or has fewer than two words.
     """
+    path, column = (path.path, path.column) if isinstance(path, Lines) else (path, "text")
     path, folder = Path(os.path.abspath(path)), Path(folder)
     if path.exists() and not path.is_file():
         raise ValueError(f"{path}: not a file, and it is read twice; expected a text or a Parquet file")

@@ -62,13 +62,12 @@ def stored_text(options: Mapping[str, Any], *, unknown: bool) -> StoredCorpus:
             " folder, and they are made there again"
         )
     return stored(
-        options["text"],
+        Lines(options["text"], column=options["columns"] or "text"),
         folder,
         **how_cut(options),
         min_count=options["min_count"],
         unknown=unknown,
         ties=options["ties"],
-        column=options["columns"] or "text",
     )
 
 
