@@ -14,7 +14,7 @@ import argparse
 
 import numpy as np
 
-from hybrid import MLP, Corpus, Embedding, Engine, LanguageFeed, Text, TreeReadout, Vocabulary, choose
+from hybrid import MLP, SGD, Corpus, Embedding, Engine, LanguageFeed, Text, TreeReadout, Vocabulary, choose
 
 CONTEXT, WIDTH = 3, 16  # words before the one to predict, numbers of a word's vector
 
@@ -47,9 +47,9 @@ def main() -> None:
     print(f"{'placement':<32}  {'last loss':>9}  crosses in a tick")
     for name, (trunk_on, rows_on, tree_on) in placements.items():
         engine = Engine(
-            Embedding(feed.rows, WIDTH, per_example=CONTEXT, rate=0.5, spread=0.1, backend=rows_on),
-            MLP([WIDTH * CONTEXT, 32, WIDTH], rate=0.5),
-            TreeReadout(feed.counts, WIDTH, rate=0.1, backend=tree_on),
+            Embedding(feed.rows, WIDTH, per_example=CONTEXT, spread=0.1, backend=rows_on, optimiser=SGD(0.5)),
+            MLP([WIDTH * CONTEXT, 32, WIDTH], optimiser=SGD(0.5)),
+            TreeReadout(feed.counts, WIDTH, backend=tree_on, optimiser=SGD(0.1)),
             device=trunk_on.name,
         )
         tick = list(engine.run(feed))[-1]

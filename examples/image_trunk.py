@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from hybrid import ArrayFeed, Engine, Inputs, TorchTrunk, TreeReadout
+from hybrid import SGD, ArrayFeed, Engine, Inputs, TorchTrunk, TreeReadout
 
 CLASSES, DIGITS, SIDE, HIDDEN, BATCH = 100_000, 5, 8, 64, 64
 
@@ -71,7 +71,7 @@ def main() -> None:
         torch.manual_seed(0)
         net = {"alexnet": alexnet, "resnet": resnet}[name]()
         trunk = TorchTrunk(net, feed.width, HIDDEN, optimiser=torch.optim.Adam(net.parameters(), lr=0.002), threads=1)
-        engine = Engine(Inputs(feed.width), trunk, TreeReadout(CLASSES, HIDDEN, tree="balanced", rate=0.1))
+        engine = Engine(Inputs(feed.width), trunk, TreeReadout(CLASSES, HIDDEN, tree="balanced", optimiser=SGD(0.1)))
         before, _ = engine.evaluate(unseen), list(engine.run(feed))
         print(f"{name:<8} {engine.size:,} learned numbers: {before:.2f} -> {engine.evaluate(unseen):.2f}")
 

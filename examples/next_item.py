@@ -11,7 +11,7 @@ import argparse
 
 import numpy as np
 
-from hybrid import MLP, Embedding, Engine, FullReadout, HistoryFeed, Recommender, ratings
+from hybrid import MLP, SGD, Embedding, Engine, FullReadout, HistoryFeed, Recommender, ratings
 
 LENGTH = 5  # items of a history that the model sees
 GENRES = ["comedy", "crime", "drama", "horror", "music", "romance", "war", "western"]
@@ -37,8 +37,10 @@ def main() -> None:
     table = ratings.load(arguments.ratings) if arguments.ratings else made()
     parts = ratings.split(ratings.histories(table))  # the last two items of each user are held out
     feed = HistoryFeed(parts.train, length=LENGTH, batch=256, epochs=5)
-    rows = Embedding(feed.rows, 64, mean=True, rate=0.18, spread=0.1)
-    engine = Engine(rows, MLP([64, 128, 32], rate=0.16, momentum=0.9), FullReadout(feed.counts, 32, rate=0.09))
+    rows = Embedding(feed.rows, 64, spread=0.1, optimiser=SGD(0.18), bags="mean")
+    engine = Engine(
+        rows, MLP([64, 128, 32], optimiser=SGD(0.16, momentum=0.9)), FullReadout(feed.counts, 32, optimiser=SGD(0.09))
+    )
     for _ in engine.run(feed):
         pass
 

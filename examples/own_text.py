@@ -10,7 +10,19 @@ probabilities, found by an exact search of the tree.
 import argparse
 import math
 
-from hybrid import MLP, Corpus, Embedding, Engine, LanguageFeed, LanguageModel, TreeReadout, Vocabulary, text
+from hybrid import (
+    MLP,
+    SGD,
+    Corpus,
+    Embedding,
+    Engine,
+    LanguageFeed,
+    LanguageModel,
+    Pipeline,
+    TreeReadout,
+    Vocabulary,
+    text,
+)
 
 CONTEXT = 4  # words that the model sees before the one it predicts
 
@@ -25,14 +37,14 @@ def main() -> None:
     train, valid, _ = (text.read(arguments.text) if arguments.text else text.documentation()).split(valid=0.1)
     vocabulary = Vocabulary.build(train, min_count=2)
     feed = LanguageFeed(Corpus(train, vocabulary), context=CONTEXT, epochs=arguments.epochs)
-    held_out = LanguageFeed(Corpus(valid, vocabulary), context=CONTEXT, shuffle=False)
+    held_out = LanguageFeed(Corpus(valid, vocabulary), context=CONTEXT, seed=None)
     print(f"{len(feed.corpus):,} words to learn from, {len(held_out.corpus):,} held out, {len(vocabulary):,} different")
 
     engine = Engine(
-        Embedding(feed.rows, 64, per_example=CONTEXT, rate=0.2, spread=0.1),
-        MLP([64 * CONTEXT, 128, 64], rate=0.2, momentum=0.9),
-        TreeReadout(feed.counts, 64, rate=0.02),
-        micro_batches=2,
+        Embedding(feed.rows, 64, per_example=CONTEXT, spread=0.1, optimiser=SGD(0.2)),
+        MLP([64 * CONTEXT, 128, 64], optimiser=SGD(0.2, momentum=0.9)),
+        TreeReadout(feed.counts, 64, optimiser=SGD(0.02)),
+        pipeline=Pipeline(micro_batches=2),
     )
     print("\nepoch  perplexity of the held-out text")
     print(f"{0:>5}  {math.exp(engine.evaluate(held_out)):10.1f}")

@@ -12,7 +12,7 @@ import argparse
 import numpy as np
 import torch
 
-from hybrid import Embedding, Engine, FullReadout, SequenceFeed, TorchTrunk, ratings
+from hybrid import SGD, Embedding, Engine, FullReadout, SequenceFeed, TorchTrunk, ratings
 
 LENGTH, WIDTH = 16, 48
 
@@ -59,8 +59,8 @@ def main() -> None:
     net = SelfAttention()
     adam = torch.optim.Adam(net.parameters(), lr=0.003, betas=(0.9, 0.98))
     trunk = TorchTrunk(net, WIDTH, WIDTH, optimiser=adam, sequence=LENGTH, threads=1)
-    rows = Embedding(feed.rows, WIDTH, rate=0.2, spread=0.2)
-    engine = Engine(rows, trunk, FullReadout(feed.counts, WIDTH, rate=0.01, batch=feed.batch))
+    rows = Embedding(feed.rows, WIDTH, spread=0.2, optimiser=SGD(0.2))
+    engine = Engine(rows, trunk, FullReadout(feed.counts, WIDTH, batch=feed.batch, optimiser=SGD(0.01)))
     losses = [tick.loss for tick in engine.run(feed)]
     size = feed.ticks_per_epoch
     print(

@@ -12,7 +12,7 @@ import math
 
 import torch
 
-from hybrid import Corpus, Embedding, Engine, SequenceFeed, TorchTrunk, TreeReadout, Vocabulary, text
+from hybrid import SGD, Corpus, Embedding, Engine, Pipeline, SequenceFeed, TorchTrunk, TreeReadout, Vocabulary, text
 
 LENGTH, WIDTH = 16, 64
 
@@ -57,15 +57,17 @@ def main() -> None:
     vocabulary = Vocabulary.build(parts.train, min_count=2)
     train, valid = (Corpus(part, vocabulary) for part in parts[:2])
     feed = SequenceFeed(train, length=LENGTH, epochs=arguments.epochs, running=True)
-    held_out = SequenceFeed(valid, length=LENGTH, running=True, shuffle=False)
+    held_out = SequenceFeed(valid, length=LENGTH, running=True, seed=None)
     print(f"{len(train):,} words to learn from, {len(vocabulary):,} different; perplexity of {len(valid):,} others:")
     for name in arguments.nets.split(","):
         torch.manual_seed(0)
         net = NETS[name]()
         adam = torch.optim.Adam(net.parameters(), lr=0.003)
         trunk = TorchTrunk(net, WIDTH, WIDTH, optimiser=adam, clip=1.0, sequence=LENGTH, threads=1)
-        rows = Embedding(feed.rows, WIDTH, rate=0.2, spread=0.2)
-        engine = Engine(rows, trunk, TreeReadout(feed.counts, WIDTH, rate=0.03), micro_batches=2)
+        rows = Embedding(feed.rows, WIDTH, spread=0.2, optimiser=SGD(0.2))
+        engine = Engine(
+            rows, trunk, TreeReadout(feed.counts, WIDTH, optimiser=SGD(0.03)), pipeline=Pipeline(micro_batches=2)
+        )
         found = [f"{math.exp(engine.evaluate(held_out)):8.1f}"]
         for tick in engine.run(feed):
             if (tick.number + 1) % feed.ticks_per_epoch == 0:

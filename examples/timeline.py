@@ -11,7 +11,7 @@ a row for each queue; timeline.json is for ui.perfetto.dev.
 import argparse
 from pathlib import Path
 
-from hybrid import MLP, Corpus, Embedding, Engine, LanguageFeed, TreeReadout, Vocabulary, plots, text
+from hybrid import MLP, Corpus, Embedding, Engine, LanguageFeed, Pipeline, TreeReadout, Vocabulary, plots, text
 
 CONTEXT = 4  # words before the one to predict
 
@@ -31,8 +31,7 @@ def main() -> None:
         Embedding(feed.rows, 128, per_example=CONTEXT, spread=0.1),
         MLP([128 * CONTEXT, 256, 128]),
         TreeReadout(feed.counts, 128),
-        micro_batches=arguments.parts,
-        overlap=arguments.overlap == "yes",
+        pipeline=Pipeline(micro_batches=arguments.parts, overlap=arguments.overlap == "yes"),
     )
     ticks = engine.run(feed)
     for tick in ticks:

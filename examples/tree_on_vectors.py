@@ -13,7 +13,7 @@ import argparse
 
 import numpy as np
 
-from hybrid import FullReadout, TreeReadout
+from hybrid import SGD, FullReadout, TreeReadout
 
 BATCH = 256
 
@@ -36,8 +36,8 @@ def main() -> None:
     counts = 1e6 / np.arange(1, arguments.classes + 1)  # Zipf's law, as of words or of products
     share = counts / counts.sum()
     readouts = {
-        "Huffman tree": TreeReadout(counts, arguments.width, batch=BATCH, rate=0.03),
-        "full softmax": FullReadout(counts, arguments.width, batch=BATCH, rate=0.03),
+        "Huffman tree": TreeReadout(counts, arguments.width, batch=BATCH, optimiser=SGD(0.03)),
+        "full softmax": FullReadout(counts, arguments.width, batch=BATCH, optimiser=SGD(0.03)),
     }
     every = np.arange(arguments.classes, dtype=np.int32)
     nowhere = np.zeros((arguments.classes, arguments.width), np.float32)

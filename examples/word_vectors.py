@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hybrid import Corpus, Embedding, Engine, PairFeed, Text, TreeReadout, Vectors, Vocabulary, text, vectors
+from hybrid import SGD, Corpus, Embedding, Engine, PairFeed, Text, TreeReadout, Vectors, Vocabulary, text, vectors
 
 FAMILIES = {
     "kitchen": "bread butter cheese knife oven pepper pot salt soup spoon",
@@ -45,7 +45,9 @@ def main() -> None:
     batch = min(max(len(vocabulary) // 5, 32), 4096)  # small, so that a batch meets no row too often
     feed = PairFeed(Corpus(sentences, vocabulary), window=5, sample=1e-2, mean_batch=batch, epochs=arguments.epochs)
     # Without a trunk the row of a word is the hidden vector.
-    engine = Engine(Embedding(feed.rows, 50, rate=0.025), None, TreeReadout(feed.counts, 50, batch=feed.batch))
+    engine = Engine(
+        Embedding(feed.rows, 50, optimiser=SGD(0.025)), None, TreeReadout(feed.counts, 50, batch=feed.batch)
+    )
     for _ in engine.run(feed):
         pass
 

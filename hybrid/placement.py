@@ -148,7 +148,7 @@ def _seconds_of_rows(embedding: Embedding, device: Any, feed: Any, threads: int 
     needs = embedding.buffers()
     copy = Copies(device, needs.crossing)
     stages = [*embedding.begin(copy), *copy("x_grad out"), *embedding.last(copy, ())]
-    slot = _slot(needs, "x_grad", device, feed, bags=embedding.mean)
+    slot = _slot(needs, "x_grad", device, feed, bags=embedding.bags is not None)
     return _median(stages, slot, lambda tick: fitting(feed, tick), device, feed, threads)
 
 

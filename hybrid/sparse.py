@@ -7,8 +7,6 @@ import numpy as np
 
 from .contract import Learned
 
-OPTIMISERS = ("sgd", "row-adagrad", "adagrad")
-
 
 def describe(optimiser: str) -> dict[str, Any]:
     """The argument of a part's facts, where it is not the default."""

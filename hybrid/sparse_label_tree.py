@@ -1,6 +1,7 @@
 """The linear label tree: many labels, sparse features, and no hidden layer, so that every node is trained to its optimum."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,19 +20,38 @@ WIDE = 4  # times as many candidates are asked of each tree where the first were
 PART = 2**22  # labels found at a time
 
 
+@dataclass(frozen=True)
+class NodeSolver:
+    """How the logistic regressions of a tree's nodes are trained to their optima.
+
+    C          what the loss counts against |w|^2 / 2: less is smoother
+    tolerance, passes  a node's training ends after a pass over its examples in which no optimality condition was violated by
+               more, or after so many passes
+    least      weights whose size is not above this are dropped
+    """
+
+    C: float = 10.0
+    tolerance: float = 0.1
+    passes: int = 10
+    least: float = 0.05
+
+    def __post_init__(self) -> None:
+        check.whole("passes", self.passes, 1)
+        if not check.number("C", self.C, 0) or not check.number("tolerance", self.tolerance, 0):
+            raise ValueError(f"C {self.C}, tolerance {self.tolerance}: expected numbers above 0")
+        check.number("least", self.least, 0)
+
+
 class SparseLabelTree:
     """A probabilistic label tree whose nodes are logistic regressions over sparse features, or several whose probabilities are
     averaged; trained when it is made.
 
     features   (B, F) of B examples: scipy sparse or an array, such as TF-IDF with rows of length 1
     labels     (B, V) scipy sparse or an array: not zero where an example has the label; an example may have none
-    trees      how many, of clusters from different seeds. The probability of a label is their mean
-    tree       None: clusters of labels, see `label_clusters`; or (parents, leaf), for one tree
+    trees      how many, of clusters of labels from different seeds, see `label_clusters`: the probability of a label is their
+               mean; or (parents, leaf), one tree of your own
     arity, leaves  of the clusters: parts of an inner node; most labels that hang from one node
-    C          what the loss counts against |w|^2 / 2: less is smoother
-    tolerance, passes  a node's training ends after a pass over its examples in which no optimality condition was violated by
-               more, or after so many passes
-    least      weights whose size is not above this are dropped
+    solver     how nodes are trained; None: NodeSolver()
     weight     (B,) of examples, multiplies C; None: all count the same
     seed       of clusters and of the order of examples
 
@@ -51,14 +71,10 @@ class SparseLabelTree:
         features: Any,
         labels: Any,
         *,
-        trees: int = 1,
-        tree: Any = None,
+        trees: int | tuple[Any, Any] = 1,
         arity: int = 2,
         leaves: int = 100,
-        C: float = 10.0,
-        tolerance: float = 0.1,
-        passes: int = 10,
-        least: float = 0.05,
+        solver: NodeSolver | None = None,
         weight: np.ndarray | None = None,
         seed: int = 0,
     ):
@@ -66,20 +82,19 @@ class SparseLabelTree:
         from cpu.label_tree import from_parents
 
         x, y = examples(features, labels)
-        check.whole("trees", trees, 1, 1 if tree is not None else 100)
-        check.whole("passes", passes, 1)
+        solver = solver or NodeSolver()
+        own = trees if isinstance(trees, tuple) and len(trees) == 2 else None
+        count = 1 if own else check.whole("trees", trees, 1, 100)
         check.whole("seed", seed, 0, 2**63 - 1)
-        if not check.number("C", C, 0) or not check.number("tolerance", tolerance, 0):
-            raise ValueError(f"C {C}, tolerance {tolerance}: expected numbers above 0")
-        penalty = kernels.Penalty(_bound(x.shape[0], C, weight), tolerance, passes, check.number("least", least, 0), 0)
+        bound = _bound(x.shape[0], solver.C, weight)
+        penalty = kernels.Penalty(bound, solver.tolerance, solver.passes, solver.least, 0)
         self.features, self.labels = x.shape[1], y.shape[1]
         self._trees: list[tuple[LabelTree, Weights]] = []
-        for own in range(seed, seed + trees):
-            given = label_clusters(x, y, arity=arity, leaves=leaves, seed=own) if tree is None else tree
-            shape = from_parents(*given)
+        for turn in range(seed, seed + count):
+            shape = from_parents(*(own or label_clusters(x, y, arity=arity, leaves=leaves, seed=turn)))
             if len(shape.leaf) != self.labels:
-                raise ValueError(f"tree: found {len(shape.leaf)} leaves, expected {self.labels}, one a label")
-            self._trees.append((shape, kernels.fit(shape, x, y, penalty._replace(seed=own))))
+                raise ValueError(f"trees: found {len(shape.leaf)} leaves, expected {self.labels}, one a label")
+            self._trees.append((shape, kernels.fit(shape, x, y, penalty._replace(seed=turn))))
 
     @classmethod
     def of(cls, arrays: Mapping[str, np.ndarray], features: int, labels: int) -> "SparseLabelTree":

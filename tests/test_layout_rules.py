@@ -1,12 +1,18 @@
 """The limits of CONTRIBUTING.md: sizes of files and functions, no small module with one importer, packages in one direction."""
 
 import ast
+import inspect
 import subprocess
 import sys
+import typing
 
+import pytest
+
+import hybrid
 from tests.support.imports import ROOT, circles, graph, modules
 
 MOST_LINES, MOST_OF_A_FUNCTION, LEAST_OF_A_MODULE, MOST_MODULES = 800, 60, 130, 60
+MOST_PARAMETERS = 8  # of a constructor
 OURS = ("hybrid", "cpu", "gpu")
 ENDINGS = {".py", ".cu", ".cuh", ".cpp", ".h", ".html"}
 # Packages whose modules a registry, the backend, `hybrid.NAME` or Python itself finds by name.
@@ -55,7 +61,7 @@ def test_no_function_is_long():
 def test_a_small_module_has_several_importers():
     """What one module alone needs is a part of it."""
     edges = graph(*OURS, within_functions=True)
-    public = {f"hybrid.{home}" for home in [*import_homes().values()]}
+    public = {f"hybrid.{home}" for home in (hybrid._HOME | hybrid._MODULES).values()}
     small = []
     for name, path in ((name, path) for package in OURS for name, path in modules(package).items()):
         by_name = path.name == "__init__.py" or name.rpartition(".")[0] in BY_NAME or name in public or name in ALONE
@@ -63,12 +69,6 @@ def test_a_small_module_has_several_importers():
         if not by_name and lines(path) < LEAST_OF_A_MODULE and importers < 2:
             small.append(name)
     assert small == []
-
-
-def import_homes():
-    import hybrid
-
-    return hybrid._HOME | hybrid._MODULES
 
 
 def test_packages_import_each_other_in_one_direction():
@@ -89,3 +89,25 @@ def test_a_language_model_on_the_cpu_imports_few_modules_and_nothing_of_mpi():
     names = done.stdout.split()
     assert 20 < len(names) <= MOST_MODULES, names
     assert not any(name.startswith("hybrid.mpi") for name in names)
+
+
+def parameters(made):
+    """The names that a call may say; those of a TypedDict count one by one, and other **settings, of another part, as one."""
+    names = []
+    for one in inspect.signature(made.__init__ if inspect.isclass(made) else made).parameters.values():
+        several = typing.get_origin(one.annotation) is typing.Unpack
+        names += typing.get_args(one.annotation)[0].__annotations__ if several else [one.name]
+    return [name for name in names if name != "self"]
+
+
+def test_no_public_constructor_has_many_parameters():
+    """Those of hybrid.sklearn have more: scikit-learn's get_params, grids and clones need flat ones."""
+    public = {name: getattr(hybrid, name) for name in hybrid.__all__}
+    pytest.importorskip("torch")
+    import hybrid.torch as losses
+
+    public |= {f"torch.{name}": getattr(losses, name) for name in losses.__all__}
+    made = {name: parameters(one) for name, one in public.items() if not inspect.ismodule(one)}
+    assert len(made) > 50 and len(made["TreeReadout"]) == 8 and "biases" in made["TreeReadout"]
+    many = {name: names for name, names in made.items() if len(names) > MOST_PARAMETERS}
+    assert many == {}, f"more than {MOST_PARAMETERS} parameters; what more a part knows stands in a dataclass"

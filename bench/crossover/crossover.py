@@ -21,6 +21,7 @@ from bench.harness.peers import peer
 from bench.oracles.tree import RATE, WIDTH
 from bench.step import language, softmax, tree
 from bench.step import softmax as softmax_torch
+from hybrid import SGD, Batched
 from hybrid.machine import memory
 from hybrid.readout import HeadReadout
 
@@ -85,7 +86,7 @@ class Output:
             return task.sampled()
         if contender == "head":
             counts = np.maximum(1e9 / np.arange(1, task.classes + 1), 1).astype(np.int64)
-            readout = HeadReadout(counts, task.width, batch=task.batch, rate=task.rate)
+            readout = HeadReadout(counts, task.width, batch=task.batch, optimiser=SGD(task.rate))
             return task.learns(task.ours(readout))
         if contender == "torch adaptive":
             return task.torch_adaptive(cutoffs(task.classes), NARROWER)
@@ -118,7 +119,7 @@ class Step:
         if contender in KINDS:
             return language.of_torch(self.feed, KINDS[contender], 1, threads, width)
         readout = contender.split()[0]
-        settings = {"mode": "batch", "together": TOGETHER} if contender == "tree in batches" else {}
+        settings = {"mode": Batched(TOGETHER)} if contender == "tree in batches" else {}
         overlap = contender == "tree overlapped"
         return language.ours(self.feed, readout, 1, threads, width, overlap, **settings)
 

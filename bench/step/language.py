@@ -9,6 +9,7 @@ import numpy as np
 from bench.harness.measure import Work, append, measure, show
 from bench.harness.peers import peer
 from bench.step import softmax
+from hybrid import SGD, Pipeline
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
 from hybrid.engine.route import Route, routed
@@ -86,17 +87,15 @@ def make_engine(
     route: Callable[[Engine], Route] = routed,
     **settings: Any,
 ) -> Engine:
-    """The model under one of READOUTS, which settings are for; micro_batches, overlap, route: see Engine."""
+    """The model under one of READOUTS, which settings are for; micro_batches, overlap, route: see Pipeline."""
     rate = RATE * min(1.0, LARGE / feed.batch)
     return Engine(
-        Embedding(feed.rows, WIDTH, per_example=CONTEXT, rate=rate, spread=0.1),
-        MLP([CONTEXT * WIDTH, HIDDEN, width], rate=rate),
-        READOUTS[readout](feed.counts, width, batch=feed.batch, rate=rate, **settings),
-        micro_batches=micro_batches,
+        Embedding(feed.rows, WIDTH, per_example=CONTEXT, spread=0.1, optimiser=SGD(rate)),
+        MLP([CONTEXT * WIDTH, HIDDEN, width], optimiser=SGD(rate)),
+        READOUTS[readout](feed.counts, width, batch=feed.batch, optimiser=SGD(rate), **settings),
         schedule="constant",
         threads=threads,
-        overlap=overlap,
-        route=route,
+        pipeline=Pipeline(micro_batches=micro_batches, overlap=overlap, route=route),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from hybrid import SGD
 from hybrid.torch import SampledLoss, TreeLoss
 
 WIDTH, LAYERS, STREAMS, STEPS, DROPOUT, CLIP = 200, 2, 20, 35, 0.2, 0.25
@@ -93,10 +94,8 @@ def heads() -> dict[str, Head]:
     version = f"torch {torch.__version__}"
     dense = 1.0
     found = {
-        "ours": Head(lambda counts, rate: TreeLoss(WIDTH, counts, rate=rate, optimiser="sgd"), 0.02, own=True),
-        "SampledLoss": Head(
-            lambda counts, rate: SampledLoss(WIDTH, counts, rate=rate, optimiser="sgd"), 0.005, own=True
-        ),
+        "ours": Head(lambda counts, rate: TreeLoss(WIDTH, counts, optimiser=SGD(rate)), 0.02, own=True),
+        "SampledLoss": Head(lambda counts, rate: SampledLoss(WIDTH, counts, optimiser=SGD(rate)), 0.005, own=True),
         f"{version} Linear + cross_entropy": Head(lambda counts, rate: Dense(len(counts)), dense),
         f"{version} linear_cross_entropy": Head(lambda counts, rate: Chunked(len(counts)), dense),
         f"{version} adaptive softmax": Head(adaptive, dense),

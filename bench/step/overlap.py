@@ -6,6 +6,7 @@ import numpy as np
 
 from bench.harness.measure import Work, append, measure, show
 from bench.step.language import CONTEXT, OUTPUTS, RATE, WIDTH, ZipfFeed
+from hybrid import SGD, Pipeline
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
 from hybrid.readout import TreeReadout
@@ -41,15 +42,13 @@ def run(arguments) -> None:
 def make_engine(feed: ZipfFeed, hidden, micro, delay, overlap, threads, device="cpu") -> Engine:
     """The language model under a tree, with the cores spent in one of the ways."""
     return Engine(
-        Embedding(feed.rows, WIDTH, per_example=CONTEXT, rate=RATE, spread=0.1),
-        MLP([CONTEXT * WIDTH, hidden, OUTPUTS], rate=RATE),
-        TreeReadout(feed.counts, OUTPUTS, batch=feed.batch, rate=RATE),
-        micro_batches=micro,
-        delay=delay,
+        Embedding(feed.rows, WIDTH, per_example=CONTEXT, spread=0.1, optimiser=SGD(RATE)),
+        MLP([CONTEXT * WIDTH, hidden, OUTPUTS], optimiser=SGD(RATE)),
+        TreeReadout(feed.counts, OUTPUTS, batch=feed.batch, optimiser=SGD(RATE)),
         schedule="constant",
-        overlap=overlap,
         threads=threads,
         device=device,
+        pipeline=Pipeline(micro_batches=micro, delay=delay, overlap=overlap),
     )
 
 

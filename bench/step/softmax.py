@@ -10,6 +10,7 @@ import numpy as np
 
 from bench.harness.measure import LEAST, Work, append, measure, show
 from bench.harness.peers import peer
+from hybrid import SGD, SampledSoftmax
 from hybrid.readout import FullReadout, HeadReadout, SampledReadout
 
 Step = Callable[[int], float]  # of batch b: its mean loss before the step
@@ -201,7 +202,7 @@ class Task:
 
     def full(self) -> Rival:
         """Our full softmax."""
-        readout = FullReadout(self.classes, self.width, batch=self.batch, rate=self.rate)
+        readout = FullReadout(self.classes, self.width, batch=self.batch, optimiser=SGD(self.rate))
         return self.ours(readout), functools.partial(self._check_full, readout.weights)
 
     def torch(self, loss: Callable) -> Rival:
@@ -255,10 +256,9 @@ class Task:
         readout = SampledReadout(
             self.classes,
             self.width,
-            negatives=min(NEGATIVES, self.classes),
-            draws="log-uniform",
             batch=self.batch,
-            rate=self.rate,
+            optimiser=SGD(self.rate),
+            loss=SampledSoftmax(min(NEGATIVES, self.classes), draws="log-uniform"),
         )
         return self.learns(self.ours(readout))
 

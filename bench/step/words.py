@@ -11,6 +11,7 @@ import numpy as np
 
 from bench.harness.measure import Work, append, measure, show
 from bench.harness.peers import peer
+from hybrid import SGD, NegativeSampling, Pipeline
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
 from hybrid.feeds.pairs import PairFeed
@@ -163,13 +164,15 @@ def learner(corpus: Corpus, model: str, readout: str, threads: int, epochs: int 
     """An engine at its start, and its feed; readout: "tree" or "sampled"."""
     batch = batch_of(len(corpus.vocabulary))
     feed = PairFeed(corpus, model=model, window=WINDOW, sample=SAMPLE, mean_batch=batch, epochs=epochs)
-    embedding = Embedding(feed.rows, WIDTH, mean=model == "cbow", undivided=True, rate=RATE)
+    embedding = Embedding(feed.rows, WIDTH, bags="undivided" if model == "cbow" else None, optimiser=SGD(RATE))
     made: TreeReadout | SampledReadout
     if readout == "tree":
-        made = TreeReadout(feed.counts, WIDTH, batch=feed.batch, rate=RATE)
+        made = TreeReadout(feed.counts, WIDTH, batch=feed.batch, optimiser=SGD(RATE))
     else:
-        made = SampledReadout(feed.counts, WIDTH, loss="logistic", negatives=NEGATIVES, batch=feed.batch, rate=RATE)
-    return Engine(embedding, None, made, threads=threads, update="online"), feed
+        made = SampledReadout(
+            feed.counts, WIDTH, batch=feed.batch, optimiser=SGD(RATE), loss=NegativeSampling(NEGATIVES)
+        )
+    return Engine(embedding, None, made, threads=threads, pipeline=Pipeline(update="online")), feed
 
 
 def _expect_finite(vectors: np.ndarray) -> None:

@@ -21,7 +21,7 @@ from bench.harness.measure import Work, append, measure
 from bench.harness.peers import peer
 from bench.table7.rows import BATCHES, FIRST, Feed, Row, expected, first_weights, layers, rows
 from cpu.tree.tree import huffman, path
-from hybrid import MLP, Embedding, Engine, FullReadout, TreeReadout
+from hybrid import MLP, SGD, Embedding, Engine, FullReadout, Pipeline, TreeReadout
 from hybrid.backend import choose
 from hybrid.engine.embedding import Inputs
 from hybrid.readout.base import Base
@@ -269,14 +269,14 @@ def _dense(task: Task, place: Place) -> Rival:
     assert weights is not None
     trunk = MLP(
         row.sizes if row.momentum else row.sizes[:-1],
-        "logistic",
-        "linear" if row.momentum else None,
-        rate=row.rate,
-        momentum=row.momentum or None,
+        ("logistic", "linear" if row.momentum else "logistic"),
+        optimiser=SGD(row.rate, momentum=row.momentum),
     )
     trunk.weights[:] = weights[: trunk.weights.size]
     if row.net == "tree":
-        readout: Any = TreeReadout(task.feed.counts, row.sizes[-2], batch=row.batch, rate=row.rate / row.batch)
+        readout: Any = TreeReadout(
+            task.feed.counts, row.sizes[-2], batch=row.batch, optimiser=SGD(row.rate / row.batch)
+        )
     else:
         readout = _readout(row, row.sizes[-2], layers(row.sizes, weights)[-1][0], place)
     return _engine(task, Inputs(row.inputs), trunk, readout, place, trunk.weights.size)
@@ -307,19 +307,27 @@ def _readout(row: Row, width: int, matrix: np.ndarray, place: Place) -> Any:
         return Logits(row.classes, batch=row.examples)
     backend = choose(CUDA) if place.device == CUDA and row.net == "dense" else None
     rate = row.rate / row.examples  # of the loss summed over a batch
-    readout = FullReadout(row.classes, width, batch=row.examples, rate=rate, biases=True, backend=backend)
+    readout = FullReadout(row.classes, width, batch=row.examples, biases=True, backend=backend, optimiser=SGD(rate))
     readout.begin_with(matrix)
     return readout
 
 
 def _rows(row: Row) -> Embedding:
     """The words' vectors."""
-    return Embedding(row.classes, row.inputs, rate=row.rate / row.examples, spread=0.1)
+    return Embedding(row.classes, row.inputs, spread=0.1, optimiser=SGD(row.rate / row.examples))
 
 
 def _engine(task: Task, below: Any, trunk: Any, readout: Any, place: Place, parameters: int) -> Rival:
     device = None if place.device == "cpu" else place.device
-    engine = Engine(below, trunk, readout, device=device, threads=place.threads, overlap=False, schedule="constant")
+    engine = Engine(
+        below,
+        trunk,
+        readout,
+        device=device,
+        threads=place.threads,
+        schedule="constant",
+        pipeline=Pipeline(overlap=False),
+    )
     ticks = engine.run(task.feed)
     parameters += sum(
         array.size for name, array in readout.parameters().items() if name != "counts"
@@ -424,7 +432,7 @@ class Logits(Base):
     kind = "logits"
 
     def __init__(self, classes: int, *, batch: int):
-        super().__init__(classes, classes, batch=batch, rate=0.0, seed=0, backend=None)
+        super().__init__(classes, classes, batch=batch, optimiser=SGD(0.0))
 
     def learn(self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
         """The loss of each example, and its gradient by the logits."""

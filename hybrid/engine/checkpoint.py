@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import backend, check, readout, sparse, trunk
+from ..schedule.rates import RateSchedule
 from ..schedule.slot import Slot
-from .embedding import Embedding, Inputs
-from .route import Route
+from .embedding import Embedding, Inputs, rebuild
+from .route import Pipeline, Route
 
 if TYPE_CHECKING:
     from .engine import Engine
 
-SETTINGS = ("micro_batches", "delay", "schedule", "warmup")  # of an engine; the others belong to the machine
 # Ends of names of what is not learned
 STATE = ("velocity", "mean", "squares", "updates", "counts", "parents", "leaf", "leaf_up", "node_up", "slot")
 
@@ -33,11 +33,13 @@ def save(engine: "Engine", folder: str | Path, facts: dict[str, Any], begun: dic
 
     more: dict[str, Any] = {"tied": True} if engine.tied else {}
     more |= {"update": engine.update} if engine.route.online else {}
+    settings: dict[str, Any] = {"micro_batches": engine.micro_batches, "delay": engine.delay}
+    settings |= {"schedule": engine.schedule.name, "warmup": engine.schedule.warmup}
     own = {
         "embedding": engine.embedding.describe(),
         "trunk": engine.trunk.describe() if engine.trunk else None,
         "readout": engine.readout.describe() | {"state": engine.readout.state()},
-        "settings": {name: getattr(engine, name) for name in SETTINGS} | more,
+        "settings": settings | more,
         "tick": engine.tick,
         "begun": {name: array.shape for name, array in begun.items()},
     }
@@ -56,7 +58,7 @@ def load(
     """See Engine.load.
 
     given    its trunk
-    machine  the other arguments of Engine that a checkpoint does not keep
+    machine  the other arguments of Engine and Pipeline that a checkpoint does not keep
     """
     from ..storage import checkpoint
 
@@ -64,14 +66,18 @@ def load(
     with checkpoint.told(folder):
         own = manifest["engine"]
         output = {name: value for name, value in own["readout"].items() if name != "state"}
-        settings = {name: value for name, value in own["settings"].items() if name != "decay"}  # `schedule` says it too
+        settings = own["settings"]
+        parts = {name: settings[name] for name in ("micro_batches", "delay", "update") if name in settings}
         _check_size(folder, own, output, held)
         engine = cls(
             _source(own["embedding"], rows_device),
             _trunk(own["trunk"], given),
             readout.rebuild(output, backend.choose(readout_device)),
-            **machine,
-            **settings,
+            device=machine["device"],
+            threads=machine["threads"],
+            pipeline=Pipeline(**parts, overlap=machine["overlap"], route=machine["route"]),
+            schedule=RateSchedule(settings["schedule"], settings["warmup"]),
+            tied=settings.get("tied", False),
         )
         if given is not None:
             given.expect(own["trunk"])  # type: ignore[attr-defined]  # those have it that are given, see `_trunk`
@@ -89,7 +95,7 @@ def _source(facts: dict[str, Any], device: str) -> Embedding | Inputs:
     """The rows, or the inputs of a feed, that describe() made these facts of."""
     if facts.get("kind") == Inputs.kind:
         return Inputs(facts["width"])
-    return Embedding(**facts, backend=backend.choose(device))
+    return rebuild(facts, backend.choose(device))
 
 
 def _trunk(facts: dict[str, Any] | None, given: trunk.TrunkProtocol | None) -> trunk.TrunkProtocol | None:

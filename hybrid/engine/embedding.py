@@ -1,32 +1,35 @@
 """What a trunk reads: rows of a table, which learn where they are looked up, or numbers that the feed gives."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from .. import backend as backends
-from .. import check, sparse
+from .. import check, optimisers, sparse
 from ..backend import fetch_arrays, send_arrays
 from ..schedule.schedule import Buffers, Copies, Stage
 from ..schedule.slot import Slot
+
+BAGS = ("mean", "undivided", "weighted")
 
 
 class Embedding:
     """A table of `rows` vectors of `width` numbers.
 
     per_example  how many ids an example has; their vectors are concatenated (1: the vector itself)
-    mean         True: an example has any number of ids (a bag), and their vectors are averaged
-    undivided    with mean: every vector of a bag gets the whole gradient of the mean, as in word2vec, and not its share
-    weighted     with mean: each id of a batch has a value, and a bag becomes the sum of values times vectors
-    rate         step of the optimiser on the sum of the loss over a batch
-    optimiser    how a row moves for each id that names it: one of OPTIMISERS of hybrid/sparse.py
+    bags         None; or an example has any number of ids (a bag), and becomes the mean of their vectors ("mean"); the mean,
+                 but every vector gets the whole gradient, as in word2vec, and not its share ("undivided"); or the sum of
+                 values times vectors, where a batch has a value for each id ("weighted")
+    optimiser    how a row moves for each id that names it: "sgd", "row-adagrad" or "adagrad", or one with a rate, such as
+                 hybrid.SGD(0.1), which is a step on the sum of the loss over a batch (default: 0.05)
     spread       rows start uniform in [-spread, spread]; default 0.5 / width, as in word2vec
     backend      where the rows are and move, from hybrid.backend.choose (None: the CPU). Rows on the trunk's GPU are in its
                  memory, and `table` is the host's copy
 
     pickle and copy make an embedding with rows of its own, on a device of the same name. Raises ValueError for sizes below
-    1, more rows than int32 can name, a rate or spread that is negative or not finite, and for `weighted` without `mean` or
-    with `undivided`.
+    1, more rows than int32 can name, a spread that is negative or not finite, an optimiser that does not move rows, and for
+    `per_example` with `bags`.
     """
 
     dense = 0  # numbers of x that a batch has instead of ids
@@ -37,31 +40,28 @@ class Embedding:
         width: int,
         *,
         per_example: int = 1,
-        mean: bool = False,
-        undivided: bool = False,
-        rate: float = 0.05,
+        bags: str | None = None,
+        optimiser: str | optimisers.Optimiser = "sgd",
         spread: float | None = None,
         seed: int = 0,
         backend: Any = None,
-        optimiser: str = "sgd",
-        weighted: bool = False,
     ):
         self.rows, self.width = check.whole("rows", rows, 1, 2**31 - 1), check.whole("width", width, 1, 2**31 - 1)
-        per_example = check.whole("per_example", per_example, 1, (2**31 - 1) // self.width)
-        self.per_example, self.mean, self.undivided = 1 if mean else per_example, mean, undivided
-        self.rate, self.seed = check.number("rate", rate, 0), check.whole("seed", seed, 0)
-        self.spread = 0.5 / self.width if spread is None else check.number("spread", spread, 0)
-        self.optimiser, self.weighted = check.choice("optimiser", optimiser, sparse.OPTIMISERS), bool(weighted)
-        self.table, self._shared = self._drawn(0, self.rows), False
-        if weighted and (undivided or not mean):
+        self.per_example = check.whole("per_example", per_example, 1, (2**31 - 1) // self.width)
+        self.bags = None if bags is None else check.choice("bags", bags, BAGS)
+        if bags and per_example != 1:
             raise ValueError(
-                "weighted: found True, expected it with mean=True and undivided=False: values weigh the vectors of a bag"
+                f"per_example: found {per_example} with bags={bags!r}, expected 1: a bag has any number of ids"
             )
+        self.optimiser, self.rate = optimisers.of_rows(optimiser, 0.05)
+        self.seed = check.whole("seed", seed, 0)
+        self.spread = 0.5 / self.width if spread is None else check.number("spread", spread, 0)
+        self.table, self._shared = self._drawn(0, self.rows), False
         self.backend = backends.given(backend)
-        if undivided and not self.backend.device.host_memory:
+        if bags == "undivided" and not self.backend.device.host_memory:
             raise ValueError(
-                f"undivided: found True with rows on {self.backend.name}, expected False: it is word2vec's, which "
-                "has no trunk; leave it out"
+                f'bags: found "undivided" with rows on {self.backend.name}, expected "mean": the other is word2vec\'s, which '
+                "has no trunk"
             )
         self._host = sparse.kept(self.table, self.optimiser)
         self._there = sparse.mirrored(self._host, self.backend.device)
@@ -116,7 +116,7 @@ class Embedding:
 
     def buffers(self) -> Buffers:
         """Ids are copied to rows beside the trunk; of rows on the host, vectors are copied in and gradients out."""
-        ids = ("ids", "bag_at", "values") if self.weighted else ("ids", "bag_at") if self.mean else ("ids",)
+        ids = ("ids", "bag_at", "values") if self.bags == "weighted" else ("ids", "bag_at") if self.bags else ("ids",)
         return Buffers(dict.fromkeys(("x", "x_grad"), self.outputs), ids if self.beside else ("x", "x_grad"), ("x",))
 
     def begin(self, copy: Copies) -> list[Stage]:
@@ -165,7 +165,7 @@ class Embedding:
         """Move the rows of the ids against x_grad (B, outputs), by `scale` times the rate; arrays as in `forward`."""
         learned, rate = self._there, self.rate * scale
         if bag_at is not None:
-            if self.undivided:
+            if self.bags == "undivided":
                 x_grad *= np.diff(bag_at)[:, None]
             self.backend.rows.scatter_mean(learned, bag_at, ids, values, x_grad, rate)
         else:
@@ -198,15 +198,25 @@ class Embedding:
         return _again, (self.describe(), self.backend.name, self.parameters())
 
     def describe(self) -> dict[str, Any]:
-        """The arguments that make this object again."""
-        names = ("rows", "width", "per_example", "mean", "undivided", "rate", "spread", "seed")
-        weighted = {"weighted": True} if self.weighted else {}
-        return {name: getattr(self, name) for name in names} | sparse.describe(self.optimiser) | weighted
+        """What `rebuild` needs."""
+        facts = {name: getattr(self, name) for name in ("rows", "width", "per_example")}
+        facts |= {"mean": self.bags is not None, "undivided": self.bags == "undivided"}
+        facts |= {name: getattr(self, name) for name in ("rate", "spread", "seed")}
+        return facts | sparse.describe(self.optimiser) | ({"weighted": True} if self.bags == "weighted" else {})
+
+
+def rebuild(facts: Mapping[str, Any], backend: Any) -> Embedding:
+    """From describe(): the rows as they were drawn."""
+    own = dict(facts)
+    mean, undivided, weighted = (own.pop(name, False) for name in ("mean", "undivided", "weighted"))
+    bags = ("weighted" if weighted else "undivided" if undivided else "mean") if mean else None
+    optimiser = optimisers.named(own.pop("optimiser", "sgd"), optimisers.ROWS, rate=own.pop("rate"))
+    return Embedding(**own, bags=bags, optimiser=optimiser, backend=backend)
 
 
 def _again(facts: dict[str, Any], device: str, arrays: dict[str, np.ndarray]) -> Embedding:
     """An embedding as it was pickled or copied; ValueError where its device cannot be used here."""
-    made = Embedding(**facts, backend=backends.again("embedding", device))
+    made = rebuild(facts, backends.again("embedding", device))
     held = made.parameters()
     for name, array in arrays.items():
         held[name][:] = array
@@ -223,7 +233,7 @@ class Inputs:
     """
 
     kind = "inputs"
-    mean = weighted = False
+    bags = None
     rows = per_example = 0
 
     def __init__(self, width: int):

@@ -14,7 +14,7 @@ from ..feeds.fit import fitting
 from ..machine import available
 from ..readout import Readout, base
 from ..schedule.cores import Cores
-from ..schedule.rates import SCHEDULES, Scale
+from ..schedule.rates import RateSchedule
 from ..schedule.runner import Course, Runner
 from ..schedule.schedule import Schedule, Tick, part
 from ..schedule.slot import Slot
@@ -22,7 +22,7 @@ from ..schedule.trace import Trace
 from ..trunk import TrunkProtocol
 from . import checkpoint
 from .embedding import Embedding, Inputs
-from .route import Route, routed
+from .route import Pipeline, Route, routed
 
 SHARED = "readout.weights"  # among the parameters: of a tied engine those of the embedding
 
@@ -37,26 +37,18 @@ class Engine(Runner[Tick]):
     device         "cpu", "cuda:0" or None: where the dense stages run. Sparse stages run on the CPU, except those of rows
                    and a readout on the trunk's GPU
     threads        CPU threads in total (None: all cores that this process may use, see cpu/runtime/threads.py)
-    micro_batches  parts a batch is cut into, so that dense and sparse stages of different parts overlap; the readout's
-                   parameters move after every part
-    delay          batches begun and not finished: 0 is exact, 1 overlaps more and learns on parameters a batch old
-    overlap        True: dense and sparse stages at the same time, sharing the threads; False: one after another, each on
-                   all threads; None: measure both in the first ticks and keep the faster. The numbers are the same.
-    schedule       how all rates fall over the feed: "constant", "linear", "cosine" or "step", see hybrid/schedule/rates.py
-    warmup         ticks in which all rates rise linearly before that
+    pipeline       how batches go through: Pipeline(micro_batches=2), ...; None: each whole, one after another, see Pipeline
+    schedule       how all rates fall over the feed: "constant", "linear", "cosine" or "step"; with a warm-up
+                   RateSchedule("cosine", warmup=100)
     tied           True: the readout's rows are the embedding's, one table: of a full or sampled readout that is as wide, on
                    the CPU, with one micro-batch and no delay. It starts as the embedding does
-    update         "online": rows and readout move with each example (a run of one target together) and not at the end of a
-                   batch, as in word2vec; without a trunk, of a tree or negative sampling. One thread does it, while another one
-                   makes the next batch
-    route          makes the way of its batches; hybrid/mpi/engine.py has one that several processes share
 
     tick, torn, trace  see Runner
     whole              a batch has a multiple of so many examples, which micro-batches do not cut: the trunk's sequence, else 1
     cores              how the cores are spent in the last run; None before the first
 
     Raises ValueError where widths do not fit together, for rows or a readout on another device than the trunk, for a device
-    where the trunk does not compute, for threads, delay, micro_batches or warmup out of range, and for an unknown schedule.
+    where the trunk does not compute, for threads out of range, and for an unknown schedule.
     """
 
     def __init__(
@@ -67,33 +59,32 @@ class Engine(Runner[Tick]):
         *,
         device: str | None = None,
         threads: int | None = None,
-        micro_batches: int = 1,
-        delay: int = 0,
-        overlap: bool | None = None,
-        schedule: str = "linear",
-        warmup: int = 0,
+        pipeline: Pipeline | None = None,
+        schedule: str | RateSchedule = "linear",
         tied: bool = False,
-        update: str = "batch",
-        route: Callable[["Engine"], Route] = routed,
     ):
         super().__init__("engine", "ask between two ticks, or give every thread an engine of its own (copy.deepcopy)")
         self.embedding: Any = embedding
         self.trunk, self.readout = trunk, readout
         _check_widths(embedding, trunk, readout)
-        self.micro_batches = check.whole("micro_batches", micro_batches, 1)
-        self.delay = check.whole("delay", delay, 0, 1)
-        if delay and (reason := getattr(trunk, "undelayed", None)):
-            raise ValueError(f"delay: found {delay}, expected 0: {reason}")
-        self.schedule = check.choice("schedule", schedule, tuple(SCHEDULES))
-        self.warmup, self.overlap = check.whole("warmup", warmup, 0), overlap
+        way = pipeline or Pipeline()
+        self.micro_batches, self.delay, self.overlap, self.update = (
+            way.micro_batches,
+            way.delay,
+            way.overlap,
+            way.update,
+        )
+        if self.delay and (reason := getattr(trunk, "undelayed", None)):
+            raise ValueError(f"delay: found {self.delay}, expected 0: {reason}")
+        self.schedule = schedule if isinstance(schedule, RateSchedule) else RateSchedule(schedule)
         self.threads = available() if threads is None else threads
         self.sparse = backend.choose("cpu")
         self.dense = _dense_backend(trunk, device) if trunk else self.sparse
         _check_place("embedding", embedding, trunk, self.dense)
         _check_place("readout", readout, trunk, self.dense)
         self.whole = getattr(trunk, "whole", 1)
-        self.tied, self.update = bool(tied), update
-        self.route = route(self)
+        self.tied = bool(tied)
+        self.route = (way.route or routed)(self)
         self._question = dataclasses.replace(self.route, readout=None)
         self._forward_stages = self._question.begin(self._question.copies)
         self.inline = self.sparse.device.inline("all", self.threads)
@@ -147,7 +138,7 @@ class Engine(Runner[Tick]):
         """Queues, buffers and the schedule of a run."""
         self._prefetched, self._prefetched_of = self._in_flight(), self._sizes
         route, self.trace = self.route, Trace()
-        plan, slots = route.plan(), self._slots(feed, Scale(self.schedule, len(feed), self.warmup))
+        plan, slots = route.plan(), self._slots(feed, self.schedule.over(len(feed)))
         settings = self.threads, self._overlap(), route.online, route.queues
         self.cores = Cores(self.dense.device, self.sparse.device, *settings)
         schedule = Schedule(plan, slots, self.cores.queues, self.delay, self.trace, whole=self.whole)
@@ -349,14 +340,14 @@ class Engine(Runner[Tick]):
         readout_device: str = "cpu",
         threads: int | None = None,
         overlap: bool | None = None,
-        route: Callable[["Engine"], Route] = routed,
+        route: Callable[["Engine"], Route] | None = None,
     ) -> tuple["Engine", dict[str, Any]]:
         """The engine of a checkpoint, standing where it was saved, and the facts saved with it.
 
         folder  of the checkpoint or of its run (the latest save), or one of the checkpoint's JSON files
         trunk   where no checkpoint keeps all of it: a TorchTrunk made as the one that was saved, which is filled
         device, rows_device, readout_device  where trunk, rows and readout are from here on, wherever they were before
-        threads, overlap, route  as of Engine
+        threads, overlap, route  as of Engine and Pipeline
 
         Raises ValueError or OSError for a checkpoint that is missing, truncated, altered or of another format.
         """
@@ -370,8 +361,8 @@ class Engine(Runner[Tick]):
     def __reduce__(self) -> tuple[Any, ...]:
         """An engine of its own parts, which stands where this one stands; not for one that failed half-way."""
         self._check_whole()
-        names = ("threads", "micro_batches", "delay", "overlap", "schedule", "warmup", "tied", "update")
-        settings = {name: getattr(self, name) for name in names} | {"device": self.dense.name}
+        settings = {name: getattr(self, name) for name in ("threads", "schedule", "tied")} | {"device": self.dense.name}
+        settings["pipeline"] = Pipeline(self.micro_batches, self.delay, self.overlap, self.update)
         with self._runs.alone:
             arrays = {name: array.copy() for name, array in self._in_flight().items()}
             return (
@@ -516,7 +507,10 @@ def _question(source: Embedding | Inputs, whole: int, ids: Any, bag_at: Any, val
 
 def _bags(source: Embedding | Inputs, ids: np.ndarray, bag_at: Any, values: Any) -> tuple[Any, Any]:
     """Where bags begin, and by what their rows are multiplied, checked."""
-    for name, given, wanted in (("bag_at", bag_at, source.mean), ("values", values, source.weighted)):
+    for name, given, wanted in (
+        ("bag_at", bag_at, source.bags is not None),
+        ("values", values, source.bags == "weighted"),
+    ):
         if (given is None) == wanted:
             raise ValueError(f"{name}: {'needed' if wanted else 'not used'} by this embedding")
     if ids.size % source.per_example:

@@ -19,6 +19,36 @@ UPDATES = ("batch", "online")
 
 
 @dataclass(frozen=True)
+class Pipeline:
+    """How batches go through an engine.
+
+    micro_batches  parts a batch is cut into, so that dense and sparse stages of different parts overlap; the readout's
+                   parameters move after every part
+    delay          batches begun and not finished: 0 is exact, 1 overlaps more and learns on parameters a batch old
+    overlap        True: dense and sparse stages at the same time, sharing the threads; False: one after another, each on
+                   all threads; None: measure both in the first ticks and keep the faster. The numbers are the same.
+    update         "online": rows and readout move with each example (a run of one target together) and not at the end of a
+                   batch, as in word2vec; without a trunk, of a tree or negative sampling. One thread does it, while another one
+                   makes the next batch
+    route          makes the way of its batches (None: that of one process); hybrid/mpi/engine.py has one that several processes
+                   share
+
+    Raises ValueError for numbers out of range, and for an unknown update.
+    """
+
+    micro_batches: int = 1
+    delay: int = 0
+    overlap: bool | None = None
+    update: str = "batch"
+    route: Callable[["Engine"], "Route"] | None = None
+
+    def __post_init__(self) -> None:
+        check.whole("micro_batches", self.micro_batches, 1)
+        check.whole("delay", self.delay, 0, 1)
+        check.choice("update", self.update, UPDATES)
+
+
+@dataclass(frozen=True)
 class Route:
     """Rows, or what the feed gives, -> trunk -> readout and back.
 
@@ -90,9 +120,9 @@ class Route:
         make = functools.partial(
             Slot,
             rows,
-            most_ids if self.embedding.mean else rows * self.embedding.per_example,
+            most_ids if self.embedding.bags else rows * self.embedding.per_example,
             device=self.device,
-            bags=self.embedding.mean,
+            bags=self.embedding.bags is not None,
             scale=scale,
             targets=targets,
             learns=self.readout is not None,
@@ -144,7 +174,7 @@ class OnlineRoute(Route):
 def routed(engine: "Engine") -> Route:
     """The way of a batch through an engine of one process; ValueError where its parts cannot learn as `update` says."""
     parts = engine.embedding, engine.trunk, engine.readout, engine.dense.device
-    if check.choice("update", engine.update, UPDATES) == "batch":
+    if engine.update == "batch":
         return Route(*parts)
     _check_online(engine)
     return OnlineRoute(*parts)
@@ -159,10 +189,9 @@ def _check_online(engine: "Engine") -> None:
             f"{found} with this {getattr(engine.readout, 'kind', 'kind of')} readout, expected a tree that is not split, or a "
             "sampled one with the loss 'logistic'; or 'batch'"
         )
-    if not getattr(embedding, "rows", 0) or embedding.per_example != 1 or (embedding.mean and not embedding.undivided):
+    if not getattr(embedding, "rows", 0) or embedding.per_example != 1 or embedding.bags not in (None, "undivided"):
         raise ValueError(
-            f"{found}, expected an embedding with one id an example, or with mean=True and undivided=True, as word2vec has; or "
-            "'batch'"
+            f"{found}, expected an embedding with one id an example, or with bags='undivided', as word2vec has; or 'batch'"
         )
     for name, value in (("delay", engine.delay), ("tied", engine.tied)):
         if value:

@@ -151,3 +151,8 @@ def check_sizes(seed: int, **sizes: int) -> None:
     for name, value in sizes.items():
         check.whole(name, value, 1)
     check.whole("seed", seed, 0)
+
+
+def shuffled_by(seed: int | None) -> tuple[int, bool]:
+    """A seed, and whether anything is shuffled: not by None, of which the seed is 0."""
+    return (0, False) if seed is None else (seed, True)

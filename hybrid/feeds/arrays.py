@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import check
-from . import Batch, Epochs, Permuted, check_sizes
+from . import Batch, Epochs, Permuted, check_sizes, shuffled_by
 from .ragged import Ragged, from_lists, from_sparse
 
 
@@ -16,19 +16,17 @@ class ArrayFeed(Epochs):
 
     inputs    whole numbers (N,)        an id an example
               whole numbers (N, k)      k ids an example, whose rows are concatenated: Embedding(per_example=k)
-              lists of ids              a bag an example: Embedding(mean=True)
-              scipy sparse (N, rows)    sums of values times rows: Embedding(mean=True, weighted=True)
+              lists of ids              a bag an example: Embedding(bags="mean")
+              scipy sparse (N, rows)    sums of values times rows: Embedding(bags="weighted"); of bool as lists of ids
               numbers (N, width)        what the trunk reads: Inputs(width) instead of an embedding
     target    whole numbers (N,); or, for any number of classes an example, lists of them or a scipy sparse matrix (N, classes)
               of which all that is not zero counts
     rows      how many ids there are; None: one more than the largest, or the columns of the matrix
     classes   how many classes there are; None likewise
     weight    (N,) numbers of at least 0, by which examples count; None: all count 1
-    weighted  False: of a sparse matrix of inputs only the places count, and an example is the mean of its rows
     batch     examples of a batch; the last one of an epoch may have fewer
     epochs    how often the examples are gone through
-    seed      each epoch is a permutation of the examples, drawn from (seed, epoch)
-    shuffle   False: each epoch is in the order given
+    seed      each epoch is a permutation of the examples, drawn from (seed, epoch); None: each epoch is in the order given
 
     Whatever NumPy makes an array of will do, such as columns of a frame and torch tensors on the CPU. Large arrays are not
     copied, and may be memory-mapped; do not write to them. Raises ValueError for arrays of another form, for different
@@ -43,17 +41,16 @@ class ArrayFeed(Epochs):
         rows: int | None = None,
         classes: int | None = None,
         weight: Any = None,
-        weighted: bool = True,
         batch: int = 512,
         epochs: int = 1,
-        seed: int = 0,
-        shuffle: bool = True,
+        seed: int | None = 0,
     ):
-        check_sizes(seed, batch=batch, epochs=epochs)
+        self.seed, self.shuffle = shuffled_by(seed)
+        check_sizes(self.seed, batch=batch, epochs=epochs)
         for name, size in (("rows", rows), ("classes", classes)):
             if size is not None:
                 check.whole(name, size, 1, check.ID)
-        self._inputs, self._targets = inputs_of(inputs, rows, weighted=weighted), _targets_of(target, classes)
+        self._inputs, self._targets = inputs_of(inputs, rows), _targets_of(target, classes)
         n = len(self._targets)
         if len(self._inputs) != n or not n:
             raise ValueError(
@@ -61,7 +58,7 @@ class ArrayFeed(Epochs):
             )
         check.classes(self._targets.classes)
         self._weight = _weights_of(weight, n)
-        self.batch, self.seed, self.shuffle = batch, seed, shuffle
+        self.batch = batch
         self.rows, self.classes = self._inputs.rows, self._targets.classes
         self.counts = self._targets.counts
         self.most_ids = self._inputs.most(batch)
@@ -69,7 +66,7 @@ class ArrayFeed(Epochs):
             self.width = self._inputs.x.shape[1]
         if self._targets.many is not None:
             self.most_targets = self._targets.many.most(batch)
-        self._order = Permuted(np.arange(n), seed, shuffle)
+        self._order = Permuted(np.arange(n), self.seed, self.shuffle)
         super().__init__(epochs, -(-n // batch))
 
     @functools.cached_property
@@ -153,8 +150,12 @@ class _Targets(NamedTuple):
 
 
 def inputs_of(given: Any, rows: int | None = None, *, weighted: bool = True) -> Inputs:
-    """The inputs of examples; see `ArrayFeed`, which says what they may be and what is raised."""
-    ragged, size, array = _lists_or_array("inputs", given, "rows", rows, weighted)
+    """The inputs of examples; see `ArrayFeed`, which says what they may be and what is raised.
+
+    weighted  False: of a sparse matrix of any type the places alone count
+    """
+    valued = weighted and getattr(given, "dtype", None) != np.bool_
+    ragged, size, array = _lists_or_array("inputs", given, "rows", rows, valued)
     if ragged is not None:
         return Inputs(None, ragged, None, size)
     if array.dtype.kind == "f" and array.ndim == 2:

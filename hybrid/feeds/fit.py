@@ -9,12 +9,11 @@ from . import Batch, Feed, asked, most_targets, width
 
 
 class Source(Protocol):
-    """What a batch has to suit of an embedding: whether it takes bags, and of weighted ids, else how many ids each example
+    """What a batch has to suit of an embedding: what it makes of bags, if it takes any, else how many ids each example
     has; or, of hybrid.engine.embedding.Inputs, how many numbers of x.
     """
 
-    mean: bool
-    weighted: bool
+    bags: str | None
     per_example: int
     dense: int
 
@@ -126,17 +125,18 @@ def _check_source(batch: Batch, source: Source) -> None:
         raise ValueError(f"x: found {x.shape}, expected ({examples}, {source.dense}): the engine has Inputs")
     if batch.ids is not None:
         _check_bags(batch.ids.size, batch.bag_at, examples, source)
-    if source.weighted != (batch.values is not None):
-        found, wanted = ("None", "a number for each id") if source.weighted else ("an array", "None")
-        raise ValueError(f"values: found {found}, expected {wanted}: this embedding has weighted={source.weighted}")
+    weighted = source.bags == "weighted"
+    if weighted != (batch.values is not None):
+        found, wanted = ("None", "a number for each id") if weighted else ("an array", "None")
+        raise ValueError(f"values: found {found}, expected {wanted}: this embedding has bags={source.bags!r}")
 
 
 def _check_bags(ids: int, bag_at: np.ndarray | None, examples: int, source: Source) -> None:
-    if source.mean and bag_at is None:
+    if source.bags and bag_at is None:
         raise ValueError("bag_at: found None, expected where each bag begins: this embedding averages")
-    if not source.mean and bag_at is not None:
-        raise ValueError("bag_at: found an array, expected None: this embedding has mean=False")
-    if not source.mean and ids != examples * source.per_example:
+    if not source.bags and bag_at is not None:
+        raise ValueError("bag_at: found an array, expected None: this embedding has bags=None")
+    if not source.bags and ids != examples * source.per_example:
         raise ValueError(
             f"ids: found {ids}, expected {examples * source.per_example}: {source.per_example} for each of "
             f"{examples} targets"

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import check
-from . import Batch, Epochs, Permuted, check_sizes
+from . import Batch, Epochs, Permuted, check_sizes, shuffled_by
 from .ragged import spans
 
 BAG, DECAY, CONCATENATED, SEQUENCE = ORDERS = ("bag", "decay", "concatenated", "sequence")
@@ -78,7 +78,7 @@ class Order(NamedTuple):
     def embedding(self) -> dict[str, Any]:
         """The arguments of an Embedding that takes it."""
         if self.kind in (BAG, DECAY):
-            return {"mean": True} | ({"weighted": True} if self.kind == DECAY else {})
+            return {"bags": "weighted" if self.kind == DECAY else "mean"}
         return {"per_example": self.length if self.kind == CONCATENATED else 1}
 
     def read(
@@ -127,8 +127,8 @@ class HistoryFeed(Epochs):
     length     most items before a target that are its input
     batch      examples of a batch; the last one of an epoch may have fewer
     epochs     how often the histories are gone through
-    seed       each epoch is a permutation of the targets, drawn from (seed, epoch)
-    shuffle    False: each epoch is in the order of users and times
+    seed       each epoch is a permutation of the targets, drawn from (seed, epoch); None: each epoch is in the order of users
+               and times
     order      "bag", "decay" or "concatenated", see `Order`: the mean of the items' rows, a mean in which an
                item weighs `decay` times as much as the one after it, or row beside row. Order(...).embedding has the
                arguments of the Embedding that each needs; a SequenceFeed learns at every place of a history at once
@@ -143,19 +143,19 @@ class HistoryFeed(Epochs):
         length: int = 5,
         batch: int = 512,
         epochs: int = 1,
-        seed: int = 0,
-        shuffle: bool = True,
+        seed: int | None = 0,
         order: str = BAG,
         decay: float = 0.8,
     ):
-        check_sizes(seed, length=length, batch=batch, epochs=epochs)
+        self.seed, self.shuffle = shuffled_by(seed)
+        check_sizes(self.seed, length=length, batch=batch, epochs=epochs)
         if not isinstance(histories, Histories):
             raise ValueError(
                 f"histories: found {type(histories).__name__}, expected Histories; from columns of a table: "
                 "ratings.histories(ratings.from_columns(user, item, time)), of hybrid.feeds.ratings"
             )
         histories = checked(histories)
-        self.histories, self.length, self.batch, self.seed, self.shuffle = histories, length, batch, seed, shuffle
+        self.histories, self.length, self.batch = histories, length, batch
         self.order = Order(order, length, decay).checked()
         if order == SEQUENCE:
             raise ValueError(f"order: found {order!r}, expected another one; SequenceFeed makes batches of sequences")
@@ -164,7 +164,7 @@ class HistoryFeed(Epochs):
         at = np.flatnonzero(before)
         if not len(at):
             raise ValueError(f"histories: none of {len(sizes)} users has 2 items; expected some to learn from")
-        self._before, self._order = before, Permuted(at, seed, shuffle)
+        self._before, self._order = before, Permuted(at, self.seed, self.shuffle)
         self.classes = len(histories.items)
         self.rows = self.classes + self.order.padded
         self.counts = np.bincount(histories.item, minlength=self.classes)

@@ -4,18 +4,20 @@ from typing import Any
 
 import numpy as np
 
-from . import Batch, Epochs, Permuted, check_sizes
+from .. import check
+from . import Batch, Epochs, Permuted, check_sizes, shuffled_by
 from .text import Corpus, expect_corpus
 
 
 class _Contexts(Epochs):
     """What feeds of contexts announce."""
 
-    def __init__(self, corpus: Corpus, context: int, batch: int, epochs: int, seed: int):
+    def __init__(self, corpus: Corpus, context: int, batch: int, epochs: int, seed: int | None):
         expect_corpus(corpus)
-        check_sizes(seed, context=context, batch=batch, epochs=epochs)
+        self.seed, self.shuffle = shuffled_by(seed)
+        check_sizes(self.seed, context=context, batch=batch, epochs=epochs)
         super().__init__(epochs, -(-len(corpus) // batch))
-        self.corpus, self.context, self.batch, self.seed = corpus, context, batch, seed
+        self.corpus, self.context, self.batch = corpus, context, batch
         self.most_ids = batch * context
         self.classes = len(corpus.vocabulary)
         self.rows = self.classes + 1
@@ -29,8 +31,7 @@ class LanguageFeed(_Contexts):
     context  tokens before a target that are its input. At the start of a sentence some are missing; row V stands for them
     batch    examples of a batch; the last one of an epoch may have fewer
     epochs   how often the text is gone through
-    seed     each epoch is a permutation of the tokens, drawn from (seed, epoch)
-    shuffle  False: each epoch is in the order of the text
+    seed     each epoch is a permutation of the tokens, drawn from (seed, epoch); None: each epoch is in the order of the text
 
     Raises ValueError for anything but a Corpus, and for sizes below 1.
     """
@@ -42,13 +43,11 @@ class LanguageFeed(_Contexts):
         context: int = 4,
         batch: int = 512,
         epochs: int = 1,
-        seed: int = 0,
-        shuffle: bool = True,
+        seed: int | None = 0,
     ):
         super().__init__(corpus, context, batch, epochs, seed)
-        self.shuffle = shuffle
         self._windows, at = _windows(corpus, context)
-        self._order = Permuted(at, seed, shuffle)
+        self._order = Permuted(at, self.seed, self.shuffle)
 
     def describe(self) -> dict[str, Any]:
         """See `Feed`."""
@@ -75,8 +74,8 @@ class StreamedLanguageFeed(_Contexts):
     files of a stored corpus are read from the first to the last once an epoch.
 
     chunk    tokens that are shuffled together, rounded up to whole batches
-    seed     the order of a chunk is a permutation drawn from (seed, epoch, chunk)
-    shuffle  False: the order of the text; batches are then those of `LanguageFeed`
+    seed     the order of a chunk is a permutation drawn from (seed, epoch, chunk); None: the order of the text, so batches are
+             those of `LanguageFeed`
 
     The other arguments, and what is raised, are those of `LanguageFeed`.
     """
@@ -89,12 +88,11 @@ class StreamedLanguageFeed(_Contexts):
         chunk: int = 2**20,
         batch: int = 512,
         epochs: int = 1,
-        seed: int = 0,
-        shuffle: bool = True,
+        seed: int | None = 0,
     ):
-        check_sizes(seed, chunk=chunk)
+        check.whole("chunk", chunk, 1)
         super().__init__(corpus, context, batch, epochs, seed)
-        self.chunk, self.shuffle = -(-chunk // batch) * batch, shuffle
+        self.chunk = -(-chunk // batch) * batch
         self._order: tuple[int, int, np.ndarray] = (-1, -1, np.empty(0, np.int64))
 
     def describe(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import check
-from . import Batch, Epochs, Permuted, check_sizes
+from . import Batch, Epochs, Permuted, check_sizes, shuffled_by
 from .histories import Histories
 from .text import Corpus
 
@@ -30,8 +30,7 @@ class SequenceFeed(Epochs):
     start    True: the first id of a sequence is a target too, after row V; False: it is input only
     running  True: all of a Corpus is one sequence, whose windows reach over sentences
     epochs   how often the sequences are gone through
-    seed     each epoch is a permutation of the windows, drawn from (seed, epoch)
-    shuffle  False: each epoch is in the order of the source
+    seed     each epoch is a permutation of the windows, drawn from (seed, epoch); None: the order of the source
     unlabelled  True: padding has no target instead of a weight of 0, so a readout on the CPU does not compute it
 
     For an Embedding of `rows` rows, the last of which stands for starts and padding, and a trunk that takes T examples as one
@@ -50,13 +49,13 @@ class SequenceFeed(Epochs):
         start: bool = True,
         running: bool = False,
         epochs: int = 1,
-        seed: int = 0,
-        shuffle: bool = True,
+        seed: int | None = 0,
         unlabelled: bool = False,
     ):
-        check_sizes(seed, length=length, windows=windows, epochs=epochs)
+        self.seed, self.shuffle = shuffled_by(seed)
+        check_sizes(self.seed, length=length, windows=windows, epochs=epochs)
         self.source, self.length, self.windows, self.start = source, length, windows, start
-        self.running, self.seed, self.shuffle, self.unlabelled = running, seed, shuffle, unlabelled
+        self.running, self.unlabelled = running, unlabelled
         self._ids, at, self.counts = _taken(source, running)
         self._weight = source.weight if isinstance(source, Histories) else None
         self.classes = len(self.counts)
@@ -65,7 +64,7 @@ class SequenceFeed(Epochs):
         self._first, self._last, self._opens = _cut(at, length, start)
         if not len(self._first):
             raise ValueError("source: no sequence has a target; expected some of two ids, or start=True")
-        self._order = Permuted(np.arange(len(self._first)), seed, shuffle)
+        self._order = Permuted(np.arange(len(self._first)), self.seed, self.shuffle)
         super().__init__(epochs, -(-len(self._first) // windows))
 
     def describe(self) -> dict[str, Any]:

@@ -28,7 +28,7 @@ PIECE = 2**16  # places, or bytes, that are checked at a time
 
 
 def stored(
-    path: str | Path,
+    path: "str | Path | Lines",
     folder: str | Path,
     *,
     tokens: str = "words",
@@ -37,24 +37,23 @@ def stored(
     min_count: int = 1,
     unknown: bool = True,
     ties: str = "name",
-    column: str | None = None,
 ) -> "StoredCorpus":
     """The corpus of a text that need not fit into memory, which takes two passes over it: words are counted, ids written.
 
-    path                 a text in UTF-8, one sentence a line, or a table with a column of texts, see `Lines`
+    path                 a text in UTF-8, one sentence a line, or a table, of which the column "text" is read; of another
+                         column Lines(path, column=NAME)
     folder               where the ids are kept, 4 bytes a token; made if need be. What is there of a text that has not changed
                          since (path, size, time of change), cut in the same way, is used again
     tokens, lower, eos   how sentences are cut into tokens, see `hybrid.Text`; with eos contexts reach over lines
     min_count, unknown, ties  of the vocabulary, see `hybrid.Vocabulary.build`
-    column               of a table; None: "text"
 
     Memory holds the different words of the text, and a piece of it. Raises OSError for files that cannot be read or written;
     ValueError for a text that is none, a pipe, not UTF-8, or has fewer than two words.
     """
-    path, folder = Path(os.path.abspath(path)), Path(folder)
+    every = path if isinstance(path, Lines) else Lines(path)
+    path, folder, column = Path(os.path.abspath(every.path)), Path(folder), every.column if every.table else None
     if path.exists() and not path.is_file():
         raise ValueError(f"{path}: not a file, and it is read twice; expected a text or a Parquet file")
-    Lines(path).expect_table(column)
     settings = {"tokens": tokens, "lower": lower, "eos": eos}
     words: dict[str, object] = {"min_count": min_count, "unknown": unknown}
     words |= {} if ties == "name" else {"ties": ties}  # what was kept before there was a choice is used again
@@ -214,6 +213,11 @@ class Lines:
             ending = self.path.suffix.lower()
             with open(path, "rb") as file:
                 self.table = ".parquet" if file.read(4) == b"PAR1" else ending * (ending in TABLES)
+        if column and not self.table:
+            raise ValueError(
+                f"{self.path}: a text without columns, found --columns {column}; leave it out; tables are .parquet and what"
+                f" ends with {', '.join(TABLES)}"
+            )
 
     def __iter__(self) -> Iterator[str]:
         if not self.table:
@@ -225,14 +229,6 @@ class Lines:
             if text is not None:
                 for line in text.removesuffix("\n").split("\n"):
                     yield from sentences(line, self.every)
-
-    def expect_table(self, column: str | None) -> None:
-        """ValueError where a column is named of what is a text."""
-        if column and not self.table:
-            raise ValueError(
-                f"{self.path}: a text without columns, found --columns {column}; leave it out; tables are .parquet and what"
-                f" ends with {', '.join(TABLES)}"
-            )
 
     def _bar(self, total: int, unit: str) -> Any:
         return console.bar(total, self.label or "", unit, passing=self.label is None, scaled=True)

@@ -13,13 +13,13 @@ from .. import backend, console, machine, placement, readout
 from .. import trunk as trunks
 from ..engine import Embedding, Engine
 from ..engine.engine import regrow
-from ..engine.route import Route, routed
+from ..engine.route import Pipeline, Route, routed
 from ..feeds import Feed
+from ..optimisers import ROWS, named
 from ..readout import Readout
 from ..readout import registry as readout_kinds
 from ..readout.tree import CLUSTERED
 from ..settings import number, option, positive, whole
-from ..sparse import OPTIMISERS
 from ..storage import checkpoint
 from ..train import plots
 from ..train.job import Job, Watched
@@ -49,8 +49,8 @@ class EngineOptions:
     rows_rate: float = option(
         0.2, "learning rate of the input rows", group="training", type=number, by=("rows_optimiser", {})
     )
-    rows_optimiser: str = option("sgd", "how the input rows move", group="training", choices=OPTIMISERS)
-    readout_optimiser: str = option("sgd", "how the readout's rows move", group="training", choices=OPTIMISERS)
+    rows_optimiser: str = option("sgd", "how the input rows move", group="training", choices=ROWS)
+    readout_optimiser: str = option("sgd", "how the readout's rows move", group="training", choices=ROWS)
     biases: bool = option(False, "every class, or node of a tree, has a bias")
 
 
@@ -262,19 +262,20 @@ def make_engine(options: dict[str, Any], feed: Feed, *, trunk: bool = True, tied
 
     trunk  False: the rows are the hidden vectors, as in word2vec, and a sampled readout is word2vec's too
     tied   see Engine
-    form   per_example, mean, weighted: see Embedding
+    form   per_example, bags: see Embedding
     """
     seed, spread = options["seed"], 0.1 if trunk else options["spread"]
-    form |= {"undivided": not trunk, "spread": spread, "seed": seed, "optimiser": options["rows_optimiser"]}
-    make = functools.partial(Embedding, feed.rows, options["width"], rate=options["rows_rate"], **form)
+    form |= {"optimiser": named(options["rows_optimiser"], ROWS, rate=options["rows_rate"])}
+    make = functools.partial(Embedding, feed.rows, options["width"], spread=spread, seed=seed, **form)
     embedding = make(backend=_rows_place(options, feed, make))
     dense = None
     if trunk:
         dense = trunks.make(options["trunk"], embedding.outputs, options["readout_width"], options, seed=seed)
     placed = _placed_readout(options, feed, dense.outputs if dense else embedding.outputs, trunk)
-    settings = {name: options[name] for name in ("device", "threads", "micro_batches", "delay", "schedule")}
-    settings["update"] = options.get("update", "batch")
-    return Engine(embedding, dense, placed, tied=tied, route=_route(), **settings)
+    parts = {name: options[name] for name in ("micro_batches", "delay")}
+    settings = {name: options[name] for name in ("device", "threads", "schedule")}
+    settings["pipeline"] = Pipeline(**parts, update=options.get("update", "batch"), route=_route())
+    return Engine(embedding, dense, placed, tied=tied, **settings)
 
 
 def _rows_place(options: dict[str, Any], feed: Feed, make: Callable[..., Embedding]) -> backend.Backend:

@@ -44,9 +44,10 @@ class TextOptions:
 def read_text(path: str, options: Mapping[str, Any]) -> Text:
     """A file as the options cut it."""
     cut = how_cut(options)
-    every = Lines(path, column=options["columns"], every=cut["eos"])
-    if path == options["text"]:
-        every.expect_table(options["columns"])
+    named = (
+        path == options["text"] or Lines(path).table
+    )  # of a text to validate on beside a table --columns says nothing
+    every = Lines(path, column=options["columns"] if named else None, every=cut["eos"])
     return Text(list(every), source=path, **cut) if every.table else read(path, **cut)
 
 
@@ -62,13 +63,12 @@ def stored_text(options: Mapping[str, Any], *, unknown: bool) -> StoredCorpus:
             " folder, and they are made there again"
         )
     return stored(
-        options["text"],
+        Lines(options["text"], column=options["columns"]),
         folder,
         **how_cut(options),
         min_count=options["min_count"],
         unknown=unknown,
         ties=options["ties"],
-        column=options["columns"],
     )
 
 

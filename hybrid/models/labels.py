@@ -19,7 +19,7 @@ from ..feeds.arrays import digest
 from ..feeds.text import TOKENS
 from ..formats import fasttext, svm
 from ..settings import number, option, positive
-from ..sparse_label_tree import SparseLabelTree
+from ..sparse_label_tree import NodeSolver, SparseLabelTree
 from ..storage import checkpoint, files
 from ..train import store
 from ..train.job import Job, Watched
@@ -136,7 +136,7 @@ class LabelTrees:
     def grow(self, examples: "Examples", C: float, seed: int) -> None:
         """Train one more tree, from the seed that follows."""
         with machine.kernel_threads(self._threads):
-            made = SparseLabelTree(*examples, C=C, seed=seed + self.tick)
+            made = SparseLabelTree(*examples, solver=NodeSolver(C), seed=seed + self.tick)
         if self.trees:
             self.trees.join(made)
         self.trees, self.tick = self.trees or made, self.tick + 1

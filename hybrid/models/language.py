@@ -132,7 +132,7 @@ def _learned(options: dict[str, Any], train: Text) -> LanguageFeed | StreamedLan
 def measured_feed(options: dict[str, Any], text: Text, vocabulary: Vocabulary) -> LanguageFeed:
     """A text in its own order, once."""
     corpus = _corpus(text, vocabulary)
-    return LanguageFeed(corpus, context=options["context"], batch=options["batch"], shuffle=False)
+    return LanguageFeed(corpus, context=options["context"], batch=options["batch"], seed=None)
 
 
 def perplexity(engine: Engine, feed: LanguageFeed) -> float:

@@ -104,7 +104,7 @@ class Words(EngineJob):
         self.vocabulary = learned.vocabulary
         batch = options["batch"] or batch_of(len(self.vocabulary), options["update"], options["readout"])
         feed = _feed(options, learned, batch, options["epochs"])
-        super().__init__(options, feed, mean=options["model"] == "cbow", trunk=False)
+        super().__init__(options, feed, bags="undivided" if options["model"] == "cbow" else None, trunk=False)
         self._measured: PairFeed | None = None
         if options["valid"]:
             corpus = Corpus(read_text(options["valid"], options), self.vocabulary)

@@ -11,6 +11,7 @@ A span, such as a layer, crosses as soon as it is known, while backward of the r
 before. Numbers are added one by one, so it does not matter to the sums how they are divided into spans and shares.
 """
 
+import dataclasses
 import functools
 import hashlib
 import itertools
@@ -35,7 +36,7 @@ QUEUE = "ranks"  # one for all that ranks tell each other in a tick, so all do i
 def ranked(group: Group) -> Callable[["Engine"], Route]:
     """What makes the route of an engine that these ranks share: all make the same calls of it, made of the same arguments.
 
-    Engine and Engine.load take it. It raises ValueError for parts and settings that ranks cannot share.
+    Pipeline and Engine.load take it. It raises ValueError for parts and settings that ranks cannot share.
     """
 
     def route(engine: "Engine") -> Route:
@@ -77,7 +78,7 @@ def _check(engine: "Engine", size: int) -> None:
 def _check_alike(engine: "Engine", group: Group) -> None:
     """ValueError, on all ranks, where they have made different engines."""
     facts = [part.describe() for part in (engine.embedding, engine.trunk, engine.readout) if part]
-    facts += [{name: getattr(engine, name) for name in ("micro_batches", "schedule", "warmup")}]
+    facts += [{"micro_batches": engine.micro_batches} | dataclasses.asdict(engine.schedule)]
     facts += [{"threads": engine.threads}] if getattr(engine.trunk, "threaded", False) else []
     number = int.from_bytes(hashlib.blake2b(repr(facts).encode(), digest_size=7).digest(), "little")
     greatest, least = group.greatest(number, -number)

@@ -3,12 +3,12 @@
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
 from .. import backend as backends
-from .. import check, settings, sparse
+from .. import check, optimisers, settings, sparse
 from ..backend import fetch_arrays, send_arrays
 from ..contract import Learned
 from ..schedule.guards import Alone, Held
@@ -19,17 +19,14 @@ if TYPE_CHECKING:
     pass
 
 Pairs = list[tuple[np.ndarray, Any]]
-R = TypeVar("R", bound="Base")
 
 
 class Common(TypedDict, total=False):
     """Arguments of every readout, see Base."""
 
     batch: int
-    rate: float | None
-    seed: int
     backend: Any
-    optimiser: str
+    optimiser: str | optimisers.Optimiser
     biases: bool
 
 
@@ -43,10 +40,10 @@ class Base:
     One whose rows learn by `optimiser` keeps them by `_keep`, and then has `_pairs`, too.
 
     batch    most rows of a step
-    rate     step of the optimiser; None: that of the kind
     seed     of what is drawn
     backend  the modules that compute, from hybrid.backend.choose; None: those of the CPU
-    optimiser  how rows move: one of OPTIMISERS of hybrid/sparse.py
+    optimiser  how rows move: "sgd", "row-adagrad" or "adagrad", with the usual rate of the kind, or one with a rate, such as
+             hybrid.SGD(0.05)
     biases   whether every row has a bias
 
     A subclass that also computes on a GPU says so in `places`.
@@ -78,10 +75,9 @@ class Base:
         width: int,
         *,
         batch: int = 1024,
-        rate: float | None = None,
         seed: int = 0,
         backend: Any = None,
-        optimiser: str = "sgd",
+        optimiser: str | optimisers.Optimiser = "sgd",
         biases: bool = False,
     ):
         whole = isinstance(counts, int | np.integer)
@@ -89,9 +85,8 @@ class Base:
         self.classes = check.classes(counts if whole else self.counts.size)
         self.width = check.whole("width", width, 1)
         self.batch = check.whole("batch", batch, 1)
-        self.rate = self.usual_rate if rate is None else rate
-        self.seed = check.whole("seed", seed, 0, 2**63 - 1)
-        self.optimiser, self.biased = check.choice("optimiser", optimiser, sparse.OPTIMISERS), bool(biases)
+        self.optimiser, self.rate = optimisers.of_rows(optimiser, self.usual_rate)
+        self.seed, self.biased = check.whole("seed", seed, 0, 2**63 - 1), bool(biases)
         self.backend = backends.given(backend)
         self._check_place()
         self._place = Place(backends.choose("cpu").device if self.on_host else self.backend.device)
@@ -557,23 +552,20 @@ def _add(sums: np.ndarray, example: np.ndarray, values: np.ndarray) -> None:
 
 
 def arguments(options: Mapping[str, Any], declared: type | None) -> dict[str, Any]:
-    """The arguments of a readout from options of the command line: the declared ones, and those that all kinds have.
+    """The arguments of a readout from options of the command line: the declared ones, `optimiser`, and `biases` if they say so.
 
     declared  the kind's Options. Some of them may be missing, as in runs from before they were declared
     """
     own = {name: options.get(name, default) for name, default in settings.defaults(declared).items()}
-    return own | {name: options[name] for name in ("rate", "seed")} | sparse.readout_named(options)
+    optimiser = optimisers.named(options.get("readout_optimiser") or "sgd", optimisers.ROWS, rate=options["rate"])
+    return own | {"optimiser": optimiser} | ({"biases": True} if options.get("biases") else {})
 
 
-def maker(kind: type[R], declared: type) -> Callable[..., R]:
-    """The `make` of a kind whose options are arguments of its class; see hybrid/readout/__init__.py."""
-
-    def make(
-        counts: Any, width: int, options: Mapping[str, Any], *, batch: int, trunk: bool = True, backend: Any = None
-    ) -> R:
-        return kind(counts, width, batch=batch, backend=backend, **arguments(options, declared))
-
-    return make
+def described(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a readout from what Base.describe() told of it, but for the kind and the seed."""
+    own = {name: value for name, value in facts.items() if name not in ("optimiser", "rate", "seed")}
+    optimiser = optimisers.named(facts.get("optimiser", "sgd"), optimisers.ROWS, rate=facts.get("rate"))
+    return own | {"optimiser": optimiser}
 
 
 def again(

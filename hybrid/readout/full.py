@@ -1,6 +1,7 @@
 """The full softmax: every class has a row of weights, every step moves all of them."""
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from .. import sparse
 from ..schedule.guards import Held
-from .base import Base, Common, maker
+from .base import Base, Common, arguments, described
 
 if TYPE_CHECKING:
     from cpu.output.topk import Excluded
@@ -25,10 +26,10 @@ class FullReadout(Base):
     counts  how often each class is met, or how many classes there are
     width   numbers of a hidden vector
     batch   most rows a step
-    rate    step of the optimiser
-    seed    not used: nothing is drawn
+    seed    not used here, where nothing is drawn, but by an index over the weights
     backend  where the weights are and move, from hybrid.backend.choose: a GPU has its own, and `weights` is the host's copy
-    optimiser  how the rows of weights move, all of them in every step; see hybrid/sparse.py
+    optimiser  how the rows of weights move, all of them in every step: "sgd", "row-adagrad" or "adagrad", or one with a rate,
+             such as hybrid.SGD(0.05) (default: 0.02)
     biases  True: every class has a bias, which is added to its dot product
 
     A step costs 6 B V D operations and B V numbers of scratch while these fit 392 MiB, beyond that up to 8 B V D and no more
@@ -39,8 +40,8 @@ class FullReadout(Base):
     places: tuple[str, ...] = ("cpu", "cuda")
     moved: Any = slice(None)  # the classes whose weights the last step moved
 
-    def __init__(self, counts: Any, width: int, **common: Unpack[Common]):
-        super().__init__(counts, width, **common)
+    def __init__(self, counts: Any, width: int, *, seed: int = 0, **common: Unpack[Common]):
+        super().__init__(counts, width, seed=seed, **common)
         self._kernels = self.backend.softmax  # ValueError where the backend has none
         self.weights = sparse.table(self.classes, self.width)
         self._keep(self.weights)
@@ -95,12 +96,17 @@ class FullReadout(Base):
         scores.softmax(out, self._host, hidden)
 
 
-make = maker(FullReadout, Options)
+def make(
+    counts: Any, width: int, options: Mapping[str, Any], *, batch: int, trunk: bool = True, backend: Any = None
+) -> FullReadout:
+    """From options of the command line; see hybrid/readout/__init__.py."""
+    sizes = {"batch": batch, "backend": backend, "seed": options["seed"]}
+    return FullReadout(counts, width, **sizes, **arguments(options, Options))
 
 
-def rebuild(classes: int, **facts: Any) -> FullReadout:
+def rebuild(classes: int, seed: int = 0, **facts: Any) -> FullReadout:
     """From describe()."""
-    return FullReadout(classes, **facts)
+    return FullReadout(classes, seed=seed, **described(facts))
 
 
 def least(classes: int, width: int, **facts: Any) -> int:

@@ -1,5 +1,6 @@
 """A dense softmax over the most frequent classes and clusters of the others, and in each cluster a small readout of its own."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -8,7 +9,7 @@ import numpy as np
 from .. import check, sparse
 from ..schedule.guards import Held
 from ..settings import number, option
-from .base import Common, TopAndTail, maker
+from .base import Common, TopAndTail, arguments, described
 
 if TYPE_CHECKING:
     from cpu.output.topk import Excluded
@@ -17,20 +18,19 @@ if TYPE_CHECKING:
 # Which slot of a head a class has: of H slots one alone, of K others one together with its cluster.
 
 
-def class_map(
-    counts: np.ndarray, head: int | None, clusters: Any, share: float, tails: str, vectors: Any, seed: int
-) -> tuple[np.ndarray, int, int]:
-    """The slot of each class, (V,) int32, H and K; arguments as of HeadReadout.
+def class_map(counts: np.ndarray, parts: "HeadParts") -> tuple[np.ndarray, int, int]:
+    """The slot of each class, (V,) int32, H and K.
 
     The H most frequent classes have the slots 0 to H - 1, in rising order; of equally frequent ones the lower come first.
     """
+    head, clusters, vectors = parts.head, parts.clusters, parts.vectors
     if clusters is not None and not isinstance(clusters, int | np.integer):
         return _of_clusters(counts.size, head, clusters, vectors)
-    head, clusters = _sizes(counts, head, clusters, share, tails)
+    head, clusters = _sizes(counts, head, clusters, parts.share, parts.tails)
     by_count = np.argsort(-counts, kind="stable")
     slot = np.empty(counts.size, np.int32)
     slot[np.sort(by_count[:head])] = np.arange(head)
-    slot[by_count[head:]] = head + _clustered(by_count[head:], clusters, vectors, counts.size, seed)
+    slot[by_count[head:]] = head + _clustered(by_count[head:], clusters, vectors, counts.size, parts.seed)
     return slot, head, clusters
 
 
@@ -225,6 +225,27 @@ class Options:
     )
 
 
+@dataclass(frozen=True)
+class HeadParts:
+    """Which classes are in the head, and which share a cluster.
+
+    head     H; None: chosen
+    clusters K, or an array (V,): the cluster of each class, -1 for a class of the head, which is then not given; None: chosen
+    tails    what is in a cluster: "tree", a Huffman tree, which costs a logarithm; "softmax", a dense softmax: class-based
+             softmax, and with few clusters of classes about as frequent the adaptive softmax, without its projections
+    share    sizes that are not given make a step cost about this share of a full softmax's, see cpu/output/head_parts.py
+    vectors  (V, any): what is alike shares a cluster; None: clusters are bands of classes that are about as frequent
+    seed     of the clusters
+    """
+
+    head: int | None = None
+    clusters: Any = None
+    tails: str = "tree"
+    share: float = 0.1
+    vectors: Any = None
+    seed: int = 0
+
+
 class HeadReadout(TopAndTail):
     """p(v | h) = p(slot of v | h) p(v | its cluster, h): a full softmax over slots, and in each cluster a small readout.
 
@@ -233,19 +254,12 @@ class HeadReadout(TopAndTail):
 
     counts   how often each class is met, or how many there are
     width    numbers of a hidden vector
-    head     H; None: chosen
-    clusters K, or an array (V,): the cluster of each class, -1 for a class of the head, which is then not given; None: chosen
-    tails    what is in a cluster: "tree", a Huffman tree, which costs a logarithm; "softmax", a dense softmax: class-based
-             softmax, and with few clusters of classes about as frequent the adaptive softmax, without its projections
-    share    sizes that are not given make a step cost about this share of a full softmax's, see cpu/output/head_parts.py
-    vectors  (V, any): what is alike shares a cluster; None: clusters are bands of classes that are about as frequent
-    batch    most rows a step
-    rate     step of the optimiser: the head learns on the loss summed over a batch, as a full softmax does
+    parts    HeadParts(head=100, clusters=50), ...; None: sizes are chosen
     tail_scale  by what the rate is multiplied in clusters, where trees learn example by example; None: 2 for trees, 1 for
              softmaxes
-    seed     of the clusters
+    batch    most rows a step
     backend  where the head is and moves
-    optimiser, biases  of the rows of both; see hybrid/sparse.py
+    optimiser, biases  of the rows of both, as of a FullReadout: the head learns on the loss summed over a batch, as that does
 
     Rows start at 0. `best` is exact. Raises ValueError for sizes that do not fit the classes, and for clusters that are empty.
 
@@ -261,23 +275,20 @@ class HeadReadout(TopAndTail):
         counts: Any,
         width: int,
         *,
-        head: int | None = None,
-        clusters: Any = None,
-        tails: str = "tree",
-        share: float = 0.1,
-        vectors: Any = None,
+        parts: HeadParts | None = None,
         tail_scale: float | None = None,
         **common: Unpack[Common],
     ):
         from cpu.runtime import memory
 
-        super().__init__(counts, width, **common)
+        own = parts or HeadParts()
+        super().__init__(counts, width, seed=own.seed, **common)
         if self.counts is None:
             self.counts = np.ones(self.classes)
-        self.tails = check.choice("tails", tails, tuple(TAILS))
-        self.tail_scale = check.number("tail_scale", SCALES[tails] if tail_scale is None else tail_scale, 0)
-        self.slot, self.head, self.clusters = class_map(self.counts, head, clusters, share, tails, vectors, self.seed)
-        below = TAILS[tails].rows_of(self.classes, self.head, self.clusters)
+        self.tails = check.choice("tails", own.tails, tuple(TAILS))
+        self.tail_scale = check.number("tail_scale", SCALES[self.tails] if tail_scale is None else tail_scale, 0)
+        self.slot, self.head, self.clusters = class_map(self.counts, own)
+        below = TAILS[self.tails].rows_of(self.classes, self.head, self.clusters)
         self._keep(memory.zeros((self.head + self.clusters, self.width), np.float32))
         self._tail = sparse.kept(memory.zeros((below, self.width), np.float32), self.optimiser, self.biased)
         self._prepare()
@@ -395,12 +406,18 @@ class HeadReadout(TopAndTail):
         self._prepare()
 
 
-make = maker(HeadReadout, Options)
+def make(
+    counts: Any, width: int, options: Mapping[str, Any], *, batch: int, trunk: bool = True, backend: Any = None
+) -> HeadReadout:
+    """From options of the command line; see hybrid/readout/__init__.py."""
+    own = arguments(options, Options)
+    parts = HeadParts(tails=own.pop("tails"), share=own.pop("share"), seed=options["seed"])
+    return HeadReadout(counts, width, parts=parts, batch=batch, backend=backend, **own)
 
 
-def rebuild(classes: int, **facts: Any) -> HeadReadout:
+def rebuild(classes: int, head: int, clusters: int, tails: str, seed: int = 0, **facts: Any) -> HeadReadout:
     """From describe(): with any slots of these sizes, until those of the checkpoint are filled in and restored."""
-    return HeadReadout(classes, **facts)
+    return HeadReadout(classes, parts=HeadParts(head, clusters, tails, seed=seed), **described(facts))
 
 
 def least(classes: int, width: int, head: int, clusters: int, tails: str, **facts: Any) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 from .. import check, sparse, trees
 from ..neighbours import csr
 from ..schedule.slot import Slot
-from .base import Base, Common
+from .base import Base, Common, described
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -31,10 +31,9 @@ class LabelTreeReadout(Base):
             labels give it: a tree of N nodes of any arity, parents (N,) whole numbers, -1 at the root, and leaf (V,) the node
             of each label
     batch   most examples a step
-    rate    step of the optimiser; nodes move example after example, so example b sees what those before it changed
-    seed    not used: nothing is drawn
     backend that of the CPU; None: it
-    optimiser  how a node moves for an example that visits it; see hybrid/sparse.py
+    optimiser  how a node moves for an example that visits it, example after example, so example b sees what those before it
+            changed: "sgd", "row-adagrad" or "adagrad", or one with a rate, such as hybrid.SGD(0.05) (default: 0.025)
     biases  True: every node has a bias
 
     Rows of nodes start at 0. An example visits the root, and the children of every node that has one of its labels below: a
@@ -204,7 +203,7 @@ def rebuild(classes: int, nodes: int, **facts: Any) -> LabelTreeReadout:
     if inner < 1:
         raise ValueError(f"nodes: found {nodes}, expected more than the {classes} labels")
     parents = np.concatenate([np.arange(-1, inner - 1), np.full(classes, inner - 1)])
-    return LabelTreeReadout(classes, tree=(parents, np.arange(inner, nodes)), **facts)
+    return LabelTreeReadout(classes, tree=(parents, np.arange(inner, nodes)), **described(facts))
 
 
 def least(classes: int, width: int, nodes: int, **facts: Any) -> int:

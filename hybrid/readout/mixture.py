@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import check
+from ..optimisers import SGD
 from ..settings import names, option
 from . import least as least_of
 from . import rebuild as rebuild_readout
@@ -74,7 +75,7 @@ class MixtureReadout(Base):
         rate = max(readout.rate for readout in self.readouts)
         self._ratios = [readout.rate / rate if rate else 1.0 for readout in self.readouts]
         batch = min(readout.batch for readout in self.readouts)
-        super().__init__(first.classes, first.width, batch=batch, rate=rate, seed=0, backend=first.backend)
+        super().__init__(first.classes, first.width, batch=batch, optimiser=SGD(rate), backend=first.backend)
         self.pace = check.number("pace", pace, 0)
         if self.pace > 1:
             raise ValueError(f"pace: found {pace}, expected a number from 0 to 1")

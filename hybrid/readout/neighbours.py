@@ -1,5 +1,6 @@
 """A readout whose best classes are looked up in an index of nearest neighbours instead of computed for all classes."""
 
+import dataclasses
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ import numpy as np
 
 from .. import check, console
 from ..neighbours import ASKED, csr, live, measured, tell_choice
+from ..optimisers import SGD
 from ..settings import number, option
 from . import least as least_of
 from . import rebuild as rebuild_readout
@@ -23,6 +25,18 @@ INDEXES = ("annoy", "hnsw", "exact", "auto")
 
 
 @dataclass(frozen=True)
+class Annoy:
+    """A forest of `trees` random trees (Bernhardsson 2013), of which a query visits `search` nodes."""
+
+    trees: int = 20
+    search: int = 4000
+
+    def __post_init__(self) -> None:
+        check.whole("trees", self.trees, 1)
+        check.whole("search", self.search, 1)
+
+
+@dataclass(frozen=True)
 class Options(sampled.Options):
     """What `--readout neighbours` takes, beside the options of the sampled readout that it wraps."""
 
@@ -33,11 +47,11 @@ class NeighbourReadout(Base):
     """A FullReadout or SampledReadout, whose `best` asks an index over its weights for the largest dot products.
 
     readout  what learns in `step`, and answers everything but `best`
-    index    "annoy", "hnsw", "exact", or "auto": the fastest that finds `recall` of the ten best classes of the hidden vectors
-             that the readout met last; see hybrid.Neighbours. `choice` says which it is
+    index    "annoy", or Annoy(trees=20, search=4000); "hnsw"; "exact"; or "auto": the fastest that finds `recall` of the ten
+             best classes of the hidden vectors that the readout met last; see hybrid.Neighbours. `choice` says which it is
     every    a step whose number is a multiple of it begins to build the index anew, beside the one in use; None: none does
     moved    so does a step after which this share of the classes has moved since the last build began
-    trees, search, threads, exact_below  see cpu/search/neighbours.py
+    threads, exact_below  see cpu/search/neighbours.py
 
     `build` builds the index, and `rebuild` does so while training goes on. The search is exact without an index, below
     `exact_below` classes, and once more than a quarter of the weights have moved since it was built. `recall` measures what
@@ -54,12 +68,10 @@ class NeighbourReadout(Base):
         self,
         readout: FullReadout,
         *,
-        index: str = "annoy",
+        index: str | Annoy = "annoy",
         recall: float = 0.95,
         every: int | None = None,
         moved: float | None = None,
-        trees: int = 20,
-        search: int = 4000,
         threads: int = 1,
         exact_below: int | None = None,
     ):
@@ -73,18 +85,15 @@ class NeighbourReadout(Base):
         if readout.biases is not None:
             raise ValueError("readout: found one with biases, expected one without: an index knows dot products only")
         self.readout = readout
-        facts = {name: getattr(readout, name) for name in ("width", "batch", "rate", "seed", "backend")}
-        super().__init__(readout.classes, **facts)
+        facts = {name: getattr(readout, name) for name in ("width", "batch", "seed", "backend")}
+        super().__init__(readout.classes, optimiser=SGD(readout.rate), **facts)
         self.alone = readout.alone  # a call of it is a call of the readout
-        self._settings: dict[str, Any] = {
-            "trees": check.whole("trees", trees, 1),
-            "search": check.whole("search", search, 1),
-            "threads": check.whole("threads", threads, 1),
-        }
+        forest, kind = (index, "annoy") if isinstance(index, Annoy) else (Annoy(), index)
+        self._settings: dict[str, Any] = dataclasses.asdict(forest) | {"threads": check.whole("threads", threads, 1)}
         if exact_below is not None:
             self._settings["exact_below"] = check.whole("exact_below", exact_below, 0)
-        if index != "annoy":
-            self._settings |= {"index": check.choice("index", index, INDEXES), "recall": recall}
+        if kind != "annoy":
+            self._settings |= {"index": check.choice("index", kind, INDEXES), "recall": recall}
         self.every = None if every is None else check.whole("every", every, 1)
         self.moved = None if moved is None else check.number("moved", moved, 0)
         self._neighbours = live(readout.weights, metric="dot", seed=readout.seed, **self._settings)
@@ -258,7 +267,8 @@ def make(
 def rebuild(readout: dict[str, Any], backend: Any = None, **facts: Any) -> NeighbourReadout:
     """From describe()."""
     learner: Any = rebuild_readout(readout, backend)
-    return NeighbourReadout(learner, **facts)
+    forest = Annoy(facts.pop("trees"), facts.pop("search"))
+    return NeighbourReadout(learner, index=facts.pop("index", forest), **facts)
 
 
 def least(readout: dict[str, Any], **facts: Any) -> int:

@@ -9,11 +9,10 @@ import numpy as np
 
 from .. import check
 from ..settings import option, positive
-from .base import Common, arguments
+from .base import Common, arguments, described
 from .full import FullReadout
 from .full import least as least
 
-LOSSES = ("softmax", "logistic", "gbce")
 DRAWS = ("unigram", "log-uniform", "uniform")
 NEGATIVES = {"softmax": 1024, "logistic": 5, "gbce": 256}
 CALIBRATION = 0.75
@@ -29,11 +28,81 @@ class Options:
         type=positive,
     )
     loss: str | None = option(
-        None, "sampled readout: what it learns from its draws (default: softmax, of words logistic)", choices=LOSSES
+        None,
+        "sampled readout: what it learns from its draws (default: softmax, of words logistic)",
+        choices=tuple(NEGATIVES),
     )
     draws: str | None = option(
         None, "sampled readout: how classes are drawn (default: unigram, under gbce uniform)", choices=DRAWS
     )
+
+
+@dataclass(frozen=True)
+class SampledSoftmax:
+    """Sampled softmax with the logQ correction (Jean et al. 2015); it learns the weights of a full softmax.
+
+    negatives  how many classes are drawn for a batch; None: 1024, or all where there are fewer
+    draws      "unigram": in proportion to counts^0.75; "log-uniform": about Zipf's law, for classes in falling order of
+               frequency; "uniform": all classes alike; None: unigram where there are counts, else log-uniform
+    """
+
+    negatives: int | None = None
+    draws: str | None = None
+
+    def __post_init__(self) -> None:
+        _check_negatives(self.negatives)
+        if self.draws is not None:
+            check.choice("draws", self.draws, DRAWS)
+
+
+@dataclass(frozen=True)
+class NegativeSampling(SampledSoftmax):
+    """Negative sampling (Mikolov et al. 2013): fast and good for vectors, but its dot products are not trained to be
+    normalised, which log_prob, best and scores do all the same.
+
+    negatives  how many classes are drawn for a row; None: 5
+    draws      as of SampledSoftmax
+    """
+
+
+@dataclass(frozen=True)
+class GBCE:
+    """The calibrated binary cross-entropy of gSASRec (Petrov and Macdonald 2023, arXiv:2308.07192): a logistic regression a
+    class as in NegativeSampling, but with many negatives, which a batch shares, drawn alike from all classes; good for the
+    order of classes, as that is.
+
+    negatives    how many classes are drawn for a batch; None: 256, or all where there are fewer
+    calibration  t from 0 to 1: at 0 negatives that are few among the classes make it overconfident, at 1 its probabilities are
+                 those of all classes as negatives
+    """
+
+    negatives: int | None = None
+    calibration: float = CALIBRATION
+
+    def __post_init__(self) -> None:
+        _check_negatives(self.negatives)
+        if check.number("calibration", self.calibration, 0) > 1:
+            raise ValueError(f"calibration: found {self.calibration}, expected a number from 0 to 1")
+
+
+Loss = SampledSoftmax | NegativeSampling | GBCE
+LOSSES: dict[str, type[Loss]] = {"softmax": SampledSoftmax, "logistic": NegativeSampling, "gbce": GBCE}
+
+
+def _check_negatives(negatives: int | None) -> None:
+    if negatives is not None:
+        check.whole("negatives", negatives, 1)
+
+
+def loss_named(name: str, draws: str | None = None, **settings: Any) -> Loss:
+    """The loss of a name, as the command line and checkpoints have it; ValueError for a setting of another loss."""
+    kind: Any = LOSSES[check.choice("loss", name, tuple(LOSSES))]
+    if kind is not GBCE:
+        settings["draws"] = draws
+    elif draws not in (None, "uniform"):
+        raise ValueError(f"draws: found {draws!r}, expected 'uniform', which gbce is calibrated for; leave it out")
+    made: Loss = kind(**settings)
+    return made
 
 
 class SampledReadout(FullReadout):
@@ -41,25 +110,13 @@ class SampledReadout(FullReadout):
 
     counts     how often each class is met, or how many classes there are
     width      numbers of a hidden vector
-    loss       "softmax": sampled softmax with the logQ correction (Jean et al. 2015); it learns the weights of a full
-               softmax. "logistic": negative sampling (Mikolov et al. 2013): fast and good for vectors, but its dot products
-               are not trained to be normalised, which log_prob, best and scores do all the same. "gbce": the calibrated binary
-               cross-entropy of gSASRec (Petrov and Macdonald 2023, arXiv:2308.07192): a logistic regression a class as in
-               "logistic", but with many negatives, which a batch shares; good for the order of classes, as "logistic" is
-    negatives  softmax, gbce: how many are drawn for a batch, default 1024 and 256; logistic: how many are drawn for a row,
-               default 5
-    draws      "unigram": in proportion to counts^0.75, the default with counts; "log-uniform": about Zipf's law, for
-               classes in falling order of frequency, the default without; "uniform": all classes alike, the default of gbce,
-               and the only draws that it is calibrated for
-    calibration  gbce: t from 0 to 1, default 0.75: at 0 negatives that are few among the classes make it overconfident, at 1
-               its probabilities are those of all classes as negatives
-    batch, rate, seed  most rows a step, step of SGD (softmax: on the sum over a batch; logistic: row by row), seed of
-               the draws
+    loss       SampledSoftmax(1024), NegativeSampling(5) or GBCE(256), or by name: "softmax", "logistic", "gbce"
+    batch      most rows a step
+    seed       of the draws
+    optimiser, biases  as of a FullReadout; rows move that are drawn, or the target of a row. A step is on the sum over a batch,
+               under NegativeSampling row by row
 
-    optimiser, biases  as of a FullReadout; rows move that are drawn, or the target of a row
-
-    Raises ValueError for fewer than two classes, for unigram draws without counts, for draws that contradict the loss, and for
-    settings of another loss.
+    Raises ValueError for fewer than two classes, and for unigram draws without counts.
     """
 
     kind = "sampled"
@@ -70,29 +127,21 @@ class SampledReadout(FullReadout):
         counts: Any,
         width: int,
         *,
-        loss: str = "softmax",
-        negatives: int | None = None,
-        draws: str | None = None,
-        calibration: float | None = None,
+        loss: str | Loss = "softmax",
+        seed: int = 0,
         **common: Unpack[Common],
     ):
-        super().__init__(counts, width, **common)
-        self.loss = check.choice("loss", loss, LOSSES)
-        default = NEGATIVES[loss] if loss == "logistic" else min(NEGATIVES[loss], self.classes)
-        self.negatives = check.whole("negatives", default if negatives is None else negatives, 1)
-        usual = "uniform" if loss == "gbce" else DRAWS[self.counts is None]
-        self.draws = check.choice("draws", draws or usual, DRAWS)
-        if calibration is not None and loss != "gbce":
-            raise ValueError(f"calibration: not used by the loss {loss!r}, only by 'gbce'; leave it out")
-        self.calibration = check.number("calibration", CALIBRATION if calibration is None else calibration, 0)
-        if self.calibration > 1:
-            raise ValueError(f"calibration: found {calibration}, expected a number from 0 to 1")
+        super().__init__(counts, width, seed=seed, **common)
+        own = loss if isinstance(loss, Loss) else loss_named(loss)
+        self.loss = next(name for name, kind in LOSSES.items() if type(own) is kind)
+        usual = NEGATIVES[self.loss] if self.loss == "logistic" else min(NEGATIVES[self.loss], self.classes)
+        self.negatives = usual if own.negatives is None else own.negatives
+        if isinstance(own, GBCE):
+            self.draws, self.calibration = "uniform", own.calibration
+        else:
+            self.draws = own.draws or DRAWS[self.counts is None]
         if self.draws == "unigram" and self.counts is None:
             raise ValueError("draws: unigram needs how often each class is met; found only how many classes there are")
-        if self.loss == "gbce" and self.draws != "uniform":
-            raise ValueError(
-                f"draws: found {self.draws!r}, expected 'uniform', which gbce is calibrated for; leave it out"
-            )
         self.tick = 0
         self._prepare()
 
@@ -209,10 +258,14 @@ def make(
     size = counts if isinstance(counts, int) else len(counts)
     if (own["negatives"] or 0) > size:
         raise ValueError(f"--negatives: found {own['negatives']}, expected at most {size:,}, the classes; lower it")
-    own["loss"] = own["loss"] or ("softmax" if trunk else "logistic")
-    return SampledReadout(counts, width, batch=batch, backend=backend, **own)
+    name, negatives, draws = own.pop("loss"), own.pop("negatives"), own.pop("draws")
+    loss = loss_named(name or ("softmax" if trunk else "logistic"), draws, negatives=negatives)
+    return SampledReadout(counts, width, loss=loss, batch=batch, seed=options["seed"], backend=backend, **own)
 
 
-def rebuild(classes: int, **facts: Any) -> SampledReadout:
+def rebuild(classes: int, loss: str, negatives: int, draws: str, seed: int, **facts: Any) -> SampledReadout:
     """From describe()."""
-    return SampledReadout(np.ones(classes) if facts["draws"] == "unigram" else classes, **facts)
+    more = {"calibration": facts.pop("calibration")} if "calibration" in facts else {}
+    own = loss_named(loss, draws, negatives=negatives, **more)
+    counts = np.ones(classes) if draws == "unigram" else classes
+    return SampledReadout(counts, width=facts.pop("width"), loss=own, seed=seed, **described(facts))

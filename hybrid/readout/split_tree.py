@@ -7,7 +7,7 @@ import numpy as np
 from .. import backend as backends
 from .. import sparse
 from .base import Pairs, TopAndTail
-from .tree import TreeReadout
+from .tree import Mode, Split, TreeReadout
 from .tree import least as least
 from .tree import rebuild as rebuild
 
@@ -18,17 +18,15 @@ class SplitTreeReadout(TopAndTail, TreeReadout):
     The top learns by the batch, so it needs a smaller rate or batch than the tail, see `TreeReadout`. In a tick these are
     two stages, "readout" and then "top".
 
-    Raises ValueError for a split of 0, and what TreeReadout raises.
+    Raises ValueError for a mode that is no Split, and what TreeReadout raises.
     """
 
     kind = "split_tree"
 
-    def __init__(self, counts: Any, width: int, *, split: int, split_tail: str = "cpu", **settings: Any):
-        if split == 0:
-            raise ValueError("split: found 0, expected at least 1 node; TreeReadout is a tree in one place")
-        if split_tail == "device":
-            raise ValueError('split_tail: found "device", expected "cpu"; TreeReadout takes both')
-        super().__init__(counts, width, split=split, split_tail=split_tail, **settings)
+    def __init__(self, counts: Any, width: int, *, mode: Mode, **settings: Any):
+        if not isinstance(mode, Split) or mode.tail != "cpu":
+            raise ValueError(f"mode: found {mode!r}, expected a Split whose tail is on the CPU; TreeReadout takes all")
+        super().__init__(counts, width, mode=mode, **settings)
 
     def _place_nodes(self) -> None:
         self._cpu = backends.choose("cpu").tree_softmax

@@ -10,7 +10,7 @@ from .. import check, sparse, trees
 from ..schedule.guards import Held
 from ..settings import option, rising, whole
 from . import Trial, Trials, registry
-from .base import Base, Common, arguments
+from .base import Base, Common, arguments, described
 
 if TYPE_CHECKING:
     from cpu.output.topk import Excluded
@@ -23,6 +23,53 @@ MOST = 2**30  # classes: 2 * parent + turn is an int32
 MODES = ("deterministic", "batch")
 TOGETHER = 64
 TAILS = ("cpu", "device")  # where the nodes below a split are
+
+
+@dataclass(frozen=True)
+class Batched:
+    """At each node the rows that pass it learn up to `count` at a time, so no node is a chain as long as the batch: for GPUs
+    and for many cores. The same bits at any number of threads, for any float32 nodes.
+
+    A node moves by rate times the sum over as many rows, so keep rate * count below 10.
+    """
+
+    count: int = TOGETHER
+
+    def __post_init__(self) -> None:
+        check.whole("together", self.count, 1)
+
+
+@dataclass(frozen=True)
+class Split:
+    """The first nodes, from the root on in breadth-first order, learn as dense products on the backend's device, and the others
+    row after row on the CPU. The probabilities are those of the whole tree. But the top learns by the batch, as a full softmax
+    does: a node meets all its examples before it moves, once, by rate times the sum. So it needs a smaller rate or batch than
+    a loop over rows.
+
+    nodes  how many
+    tail   "cpu", or "device": the other nodes are beside the first ones, so that no vector leaves the device
+    """
+
+    nodes: int
+    tail: str = "cpu"
+
+    def __post_init__(self) -> None:
+        check.whole("split", self.nodes, 1)
+        check.choice("split_tail", self.tail, TAILS)
+
+
+Mode = str | Batched | Split
+
+
+def mode_named(name: str, together: int = TOGETHER, split: int = 0, split_tail: str = "cpu") -> Mode:
+    """How nodes learn, as the command line and checkpoints have it; ValueError for what excludes each other."""
+    check.choice("mode", name, MODES)
+    check.whole("split", split, 0)
+    if split and name == "batch":
+        raise ValueError(f'split: found {split} with the mode "batch", expected 0; leave one out')
+    if split_tail == "device" and not split:
+        raise ValueError('split_tail: found "device" without a split, expected "cpu"; name a split, or leave it out')
+    return Split(split, split_tail) if split else Batched(together) if name == "batch" else name
 
 
 @dataclass(frozen=True)
@@ -52,23 +99,16 @@ class TreeReadout(Base):
     width   numbers of a hidden vector
     tree    "huffman": short paths for frequent classes, the fastest; "balanced": all paths about log2 V; or one of
             hybrid.trees, such as one where classes that are alike share nodes
-    mode    "deterministic": the same bits as a serial loop over rows, at any number of threads; "batch": at each node the rows
-            that pass it learn up to `together` at a time, so no node is a chain as long as the batch: for GPUs and for many
-            cores. The same bits at any number of threads, for any float32 nodes
-    together  of the mode "batch". A node moves by rate times the sum over as many rows, so keep rate * together below 10
+    mode    "deterministic": nodes move row after row, so row b sees what the rows before it changed, with the same bits as a
+            serial loop over rows, at any number of threads; "batch", or Batched(64): rows learn together at a node;
+            Split(255): the first nodes learn as dense products, which makes a SplitTreeReadout
     batch   most rows a step
-    rate    step of the optimiser; nodes move row after row, so row b sees what the rows before it changed
-    seed    not used: nothing is drawn
     backend where the nodes are and move, from hybrid.backend.choose (None: the CPU). Nodes on a GPU are in its memory, and
             `nodes` is the host's copy. `best` and `scores` fetch it first and compute on the CPU, since a search
             branches
-    optimiser  how a node moves for an example that passes it; see hybrid/sparse.py
+    optimiser  how a node moves for an example that passes it: "sgd", "row-adagrad" or "adagrad", or one with a rate, such as
+            hybrid.SGD(0.05) (default: 0.025)
     biases  True: every node has a bias
-    split   0, or how many nodes, from the root on in breadth-first order, learn as dense products on the backend's device,
-            while all others stay on the CPU: this makes a SplitTreeReadout. The probabilities are those of the whole tree.
-            But the top learns by the batch, as a full softmax does: a node meets all its examples before it moves, once, by
-            rate times the sum. So it needs a smaller rate or batch than a loop over rows. `mode` is that of the other nodes
-    split_tail  "cpu", or "device": the other nodes are beside the first ones, so that no vector leaves the device
 
     A step costs O(B D log V), best is exact. Nodes start at 0. Raises ValueError for fewer than two classes or more than
     2^30, for a Huffman tree without counts, and for a tree of other classes.
@@ -82,11 +122,11 @@ class TreeReadout(Base):
     usual_rate = 0.025
     searches_on_host = True
 
-    def __new__(cls, *arguments: Any, split: int = 0, split_tail: str = "cpu", **settings: Any) -> "TreeReadout":
+    def __new__(cls, *arguments: Any, mode: Mode = "deterministic", **settings: Any) -> "TreeReadout":
         """A tree with a split is a readout of the kind "split_tree"."""
-        if split and cls is TreeReadout:
+        if isinstance(mode, Split) and cls is TreeReadout:
             kinds = registry.load("split_tree")
-            cls = kinds.SplitOnOneDevice if split_tail == "device" else kinds.SplitTreeReadout
+            cls = kinds.SplitOnOneDevice if mode.tail == "device" else kinds.SplitTreeReadout
         return super().__new__(cls)
 
     def __init__(
@@ -95,25 +135,17 @@ class TreeReadout(Base):
         width: int,
         *,
         tree: "str | Tree" = "huffman",
-        mode: str = "deterministic",
-        together: int = TOGETHER,
-        split: int = 0,
-        split_tail: str = "cpu",
+        mode: Mode = "deterministic",
         **common: Unpack[Common],
     ):
         super().__init__(counts, width, **common)
-        self.mode = check.choice("mode", mode, MODES)
+        own = mode if isinstance(mode, Batched | Split) else mode_named(mode)
+        self.mode = "batch" if isinstance(own, Batched) else "deterministic"
+        self.together = own.count if isinstance(own, Batched) else TOGETHER
+        self.split, self.split_tail = (own.nodes, own.tail) if isinstance(own, Split) else (0, "cpu")
         _check_classes(self.classes)
+        check.whole("split", self.split, 0, self.classes - 1)
         self.nodes = sparse.table(self.classes - 1, self.width)
-        self.together = check.whole("together", together, 1)
-        self.split = check.whole("split", split, 0, self.classes - 1)
-        self.split_tail = check.choice("split_tail", split_tail, TAILS)
-        if self.split_tail == "device" and not self.split:
-            raise ValueError(
-                'split_tail: found "device" without a split, expected "cpu"; name a split, or leave it out'
-            )
-        if self.mode == "batch" and self.split:
-            raise ValueError(f'split: found {self.split} with the mode "batch", expected 0; leave one out')
         self._take_shape(tree)
         self._place_nodes()
         self._prepare()
@@ -339,7 +371,7 @@ def make(
     """From options of the command line; see hybrid/readout/__init__.py. Clusters come with vectors: balanced until then."""
     own = arguments(options, Options)
     del own["regrow"]
-    own |= {"split": own["split"] or 0, "split_tail": options.get("split_tail", "cpu")}
+    own["mode"] = mode_named(own["mode"], TOGETHER, own.pop("split") or 0, options.get("split_tail", "cpu"))
     own["tree"] = "balanced" if own["tree"] == CLUSTERED else own["tree"]
     return TreeReadout(counts, width, batch=batch, backend=backend, **own)
 
@@ -347,7 +379,9 @@ def make(
 def rebuild(classes: int, tree: str = "huffman", **facts: Any) -> TreeReadout:
     """From describe(); a tree that a checkpoint keeps is any, until it is filled in."""
     shape = trees.balanced(classes) if tree == GIVEN else tree
-    return TreeReadout(np.ones(classes), tree=shape, **facts)
+    own = described(facts)
+    split = {name: own.pop(name) for name in ("together", "split", "split_tail") if name in own}
+    return TreeReadout(np.ones(classes), tree=shape, mode=mode_named(own.pop("mode"), **split), **own)
 
 
 def least(classes: int, width: int, **facts: Any) -> int:

@@ -15,10 +15,13 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from .. import check, console, readout, settings
 from ..engine import Embedding, Engine
 from ..engine.embedding import Inputs
+from ..engine.route import Pipeline
 from ..feeds import Batch, Feed
 from ..feeds.arrays import ArrayFeed
 from ..machine import available
+from ..optimisers import ROWS, Adam, named
 from ..readout import Readout, registry
+from ..schedule.rates import RateSchedule
 from ..trunk.mlp import MLP
 
 NUMBERS = 2**22  # of features or scores that a question takes at a time
@@ -96,7 +99,7 @@ class Learner(BaseEstimator):
                 raise ValueError("sample_weight: all are zero; expected at least one that is not")
         if first:
             self._begin(X, np.bincount(getattr(target, "indices", target), minlength=len(self.classes_)))
-        self.engine_.schedule = "constant" if partial else "linear"
+        self.engine_.schedule = RateSchedule("constant" if partial else "linear")
         epochs = 1 if partial else self.epochs
         settings = {"classes": len(self.classes_), "weight": weight, "batch": self.batch, "epochs": epochs}
         # Each pass over any examples is drawn from a seed of its own, that of all before it and their number.
@@ -111,15 +114,15 @@ class Learner(BaseEstimator):
         seed = seed_of(self.random_state)
         source: Embedding | Inputs = Inputs(X.shape[1])
         if self.width is not None and sparse.issparse(X):
-            more: dict[str, Any] = {"rate": self.rate, "optimiser": self.optimiser, "seed": seed}
-            source = Embedding(X.shape[1], self.width, mean=True, weighted=True, **more)
+            rows = named(self.optimiser, ROWS, rate=self.rate)
+            source = Embedding(X.shape[1], self.width, bags="weighted", optimiser=rows, seed=seed)
         trunk, width = None, source.outputs
         layers = [check.whole("hidden_layers", size, 1) for size in self.hidden_layers]
         if layers:
             sizes, width = [width, *layers], layers[-1]
-            trunk = MLP(sizes, activation=self.activation, optimiser="adam", rate=self.trunk_rate, seed=seed)
+            trunk = MLP(sizes, self.activation, optimiser=Adam(self.trunk_rate), seed=seed)
         readout, threads = self._readout(counts, width, seed), threads_of(self.n_jobs)
-        self.engine_ = Engine(source, trunk, readout, device="cpu", threads=threads, overlap=False)
+        self.engine_ = Engine(source, trunk, readout, device="cpu", threads=threads, pipeline=Pipeline(overlap=False))
         self._seed, self._passes = seed, 0
 
     def _answers(self, X: Any, outputs: int, ask: Callable[..., Any]) -> list[Any]:

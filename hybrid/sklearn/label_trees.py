@@ -14,8 +14,9 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 
 from .. import check, metrics
 from ..machine import kernel_threads
+from ..optimisers import ROWS, named
 from ..readout import LabelTreeReadout, Readout
-from ..sparse_label_tree import SparseLabelTree, label_clusters
+from ..sparse_label_tree import NodeSolver, SparseLabelTree, label_clusters
 from . import base
 from .base import Learner
 
@@ -160,11 +161,12 @@ class SparseLabelTreeClassifier(Labeller, BaseEstimator):
         if sample_weight is not None:
             weight = _check_sample_weight(sample_weight, X, dtype=np.float32, ensure_non_negative=True)
         self._take_names(labels)
-        same = ("trees", "arity", "leaves", "C", "tolerance", "passes", "least")
-        settings = {name: getattr(self, name) for name in same}
-        settings |= {"tree": None if isinstance(self.tree, str) else self.tree, "seed": base.seed_of(self.random_state)}
+        settings = {name: getattr(self, name) for name in ("arity", "leaves")}
+        settings |= {"trees": self.trees if isinstance(self.tree, str) else self.tree, "weight": weight}
+        settings |= {"solver": NodeSolver(self.C, self.tolerance, self.passes, self.least)}
+        settings |= {"seed": base.seed_of(self.random_state)}
         with kernel_threads(base.threads_of(self.n_jobs)):
-            self.model_ = SparseLabelTree(X, labels.entries, weight=weight, **settings)
+            self.model_ = SparseLabelTree(X, labels.entries, **settings)
         return self
 
     def _ranked(self, X: Any, k: int) -> Any:
@@ -225,8 +227,8 @@ class LabelTreeClassifier(Labeller, Learner):
         return X, labels.entries
 
     def _readout(self, counts: np.ndarray, width: int, seed: int) -> Readout:
-        settings: dict[str, Any] = {"rate": self.rate, "optimiser": self.optimiser, "biases": True, "seed": seed}
-        return LabelTreeReadout(counts, width, tree=self._shape, batch=self.batch, **settings)
+        optimiser = named(self.optimiser, ROWS, rate=self.rate)
+        return LabelTreeReadout(counts, width, tree=self._shape, batch=self.batch, optimiser=optimiser, biases=True)
 
     def _ranked(self, X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
         ids, log_probs = zip(*self._answers(X, k, functools.partial(self.engine_.best, k=k)), strict=True)

@@ -15,10 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import check
 from ..engine import Embedding, Engine
+from ..engine.route import Pipeline
 from ..feeds.baskets import BasketFeed
 from ..feeds.histories import HistoryFeed, whole
 from ..feeds.ratings import Histories, from_frame, histories, usual_columns
 from ..models import factors
+from ..optimisers import SGD
 from ..trunk.mlp import MLP
 from ..use.recommender import barred, left_out_of
 from . import base
@@ -166,12 +168,13 @@ class NextItem(BaseEstimator):
 
     def _untrained(self, feed: BasketFeed | HistoryFeed, options: dict[str, Any], seed: int) -> Engine:
         width, outputs = options["width"], options["readout_width"]
-        rows = Embedding(feed.rows, width, mean=True, rate=options["rows_rate"], spread=0.1, seed=seed)
-        rates = {"rate": options["trunk_rate"], "momentum": MOMENTUM}
-        trunk = MLP([width, options["hidden"], outputs], seed=seed, **rates)
+        rows = Embedding(feed.rows, width, bags="mean", optimiser=SGD(options["rows_rate"]), spread=0.1, seed=seed)
+        optimiser = SGD(options["trunk_rate"], momentum=MOMENTUM)
+        trunk = MLP([width, options["hidden"], outputs], optimiser=optimiser, seed=seed)
         shape = {name: options[name] for name in ("tree",) if name in options} | {"rate": options["rate"], "seed": seed}
         readout = base.made(self.readout, feed.counts, outputs, batch=feed.batch, **shape)
-        return Engine(rows, trunk, readout, device="cpu", threads=base.threads_of(self.n_jobs), overlap=False)
+        threads, way = base.threads_of(self.n_jobs), Pipeline(overlap=False)
+        return Engine(rows, trunk, readout, device="cpu", threads=threads, pipeline=way)
 
     def _ids(self, name: str, items: Any) -> np.ndarray:
         """The ids of items; ValueError for one that is not known."""

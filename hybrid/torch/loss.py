@@ -1,5 +1,6 @@
 """A readout as the last layer of a PyTorch net: a loss that moves the readout's parameters during backward."""
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -9,6 +10,7 @@ import torch
 import torch.distributed as processes
 
 from .. import backend, check, trees
+from ..optimisers import ROWS, Optimiser, taken
 from ..readout import FullReadout, HeadReadout, LabelTreeReadout, NeighbourReadout, SampledReadout, TreeReadout
 from ..readout.base import Base
 
@@ -292,14 +294,15 @@ class MadeLoss(ReadoutLoss):
         ignore_index: int = -100,
         process_group: Any = None,
         device: Any = "cpu",
-        optimiser: str = "adagrad",  # its best rate is about the same under Adam and SGD, that of plain SGD is not
-        rate: float | None = None,
+        optimiser: str | Optimiser = "adagrad",
         **settings: Any,
     ) -> None:
         name = f"cuda:{torch.cuda.current_device()}" if str(device) == "cuda" else str(device)
         counts = classes.detach().cpu().numpy() if isinstance(classes, torch.Tensor) else classes
-        usual = 0.1 if optimiser == "sgd" else 0.3
-        settings |= {"optimiser": optimiser, "rate": usual if rate is None else rate, "backend": backend.choose(name)}
+        own = taken(optimiser, ROWS)
+        if own.rate is None:  # Adagrad's best is about the same under Adam and SGD of the net, that of plain SGD is not
+            own = dataclasses.replace(own, rate=0.1 if own.name == "sgd" else 0.3)
+        settings |= {"optimiser": own, "backend": backend.choose(name)}
         readout = self._made(counts, in_features, **settings)
         super().__init__(readout, reduction=reduction, ignore_index=ignore_index, process_group=process_group)
 
@@ -311,8 +314,8 @@ class TreeLoss(MadeLoss):
     classes      how often each class occurs, (V,), for a Huffman tree; or how many there are, for a balanced one
     reduction, ignore_index, process_group  as of ReadoutLoss
     device       where the tree is and moves: "cpu", or "cuda:0" (torch.device too)
-    optimiser    by which the rows of the tree move, see hybrid/sparse.py
-    rate         its step; None: 0.3, of "sgd" 0.1
+    optimiser    by which the rows of the tree move: "adagrad", "row-adagrad", "sgd", or one with a rate, such as
+                 hybrid.Adagrad(0.2) (default: 0.3, of "sgd" 0.1)
     settings     of hybrid.TreeReadout: tree, mode, split, batch, biases, ...
 
     Raises what hybrid.TreeReadout raises, ValueError for a device that cannot be used.
@@ -336,7 +339,7 @@ class FullLoss(MadeLoss):
 class HeadLoss(MadeLoss):
     """A full softmax over the most frequent classes and clusters of the others, with a tree or a softmax in each cluster.
 
-    Arguments as of TreeLoss; settings of hybrid.HeadReadout: head, clusters, tails, vectors, batch, ...
+    Arguments as of TreeLoss; settings of hybrid.HeadReadout: parts, tail_scale, batch, ...
     """
 
     _made = HeadReadout
@@ -345,8 +348,7 @@ class HeadLoss(MadeLoss):
 class SampledLoss(MadeLoss):
     """Sampled softmax or negative sampling: the classes of the batch and some that are drawn cost a row each.
 
-    Arguments as of TreeLoss, but the only device is "cpu"; settings of hybrid.SampledReadout: loss, negatives, draws, batch,
-    seed, ...
+    Arguments as of TreeLoss, but the only device is "cpu"; settings of hybrid.SampledReadout: loss, batch, seed, ...
 
     In training mode output and loss are those of the drawn classes, which are less than those of all; after eval() they are
     the exact ones of all V classes, which cost as many rows. Both forward and backward use the draws of the next step.

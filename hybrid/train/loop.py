@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,17 +25,30 @@ SINGLE = SingleRank()
 Observer = Callable[[Mapping[str, Any]], None]  # takes each new point of a curve
 
 
+@dataclass(frozen=True)
+class LoopOptions:
+    """How a run is followed, saved and ended.
+
+    label       of the progress bar
+    save_every  seconds between checkpoints; 0: only at the beginning, after every epoch, on a stop and at the end
+    patience    end early after so many points of the curve without a better watched figure; 0: never
+    observers   take each new point of the curve
+    measured    gives the model that is measured at the end; None: the one that was trained
+    """
+
+    label: str = ""
+    save_every: float = EVERY
+    patience: int = 0
+    observers: Sequence[Observer] = ()
+    measured: Callable[[], Any] | None = None
+
+
 def train(
     job: Job,
     folder: Path,
     model: Model,
     facts: dict[str, Any] | None = None,
-    *,
-    label: str = "",
-    save_every: float = EVERY,
-    patience: int = 0,
-    observers: Sequence[Observer] = (),
-    measured: Callable[[], Any] | None = None,
+    options: LoopOptions | None = None,
     ranks: SingleRank = SINGLE,
 ) -> dict[str, Any]:
     """Train a model to the end of its job's feed; returns the job's report and leaves the last checkpoint in `folder`, and in
@@ -45,25 +59,22 @@ def train(
     What is measured at the end alone, `job.final`, is in the report, and its time in evaluation_seconds. The report's times
     of training, evaluation, saving and starting add up to the time of this call.
 
-    facts       of a checkpoint, with its model, to resume with a feed that `check_feed` finds the same; None starts anew
-    save_every  seconds between checkpoints; 0: only at the beginning, after every epoch, on a stop and at the end
-    patience    end early after so many points of the curve without a better watched figure; 0: never
-    measured    gives the model that is measured at the end; None: the one that was trained
-    ranks       those that train this model together: a Group of hybrid/mpi, or this process alone
+    facts  of a checkpoint, with its model, to resume with a feed that `check_feed` finds the same; None starts anew
+    ranks  those that train this model together: a Group of hybrid/mpi, or this process alone
 
     Raises Stopped, after a checkpoint, on SIGINT, SIGTERM or SIGHUP; FloatingPointError when a loss is not finite or a
     figure infinite, and OSError when a checkpoint cannot be written: then the last one stands.
     """
-    progress = Progress(facts and facts["progress"])
-    best = Best(job.watched, patience, progress.facts)
-    run = Run(job, folder, model, progress, Saves(save_every), best, observers, ranks)
+    options, progress = options or LoopOptions(), Progress(facts and facts["progress"])
+    best = Best(job.watched, options.patience, progress.facts)
+    run = Run(job, folder, model, progress, Saves(options.save_every), best, options.observers, ranks)
     with progress.spending("starting_seconds"):
         job.begin(model, progress.facts)
         if facts is None or not run.finished:
-            run.learn(label, anew=facts is None)
+            run.learn(options.label, anew=facts is None)
         with progress.spending("evaluation_seconds"):
             report = job.report(model, progress.facts, progress.rate) | best.report()
-            final = job.final(measured() if measured else model)
+            final = job.final(options.measured() if options.measured else model)
     return report | {clock: progress.facts[clock] for clock in SPENT} | final
 
 

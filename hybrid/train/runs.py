@@ -26,7 +26,7 @@ from ..storage import checkpoint, files
 from ..storage.checkpoint import CHECKPOINT
 from . import store
 from .job import Job
-from .loop import SINGLE, JsonLines, Observer, TensorBoard, tensorboard, train
+from .loop import SINGLE, JsonLines, LoopOptions, Observer, TensorBoard, tensorboard, train
 from .options import Parts, free, kept
 from .progress import check, check_feed
 
@@ -349,18 +349,14 @@ def _learn(
                 watch(TensorBoard(folder / store.TENSORBOARD, job, model.tick))
 
         ranks.once(watch_all)
-        report = train(
-            job,
-            folder,
-            model,
-            facts,
+        loop = LoopOptions(
             label=options["kind"],
             save_every=options["save_every"],
             patience=options["patience"],
             observers=[*observers, *others],
             measured=lambda: _best(folder, options, model),
-            ranks=ranks,
         )
+        report = train(job, folder, model, facts, loop, ranks)
     report = {"run": str(folder), "model": options["kind"]} | report
 
     def show() -> None:

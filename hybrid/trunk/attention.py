@@ -1,14 +1,16 @@
 """A trunk of causal self-attention over the last items or words, as SASRec has it, computed by PyTorch."""
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .. import check
+from .. import check, optimisers
+from ..optimisers import AdamW
 from ..settings import number, option
 from .torch import TorchTrunk, drawing
 
-NAMES = ("width", "length", "every", "blocks", "heads", "dropout", "rate", "decay")
+RATE, BETAS = 0.001, (0.9, 0.98)
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,28 @@ class Options:
     trunk_rate: float = option(0.001, "learning rate of AdamW", group="training", type=number)
 
 
+@dataclass(frozen=True)
+class AttentionBlocks:
+    """Blocks of self-attention: norm -> attention -> +, norm -> linear -> ReLU -> linear -> +.
+
+    count    how many
+    heads    of a block, which share the width
+    dropout  the share of activations that learning sets to 0, also behind the places and among what attention looks at
+
+    Raises ValueError for sizes below 1, and a dropout outside [0, 1).
+    """
+
+    count: int = 2
+    heads: int = 1
+    dropout: float = 0.2
+
+    def __post_init__(self) -> None:
+        check.whole("blocks", self.count, 1)
+        check.whole("heads", self.heads, 1)
+        if check.number("dropout", self.dropout, 0) >= 1:
+            raise ValueError(f"dropout: found {self.dropout}, expected a share of at least 0 and less than 1")
+
+
 class AttentionTrunk(TorchTrunk):
     """Learned places -> dropout -> blocks of causal self-attention -> layer norm; a linear map where `outputs` is not `width`.
 
@@ -27,14 +51,12 @@ class AttentionTrunk(TorchTrunk):
     length   T, most items that are seen
     every    True: T examples are a sequence, as of a SequenceFeed of that length, and each place gives a hidden vector. False:
              an example is T vectors side by side, as of a HistoryFeed(order="concatenated"), and the last place gives it
-    blocks   how many: norm -> attention -> +, norm -> linear -> ReLU -> linear -> +
-    heads    of a block, which share the width
-    dropout  the share of activations that learning sets to 0, also behind the places and among what attention looks at
-    rate, decay  of AdamW, with betas 0.9 and 0.98
-    clip, threads, seed  see TorchTrunk; the seed draws the weights too
+    blocks   AttentionBlocks(2, heads=1, dropout=0.2), or how many of these
+    optimiser  AdamW(rate, betas=..., decay=..., clip=...); None: of rate 0.001 with betas 0.9 and 0.98, without decay
+    threads, seed  see TorchTrunk; the seed draws the weights too
 
-    A checkpoint keeps all of it. Raises ValueError for sizes below 1, a width that the heads cannot share, and a dropout
-    outside [0, 1).
+    A checkpoint keeps all of it. Raises ValueError for sizes below 1, a width that the heads cannot share, and another
+    optimiser.
 
     Kang and McAuley 2018, "Self-Attentive Sequential Recommendation", arXiv:1808.09781.
     """
@@ -48,12 +70,8 @@ class AttentionTrunk(TorchTrunk):
         *,
         length: int,
         every: bool = True,
-        blocks: int = 2,
-        heads: int = 1,
-        dropout: float = 0.2,
-        rate: float = 0.001,
-        decay: float = 0.0,
-        clip: float | None = None,
+        blocks: int | AttentionBlocks = 2,
+        optimiser: str | AdamW | None = None,
         threads: int | None = None,
         seed: int = 0,
     ):
@@ -61,25 +79,32 @@ class AttentionTrunk(TorchTrunk):
 
         from ._attention import Attention
 
-        for name, value in (("width", width), ("length", length), ("blocks", blocks), ("heads", heads)):
-            check.whole(name, value, 1)
-        if width % heads:
-            raise ValueError(f"heads: found {heads}, expected a divisor of {width}, the width that they share")
-        if check.number("dropout", dropout, 0) >= 1:
-            raise ValueError(f"dropout: found {dropout}, expected a share of at least 0 and less than 1")
-        self.width, self.length, self.every, self.blocks, self.heads = width, length, bool(every), blocks, heads
-        self.dropout, self.rate, self.decay = dropout, check.number("rate", rate, 0), check.number("decay", decay, 0)
+        self.width, self.length = check.whole("width", width, 1), check.whole("length", length, 1)
+        own = blocks if isinstance(blocks, AttentionBlocks) else AttentionBlocks(blocks)
+        if width % own.heads:
+            raise ValueError(f"heads: found {own.heads}, expected a divisor of {width}, the width that they share")
+        moves: Any = optimisers.taken(
+            AdamW(RATE, betas=BETAS, decay=0.0) if optimiser is None else optimiser, ("adamw",)
+        )
+        self.every, self.blocks, self.rate = bool(every), own, RATE if moves.rate is None else moves.rate
+        self.decay, self.betas = moves.decay, moves.betas
         seed, outputs = check.whole("seed", seed, 0), width if outputs is None else check.whole("outputs", outputs, 1)
         with drawing([torch.default_generator], (seed,)):
-            net = Attention(width, outputs, length=length, every=every, blocks=blocks, heads=heads, dropout=dropout)
-        adam = torch.optim.AdamW(net.parameters(), lr=self.rate, betas=(0.9, 0.98), weight_decay=self.decay)
+            form = dataclasses.asdict(own)
+            net = Attention(width, outputs, length=length, every=every, blocks=form.pop("count"), **form)
+        adam = torch.optim.AdamW(net.parameters(), lr=self.rate, betas=self.betas, weight_decay=self.decay)
         inputs, sequence = (width, length) if every else (length * width, None)
-        super().__init__(net, inputs, outputs, optimiser=adam, clip=clip, sequence=sequence, threads=threads, seed=seed)
+        settings = {"clip": moves.clip, "sequence": sequence, "threads": threads, "seed": seed}
+        super().__init__(net, inputs, outputs, optimiser=adam, **settings)
 
     def describe(self) -> dict[str, Any]:
-        """The arguments, and what its optimiser keeps."""
-        own = {name: getattr(self, name) for name in (*NAMES, "outputs", "clip", "seed")}
-        return {"kind": self.kind} | own | {"state": self._state.facts()}
+        """What `rebuild` needs, and what its optimiser keeps."""
+        form = dataclasses.asdict(self.blocks)
+        blocks = {"blocks": form.pop("count")} | form
+        own = {name: getattr(self, name) for name in ("width", "length", "every")} | blocks
+        own |= {name: getattr(self, name) for name in ("rate", "decay", "outputs", "clip", "seed")}
+        betas = {} if self.betas == BETAS else {"betas": self.betas}
+        return {"kind": self.kind} | own | betas | {"state": self._state.facts()}
 
 
 def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) -> AttentionTrunk:
@@ -91,12 +116,14 @@ def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) ->
             f"--trunk attention: found examples of {length} row, expected several: --order sequence or concatenated with "
             "--history of at least 2, or --context"
         )
-    own = {"dropout": options["dropout"], "rate": options["trunk_rate"]}
-    return AttentionTrunk(options["width"], outputs, length=length, every=every, seed=seed, **own)
+    blocks, moves = AttentionBlocks(dropout=options["dropout"]), AdamW(options["trunk_rate"], betas=BETAS, decay=0.0)
+    own: dict[str, Any] = {"length": length, "every": every, "blocks": blocks, "optimiser": moves, "seed": seed}
+    return AttentionTrunk(options["width"], outputs, **own)
 
 
-def rebuild(state: dict[str, Any], **facts: Any) -> AttentionTrunk:
+def rebuild(state: dict[str, Any], blocks: int, heads: int, dropout: float, **facts: Any) -> AttentionTrunk:
     """From describe(): with room for what the optimiser keeps."""
-    made = AttentionTrunk(**facts)
+    moves = AdamW(facts.pop("rate"), betas=facts.pop("betas", BETAS), decay=facts.pop("decay"), clip=facts.pop("clip"))
+    made = AttentionTrunk(**facts, blocks=AttentionBlocks(blocks, heads, dropout), optimiser=moves)
     made._state.expect(state)
     return made

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import backend, check
+from .. import backend, check, optimisers
 from ..contract import Layer, Move, Passed
+from ..optimisers import SGD, Adam, Dense
 from ..schedule.schedule import Buffers
 from ..schedule.slot import Slot
 from ..settings import number, option, positive
@@ -21,10 +22,6 @@ SPAN = 4096  # least numbers of a span: a message of 16 KiB takes about as long 
 ALIGNED = 32  # numbers at multiples of which spans begin, as GPUs load them
 RATES = {"sgd": 0.1, "nesterov": 0.1, "adagrad": 0.01, "adam": 0.001, "adamw": 0.001}
 WITHOUT_MOMENTUM = ("adagrad", "adam", "adamw")
-ADAMS = ("adam", "adamw")
-BETAS = (0.9, 0.999)
-MOMENTUM = 0.9  # of Nesterov's, which is nothing without
-DECAY = 0.01  # of AdamW
 ONE_HIDDEN = ("inputs", "hidden", "outputs")  # under which older checkpoints have the sizes of one hidden layer
 
 
@@ -32,8 +29,7 @@ class MLP(Stages):
     """An MLP of any depth, trained on the mean loss of a batch.
 
     sizes       inputs, the width of every hidden layer, outputs
-    activation  of hidden layers: "logistic", "rational", "tanh", "relu", "gelu", "linear"
-    last        of the last layer (None: the same)
+    activation  of all layers, or (of hidden layers, of the last one): "logistic", "rational", "tanh", "relu", "gelu", "linear"
     bias        whether layers have one
     dropout     the share of hidden activations that learning sets to 0, while others are divided by 1 - dropout. What is
                 dropped is a function of seed, tick, micro-batch, layer and place: the same on every device and after a stop
@@ -42,7 +38,9 @@ class MLP(Stages):
 
     A hidden layer is: linear -> norm -> activation -> dropout -> + input; the last one: linear -> activation.
 
-    optimiser, rate, momentum, betas, decay, clip  see Optimiser
+    optimiser   "sgd", "nesterov", "adagrad", "adam", "adamw", or one with its numbers: SGD(0.05, momentum=0.9),
+                Adam(0.001, betas=(0.9, 0.99)), AdamW(decay=0.1, clip=1.0); its rate is a step on the mean of the loss over a
+                batch (default: 0.1, of Adagrad 0.01, of Adam and AdamW 0.001)
     seed        draws weights and dropout: uniform weights of variance 2 / (fan in + fan out), or 2 / fan in under relu and gelu
 
     pickle and copy make one with parameters of its own, which is not yet placed.
@@ -59,29 +57,24 @@ class MLP(Stages):
     def __init__(
         self,
         sizes: Sequence[int],
-        activation: str = "tanh",
-        last: str | None = None,
+        activation: str | tuple[str, str] = "tanh",
         *,
         bias: bool = True,
         dropout: float = 0.0,
         layer_norm: bool = False,
         residual: bool = False,
-        optimiser: str = "sgd",
-        rate: float | None = None,
-        momentum: float | None = None,
-        betas: Sequence[float] | None = None,
-        decay: float | None = None,
-        clip: float | None = None,
+        optimiser: str | Dense = "sgd",
         seed: int = 0,
     ):
+        hidden, last = _pair(activation)
         form = {"bias": bias, "layer_norm": layer_norm, "residual": residual}
-        self.layers = _layers(sizes, activation, last, dropout=dropout, **form)
+        self.layers = _layers(sizes, hidden, last, dropout=dropout, **form)
         self.inputs, self.outputs = self.layers[0].inputs, self.layers[-1].outputs
-        self.activation, self.last, self._form = activation, last, form
+        self.activation, self.last, self._form = hidden, last, form
         self.dropout, self.seed = float(dropout), check.whole("seed", seed, 0)
         self.weights = _initial(self.layers, np.random.default_rng([self.seed, 2]))
-        size = self.weights.size
-        self.optimiser = Optimiser(optimiser, size, rate=rate, momentum=momentum, betas=betas, decay=decay, clip=clip)
+        settings: Any = optimisers.taken(optimiser, optimisers.TRUNK)
+        self.optimiser = Optimiser(settings, self.weights.size)
 
     def place(self, device: Any, kernels: Any) -> None:
         """Compute on this device from here on, with these kernels; called within the work of a queue."""
@@ -141,7 +134,7 @@ class MLP(Stages):
         return {"weights": self.weights} | self.optimiser.parameters()
 
     def describe(self) -> dict[str, Any]:
-        """The arguments that make this object again, and its kind."""
+        """What `rebuild` needs, and its kind."""
         sizes = [self.inputs, *(layer.outputs for layer in self.layers)]
         form: dict[str, Any] = {"kind": self.kind, "sizes": sizes, "activation": self.activation, "last": self.last}
         return form | self._form | {"dropout": self.dropout} | self.optimiser.describe() | {"seed": self.seed}
@@ -186,6 +179,15 @@ class MLP(Stages):
 
     def _pairs(self) -> list[tuple[np.ndarray, Any]]:
         return [(self.weights, self._weights), *self.optimiser.pairs()]
+
+
+def _pair(activation: Any) -> tuple[Any, Any]:
+    """The activations of hidden layers and of the last one; None: the same."""
+    if isinstance(activation, str | None):
+        return activation, None
+    if not isinstance(activation, tuple | list) or len(activation) != 2:
+        raise ValueError(f"activation: found {activation!r}, expected one, or (of hidden layers, of the last one)")
+    return activation[0], activation[1]
 
 
 def _layers(
@@ -239,44 +241,16 @@ def _initial(made: Sequence[Layer], rng: np.random.Generator) -> np.ndarray:
 
 
 class Optimiser:
-    """How a flat array of `size` weights moves, by the formulas of PyTorch.
+    """How a flat array of `size` weights moves, as `settings` says, by the formulas of PyTorch.
 
-    name      numbers kept a weight, beside itself and its gradient
-              "sgd"       0; with momentum 1
-              "nesterov"  1: SGD with Nesterov's momentum
-              "adagrad"   1 (Duchi et al. 2011)
-              "adam"      2 (Kingma and Ba 2015)
-              "adamw"     2: Adam with decoupled weight decay (Loshchilov and Hutter 2019)
-    rate      learning rate (None: 0.1, of adagrad 0.01, of adam and adamw 0.001)
-    momentum  of sgd (None: 0) and nesterov (None: 0.9)
-    betas     of adam and adamw (None: 0.9, 0.999)
-    decay     weight decay (None: 0, of adamw 0.01): of all weights, biases and gains too
-    clip      the norm that the gradient of all weights together is cut to; None: it is not
-
-    Raises ValueError for another name, numbers out of range, and arguments that this optimiser does not have.
+    The state has so many numbers a weight: SGD 0, with momentum 1, Adagrad 1, Adam and AdamW 2.
     """
 
-    def __init__(
-        self,
-        name: str,
-        size: int,
-        *,
-        rate: float | None = None,
-        momentum: float | None = None,
-        betas: Sequence[float] | None = None,
-        decay: float | None = None,
-        clip: float | None = None,
-    ):
-        self.name = check.choice("optimiser", name, tuple(RATES))
-        self.rate = check.number("rate", RATES[name] if rate is None else rate, 0)
-        self.momentum = _momentum(name, momentum)
-        self.betas = _betas(name, betas)
-        usual = DECAY if name == "adamw" else 0.0
-        self.decay = check.number("decay", usual if decay is None else decay, 0)
-        self.clip = None if clip is None else check.number("clip", clip, 0)
-        if self.clip == 0:
-            raise ValueError("clip: found 0, expected a number above 0; None does not clip")
-        self.size = size
+    def __init__(self, settings: Dense, size: int):
+        self.settings, self.name, self.size = settings, settings.name, size
+        self.rate = RATES[self.name] if settings.rate is None else settings.rate
+        self.decay, self.clip = settings.decay, settings.clip
+        self.momentum = settings.momentum if isinstance(settings, SGD) else 0.0
         states = {"adagrad": ["squares"], "adam": ["mean", "squares"], "adamw": ["mean", "squares"]}.get(self.name, [])
         states = ["velocity"] if self.momentum else states
         self.state = {name: np.zeros(size, np.float32) for name in states}
@@ -301,47 +275,27 @@ class Optimiser:
             self._kernels.adagrad(weights, self._state["squares"], grad, move)
         else:
             state, decoupled = (self._state["mean"], self._state["squares"]), self.name == "adamw"
-            self._kernels.adam(weights, *state, grad, move, self.betas, int(self.updates[0]), decoupled)
+            self._kernels.adam(weights, *state, grad, move, self._betas, int(self.updates[0]), decoupled)
 
     def parameters(self) -> dict[str, np.ndarray]:
         """The state by name: arrays of the host."""
-        return self.state | ({"updates": self.updates} if self.betas else {})
+        return self.state | ({"updates": self.updates} if self._betas else {})
 
     def pairs(self) -> list[tuple[np.ndarray, Any]]:
         """Each array of the state beside that of the device."""
         return [(array, self._state[name]) for name, array in self.state.items()]
 
     def describe(self) -> dict[str, Any]:
-        """The arguments that make it again; `optimiser` is its name."""
-        momentum = None if self.name in WITHOUT_MOMENTUM else self.momentum
-        betas = list(self.betas) if self.betas else None
+        """What `optimisers.named` needs; `optimiser` is its name."""
+        momentum = self.momentum if isinstance(self.settings, SGD) else None
+        betas = list(self._betas) if self._betas else None
         numbers = {"rate": self.rate, "momentum": momentum, "betas": betas, "decay": self.decay, "clip": self.clip}
         return {"optimiser": self.name} | numbers
 
-
-def _momentum(name: str, momentum: float | None) -> float:
-    if name in WITHOUT_MOMENTUM:
-        if momentum is not None:
-            raise ValueError(f'momentum: found {momentum} with optimiser "{name}", which has none; leave it out')
-        return 0.0
-    usual = MOMENTUM if name == "nesterov" else 0.0
-    kept = check.number("momentum", usual if momentum is None else momentum, 0)
-    if kept >= 1:
-        raise ValueError(f"momentum: found {momentum}, expected a number below 1")
-    if name == "nesterov" and not kept:
-        raise ValueError('momentum: found 0 with optimiser "nesterov", expected more; "sgd" has none')
-    return kept
-
-
-def _betas(name: str, betas: Sequence[float] | None) -> tuple[float, float] | None:
-    if name not in ADAMS:
-        if betas is not None:
-            raise ValueError(f'betas: found {betas} with optimiser "{name}", which has none; leave them out')
-        return None
-    pair: tuple[Any, ...] = BETAS if betas is None else tuple(betas)
-    if len(pair) != 2 or not all(isinstance(beta, int | float) and 0 <= beta < 1 for beta in pair):
-        raise ValueError(f"betas: found {betas}, expected two numbers from 0 to below 1")
-    return pair[0], pair[1]
+    @property
+    def _betas(self) -> Any:
+        """Of Adam and AdamW; None of others."""
+        return self.settings.betas if isinstance(self.settings, Adam) else None
 
 
 def widths(text: str) -> int | list[int]:
@@ -361,7 +315,7 @@ class Options:
     dropout: float = option(
         0.0, "share of the trunk's hidden activations that is set to 0", group="training", type=number
     )
-    trunk_optimiser: str = option("sgd", "optimiser of the trunk", group="training", choices=tuple(RATES))
+    trunk_optimiser: str = option("sgd", "optimiser of the trunk", group="training", choices=optimisers.TRUNK)
     trunk_rate: float = option(
         0.2,
         "learning rate of the trunk",
@@ -385,14 +339,19 @@ def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) ->
     """From options of the command line, see hybrid/trunk/__init__.py."""
     hidden = options["hidden"]
     sizes = [inputs, *(hidden if isinstance(hidden, list) else [hidden]), outputs]
-    moves = {"optimiser": options["trunk_optimiser"], "rate": options["trunk_rate"], "momentum": options["momentum"]}
-    moves["decay"] = options["trunk_decay"]
-    return MLP(sizes, options["activation"], dropout=options["dropout"], seed=seed, **moves)
+    numbers = {"rate": options["trunk_rate"], "momentum": options["momentum"], "decay": options["trunk_decay"]}
+    optimiser: Any = optimisers.named(options["trunk_optimiser"], optimisers.TRUNK, **numbers)
+    return MLP(sizes, options["activation"], dropout=options["dropout"], optimiser=optimiser, seed=seed)
 
 
 def rebuild(**facts: Any) -> MLP:
     """From describe()."""
-    return MLP(**({"sizes": _sizes(facts)} | {name: facts[name] for name in facts.keys() - set(ONE_HIDDEN)}))
+    numbers = {name: facts.get(name) for name in ("rate", "momentum", "betas", "decay", "clip")}
+    optimiser: Any = optimisers.named(facts.get("optimiser", "sgd"), optimisers.TRUNK, **numbers)
+    activation: Any = facts.get("activation", "tanh"), facts.get("last")
+    taken = {*ONE_HIDDEN, *numbers, "sizes", "activation", "last"}
+    own = {name: facts[name] for name in facts.keys() - taken} | {"optimiser": optimiser}
+    return MLP(_sizes(facts), activation, **own)
 
 
 def least(**facts: Any) -> int:

@@ -123,7 +123,7 @@ class LanguageModel(Similar):
         corpus = Corpus(text, self.vocabulary)
         corpus = Corpus.from_ids(corpus.ids, self.vocabulary) if self.eos else corpus
         batch = min(BATCH, self.engine.readout.batch)
-        return LanguageFeed(corpus, context=self.context, batch=batch, shuffle=False)
+        return LanguageFeed(corpus, context=self.context, batch=batch, seed=None)
 
     def _drawn(self, context: np.ndarray, temperature: float, rng: np.random.Generator) -> Iterator[int]:
         """Ids that follow a context (1, n), without end."""

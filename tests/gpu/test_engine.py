@@ -16,38 +16,51 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from hybrid import MLP, Embedding, Engine, FullReadout, HeadReadout, TreeReadout, backend
+from hybrid import (
+    MLP,
+    SGD,
+    Adagrad,
+    AdamW,
+    Embedding,
+    Engine,
+    FullReadout,
+    HeadParts,
+    HeadReadout,
+    Split,
+    TreeReadout,
+    backend,
+)
 from tests import cudasim
 from tests.support.placed_engine import Ragged, placed
 from tests.support.ruled_engine import Weighed, ruled
-from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed, assert_same_bits, engine, parameters
+from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed, assert_same_bits, engine, parameters, through
 
 ROOT = Path(__file__).parents[2]
 BESIDE = {
     "tree": TreeReadout,
-    "split": functools.partial(TreeReadout, split=9),
-    "device split": functools.partial(TreeReadout, split=9, split_tail="device"),
+    "split": functools.partial(TreeReadout, mode=Split(9)),
+    "device split": functools.partial(TreeReadout, mode=Split(9, "device")),
     "full": FullReadout,
-    "head": functools.partial(HeadReadout, head=7, clusters=3),
+    "head": functools.partial(HeadReadout, parts=HeadParts(head=7, clusters=3)),
 }
 DEEP = {
-    "plain": {"momentum": 0.5},
-    "adagrad": {"optimiser": "adagrad", "rate": 0.01, "activation": "gelu"},
-    "all": {"layer_norm": True, "residual": True, "dropout": 0.25, "optimiser": "adamw", "rate": 0.003, "clip": 0.5},
+    "plain": {"optimiser": SGD(momentum=0.5)},
+    "adagrad": {"optimiser": Adagrad(0.01), "activation": "gelu"},
+    "all": {"layer_norm": True, "residual": True, "dropout": 0.25, "optimiser": AdamW(0.003, clip=0.5)},
 }
 
 
 def beside(kind, place, **options):
     """The readout beside its trunk; "split": a tree whose first 9 nodes are."""
     host = engine("full" if kind == "full" else "tree", bags=options.pop("bags", False))
-    readout = BESIDE[kind](Feed.counts, 6, batch=BATCH, rate=0.05, backend=backend.choose(place))
-    return Engine(host.embedding, host.trunk, readout, **({"threads": 2, "device": place} | options))
+    readout = BESIDE[kind](Feed.counts, 6, batch=BATCH, optimiser=SGD(0.05), backend=backend.choose(place))
+    return Engine(host.embedding, host.trunk, readout, **through({"device": place} | options))
 
 
 def deep(kind, place, **options):
-    embedding = Embedding(CLASSES, 4, per_example=CONTEXT, rate=0.05, spread=0.3)
-    readout = FullReadout(CLASSES, 6, batch=BATCH, rate=0.05)
-    return Engine(embedding, MLP((12, 10, 10, 6), **DEEP[kind]), readout, device=place, **({"threads": 2} | options))
+    embedding = Embedding(CLASSES, 4, per_example=CONTEXT, spread=0.3, optimiser=SGD(0.05))
+    readout = FullReadout(CLASSES, 6, batch=BATCH, optimiser=SGD(0.05))
+    return Engine(embedding, MLP((12, 10, 10, 6), **DEEP[kind]), readout, device=place, **through(options))
 
 
 class Model(NamedTuple):

@@ -150,7 +150,7 @@ def without_trunk():
 
 
 def for_word2vec():
-    return Embedding(CLASSES, 6, mean=True, undivided=True, backend=backend.choose("cuda:0"))
+    return Embedding(CLASSES, 6, backend=backend.choose("cuda:0"), bags="undivided")
 
 
 def readout_without_trunk():

@@ -10,12 +10,12 @@ import re
 import numpy as np
 import pytest
 
-from hybrid import backend, placement
+from hybrid import Split, backend, placement
 from hybrid.engine.embedding import Embedding
 from hybrid.readout import FullReadout, SampledReadout, TreeReadout, Trial, Trials
 from tests.support.ruled_engine import Weighed
 from tests.support.simulated_command import hybrid
-from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed
+from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed, of_context
 
 MAKE = {
     kind: lambda place, options, kind=kind: kind(Feed.counts, 6, batch=BATCH, backend=place)
@@ -25,7 +25,8 @@ FIGURE = re.compile(r"((?:cpu|cuda:0)(?: split \d+)?) ([\d.]+) ms")
 
 
 def tree(place, options):
-    return TreeReadout(Feed.counts, 6, batch=BATCH, backend=place, **options)
+    mode = Split(options["split"]) if options else "deterministic"
+    return TreeReadout(Feed.counts, 6, batch=BATCH, backend=place, mode=mode)
 
 
 def splits(*sizes):
@@ -98,7 +99,7 @@ def test_a_readout_follows_a_trunk_on_the_cpu(gpu):
 @pytest.mark.parametrize("bags", [False, True])
 def test_both_places_of_rows_are_measured(gpu, bags):
     def make(place):
-        return Embedding(CLASSES, 4, per_example=CONTEXT, mean=bags, backend=place)
+        return Embedding(CLASSES, 4, **of_context(bags), backend=place)
 
     name, line = placement.choose_rows(make, Feed(bags=bags), "cuda:0", 2)
     figures = dict(FIGURE.findall(line))
@@ -109,7 +110,7 @@ def test_both_places_of_rows_are_measured(gpu, bags):
 
 def test_values_of_ids_and_weights_of_examples_are_measured_with(gpu):
     def make(place):
-        return Embedding(CLASSES, 4, mean=True, weighted=True, optimiser="adagrad", backend=place)
+        return Embedding(CLASSES, 4, optimiser="adagrad", backend=place, bags="weighted")
 
     assert list(dict(FIGURE.findall(placement.choose_rows(make, Weighed(), "cuda:0", 2)[1]))) == ["cpu", "cuda:0"]
     found = placement.choose_readout(tree, Weighed(), "cuda:0", 2, trials=splits(5))

@@ -3,6 +3,7 @@
 Here is tested hybrid/readout/base.py.
 """
 
+import functools
 import json
 import pickle
 
@@ -10,28 +11,36 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hybrid import backend
+from hybrid import SGD, Adagrad, HeadParts, RowAdagrad, Split, backend
 from hybrid.readout import FullReadout, HeadReadout, NeighbourReadout, SampledReadout, TreeReadout, rebuild
 from tests import cudasim
+from tests.support.readouts import rated
 
 CLASSES, WIDTH, BATCH = 37, 6, 16
 COUNTS = np.arange(CLASSES)[::-1]
 # With biases, so that the CPU's kernels are compiled once for these and for tests/cpu/test_rule.py
-ROW_WISE, ADAGRAD = ({"optimiser": optimiser, "biases": True} for optimiser in ("row-adagrad", "adagrad"))
-MAKE = {
+PLAIN = {
     "huffman": lambda **more: TreeReadout(COUNTS, WIDTH, batch=BATCH, **more),
     "balanced": lambda **more: TreeReadout(CLASSES, WIDTH, tree="balanced", batch=BATCH, **more),
-    "split": lambda **more: TreeReadout(COUNTS, WIDTH, split=5, batch=BATCH, **more),
-    "device split": lambda **more: MAKE["split"](split_tail="device", **more),
-    "head": lambda **more: HeadReadout(COUNTS, WIDTH, head=9, clusters=5, batch=BATCH, **more),
+    "split": lambda **more: TreeReadout(COUNTS, WIDTH, batch=BATCH, mode=Split(5), **more),
+    "device split": lambda **more: TreeReadout(COUNTS, WIDTH, batch=BATCH, mode=Split(5, "device"), **more),
+    "head": lambda **more: HeadReadout(COUNTS, WIDTH, batch=BATCH, parts=HeadParts(head=9, clusters=5), **more),
     "full": lambda **more: FullReadout(COUNTS, WIDTH, batch=BATCH, **more),
-    "huffman row-adagrad": lambda **more: MAKE["huffman"](**ROW_WISE, **more),
-    "device split adagrad": lambda **more: MAKE["device split"](**ADAGRAD, **more),
-    "split adagrad": lambda **more: MAKE["split"](**ADAGRAD, **more),
-    "head adagrad": lambda **more: MAKE["head"](tail_scale=2.0, **ADAGRAD, **more),
-    "full row-adagrad": lambda **more: MAKE["full"](**ROW_WISE, **more),
-    "full adagrad": lambda **more: MAKE["full"](**ADAGRAD, **more),
-    "full with biases": lambda **more: MAKE["full"](biases=True, **more),
+}
+
+
+def biased(kind, move, **settings):
+    return rated(functools.partial(PLAIN[kind], biases=True, **settings), move)
+
+
+MAKE = {kind: rated(make) for kind, make in PLAIN.items()} | {
+    "huffman row-adagrad": biased("huffman", RowAdagrad),
+    "device split adagrad": biased("device split", Adagrad),
+    "split adagrad": biased("split", Adagrad),
+    "head adagrad": biased("head", Adagrad, tail_scale=2.0),
+    "full row-adagrad": biased("full", RowAdagrad),
+    "full adagrad": biased("full", Adagrad),
+    "full with biases": biased("full", SGD),
 }
 WHOLE = ["huffman", "device split adagrad", "full row-adagrad"]  # no tail on the CPU
 FEW = [*WHOLE, "split", "head adagrad"]

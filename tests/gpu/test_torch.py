@@ -15,15 +15,16 @@ from tests import cudasim
 
 torch = pytest.importorskip("torch")
 
+from hybrid import Adagrad, Split
 from hybrid.torch import FullLoss, TreeLoss
 from hybrid.torch.loss import Beside, Host, place
 
 CLASSES, WIDTH, BATCH = 37, 6, 16
 COUNTS = np.arange(CLASSES)[::-1] + 1
 MAKE = {
-    "huffman": lambda **more: TreeLoss(WIDTH, COUNTS, batch=BATCH, rate=0.3, **more),
-    "split": lambda **more: TreeLoss(WIDTH, COUNTS, batch=BATCH, rate=0.3, split=5, **more),
-    "full": lambda **more: FullLoss(WIDTH, COUNTS, batch=BATCH, rate=0.3, **more),
+    "huffman": lambda **more: TreeLoss(WIDTH, COUNTS, batch=BATCH, optimiser=Adagrad(0.3), **more),
+    "split": lambda **more: TreeLoss(WIDTH, COUNTS, batch=BATCH, optimiser=Adagrad(0.3), mode=Split(5), **more),
+    "full": lambda **more: FullLoss(WIDTH, COUNTS, batch=BATCH, optimiser=Adagrad(0.3), **more),
 }
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from hybrid import sparse
-from hybrid.engine.embedding import Embedding
 from hybrid.readout import FullReadout, SampledReadout, TreeReadout, least, rebuild
 
 COUNTS = np.arange(9, 0, -1)
@@ -28,12 +27,6 @@ def test_what_is_kept(optimiser, biases):
     assert shapes == [(7, 3), (7,) if biases else None, squares, of_biases if biases else None]
     assert kept.rows is rows and not any(array.any() for array in sparse.beside(kept).values())
     assert sparse.numbers(7, 3, optimiser, biases) == sum(array.size for array in kept if array is not None)
-
-
-@pytest.mark.parametrize("make", [lambda **bad: Embedding(4, 3, **bad), lambda **bad: FullReadout(COUNTS, 3, **bad)])
-def test_an_optimiser_that_is_none(make):
-    with pytest.raises(ValueError, match="optimiser: found 'adam', expected one of sgd, row-adagrad, adagrad"):
-        make(optimiser="adam")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from cpu.label_tree import from_parents
-from hybrid import SparseLabelTree, label_clusters
+from hybrid import NodeSolver, SparseLabelTree, label_clusters
 from tests.support.sparse_label_trees import examples
 
 
@@ -43,7 +43,7 @@ def test_a_tree_that_is_given_and_weights_of_examples(data):
     x, y, _ = data
     tree = [-1] + [0] * y.shape[1], np.arange(1, y.shape[1] + 1)
     weight = (np.arange(120) % 2).astype(float)
-    exact = {"tree": tree, "tolerance": 1e-3, "passes": 1000, "least": 0}
+    exact = {"trees": tree, "solver": NodeSolver(tolerance=1e-3, passes=1000, least=0)}
     one = SparseLabelTree(x, y, weight=weight, **exact).scores(x)
     np.testing.assert_allclose(one, SparseLabelTree(x[1::2], y[1::2], **exact).scores(x), atol=0.02)
 
@@ -53,9 +53,8 @@ def test_a_tree_that_is_given_and_weights_of_examples(data):
     [
         ({"features": np.ones((3, 2))}, r"found features \(3, 2\) and labels \(120, 45\)"),
         ({"features": sparse.csr_array([[np.nan]] * 120)}, "features"),
-        ({"tree": ([-1, 0, 0], [1, 2])}, "found 2 leaves, expected 45"),
-        ({"tree": ([-1, 0, 0], [1, 2]), "trees": 2}, "trees: found 2, expected a whole number from 1 to 1"),
-        ({"C": 0}, "C 0, tolerance 0.1: expected numbers above 0"),
+        ({"trees": ([-1, 0, 0], [1, 2])}, "found 2 leaves, expected 45"),
+        ({"trees": 101}, "trees: found 101, expected a whole number from 1 to 100"),
         ({"weight": -np.ones(120)}, r"weight: found float64 \(120,\), expected 120 numbers of at least 0"),
         ({"leaves": 0}, "leaves: found 0"),
     ],
@@ -64,6 +63,19 @@ def test_what_it_refuses(data, change, message):
     given = {"features": data[0], "labels": data[1]} | change
     with pytest.raises(ValueError, match=message):
         SparseLabelTree(**given)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ({"C": 0}, "C 0, tolerance 0.1: expected numbers above 0"),
+        ({"passes": 0}, "passes: found 0, expected a whole number of at least 1"),
+        ({"least": -1}, "least: found -1, expected a finite number of at least 0"),
+    ],
+)
+def test_a_solver_that_cannot_be(numbers, message):
+    with pytest.raises(ValueError, match=message):
+        NodeSolver(**numbers)
 
 
 def test_questions_that_it_refuses(model, data):

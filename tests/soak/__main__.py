@@ -25,15 +25,18 @@ import numpy as np
 import pytest
 
 import cpu.device
+from hybrid import GBCE, SGD, Adagrad, Batched, HeadParts, RowAdagrad, SampledSoftmax, Split
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding, Inputs
 from hybrid.feeds import Batch
+from hybrid.optimisers import TRUNK, named
 from hybrid.readout import FullReadout, HeadReadout, LabelTreeReadout, MixtureReadout, SampledReadout, TreeReadout
-from hybrid.schedule.rates import SCHEDULES, Scale
+from hybrid.schedule.rates import SCHEDULES
 from hybrid.schedule.schedule import Stage, part
 from hybrid.trunk.mlp import MLP
 from tests.soak.queues import ordered
 from tests.support.full_disk import Disk
+from tests.support.small_engine import through
 from tests.support.small_runs import Killed
 
 BATCHES = 37  # that a feed has, over and over
@@ -42,18 +45,18 @@ LEGS = 16  # in which a run is about done
 READOUTS = {  # by name: counts, width and what all take
     "tree": lambda counts, width, **more: TreeReadout(counts, width, **more),
     "balanced tree": lambda counts, width, **more: TreeReadout(counts, width, tree="balanced", **more),
-    "tree in batches": lambda counts, width, **more: TreeReadout(counts, width, mode="batch", together=3, **more),
-    "split tree": lambda counts, width, **more: TreeReadout(counts, width, split=4, **more),
+    "tree in batches": lambda counts, width, **more: TreeReadout(counts, width, mode=Batched(3), **more),
+    "split tree": lambda counts, width, **more: TreeReadout(counts, width, mode=Split(4), **more),
     "full": lambda counts, width, **more: FullReadout(counts, width, **more),
-    "sampled": lambda counts, width, **more: SampledReadout(counts, width, negatives=5, **more),
-    "gbce": lambda counts, width, **more: SampledReadout(counts, width, loss="gbce", negatives=4, **more),
-    "head": lambda counts, width, **more: HeadReadout(counts, width, head=4, clusters=3, **more),
+    "sampled": lambda counts, width, **more: SampledReadout(counts, width, loss=SampledSoftmax(5), **more),
+    "gbce": lambda counts, width, **more: SampledReadout(counts, width, loss=GBCE(4), **more),
+    "head": lambda counts, width, **more: HeadReadout(counts, width, parts=HeadParts(head=4, clusters=3), **more),
     "mixture": lambda counts, width, **more: MixtureReadout(
         [TreeReadout(counts, width, tree=shape, **more) for shape in ("huffman", "balanced")], pace=0.1
     ),
     "label tree": lambda counts, width, **more: LabelTreeReadout(counts, width, **more),
 }
-RULES: list[dict[str, Any]] = [{}, {"optimiser": "row-adagrad"}, {"optimiser": "adagrad"}]
+RULES = (SGD, RowAdagrad, Adagrad)
 Ticks = dict[int, bytes]  # the loss of each, as bytes of a float64
 
 
@@ -75,20 +78,14 @@ class Case:
         self.counts = np.array([rng.randint(0, 99) for _ in range(self.classes)])
         self.readout = rng.choice(list(READOUTS))
         self.trunk = {"dropout": rng.choice([0, 0.3]), "layer_norm": rng.random() < 0.5, "residual": rng.random() < 0.5}
-        self.trunk |= {
-            "optimiser": rng.choice(["sgd", "adam", "adamw", "adagrad", "nesterov"]),
-            "rate": 0.01,
-            "clip": 1.0,
-        }
-        shape = {
-            "per_example": self.context,
-            "mean": self.kind in ("bags", "values"),
-            "weighted": self.kind == "values",
-        }
-        self.of_rows = (
-            {"rows": rows, "width": width, "rate": 0.02, "spread": 0.3, "seed": seed} | shape | rng.choice(RULES)
+        self.trunk["optimiser"] = named(
+            rng.choice(["sgd", "adam", "adamw", "adagrad", "nesterov"]), TRUNK, rate=0.01, clip=1.0
         )
-        self.of_readout = {"batch": self.batch, "rate": 0.02, "seed": seed} | rng.choice(RULES)
+        bags = {"bags": "mean", "values": "weighted"}.get(self.kind)
+        shape: dict[str, Any] = {"bags": bags} if bags else {"per_example": self.context}
+        shape |= {"rows": rows, "width": width, "spread": 0.3, "seed": seed}
+        self.of_rows = shape | {"optimiser": rng.choice(RULES)(0.02)}
+        self.of_readout = {"batch": self.batch, "optimiser": rng.choice(RULES)(0.02)}
         self.settings: dict[str, Any] = {
             "micro_batches": rng.randint(1, min(4, self.batch)),
             "delay": rng.choice([0, 1]),
@@ -138,11 +135,12 @@ class Case:
         rows: Any = Inputs(self.width) if self.kind == "numbers" else Embedding(**self.of_rows)
         trunk: Any = None
         if self.depth == "unit":
-            trunk = MLP([rows.outputs, 5, self.hidden], rate=0.05, momentum=0.5, seed=self.seed)
+            trunk = MLP([rows.outputs, 5, self.hidden], seed=self.seed, optimiser=SGD(0.05, momentum=0.5))
         elif self.depth == "mlp":
             trunk = MLP((rows.outputs, 6, 6, self.hidden), "tanh", seed=self.seed, **self.trunk)
         readout = READOUTS[self.readout](self.counts, self.hidden if trunk else rows.outputs, **self.of_readout)
-        return Engine(rows, trunk, readout, device="cpu", threads=threads, overlap=overlap, **self.settings)
+        settings = {"device": "cpu", "threads": threads, "overlap": overlap} | self.settings
+        return Engine(rows, trunk, readout, **through(settings))
 
 
 def held(engine: Engine) -> dict[str, bytes]:
@@ -173,7 +171,7 @@ def serial(engine: Engine, feed: Case) -> Ticks:
 def _filled(engine: Engine, feed: Case, tick: int) -> list[Any]:
     """New slots with the micro-batches of a tick."""
     batch, count = feed[tick], engine.micro_batches
-    sizes = part(feed.batch, count), feed.most_ids, Scale(engine.schedule, len(feed), engine.warmup)
+    sizes = part(feed.batch, count), feed.most_ids, engine.schedule.over(len(feed))
     slots = [engine.route.slot(*sizes, max(len(batch.target), feed.batch)) for _ in range(count)]
     each = part(batch.examples, count)
     for micro, slot in enumerate(slots):

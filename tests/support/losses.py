@@ -3,20 +3,22 @@
 import numpy as np
 import torch
 
+from hybrid import HeadParts, SampledSoftmax, Split
 from hybrid.torch import FullLoss, HeadLoss, SampledLoss, TreeLoss
+from tests.support.readouts import rated
 
 CLASSES, WIDTH = 37, 6
 COUNTS = np.arange(CLASSES)[::-1] + 1
-SGD = {"optimiser": "sgd"}
-MAKE = {  # by plain SGD, whose steps are the slopes
-    "huffman": lambda **more: TreeLoss(WIDTH, COUNTS, **SGD | more),
-    "balanced": lambda **more: TreeLoss(WIDTH, CLASSES, **SGD | more),
-    "split": lambda **more: TreeLoss(WIDTH, COUNTS, split=5, **SGD | more),
-    "full": lambda **more: FullLoss(WIDTH, COUNTS, **SGD | more),
-    "head": lambda **more: HeadLoss(WIDTH, COUNTS, head=9, clusters=5, **SGD | more),
-    "sampled": lambda **more: SampledLoss(WIDTH, COUNTS, **SGD | {"negatives": 20} | more),
-    "logistic": lambda **more: SampledLoss(WIDTH, COUNTS, loss="logistic", **SGD | more),
+MAKE = {
+    "huffman": lambda **more: TreeLoss(WIDTH, COUNTS, **more),
+    "balanced": lambda **more: TreeLoss(WIDTH, CLASSES, **more),
+    "split": lambda **more: TreeLoss(WIDTH, COUNTS, mode=Split(5), **more),
+    "full": lambda **more: FullLoss(WIDTH, COUNTS, **more),
+    "head": lambda **more: HeadLoss(WIDTH, COUNTS, parts=HeadParts(head=9, clusters=5), **more),
+    "sampled": lambda **more: SampledLoss(WIDTH, COUNTS, **{"loss": SampledSoftmax(20)} | more),
+    "logistic": lambda **more: SampledLoss(WIDTH, COUNTS, loss="logistic", **more),
 }
+MAKE = {kind: rated(make) for kind, make in MAKE.items()}  # by plain SGD, whose steps are the slopes
 
 
 def batch(*shape, seed=0, grad=True):

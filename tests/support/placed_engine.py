@@ -2,17 +2,19 @@
 
 import numpy as np
 
-from hybrid import backend
+from hybrid import SGD, Split, backend
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
 from hybrid.readout import FullReadout, TreeReadout
 from hybrid.trunk.mlp import MLP
-from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed
+from tests.support.small_engine import BATCH, CLASSES, Feed, of_context, through
 
 READOUTS = {  # on the host, on the device, on both
-    "host": lambda: TreeReadout(Feed.counts, 6, batch=BATCH, rate=0.05),
-    "device": lambda: FullReadout(Feed.counts, 6, batch=BATCH, rate=0.05, backend=backend.choose("cuda:0")),
-    "both": lambda: TreeReadout(Feed.counts, 6, batch=BATCH, rate=0.05, split=9, backend=backend.choose("cuda:0")),
+    "host": lambda: TreeReadout(Feed.counts, 6, batch=BATCH, optimiser=SGD(0.05)),
+    "device": lambda: FullReadout(Feed.counts, 6, batch=BATCH, backend=backend.choose("cuda:0"), optimiser=SGD(0.05)),
+    "both": lambda: TreeReadout(
+        Feed.counts, 6, batch=BATCH, backend=backend.choose("cuda:0"), optimiser=SGD(0.05), mode=Split(9)
+    ),
 }
 
 
@@ -31,8 +33,6 @@ class Ragged(Feed):
 
 
 def placed(rows="cuda:0", readout="host", bags=False, trunk="cuda:0", **options):
-    embedding = Embedding(
-        CLASSES, 4, per_example=CONTEXT, mean=bags, rate=0.05, spread=0.3, backend=backend.choose(rows)
-    )
-    dense = MLP([embedding.outputs, 10, 6], rate=0.1, momentum=0.5)
-    return Engine(embedding, dense, READOUTS[readout](), device=trunk, **({"threads": 2} | options))
+    embedding = Embedding(CLASSES, 4, **of_context(bags), optimiser=SGD(0.05), spread=0.3, backend=backend.choose(rows))
+    dense = MLP([embedding.outputs, 10, 6], optimiser=SGD(0.1, momentum=0.5))
+    return Engine(embedding, dense, READOUTS[readout](), device=trunk, **through(options))

@@ -2,11 +2,13 @@
 
 import numpy as np
 
+from hybrid import SGD
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding, Inputs
 from hybrid.feeds import Batch
 from hybrid.readout import TreeReadout
 from hybrid.trunk.mlp import MLP
+from tests.support.small_engine import through
 
 WIDTH, CLASSES, SIZE, POINTS = 5, 9, 12, 40
 TABLE = np.random.default_rng(0).normal(size=(POINTS, WIDTH)).astype(np.float32)
@@ -35,9 +37,9 @@ class Points:
 
 
 def engine(dense, trunk=True, kind=TreeReadout, **options):
-    source = Inputs(WIDTH) if dense else Embedding(POINTS, WIDTH, rate=0.0)
+    source = Inputs(WIDTH) if dense else Embedding(POINTS, WIDTH, optimiser=SGD(0.0))
     if not dense:
         source.table[:] = TABLE
-    net = MLP([WIDTH, 8, 4], rate=0.1, momentum=0.5) if trunk else None
-    readout = kind(Points.counts, 4 if trunk else WIDTH, batch=SIZE, rate=0.05)
-    return Engine(source, net, readout, **({"threads": 2} | options))
+    net = MLP([WIDTH, 8, 4], optimiser=SGD(0.1, momentum=0.5)) if trunk else None
+    readout = kind(Points.counts, 4 if trunk else WIDTH, batch=SIZE, optimiser=SGD(0.05))
+    return Engine(source, net, readout, **through(options))

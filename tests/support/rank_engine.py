@@ -15,6 +15,7 @@ from pathlib import Path
 import numba
 import numpy as np
 
+from hybrid import SGD, Adagrad, AdamW, Pipeline
 from hybrid.engine import Embedding, Engine
 from hybrid.engine.embedding import Inputs
 from hybrid.feeds import Batch
@@ -24,7 +25,7 @@ from hybrid.readout import FullReadout
 from hybrid.trunk.mlp import MLP
 from tests import cudasim
 from tests.cudasim import cublas
-from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed, engine
+from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed, engine, through
 
 HALF = 4
 
@@ -74,24 +75,34 @@ class Points(Uneven):
 
 def deep(**options):
     """Rows, a deep trunk with all that it may have, and a softmax."""
-    settings = {"dropout": 0.3, "layer_norm": True, "residual": True, "optimiser": "adamw", "clip": 1.0}
-    rows = Embedding(CLASSES, 4, per_example=CONTEXT, rate=0.05, spread=0.3, optimiser="adagrad")
-    readout = FullReadout(Feed.counts, 6, batch=BATCH, rate=0.05)
-    return Engine(rows, MLP((12, 12, 12, 350, 6), "gelu", **settings), readout, **options)
+    settings = {"dropout": 0.3, "layer_norm": True, "residual": True, "optimiser": AdamW(clip=1.0)}
+    rows = Embedding(CLASSES, 4, per_example=CONTEXT, spread=0.3, optimiser=Adagrad(0.05))
+    readout = FullReadout(Feed.counts, 6, batch=BATCH, optimiser=SGD(0.05))
+    return Engine(rows, MLP((12, 12, 12, 350, 6), "gelu", **settings), readout, **through(options))
 
 
 def numbers(**options):
     """No rows."""
-    return Engine(Inputs(5), MLP((5, 9, 6), rate=0.1), FullReadout(CLASSES, 6, batch=BATCH, rate=0.05), **options)
+    return Engine(
+        Inputs(5),
+        MLP((5, 9, 6), optimiser=SGD(0.1)),
+        FullReadout(CLASSES, 6, batch=BATCH, optimiser=SGD(0.05)),
+        **through(options),
+    )
 
 
 def attention(**options):
     """A trunk of PyTorch."""
     from hybrid.trunk.attention import AttentionTrunk
 
-    trunk = AttentionTrunk(4, 6, length=4, blocks=1, rate=0.01, clip=1.0, threads=1)
-    rows, readout = Embedding(CLASSES, 4, rate=0.05, spread=0.3), FullReadout(Feed.counts, 6, batch=BATCH, rate=0.05)
-    return Engine(rows, trunk, readout, **options)
+    trunk = AttentionTrunk(
+        4, 6, length=4, blocks=1, threads=1, optimiser=AdamW(0.01, betas=(0.9, 0.98), decay=0.0, clip=1.0)
+    )
+    rows, readout = (
+        Embedding(CLASSES, 4, spread=0.3, optimiser=SGD(0.05)),
+        FullReadout(Feed.counts, 6, batch=BATCH, optimiser=SGD(0.05)),
+    )
+    return Engine(rows, trunk, readout, **through(options))
 
 
 MODELS = {
@@ -191,7 +202,12 @@ def unlike(ranks):
     base = engine()
     trunk = MLP([12, 10, 6], seed=ranks.rank)
     return lambda: Engine(
-        base.embedding, trunk, base.readout, micro_batches=4, threads=1, device="cpu", route=ranked(ranks)
+        base.embedding,
+        trunk,
+        base.readout,
+        threads=1,
+        device="cpu",
+        pipeline=Pipeline(micro_batches=4, route=ranked(ranks)),
     )
 
 

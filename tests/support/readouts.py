@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 
-from hybrid import trees
+from hybrid import GBCE, SGD, Batched, HeadParts, SampledSoftmax, Split, trees
 from hybrid.readout import (
     FullReadout,
     HeadReadout,
@@ -26,22 +26,30 @@ def given_tree():
     return trees.clustered(np.random.default_rng(7).normal(size=(CLASSES, 4)), COUNTS)
 
 
+def rated(make, kind=SGD):
+    """The same, by an optimiser of this kind; rate: None is that of the readout."""
+    return lambda rate=None, **more: make(**{"optimiser": kind(rate)} | more)
+
+
 MAKE = {
     "huffman": lambda **more: TreeReadout(COUNTS, WIDTH, batch=BATCH, **more),
     "balanced": lambda **more: TreeReadout(CLASSES, WIDTH, tree="balanced", batch=BATCH, **more),
     "given": lambda **more: TreeReadout(COUNTS, WIDTH, tree=given_tree(), batch=BATCH, **more),
-    "batch": lambda **more: TreeReadout(COUNTS, WIDTH, mode="batch", together=3, batch=BATCH, **more),
-    "split": lambda **more: TreeReadout(COUNTS, WIDTH, split=5, batch=BATCH, **more),
+    "batch": lambda **more: TreeReadout(COUNTS, WIDTH, batch=BATCH, mode=Batched(3), **more),
+    "split": lambda **more: TreeReadout(COUNTS, WIDTH, batch=BATCH, mode=Split(5), **more),
     "full": lambda **more: FullReadout(COUNTS, WIDTH, batch=BATCH, **more),
-    "head": lambda **more: HeadReadout(COUNTS, WIDTH, head=9, clusters=5, batch=BATCH, **more),
-    "head of softmaxes": lambda **more: MAKE["head"](tails="softmax", **more),
-    "sampled": lambda **more: SampledReadout(COUNTS, WIDTH, negatives=20, batch=BATCH, **more),
-    "log-uniform": lambda **more: SampledReadout(CLASSES, WIDTH, negatives=20, batch=BATCH, **more),
-    "logistic": lambda **more: SampledReadout(COUNTS, WIDTH, loss="logistic", batch=BATCH, **more),
+    "head": lambda **more: HeadReadout(COUNTS, WIDTH, batch=BATCH, parts=HeadParts(9, 5, seed=5), **more),
+    "head of softmaxes": lambda **more: HeadReadout(
+        COUNTS, WIDTH, batch=BATCH, parts=HeadParts(9, 5, "softmax", seed=5), **more
+    ),
+    "sampled": lambda **more: SampledReadout(COUNTS, WIDTH, batch=BATCH, seed=5, loss=SampledSoftmax(20), **more),
+    "log-uniform": lambda **more: SampledReadout(CLASSES, WIDTH, batch=BATCH, seed=5, loss=SampledSoftmax(20), **more),
+    "logistic": lambda **more: SampledReadout(COUNTS, WIDTH, batch=BATCH, seed=5, loss="logistic", **more),
     "mixture": lambda **more: MixtureReadout([MAKE["huffman"](**more), MAKE["balanced"](**more)], pace=0.1),
-    "gbce": lambda **more: SampledReadout(COUNTS, WIDTH, loss="gbce", negatives=20, batch=BATCH, **more),
-    "neighbours": lambda **more: NeighbourReadout(FullReadout(COUNTS, WIDTH, batch=BATCH, **more)),
+    "gbce": lambda **more: SampledReadout(COUNTS, WIDTH, batch=BATCH, seed=5, loss=GBCE(20), **more),
+    "neighbours": lambda **more: NeighbourReadout(FullReadout(COUNTS, WIDTH, batch=BATCH, seed=5, **more)),
 }
+MAKE = {kind: rated(make) for kind, make in MAKE.items()}
 
 
 def batch(rows=BATCH, seed=0):

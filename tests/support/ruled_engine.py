@@ -2,21 +2,20 @@
 
 import numpy as np
 
-from hybrid import backend
+from hybrid import SGD, Batched, Split, backend
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
+from hybrid.optimisers import ROWS, named
 from hybrid.readout import FullReadout, TreeReadout
 from hybrid.trunk.mlp import MLP
 from tests.support.placed_engine import Ragged
-from tests.support.small_engine import BATCH, CLASSES, Feed
+from tests.support.small_engine import BATCH, CLASSES, Feed, through
 
 READOUTS = {
-    "tree": lambda **more: TreeReadout(Feed.counts, 6, batch=BATCH, rate=0.05, **more),
-    "tree by groups": lambda **more: TreeReadout(
-        Feed.counts, 6, mode="batch", together=3, batch=BATCH, rate=0.05, **more
-    ),
-    "split": lambda **more: TreeReadout(Feed.counts, 6, batch=BATCH, rate=0.05, split=9, **more),
-    "full": lambda **more: FullReadout(Feed.counts, 6, batch=BATCH, rate=0.05, **more),
+    "tree": lambda **more: TreeReadout(Feed.counts, 6, batch=BATCH, **more),
+    "tree by groups": lambda **more: TreeReadout(Feed.counts, 6, batch=BATCH, mode=Batched(3), **more),
+    "split": lambda **more: TreeReadout(Feed.counts, 6, batch=BATCH, mode=Split(9), **more),
+    "full": lambda **more: FullReadout(Feed.counts, 6, batch=BATCH, **more),
 }
 
 
@@ -30,8 +29,8 @@ class Weighed(Ragged):
 
 
 def ruled(readout="tree", optimiser="adagrad", place="cuda:0", trunk="cuda:0", **options):
-    rows = {"mean": True, "weighted": True, "rate": 0.05, "spread": 0.3, "backend": backend.choose(place)}
-    embedding = Embedding(CLASSES, 4, **rows, optimiser=optimiser)
-    output = READOUTS[readout](biases=True, backend=backend.choose(place), optimiser=optimiser)
-    dense = MLP([embedding.outputs, 10, 6], rate=0.1, momentum=0.5)
-    return Engine(embedding, dense, output, device=trunk, **({"threads": 2} | options))
+    move = named(optimiser, ROWS, rate=0.05)
+    embedding = Embedding(CLASSES, 4, bags="weighted", optimiser=move, spread=0.3, backend=backend.choose(place))
+    output = READOUTS[readout](biases=True, backend=backend.choose(place), optimiser=move)
+    dense = MLP([embedding.outputs, 10, 6], optimiser=SGD(0.1, momentum=0.5))
+    return Engine(embedding, dense, output, device=trunk, **through(options))

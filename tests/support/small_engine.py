@@ -1,7 +1,10 @@
 """Engines of a few rows under each readout, the little language that they learn, and what they hold."""
 
+import dataclasses
+
 import numpy as np
 
+from hybrid import SGD, Pipeline, RateSchedule, SampledSoftmax
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
 from hybrid.feeds import Batch
@@ -42,16 +45,30 @@ class Feed:
         return {"kind": "test", "seed": self.seed}
 
 
+def through(options):
+    """Arguments of an Engine that uses 2 threads: those of its Pipeline, and a warm-up, stand beside the others."""
+    own = {"threads": 2} | options
+    parts = {field.name: own.pop(field.name) for field in dataclasses.fields(Pipeline) if field.name in own}
+    if "warmup" in own:
+        own["schedule"] = RateSchedule(own.get("schedule", "linear"), own.pop("warmup"))
+    return own | {"pipeline": Pipeline(**parts)}
+
+
+def of_context(bags):
+    """The arguments of an Embedding, whose examples are CONTEXT ids."""
+    return {"bags": "mean"} if bags else {"per_example": CONTEXT}
+
+
 def engine(kind="tree", trunk=True, bags=False, rate=0.05, **options):
-    embedding = Embedding(CLASSES, 4, per_example=CONTEXT, mean=bags, rate=rate, spread=0.3)
-    dense = MLP([embedding.outputs, 10, 6], rate=rate * 2, momentum=0.5) if trunk else None
+    embedding = Embedding(CLASSES, 4, **of_context(bags), spread=0.3, optimiser=SGD(rate))
+    dense = MLP([embedding.outputs, 10, 6], optimiser=SGD(rate * 2, momentum=0.5)) if trunk else None
     width = 6 if trunk else embedding.outputs
     made = {
-        "tree": lambda: TreeReadout(Feed.counts, width, batch=BATCH, rate=rate),
-        "full": lambda: FullReadout(Feed.counts, width, batch=BATCH, rate=rate),
-        "sampled": lambda: SampledReadout(Feed.counts, width, batch=BATCH, rate=rate, negatives=8),
+        "tree": lambda: TreeReadout(Feed.counts, width, batch=BATCH, optimiser=SGD(rate)),
+        "full": lambda: FullReadout(Feed.counts, width, batch=BATCH, optimiser=SGD(rate)),
+        "sampled": lambda: SampledReadout(Feed.counts, width, batch=BATCH, optimiser=SGD(rate), loss=SampledSoftmax(8)),
     }
-    return Engine(embedding, dense, made[kind](), **({"threads": 2} | options))
+    return Engine(embedding, dense, made[kind](), **through(options))
 
 
 def parameters(engine):

@@ -4,11 +4,12 @@ import functools
 
 import torch
 
+from hybrid import SGD
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
 from hybrid.readout import TreeReadout
 from hybrid.trunk.torch import TorchTrunk
-from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed
+from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed, through
 
 WIDTH = 4 * CONTEXT
 adam = functools.partial(torch.optim.Adam, lr=0.01)
@@ -25,6 +26,6 @@ def net(seed=0):
 
 def engine(module=None, optimiser=adam, trunk=None, **options):
     trunk = trunk or TorchTrunk(module or net(), WIDTH, 6, optimiser=optimiser, clip=5.0)
-    rows = Embedding(CLASSES, 4, per_example=CONTEXT, rate=0.05, spread=0.3)
-    readout = TreeReadout(Feed.counts, 6, batch=BATCH, rate=0.05)
-    return Engine(rows, trunk, readout, **({"threads": 2} | options))
+    rows = Embedding(CLASSES, 4, per_example=CONTEXT, spread=0.3, optimiser=SGD(0.05))
+    readout = TreeReadout(Feed.counts, 6, batch=BATCH, optimiser=SGD(0.05))
+    return Engine(rows, trunk, readout, **through(options))

@@ -17,7 +17,7 @@ from ...schedule import trace
 from ...settings import positive, whole
 from ...storage import checkpoint, lock
 from ...train import plots, runs, store
-from ...train.loop import train
+from ...train.loop import LoopOptions, train
 from ...train.options import choose
 from ...train.progress import CLOCKS
 from ...train.stop import Stopped
@@ -89,7 +89,7 @@ def compare(source: Text, folder: Path, settings: dict[str, Any]) -> dict[str, A
         job.watched = None  # no best model is kept
         next(job.make().run(job.feed))  # kernels are compiled here, not on the clock
         engines[readout] = job.make()
-        reports[readout] = train(job, folder / readout, engines[readout], label=f"{label:>15}")
+        reports[readout] = train(job, folder / readout, engines[readout], options=LoopOptions(f"{label:>15}"))
     tree = engines["tree"]
     model = LanguageModel(tree, job.vocabulary)
     level = max(report["perplexity"] for report in reports.values())

@@ -12,7 +12,7 @@ from hybrid.engine import Embedding, Engine, Inputs
 from hybrid.readout import FullReadout
 from tests.support.points import Points
 from tests.support.points import engine as points
-from tests.support.small_engine import Feed, engine
+from tests.support.small_engine import Feed, engine, through
 from tests.support.toys.linear import LinearTrunk
 
 X, NAN = np.zeros((4, 3), np.float32), np.float32("nan")
@@ -34,15 +34,15 @@ class Groups(Points):
 
 
 def grouped(**options):
-    return Engine(Inputs(5), Whole(5, 3), FullReadout(9, 3, batch=12), threads=1, **options)
+    return Engine(Inputs(5), Whole(5, 3), FullReadout(9, 3, batch=12), **through({"threads": 1} | options))
 
 
 def numbers():
     return Engine(Inputs(3), None, FullReadout(9, 3), threads=1)
 
 
-def bags(weighted=False):
-    return Engine(Embedding(10, 3, mean=True, weighted=weighted), None, FullReadout(9, 3), threads=1)
+def bags(kind="mean"):
+    return Engine(Embedding(10, 3, bags=kind), None, FullReadout(9, 3), threads=1)
 
 
 def runs(made, feed):
@@ -91,8 +91,8 @@ QUESTIONS = [
     (lambda: bags().best([1, 2], 3), "bag_at: needed by this embedding"),
     (lambda: bags().best([1, 2], 3, [0, 2_000_000_000]), r"bag_at\[1\]: found 2000000000, expected 2"),
     (lambda: bags().scores([1, 2], [0, 2], values=X[0]), "values: not used by this embedding"),
-    (lambda: bags(True).hidden([1, 2], [0, 2]), "values: needed by this embedding"),
-    (lambda: bags(True).hidden([1, 2], [0, 2], values=X[0]), r"values: found float32 \(3,\)"),
+    (lambda: bags("weighted").hidden([1, 2], [0, 2]), "values: needed by this embedding"),
+    (lambda: bags("weighted").hidden([1, 2], [0, 2], values=X[0]), r"values: found float32 \(3,\)"),
 ]
 
 

@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
+from hybrid import SGD
 from hybrid.engine import Embedding, Engine
 from hybrid.readout import FullReadout
 from tests.support.points import TABLE, Points, engine
@@ -42,12 +43,16 @@ def test_rows_that_cannot_be_are_refused(given, message):
     assert made.rows == len(made.table) == 5
 
 
+def numbers(name, value):
+    return {"optimiser": SGD(value)} if name == "rate" else {name: value}
+
+
 @pytest.mark.parametrize("name", ["rate", "spread"])
 def test_numbers_that_cannot_be_are_refused(name):
     for value in (-1e-9, float("nan"), float("inf")):
         with pytest.raises(ValueError, match=f"{name}: found {value}"):
-            Embedding(5, 3, **{name: value})
-    assert Embedding(5, 3, **{name: 0}).table.any() == (name == "rate")
+            Embedding(5, 3, **numbers(name, value))
+    assert Embedding(5, 3, **numbers(name, 0)).table.any() == (name == "rate")
 
 
 def without_rows(engine):

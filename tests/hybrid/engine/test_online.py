@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
+from hybrid import SGD, Adagrad, NegativeSampling, Pipeline, RowAdagrad
 from hybrid.engine import Embedding, Engine
 from hybrid.engine.embedding import Inputs
 from hybrid.feeds import Batch
@@ -32,25 +33,24 @@ class Words(Feed):
         return Batch(ids.reshape(-1) if self.bags else ids[:, 1].copy(), bag_at, target, weight)
 
 
-def engine(kind=TreeReadout, bags=False, threads=2, moves=None, update="online", **options):
-    moves = moves or {}
-    rows = Embedding(CLASSES, WIDTH, mean=bags, undivided=True, rate=0.1, spread=0.3, **moves)
-    more = {"loss": "logistic", "negatives": 4} if kind is SampledReadout else {}
-    readout = kind(Feed.counts, WIDTH, batch=BATCH, rate=0.1, **more, **moves)
-    return Engine(rows, None, readout, threads=threads, update=update, **options)
+def engine(kind=TreeReadout, bags=False, threads=2, move=SGD, update="online", **options):
+    rows = Embedding(CLASSES, WIDTH, bags="undivided" if bags else None, spread=0.3, optimiser=move(0.1))
+    more = {"loss": NegativeSampling(4)} if kind is SampledReadout else {}
+    readout = kind(Feed.counts, WIDTH, batch=BATCH, optimiser=move(0.1), **more)
+    return Engine(rows, None, readout, threads=threads, pipeline=Pipeline(update=update), **options)
 
 
 @pytest.mark.parametrize(
-    ("kind", "bags", "weight", "moves"),
+    ("kind", "bags", "weight", "move"),
     [
-        (TreeReadout, True, 0.5, {"optimiser": "adagrad"}),
-        (SampledReadout, False, None, {"optimiser": "row-adagrad"}),
-        (TreeReadout, False, None, {}),
+        (TreeReadout, True, 0.5, Adagrad),
+        (SampledReadout, False, None, RowAdagrad),
+        (TreeReadout, False, None, SGD),
     ],
 )
-def test_batches_of_one_example_learn_as_in_batches(kind, bags, weight, moves):
+def test_batches_of_one_example_learn_as_in_batches(kind, bags, weight, move):
     feed = Words(40, bags, batch=1, weight=weight)
-    made = [engine(kind, bags, moves=moves, update=update) for update in ("online", "batch")]
+    made = [engine(kind, bags, move=move, update=update) for update in ("online", "batch")]
     losses = [[tick.loss for tick in one.run(feed)] for one in made]
     np.testing.assert_allclose(*losses, rtol=1e-4)
     for name, found in parameters(made[0]).items():
@@ -107,7 +107,7 @@ def tree(width=WIDTH, **settings):
         (lambda: (rows(), MLP([WIDTH, 5, WIDTH]), tree()), {}, "with a trunk, expected 'batch'"),
         (lambda: (rows(), None, FullReadout(CLASSES, WIDTH)), {}, "this full readout, expected a tree"),
         (lambda: (rows(), None, SampledReadout(Feed.counts, WIDTH)), {}, "this sampled readout"),
-        (lambda: (rows(mean=True), None, tree()), {}, "undivided=True"),
+        (lambda: (rows(bags="mean"), None, tree()), {}, "bags='undivided'"),
         (lambda: (rows(per_example=2), None, tree(2 * WIDTH)), {}, "one id an example"),
         (lambda: (Inputs(WIDTH), None, tree()), {}, "expected an embedding"),
         (lambda: (rows(), None, tree()), {"delay": 1}, "delay: found 1"),
@@ -116,7 +116,7 @@ def tree(width=WIDTH, **settings):
 )
 def test_parts_that_cannot_say_why(parts, options, message):
     with pytest.raises(ValueError, match=message):
-        Engine(*parts(), **{"update": "online"} | options)
+        Engine(*parts(), pipeline=Pipeline(**{"update": "online"} | options))
 
 
 def test_several_targets_an_example_are_refused():

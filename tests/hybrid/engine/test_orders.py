@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cpu.device
+from hybrid import AdamW, Pipeline
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
 from hybrid.readout import FullReadout, TreeReadout
@@ -57,9 +58,9 @@ def test_no_array_is_allocated_in_the_loop(kind, overlap, deep):
     embedding = Embedding(CLASSES, width, per_example=CONTEXT)
     made = {"tree": TreeReadout, "full": FullReadout}[kind](Feed.counts, width, batch=batch)
     feed = Prepared(batch)
-    every = {"dropout": 0.1, "layer_norm": True, "residual": True, "optimiser": "adamw", "clip": 1.0}
+    every = {"dropout": 0.1, "layer_norm": True, "residual": True, "optimiser": AdamW(clip=1.0)}
     dense = MLP((embedding.outputs, 64, 64, width), **every) if deep else MLP([embedding.outputs, 64, width])
-    trained = Engine(embedding, dense, made, threads=2, overlap=overlap, device="cpu")
+    trained = Engine(embedding, dense, made, threads=2, device="cpu", pipeline=Pipeline(overlap=overlap))
     ticks = trained.run(feed)
     risen = rise(ticks)
     assert risen < batch * width, f"{risen} bytes"  # less than a byte for each number of a hidden vector

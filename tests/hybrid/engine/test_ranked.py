@@ -6,6 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
+from hybrid import Pipeline
 from hybrid.engine import Embedding, Engine
 from hybrid.mpi.engine import ranked
 from hybrid.readout import FullReadout
@@ -36,7 +37,12 @@ def test_a_failure_is_the_same_on_all_ranks(tmp_path):
 
 def linear():
     embedding = Embedding(CLASSES, 4, per_example=CONTEXT)
-    return Engine(embedding, LinearTrunk(12, 6), FullReadout(CLASSES, 6, batch=BATCH), micro_batches=2, route=TWO)
+    return Engine(
+        embedding,
+        LinearTrunk(12, 6),
+        FullReadout(CLASSES, 6, batch=BATCH),
+        pipeline=Pipeline(micro_batches=2, route=TWO),
+    )
 
 
 REFUSED = [

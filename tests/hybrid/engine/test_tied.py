@@ -7,22 +7,24 @@ import pickle
 import numpy as np
 import pytest
 
+from hybrid import SGD, Adagrad
 from hybrid.engine import Embedding, Engine
 from hybrid.engine.embedding import Inputs
 from hybrid.readout import FullReadout, SampledReadout, TreeReadout
 from hybrid.trunk.mlp import MLP
-from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed, assert_same_bits, parameters
+from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed, assert_same_bits, parameters, through
 
 WIDTH = 6
 
 
-def parts(readout=FullReadout, rows=CLASSES + 1, source=None, **moves):
-    embedding = source or Embedding(rows, WIDTH, per_example=CONTEXT, rate=0.1, spread=0.3, **moves)
-    return embedding, MLP([WIDTH * CONTEXT, 5, WIDTH]), readout(Feed.counts, WIDTH, batch=BATCH, rate=0.05, **moves)
+def parts(readout=FullReadout, rows=CLASSES + 1, source=None, move=SGD):
+    embedding = source or Embedding(rows, WIDTH, per_example=CONTEXT, spread=0.3, optimiser=move(0.1))
+    output = readout(Feed.counts, WIDTH, batch=BATCH, optimiser=move(0.05))
+    return embedding, MLP([WIDTH * CONTEXT, 5, WIDTH]), output
 
 
-def engine(readout=FullReadout, **moves):
-    return Engine(*parts(readout, **moves), device="cpu", threads=2, tied=True)
+def engine(readout=FullReadout, move=SGD):
+    return Engine(*parts(readout, move=move), device="cpu", threads=2, tied=True)
 
 
 class Pairs(Feed):
@@ -34,7 +36,10 @@ class Pairs(Feed):
 
 
 def test_a_step_moves_one_table_first_as_readout_and_then_as_rows():
-    rows, readout = Embedding(CLASSES, WIDTH, rate=0.1, spread=0.3), FullReadout(CLASSES, WIDTH, batch=BATCH, rate=0.05)
+    rows, readout = (
+        Embedding(CLASSES, WIDTH, spread=0.3, optimiser=SGD(0.1)),
+        FullReadout(CLASSES, WIDTH, batch=BATCH, optimiser=SGD(0.05)),
+    )
     alone, batch = copy.deepcopy(readout), Pairs(1)[0]
     alone.weights[:] = rows.table
     hidden = rows.table[batch.ids]
@@ -49,8 +54,8 @@ def test_a_step_moves_one_table_first_as_readout_and_then_as_rows():
 
 @pytest.mark.parametrize("readout", [FullReadout, SampledReadout])
 def test_it_learns_is_saved_once_and_goes_on_with_the_same_bytes(readout, tmp_path):
-    moves = {"optimiser": "adagrad"} if readout is FullReadout else {}
-    whole, stopped = engine(readout, **moves), engine(readout, **moves)
+    move = Adagrad if readout is FullReadout else SGD
+    whole, stopped = engine(readout, move), engine(readout, move)
     losses = [tick.loss for tick in whole.run(Feed(40))]
     assert np.mean(losses[-5:]) < np.mean(losses[:5])
     list(itertools.islice(stopped.run(Feed(40)), 9))
@@ -74,4 +79,4 @@ def test_it_learns_is_saved_once_and_goes_on_with_the_same_bytes(readout, tmp_pa
 )
 def test_what_cannot_share_a_table(change, options, message):
     with pytest.raises(ValueError, match=message):
-        Engine(*parts(**change), device="cpu", threads=2, tied=True, **options)
+        Engine(*parts(**change), tied=True, **through({"device": "cpu"} | options))

@@ -6,12 +6,13 @@ Here is tested hybrid/schedule/slot.py too.
 import numpy as np
 import pytest
 
+from hybrid import SGD
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding, Inputs
 from hybrid.feeds import Batch
 from hybrid.readout import FullReadout
 from hybrid.trunk.mlp import MLP
-from tests.support.small_engine import BATCH, CLASSES, Feed, assert_same_bits, engine, parameters
+from tests.support.small_engine import BATCH, CLASSES, Feed, assert_same_bits, engine, parameters, through
 
 
 class Padded(Feed):
@@ -103,8 +104,10 @@ def labels(several):
 def test_an_example_of_several_targets_is_as_several_of_a_share_of_its_weight(trunk, options):
     found = []
     for several in (True, False):
-        net = MLP([4, 6, 3], rate=0.1) if trunk else None
-        trained = Engine(Inputs(4), net, FullReadout(7, 3 if trunk else 4, batch=12, rate=0.1), threads=2, **options)
+        net = MLP([4, 6, 3], optimiser=SGD(0.1)) if trunk else None
+        trained = Engine(
+            Inputs(4), net, FullReadout(7, 3 if trunk else 4, batch=12, optimiser=SGD(0.1)), **through(options)
+        )
         losses = [tick.loss for tick in trained.run(labels(several))]
         found.append((losses, trained.evaluate(labels(several)), parameters(trained)))
     alike(*found)
@@ -147,8 +150,14 @@ class Valued(Feed):
 def test_bags_with_values_are_sums_of_their_rows_by_them():
     found = []
     for weighted in (True, False):
-        rows = Embedding(CLASSES, 4, mean=True, weighted=weighted, rate=0.05, spread=0.3)
-        trained = Engine(rows, MLP([4, 10, 6], rate=0.1), FullReadout(CLASSES, 6, batch=BATCH, rate=0.05), threads=2)
+        bags = "weighted" if weighted else "mean"
+        rows = Embedding(CLASSES, 4, bags=bags, optimiser=SGD(0.05), spread=0.3)
+        trained = Engine(
+            rows,
+            MLP([4, 10, 6], optimiser=SGD(0.1)),
+            FullReadout(CLASSES, 6, batch=BATCH, optimiser=SGD(0.05)),
+            threads=2,
+        )
         losses = [tick.loss for tick in trained.run(Valued(weighted))]
         found.append((losses, trained.evaluate(Valued(weighted)), parameters(trained)))
     alike(*found)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hybrid import MLP, ArrayFeed, Embedding, Engine, FullReadout
+from hybrid import MLP, SGD, ArrayFeed, Embedding, Engine, FullReadout
 from hybrid.feeds.fit import fitting
 from tests.support.purity import check_feed
 
@@ -71,7 +71,7 @@ def expected(inputs, target):
 @pytest.mark.parametrize("form", FORMS)
 def test_every_example_is_there_once_an_epoch(form):
     given = FORMS[form]
-    feed = ArrayFeed(*given, weight=WEIGHT, batch=5, shuffle=False)
+    feed = ArrayFeed(*given, weight=WEIGHT, batch=5, seed=None)
     assert examples(feed) == expected(*given)
     shuffled = ArrayFeed(*given, weight=WEIGHT, batch=5, epochs=2)
     both = examples(shuffled)
@@ -115,11 +115,9 @@ def test_other_whole_numbers_lists_and_columns_are_the_same_examples():
     column = np.empty(N, object)
     column[:] = [np.array(ids) for ids in LISTS]
     assert examples(ArrayFeed(column, TARGET)) == examples(ArrayFeed(LISTS, TARGET))
-    means = ArrayFeed(SPARSE, TARGET, weighted=False)
+    means = ArrayFeed(SPARSE != 0, TARGET)
     assert all(batch.values is None for batch in means)
-    bags, contexts = (
-        ArrayFeed(ids, [0, 1], shuffle=False)[0] for ids in ([[1, 2], [3, 4]], np.array([[1, 2], [3, 4]]))
-    )
+    bags, contexts = (ArrayFeed(ids, [0, 1], seed=None)[0] for ids in ([[1, 2], [3, 4]], np.array([[1, 2], [3, 4]])))
     assert bags.bag_at.tolist() == [0, 2, 4] and contexts.bag_at is None and (bags.ids == contexts.ids).all()
     assert ArrayFeed(np.eye(2, dtype=np.float16), [0, 1]).width == 2
 
@@ -127,9 +125,10 @@ def test_other_whole_numbers_lists_and_columns_are_the_same_examples():
 @pytest.mark.parametrize("form", ["lists", "sparse to sparse"])
 def test_an_engine_takes_every_form(form):
     feed = ArrayFeed(*FORMS[form], classes=5, weight=WEIGHT, batch=8, epochs=30)
-    weighted = form.startswith("sparse")
-    source = Embedding(feed.rows, 4, mean=True, weighted=weighted, spread=0.5)
-    engine = Engine(source, MLP([4, 8, 6], rate=0.1), FullReadout(feed.counts, 6, rate=0.1), threads=1)
+    source = Embedding(feed.rows, 4, bags="weighted" if form.startswith("sparse") else "mean", spread=0.5)
+    engine = Engine(
+        source, MLP([4, 8, 6], optimiser=SGD(0.1)), FullReadout(feed.counts, 6, optimiser=SGD(0.1)), threads=1
+    )
     losses = [tick.loss for tick in engine.run(feed)]
     assert np.isfinite(losses).all() and np.mean(losses[-9:]) < np.mean(losses[:9])
 

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from hybrid import Pipeline
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
 from hybrid.feeds import Batch
@@ -69,9 +70,11 @@ BAD = {
 }
 
 
-def engine(mean):
-    embedding = Embedding(ROWS, 2, per_example=3, mean=mean)
-    return Engine(embedding, MLP([embedding.outputs, 4, 3]), FullReadout(CLASSES, 3), threads=1, overlap=False)
+def engine(bags):
+    embedding = Embedding(ROWS, 2, **({"bags": "mean"} if bags else {"per_example": 3}))
+    return Engine(
+        embedding, MLP([embedding.outputs, 4, 3]), FullReadout(CLASSES, 3), threads=1, pipeline=Pipeline(overlap=False)
+    )
 
 
 @pytest.mark.parametrize("message", OUTSIDE | BAD)
@@ -121,7 +124,7 @@ def test_numbers_weights_values_and_several_targets_that_do_not_fit_are_refused_
 
 
 def source(**facts):
-    return SimpleNamespace(**{"mean": False, "weighted": False, "per_example": 0, "dense": 0} | facts)
+    return SimpleNamespace(**{"bags": None, "per_example": 0, "dense": 0} | facts)
 
 
 @pytest.mark.parametrize(
@@ -129,10 +132,10 @@ def source(**facts):
     [
         (Dense(PIXELS), {"per_example": 3}, "x: found an array, expected None: the engine has an embedding"),
         (Own(IDS, None, TARGET), {"dense": 3}, r"x: found None, expected \(2, 3\): the engine has Inputs"),
-        (Bags(WEIGHTED), {"mean": True}, "values: found an array, expected None: this embedding has weighted=False"),
+        (Bags(WEIGHTED), {"bags": "mean"}, "values: found an array, expected None: this embedding has bags='mean'"),
         (
             Bags(IDS, PLACES, TARGET),
-            {"mean": True, "weighted": True},
+            {"bags": "weighted"},
             "values: found None, expected a number for each id",
         ),
     ],

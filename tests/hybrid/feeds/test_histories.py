@@ -26,7 +26,7 @@ learnable = histories.filter(lambda lists: max(map(len, lists)) > 1)
 @given(learnable, st.integers(1, 5), st.integers(1, 9))
 def test_examples_are_those_of_brute_force(lists, length, batch):
     expected = [(tuple(items[:at][-length:]), items[at]) for items in lists for at in range(1, len(items))]
-    feed = HistoryFeed(table(lists), length=length, batch=batch, shuffle=False)
+    feed = HistoryFeed(table(lists), length=length, batch=batch, seed=None)
     assert [pair for b in feed for pair in zip(bags(b), b.target.tolist(), strict=True)] == expected
     shuffled = HistoryFeed(table(lists), length=length, batch=batch)
     assert sorted(pair for b in shuffled for pair in zip(bags(b), b.target.tolist(), strict=True)) == sorted(expected)
@@ -47,10 +47,10 @@ LISTS = [[0, 1, 2, 3], [5], [], [4, 4, 1, 0, 2] * 5]
 def test_weights_are_those_of_the_targets():
     lists = table(LISTS)
     weighted = lists._replace(weight=np.arange(len(lists.item), dtype=np.float32))
-    feed = HistoryFeed(weighted, length=3, batch=5, shuffle=False)
+    feed = HistoryFeed(weighted, length=3, batch=5, seed=None)
     targets = [at for first, last in pairwise(lists.at) for at in range(first + 1, last)]
     assert np.concatenate([batch.weight for batch in feed]).tolist() == targets
-    assert feed.describe() != HistoryFeed(lists, length=3, batch=5, shuffle=False).describe()
+    assert feed.describe() != HistoryFeed(lists, length=3, batch=5, seed=None).describe()
 
 
 SPOILED = {

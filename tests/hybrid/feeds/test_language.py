@@ -34,7 +34,7 @@ def examples(feed, ticks):
 @given(texts, st.integers(1, 4), st.integers(1, 7))
 def test_contexts_are_those_of_brute_force(sentences, context, batch):
     corpus = Corpus(sentences, VOCABULARY)
-    feed = LanguageFeed(corpus, context=context, batch=batch, epochs=2, shuffle=False)
+    feed = LanguageFeed(corpus, context=context, batch=batch, epochs=2, seed=None)
     expected = list(brute_force(sentences, context))
     assert list(examples(feed, range(feed.ticks_per_epoch))) == expected
     assert list(examples(feed, range(len(feed)))) == expected * 2
@@ -65,8 +65,8 @@ def test_bad_sizes(feed, name, value):
 @given(texts, st.integers(1, 5), st.integers(1, 9), st.integers(1, 20))
 def test_streamed_without_a_shuffle_it_is_the_feed_in_memory(sentences, context, batch, chunk):
     corpus = Corpus(sentences, VOCABULARY)
-    one = LanguageFeed(corpus, context=context, batch=batch, shuffle=False)
-    other = StreamedLanguageFeed(corpus, context=context, batch=batch, chunk=chunk, shuffle=False)
+    one = LanguageFeed(corpus, context=context, batch=batch, seed=None)
+    other = StreamedLanguageFeed(corpus, context=context, batch=batch, chunk=chunk, seed=None)
     assert len(one) == len(other)
     for tick in range(len(one)):
         assert_equal(one[tick], other[tick])
@@ -105,6 +105,6 @@ def test_a_corpus_in_files_gives_the_same_batches(tmp_path):
 
 def test_descriptions():
     facts = StreamedLanguageFeed(corpus()).describe()
-    others = [{"context": 3}, {"chunk": 512}, {"batch": 9}, {"epochs": 2}, {"seed": 1}, {"shuffle": False}]
+    others = [{"context": 3}, {"chunk": 512}, {"batch": 9}, {"epochs": 2}, {"seed": 1}, {"seed": None}]
     assert all(StreamedLanguageFeed(corpus(), **other).describe() != facts for other in others)
     assert facts["kind"] != LanguageFeed(corpus()).describe()["kind"]

@@ -56,7 +56,7 @@ def unpadded(feed):
 @pytest.mark.parametrize("length", [1, 3, 20])
 @pytest.mark.parametrize(("start", "running"), [(True, False), (False, False), (False, True)])
 def test_every_id_is_a_target_once_after_those_before_it(length, start, running):
-    feed = SequenceFeed(corpus(), length=length, windows=2, start=start, running=running, shuffle=False)
+    feed = SequenceFeed(corpus(), length=length, windows=2, start=start, running=running, seed=None)
     sequences = [list(itertools.chain(*SENTENCES))] if running else SENTENCES
     assert unpadded(feed) == windows(sequences, length, start)
     shuffled = SequenceFeed(corpus(), length=length, windows=3, start=start, running=running, seed=4)
@@ -64,7 +64,7 @@ def test_every_id_is_a_target_once_after_those_before_it(length, start, running)
 
 
 def test_histories_are_sequences_of_the_items_of_a_user():
-    feed = SequenceFeed(histories(), length=3, start=False, shuffle=False)
+    feed = SequenceFeed(histories(), length=3, start=False, seed=None)
     items, found = feed.source.items, unpadded(feed)
     named = [tuple([int(items[id]) for id in part] for part in window) for window in found]
     assert named == windows(SENTENCES, 3, False)

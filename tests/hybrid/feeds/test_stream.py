@@ -82,7 +82,7 @@ def test_tables_of_lines_that_are_none(tmp_path, name, content, message):
 def test_a_column_of_a_text_is_refused(tmp_path):
     (tmp_path / "t.txt").write_text("one two\n")
     with pytest.raises(ValueError, match=r"t\.txt: a text without columns, found --columns body; leave it out"):
-        stored(tmp_path / "t.txt", tmp_path / "kept", column="body")
+        stored(Lines(tmp_path / "t.txt", column="body"), tmp_path / "kept")
 
 
 def test_a_column_of_a_table(tmp_path):

@@ -3,30 +3,33 @@
 import numpy as np
 import pytest
 
-from hybrid import settings
+from hybrid import SGD, Adagrad, HeadParts, settings
 from hybrid.readout import FullReadout, HeadReadout, TreeReadout, least, make, registry
 from tests.support.readouts import CLASSES, COUNTS, WIDTH, batch, reloaded, train
 
-SIZES = {"head": 9, "clusters": 5}
+SIZES = HeadParts(9, 5)
 
 
 def test_a_head_of_all_classes_is_the_full_softmax():
-    found, expected = HeadReadout(COUNTS, WIDTH, head=CLASSES, rate=0.3), FullReadout(COUNTS, WIDTH, rate=0.3)
+    found, expected = (
+        HeadReadout(COUNTS, WIDTH, optimiser=SGD(0.3), parts=HeadParts(head=CLASSES)),
+        FullReadout(COUNTS, WIDTH, optimiser=SGD(0.3)),
+    )
     np.testing.assert_allclose(train(found), train(expected), rtol=1e-6)
     np.testing.assert_allclose(found.parameters()["head"], expected.weights, atol=1e-6)
     assert found.clusters == 0 and found.parameters()["tail"].shape == (0, WIDTH)
 
 
 def test_one_cluster_of_all_classes_is_the_tree():
-    found = HeadReadout(COUNTS, WIDTH, head=0, clusters=1, rate=0.3, tail_scale=0.5)
-    expected = TreeReadout(COUNTS, WIDTH, rate=0.15)
+    found = HeadReadout(COUNTS, WIDTH, tail_scale=0.5, optimiser=SGD(0.3), parts=HeadParts(head=0, clusters=1))
+    expected = TreeReadout(COUNTS, WIDTH, optimiser=SGD(0.15))
     assert train(found) == train(expected)
     assert found.parameters()["tail"].tobytes() == expected.nodes.tobytes()
 
 
 def test_the_most_frequent_classes_are_alone_and_others_share_a_slot():
     """Counts fall, so slots rise: bands of about equally frequent classes."""
-    readout = HeadReadout(COUNTS, WIDTH, **SIZES)
+    readout = HeadReadout(COUNTS, WIDTH, parts=SIZES)
     assert readout.slot[:9].tolist() == list(range(9))
     assert np.bincount(readout.slot[9:])[9:].tolist() == [6, 6, 5, 6, 5] and (np.diff(readout.slot) >= 0).all()
 
@@ -35,22 +38,22 @@ def test_classes_with_alike_vectors_share_a_cluster():
     rng = np.random.default_rng(0)
     group = rng.permutation(np.arange(CLASSES - 9) % 4)
     vectors = np.concatenate([np.zeros((9, 4)), np.eye(4)[group] + 0.1 * rng.random((CLASSES - 9, 4))])
-    readout = HeadReadout(COUNTS, WIDTH, head=9, clusters=4, vectors=vectors)
+    readout = HeadReadout(COUNTS, WIDTH, parts=HeadParts(head=9, clusters=4, vectors=vectors))
     assert len(set(zip(group, readout.slot[9:], strict=True))) == 4
 
 
 def test_as_many_clusters_as_classes_may_be_asked_for_and_no_more():
-    found = HeadReadout(COUNTS, WIDTH, clusters=CLASSES)
+    found = HeadReadout(COUNTS, WIDTH, parts=HeadParts(clusters=CLASSES))
     assert (found.head, found.clusters) == (0, CLASSES)
-    found = HeadReadout(COUNTS, WIDTH, clusters=0)
+    found = HeadReadout(COUNTS, WIDTH, parts=HeadParts(clusters=0))
     assert (found.head, found.clusters) == (CLASSES, 0)
     with pytest.raises(ValueError, match=f"clusters: found {CLASSES + 1}"):
-        HeadReadout(COUNTS, WIDTH, clusters=CLASSES + 1)
+        HeadReadout(COUNTS, WIDTH, parts=HeadParts(clusters=CLASSES + 1))
 
 
 def test_clusters_may_be_given():
     cluster = np.arange(CLASSES) % 4 - 1
-    readout = HeadReadout(COUNTS, WIDTH, clusters=cluster)
+    readout = HeadReadout(COUNTS, WIDTH, parts=HeadParts(clusters=cluster))
     assert (readout.head, readout.clusters) == ((cluster < 0).sum(), 3)
     np.testing.assert_array_equal(readout.slot[cluster >= 0], cluster[cluster >= 0] + readout.head)
     assert readout.slot[cluster < 0].tolist() == list(range(readout.head))
@@ -68,7 +71,7 @@ def test_options_of_the_command_line_make_one():
 
 def test_slots_of_a_checkpoint_that_are_none_are_refused():
     for place, value in ((0, 1), (20, -1), (20, 14), (slice(9, None), 9)):
-        readout = HeadReadout(COUNTS, WIDTH, **SIZES)
+        readout = HeadReadout(COUNTS, WIDTH, parts=SIZES)
         readout.parameters()["slot"][place] = value
         with pytest.raises(ValueError, match="slot: found numbers that are no slots, expected 0 to 8 once each"):
             readout.restore({})
@@ -82,21 +85,28 @@ def test_slots_of_a_checkpoint_that_are_none_are_refused():
         ({"head": 3, "clusters": 0}, "clusters: found 0, expected a whole number from 1 to 34"),
         ({"share": 0.0}, "share: found 0.0, expected a share"),
         ({"tails": "list"}, "tails: found 'list', expected one of"),
-        ({"tail_scale": -1}, "tail_scale: found -1, expected a finite number of at least 0"),
         ({"clusters": [0] * 37, "head": 3}, "leave out head and vectors"),
         ({"clusters": [0] * 36}, "clusters: found 36 numbers from 0, expected 37"),
         ({"clusters": [0, 2] + [0] * 35}, "clusters: found none of the number 1"),
-        ({**SIZES, "vectors": np.ones((36, 2))}, r"vectors: found float64 \(36, 2\), expected \(37, any\)"),
-        ({**SIZES, "vectors": np.full((37, 2), np.nan)}, r"vectors\[0\]: found NaN"),
+        (
+            {"head": 9, "clusters": 5, "vectors": np.ones((36, 2))},
+            r"vectors: found float64 \(36, 2\), expected \(37, any\)",
+        ),
+        ({"head": 9, "clusters": 5, "vectors": np.full((37, 2), np.nan)}, r"vectors\[0\]: found NaN"),
     ],
 )
 def test_bad_settings_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
-        HeadReadout(COUNTS, WIDTH, **given)
+        HeadReadout(COUNTS, WIDTH, parts=HeadParts(**given))
+
+
+def test_a_tail_learns_at_no_negative_rate():
+    with pytest.raises(ValueError, match="tail_scale: found -1, expected a finite number of at least 0"):
+        HeadReadout(COUNTS, WIDTH, tail_scale=-1)
 
 
 def test_the_tail_learns_at_a_rate_of_its_own():
-    one, other = (HeadReadout(COUNTS, WIDTH, **SIZES, rate=0.1, tail_scale=scale) for scale in (0.0, 1.0))
+    one, other = (HeadReadout(COUNTS, WIDTH, tail_scale=scale, optimiser=SGD(0.1), parts=SIZES) for scale in (0.0, 1.0))
     for readout in (one, other):
         readout.step(*batch())
     assert one.parameters()["head"].tobytes() == other.parameters()["head"].tobytes()
@@ -115,7 +125,7 @@ def squares_of_classes(readout):
 @pytest.mark.parametrize("tails", ["tree", "softmax"])
 def test_other_clusters_keep_what_was_learned(tails):
     """The probabilities at h = 0 to rounding, and near there those of common classes; whatever learns goes on."""
-    readout = HeadReadout(COUNTS + 1, WIDTH, **SIZES, tails=tails, biases=True, optimiser="adagrad", rate=0.1)
+    readout = HeadReadout(COUNTS + 1, WIDTH, biases=True, optimiser=Adagrad(0.1), parts=HeadParts(9, 5, tails))
     train(readout, 20)
     hidden = batch(seed=7)[1]
     near = np.concatenate([np.zeros((1, WIDTH), np.float32), hidden * np.float32(1e-2)])

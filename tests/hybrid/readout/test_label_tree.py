@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from hybrid import SGD, Adagrad, Pipeline, RowAdagrad
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Inputs
 from hybrid.feeds import Batch
 from hybrid.readout import LabelTreeReadout, rebuild
 from tests.support.label_trees import every, log_sigmoid, serial_step, visited
-from tests.support.readouts import reloaded
+from tests.support.readouts import rated, reloaded
 
 LABELS, WIDTH, BATCH = 31, 6, 16
 COUNTS = np.arange(LABELS)[::-1]
@@ -20,10 +21,12 @@ PARENTS = np.array([-1, 0, 0, 0, *np.repeat([1, 2, 3], [10, 10, 11])])
 MAKE = {
     "huffman": lambda **more: LabelTreeReadout(COUNTS, WIDTH, batch=BATCH, **more),
     "balanced": lambda **more: LabelTreeReadout(LABELS, WIDTH, tree="balanced", batch=BATCH, **more),
-    "adagrad": lambda **more: LabelTreeReadout(COUNTS, WIDTH, batch=BATCH, optimiser="adagrad", biases=True, **more),
-    "row-adagrad": lambda **more: LabelTreeReadout(COUNTS, WIDTH, batch=BATCH, optimiser="row-adagrad", **more),
+    "adagrad": lambda **more: LabelTreeReadout(COUNTS, WIDTH, batch=BATCH, biases=True, **more),
+    "row-adagrad": lambda **more: LabelTreeReadout(COUNTS, WIDTH, batch=BATCH, **more),
     "given": lambda **more: LabelTreeReadout(LABELS, WIDTH, tree=(PARENTS, np.arange(4, 35)), batch=BATCH, **more),
 }
+MOVES = {"adagrad": Adagrad, "row-adagrad": RowAdagrad}
+MAKE = {kind: rated(make, MOVES.get(kind, SGD)) for kind, make in MAKE.items()}
 
 
 @pytest.fixture(params=MAKE)
@@ -72,7 +75,7 @@ def test_steps_are_the_serial_loop(kind):
 
 def test_a_rule_moves_rows_and_biases_as_the_serial_loop_does():
     """Adagrad: a bias is a number of its row, whose input is always 1."""
-    readout = LabelTreeReadout(COUNTS, WIDTH, batch=BATCH, rate=0.2, optimiser="adagrad", biases=True)
+    readout = LabelTreeReadout(COUNTS, WIDTH, batch=BATCH, biases=True, optimiser=Adagrad(0.2))
     rows = np.zeros((len(readout.rows), WIDTH + 1))
     squares, rng = np.zeros_like(rows), np.random.default_rng(3)
     for seed in range(4):
@@ -119,7 +122,7 @@ def test_likely_labels_are_all_that_are_likely_enough(make):
 
 
 def test_a_checkpoint_and_copies_go_on_with_the_same_bits(make):
-    readout = make(rate=0.1, seed=5)
+    readout = make(rate=0.1)
     step(readout)
     again = reloaded(readout)
     models = [readout, again, copy.deepcopy(readout), pickle.loads(pickle.dumps(readout))]
@@ -215,7 +218,7 @@ class Labelled:
 
 def test_an_engine_keeps_the_labels_of_an_example_together(make):
     alone, within = make(rate=0.1), make(rate=0.1)
-    engine = Engine(Inputs(WIDTH), None, within, micro_batches=2, schedule="constant", threads=2)
+    engine = Engine(Inputs(WIDTH), None, within, schedule="constant", threads=2, pipeline=Pipeline(micro_batches=2))
     losses = [tick.loss for tick in engine.run(Labelled(6))]
     expected = []
     for tick in range(6):

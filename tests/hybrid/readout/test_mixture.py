@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from hybrid import SGD, Split
 from hybrid.readout import (
     FullReadout,
     LabelTreeReadout,
@@ -152,7 +153,7 @@ def test_readouts_made_for_batches_of_different_sizes():
     target = rng.integers(0, 300, 4).astype(np.int32)
 
     def best(batches):
-        trees = [TreeReadout(counts, WIDTH, rate=0.3, split=40, batch=batch) for batch in batches]
+        trees = [TreeReadout(counts, WIDTH, batch=batch, optimiser=SGD(0.3), mode=Split(40)) for batch in batches]
         readout = MixtureReadout(trees)
         readout.step(np.empty((4, WIDTH), np.float32), hidden[:4], target)
         return readout.best(hidden, 5)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from hybrid import SGD, Annoy, SampledSoftmax
 from hybrid.readout import NeighbourReadout, SampledReadout, make, rebuild
 
 
@@ -16,7 +17,7 @@ def batch(classes=3000, width=16, rows=32, seed=0):
 @pytest.fixture
 def indexed():
     """A sampled readout of weights as training leaves them, in groups, under a forest."""
-    inner = SampledReadout(3000, 16, negatives=64, batch=32, rate=0.1)
+    inner = SampledReadout(3000, 16, batch=32, optimiser=SGD(0.1), loss=SampledSoftmax(64))
     rng = np.random.default_rng(0)
     centres = rng.normal(size=(150, 16))
     inner.weights[:] = centres[rng.integers(0, 150, 3000)] + 0.3 * rng.normal(size=(3000, 16))
@@ -69,9 +70,9 @@ def test_neighbours_as_csr(indexed):
 
 def tended(steps=0, **more):
     """A readout that builds its index itself, after some steps; and the steps after which it began to."""
-    inner = SampledReadout(60, 4, negatives=3, batch=8, rate=0.1)
+    inner = SampledReadout(60, 4, batch=8, optimiser=SGD(0.1), loss=SampledSoftmax(3))
     inner.weights[:] = np.random.default_rng(0).normal(size=(60, 4))
-    readout, began = NeighbourReadout(inner, trees=2, exact_below=0, **more), []
+    readout, began = NeighbourReadout(inner, exact_below=0, index=Annoy(trees=2), **more), []
     rebuild_now = readout.rebuild
 
     def rebuild():

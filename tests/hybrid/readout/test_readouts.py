@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hybrid import backend
+from hybrid import SGD, RowAdagrad, backend
 from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout
 from tests.support.readouts import BATCH, CLASSES, MAKE, WIDTH, batch, every, frozen, reloaded, train
 
@@ -27,9 +27,7 @@ ONES = np.ones(BATCH, np.float32)  # without weights every kernel would be compi
 @functools.cache
 def learned(kind):
     """One with biases, after some steps; tests only ask it."""
-    readout = MAKE[kind](
-        rate=0.5, seed=5, optimiser="row-adagrad", **({} if kind == "neighbours" else {"biases": True})
-    )
+    readout = MAKE[kind](optimiser=RowAdagrad(0.5), **({} if kind == "neighbours" else {"biases": True}))
     for seed in range(5):
         readout.step(*batch(seed=seed), ONES)
     return readout
@@ -123,7 +121,7 @@ def test_what_a_step_would_do_is_told_without_making_it(kind):
 
 
 def test_a_checkpoint_goes_on_with_the_same_bits(make):
-    readout = make(rate=0.1, seed=5)
+    readout = make(rate=0.1)
     train(readout)
     again = reloaded(readout)
     assert type(again) is type(readout) and again.describe() == readout.describe()
@@ -137,7 +135,7 @@ COPIES = copy.deepcopy, copy.copy, lambda it: pickle.loads(pickle.dumps(it))
 
 @pytest.mark.parametrize(("kind", "duplicate"), [*zip(MAKE, itertools.cycle(COPIES), strict=False)])
 def test_a_copy_goes_on_with_the_same_bytes_and_shares_nothing(kind, duplicate):
-    readout = MAKE[kind](rate=0.1, seed=5)
+    readout = MAKE[kind](rate=0.1)
     readout.rate_scale = 0.5
     train(readout)
     other = duplicate(readout)
@@ -203,7 +201,7 @@ def test_no_rows(make):
 
 def test_two_classes_and_counts_of_zero():
     for make_small in (FullReadout, TreeReadout, SampledReadout):
-        readout = make_small(np.zeros(2), 3, batch=4, rate=0.5)
+        readout = make_small(np.zeros(2), 3, batch=4, optimiser=SGD(0.5))
         hidden, target = np.ones((4, 3), np.float32), np.ones(4, np.int32)
         for _ in range(20):
             readout.step(np.empty_like(hidden), hidden, target)

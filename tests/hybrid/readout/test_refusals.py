@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from hybrid import GBCE, SGD, Batched, SampledSoftmax, Split
 from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, SplitTreeReadout, TreeReadout
+from hybrid.readout.sampled import loss_named
+from hybrid.readout.tree import mode_named
 from tests.support.readouts import CLASSES, MAKE, batch, changed, frozen, train
 
 
@@ -100,7 +103,7 @@ BAD_CONSTRUCTION = [
     (lambda: FullReadout([[1, 2]], 4), r"counts: found int64 \(1, 2\)"),
     (lambda: FullReadout(3, 0), "width: found 0, expected a whole number of at least 1"),
     (lambda: FullReadout(3, 4, batch=0), "batch: found 0"),
-    (lambda: FullReadout(3, 4, rate=-1), "rate: found -1"),
+    (lambda: FullReadout(3, 4, optimiser=SGD(-1)), "rate: found -1"),
     (lambda: FullReadout(3, 4, seed=-1), "seed: found -1"),
     (lambda: TreeReadout(3, 4), "counts: found only how many classes"),
     (lambda: TreeReadout([1, 2], 4, tree="oak"), "tree: found 'oak', expected one of huffman, balanced"),
@@ -109,25 +112,25 @@ BAD_CONSTRUCTION = [
         "mode: found 'fast', expected one of deterministic, batch",
     ),
     (
-        lambda: TreeReadout([1, 2], 4, mode="batch", together=0),
+        lambda: TreeReadout([1, 2], 4, mode=Batched(0)),
         "together: found 0, expected a whole number of at least 1",
     ),
-    (lambda: TreeReadout([3, 2, 1], 4, mode="batch", split=1), 'split: found 1 with the mode "batch", expected 0'),
-    (lambda: SplitTreeReadout([1, 2], 4, split=0), "split: found 0, expected at least 1 node"),
-    (lambda: TreeReadout([1, 2], 4, split_tail="device"), 'split_tail: found "device" without a split, expected "cpu"'),
-    (lambda: TreeReadout([1, 2], 4, split_tail="disk"), "split_tail: found 'disk', expected one of cpu, device"),
+    (lambda: mode_named("batch", split=1), 'split: found 1 with the mode "batch", expected 0'),
+    (lambda: SplitTreeReadout([1, 2], 4, mode="batch"), "mode: found 'batch', expected a Split"),
+    (lambda: Split(0), "split: found 0, expected a whole number of at least 1"),
+    (lambda: mode_named("batch", split_tail="device"), 'split_tail: found "device" without a split, expected "cpu"'),
+    (lambda: Split(1, "disk"), "split_tail: found 'disk', expected one of cpu, device"),
     (
-        lambda: SplitTreeReadout([1, 2], 4, split=1, split_tail="device"),
-        'split_tail: found "device", expected "cpu"; Tree',
+        lambda: SplitTreeReadout([1, 2], 4, mode=Split(1, "device")),
+        "mode: found Split.*, expected a Split whose tail is on the CPU",
     ),
-    (lambda: TreeReadout([1, 2], 4, split=2), "split: found 2, expected a whole number from 0 to 1"),
+    (lambda: TreeReadout([1, 2], 4, mode=Split(2)), "split: found 2, expected a whole number from 0 to 1"),
     (lambda: SampledReadout(3, 4, loss="hinge"), "loss: found 'hinge', expected one of softmax, logistic"),
-    (lambda: SampledReadout(3, 4, negatives=0), "negatives: found 0"),
-    (lambda: SampledReadout(3, 4, draws="unigram"), "draws: unigram needs how often"),
-    (lambda: SampledReadout([2, 1], 4, loss="gbce", draws="unigram"), "draws: found 'unigram', expected 'uniform'"),
-    (lambda: SampledReadout(3, 4, calibration=0.5), "calibration: not used by the loss 'softmax'"),
+    (lambda: SampledReadout(3, 4, loss=SampledSoftmax(0)), "negatives: found 0"),
+    (lambda: SampledReadout(3, 4, loss=SampledSoftmax(draws="unigram")), "draws: unigram needs how often"),
+    (lambda: loss_named("gbce", "unigram"), "draws: found 'unigram', expected 'uniform'"),
     (
-        lambda: SampledReadout(3, 4, loss="gbce", calibration=1.5),
+        lambda: SampledReadout(3, 4, loss=GBCE(calibration=1.5)),
         "calibration: found 1.5, expected a number from 0 to 1",
     ),
     (lambda: NeighbourReadout(TreeReadout([1, 2], 4)), "readout: found TreeReadout, expected a FullReadout or a"),

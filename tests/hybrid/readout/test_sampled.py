@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from hybrid import GBCE, SGD, NegativeSampling, SampledSoftmax
 from hybrid.readout import FullReadout, SampledReadout, TreeReadout, make, rebuild
 
 
@@ -14,7 +15,7 @@ def batch(classes, width, rows=32, seed=0):
 
 def test_full_is_the_float64_oracle():
     classes, width = 300, 8
-    readout = FullReadout(classes, width, batch=32, rate=0.2)
+    readout = FullReadout(classes, width, batch=32, optimiser=SGD(0.2))
     weights = np.zeros((classes, width))
     for seed in range(10):
         grad, hidden, target = batch(classes, width, seed=seed)
@@ -30,7 +31,10 @@ def test_full_is_the_float64_oracle():
 
 
 def test_all_classes_sampled_is_the_full_readout():
-    full, sampled = FullReadout(50, 4, rate=0.1), SampledReadout(50, 4, negatives=50, rate=0.1)
+    full, sampled = (
+        FullReadout(50, 4, optimiser=SGD(0.1)),
+        SampledReadout(50, 4, optimiser=SGD(0.1), loss=SampledSoftmax(50)),
+    )
     for seed in range(5):
         grad, hidden, target = batch(50, 4, seed=seed)
         other = np.empty_like(grad)
@@ -41,7 +45,7 @@ def test_all_classes_sampled_is_the_full_readout():
 
 def test_negatives_follow_the_seed_and_the_tick():
     def weights(seed, skipped):
-        readout = SampledReadout(500, 4, loss="logistic", rate=0.1, seed=seed)
+        readout = SampledReadout(500, 4, loss="logistic", seed=seed, optimiser=SGD(0.1))
         readout.restore({"tick": skipped})
         for at in range(2):
             readout.step(*batch(500, 4, seed=at))
@@ -70,7 +74,7 @@ def test_the_defaults_of_sampled_readouts():
 
 def test_gbce_with_all_classes_as_negatives_is_a_logistic_regression_a_class():
     """Then beta is 1 at any calibration: slopes of the loss, by the formula in float64."""
-    readout = SampledReadout(50, 4, loss="gbce", negatives=50, calibration=0.9, rate=0.1)
+    readout = SampledReadout(50, 4, optimiser=SGD(0.1), loss=GBCE(50, calibration=0.9))
     assert readout.draws == "uniform"
     grad, hidden, target = batch(50, 4)
     assert readout.step(grad, hidden, target) == pytest.approx(50 * np.log(2), rel=1e-5)
@@ -78,10 +82,10 @@ def test_gbce_with_all_classes_as_negatives_is_a_logistic_regression_a_class():
     np.testing.assert_allclose(readout.weights, 0.1 * (yes - 0.5).T @ hidden, atol=1e-5)
 
 
-@pytest.mark.parametrize("loss", ["softmax", "logistic", "gbce"])
+@pytest.mark.parametrize("loss", [SampledSoftmax, NegativeSampling, GBCE])
 def test_a_sampled_readout_tells_every_class_that_it_moved(loss):
     """Targets and negatives: a forest over the weights searches them exactly until it is built anew."""
-    readout = SampledReadout(500, 4, loss=loss, negatives=20, rate=0.1)
+    readout = SampledReadout(500, 4, loss=loss(20), optimiser=SGD(0.1))
     readout.step(*batch(500, 4))
     before = readout.weights.copy()
     grad, hidden, target = batch(500, 4, seed=1)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from cpu.device import Device
+from hybrid import SGD
 from hybrid.feeds import Batch
 from hybrid.readout import FullReadout, base
 from hybrid.schedule.slot import Slot
@@ -36,7 +37,7 @@ def expected(rows):
 
 @pytest.mark.parametrize(("batch", "weight"), [(1, WEIGHT), (2, None), (3, WEIGHT), (100, None)])
 def test_losses_and_gradients_are_means_over_the_targets_whatever_the_size_of_a_step(batch, weight):
-    readout, slot = FullReadout(CLASSES, WIDTH, batch=batch, rate=0.0), filled(TARGET, AT, weight)
+    readout, slot = FullReadout(CLASSES, WIDTH, batch=batch, optimiser=SGD(0.0)), filled(TARGET, AT, weight)
     readout.weights[:] = np.random.default_rng(1).normal(size=(CLASSES, WIDTH))
     readout.step_slot(slot)
     loss, grad = expected(readout.weights.astype(float))

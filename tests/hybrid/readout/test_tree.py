@@ -1,17 +1,19 @@
 """Trees as readouts: a tree that is given, exchanged or grown, one that is split, and what is tried on a GPU."""
 
 import copy
+import functools
 import pickle
 
 import numpy as np
 import pytest
 
-from hybrid import trees
+from hybrid import SGD, Adagrad, RowAdagrad, Split, trees
 from hybrid.readout import SplitTreeReadout, TreeReadout, rebuild, trials
 from hybrid.readout.split_tree import SplitOnOneDevice
-from hybrid.readout.tree import least
+from hybrid.readout.tree import least, mode_named
 from tests.support.readouts import BATCH, CLASSES, COUNTS, MAKE, WIDTH, batch, every, frozen, reloaded, train
 
+of = functools.partial(mode_named, "deterministic", 1)  # a split of so many nodes, or none
 VECTORS = np.random.default_rng(5).normal(size=(CLASSES, 4)).astype(np.float32)
 
 
@@ -20,7 +22,7 @@ def test_a_tree_of_more_classes_than_its_pointers_can_name_is_refused_before_it_
         TreeReadout(2**30 + 1, 1, tree="balanced")
 
 
-@pytest.mark.parametrize("form, online", [({}, True), ({"mode": "batch"}, False), ({"split": 1}, False)])
+@pytest.mark.parametrize("form, online", [({}, True), ({"mode": "batch"}, False), ({"mode": Split(1)}, False)])
 def test_a_tree_whose_nodes_move_by_examples_on_the_cpu_learns_online(form, online):
     assert TreeReadout([3, 2, 1], 4, **form).online is online
 
@@ -34,7 +36,7 @@ def test_a_checkpoint_holds_no_number_less_than_is_foretold(facts):
 @pytest.mark.parametrize("split", [0, 5])
 def test_a_checkpoint_keeps_a_tree_that_is_given(split):
     given = trees.clustered(VECTORS, COUNTS)
-    readout = TreeReadout(COUNTS, WIDTH, tree=given, split=split, batch=BATCH, rate=0.1, optimiser="adagrad")
+    readout = TreeReadout(COUNTS, WIDTH, tree=given, batch=BATCH, optimiser=Adagrad(0.1), mode=of(split))
     train(readout)
     again = reloaded(readout)
     assert again.tree.node_up.tolist() == given.node_up.tolist() and again.describe()["tree"] == "given"
@@ -82,7 +84,7 @@ def test_refused_where_it_cannot_be():
 
 @pytest.mark.parametrize("name", ["balanced", "split"])
 def test_more_classes_cost_one_class_half_of_its_probability_and_others_nothing(name):
-    readout = MAKE[name](rate=0.3, optimiser="row-adagrad", biases=True)
+    readout = MAKE[name](optimiser=RowAdagrad(0.3), biases=True)
     train(readout)
     _, hidden, _ = batch(seed=9)
     for more in ([3], [1, 9, 2, 0]):
@@ -132,7 +134,7 @@ def test_a_balanced_tree_grows_as_one_that_was_loaded_which_has_no_counts():
 @pytest.mark.parametrize(("tree", "split"), [("huffman", 1), ("balanced", 7), ("huffman", 36)])
 def test_a_split_tree_has_the_probabilities_of_the_whole(tree, split):
     """And goes on from its checkpoint: the parameters are the same arrays."""
-    whole, parted = (TreeReadout(COUNTS, WIDTH, tree=tree, rate=0.3, split=k) for k in (0, split))
+    whole, parted = (TreeReadout(COUNTS, WIDTH, tree=tree, optimiser=SGD(0.3), mode=of(k)) for k in (0, split))
     train(parted, 8)
     for name, array in whole.parameters().items():
         np.copyto(array, parted.parameters()[name])
@@ -144,14 +146,14 @@ def test_a_split_tree_has_the_probabilities_of_the_whole(tree, split):
 
 
 def test_a_tree_with_a_split_is_a_split_tree():
-    made = TreeReadout(np.arange(8), 4, split=3)
+    made = TreeReadout(np.arange(8), 4, mode=Split(3))
     assert type(made) is SplitTreeReadout and made.kind == "split_tree"
     assert type(rebuild(made.describe() | {"kind": "tree"})) is SplitTreeReadout  # as facts once said
     assert type(TreeReadout(np.arange(8), 4)) is TreeReadout
 
 
 def test_both_places_of_a_tail_give_the_same_numbers():
-    made = [TreeReadout(np.arange(8), 4, split=3, split_tail=tail, rate=0.5) for tail in ("cpu", "device")]
+    made = [TreeReadout(np.arange(8), 4, optimiser=SGD(0.5), mode=Split(3, tail)) for tail in ("cpu", "device")]
     assert [type(readout) for readout in made] == [SplitTreeReadout, SplitOnOneDevice]
     hidden, target = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32), np.arange(20, dtype=np.int32) % 8
     grads, weight = np.empty((2, 20, 4), np.float32), np.linspace(0.5, 2, 20, dtype=np.float32)

@@ -9,6 +9,7 @@ import threading
 import numpy as np
 import pytest
 
+from hybrid import SampledSoftmax, Split
 from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout
 from hybrid.schedule.guards import Alone
 
@@ -48,9 +49,9 @@ def test_a_second_thread_is_refused_and_the_first_may_come_again():
 
 MAKE = {
     "tree": lambda: TreeReadout(np.arange(40), 6),
-    "split": lambda: TreeReadout(np.arange(40), 6, split=5),
+    "split": lambda: TreeReadout(np.arange(40), 6, mode=Split(5)),
     "full": lambda: FullReadout(40, 6),
-    "sampled": lambda: SampledReadout(40, 6, negatives=8),
+    "sampled": lambda: SampledReadout(40, 6, loss=SampledSoftmax(8)),
     "neighbours": lambda: NeighbourReadout(FullReadout(40, 6)),
 }
 HIDDEN, TARGET = np.ones((4, 6), np.float32), np.arange(4, dtype=np.int32)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hybrid.schedule.rates import LEAST, Scale
+from hybrid.schedule.rates import LEAST, RateSchedule
 
 
 @pytest.mark.parametrize(
@@ -18,15 +18,17 @@ from hybrid.schedule.rates import LEAST, Scale
     ],
 )
 def test_worked_by_hand(schedule, warmup, expected):
-    scale = Scale(schedule, 8, warmup)
+    scale = RateSchedule(schedule, warmup).over(8)
     assert [scale(tick) for tick in range(8)] == pytest.approx(expected)
 
 
 def test_what_falls_never_reaches_nothing():
     for schedule in ("linear", "cosine"):
-        assert Scale(schedule, 10**6)(10**6) == LEAST == Scale(schedule, 8)(9)
+        assert RateSchedule(schedule).over(10**6)(10**6) == LEAST == RateSchedule(schedule).over(8)(9)
 
 
 def test_the_linear_schedule_keeps_its_bits():
     for ticks in (1, 3, 7, 1000):
-        assert [Scale("linear", ticks)(t) for t in range(ticks)] == [max(1 - t / ticks, 1e-4) for t in range(ticks)]
+        assert list(map(RateSchedule("linear").over(ticks), range(ticks))) == [
+            max(1 - t / ticks, 1e-4) for t in range(ticks)
+        ]

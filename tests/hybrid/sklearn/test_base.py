@@ -15,7 +15,7 @@ from hybrid.sklearn import TreeClassifier, base
 
 X = sparse.random_array((50, 7), density=0.3, format="csr", dtype=np.float32, rng=np.random.default_rng(0))
 DENSE, TARGET = X.toarray(), np.arange(50) % 3
-SOURCES = {"rows": lambda: Embedding(7, 4, mean=True, weighted=True), "numbers": lambda: Inputs(7)}
+SOURCES = {"rows": lambda: Embedding(7, 4, bags="weighted"), "numbers": lambda: Inputs(7)}
 
 
 def dense(batch):
@@ -63,7 +63,7 @@ def test_parameters_make_the_engine():
     made = engine()
     assert (made.trunk, made.embedding.dense, made.readout.width) == (None, 7, 7)
     made = engine(X, width=8)  # sparse numbers have rows, unless they are to stay numbers
-    assert (made.embedding.rows, made.embedding.width, made.embedding.weighted, made.readout.width) == (7, 8, True, 8)
+    assert (made.embedding.rows, made.embedding.width, made.embedding.bags, made.readout.width) == (7, 8, "weighted", 8)
     assert engine(X, width=None).embedding.dense == 7
     made = engine(hidden_layers=(16, 4))
     assert (made.trunk.inputs, made.trunk.outputs, made.readout.width) == (7, 4, 4)

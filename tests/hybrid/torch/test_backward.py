@@ -11,6 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
+from hybrid import Adagrad, SampledSoftmax
 from hybrid.torch import FullLoss
 from tests.support.losses import CLASSES, MAKE, WIDTH, batch, frozen, learned, trained
 
@@ -56,7 +57,7 @@ def test_the_gradient_is_the_slope_of_the_loss(kind, reduction):
 
 
 def test_the_gradient_is_that_of_cross_entropy():
-    loss = trained(FullLoss(WIDTH, CLASSES, rate=0.5))
+    loss = trained(FullLoss(WIDTH, CLASSES, optimiser=Adagrad(0.5)))
     loss.rate = 0.0
     hidden, target = batch(2, 5)
     target[0, 0] = -100
@@ -93,7 +94,7 @@ def test_nothing_moves_but_in_backward(make):
 
 @pytest.mark.parametrize(("kind", "freeze"), [*zip(MAKE, itertools.cycle(FREEZE))])
 def test_where_it_is_frozen_there_is_a_gradient_and_nothing_moves(kind, freeze):
-    loss = FREEZE[freeze](trained(MAKE[kind](rate=0.3, optimiser="adagrad", biases=True)))
+    loss = FREEZE[freeze](trained(MAKE[kind](optimiser=Adagrad(0.3), biases=True)))
     before, (hidden, target) = frozen(loss), batch(20)
     (-5 * loss(hidden, target).loss).backward()
     hidden.grad /= -5
@@ -195,7 +196,7 @@ def test_accumulation_moves_as_far_as_one_batch():
     """To first order in the rate, since each call learns at once; where the classes are all drawn."""
     calls = 4
     for kind in MAKE:
-        more = {"negatives": 4 * CLASSES} if kind == "sampled" else {}
+        more = {"loss": SampledSoftmax(4 * CLASSES)} if kind == "sampled" else {}
         loss = trained(MAKE[kind](rate=0.3, **more))
         loss.rate = 1e-3
         (whole, grad), (parts, again) = (accumulated(copy.deepcopy(loss), count) for count in (1, calls))

@@ -15,7 +15,7 @@ from scipy import sparse
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
-from hybrid import FullReadout
+from hybrid import SGD, Adagrad, FullReadout, RowAdagrad, SampledSoftmax
 from hybrid.readout import LabelTreeReadout
 from hybrid.torch import FullLoss, ReadoutLoss, SampledLoss, TreeLoss
 from tests.support.losses import CLASSES, COUNTS, MAKE, WIDTH, batch, frozen, trained
@@ -126,7 +126,7 @@ def test_answers_are_those_of_the_readout(make):
 
 
 def test_a_sampled_loss_is_of_the_drawn_classes_in_training_and_exact_after_eval():
-    loss = trained(SampledLoss(WIDTH, COUNTS, negatives=4, rate=0.3))
+    loss = trained(SampledLoss(WIDTH, COUNTS, optimiser=Adagrad(0.3), loss=SampledSoftmax(4)))
     hidden, target = batch(64)
     drawn, exact = loss(hidden, target).output, loss.eval()(hidden, target).output
     assert (drawn > exact).float().mean() > 0.9
@@ -137,13 +137,17 @@ def test_a_sampled_loss_is_of_the_drawn_classes_in_training_and_exact_after_eval
 def test_how_it_is_made():
     assert TreeLoss(WIDTH, CLASSES).readout.shape == "balanced" and TreeLoss(WIDTH, COUNTS).readout.shape == "huffman"
     assert TreeLoss(WIDTH, torch.from_numpy(COUNTS)).readout.tree.depth == TreeLoss(WIDTH, COUNTS).readout.tree.depth
-    assert TreeLoss(WIDTH, COUNTS, tree="balanced", mode="batch", rate=0.5).readout.mode == "batch"
-    loss = SampledLoss(WIDTH, CLASSES, negatives=7, seed=3, reduction="sum")
+    assert TreeLoss(WIDTH, COUNTS, tree="balanced", mode="batch", optimiser=Adagrad(0.5)).readout.mode == "batch"
+    loss = SampledLoss(WIDTH, CLASSES, seed=3, reduction="sum", loss=SampledSoftmax(7))
     assert (loss.readout.negatives, loss.readout.seed, loss.reduction) == (7, 3, "sum")
     assert (loss.in_features, loss.n_classes) == (WIDTH, CLASSES)
-    for made, rate in (({}, 0.3), ({"optimiser": "sgd"}, 0.1), ({"rate": 0.0}, 0.0)):
+    for made, name, rate in (
+        ({}, "adagrad", 0.3),
+        ({"optimiser": "sgd"}, "sgd", 0.1),
+        ({"optimiser": SGD(0.0)}, "sgd", 0.0),
+    ):
         readout = SampledLoss(WIDTH, COUNTS, **made).readout
-        assert (readout.optimiser, readout.rate) == (made.get("optimiser", "adagrad"), rate)
+        assert (readout.optimiser, readout.rate) == (name, rate)
 
 
 def test_the_rate_may_follow_a_schedule_of_torch(make):
@@ -247,7 +251,7 @@ def test_bad_questions_are_named(call):
         ({"reduction": "avg"}, "reduction: found 'avg', expected one of mean, sum, none"),
         ({"ignore_index": 1.5}, "ignore_index: found 1.5, expected a whole number"),
         ({"ignore_index": 2**63}, "ignore_index: found 9223372036854775808, expected a whole number"),
-        ({"rate": -1}, "rate: found -1, expected a finite number"),
+        ({"optimiser": "adam"}, "optimiser: found 'adam', expected one of sgd, row-adagrad, adagrad"),
         ({"tree": "ternary"}, "tree: found 'ternary'"),
         ({"device": "tpu"}, 'device: found "tpu", expected'),
         ({"device": torch.device("cuda", 0)}, 'device: "cuda:0" cannot be used'),
@@ -290,11 +294,9 @@ def saved(value):
     return torch.load(file, weights_only=True)
 
 
-@pytest.mark.parametrize("more", [{}, {"optimiser": "row-adagrad", "biases": True}])
+@pytest.mark.parametrize("more", [{"rate": 0.3}, {"optimiser": RowAdagrad(0.3), "biases": True}])
 def test_a_net_goes_on_from_its_state_dict_with_the_same_bytes(make, more):
-    net, again = (
-        torch.nn.ModuleDict({"trunk": torch.nn.Linear(2, 2), "head": make(rate=0.3, **more)}) for _ in range(2)
-    )
+    net, again = (torch.nn.ModuleDict({"trunk": torch.nn.Linear(2, 2), "head": make(**more)}) for _ in range(2))
     trained(net["head"])
     assert not more or {"head.squares", "head.biases"} < net.state_dict().keys()
     assert again.load_state_dict(saved(net.state_dict())) == ([], [])

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from hybrid import MLP, Embedding, Engine, FullReadout
+from hybrid import MLP, SGD, Embedding, Engine, FullReadout
 from hybrid.cli import main
 from hybrid.engine.embedding import Inputs
 from hybrid.pvm.model import PVM
 from hybrid.storage import checkpoint
-from tests.support.small_engine import BATCH, CLASSES, Feed
+from tests.support.small_engine import BATCH, CLASSES, Feed, through
 from tests.support.small_runs import command, tensors
 
 
@@ -89,8 +89,9 @@ def test_a_pvm_that_tells_of_more_than_it_holds_takes_no_memory(tmp_path, data, 
 def test_a_checkpoint_may_hold_no_more_than_it_tells_of_and_not_a_number_less(tmp_path, monkeypatch, of):
     """Of a model without state of an optimiser, which the least count leaves out."""
     settings = dict(of)
-    inputs, trunk = settings.pop("inputs", Embedding(CLASSES, 4, rate=0.1)), settings.pop("trunk", None)
-    made = Engine(inputs, trunk, FullReadout(Feed.counts, 4, batch=BATCH, rate=0.1), threads=1, **settings)
+    inputs, trunk = settings.pop("inputs", Embedding(CLASSES, 4, optimiser=SGD(0.1))), settings.pop("trunk", None)
+    readout = FullReadout(Feed.counts, 4, batch=BATCH, optimiser=SGD(0.1))
+    made = Engine(inputs, trunk, readout, **through({"threads": 1} | settings))
     if "inputs" not in of:
         next(made.run(Words()))
     made.save(tmp_path)

@@ -11,7 +11,7 @@ import pytest
 
 from hybrid.storage.checkpoint import CHECKPOINT
 from hybrid.train.job import Job, Watched
-from hybrid.train.loop import Best, JsonLines, Saves, train
+from hybrid.train.loop import Best, JsonLines, LoopOptions, Saves, train
 from hybrid.train.progress import SPENT
 from hybrid.train.stop import Stopped
 from hybrid.train.store import BEST
@@ -64,7 +64,7 @@ def test_a_feed_that_fails_leaves_the_last_tick_saved(tmp_path, failure):
 
     job = Broken(range(8))
     with pytest.raises(type(failure)) as raised:
-        train(job, tmp_path, job.make(), save_every=0)
+        train(job, tmp_path, job.make(), options=LoopOptions(save_every=0))
     assert saved(tmp_path)["tick"] == 3 and any(
         "stands in" in note or "no whole" in note for note in raised.value.__notes__
     )
@@ -81,7 +81,7 @@ def test_a_model_whose_tick_broke_off_is_not_saved_over_the_whole_one(tmp_path):
 
     job = Torn(range(8), ticks_per_epoch=4)
     with pytest.raises(FloatingPointError, match="the loss is nan"):
-        train(job, tmp_path, job.make(), save_every=0)
+        train(job, tmp_path, job.make(), options=LoopOptions(save_every=0))
     assert saved(tmp_path)["tick"] == 4
 
 
@@ -101,7 +101,7 @@ def test_keeping_the_best_puts_no_save_off(tmp_path, monkeypatch):
             return super().note(tick, facts)
 
     job = Improving(range(12), range(100, 0, -1), ticks_per_epoch=12)
-    train(job, tmp_path, job.make(), save_every=5)
+    train(job, tmp_path, job.make(), options=LoopOptions(save_every=5))
     assert sorted(set(ticks)) == [0, 5, 10] and saved(tmp_path, BEST)["tick"] == 12
 
 

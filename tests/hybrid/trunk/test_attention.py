@@ -8,6 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
+from hybrid import SGD, AdamW, AttentionBlocks
 from hybrid.engine import Embedding, Engine
 from hybrid.feeds.sequences import SequenceFeed
 from hybrid.feeds.text import Corpus
@@ -56,12 +57,12 @@ def by_numpy(module, x):
 
 def test_every_place_is_that_of_the_formula():
     heads = 2
-    module = AttentionTrunk(WIDTH, length=LENGTH, heads=heads, seed=3).module.eval()
+    module = AttentionTrunk(WIDTH, length=LENGTH, seed=3, blocks=AttentionBlocks(heads=heads)).module.eval()
     x = np.random.default_rng(0).normal(size=(2, LENGTH, WIDTH)).astype(np.float32)
     found = module(torch.from_numpy(x)).detach().numpy()
     for row, given in zip(found, x.astype(float), strict=True):
         np.testing.assert_allclose(row, by_numpy(module, given), atol=1e-5)
-    last = AttentionTrunk(WIDTH, length=LENGTH, heads=heads, every=False, seed=3).module.eval()
+    last = AttentionTrunk(WIDTH, length=LENGTH, every=False, seed=3, blocks=AttentionBlocks(heads=heads)).module.eval()
     np.testing.assert_allclose(last(torch.from_numpy(x.reshape(2, -1))).detach().numpy(), found[:, -1], atol=1e-6)
 
 
@@ -72,9 +73,20 @@ def feed():
 
 
 def engine(data, **options):
-    trunk = AttentionTrunk(WIDTH, 5, length=LENGTH, blocks=1, rate=0.01, clip=1.0, threads=1, seed=1, **options)
-    rows = Embedding(data.rows, WIDTH, rate=0.1, spread=0.3)
-    return Engine(rows, trunk, FullReadout(data.counts, 5, batch=data.batch, rate=0.05), device="cpu", threads=1)
+    trunk = AttentionTrunk(
+        WIDTH,
+        5,
+        length=LENGTH,
+        blocks=1,
+        threads=1,
+        seed=1,
+        optimiser=AdamW(0.01, clip=1.0),
+        **options,
+    )
+    rows = Embedding(data.rows, WIDTH, spread=0.3, optimiser=SGD(0.1))
+    return Engine(
+        rows, trunk, FullReadout(data.counts, 5, batch=data.batch, optimiser=SGD(0.05)), device="cpu", threads=1
+    )
 
 
 def test_it_learns_and_a_checkpoint_keeps_all_of_it(tmp_path):
@@ -103,11 +115,17 @@ def test_rows_side_by_side_are_so_many_places():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"heads": 4}, "heads: found 4, expected a divisor of 6"),
-        ({"dropout": 1.0}, "dropout: found 1.0, expected a share"),
+        ({"blocks": AttentionBlocks(heads=4)}, "heads: found 4, expected a divisor of 6"),
+        ({"optimiser": "sgd"}, "optimiser: found 'sgd', expected one of adamw"),
+        ({"optimiser": SGD(0.1)}, r"optimiser: found SGD\(rate=0.1, .*expected one of adamw"),
         ({"blocks": 0}, "blocks: found 0, expected a whole number"),
     ],
 )
 def test_what_it_cannot_be(arguments, message):
     with pytest.raises(ValueError, match=message):
         AttentionTrunk(WIDTH, length=LENGTH, **arguments)
+
+
+def test_a_share_of_all_activations_cannot_be_dropped():
+    with pytest.raises(ValueError, match=r"dropout: found 1.0, expected a share"):
+        AttentionBlocks(dropout=1.0)

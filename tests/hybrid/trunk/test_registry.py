@@ -7,11 +7,11 @@ import types
 import numpy as np
 import pytest
 
-from hybrid import backend, trunk
+from hybrid import SGD, backend, trunk
 from hybrid.engine import Embedding, Engine
 from hybrid.readout import FullReadout
 from tests.support.plugin import offered
-from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed, assert_same_bits, parameters
+from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed, assert_same_bits, parameters, through
 
 
 @pytest.fixture
@@ -22,8 +22,8 @@ def linear(monkeypatch, tmp_path):
 def begun(**options):
     embedding = Embedding(CLASSES, 4, per_example=CONTEXT, spread=0.3)
     dense = trunk.make("linear", embedding.outputs, 6, {"trunk_rate": 0.5}, seed=3)
-    readout = FullReadout(CLASSES, 6, batch=BATCH, rate=0.05)
-    return Engine(embedding, dense, readout, threads=2, **options)
+    readout = FullReadout(CLASSES, 6, batch=BATCH, optimiser=SGD(0.05))
+    return Engine(embedding, dense, readout, **through(options))
 
 
 def test_a_trunk_of_another_distribution_trains_is_saved_and_goes_on(linear, tmp_path):

@@ -11,6 +11,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
 from cpu.device import Device
+from hybrid import SGD, Pipeline
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Inputs
 from hybrid.readout import FullReadout
@@ -39,7 +40,7 @@ def momentum(own):
 
 @pytest.mark.parametrize("way", [{}, {"micro_batches": 3, "overlap": True}])
 def test_it_learns_what_our_own_trunk_of_the_same_net_learns(way):
-    module, own = plain(), MLP((WIDTH, 10, 6), rate=0.1, momentum=0.5, clip=0.02)  # which cuts most steps
+    module, own = plain(), MLP((WIDTH, 10, 6), optimiser=SGD(0.1, momentum=0.5, clip=0.02))  # which cuts most steps
     own.weights[:] = np.concatenate([tensor.detach().numpy().reshape(-1) for tensor in module.parameters()])
     trunks = TorchTrunk(module, WIDTH, 6, optimiser=momentum, clip=0.02), own
     engines = [
@@ -141,7 +142,13 @@ class Summed(torch.nn.Module):
 def test_sequences_are_shown_whole(tmp_path):
     module = Summed()
     trunk = TorchTrunk(module, 5, 3, optimiser=lambda own: torch.optim.SGD(own, lr=0.1), sequence=4)
-    trained = Engine(Inputs(5), trunk, FullReadout(9, 3, batch=12, rate=0.05), threads=1, micro_batches=2)
+    trained = Engine(
+        Inputs(5),
+        trunk,
+        FullReadout(9, 3, batch=12, optimiser=SGD(0.05)),
+        threads=1,
+        pipeline=Pipeline(micro_batches=2),
+    )
     found = [tick.loss for tick in trained.run(Sequences(True))]
     assert found[-1] < found[0] and set(module.shapes) == {(1, 4, 5), (2, 4, 5)}
     x = np.random.default_rng(0).normal(size=(8, 5)).astype(np.float32)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from hybrid import SGD, Pipeline
 from hybrid.engine import Embedding, Engine
 from hybrid.readout import FullReadout
 from hybrid.trunk import nodes
@@ -10,7 +11,7 @@ from hybrid.trunk.mlp import MLP
 from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed
 
 TRUNKS = {
-    "one hidden": lambda: MLP([12, 10, 6], rate=0.1),
+    "one hidden": lambda: MLP([12, 10, 6], optimiser=SGD(0.1)),
     "deep": lambda: MLP((12, 300, 300, 6), layer_norm=True, optimiser="adam"),
 }
 
@@ -25,11 +26,11 @@ def by_tree(grads):
 
 def gathered(kind, micro_batches, only=None, wholes=(), spans=False):
     """The arrays of a trunk's gradient after the first tick of an engine whose readout stands still."""
-    trunk, readout = TRUNKS[kind](), FullReadout(CLASSES, 6, batch=BATCH, rate=0.0)
+    trunk, readout = TRUNKS[kind](), FullReadout(CLASSES, 6, batch=BATCH, optimiser=SGD(0.0))
     for array in readout.parameters().values():
         array[...] = np.random.default_rng(1).normal(size=array.shape)
     rows = Embedding(CLASSES, 4, per_example=CONTEXT, spread=0.3)
-    trained = Engine(rows, trunk, readout, threads=1, device="cpu", micro_batches=micro_batches)
+    trained = Engine(rows, trunk, readout, threads=1, device="cpu", pipeline=Pipeline(micro_batches=micro_batches))
     kept = []
     if spans:
         trunk.gradient.divide(wholes, trunk.spans)

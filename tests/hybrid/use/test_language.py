@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hybrid import MLP, Corpus, Embedding, Engine, LanguageFeed, LanguageModel, Text, TreeReadout, Vocabulary
+from hybrid import MLP, SGD, Corpus, Embedding, Engine, LanguageFeed, LanguageModel, Text, TreeReadout, Vocabulary
 
 LINES = ["one two three four Five.", "two three four five six.", "three four five six seven."] * 20
 CONTEXT = 3
@@ -18,9 +18,13 @@ def trained(eos=False, lower=True):
     corpus = Corpus(text, vocabulary)
     corpus = Corpus.from_ids(corpus.ids, vocabulary) if eos else corpus
     feed = LanguageFeed(corpus, context=CONTEXT, batch=32, epochs=12)
-    embedding = Embedding(feed.rows, 6, per_example=CONTEXT, spread=0.3, rate=0.3)
+    embedding = Embedding(feed.rows, 6, per_example=CONTEXT, spread=0.3, optimiser=SGD(0.3))
     engine = Engine(
-        embedding, MLP([18, 16, 8], rate=0.3), TreeReadout(feed.counts, 8, rate=0.2), device="cpu", threads=2
+        embedding,
+        MLP([18, 16, 8], optimiser=SGD(0.3)),
+        TreeReadout(feed.counts, 8, optimiser=SGD(0.2)),
+        device="cpu",
+        threads=2,
     )
     for _ in engine.run(feed):
         pass

@@ -22,7 +22,7 @@ def histories():
 def trained(histories, readout):
     feed = HistoryFeed(histories, length=LENGTH, batch=32, epochs=3)
     made = {"tree": TreeReadout, "full": FullReadout}[readout](feed.counts, 6)
-    engine = Engine(Embedding(feed.rows, 5, mean=True, spread=0.5), MLP([5, 8, 6]), made, device="cpu", threads=2)
+    engine = Engine(Embedding(feed.rows, 5, spread=0.5, bags="mean"), MLP([5, 8, 6]), made, device="cpu", threads=2)
     for _ in engine.run(feed):
         pass
     return engine

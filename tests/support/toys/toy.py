@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hybrid import SGD
 from hybrid.readout.base import Base
 from hybrid.settings import number, option
 
@@ -17,7 +18,7 @@ class ToyReadout(Base):
     kind = "toy"
 
     def __init__(self, classes, width, *, start=0.0, batch=1024, rate=0.02, seed=0, backend=None):
-        super().__init__(classes, width, batch=batch, rate=rate, seed=seed, backend=backend)
+        super().__init__(classes, width, batch=batch, optimiser=SGD(rate), seed=seed, backend=backend)
         self.start = start
         self.weights = np.full((self.classes, self.width), start, np.float32)
 

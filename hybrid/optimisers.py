@@ -1,0 +1,155 @@
+"""How parameters move, by the formulas of PyTorch: for trunks, and for the rows of embeddings and readouts."""
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from . import check
+
+TRUNK = ("sgd", "nesterov", "adagrad", "adam", "adamw")  # of dense weights
+ROWS = ("sgd", "row-adagrad", "adagrad")  # of rows that learn where they are visited
+
+
+@dataclass(frozen=True)
+class Optimiser:
+    """What all optimisers have.
+
+    rate  learning rate; None: the default of the part that it moves
+
+    Raises ValueError for numbers out of range.
+    """
+
+    rate: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.rate is not None:
+            check.number("rate", self.rate, 0)
+
+    @property
+    def name(self) -> str:
+        """As the command line and checkpoints call it."""
+        return NAMES[type(self)]
+
+
+@dataclass(frozen=True)
+class Dense(Optimiser):
+    """What those have that can move a trunk.
+
+    decay  weight decay: of all weights, biases and gains too
+    clip   the norm that the gradient of all weights together is cut to; None: it is not
+    """
+
+    _: dataclasses.KW_ONLY
+    decay: float = 0.0
+    clip: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check.number("decay", self.decay, 0)
+        if self.clip is not None and check.number("clip", self.clip, 0) == 0:
+            raise ValueError("clip: found 0, expected a number above 0; None does not clip")
+
+
+@dataclass(frozen=True)
+class SGD(Dense):
+    """Stochastic gradient descent: `momentum` below 1, and with `nesterov` Nesterov's."""
+
+    _: dataclasses.KW_ONLY
+    momentum: float = 0.0
+    nesterov: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if check.number("momentum", self.momentum, 0) >= 1:
+            raise ValueError(f"momentum: found {self.momentum}, expected a number below 1")
+        if self.nesterov and not self.momentum:
+            raise ValueError('momentum: found 0 with optimiser "nesterov", expected more; "sgd" has none')
+
+    @property
+    def name(self) -> str:
+        """Nesterov's momentum has a name of its own."""
+        return "nesterov" if self.nesterov else "sgd"
+
+
+@dataclass(frozen=True)
+class Adagrad(Dense):
+    """Duchi et al. 2011."""
+
+
+@dataclass(frozen=True)
+class RowAdagrad(Optimiser):
+    """Adagrad with one sum of squares a row instead of one a number: for embeddings and readouts."""
+
+
+@dataclass(frozen=True)
+class Adam(Dense):
+    """Kingma and Ba 2015; betas: of the means of gradients and of their squares."""
+
+    _: dataclasses.KW_ONLY
+    betas: Sequence[float] = (0.9, 0.999)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        betas: Any = self.betas
+        pair = tuple(betas) if isinstance(betas, list | tuple) else ()
+        if len(pair) != 2 or not all(isinstance(beta, int | float) and 0 <= beta < 1 for beta in pair):
+            raise ValueError(f"betas: found {self.betas}, expected two numbers from 0 to below 1")
+        object.__setattr__(self, "betas", pair)
+
+
+@dataclass(frozen=True)
+class AdamW(Adam):
+    """Adam with decoupled weight decay (Loshchilov and Hutter 2019)."""
+
+    _: dataclasses.KW_ONLY
+    decay: float = 0.01
+
+
+NAMES: dict[type[Optimiser], str] = {
+    SGD: "sgd",
+    Adagrad: "adagrad",
+    RowAdagrad: "row-adagrad",
+    Adam: "adam",
+    AdamW: "adamw",
+}
+_NAMED: dict[str, type[Optimiser]] = {name: kind for kind, name in NAMES.items()} | {"nesterov": SGD}
+
+
+def named(name: str, among: Sequence[str], **numbers: Any) -> Optimiser:
+    """The optimiser of a name with these numbers, as the command line and checkpoints have them; None: its default.
+
+    Raises ValueError for a name that is not among these, and for a number that this optimiser does not have.
+    """
+    kind = _NAMED[check.choice("optimiser", name, tuple(among))]
+    more: dict[str, Any] = {"momentum": 0.9, "nesterov": True} if name == "nesterov" else {}
+    fields = {field.name for field in dataclasses.fields(kind)}
+    for number, value in numbers.items():
+        if value is None:
+            continue
+        if number not in fields:
+            raise ValueError(f'{number}: found {value} with optimiser "{name}", which has none; leave it out')
+        more[number] = value
+    return kind(**more)
+
+
+def taken(optimiser: str | Optimiser, among: Sequence[str]) -> Optimiser:
+    """The optimiser that a user names or gives; ValueError for one that is not among these."""
+    if not isinstance(optimiser, Optimiser):
+        return named(optimiser, among)
+    if optimiser.name not in among:
+        raise ValueError(f"optimiser: found {optimiser}, expected one of {', '.join(among)}")
+    return optimiser
+
+
+def of_rows(optimiser: str | Optimiser, rate: float) -> tuple[str, float]:
+    """The name and the rate of the optimiser of rows that learn where they are visited; rate: where it has none.
+
+    Raises ValueError for one that does not move rows, and for what rows do not have: momentum, decay, clip.
+    """
+    made = taken(optimiser, ROWS)
+    for field in dataclasses.fields(made):
+        value = getattr(made, field.name)
+        if field.name != "rate" and value != field.default:
+            raise ValueError(f"{field.name}: found {value} in {made}, expected none: rows have no {field.name}")
+    return made.name, rate if made.rate is None else made.rate

@@ -1,0 +1,83 @@
+"""Optimisers as users name and give them, and the parts that they do not move."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from hybrid import MLP, SGD, Adagrad, Adam, AdamW, Embedding, FullReadout, RowAdagrad, TreeReadout
+from hybrid.optimisers import ROWS, TRUNK, named
+
+COUNTS = np.arange(9, 0, -1)
+PARTS = {  # a part of every kind that one moves; its default rates by name
+    "trunk": lambda optimiser: MLP([4, 3], optimiser=optimiser).optimiser,
+    "rows": lambda optimiser: Embedding(4, 3, optimiser=optimiser),
+    "readout": lambda optimiser: TreeReadout(COUNTS, 3, optimiser=optimiser),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers", "message"),
+    [
+        ("lion", {}, "optimiser: found 'lion', expected one of sgd, nesterov"),
+        ("adam", {"momentum": 0.9}, 'momentum: found 0.9 with optimiser "adam", which has none'),
+        ("sgd", {"betas": (0.9, 0.9)}, r'betas: found \(0.9, 0.9\) with optimiser "sgd", which has none'),
+        ("adam", {"betas": (0.9, 1)}, r"betas: found \(0.9, 1\), expected two numbers"),
+        ("nesterov", {"momentum": 0}, 'momentum: found 0 with optimiser "nesterov"'),
+        ("sgd", {"momentum": 1}, "momentum: found 1, expected a number below 1"),
+        ("sgd", {"rate": -0.1}, "rate: found -0.1"),
+        ("sgd", {"decay": np.inf}, "decay: found inf"),
+        ("sgd", {"clip": 0}, "clip: found 0, expected a number above 0"),
+    ],
+)
+def test_numbers_that_cannot_be_are_refused(name, numbers, message):
+    with pytest.raises(ValueError, match=message):
+        named(name, TRUNK, **numbers)
+
+
+@pytest.mark.parametrize(
+    ("part", "optimiser", "message"),
+    [
+        (
+            "trunk",
+            RowAdagrad(0.1),
+            "optimiser: found RowAdagrad.*, expected one of sgd, nesterov, adagrad, adam, adamw",
+        ),
+        ("rows", Adam(0.1), "optimiser: found Adam.*, expected one of sgd, row-adagrad, adagrad"),
+        ("readout", "adam", "optimiser: found 'adam', expected one of sgd, row-adagrad, adagrad"),
+        ("rows", SGD(0.1, momentum=0.5), "momentum: found 0.5 in SGD.*, expected none: rows have no momentum"),
+        ("readout", Adagrad(decay=0.1), "decay: found 0.1 in Adagrad.*, expected none: rows have no decay"),
+        ("readout", SGD(clip=1.0), "clip: found 1.0 in SGD"),
+        ("trunk", SGD, "optimiser: found type, expected one of sgd"),
+    ],
+)
+def test_an_optimiser_that_does_not_move_a_part_is_refused(part, optimiser, message):
+    with pytest.raises(ValueError, match=message):
+        PARTS[part](optimiser)
+
+
+@pytest.mark.parametrize(("part", "rate"), [("trunk", 0.01), ("rows", 0.05), ("readout", 0.025)])
+def test_a_name_or_an_optimiser_without_a_rate_has_that_of_the_part(part, rate):
+    assert [PARTS[part](given).rate for given in ("adagrad", Adagrad(), Adagrad(0.3))] == [rate, rate, 0.3]
+
+
+@pytest.mark.parametrize("name", [*TRUNK, *ROWS])
+def test_they_are_named_as_checkpoints_name_them_and_pickled(name):
+    made = named(name, (name,), rate=0.5)
+    assert (made.name, made.rate) == (name, 0.5) and pickle.loads(pickle.dumps(made)) == made
+    assert made != named(name, (name,), rate=0.4)
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        lambda: MLP([4, 3], rate=0.1),
+        lambda: Embedding(4, 3, rate=0.1),
+        lambda: FullReadout(COUNTS, 3, rate=0.1),
+        lambda: Embedding(4, 3, mean=True),
+        lambda: AdamW(momentum=0.9),
+    ],
+)
+def test_keywords_that_are_no_more_are_refused_by_python(old):
+    with pytest.raises(TypeError, match="unexpected keyword argument"):
+        old()
