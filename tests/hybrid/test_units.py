@@ -113,6 +113,14 @@ def test_what_cannot_be_made(change, message):
         Units(**{"count": COUNT, "device": "cpu", **sizes, **change})
 
 
+def test_weights_begin_uniform_within_the_bound_of_glorot():
+    made = Units(20, 7, 9, 5, seed=3, device="cpu")
+    for part, bound in ((0, np.sqrt(6 / 16)), (2, np.sqrt(6 / 14))):
+        drawn = np.concatenate([made.weights_of(unit)[part].ravel() for unit in range(20)]) / bound
+        assert -1 <= drawn.min() < -0.98 and 0.98 < drawn.max() <= 1 and abs(drawn.mean()) < 0.1
+        assert not made.weights_of(0)[part + 1].any()
+
+
 def test_offsets_by_hand():
     layout = unit_layout([2, 1], [3, 1], [1, 4])
     assert layout.w_at.tolist() == [0, 3 * 3 + 1 * 4, 13 + 1 * 2 + 4 * 2]

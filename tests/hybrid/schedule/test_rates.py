@@ -25,6 +25,7 @@ def test_worked_by_hand(schedule, warmup, expected):
 def test_what_falls_never_reaches_nothing():
     for schedule in ("linear", "cosine"):
         assert Scale(schedule, 10**6)(10**6) == LEAST == Scale(schedule, 8)(9)
+        assert Scale(schedule, 8, 8)(8) == 1 and Scale(schedule, 8, 8)(9) == LEAST, "no tick is left behind the warm-up"
 
 
 def test_the_linear_schedule_keeps_its_bits():

@@ -378,6 +378,7 @@ def test_an_average_without_the_readout_is_rejected_until_it_is_loaded(average, 
     net = torch.nn.ModuleDict({"trunk": torch.nn.Linear(2, 2), "head": trained(MAKE["huffman"](rate=0.3), before)})
     averaged = torch.optim.swa_utils.AveragedModel(net, multi_avg_fn=average)
     averaged.module["head"](*batch(4))
+    assert averaged.module["head"](*batch(1)).loss.isfinite(), "the mean of one"
     for seed in range(2):
         net["head"](*batch(16, seed=seed)).loss.backward()
         averaged.update_parameters(net)

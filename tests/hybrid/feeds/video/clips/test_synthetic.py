@@ -40,6 +40,20 @@ def test_the_box_surrounds_what_is_seen_of_the_target(frames):
     assert all((one.image != other.image).any() for one, other in pairwise(frames)), "nothing stands still"
 
 
+@pytest.mark.parametrize(
+    ("number", "sums", "box"),
+    [
+        (0, [218, 373, 228, 216, 64, 437, 410, 342, 426, 193, 383, 219], [14.28, 0.42, 7.66, 7.66]),
+        (47, [513, 135, 279, 346, 418, 406, 383, 479, 290, 436, 415, 272], [3.82, 12.91, 7.66, 7.66]),
+    ],
+)
+def test_the_scene_of_a_seed_stays_what_it_is(number, sums, box):
+    """Of every eighth pixel the sum of its colours: what is learned from it is compared with recordings."""
+    frame = Scene((24, 32, 3), 100, seed=4)[number]
+    np.testing.assert_allclose(frame.image[::8, ::8].sum(-1, dtype=int).ravel(), sums, atol=3)
+    np.testing.assert_allclose(frame.box, box, atol=0.01)
+
+
 def test_grey_is_the_grey_of_the_colours():
     colour, grey = Scene((20, 30, 3), 5)[4].image, Scene((20, 30, 1), 5)[4].image
     np.testing.assert_allclose(grey[..., 0], colour @ GREY, atol=1.01)
