@@ -99,6 +99,7 @@ def test_context_is_silent_before_its_step():
         ({"fan_in_radius": 0.5}, "fan_in_radius: found 0.5, which leaves no unit"),
         ({"lateral_radius": -0.5}, "lateral_radius: found -0.5"),
         ({"tau": 1.5}, "tau: found 1.5, expected from 0 to 1"),
+        *(({"predict_steps": steps}, f"predict_steps: found {steps}, expected .* from 1 to 2") for steps in (0, 3)),
         ({"predict_steps": 1}, "features: found .* with wiring 'cuda'"),
         ({"wiring": "classic", "features": ()}, r"features: found \(\), expected \('signal',\)"),
         ({"wiring": "classic", "features": ("past", "signal")}, "each once, in this order"),
@@ -139,7 +140,7 @@ def test_fields_of_older_checkpoints_are_read():
 
 
 def test_what_just_fits_is_taken():
-    Config(streams=16)
+    Config(streams=16, readout=Readout(kind="unit", block=(1,) * 6, enabled=(True,) * 6))
     Config(name="ä 模" + "b" * 197)
     Config(grids=(1,) * 1000, hidden=1)
     Config(lateral_at=0, feedback_at=0, schedule=((0, 0, 0.0, 0.0),), tau=0)
