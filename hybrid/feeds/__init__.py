@@ -137,7 +137,7 @@ class Permuted:
 
     def __init__(self, places: np.ndarray, seed: int, shuffle: bool):
         self.places, self.seed, self.shuffle = places, seed, shuffle
-        self._order: tuple[int, np.ndarray] = (-1, places)
+        self._order: tuple[int | None, np.ndarray] = (None, places)
 
     def part(self, epoch: int, tick: int, size: int) -> np.ndarray:
         """The places of a tick of an epoch, `size` a tick."""

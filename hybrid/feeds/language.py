@@ -93,7 +93,7 @@ class StreamedLanguageFeed(_Contexts):
         check.whole("chunk", chunk, 1)
         super().__init__(corpus, context, batch, epochs, seed)
         self.chunk = -(-chunk // batch) * batch
-        self._order: tuple[int, int, np.ndarray] = (-1, -1, np.empty(0, np.int64))
+        self._order: tuple[Any, ...] = (None, None, None)  # epoch, chunk, and its tokens in their order
 
     def describe(self) -> dict[str, Any]:
         """See `Feed`."""

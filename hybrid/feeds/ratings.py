@@ -505,7 +505,7 @@ def _column_names(frame: Any) -> list[str]:
         return [str(name) for name in frame]
     for attribute in ("column_names", "columns"):  # of Arrow; of pandas and polars
         names = getattr(frame, attribute, None)
-        if names is not None and not callable(names) and hasattr(names, "__iter__"):
+        if isinstance(names, Iterable):
             names = list(names)
             if all(isinstance(name, str) for name in names):
                 return names

@@ -349,12 +349,11 @@ def _parts(options: dict[str, Any]) -> tuple[Known, Examples, Examples]:
 
 def figures(model: LabelTrees, examples: Examples) -> dict[str, float]:
     """precision, recall and nDCG at 1, 3 and 5, as far as there are so many labels."""
-    most = min(5, examples.labels.shape[1])
-    ids = model.best(examples.features, most)[0]
+    cuts = [k for k in (1, 3, 5) if k <= examples.labels.shape[1]]
+    ids = model.best(examples.features, cuts[-1])[0]
     return {
         f"{name}@{k}": getattr(metrics, name)(ids[:, :k], examples.labels)
-        for k in (1, 3, 5)
-        if k <= most
+        for k in cuts
         for name in ("precision", "recall", "ndcg")
     }
 

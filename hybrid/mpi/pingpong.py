@@ -10,7 +10,6 @@ import numpy as np
 from .world import world
 
 SIZES = tuple(8 << power for power in (0, 4, 8, 11, 14, 17, 19))  # bytes: 8 to 4 Mi
-LARGE, ROWS = 4 << 20, 256 << 10  # bytes of an allreduce; those that each rank sends to each other one
 SECONDS = 0.004  # that one sample takes, about: many short messages, or one long one
 TURNS = 2000  # in one sample at most
 REST = 0.001  # seconds between two looks of a rank that waits, so that it takes no core from those that are measured
@@ -31,7 +30,7 @@ class Messages:
         self.rank, self.size, self._mpi = this.rank, this.size, MPI
         self._comm: Any = MPI.COMM_WORLD.Dup()
 
-    def pingpong(self, other: int, size: int, repeat: int = 7) -> list[float]:
+    def pingpong(self, other: int, size: int, repeat: int) -> list[float]:
         """Samples of the seconds that a message of `size` bytes takes one way, between rank 0 and another; [] elsewhere."""
         gone, come = np.zeros(size, np.uint8), np.empty(size, np.uint8)
 
@@ -46,12 +45,12 @@ class Messages:
         samples = self._timed(there_and_back, repeat, self.rank in (0, other))
         return [seconds / 2 for seconds in samples]
 
-    def allreduce(self, size: int = LARGE, repeat: int = 7) -> list[float]:
+    def allreduce(self, size: int, repeat: int) -> list[float]:
         """Samples of the seconds that all ranks take to sum `size` bytes of float32 numbers."""
         array, total = np.zeros((2, size // 4), np.float32)
         return self._timed(lambda: self._comm.Allreduce(array, total), repeat)
 
-    def alltoall(self, size: int = ROWS, repeat: int = 7) -> list[float]:
+    def alltoall(self, size: int, repeat: int) -> list[float]:
         """Samples of the seconds in which each rank sends `size` bytes to each."""
         gone, come = np.zeros((2, self.size, size), np.uint8)
         return self._timed(lambda: self._comm.Alltoall(gone, come), repeat)

@@ -121,6 +121,7 @@ class PVM(Runner[StepResult]):
     ):
         super().__init__("pvm", "give every thread a model of its own, as PVM.load does")
         check.whole("streams", streams, 1, MOST_STREAMS)
+        check.whole("seed", seed, 0)
         dtype = np.dtype(dtype)
         if wiring is None:
             refuse_too_large(config, 1 + config.moves, dtype.itemsize, ranks.size if ranks else 1)

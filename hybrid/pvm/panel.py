@@ -199,12 +199,13 @@ def _text(pen: Any, at: tuple[float, float], text: str, room: float, size: int =
 def _legend(pen: Any, right: int, legend: Sequence[tuple[Colour, str]]) -> int:
     """Draw a square of each colour, and its name, to the left of `right`; returns where they begin."""
     font = _font(LETTERS)
-    left: int = right - sum(16 + math.ceil(pen.textlength(name, font)) + 2 * GAP for _, name in legend)
-    begins = left
-    for colour, name in legend:
+    widths = [16 + math.ceil(pen.textlength(name, font)) + 2 * GAP for _, name in legend]
+    begins: int = right - sum(widths)
+    left = begins
+    for (colour, name), width in zip(legend, widths, strict=True):
         pen.rectangle((left, GAP + 4, left + 10, GAP + 14), outline=colour, width=2)
         pen.text((left + 16, GAP + 1), name, fill=INK, font=font)
-        left += 16 + math.ceil(pen.textlength(name, font)) + 2 * GAP
+        left += width
     return begins
 
 

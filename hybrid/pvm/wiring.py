@@ -205,9 +205,7 @@ def _along(low: int, up: int, size: int, at: int) -> list[tuple[int, int]]:
     lies within; a single unit sees the middle.
     """
     begin = int((low - size) * at / (up - 1)) if up > 1 else int((low - size) / 2)
-    near = range(max(0, int(-begin) - 1), min(size, int(low - begin) + 1))
-    places = ((offset, int(begin + offset)) for offset in near)
-    return [(offset, place) for offset, place in places if 0 <= place < low]
+    return [(offset, begin + offset) for offset in range(max(0, -begin), min(size, low - begin))]
 
 
 def _lateral(config: Config, grid: _Grid) -> Lists:

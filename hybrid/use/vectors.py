@@ -80,7 +80,7 @@ class Vectors:
         query = np.sum([weight * _unit(self[word]) for word, weight in given], axis=0) / float(len(given))
         left_out = np.unique(self._names.ids([word for word, _ in given]))
         k = min(check.whole("topn", topn, 1), len(self))
-        return self._search(query[None], [""], k, np.array([0, len(left_out)]), left_out).pairs[0]
+        return self._search(query[None], [""], k, np.array([0, len(left_out)]), left_out, False).pairs[0]
 
     def similarity(self, first: str, second: str) -> float:
         """The cosine of two words."""
@@ -97,7 +97,7 @@ class Vectors:
         check.whole("k", k, 1, len(self))
         asked = listed(words)
         ids = self._names.ids(asked)
-        return self._search(self.rows[ids], list(map(str, asked)), k, np.arange(len(ids) + 1), ids, annoy=annoy)
+        return self._search(self.rows[ids], list(map(str, asked)), k, np.arange(len(ids) + 1), ids, annoy)
 
     def agreement(self, path: Path | str) -> metrics.Agreement:
         """How far cosines order pairs as people do; see hybrid/metrics.py."""
@@ -108,7 +108,7 @@ class Vectors:
         return metrics.analogies(path, self.words, self.rows, most_frequent=most_frequent)
 
     def _search(
-        self, queries: np.ndarray, asked: list[str], k: int, at: np.ndarray, left_out: np.ndarray, annoy: bool = False
+        self, queries: np.ndarray, asked: list[str], k: int, at: np.ndarray, left_out: np.ndarray, annoy: bool
     ) -> Ranked:
         """The k nearest of each query (n, D); query i leaves out left_out[at[i] : at[i + 1]], which rise."""
         from cpu.output.topk import Excluded

@@ -37,7 +37,7 @@ def test_what_a_text_means(read, text, value):
 @pytest.mark.parametrize(
     ("read", "text"),
     [(settings.positive, text) for text in ("0", "1.5", "1000000001", "\u0661")]
-    + [(settings.whole, text) for text in ("-1", " 1")]
+    + [(settings.whole, text) for text in ("-1", " 1", "x", "")]
     + [(settings.number, text) for text in ("-0.1", "inf", "x")],
 )
 def test_a_text_that_means_no_such_number_is_refused(read, text):

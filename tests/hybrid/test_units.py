@@ -103,7 +103,6 @@ def test_what_does_not_fit_is_refused_and_nothing_moves(bad):
         ({"hidden": [1, 2, 0, 4, 5]}, r"hidden\[2\] is 0"),
         ({"activation": "sigmoid"}, "activation: found 'sigmoid', expected one of logistic"),
         ({"momentum": 1}, "momentum: found 1, expected a number below 1"),
-        ({"seed": -1}, "seed: found -1"),
         ({"inputs": 2**31 - 1, "hidden": 2**31 - 1}, "weights; units have at most 2.62 together"),
     ],
 )
@@ -111,6 +110,14 @@ def test_what_cannot_be_made(change, message):
     sizes = dict(zip(("inputs", "hidden", "outputs"), SIZES, strict=True))
     with pytest.raises(ValueError, match=message):
         Units(**{"count": COUNT, "device": "cpu", **sizes, **change})
+
+
+def test_weights_begin_uniform_within_the_bound_of_glorot():
+    made = Units(20, 7, 9, 5, seed=3, device="cpu")
+    for part, bound in ((0, np.sqrt(6 / 16)), (2, np.sqrt(6 / 14))):
+        drawn = np.concatenate([made.weights_of(unit)[part].ravel() for unit in range(20)]) / bound
+        assert -1 <= drawn.min() < -0.98 and 0.98 < drawn.max() <= 1 and abs(drawn.mean()) < 0.1
+        assert not made.weights_of(0)[part + 1].any()
 
 
 def test_offsets_by_hand():

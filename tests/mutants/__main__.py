@@ -85,15 +85,28 @@ class Selection:
                 self.importers.setdefault(name, set()).add(FOUND_BY_NAME[name.rpartition(".")[0]])
 
     def own(self, path: str) -> list[str]:
-        """Of its package those that import it, and all that name the path; of a header those of the kernels that include it."""
+        """Of its package those that import it or the package that offers it, and all that name the path; namesakes first.
+
+        Of a header those of the kernels that include it.
+        """
         place = Path(path).parent if Path(path).name == "__init__.py" else Path(path)
-        folder = "/".join(Path("tests", path).parts[: 3 if path.startswith("hybrid/") else 2])
-        importers = self.importers.get(place.with_suffix("").as_posix().replace("/", "."), set())
+        name = place.with_suffix("").as_posix().replace("/", ".")
+        folders = Path("tests", path).parent.parts
+        folder = "/".join(folders[: 3 if path.startswith("hybrid/") else 2])
+        importers = self.importers.get(name, set())
+        if len(folders) > 2:  # one level down: the names of hybrid itself are imported by tests of everything
+            importers = importers | self.importers.get(name.rpartition(".")[0], set())
         found = {f"{name.replace('.', '/')}.py" for name in importers if name.rpartition(".")[2].startswith("test_")}
         found = {test for test in found if test.startswith(f"{folder}/")} | self._holding(path, "tests/**/test_*.py")
         for including in self._including(path):
             found |= set(self.own(including))
-        return sorted(test for test in found if (self.root / test).exists() and not test.startswith(APART))
+        shelf = (
+            Path("tests", Path(path).parts[0]),
+            Path("tests", path).parent,
+        )  # tests of cpu/ and gpu/ are not in folders
+        namesakes = {(place / f"test_{Path(path).stem}.py").as_posix() for place in shelf}
+        found = {test for test in found | namesakes if (self.root / test).exists() and not test.startswith(APART)}
+        return sorted(found, key=lambda test: (test not in namesakes, test))
 
     def others(self, path: str) -> list[str]:
         """Of those that import it, directly or not, the nearest: those of its package first."""

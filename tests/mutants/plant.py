@@ -1,6 +1,8 @@
 """Mutants of a file: small changes of one token, in Python found by `ast`, in CUDA by a pattern.
 
-Left alone is what no test should fix: annotations, the words of errors, assertions, how a function is compiled, large numbers.
+Left alone is what no test should fix: annotations, the words of errors, assertions, how a function is compiled, large numbers,
+what is fetched ahead, defaults of arguments, which are choices, and `strict` of a zip, whose operands are as long as each other
+unless another line is wrong.
 """
 
 import ast
@@ -19,6 +21,8 @@ NAMES = "Lt LtE Gt GtE Eq NotEq Add Sub Mult Div FloorDiv Mod Pow LShift RShift 
 OPERATORS: dict[type, str] = {getattr(ast, name): token for name, token in zip(NAMES.split(), SWAPS, strict=True)}
 # Decorators without which values are the same.
 COMPILED = re.compile(r"(functools\.)?(cache|lru_cache|wraps|launched|called|inlined|overload|final|override)\b")
+LEFT = ("annotation", "returns", "defaults", "kw_defaults")  # fields of nodes
+KEYWORDS = "strict cache nogil no_cfunc_wrapper no_cpython_wrapper _nrt forceinline".split()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,7 +121,9 @@ def _python(text: str) -> Iterator[Place]:
                 yield begin(node), end(node), "continue" if isinstance(node, ast.Break) else "break"
 
     def walk(node: ast.AST, top: bool) -> Iterator[Place]:
-        if isinstance(node, ast.Raise | ast.Assert | ast.JoinedStr) or _checked_only(node):
+        if isinstance(node, ast.Raise | ast.Assert | ast.JoinedStr) or _checked_only(node) or _fetches(node):
+            return
+        if isinstance(node, ast.keyword) and node.arg in KEYWORDS:
             return
         if not (top and isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr)):  # a union of types
             yield from changes(node)
@@ -125,7 +131,7 @@ def _python(text: str) -> Iterator[Place]:
         for field, value in ast.iter_fields(node):
             for child in value if isinstance(value, list) else [value]:
                 compiled = field == "decorator_list" and COMPILED.match(ast.unparse(child))
-                if isinstance(child, ast.AST) and field not in ("annotation", "returns") and not compiled:
+                if isinstance(child, ast.AST) and field not in LEFT and not compiled:
                     yield from walk(child, top)
 
     yield from walk(ast.parse(text), True)
@@ -138,6 +144,17 @@ def _checked_only(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and ast.unparse(node.func).startswith(("warnings.", "logging.", "log."))
 
 
+def _fetches(node: ast.AST) -> bool:
+    """Whether it only asks for memory that is read later."""
+    if isinstance(node, ast.If | ast.For) and not node.orelse:
+        return all(map(_fetches, node.body))
+    if isinstance(node, ast.FunctionDef):
+        return "prefetch" in node.name
+    return (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and "prefetch" in ast.unparse(node.value.func)
+    )
+
+
 # The formatter leaves white space around operators of two operands only: brackets of templates and pointers have none.
 TOKEN = re.compile(
     r"(?<= )(?P<swap><<|>>|[<>=!]=|[-+*]=|&&|\|\||[-<>+*/%&|])(?= )"
@@ -145,9 +162,10 @@ TOKEN = re.compile(
     r"|(?P<number>(?<![\w.])\d+(\.\d+)?f?\b(?![.\w]))"
 )
 CUDA_SWAPS = SWAPS | {"&&": "||", "||": "&&", "+=": "-=", "-=": "+=", "*=": "+=", "%": "/"}
-# Neither comments nor texts, nor lines for the preprocessor; a bound of launches changes no result.
+# Neither comments nor texts, nor lines for the preprocessor; bounds of launches and what is fetched ahead change no result.
 APART = re.compile(
-    r'//[^\n]*|/\*.*?\*/|"(\\.|[^"\\\n])*"|^[ \t]*#(\\\n|[^\n])*|__launch_bounds__\([^)]*\)|static_assert\([^;]*;',
+    r'//[^\n]*|/\*.*?\*/|"(\\.|[^"\\\n])*"|^[ \t]*#(\\\n|[^\n])*|__launch_bounds__\([^)]*\)|static_assert\([^;]*;'
+    r"|^[^\n]*\bbring\([^\n]*",
     re.S | re.M,
 )
 

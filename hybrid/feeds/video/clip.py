@@ -167,7 +167,7 @@ def read_boxes(labels: Labels, sizes: Sequence[tuple[int, int]]) -> np.ndarray:
     if len(lines) != len(sizes):
         raise ValueError(f"{labels.name}: {len(lines)} lines, expected {len(sizes)}, a line x,y,w,h for each frame")
     boxes = [_box(labels.name, at, line, size) for at, (line, size) in enumerate(zip(lines, sizes, strict=True), 1)]
-    return np.array(boxes, np.float64).reshape(-1, 4)
+    return np.array(boxes, np.float64).reshape(len(boxes), 4)
 
 
 def _box(name: str, at: int, line: str, size: tuple[int, int]) -> tuple[float, ...]:

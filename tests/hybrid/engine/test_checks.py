@@ -61,11 +61,9 @@ PARTS = [
     (lambda: Engine(Embedding(4, 6), LinearTrunk(5, 7), FullReadout(9, 2)), "trunk: takes 5 inputs, the embedding"),
     (lambda: grouped(delay=1), "delay: found 1, expected 0: it must not"),
     (lambda: grouped(delay=17), "delay: found 17, expected a whole number from 0 to 1"),
-    (lambda: engine(micro_batches=0), "micro_batches: found 0"),
     (lambda: engine(threads=0), "threads: found 0"),
     (lambda: engine(device="tpu"), 'device: found "tpu"'),
     (lambda: engine(schedule="sine"), "schedule: found 'sine', expected one of constant, linear, cosine, step"),
-    (lambda: engine(warmup=-1), "warmup: found -1"),
 ]
 FEEDS = [
     (runs(engine(threads=1, overlap=True), Feed()), "overlap: needs at least 2 threads"),

@@ -37,6 +37,7 @@ def by_name(data: Ratings):
 FORMATS = {
     "u.data": ("\n".join("\t".join(map(str, row)) for row in ROWS), TIMED),
     "u.data, blank lines": ("\r\n\r\n".join("\t".join(map(str, row)) for row in ROWS) + "\r\n\r\n", TIMED),
+    "half stars": ("\n".join(f"{u}\t{i}\t{r}.5\t{t}" for u, i, r, t in ROWS), TIMED),
     "ratings.dat": ("\n".join("::".join(map(str, row)) for row in ROWS) + "\n", TIMED),
     "csv": ("userId,movieId,rating,timestamp\n" + "".join(f"{u},{i},{r},{t}\n" for u, i, r, t in ROWS), TIMED),
     "csv, other order": ("Timestamp, ITEM_ID ,User\n" + "".join(f"{t}, {i},{u} \n" for u, i, _, t in ROWS), TIMED),

@@ -89,6 +89,7 @@ def test_a_file_is_read_by_pieces(tmp_path, monkeypatch):
         (b"", "some.txt: empty, or only white space; expected text"),
         (b"ab\ncd\xe9f", "some.txt: byte 0xe9 at byte 5 is not UTF-8; expected UTF-8 text; .* iconv"),
         (b"PK\x03\x04\x00\x00", "some.txt: a zero byte at byte 4: a binary file"),
+        (b"\x00", "some.txt: a zero byte at byte 0: a binary file"),
     ],
 )
 def test_files_that_are_no_text(tmp_path, content, message):

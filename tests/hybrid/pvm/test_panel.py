@@ -1,6 +1,7 @@
 """Pictures of what a model sees: every number at its place, whole enlargements, boxes where they belong."""
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
@@ -89,6 +90,18 @@ def test_few_places_stay_empty(count, across):
 def test_captions_tell_the_ends_of_a_scale():
     scaled = panel.side_by_side({"map": plain(4, 4, scale=panel.Scale(0, 0.25, "viridis"))})
     assert np.array_equal(scaled, panel.side_by_side({"map  (0 to 0.25)": plain(4, 4)}))
+
+
+def test_a_legend_ends_at_the_right_edge_and_its_names_have_room():
+    names = ("target", "found by tracking")
+    widths = [16 + math.ceil(panel._font(panel.LETTERS).getlength(name)) + 2 * panel.GAP for name in names]
+    legend = list(zip((panel.LABEL, panel.FOUND), names, strict=True))
+    whole = panel.side_by_side({"frame": plain(60, 60), "other": plain(60, 60)}, legend=legend)
+    squares = [places(whole, colour) for colour, _ in legend]
+    assert squares[1][0][1] - squares[0][0][1] == widths[0]
+    assert whole.shape[1] - squares[1][0][1] - widths[1] in range(panel.GAP + 1)
+    for (top, left), (bottom, right) in squares:
+        assert (top, bottom, right - left) == (panel.GAP + 4, panel.GAP + 14, 10)
 
 
 def test_boxes_are_drawn_in_shares_of_the_picture_and_absent_ones_are_not():

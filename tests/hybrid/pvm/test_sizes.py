@@ -73,7 +73,8 @@ def test_weights_of_readouts():
 def test_the_fewest_parameters_are_no_more_than_there_are(unit, radius):
     config = Config(grids=((5, 4), 3, 1), hidden=6, lateral_radius=radius, unit=unit, readout=None)
     tops = Config(grids=((3, 3), (2, 4)), hidden=6, lateral_radius=radius, unit=unit, readout=None)
-    bounds = [fewest(one) / parameters(one, wire(one))[0] for one in (config, tops)]
+    alone = Config(grids=((2, 4),), hidden=6, lateral_radius=radius, unit=unit, readout=None)
+    bounds = [fewest(one) / parameters(one, wire(one))[0] for one in (config, tops, alone)]
     assert {"simple": 0.84, "complex": 0.5}.get(unit, 0.2) < min(bounds) and max(bounds) <= 1
     flat = Config(
         grids=((5, 4),), hidden=6, lateral_radius=radius, top_to_all=False, two_layers_back=False, readout=None

@@ -130,6 +130,27 @@ def test_one_signal_waits_and_is_handled_once_at_the_end(own_handler):
     assert received == [signal.SIGINT] and signal.getsignal(signal.SIGINT) is handled
 
 
+def test_the_first_interrupt_waits_for_the_second_and_none_is_lost():
+    received = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: received.append(number))
+    try:
+        with Held():
+            for passed_on in (0, 2, 3):
+                signal.raise_signal(signal.SIGINT)
+                assert len(received) == passed_on
+        assert len(received) == 3
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_the_signal_of_another_rank_is_obeyed_unless_one_was_before():
+    with Stop() as stop:
+        for number, obeyed in ((0, 0), (signal.SIGTERM, signal.SIGTERM), (signal.SIGINT, signal.SIGTERM)):
+            stop.obey(number)
+            assert stop.signal == obeyed
+        signal.raise_signal(signal.SIGTERM)  # that of the other rank, which comes to this one too: not the second
+
+
 def test_while_a_stop_is_open_it_is_told_after_the_tick():
     with Stop() as stop:
         with Held():

@@ -25,6 +25,8 @@ def test_worked_by_hand(schedule, warmup, expected):
 def test_what_falls_never_reaches_nothing():
     for schedule in ("linear", "cosine"):
         assert RateSchedule(schedule).over(10**6)(10**6) == LEAST == RateSchedule(schedule).over(8)(9)
+        behind = RateSchedule(schedule, 8).over(8)
+        assert behind(8) == 1 and behind(9) == LEAST, "no tick is left behind the warm-up"
 
 
 def test_the_linear_schedule_keeps_its_bits():

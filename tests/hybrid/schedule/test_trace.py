@@ -29,6 +29,9 @@ def test_overlap_and_efficiency_by_hand():
 def test_where_nothing_ran_all_figures_are_zero():
     zero = {"ticks": 0, "wall": 0.0, "stages": {}, "queues": {}, "overlap": 0.0, "efficiency": 0.0}
     assert Trace().summary() == zero
+    idle = Trace()
+    idle.wall = 3.0
+    assert idle.summary() == zero | {"wall": 3.0}
     assert line(zero) == " ms a tick; wall 0.00; overlap 0.00, efficiency 0.00"
 
 

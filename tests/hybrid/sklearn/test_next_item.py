@@ -43,6 +43,8 @@ def test_recommendations_leave_out_what_was_had_and_fall(learned):
     assert items.shape == log_probs.shape == (3, 19)
     assert not {"item 01", "item 02"} & set(items[0]) and set(items[1]) <= set(learned.items_)
     assert items[0][-1] is None and np.isneginf(log_probs[0][-1])  # 18 are left
+    numbers, _ = NextItem(epochs=1, random_state=0).fit([[5, 7, 9], [7, 9, 5]]).recommend([[5, 7]], k=3)
+    assert numbers.tolist() == [[9, -1, -1]]
     assert (np.diff(log_probs[1]) <= 0).all()
     with_all, _ = learned.recommend([["item 01", "item 02"]], k=20, exclude_seen=False)
     assert set(with_all[0]) == set(learned.items_)

@@ -98,6 +98,12 @@ def test_what_is_ignored_is_any_number_by_default_that_of_pytorch(ignored):
     assert loss(hidden, target).output[1] == 0
 
 
+def test_a_mean_is_the_same_for_weights_that_sum_to_less_than_one():
+    loss, given = trained(FullLoss(WIDTH, CLASSES)).eval(), batch(4)
+    small, large = (loss(*given, torch.full((4,), weight)).loss for weight in (1 / 16, 2.0))
+    torch.testing.assert_close(small, large)
+
+
 def test_hidden_vectors_without_a_class_may_be_anything(make):
     loss = make()
     hidden, target = batch(4, grad=False)
@@ -251,6 +257,7 @@ def test_bad_questions_are_named(call):
         ({"reduction": "avg"}, "reduction: found 'avg', expected one of mean, sum, none"),
         ({"ignore_index": 1.5}, "ignore_index: found 1.5, expected a whole number"),
         ({"ignore_index": 2**63}, "ignore_index: found 9223372036854775808, expected a whole number"),
+        ({"ignore_index": -(2**63) - 1}, "ignore_index: found -9223372036854775809, expected a whole number"),
         ({"optimiser": "adam"}, "optimiser: found 'adam', expected one of sgd, row-adagrad, adagrad"),
         ({"tree": "ternary"}, "tree: found 'ternary'"),
         ({"device": "tpu"}, 'device: found "tpu", expected'),
@@ -384,6 +391,7 @@ def test_an_average_without_the_readout_is_rejected_until_it_is_loaded(average, 
         net["head"](*batch(16, seed=seed)).loss.backward()
         averaged.update_parameters(net)
     head = averaged.module["head"].eval()
+    head.anchor.data.mul_(1 + 2**-20)  # averages are rounded
     for call in (lambda: head(*batch(4)), lambda: head.log_prob(batch(4)[0]), lambda: head.best(batch(4)[0], 2)):
         with pytest.raises(RuntimeError, match=r"Loss: found the parameters\(\) of another net copied or averaged in"):
             call()

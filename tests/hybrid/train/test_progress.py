@@ -77,6 +77,8 @@ def changed(what: dict, path: str, value) -> dict:
     [
         ("feed", GONE, "feed: found none, expected an object"),
         ("progress.curve", "x", "progress.curve: found 'x', expected a list"),
+        ("progress.curve", "x" * 58, f"progress.curve: found '{'x' * 58}', expected"),
+        ("progress.curve", "x" * 59, f"progress.curve: found '{'x' * 59}..., expected"),
         ("progress.curve", [{}], "progress.curve[0].seconds: found none, expected a number"),
         ("progress.curve.0.perplexity", {}, "progress.curve[0].perplexity: found an object of 0, expected a number"),
         ("progress.examples", 10**400, "progress.examples: found a number beyond 2^63, expected a number"),

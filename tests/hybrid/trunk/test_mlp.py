@@ -188,7 +188,6 @@ def test_weights_begin_with_the_variance_that_keeps_signals():
         (((5, 6),), {"dropout": 0.5}, "dropout: found 0.5, but sizes .* have no hidden layer"),
         (((5, 6),), {"layer_norm": True}, "layer_norm: found True, but sizes .* have no hidden layer"),
         (((5, 6, 6),), {"residual": True}, "residual: found True, but .* no hidden layer is as wide as its input"),
-        ((SIZES,), {"seed": -1}, "seed: found -1"),
     ],
 )
 def test_what_it_cannot_be(arguments, options, message):

@@ -28,6 +28,9 @@ def test_files_by_name(tmp_path):
         archive.write(tmp_path / "pictures" / "000001.png", "1.png")
     opened = [open_clips(str(tmp_path / name), shape) for name in ("", "pictures", "v9.gif", "v11.zip")]
     assert [[len(clip) for clip in clips] for clips in opened] == [[8, 9, 1], [3], [8], [1]]
+    (tmp_path / "pictures" / ".v.mp4").write_bytes(b"hidden")
+    (tmp_path / "pictures" / "v.mp4").mkdir()
+    assert [len(clip) for clip in open_clips(str(tmp_path / "pictures"), shape)] == [3]
     kinds = [[type(clip.clip) for clip in clips] for clips in opened]
     assert kinds == [[Video, Video, Images], [Images], [Video], [Images]]
     assert opened[3][0][0].image.tolist() == np.full(shape, 20).tolist()

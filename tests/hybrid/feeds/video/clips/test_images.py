@@ -4,7 +4,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
 
 from hybrid.feeds.video.clips.images import directory, zipped
 
@@ -86,6 +86,19 @@ def test_turned_as_the_camera_was(tmp_path):
     frame = directory(tmp_path, (8, 4, 3))[0]
     assert frame.image[..., 0].tolist() == [[200] * 4] * 4 + [[0] * 4] * 4
     assert frame.box.tolist() == [0, 7, 4, 1]
+
+
+@pytest.mark.parametrize("orientation", range(1, 10))
+def test_every_way_of_turning_is_pillows(tmp_path, orientation):
+    picture, exif = Image.fromarray(np.arange(24, dtype=np.uint8).reshape(4, 6)), Image.Exif()
+    exif[0x0112] = orientation
+    picture.save(tmp_path / "a.png", exif=exif)
+    with Image.open(tmp_path / "a.png") as stored:
+        expected = np.array(ImageOps.exif_transpose(stored))
+    (tmp_path / "labels.txt").write_text(
+        f"0,0,{expected.shape[1]},{expected.shape[0]}"
+    )  # inside where its size is known
+    assert np.array_equal(directory(tmp_path, (*expected.shape, 1))[0].image[..., 0], expected)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 import os
 import struct
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -183,3 +184,8 @@ def test_a_pipe_is_refused(tmp_path):
     os.mkfifo(tmp_path / "clip.mp4")
     with pytest.raises(OSError, match=r"clip\.mp4: found no regular file"):
         Video(tmp_path / "clip.mp4", SHAPE)
+
+
+@pytest.mark.parametrize(("average", "guessed", "rate"), [(24, 30, 24), (None, 30, 30), (None, None, 25)])
+def test_a_rate_that_is_not_stated_is_guessed(average, guessed, rate):
+    assert video_file.frame_rate(SimpleNamespace(average_rate=average, guessed_rate=guessed)) == rate
