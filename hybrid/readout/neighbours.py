@@ -19,22 +19,23 @@ from .full import FullReadout
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-INDEXES = ("annoy", "hnsw", "exact", "auto")
+INDEXES = ("annoy", "hnsw", "voyager", "usearch", "faiss", "exact", "auto")
+RECALL = 0.95
 
 
 @dataclass(frozen=True)
 class Options(sampled.Options):
     """What `--readout neighbours` takes, beside the options of the sampled readout that it wraps."""
 
-    recall: float = option(0.95, "neighbours readout: share of the ten best classes that is to be found", type=number)
+    recall: float = option(RECALL, "neighbours readout: share of the ten best classes that is to be found", type=number)
 
 
 class NeighbourReadout(Base):
     """A FullReadout or SampledReadout, whose `best` asks an index over its weights for the largest dot products.
 
     readout  what learns in `step`, and answers everything but `best`
-    index    "annoy", "hnsw", "exact", or "auto": the fastest that finds `recall` of the ten best classes of the hidden vectors
-             that the readout met last; see hybrid.Neighbours. `choice` says which it is
+    index    as of hybrid.Neighbours; "auto": the fastest that finds `recall` (None: 0.95) of the ten best classes of the hidden
+             vectors that the readout met last. `choice` says which it is
     every    a step whose number is a multiple of it begins to build the index anew, beside the one in use; None: none does
     moved    so does a step after which this share of the classes has moved since the last build began
     trees, search, threads, exact_below  see cpu/search/neighbours.py
@@ -55,7 +56,7 @@ class NeighbourReadout(Base):
         readout: FullReadout,
         *,
         index: str = "annoy",
-        recall: float = 0.95,
+        recall: float | None = None,
         every: int | None = None,
         moved: float | None = None,
         trees: int = 20,
@@ -84,7 +85,13 @@ class NeighbourReadout(Base):
         if exact_below is not None:
             self._settings["exact_below"] = check.whole("exact_below", exact_below, 0)
         if index != "annoy":
-            self._settings |= {"index": check.choice("index", index, INDEXES), "recall": recall}
+            self._settings["index"] = check.choice("index", index, INDEXES)
+        if index == "auto":
+            self._settings["recall"] = RECALL if recall is None else recall
+        elif recall is not None:
+            raise ValueError(
+                f'recall: found {recall} with index "{index}", expected none: index "auto" alone reaches a recall'
+            )
         self.every = None if every is None else check.whole("every", every, 1)
         self.moved = None if moved is None else check.number("moved", moved, 0)
         self._neighbours = live(readout.weights, metric="dot", seed=readout.seed, **self._settings)
@@ -258,6 +265,8 @@ def make(
 def rebuild(readout: dict[str, Any], backend: Any = None, **facts: Any) -> NeighbourReadout:
     """From describe()."""
     learner: Any = rebuild_readout(readout, backend)
+    if facts.get("index") != "auto":
+        facts.pop("recall", None)  # former checkpoints have one that was ignored
     return NeighbourReadout(learner, **facts)
 
 
