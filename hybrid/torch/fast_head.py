@@ -35,7 +35,12 @@ class FastLinear(torch.nn.Module):
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def best(self, hidden: Any, k: int | None = None) -> tuple[Any, Any]:
-        """The k largest logits of hidden vectors (..., D): ids (..., k) int64, logits (..., k) float32, largest first."""
+        """The k largest logits of hidden vectors (..., D): ids (..., k) int64, logits (..., k) float32, largest first.
+
+        hidden  a tensor, or what speaks DLPack, such as an array of NumPy, JAX or CuPy
+        """
+        if not isinstance(hidden, torch.Tensor) and hasattr(hidden, "__dlpack__"):
+            hidden = torch.from_dlpack(hidden)
         if not isinstance(hidden, torch.Tensor) or not hidden.ndim or hidden.dtype not in (*FLOATS, torch.float64):
             found = f"{type(hidden).__name__} {getattr(hidden, 'dtype', '')} {tuple(getattr(hidden, 'shape', ()))}"
             raise ValueError(f"hidden: found {found}, expected a tensor (..., {self.head.width}) of floats")
