@@ -47,7 +47,7 @@ class FastHead:
 
     def __init__(
         self,
-        weights: np.ndarray,
+        weights: Any,
         bias: Any = None,
         *,
         recall: float = 1.0,
@@ -86,11 +86,11 @@ class FastHead:
         return np.ascontiguousarray(bias)
 
     def _checked(self, hidden: Any) -> np.ndarray:
-        hidden = np.ascontiguousarray(hidden, np.float32)
-        if hidden.ndim != 2 or hidden.shape[1] != self.width:
-            raise ValueError(f"hidden: found {hidden.shape}, expected (any, {self.width})")
-        check.finite("hidden", hidden)
-        return hidden
+        rows: np.ndarray = np.ascontiguousarray(hidden, np.float32)
+        if rows.ndim != 2 or rows.shape[1] != self.width:
+            raise ValueError(f"hidden: found {rows.shape}, expected (any, {self.width})")
+        check.finite("hidden", rows)
+        return rows
 
     def best(self, hidden: Any, k: int | None = None, exclude: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """The k largest logits of each hidden vector (B, D): ids (B, k) int32, logits (B, k) float32, largest first.

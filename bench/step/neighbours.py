@@ -137,7 +137,7 @@ class Problem:
                 made = libraries.make(kind, self.vectors, self.metric, size, 0, self.threads)
                 built = {"build s": round(time.perf_counter() - start, 2), "build MB": round(_resident() - before)}
                 setting = library.setting.split(",")[0].format(size)
-                yield library.module, setting, lambda hidden, effort, made=made: made.propose(hidden, K, effort), built
+                yield library.module, setting, functools.partial(_propose, made), built
 
     def _fastest(self, recall: float, indexes: list[Built]) -> tuple[Built, int] | None:
         reached = []
@@ -201,6 +201,10 @@ class Problem:
             order = np.argsort(-np.take_along_axis(dots, some, 1), axis=1)
             found.append(np.take_along_axis(some, order, 1))
         return np.concatenate(found)
+
+
+def _propose(made: libraries.Index, hidden: np.ndarray, effort: int) -> np.ndarray:
+    return made.propose(hidden, K, effort)
 
 
 def _resident() -> float:

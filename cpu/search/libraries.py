@@ -278,13 +278,13 @@ class Library(NamedTuple):
     """How a kind of index comes to be.
 
     module   that is imported, and the extra of this package that installs it
-    index    its class
+    form     the class of its indexes
     setting  what `size` and `effort` are, for a sentence
     """
 
     module: str
     extra: str
-    index: type[Index]
+    form: type[Index]
     setting: str
 
 
@@ -318,4 +318,4 @@ def make(kind: str, vectors: Array, metric: str, size: int, seed: int, threads: 
     seed     equal seeds give equal indexes
     threads  build it; with more than one, which neighbours are missed may differ from run to run
     """
-    return LIBRARIES[kind].index.build(vectors, metric, size, seed, threads)
+    return LIBRARIES[kind].form.build(vectors, metric, size, seed, threads)

@@ -223,7 +223,7 @@ class Neighbours:
                 )
                 raise ValueError(f"{path}: found {what}; {remedy}")
         libraries.check(facts["kind"])
-        index = libraries.LIBRARIES[facts["kind"]].index.load(path, self.metric, self.vectors.shape[1])
+        index = libraries.LIBRARIES[facts["kind"]].form.load(path, self.metric, self.vectors.shape[1])
         choice = facts["choice"] and Choice(**facts["choice"] | {"tried": tuple(facts["choice"]["tried"])})
         with self._beginning:
             self._building.exception()

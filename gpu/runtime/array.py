@@ -169,15 +169,16 @@ class _Lent:
         return _capsule(address, FRESH, ctypes.cast(_destroy, ctypes.c_void_p))
 
 
-@_Delete
-def _delete(address: int) -> None:
+def _forget(address: int) -> None:
     _Lent.all.pop(address, None)
 
 
-@_Destroy
-def _destroy(capsule: int) -> None:
+def _forget_fresh(capsule: int) -> None:
     if _is_named(capsule, FRESH):
-        _delete(_pointer(capsule, FRESH))
+        _forget(_pointer(capsule, FRESH))
+
+
+_delete, _destroy = _Delete(_forget), _Destroy(_forget_fresh)
 
 
 class _Taken:
