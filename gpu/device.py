@@ -137,7 +137,7 @@ class Device:
     def _empty(self, shape: Shape, dtype: DTypeLike) -> Array:
         import pycuda.driver as driver
 
-        array = Array(0, shape, dtype, None)
+        array = Array(0, shape, dtype, None, self.ordinal)
         with Translated(self.name, f"an array {array.shape} of {array.dtype}, {array.nbytes / 1e6:,.1f} MB"):
             whole = max(array.nbytes, 1)
             memory = Block(self._pool, whole) if self._pool else driver.mem_alloc(whole)
@@ -229,8 +229,8 @@ class Device:
             raise
 
     def adopt(self, foreign: Any) -> Array:
-        """A view of an array of PyTorch, CuPy or Numba on this device, see gpu/runtime/array.py."""
-        return adopt(foreign)
+        """A view of an array of PyTorch, CuPy, JAX or Numba on this device, see gpu/runtime/array.py."""
+        return adopt(foreign, self.ordinal)
 
     def memory(self) -> dict[str, int]:
         """In bytes: "device" and "page-locked" memory of this object; "free" and "total" memory of the device.

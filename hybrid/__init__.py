@@ -20,6 +20,7 @@ _HOME = {
     "Corpus": "feeds.text",
     "Embedding": "engine.embedding",
     "Engine": "engine",
+    "FastHead": "fast_head",
     "Film": "feeds.video.film",
     "Frames": "feeds.video.frames",
     "FullReadout": "readout",

@@ -1,6 +1,7 @@
 """The nearest of your own vectors: by an index that is chosen by measurement, or exactly."""
 
 from concurrent.futures import Future
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -31,20 +32,26 @@ class Neighbours:
     """Finds the nearest rows of vectors (V, D), float32 or float64; they may be written between queries, see `changed`.
 
     metric     "angular": scores are cosines; "dot": dot products; a higher score is nearer
-    index      "annoy": a forest of trees (Bernhardsson 2013); "hnsw": a graph of near rows (Malkov and Yashunin 2016,
-               arXiv:1603.09320), which needs hnswlib: pip install "hybrid-engine[neighbours]"; "exact": all rows are scored;
-               "auto": kinds, their sizes and the effort of a query are tried on these vectors, from cheap to dear, and what
-               reaches the recall in the least time is taken, exact search where nothing is faster. What was chosen is said
-               on stderr and kept as `choice`. Without annoy, pip install "hybrid-engine[annoy]", "annoy" is "exact", as is said
-    recall, k  auto: the share of the k nearest that is to be found
-    queries    auto: (B, D), such as will be asked; None: some of the rows, with noise
+    index      "annoy": a forest of trees; "hnsw", "voyager", "usearch": a graph of near rows; "faiss": cells around centres;
+               "exact": all rows are scored; "auto": what is installed of these is tried on these vectors, with several sizes
+               and efforts, and what reaches the recall in the least time is taken, exact search where nothing is faster. What
+               was chosen, and among what, is said on stderr and kept as `choice`. Each is an extra: pip install
+               "hybrid-engine[voyager]", [usearch], [faiss], [annoy], [neighbours] (hnswlib). Without annoy "annoy" is "exact",
+               as is said
+    recall     auto: the share of the k nearest that is to be found; None: 0.95
+    k          auto: how many nearest
+    queries    auto: (B, D), such as will be asked, half of them to choose by and half to measure the choice; None: some of the
+               rows, with noise
+    saved      a path that `save` wrote: the index is read from there and not built
     threads    build the index. With more than one, which neighbours are missed may differ from run to run
-    settings   trees and search of "annoy", links and effort of "hnsw", exact_below, seed: see cpu/search/neighbours.py
+    settings   trees and search of "annoy", links and effort of graphs, effort of "faiss", exact_below, seed: see
+               cpu/search/neighbours.py
 
     The index is built at once. One of "auto" depends on measured times, too, and so does which neighbours are missed.
 
     Raises ValueError for another metric or index, for vectors that are no C-contiguous table of finite floats, for queries of
-    another width, and where hnswlib is needed and missing.
+    another width, for a recall or queries that another index than "auto" would ignore, where a library is missing, and for a
+    saved index of other vectors.
     """
 
     def __init__(
@@ -53,18 +60,26 @@ class Neighbours:
         *,
         metric: str = "angular",
         index: str = "auto",
-        recall: float = 0.95,
+        recall: float | None = None,
         k: int = 10,
         queries: np.ndarray | None = None,
+        saved: str | PathLike[str] | None = None,
         threads: int = 1,
         **settings: Any,
     ):
         check.whole("k", k, 1)
         check.whole("threads", threads, 1)
+        if queries is not None and index != "auto":
+            raise ValueError(
+                f'queries: found some with index "{index}", expected none: only index "auto" measures on them'
+            )
         self._live = live(vectors, metric=metric, index=index, recall=recall, k=k, threads=threads, **settings)
         self._queries = queries
         self.alone = Alone("table of neighbours", "give every thread one of its own")
-        self.build()
+        if saved is None:
+            self.build()
+        else:
+            self._live.load(fspath(saved))
 
     def __len__(self) -> int:
         return len(self._live.vectors)
@@ -110,6 +125,14 @@ class Neighbours:
         self._live.build(self._queries)
         tell_choice(before, self.choice)
 
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the index to `path`, a file of its library, and `path`.json; `Neighbours(vectors, saved=path)` takes it.
+
+        The vectors are not kept. Raises ValueError where exact search is used, or vectors have changed since the last build.
+        """
+        with self.alone:
+            self._live.save(fspath(path))
+
     def rebuild(self) -> Future[None]:
         """As `build`, beside the index in use; done once the new one answers."""
         begun: Future[None] = self._live.rebuild(self._queries)
@@ -123,7 +146,7 @@ class Neighbours:
 
 def live(vectors: np.ndarray, *, index: str = "annoy", **settings: Any) -> Any:
     """A cpu.search.neighbours.Neighbours. Without annoy one for a forest searches exactly, and says so on stderr."""
-    from cpu.search.index import there
+    from cpu.search.libraries import there
     from cpu.search.neighbours import Neighbours
 
     if index != "annoy" or there("annoy"):

@@ -18,7 +18,17 @@ ENDINGS = {".py", ".cu", ".cuh", ".cpp", ".h", ".html"}
 # Packages whose modules a registry, the backend, `hybrid.NAME` or Python itself finds by name.
 BY_NAME = {"cpu", "gpu"} | {
     f"hybrid.{name}"
-    for name in ("cli", "cli.commands", "feeds.video.clips", "formats", "models", "readout", "sklearn", "trunk")
+    for name in (
+        "cli",
+        "cli.commands",
+        "feeds.video.clips",
+        "formats",
+        "models",
+        "readout",
+        "sklearn",
+        "torch",
+        "trunk",
+    )
 }
 ALONE = {
     "cpu.runtime.cache": "read by tests.mutants without the package",

@@ -1,14 +1,19 @@
-"""The ten nearest of many vectors at a recall asked for: ours, chosen by measurement, beside exact search, Annoy and hnswlib.
+"""The ten nearest of many vectors at a recall asked for, and the ten likeliest classes of trained softmaxes, beside libraries.
 
-Every rival has the same 256 queries to be tuned on, by the same search for the least effort that reaches the recall, and is
-timed on 1,024 others. One that reaches the recall only at more than SLOWEST times exact search's seconds is named and left out.
+Indexes: every library of cpu/search/libraries.py that is installed has the same 512 queries to be tuned on, by the same search
+for the least effort that reaches the recall, and is timed on 1,024 others. One that reaches it only at more than SLOWEST
+times exact search's seconds is named and left out. Records say how long the index was built, and by how much memory grew.
+
+Heads: an LSTM learns WikiText-2; its output layer, and as many rows as are asked for drawn around its rows, are asked for the
+ten largest logits of its hidden vectors: FastHead, exactly and at a recall of .99, beside PyTorch in float32 and bfloat16, and
+FAISS flat and by cells.
 """
 
 import functools
 import os
+import resource
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,39 +22,68 @@ import numpy as np
 from bench.harness.measure import Work, append, measure, show
 from bench.harness.peers import peer
 from bench.step.words import learner
-from cpu.search import brute_force, index
+from cpu.search import brute_force, index, libraries
 from cpu.search.index import queries
-from hybrid import Neighbours
+from hybrid import FastHead, Neighbours
 from hybrid.feeds import text
 from hybrid.feeds.text import Corpus
 from hybrid.feeds.vocabulary import Vocabulary
 
 K, QUERIES, BLOCK = 10, 1024, 256
 RECALLS = (0.9, 0.99)
-RANDOM = (100_000, 100)
+RANDOM, ROWS = 100, (100_000, 1_000_000)  # the width of random vectors; how many there are
 SLOWEST = 4.0
-TREES, LINKS, BUILD_SEARCH = (10, 40, 100), (8, 16, 32), 200
+LINKS = (8, 16, 32)
+SIZES = {"annoy": (10, 40, 100), "faiss": (32, 128, 512)}  # of other kinds LINKS
+WIDTHS, CLASSES, BATCHES = (128, 512, 1024), (250_000, 1_000_000), (1, 64)  # of heads
+MOST = 3 * 10**8  # weights of a head: five copies have to fit
+STEPS, STREAMS, LENGTH = 2000, 64, 35  # of training one
 
 Ask = Callable[[np.ndarray, int], np.ndarray]  # queries (B, D), effort -> ids (B, k)
+Built = tuple[str, str, Ask, dict[str, Any]]  # library, setting, how it is asked, what building took
 
 
 def run(arguments) -> None:
-    """Word vectors by cosine and by dot product, and random vectors by both."""
+    """Indexes over trained and random vectors, by cosine and by dot product; then heads."""
     for name, vectors in _data(arguments):
         for metric in ("angular", "dot"):
             problem = Problem(name, vectors, metric, arguments.threads)
             indexes = list(problem.indexes())
             for recall in RECALLS:
-                records = measure(problem.works(recall, indexes), arguments.repeat)
-                show(records)
-                append(arguments.json, records)
+                _report(problem.works(recall, indexes), arguments)
+    for width in WIDTHS[:1] if arguments.quick else WIDTHS:
+        name, weights, hidden = _softmax(arguments, width)
+        for classes in [len(weights), *([] if arguments.quick else CLASSES)]:
+            if classes * width <= MOST:
+                for works in _heads(name, _grown(weights, classes), hidden, arguments.threads):
+                    _report(works, arguments)
+
+
+def _report(works: list[Work], arguments: Any) -> None:
+    records = measure(works, arguments.repeat)
+    show(records)
+    append(arguments.json, records)
 
 
 def _data(arguments) -> Iterator[tuple[str, np.ndarray]]:
     """Their name, and vectors (V, D) float32."""
-    yield _word_vectors(arguments)
-    rows, width = (3000, 20) if arguments.quick else RANDOM
-    yield f"random {rows:,} x {width}", np.random.default_rng(0).standard_normal((rows, width), np.float32)
+    name, words = _word_vectors(arguments)
+    yield name, words
+    for rows in () if arguments.quick else ROWS:
+        yield f"{name}, {rows:,} around them", _grown(words, rows)
+    for rows in (3000,) if arguments.quick else ROWS:
+        width = 20 if arguments.quick else RANDOM
+        yield f"random {rows:,} x {width}", np.random.default_rng(0).standard_normal((rows, width), np.float32)
+
+
+def _grown(rows: np.ndarray, many: int) -> np.ndarray:
+    """So many rows: those, or others around them, as far off as half of what a row's numbers spread."""
+    if many <= len(rows):
+        return rows
+    rng = np.random.default_rng(0)
+    more = rows[rng.integers(0, len(rows), many)]
+    more += 0.5 * more.std(axis=1, keepdims=True) * rng.standard_normal(more.shape, np.float32)
+    return more
 
 
 def _word_vectors(arguments) -> tuple[str, np.ndarray]:
@@ -78,7 +112,7 @@ class Problem:
         self._exactly(self.tuning)
         self.limit = SLOWEST * (time.perf_counter() - start)
 
-    def works(self, recall: float, indexes: list[tuple[str, str, Ask]]) -> list[Work]:
+    def works(self, recall: float, indexes: list[Built]) -> list[Work]:
         """Ours, exact search by NumPy and by us, and the fastest setting of every library."""
         print(f"{self.name}, {self.metric}, recall@{K} {recall}:", flush=True)
         more: dict[str, Any] = {"metric": self.metric, "recall": recall, "k": K, "queries": self.tuning}
@@ -87,34 +121,29 @@ class Problem:
         made.append(self._work("ours, exact", recall, lambda: self._exactly(self.asked)))
         made.append(self._work(f"numpy {np.__version__}, exact", recall, lambda: self._by_numpy(self.asked)))
         for who in dict.fromkeys(who for who, *_ in indexes):
-            if found := self._fastest(recall, [(setting, ask) for name, setting, ask in indexes if name == who]):
-                setting, ask, effort = found
-                made.append(self._work(who, recall, functools.partial(ask, self.asked, effort), f"{setting}, {effort}"))
+            if found := self._fastest(recall, [one for one in indexes if one[0] == who]):
+                (_, setting, ask, built), effort = found
+                asked = functools.partial(ask, self.asked, effort)
+                made.append(self._work(who, recall, asked, f"{setting}, {effort}", built))
             else:
                 print(f"  {who}: recall {recall} not reached in {SLOWEST:.0f} x the time of exact search", flush=True)
         return made
 
-    def indexes(self) -> Iterator[tuple[str, str, Ask]]:
-        """Library, setting, and how it is asked; built once for all recalls."""
-        if annoy := peer("annoy"):
-            for trees in TREES:
-                built = annoy.AnnoyIndex(self.vectors.shape[1], self.metric)
-                for row, vector in enumerate(self.vectors.tolist()):
-                    built.add_item(row, vector)
-                built.build(trees, self.threads)
-                yield "annoy 1.17", f"{trees} trees", functools.partial(_ask_annoy, built, self.threads)
-        if hnswlib := peer("hnswlib"):
-            for links in LINKS:
-                built = hnswlib.Index("ip" if self.metric == "dot" else "cosine", self.vectors.shape[1])
-                built.init_index(len(self.vectors), M=links, ef_construction=BUILD_SEARCH)
-                built.add_items(self.vectors, num_threads=self.threads)
-                yield "hnswlib 0.8", f"M {links}", functools.partial(_ask_hnswlib, built, self.threads)
+    def indexes(self) -> Iterator[Built]:
+        """Built once for all recalls, by the threads of the measurement."""
+        for kind, library in libraries.LIBRARIES.items():
+            for size in SIZES.get(kind, LINKS) if peer(library.module) else ():
+                before, start = _resident(), time.perf_counter()
+                made = libraries.make(kind, self.vectors, self.metric, size, 0, self.threads)
+                built = {"build s": round(time.perf_counter() - start, 2), "build MB": round(_resident() - before)}
+                setting = library.setting.split(",")[0].format(size)
+                yield library.module, setting, functools.partial(_propose, made), built
 
-    def _fastest(self, recall: float, settings: list[tuple[str, Ask]]) -> tuple[str, Ask, int] | None:
+    def _fastest(self, recall: float, indexes: list[Built]) -> tuple[Built, int] | None:
         reached = []
-        for setting, ask in settings:
-            if found := self._least_effort(recall, ask):
-                reached.append((found[1], setting, ask, found[0]))
+        for built in indexes:
+            if found := self._least_effort(recall, built[2]):
+                reached.append((found[1], built, found[0]))
         return min(reached, key=lambda one: one[0])[1:] if reached else None
 
     def _least_effort(self, recall: float, ask: Ask) -> tuple[int, float] | None:
@@ -135,7 +164,14 @@ class Problem:
             low, high = (low, middle) if tried(middle)[0] >= recall else (middle, high)
         return high, min(tried(high)[1] for _ in range(3))
 
-    def _work(self, who: str, recall: float, ask: Callable[[], np.ndarray], setting: str = "") -> Work:
+    def _work(
+        self,
+        who: str,
+        recall: float,
+        ask: Callable[[], np.ndarray],
+        setting: str = "",
+        built: dict[str, Any] | None = None,
+    ) -> Work:
         found = index.recall(self.truth, ask())
         print(f"  {who}: {setting or 'exact'}; recall of the timed queries {found:.3f}", flush=True)
 
@@ -144,7 +180,7 @@ class Problem:
                 raise AssertionError(f"{who}: found {found:.3f} of the ten nearest, expected {recall}")
 
         params = {"data": self.name, "metric": self.metric, "k": K, "recall": recall}
-        more = {"setting": setting, "found": round(found, 4)}
+        more = {"setting": setting, "found": round(found, 4)} | (built or {})
         return Work("neighbours.query", who, params, QUERIES, "queries/s", ask, check, threads=self.threads, more=more)
 
     def _exactly(self, hidden: np.ndarray) -> np.ndarray:
@@ -167,20 +203,88 @@ class Problem:
         return np.concatenate(found)
 
 
-def _ask_annoy(built: Any, threads: int, hidden: np.ndarray, effort: int) -> np.ndarray:
-    found = np.full((len(hidden), K), -1)
-
-    def ask(part: range) -> None:
-        for b in part:
-            near = built.get_nns_by_vector(hidden[b].tolist(), K, effort)
-            found[b, : len(near)] = near
-
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(ask, (range(first, len(hidden), threads) for first in range(threads))))
-    return found
+def _propose(made: libraries.Index, hidden: np.ndarray, effort: int) -> np.ndarray:
+    return made.propose(hidden, K, effort)
 
 
-def _ask_hnswlib(built: Any, threads: int, hidden: np.ndarray, effort: int) -> np.ndarray:
-    built.set_ef(max(effort, K))
-    near: np.ndarray = built.knn_query(hidden, K, num_threads=threads)[0]
-    return near
+def _resident() -> float:
+    """MB of this process, those that were freed included."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+
+
+# Heads
+
+
+def _softmax(arguments, width: int) -> tuple[str, np.ndarray, np.ndarray]:
+    """Name, weights (V, D) and hidden vectors (N, D) of an LSTM that has learned WikiText-2, or else drawn tokens."""
+    import torch
+
+    from bench.step.lstm import wikitext, zipf
+    from hybrid.torch import SampledLoss
+
+    tokens = (None if arguments.quick else wikitext()) or zipf(5000, 100_000)
+    torch.manual_seed(0)
+    embedding, lstm = torch.nn.Embedding(len(tokens.counts), width), torch.nn.LSTM(width, width)
+    criterion = SampledLoss(width, tokens.counts, rate=0.3, optimiser="adagrad", negatives=256)
+    optimiser = torch.optim.Adam([*embedding.parameters(), *lstm.parameters()], lr=1e-3)
+    ids = torch.as_tensor(tokens.train).long()
+    ids = ids[: len(ids) // STREAMS * STREAMS].view(STREAMS, -1).T
+    for step in range(20 if arguments.quick else STEPS):
+        first = step * LENGTH % (len(ids) - LENGTH - 1)
+        hidden, _ = lstm(embedding(ids[first : first + LENGTH]))
+        optimiser.zero_grad()
+        criterion(hidden, ids[first + 1 : first + LENGTH + 1]).loss.backward()
+        optimiser.step()
+    with torch.no_grad():
+        hidden = lstm(embedding(ids[-LENGTH:]))[0].reshape(-1, width).numpy()
+    return tokens.name, criterion.readout.parameters()["weights"], np.random.default_rng(0).permutation(hidden)[:1024]
+
+
+def _heads(name: str, weights: np.ndarray, hidden: np.ndarray, threads: int) -> Iterator[list[Work]]:
+    """The rivals of each batch; half of the hidden vectors are there to choose by."""
+    import torch
+
+    torch.set_num_threads(threads)
+    start = time.perf_counter()
+    exact = FastHead(weights, k=K)
+    built = {"build s": round(time.perf_counter() - start, 1)}
+    quick = FastHead(weights, k=K, recall=0.99, hidden=hidden[:512])
+    asked, table = hidden[512:576] if len(hidden) >= 576 else hidden[-64:], torch.from_numpy(weights)
+    truth = exact.best(asked)[0]
+    half = table.bfloat16()
+    rivals: list[tuple[str, Callable[[np.ndarray], Any], float, dict[str, Any]]] = [
+        ("ours, exact", lambda some: exact.best(some)[0], 1.0, built),
+        ("ours, .99", lambda some: quick.best(some)[0], 0.95, built),
+        ("torch float32", lambda some: (torch.from_numpy(some) @ table.T).topk(K)[1].numpy(), 0.99, {}),
+        ("torch bfloat16", lambda some: (torch.from_numpy(some).bfloat16() @ half.T).topk(K)[1].numpy(), 0.0, {}),
+    ]
+    if faiss := peer("faiss"):
+        faiss.omp_set_num_threads(threads)
+        flat = faiss.IndexFlatIP(weights.shape[1])
+        flat.add(weights)
+        rivals.append(("faiss flat", lambda some: flat.search(some, K)[1], 0.99, {}))
+        cells, effort = libraries.make("faiss", weights, "dot", 128, 0, threads), 1
+        right = exact.best(hidden[:512])[0]
+        while index.recall(right, cells.propose(hidden[:512], K, effort)) < 0.99 and effort < len(weights) // 128:
+            effort = effort * 5 // 4 + 1
+        rivals.append(("faiss cells, .99", lambda some: cells.propose(some, K, effort), 0.95, {"effort": effort}))
+    for batch in BATCHES:
+        params = {"data": name, "classes": len(weights), "width": weights.shape[1], "batch": batch, "k": K}
+        yield [_head(who, find, least, more, params, asked, truth, threads) for who, find, least, more in rivals]
+
+
+def _head(who: str, find: Any, least: float, more: dict, params: dict, asked: Any, truth: Any, threads: int) -> Work:
+    def every() -> np.ndarray:
+        return np.concatenate(
+            [find(asked[first : first + params["batch"]]) for first in range(0, len(asked), params["batch"])]
+        )
+
+    found = every()
+    recall, first = index.recall(truth, found), float((truth[:, 0] == found[:, 0]).mean())
+
+    def check() -> None:
+        if recall < least:
+            raise AssertionError(f"{who}: found {recall:.3f} of the ten likeliest, expected {least}")
+
+    facts = {"found": round(recall, 4), "agreement": round(first, 4)} | more
+    return Work("neighbours.head", who, params, len(asked), "queries/s", every, check, threads=threads, more=facts)

@@ -1,71 +1,38 @@
-"""What finds near rows without looking at all of them, behind one interface: an Annoy forest, or a graph of hnswlib.
+"""Search by an index of cpu/search/libraries.py, and the choice of one.
 
 An index proposes; what it proposes is scored against the table, so scores are always right, but a neighbour may be missed. An
-index never changes once it is built; it is built and asked outside the interpreter's lock, so other threads go on. Neither
-library checks widths, or that numbers are finite.
+index never changes once it is built.
 
 `choose` takes the index by measurement: the fastest that reaches a recall on the vectors and queries at hand. Kinds and sizes
 are tried on at most SAMPLE rows, evenly taken. The fastest are made over all rows, and how much effort they need for the recall
-is measured there. Where exact search is nearly as fast, there is no index.
-
-Annoy: Bernhardsson 2013, https://github.com/spotify/annoy. hnswlib: Malkov and Yashunin 2016, arXiv:1603.09320.
+is measured there. Where exact search is nearly as fast, there is no index. The figures of the choice are measured on
+queries that it was not made by.
 """
 
-import importlib.util
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from cpu.output.topk import Excluded
 from cpu.runtime.compiled import Array
-from cpu.search import brute_force
+from cpu.search import brute_force, libraries
+from cpu.search.libraries import Index
 
-LIBRARIES = {"annoy": "annoy", "hnsw": "hnswlib"}
-EXTRAS = {"annoy": '"hybrid-engine[annoy]", with a C++ compiler', "hnsw": '"hybrid-engine[neighbours]"'}
 NO_ROWS = np.empty(0, np.int32)
-FEW = 16  # queries that are not worth a hand-off to other threads, of a forest
-BUILD_SEARCH = 100  # of building a graph: 200 takes twice as long, and no smaller `effort` reached a recall by it
 
 Sizes = Sequence[tuple[str, int]]
-SIZES = (("hnsw", 8), ("annoy", 10), ("hnsw", 16), ("annoy", 40), ("hnsw", 32))
+SIZES = (
+    ("faiss", 64), ("hnsw", 8), ("usearch", 8), ("annoy", 10), ("hnsw", 16), ("usearch", 16), ("voyager", 16), ("annoy", 40),
+    ("hnsw", 32),
+)  # fmt: skip
 SAMPLE = 10_000  # rows of the first trials
 FINAL = 2  # kinds and sizes that are then tried on all rows, if one of them reaches the recall
-QUERIES = 256  # of a measurement
+QUERIES = 256  # to choose by, and as many to measure what was chosen
 NOISE = 0.5  # of queries that are made from rows: beside the rows' own spread
 DEAREST = 2**17  # effort
 GAIN = 0.9  # of exact search's time: what is hardly faster is not worth what it misses
-
-
-class Index(Protocol):
-    """A table's rows, as they were when it was made."""
-
-    def propose(self, hidden: Array, most: int, effort: int) -> Array:
-        """Near rows of each query (B, D), (B, most) int32, filled up with -1. With more effort it finds more, more slowly."""
-
-
-def there(kind: str) -> bool:
-    """Whether the library of a kind is installed."""
-    return importlib.util.find_spec(LIBRARIES[kind]) is not None
-
-
-def check(kind: str) -> None:
-    """ValueError, which says how to install it, where the library of a kind is missing."""
-    if kind in LIBRARIES and not there(kind):
-        raise ValueError(f'index "{kind}": needs {LIBRARIES[kind]}, which is not installed; pip install {EXTRAS[kind]}')
-
-
-def make(kind: str, vectors: Array, metric: str, size: int, seed: int, threads: int) -> Index:
-    """The index of a kind over all rows (V, D); metric "angular" or "dot".
-
-    size     the trees of a forest, the links of a graph: with more, more neighbours are found, and building takes longer
-    seed     equal seeds give equal indexes
-    threads  build it; with more than one, which neighbours are missed may differ from run to run
-    """
-    return (Graph if kind == "hnsw" else Forest)(vectors, metric, size, seed, threads)
 
 
 def search(
@@ -79,9 +46,9 @@ def search(
     changed  (V,) bool: rows to search exactly
     """
     rows = NO_ROWS if changed is None else np.flatnonzero(changed).astype(np.int32)
-    # Of changed rows the index does not know where they are now, so more are asked for. A forest has scored more than it is
-    # asked for, and gives them for nothing; a graph would walk further for them.
-    most = ids.shape[1] if isinstance(index, Graph) and not rows.size else 2 * ids.shape[1] + 16
+    # Of changed rows the index does not know where they are now, so more are asked for. A forest and cells have scored more
+    # than they are asked for, and give them for nothing; a graph would walk further for them.
+    most = ids.shape[1] if index.walks and not rows.size else 2 * ids.shape[1] + 16
     most += int((without.last - without.first).max(initial=0)) if without else 0
     proposed = index.propose(hidden, most, effort)
     if changed is not None and rows.size:
@@ -108,12 +75,13 @@ def empty(rows: int, k: int, dtype: Any) -> tuple[Array, Array]:
 class Choice(NamedTuple):
     """What was chosen, and what it was measured to do.
 
-    kind     "annoy", "hnsw" or "exact"
-    size     trees of a forest, links of a graph; 0: exact
-    effort   nodes or rows that a query visits; 0: exact
+    kind     one of KINDS but "auto"
+    size     trees of a forest, links of a graph, rows of a cell; 0: exact
+    effort   nodes, rows or cells that a query visits; 0: exact
     k        how many nearest were asked for
-    recall   which share of them it found
+    recall   which share of them it found, of queries that it was not chosen by
     seconds, exact_seconds  of a query, and of one by exact search
+    tried    the kinds among which it was chosen
     """
 
     kind: str
@@ -123,16 +91,18 @@ class Choice(NamedTuple):
     recall: float
     seconds: float
     exact_seconds: float
+    tried: tuple[str, ...] = ()
 
     def line(self) -> str:
         """The choice in a line."""
         rate, exact_rate = 1 / self.seconds, 1 / self.exact_seconds
+        among = f"; the fastest of {', '.join((*self.tried, 'exact'))}" if self.tried else ""
         if self.kind == "exact":
-            return f"exact, {exact_rate:,.0f} queries/s: no index is faster at this recall"
-        what = {"annoy": "{} trees, search {:,}", "hnsw": "{} links, effort {:,}"}[self.kind]
+            return f"exact, {exact_rate:,.0f} queries/s: no index is faster at this recall{among}"
+        what = libraries.LIBRARIES[self.kind].setting.format(self.size, self.effort)
         return (
-            f"{self.kind}, {what.format(self.size, self.effort)}: recall@{self.k} {self.recall:.3f}, {rate:,.0f} queries/s "
-            f"against {exact_rate:,.0f} exactly"
+            f"{self.kind}, {what}: recall@{self.k} {self.recall:.3f}, {rate:,.0f} queries/s against {exact_rate:,.0f} "
+            f"exactly{among}"
         )
 
 
@@ -141,25 +111,31 @@ def choose(
 ) -> tuple[Index | None, Choice]:  # fmt: skip
     """The fastest index over vectors (V, D) that finds this share of the k nearest of queries (B, D), and its figures.
 
+    hidden  every second of them chooses; the figures are those of the others
     before  an earlier choice for the same table: its kind and size are taken where they still reach the recall
 
     None in place of an index: exact search is the fastest.
     """
-    trial = Trial(vectors, hidden, metric, k, recall)
+    trial = Trial(vectors, hidden[::2] if len(hidden) > 1 else hidden, metric, k, recall)
+    sizes = [(kind, size) for kind, size in SIZES if libraries.there(kind)]
+    made = None
     if before and before.kind != "exact":
         made, choice = _fastest(trial, [before[:2]], 1, seed, threads)
-        if made:
-            return made, choice
-    sizes = [(kind, size) for kind, size in SIZES if there(kind)]
-    if len(vectors) <= SAMPLE:
-        return _fastest(trial, sizes, len(sizes), seed, threads)
-    return _fastest(trial, _promising(trial, sizes, seed, threads), FINAL, seed, threads)
+    if made is None:
+        tried, least = (
+            (sizes, len(sizes)) if len(vectors) <= SAMPLE else (_promising(trial, sizes, seed, threads), FINAL)
+        )
+        made, choice = _fastest(trial, tried, least, seed, threads)
+    choice = choice._replace(tried=tuple(dict.fromkeys(kind for kind, _ in sizes)))
+    return made, Trial(vectors, hidden[1::2], metric, k, recall).judged(made, choice) if made and len(
+        hidden
+    ) > 1 else choice
 
 
 def queries(vectors: Array, seed: int) -> Array:
     """Queries (B, D) as users may have: some of the rows, with noise as large as NOISE times a row's own numbers."""
     rng = np.random.default_rng(seed)
-    rows = vectors[rng.integers(0, len(vectors), QUERIES)]
+    rows = vectors[rng.integers(0, len(vectors), 2 * QUERIES)]
     spread = np.sqrt(np.mean(rows**2, axis=1, keepdims=True))
     noised: Array = (rows + NOISE * spread * rng.standard_normal(rows.shape)).astype(vectors.dtype)
     return noised
@@ -193,6 +169,11 @@ class Trial:
         seconds = self._seconds(made, high)
         return (high, recall, seconds) if seconds < limit else None
 
+    def judged(self, made: Index, choice: Choice) -> Choice:
+        """The choice with what it does for these queries."""
+        recall, seconds = self._recall(made, choice.effort), self._seconds(made, choice.effort)
+        return choice._replace(recall=recall, seconds=seconds, exact_seconds=self.exact_seconds)
+
     def _recall(self, made: Index, effort: int) -> float:
         search(self._ids, self._scores, self.vectors, self.hidden, self.metric, made, effort)
         return recall(self.truth, self._ids)
@@ -217,7 +198,7 @@ def _fastest(trial: Trial, sizes: Sizes, least: int, seed: int, threads: int) ->
     for number, (kind, size) in enumerate(sizes):
         if best and number >= least:
             break
-        made = make(kind, trial.vectors, trial.metric, size, seed, threads)
+        made = libraries.make(kind, trial.vectors, trial.metric, size, seed, threads)
         if walked := trial.walk(made, limit):
             effort, recall, limit = walked
             best, choice = made, Choice(kind, size, effort, trial.k, recall, limit, trial.exact_seconds)
@@ -233,73 +214,6 @@ def _promising(trial: Trial, sizes: Sizes, seed: int, threads: int) -> Sizes:
     sample = Trial(np.ascontiguousarray(trial.vectors[::step]), trial.hidden, trial.metric, trial.k, trial.wanted)
     limit, fast = GAIN * trial.exact_seconds, []
     for kind, size in sizes:
-        if walked := sample.walk(make(kind, sample.vectors, trial.metric, size, seed, threads), limit):
+        if walked := sample.walk(libraries.make(kind, sample.vectors, trial.metric, size, seed, threads), limit):
             fast.append((walked[2], kind, size))
     return [(kind, size) for _, kind, size in sorted(fast)]
-
-
-class Forest:
-    """Annoy's trees.
-
-    For dot products every row gets one more number, which makes all rows equally long; a query gets a 0 there. Then the
-    nearest by angle is the nearest by dot product (Bachrach et al. 2014, "Speeding Up the Xbox Recommender System").
-    Annoy 1.17's own "dot" found 5 % of the 10 nearest words where this finds all, at the same cost.
-    """
-
-    def __init__(self, vectors: Array, metric: str, trees: int, seed: int, threads: int):
-        import annoy
-
-        squares = np.einsum("vd,vd->v", vectors, vectors, dtype=np.float64)
-        more = np.sqrt(squares.max() - squares)[:, None] if metric == "dot" else vectors[:, :0]
-        self._index: Any = annoy.AnnoyIndex(vectors.shape[1] + more.shape[1], "angular")
-        self._index.set_seed(seed % 2**31 + 1)  # Annoy's generator stands still at 0
-        for first in range(0, len(vectors), 1024):
-            block = np.hstack([vectors[first : first + 1024], more[first : first + 1024]]).tolist()
-            for row, vector in enumerate(block, first):
-                self._index.add_item(row, vector)
-        self._index.build(trees, threads)
-
-    def propose(self, hidden: Array, most: int, effort: int) -> Array:
-        """The nearest rows that a visit of `effort` nodes finds, (B, most) int32, filled up with -1."""
-        index, threads = self._index, numba.get_num_threads()
-        proposed = np.full((len(hidden), most), -1, np.int32)
-        queries = np.pad(hidden, ((0, 0), (0, index.f - hidden.shape[1])))
-
-        def ask(part: range) -> None:
-            for b in part:
-                near = index.get_nns_by_vector(queries[b].tolist(), most, effort)
-                proposed[b, : len(near)] = near
-
-        if len(hidden) < FEW or threads == 1:
-            ask(range(len(hidden)))
-        else:
-            with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(ask, (range(first, len(hidden), threads) for first in range(threads))))
-        return proposed
-
-
-class Graph:
-    """hnswlib's graph; links of a row to near rows are hnswlib's M.
-
-    Dot products are hnswlib's "ip". The longer vectors by which a forest turns them into angles are no help to a graph: on
-    vectors of lengths that differ as those of words do they found 4 % of the 10 nearest where this finds 90 %.
-    """
-
-    def __init__(self, vectors: Array, metric: str, links: int, seed: int, threads: int):
-        import hnswlib
-
-        self._index: Any = hnswlib.Index("ip" if metric == "dot" else "cosine", vectors.shape[1])
-        self._index.init_index(len(vectors), M=links, ef_construction=BUILD_SEARCH, random_seed=seed % 2**31)
-        self._index.add_items(vectors, num_threads=threads)
-
-    def propose(self, hidden: Array, most: int, effort: int) -> Array:
-        """The nearest rows that a walk which keeps `effort` of them finds, (B, most) int32, filled up with -1."""
-        reached = min(most, self._index.element_count)
-        proposed = np.full((len(hidden), most), -1, np.int32)
-        self._index.set_ef(max(effort, reached))
-        try:
-            near, _ = self._index.knn_query(hidden, reached, num_threads=numba.get_num_threads())
-            proposed[:, :reached] = near
-        except RuntimeError:  # some query reached fewer rows: the graph has parts without a link between them
-            pass
-        return proposed

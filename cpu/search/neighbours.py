@@ -6,8 +6,10 @@ exactly, and what the index proposes is scored against the present table: scores
 missed. Widths, and that numbers are finite, are checked here: libraries of indexes check neither.
 """
 
+import json
 import threading
 import time
+import zlib
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
@@ -17,18 +19,20 @@ import numpy as np
 
 from cpu.output.topk import Excluded
 from cpu.runtime.compiled import Array
-from cpu.search import brute_force
+from cpu.search import brute_force, libraries
 from cpu.search import index as indexes
-from cpu.search.index import Choice, Index
+from cpu.search.index import Choice
+from cpu.search.libraries import KINDS, Index
 
+FORMAT = 1  # of what is beside a saved index
 METRICS = ("angular", "dot")
-KINDS = ("annoy", "hnsw", "exact", "auto")
 RECALL = 0.95
 # Measured on word vectors of width 128 (CBOW on WikiText-2, 28,911 rows), k = 10, 2 threads, default settings, recall
 # 0.975: 256 queries at once take 211 us each by forest and 171 us exactly, one query alone 313 us and 827 us. At 100,000
 # rows (the same with noise) the forest is 2 and 4 times as fast.
 EXACT_BELOW = 30_000
 TRIED_FROM = 1000  # rows from which it is measured whether an index pays
+CELL = 64  # rows of a cell
 STALE = 0.25  # share of changed rows from which searching everything exactly is faster than forest and changed rows
 
 
@@ -36,13 +40,13 @@ class Neighbours:
     """Finds the nearest rows of `vectors` (V, D), a table that may be written between queries.
 
     metric       "angular": scores are cosines; "dot": scores are dot products; a higher score is nearer
-    index        "annoy": a forest; "hnsw": a graph; "exact": none; "auto": the one that is measured to be the fastest at a
-                 recall. See cpu/search/index.py
+    index        one of KINDS, see cpu/search/libraries.py; "exact": none; "auto": the one that is measured to be the fastest at
+                 a recall, see cpu/search/index.py
     trees        in the forest: with more of them more neighbours are found, and building takes longer
     search       how many nodes of the forest a query visits: with more, more neighbours are found, and a query takes longer
-    links        of a row of the graph, as trees
-    effort       how many rows a query keeps while it walks the graph, as search
-    recall, k    auto: the share of the k nearest that is to be found
+    links        of a row of a graph, as trees
+    effort       how many rows a query keeps while it walks a graph, as search; "faiss": how many cells it searches
+    recall, k    auto: the share of the k nearest that is to be found, None: RECALL
     threads      build the index; with more than one, which neighbours are missed may differ from run to run
     exact_below  for tables of fewer rows no index is built and search is exact. None: EXACT_BELOW, or
                  TRIED_FROM where index is "auto"
@@ -64,7 +68,7 @@ class Neighbours:
         search: int = 4000,
         links: int = 16,
         effort: int = 100,
-        recall: float = RECALL,
+        recall: float | None = None,
         k: int = 10,
         seed: int = 0,
         threads: int = 1,
@@ -73,9 +77,14 @@ class Neighbours:
         for name, value, expected in (("metric", metric, METRICS), ("index", index, KINDS)):
             if value not in expected:
                 raise ValueError(f"{name}: found {value!r}, expected one of {', '.join(expected)}")
+        if recall is not None and index != "auto":
+            raise ValueError(
+                f'recall: found {recall} with index "{index}", expected none: index "auto" alone reaches a recall'
+            )
+        recall = RECALL if recall is None else recall
         if not 0 < recall <= 1:
             raise ValueError(f"recall: found {recall}, expected a number above 0, at most 1")
-        indexes.check(index)
+        libraries.check(index)
         kind = f"{type(vectors).__name__} {getattr(vectors, 'dtype', '')} {getattr(vectors, 'shape', '')}".rstrip()
         table = isinstance(vectors, np.ndarray) and vectors.ndim == 2 and vectors.dtype in (np.float32, np.float64)
         if not table or not vectors.flags.c_contiguous:
@@ -84,7 +93,7 @@ class Neighbours:
                 "numpy.ascontiguousarray(vectors, dtype=numpy.float32) makes a copy, which no longer learns"
             )
         self.vectors, self.metric, self.index, self.wanted, self.k = vectors, metric, index, recall, k
-        self.size, self._effort = (links, effort) if index == "hnsw" else (trees, search)
+        self.size, self._effort = {"annoy": (trees, search), "faiss": (CELL, effort)}.get(index, (links, effort))
         self.seed, self.threads = seed, threads
         few = TRIED_FROM if index == "auto" else EXACT_BELOW
         self.exact_below = few if exact_below is None else exact_below
@@ -161,7 +170,7 @@ class Neighbours:
     def _made(self, snapshot: Array, queries: Array | None) -> tuple[Index | None, int, Choice | None]:
         """An index, the effort of a query, and what was measured."""
         if self.index != "auto":
-            made = indexes.make(self.index, snapshot, self.metric, self.size, self.seed, self.threads)
+            made = libraries.make(self.index, snapshot, self.metric, self.size, self.seed, self.threads)
             return made, self._effort, None
         if queries is None or not len(queries):
             queries = indexes.queries(snapshot, self.seed)
@@ -170,6 +179,57 @@ class Neighbours:
             snapshot, queries, self.metric, k, self.wanted, self.seed, self.threads, before=self.choice
         )
         return index, choice.effort, choice
+
+    def save(self, path: str) -> None:
+        """Write the index to `path`, as its library does, and what it is of beside it, to `path`.json; the rows are not kept.
+
+        Raises ValueError where no index is in use, or rows have changed since it was built.
+        """
+        with self._lock:
+            index, changed, choice, effort = self._index, int(self._changed.sum()), self.choice, self._effort
+        if index is None or changed:
+            state = (
+                f"{changed} rows that have changed since it was built"
+                if index
+                else "none, so that all rows are searched"
+            )
+            raise ValueError(
+                f"index: found {state}, expected one of the rows as they are; build() makes it so, where one pays"
+            )
+        kind = choice.kind if choice else self.index
+        facts = {"format": FORMAT, "kind": kind, "metric": self.metric, "effort": effort, "of": _print(self.vectors)}
+        index.save(path)
+        with open(path + ".json", "w", encoding="utf-8") as file:
+            json.dump(facts | {"choice": choice._asdict() if choice else None}, file)
+
+    def load(self, path: str) -> None:
+        """Take the index that `save` wrote of these rows, in place of building one.
+
+        Raises ValueError for one of another kind or metric, or of other rows; the index in use stays.
+        """
+        with open(path + ".json", encoding="utf-8") as file:
+            facts = json.load(file)
+        kinds = tuple(libraries.LIBRARIES) if self.index == "auto" else (self.index,)
+        for name, found, expected in (
+            ("format", facts.get("format"), (FORMAT,)),
+            ("kind", facts.get("kind"), kinds),
+            ("metric", facts.get("metric"), (self.metric,)),
+            ("of", facts.get("of"), (_print(self.vectors),)),
+        ):
+            if found not in expected:
+                what = "an index of other rows" if name == "of" else f"{name} {found!r}"
+                remedy = (
+                    "build() makes an index of these" if name == "of" else f"expected {' or '.join(map(str, expected))}"
+                )
+                raise ValueError(f"{path}: found {what}; {remedy}")
+        libraries.check(facts["kind"])
+        index = libraries.LIBRARIES[facts["kind"]].form.load(path, self.metric, self.vectors.shape[1])
+        choice = facts["choice"] and Choice(**facts["choice"] | {"tried": tuple(facts["choice"]["tried"])})
+        with self._beginning:
+            self._building.exception()
+            with self._lock:
+                self._changed = self._changed_next = np.zeros(len(self.vectors), np.bool_)
+                self._index, self._effort, self.choice = index, int(facts["effort"]), choice
 
     def changed(self, ids: Any = slice(None)) -> None:
         """Tell that the rows with these ids have changed; without ids: all rows."""
@@ -216,6 +276,11 @@ class Neighbours:
         by_index = [seconds(self.query, hidden) for _ in range(5)]
         exactly = [seconds(brute_force.search, self.vectors, hidden, self.metric) for _ in range(5)]
         return float(np.median(by_index)), float(np.median(exactly)), recall
+
+
+def _print(vectors: Array) -> str:
+    """What tells a table from another."""
+    return f"{vectors.dtype} {vectors.shape[0]} x {vectors.shape[1]} {zlib.crc32(vectors.data):08x}"
 
 
 def _refuse(name: str, rows: Array, width: int) -> None:

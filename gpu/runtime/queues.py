@@ -227,7 +227,7 @@ def scratch(name: str, shape: Shape, dtype: DTypeLike, zero: bool = False) -> Ar
         found = queue.scratch[name] = queue.device.empty(wanted.nbytes, np.uint8)
         if zero:
             fill_bytes(found, 0)
-    return Array(found.pointer, wanted.shape, wanted.dtype, found.keep)
+    return Array(found.pointer, wanted.shape, wanted.dtype, found.keep, found.ordinal)
 
 
 @functools.cache

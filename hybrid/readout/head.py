@@ -14,6 +14,8 @@ from .base import Common, TopAndTail, arguments, described
 if TYPE_CHECKING:
     from cpu.output.topk import Excluded
 
+    from ..fast_head import FastHead
+
 
 # Which slot of a head a class has: of H slots one alone, of K others one together with its cluster.
 
@@ -292,6 +294,13 @@ class HeadReadout(TopAndTail):
         self._keep(memory.zeros((self.head + self.clusters, self.width), np.float32))
         self._tail = sparse.kept(memory.zeros((below, self.width), np.float32), self.optimiser, self.biased)
         self._prepare()
+
+    @staticmethod
+    def from_weights(weights: np.ndarray, bias: Any = None, **settings: Any) -> "FastHead":
+        """The likeliest classes of a softmax that is trained already, exact by bounds on clusters: see FastHead."""
+        from ..fast_head import FastHead
+
+        return FastHead(weights, bias, **settings)
 
     def _prepare(self) -> None:
         """What follows from slots: made anew when they are filled from a checkpoint."""

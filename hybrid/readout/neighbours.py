@@ -21,7 +21,8 @@ from .full import FullReadout
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-INDEXES = ("annoy", "hnsw", "exact", "auto")
+INDEXES = ("annoy", "hnsw", "voyager", "usearch", "faiss", "exact", "auto")
+RECALL = 0.95
 
 
 @dataclass(frozen=True)
@@ -40,15 +41,15 @@ class Annoy:
 class Options(sampled.Options):
     """What `--readout neighbours` takes, beside the options of the sampled readout that it wraps."""
 
-    recall: float = option(0.95, "neighbours readout: share of the ten best classes that is to be found", type=number)
+    recall: float = option(RECALL, "neighbours readout: share of the ten best classes that is to be found", type=number)
 
 
 class NeighbourReadout(Base):
     """A FullReadout or SampledReadout, whose `best` asks an index over its weights for the largest dot products.
 
     readout  what learns in `step`, and answers everything but `best`
-    index    "annoy", or Annoy(trees=20, search=4000); "hnsw"; "exact"; or "auto": the fastest that finds `recall` of the ten
-             best classes of the hidden vectors that the readout met last; see hybrid.Neighbours. `choice` says which it is
+    index    as of hybrid.Neighbours, or Annoy(trees=20, search=4000); "auto": the fastest that finds `recall` (None: 0.95) of
+             the ten best classes of the hidden vectors that the readout met last. `choice` says which it is
     every    a step whose number is a multiple of it begins to build the index anew, beside the one in use; None: none does
     moved    so does a step after which this share of the classes has moved since the last build began
     threads, exact_below  see cpu/search/neighbours.py
@@ -69,7 +70,7 @@ class NeighbourReadout(Base):
         readout: FullReadout,
         *,
         index: str | Annoy = "annoy",
-        recall: float = 0.95,
+        recall: float | None = None,
         every: int | None = None,
         moved: float | None = None,
         threads: int = 1,
@@ -93,7 +94,13 @@ class NeighbourReadout(Base):
         if exact_below is not None:
             self._settings["exact_below"] = check.whole("exact_below", exact_below, 0)
         if kind != "annoy":
-            self._settings |= {"index": check.choice("index", kind, INDEXES), "recall": recall}
+            self._settings["index"] = check.choice("index", kind, INDEXES)
+        if kind == "auto":
+            self._settings["recall"] = RECALL if recall is None else recall
+        elif recall is not None:
+            raise ValueError(
+                f'recall: found {recall} with index "{kind}", expected none: index "auto" alone reaches a recall'
+            )
         self.every = None if every is None else check.whole("every", every, 1)
         self.moved = None if moved is None else check.number("moved", moved, 0)
         self._neighbours = live(readout.weights, metric="dot", seed=readout.seed, **self._settings)
@@ -268,7 +275,10 @@ def rebuild(readout: dict[str, Any], backend: Any = None, **facts: Any) -> Neigh
     """From describe()."""
     learner: Any = rebuild_readout(readout, backend)
     forest = Annoy(facts.pop("trees"), facts.pop("search"))
-    return NeighbourReadout(learner, index=facts.pop("index", forest), **facts)
+    index = facts.pop("index", forest)
+    if index != "auto":
+        facts.pop("recall", None)  # former checkpoints have one that was ignored
+    return NeighbourReadout(learner, index=index, **facts)
 
 
 def least(readout: dict[str, Any], **facts: Any) -> int:

@@ -17,6 +17,7 @@ except ImportError as missing:
         f'hybrid.torch: PyTorch cannot be imported ({missing}); pip install "hybrid-engine[torch]" installs it'
     ) from missing
 
+from .fast_head import FastLinear, fast_head
 from .loss import FullLoss, HeadLoss, Judged, ReadoutLoss, SampledLoss, TreeLoss
 
-__all__ = ["FullLoss", "HeadLoss", "Judged", "ReadoutLoss", "SampledLoss", "TreeLoss"]
+__all__ = ["FastLinear", "FullLoss", "HeadLoss", "Judged", "ReadoutLoss", "SampledLoss", "TreeLoss", "fast_head"]

@@ -6,6 +6,7 @@ from scipy import sparse
 
 import hybrid
 from cpu.search import index as indexes
+from cpu.search import libraries
 from hybrid import neighbours
 
 RNG = np.random.default_rng(0)
@@ -17,14 +18,15 @@ def oracle(vectors, k=5):
     return np.argsort(-(HIDDEN.astype(float) @ vectors.T.astype(float)), axis=1)[:, :k]
 
 
-HNSW = pytest.mark.skipif(not indexes.there("hnsw"), reason="hnswlib is not installed: make test-all")
+HNSW = pytest.mark.skipif(not libraries.there("hnsw"), reason="hnswlib is not installed: make test-all")
 
 
 @pytest.mark.parametrize("index", ["annoy", pytest.param("hnsw", marks=HNSW), "exact", "auto"])
 def test_the_nearest_of_ones_own_vectors(index, capsys, monkeypatch):
     monkeypatch.setattr(indexes, "SIZES", (("annoy", 2),))
     vectors = VECTORS.copy()
-    found = hybrid.Neighbours(vectors, metric="dot", index=index, exact_below=0, queries=HIDDEN, k=5)
+    queries = {"queries": HIDDEN} if index == "auto" else {}
+    found = hybrid.Neighbours(vectors, metric="dot", index=index, exact_below=0, k=5, **queries)
     assert len(found) == 400 and found.vectors is vectors
     ids, scores = found.query(HIDDEN, 5)
     assert np.mean([np.isin(a, b).mean() for a, b in zip(oracle(vectors), ids, strict=True)]) >= 0.95
@@ -46,7 +48,7 @@ def test_the_nearest_of_ones_own_vectors(index, capsys, monkeypatch):
 def test_without_annoy_all_rows_are_searched_and_a_sentence_says_so_where_there_would_be_a_forest(
     monkeypatch, capsys, rows, said
 ):
-    monkeypatch.setattr(indexes, "there", lambda kind: False)
+    monkeypatch.setattr(libraries, "there", lambda kind: False)
     found = hybrid.Neighbours(VECTORS[:rows], metric="dot", index="annoy", exact_below=200)
     np.testing.assert_array_equal(found.query(HIDDEN, 5)[0], oracle(VECTORS[:rows]))
     assert ('annoy is not installed, all rows are searched; pip install "hybrid' in capsys.readouterr().err) is said
@@ -65,6 +67,8 @@ def test_bad_input():
         ({"k": 0}, "k: found 0, expected a whole number of at least 1"),
         ({"queries": HIDDEN[:, :3], "index": "auto"}, r"queries: found \(30, 3\), expected \(any, 8\)"),
         ({"metric": "euclidean"}, "metric: found 'euclidean'"),
+        ({"index": "exact", "queries": HIDDEN}, 'queries: found some with index "exact", expected none'),
+        ({"index": "exact", "recall": 0.9}, 'recall: found 0.9 with index "exact", expected none'),
     ):
         with pytest.raises(ValueError, match=message):
             hybrid.Neighbours(VECTORS, **wrong)
@@ -80,3 +84,18 @@ def test_bad_input():
 def test_queries_a_second_are_those_of_the_index_and_of_the_exact_search():
     live = SimpleNamespace(vectors=VECTORS[:5], measured=lambda hidden, k: (0.5, 0.25, 0.9))
     assert neighbours.measured(live, HIDDEN, 9) == (5, 0.9, 2.0, 4.0)
+
+
+@HNSW
+@pytest.mark.parametrize("index", ["hnsw", "auto"])
+def test_a_saved_index_is_taken_in_place_of_a_build(index, tmp_path, monkeypatch):
+    monkeypatch.setattr(indexes, "SIZES", (("hnsw", 8),))
+    monkeypatch.setattr(indexes, "GAIN", np.inf)  # however slow, it is taken
+    near = hybrid.Neighbours(VECTORS, metric="dot", index=index, exact_below=0)
+    near.save(tmp_path / "near")
+    monkeypatch.setattr(libraries, "make", None)
+    again = hybrid.Neighbours(VECTORS, metric="dot", index=index, saved=tmp_path / "near")
+    np.testing.assert_array_equal(again.query(HIDDEN, 5)[0], near.query(HIDDEN, 5)[0])
+    assert again.choice == near.choice
+    with pytest.raises(ValueError, match="found an index of other rows"):
+        hybrid.Neighbours(VECTORS[:100], metric="dot", index=index, saved=tmp_path / "near")

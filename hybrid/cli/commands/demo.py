@@ -134,7 +134,7 @@ def _next_words(model: LanguageModel, feed: Any, seed: int) -> list[dict[str, An
 
 def _neighbours(vectors: Vectors) -> dict[str, Any]:
     """Nearest words of a few frequent ones; where annoy is installed, by it too, and its recall over many."""
-    from cpu.search.index import there
+    from cpu.search.libraries import there
 
     k, many = min(NEIGHBOURS, len(vectors)), vectors.words[:1000]  # the most frequent words
     exact = vectors.neighbours(many, k)

@@ -102,12 +102,12 @@ def test_training_itself_builds_the_index_anew():
 
 
 def test_a_rebuild_that_fails_is_told_once_and_training_goes_on(monkeypatch, capsys):
-    from cpu.search import index
+    from cpu.search import libraries
 
     def fail(*given):
         raise MemoryError("no room")
 
-    monkeypatch.setattr(index, "make", fail)
+    monkeypatch.setattr(libraries, "make", fail)
     (readout, began), builds = tended(every=1), []
     readout.rebuild = lambda: builds.append(type(readout).rebuild(readout))
     for seed in range(3):

@@ -1,0 +1,321 @@
+"""Libraries that find near rows without looking at all of them, behind one contract: see Index.
+
+Annoy       a forest: Bernhardsson 2013, https://github.com/spotify/annoy
+hnswlib, Voyager, usearch  a graph: Malkov and Yashunin 2016, arXiv:1603.09320
+FAISS       cells around centres, of which the nearest are searched: Jegou et al. 2011; Douze et al. 2024, arXiv:2401.08281
+
+None of them checks widths, or that numbers are finite. They are built and asked outside the interpreter's lock.
+"""
+
+import contextlib
+import importlib.util
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+from cpu.runtime.compiled import Array
+
+FEW = 16  # queries that are not worth a hand-off to other threads, of a forest
+BUILD_SEARCH = 100  # of building a graph: 200 takes twice as long, and no smaller `effort` reached a recall by it
+
+
+class Index:
+    """The rows of a table, as they were when it was made; it proposes rows, and may miss a neighbour."""
+
+    walks = True  # whether it takes longer when more rows are asked for
+
+    def __init__(self, index: Any):
+        self._index = index
+
+    @classmethod
+    def build(cls, vectors: Array, metric: str, size: int, seed: int, threads: int) -> "Index":
+        """See `make`."""
+        raise NotImplementedError
+
+    def propose(self, hidden: Array, most: int, effort: int) -> Array:
+        """Near rows of each query (B, D), (B, most) int32, filled up with -1. With more effort it finds more, more slowly."""
+        raise NotImplementedError
+
+    def save(self, path: str) -> None:
+        """Write the library's own file."""
+        self._index.save(path)
+
+    @classmethod
+    def load(cls, path: str, metric: str, width: int) -> "Index":
+        """Read what `save` wrote of an index over vectors of this width."""
+        raise NotImplementedError
+
+
+class Forest(Index):
+    """Annoy's trees.
+
+    For dot products every row gets one more number, which makes all rows equally long; a query gets a 0 there. Then the
+    nearest by angle is the nearest by dot product (Bachrach et al. 2014, "Speeding Up the Xbox Recommender System").
+    Annoy 1.17's own "dot" found 5 % of the 10 nearest words where this finds all, at the same cost.
+    """
+
+    walks = False  # a forest has scored more rows than it is asked for
+
+    @classmethod
+    def build(cls, vectors: Array, metric: str, size: int, seed: int, threads: int) -> "Forest":
+        """`size` trees."""
+        import annoy
+
+        squares = np.einsum("vd,vd->v", vectors, vectors, dtype=np.float64)
+        more = np.sqrt(squares.max() - squares)[:, None] if metric == "dot" else vectors[:, :0]
+        index: Any = annoy.AnnoyIndex(vectors.shape[1] + more.shape[1], "angular")
+        index.set_seed(seed % 2**31 + 1)  # Annoy's generator stands still at 0
+        for first in range(0, len(vectors), 1024):
+            block = np.hstack([vectors[first : first + 1024], more[first : first + 1024]]).tolist()
+            for row, vector in enumerate(block, first):
+                index.add_item(row, vector)
+        index.build(size, threads)
+        return cls(index)
+
+    @classmethod
+    def load(cls, path: str, metric: str, width: int) -> "Forest":
+        """The file stays mapped to memory."""
+        import annoy
+
+        index: Any = annoy.AnnoyIndex(width + (metric == "dot"), "angular")
+        index.load(path)
+        return cls(index)
+
+    def propose(self, hidden: Array, most: int, effort: int) -> Array:
+        """The nearest rows that a visit of `effort` nodes finds."""
+        index, threads = self._index, numba.get_num_threads()
+        proposed = np.full((len(hidden), most), -1, np.int32)
+        queries = np.pad(hidden, ((0, 0), (0, index.f - hidden.shape[1])))
+
+        def ask(part: range) -> None:
+            for b in part:
+                near = index.get_nns_by_vector(queries[b].tolist(), most, effort)
+                proposed[b, : len(near)] = near
+
+        if len(hidden) < FEW or threads == 1:
+            ask(range(len(hidden)))
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(ask, (range(first, len(hidden), threads) for first in range(threads))))
+        return proposed
+
+
+class Graph(Index):
+    """hnswlib's graph; links of a row to near rows are hnswlib's M.
+
+    Dot products are hnswlib's "ip". The longer vectors by which a forest turns them into angles are no help to a graph: on
+    vectors of lengths that differ as those of words do they found 4 % of the 10 nearest where this finds 90 %.
+    """
+
+    @classmethod
+    def build(cls, vectors: Array, metric: str, size: int, seed: int, threads: int) -> "Graph":
+        """`size` links."""
+        made = cls._empty(metric, vectors.shape[1])
+        made._index.init_index(len(vectors), M=size, ef_construction=BUILD_SEARCH, random_seed=seed % 2**31)
+        made._index.add_items(vectors, num_threads=threads)
+        return made
+
+    @classmethod
+    def _empty(cls, metric: str, width: int) -> "Graph":
+        import hnswlib
+
+        return cls(hnswlib.Index("ip" if metric == "dot" else "cosine", width))
+
+    def propose(self, hidden: Array, most: int, effort: int) -> Array:
+        """The nearest rows that a walk which keeps `effort` of them finds."""
+        reached = min(most, self._index.element_count)
+        proposed = np.full((len(hidden), most), -1, np.int32)
+        self._index.set_ef(max(effort, reached))
+        try:
+            near, _ = self._index.knn_query(hidden, reached, num_threads=numba.get_num_threads())
+            proposed[:, :reached] = near
+        except RuntimeError:  # some query reached fewer rows: the graph has parts without a link between them
+            pass
+        return proposed
+
+    def save(self, path: str) -> None:
+        """See Index."""
+        self._index.save_index(path)
+
+    @classmethod
+    def load(cls, path: str, metric: str, width: int) -> "Graph":
+        """See Index."""
+        made = cls._empty(metric, width)
+        made._index.load_index(path)
+        return made
+
+
+class VoyagerGraph(Index):
+    """Voyager's graph, whose dot products are angles between vectors that it makes longer by a number, as a forest's here."""
+
+    @classmethod
+    def build(cls, vectors: Array, metric: str, size: int, seed: int, threads: int) -> "VoyagerGraph":
+        """`size` links."""
+        import voyager
+
+        space = voyager.Space.InnerProduct if metric == "dot" else voyager.Space.Cosine
+        more = {"M": size, "ef_construction": BUILD_SEARCH, "random_seed": seed % 2**31, "max_elements": len(vectors)}
+        index = voyager.Index(space, vectors.shape[1], **more)
+        index.add_items(vectors.astype(np.float32, copy=False), num_threads=threads)
+        return cls(index)
+
+    def propose(self, hidden: Array, most: int, effort: int) -> Array:
+        """The nearest rows that a walk which keeps `effort` of them finds."""
+        import voyager
+
+        reached = min(most, len(self._index))
+        proposed, threads = np.full((len(hidden), most), -1, np.int32), numba.get_num_threads()
+        queries = hidden.astype(np.float32, copy=False)
+        try:
+            if len(hidden):
+                proposed[:, :reached], _ = self._index.query(queries, reached, threads, max(effort, reached))
+        except voyager.RecallError:  # as of hnswlib
+            pass
+        return proposed
+
+    @classmethod
+    def load(cls, path: str, metric: str, width: int) -> "VoyagerGraph":
+        """See Index."""
+        import voyager
+
+        return cls(voyager.Index.load(path))
+
+
+class UsearchGraph(Index):
+    """usearch's graph, which takes no seed: its levels are always drawn alike."""
+
+    @classmethod
+    def build(cls, vectors: Array, metric: str, size: int, seed: int, threads: int) -> "UsearchGraph":
+        """`size` links."""
+        from usearch.index import Index as Usearch
+
+        kind = {"metric": "ip" if metric == "dot" else "cos", "dtype": "f32"}
+        index = Usearch(ndim=vectors.shape[1], connectivity=size, expansion_add=BUILD_SEARCH, **kind)
+        index.add(np.arange(len(vectors), dtype=np.uint64), vectors.astype(np.float32, copy=False), threads=threads)
+        return cls(index)
+
+    def propose(self, hidden: Array, most: int, effort: int) -> Array:
+        """The nearest rows that a walk which keeps `effort` of them finds."""
+        proposed, reached = np.full((len(hidden), most), -1, np.int32), min(most, len(self._index))
+        if len(hidden):
+            self._index.expansion_search = max(effort, reached)
+            queries = hidden.astype(np.float32, copy=False)
+            near = self._index.search(queries, reached, threads=numba.get_num_threads())
+            proposed[:, :reached] = near.keys
+            if len(hidden) > 1:  # of a single query keys are those that were reached
+                proposed[np.arange(most) >= near.counts[:, None].astype(np.int64)] = -1
+        return proposed
+
+    @classmethod
+    def load(cls, path: str, metric: str, width: int) -> "UsearchGraph":
+        """See Index."""
+        from usearch.index import Index as Usearch
+
+        return cls(Usearch.restore(path))
+
+
+class Cells(Index):
+    """FAISS's cells of rows around the centres of k-means (IndexIVFFlat), searched by dot product; angles are of unit rows."""
+
+    walks = False
+
+    @classmethod
+    def build(cls, vectors: Array, metric: str, size: int, seed: int, threads: int) -> "Cells":
+        """Cells of about `size` rows."""
+        import faiss
+
+        rows = vectors.astype(np.float32)
+        if metric == "angular":
+            faiss.normalize_L2(rows)
+        parts = max(1, len(rows) // size)
+        index = faiss.IndexIVFFlat(faiss.IndexFlatIP(rows.shape[1]), rows.shape[1], parts, faiss.METRIC_INNER_PRODUCT)
+        index.cp.seed, index.cp.min_points_per_centroid = seed % 2**31, 1
+        with _faiss_threads(threads):
+            index.train(rows)
+            index.add(rows)
+        return cls(index)
+
+    def propose(self, hidden: Array, most: int, effort: int) -> Array:
+        """The nearest rows of the `effort` nearest cells."""
+        import faiss
+
+        few = faiss.SearchParametersIVF(nprobe=min(effort, self._index.nlist))
+        with _faiss_threads(numba.get_num_threads()):
+            proposed: Array = self._index.search(np.ascontiguousarray(hidden, np.float32), most, params=few)[1]
+        return proposed.astype(np.int32)
+
+    def save(self, path: str) -> None:
+        """See Index."""
+        import faiss
+
+        faiss.write_index(self._index, path)
+
+    @classmethod
+    def load(cls, path: str, metric: str, width: int) -> "Cells":
+        """See Index."""
+        import faiss
+
+        return cls(faiss.read_index(path))
+
+
+@contextlib.contextmanager
+def _faiss_threads(threads: int) -> Iterator[None]:
+    """FAISS has one number of threads, OpenMP's."""
+    import faiss
+
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(threads)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(before)
+
+
+class Library(NamedTuple):
+    """How a kind of index comes to be.
+
+    module   that is imported, and the extra of this package that installs it
+    form     the class of its indexes
+    setting  what `size` and `effort` are, for a sentence
+    """
+
+    module: str
+    extra: str
+    form: type[Index]
+    setting: str
+
+
+LIBRARIES = {
+    "annoy": Library("annoy", '"hybrid-engine[annoy]", with a C++ compiler', Forest, "{} trees, search {:,}"),
+    "hnsw": Library("hnswlib", '"hybrid-engine[neighbours]"', Graph, "{} links, effort {:,}"),
+    "voyager": Library("voyager", '"hybrid-engine[voyager]"', VoyagerGraph, "{} links, effort {:,}"),
+    "usearch": Library("usearch", '"hybrid-engine[usearch]"', UsearchGraph, "{} links, effort {:,}"),
+    "faiss": Library("faiss", '"hybrid-engine[faiss]"', Cells, "cells of {} rows, {:,} searched"),
+}
+KINDS = (*LIBRARIES, "exact", "auto")
+
+
+def there(kind: str) -> bool:
+    """Whether the library of a kind is installed."""
+    return importlib.util.find_spec(LIBRARIES[kind].module) is not None
+
+
+def check(kind: str) -> None:
+    """ValueError, which says how to install it, where the library of a kind is missing."""
+    if kind in LIBRARIES and not there(kind):
+        library = LIBRARIES[kind]
+        raise ValueError(f'index "{kind}": needs {library.module}, which is not installed; pip install {library.extra}')
+
+
+def make(kind: str, vectors: Array, metric: str, size: int, seed: int, threads: int) -> Index:
+    """The index of a kind over all rows (V, D); metric "angular" or "dot".
+
+    size     the trees of a forest, the links of a graph, the rows of a cell: with more trees or links, or fewer rows, more
+             neighbours are found, and building takes longer
+    seed     equal seeds give equal indexes
+    threads  build it; with more than one, which neighbours are missed may differ from run to run
+    """
+    return LIBRARIES[kind].form.build(vectors, metric, size, seed, threads)
