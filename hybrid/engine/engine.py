@@ -13,10 +13,9 @@ from ..feeds import Batch, Feed, most_targets, width
 from ..feeds.fit import fitting
 from ..machine import available
 from ..readout import Readout, base
-from ..schedule.cores import Cores
 from ..schedule.rates import RateSchedule
 from ..schedule.runner import Course, Runner
-from ..schedule.schedule import Schedule, Tick, part
+from ..schedule.schedule import Cores, Schedule, Tick, part
 from ..schedule.slot import Slot
 from ..schedule.trace import Trace
 from ..trunk import TrunkProtocol

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from cpu.device import Device
-from hybrid.schedule.cores import MEASURED, SKIPPED, TURNS, Cores
+from hybrid.schedule.schedule import MEASURED, SKIPPED, TURNS, Cores
 from hybrid.schedule.trace import Trace
 
 
