@@ -172,13 +172,13 @@ def _report(given: argparse.Namespace) -> int:
 
 
 def _compare(given: argparse.Namespace) -> int:
-    from bench.harness import compare, report
+    from bench.harness import report
 
     if len(given.files) != 2:
         found = len(given.files) or "no"
         raise ValueError(f"compare: found {found} files, expected two .jsonl files, BEFORE and AFTER")
     before, after = (report.read([file]) for file in given.files)
-    return compare.show(before, after, (given.tolerance or 100 * compare.TOLERANCE) / 100)
+    return report.show_changes(before, after, (given.tolerance or 100 * report.TOLERANCE) / 100)
 
 
 def _pages(given: argparse.Namespace) -> int:

@@ -16,8 +16,7 @@ import numpy as np
 
 from bench.crossover import points
 from bench.crossover.points import NARROWER, TOGETHER, TURN, WORKS, Point, cutoffs
-from bench.harness.measure import LEAST, Work, append, measure
-from bench.harness.peers import peer
+from bench.harness.measure import LEAST, Work, append, measure, peer
 from bench.oracles.tree import RATE, WIDTH
 from bench.step import language, softmax, tree
 from bench.step import softmax as softmax_torch

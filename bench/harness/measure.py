@@ -4,6 +4,8 @@ Where the samples of one of them spread widely, all take their turns again, up t
 A figure is the median of its samples; `interval` says where that lies (by bootstrap), `load` what others took meanwhile.
 """
 
+import functools
+import importlib
 import importlib.metadata
 import json
 import os
@@ -221,6 +223,16 @@ def append(path: str | None, records: list[dict]) -> None:
         with open(path, "a") as file:
             for record in records:
                 file.write(json.dumps(record | meanwhile if record.get("load") is None else record) + "\n")
+
+
+@functools.cache
+def peer(module: str) -> Any:
+    """The module of a rival; None where it cannot be imported, which is said once: ours is then measured without it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        print(f"{module} is not measured: {error}; pip install 'hybrid-engine[bench]'", flush=True)
+        return None
 
 
 def commit() -> str:

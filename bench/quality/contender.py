@@ -4,6 +4,7 @@ import ctypes
 import functools
 import gc
 import math
+import os
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -257,3 +258,12 @@ def _timed(model: Any, feed: Any) -> tuple[float, int, bool]:
 def finite(figures: Mapping[str, float]) -> Figures:
     """Those that are numbers."""
     return {name: float(value) for name, value in figures.items() if math.isfinite(value)}
+
+
+def there(name: str) -> Path | None:
+    """A file or folder of the data that are not ours to give away; None, which is said, where it is not there."""
+    path = Path(os.environ.get("HYBRID_DATA", "data")) / name
+    if path.exists():
+        return path
+    print(f"{path}: not there; HYBRID_DATA names the folder that holds {name}", flush=True)
+    return None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bench.harness.peers import peer
+from bench.harness.measure import peer
 from bench.quality.contender import (
     ADAGRAD,
     TRUNK,
@@ -20,8 +20,8 @@ from bench.quality.contender import (
     Space,
     contender,
     sparse,
+    there,
 )
-from bench.quality.problems import there
 from hybrid import metrics
 from hybrid.engine import Engine
 from hybrid.feeds.ratings import HeldOut, Histories, Split, histories, load, split

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.quality.contender import TRUNK, Contender, Figures, Log, Problem, contender, sparse
-from bench.quality.problems import there
+from bench.quality.contender import TRUNK, Contender, Figures, Log, Problem, contender, sparse, there
 from hybrid.feeds.text import Text, documentation, read
 from hybrid.models import language
 from hybrid.train.job import Watched

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bench.harness.measure import append, commit, environment
-from bench.quality.problems import there
+from bench.quality.contender import there
 from hybrid.feeds import Batch
 
 CONTEXT, BATCH = 4, 512

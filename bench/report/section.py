@@ -96,6 +96,12 @@ class Section:
     gaps: list[str] = field(default_factory=list)
 
 
+def clock(seconds: float) -> str:
+    """Minutes and seconds."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02}"
+
+
 def ends(record: Record) -> dict[str, float | None]:
     """The interval of a record's value, as points of figures have it."""
     low, high = record.get("interval") or (None, None)

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from bench.harness.measure import Work, append, measure, show
-from bench.harness.peers import peer
+from bench.harness.measure import Work, append, measure, peer, show
 from bench.step.units import SIZES, Problem, bandwidth, equal, jax_available, jax_rival, ours, torch_rival
 from hybrid.machine import memory
 

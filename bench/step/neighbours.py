@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.harness.measure import Work, append, measure, show
-from bench.harness.peers import peer
+from bench.harness.measure import Work, append, measure, peer, show
 from bench.step.words import learner
 from cpu.search import brute_force, index
 from cpu.search.index import queries

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import cpu  # noqa: F401  # says how threads wait, before PyTorch reads it
-from bench.harness.measure import Work, append, commit, environment, measure, show
-from bench.harness.peers import peer
+from bench.harness.measure import Work, append, commit, environment, measure, peer, show
 
 MILLION = 1_000_000
 FEW = 4  # streams of a dense layer over a million classes: its arrays of tokens by classes take 560 MB each

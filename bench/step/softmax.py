@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.harness.measure import LEAST, Work, append, measure, show
-from bench.harness.peers import peer
+from bench.harness.measure import LEAST, Work, append, measure, peer, show
 from hybrid.readout import FullReadout, HeadReadout, SampledReadout
 
 Step = Callable[[int], float]  # of batch b: its mean loss before the step

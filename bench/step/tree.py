@@ -14,8 +14,7 @@ import numba
 import numpy as np
 
 from bench.crossover.points import NARROWER, cutoffs
-from bench.harness.measure import Work, append, measure, show
-from bench.harness.peers import peer
+from bench.harness.measure import Work, append, measure, peer, show
 from bench.oracles import tree as tree_task
 from bench.oracles.tree import BATCH, RATE, TRUNKS, WIDTH, learned
 from bench.step import softmax

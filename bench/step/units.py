@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.harness.measure import Work, append, measure, near, show
-from bench.harness.peers import peer
+from bench.harness.measure import Work, append, measure, near, peer, show
 from bench.oracles import units as oracle
 from hybrid.units import UnitLayout, unit_layout
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.harness.measure import Work, append, measure, show
-from bench.harness.peers import peer
+from bench.harness.measure import Work, append, measure, peer, show
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
 from hybrid.feeds.pairs import PairFeed

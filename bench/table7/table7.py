@@ -17,8 +17,7 @@ import numpy as np
 
 import cpu  # noqa: F401  # says how threads wait, before PyTorch reads it
 from bench.harness import report
-from bench.harness.measure import Work, append, measure
-from bench.harness.peers import peer
+from bench.harness.measure import Work, append, measure, peer
 from bench.table7.rows import BATCHES, FIRST, Feed, Row, expected, first_weights, layers, rows
 from cpu.tree.tree import huffman, path
 from hybrid import MLP, Embedding, Engine, FullReadout, TreeReadout

@@ -7,7 +7,7 @@ import types
 import pytest
 
 from bench.harness import report
-from bench.quality import problems, quality
+from bench.quality import quality
 from bench.quality.contender import Contender, Log, Problem, Run
 from hybrid.train.job import Watched
 
@@ -41,8 +41,8 @@ def toy(monkeypatch):
         "counted": Contender(train, {}, {"rate": 0.1}, once=True),
     }
     problem = Problem("a toy", Watched("loss"), contenders, epochs=(1,), seeds=(0, 1))
-    monkeypatch.setattr(problems, "names", lambda: ["toy"])
-    monkeypatch.setattr(problems, "load", lambda name, arguments: problem)
+    monkeypatch.setattr(quality, "PROBLEMS", {"toy": "of this test"})
+    monkeypatch.setattr(quality, "load", lambda name, arguments: problem)
     return done
 
 

@@ -9,7 +9,7 @@ from unittest import mock
 
 import numpy as np
 
-from bench.gpu.compile import compile_kernels
+from bench.gpu.kit import compile_kernels
 from bench.oracles import visits
 from hybrid.contract import Learned
 

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from bench.harness.measure import CONFIDENCE, LEAST, NOISY
 from bench.harness.quiet import BUSY, Load
-from bench.report.runner import clock
-from bench.report.section import STEP, Cell, Record, Section, Step, Table
+from bench.report.section import STEP, Cell, Record, Section, Step, Table, clock
 
 PLACE = 100
 STEPS: list[Step] = []
