@@ -50,10 +50,6 @@ OWN: dict[str, tuple[str, dict[str, Any]]] = {  # options of some benchmarks alo
             "help": "what two runs of the same code may differ by (default: 5); the exit code is 1 where ours got worse"
         },
     ),
-    "timeline": (
-        "ranks",
-        {"metavar": "FILE", "help": "what each rank did when, on one clock, as ui.perfetto.dev opens it (.json)"},
-    ),
     "seconds": (
         "large quality",
         {"type": _several, "help": "lengths of training (default: 60,120,240, of quality 480 too)"},

@@ -181,8 +181,7 @@ def of_torch(feed: ZipfFeed, kind: str, steps: int, threads: int, width: int = O
 def _head(torch: Any, kind: str, classes: int, width: int) -> tuple[Any, Any]:
     """PyTorch's output layer, and its losses of a batch, summed."""
     if kind == "adaptive softmax":
-        cutoffs = [cut for cut in (2_000, 20_000, 200_000) if cut < classes] or [classes // 4]
-        head = torch.nn.AdaptiveLogSoftmaxWithLoss(width, classes, cutoffs)
+        head = torch.nn.AdaptiveLogSoftmaxWithLoss(width, classes, softmax.cutoffs(classes))
         return head, lambda hidden, target: -head(hidden, target).output.sum()
     head = torch.nn.Linear(width, classes, bias=False)
     torch.nn.init.zeros_(head.weight)

@@ -14,6 +14,7 @@ from hybrid.readout import FullReadout, HeadReadout, SampledReadout
 Step = Callable[[int], float]  # of batch b: its mean loss before the step
 
 CHUNKS = (64, 128, 256, 512)  # examples, of which the fastest counts
+CUTOFFS, NARROWER = (2_000, 20_000, 200_000), 4  # of the adaptive softmax, and its div_value
 
 
 class Batches:
@@ -102,6 +103,11 @@ def adaptive(batches: Batches, classes: int, cutoffs: list[int], rate: float, di
         return float(found.detach())
 
     return step
+
+
+def cutoffs(classes: int) -> list[int]:
+    """Where the bands of the adaptive softmax begin."""
+    return [cut for cut in CUTOFFS if cut < classes] or [classes // 4]
 
 
 WIDTH, BATCH, RATE, NEGATIVES = 128, 1024, 1e-3, 1024

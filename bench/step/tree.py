@@ -13,7 +13,6 @@ from typing import Any
 import numba
 import numpy as np
 
-from bench.crossover.points import NARROWER, cutoffs
 from bench.harness.measure import Work, append, measure, peer, show
 from bench.oracles import tree as tree_task
 from bench.oracles.tree import BATCH, RATE, TRUNKS, WIDTH, learned
@@ -128,7 +127,7 @@ def torch_adaptive(task: Task) -> Work:
     torch.set_num_threads(task.threads)
     targets = task.targets[:TRUNKS]
     learn = softmax.adaptive(
-        softmax.Batches(task.hidden, targets, ()), task.classes, cutoffs(task.classes), RATE, NARROWER
+        softmax.Batches(task.hidden, targets, ()), task.classes, softmax.cutoffs(task.classes), RATE, softmax.NARROWER
     )
     turn, losses = itertools.cycle(range(TRUNKS)), list[float]()
 

@@ -1,4 +1,4 @@
-"""How long messages take between ranks: there and back, all with all. And how far apart the clocks of ranks are."""
+"""How long messages take between ranks: there and back, all with all."""
 
 import math
 import time
@@ -55,31 +55,6 @@ class Messages:
         """Samples of the seconds in which each rank sends `size` bytes to each."""
         gone, come = np.zeros((2, self.size, size), np.uint8)
         return self._timed(lambda: self._comm.Alltoall(gone, come), repeat)
-
-    def offset(self, turns: int = 200) -> float:
-        """Seconds to add to this rank's time.perf_counter() for that of rank 0.
-
-        They are wrong by half of the shortest way there and back at most.
-        """
-        found = 0.0
-        clock, asked = np.empty(1), np.zeros(1)
-        for other in range(1, self.size):
-            for _ in range(turns * (self.rank == 0)):
-                self._comm.Recv(asked, other)
-                clock[0] = time.perf_counter()
-                self._comm.Send(clock, other)
-            if self.rank == other:
-                found = min(self._asked(asked, clock) for _ in range(turns))[1]
-            self._rest()
-        return found
-
-    def _asked(self, asked: np.ndarray, clock: np.ndarray) -> tuple[float, float]:
-        """How long rank 0 took to tell its time, and how far it is ahead if that was half-way."""
-        start = time.perf_counter()
-        self._comm.Send(asked, 0)
-        self._comm.Recv(clock, 0)
-        end = time.perf_counter()
-        return end - start, float(clock[0]) - (start + end) / 2
 
     def _timed(self, once: Callable[[], Any], repeat: int, taking_part: bool = True) -> list[float]:
         """Samples of the seconds of a call, of as many in a row as rank 0 finds long enough; [] where it is not called."""

@@ -1,10 +1,8 @@
-"""What ranks measured is kept sample by sample, judged, and drawn on one clock."""
-
-import json
+"""What ranks measured is kept sample by sample and judged."""
 
 import pytest
 
-from bench.ranks import ranks
+from bench.step import ranks
 
 
 def found(work, samples):
@@ -31,14 +29,3 @@ def test_the_bar_is_of_the_flat_layer(tick, judged):
     row = ranks.tick_row("flat210m", records)
     assert f"{tick:.2f}, {tick / 0.5:.2f}" in row and f"compute: {judged}" in row
     assert "bar" not in ranks.tick_row("small", records)
-
-
-def test_a_timeline_has_two_tracks_a_rank(tmp_path):
-    file = tmp_path / "line.json"
-    ranks.write_timeline(file, {"m": [[0, "wait", 0, 5.0, 6.0], [1, "exchange", 0, 5.5, 6.5]]})
-    events = json.loads(file.read_text())["traceEvents"]
-    assert [one["args"]["name"] for one in events[:2]] == ["rank 0, computes", "rank 1, under way"]
-    assert [(one["name"], one["ts"], one["dur"]) for one in events[2:]] == [
-        ("m: wait", 0, 1e6),
-        ("m: exchange", 5e5, 1e6),
-    ]

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.report.section import Cell, Figure, Record, Section, Step, Table
-from bench.table7.rows import FULL
 
 PLACE = 60
-PUBLISHED = Path(__file__).parents[2] / "table7" / "published.json"
+PUBLISHED = Path(__file__).with_suffix(".json")
 OWN = "The output layer is a tree of its classes: another model than the published one, and beside no figure of it."
 COMMAND = "python -m bench table7"
 DENSE, OTHERS = ("FCN-S", "FCN-S with a tree", "FCN-R"), ("AlexNet-R", "ResNet-56", "LSTM", "AlexNet-S", "ResNet-50")
@@ -56,22 +55,17 @@ def ours(record: Record) -> bool:
 
 
 def told_2016() -> Record:
-    """The published figures, with where they are from: bench/table7/published.json."""
+    """The published figures, with where they are from: table7.json."""
     found: Record = json.loads(PUBLISHED.read_text())
     return found
 
 
 def beside(record: Record) -> dict[str, Any]:
     """The published figures of the network of a record, by tool; none for another model, or for small sizes."""
-    params = record["params"]
-    same = record["work"] == "table7.step" and params["parameters"] == _parameters(params["net"])
-    found: dict[str, Any] = told_2016()["nets"].get(params["net"], {}) if same else {}
+    params, published = record["params"], told_2016()
+    same = record["work"] == "table7.step" and params["parameters"] == published["parameters"].get(params["net"])
+    found: dict[str, Any] = published["nets"][params["net"]] if same else {}
     return found
-
-
-def _parameters(net: str) -> int | None:
-    """Of the published network: figures of small ones stand beside nothing."""
-    return next((row.parameters for row in FULL if row.name == net), None)
 
 
 def _opening(source: str, processor: str) -> str:

@@ -1,12 +1,12 @@
-"""What the ranks of this run do for `bench ranks`: messages, ticks of a Predictive Vision Model, steps of a language model.
+"""Ranks on MPI: what messages take, what a tick of a PVM on ranks takes beside its compute, steps of a language model.
 
-All ranks call each function, and rank 0 knows the figures.
+Each rank computes on one thread. Ticks are those of a model that learns and whose units the ranks share.
 """
 
 import dataclasses
-import importlib
 import itertools
 import json
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -17,26 +17,118 @@ from typing import Any
 
 import numpy as np
 
+from bench.harness.measure import Work, append, record
 from bench.step.language import ZipfFeed, make_engine
 from hybrid import contract
+from hybrid.machine import available
 from hybrid.mpi.engine import ranked
 from hybrid.mpi.group import Group
-from hybrid.mpi.pingpong import Messages
+from hybrid.mpi.pingpong import SIZES, Messages
 from hybrid.mpi.pvm import Ranks
 from hybrid.mpi.world import command, world
 from hybrid.pvm import presets
 from hybrid.pvm.config import Config
 from hybrid.pvm.model import PVM
 
+RANKS = (2, 4)
+LANGUAGE = {"batch": 1024, "classes": 100_000, "micro_batches": 4, "ticks": 8}
+MODELS, QUICK = ("small", "mesh100m", "flat210m"), ("mesh1m",)
+BAR = 1.1  # a tick of flat210m on 2 ranks, over the compute of one rank's half
+
+
+def run(arguments: Any) -> None:
+    """Messages on 2 and 4 ranks, then ticks on 1, 2 and 4."""
+    models = QUICK if arguments.quick else MODELS
+    several = RANKS[:1] if arguments.quick else RANKS
+    for ranks in several:
+        sizes = SIZES[1:2] if arguments.quick else SIZES
+        found = measured("messages", ranks, sizes=sizes, repeat=arguments.repeat)
+        records = [kept(one, ranks) for one in found]
+        print(message_table(records, available()), end="\n\n", flush=True)
+        append(arguments.json, records)
+    print(
+        "| model | ranks | tick, ms | its compute, all at once | one rank's share alone | over that | |\n|" + "---|" * 7
+    )
+    for model, ranks in itertools.product(models, (1, *several)):
+        records = ticks_of(model, ranks, arguments.repeat)
+        print(tick_row(model, records), flush=True)
+        append(arguments.json, records)
+    options = LANGUAGE | ({"batch": 64, "classes": 1_000} if arguments.quick else {})
+    for ranks in (1, *several):
+        one = steps_of(options, ranks, arguments.repeat)
+        print(f"| language | {ranks} | {1e3 * one['seconds']:.2f} | | | | |", flush=True)
+        append(arguments.json, [one])
+
+
+def kept(found: dict[str, Any], ranks: int) -> dict[str, Any]:
+    """One line of a .jsonl file, of samples that ranks took."""
+    params = {"ranks": ranks, "bytes": found["bytes"]}
+    facts = "bytes/s", _nothing, _nothing
+    return record(Work(found["work"], "ours", params, found["bytes"], *facts, samples=found["samples"]))
+
+
+def ticks_of(model: str, ranks: int, repeat: int) -> list[dict[str, Any]]:
+    """Records of a tick, of its compute on all ranks at once, and of one rank's share while no other computes."""
+    samples = measured("ticks", ranks, config=model, repeat=repeat)
+    samples["alone"] = measured("alone", 1, config=model, parts=ranks, repeat=repeat)
+    records = []
+    for name in ("tick", "compute", "alone"):
+        params = {"ranks": ranks, "model": model}
+        work = Work(f"ranks.{name}", "ours", params, 1, "ticks/s", _nothing, _nothing, samples=samples[name])
+        records.append(record(work))
+    return records
+
+
+def steps_of(options: dict[str, Any], ranks: int, repeat: int) -> dict[str, Any]:
+    """A record of a step of a language model whose trunk the ranks share."""
+    samples = measured("steps", ranks, repeat=repeat, **options)
+    params = {"ranks": ranks, "model": "language"}
+    return record(Work("ranks.tick", "ours", params, 1, "ticks/s", _nothing, _nothing, samples=samples))
+
+
+def _nothing() -> None:
+    """What is measured on ranks runs and is checked there."""
+
+
+def message_table(records: list[dict[str, Any]], cores: int) -> str:
+    """As Markdown."""
+    ranks = records[0]["params"]["ranks"]
+    lines = [
+        f"{ranks} ranks, {cores} cores"
+        + ("; ranks that share a core wait for their turns, too:" if ranks > cores else ":"),
+        "",
+        "| what | bytes | us | GB/s | spread |",
+        "|" + "---|" * 5,
+    ]
+    for one in records:
+        lines.append(
+            f"| {one['work'].removeprefix('ranks.')} | {one['params']['bytes']:,} | {1e6 * one['seconds']:.1f} "
+            f"| {one['value'] / 1e9:.3g} | {one['spread']:.0%} |"
+        )
+    return "\n".join(lines)
+
+
+def tick_row(model: str, records: list[dict[str, Any]]) -> str:
+    """A tick beside its compute; of flat210m whether the bar is met."""
+    tick, compute, alone = (statistics.median(1 / value for value in one["samples"]) for one in records)
+    judged = ""
+    if model == "flat210m":
+        judged = f"bar {BAR:g} x the compute: {'met' if tick <= BAR * compute else 'missed'}; its units read no others'"
+    figures = " | ".join(f"{1e3 * seconds:.2f}" for seconds in (tick, compute, alone))
+    return f"| {model} | {records[0]['params']['ranks']} | {figures} | {tick / compute:.2f}, {tick / alone:.2f} | {judged} |"
+
+
+# What the ranks do: all call each function, and rank 0 knows the figures.
+
 
 def measured(what: str, ranks: int, **options: Any) -> Any:
-    """What rank 0 returns of `what(**options)`, "module:function", which all of so many ranks call. JSON-able, both of them.
+    """What rank 0 returns of a function of this file, which all of so many ranks call with these options; both go as JSON.
 
     Each rank computes on one thread. Raises RuntimeError where a rank fails; it has said why.
     """
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "found.json"
-        code = subprocess.run(command(ranks, "bench.ranks.work", what, json.dumps(options), str(out))).returncode
+        code = subprocess.run(command(ranks, "bench.step.ranks", what, json.dumps(options), str(out))).returncode
         if code:
             raise RuntimeError(f"{what}: {ranks} ranks ended with code {code}")
         return json.loads(out.read_text())
@@ -47,14 +139,9 @@ def main(what: str, options: str, out: str) -> None:
     import numba
 
     numba.set_num_threads(1)
-    module, _, name = what.partition(":")
-    found = getattr(importlib.import_module(module), name)(**json.loads(options))
+    found = globals()[what](**json.loads(options))
     if world().rank == 0:
         Path(out).write_text(json.dumps(found))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
 
 
 RATE, SECONDS = 0.001, 0.2  # seconds of a sample, about
@@ -154,27 +241,6 @@ def alone(config: str, parts: int, repeat: int) -> list[float]:
     return timed(share.group, share.compute, repeat)
 
 
-def timeline(config: str, count: int) -> list[list[Any]]:
-    """The last of some ticks, on the clock of rank 0: rank, stage, tick, from when to when; what is under way is "exchange"."""
-    group, ahead = Group(), Messages().offset()
-    model, all_ticks = running(configuration(config), group)
-    for _ in itertools.islice(all_ticks, 2 * count):
-        pass
-    last = max(one.tick for one in model.trace.recent if one.stage == "halo in")  # more of the next may be under way
-    seen = [one for one in model.trace.recent if last - count < one.tick <= last]
-    names = [one.stage for one in seen if one.tick == last]
-    times = [np.zeros((count, len(names), 2)) for _ in range(group.size)]
-    for one in seen:
-        times[group.rank][one.tick - last + count - 1, names.index(one.stage)] = one.start + ahead, one.end + ahead
-    group.gather_all(times)
-    found = []
-    for rank, tick in itertools.product(range(group.size), range(count)):
-        spans = dict(zip(names, times[rank][tick].tolist(), strict=True))
-        spans["exchange"] = [spans["send"][0], spans["arrive"][1]]
-        found += [[rank, name, tick, *span] for name, span in spans.items()]
-    return found
-
-
 def steps(batch: int, classes: int, micro_batches: int, ticks: int, repeat: int) -> list[float]:
     """Samples of the seconds of a step of all ranks, which share the trunk; each the mean of some ticks."""
     group, samples, feed = Group(), np.empty(repeat), ZipfFeed(classes, batch)
@@ -208,3 +274,7 @@ def timed(group: Group, once: Callable[[], Any], repeat: int) -> list[float]:
     group.most(samples)
     found: list[float] = samples.tolist()
     return found
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
