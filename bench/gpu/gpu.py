@@ -101,21 +101,21 @@ def contests(threads: int) -> dict[str, Callable[[Machine, bool], Iterator[Calla
     A work's module is imported when its contests are made: most need no Numba, and go on where Numba does not start.
     """
     return {
-        "ceilings": partial(_made, "ceilings.ceilings"),
-        "units": partial(_made, "units.of_one_size"),
-        "tree": partial(_made, "tree.first" if FIRST else "tree.tree", threads=threads),
-        "pvm": partial(_made, "pvm.frames"),
-        "softmax": partial(_made, "sparse.softmax"),
-        "rows": partial(_made, "sparse.rows"),
-        "ragged": partial(_made, "units.ragged"),
-        "overlap": partial(_made, "overlap.overlap", threads=threads),
+        "ceilings": partial(_made, "gpu.ceilings.ceilings"),
+        "units": partial(_made, "gpu.units.of_one_size"),
+        "tree": partial(_made, "gpu.tree.first" if FIRST else "gpu.tree.tree", threads=threads),
+        "pvm": partial(_made, "gpu.pvm.frames"),
+        "softmax": partial(_made, "gpu.sparse.softmax"),
+        "rows": partial(_made, "gpu.sparse.rows"),
+        "ragged": partial(_made, "gpu.units.ragged"),
+        "overlap": partial(_made, "step.overlap.on_gpu", threads=threads),
     }
 
 
 def _made(maker: str, machine: Machine, quick: bool, **more: int) -> Iterator[Callable[[], Any]]:
-    """What a function of a module of this package makes."""
-    module, name = maker.split(".")
-    yield from getattr(importlib.import_module(f"bench.gpu.{module}"), name)(machine, quick, **more)
+    """What a function of a module of bench makes."""
+    module, _, name = maker.rpartition(".")
+    yield from getattr(importlib.import_module(f"bench.{module}"), name)(machine, quick, **more)
 
 
 def _raise(error: Exception) -> Any:
@@ -219,7 +219,7 @@ COPY = Bar("bandwidth_share", 0.88)
 BARS: dict[tuple[str, tuple], tuple[Bar, ...]] = {
     ("units.step", (("batch", 1), ("momentum", 0.0))): (COPY, Bar("ratio", 8, " bmm + SGD")),
     ("units.step", (("batch", 1), ("momentum", 0.9))): (COPY,),
-    ("units.ragged", (("batch", 1),)): (Bar("bandwidth_share", 0.6),),
+    ("gpu.units.ragged", (("batch", 1),)): (Bar("bandwidth_share", 0.6),),
     ("softmax.step", (("tf32", False),)): (Bar("ratio", 1.3),),
     ("softmax.step", (("tf32", True),)): (Bar("ratio", 1.3),),
     ("tree.step", (("batch", 1024), ("together", 1024))): (Bar("value", 50e6),),

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 from bench.harness.measure import CONFIDENCE, NOISY, of_ratio
 from bench.harness.quiet import Load
-from bench.quality import tables as quality_tables
-from bench.report.section import lines_of
-from bench.report.sections import table7
+from bench.report.section import drawn, lines_of
+from bench.report.sections import quality, table7
 
 Record = dict[str, Any]
 RANGE = "± is half the distance from the slowest sample to the fastest, as a share of the median."
@@ -47,12 +46,12 @@ def tables(records: list[Record]) -> str:
     figures = [
         record for record in records if "value" in record or "quality" in record
     ]  # others are of reports of their own
-    others = [record for record in figures if not quality_tables.ours(record) and not table7.ours(record)]
+    others = [record for record in figures if not quality.ours(record) and not table7.ours(record)]
     works = dict.fromkeys(record["work"] for record in others)
     found = [_table(work, [record for record in others if record["work"] == work]) for work in works]
     nets = table7.section(records).tables
     found += ["\n".join([f"### {one.caption}", "", *lines_of(one)]) for one in nets]
-    return "\n\n".join([*found, *quality_tables.tables(records)])
+    return "\n\n".join([*found, *quality.all_tables(records)])
 
 
 def ratio(ours: Record, peer: Record) -> float:
@@ -90,7 +89,6 @@ def _qualities(work: str, records: list[Record]) -> str:
     params = list(dict.fromkeys(name for record in records for name in record["params"]))
     names = list(dict.fromkeys(name for record in records for name in record["quality"]))
     rows = [[*params, "who", "seeds", *names]]
-    rows.append(["---"] * len(rows[0]))
     for record in records:
         rows.append(
             [_plain(record["params"].get(name, "")) for name in params]
@@ -98,7 +96,7 @@ def _qualities(work: str, records: list[Record]) -> str:
         )
         rows[-1] += [_mean(record["quality"].get(name, [])) for name in names]
     sources = dict.fromkeys(f"{record.get('data', 'its own data')}, commit {record['commit']}" for record in records)
-    return "\n".join([f"### {work}", "", *_lines(rows), "", *(f"Learned from {source}." for source in sources)])
+    return "\n".join([f"### {work}", "", *drawn(rows), "", *(f"Learned from {source}." for source in sources)])
 
 
 def _mean(values: list[float]) -> str:
@@ -108,18 +106,13 @@ def _mean(values: list[float]) -> str:
     return mean if len(values) == 1 else f"{mean} ({min(values):.3g} to {max(values):.3g})"
 
 
-def _lines(rows: list[list[str]]) -> list[str]:
-    return [f"| {' | '.join(row)} |" for row in rows]
-
-
 def _timed(work: str, records: list[Record]) -> str:
     mine = [record for record in records if record["who"] == "ours"]
     params = list(dict.fromkeys(name for record in mine for name in record["params"]))
     peers = list(dict.fromkeys(who for record in mine for who in rivals(record, records)))
     shares = any("bandwidth_share" in record for record in mine)
     place = "threads" if all(record["device"] == "cpu" for record in mine) else "on"
-    header = [*params, place, "ours", *(["bandwidth"] if shares else []), *peers]
-    rows = [header, ["---"] * len(header)]
+    rows = [[*params, place, "ours", *(["bandwidth"] if shares else []), *peers]]
     for record in mine:
         found = rivals(record, records)
         share = f"{record['bandwidth_share']:.0%}" if "bandwidth_share" in record else ""
@@ -129,7 +122,7 @@ def _timed(work: str, records: list[Record]) -> str:
             + [f"{_figure(found[who])} ({ratio(record, found[who]):.3g} x)" if who in found else "" for who in peers]
         )
     shown = [record for ours in mine for record in (ours, *rivals(ours, records).values())]
-    return "\n".join([f"### {work}", "", *_lines(rows), "", *notes(shown, mine)])
+    return "\n".join([f"### {work}", "", *drawn(rows), "", *notes(shown, mine)])
 
 
 def notes(shown: list[Record], mine: list[Record]) -> list[str]:
@@ -225,20 +218,19 @@ def changes(before: Sequence[Record], after: Sequence[Record]) -> list[Change]:
 
 def comparison(found: Sequence[Change], tolerance: float) -> str:
     """As Markdown, a figure a row."""
-    rows = ["| work | params | who | on | before | after | times | |", "|---|---|---|---|---|---|---|---|"]
+    rows = [["work", "params", "who", "on", "before", "after", "times", ""]]
     for change in found:
         record, between = change.after, ""
         if change.interval:
             between = " ({:.3g} to {:.3g})".format(*change.interval)
         params = ", ".join(f"{name} {value}" for name, value in record["params"].items())
-        figures = " | ".join(scaled(_middle(one), one["unit"]) for one in (change.before, change.after))
+        figures = [scaled(_middle(one), one["unit"]) for one in (change.before, change.after)]
         on = f"{record['threads']} threads" if record["device"] == "cpu" else record["device"]
         verdict = change.verdict(tolerance)
         mark = f"**{verdict}**" if verdict == "worse" else verdict
-        rows.append(
-            f"| {record['work']} | {params} | {record['who']} | {on} | {figures} | {change.ratio:.3g}{between} | {mark} |"
-        )
-    return "\n".join(rows)
+        times = f"{change.ratio:.3g}{between}"
+        rows.append([record["work"], params, record["who"], on, *figures, times, mark])
+    return "\n".join(drawn(rows))
 
 
 def summary(found: Sequence[Change], tolerance: float) -> str:

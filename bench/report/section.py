@@ -48,6 +48,11 @@ def lines_of(table: Table) -> list[str]:
     return [f"| {' | '.join(cell.replace('|', chr(92) + '|').replace(chr(10), ' ') for cell in row)} |" for row in rows]
 
 
+def drawn(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as Markdown, the header first."""
+    return [f"| {' | '.join(row)} |" for row in (rows[0], ["---"] * len(rows[0]), *rows[1:])]
+
+
 def shown(cell: Cell) -> str:
     """Three digits or more of a number that was measured, all of one that was counted."""
     if cell is None:

@@ -10,8 +10,8 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from bench.quality import tables as quality
 from bench.report.section import Cell, Figure, Record, Section, Step, Table
+from bench.report.sections import quality
 
 COMMAND = "python -m bench crossover --json results.jsonl"
 TITLE = "Where a logarithm beats brute force"
