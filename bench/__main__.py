@@ -59,7 +59,6 @@ OWN: dict[str, tuple[str, dict[str, Any]]] = {  # options of some benchmarks alo
     "epochs": ("quality", {"type": _several, "help": "lengths of training, with commas between, as 1,2,4"}),
     "budget": ("quality", {"type": _positive, "help": "seconds of a training of the search at most"}),
     "seeds": ("quality", {"type": _positive, "help": "so many of each training (default: 3)"}),
-    "part": ("quality", {"type": _positive, "help": "tokens that a search learns from (default: all)"}),
 }
 
 

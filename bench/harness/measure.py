@@ -248,6 +248,11 @@ def commit() -> str:
     return found.stdout.strip() or "unknown"
 
 
+def made_by(threads: int) -> dict[str, Any]:
+    """What every record says of a figure of the CPU, where no Work says it."""
+    return {"threads": threads, "device": "cpu", "checked": True, "commit": commit(), "env": environment()}
+
+
 def environment() -> dict[str, Any]:
     """Processor, cores, operating system and the versions of what the figures depend on."""
     packages = ("numpy", "scipy", "numba", "annoy", "hnswlib", "pycuda", "torch", "jax", "gensim", "fasttext-wheel")

@@ -203,30 +203,23 @@ def contender(
     space: Space,
     prepare: Callable[[dict[str, Any]], Any],
     test: Callable[[Any, Any], Figures],
-    *,
-    small: Callable[[dict[str, Any]], Any] | None = None,
 ) -> Contender:
     """One that options of `hybrid train MODEL` make.
 
     options  what makes it: the readout, its shape, the data, threads
     space    what is drawn, of those options that it takes
-    prepare  options -> a Job whose feed is cut into ticks; `small` on the smaller data of a search
+    prepare  options -> a Job whose feed is cut into ticks
     test     (job, model) -> figures of test data
     """
     defaults = choose(model, **options)
     taken = {name: draw for name, draw in space.items() if name in defaults}
-    first = {name: defaults[name] for name in taken}
-    trains = [_train(model, options, made, test) for made in (prepare, small) if made]
-    return Contender(trains[0], taken, first, small=trains[1] if small else None)
 
-
-def _train(model: str, options: Mapping[str, Any], prepare: Callable[..., Any], test: Callable) -> Train:
     def train(settings: Mapping[str, Any], seed: int, epochs: float) -> Run:
         whole = max(math.ceil(epochs), 1)
         job = prepare(choose(model, **{**options, **settings, "seed": seed, "epochs": whole}))
         return learn(job, epochs, job.validate, functools.partial(test, job))
 
-    return train
+    return Contender(train, taken, {name: defaults[name] for name in taken})
 
 
 def learn(job: Any, epochs: float, valid: Callable[[Any], Figures], test: Callable[[Any], Figures]) -> Run:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench.harness.measure import append, commit, environment
+from bench.harness.measure import append, made_by
 from bench.quality.contender import there
 from hybrid.feeds import Batch
 
@@ -195,11 +195,7 @@ def contend(size: str, who: str, plan: Plan) -> dict[str, Any]:
         "search": [dict(zip(TUNED, given, strict=True)) | {"perplexity": value} for given, value in tried.items()],
         "kept": {"train": data.train.share, "valid": data.valid.share},
         "data": _about(data, judged),
-        "threads": 1,
-        "device": "cpu",
-        "commit": commit(),
-        "env": environment(),
-    }
+    } | made_by(1)
 
 
 def climb(perplexity: Callable[[tuple[float, ...]], float], settings: tuple[float, ...]) -> tuple[float, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.harness.measure import append, commit, environment
+from bench.harness.measure import append, made_by
 from bench.quality.contender import Contender, Figures, Problem, Run, Train, drawn
 from hybrid.train.job import Watched
 
@@ -31,7 +31,7 @@ class Book:
 
     def __init__(self, path: str | None, threads: int):
         self.path, self.threads = path, threads
-        self.made_by = {"device": "cpu", "commit": commit(), "env": environment()}
+        self.made_by = made_by(threads)
         lines = Path(path).read_text().splitlines() if path and Path(path).exists() else []
         self.records: list[Record] = [one for one in map(json.loads, lines) if one.get("bench") == "quality"]
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.harness import report
-from bench.harness.measure import append, commit, environment
+from bench.harness.measure import append, made_by
 from bench.harness.quiet import REFUSED
 from bench.report.section import RESULTS, STEP, Record, Step, clock, found_sections, found_steps, lacks
 
@@ -211,5 +211,4 @@ def _note(
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     record: Record = {"bench": "all", "work": STEP, "who": "ours", "params": {"step": step.name, "command": command}}
     record |= {"section": section, "state": state, "reason": reason, "seconds": seconds, "quick": given.quick}
-    record |= {"ended": now, "threads": given.threads, "device": "cpu", "commit": commit(), "env": environment()}
-    append(str(results), [record])
+    append(str(results), [record | {"ended": now} | made_by(given.threads)])

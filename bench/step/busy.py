@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bench.harness.measure import append, commit, environment
+from bench.harness.measure import append, made_by
 from hybrid.machine import available
 
 # "ours" is what the package chooses by itself (cpu/__init__.py); the others are what a user could say instead.
@@ -210,8 +210,7 @@ WORKS: dict[str, Callable[[int], Callable]] = {
 
 
 def _records(work: str, found: Found, threads: int) -> list[dict]:
-    facts = {"bench": "busy", "work": f"busy.{work}", "unit": "steps/s", "threads": threads, "device": "cpu"}
-    facts |= {"checked": True, "commit": commit(), "env": environment()}
+    facts = {"bench": "busy", "work": f"busy.{work}", "unit": "steps/s"} | made_by(threads)
     return [facts | {"who": name, "params": {"load": load}} | _figures(turns) for (name, load), turns in found.items()]
 
 

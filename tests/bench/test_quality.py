@@ -16,7 +16,7 @@ PACE = 0.1  # epochs a second of the toy
 
 def arguments(path, **other):
     given = {"json": path and str(path), "threads": 2, "quick": False, "only": ["toy"], "readouts": None}
-    given |= {"tries": 3, "epochs": [1, 2], "seconds": [10, 40, 160, 640], "budget": None, "part": None, "seeds": None}
+    given |= {"tries": 3, "epochs": [1, 2], "seconds": [10, 40, 160, 640], "budget": None, "seeds": None}
     return types.SimpleNamespace(**given | other)
 
 

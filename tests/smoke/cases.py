@@ -13,7 +13,6 @@ import numpy as np
 from bench.gpu.ceilings import TF32_TOLERANCE
 from bench.oracles import pvm as ticks
 from bench.oracles import units as oracle
-from bench.oracles import visits
 from bench.oracles.tree import huffman, path
 from bench.oracles.tree import split as cut
 from gpu import batch_rows, head, mlp, optimiser, pvm, rows, softmax, sort, split, tree_batch, tree_softmax, units
@@ -22,7 +21,7 @@ from hybrid.contract import Learned
 from hybrid.units import unit_layout
 from tests.cudasim.counted import UNITS
 from tests.smoke.device import Case, Check, Gpu
-from tests.support import layers, optimisers
+from tests.support import layers, optimisers, visits
 
 # The cases of tests/smoke for rows, softmaxes and trees, against bench/oracles/visits.py.
 

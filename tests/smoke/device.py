@@ -10,8 +10,8 @@ from unittest import mock
 import numpy as np
 
 from bench.gpu.kit import compile_kernels
-from bench.oracles import visits
 from hybrid.contract import Learned
+from tests.support import visits
 
 
 class Check(NamedTuple):
