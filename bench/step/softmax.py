@@ -119,6 +119,9 @@ Rival = tuple[Step, Callable[[list[float]], None]]  # what it does, and a check 
 BATCHES, SIDE = 4, 2048  # different batches; of the square product that the bound is measured by
 
 
+ONLY = ("full", "sampled", *map(str, (*CLASSES, HUGE)))
+
+
 def run(arguments) -> None:
     """One table a number of classes and kind; each rival is checked first, and takes its turns with ours."""
     classes, sparse = ((2_000,), 5_000) if arguments.quick else (CLASSES, SPARSE)

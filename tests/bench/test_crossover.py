@@ -5,18 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from bench.__main__ import main
 from bench.harness.measure import Work
 from bench.report.sections.crossover import Size
 from bench.step import crossover
 from bench.step.crossover import OURS, SHARE, WORKS, Point, _long, duration, held, left_out, points, shared_out, works
-
-SMALL = ["--quick", "--repeat", "1"]
-
-
-def test_what_is_not_known_is_refused(capsys):
-    assert main(["crossover", *SMALL, "--only", "forest"]) == 2
-    assert "--only: found 'forest', expected some of output, step, full" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

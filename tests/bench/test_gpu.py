@@ -108,11 +108,6 @@ def test_without_a_device_one_line_says_why(monkeypatch, capsys):
     assert capsys.readouterr().out.startswith("no GPU to measure: there is no NVIDIA driver; `python -m tests.cudasim")
 
 
-def test_an_unknown_work_is_named(capsys):
-    assert gpu.run(Namespace(only=["units", "nothing"], tell=None)) == 2
-    assert "--only: found 'nothing', expected one of ceilings, units, " in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("option", ["--out=x", "--only=tree", "--tell=x"])
 def test_its_options_are_refused_elsewhere(option, capsys):
     with pytest.raises(SystemExit) as stopped:
