@@ -43,7 +43,9 @@ def run(arguments: Any) -> None:
     for ranks in several:
         sizes = SIZES[1:2] if arguments.quick else SIZES
         found = measured("messages", ranks, sizes=sizes, repeat=arguments.repeat)
-        records = [kept(one, ranks) for one in found]
+        records = [
+            kept(work, {"ranks": ranks, "bytes": size}, samples, size, "bytes/s") for work, size, samples in found
+        ]
         print(message_table(records, available()), end="\n\n", flush=True)
         append(arguments.json, records)
     print(
@@ -55,39 +57,27 @@ def run(arguments: Any) -> None:
         append(arguments.json, records)
     options = LANGUAGE | ({"batch": 64, "classes": 1_000} if arguments.quick else {})
     for ranks in (1, *several):
-        one = steps_of(options, ranks, arguments.repeat)
+        samples = measured("steps", ranks, repeat=arguments.repeat, **options)
+        one = kept("tick", {"ranks": ranks, "model": "language"}, samples)
         print(f"| language | {ranks} | {1e3 * one['seconds']:.2f} | | | | |", flush=True)
         append(arguments.json, [one])
 
 
-def kept(found: dict[str, Any], ranks: int) -> dict[str, Any]:
-    """One line of a .jsonl file, of samples that ranks took."""
-    params = {"ranks": ranks, "bytes": found["bytes"]}
-    facts = "bytes/s", _nothing, _nothing
-    return record(Work(found["work"], "ours", params, found["bytes"], *facts, samples=found["samples"]))
+def kept(work: str, params: dict[str, Any], samples: list[float], amount: float = 1, unit: str = "ticks/s") -> dict:
+    """One line of a .jsonl file, of samples that ranks took; what is measured on ranks runs and is checked there."""
+    return record(Work(f"ranks.{work}", "ours", params, amount, unit, _nothing, _nothing, samples=samples))
+
+
+def _nothing() -> None:
+    pass
 
 
 def ticks_of(model: str, ranks: int, repeat: int) -> list[dict[str, Any]]:
     """Records of a tick, of its compute on all ranks at once, and of one rank's share while no other computes."""
     samples = measured("ticks", ranks, config=model, repeat=repeat)
     samples["alone"] = measured("alone", 1, config=model, parts=ranks, repeat=repeat)
-    records = []
-    for name in ("tick", "compute", "alone"):
-        params = {"ranks": ranks, "model": model}
-        work = Work(f"ranks.{name}", "ours", params, 1, "ticks/s", _nothing, _nothing, samples=samples[name])
-        records.append(record(work))
-    return records
-
-
-def steps_of(options: dict[str, Any], ranks: int, repeat: int) -> dict[str, Any]:
-    """A record of a step of a language model whose trunk the ranks share."""
-    samples = measured("steps", ranks, repeat=repeat, **options)
-    params = {"ranks": ranks, "model": "language"}
-    return record(Work("ranks.tick", "ours", params, 1, "ticks/s", _nothing, _nothing, samples=samples))
-
-
-def _nothing() -> None:
-    """What is measured on ranks runs and is checked there."""
+    params = {"ranks": ranks, "model": model}
+    return [kept(name, params, samples[name]) for name in ("tick", "compute", "alone")]
 
 
 def message_table(records: list[dict[str, Any]], cores: int) -> str:
@@ -148,12 +138,12 @@ RATE, SECONDS = 0.001, 0.2  # seconds of a sample, about
 MESHES = {"mesh1m": 6, "mesh100m": 47}  # units a side of a flat layer whose units read their neighbours
 
 
-def messages(sizes: list[int], repeat: int) -> list[dict[str, Any]]:
-    """Messages one way of some sizes, sums, all to all: work, bytes, samples in seconds."""
+def messages(sizes: list[int], repeat: int) -> list[tuple[str, int, list[float]]]:
+    """Messages one way of some sizes, sums, all to all: what, bytes, samples in seconds."""
     told = Messages()
-    found = [{"work": "ranks.message", "bytes": size, "samples": told.pingpong(1, size, repeat)} for size in sizes]
-    found.append({"work": "ranks.allreduce", "bytes": 4 << 20, "samples": told.allreduce(4 << 20, repeat)})
-    found.append({"work": "ranks.alltoall", "bytes": 1 << 18, "samples": told.alltoall(1 << 18, repeat)})
+    found = [("message", size, told.pingpong(1, size, repeat)) for size in sizes]
+    found.append(("allreduce", 4 << 20, told.allreduce(4 << 20, repeat)))
+    found.append(("alltoall", 1 << 18, told.alltoall(1 << 18, repeat)))
     return found
 
 

@@ -6,17 +6,17 @@ from bench.step import ranks
 
 
 def found(work, samples):
-    return ranks.kept({"work": work, "bytes": 1_000, "samples": samples}, 2)
+    return ranks.kept(work, {"ranks": 2, "bytes": 1_000}, samples, 1_000, "bytes/s")
 
 
 def test_every_sample_is_kept():
-    one = found("ranks.message", [0.001, 0.002, 0.004])
+    one = found("message", [0.001, 0.002, 0.004])
     assert one["samples"] == [1e6, 5e5, 2.5e5] and one["seconds"] == 0.002 and one["value"] == 5e5
     assert (one["bench"], one["params"]) == ("ranks", {"ranks": 2, "bytes": 1_000})
 
 
 def test_the_table_has_what_was_measured_and_says_who_shares_cores():
-    records = [found("ranks.message", [0.001]), found("ranks.alltoall", [0.002])]
+    records = [found("message", [0.001]), found("alltoall", [0.002])]
     assert ranks.message_table(records, 1).startswith("2 ranks, 1 cores; ranks that share a core wait")
     lines = ranks.message_table(records, 2).splitlines()
     assert lines[0] == "2 ranks, 2 cores:"
