@@ -32,7 +32,7 @@ def tell(folder: str) -> int:
     smoke = [record for record in records if record.get("bench") == "gpu_smoke"]
     parts = {
         "Agreement with NumPy": [*_agreement(smoke), *_tests(out / "tests.xml")],
-        "Figures": _table(figures),
+        "Figures": table(figures),
         "Failures": _failures(out),
         "Steps": [_steps(out)],
     }
@@ -120,7 +120,7 @@ def _tests(path: Path) -> list[str]:
 # Figures
 
 
-def _table(records: list[dict]) -> list[str]:
+def table(records: list[dict]) -> list[str]:
     """A row a figure of ours."""
     if not records:
         return ["No benchmark left a record."]

@@ -149,7 +149,7 @@ def test_a_work_that_fails_does_not_stop_the_others(machine, tmp_path, monkeypat
     assert run(machine, tmp_path, monkeypatch, wrong, lambda: contest([record()])) == 1
     said = capsys.readouterr()
     assert "FAILED work 0: differs from the oracle" in said.out
-    assert "units.step : 4 G parameters/s" in said.out
+    assert "| units.step | 4 G parameters/s |" in said.out
     (file,) = tmp_path.iterdir()
     assert len(file.read_text().splitlines()) == 1
 

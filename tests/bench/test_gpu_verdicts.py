@@ -37,5 +37,3 @@ def test_a_bar_is_met_or_missed_or_has_nothing_to_compare_with(bar, found, met):
     others = [record(SINGLY, 9e9), record("torch 9 bmm by hand", 1e9), record("torch 9 bmm + SGD", 0.5e9)]
     verdict = gpu.judge(bar, ours, [ours, *others])
     assert (verdict["found"], verdict["met"]) == (found, met)
-    words = "nothing to compare with" if met is None else "met" if met else "MISSED"
-    assert words in gpu.verdict(verdict)

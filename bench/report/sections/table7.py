@@ -45,15 +45,8 @@ def section(records: Sequence[Record]) -> Section:
         told.append(f"* {_fastest(net, of)}")
         params = of[0]["params"]
         size = f"{net}: {params['parameters']:,} parameters, batch {params['batch']:,}"
-        tables.append(
-            Table(
-                name,
-                f"{size}. Seconds a mini-batch",
-                HEADER,
-                [list(row.values()) for row in rows],
-                f'{COMMAND} --only "{net}"',
-            )
-        )
+        cells = [list(row.values()) for row in rows]
+        tables.append(Table(name, f"{size}. Seconds a mini-batch", HEADER, cells, f'{COMMAND} --only "{net}"'))
         if len({row["threads"] for row in rows if row["threads"]}) > 1:
             figures.append(_figure(name, size, rows, _fastest(net, of)))
     answer = [OPENING.format(**source), "\n".join(told)]
