@@ -53,6 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run(machine: Machine, arguments: argparse.Namespace) -> int:
+    from gpu.device import DeviceError
+
     path = arguments.json or str(_file(arguments, machine.name))
     print(f"{machine.facts}\nsamples go to {path}", flush=True)
     wanted = arguments.only or WORKS
@@ -64,7 +66,7 @@ def _run(machine: Machine, arguments: argparse.Namespace) -> int:
         except Exception as error:
             traceback.print_exc()
             failures.append(f"{name}: {error}")
-            if _lost(error):
+            if isinstance(error, DeviceError):  # the device answers no more: what follows would only fail too
                 break
             continue
         _report(machine, records, judged=not (arguments.quick or machine.simulated))
@@ -169,13 +171,6 @@ def _details(ours: dict, records: list[dict], copied: float | None) -> Iterator[
             yield f"memory of {record['who']}: {parts}"
         if record.get("padding", 1) > 1:
             yield f"{record['who']} computes {record['padding']:.2f} x as many parameters, because it pads"
-
-
-def _lost(error: Exception) -> bool:
-    """Whether the device answers no more: what follows would only fail too."""
-    from gpu.device import DeviceError
-
-    return isinstance(error, DeviceError)
 
 
 class Bar(NamedTuple):

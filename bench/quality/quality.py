@@ -36,15 +36,9 @@ class Book:
         lines = Path(path).read_text().splitlines() if path and Path(path).exists() else []
         self.records: list[Record] = [one for one in map(json.loads, lines) if one.get("bench") == "quality"]
 
-    def of(self, work: str, who: str, data: str) -> list[Record]:
-        """Those of a contender."""
-        wanted = {"work": work, "who": who, "data": data, "threads": self.threads}
-        return [one for one in self.records if one.items() >= wanted.items()]
-
-    def trained(self, who: str, data: str, params: Mapping[str, Any]) -> list[Record]:
-        """Those of a contender with certain settings, however long."""
-        wanted = {"who": who, "data": data, "threads": self.threads, "params": dict(params)}
-        return [one for one in self.records if one.items() >= wanted.items()]
+    def having(self, **wanted: Any) -> list[Record]:
+        """Those of trainings with so many threads of which all of this is true."""
+        return [one for one in self.records if one.items() >= (wanted | {"threads": self.threads}).items()]
 
     def once(
         self,
@@ -196,7 +190,7 @@ def compare(name: str, problem: Problem, who: str, plan: Plan, book: Book) -> No
             trained({"epochs": epochs}, seed, epochs)
     before = math.nan
     for seconds in sorted(plan.seconds):
-        pace = _pace(contender.train, settings, book.trained(who, problem.data, settings))
+        pace = _pace(contender.train, settings, book.having(who=who, data=problem.data, params=settings))
         merit = _merit(problem, [trained({"seconds": seconds}, seed, seconds * pace) for seed in plan.seeds])
         if merit > before:
             print(f"{name}, {who}: worse after {seconds} s than before; no longer training is tried", flush=True)
@@ -210,7 +204,7 @@ def searched(name: str, problem: Problem, who: str, plan: Plan, book: Book) -> d
     if not contender.space:
         return dict(contender.first)
     data, train, work = problem.small or problem.data, contender.small or contender.train, f"{name}.search"
-    epochs = _length(contender, train, plan, book.of(work, who, data))
+    epochs = _length(contender, train, plan, book.having(work=work, who=who, data=data))
 
     def tried(settings: dict[str, Any], seed: int) -> Record:
         length = {"epochs": epochs, "seed": seed}

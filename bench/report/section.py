@@ -10,6 +10,7 @@ import os
 import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -165,27 +166,19 @@ def lacks(step: Step, quick: bool) -> str | None:
     return None
 
 
-def _module(name: str, extra: str) -> Callable[[], str | None]:
-    def missing() -> str | None:
-        if importlib.util.find_spec(name):
-            return None
-        return f"{name} is not installed: pip install 'hybrid-engine[{extra}]'"
-
-    return missing
+def _module(name: str, extra: str) -> str | None:
+    return None if importlib.util.find_spec(name) else f"{name} is not installed: pip install 'hybrid-engine[{extra}]'"
 
 
-def _data(name: str) -> Callable[[], str | None]:
-    def missing() -> str | None:
-        path = Path(os.environ.get("HYBRID_DATA", "data")) / name
-        return None if path.exists() else f"{path} is not there; HYBRID_DATA names the folder that holds {name}"
-
-    return missing
+def _data(name: str) -> str | None:
+    path = Path(os.environ.get("HYBRID_DATA", "data")) / name
+    return None if path.exists() else f"{path} is not there; HYBRID_DATA names the folder that holds {name}"
 
 
 NEEDS: dict[str, Callable[[], str | None]] = {
-    "labels": _data("labels/cooking.train"),
-    "ml-100k": _data("ml-100k/u.data"),
-    "mpi": _module("mpi4py", "mpi"),
-    "torch": _module("torch", "bench"),
-    "wikitext-2": _data("wikitext-2"),
+    "labels": partial(_data, "labels/cooking.train"),
+    "ml-100k": partial(_data, "ml-100k/u.data"),
+    "mpi": partial(_module, "mpi4py", "mpi"),
+    "torch": partial(_module, "torch", "bench"),
+    "wikitext-2": partial(_data, "wikitext-2"),
 }

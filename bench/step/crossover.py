@@ -143,12 +143,11 @@ USUAL = softmax.WIDTH * softmax.BATCH  # numbers of a batch for which rates are 
 
 
 def works(point: Point, contenders: Sequence[str], quick: bool) -> list[Work]:
-    """Checked, and ready to take turns; contenders of PyTorch are left out where there is none."""
+    """Checked, and ready to take turns."""
     gc.collect()  # what the last point had
     numba.set_num_threads(point.threads)
-    there = [one for one in contenders if not one.startswith("torch") or peer("torch")]
     make: Callable[[str], Work] = (Output if point.work == "output" else Step)(point).work
-    return [_named(point, one, _long(make(one), 0.0 if quick else TURN)) for one in there]
+    return [_named(point, one, _long(make(one), 0.0 if quick else TURN)) for one in contenders]
 
 
 def _long(work: Work, turn: float) -> Work:

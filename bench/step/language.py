@@ -126,17 +126,13 @@ def ours(
         if not (math.isfinite(again) and (again < first or readout == "sampled")):  # which draws other negatives
             raise AssertionError(f"the loss of the first batch does not fall: {losses}")
 
-    params = _params(feed, width) | {"readout": readout}
+    params = {"classes": feed.classes, "batch": feed.batch, "width": width} | {"readout": readout}
     warm = (
         2 if steps > 2 or overlap is not None else 12
     )  # the engine measures how to spend the cores in its first 24 ticks
     return Work(
         "language.step", "ours", params, steps * feed.batch, "examples/s", step, check, threads=threads, warm=warm
     )
-
-
-def _params(feed: ZipfFeed, width: int) -> dict:
-    return {"classes": feed.classes, "batch": feed.batch, "width": width}
 
 
 def of_torch(feed: ZipfFeed, kind: str, steps: int, threads: int, width: int = OUTPUTS) -> Work:
@@ -174,7 +170,7 @@ def of_torch(feed: ZipfFeed, kind: str, steps: int, threads: int, width: int = O
             raise AssertionError(f"losses {losses}, expected to begin near log V = {expected}")
 
     who = f"torch {torch.__version__} {kind}"
-    params = _params(feed, width)
+    params = {"classes": feed.classes, "batch": feed.batch, "width": width}
     return Work("language.step", who, params, steps * feed.batch, "examples/s", step, check, threads=threads)
 
 

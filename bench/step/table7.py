@@ -20,6 +20,7 @@ import cpu  # noqa: F401  # says how threads wait, before PyTorch reads it
 from bench.harness import report
 from bench.harness.measure import Work, append, measure, peer
 from cpu.tree.tree import huffman, path
+from gpu.runtime.available import unavailable
 from hybrid import MLP, Embedding, Engine, FullReadout, TreeReadout
 from hybrid.backend import choose
 from hybrid.engine.embedding import Inputs
@@ -412,7 +413,7 @@ def _works(task: Task, place: Place) -> Iterator[Work]:
             yield task.work(_torch(task, place), place)
             yield task.work(_trunk_of_torch(task, place), place)
         return
-    if not on_gpu or _unavailable() is None:
+    if not on_gpu or unavailable() is None:
         yield task.work(_dense(task, place), place)
     if beside:
         yield task.work(_torch(task, place), place)
@@ -497,7 +498,11 @@ def _torch(task: Task, place: Place) -> Rival:
         module = _dense_module(row, task.weights)
     else:
         body, head = _net(row)
-        module = torch.nn.Sequential(*([_lookup(row)] if row.net == "lstm" else []), body, head)
+        parts = [body, head]
+        if row.net == "lstm":  # the words' vectors begin as ours do
+            table = torch.from_numpy(_rows(row).table.copy())
+            parts.insert(0, torch.nn.Embedding.from_pretrained(table, freeze=False))
+        module = torch.nn.Sequential(*parts)
     module.to(device)
     moves = _sgd(row, module.parameters())
     inputs = [torch.from_numpy(given).to(device) for given in task.feed.inputs]
@@ -542,13 +547,6 @@ def _net(row: Row) -> tuple[Any, Any]:
     return body, head
 
 
-def _lookup(row: Row) -> Any:
-    """The words' vectors, which begin as ours do."""
-    import torch
-
-    return torch.nn.Embedding.from_pretrained(torch.from_numpy(_rows(row).table.copy()), freeze=False)
-
-
 def _sgd(row: Row, parameters: Any) -> Any:
     import torch
 
@@ -558,16 +556,9 @@ def _sgd(row: Row, parameters: Any) -> Any:
 # The GPU
 
 
-def _unavailable() -> str | None:
-    """Why ours cannot use a GPU."""
-    from gpu.runtime.available import unavailable
-
-    return unavailable()
-
-
 def _gpu() -> str | None:
     """The name of a GPU that ours or PyTorch can use."""
-    if _unavailable() is None:
+    if unavailable() is None:
         import pycuda.driver
 
         name: str = pycuda.driver.Device(0).name()

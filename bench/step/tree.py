@@ -30,7 +30,8 @@ def run(arguments) -> None:
     small, large, lines = (20_000, 50_000, 50_000) if arguments.quick else (1_000_000, 10_000_000, 1_000_000)
     task = Task(large, arguments.threads)  # first, for the peak of memory is that of the process so far
     _show(measure([ours(task)], arguments.repeat), task, arguments)
-    _memory(task)
+    peak, asked = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, task.nodes.nbytes + task.hidden.nbytes
+    print(f"  peak memory {peak / 1e9:.2f} GB = {peak / asked:.2f} x (nodes {task.nodes.nbytes / 1e9:.2f} GB + slots)")
     del task
     task = Task(small, arguments.threads)
     with tempfile.TemporaryDirectory() as folder:
@@ -171,10 +172,3 @@ def _show(records: list[dict], task: Task, arguments) -> None:
     show(records)
     append(arguments.json, records)
     print(f"  mean path {task.length():.1f} nodes, the longest {task.tree.depth}")
-
-
-def _memory(task: Task) -> None:
-    slots = task.hidden.nbytes
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    asked = task.nodes.nbytes + slots
-    print(f"  peak memory {peak / 1e9:.2f} GB = {peak / asked:.2f} x (nodes {task.nodes.nbytes / 1e9:.2f} GB + slots)")

@@ -245,11 +245,12 @@ def _figures(name: str, at: list[Row], part: str) -> str:
     names = list(
         dict.fromkeys(figure for row in at for one in row.lengths for run in one.records for figure in run[part])
     )
-    columns = _columns(at)
+    columns = sorted({(one.kind, one.amount) for row in at for one in row.lengths})  # all lengths, epochs first
     lines = [["readout", *([] if len(names) == 1 else ["figure"]), *(_column(*column) for column in columns)]]
     for row in at:
         for figure in names:
-            cells = [_cell(_taken(row, *column, judged), part, figure) for column in columns]
+            taken = [row.at(kind, n) if kind == "epochs" else row.within(n, judged) for kind, n in columns]
+            cells = [_cell(one, part, figure) for one in taken]
             lines.append([row.who, *([] if len(names) == 1 else [figure]), *cells])
     what = f"{names[0]} of" if len(names) == 1 else "figures of"
     sources = dict.fromkeys(f"{run['data']}, commit {run['commit']}" for row in at for run in row.lengths[-1].records)
@@ -259,19 +260,8 @@ def _figures(name: str, at: list[Row], part: str) -> str:
     )
 
 
-def _taken(row: Row, kind: str, amount: float, judged: str) -> Length | None:
-    return row.at(kind, amount) if kind == "epochs" else row.within(amount, judged)
-
-
-def _columns(at: list[Row]) -> list[tuple[str, float]]:
-    """All lengths that somebody was trained for, epochs first."""
-    return sorted({(one.kind, one.amount) for row in at for one in row.lengths})
-
-
 def _column(kind: str, amount: float) -> str:
-    if kind == "seconds":
-        return f"within {amount:g} s"
-    return f"{amount:g} epoch" + "s" * (amount != 1)
+    return f"within {amount:g} s" if kind == "seconds" else f"{amount:g} epoch" + "s" * (amount != 1)
 
 
 def _cell(taken: Length | None, part: str, figure: str) -> str:
