@@ -48,7 +48,10 @@ def tables(records: list[Record]) -> str:
     ]  # others are of reports of their own
     others = [record for record in figures if not quality.ours(record) and not table7.ours(record)]
     works = dict.fromkeys(record["work"] for record in others)
-    found = [_table(work, [record for record in others if record["work"] == work]) for work in works]
+    found = []
+    for work in works:
+        its = [record for record in others if record["work"] == work]
+        found.append(_timed(work, its) if "value" in its[0] else _qualities(work, its))
     nets = table7.section(records).tables
     found += ["\n".join([f"### {one.caption}", "", *lines_of(one)]) for one in nets]
     return "\n\n".join([*found, *quality.all_tables(records)])
@@ -78,10 +81,6 @@ def rivals(ours: Record, records: list[Record]) -> dict[str, Record]:
 
 def _setting(record: Record) -> list:
     return [record["threads"], record["device"], record["env"].get("cpu")]
-
-
-def _table(work: str, records: list[Record]) -> str:
-    return _timed(work, records) if "value" in records[0] else _qualities(work, records)
 
 
 def _qualities(work: str, records: list[Record]) -> str:

@@ -49,7 +49,9 @@ def run(arguments) -> None:
         for work in works:
             found = _measured(workers, work, loads, turns, seconds, arguments.threads)
             _show(work, found, loads, arguments.threads)
-            append(arguments.json, _records(work, found, arguments.threads))
+            facts = {"bench": "busy", "work": f"busy.{work}", "unit": "steps/s"} | made_by(arguments.threads)
+            for (name, load), times in found.items():
+                append(arguments.json, [facts | {"who": name, "params": {"load": load}} | _figures(times)])
     finally:
         for worker in workers.values():
             worker.shutdown()
@@ -204,11 +206,6 @@ WORKS: dict[str, Callable[[int], Callable]] = {
     "torch": _torch,
 }
 ONLY = tuple(WORKS)
-
-
-def _records(work: str, found: Found, threads: int) -> list[dict]:
-    facts = {"bench": "busy", "work": f"busy.{work}", "unit": "steps/s"} | made_by(threads)
-    return [facts | {"who": name, "params": {"load": load}} | _figures(turns) for (name, load), turns in found.items()]
 
 
 def _figures(turns: list[list[float]]) -> dict:
