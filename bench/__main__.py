@@ -13,7 +13,11 @@ from bench.harness.quiet import REFUSED
 HERE = Path(__file__).parent
 WAITS = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "KMP_BLOCKTIME")  # how a user says how OpenMP's threads wait
 SPINS = "300000"  # OpenMP's own choice, not ours (cpu/runtime/threads.py): on a quiet machine PyTorch is at its best with it
-FILES = ("report", "compare", "pages")  # what is not measured, but made of files of before
+WANTED = {  # what is not measured, but made of files of before: how many, None: any; and which
+    "report": (None, "the .jsonl files that --json wrote"),
+    "compare": (2, "two .jsonl files, BEFORE and AFTER"),
+    "pages": (1, "the results.jsonl of a report"),
+}
 
 
 def _positive(text: str) -> int:
@@ -50,10 +54,6 @@ OWN: dict[str, tuple[str, dict[str, Any]]] = {  # options of some benchmarks alo
             "help": "what two runs of the same code may differ by (default: 5); the exit code is 1 where ours got worse"
         },
     ),
-    "timeline": (
-        "ranks",
-        {"metavar": "FILE", "help": "what each rank did when, on one clock, as ui.perfetto.dev opens it (.json)"},
-    ),
     "seconds": (
         "large quality",
         {"type": _several, "help": "lengths of training (default: 60,120,240, of quality 480 too)"},
@@ -63,7 +63,6 @@ OWN: dict[str, tuple[str, dict[str, Any]]] = {  # options of some benchmarks alo
     "epochs": ("quality", {"type": _several, "help": "lengths of training, with commas between, as 1,2,4"}),
     "budget": ("quality", {"type": _positive, "help": "seconds of a training of the search at most"}),
     "seeds": ("quality", {"type": _positive, "help": "so many of each training (default: 3)"}),
-    "part": ("quality", {"type": _positive, "help": "tokens that a search learns from (default: all)"}),
 }
 
 
@@ -109,10 +108,10 @@ def main(arguments: list[str] | None = None) -> int:
     if given.name is None:
         chosen.print_help()
         return 0
-    if given.name in FILES:
+    if given.name in WANTED:
         return _of_files(chosen, given)
     if given.name not in benchmarks():
-        chosen.error(f"NAME: found {given.name!r}, expected one of {', '.join([*benchmarks(), *FILES])}")
+        chosen.error(f"NAME: found {given.name!r}, expected one of {', '.join([*benchmarks(), *WANTED])}")
     if given.files:
         chosen.error(f"{given.name} takes no files: {' '.join(given.files)}")
     for option, (owners, _) in OWN.items():
@@ -129,7 +128,15 @@ def main(arguments: list[str] | None = None) -> int:
         os.environ[name] = str(given.threads)  # read when the libraries are imported, which is below
     if not any(name in os.environ for name in WAITS):
         os.environ["GOMP_SPINCOUNT"] = SPINS
-    benchmark = importlib.import_module(benchmarks()[given.name][0])
+    try:
+        benchmark = importlib.import_module(benchmarks()[given.name][0])
+    except ModuleNotFoundError as missing:
+        if missing.name != "torch":
+            raise
+        chosen.error(f"{given.name}: {missing}; pip install 'hybrid-engine[bench]'")
+    known = getattr(benchmark, "ONLY", ())
+    if strays := sorted(set(given.only or ()) - set(known)):
+        chosen.error(f"--only: found {strays[0]!r}, expected some of {', '.join(known)}")
     if given.quick or given.tell or getattr(benchmark, "COUNTS", False):
         return benchmark.run(given) or 0
     return _timed(chosen, benchmark, given)
@@ -156,39 +163,22 @@ def _timed(chosen: argparse.ArgumentParser, benchmark: Any, given: argparse.Name
 
 def _of_files(chosen: argparse.ArgumentParser, given: argparse.Namespace) -> int:
     """Print a report or a comparison, or write tables of pages; returns the exit code."""
-    try:
-        return {"report": _report, "compare": _compare, "pages": _pages}[given.name](given)
-    except (OSError, ValueError) as error:
-        chosen.error(str(error))
-
-
-def _report(given: argparse.Namespace) -> int:
-    from bench.harness import report
-
-    if not given.files:
-        raise ValueError("report: found no files, expected the .jsonl files that --json wrote")
-    print(report.tables(report.read(given.files)))
-    return 0
-
-
-def _compare(given: argparse.Namespace) -> int:
-    from bench.harness import compare, report
-
-    if len(given.files) != 2:
-        found = len(given.files) or "no"
-        raise ValueError(f"compare: found {found} files, expected two .jsonl files, BEFORE and AFTER")
-    before, after = (report.read([file]) for file in given.files)
-    return compare.show(before, after, (given.tolerance or 100 * compare.TOLERANCE) / 100)
-
-
-def _pages(given: argparse.Namespace) -> int:
     from bench.harness import report
     from bench.report import page
 
-    if len(given.files) != 1:
-        raise ValueError(f"pages: found {len(given.files) or 'no'} files, expected the results.jsonl of a report")
-    print(*page.write_pages(report.read(given.files), page.ROOT), sep="\n")
-    return 0
+    count, wanted = WANTED[given.name]
+    if not given.files or (count and len(given.files) != count):
+        chosen.error(f"{given.name}: found {len(given.files) or 'no'} files, expected {wanted}")
+    try:
+        if given.name == "compare":
+            before, after = (report.read([file]) for file in given.files)
+            return report.show_changes(before, after, (given.tolerance or 100 * report.TOLERANCE) / 100)
+        records = report.read(given.files)
+        lines = [report.tables(records)] if given.name == "report" else page.write_pages(records, page.ROOT)
+        print(*lines, sep="\n")
+        return 0
+    except (OSError, ValueError) as error:
+        chosen.error(str(error))
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ facts='nvidia-smi -q -d CLOCK,POWER,MEMORY | head -70; nvcc --version | tail -2;
 "$PYTHON" -m pip list --disable-pip-version-check 2>/dev/null | grep -iE "^(numpy|scipy|numba|torch|triton|cupy|pytest|hypothesis|pycuda)"
 true'
 install='"$PYTHON" -m pip install -q --no-index --no-deps --no-compile --no-cache-dir --target "$SITE" build/gpu-kit/*.whl || exit
-"$PYTHON" -c "import sys; from gpu.runtime.available import unavailable; sys.exit(unavailable())" && "$PYTHON" -m bench.gpu.compile'
+"$PYTHON" -c "import sys; from gpu.runtime.available import unavailable; sys.exit(unavailable())" && "$PYTHON" -m bench.gpu.kit compile'
 
 step facts 15 1 bash -c "$facts"
 step install 60 1 bash -c "$install"
@@ -85,7 +85,10 @@ bench softmax 45 25
 bench rows 20 15
 bench ragged 40 20
 bench overlap 70 40
-mapfile -t files < <(sed 's/#.*//; /^ *$/d' bench/device_tests.txt)
+# Kernels first, engines last.
+kinds=(units unit_rates pvm pvm_recorded rows sort tree_softmax tree_batch split softmax mlp optimiser head
+    batch_rows blas driver_calls memory device graphs pvm_shared engine engine_parts)
+files=("${kinds[@]/#/tests/gpu/test_}") && files=("${files[@]/%/.py}")
 few=(${QUICK:+-k 'test_sort.py or test_split.py'})  # all are imported, these run
 # pytest writes tests.xml at its end or when it is interrupted, which a process in the background has to be made to hear.
 SIGNAL=INT step tests 600 40 env --default-signal=INT "$PYTHON" -m pytest -q -n $((${#QUICK} ? 2 : 8)) --dist loadfile -W default \

@@ -24,23 +24,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench.gpu import tell
 from bench.gpu.ceilings import bandwidth, measured
 from bench.gpu.machine import SINGLY, Machine
 from bench.harness.measure import FIRST, append, show
+from bench.harness.report import scaled
 
 WORKS = ("ceilings", "units", "tree", "pvm", "softmax", "rows", "ragged", "overlap")
+ONLY = WORKS
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Ceilings, works, summary; returns the exit code."""
     if arguments.tell:
-        from bench.gpu import tell
-
         return tell.tell(arguments.tell)
-    unknown = sorted(set(arguments.only or ()) - set(WORKS))
-    if unknown:
-        print(f"--only: found {unknown[0]!r}, expected one of {', '.join(WORKS)}")
-        return 2
     from gpu.runtime.available import unavailable
 
     if reason := unavailable():
@@ -56,10 +53,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run(machine: Machine, arguments: argparse.Namespace) -> int:
+    from gpu.device import DeviceError
+
     path = arguments.json or str(_file(arguments, machine.name))
     print(f"{machine.facts}\nsamples go to {path}", flush=True)
     wanted = arguments.only or WORKS
-    lines, failures, started = [], [], time.perf_counter()
+    kept, failures, started = list[dict](), [], time.perf_counter()
     for name, make in _contests(machine, arguments, wanted, path):
         began = time.perf_counter()
         try:
@@ -67,21 +66,17 @@ def _run(machine: Machine, arguments: argparse.Namespace) -> int:
         except Exception as error:
             traceback.print_exc()
             failures.append(f"{name}: {error}")
-            if _lost(error):
+            if isinstance(error, DeviceError):  # the device answers no more: what follows would only fail too
                 break
             continue
-        lines.append(_report(machine, records, judged=not (arguments.quick or machine.simulated)))
+        _report(machine, records, judged=not (arguments.quick or machine.simulated))
+        kept += records
         append(path, records)
         print(f"  ({time.perf_counter() - began:.0f} s)", flush=True)
     if machine.silent:  # which is known once a work has asked for PyTorch
         print(f"\nours alone: {machine.silent}")
-    print(
-        f"\nSummary, after {time.perf_counter() - started:.0f} s",
-        *lines,
-        *(f"FAILED {failure}" for failure in failures),
-        sep="\n  ",
-        flush=True,
-    )
+    print(f"\nSummary, after {time.perf_counter() - started:.0f} s\n", *tell.table(kept), sep="\n")
+    print(*(f"  FAILED {failure}" for failure in failures), sep="\n", flush=True)
     return 1 if failures else 0
 
 
@@ -101,21 +96,21 @@ def contests(threads: int) -> dict[str, Callable[[Machine, bool], Iterator[Calla
     A work's module is imported when its contests are made: most need no Numba, and go on where Numba does not start.
     """
     return {
-        "ceilings": partial(_made, "ceilings.ceilings"),
-        "units": partial(_made, "units.of_one_size"),
-        "tree": partial(_made, "tree.first" if FIRST else "tree.tree", threads=threads),
-        "pvm": partial(_made, "pvm.frames"),
-        "softmax": partial(_made, "sparse.softmax"),
-        "rows": partial(_made, "sparse.rows"),
-        "ragged": partial(_made, "units.ragged"),
-        "overlap": partial(_made, "overlap.overlap", threads=threads),
+        "ceilings": partial(_made, "gpu.ceilings.ceilings"),
+        "units": partial(_made, "gpu.units.of_one_size"),
+        "tree": partial(_made, "gpu.tree.first" if FIRST else "gpu.tree.tree", threads=threads),
+        "pvm": partial(_made, "gpu.pvm.frames"),
+        "softmax": partial(_made, "gpu.sparse.softmax"),
+        "rows": partial(_made, "gpu.sparse.rows"),
+        "ragged": partial(_made, "gpu.units.ragged"),
+        "overlap": partial(_made, "step.overlap.on_gpu", threads=threads),
     }
 
 
 def _made(maker: str, machine: Machine, quick: bool, **more: int) -> Iterator[Callable[[], Any]]:
-    """What a function of a module of this package makes."""
-    module, name = maker.split(".")
-    yield from getattr(importlib.import_module(f"bench.gpu.{module}"), name)(machine, quick, **more)
+    """What a function of a module of bench makes."""
+    module, _, name = maker.rpartition(".")
+    yield from getattr(importlib.import_module(f"bench.{module}"), name)(machine, quick, **more)
 
 
 def _raise(error: Exception) -> Any:
@@ -140,8 +135,8 @@ def _contests(
             yield name, partial(_raise, error)
 
 
-def _report(machine: Machine, records: list[dict], judged: bool) -> str:
-    """Print a contest, note in our record how it stands to its bars, and return its line of the summary."""
+def _report(machine: Machine, records: list[dict], judged: bool) -> None:
+    """Print a contest, and note in our record how it stands to its bars."""
     ours = records[0]
     if ours["work"] == "gpu.copy":
         machine.bandwidth = bandwidth(records)
@@ -149,10 +144,6 @@ def _report(machine: Machine, records: list[dict], judged: bool) -> str:
     for line in _details(ours, records, machine.bandwidth):
         print(f"  {line}")
     ours["bars"] = [judge(bar, ours, records) for bar in bars_of(ours)] if judged else []
-    peers = [record for record in records[1:] if record["who"] != SINGLY]
-    ratios = [f"{ours['value'] / peer['value']:.3g} x {_name(peer)}" for peer in peers]
-    line = f"{ours['work']} {_brief(ours['params'])}: {_amount(ours)}"
-    return "; ".join([line, *ratios, *map(verdict, ours["bars"])])
 
 
 def _details(ours: dict, records: list[dict], copied: float | None) -> Iterator[str]:
@@ -160,7 +151,8 @@ def _details(ours: dict, records: list[dict], copied: float | None) -> Iterator[
     if "bandwidth_share" in ours:
         counted = f" at {ours['bytes_per_parameter']} bytes each" if "bytes_per_parameter" in ours else ""
         rate = ours["bandwidth_share"] * (copied or 0) / 1e9
-        yield f"{_amount(ours)}{counted} = {rate:,.0f} GB/s of the {(copied or 0) / 1e9:,.0f} that a copy reaches"
+        share = f"{ours['bandwidth_share']:.1%} of the {(copied or 0) / 1e9:,.0f} that a copy reaches"
+        yield f"{scaled(ours['value'], ours['unit'])}{counted} = {rate:,.0f} GB/s, {share}"
     if "overlap" in ours:
         stages = ", ".join(f"{name} {1e3 * seconds:.1f}" for name, seconds in ours["stages"].items())
         yield f"overlap {ours['overlap']:.2f}, efficiency {ours['efficiency']:.2f}; ms in all: {stages}"
@@ -181,29 +173,6 @@ def _details(ours: dict, records: list[dict], copied: float | None) -> Iterator[
             yield f"{record['who']} computes {record['padding']:.2f} x as many parameters, because it pads"
 
 
-def _amount(record: dict) -> str:
-    """The value in words, with its share of the bandwidth where that bounds it."""
-    value = record["value"]
-    scale, prefix = next((pair for pair in ((1e12, "T "), (1e9, "G "), (1e6, "M ")) if value >= pair[0]), (1.0, ""))
-    share = f", {record['bandwidth_share']:.1%} of the copy bandwidth" if "bandwidth_share" in record else ""
-    return f"{value / scale:,.4g} {prefix}{record['unit']}{share}"
-
-
-def _name(peer: dict) -> str:
-    return f"ours on {peer['threads']} threads of the CPU" if peer["who"] == "ours" else peer["who"]
-
-
-def _brief(params: dict) -> str:
-    return " ".join(f"{name}={value}" for name, value in params.items())
-
-
-def _lost(error: Exception) -> bool:
-    """Whether the device answers no more: what follows would only fail too."""
-    from gpu.device import DeviceError
-
-    return isinstance(error, DeviceError)
-
-
 class Bar(NamedTuple):
     """What was promised of ours at a work.
 
@@ -219,7 +188,7 @@ COPY = Bar("bandwidth_share", 0.88)
 BARS: dict[tuple[str, tuple], tuple[Bar, ...]] = {
     ("units.step", (("batch", 1), ("momentum", 0.0))): (COPY, Bar("ratio", 8, " bmm + SGD")),
     ("units.step", (("batch", 1), ("momentum", 0.9))): (COPY,),
-    ("units.ragged", (("batch", 1),)): (Bar("bandwidth_share", 0.6),),
+    ("gpu.units.ragged", (("batch", 1),)): (Bar("bandwidth_share", 0.6),),
     ("softmax.step", (("tf32", False),)): (Bar("ratio", 1.3),),
     ("softmax.step", (("tf32", True),)): (Bar("ratio", 1.3),),
     ("tree.step", (("batch", 1024), ("together", 1024))): (Bar("value", 50e6),),
@@ -241,27 +210,10 @@ def bars_of(ours: dict) -> tuple[Bar, ...]:
 def judge(bar: Bar, ours: dict, records: list[dict]) -> dict[str, Any]:
     """Whether the bar is met; `found` and `met` are None where there was nothing to compare with, a rival or a ceiling."""
     if bar.of == "ratio":
-        rivals = [record["value"] for record in records if _competes(record) and record["who"].endswith(bar.rival)]
+        rivals = [
+            one["value"] for one in records if one["who"] not in ("ours", SINGLY) and one["who"].endswith(bar.rival)
+        ]
         found = ours["value"] / max(rivals) if rivals else None
     else:
         found = ours.get(bar.of)
     return bar._asdict() | {"found": found, "met": None if found is None else found >= bar.least}
-
-
-def _competes(record: dict) -> bool:
-    return record["who"] not in ("ours", SINGLY)
-
-
-def verdict(bar: dict[str, Any]) -> str:
-    """A judged bar in words."""
-    if bar["met"] is None:
-        return f"bar of {bar['least']:g} ({bar['of']}): nothing to compare with"
-    met = "met" if bar["met"] else "MISSED"
-    if bar["of"] == "ratio":
-        rival = bar["rival"].strip() or "the best rival"
-        return f"bar {bar['least']:g} x {rival}: {met} at {bar['found']:.2f} x"
-    if bar["of"] == "overlap":
-        return f"bar overlap {bar['least']:g}: {met} at {bar['found']:.2f}"
-    if bar["of"] == "bandwidth_share":
-        return f"bar {bar['least']:.0%} of the copy: {met} at {bar['found']:.1%}"
-    return f"bar {bar['least']:,g}: {met} at {bar['found']:,.4g}"

@@ -5,19 +5,24 @@ Such a machine has Python 3.12, CUDA with nvcc, NumPy, SciPy, Numba, PyTorch and
     cache     the kernels, compiled for TARGET, in an archive that is a fifth of their size
     golden    a recording of the original Predictive Vision Model, where RECORDING is at hand
     commit    the commit of this checkout, which travels without its history
-GPU_PYTHON names a Python of another version. bench/first_ten.sh uses all of it there.
+GPU_PYTHON names a Python of another version. bench/first_ten.sh uses all of it there: `python -m bench.gpu.kit compile [sm_90]`
+makes the kernels alone, on the device those that the cache lacks. A file's name has a hash of its source and of the compiler's
+version, so under another compiler all are made there, on all cores at once.
 """
 
+import concurrent.futures
 import os
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 from pathlib import Path
 
 from bench.harness.measure import commit
 from gpu import install
+from gpu.runtime import kernels
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build"
@@ -38,8 +43,10 @@ class KitError(Exception):
     """What is missing, and the remedy."""
 
 
-def main() -> int:
-    """Build all of it and list it; 0 done, 1 failed."""
+def main(arguments: list[str] | None = None) -> int:
+    """Build all of it and list it, or compile; 0 done, 1 failed."""
+    if command := sys.argv[1:] if arguments is None else arguments:
+        return _compile(*command[1:])
     try:
         build(find_python(os.environ.get("GPU_PYTHON")))
         prepare()
@@ -110,7 +117,7 @@ def prepare() -> None:
     """Beside the wheels: kernels, recording, commit. What is missing is said, and made or done without on the device."""
     shutil.rmtree(CACHE, ignore_errors=True)
     CACHE.mkdir(mode=0o700)
-    command = [sys.executable, "-m", "bench.gpu.compile", TARGET]
+    command = [sys.executable, "-m", "bench.gpu.kit", "compile", TARGET]
     with tempfile.TemporaryDirectory(dir=BUILD) as made:
         if subprocess.run(command, cwd=ROOT, env=os.environ | {"XDG_CACHE_HOME": made}).returncode:
             print("the device will compile the kernels, which takes it half a minute")
@@ -126,6 +133,34 @@ def record() -> None:
         GOLDEN.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(RECORDING, GOLDEN)
     (BUILD / "commit").write_text(f"{commit()}\n")
+
+
+def compile_kernels(target: str) -> str:
+    """Compile every kernel for "sm_90", several at a time; says what was done. OSError where one does not compile."""
+    began, sources = time.perf_counter(), sorted([*kernels.HERE.glob("*.cu"), *Path(__file__).parent.glob("*.cu")])
+    # The kernel of a rival is among them.
+    before = set(kernels.cache().iterdir())
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        paths = list(pool.map(lambda source: kernels.cubin(source, target), sources))
+    made = len({*paths} - before)
+    return f"{len(paths)} files for {target} in {kernels.cache()}, {made} compiled, {time.perf_counter() - began:.0f} s"
+
+
+def _compile(target: str | None = None) -> int:
+    """For a target, else for the first device; the exit code."""
+    try:
+        print(compile_kernels(target or _target()), flush=True)
+    except OSError as error:
+        print(f"not compiled: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _target() -> str:
+    import pycuda.driver as driver
+
+    driver.init()
+    return kernels.target(driver.Device(0).compute_capability())
 
 
 def _bytes(files) -> int:

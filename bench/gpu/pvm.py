@@ -57,12 +57,15 @@ class Sample:
 class Video:
     """The contest of one case; nothing is measured before a tick agrees with float64.
 
-    model  of the case, where there is one already
+    model   of the case, where there is one already
+    beside  PyTorch instead of the tick alone
     """
 
-    def __init__(self, machine: Machine, case: pvm.Case, frames: int, model: pvm.Ours | None = None):
+    def __init__(
+        self, machine: Machine, case: pvm.Case, frames: int, model: pvm.Ours | None = None, beside: bool = False
+    ):
         machine.release()
-        self.machine, self.case, self.frames = machine, case, frames
+        self.machine, self.case, self.frames, self.beside = machine, case, frames, beside
         self.model = model or pvm.Ours(case, "cuda:0", THREADS)
 
     def once(self) -> None:
@@ -82,8 +85,8 @@ class Video:
         return records
 
     def works(self) -> list[Work]:
-        """A run of ours, and the tick alone: what is the device's part of a frame, and what the host's."""
-        return [self._run(), self._alone()]
+        """A run of ours, and the tick alone: what is the device's part of a frame, and what the host's. Or PyTorch."""
+        return [self._run(), self._torch() if self.beside else self._alone()]
 
     def _work(
         self,
@@ -159,14 +162,6 @@ def _stages(trace: Trace) -> dict[str, float]:
 _checked = functools.cache(lambda: pvm.check_tick("cuda:0"))
 
 
-class Rival(Video):
-    """A run of ours beside PyTorch."""
-
-    def works(self) -> list[Work]:
-        """Ours first."""
-        return [self._run(), self._torch()]
-
-
 def frames(machine: Machine, quick: bool) -> Iterator[Callable[[], Video]]:
     """What makes the contests, the most valuable first; PyTorch beside the flat layer is the last. Each may fail alone."""
     cases = pvm.cases(quick) if quick else CASES[:3] if FIRST else CASES
@@ -176,4 +171,4 @@ def frames(machine: Machine, quick: bool) -> Iterator[Callable[[], Video]]:
     for case in cases[1:]:
         yield partial(Video, machine, case, count[case])
     if machine.torch and not quick:
-        yield lambda: Rival(machine, cases[0], count[cases[0]], flat())
+        yield lambda: Video(machine, cases[0], count[cases[0]], flat(), beside=True)

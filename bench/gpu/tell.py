@@ -14,6 +14,7 @@ from typing import Any
 from bench.gpu.machine import SINGLY
 from bench.harness.measure import NOISY
 from bench.harness.report import scaled
+from bench.report.section import drawn
 
 FEW = 6  # failures of a kind that are named
 STEP = re.compile(r"== (\S+) \(")
@@ -31,7 +32,7 @@ def tell(folder: str) -> int:
     smoke = [record for record in records if record.get("bench") == "gpu_smoke"]
     parts = {
         "Agreement with NumPy": [*_agreement(smoke), *_tests(out / "tests.xml")],
-        "Figures": _table(figures),
+        "Figures": table(figures),
         "Failures": _failures(out),
         "Steps": [_steps(out)],
     }
@@ -119,15 +120,19 @@ def _tests(path: Path) -> list[str]:
 # Figures
 
 
-def _table(records: list[dict]) -> list[str]:
+def table(records: list[dict]) -> list[str]:
     """A row a figure of ours."""
     if not records:
         return ["No benchmark left a record."]
-    return [
-        "| benchmark | rate | share of copy bandwidth | target | rate relative to others | relative to the CPU |",
-        "|---|---|---|---|---|---|",
-        *(_row(ours, peers) for ours, peers in _contests(records)),
+    header = [
+        "benchmark",
+        "rate",
+        "share of copy bandwidth",
+        "target",
+        "rate relative to others",
+        "relative to the CPU",
     ]
+    return drawn([header, *(_row(ours, peers) for ours, peers in _contests(records))])
 
 
 def _contests(records: list[dict]) -> list[tuple[dict, list[dict]]]:
@@ -144,7 +149,7 @@ def _contests(records: list[dict]) -> list[tuple[dict, list[dict]]]:
     return found
 
 
-def _row(ours: dict, peers: list[dict]) -> str:
+def _row(ours: dict, peers: list[dict]) -> list[str]:
     words = dict.fromkeys([*_words(ours["params"]), *ours["who"].split(", ")[1:]])
     targets = [_target(bar) for bar in ours.get("bars", ()) if bar["met"] is not None]
     others: dict[bool, list[str]] = {False: [], True: []}  # on the CPU?
@@ -153,13 +158,12 @@ def _row(ours: dict, peers: list[dict]) -> str:
         name = f"{peer['threads']} threads" if host else re.sub(r"^(torch) \S+", r"\1", peer["who"])
         others[host].append(f"{ours['value'] / peer['value']:.3g} x {name}")
     noisy = f" (±{ours['spread'] / 2:.0%})" if ours["spread"] > NOISY else ""
-    cells = [
+    return [
         f"{ours['work']} {', '.join(words)}".strip(),
         scaled(ours["value"], ours["unit"]) + noisy,
         f"{ours['bandwidth_share']:.0%}" if "bandwidth_share" in ours else "",
         *map("; ".join, (targets, others[False], others[True])),
     ]
-    return f"| {' | '.join(cells)} |"
 
 
 def _target(bar: dict[str, Any]) -> str:

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bench.gpu.machine import Contest, Machine
-from bench.harness.measure import near
-from bench.harness.peers import peer
+from bench.harness.measure import near, peer
 from bench.oracles.tree import BATCH, RATE, Task, learned, split
 from hybrid.contract import Learned
 

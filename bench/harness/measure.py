@@ -4,6 +4,8 @@ Where the samples of one of them spread widely, all take their turns again, up t
 A figure is the median of its samples; `interval` says where that lies (by bootstrap), `load` what others took meanwhile.
 """
 
+import functools
+import importlib
 import importlib.metadata
 import json
 import os
@@ -14,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -105,11 +107,11 @@ def measure(works: list[Work], repeat: int = 7, bandwidth: float | None = None) 
     rounds = [_turns(works, repeat)]
     while _widest(min(rounds, key=_widest)) > NOISY and len(rounds) < ROUNDS:
         rounds.append(_turns(works, repeat))
-    calmest, *others = sorted(rounds, key=_widest)
+    (samples, load), *others = sorted(rounds, key=_widest)
     for number, work in enumerate(works):
-        work.samples = calmest.samples[number]
-        work.set_aside = [taken for one in others for taken in one.samples[number]]
-    return [record(work, bandwidth, calmest.load) for work in works]
+        work.samples = samples[number]
+        work.set_aside = [taken for one, _ in others for taken in one[number]]
+    return [record(work, bandwidth, load) for work in works]
 
 
 def _prepare(work: Work) -> None:
@@ -134,11 +136,7 @@ def near(what: str, found, expected, first=0.0, tolerance: float = 1e-4) -> None
         )
 
 
-class Round(NamedTuple):
-    """Seconds of each work at each turn, and what others took of the machine meanwhile."""
-
-    samples: list[list[float]]
-    load: Load | None
+Round = tuple[list[list[float]], Load | None]  # seconds of each work at each turn; what others took meanwhile
 
 
 def _turns(works: list[Work], repeat: int) -> Round:
@@ -151,12 +149,12 @@ def _turns(works: list[Work], repeat: int) -> Round:
             start = time.perf_counter()
             own = work.run()
             found.append(own if work.own_clock else time.perf_counter() - start)
-    return Round(samples, between(before, snapshot()))
+    return samples, between(before, snapshot())
 
 
 def _widest(turns: Round) -> float:
     """The largest spread of all works."""
-    return max(_spread([1 / seconds for seconds in found]) for found in turns.samples)
+    return max(_spread([1 / seconds for seconds in found]) for found in turns[0])
 
 
 def _spread(values: list[float]) -> float:
@@ -223,6 +221,16 @@ def append(path: str | None, records: list[dict]) -> None:
                 file.write(json.dumps(record | meanwhile if record.get("load") is None else record) + "\n")
 
 
+@functools.cache
+def peer(module: str) -> Any:
+    """The module of a rival; None where it cannot be imported, which is said once: ours is then measured without it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        print(f"{module} is not measured: {error}; pip install 'hybrid-engine[bench]'", flush=True)
+        return None
+
+
 def commit() -> str:
     """The commit of the checkout, with a "+" when it has changes; HYBRID_COMMIT of a copy without one, else "unknown"."""
     if carried := os.environ.get("HYBRID_COMMIT"):
@@ -234,6 +242,11 @@ def commit() -> str:
     except FileNotFoundError:  # no git
         return "unknown"
     return found.stdout.strip() or "unknown"
+
+
+def made_by(threads: int) -> dict[str, Any]:
+    """What every record says of a figure of the CPU, where no Work says it."""
+    return {"threads": threads, "device": "cpu", "checked": True, "commit": commit(), "env": environment()}
 
 
 def environment() -> dict[str, Any]:

@@ -2,14 +2,13 @@
 
 import json
 import statistics
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
-from bench.harness.measure import CONFIDENCE, NOISY
+from bench.harness.measure import CONFIDENCE, NOISY, of_ratio
 from bench.harness.quiet import Load
-from bench.quality import tables as quality_tables
-from bench.report.section import lines_of
-from bench.report.sections import table7
+from bench.report.section import drawn, lines_of
+from bench.report.sections import quality, table7
 
 Record = dict[str, Any]
 RANGE = "± is half the distance from the slowest sample to the fastest, as a share of the median."
@@ -47,12 +46,15 @@ def tables(records: list[Record]) -> str:
     figures = [
         record for record in records if "value" in record or "quality" in record
     ]  # others are of reports of their own
-    others = [record for record in figures if not quality_tables.ours(record) and not table7.ours(record)]
+    others = [record for record in figures if not quality.ours(record) and not table7.ours(record)]
     works = dict.fromkeys(record["work"] for record in others)
-    found = [_table(work, [record for record in others if record["work"] == work]) for work in works]
+    found = []
+    for work in works:
+        its = [record for record in others if record["work"] == work]
+        found.append(_timed(work, its) if "value" in its[0] else _qualities(work, its))
     nets = table7.section(records).tables
     found += ["\n".join([f"### {one.caption}", "", *lines_of(one)]) for one in nets]
-    return "\n\n".join([*found, *quality_tables.tables(records)])
+    return "\n\n".join([*found, *quality.all_tables(records)])
 
 
 def ratio(ours: Record, peer: Record) -> float:
@@ -81,16 +83,11 @@ def _setting(record: Record) -> list:
     return [record["threads"], record["device"], record["env"].get("cpu")]
 
 
-def _table(work: str, records: list[Record]) -> str:
-    return _timed(work, records) if "value" in records[0] else _qualities(work, records)
-
-
 def _qualities(work: str, records: list[Record]) -> str:
     """One row a record without a clock: of each quality the mean over seeds, and the lowest and highest."""
     params = list(dict.fromkeys(name for record in records for name in record["params"]))
     names = list(dict.fromkeys(name for record in records for name in record["quality"]))
     rows = [[*params, "who", "seeds", *names]]
-    rows.append(["---"] * len(rows[0]))
     for record in records:
         rows.append(
             [_plain(record["params"].get(name, "")) for name in params]
@@ -98,7 +95,7 @@ def _qualities(work: str, records: list[Record]) -> str:
         )
         rows[-1] += [_mean(record["quality"].get(name, [])) for name in names]
     sources = dict.fromkeys(f"{record.get('data', 'its own data')}, commit {record['commit']}" for record in records)
-    return "\n".join([f"### {work}", "", *_lines(rows), "", *(f"Learned from {source}." for source in sources)])
+    return "\n".join([f"### {work}", "", *drawn(rows), "", *(f"Learned from {source}." for source in sources)])
 
 
 def _mean(values: list[float]) -> str:
@@ -108,18 +105,13 @@ def _mean(values: list[float]) -> str:
     return mean if len(values) == 1 else f"{mean} ({min(values):.3g} to {max(values):.3g})"
 
 
-def _lines(rows: list[list[str]]) -> list[str]:
-    return [f"| {' | '.join(row)} |" for row in rows]
-
-
 def _timed(work: str, records: list[Record]) -> str:
     mine = [record for record in records if record["who"] == "ours"]
     params = list(dict.fromkeys(name for record in mine for name in record["params"]))
     peers = list(dict.fromkeys(who for record in mine for who in rivals(record, records)))
     shares = any("bandwidth_share" in record for record in mine)
     place = "threads" if all(record["device"] == "cpu" for record in mine) else "on"
-    header = [*params, place, "ours", *(["bandwidth"] if shares else []), *peers]
-    rows = [header, ["---"] * len(header)]
+    rows = [[*params, place, "ours", *(["bandwidth"] if shares else []), *peers]]
     for record in mine:
         found = rivals(record, records)
         share = f"{record['bandwidth_share']:.0%}" if "bandwidth_share" in record else ""
@@ -129,7 +121,7 @@ def _timed(work: str, records: list[Record]) -> str:
             + [f"{_figure(found[who])} ({ratio(record, found[who]):.3g} x)" if who in found else "" for who in peers]
         )
     shown = [record for ours in mine for record in (ours, *rivals(ours, records).values())]
-    return "\n".join([f"### {work}", "", *_lines(rows), "", *notes(shown, mine)])
+    return "\n".join([f"### {work}", "", *drawn(rows), "", *notes(shown, mine)])
 
 
 def notes(shown: list[Record], mine: list[Record]) -> list[str]:
@@ -184,3 +176,90 @@ def _noisy(record: Record) -> bool:
 
 def _plain(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+# Two files, figure by figure: how many times as good the second is, with an interval, and what got worse.
+#
+# A figure is worse where the interval of its ratio lies wholly below 1 - tolerance. The tolerance is for what differs between
+# two runs of the same code, which no interval of one run knows. Peers are shown beside ours: where they moved, the machine did.
+
+TOLERANCE = 0.05
+
+
+class Change(NamedTuple):
+    """One figure of both files. ratio: how many times as fast, or as small, it is in the second; interval: of that, or None."""
+
+    before: Record
+    after: Record
+    ratio: float
+    interval: list[float] | None
+
+    @property
+    def ours(self) -> bool:
+        """Whether it is not a peer's."""
+        who: str = self.after["who"]
+        return who.startswith("ours")
+
+    def verdict(self, tolerance: float) -> str:
+        """What the interval leaves no doubt of: "worse", "better", or "" where it leaves one."""
+        if self.interval is None:
+            return ""
+        low, high = self.interval
+        return "worse" if high < 1 - tolerance else "better" if low > 1 + tolerance else ""
+
+
+def changes(before: Sequence[Record], after: Sequence[Record]) -> list[Change]:
+    """The figures that both have, measured on a processor of the same name, in the order of the second."""
+    earlier = {identity(record): record for record in before if "samples" in record}
+    pairs = ((earlier.get(identity(record)), record) for record in after if "samples" in record)
+    return [_change(old, new) for old, new in pairs if old]
+
+
+def comparison(found: Sequence[Change], tolerance: float) -> str:
+    """As Markdown, a figure a row."""
+    rows = [["work", "params", "who", "on", "before", "after", "times", ""]]
+    for change in found:
+        record, between = change.after, ""
+        if change.interval:
+            between = " ({:.3g} to {:.3g})".format(*change.interval)
+        params = ", ".join(f"{name} {value}" for name, value in record["params"].items())
+        figures = [scaled(_middle(one), one["unit"]) for one in (change.before, change.after)]
+        on = f"{record['threads']} threads" if record["device"] == "cpu" else record["device"]
+        verdict = change.verdict(tolerance)
+        mark = f"**{verdict}**" if verdict == "worse" else verdict
+        times = f"{change.ratio:.3g}{between}"
+        rows.append([record["work"], params, record["who"], on, *figures, times, mark])
+    return "\n".join(drawn(rows))
+
+
+def summary(found: Sequence[Change], tolerance: float) -> str:
+    """One line: how many of ours got worse and better, and the middle ratio of ours and of the peers."""
+    ours, peers = ([change for change in found if change.ours is own] for own in (True, False))
+    told = [f"{sum(change.verdict(tolerance) == kind for change in ours)} {kind}" for kind in ("worse", "better")]
+    said = f"of {len(ours)} figures of ours {' and '.join(told)} by more than {tolerance:.0%}"
+    for who, some in (("ours", ours), ("peers", peers)):
+        if some:
+            said += f"; {who} {statistics.median(change.ratio for change in some):.3g} times as good (median of {len(some)})"
+    return said
+
+
+def show_changes(before: Sequence[Record], after: Sequence[Record], tolerance: float) -> int:
+    """Print table and summary; returns the exit code: 1 where a figure of ours is worse.
+
+    Raises ValueError where the two have no figure in common.
+    """
+    found = changes(before, after)
+    if not found:
+        raise ValueError("no figure is in both files: they are of other works, sizes, threads or processors")
+    print(comparison(found, tolerance), summary(found, tolerance), sep="\n\n")
+    return int(any(change.ours and change.verdict(tolerance) == "worse" for change in found))
+
+
+def _change(old: Record, new: Record) -> Change:
+    over, under = (old, new) if less_is_better(new) else (new, old)
+    return Change(old, new, _middle(over) / _middle(under), of_ratio(over["samples"], under["samples"]))
+
+
+def _middle(record: Record) -> float:
+    """Of the samples: some benchmarks give another figure as their value, as the mean of all steps."""
+    return statistics.median(record["samples"])

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bench.oracles.visits import learn_together
 from hybrid.contract import Learned
 
 # The Huffman tree of cpu/tree/tree.py by NumPy alone, for a machine where Numba may be missing or slow to start.
@@ -191,3 +190,52 @@ def learned(task: Task, together: int, top: int = 0, rate: float = RATE):
 
     parts = part(0, top, task.batch), part(top, task.classes, together)
     return met, first, nodes.rows, *(sum(found) for found in zip(*parts, strict=True))
+
+
+# What learns sparsely, in float64: one visit after another, as the contract says.
+
+
+def visit(learned, row, g, g_bias, rate):
+    """One row, and its bias if it has one, moves against its gradient."""
+    whole = g if learned.biases is None else np.append(g, g_bias)
+    if learned.squares is None:
+        move = rate * whole
+    elif learned.squares.ndim == 1:
+        learned.squares[row] += (whole**2).mean()
+        move = rate * whole / (np.sqrt(learned.squares[row]) + 1e-10)
+    else:
+        learned.squares[row] += whole[: len(g)] ** 2
+        squares = learned.squares[row]
+        if learned.biases is not None:
+            learned.bias_squares[row] += whole[-1] ** 2
+            squares = np.append(squares, learned.bias_squares[row])
+        move = rate * whole / (np.sqrt(squares) + 1e-10)
+    learned.rows[row] -= move[: len(g)]
+    if learned.biases is not None:
+        learned.biases[row] -= move[-1]
+
+
+def learn_together(learned, hidden, lists, weight, rate, together):
+    """TreeBatch.step: at each node the examples that pass it learn in their order, `together` at a time; grad and loss."""
+    grad, loss = np.zeros(hidden.shape), np.zeros(len(hidden))
+    visitors: dict = {}
+    for b, steps in enumerate(lists):
+        for node, turn in steps:
+            visitors.setdefault(node, []).append((b, turn))
+    for node, met in visitors.items():
+        for first in range(0, len(met), together):
+            g, g_bias = np.zeros(hidden.shape[1]), 0.0
+            for b, turn in met[first : first + together]:
+                miss, cost = missed(learned, node, turn, hidden[b])
+                loss[b] += weight[b] * cost
+                grad[b] -= weight[b] * miss * learned.rows[node]
+                g -= weight[b] * miss * hidden[b]
+                g_bias -= weight[b] * miss
+            visit(learned, node, g, g_bias, rate)
+    return grad, loss
+
+
+def missed(learned, node, turn, h):
+    """turn - logistic(score), and -log p(turn)."""
+    score = learned.rows[node] @ h + (0 if learned.biases is None else learned.biases[node])
+    return turn - 1 / (1 + np.exp(-score)), np.logaddexp(0, -score if turn else score)

@@ -4,6 +4,7 @@ import ctypes
 import functools
 import gc
 import math
+import os
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -202,30 +203,23 @@ def contender(
     space: Space,
     prepare: Callable[[dict[str, Any]], Any],
     test: Callable[[Any, Any], Figures],
-    *,
-    small: Callable[[dict[str, Any]], Any] | None = None,
 ) -> Contender:
     """One that options of `hybrid train MODEL` make.
 
     options  what makes it: the readout, its shape, the data, threads
     space    what is drawn, of those options that it takes
-    prepare  options -> a Job whose feed is cut into ticks; `small` on the smaller data of a search
+    prepare  options -> a Job whose feed is cut into ticks
     test     (job, model) -> figures of test data
     """
     defaults = choose(model, **options)
     taken = {name: draw for name, draw in space.items() if name in defaults}
-    first = {name: defaults[name] for name in taken}
-    trains = [_train(model, options, made, test) for made in (prepare, small) if made]
-    return Contender(trains[0], taken, first, small=trains[1] if small else None)
 
-
-def _train(model: str, options: Mapping[str, Any], prepare: Callable[..., Any], test: Callable) -> Train:
     def train(settings: Mapping[str, Any], seed: int, epochs: float) -> Run:
         whole = max(math.ceil(epochs), 1)
         job = prepare(choose(model, **{**options, **settings, "seed": seed, "epochs": whole}))
         return learn(job, epochs, job.validate, functools.partial(test, job))
 
-    return train
+    return Contender(train, taken, {name: defaults[name] for name in taken})
 
 
 def learn(job: Any, epochs: float, valid: Callable[[Any], Figures], test: Callable[[Any], Figures]) -> Run:
@@ -257,3 +251,12 @@ def _timed(model: Any, feed: Any) -> tuple[float, int, bool]:
 def finite(figures: Mapping[str, float]) -> Figures:
     """Those that are numbers."""
     return {name: float(value) for name, value in figures.items() if math.isfinite(value)}
+
+
+def there(name: str) -> Path | None:
+    """A file or folder of the data that are not ours to give away; None, which is said, where it is not there."""
+    path = Path(os.environ.get("HYBRID_DATA", "data")) / name
+    if path.exists():
+        return path
+    print(f"{path}: not there; HYBRID_DATA names the folder that holds {name}", flush=True)
+    return None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bench.harness.peers import peer
+from bench.harness.measure import peer
 from bench.quality.contender import (
     ADAGRAD,
     TRUNK,
@@ -20,8 +20,8 @@ from bench.quality.contender import (
     Space,
     contender,
     sparse,
+    there,
 )
-from bench.quality.problems import there
 from hybrid import metrics
 from hybrid.engine import Engine
 from hybrid.feeds.ratings import HeldOut, Histories, Split, histories, load, split
@@ -102,21 +102,17 @@ def _tested(job: Job, model: Engine) -> Figures:
 def _popular(parts: Split, settings: Mapping[str, Any], seed: int, epochs: float) -> Run:
     """The items that most have had."""
     start = time.perf_counter()
-    counts = metrics.popularity(parts.train)
+    counts, valid = metrics.popularity(parts.train), parts.valid
+    step = -(-len(valid.user) // factors.VALIDATING)  # users at most, evenly taken, as while models learn
+    some = HeldOut(valid.user[::step], valid.item[::step])
     return Run(
-        lambda: _figures(counts, parts.train, _some(parts.valid)),
+        lambda: _figures(counts, parts.train, some),
         lambda: _figures(counts, parts.seen, parts.test),
         epochs=1.0,
         examples=len(parts.train.item),
         parameters=0,
         seconds=time.perf_counter() - start,
     )
-
-
-def _some(held: HeldOut) -> HeldOut:
-    """Of 10,000 users at most, evenly taken, as while models learn."""
-    step = -(-len(held.user) // factors.VALIDATING)
-    return HeldOut(held.user[::step], held.item[::step])
 
 
 def _figures(found: metrics.Scores, seen: Histories, held: HeldOut) -> Figures:

@@ -18,9 +18,8 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
-from bench.harness.peers import peer
-from bench.quality import problems
-from bench.quality.contender import Among, Contender, Figures, Log, Peak, Problem, Run, Space
+from bench.harness.measure import peer
+from bench.quality.contender import Among, Contender, Figures, Log, Peak, Problem, Run, Space, there
 from hybrid import metrics
 from hybrid.formats import fasttext as format
 from hybrid.formats import svm
@@ -163,8 +162,8 @@ FASTTEXT: Space = {"lr": Log(0.1, 2), "dim": Among((50, 100, 200)), "wordNgrams"
 
 
 def make_labels(arguments: Any) -> Problem | None:
-    """See bench.quality.problems. All contenders meet the same words: lower case, of two letters or more."""
-    folder = problems.there("labels")
+    """See bench/quality/quality.py. All contenders meet the same words: lower case, of two letters or more."""
+    folder = there("labels")
     if folder is None or not (folder / "cooking.train").exists():
         return None
     read = [format.load(folder / f"cooking.{part}") for part in ("train", "valid")]
@@ -226,8 +225,8 @@ FEATURES, LABELS = 103, 14
 
 
 def make_yeast(arguments: Any) -> Problem | None:
-    """See bench.quality.problems."""
-    folder = problems.there("labels")
+    """See bench/quality/quality.py."""
+    folder = there("labels")
     if folder is None or not (folder / "yeast_train.txt").exists():
         return None
     parts = []

@@ -1,13 +1,9 @@
 """Language models that contend: one trunk under every readout."""
 
-import functools
-import itertools
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from bench.quality.contender import TRUNK, Contender, Figures, Log, Problem, contender, sparse
-from bench.quality.problems import there
+from bench.quality.contender import TRUNK, Contender, Figures, Log, Problem, contender, sparse, there
 from hybrid.feeds.text import Text, documentation, read
 from hybrid.models import language
 from hybrid.train.job import Watched
@@ -25,22 +21,17 @@ READOUTS: dict[str, dict[str, Any]] = {
 ROWS = Log(0.05, 0.5)
 
 
-def contenders(
-    arguments: Any, options: Mapping[str, Any], texts: Sequence[Text], part: Text | None = None
-) -> dict[str, Contender]:
-    """By name. texts: to learn from, to validate, to test; part: what a search learns from, None: all of it."""
-    train, valid, test = texts
+def contenders(arguments: Any, options: Mapping[str, Any], texts: Sequence[Text]) -> dict[str, Contender]:
+    """By name. texts: to learn from, to validate, to test."""
 
-    def job(learned: Text, options: dict[str, Any]) -> language.Language:
-        return language.Language(options, learned, valid, test)
+    def job(options: dict[str, Any]) -> language.Language:
+        return language.Language(options, *texts)
 
     shared = {"text": "-", "device": "cpu", "threads": arguments.threads} | dict(options)
     found = {}
     for name, readout in READOUTS.items():
         space = sparse(readout["readout"], ROWS) | TRUNK
-        on_all, on_part = (functools.partial(job, text) if text else None for text in (train, part))
-        assert on_all
-        found[name] = contender("language", shared | readout, space, on_all, tested, small=on_part)
+        found[name] = contender("language", shared | readout, space, job, tested)
     return found
 
 
@@ -72,34 +63,11 @@ OPTIONS = {"tokens": "whitespace", "case": "keep", "eos": True, "min_count": 1}
 
 
 def make_language(arguments: Any) -> Problem | None:
-    """With --part the search learns from so many of the first tokens, of which it makes the vocabulary too."""
-    found = texts()
-    if found is None:
-        return None
-    part = first(found[0], arguments.part) if arguments.part else None
-    small = f"the first {sum(map(len, part)):,} tokens of it" if part else None
-    return Problem(
-        "WikiText-2 as published",
-        Watched("perplexity"),
-        contenders(arguments, OPTIONS, found, part),
-        epochs=(1, 2),
-        small=small and f"WikiText-2 as published, {small}",
-    )
-
-
-def texts() -> list[Text] | None:
-    """To learn from, to validate, to test; None where they are not there."""
+    """Learned from, validated and tested by a file each."""
     folder = there("wikitext-2")
-    return [_text(folder / file) for file in FILES] if folder else None
-
-
-@functools.cache
-def _text(path: Path) -> Text:
-    return read(path, **CUT)
-
-
-def first(text: Text, tokens: int) -> Text:
-    """Its first lines, as few as hold so many tokens."""
-    counted = itertools.accumulate(map(len, text))
-    lines = next((number for number, sum_ in enumerate(counted, 1) if sum_ >= tokens), len(text.sentences))
-    return Text(text.sentences[:lines], **CUT, source=text.source)
+    if folder is None:
+        return None
+    texts = [read(folder / file, **CUT) for file in FILES]
+    return Problem(
+        "WikiText-2 as published", Watched("perplexity"), contenders(arguments, OPTIONS, texts), epochs=(1, 2)
+    )

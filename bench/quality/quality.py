@@ -1,6 +1,7 @@
 """Contenders at a problem, settings found by one search: figures at equal epochs and equal seconds (docs/experiments.md)."""
 
 import functools
+import importlib
 import json
 import math
 import statistics
@@ -8,12 +9,21 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.harness.measure import append, commit, environment
-from bench.quality import problems
+from bench.harness.measure import append, made_by
 from bench.quality.contender import Contender, Figures, Problem, Run, Train, drawn
 from hybrid.train.job import Watched
 
 Record = dict[str, Any]
+PROBLEMS = {  # the module of each, with a function make_NAME(arguments): a Problem, or None where its data are missing
+    "beauty": "items",
+    "documentation": "language",
+    "items": "items",
+    "labels": "labels",
+    "language": "language",
+    "yeast": "labels",
+}
+ONLY = tuple(PROBLEMS)
+OURS = ("", "bench", "cpu", "gpu", "hybrid")  # to miss a module of these is a mistake
 SAME = ("work", "who", "params", "run", "data", "threads")  # of the same training
 
 
@@ -22,19 +32,13 @@ class Book:
 
     def __init__(self, path: str | None, threads: int):
         self.path, self.threads = path, threads
-        self.made_by = {"device": "cpu", "commit": commit(), "env": environment()}
+        self.made_by = made_by(threads)
         lines = Path(path).read_text().splitlines() if path and Path(path).exists() else []
         self.records: list[Record] = [one for one in map(json.loads, lines) if one.get("bench") == "quality"]
 
-    def of(self, work: str, who: str, data: str) -> list[Record]:
-        """Those of a contender."""
-        wanted = {"work": work, "who": who, "data": data, "threads": self.threads}
-        return [one for one in self.records if one.items() >= wanted.items()]
-
-    def trained(self, who: str, data: str, params: Mapping[str, Any]) -> list[Record]:
-        """Those of a contender with certain settings, however long."""
-        wanted = {"who": who, "data": data, "threads": self.threads, "params": dict(params)}
-        return [one for one in self.records if one.items() >= wanted.items()]
+    def having(self, **wanted: Any) -> list[Record]:
+        """Those of trainings with so many threads of which all of this is true."""
+        return [one for one in self.records if one.items() >= (wanted | {"threads": self.threads}).items()]
 
     def once(
         self,
@@ -119,13 +123,9 @@ class Plan(NamedTuple):
 
 def run(arguments) -> int:
     """Every problem whose data are there, or those of --only; its contenders, or those of --readouts, one after another."""
-    known = problems.names()
-    if strays := sorted(set(arguments.only or ()) - set(known)):
-        print(f"--only: found {strays[0]!r}, expected one of {', '.join(known)}")
-        return 2
     book = Book(arguments.json, arguments.threads)
-    for name in arguments.only or known:
-        problem = problems.load(name, arguments)
+    for name in arguments.only or PROBLEMS:
+        problem = load(name, arguments)
         if problem is None:
             continue
         asked = arguments.readouts or list(problem.contenders)
@@ -136,6 +136,22 @@ def run(arguments) -> int:
         for who in asked:
             compare(name, problem, who, plan, book)
     return 0
+
+
+def load(name: str, arguments: Any) -> Problem | None:
+    """The problem of a file; None, which is said, where its data are missing, or a library of those that contend.
+
+    It reads of the arguments threads and quick, and what the command line says is for it.
+    """
+    try:
+        module = importlib.import_module(f"bench.quality.{PROBLEMS[name]}")
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").split(".")[0] in OURS:
+            raise
+        print(f"{name} is not measured: {missing}; pip install 'hybrid-engine[bench]'", flush=True)
+        return None
+    problem: Problem | None = getattr(module, f"make_{name}")(arguments)
+    return problem
 
 
 def planned(arguments, problem: Problem) -> Plan:
@@ -174,7 +190,7 @@ def compare(name: str, problem: Problem, who: str, plan: Plan, book: Book) -> No
             trained({"epochs": epochs}, seed, epochs)
     before = math.nan
     for seconds in sorted(plan.seconds):
-        pace = _pace(contender.train, settings, book.trained(who, problem.data, settings))
+        pace = _pace(contender.train, settings, book.having(who=who, data=problem.data, params=settings))
         merit = _merit(problem, [trained({"seconds": seconds}, seed, seconds * pace) for seed in plan.seeds])
         if merit > before:
             print(f"{name}, {who}: worse after {seconds} s than before; no longer training is tried", flush=True)
@@ -188,7 +204,7 @@ def searched(name: str, problem: Problem, who: str, plan: Plan, book: Book) -> d
     if not contender.space:
         return dict(contender.first)
     data, train, work = problem.small or problem.data, contender.small or contender.train, f"{name}.search"
-    epochs = _length(contender, train, plan, book.of(work, who, data))
+    epochs = _length(contender, train, plan, book.having(work=work, who=who, data=data))
 
     def tried(settings: dict[str, Any], seed: int) -> Record:
         length = {"epochs": epochs, "seed": seed}

@@ -10,6 +10,7 @@ import os
 import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -46,6 +47,11 @@ def lines_of(table: Table) -> list[str]:
     rules = ["---:" if number else "---" for number in numbers] or ["---"] * len(table.header)
     rows = [table.header, rules, *([shown(cell) for cell in row] for row in table.rows)]
     return [f"| {' | '.join(cell.replace('|', chr(92) + '|').replace(chr(10), ' ') for cell in row)} |" for row in rows]
+
+
+def drawn(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as Markdown, the header first."""
+    return [f"| {' | '.join(row)} |" for row in (rows[0], ["---"] * len(rows[0]), *rows[1:])]
 
 
 def shown(cell: Cell) -> str:
@@ -94,6 +100,12 @@ class Section:
     figures: list[Figure] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     gaps: list[str] = field(default_factory=list)
+
+
+def clock(seconds: float) -> str:
+    """Minutes and seconds."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}:{rest:02}"
 
 
 def ends(record: Record) -> dict[str, float | None]:
@@ -154,27 +166,19 @@ def lacks(step: Step, quick: bool) -> str | None:
     return None
 
 
-def _module(name: str, extra: str) -> Callable[[], str | None]:
-    def missing() -> str | None:
-        if importlib.util.find_spec(name):
-            return None
-        return f"{name} is not installed: pip install 'hybrid-engine[{extra}]'"
-
-    return missing
+def _module(name: str, extra: str) -> str | None:
+    return None if importlib.util.find_spec(name) else f"{name} is not installed: pip install 'hybrid-engine[{extra}]'"
 
 
-def _data(name: str) -> Callable[[], str | None]:
-    def missing() -> str | None:
-        path = Path(os.environ.get("HYBRID_DATA", "data")) / name
-        return None if path.exists() else f"{path} is not there; HYBRID_DATA names the folder that holds {name}"
-
-    return missing
+def _data(name: str) -> str | None:
+    path = Path(os.environ.get("HYBRID_DATA", "data")) / name
+    return None if path.exists() else f"{path} is not there; HYBRID_DATA names the folder that holds {name}"
 
 
 NEEDS: dict[str, Callable[[], str | None]] = {
-    "labels": _data("labels/cooking.train"),
-    "ml-100k": _data("ml-100k/u.data"),
-    "mpi": _module("mpi4py", "mpi"),
-    "torch": _module("torch", "bench"),
-    "wikitext-2": _data("wikitext-2"),
+    "labels": partial(_data, "labels/cooking.train"),
+    "ml-100k": partial(_data, "ml-100k/u.data"),
+    "mpi": partial(_module, "mpi4py", "mpi"),
+    "torch": partial(_module, "torch", "bench"),
+    "wikitext-2": partial(_data, "wikitext-2"),
 }

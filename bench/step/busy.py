@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bench.harness.measure import append, commit, environment
+from bench.harness.measure import append, made_by
 from hybrid.machine import available
 
 # "ours" is what the package chooses by itself (cpu/__init__.py); the others are what a user could say instead.
@@ -37,26 +37,24 @@ SPIN = "while True: pass"
 Found = dict[tuple[str, int], list[list[float]]]  # by setting and load: the turns, of each the seconds of every step
 
 
-def run(arguments) -> int:
+def run(arguments) -> None:
     """The table: works x loads x settings; those of --only alone."""
     cores = available()
     loads = (0, 1) if arguments.quick else sorted({0, 1, cores, 2 * cores})
     turns = 1 if arguments.quick else arguments.repeat
     works = arguments.only or (("tree",) if arguments.quick else tuple(WORKS))
-    if strays := sorted(set(works) - set(WORKS)):
-        print(f"--only: found {strays[0]!r}, expected some of {', '.join(WORKS)}")
-        return 2
     seconds = 0.1 if arguments.quick else SECONDS
     workers = {name: _worker(setting) for name, setting in SETTINGS.items()}
     try:
         for work in works:
             found = _measured(workers, work, loads, turns, seconds, arguments.threads)
             _show(work, found, loads, arguments.threads)
-            append(arguments.json, _records(work, found, arguments.threads))
+            facts = {"bench": "busy", "work": f"busy.{work}", "unit": "steps/s"} | made_by(arguments.threads)
+            for (name, load), times in found.items():
+                append(arguments.json, [facts | {"who": name, "params": {"load": load}} | _figures(times)])
     finally:
         for worker in workers.values():
             worker.shutdown()
-    return 0
 
 
 def _worker(setting: dict[str, str]) -> concurrent.futures.ProcessPoolExecutor:
@@ -207,12 +205,7 @@ WORKS: dict[str, Callable[[int], Callable]] = {
     "pvm": _pvm,
     "torch": _torch,
 }
-
-
-def _records(work: str, found: Found, threads: int) -> list[dict]:
-    facts = {"bench": "busy", "work": f"busy.{work}", "unit": "steps/s", "threads": threads, "device": "cpu"}
-    facts |= {"checked": True, "commit": commit(), "env": environment()}
-    return [facts | {"who": name, "params": {"load": load}} | _figures(turns) for (name, load), turns in found.items()]
+ONLY = tuple(WORKS)
 
 
 def _figures(turns: list[list[float]]) -> dict:

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from bench.harness.measure import Work, append, measure, show
-from bench.harness.peers import peer
+from bench.harness.measure import Work, append, measure, peer, show
 from bench.step.units import SIZES, Problem, bandwidth, equal, jax_available, jax_rival, ours, torch_rival
 from hybrid.machine import memory
 
@@ -171,10 +170,7 @@ def _measured(problem: Problem, works: list[Work], passing: Work, repeat: int) -
     _, *records = measure([passing, *works], repeat)
     reached = passing.amount / statistics.median(passing.samples)
     for work, record in zip(works, records, strict=True):
-        turns = zip(work.samples, passing.samples, strict=True)
-        record["bandwidth_share"] = statistics.median(
-            problem.moved / own * other / passing.amount for own, other in turns
-        )
+        record["bandwidth_share"] = problem.share(work, passing)
         record["bytes_least"] = problem.moved / problem.parameters
         record["bytes_spent"] = reached / record["value"]  # that memory could have moved meanwhile, a parameter
         record["bandwidth"], record["parameters"] = reached, problem.parameters

@@ -171,7 +171,9 @@ def run(arguments) -> None:
     passing, peak = bandwidth(64 if arguments.quick else 512, arguments.threads), gemm(BLOCK, arguments.threads)
     print("stage               operations a byte    GFLOP/s   of the roof")
     for stage in stages(sizes, arguments.threads):
-        work = _work(stage, arguments.threads)
+        params = {"stage": stage.name, "sizes": stage.sizes}
+        what = ("intensity.stage", "ours", params, stage.operations, "FLOP/s", stage.run, stage.check)
+        work = Work(*what, moved=stage.moved, threads=arguments.threads)
         passing.samples, peak.samples = [], []
         *_, found = measure([passing, peak, work], arguments.repeat)
         reached, most = (one.amount / statistics.median(one.samples) for one in (passing, peak))
@@ -185,9 +187,3 @@ def run(arguments) -> None:
             flush=True,
         )
         append(arguments.json, [found])
-
-
-def _work(stage: Stage, threads: int) -> Work:
-    params = {"stage": stage.name, "sizes": stage.sizes}
-    what = ("intensity.stage", "ours", params, stage.operations, "FLOP/s", stage.run, stage.check)
-    return Work(*what, moved=stage.moved, threads=threads)

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.harness.measure import Work, append, measure, show
-from bench.harness.peers import peer
+from bench.harness.measure import Work, append, measure, peer, show
 from bench.step import softmax
 from hybrid import SGD, Pipeline
 from hybrid.engine import Engine
@@ -126,17 +125,13 @@ def ours(
         if not (math.isfinite(again) and (again < first or readout == "sampled")):  # which draws other negatives
             raise AssertionError(f"the loss of the first batch does not fall: {losses}")
 
-    params = _params(feed, width) | {"readout": readout}
+    params = {"classes": feed.classes, "batch": feed.batch, "width": width} | {"readout": readout}
     warm = (
         2 if steps > 2 or overlap is not None else 12
     )  # the engine measures how to spend the cores in its first 24 ticks
     return Work(
         "language.step", "ours", params, steps * feed.batch, "examples/s", step, check, threads=threads, warm=warm
     )
-
-
-def _params(feed: ZipfFeed, width: int) -> dict:
-    return {"classes": feed.classes, "batch": feed.batch, "width": width}
 
 
 def of_torch(feed: ZipfFeed, kind: str, steps: int, threads: int, width: int = OUTPUTS) -> Work:
@@ -174,15 +169,14 @@ def of_torch(feed: ZipfFeed, kind: str, steps: int, threads: int, width: int = O
             raise AssertionError(f"losses {losses}, expected to begin near log V = {expected}")
 
     who = f"torch {torch.__version__} {kind}"
-    params = _params(feed, width)
+    params = {"classes": feed.classes, "batch": feed.batch, "width": width}
     return Work("language.step", who, params, steps * feed.batch, "examples/s", step, check, threads=threads)
 
 
 def _head(torch: Any, kind: str, classes: int, width: int) -> tuple[Any, Any]:
     """PyTorch's output layer, and its losses of a batch, summed."""
     if kind == "adaptive softmax":
-        cutoffs = [cut for cut in (2_000, 20_000, 200_000) if cut < classes] or [classes // 4]
-        head = torch.nn.AdaptiveLogSoftmaxWithLoss(width, classes, cutoffs)
+        head = torch.nn.AdaptiveLogSoftmaxWithLoss(width, classes, softmax.cutoffs(classes))
         return head, lambda hidden, target: -head(hidden, target).output.sum()
     head = torch.nn.Linear(width, classes, bias=False)
     torch.nn.init.zeros_(head.weight)

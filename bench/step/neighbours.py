@@ -19,8 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.harness.measure import Work, append, measure, show
-from bench.harness.peers import peer
+from bench.harness.measure import Work, append, measure, peer, show
 from bench.step.words import learner
 from cpu.search import brute_force, index, libraries
 from cpu.search.index import queries
@@ -219,13 +218,14 @@ def _softmax(arguments, width: int) -> tuple[str, np.ndarray, np.ndarray]:
     """Name, weights (V, D) and hidden vectors (N, D) of an LSTM that has learned WikiText-2, or else drawn tokens."""
     import torch
 
-    from bench.step.lstm import wikitext, zipf
+    from bench.step.plugs import wikitext, zipf
+    from hybrid import Adagrad, SampledSoftmax
     from hybrid.torch import SampledLoss
 
     tokens = (None if arguments.quick else wikitext()) or zipf(5000, 100_000)
     torch.manual_seed(0)
     embedding, lstm = torch.nn.Embedding(len(tokens.counts), width), torch.nn.LSTM(width, width)
-    criterion = SampledLoss(width, tokens.counts, rate=0.3, optimiser="adagrad", negatives=256)
+    criterion = SampledLoss(width, tokens.counts, loss=SampledSoftmax(256), optimiser=Adagrad(0.3))
     optimiser = torch.optim.Adam([*embedding.parameters(), *lstm.parameters()], lr=1e-3)
     ids = torch.as_tensor(tokens.train).long()
     ids = ids[: len(ids) // STREAMS * STREAMS].view(STREAMS, -1).T

@@ -1,6 +1,9 @@
 """Dense and sparse stages at the same time, one core each, beside the same stages in turn on one core and on all cores."""
 
 import itertools
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,11 +32,11 @@ def run(arguments) -> None:
     classes, batch, micro, ticks = (1_000, 256, 2, 2) if arguments.quick else (100_000, 8_192, 8, 8)
     feed = ZipfFeed(classes, batch)
     hidden = balanced(feed, micro, threads=1)  # a core each
+    ways = {who: (overlap, most or arguments.threads) for who, (overlap, most) in WAYS.items()}
     for delay in (0, 1):
-        _same_bytes(feed, hidden, micro, delay, arguments.threads)
-        rivals = [_work(who, feed, hidden, micro, delay, ticks, arguments.threads) for who in WAYS]
-        records = measure([work for work, _ in rivals], arguments.repeat)
-        records = [record | facts(engine) for record, (_, engine) in zip(records, rivals, strict=True)]
+        case = Case(feed, hidden, micro, delay, ticks)
+        case.check_bytes(ways)
+        records = case.records(ways, arguments.repeat, max(WARM - ticks, 0))
         show(records)
         _judge({record["who"]: record for record in records})
         append(arguments.json, records)
@@ -78,37 +81,59 @@ def kinds(engine: Engine) -> tuple[float, float]:
     return tuple(sum(stages[name] for name in names) for names in (DENSE, SPARSE))
 
 
-def _same_bytes(feed, hidden, micro, delay, threads) -> None:
-    """However the cores are spent, the parameters end as the same bytes; else nothing is timed."""
-    found = {}
-    for who, (overlap, most) in WAYS.items():
-        engine = make_engine(feed, hidden, micro, delay, overlap, most or threads)
-        for _ in itertools.islice(engine.run(feed), 3):
-            pass
-        found[who] = b"".join(array.tobytes() for array in engine.parameters().values())
-    if len(set(found.values())) != 1:
-        raise AssertionError(f"the ways to spend the cores end with different parameters: {list(found)}")
+Ways = Mapping[str, tuple[bool | None, int]]  # of whom: overlap, threads
 
 
-def _work(who, feed, hidden, micro, delay, ticks, threads) -> tuple[Work, Engine]:
-    overlap, most = WAYS[who]
-    engine = make_engine(feed, hidden, micro, delay, overlap, most or threads)
-    running = engine.run(feed)
-    losses: list[float] = []
+class Case(NamedTuple):
+    """Ticks of one size, so many a turn; device: of the dense stages."""
 
-    def step():
-        losses.extend(next(running).loss for _ in range(ticks))
+    feed: ZipfFeed
+    hidden: int
+    micro: int
+    delay: int
+    ticks: int
+    device: str = "cpu"
 
-    def check():
-        if not np.isfinite(losses).all():
-            raise AssertionError(f"losses {losses}")
-        for _ in range(max(WARM - ticks, 0)):
-            next(running)
-        engine.trace.clear()
+    def engine(self, overlap: bool | None, threads: int) -> Engine:
+        """With the cores spent in one of the ways."""
+        return make_engine(self.feed, self.hidden, self.micro, self.delay, overlap, threads, self.device)
 
-    params = {"classes": feed.classes, "batch": feed.batch, "micro_batches": micro, "hidden": hidden, "delay": delay}
-    work = ("overlap.tick", who, params, ticks * feed.batch, "examples/s", step, check)
-    return Work(*work, threads=most or threads), engine
+    def check_bytes(self, ways: Ways) -> None:
+        """However the cores are spent, the parameters end as the same bytes; else nothing is timed."""
+        found = set()
+        for way in ways.values():
+            engine = self.engine(*way)
+            for _ in itertools.islice(engine.run(self.feed), 3):
+                pass
+            found.add(b"".join(array.tobytes() for array in engine.parameters().values()))
+        if len(found) != 1:
+            raise AssertionError(f"the ways to spend the cores end with different parameters: {list(ways)}")
+
+    def records(self, ways: Ways, repeat: int, warm: int, name: str = "cpu") -> list[dict]:
+        """Of each way, with what the timeline says of it; warm: ticks before those that count; name: of the device."""
+        engines = [self.engine(*way) for way in ways.values()]
+        works = [self._work(who, engine, warm) for who, engine in zip(ways, engines, strict=True)]
+        for work, (_, threads) in zip(works, ways.values(), strict=True):
+            work.threads, work.device = threads, name
+        return [record | facts(engine) for record, engine in zip(measure(works, repeat), engines, strict=True)]
+
+    def _work(self, who: str, engine: Engine, warm: int) -> Work:
+        running = engine.run(self.feed)
+        losses: list[float] = []
+
+        def step():
+            losses.extend(next(running).loss for _ in range(self.ticks))
+
+        def check():
+            if not np.isfinite(losses).all():
+                raise AssertionError(f"losses {losses}")
+            for _ in range(warm):
+                next(running)
+            engine.trace.clear()
+
+        params = {"classes": self.feed.classes, "batch": self.feed.batch, "micro_batches": self.micro}
+        params |= {"hidden": self.hidden, "delay": self.delay}
+        return Work("overlap.tick", who, params, self.ticks * self.feed.batch, "examples/s", step, check)
 
 
 def facts(engine: Engine) -> dict:
@@ -143,3 +168,38 @@ def _judge(records: dict[str, dict]) -> None:
         met = value >= bar if least else value <= bar
         print(f"  {name:<56} {value:6.2f}  at {'least' if least else 'most'} {bar}: {'met' if met else 'missed'}")
     print(f"  ours: {ours['pace']}")
+
+
+# `bench gpu`: trunk on the GPU, rows and tree on the CPU, overlapped beside every stage in turn.
+
+GPU, GPU_QUICK, GPU_WARM = (
+    (1_000_000, 8192, 8, 20),
+    (500, 64, 2, 2),
+    6,
+)  # classes, batch, micro-batches, ticks; warm: ticks
+COPIES = ("x in", "hidden out", "grad in", "x_grad out")
+
+
+class Hybrid:
+    """The contest of one delay on a Machine of bench/gpu/machine.py."""
+
+    def __init__(self, machine: Any, sizes: tuple[int, int, int, int], delay: int, threads: int):
+        self.machine, self.threads = machine, threads
+        classes, batch, micro, ticks = sizes
+        feed = ZipfFeed(classes, batch)
+        self.case = Case(feed, balanced(feed, micro, threads, "cuda:0"), micro, delay, ticks, "cuda:0")
+
+    def records(self, repeat: int) -> list[dict]:
+        """Ours first, then the same stages in turn."""
+        ways = {"ours": (None, self.threads), "in turn": (False, self.threads)}
+        found = self.case.records(ways, repeat, GPU_WARM, self.machine.name)
+        for one in found:
+            one["env"] |= self.machine.facts
+            one["copies"] = sum(one["stages"].get(name, 0.0) for name in COPIES) / sum(one["stages"].values())
+        return found
+
+
+def on_gpu(machine: Any, quick: bool, threads: int) -> Iterator[Callable[[], Hybrid]]:
+    """What makes the contests of delay 0 and 1."""
+    for delay in (0, 1):
+        yield partial(Hybrid, machine, GPU_QUICK if quick else GPU, delay, threads)

@@ -1,33 +1,41 @@
-"""An LSTM language model in PyTorch with its output layer swapped by one line: tokens a second, memory."""
+"""An LSTM language model in PyTorch with its output layer swapped by one line: tokens a second, memory.
+
+The sizes are those of word_language_model in pytorch/examples: two layers of 200 numbers, 20 streams of text, 35 tokens at a
+time, dropout 0.2, SGD, gradients of the LSTM cut to a norm of 0.25. The input table has sparse gradients under every output
+layer: a dense gradient of it would hide what the output layers cost.
+"""
 
 import concurrent.futures
 import itertools
 import math
 import multiprocessing
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 import cpu  # noqa: F401  # says how threads wait, before PyTorch reads it
-from bench.harness.measure import Work, append, commit, environment, measure, show
-from bench.harness.peers import peer
+
+import torch  # isort: skip
+from bench.harness.measure import Work, append, made_by, measure, show
+from hybrid import SGD
+from hybrid.torch import SampledLoss, TreeLoss
 
 MILLION = 1_000_000
 FEW = 4  # streams of a dense layer over a million classes: its arrays of tokens by classes take 560 MB each
 TOKENS = 400_000  # of Zipf ids
 
 
-def run(arguments) -> int:
+def run(arguments) -> None:
     """Speed at the words of WikiText-2 and at a million; memory at a million."""
-    if not peer("torch"):
-        return 0
-    from bench.step import lstm
-
-    tokens = (None if arguments.quick else lstm.wikitext()) or lstm.zipf(500 if arguments.quick else 33_278, TOKENS)
-    million = lstm.zipf(5_000 if arguments.quick else MILLION, TOKENS)
+    tokens = (None if arguments.quick else wikitext()) or zipf(500 if arguments.quick else 33_278, TOKENS)
+    million = zipf(5_000 if arguments.quick else MILLION, TOKENS)
     for data in (tokens, million):
         _speed(data, arguments)
     _memory(million, arguments)
-    return 0
 
 
 # Tokens a second
@@ -35,24 +43,18 @@ def run(arguments) -> int:
 
 def _speed(data: Any, arguments) -> None:
     """Whole training steps, the rivals in turns."""
-    from bench.step import lstm
-
-    works = [_work(who, head, data, arguments) for who, head in lstm.heads().items()]
+    works = [_work(who, head, data, arguments) for who, head in heads().items()]
     records = measure(works, arguments.repeat)
     show(records)
     append(arguments.json, records)
 
 
 def _work(who: str, head: Any, data: Any, arguments) -> Work:
-    import torch
-
-    from bench.step import lstm
-
     torch.set_num_threads(arguments.threads)
     classes = len(data.counts)
-    model = lstm.Model(head, data.counts, 1.0, head.rate)
-    streams = FEW if _dense(who) and classes >= MILLION else lstm.STREAMS
-    turn = itertools.cycle(list(itertools.islice(lstm.segments(data.train, streams), 64)))
+    model = Model(head, data.counts, 1.0, head.rate)
+    streams = FEW if _dense(who) and classes >= MILLION else STREAMS
+    turn = itertools.cycle(list(itertools.islice(segments(data.train, streams), 64)))
     steps = 8 if head.own or classes < 10_000 else 1
     losses: list[float] = []
 
@@ -66,11 +68,11 @@ def _work(who: str, head: Any, data: Any, arguments) -> Work:
             raise AssertionError(f"{who}: first loss {losses[0]}, expected log V = {math.log(classes)}")
         if not _dense(who):
             with torch.no_grad():
-                total = model.head.log_prob(torch.randn(2, lstm.WIDTH)).double().exp().sum(1)
+                total = model.head.log_prob(torch.randn(2, WIDTH)).double().exp().sum(1)
             torch.testing.assert_close(total, torch.ones_like(total), rtol=1e-3, atol=0)
 
-    params = {"data": data.name, "classes": classes, "width": lstm.WIDTH}
-    amount, more = steps * streams * lstm.STEPS, {"streams": streams, "steps": lstm.STEPS}
+    params = {"data": data.name, "classes": classes, "width": WIDTH}
+    amount, more = steps * streams * STEPS, {"streams": streams, "steps": STEPS}
     return Work("plugs.lstm", who, params, amount, "tokens/s", step, check, threads=arguments.threads, more=more)
 
 
@@ -83,10 +85,8 @@ def _dense(who: str) -> bool:
 
 def _memory(data: Any, arguments) -> None:
     """The peak of each rival in a process of its own, against the parameters."""
-    from bench.step import lstm
-
     print(f"\nplugs.memory  {data.name}")
-    for who in lstm.heads():
+    for who in heads():
         context = multiprocessing.get_context("spawn")
         with concurrent.futures.ProcessPoolExecutor(1, context) as worker:
             found = worker.submit(_peak, who, len(data.counts), arguments.threads).result()
@@ -101,46 +101,26 @@ def _memory(data: Any, arguments) -> None:
 
 
 def _record(who: str, found: dict[str, int], data: Any, arguments) -> dict:
-    value = found["peak"] / found["parameters"]
-    return {
-        "bench": "plugs",
-        "work": "plugs.memory",
-        "who": who,
-        "params": {"data": data.name, "classes": len(data.counts)},
-        "unit": "bytes",
-        "value": float(found["peak"]),
-        "samples": [float(found["peak"])],
-        "spread": 0.0,
-        "of parameters": value,
-        "memory": found,
-        "checked": True,
-        "threads": arguments.threads,
-        "device": "cpu",
-        "commit": commit(),
-        "env": environment(),
-    }
+    value, params = float(found["peak"]), {"data": data.name, "classes": len(data.counts)}
+    record = {"bench": "plugs", "work": "plugs.memory", "who": who, "params": params, "unit": "bytes", "value": value}
+    record |= {"samples": [value], "spread": 0.0, "of parameters": value / found["parameters"], "memory": found}
+    return record | made_by(arguments.threads)
 
 
 def _peak(who: str, classes: int, threads: int) -> dict[str, int]:
     """In bytes: the parameters, the process after a step of a small model, and its peak after three steps of this one."""
-    import torch
-
-    from bench.step import lstm
-
     torch.set_num_threads(threads)
-    head = lstm.heads()[who]
-    _steps(lstm.Model(head, lstm.zipf(300, 1).counts, 1.0, head.rate), lstm.zipf(300, 4_000), lstm.STREAMS)
+    head = heads()[who]
+    _steps(Model(head, zipf(300, 1).counts, 1.0, head.rate), zipf(300, 4_000), STREAMS)
     imports = _resident("VmRSS")
-    data = lstm.zipf(classes, 20_000)
-    model = lstm.Model(head, data.counts, 1.0, head.rate)
-    _steps(model, data, FEW if _dense(who) and classes >= MILLION else lstm.STREAMS)
+    data = zipf(classes, 20_000)
+    model = Model(head, data.counts, 1.0, head.rate)
+    _steps(model, data, FEW if _dense(who) and classes >= MILLION else STREAMS)
     return {"parameters": model.bytes(), "imports": imports, "peak": _resident("VmHWM")}
 
 
 def _steps(model: Any, data: Any, streams: int) -> None:
-    from bench.step import lstm
-
-    for given in itertools.islice(lstm.segments(data.train, streams), 3):
+    for given in itertools.islice(segments(data.train, streams), 3):
         model.step(*given)
 
 
@@ -148,3 +128,141 @@ def _resident(name: str) -> int:
     """A line of the system's about this process: VmRSS is what it has now, VmHWM the peak, not taken over from its parent."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
+
+
+# The model, its output layers, and the tokens that it learns from
+
+WIDTH, LAYERS, STREAMS, STEPS, DROPOUT, CLIP = 200, 2, 20, 35, 0.2, 0.25
+
+
+class Tokens(NamedTuple):
+    """Ids of a text by falling frequency, and counts by id."""
+
+    name: str
+    train: Any
+    counts: np.ndarray
+
+
+class Head(NamedTuple):
+    """An output layer and how it is made: make(counts, rate) is a module, called (hidden, target) -> (output, loss).
+
+    rate  of ours for each example, of PyTorch's SGD for the mean over a batch
+    own   whether its parameters are moved by its own backward
+    """
+
+    make: Callable[[np.ndarray, float], Any]
+    rate: float
+    own: bool = False
+
+
+def wikitext() -> Tokens | None:
+    """WikiText-2 from HYBRID_DATA: words between white space, and <eos> at the end of a line; None where it is not there."""
+    folder = Path(os.environ.get("HYBRID_DATA", "data")) / "wikitext-2"
+    if not (folder / "train.txt").exists():
+        return None
+    words = (folder / "train.txt").read_text("utf-8").replace("\n", " <eos> ").split()
+    counted = Counter(words).most_common()
+    number = {word: at for at, (word, _) in enumerate(counted)}
+    ids = torch.tensor([number[word] for word in words])
+    return Tokens("WikiText-2", ids, np.array([count for _, count in counted]))
+
+
+def zipf(classes: int, tokens: int) -> Tokens:
+    """Ids drawn by Zipf's law."""
+    counts = np.maximum(1e9 / np.arange(1, classes + 1), 1)
+    share = np.cumsum(counts) / counts.sum()
+    drawn = np.searchsorted(share, np.random.default_rng(0).random(tokens))
+    return Tokens(f"Zipf ids, {classes:,} of them", torch.from_numpy(np.minimum(drawn, classes - 1)), counts)
+
+
+class Dense(torch.nn.Module):
+    """A linear layer under F.cross_entropy: an array of tokens by classes."""
+
+    def __init__(self, classes: int):
+        super().__init__()
+        self.linear = torch.nn.Linear(WIDTH, classes, bias=False)
+        torch.nn.init.uniform_(self.linear.weight, -0.1, 0.1)  # as the example does
+
+    def forward(self, hidden, target):
+        """Nothing, and the mean loss."""
+        return None, torch.nn.functional.cross_entropy(self.linear(hidden), target)
+
+
+class Chunked(Dense):
+    """The same by F.linear_cross_entropy, which cuts the tokens into chunks."""
+
+    def forward(self, hidden, target):
+        """As of Dense."""
+        made = getattr(torch.nn, "LinearCrossEntropyOptions", None)  # the first releases of the function had none
+        chunks = {"options": made()} if made else {}
+        return None, torch.nn.functional.linear_cross_entropy(hidden, self.linear.weight, target, **chunks)
+
+
+def adaptive(counts: np.ndarray, rate: float) -> Any:
+    """PyTorch's adaptive softmax, cut as its authors cut such vocabularies; a smaller model."""
+    cuts = [cut for cut in (2_000, 10_000, 200_000) if cut < len(counts) - 1] or [len(counts) // 2]
+    return torch.nn.AdaptiveLogSoftmaxWithLoss(WIDTH, len(counts), cuts)
+
+
+def heads() -> dict[str, Head]:
+    """Ours first, then what they are measured beside; all that this PyTorch has."""
+    version = f"torch {torch.__version__}"
+    dense = 1.0
+    found = {
+        "ours": Head(lambda counts, rate: TreeLoss(WIDTH, counts, optimiser=SGD(rate)), 0.02, own=True),
+        "SampledLoss": Head(lambda counts, rate: SampledLoss(WIDTH, counts, optimiser=SGD(rate)), 0.005, own=True),
+        f"{version} Linear + cross_entropy": Head(lambda counts, rate: Dense(len(counts)), dense),
+        f"{version} linear_cross_entropy": Head(lambda counts, rate: Chunked(len(counts)), dense),
+        f"{version} adaptive softmax": Head(adaptive, dense),
+    }
+    if not hasattr(torch.nn.functional, "linear_cross_entropy"):
+        del found[f"{version} linear_cross_entropy"]
+    return found
+
+
+class Model(torch.nn.Module):
+    """Rows of tokens, an LSTM, an output layer; and how it learns.
+
+    lr    of SGD, for rows and LSTM
+    rate  of the output layer
+    """
+
+    def __init__(self, head: Head, counts: np.ndarray, lr: float, rate: float):
+        super().__init__()
+        torch.manual_seed(0)
+        self.rows = torch.nn.Embedding(len(counts), WIDTH, sparse=True)
+        torch.nn.init.uniform_(self.rows.weight, -0.1, 0.1)
+        self.lstm = torch.nn.LSTM(WIDTH, WIDTH, LAYERS, dropout=DROPOUT)
+        self.head = head.make(counts, rate)
+        self.drop = torch.nn.Dropout(DROPOUT)
+        self.state: Any = None
+        groups: list[dict[str, Any]] = [{"params": [*self.rows.parameters(), *self.lstm.parameters()]}]
+        groups += [] if head.own else [{"params": self.head.parameters(), "lr": rate}]
+        self.optimiser = torch.optim.SGD(groups, lr=lr)
+
+    def forward(self, ids, target):
+        """(output, loss) of a segment: ids and target (T, B)."""
+        hidden, state = self.lstm(self.drop(self.rows(ids)), self.state)
+        self.state = tuple(part.detach() for part in state)
+        return self.head(self.drop(hidden).reshape(-1, WIDTH), target.reshape(-1))
+
+    def step(self, ids, target) -> float:
+        """Forward, backward, optimiser's step; the loss."""
+        loss = self(ids, target)[1]
+        self.optimiser.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.lstm.parameters(), CLIP)
+        self.optimiser.step()
+        return float(loss.detach())
+
+    def bytes(self) -> int:
+        """Of all that is learned; SGD keeps nothing else."""
+        return sum(value.numel() * value.element_size() for value in self.state_dict().values())
+
+
+def segments(ids, streams: int) -> Iterator[tuple[Any, Any]]:
+    """A text in `streams` columns, STEPS tokens at a time: (ids, the tokens after them), each (T, streams)."""
+    columns = ids[: len(ids) // streams * streams].view(streams, -1).t().contiguous()
+    for at in range(0, len(columns) - 1, STEPS):
+        target = columns[at + 1 : at + 1 + STEPS]
+        yield columns[at : at + len(target)], target

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench.harness.measure import Work, append, measure, near, show
-from bench.harness.peers import peer
+from bench.harness.measure import Work, append, measure, near, peer, show
 from bench.oracles import pvm as oracle
 from hybrid.backend import choose
 

@@ -13,9 +13,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from bench.crossover.points import NARROWER, cutoffs
-from bench.harness.measure import Work, append, measure, show
-from bench.harness.peers import peer
+from bench.harness.measure import Work, append, measure, peer, show
 from bench.oracles import tree as tree_task
 from bench.oracles.tree import BATCH, RATE, TRUNKS, WIDTH, learned
 from bench.step import softmax
@@ -32,7 +30,8 @@ def run(arguments) -> None:
     small, large, lines = (20_000, 50_000, 50_000) if arguments.quick else (1_000_000, 10_000_000, 1_000_000)
     task = Task(large, arguments.threads)  # first, for the peak of memory is that of the process so far
     _show(measure([ours(task)], arguments.repeat), task, arguments)
-    _memory(task)
+    peak, asked = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, task.nodes.nbytes + task.hidden.nbytes
+    print(f"  peak memory {peak / 1e9:.2f} GB = {peak / asked:.2f} x (nodes {task.nodes.nbytes / 1e9:.2f} GB + slots)")
     del task
     task = Task(small, arguments.threads)
     with tempfile.TemporaryDirectory() as folder:
@@ -129,7 +128,7 @@ def torch_adaptive(task: Task) -> Work:
     torch.set_num_threads(task.threads)
     targets = task.targets[:TRUNKS]
     learn = softmax.adaptive(
-        softmax.Batches(task.hidden, targets, ()), task.classes, cutoffs(task.classes), RATE, NARROWER
+        softmax.Batches(task.hidden, targets, ()), task.classes, softmax.cutoffs(task.classes), RATE, softmax.NARROWER
     )
     turn, losses = itertools.cycle(range(TRUNKS)), list[float]()
 
@@ -173,10 +172,3 @@ def _show(records: list[dict], task: Task, arguments) -> None:
     show(records)
     append(arguments.json, records)
     print(f"  mean path {task.length():.1f} nodes, the longest {task.tree.depth}")
-
-
-def _memory(task: Task) -> None:
-    slots = task.hidden.nbytes
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    asked = task.nodes.nbytes + slots
-    print(f"  peak memory {peak / 1e9:.2f} GB = {peak / asked:.2f} x (nodes {task.nodes.nbytes / 1e9:.2f} GB + slots)")

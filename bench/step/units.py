@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.harness.measure import Work, append, measure, near, show
-from bench.harness.peers import peer
+from bench.harness.measure import Work, append, measure, near, peer, show
 from bench.oracles import units as oracle
 from hybrid.units import UnitLayout, unit_layout
 
@@ -37,10 +36,7 @@ def run(arguments) -> None:
         blas = gemm(batch, arguments.threads)
         _, small, *records = measure([machine, blas, *works], arguments.repeat)
         for work, record in zip(works, records, strict=True):
-            turns = zip(work.samples, machine.samples, strict=True)
-            record["bandwidth_share"] = statistics.median(
-                problem.moved / seconds / (machine.amount / streamed) for seconds, streamed in turns
-            )
+            record["bandwidth_share"] = problem.share(work, machine)
             record["gemm_share"] = problem.operations / record["seconds"] / small["value"]
         reached = machine.amount / statistics.median(machine.samples)
         show(records)
@@ -119,6 +115,11 @@ class Problem:
         hidden, y = oracle.forward(some, self.first, x, ACTIVATION)
         velocity = self.first * np.float32(0.01) if self.momentum else None
         return oracle.step(some, self.first, velocity, hidden, y, x, target, RATE, self.momentum, ACTIVATION)
+
+    def share(self, work: Work, machine: Work) -> float:
+        """Of the bandwidth, turn by turn: it drifts."""
+        turns = zip(work.samples, machine.samples, strict=True)
+        return statistics.median(self.moved / own * other / machine.amount for own, other in turns)
 
     def work(self, who: str, step: Callable[[], Any], check: Callable[[], None], threads: int) -> Work:
         """A rival at this problem."""

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.harness.measure import Work, append, measure, show
-from bench.harness.peers import peer
+from bench.harness.measure import Work, append, measure, peer, show
 from hybrid import SGD, NegativeSampling, Pipeline
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
@@ -21,28 +20,23 @@ from hybrid.models.words import batch_of
 from hybrid.readout import SampledReadout, TreeReadout
 
 WIDTH, WINDOW, SAMPLE, MIN_COUNT, RATE, NEGATIVES = 100, 5, 1e-3, 5, 0.025, 5
-CASES = [(model, readout) for model in ("skipgram", "cbow") for readout in ("tree", "sampled")]
+CASES = {f"{model}-{readout}": (model, readout) for model in ("skipgram", "cbow") for readout in ("tree", "sampled")}
+ONLY = tuple(CASES)
 
 
-def run(arguments) -> int:
+def run(arguments) -> None:
     """Words a second are those of the text, over the seconds of training."""
-    cases = {f"{model}-{readout}": (model, readout) for model, readout in CASES}
-    for name in arguments.only or ():
-        if name not in cases:
-            print(f"--only: found {name!r}, expected one of {', '.join(cases)}")
-            return 2
     text = _text(arguments.quick)
     corpus = Corpus(text, Vocabulary.build(text, min_count=MIN_COUNT, unknown=False))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "text.txt"
         sentences = list(text)
         path.write_text("".join(" ".join(sentence) + "\n" for sentence in sentences))
-        for name in arguments.only or cases:
-            case = Case(*cases[name], corpus, sentences, path, arguments.threads)
+        for name in arguments.only or CASES:
+            case = Case(*CASES[name], corpus, sentences, path, arguments.threads)
             records = measure([case.ours(), *case.gensim(), *case.fasttext()], arguments.repeat)
             show(records)
             append(arguments.json, records)
-    return 0
 
 
 def _text(quick: bool) -> Text:

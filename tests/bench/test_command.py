@@ -1,12 +1,13 @@
 """`python -m bench NAME`: what is timed is alone on a quiet machine; what only shows that it runs, or counts, is not asked."""
 
+import re
 import sys
 from types import SimpleNamespace
 
 import pytest
 
 from bench import __main__
-from bench.__main__ import REFUSED, main
+from bench.__main__ import OWN, REFUSED, main
 from bench.harness import quiet
 
 
@@ -55,3 +56,19 @@ def test_fewer_turns_than_five_are_for_a_quick_look(benchmark, capsys):
         main(["fake", "--repeat", "4"])
     assert stopped.value.code == 2 and not benchmark.runs
     assert "--repeat: found 4, expected 5 or more" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", OWN["only"][0].split())
+def test_an_unknown_part_is_refused_with_those_that_are_known(name, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main([name, "--quick", "--only", "nothing"])
+    assert stopped.value.code == 2
+    assert re.search(r"--only: found 'nothing', expected some of \w+", capsys.readouterr().err)
+
+
+def test_a_benchmark_of_pytorch_s_nets_asks_for_it(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "bench.step.plugs", raising=False)
+    with pytest.raises(SystemExit):
+        main(["plugs", "--quick"])
+    assert "pip install 'hybrid-engine[bench]'" in capsys.readouterr().err

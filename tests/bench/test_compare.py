@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bench.__main__ import main
-from bench.harness import compare
+from bench.harness import report
 
 
 def record(samples, who="ours", work="units.step", unit="params/s", cpu="Chip", **more):
@@ -33,7 +33,7 @@ def files(tmp_path):
     ("unit", "ratio", "verdict"), [("params/s", 1.5, "better"), ("bytes", 1 / 1.5, "worse"), ("s", 1 / 1.5, "worse")]
 )
 def test_a_ratio_is_how_many_times_as_good_the_second_is(unit, ratio, verdict):
-    (change,) = compare.changes([record(around(4.0), unit=unit)], [record(around(6.0), unit=unit)])
+    (change,) = report.changes([record(around(4.0), unit=unit)], [record(around(6.0), unit=unit)])
     assert change.ratio == pytest.approx(ratio) and change.interval[0] < ratio < change.interval[1]
     assert change.verdict(0.05) == verdict
 
@@ -50,7 +50,7 @@ def test_a_ratio_is_how_many_times_as_good_the_second_is(unit, ratio, verdict):
     ],
 )
 def test_only_an_interval_wholly_beyond_the_tolerance_is_a_verdict(after, tolerance, verdict):
-    (change,) = compare.changes([record(around(1.0))], [record(after)])
+    (change,) = report.changes([record(around(1.0))], [record(after)])
     assert change.verdict(tolerance) == verdict
 
 
@@ -58,7 +58,7 @@ def test_figures_of_other_work_sizes_or_machines_are_not_compared():
     before = [record(around(1.0)), record(around(1.0), work="tree.step"), {**record([1.0]), "params": {"batch": 8}}]
     after = [record(around(1.0), cpu="Else"), record(around(2.0), work="tree.step"), record([1.0], threads=1)]
     del after[2]["samples"]  # a figure without a clock
-    assert [change.after["work"] for change in compare.changes(before, after)] == ["tree.step"]
+    assert [change.after["work"] for change in report.changes(before, after)] == ["tree.step"]
 
 
 def test_the_command_marks_what_got_worse(files, capsys):

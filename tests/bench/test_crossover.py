@@ -5,18 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from bench.__main__ import main
-from bench.crossover import crossover
-from bench.crossover.crossover import _long, works
-from bench.crossover.points import OURS, SHARE, WORKS, Point, Size, contests, duration, left_out, memory, points
 from bench.harness.measure import Work
-
-SMALL = ["--quick", "--repeat", "1"]
-
-
-def test_what_is_not_known_is_refused(capsys):
-    assert main(["crossover", *SMALL, "--only", "forest"]) == 2
-    assert "--only: found 'forest', expected some of output, step, full" in capsys.readouterr().out
+from bench.report.sections.crossover import Size
+from bench.step import crossover
+from bench.step.crossover import OURS, SHARE, WORKS, Point, _long, duration, held, left_out, points, shared_out, works
 
 
 @pytest.mark.parametrize(
@@ -77,11 +69,11 @@ def test_who_is_left_out_has_a_reason(contender, work, size, threads, said):
 def test_rivals_who_do_not_fit_beside_each_other_are_in_contests_of_their_own():
     size = Size(1_000_000, 512, 64)
     names = WORKS["output"]
-    found = contests(Point("output", size, 2), names, MACHINE)
+    found = shared_out(Point("output", size, 2), names, MACHINE)
     assert [one for contest in found for one in contest] == list(names) and len(found) > 1
     for contest in found:
-        assert sum(memory(one, Point("output", size, 2)) for one in contest) <= SHARE * MACHINE or len(contest) == 1
-    assert contests(Point("output", Size(1_000, 128, 64), 2), names, MACHINE) == [list(names)]
+        assert sum(held(one, Point("output", size, 2)) for one in contest) <= SHARE * MACHINE or len(contest) == 1
+    assert shared_out(Point("output", Size(1_000, 128, 64), 2), names, MACHINE) == [list(names)]
 
 
 # Turns

@@ -13,6 +13,7 @@ import pytest
 
 from bench.__main__ import main
 from bench.gpu import ceilings, gpu, sparse, units
+from bench.gpu.gpu import Bar
 from bench.gpu.machine import SINGLY, Clocks, Steps
 from bench.gpu.tree import GRAPH
 from bench.harness.measure import near
@@ -20,21 +21,7 @@ from bench.step.units import Problem, Torch, padded
 from hybrid.units import unit_layout
 
 ROOT = Path(__file__).parents[2]
-KEYS = {
-    "bench",
-    "work",
-    "who",
-    "params",
-    "unit",
-    "value",
-    "samples",
-    "seconds",
-    "spread",
-    "checked",
-    "threads",
-    "device",
-}
-KEYS |= {"commit", "env"}
+KEYS = set("bench work who params unit value samples seconds spread checked threads device commit env".split())
 WORKS = {
     *("overlap.tick", "pvm.frame"),
     *("gpu.copy", "gpu.read-modify-write", "gpu.gemm", "units.step", "units.ragged"),
@@ -59,20 +46,8 @@ def record(who="ours", value=4e9, work="units.step", params=None, **more):
 
 @pytest.mark.slow
 def test_the_command_from_end_to_end_on_the_simulated_driver(tmp_path):
-    command = [
-        sys.executable,
-        "-m",
-        "tests.cudasim",
-        sys.executable,
-        "-m",
-        "bench",
-        "gpu",
-        "--quick",
-        "--repeat",
-        "1",
-        "--threads",
-        "2",
-    ]
+    simulated, options = [sys.executable, "-m", "tests.cudasim"], "--quick --repeat 1 --threads 2".split()
+    command = [*simulated, sys.executable, "-m", "bench", "gpu", *options]
     environment = os.environ | {"OMP_WAIT_POLICY": "passive"}
     done = subprocess.run([*command, "--out", str(tmp_path)], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -106,11 +81,6 @@ def test_without_a_device_one_line_says_why(monkeypatch, capsys):
     monkeypatch.setattr("gpu.runtime.available.unavailable", lambda: "there is no NVIDIA driver")
     assert gpu.run(Namespace(only=None, tell=None)) == 2
     assert capsys.readouterr().out.startswith("no GPU to measure: there is no NVIDIA driver; `python -m tests.cudasim")
-
-
-def test_an_unknown_work_is_named(capsys):
-    assert gpu.run(Namespace(only=["units", "nothing"], tell=None)) == 2
-    assert "--only: found 'nothing', expected one of ceilings, units, " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("option", ["--out=x", "--only=tree", "--tell=x"])
@@ -154,7 +124,7 @@ def test_a_work_that_fails_does_not_stop_the_others(machine, tmp_path, monkeypat
     assert run(machine, tmp_path, monkeypatch, wrong, lambda: contest([record()])) == 1
     said = capsys.readouterr()
     assert "FAILED work 0: differs from the oracle" in said.out
-    assert "units.step : 4 G parameters/s" in said.out
+    assert "| units.step | 4 G parameters/s |" in said.out
     (file,) = tmp_path.iterdir()
     assert len(file.read_text().splitlines()) == 1
 
@@ -221,7 +191,35 @@ def test_near_is_as_strict_as_the_change_is_small():
             near("weights", found, expected, first)
 
 
-# Tables
+# Bars
+
+
+def test_each_bar_belongs_to_its_work_and_sizes():
+    ours = record(params={"units": 9, "batch": 1, "momentum": 0.0})
+    assert [(bar.of, bar.least) for bar in gpu.bars_of(ours)] == [("bandwidth_share", 0.88), ("ratio", 8)]
+    assert gpu.bars_of(record(params={"batch": 1, "momentum": 0.9})) == (gpu.COPY,)
+    assert gpu.bars_of(record(params={"batch": 4, "momentum": 0.0})) == ()
+    assert gpu.bars_of(record(work="tree.step", params={"batch": 1, "momentum": 0.0})) == ()
+
+
+@pytest.mark.parametrize(
+    ("bar", "found", "met"),
+    [
+        (Bar("value", 4e9), 4e9, True),
+        (Bar("value", 5e9), 4e9, False),
+        (Bar("bandwidth_share", 0.6), 0.75, True),
+        (Bar("overlap", 0.9), None, None),
+        (Bar("ratio", 8, " bmm + SGD"), 8.0, True),
+        (Bar("ratio", 9, " bmm + SGD"), 8.0, False),
+        (Bar("ratio", 3), 4.0, True),
+        (Bar("ratio", 1, " cross_entropy + SGD"), None, None),
+    ],
+)
+def test_a_bar_is_met_or_missed_or_has_nothing_to_compare_with(bar, found, met):
+    ours = record(bandwidth_share=0.75)
+    others = [record(SINGLY, 9e9), record("torch 9 bmm by hand", 1e9), record("torch 9 bmm + SGD", 0.5e9)]
+    verdict = gpu.judge(bar, ours, [ours, *others])
+    assert (verdict["found"], verdict["met"]) == (found, met)
 
 
 # The rivals, in PyTorch on the CPU

@@ -42,21 +42,8 @@ COUNTS = {
 
 @pytest.mark.slow
 def test_works_run_where_numba_torch_and_scipy_are_missing(tmp_path):
-    command = [
-        sys.executable,
-        "-m",
-        "tests.cudasim",
-        sys.executable,
-        "-c",
-        WITHOUT,
-        "gpu",
-        "--quick",
-        "--anyway",
-        "--repeat",
-        "2",
-        "--threads",
-        "2",
-    ]
+    options = "gpu --quick --anyway --repeat 2 --threads 2".split()
+    command = [sys.executable, "-m", "tests.cudasim", sys.executable, "-c", WITHOUT, *options]
     given = ["--json", str(tmp_path / "found.jsonl"), *(f"--only={work}" for work in COUNTS)]
     environment = os.environ | {"FIRST": "1"}
     done = subprocess.run([*command, *given], cwd=ROOT, env=environment, capture_output=True, text=True)

@@ -66,7 +66,7 @@ def compiles(monkeypatch):
     real, code = subprocess.run, [0]
 
     def run(command, **how):
-        if "bench.gpu.compile" not in command:
+        if "bench.gpu.kit" not in command:
             return real(command, **how)
         assert command[-1] == gpu_kit.TARGET
         Path(how["env"]["XDG_CACHE_HOME"], "units.cubin").write_text("code")
@@ -102,7 +102,7 @@ def test_unless_named_it_is_python_3_12(tmp_path, monkeypatch, says, suits):
 
 def test_without_a_python_the_command_says_what_to_do(monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("GPU_PYTHON", str(tmp_path / "none"))
-    assert gpu_kit.main() == 1
+    assert gpu_kit.main([]) == 1
     said = capsys.readouterr().err
     assert said.startswith(
         f"the kit was not built: GPU_PYTHON={tmp_path / 'none'}: no Python with the module venv is found"
@@ -121,3 +121,46 @@ def test_a_kit_for_this_python_has_extensions_for_it(monkeypatch, tmp_path):
         assert any(file.endswith(".so") for file in zipfile.ZipFile(wheel).namelist())
     command = [sys.executable, "-m", "pip", "install", "--dry-run", "--no-index", "--no-deps"]
     subprocess.run([*command, *map(str, gpu_kit.KIT.glob("*.whl"))], check=True)
+
+
+# Kernels
+
+
+@pytest.fixture
+def compiled(monkeypatch, tmp_path):
+    """The sources that were compiled; each leaves its file once."""
+    sources = []
+
+    def cubin(source, target):
+        path = tmp_path / f"{source.stem}-{target}.cubin"
+        if not path.exists():
+            sources.append(source.name)
+            path.touch()
+        return path
+
+    monkeypatch.setattr(gpu_kit.kernels, "cache", lambda: tmp_path)
+    monkeypatch.setattr(gpu_kit.kernels, "cubin", cubin)
+    return sources
+
+
+def test_every_kernel_and_that_of_the_rival_once(compiled, capsys):
+    assert gpu_kit.main(["compile", "sm_90"]) == 0
+    assert {"units.cu", "pvm.cu", "hogwild.cu"} <= {*compiled}
+    assert f"{len(compiled)} files for sm_90 in " in capsys.readouterr().out
+    assert gpu_kit.main(["compile", "sm_90"]) == 0
+    assert ", 0 compiled, " in capsys.readouterr().out and len({*compiled}) == len(compiled)
+
+
+def test_the_target_is_that_of_the_device_unless_named(compiled, monkeypatch, tmp_path):
+    monkeypatch.setattr(gpu_kit, "_target", lambda: "sm_100")
+    assert gpu_kit.main(["compile"]) == 0
+    assert (tmp_path / "units-sm_100.cubin").exists()
+
+
+def test_a_kernel_that_does_not_compile_is_said(monkeypatch, compiled, capsys):
+    def fails(source, target):
+        raise OSError(f"{source.name} does not compile for {target}")
+
+    monkeypatch.setattr(gpu_kit.kernels, "cubin", fails)
+    assert gpu_kit.main(["compile", "sm_90"]) == 1
+    assert "does not compile for sm_90" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 import itertools
 import json
 import statistics
+import sys
 import time
 
 import numpy as np
@@ -150,6 +151,12 @@ def test_records_are_appended_one_a_line(tmp_path, clock):
     assert [line["who"] for line in lines] == ["ours", "peer", "ours"]
     assert lines[:2] == records
     assert {"cpu", "cores", "os", "python", "numpy", "numba"} <= lines[0]["env"].keys()
+
+
+def test_a_missing_peer_is_said_once(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "no_such_peer", None)
+    assert measure.peer("no_such_peer") is None and measure.peer("no_such_peer") is None
+    assert capsys.readouterr().out.count("no_such_peer is not measured") == 1
 
 
 # Intervals

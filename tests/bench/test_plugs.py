@@ -1,16 +1,13 @@
-"""The rivals of the LSTM language model: all learn the same text alike, and are judged alike.
-
-Here is tested bench/step/lstm.py.
-"""
+"""The rivals of the LSTM language model: all learn the same text alike."""
 
 import numpy as np
 import pytest
 
 pytest.importorskip("torch")
 
-from bench.step import lstm
+from bench.step import plugs
 
-HEADS = lstm.heads()
+HEADS = plugs.heads()
 
 
 @pytest.fixture
@@ -21,19 +18,19 @@ def text(tmp_path, monkeypatch):
         words = (" ".join(f"w{(i + t) % 30}" for t in range(30)) for i in range(lines))
         (tmp_path / "wikitext-2" / f"{name}.txt").write_text("<unk>\n" + "\n".join(words) + "\n")
     monkeypatch.setenv("HYBRID_DATA", str(tmp_path))
-    return lstm.wikitext()
+    return plugs.wikitext()
 
 
 def test_tokens_are_numbered_by_falling_frequency(text):
     assert len(text.counts) == 32 and (np.diff(text.counts) <= 0).all()
     assert text.counts.sum() == len(text.train) == 400 * 31 + 2
-    drawn = lstm.zipf(1000, 50_000)
+    drawn = plugs.zipf(1000, 50_000)
     met = np.bincount(drawn.train, minlength=1000)
     assert met[0] / met[9] == pytest.approx(10, rel=0.3) and met.size == 1000
 
 
 def test_segments_follow_each_other(text):
-    cut = list(lstm.segments(text.train, 20))
+    cut = list(plugs.segments(text.train, 20))
     columns = len(text.train) // 20
     assert sum(len(ids) for ids, _ in cut) == columns - 1 and cut[0][0].shape == (35, 20)
     assert cut[0][1][-1].equal(cut[1][0][0]) and cut[0][0][1].equal(cut[0][1][0])
@@ -41,8 +38,8 @@ def test_segments_follow_each_other(text):
 
 @pytest.mark.parametrize("who", HEADS)
 def test_every_rival_learns(text, who):
-    model = lstm.Model(HEADS[who], text.counts, 2.0, 0.005 if HEADS[who].own else 2.0)
-    given = next(lstm.segments(text.train, 20))
+    model = plugs.Model(HEADS[who], text.counts, 2.0, 0.005 if HEADS[who].own else 2.0)
+    given = next(plugs.segments(text.train, 20))
     losses = [model.step(*given) for _ in range(12)]
     assert losses[-1] < losses[0] and model.training
     lstm_bytes = 2 * 4 * 200 * (2 * 200 + 2) * 4

@@ -1,24 +1,22 @@
-"""What ranks measured is kept sample by sample, judged, and drawn on one clock."""
-
-import json
+"""What ranks measured is kept sample by sample and judged."""
 
 import pytest
 
-from bench.ranks import ranks
+from bench.step import ranks
 
 
 def found(work, samples):
-    return ranks.kept({"work": work, "bytes": 1_000, "samples": samples}, 2)
+    return ranks.kept(work, {"ranks": 2, "bytes": 1_000}, samples, 1_000, "bytes/s")
 
 
 def test_every_sample_is_kept():
-    one = found("ranks.message", [0.001, 0.002, 0.004])
+    one = found("message", [0.001, 0.002, 0.004])
     assert one["samples"] == [1e6, 5e5, 2.5e5] and one["seconds"] == 0.002 and one["value"] == 5e5
     assert (one["bench"], one["params"]) == ("ranks", {"ranks": 2, "bytes": 1_000})
 
 
 def test_the_table_has_what_was_measured_and_says_who_shares_cores():
-    records = [found("ranks.message", [0.001]), found("ranks.alltoall", [0.002])]
+    records = [found("message", [0.001]), found("alltoall", [0.002])]
     assert ranks.message_table(records, 1).startswith("2 ranks, 1 cores; ranks that share a core wait")
     lines = ranks.message_table(records, 2).splitlines()
     assert lines[0] == "2 ranks, 2 cores:"
@@ -31,14 +29,3 @@ def test_the_bar_is_of_the_flat_layer(tick, judged):
     row = ranks.tick_row("flat210m", records)
     assert f"{tick:.2f}, {tick / 0.5:.2f}" in row and f"compute: {judged}" in row
     assert "bar" not in ranks.tick_row("small", records)
-
-
-def test_a_timeline_has_two_tracks_a_rank(tmp_path):
-    file = tmp_path / "line.json"
-    ranks.write_timeline(file, {"m": [[0, "wait", 0, 5.0, 6.0], [1, "exchange", 0, 5.5, 6.5]]})
-    events = json.loads(file.read_text())["traceEvents"]
-    assert [one["args"]["name"] for one in events[:2]] == ["rank 0, computes", "rank 1, under way"]
-    assert [(one["name"], one["ts"], one["dur"]) for one in events[2:]] == [
-        ("m: wait", 0, 1e6),
-        ("m: exchange", 5e5, 1e6),
-    ]

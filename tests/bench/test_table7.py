@@ -7,8 +7,7 @@ import pytest
 
 from bench.harness import report
 from bench.report.sections.table7 import section
-from bench.table7.rows import BATCHES, FIRST, FULL, Feed, Row, expected, first_weights, rows
-from bench.table7.table7 import Rival, Task
+from bench.step.table7 import BATCHES, FIRST, FULL, NETS, Feed, Rival, Row, Task, expected, first_weights, rows
 from cpu.tree.tree import huffman, path
 
 
@@ -21,8 +20,6 @@ def test_the_parameters_of_dense_nets_are_those_published():
 
 def test_the_parameters_of_nets_of_pytorch_are_those_published():
     torch = pytest.importorskip("torch")
-    from bench.table7.table7 import NETS
-
     for row in FULL:
         if row.net in NETS:
             with torch.device("meta"):

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.oracles.visits import learn
 from cpu.tree import logistic_rows
 from cpu.tree.logistic_rows import OWNERS
 from hybrid.contract import Learned
+from tests.support.visits import learn
 
 
 def case(batch, width, rows, most, seed=0):

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from bench.oracles.visits import learn
 from cpu import negative
 from cpu.tree.logistic_rows import OWNERS
 from hybrid.contract import Learned
+from tests.support.visits import learn
 
 
 def drawn(counts, power=1.0, seed=1, tick=0, shape=(2000, 50)):

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.oracles.visits import check_close, copied, drawn, scatter, visit
 from cpu import rows
 from hybrid.contract import Learned
 from tests.support.drawn_ids import bags, zipf
+from tests.support.visits import check_close, copied, drawn, scatter, visit
 
 
 def test_means_worked_by_hand():

@@ -11,13 +11,13 @@ import numba
 import numpy as np
 import pytest
 
-from bench.oracles.visits import copied, drawn, learn_classes, learn_nodes, visit
 from cpu import negative, sampled_softmax, softmax, split, tree_softmax, words
 from cpu.tree.logistic_rows import LONGEST, OWNERS
 from cpu.tree.tree import huffman, path
 from cpu.tree.tree import split as cut
 from hybrid.contract import Learned
 from tests.support.drawn_ids import zipf
+from tests.support.visits import copied, drawn, learn_classes, learn_nodes, visit
 
 CLASSES, WIDTH, BATCH = 40, 37, 30
 RATE = 0.2

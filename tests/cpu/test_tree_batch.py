@@ -6,12 +6,12 @@ import numba
 import numpy as np
 import pytest
 
-from bench.oracles.visits import check_close, drawn
 from cpu import tree_batch
 from cpu.tree.tree import balanced, huffman
 from hybrid.contract import Learned
 from tests.support.tree_batch import oracle, run
 from tests.support.tree_softmax import case
+from tests.support.visits import check_close, drawn
 
 
 def close(found, wanted, atol):

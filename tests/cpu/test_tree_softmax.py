@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from bench.oracles.visits import learn
 from cpu import tree_softmax
 from cpu.tree.logistic_rows import OWNERS
 from cpu.tree.tree import balanced, huffman, path
 from hybrid.contract import Learned
 from tests.support.tree_softmax import case, run
+from tests.support.visits import learn
 
 
 @pytest.mark.parametrize("classes, width", [(2, 1), (3, 5), (1000, 128)])

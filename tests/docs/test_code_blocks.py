@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.__main__ import FILES, benchmarks
+from bench.__main__ import WANTED, benchmarks
 from hybrid.cli import main, options
 from hybrid.cli.options import COMMANDS
 
@@ -113,7 +113,7 @@ def _run(command: str, capsys) -> None:
     elif program == "pip":
         assert set(re.findall(r"\w+", (re.search(r"\[(.*)\]", command) or [""])[0])) <= _extras(), command
     elif rest[:2] == ["-m", "bench"]:
-        assert rest[2] in {*benchmarks(), *FILES}, command
+        assert rest[2] in {*benchmarks(), *WANTED}, command
     elif rest[:1] == ["-m"]:
         assert list((ROOT / rest[1].replace(".", "/")).parent.glob(f"{rest[1].split('.')[-1]}*")), command
     else:

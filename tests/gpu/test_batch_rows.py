@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from bench.oracles import visits
 from gpu import batch_rows
 from tests import cudasim
+from tests.support import visits
 
 
 def moved(gpu, learned, misses, hidden, rate, downhill=False):

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from bench.oracles import visits
 from cpu.tree.tree import balanced, huffman, path
 from cpu.tree.tree import split as cut
 from gpu import rows, softmax, split, tree_softmax
 from tests import cudasim
+from tests.support import visits
 from tests.support.drawn_ids import bags, zipf
 
 BATCH = 33

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from bench.oracles.visits import OPTIMISERS, check_close, copied, drawn
 from cpu.tree.tree import balanced, huffman
 from gpu import tree_batch, tree_softmax
 from hybrid.contract import Learned
 from tests import cudasim
 from tests.support.tree_batch import oracle
 from tests.support.tree_softmax import case
+from tests.support.visits import OPTIMISERS, check_close, copied, drawn
 
 
 def run(gpu, tree, learned, hidden, target, together, rate=0.1, weight=None):

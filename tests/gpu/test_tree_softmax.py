@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from bench.oracles.visits import learn
 from cpu import tree_softmax as cpu_tree_softmax
 from cpu.tree.tree import balanced, huffman, path
 from gpu import tree_softmax
@@ -11,6 +10,7 @@ from hybrid.contract import Learned
 from tests import cudasim
 from tests.support.tree_softmax import case
 from tests.support.tree_softmax import run as run_on_cpu
+from tests.support.visits import learn
 
 
 def run(gpu, tree, nodes, hidden, target, rate, work=None):

@@ -13,7 +13,6 @@ import numpy as np
 from bench.gpu.ceilings import TF32_TOLERANCE
 from bench.oracles import pvm as ticks
 from bench.oracles import units as oracle
-from bench.oracles import visits
 from bench.oracles.tree import huffman, path
 from bench.oracles.tree import split as cut
 from gpu import batch_rows, head, mlp, optimiser, pvm, rows, softmax, sort, split, tree_batch, tree_softmax, units
@@ -22,9 +21,9 @@ from hybrid.contract import Learned
 from hybrid.units import unit_layout
 from tests.cudasim.counted import UNITS
 from tests.smoke.device import Case, Check, Gpu
-from tests.support import layers, optimisers
+from tests.support import layers, optimisers, visits
 
-# The cases of tests/smoke for rows, softmaxes and trees, against bench/oracles/visits.py.
+# The cases of tests/smoke for rows, softmaxes and trees, against tests/support/visits.py.
 
 RATE, F32 = 0.1, np.float32
 WIDTHS = *(32 * chunks for chunks in tree_softmax.CHUNKS), 300  # a kernel each
@@ -157,7 +156,7 @@ class Examples:
         self.given = gpu.put(self.hidden), gpu.put(self.target), gpu.put(self.weight), RATE
 
     def checks(self, learn: Any, how: Any, lists: Any = None, first: float = 0.0) -> Iterator[Check]:
-        """Against `learn` of bench/oracles/visits.py; first: what the gradient was before, where it is added to."""
+        """Against `learn` of tests/support/visits.py; first: what the gradient was before, where it is added to."""
         weight = np.ones(len(self.hidden)) if self.weight is None else self.weight
         grad, loss = learn(self.expected, self.hidden.astype(float), lists or self.paths, weight, RATE, how)
         yield Check("gradient", self.gpu.get(self.grad), first + grad, first)

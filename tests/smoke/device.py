@@ -9,9 +9,9 @@ from unittest import mock
 
 import numpy as np
 
-from bench.gpu.compile import compile_kernels
-from bench.oracles import visits
+from bench.gpu.kit import compile_kernels
 from hybrid.contract import Learned
+from tests.support import visits
 
 
 class Check(NamedTuple):

@@ -2,7 +2,7 @@
 
 import math
 
-from bench.crossover.points import Size
+from bench.report.sections.crossover import Size
 
 ROW = [Size(count, 128, 1024) for count in (1_000, 10_000, 100_000, 1_000_000)]
 SIZES = [*ROW, *(Size(count, width, batch) for count in (1_000, 100_000) for width, batch in ((128, 64), (512, 1024)))]

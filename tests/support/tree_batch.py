@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from bench.oracles.visits import copied, learn_together
 from cpu import tree_batch
 from cpu.tree.tree import path
+from tests.support.visits import copied, learn_together
 
 
 def run(tree, learned, hidden, target, together, rate=0.1, weight=None):

@@ -15,11 +15,20 @@ HEADER = [
     *("bytes needed", "bytes spent", "share of bandwidth", "source"),
 ]
 
+OPENING = (
+    "Each unit is an MLP of 150-49-150 with weights of its own; a step is forward, error, backward and update of all. "
+    "Online a step is bound by memory: it cannot move fewer than 8 bytes a parameter, or 16 with momentum. Bytes spent are "
+    "what this machine's memory, measured in the same turns, could have moved while a parameter took its step; "
+    "a collection that stays in a cache may need fewer. "
+    f"Piekniewski ([2017]({SOURCE})) says {PUBLISHED_FRAMES} frames a second of {PUBLISHED_PARAMETERS:,} parameters on a "
+    f"Titan X Pascal: {PUBLISHED_FRAMES * PUBLISHED_PARAMETERS / 1e9:.1f} G parameters/s."
+)
+
 
 def section(records: Sequence[Record]) -> Section:
     """Rates over sizes and batches beside Piekniewski's."""
     steps = [one for one in records if one["work"] == STEP]
-    answer, figures, tables = [_opening()], [], []
+    answer, figures, tables = [OPENING], [], []
     gaps = [text for one in steps for text in one.get("left_out", ())]
     if steps:
         told = _told(steps)
@@ -32,37 +41,13 @@ def section(records: Sequence[Record]) -> Section:
     return Section("Collections of small networks", answer, figures, tables, gaps)
 
 
-def _opening() -> str:
-    return (
-        "Each unit is an MLP of 150-49-150 with weights of its own; a step is forward, error, backward and update of all. "
-        "Online a step is bound by memory: it cannot move fewer than 8 bytes a parameter, or 16 with momentum. Bytes spent are "
-        "what this machine's memory, measured in the same turns, could have moved while a parameter took its step; "
-        "a collection that stays in a cache may need fewer. "
-        f"Piekniewski ([2017]({SOURCE})) says {PUBLISHED_FRAMES} frames a second of {PUBLISHED_PARAMETERS:,} parameters on a "
-        f"Titan X Pascal: {PUBLISHED_FRAMES * PUBLISHED_PARAMETERS / 1e9:.1f} G parameters/s."
-    )
-
-
-def _ratio(records: Sequence[Record]) -> tuple[Record, Record | None]:
-    """Ours, and the fastest of the others."""
-    ours = next(one for one in records if one["who"] == "ours")
-    others = [one for one in records if one["who"] != "ours"]
-    return ours, max(others, key=lambda one: one["value"], default=None)
-
-
-def _cases(records: Sequence[Record]) -> list[list[Record]]:
-    """Records of the same sizes, batch and momentum."""
-    found: dict[str, list[Record]] = {}
-    for one in records:
-        found.setdefault(repr(one["params"]), []).append(one)
-    return list(found.values())
-
-
 def _told(steps: Sequence[Record]) -> str:
     lines = []
-    for case in _cases(steps):
-        ours, rival = _ratio(case)
-        params, share = ours["params"], ours["bandwidth_share"]
+    for params in {repr(one["params"]): one["params"] for one in steps}.values():
+        case = [one for one in steps if one["params"] == params]
+        ours = next(one for one in case if one["who"] == "ours")
+        rival = max((one for one in case if one["who"] != "ours"), key=lambda one: one["value"], default=None)
+        share = ours["bandwidth_share"]
         said = (
             f"* {ours['parameters']:,} parameters, batch {params['batch']}, momentum {params['momentum']:g}: ours "
             f"{ours['value'] / 1e9:.3g} G parameters/s, {share:.0%} of the bandwidth"

@@ -10,9 +10,8 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from bench.crossover.points import BATCH, WIDTH, Size
-from bench.quality import tables as quality
 from bench.report.section import Cell, Figure, Record, Section, Step, Table
+from bench.report.sections import quality
 
 COMMAND = "python -m bench crossover --json results.jsonl"
 TITLE = "Where a logarithm beats brute force"
@@ -20,6 +19,7 @@ PLACE = 10
 STEPS = [Step("crossover", ("crossover",), 100, 18, quick=("crossover",))]
 CLAIMED = "https://erikbern.com/2016/02/03/my-issue-with-gpu-accelerated-deep-learning.html"
 TOLD = {"output": "the output layer alone", "step": "trunk and output layer"}
+WIDTH, BATCH = 128, 1024  # at which all classes are measured
 WORDS = 33_278  # classes of the problem "language" of `bench quality`: the words of WikiText-2 as published
 CLOCKS = {"quality": "seconds on {} threads", "large": "seconds of one processor"}
 NEAR = (1.05, 1.25)  # times the lowest perplexity that anybody reached: what others are asked to reach
@@ -31,6 +31,14 @@ GAPS = (
     "Trainings to equal quality are of one width (128) and one batch a model: of other widths, batches and classes there are "
     "no records, and none is worked out of the speed.",
 )
+
+
+class Size(NamedTuple):
+    """Classes V, width d of a hidden vector, examples B of a batch."""
+
+    classes: int
+    width: int
+    batch: int
 
 
 class Setting(NamedTuple):

@@ -4,18 +4,21 @@ from collections.abc import Sequence
 
 from bench.harness.measure import CONFIDENCE, LEAST, NOISY
 from bench.harness.quiet import BUSY, Load
-from bench.report.runner import clock
-from bench.report.section import STEP, Cell, Record, Section, Step, Table
+from bench.report.section import STEP, Cell, Record, Section, Step, Table, clock
 
 PLACE = 100
 STEPS: list[Step] = []
+CLOCK = (
+    "Within the clock is one whole step of training: forward, loss, backward and update of all that learns, copies to and "
+    "from a device. Making the data, compiling, and checking are not. Where a section has another clock, it says so."
+)
 
 
 def section(records: Sequence[Record]) -> Section:
     """What holds for every figure above."""
     steps = [one for one in records if one["work"] == STEP]
     timed = [one for one in records if one.get("samples") and one["work"] != STEP]
-    answer = [_rules(steps), _clock(), _noise(timed), _load(timed)]
+    answer = [_rules(steps), CLOCK, _noise(timed), _load(timed)]
     tables = [table for table in (_steps(steps), _noisy(timed)) if table.rows]
     return Section("Method and environment", [said for said in answer if said], tables=tables)
 
@@ -29,13 +32,6 @@ def _rules(steps: Sequence[Record]) -> str:
         f"median of its samples, with its {CONFIDENCE:.0%} interval by bootstrap; all samples are in results.jsonl. One "
         f"benchmark runs at a time: a lock keeps others out, and a machine on which other processes take over {BUSY:.0%} of "
         "the cores is refused, unless `--anyway` was given, and then the records say how busy it was."
-    )
-
-
-def _clock() -> str:
-    return (
-        "Within the clock is one whole step of training: forward, loss, backward and update of all that learns, copies to and "
-        "from a device. Making the data, compiling, and checking are not. Where a section has another clock, it says so."
     )
 
 

@@ -43,7 +43,7 @@ def section(records: Sequence[Record]) -> Section:
     tables: list[Table] = []
     gaps = []
     if ticks:
-        said = [_told(delay, ticks) for delay in _delays(ticks)]
+        said = [_told(delay, ticks) for delay in sorted({one["params"]["delay"] for one in ticks})]
         answer += [_sizes(ticks[0]), *said]
         figures.append(_paces(ticks, " ".join(said)))
         tables.append(_pace_table(ticks))
@@ -59,14 +59,12 @@ def section(records: Sequence[Record]) -> Section:
             f"A busy machine: beside {worst['load']} processes that only count, {worst['work']} keeps {worst['share']:.0%} of "
             "its pace."
         )
-        tables.append(_busy_table(rows))
+        cells: list[list[Cell]] = [list(row.values()) for row in rows]
+        caption = "Our kernels beside processes that do nothing but count"
+        tables.append(Table("overlap-busy", caption, BUSY, cells, "python -m bench busy"))
     else:
         gaps.append("A busy machine has not been measured.")
     return Section("Overlap of dense and sparse stages", answer, figures, tables, gaps)
-
-
-def _delays(ticks: Sequence[Record]) -> list[int]:
-    return sorted({one["params"]["delay"] for one in ticks})
 
 
 def _sizes(record: Record) -> str:
@@ -94,11 +92,6 @@ def _way(record: Record) -> str:
     return WAYS.get(who, who)
 
 
-def _where(record: Record) -> str:
-    where: str = record["env"].get("cpu", "CPU") if record["device"] == "cpu" else record["device"]
-    return where
-
-
 def _paces(ticks: Sequence[Record], told: str) -> Figure:
     points = [
         {"who": f"delay {one['params']['delay']}", "x": _way(one), "y": one["value"], **ends(one)} for one in ticks
@@ -112,7 +105,8 @@ def _pace_table(ticks: Sequence[Record]) -> Table:
     for one in ticks:
         low, high = one.get("interval") or (None, None)
         over = 1 / one["efficiency"] if one["efficiency"] else None
-        place = [one["params"]["delay"], _way(one), _where(one), one["threads"]]
+        where = one["env"].get("cpu", "CPU") if one["device"] == "cpu" else one["device"]
+        place = [one["params"]["delay"], _way(one), where, one["threads"]]
         rows.append([*place, one["value"], low, high, one["overlap"], over])
     return Table("overlap-pace", "Ways to spend the cores on the same ticks", PACE, rows, "python -m bench overlap")
 
@@ -162,10 +156,3 @@ def _busy_rows(records: Sequence[Record]) -> list[dict[str, Any]]:
         for one in records
         if one["work"] in quiet
     ]
-
-
-def _busy_table(rows: Sequence[dict[str, Any]]) -> Table:
-    cells: list[list[Cell]] = [[row["work"], row["load"], row["value"], row["share"], row["slow"]] for row in rows]
-    return Table(
-        "overlap-busy", "Our kernels beside processes that do nothing but count", BUSY, cells, "python -m bench busy"
-    )

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.report.section import Cell, Figure, Record, Section, Step, Table
-from bench.table7.rows import FULL
 
 PLACE = 60
-PUBLISHED = Path(__file__).parents[2] / "table7" / "published.json"
+PUBLISHED = Path(__file__).with_suffix(".json")
 OWN = "The output layer is a tree of its classes: another model than the published one, and beside no figure of it."
 COMMAND = "python -m bench table7"
 DENSE, OTHERS = ("FCN-S", "FCN-S with a tree", "FCN-R"), ("AlexNet-R", "ResNet-56", "LSTM", "AlexNet-S", "ResNet-50")
@@ -24,6 +23,12 @@ STEPS = [
     Step("table7 of PyTorch's nets", _only(OTHERS), 30, 10, needs=("torch",), memory=6),
 ]
 HEADER = ["who", "where", "threads", "seconds a mini-batch", "lowest of 95 %", "highest of 95 %", "source"]
+OPENING = (
+    "The clock has one whole step: forward, loss, backward, update; data lie in memory, and ours has its engine copy them. "
+    "Published figures are from {source}; they were measured on an {cpu} and GPUs of the time, with other "
+    "clocks from tool to tool, so they say how far hardware and software have come, not which program is faster."
+)
+COLUMNS = ("who", "where", "threads", "seconds", "low", "high", "source")
 Row = dict[str, Cell]
 
 
@@ -40,13 +45,14 @@ def section(records: Sequence[Record]) -> Section:
         told.append(f"* {_fastest(net, of)}")
         params = of[0]["params"]
         size = f"{net}: {params['parameters']:,} parameters, batch {params['batch']:,}"
-        tables.append(Table(name, f"{size}. Seconds a mini-batch", HEADER, _listed(rows), f'{COMMAND} --only "{net}"'))
+        cells = [list(row.values()) for row in rows]
+        tables.append(Table(name, f"{size}. Seconds a mini-batch", HEADER, cells, f'{COMMAND} --only "{net}"'))
         if len({row["threads"] for row in rows if row["threads"]}) > 1:
             figures.append(_figure(name, size, rows, _fastest(net, of)))
-    answer = [_opening(source["source"], source["cpu"]), "\n".join(told)]
+    answer = [OPENING.format(**source), "\n".join(told)]
     gaps = [] if nets else ["No network of Table 7 has been measured."]
-    if any(work == "table7.tree" for work, _ in nets):
-        answer.append(f"Of {_quoted([net for work, net in nets if work == 'table7.tree'])}: {OWN[0].lower()}{OWN[1:]}")
+    if trees := [f"**{net}**" for work, net in nets if work == "table7.tree"]:
+        answer.append(f"Of {', '.join(trees)}: {OWN[0].lower()}{OWN[1:]}")
     return Section("Table 7 of Shi et al. 2016, today", answer, figures, tables, gaps)
 
 
@@ -56,30 +62,17 @@ def ours(record: Record) -> bool:
 
 
 def told_2016() -> Record:
-    """The published figures, with where they are from: bench/table7/published.json."""
+    """The published figures, with where they are from: table7.json."""
     found: Record = json.loads(PUBLISHED.read_text())
     return found
 
 
 def beside(record: Record) -> dict[str, Any]:
     """The published figures of the network of a record, by tool; none for another model, or for small sizes."""
-    params = record["params"]
-    same = record["work"] == "table7.step" and params["parameters"] == _parameters(params["net"])
-    found: dict[str, Any] = told_2016()["nets"].get(params["net"], {}) if same else {}
+    params, published = record["params"], told_2016()
+    same = record["work"] == "table7.step" and params["parameters"] == published["parameters"].get(params["net"])
+    found: dict[str, Any] = published["nets"][params["net"]] if same else {}
     return found
-
-
-def _parameters(net: str) -> int | None:
-    """Of the published network: figures of small ones stand beside nothing."""
-    return next((row.parameters for row in FULL if row.name == net), None)
-
-
-def _opening(source: str, processor: str) -> str:
-    return (
-        "The clock has one whole step: forward, loss, backward, update; data lie in memory, and ours has its engine copy them. "
-        f"Published figures are from {source}; they were measured on an {processor} and GPUs of the time, with other "
-        "clocks from tool to tool, so they say how far hardware and software have come, not which program is faster."
-    )
 
 
 def _fastest(net: str, records: Sequence[Record]) -> str:
@@ -103,37 +96,21 @@ def _where(record: Record) -> str:
 
 def _rows(records: Sequence[Record]) -> list[Row]:
     """Ours, the peers', then the published ones."""
-    rows: list[Row] = []
+    found: list[list[Cell]] = []
     for one in records:
         low, high = (1 / end for end in reversed(one["interval"])) if one.get("interval") else (None, None)
-        threads = one["threads"] if one["device"] == "cpu" else None
-        where = one["env"].get("cpu", "CPU") if one["device"] == "cpu" else one["device"]
-        rows.append(_row(one["who"], where, threads, 1 / one["value"], low, high, "measured here"))
+        on_cpu = one["device"] == "cpu"
+        where = one["env"].get("cpu", "CPU") if on_cpu else one["device"]
+        found.append(
+            [one["who"], where, one["threads"] if on_cpu else None, 1 / one["value"], low, high, "measured here"]
+        )
     told = told_2016()
-    for who, found in beside(records[0]).items():
-        for threads, seconds in zip(told["threads"], found["cpu"], strict=True):
+    for who, given in beside(records[0]).items():
+        places = [(told["cpu"], threads) for threads in told["threads"]] + [(gpu, None) for gpu in told["gpus"]]
+        for place, seconds in zip(places, given["cpu"] + given["gpu"], strict=True):
             if seconds is not None:
-                rows.append(_row(f"{who}, 2016", told["cpu"], threads, seconds, None, None, "published"))
-        for gpu, seconds in zip(told["gpus"], found["gpu"], strict=True):
-            if seconds is not None:
-                rows.append(_row(f"{who}, 2016", gpu, None, seconds, None, None, "published"))
-    return rows
-
-
-def _row(who: str, where: str, threads: int | None, seconds: float, low: Any, high: Any, source: str) -> Row:
-    return {
-        "who": who,
-        "where": where,
-        "threads": threads,
-        "seconds": seconds,
-        "low": low,
-        "high": high,
-        "source": source,
-    }
-
-
-def _listed(rows: Sequence[Row]) -> list[list[Cell]]:
-    return [list(row.values()) for row in rows]
+                found.append([f"{who}, 2016", *place, seconds, None, None, "published"])
+    return [dict(zip(COLUMNS, row, strict=True)) for row in found]
 
 
 def _figure(name: str, size: str, rows: Sequence[Row], told: str) -> Figure:
@@ -144,12 +121,4 @@ def _figure(name: str, size: str, rows: Sequence[Row], told: str) -> Figure:
         if row["threads"]
     ]
     caption = f"{size}. Seconds a mini-batch on a CPU; those of 2016 are published"
-    return Figure(name, caption, _plain(told), name, points, "threads", "seconds a mini-batch")
-
-
-def _plain(text: str) -> str:
-    return text.replace("**", "")
-
-
-def _quoted(names: Sequence[str]) -> str:
-    return ", ".join(f"**{name}**" for name in names)
+    return Figure(name, caption, told.replace("**", ""), name, points, "threads", "seconds a mini-batch")

@@ -24,7 +24,6 @@ def the_page_can_be_made():
     ("options", "told"),
     [
         ([], "--out DIR: not given"),
-        (["--out", "there", "--only", "tabel7"], "--only: found 'tabel7', expected one of"),
         (["--out", "there", "--json", "results.jsonl"], "--json: all keeps its results"),
         (["--out", "there", "--page"], "results.jsonl is not there"),
     ],

@@ -10,8 +10,8 @@ import pytest
 
 from bench.harness import report
 from bench.harness.quiet import REFUSED
-from bench.report import runner
-from bench.report.runner import RESULTS, STEP, Settings, finished, modes
+from bench.report import all as runner
+from bench.report.all import RESULTS, STEP, Settings, finished, modes
 from bench.report.section import NEEDS, Step
 
 ONE, OTHER = Step("one", ("tree",), 9, 1, quick=("tree",)), Step("other", ("units",), 1, 3)

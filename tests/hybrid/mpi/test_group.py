@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from bench.step.ranks import Messages
 from hybrid.mpi.group import Group
-from hybrid.mpi.pingpong import Messages
 from tests.support.ranks import ended, started
 
 

@@ -14,16 +14,126 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from bench.crossover import points
-from bench.crossover.points import NARROWER, TOGETHER, TURN, WORKS, Point, cutoffs
-from bench.harness.measure import LEAST, Work, append, measure
-from bench.harness.peers import peer
-from bench.oracles.tree import RATE, WIDTH
+from bench.harness.measure import LEAST, Work, append, measure, peer
+from bench.oracles.tree import RATE
+from bench.report.sections.crossover import BATCH, TOLD, WIDTH, Size
 from bench.step import language, softmax, tree
-from bench.step import softmax as softmax_torch
 from hybrid import SGD, Batched
 from hybrid.machine import memory
 from hybrid.readout import HeadReadout
+
+# Which sizes are measured, whom at each, and how long that takes: few points, so that all of it takes minutes.
+#
+# One row of points goes through all classes, at each batch; others leave it to the smallest and the largest width. What takes
+# too long or does not fit is left out by name: roughly, by the products of a dense layer on a slow core, and by its arrays.
+
+TOGETHER = 64  # examples that learn at once at a node, in the mode "batch"
+CHUNK_LOGITS = 3e8  # at most of what PyTorch has at once of a softmax in chunks, with their gradients
+
+
+CLASSES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+WIDTHS = (64, 128, 256, 512)
+BATCHES = (64, 1024, 8192)
+LARGEST = Size(100_000_000, 64, BATCH)  # where the memory is there
+OURS = ("full", "sampled", "head", "tree", "tree in batches")
+THEIRS = ("torch full", "torch chunked", "torch adaptive")
+WORKS = {"output": (*OURS, *THEIRS), "step": (*OURS, "tree overlapped", *THEIRS)}
+ONLY = (*WORKS, *dict.fromkeys(one for many in WORKS.values() for one in many))
+DENSE = {
+    "full": 1.0,
+    "torch full": 1.0,
+    "torch chunked": 1.0,
+    "head": 0.1,
+    "torch adaptive": 0.12,
+}  # of 6 B V d operations
+CORE = 80e9  # operations a second of a slow core
+LONGEST = 0.75  # seconds of a step: who takes longer is left out
+SHARE = 0.5  # of the machine's memory, which all rivals of a contest may take
+TURN = 0.05  # seconds of a turn, of so many steps
+READY, READY_CLASS = 0.5, 8e-7  # seconds to make a rival ready, and for each class
+TURNS, WAITED = 10, 0.1  # with those that do not count or are taken again; seconds before each
+
+
+class Point(NamedTuple):
+    """A size at which rivals take turns; work: "output", a step of the output layer alone, or "step", with the trunk."""
+
+    work: str
+    size: Size
+    threads: int
+
+
+def points(quick: bool, threads: int) -> list[Point]:
+    """All of them, small ones first; on all threads and on one."""
+    if quick:
+        sizes = [Size(1_000, 16, 32), Size(8_000, 32, 32), Size(1_000, 32, 64)]
+        return [Point("output", size, threads) for size in sizes] + [Point("step", size, threads) for size in sizes[:2]]
+    row = [Size(count, WIDTH, batch) for batch in BATCHES for count in CLASSES]
+    row.remove(Size(CLASSES[-1], WIDTH, BATCHES[-1]))  # half a minute, to make it ready
+    wide = [Size(count, width, BATCH) for width in WIDTHS if width != WIDTH for count in (10_000, 100_000, 1_000_000)]
+    corners = [Size(1_000, 512, 64), Size(1_000, 64, 8192), LARGEST]
+    alone = [Size(count, WIDTH, BATCH) for count in CLASSES[:4]]
+    few = [Size(100_000, WIDTH, 64), Size(100_000, WIDTH, 8192), Size(10_000, 512, 64), Size(10_000, 64, BATCH)]
+    steps = [*alone, Size(CLASSES[-1], WIDTH, BATCH), *few]
+    found = [Point("output", size, threads) for size in (*row, *wide, *corners)]
+    found += [Point("step", size, threads) for size in steps]
+    if threads > 1:
+        found += [Point("output", size, 1) for size in (*alone, *few)] + [Point("step", size, 1) for size in alone]
+    return sorted(found, key=lambda point: point.size.classes * point.size.batch * point.size.width)
+
+
+def seconds(contender: str, point: Point) -> float:
+    """How long a step is taken to be: what is not dense takes no time that matters here."""
+    V, d, B = point.size
+    return DENSE.get(contender, 0.0) * 6.0 * B * V * d / (CORE * point.threads)
+
+
+def left_out(contender: str, point: Point, available: float) -> str | None:
+    """Why a contender is not measured at a point, where it is not; available: bytes of the machine's memory."""
+    if contender == "tree overlapped" and point.threads == 1:
+        return "one thread has nothing to overlap"
+    if (taken := held(contender, point)) > SHARE * available:
+        return f"it takes {taken / 1e9:.3g} GB, of {available / 1e9:.3g}"
+    if (needed := seconds(contender, point)) > LONGEST:
+        return f"a step is taken to last {needed:.2g} s"
+    return None
+
+
+def shared_out(point: Point, contenders: Sequence[str], available: float) -> list[list[str]]:
+    """Who takes turns with whom at a point: all of them, where the memory suffices, else in several contests."""
+    found: list[list[str]] = []
+    room = 0.0
+    for one in contenders:
+        taken = held(one, point)
+        if not found or taken > room:
+            found.append([])
+            room = SHARE * available
+        found[-1].append(one)
+        room -= taken
+    return found
+
+
+def duration(point: Point, contenders: Sequence[str]) -> float:
+    """Seconds that a point takes, about."""
+    turns = sum(max(TURN, seconds(one, point)) + WAITED for one in contenders)
+    return (READY + READY_CLASS * point.size.classes) * len(contenders) + TURNS * turns
+
+
+def held(contender: str, point: Point) -> float:
+    """Bytes that a contender holds at the peak of a step: its rows, PyTorch's with as large a gradient; and logits."""
+    V, d, B = point.size
+    rows = 4.0 * V * d + 40.0 * V
+    more = {
+        "full": min(4.0 * B * V, 2.0**29),
+        "torch full": 4.0 * V * d + 12.0 * B * V,
+        "torch chunked": 4.0 * V * d + 8.0 * CHUNK_LOGITS,
+        "torch adaptive": 1.5 * B * V,
+        "sampled": 0.0,
+        "head": 0.0,
+    }.get(contender, 40.0 * B * d)  # a tree's 72 batches, see bench/step/tree.py
+    return rows + more + (1024.0 * B + 256.0 * V) * (point.work == "step")
+
+
+# Rivals
 
 KINDS = {
     "torch full": "softmax",
@@ -34,12 +144,11 @@ USUAL = softmax.WIDTH * softmax.BATCH  # numbers of a batch for which rates are 
 
 
 def works(point: Point, contenders: Sequence[str], quick: bool) -> list[Work]:
-    """Checked, and ready to take turns; contenders of PyTorch are left out where there is none."""
+    """Checked, and ready to take turns."""
     gc.collect()  # what the last point had
     numba.set_num_threads(point.threads)
-    there = [one for one in contenders if not one.startswith("torch") or peer("torch")]
     make: Callable[[str], Work] = (Output if point.work == "output" else Step)(point).work
-    return [_named(point, one, _long(make(one), 0.0 if quick else TURN)) for one in there]
+    return [_named(point, one, _long(make(one), 0.0 if quick else TURN)) for one in contenders]
 
 
 def _long(work: Work, turn: float) -> Work:
@@ -89,9 +198,9 @@ class Output:
             readout = HeadReadout(counts, task.width, batch=task.batch, optimiser=SGD(task.rate))
             return task.learns(task.ours(readout))
         if contender == "torch adaptive":
-            return task.torch_adaptive(cutoffs(task.classes), NARROWER)
+            return task.torch_adaptive(softmax.cutoffs(task.classes), softmax.NARROWER)
         chunked = contender == "torch chunked"
-        return task.torch(softmax_torch.chunked(task.best_chunk()) if chunked else softmax_torch.cross_entropy)
+        return task.torch(softmax.chunked(task.best_chunk()) if chunked else softmax.cross_entropy)
 
     @functools.cached_property
     def _dense(self) -> softmax.Task:
@@ -137,10 +246,6 @@ class Contest(NamedTuple):
 
 def run(arguments) -> int:
     """Every contest, small ones first; --only: these works and contenders."""
-    known = [*WORKS, *dict.fromkeys(one for many in WORKS.values() for one in many)]
-    if strays := sorted(set(arguments.only or ()) - set(known)):
-        print(f"--only: found {strays[0]!r}, expected some of {', '.join(known)}")
-        return 2
     failed = hold([*contests(arguments)], arguments.json)
     if failed:
         print(f"{len(failed)} contests were not timed, since a result was wrong: {'; '.join(failed)}")
@@ -175,17 +280,17 @@ def contests(arguments) -> Iterator[Contest]:
     """All that are to be held; says who is left out."""
     available = float(memory() or UNKNOWN)
     repeat = arguments.repeat if arguments.quick else min(arguments.repeat, LEAST)
-    for point in points.points(arguments.quick, arguments.threads):
+    for point in points(arguments.quick, arguments.threads):
         wanted = chosen(point, arguments.only or ())
         for one in list(wanted):
-            if reason := points.left_out(one, point, available):
+            if reason := left_out(one, point, available):
                 wanted.remove(one)
                 print(f"left out: {one} at {title(point)}: {reason}")
-        for rivals in points.contests(point, wanted, available) if wanted else ():
+        for rivals in shared_out(point, wanted, available) if wanted else ():
             yield Contest(
                 title(point),
-                points.duration(point, rivals),
-                functools.partial(held, point, rivals, repeat, arguments.quick),
+                duration(point, rivals),
+                functools.partial(timed, point, rivals, repeat, arguments.quick),
             )
 
 
@@ -198,7 +303,7 @@ def chosen(point: Point, only: Sequence[str]) -> list[str]:
     return [one for one in there if not contenders or one in contenders]
 
 
-def held(point: Point, rivals: list[str], repeat: int, quick: bool) -> list[dict]:
+def timed(point: Point, rivals: list[str], repeat: int, quick: bool) -> list[dict]:
     """The records of a contest."""
     return measure(works(point, rivals, quick), repeat)
 
@@ -206,8 +311,7 @@ def held(point: Point, rivals: list[str], repeat: int, quick: bool) -> list[dict
 def title(point: Point) -> str:
     """A point in words."""
     V, d, B = point.size
-    layer = {"output": "the output layer alone", "step": "trunk and output layer"}[point.work]
-    return f"{layer}, V {V:,}, d {d}, B {B:,}, {point.threads} threads"
+    return f"{TOLD[point.work]}, V {V:,}, d {d}, B {B:,}, {point.threads} threads"
 
 
 def lines(records: list[dict]) -> Iterator[str]:

@@ -1,0 +1,341 @@
+"""Ranks on MPI: what messages take, what a tick of a PVM on ranks takes beside its compute, steps of a language model.
+
+Each rank computes on one thread. Ticks are those of a model that learns and whose units the ranks share.
+"""
+
+import dataclasses
+import itertools
+import json
+import math
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.harness.measure import Work, append, record
+from bench.step.language import ZipfFeed, make_engine
+from hybrid import contract
+from hybrid.machine import available
+from hybrid.mpi.engine import ranked
+from hybrid.mpi.group import Group
+from hybrid.mpi.pvm import Ranks
+from hybrid.mpi.world import command, world
+from hybrid.pvm import presets
+from hybrid.pvm.config import Config
+from hybrid.pvm.model import PVM
+
+RANKS = (2, 4)
+LANGUAGE = {"batch": 1024, "classes": 100_000, "micro_batches": 4, "ticks": 8}
+MODELS, QUICK = ("small", "mesh100m", "flat210m"), ("mesh1m",)
+BAR = 1.1  # a tick of flat210m on 2 ranks, over the compute of one rank's half
+SIZES = tuple(8 << power for power in (0, 4, 8, 11, 14, 17, 19))  # bytes of a message: 8 to 4 Mi
+MESSAGES = 0.004  # seconds that one sample of messages takes, about: many short ones, or one long one
+TURNS = 2000  # in one sample at most
+REST = 0.001  # seconds between two looks of a rank that waits, so that it takes no core from those that are measured
+
+
+def run(arguments: Any) -> None:
+    """Messages on 2 and 4 ranks, then ticks on 1, 2 and 4."""
+    models = QUICK if arguments.quick else MODELS
+    several = RANKS[:1] if arguments.quick else RANKS
+    for ranks in several:
+        sizes = SIZES[1:2] if arguments.quick else SIZES
+        found = measured("messages", ranks, sizes=sizes, repeat=arguments.repeat)
+        records = [
+            kept(work, {"ranks": ranks, "bytes": size}, samples, size, "bytes/s") for work, size, samples in found
+        ]
+        print(message_table(records, available()), end="\n\n", flush=True)
+        append(arguments.json, records)
+    print(
+        "| model | ranks | tick, ms | its compute, all at once | one rank's share alone | over that | |\n|" + "---|" * 7
+    )
+    for model, ranks in itertools.product(models, (1, *several)):
+        records = ticks_of(model, ranks, arguments.repeat)
+        print(tick_row(model, records), flush=True)
+        append(arguments.json, records)
+    options = LANGUAGE | ({"batch": 64, "classes": 1_000} if arguments.quick else {})
+    for ranks in (1, *several):
+        samples = measured("steps", ranks, repeat=arguments.repeat, **options)
+        one = kept("tick", {"ranks": ranks, "model": "language"}, samples)
+        print(f"| language | {ranks} | {1e3 * one['seconds']:.2f} | | | | |", flush=True)
+        append(arguments.json, [one])
+
+
+def kept(work: str, params: dict[str, Any], samples: list[float], amount: float = 1, unit: str = "ticks/s") -> dict:
+    """One line of a .jsonl file, of samples that ranks took; what is measured on ranks runs and is checked there."""
+    return record(Work(f"ranks.{work}", "ours", params, amount, unit, _nothing, _nothing, samples=samples))
+
+
+def _nothing() -> None:
+    pass
+
+
+def ticks_of(model: str, ranks: int, repeat: int) -> list[dict[str, Any]]:
+    """Records of a tick, of its compute on all ranks at once, and of one rank's share while no other computes."""
+    samples = measured("ticks", ranks, config=model, repeat=repeat)
+    samples["alone"] = measured("alone", 1, config=model, parts=ranks, repeat=repeat)
+    params = {"ranks": ranks, "model": model}
+    return [kept(name, params, samples[name]) for name in ("tick", "compute", "alone")]
+
+
+def message_table(records: list[dict[str, Any]], cores: int) -> str:
+    """As Markdown."""
+    ranks = records[0]["params"]["ranks"]
+    lines = [
+        f"{ranks} ranks, {cores} cores"
+        + ("; ranks that share a core wait for their turns, too:" if ranks > cores else ":"),
+        "",
+        "| what | bytes | us | GB/s | spread |",
+        "|" + "---|" * 5,
+    ]
+    for one in records:
+        lines.append(
+            f"| {one['work'].removeprefix('ranks.')} | {one['params']['bytes']:,} | {1e6 * one['seconds']:.1f} "
+            f"| {one['value'] / 1e9:.3g} | {one['spread']:.0%} |"
+        )
+    return "\n".join(lines)
+
+
+def tick_row(model: str, records: list[dict[str, Any]]) -> str:
+    """A tick beside its compute; of flat210m whether the bar is met."""
+    tick, compute, alone = (statistics.median(1 / value for value in one["samples"]) for one in records)
+    judged = ""
+    if model == "flat210m":
+        judged = f"bar {BAR:g} x the compute: {'met' if tick <= BAR * compute else 'missed'}; its units read no others'"
+    figures = " | ".join(f"{1e3 * seconds:.2f}" for seconds in (tick, compute, alone))
+    return f"| {model} | {records[0]['params']['ranks']} | {figures} | {tick / compute:.2f}, {tick / alone:.2f} | {judged} |"
+
+
+# What the ranks do: all call each function, and rank 0 knows the figures.
+
+
+def measured(what: str, ranks: int, **options: Any) -> Any:
+    """What rank 0 returns of a function of this file, which all of so many ranks call with these options; both go as JSON.
+
+    Each rank computes on one thread. Raises RuntimeError where a rank fails; it has said why.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "found.json"
+        code = subprocess.run(command(ranks, "bench.step.ranks", what, json.dumps(options), str(out))).returncode
+        if code:
+            raise RuntimeError(f"{what}: {ranks} ranks ended with code {code}")
+        return json.loads(out.read_text())
+
+
+def main(what: str, options: str, out: str) -> None:
+    """Do it as one rank."""
+    import numba
+
+    numba.set_num_threads(1)
+    found = globals()[what](**json.loads(options))
+    if world().rank == 0:
+        Path(out).write_text(json.dumps(found))
+
+
+RATE, SECONDS = 0.001, 0.2  # seconds of a sample, about
+MESHES = {"mesh1m": 6, "mesh100m": 47}  # units a side of a flat layer whose units read their neighbours
+
+
+def messages(sizes: list[int], repeat: int) -> list[tuple[str, int, list[float]]]:
+    """Messages one way of some sizes, sums, all to all: what, bytes, samples in seconds."""
+    told = Messages()
+    found = [("message", size, told.pingpong(1, size, repeat)) for size in sizes]
+    found.append(("allreduce", 4 << 20, told.allreduce(4 << 20, repeat)))
+    found.append(("alltoall", 1 << 18, told.alltoall(1 << 18, repeat)))
+    return found
+
+
+def configuration(name: str) -> Config:
+    """One of the package's, or a mesh; it learns from the first tick on."""
+    if name in MESHES:
+        side = MESHES[name]
+        flat = presets.load("flat210m")[0]
+        config = dataclasses.replace(flat, name=name, grids=((side, side),), lateral_radius=2.0, self_context=True)
+    else:
+        config = dataclasses.replace(presets.load(name)[0], readout=None)
+    return dataclasses.replace(config, schedule=((0, None, RATE, max(event[3] or 0 for event in config.schedule)),))
+
+
+class Share:
+    """A range of units that this rank computes and tells nobody of: from `first` to before `last`, which have `weights`."""
+
+    def __init__(self, config: Config, group: Group):
+        self.group, self.model = group, PVM(config, device="cpu", threads=1)
+        pipeline = self.model.pipeline
+        layout, state = pipeline.layout, pipeline.state
+        self._starts = np.append(layout.w_at[layout.layer_at[:-1]], self.model.weights.size)
+        units = len(self._starts) - 1
+        miss, speed = np.zeros(units, np.float32), np.zeros((2, units), np.float32)
+        speed[:] = np.stack(config.rates(0))[:, pipeline.wiring.layer]
+        learns = np.ones(units, np.uint8)
+        self._image = np.random.default_rng(0).integers(0, 256, (1, pipeline.frame_size), np.uint8)
+        self._frame = np.empty_like(self._image)
+        self._now = contract.State(
+            state["world_1"], state["tape_0"], state["signals_0"], state["integral"], pipeline.delta,
+            state.get("low"), state.get("high"), miss, pipeline.weights, pipeline.velocity,
+        )  # fmt: skip
+        self._past = contract.Past(state["world_0"], state["tape_1"], state["tape_2"], state["signals_1"])
+        self._learning = contract.Learning(speed[0], speed[1], learns, learns, predict_first=True)
+        self._plan, self._kernels = pipeline.plan, pipeline.backend.pvm
+        self._gathering, self._activation = contract.Gathering(0.8, 0.1, config.tau, 1.0, 1.0), config.activation
+
+    def take(self, parts: int) -> None:
+        """Have 1 / parts of the model's cost, a unit at least, at the place of this rank."""
+        rank, all_of_it = self.group.rank, int(self._starts[-1])
+        ends = np.searchsorted(self._starts, [all_of_it * rank // parts, all_of_it * (rank + 1) // parts])
+        self.first, self.last = int(ends[0]), max(int(ends[1]), int(ends[0]) + 1)
+        self.weights = int(self._starts[self.last] - self._starts[self.first])
+
+    def show(self) -> None:
+        """Take in a frame, the whole of it."""
+        np.copyto(self._frame, self._image)
+        self._kernels.show(self._past.world, self._frame, 1 / 255)
+
+    def move(self, first: int, last: int) -> None:
+        """Some units learn and predict."""
+        if last > first:
+            given = self._past, self._learning, self._gathering, self._activation
+            self._kernels.tick(self._now, self._plan, *given, first, last)
+
+    def compute(self) -> None:
+        """A tick of the units."""
+        self.show()
+        self.move(self.first, self.last)
+
+
+def running(config: Config, group: Group) -> tuple[PVM, Iterator[Any]]:
+    """A model whose units the ranks share, and its ticks."""
+    model = PVM(config, device="cpu", threads=1, ranks=Ranks(group))
+    frame = np.random.default_rng(0).integers(0, 256, model.wiring.frame, np.uint8)
+    return model, model.run(itertools.repeat(frame), every=1 << 30)
+
+
+def ticks(config: str, repeat: int) -> dict[str, list[float]]:
+    """Samples of the seconds of a tick of all ranks, and of as many weights a rank when nobody tells anybody anything."""
+    group = Group()
+    share = Share(configuration(config), group)
+    share.take(group.size)
+    compute = timed(group, share.compute, repeat)
+    del share
+    _, all_ticks = running(configuration(config), group)
+    samples = timed(group, lambda: next(all_ticks), repeat)
+    return {"tick": samples, "compute": compute}
+
+
+def alone(config: str, parts: int, repeat: int) -> list[float]:
+    """Samples of the seconds in which one process computes its share of a model, for as many ranks, while no other computes."""
+    share = Share(configuration(config), Group())
+    share.take(parts)
+    return timed(share.group, share.compute, repeat)
+
+
+def steps(batch: int, classes: int, micro_batches: int, ticks: int, repeat: int) -> list[float]:
+    """Samples of the seconds of a step of all ranks, which share the trunk; each the mean of some ticks."""
+    group, samples, feed = Group(), np.empty(repeat), ZipfFeed(classes, batch)
+    running = make_engine(feed, "tree", 1, micro_batches=micro_batches, route=ranked(group)).run(feed)
+    for sample in range(-1, repeat):  # the first warms up
+        group.barrier()
+        start = time.perf_counter()
+        for _ in itertools.islice(running, ticks):
+            pass
+        if sample >= 0:
+            samples[sample] = (time.perf_counter() - start) / ticks
+    group.most(samples)
+    found: list[float] = samples.tolist()
+    return found
+
+
+def timed(group: Group, once: Callable[[], Any], repeat: int) -> list[float]:
+    """Means of as many calls in a row as rank 0 finds long enough, those of the rank that took longest, `repeat` times."""
+    once()
+    start = time.perf_counter()
+    once()
+    turns = np.array([max(2, min(200, int(SECONDS / (time.perf_counter() - start))))])
+    group.share(turns)
+    samples = np.empty(repeat)
+    for sample in range(repeat):
+        group.barrier()
+        start = time.perf_counter()
+        for _ in range(turns[0]):
+            once()
+        samples[sample] = (time.perf_counter() - start) / turns[0]
+    group.most(samples)
+    found: list[float] = samples.tolist()
+    return found
+
+
+class Messages:
+    """Messages of this run's ranks, which are timed. All ranks make the same calls in the same order.
+
+    Needs ranks: ValueError in a world of one.
+    """
+
+    def __init__(self) -> None:
+        this = world()
+        if this.size == 1:
+            raise ValueError("messages: found one rank, expected two at least; start them by hybrid launch -n 2")
+        from mpi4py import MPI
+
+        self.rank, self.size, self._mpi = this.rank, this.size, MPI
+        self._comm: Any = MPI.COMM_WORLD.Dup()
+
+    def pingpong(self, other: int, size: int, repeat: int) -> list[float]:
+        """Samples of the seconds that a message of `size` bytes takes one way, between rank 0 and another; [] elsewhere."""
+        gone, come = np.zeros(size, np.uint8), np.empty(size, np.uint8)
+
+        def there_and_back() -> None:
+            if self.rank == 0:
+                self._comm.Send([gone, size, self._mpi.BYTE], other)
+                self._comm.Recv([come, size, self._mpi.BYTE], other)
+            else:
+                self._comm.Recv([come, size, self._mpi.BYTE], 0)
+                self._comm.Send([gone, size, self._mpi.BYTE], 0)
+
+        samples = self._timed(there_and_back, repeat, self.rank in (0, other))
+        return [seconds / 2 for seconds in samples]
+
+    def allreduce(self, size: int, repeat: int) -> list[float]:
+        """Samples of the seconds that all ranks take to sum `size` bytes of float32 numbers."""
+        array, total = np.zeros((2, size // 4), np.float32)
+        return self._timed(lambda: self._comm.Allreduce(array, total), repeat)
+
+    def alltoall(self, size: int, repeat: int) -> list[float]:
+        """Samples of the seconds in which each rank sends `size` bytes to each."""
+        gone, come = np.zeros((2, self.size, size), np.uint8)
+        return self._timed(lambda: self._comm.Alltoall(gone, come), repeat)
+
+    def _timed(self, once: Callable[[], Any], repeat: int, taking_part: bool = True) -> list[float]:
+        """Samples of the seconds of a call, of as many in a row as rank 0 finds long enough; [] where it is not called."""
+        turns = np.ones(1, np.int64)
+        if taking_part:
+            once()
+            start = time.perf_counter()
+            once()
+            turns[0] = math.ceil(min(TURNS, MESSAGES / (time.perf_counter() - start)))
+        self._rest()
+        self._comm.Bcast(turns, 0)
+        samples = [self._together(once, int(turns[0])) for _ in range(repeat)] if taking_part else []
+        self._rest()
+        return samples
+
+    def _together(self, once: Callable[[], Any], turns: int) -> float:
+        start = time.perf_counter()
+        for _ in range(turns):
+            once()
+        return (time.perf_counter() - start) / turns
+
+    def _rest(self) -> None:
+        """Wait until all have come, leaving the core to those that have not."""
+        come = self._comm.Ibarrier()
+        while not come.Test():
+            time.sleep(REST)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
