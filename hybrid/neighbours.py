@@ -42,7 +42,6 @@ class Neighbours:
     k          auto: how many nearest
     queries    auto: (B, D), such as will be asked, half of them to choose by and half to measure the choice; None: some of the
                rows, with noise
-    saved      a path that `save` wrote: the index is read from there and not built
     threads    build the index. With more than one, which neighbours are missed may differ from run to run
     settings   trees and search of "annoy", links and effort of graphs, effort of "faiss", exact_below, seed: see
                cpu/search/neighbours.py
@@ -50,8 +49,7 @@ class Neighbours:
     The index is built at once. One of "auto" depends on measured times, too, and so does which neighbours are missed.
 
     Raises ValueError for another metric or index, for vectors that are no C-contiguous table of finite floats, for queries of
-    another width, for a recall or queries that another index than "auto" would ignore, where a library is missing, and for a
-    saved index of other vectors.
+    another width, for a recall or queries that another index than "auto" would ignore, and where a library is missing.
     """
 
     def __init__(
@@ -63,23 +61,47 @@ class Neighbours:
         recall: float | None = None,
         k: int = 10,
         queries: np.ndarray | None = None,
-        saved: str | PathLike[str] | None = None,
         threads: int = 1,
         **settings: Any,
     ):
+        self._begin(
+            vectors, metric=metric, index=index, recall=recall, k=k, queries=queries, threads=threads, **settings
+        )
+        self.build()
+
+    def _begin(
+        self,
+        vectors: np.ndarray,
+        *,
+        index: str = "auto",
+        k: int = 10,
+        queries: Any = None,
+        threads: int = 1,
+        **settings: Any,
+    ) -> None:
+        """All but an index."""
         check.whole("k", k, 1)
         check.whole("threads", threads, 1)
         if queries is not None and index != "auto":
             raise ValueError(
                 f'queries: found some with index "{index}", expected none: only index "auto" measures on them'
             )
-        self._live = live(vectors, metric=metric, index=index, recall=recall, k=k, threads=threads, **settings)
+        self._live = live(vectors, index=index, k=k, threads=threads, **settings)
         self._queries = queries
         self.alone = Alone("table of neighbours", "give every thread one of its own")
-        if saved is None:
-            self.build()
-        else:
-            self._live.load(fspath(saved))
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], vectors: np.ndarray, **arguments: Any) -> "Neighbours":
+        """The index that `save` wrote of these vectors, in place of building one.
+
+        arguments  of Neighbours
+
+        Raises ValueError for an index of other vectors, of another kind or metric, and as Neighbours does.
+        """
+        self = cls.__new__(cls)
+        self._begin(vectors, **arguments)
+        self._live.load(fspath(path))
+        return self
 
     def __len__(self) -> int:
         return len(self._live.vectors)
@@ -126,7 +148,7 @@ class Neighbours:
         tell_choice(before, self.choice)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the index to `path`, a file of its library, and `path`.json; `Neighbours(vectors, saved=path)` takes it.
+        """Write the index to `path`, a file of its library, and `path`.json; `Neighbours.load(path, vectors)` reads it.
 
         The vectors are not kept. Raises ValueError where exact search is used, or vectors have changed since the last build.
         """

@@ -94,8 +94,8 @@ def test_a_saved_index_is_taken_in_place_of_a_build(index, tmp_path, monkeypatch
     near = hybrid.Neighbours(VECTORS, metric="dot", index=index, exact_below=0)
     near.save(tmp_path / "near")
     monkeypatch.setattr(libraries, "make", None)
-    again = hybrid.Neighbours(VECTORS, metric="dot", index=index, saved=tmp_path / "near")
+    again = hybrid.Neighbours.load(tmp_path / "near", VECTORS, metric="dot", index=index)
     np.testing.assert_array_equal(again.query(HIDDEN, 5)[0], near.query(HIDDEN, 5)[0])
     assert again.choice == near.choice
     with pytest.raises(ValueError, match="found an index of other rows"):
-        hybrid.Neighbours(VECTORS[:100], metric="dot", index=index, saved=tmp_path / "near")
+        hybrid.Neighbours.load(tmp_path / "near", VECTORS[:100], metric="dot", index=index)
