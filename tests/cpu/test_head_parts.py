@@ -52,7 +52,7 @@ MASSES = np.array([1.0, 2, 3, 4])
 def test_what_a_tree_says_of_its_classes_and_back():
     """Class 0 alone, 3 in a cluster of its own; the node of 1 and 2 is on its right for 3 of 5."""
     cluster = np.int32([-1, 0, 0, 1])
-    forest = tree.huffman(cluster, MASSES)
+    forest = tree.huffman_forest(cluster, MASSES)
     slots, node = np.float32([[1], [10], [100]]), np.float32([[5]])
     left, right = (~forest.tree.children[0]).tolist()
     share = MASSES[right] / 5

@@ -162,7 +162,7 @@ REFUSED = [
     (lambda: placed(trunk="cpu"), 'embedding: found one on "cuda:0", expected one on the CPU or on the trunk.s device'),
     (lambda: placed(trunk="cuda:0+tf32"), r'or give the engine device="cuda:0" \(--device\)'),
     (without_trunk, r"embedding: .* without a trunk the hidden vectors are rows.*--rows-device cpu"),
-    (for_word2vec, "undivided: found True with rows on cuda:0"),
+    (for_word2vec, 'bags: found "undivided" with rows on cuda:0'),
     (
         lambda: beside("tree", "cuda:0", device="cpu"),
         'on "cuda:0", expected one on the CPU or on the trunk.s device, "cpu"',

@@ -44,7 +44,7 @@ def test_a_limit_of_memory_below_what_libraries_need_is_refused_by_name(kibibyte
 
 
 def test_threads_that_cannot_be_started_are_one_line(monkeypatch, capsys):
-    def start(options):
+    def start(options, ranks):
         raise RuntimeError("can't start new thread")  # as Python says it
 
     monkeypatch.setattr(runs, "start", start)

@@ -28,14 +28,14 @@ def add_run(command: Parser, name: str = "RUN", help: str = "the folder of a tra
 
 def add_k(command: Parser, what: str) -> None:
     """Offer how many answers there are."""
-    command.add_argument("--k", type=positive, default=SHOWN, metavar="K", help=f"{what} (default: {SHOWN})")
+    command.add_argument("--k", type=positive, metavar="K", help=f"{what} (default: {SHOWN})")
 
 
-def at_most(k: int, there: int, what: str) -> int:
-    """As many as are asked for; where there are fewer those, and a note that says so."""
-    if k > there:
+def at_most(k: int | None, there: int, what: str) -> int:
+    """How many answers there are; a note where they are fewer than the user wants."""
+    if k and k > there:
         console.note(f"--k {k:,}: there are {there:,} {what}")
-    return min(k, there)
+    return min(k or SHOWN, there)
 
 
 def opened(given: argparse.Namespace, method: str, does: str) -> Any:

@@ -17,7 +17,8 @@ def add(command: Parser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Print the words nearest to b - a + c, of unit vectors."""
-    found = _use.vectors(given).most_similar([given.b, given.c], [given.a], topn=given.k)
+    vectors = _use.vectors(given)
+    found = vectors.most_similar([given.b, given.c], [given.a], topn=_use.at_most(given.k, len(vectors), "words"))
     if given.json:
         asked = {name: getattr(given, name) for name in "abc"}
         print(json.dumps(asked | {"found": [{"name": name, "score": score} for name, score in found]}, indent=1))

@@ -305,7 +305,7 @@ def saved(value):
 def test_a_net_goes_on_from_its_state_dict_with_the_same_bytes(make, more):
     net, again = (torch.nn.ModuleDict({"trunk": torch.nn.Linear(2, 2), "head": make(**more)}) for _ in range(2))
     trained(net["head"])
-    assert not more or {"head.squares", "head.biases"} < net.state_dict().keys()
+    assert "optimiser" not in more or {"head.squares", "head.biases"} < net.state_dict().keys()
     assert again.load_state_dict(saved(net.state_dict())) == ([], [])
     assert frozen(again) == frozen(net) and go_on(again["head"]) == go_on(net["head"])
 
@@ -420,4 +420,4 @@ def test_no_other_package_imports_pytorch_when_it_is_imported():
         for path in (ROOT / "hybrid").rglob("*.py")
         if re.search(r"^(import|from) torch\b", path.read_text(), re.MULTILINE)
     }
-    assert importing == {"torch/loss.py", "trunk/_attention.py"}
+    assert importing == {"torch/fast_head.py", "torch/loss.py", "trunk/_attention.py"}

@@ -245,7 +245,7 @@ def test_what_is_asked_of_a_run_is_what_was_said_and_defaults_for_the_rest(monke
     monkeypatch.setattr(runs, "_model", lambda options: model)
     asked = {"device": None, "threads": None, "ratings": "u.data"}
     assert runs.evaluate("run", asked | {"k": 3}) == asked | {"k": 3, "columns": None}
-    assert runs.evaluate("run", asked | {"k": None}) == asked | {"k": 10, "columns": None}
+    assert runs.evaluate("run", asked | {"k": None}) == asked | {"k": None, "columns": None}
 
 
 @pytest.mark.parametrize(
