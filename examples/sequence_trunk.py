@@ -65,9 +65,8 @@ def main() -> None:
         adam = torch.optim.Adam(net.parameters(), lr=0.003)
         trunk = TorchTrunk(net, WIDTH, WIDTH, optimiser=adam, clip=1.0, sequence=LENGTH, threads=1)
         rows = Embedding(feed.rows, WIDTH, spread=0.2, optimiser=SGD(0.2))
-        engine = Engine(
-            rows, trunk, TreeReadout(feed.counts, WIDTH, optimiser=SGD(0.03)), pipeline=Pipeline(micro_batches=2)
-        )
+        tree = TreeReadout(feed.counts, WIDTH, optimiser=SGD(0.03))
+        engine = Engine(rows, trunk, tree, pipeline=Pipeline(micro_batches=2))
         found = [f"{math.exp(engine.evaluate(held_out)):8.1f}"]
         for tick in engine.run(feed):
             if (tick.number + 1) % feed.ticks_per_epoch == 0:

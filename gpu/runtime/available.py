@@ -3,7 +3,8 @@
 import ctypes
 import re
 
-CUDA = "libcuda.so.1"
+from gpu.runtime import CUDA
+
 BUILT_13 = "12.8"  # the first with all functions that the headers of CUDA 13 make PyCUDA call: cuEventElapsedTime_v2
 
 

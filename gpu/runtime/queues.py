@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from gpu.runtime import CUDA
 from gpu.runtime.array import Array, Shape
-from gpu.runtime.available import CUDA
 from gpu.runtime.owner import Translated
 
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY

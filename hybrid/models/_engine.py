@@ -27,7 +27,7 @@ from ..train.runs import Trained
 from ..trunk import registry as trunk_kinds
 
 T = TypeVar("T")
-MEASURED = ("mode", "split", "split_tail")  # options of a readout that may be chosen with its place
+MEASURED = ("mode", "split")  # options of a readout that may be chosen with its place
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A tree cut below its first nodes: the top learns on a GPU, as dense products, and the tail on the CPU, or beside the top."""
+"""A tree cut below its first nodes: the top learns on a GPU, as dense products, and the tail on the CPU."""
 
 from typing import Any
 
@@ -24,8 +24,8 @@ class SplitTreeReadout(TopAndTail, TreeReadout):
     kind = "split_tree"
 
     def __init__(self, counts: Any, width: int, *, mode: Mode, **settings: Any):
-        if not isinstance(mode, Split) or mode.tail != "cpu":
-            raise ValueError(f"mode: found {mode!r}, expected a Split whose tail is on the CPU; TreeReadout takes all")
+        if not isinstance(mode, Split):
+            raise ValueError(f"mode: found {mode!r}, expected a Split; TreeReadout takes all")
         super().__init__(counts, width, mode=mode, **settings)
 
     def _place_nodes(self) -> None:
@@ -65,30 +65,3 @@ class SplitTreeReadout(TopAndTail, TreeReadout):
 
     def _pairs(self) -> Pairs:
         return sparse.pairs(self._top_host, self._there)
-
-
-class SplitOnOneDevice(TreeReadout):
-    """A TreeReadout wholly on the backend's device, whose first `split` nodes, breadth first, learn as dense products.
-
-    In a tick it is one stage, and only targets and losses cross. The numbers are those of SplitTreeReadout.
-    """
-
-    kind = "split_tree"
-
-    def _make_room(self, tree: Any) -> None:
-        from cpu.tree.tree import split
-
-        kernels, sizes = self.backend.tree_softmax, (self.batch, self.width)
-        self._plan = kernels.plan(tree)
-        self._top, self._tail = (kernels.plan(part) for part in split(tree, self.split))
-        self._work = kernels.workspace(*sizes, tree.depth, np.float32)
-        self._top_work = self.backend.split.workspace(*sizes, self.split, np.float32)
-        self._top_loss = self.backend.device.empty(self.batch, np.float32)
-
-    def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
-        """Learn from a batch of the device's arrays, within the work of a queue; see Readout."""
-        nodes, given = self._learns(self._there), (hidden, target, weight, self._step_rate)
-        top, loss_there = sparse.first(nodes, self.split), self._top_loss[: len(loss)]
-        self.backend.tree_softmax.step(grad, loss, nodes, self._work, self._tail, *given)
-        self.backend.split.step(grad, loss_there, top, self._top_work, self._top, *given)
-        self.backend.head.add(loss, loss_there)

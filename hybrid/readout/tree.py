@@ -22,7 +22,6 @@ CLUSTERED = "clustered"  # a shape that needs vectors: of the command line alone
 MOST = 2**30  # classes: 2 * parent + turn is an int32
 MODES = ("deterministic", "batch")
 TOGETHER = 64
-TAILS = ("cpu", "device")  # where the nodes below a split are
 
 
 @dataclass(frozen=True)
@@ -47,29 +46,24 @@ class Split:
     a loop over rows.
 
     nodes  how many
-    tail   "cpu", or "device": the other nodes are beside the first ones, so that no vector leaves the device
     """
 
     nodes: int
-    tail: str = "cpu"
 
     def __post_init__(self) -> None:
         check.whole("split", self.nodes, 1)
-        check.choice("split_tail", self.tail, TAILS)
 
 
 Mode = str | Batched | Split
 
 
-def mode_named(name: str, together: int = TOGETHER, split: int = 0, split_tail: str = "cpu") -> Mode:
+def mode_named(name: str, together: int = TOGETHER, split: int = 0) -> Mode:
     """How nodes learn, as the command line and checkpoints have it; ValueError for what excludes each other."""
     check.choice("mode", name, MODES)
     check.whole("split", split, 0)
     if split and name == "batch":
         raise ValueError(f'split: found {split} with the mode "batch", expected 0; leave one out')
-    if split_tail == "device" and not split:
-        raise ValueError('split_tail: found "device" without a split, expected "cpu"; name a split, or leave it out')
-    return Split(split, split_tail) if split else Batched(together) if name == "batch" else name
+    return Split(split) if split else Batched(together) if name == "batch" else name
 
 
 @dataclass(frozen=True)
@@ -125,8 +119,7 @@ class TreeReadout(Base):
     def __new__(cls, *arguments: Any, mode: Mode = "deterministic", **settings: Any) -> "TreeReadout":
         """A tree with a split is a readout of the kind "split_tree"."""
         if isinstance(mode, Split) and cls is TreeReadout:
-            kinds = registry.load("split_tree")
-            cls = kinds.SplitOnOneDevice if mode.tail == "device" else kinds.SplitTreeReadout
+            cls = registry.load("split_tree").SplitTreeReadout
         return super().__new__(cls)
 
     def __init__(
@@ -142,7 +135,7 @@ class TreeReadout(Base):
         own = mode if isinstance(mode, Batched | Split) else mode_named(mode)
         self.mode = "batch" if isinstance(own, Batched) else "deterministic"
         self.together = own.count if isinstance(own, Batched) else TOGETHER
-        self.split, self.split_tail = (own.nodes, own.tail) if isinstance(own, Split) else (0, "cpu")
+        self.split = own.nodes if isinstance(own, Split) else 0
         _check_classes(self.classes)
         check.whole("split", self.split, 0, self.classes - 1)
         self.nodes = sparse.table(self.classes - 1, self.width)
@@ -301,7 +294,7 @@ class TreeReadout(Base):
 
     def describe(self) -> dict[str, Any]:
         """What `rebuild` needs."""
-        split = {"split": self.split, "split_tail": self.split_tail} if self.split else {}
+        split = {"split": self.split} if self.split else {}
         together = {"together": self.together} if self.mode == "batch" else {}
         return super().describe() | {"tree": self.shape} | {"mode": self.mode} | together | split
 
@@ -371,16 +364,17 @@ def make(
     """From options of the command line; see hybrid/readout/__init__.py. Clusters come with vectors: balanced until then."""
     own = arguments(options, Options)
     del own["regrow"]
-    own["mode"] = mode_named(own["mode"], TOGETHER, own.pop("split") or 0, options.get("split_tail", "cpu"))
+    own["mode"] = mode_named(own["mode"], TOGETHER, own.pop("split") or 0)
     own["tree"] = "balanced" if own["tree"] == CLUSTERED else own["tree"]
     return TreeReadout(counts, width, batch=batch, backend=backend, **own)
 
 
 def rebuild(classes: int, tree: str = "huffman", **facts: Any) -> TreeReadout:
     """From describe(); a tree that a checkpoint keeps is any, until it is filled in."""
+    facts.pop("split_tail", None)  # of checkpoints from before, whose numbers did not depend on it
     shape = trees.balanced(classes) if tree == GIVEN else tree
     own = described(facts)
-    split = {name: own.pop(name) for name in ("together", "split", "split_tail") if name in own}
+    split = {name: own.pop(name) for name in ("together", "split") if name in own}
     return TreeReadout(np.ones(classes), tree=shape, mode=mode_named(own.pop("mode"), **split), **own)
 
 
@@ -427,5 +421,4 @@ def _splits(options: Mapping[str, Any], classes: int, examples: int, plain: bool
             "diverge; a smaller --batch or --rate, or more --micro-batches, helps"
         )
     remark = "the first {:,} nodes learn by the batch, --split 0 keeps the tree whole"
-    sizes = [(split, tail) for split in SPLITS for tail in ({}, {"split_tail": "device"}) if split < classes - 1]
-    return tuple(Trial({"split": split} | tail, remark.format(split)) for split, tail in sizes), ""
+    return tuple(Trial({"split": split}, remark.format(split)) for split in SPLITS if split < classes - 1), ""

@@ -39,7 +39,6 @@ ROOT = Path(__file__).parents[2]
 BESIDE = {
     "tree": TreeReadout,
     "split": functools.partial(TreeReadout, mode=Split(9)),
-    "device split": functools.partial(TreeReadout, mode=Split(9, "device")),
     "full": FullReadout,
     "head": functools.partial(HeadReadout, parts=HeadParts(head=7, clusters=3)),
 }

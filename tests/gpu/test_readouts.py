@@ -23,7 +23,6 @@ PLAIN = {
     "huffman": lambda **more: TreeReadout(COUNTS, WIDTH, batch=BATCH, **more),
     "balanced": lambda **more: TreeReadout(CLASSES, WIDTH, tree="balanced", batch=BATCH, **more),
     "split": lambda **more: TreeReadout(COUNTS, WIDTH, batch=BATCH, mode=Split(5), **more),
-    "device split": lambda **more: TreeReadout(COUNTS, WIDTH, batch=BATCH, mode=Split(5, "device"), **more),
     "head": lambda **more: HeadReadout(COUNTS, WIDTH, batch=BATCH, parts=HeadParts(head=9, clusters=5), **more),
     "full": lambda **more: FullReadout(COUNTS, WIDTH, batch=BATCH, **more),
 }
@@ -35,14 +34,13 @@ def biased(kind, move, **settings):
 
 MAKE = {kind: rated(make) for kind, make in PLAIN.items()} | {
     "huffman row-adagrad": biased("huffman", RowAdagrad),
-    "device split adagrad": biased("device split", Adagrad),
     "split adagrad": biased("split", Adagrad),
     "head adagrad": biased("head", Adagrad, tail_scale=2.0),
     "full row-adagrad": biased("full", RowAdagrad),
     "full adagrad": biased("full", Adagrad),
     "full with biases": biased("full", SGD),
 }
-WHOLE = ["huffman", "device split adagrad", "full row-adagrad"]  # no tail on the CPU
+WHOLE = ["huffman row-adagrad", "full row-adagrad"]  # no tail on the CPU
 FEW = [*WHOLE, "split", "head adagrad"]
 # Rows of 6 numbers, a few dozen steps: sums in another order drift by some roundings a step
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}

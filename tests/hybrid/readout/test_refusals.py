@@ -118,12 +118,6 @@ BAD_CONSTRUCTION = [
     (lambda: mode_named("batch", split=1), 'split: found 1 with the mode "batch", expected 0'),
     (lambda: SplitTreeReadout([1, 2], 4, mode="batch"), "mode: found 'batch', expected a Split"),
     (lambda: Split(0), "split: found 0, expected a whole number of at least 1"),
-    (lambda: mode_named("batch", split_tail="device"), 'split_tail: found "device" without a split, expected "cpu"'),
-    (lambda: Split(1, "disk"), "split_tail: found 'disk', expected one of cpu, device"),
-    (
-        lambda: SplitTreeReadout([1, 2], 4, mode=Split(1, "device")),
-        "mode: found Split.*, expected a Split whose tail is on the CPU",
-    ),
     (lambda: TreeReadout([1, 2], 4, mode=Split(2)), "split: found 2, expected a whole number from 0 to 1"),
     (lambda: SampledReadout(3, 4, loss="hinge"), "loss: found 'hinge', expected one of softmax, logistic"),
     (lambda: SampledReadout(3, 4, loss=SampledSoftmax(0)), "negatives: found 0"),

@@ -9,7 +9,6 @@ import pytest
 
 from hybrid import SGD, Adagrad, RowAdagrad, Split, trees
 from hybrid.readout import SplitTreeReadout, TreeReadout, rebuild, trials
-from hybrid.readout.split_tree import SplitOnOneDevice
 from hybrid.readout.tree import least, mode_named
 from tests.support.readouts import BATCH, CLASSES, COUNTS, MAKE, WIDTH, batch, every, frozen, reloaded, train
 
@@ -148,30 +147,17 @@ def test_a_split_tree_has_the_probabilities_of_the_whole(tree, split):
 def test_a_tree_with_a_split_is_a_split_tree():
     made = TreeReadout(np.arange(8), 4, mode=Split(3))
     assert type(made) is SplitTreeReadout and made.kind == "split_tree"
-    assert type(rebuild(made.describe() | {"kind": "tree"})) is SplitTreeReadout  # as facts once said
+    assert (
+        type(rebuild(made.describe() | {"kind": "tree", "split_tail": "device"})) is SplitTreeReadout
+    )  # as facts once said
     assert type(TreeReadout(np.arange(8), 4)) is TreeReadout
-
-
-def test_both_places_of_a_tail_give_the_same_numbers():
-    made = [TreeReadout(np.arange(8), 4, optimiser=SGD(0.5), mode=Split(3, tail)) for tail in ("cpu", "device")]
-    assert [type(readout) for readout in made] == [SplitTreeReadout, SplitOnOneDevice]
-    hidden, target = np.random.default_rng(0).normal(size=(20, 4)).astype(np.float32), np.arange(20, dtype=np.int32) % 8
-    grads, weight = np.empty((2, 20, 4), np.float32), np.linspace(0.5, 2, 20, dtype=np.float32)
-    losses = [readout.step(grad, hidden, target, weight) for readout, grad in zip(made, grads, strict=True)]
-    assert losses[0] == losses[1] and grads[0].tobytes() == grads[1].tobytes()
-    assert made[0].nodes.tobytes() == made[1].nodes.tobytes()
-    np.testing.assert_allclose(*(readout.log_prob(hidden, target) for readout in made), rtol=1e-6)
-    assert type(rebuild(made[1].describe())) is SplitOnOneDevice
 
 
 @pytest.mark.parametrize(("classes", "sizes"), [(2000, [15, 255, 1023]), (256, [15]), (257, [15, 255])])
 def test_splits_are_tried_where_they_are_safe(classes, sizes):
     """255 nodes are the whole tree of 256 classes."""
     found = trials("tree", {"rate": 0.02, "split": None}, classes, 320)
-    there = {"split_tail": "device"}
-    assert [trial.options for trial in found.tried] == [
-        {"split": size} | tail for size in sizes for tail in ({}, there)
-    ]
+    assert [trial.options for trial in found.tried] == [{"split": size} for size in sizes]
     assert (found.note, found.rival) == ("", "full")
     assert found.tried[0].remark == "the first 15 nodes learn by the batch, --split 0 keeps the tree whole"
 
