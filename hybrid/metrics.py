@@ -218,7 +218,8 @@ def _scored(scores: Scores, seen: Histories, users: np.ndarray) -> np.ndarray:
 
 def measures(rank: np.ndarray, k: int = 10, user: np.ndarray | None = None) -> dict[str, float]:
     """recall@k and ndcg@k of ranks (n,): means over users, see `of_users`."""
-    return {name: float(each.mean()) for name, each in list(of_users(rank, k, user).items())[:2]}
+    each = of_users(rank, k, user)
+    return {name: float(each[name].mean()) for name in (f"recall@{k}", f"ndcg@{k}")}
 
 
 def of_users(rank: np.ndarray, k: int = 10, user: np.ndarray | None = None) -> dict[str, np.ndarray]:

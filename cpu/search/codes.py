@@ -64,6 +64,22 @@ class Codes(NamedTuple):
     widest: int
 
 
+class _Queries(NamedTuple):
+    """Hidden vectors (B, D), their 16-bit numbers (B, P), lengths and scales (B,) float32; products with the centres and the
+    most that a row of a cluster may score, (B, C); and which rows each leaves out, see cpu/output/topk.py.
+    """
+
+    hidden: Array
+    numbers: Array
+    lengths: Array
+    scales: Array
+    dots: Array
+    bounds: Array
+    out_first: Array
+    out_last: Array
+    left_out: Array
+
+
 def encode(weights: Array, bias: Array | None = None, *, seed: int = 0, rows: int = ROWS) -> Codes:
     """The codes of weights (V, D) float32, C-contiguous and finite; bias (V,) float32, None: 0. O(V D log V).
 
@@ -124,12 +140,12 @@ def search(
     read, done = np.zeros((threads + 1, len(hidden)), np.int64), np.zeros(bounds.shape, np.bool_)
     parts = bounds.shape[1]
     first = parts if share < 1 else -(-parts // FIRST)
-    queries = hidden, numbers, lengths.astype(np.float32), scales, dots, bounds
-    _search_first(ids, best, read[0], done, order, first, table, *queries, *without, threads)
+    queries = _Queries(hidden, numbers, lengths.astype(np.float32), scales, dots, bounds, *without)
+    _search_first(ids, best, read[0], done, order, first, table, queries, threads)
     if first < parts:
         heaps = np.full((threads, *ids.shape), -1, np.int32)
         heap_scores = np.full(heaps.shape, -np.inf)
-        _search_rest(heaps, heap_scores, read[1:], done, best[:, 0].copy(), table, *queries, *without)
+        _search_rest(heaps, heap_scores, read[1:], done, best[:, 0].copy(), table, queries)
         topk.merge(ids, best, heaps, heap_scores, threads)
     else:
         topk.merge(ids, best, np.empty((0, *ids.shape), np.int32), np.empty((0, *ids.shape)), threads)
@@ -160,25 +176,7 @@ def _numbers(hidden: Array, table: Codes) -> tuple[Array, Array, Array]:
 
 
 @launched(parallel=True)
-def _search_first(
-    ids,
-    scores,
-    read,
-    done,
-    order,
-    most,
-    table,
-    hidden,
-    numbers,
-    lengths,
-    scales,
-    dots,
-    bounds,
-    out_first,
-    out_last,
-    left_out,
-    threads,
-):
+def _search_first(ids, scores, read, done, order, most, table, queries, threads):
     """Write the best of each query's first clusters as heaps, until no other may hold a better row."""
     for thread in numba.prange(threads):
         room = np.empty(table.widest, np.float32)
@@ -186,53 +184,33 @@ def _search_first(
             topk.clear(ids[b], scores[b])
             for i in range(most):
                 c = order[b, i]
-                if bounds[b, c] < scores[b, 0]:
+                if queries.bounds[b, c] < scores[b, 0]:
                     break
                 done[b, c] = True
                 read[b] += table.ends[c + 1] - table.ends[c]
-                _visit(
-                    ids[b], scores[b], scores[b, 0], table, c, hidden[b], numbers[b], lengths[b], scales[b],
-                    dots[b, c], room, left_out[out_first[b] : out_last[b]],
-                )  # fmt: skip
+                _visit(ids[b], scores[b], scores[b, 0], table, c, queries, b, room)
 
 
 @launched(parallel=True)
-def _search_rest(
-    ids,
-    scores,
-    read,
-    done,
-    floors,
-    table,
-    hidden,
-    numbers,
-    lengths,
-    scales,
-    dots,
-    bounds,
-    out_first,
-    out_last,
-    left_out,
-):
+def _search_rest(ids, scores, read, done, floors, table, queries):
     """Write the best of the other clusters as heaps of each thread; a cluster's codes are read once for all queries."""
     threads = ids.shape[0]
     for thread in numba.prange(threads):
         room = np.empty(table.widest, np.float32)
-        for c in range(thread, bounds.shape[1], threads):
-            for b in range(hidden.shape[0]):
+        for c in range(thread, queries.bounds.shape[1], threads):
+            for b in range(queries.hidden.shape[0]):
                 floor = max(floors[b], scores[thread, b, 0])
-                if done[b, c] or bounds[b, c] < floor:
+                if done[b, c] or queries.bounds[b, c] < floor:
                     continue
                 read[thread, b] += table.ends[c + 1] - table.ends[c]
-                _visit(
-                    ids[thread, b], scores[thread, b], floor, table, c, hidden[b], numbers[b], lengths[b], scales[b],
-                    dots[b, c], room, left_out[out_first[b] : out_last[b]],
-                )  # fmt: skip
+                _visit(ids[thread, b], scores[thread, b], floor, table, c, queries, b, room)
 
 
 @called(error_model="numpy")
-def _visit(ids, scores, floor, table, c, hidden, numbers, length, scale, dot, room, left_out):
-    """Push the rows of a cluster that may be as good as `floor` and as the worst of the heap; four rows at a time."""
+def _visit(ids, scores, floor, table, c, queries, b, room):
+    """Push the rows of a cluster that may be as good as `floor` and as the worst of query b's heap; four rows at a time."""
+    hidden, numbers, length, scale = queries.hidden[b], queries.numbers[b], queries.lengths[b], queries.scales[b]
+    dot, left_out = queries.dots[b, c], queries.left_out[queries.out_first[b] : queries.out_last[b]]
     begin, rows, pitch = table.ends[c], table.ends[c + 1] - table.ends[c], numbers.size
     for j in range(0, rows, 4):
         products = _products(table.codes, begin + j, min(4, rows - j), pitch, numbers)

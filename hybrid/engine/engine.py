@@ -67,12 +67,8 @@ class Engine(Runner[Tick]):
         self.trunk, self.readout = trunk, readout
         _check_widths(embedding, trunk, readout)
         way = pipeline or Pipeline()
-        self.micro_batches, self.delay, self.overlap, self.update = (
-            way.micro_batches,
-            way.delay,
-            way.overlap,
-            way.update,
-        )
+        self.micro_batches, self.delay = way.micro_batches, way.delay
+        self.overlap, self.update = way.overlap, way.update
         if self.delay and (reason := getattr(trunk, "undelayed", None)):
             raise ValueError(f"delay: found {self.delay}, expected 0: {reason}")
         self.schedule = schedule if isinstance(schedule, RateSchedule) else RateSchedule(schedule)

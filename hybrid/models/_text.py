@@ -43,11 +43,10 @@ class TextOptions:
 
 def read_text(path: str, options: Mapping[str, Any]) -> Text:
     """A file as the options cut it."""
-    cut = how_cut(options)
-    named = (
-        path == options["text"] or Lines(path).table
-    )  # of a text to validate on beside a table --columns says nothing
-    every = Lines(path, column=options["columns"] if named else None, every=cut["eos"])
+    cut, column = how_cut(options), options["columns"]
+    if path != options["text"] and not Lines(path).table:
+        column = None  # --columns is of the table that is learned from, and says nothing of a plain text beside it
+    every = Lines(path, column=column, every=cut["eos"])
     return Text(list(every), source=path, **cut) if every.table else read(path, **cut)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from hybrid.engine import Engine
+from hybrid.engine.route import Pipeline
 from hybrid.storage import checkpoint
 from tests.support.small_engine import BATCH, CLASSES, Feed, assert_same_bits, engine, parameters
 
@@ -201,8 +202,9 @@ def test_a_copy_of_an_engine_goes_on_with_the_same_bytes_and_shares_nothing(dupl
 
 
 def test_a_loaded_engine_has_the_defaults_of_a_new_one():
-    new, loaded = (inspect.signature(made).parameters for made in (Engine, Engine.load))
+    new, parts, loaded = (dict(inspect.signature(made).parameters) for made in (Engine, Pipeline, Engine.load))
+    new |= parts
     shared = {name for name in loaded if name in new and name not in ("trunk", "device")}  # those of the checkpoint
-    assert "threads" in shared
+    assert {"threads", "overlap"} <= shared
     assert all(loaded[name].default == new[name].default for name in shared)
     assert new["schedule"].default == "linear"  # as in word2vec
