@@ -21,7 +21,8 @@ EXAMPLE = re.compile(r"^\[(examples/\w+\.py)\]\(\.\./\1\)$", re.MULTILINE)  # th
 def on_files(files, config):
     """Files of the repository that are pages, too."""
     for page, path in PAGES.items():
-        files.append(File.generated(config, page, content=(ROOT / path).read_text()))
+        content = re.sub(r"\]\((?:\.\./)?docs/", "](", (ROOT / path).read_text())  # links to pages
+        files.append(File.generated(config, page, content=content))
     return files
 
 
@@ -30,7 +31,7 @@ def on_page_markdown(markdown: str, **_) -> str:
     verdict = re.search(r"<!-- verdict -->\n(.*?)<!-- end -->", (ROOT / "README.md").read_text(), re.DOTALL)[1]
     markdown = EXAMPLE.sub(lambda found: program(found[1]), markdown.replace(VERDICT, verdict))
     for page, path in PAGES.items():
-        markdown = markdown.replace(f"](../{path}", f"]({page}")
+        markdown = re.sub(rf"\]\(((?:\.\./)*)\.\./{re.escape(path)}", rf"](\1{page}", markdown)
     return re.sub(r"^::: hybrid\.(\w+)$", lambda found: f"::: {home(found[1])}", markdown, flags=re.MULTILINE)
 
 
