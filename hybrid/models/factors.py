@@ -52,6 +52,7 @@ __all__ = [
 ITEMS, USERS = FILES = store.FILES["factors"]
 RANKS = True
 VALIDATING = 10_000  # users measured during training, so that on large data it does not take longer than to learn
+PATIENCE = 3  # epochs without a better validation figure that end a run; the best checkpoint is what is tested
 STARTS = ("drawn", "counts")
 LAST, RATIO, DRAWN, TIME = "last", "ratio", "drawn", "time"
 SPLITS = {
@@ -158,6 +159,8 @@ class Evaluation:
 
 def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
     """Options that follow from others; ValueError for those that contradict each other."""
+    if said.get("patience") is None:
+        chosen = chosen | {"patience": PATIENCE}
     if chosen["order"] == SEQUENCE:
         chosen = _complete_sequence(chosen, said)
     return _engine.complete(_complete_tied(chosen, said) if chosen["tied"] else chosen, said)
