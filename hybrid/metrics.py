@@ -255,12 +255,6 @@ def of_users(rank: np.ndarray, k: int = 10, user: np.ndarray | None = None) -> d
     }
 
 
-def popularity(train: Histories) -> Scores:
-    """Scores every item by its count in the training histories, for all users alike."""
-    counts = np.bincount(train.item, minlength=len(train.items))
-    return lambda users: np.broadcast_to(counts, (len(users), len(counts)))
-
-
 # Rated pairs (WordSim-353, SimLex-999) and analogies (questions-words) count as by gensim's KeyedVectors (evaluate_word_pairs,
 # evaluate_word_analogies): upper and lower case are the same, the most frequent form of a word answers for all, and what is
 # asked about unknown words is left out.

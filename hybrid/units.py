@@ -1,6 +1,7 @@
 """Collections of small MLPs, each with weights of its own, that learn together: one call moves all of them."""
 
 import io
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -141,19 +142,36 @@ class Units:
         self._velocity = None if nothing is None else self._device.from_host(nothing)
         self._rates = self._device.empty((self.count,), np.float32)
         self._buffers: _Buffers | None = None
+        self._weight_grad: Any = None  # of `backward` alone
         self._plan = self._queue.run(self._kernels.plan, self.layout).wait()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _made, (self._described() | self.parameters(), self.backend.name)
 
     @property
     def weights(self) -> np.ndarray:
         """A copy of all weights, (W,) float32, one unit after another, see `unit_layout`; what is assigned is copied."""
-        with self._alone:
-            return np.array(self._device.to_host(self._weights))
+        return self.parameters()["weights"]
 
     @weights.setter
     def weights(self, values: ArrayLike) -> None:
-        given = _numbers("weights", values, self._weights.shape)
+        self.restore({"weights": values})
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """Copies of "weights" and, with momentum, of "velocity", (W,) float32 each."""
+        moving = {"weights": self._weights} | ({} if self._velocity is None else {"velocity": self._velocity})
         with self._alone:
-            self._device.write(self._weights, given)
+            return {name: np.array(self._device.to_host(array)) for name, array in moving.items()}
+
+    def restore(self, parameters: Mapping[str, ArrayLike]) -> None:
+        """Take copies of what `parameters` gave; of those that are left out nothing changes."""
+        arrays = {"weights": self._weights} | ({} if self._velocity is None else {"velocity": self._velocity})
+        for name in parameters:
+            check.choice("parameters", name, tuple(arrays))
+        given = {name: _numbers(name, values, self._weights.shape) for name, values in parameters.items()}
+        with self._alone:
+            for name, values in given.items():
+                self._device.write(arrays[name], values)
 
     def weights_of(self, unit: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """A copy of one unit's weights: first matrix (h, n), its bias (h,), second matrix (o, h), its bias (o,)."""
@@ -191,21 +209,41 @@ class Units:
         """The outputs for x, float32: (U, o) or (B, U, o); where units differ in their outputs (Y,) or (B, Y)."""
         flat = self._examples("x", x)
         with self._alone:
-            room = self._filled(flat)
-            read = (self._plan, self._weights, room.x, self.activation)
-            self._queue.run(self._kernels.forward, room.y, room.hidden, *read).wait()
-            y = np.array(self._device.to_host(room.y))
-        batch = () if np.ndim(x) == len(self._one["x"]) else (len(flat),)
-        return y.reshape(batch + self._one["target"])
+            y = np.array(self._device.to_host(self._forward(flat).y))
+        return self._shaped("target", y, x)
+
+    def backward(self, x: ArrayLike, gradient: ArrayLike, rate: float | None = None) -> np.ndarray:
+        """The gradient of a loss for x, given its gradient for the outputs of x; shapes and dtype as those of x and outputs.
+
+        rate  the units move once along their own gradient, summed over the batch; None: they stay
+
+        For losses that `step` does not know: outputs are computed again, so that two backward passes may follow one another.
+        """
+        flat, upstream = self._examples("x", x), self._examples("target", gradient)
+        if len(flat) != len(upstream):
+            raise ValueError(f"gradient: found {len(upstream)} examples, expected {len(flat)}, as x has")
+        moving = None if rate is None else check.number("rate", rate, 0)
+        with self._alone:
+            room = self._forward(flat)
+            if self._weight_grad is None:
+                self._weight_grad = self._device.from_host(np.zeros(self._weights.size, np.float32))
+            self._device.write(room.y_grad, upstream)
+            x_grad = self._device.empty(flat.shape, np.float32)
+            written = x_grad, self._weight_grad, room.y_grad, room.hidden_grad
+            read = self._plan, self._weights, room.y, room.hidden, room.x, self.activation
+            self._queue.run(self._kernels.backward, *written, *read).wait()
+            if moving is None:
+                self._device.write(self._weight_grad, np.zeros(self._weights.size, np.float32))
+            else:
+                moved = self._weights, self._velocity, self._weight_grad
+                self._queue.run(self._kernels.update, *moved, moving, self.momentum).wait()
+            found = np.array(self._device.to_host(x_grad))
+        return self._shaped("x", found, x)
 
     def save(self, path: str | Path) -> None:
         """Write all that `load` needs to go on as if nothing had happened; OSError for a file that cannot be written."""
-        arrays = {name: getattr(self.layout, name) for name in SIZES}
-        arrays |= {"activation": np.array(self.activation), "momentum": np.array(self.momentum)}
-        moving = {"weights": self._weights} | ({} if self._velocity is None else {"velocity": self._velocity})
         buffer = io.BytesIO()
-        with self._alone:
-            np.savez(buffer, **arrays, **{name: self._device.to_host(array) for name, array in moving.items()})
+        np.savez(buffer, **self._described(), **self.parameters())
         files.write(path, [buffer.getbuffer()])
 
     @classmethod
@@ -214,25 +252,32 @@ class Units:
         expected = "units, as Units.save writes them"
         arrays = tables.read(path, expected)
         try:
-            sizes = [arrays[name] for name in SIZES]
-            options = {"activation": str(arrays["activation"]), "momentum": float(arrays["momentum"])}
-            wanted = (int(unit_layout(*sizes).w_at[-1]),)  # before memory is taken for so many
-            weights = check.array("weights", arrays["weights"], wanted, np.float32)
-            velocity = check.array("velocity", arrays["velocity"], wanted, np.float32) if options["momentum"] else None
-            made = cls(len(sizes[0]), *sizes, **options, device=device)  # type: ignore[arg-type]
+            return _made(arrays, device)
         except KeyError as error:
             raise ValueError(f"{path}: no array {error}; expected {expected}") from None
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path}: {error}; expected {expected}") from None
-        made._device.write(made._weights, weights)
-        if velocity is not None:
-            made._device.write(made._velocity, velocity)
-        return made
+
+    def _described(self) -> dict[str, np.ndarray]:
+        sizes = {name: getattr(self.layout, name) for name in SIZES}
+        return sizes | {"activation": np.array(self.activation), "momentum": np.array(self.momentum)}
 
     def _examples(self, name: str, values: ArrayLike) -> np.ndarray:
         """Checked and flat, (B, X) or (B, Y) float32."""
         one = self._one[name]
         return _numbers(name, values, one, batch=True).reshape(-1, int(np.prod(one)))
+
+    def _shaped(self, name: str, flat: np.ndarray, x: ArrayLike) -> np.ndarray:
+        """As a user has x: with a batch or without."""
+        batch = () if np.ndim(x) == len(self._one["x"]) else (len(flat),)
+        return flat.reshape(batch + self._one[name])
+
+    def _forward(self, x: np.ndarray) -> _Buffers:
+        """The buffers, with x, hidden and y in them."""
+        room = self._filled(x)
+        read = (self._plan, self._weights, room.x, self.activation)
+        self._queue.run(self._kernels.forward, room.y, room.hidden, *read).wait()
+        return room
 
     def _filled(self, x: np.ndarray, target: np.ndarray | None = None) -> _Buffers:
         """The buffers, with x and target in them."""
@@ -245,6 +290,18 @@ class Units:
         if target is not None:
             self._device.write(self._buffers.target, target)
         return self._buffers
+
+
+def _made(arrays: Mapping[str, Any], device: str | None) -> Units:
+    """Of what `_described` and `parameters` gave; KeyError and ValueError for what is no such thing."""
+    sizes = [arrays[name] for name in SIZES]
+    options = {"activation": str(arrays["activation"]), "momentum": float(arrays["momentum"])}
+    wanted = (int(unit_layout(*sizes).w_at[-1]),)  # before memory is taken for so many
+    moving = ("weights", "velocity") if options["momentum"] else ("weights",)
+    values = {name: check.array(name, arrays[name], wanted, np.float32) for name in moving}
+    made = Units(len(sizes[0]), *sizes, **options, device=device)  # type: ignore[arg-type]
+    made.restore(values)
+    return made
 
 
 def _sizes(name: str, value: ArrayLike, count: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Next items that contend: orders of a history under every readout, and popularity."""
+"""Next items that contend: orders of a history under every readout, and models without a net."""
 
 import functools
 import time
@@ -22,7 +22,7 @@ from bench.quality.contender import (
     sparse,
     there,
 )
-from hybrid import metrics
+from hybrid import baselines, metrics
 from hybrid.engine import Engine
 from hybrid.feeds.ratings import HeldOut, Histories, Split, histories, load, split
 from hybrid.models import factors
@@ -62,6 +62,11 @@ class Job(factors.Factors):
         """recall@10 and nDCG@10 of the validation items."""
         return {name.removeprefix("valid "): value for name, value in super().validate(model).items()}
 
+    def tested(self, model: Engine) -> Figures:
+        """The same of the test items."""
+        parts = self._parts
+        return _figures(factors.scores(model, parts.seen, self._order), parts.seen, parts.test)
+
 
 def of_ratings(
     arguments: Any, name: str, path: Path, columns: list[str] | None, lengths: Iterable[float], orders: Iterable[str]
@@ -81,33 +86,25 @@ def of_ratings(
         for readout, options in readouts.items():
             found[f"{order} {readout}"] = _learning(data | ORDERS[order] | options)
     parts = split(histories(load(path, columns)))
-    return Problem(
-        f"{name}: {PROTOCOL}",
-        JUDGED,
-        found | {"popularity": Contender(functools.partial(_popular, parts), {}, {}, once=True)},
-        tuple(lengths),
-    )
+    for who in baselines.names(parts.train):
+        found[who] = Contender(functools.partial(_baseline, parts, who), {}, {}, once=True)
+    return Problem(f"{name}: {PROTOCOL}", JUDGED, found, tuple(lengths))
 
 
 def _learning(options: Mapping[str, Any]) -> Contender:
     space = ATTENTION if options.get("trunk") == "attention" else sparse(options["readout"], Log(0.02, 0.5)) | TRUNK
-    return contender("factors", options, space, Job, _tested)
+    return contender("factors", options, space, Job, Job.tested)
 
 
-def _tested(job: Job, model: Engine) -> Figures:
-    figures = {name.removeprefix("test "): value for name, value in job.final(model).items()}
-    return {name: figures[name] for name in ("recall@10", "ndcg@10")}
-
-
-def _popular(parts: Split, settings: Mapping[str, Any], seed: int, epochs: float) -> Run:
-    """The items that most have had."""
+def _baseline(parts: Split, who: str, settings: Mapping[str, Any], seed: int, epochs: float) -> Run:
+    """One of hybrid.baselines, with the settings that validate best."""
     start = time.perf_counter()
-    counts, valid = metrics.popularity(parts.train), parts.valid
+    scores, valid = baselines.tuned(who, parts), parts.valid
     step = -(-len(valid.user) // factors.VALIDATING)  # users at most, evenly taken, as while models learn
     some = HeldOut(valid.user[::step], valid.item[::step])
     return Run(
-        lambda: _figures(counts, parts.train, some),
-        lambda: _figures(counts, parts.seen, parts.test),
+        lambda: _figures(scores(parts.train), parts.train, some),
+        lambda: _figures(scores(parts.seen), parts.seen, parts.test),
         epochs=1.0,
         examples=len(parts.train.item),
         parameters=0,

@@ -138,8 +138,9 @@ def _cut(at: np.ndarray, length: int, start: bool) -> tuple[np.ndarray, np.ndarr
     return first, last, first == at[:-1][sequence]
 
 
-def transitions(histories: Histories) -> Any:
-    """A scipy CSR array (V, V) float64: how much item j is expected soon after item i."""
+def transitions(histories: Histories, nearness: float = NEARNESS) -> Any:
+    """A scipy CSR array (V, V) float64: how often item j came after item i, up to DISTANCES places; each place farther
+    counts `nearness` of the one before it."""
     from scipy import sparse
 
     size, user = len(histories.items), np.repeat(np.arange(len(histories.users)), np.diff(histories.at))
@@ -147,7 +148,7 @@ def transitions(histories: Histories) -> Any:
     for distance in range(1, min(DISTANCES, len(user) - 1) + 1):
         same = user[distance:] == user[:-distance]
         pairs = histories.item[:-distance][same], histories.item[distance:][same]
-        table += sparse.csr_array((np.full(same.sum(), NEARNESS ** (distance - 1)), pairs), (size, size))
+        table += sparse.csr_array((np.full(same.sum(), nearness ** (distance - 1)), pairs), (size, size))
     return table
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import console, metrics, trees
+from .. import baselines, console, metrics, trees
 from ..engine import Engine
 from ..feeds import ratings, splits
 from ..feeds.histories import BAG, CONCATENATED, DECAY, ORDERS, SEQUENCE, Histories, HistoryFeed, Order
@@ -52,6 +52,7 @@ __all__ = [
 ITEMS, USERS = FILES = store.FILES["factors"]
 RANKS = True
 VALIDATING = 10_000  # users measured during training, so that on large data it does not take longer than to learn
+PATIENCE = 3  # epochs without a better validation figure that end a run; the best checkpoint is what is tested
 STARTS = ("drawn", "counts")
 LAST, RATIO, DRAWN, TIME = "last", "ratio", "drawn", "time"
 SPLITS = {
@@ -158,6 +159,8 @@ class Evaluation:
 
 def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
     """Options that follow from others; ValueError for those that contradict each other."""
+    if said.get("patience") is None:
+        chosen = chosen | {"patience": PATIENCE}
     if chosen["order"] == SEQUENCE:
         chosen = _complete_sequence(chosen, said)
     return _engine.complete(_complete_tied(chosen, said) if chosen["tied"] else chosen, said)
@@ -331,15 +334,18 @@ def scores(engine: Engine, seen: Histories, order: Order) -> metrics.Scores:
 
 
 def _test(engine: Engine, parts: Split, order: Order, k: Sequence[int] = (10,), **more: Any) -> dict[str, Any]:
-    """Figures on the users' last items, beside popularity, which as the model knows only what was learned from."""
+    """Figures on the users' last items, beside those of baselines, which as the model know only what was learned from."""
     ours = metrics.figures(scores(engine, parts.seen, order), parts.seen, parts.test, k, **more)
-    popular = metrics.figures(metrics.popularity(parts.train), parts.seen, parts.test, k, coverage=False)
-    beside = {f"test {name} of popularity": popular[name] for size in k for name in (f"recall@{size}", f"ndcg@{size}")}
+    shown = [name for size in k for name in (f"recall@{size}", f"ndcg@{size}")]
+    beside = {}
+    for who in baselines.names(parts.train):
+        theirs = metrics.figures(baselines.tuned(who, parts)(parts.seen), parts.seen, parts.test, k, coverage=False)
+        beside |= {f"test {name} of {who}": theirs[name] for name in shown}
     return {f"test {name}": value for name, value in ours.items()} | beside
 
 
 def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
-    """Figures at every K of every user's last item, beside those of popularity."""
+    """Figures at every K of every user's last item, beside those of baselines."""
     folder, options = run.folder, run.options
     path = given["ratings"] or options["ratings"]
     try:

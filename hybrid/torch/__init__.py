@@ -19,5 +19,16 @@ except ImportError as missing:
 
 from .fast_head import FastLinear, fast_head
 from .loss import FullLoss, HeadLoss, Judged, ReadoutLoss, SampledLoss, TreeLoss
+from .units import UnitsModule
 
-__all__ = ["FastLinear", "FullLoss", "HeadLoss", "Judged", "ReadoutLoss", "SampledLoss", "TreeLoss", "fast_head"]
+__all__ = [
+    "FastLinear",
+    "FullLoss",
+    "HeadLoss",
+    "Judged",
+    "ReadoutLoss",
+    "SampledLoss",
+    "TreeLoss",
+    "UnitsModule",
+    "fast_head",
+]

@@ -221,6 +221,10 @@ def test_the_front_door_learns_as_on_the_cpu(gpu, batch, tmp_path):
         losses = [one.step(x, target, rate) for one in made.values()]
         close(losses[1], losses[0], np.float32, 150)
     close(made["cuda:0"](x), made["cpu"](x), np.float32, 150)
+    for rate in (None, 0.1):  # along any gradient, too
+        gradients = [one.backward(x, target - 0.5, rate) for one in made.values()]
+        close(gradients[1], gradients[0], np.float32, 150)
+    close(made["cuda:0"].weights, made["cpu"].weights, np.float32, 150)
     made["cuda:0"].save(tmp_path / "units.npz")
     again = Units.load(tmp_path / "units.npz", device="cuda:0")
     losses = [one.step(x, target, rates) for one in (again, made["cuda:0"])]

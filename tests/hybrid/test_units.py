@@ -1,5 +1,8 @@
 """hybrid.Units against the float64 oracle of bench/oracles/units.py, and what it refuses."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -139,3 +142,69 @@ def test_offsets_by_hand():
 def test_sizes_that_are_none_are_refused(sizes, message):
     with pytest.raises(ValueError, match=message):
         unit_layout(*sizes)
+
+
+@pytest.mark.parametrize(("momentum", "sizes"), [(0.0, SIZES), (0.9, RAGGED)])
+def test_backward_of_a_squared_error_is_a_step(momentum, sizes):
+    """Of the same loss the two move units alike, and the gradient of x is a finite difference."""
+    stepping, going_back = (Units(COUNT, *sizes, momentum=momentum, device="cpu") for _ in range(2))
+    x, target = examples(stepping, 3)
+    given, wanted = shaped(stepping, "x", x, 3), shaped(stepping, "target", target, 3)
+    for rate in (0.3, None, 0.2):
+        before = going_back.weights
+        found = going_back.backward(given, going_back(given) - wanted, rate)
+        assert found.shape == given.shape and found.dtype == np.float32
+        if rate is None:
+            assert going_back.weights.tobytes() == before.tobytes()
+            continue
+        stepping.step(given, wanted, rate)
+        np.testing.assert_allclose(going_back.weights, stepping.weights, rtol=1e-5, atol=1e-6)
+    found = going_back.backward(given, going_back(given) - wanted)
+    rng = np.random.default_rng(0)
+    for _ in range(4):
+        way = rng.normal(size=given.shape)
+        losses = [0.5 * ((going_back(given + sign * 1e-2 * way) - wanted).astype(float) ** 2).sum() for sign in (1, -1)]
+        assert (losses[0] - losses[1]) / 2e-2 == pytest.approx((found * way).sum(), rel=1e-2, abs=1e-3)
+
+
+def test_a_gradient_that_does_not_fit_moves_nothing():
+    made = Units(COUNT, *SIZES, device="cpu")
+    before = made.weights
+    with pytest.raises(ValueError, match="gradient: found 1 examples, expected 2"):
+        made.backward(np.ones((2, COUNT, 7)), ONE[1], 0.1)
+    with pytest.raises(ValueError, match="NaN or infinity"):
+        made.backward(ONE[0], ONE[1] * np.inf, 0.1)
+    with pytest.raises(ValueError, match="rate: found -1"):
+        made.backward(*ONE, -1)
+    assert made.weights.tobytes() == before.tobytes()
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda made: pickle.loads(pickle.dumps(made))])
+def test_a_copy_goes_on_to_the_same_bytes_apart(again):
+    made = Units(COUNT, *RAGGED, activation="tanh", momentum=0.5, device="cpu")
+    x, target = examples(made, 2)
+    made.step(x, target)
+    other = again(made)
+    made.step(x, target)
+    assert other.weights.tobytes() != made.weights.tobytes()
+    other.step(x, target)
+    assert other.weights.tobytes() == made.weights.tobytes()
+
+
+def test_a_thousand_networks_are_as_alone():
+    """With rates of their own, to the bit: 1,000 that learn together and 1,000 that learn alone."""
+    rates = np.random.default_rng(1).uniform(0, 1, 1000).astype(np.float32)
+    made = Units(1000, 4, 5, 2, momentum=0.5, device="cpu")
+    x, target = examples(made, 1)
+    x, target = x.reshape(1000, 4), target.reshape(1000, 2)
+    weights = made.weights.reshape(1000, -1)
+    alone = Units(1, 4, 5, 2, momentum=0.5, device="cpu")
+    size = weights.shape[1]
+    for _ in range(2):
+        made.step(x, target, rates)
+    moved = made.weights.reshape(1000, -1)
+    for unit in range(1000):
+        alone.restore({"weights": weights[unit], "velocity": np.zeros(size)})
+        for _ in range(2):
+            alone.step(x[unit : unit + 1], target[unit : unit + 1], float(rates[unit]))
+        assert alone.weights.tobytes() == moved[unit].tobytes()

@@ -125,8 +125,7 @@ def test_places_count_less_the_further_away_and_users_apart(monkeypatch):
             for distance, after in enumerate(items[first + 1 : first + 3]):
                 expected[item, after] += 0.5**distance
     monkeypatch.setattr("hybrid.feeds.sequences.DISTANCES", 2)
-    monkeypatch.setattr("hybrid.feeds.sequences.NEARNESS", 0.5)
-    np.testing.assert_allclose(transitions(TABLE).toarray(), expected)
+    np.testing.assert_allclose(transitions(TABLE, 0.5).toarray(), expected)
 
 
 def test_vectors_give_the_table_back_and_an_item_that_nobody_has_is_0():

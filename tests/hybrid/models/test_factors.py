@@ -57,7 +57,8 @@ def test_the_test_items_are_measured_at_the_end_alone(trained, capsys):
     assert 0 < figures.pop("test coverage@10") <= 1
     assert figures == {name: trained[name] for name in figures}
     measured = {f"{name}@10{error}" for name in ("recall", "ndcg", "mrr", "map") for error in ("", " standard error")}
-    measured |= {"users", "repeats", "recall@10 of popularity", "ndcg@10 of popularity"}
+    beside = {f"{name}@10 of {who}" for name in ("recall", "ndcg") for who in ("popularity", "counts", "EASE")}
+    measured |= {"users", "repeats", *beside}
     assert set(figures) == {f"test {name}" for name in measured}
     several = run_json(capsys, "eval", "run", "--k", "3,10")
     assert {name: several[name] for name in figures} == figures and 0 < several["test coverage@3"] <= 1

@@ -1,0 +1,64 @@
+"""A collection of small MLPs as a layer of a PyTorch net."""
+
+from typing import Any
+
+import torch
+
+from .. import check
+from ..units import Units
+from .loss import _array, _tensor
+
+
+class UnitsModule(torch.nn.Module):
+    """hybrid.Units as a layer: `backward` gives the gradient of its inputs, and moves the units by their own fused SGD.
+
+    units  hybrid.Units, on any device; they have the momentum
+    rate   of their SGD, along the gradient that arrives: a mean over the batch divides it; may be set between two calls
+
+    x is (U, n) or (B, U, n) as `Units` takes it, of floats; outputs are float32 on the device of x. Nothing moves after eval()
+    or requires_grad_(False), nor in `forward`. The gradient is that of the weights as backward finds them. The weights are no
+    torch.nn.Parameter: optimisers, `to` and `half` pass them by. The state_dict has them.
+
+    anchor  the one Parameter, (1,): whether the units move is whether this requires a gradient, which is always 0
+    """
+
+    def __init__(self, units: Units, rate: float = 0.1):
+        super().__init__()
+        if not isinstance(units, Units):
+            raise ValueError(f"units: found {type(units).__name__}, expected hybrid.Units")
+        self.units, self.rate = units, check.number("rate", rate, 0)
+        self.anchor = torch.nn.Parameter(torch.zeros(1))
+
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    def forward(self, x: Any) -> Any:
+        """The outputs for x."""
+        if not isinstance(x, torch.Tensor) or not x.is_floating_point():
+            raise ValueError(f"x: found {getattr(x, 'dtype', type(x).__name__)}, expected a tensor of floats")
+        return _Through.apply(x, self.anchor, self)
+
+    def get_extra_state(self) -> dict[str, Any]:
+        """Copies of the weights and the velocity, for state_dict."""
+        return {name: torch.from_numpy(values) for name, values in self.units.parameters().items()}
+
+    def set_extra_state(self, state: dict[str, Any]) -> None:
+        """Take them back; ValueError for those of other units, which change nothing."""
+        self.units.restore({name: values.detach().cpu().numpy() for name, values in state.items()})
+
+
+class _Through(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any, anchor: Any, module: UnitsModule) -> Any:
+        ctx.save_for_backward(x)
+        ctx.module, ctx.moves = module, module.training and anchor.requires_grad
+        return _tensor(module.units(_array(x.to(torch.float32))), x)
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Any) -> Any:
+        if torch.is_grad_enabled():
+            raise RuntimeError(
+                "UnitsModule: found create_graph=True, expected a first derivative: units move in backward"
+            )
+        (x,) = ctx.saved_tensors
+        rate = ctx.module.rate if ctx.moves else None
+        gradient = ctx.module.units.backward(_array(x.to(torch.float32)), _array(upstream), rate)
+        return _tensor(gradient, x).to(x.dtype), torch.zeros(1) if ctx.moves else None, None
