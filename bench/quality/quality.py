@@ -1,4 +1,4 @@
-"""Contenders at a problem, settings found by one search: figures at equal epochs and equal seconds (docs/experiments.md)."""
+"""Contenders at a problem, settings found by one search: figures at equal epochs and equal seconds (docs/results/report.md)."""
 
 import functools
 import importlib

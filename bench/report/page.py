@@ -212,7 +212,11 @@ def write_pages(records: Sequence[Record], root: Path) -> list[Path]:
 def rewritten(records: Sequence[Record], root: Path) -> Iterator[tuple[Path, str]]:
     """The pages that have such tables, with the tables that the records give."""
     tables = {table.name: table for part in parts(records) for table in part.section.tables}
-    for path in (root / "README.md", *sorted((root / "docs").glob("*.md"))):
+    for path in (
+        root / "README.md",
+        *sorted((root / "docs").glob("*.md")),
+        *sorted((root / "docs/results").glob("*.md")),
+    ):
         text = path.read_text()
         if MARKED.search(text):
             yield path, MARKED.sub(lambda found, path=path: _anew(found, path, tables), text)  # type: ignore[misc]

@@ -55,7 +55,7 @@ class Vocabulary:
         unknown    True: "<unk>" is a word, with the counts of all words left out; False: there is none, as in word2vec
         ties       the order of words that occur equally often: by "name", or as the "text" first has them. Words of one part of
                    the text are alike, and in a Huffman tree neighbours in this order share nodes: most words are rare, so
-                   "text" gives a better tree (docs/vectors.md)
+                   "text" gives a better tree (docs/language.md)
         source     name of the text, for messages
 
         Raises ValueError for another `ties`, for strings in the place of lists of words, for an empty text, and where fewer

@@ -63,7 +63,7 @@ SPLITS = {
 }
 COLUMNS = "which columns of --ratings these are: names of its header, or numbers from 1 where it has none; nothing for no time"
 
-# Of sequences, where the user does not say otherwise: the best of those tried on Amazon's Beauty, see docs/ratings.md.
+# Of sequences, unless the user says otherwise: the best of those tried on Amazon's Beauty (docs/results/measurements.md).
 SEQUENCES = {"start": "counts", "tree": CLUSTERED, "tails": "softmax", "epochs": 12, "width": 128, "readout_width": 128}
 SEQUENCES |= {"dropout": 0.5, "rows_optimiser": "adagrad", "readout_optimiser": "adagrad"}
 WINDOWS = 128  # of a batch of them

@@ -51,7 +51,7 @@ class MixtureReadout(Base):
     sum_k a_k (-log p_k), which is an upper bound of the loss -log p; `dry_run` writes that of the loss itself. Then shares move
     towards the mean of the responsibilities a_k p_k(target) / p(target), a step of EM. So a step costs what those of all
     readouts cost, and so do `log_prob` and `scores`. What theory asks for instead was tried and learned less: readouts that
-    learn by their responsibilities, each then from a part of the examples, and the loss's own gradient (docs/mixtures.md).
+    learn by their responsibilities, each then from a part of the examples, and the loss's own gradient (docs/trees.md).
 
     `best` is exact. Of trees it looks at the best classes of each (Fagin's threshold algorithm); of others, and where that
     needs long lists, at all scores, in chunks.

@@ -5,7 +5,7 @@
     output, loss = criterion(hidden, target)
     loss.backward()                              # writes the gradient of hidden and moves the tree
 
-See docs/torch.md. `import hybrid` does not import this package, which alone needs PyTorch when it is imported.
+See docs/plug-in.md. `import hybrid` does not import this package, which alone needs PyTorch when it is imported.
 """
 
 import cpu  # noqa: F401  # says how threads wait, those of PyTorch too

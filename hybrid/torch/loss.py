@@ -65,7 +65,7 @@ class ReadoutLoss(torch.nn.Module):
                    not by an optimiser of PyTorch
     reduction      "mean" (of the examples that have a class), "sum" or "none"
     ignore_index   the target of an example without a class
-    process_group  of torch.distributed: the processes that train together, None: all; see docs/torch.md
+    process_group  of torch.distributed: the processes that train together, None: all; see docs/plug-in.md
 
     `forward` moves nothing. `backward` writes the gradient of the hidden vectors and moves the readout: each example as far
     as a step of the readout would, times its weight. A factor of the whole loss does not count, be it 1 / n under gradient
@@ -232,7 +232,7 @@ class ReadoutLoss(torch.nn.Module):
             raise RuntimeError(
                 f"{type(self).__name__}: found the parameters() of another net copied or averaged in (AveragedModel, EMA), "
                 "expected its readout with them, which is in the state_dict only: load an average of state_dict(), "
-                "see docs/torch.md"
+                "see docs/plug-in.md"
             )
 
     def _entries(self) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def write(folder: Path) -> None:
     rows = [(u, (u + t) % 15, t) for u in range(40) for t in range(8)]
     (folder / "u.data").write_text("".join(f"{u}\t{i}\t5\t{t}\n" for u, i, t in rows))
     (folder / "ratings.csv").write_text("who,what,when\n" + "".join(f"{u},{i},{t}\n" for u, i, t in rows))
-    sweep = next(block.code for block in blocks(ROOT / "docs" / "sweep.md") if block.language == "toml")
+    sweep = next(block.code for block in blocks(ROOT / "docs" / "runs.md") if block.language == "toml")
     (folder / "sweep.toml").write_text(sweep)
     with Film(folder / "clip.mp4", 25) as film:
         for image, _ in Scene((60, 60, 3), length=30):

@@ -57,7 +57,7 @@ class _Reader(Parser):
 
 def add(sweep: Parser) -> None:
     """Add the options to the command's parser."""
-    sweep.add_argument("file", metavar="FILE.toml", help="what varies and how: see docs/sweep.md")
+    sweep.add_argument("file", metavar="FILE.toml", help="what varies and how: see docs/runs.md")
     sweep.add_argument("--out", metavar="DIR", help="where the trials and their table go (default: runs/FILE)")
 
 

@@ -30,7 +30,7 @@ def text(tmp_path):
 
 @pytest.mark.parametrize(("readout", "trunk_rate"), [("tree", 0.2), ("full", 0.05), ("sampled", 0.05)])
 def test_by_default_it_learns_as_in_the_published_table(text, readout, trunk_rate):
-    """docs/measurements.md, "When does the tree win?"; that a run has four epochs docs/runs.md says, too."""
+    """docs/results/measurements.md, "Python's documentation"; that a run has four epochs docs/runs.md says, too."""
     options = job(text, "--valid", str(text), "--readout", readout).options
     assert options["epochs"] == 4
     assert [options[name] for name in ("rate", "rows_rate", "trunk_rate")] == [0.02, 0.2, trunk_rate]

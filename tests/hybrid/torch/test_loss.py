@@ -399,7 +399,7 @@ def test_an_average_without_the_readout_is_rejected_until_it_is_loaded(average, 
     floats = [name for name in ours if ours[name].is_floating_point()]
     head.load_state_dict(
         theirs | {name: ours[name].lerp(theirs[name], 0.5) for name in floats}
-    )  # as docs/torch.md says
+    )  # as docs/plug-in.md says
     assert head(*batch(4)).loss.isfinite()
 
 
