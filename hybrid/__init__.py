@@ -76,7 +76,7 @@ _MODULES = {
     "vectors": "formats.vectors",
 }
 __all__ = sorted([*_HOME, *_MODULES])
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> Any:

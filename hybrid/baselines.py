@@ -4,18 +4,22 @@ Each learns from the training histories. Settings are chosen by nDCG@10 on valid
 """
 
 import functools
+import io
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import metrics
+from . import check, metrics
 from .feeds.histories import Histories
 from .feeds.sequences import transitions
 from .feeds.splits import HeldOut, Split
 from .metrics import Scores
+from .storage import files, tables
 
 JUDGED = 2**27  # scores, users by items, that one setting is judged by: on large catalogues not all users
+CSR = ("data", "indices", "indptr")
 LENGTH = 20  # last items of a user that the count table sees
 COUNTED = 5_000_000  # items to learn from, of which a count table is made in seconds
 GRID = {  # of a count table, see Table
@@ -29,8 +33,11 @@ PENALTIES = (30.0, 100.0, 300.0, 1000.0)  # of EASE
 MOST = 6_000  # items of EASE, whose matrix of all pairs is inverted
 
 
+SHARES = (0.0, 0.2, 0.4, 0.6, 0.8)  # of counts in a mixture with a model
+
+
 class Table(NamedTuple):
-    """Settings of a count table.
+    """Settings of a table of counts.
 
     decay      an item of a history counts so much of the one after it
     nearness   a pair of items counts so much for each place between them
@@ -46,31 +53,84 @@ class Table(NamedTuple):
     columns: float = 0.2
 
 
+class Counts(NamedTuple):
+    """Scores items by how often they came soon after, or before, the last items of a user; alone, or mixed with a model.
+
+    table  (V, V) scipy CSR float32, what an item of a history is worth for each item
+    ties   (V,) float32 above 0, added to all scores: a little of each item's popularity
+    decay  see Table
+    share  of the counts in a mixture, 0 to 1
+    """
+
+    table: Any
+    ties: np.ndarray
+    decay: float
+    share: float = 1.0
+
+    def scores(self, seen: Histories) -> Scores:
+        """Of all items for users of these histories."""
+        return lambda users: _recent(seen, users, self.decay, len(self.ties)) @ self.table + self.ties
+
+    def mixed(self, model: Scores, seen: Histories) -> Scores:
+        """log((1 - share) p + share c): p a model's probabilities of items, c the counts' scores as probabilities.
+
+        model  users -> log-probabilities, or logits
+        """
+
+        def scores(users: np.ndarray) -> np.ndarray:
+            logits, counts = np.asarray(model(users)), np.asarray(self.scores(seen)(users))
+            p = np.exp(logits - logits.max(axis=1, keepdims=True))
+            p *= (1 - self.share) / p.sum(axis=1, keepdims=True)
+            mixture: np.ndarray = np.log(p + counts * (self.share / counts.sum(axis=1, keepdims=True)))
+            return mixture
+
+        return scores
+
+    def save(self, path: Path) -> None:
+        """Write all of it; OSError for a file that cannot be written."""
+        buffer = io.BytesIO()
+        table = {name: getattr(self.table, name) for name in CSR}
+        np.savez(buffer, **table, ties=self.ties, decay=np.array(self.decay), share=np.array(self.share))
+        files.write(path, [buffer.getbuffer()])
+
+    @classmethod
+    def load(cls, path: Path, items: int) -> "Counts":
+        """What `save` wrote; OSError for an unreadable file, ValueError for another one and for one of other items."""
+        from scipy import sparse
+
+        expected = f"a table of counts of {items:,} items"
+        arrays = tables.read(path, expected)
+        try:
+            table = check.csr(
+                "table", sparse.csr_array(tuple(arrays[name] for name in CSR), (items, items)), dtype=np.float32
+            )
+            ties = check.array("ties", arrays["ties"], (items,), np.float32)
+            decay, share = (check.number(name, float(arrays[name]), 0) for name in ("decay", "share"))
+        except (KeyError, ValueError, TypeError) as error:
+            raise ValueError(f"{path}: {error}; expected {expected}") from None
+        if not (ties > 0).all() or (table.data < 0).any() or max(decay, share) > 1:
+            raise ValueError(f"{path}: found numbers out of range; expected {expected}")
+        return cls(table, ties, decay, share)
+
+
 def popularity(train: Histories) -> Scores:
     """Scores every item by its count in the training histories, for all users alike."""
     counts = _counts(train)
     return lambda users: np.broadcast_to(counts, (len(users), len(counts)))
 
 
-def count_table(train: Histories, seen: Histories, settings: Table, pairs: Any = None) -> Scores:
-    """Scores items by how often they came soon after, or before, the last items of a user; ties by popularity.
+def counted(train: Histories, settings: Table, pairs: Any = None) -> Counts:
+    """The counts of training histories.
 
-    train  histories that are counted
-    seen   of the users that are asked about
-    pairs  `transitions` of the training histories at this nearness, if there already
+    pairs  their `transitions` at this nearness, if there already
     """
     from scipy import sparse
 
     table = transitions(train, settings.nearness) if pairs is None else pairs
-    table = (table + settings.reversed * table.T).tocsr()
-    counts = np.maximum(_counts(train), 1.0)
-    table = (sparse.diags_array(counts**-settings.rows) @ table @ sparse.diags_array(counts**-settings.columns)).tocsr()
-    ties = 1e-9 * counts / counts.sum()
-
-    def scores(users: np.ndarray) -> np.ndarray:
-        return _recent(seen, users, settings.decay, len(counts)) @ table + ties
-
-    return scores
+    table = table + settings.reversed * table.T
+    often = np.maximum(_counts(train), 1.0)
+    table = sparse.diags_array(often**-settings.rows) @ table @ sparse.diags_array(often**-settings.columns)
+    return Counts(table.tocsr().astype(np.float32), (1e-9 * often / often.sum()).astype(np.float32), settings.decay)
 
 
 def ease(train: Histories, seen: Histories, penalty: float) -> Scores:
@@ -98,23 +158,43 @@ def names(train: Histories) -> list[str]:
 
 def tuned(name: str, parts: Split) -> Baseline:
     """A baseline by name, learned from parts.train, with the settings that have the best nDCG@10 on parts.valid."""
-    train, new = parts.train, metrics.unseen(parts.train, parts.valid)
-    step = -(-len(new.user) * len(train.items) // JUDGED)
-    judges = HeldOut(new.user[::step], new.item[::step])
-
-    def judged(scores: Scores) -> float:
-        return metrics.measures(metrics.ranks(scores, train, judges), user=judges.user)["ndcg@10"]
-
+    train, judged = parts.train, _judged(parts)
     if name == "popularity":
         return lambda seen: popularity(train)
     if name == "EASE":
         penalty = max(PENALTIES, key=lambda one: judged(ease(train, train, one)))
         return lambda seen: ease(train, seen, penalty)
-    table, pairs = Table(), functools.lru_cache(1)(functools.partial(transitions, train))
+    return counts(parts).scores
+
+
+def counts(parts: Split) -> Counts:
+    """The table of counts with the best settings, see `tuned`."""
+    judged, pairs = _judged(parts), functools.lru_cache(1)(functools.partial(transitions, parts.train))
+    table = Table()
     for setting, values in GRID.items():  # one after the other
         ways = [table._replace(**{setting: value}) for value in values]
-        table = max(ways, key=lambda way: judged(count_table(train, train, way, pairs(way.nearness))))
-    return lambda seen: count_table(train, seen, table)
+        made = (counted(parts.train, way, pairs(way.nearness)) for way in ways)
+        worth = [judged(one.scores(parts.train)) for one in made]
+        table = ways[int(np.argmax(worth))]
+    return counted(parts.train, table)
+
+
+def shared(made: Counts, model: Callable[[Histories], Scores], parts: Split) -> Counts:
+    """Counts with the share in a mixture with a model that has the best nDCG@10 on parts.valid."""
+    judged, scores = _judged(parts), model(parts.train)
+    ways = [made._replace(share=share) for share in SHARES]
+    return max(ways, key=lambda way: judged(way.mixed(scores, parts.train)))
+
+
+def _judged(parts: Split) -> Callable[[Scores], float]:
+    new = metrics.unseen(parts.train, parts.valid)
+    step = -(-len(new.user) * len(parts.train.items) // JUDGED)
+    judges = HeldOut(new.user[::step], new.item[::step])
+
+    def judged(scores: Scores) -> float:
+        return metrics.measures(metrics.ranks(scores, parts.train, judges), user=judges.user)["ndcg@10"]
+
+    return judged
 
 
 def _counts(train: Histories) -> np.ndarray:
@@ -131,7 +211,7 @@ def _recent(seen: Histories, users: np.ndarray, decay: float, items: int) -> Any
     at = np.concatenate([[0], np.cumsum(sizes)])
     place = np.arange(at[-1]) + np.repeat(first - at[:-1], sizes)
     age = np.repeat(last, sizes) - 1 - place
-    return sparse.csr_array((decay**age, seen.item[place], at), (len(users), items))
+    return sparse.csr_array(((decay**age).astype(np.float32), seen.item[place], at), (len(users), items))
 
 
 def _had(histories: Histories) -> Any:

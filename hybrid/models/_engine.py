@@ -68,7 +68,7 @@ class DenseOptions(EngineOptions):
     )
     readout_device: str = option(
         "cpu",
-        'where a tree or full readout computes: "cpu", the trunk\'s "cuda:N", or "auto": both, and trees cut between them,'
+        'where a tree, head or full readout is: "cpu", the trunk\'s "cuda:N", or "auto": both, and trees cut between them,'
         " are measured",
         free=True,
         metavar="DEVICE",

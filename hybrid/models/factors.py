@@ -203,7 +203,7 @@ class Factors(EngineJob):
         new = metrics.unseen(parts.train, parts.valid)
         _check(options["ratings"], parts, new)
         self._repeats, self._new = len(parts.valid.user) - len(new.user), _some_users(new)
-        self._order = _order(options)
+        self._order, self._counts = _order(options), None
         super().__init__(
             options,
             _feed(options, self._order, parts.train),
@@ -248,9 +248,16 @@ class Factors(EngineJob):
         return {f"valid {name}": value for name, value in metrics.measures(ranks, user=self._new.user).items()}
 
     def final(self, model: Engine) -> dict[str, Any]:
-        """Figures on test items, and how many users validated."""
+        """Figures on test items, alone and mixed with counts, and how many users validated."""
         counted = {"valid users": len(np.unique(self._new.user)), "valid repeats": self._repeats}
-        return counted | _test(model, self._parts, self._order, coverage=False)
+        self._counts = _counts(model, self._parts, self._order)
+        return counted | _test(model, self._parts, self._order, self._counts, coverage=False)
+
+    def draw(self, folder: Path, report: dict[str, Any], model: Engine) -> None:
+        """The pictures, and the counts that recommendations are mixed with."""
+        super().draw(folder, report, model)
+        if self._counts is not None:
+            self._counts.save(folder / store.COUNTS)
 
 
 prepare = Factors
@@ -333,15 +340,32 @@ def scores(engine: Engine, seen: Histories, order: Order) -> metrics.Scores:
     return lambda users: engine.scores(**order.question(seen, users))
 
 
-def _test(engine: Engine, parts: Split, order: Order, k: Sequence[int] = (10,), **more: Any) -> dict[str, Any]:
-    """Figures on the users' last items, beside those of baselines, which as the model know only what was learned from."""
-    ours = metrics.figures(scores(engine, parts.seen, order), parts.seen, parts.test, k, **more)
-    shown = [name for size in k for name in (f"recall@{size}", f"ndcg@{size}")]
-    beside = {}
-    for who in baselines.names(parts.train):
-        theirs = metrics.figures(baselines.tuned(who, parts)(parts.seen), parts.seen, parts.test, k, coverage=False)
-        beside |= {f"test {name} of {who}": theirs[name] for name in shown}
-    return {f"test {name}": value for name, value in ours.items()} | beside
+def _counts(engine: Engine, parts: Split, order: Order) -> baselines.Counts | None:
+    """Counts with their share in a mixture with the engine; None where the ratings are too many."""
+    if "counts" not in baselines.names(parts.train):
+        return None
+    return baselines.shared(baselines.counts(parts), lambda seen: scores(engine, seen, order), parts)
+
+
+def _test(
+    engine: Engine,
+    parts: Split,
+    order: Order,
+    counts: baselines.Counts | None,
+    k: Sequence[int] = (10,),
+    **more: Any,
+) -> dict[str, Any]:
+    """Figures on test items, mixed with counts, and of baselines, which as the model know only what was learned from."""
+    model = scores(engine, parts.seen, order)
+    ours = metrics.figures(model, parts.seen, parts.test, k, **more)
+    others = {f"of {name}": baselines.tuned(name, parts) for name in baselines.names(parts.train) if name != "counts"}
+    if counts is not None:
+        others |= {"of counts": counts.scores, "with counts": lambda seen: counts.mixed(model, seen)}
+        ours["share of counts"] = counts.share
+    for who, made in others.items():
+        theirs = metrics.figures(made(parts.seen), parts.seen, parts.test, k, coverage=False)
+        ours |= {f"{name} {who}": theirs[name] for size in k for name in (f"recall@{size}", f"ndcg@{size}")}
+    return {f"test {name}": value for name, value in ours.items()}
 
 
 def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
@@ -361,9 +385,16 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
             "they were, --ratings FILE, or train a new run"
         )
     console.note(_protocol(options))
-    model = run.load()
-    figures = _test(model, _split(every, options), _order(options), given["k"] or (10,))
+    model, parts, order = run.load(), _split(every, options), _order(options)
+    counts = _kept(run, every.items) or _counts(model, parts, order)
+    figures = _test(model, parts, order, counts, given["k"] or (10,))
     return figures | _engine.readout_figures(model)
+
+
+def _kept(run: Trained, items: Sequence[str]) -> baselines.Counts | None:
+    """The counts of a finished run; None where it has none."""
+    path = run.folder / store.COUNTS
+    return baselines.Counts.load(path, len(items)) if path.exists() else None
 
 
 def vectors(run: Trained) -> tuple[list[str], np.ndarray]:
@@ -403,7 +434,7 @@ class Use(Recommender):
         kind, length, decay = _order(run.options)
         with files.named(run.folder / ITEMS):
             super().__init__(engine, items=items, length=length, order=kind, decay=decay)
-        self.columns = run.options["columns"]
+        self.columns, self.counts = run.options["columns"], _kept(run, items)
 
     @functools.cached_property
     def histories(self) -> Histories:

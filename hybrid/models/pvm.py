@@ -78,7 +78,7 @@ class Options:
         group="data", metavar="VIDEO",
     )  # fmt: skip
     streams: int | None = option(
-        None, "places of the video seen at once, 1 to 16 (default: what the configuration asks for, 4 of quick, else 1)",
+        None, "places of the video seen at once, 1 to 16 (default: those of the configuration)",
         group="data", type=positive, metavar="N",
     )  # fmt: skip
     steps: int | None = option(

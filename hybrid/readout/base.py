@@ -398,7 +398,7 @@ class Base:
         if name.partition(":")[0] not in self.places:
             raise ValueError(
                 f'backend: found "{name}", expected "cpu": a {self.kind} readout computes on the CPU only; leave it out, '
-                "or take a tree or full readout"
+                "or take a tree, head or full readout"
             )
 
 

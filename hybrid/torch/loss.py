@@ -316,7 +316,7 @@ class TreeLoss(MadeLoss):
     device       where the tree is and moves: "cpu", or "cuda:0" (torch.device too)
     optimiser    by which the rows of the tree move: "adagrad", "row-adagrad", "sgd", or one with a rate, such as
                  hybrid.Adagrad(0.2) (default: 0.3, of "sgd" 0.1)
-    settings     of hybrid.TreeReadout: tree, mode, split, batch, biases, ...
+    settings     of hybrid.TreeReadout: tree, mode, batch, biases, ...
 
     Raises what hybrid.TreeReadout raises, ValueError for a device that cannot be used.
     """

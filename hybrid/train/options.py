@@ -140,10 +140,11 @@ class Parts:
 
     def shown(self, options: Mapping[str, Any]) -> dict[str, tuple[dataclasses.Field[Any], str]]:
         """The options of the parts that these name, each with the default that holds beside them, "" for none."""
-        chosen = self.defaults(options)
+        chosen = plain = self.defaults(options)
         with contextlib.suppress(ValueError):  # of options that contradict each other, which choose tells
             made = chosen | {name: value for name, value in options.items() if name in chosen}
-            chosen |= getattr(self.module, "complete", lambda chosen, said: chosen)(made, dict(options))
+            made = getattr(self.module, "complete", lambda chosen, said: chosen)(made, dict(options))
+            chosen = chosen | made | {name: plain[name] for name in options if name in plain}
         return {
             name: (field, "" if chosen[name] in (None, False) else _text(chosen[name]))
             for name, field in self._declared(options).items()

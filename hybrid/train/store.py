@@ -32,7 +32,8 @@ TENSORBOARD = "tensorboard"
 RUN = files.RUN
 REPORT = "report.json"
 PICTURES = tuple(f"{name}.{kind}" for name in ("curve", "timeline", "last") for kind in ("png", "pdf", "csv"))
-AFTER = (REPORT, CURVE, "timeline.json", *PICTURES)
+COUNTS = "counts.npz"  # of a run of factors
+AFTER = (REPORT, CURVE, "timeline.json", COUNTS, *PICTURES)
 
 
 def refuse_taken(folder: Path, overwrite: bool = False) -> None:

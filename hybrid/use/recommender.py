@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import check, console
+from ..baselines import Counts
 from ..feeds import histories as feed
 from ..feeds.histories import Order
 from ..feeds.ratings import Histories, Ratings, load
@@ -31,6 +32,8 @@ class Recommender(Similar):
     length     most items of a history that the model sees: the feed's
     order, decay  in what form: as of its HistoryFeed, or "sequence" where it learned from a SequenceFeed with start=False
 
+    counts     hybrid.baselines.Counts that answers are mixed with, as a run of factors has them; None: the engine alone
+
     Scores are log-probabilities of the item as the next one, among all items; see `Readout.scores` for what they are under
     negative sampling.
 
@@ -38,6 +41,7 @@ class Recommender(Similar):
     """
 
     columns: Sequence[str] | None = None  # of files that `remember` reads
+    counts: Counts | None = None
 
     def __init__(
         self,
@@ -150,14 +154,27 @@ class Recommender(Similar):
     def _parts(
         self, had: Histories, asked: np.ndarray, k: int, exclude_seen: bool, barred: np.ndarray
     ) -> Iterator[Ranked]:
-        block = max(min(BLOCK, NUMBERS // max(len(barred), 1)), 1)
+        numbers = max(len(barred), 1) if self.counts is None else len(self.items)
+        block = max(min(BLOCK, NUMBERS // numbers), 1)
         with console.bar(len(asked), "recommending", "users", passing=True) as bar:
             for first in range(0, len(asked), block):
                 users = asked[first : first + block]
                 left_out = left_out_of(had, users, barred, exclude_seen)
-                best, scores = self.engine.best(k=k, exclude=left_out, **self.order.question(had, users))
+                best, scores = self._best(had, users, k, left_out)
                 yield Ranked([had.users[user] for user in users.tolist()], best, scores, self.items)
                 bar.update(len(users))
+
+    def _best(self, had: Histories, users: np.ndarray, k: int, left_out: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The k best items of some users, as Engine.best gives them."""
+        if self.counts is None:
+            return self.engine.best(k=k, exclude=left_out, **self.order.question(had, users))
+        table = self.counts.mixed(lambda some: self.engine.scores(**self.order.question(had, some)), had)(users)
+        if left_out is not None:
+            table[left_out.nonzero()] = -np.inf
+        ids = np.argpartition(-table, k - 1, axis=1)[:, :k]
+        ids = np.take_along_axis(ids, np.lexsort((ids, -np.take_along_axis(table, ids, 1)), axis=1), 1)
+        scores = np.take_along_axis(table, ids, 1)
+        return np.where(np.isneginf(scores), -1, ids).astype(np.int32), scores.astype(np.float32)
 
     def _fitting(self, histories: Histories) -> Histories:
         """The histories; ValueError for those of other items, IndexError for ids out of range."""

@@ -39,8 +39,12 @@ def test_a_count_table_is_a_sum_over_pairs(settings):
                             expected[user, one[b]] += worth / counts[one[b]] ** settings.columns
                         if one[b] == item:
                             expected[user, one[a]] += settings.reversed * worth / counts[one[a]] ** settings.columns
-    found = baselines.count_table(train, seen, settings)(np.array([1, 0]))
-    np.testing.assert_allclose(found, expected[[1, 0]], atol=1e-8)
+    made = baselines.counted(train, settings)
+    np.testing.assert_allclose(made.scores(seen)(np.array([1, 0])), expected[[1, 0]], rtol=1e-6, atol=1e-8)
+    logits = np.random.default_rng(0).normal(size=(2, 4))
+    mixed = made._replace(share=0.25).mixed(lambda users: logits[users], seen)(np.array([0, 1]))
+    p, c = np.exp(logits) / np.exp(logits).sum(1, keepdims=True), expected / expected.sum(1, keepdims=True)
+    np.testing.assert_allclose(np.exp(mixed), 0.75 * p + 0.25 * c, rtol=1e-5, atol=1e-7)
 
 
 def test_ease_is_a_ridge_regression_of_each_item_on_the_others():
@@ -93,3 +97,32 @@ def test_what_is_too_large_is_left_out(parts, monkeypatch):
     monkeypatch.setattr(baselines, "MOST", 29)
     monkeypatch.setattr(baselines, "COUNTED", 100)
     assert baselines.names(parts.train) == ["popularity"]
+
+
+def test_the_share_is_the_one_that_validates_best(parts):
+    made = baselines.counts(parts)
+    poor = lambda seen: lambda users: np.tile(-np.arange(30.0), (len(users), 1))  # noqa: E731  # of what nobody takes next
+    assert baselines.shared(made, poor, parts).share > 0
+    perfect = _planted(parts, 300.0)
+    assert (
+        baselines.shared(
+            made._replace(table=made.table[::-1]), lambda seen: lambda users: 50 * perfect(users), parts
+        ).share
+        == 0
+    )
+
+
+def test_counts_that_were_saved_score_alike_and_others_are_refused(parts, tmp_path):
+    made, file = baselines.counts(parts)._replace(share=0.4), tmp_path / "counts.npz"
+    made.save(file)
+    again = baselines.Counts.load(file, 30)
+    assert (again.share, again.decay) == (0.4, made.decay)
+    users = parts.test.user
+    assert again.scores(parts.seen)(users).tobytes() == made.scores(parts.seen)(users).tobytes()
+    with pytest.raises(ValueError, match="expected a table of counts of 29 items"):
+        baselines.Counts.load(file, 29)
+    for name, value in (("share", 1.5), ("ties", np.zeros(30, np.float32)), ("indices", np.full(made.table.nnz, 30))):
+        with np.load(file) as arrays:
+            np.savez(tmp_path / "bad.npz", **dict(arrays) | {name: np.array(value)})
+        with pytest.raises(ValueError, match=r"bad\.npz: .*expected a table of counts of 30 items"):
+            baselines.Counts.load(tmp_path / "bad.npz", 30)

@@ -82,6 +82,8 @@ def test_help_has_the_options_of_the_parts_named_and_the_defaults_that_hold(caps
             assert re.search(rf" {flag} .*?\(default: {re.escape(default)}\)", printed), flag
     for name, default in COMPLETED[line].items():
         assert options[name.replace("-", "_")][1] == default, name
+    for name in parts.read(words):  # what the line says is no default
+        assert options[name][1] == str(parts.defaults(parts.read(words))[name]), name
     others = {name for other in MODELS for name in Parts(other).every()} - set(options)
     usage = printed.partition(" positional arguments")[0]
     assert [name for name in others if re.search(rf"\[--{name.replace('_', '-')}[ \]]", usage)] == []

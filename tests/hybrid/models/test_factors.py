@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hybrid import metrics, open_run
+from hybrid import baselines, metrics, open_run
 from hybrid.cli import main
 from hybrid.engine import Engine
-from hybrid.feeds import ratings
+from hybrid.feeds import ratings, splits
 from hybrid.feeds.histories import Order
 from hybrid.feeds.histories import whole as bags
 from hybrid.models import factors
@@ -57,8 +57,13 @@ def test_the_test_items_are_measured_at_the_end_alone(trained, capsys):
     assert 0 < figures.pop("test coverage@10") <= 1
     assert figures == {name: trained[name] for name in figures}
     measured = {f"{name}@10{error}" for name in ("recall", "ndcg", "mrr", "map") for error in ("", " standard error")}
-    beside = {f"{name}@10 of {who}" for name in ("recall", "ndcg") for who in ("popularity", "counts", "EASE")}
-    measured |= {"users", "repeats", *beside}
+    rows = ("of popularity", "of counts", "of EASE", "with counts")
+    measured |= {
+        "users",
+        "repeats",
+        "share of counts",
+        *(f"{name}@10 {row}" for name in ("recall", "ndcg") for row in rows),
+    }
     assert set(figures) == {f"test {name}" for name in measured}
     several = run_json(capsys, "eval", "run", "--k", "3,10")
     assert {name: several[name] for name in figures} == figures and 0 < several["test coverage@3"] <= 1
@@ -81,10 +86,39 @@ def test_the_validation_item_is_history_for_the_test_and_unknown_to_validation(f
     job.validate(engine)
     whole = ratings.histories(ratings.load("u.data"))
     items = [whole.item[a:b].tolist() for a, b in pairwise(whole.at)]
-    assert asked == [[one[-5:-2] for one in items]]
+    validating, testing = ([one[-5:-2] for one in items], [one[-4:-1] for one in items])
+    assert asked == [validating]
     job.final(engine)
-    assert asked[1:] == [[one[-4:-1] for one in items]]
+    assert asked[1:] == [
+        *[validating] * len(baselines.SHARES),
+        testing,
+        testing,
+    ]  # to choose the share; alone, and mixed
     assert np.array_equal(job.feed.histories.item, np.concatenate([one[:-2] for one in items]))
+
+
+def test_recommendations_are_mixed_with_the_counts_that_validated_best(trained, folder):
+    assert trained["test share of counts"] > 0
+    assert trained["test ndcg@10 with counts"] > trained["test ndcg@10"] + 0.1  # an epoch teaches little of the circle
+    model = open_run("run")
+    parts = splits.split(model.histories)
+    users, k = np.arange(60, dtype=np.int32), 12
+    mixed = model.counts.mixed(factors.scores(model.engine, model.histories, model.order), model.histories)(users)
+    for exclude_seen in (True, False):
+        scores = np.array(mixed)
+        for user in users if exclude_seen else ():
+            scores[user, model.histories.item[model.histories.at[user] : model.histories.at[user + 1]]] = -np.inf
+        found = model.recommend(k=k, exclude_seen=exclude_seen, forbidden=["3"])
+        scores[:, model.items.index("3")] = -np.inf
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+        expected = np.take_along_axis(scores, best, 1)
+        np.testing.assert_allclose(found.scores, expected, rtol=1e-6)
+        assert ((found.ids == -1) == np.isneginf(expected)).all() and (found.ids != model.items.index("3")).all()
+        np.testing.assert_allclose(
+            np.take_along_axis(scores, found.ids, 1)[found.ids >= 0], found.scores[found.ids >= 0], rtol=1e-6
+        )
+    told = model.recommend_to([[model.items[item] for item in parts.seen.item[parts.seen.at[0] : parts.seen.at[1]]]], 1)
+    assert told.ids[0, 0] == parts.test.item[0]
 
 
 @pytest.mark.parametrize(
@@ -133,7 +167,9 @@ def test_products_of_exported_factors_rank_as_the_run_recommends(folder, capsys,
         "--biases" in more
     )
     best = np.argsort(-(users["vectors"] @ items["vectors"].T), axis=1)[:, :10]
-    found = open_run("run").recommend(users["names"], 10, exclude_seen=False)
+    model = open_run("run")
+    model.counts = None
+    found = model.recommend(users["names"], 10, exclude_seen=False)
     assert [items["names"][row].tolist() for row in best] == found.names
 
 

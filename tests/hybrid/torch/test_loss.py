@@ -420,4 +420,4 @@ def test_no_other_package_imports_pytorch_when_it_is_imported():
         for path in (ROOT / "hybrid").rglob("*.py")
         if re.search(r"^(import|from) torch\b", path.read_text(), re.MULTILINE)
     }
-    assert importing == {"torch/fast_head.py", "torch/loss.py", "trunk/_attention.py"}
+    assert importing == {"torch/fast_head.py", "torch/loss.py", "torch/units.py", "trunk/_attention.py"}
