@@ -243,7 +243,8 @@ class Units:
     def save(self, path: str | Path) -> None:
         """Write all that `load` needs to go on as if nothing had happened; OSError for a file that cannot be written."""
         buffer = io.BytesIO()
-        np.savez(buffer, **self._described(), **self.parameters())
+        arrays: dict[str, Any] = self._described() | self.parameters()
+        np.savez(buffer, **arrays)
         files.write(path, [buffer.getbuffer()])
 
     @classmethod

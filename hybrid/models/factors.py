@@ -12,7 +12,7 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -203,7 +203,7 @@ class Factors(EngineJob):
         new = metrics.unseen(parts.train, parts.valid)
         _check(options["ratings"], parts, new)
         self._repeats, self._new = len(parts.valid.user) - len(new.user), _some_users(new)
-        self._order, self._counts = _order(options), None
+        self._order, self._counts = _order(options), cast(baselines.Counts | None, None)
         super().__init__(
             options,
             _feed(options, self._order, parts.train),
