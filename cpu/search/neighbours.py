@@ -6,7 +6,9 @@ exactly, and what the index proposes is scored against the present table: scores
 missed. Widths, and that numbers are finite, are checked here: libraries of indexes check neither.
 """
 
+import contextlib
 import json
+import os
 import threading
 import time
 import zlib
@@ -198,9 +200,18 @@ class Neighbours:
             )
         kind = choice.kind if choice else self.index
         facts = {"format": FORMAT, "kind": kind, "metric": self.metric, "effort": effort, "of": _print(self.vectors)}
-        index.save(path)
-        with open(path + ".json", "w", encoding="utf-8") as file:
-            json.dump(facts | {"choice": choice._asdict() if choice else None}, file)
+        facts |= {"choice": choice._asdict() if choice else None}
+        parts = path + ".part", path + ".json.part"  # what stands at `path` is whole whenever the process ends
+        try:
+            index.save(parts[0])
+            with open(parts[1], "w", encoding="utf-8") as file:
+                json.dump(facts, file)
+            os.replace(parts[0], path)
+            os.replace(parts[1], path + ".json")
+        finally:
+            for part in parts:
+                with contextlib.suppress(FileNotFoundError):
+                    os.remove(part)
 
     def load(self, path: str) -> None:
         """Take the index that `save` wrote of these rows, in place of building one.

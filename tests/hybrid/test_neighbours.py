@@ -93,6 +93,11 @@ def test_a_saved_index_is_taken_in_place_of_a_build(index, tmp_path, monkeypatch
     monkeypatch.setattr(indexes, "GAIN", np.inf)  # however slow, it is taken
     near = hybrid.Neighbours(VECTORS, metric="dot", index=index, exact_below=0)
     near.save(tmp_path / "near")
+    with monkeypatch.context() as failing:
+        failing.setattr("json.dump", lambda *_: (_ for _ in ()).throw(OSError("no space")))
+        with pytest.raises(OSError, match="no space"):  # the file of before stays, and no part of another
+            near.save(tmp_path / "near")
+    assert {path.name for path in tmp_path.iterdir()} == {"near", "near.json"}
     monkeypatch.setattr(libraries, "make", None)
     again = hybrid.Neighbours.load(tmp_path / "near", VECTORS, metric="dot", index=index)
     np.testing.assert_array_equal(again.query(HIDDEN, 5)[0], near.query(HIDDEN, 5)[0])
