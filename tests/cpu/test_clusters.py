@@ -42,6 +42,7 @@ def test_parts_are_equal_and_alike(threads):
 def test_vectors_without_a_direction_are_divided_all_the_same():
     for same in (np.zeros((10, 4)), np.ones((10, 4)), np.full((10, 4), 1e38)):
         assert np.bincount(clusters.equal(same, 4)).tolist() == [2, 3, 2, 3]
+        assert np.ptp(depths(*clusters.binary(same, clusters.Cuts(np.ones(10), 1.0, 9)))) == 1
     half = np.concatenate([np.zeros((4, 2)), np.eye(2)[[0] * 4]])
     assert np.array_equal(clusters.equal(half, 2), clusters.equal(half * 1e-30, 2))
 

@@ -161,7 +161,7 @@ def present(learned):
     [
         *itertools.product(KERNELS, ["row-adagrad"]),
         *itertools.product(["tree", "negatives", "softmax"], ["adagrad"]),
-        *itertools.product(["tree", "softmax", "samples"], ["sgd"]),
+        *itertools.product(["tree", "softmax", "samples", "split"], ["sgd"]),
         *itertools.product(["groups", "split"], ["adagrad without biases"]),
     ],
 )

@@ -38,7 +38,7 @@ MAKE = {
     "batch": lambda **more: TreeReadout(COUNTS, WIDTH, batch=BATCH, mode=Batched(3), **more),
     "split": lambda **more: TreeReadout(COUNTS, WIDTH, batch=BATCH, mode=Split(5), **more),
     "full": lambda **more: FullReadout(COUNTS, WIDTH, batch=BATCH, **more),
-    "head": lambda **more: HeadReadout(COUNTS, WIDTH, batch=BATCH, parts=HeadParts(9, 5, seed=5), **more),
+    "head": lambda **more: HeadReadout(COUNTS, WIDTH, batch=BATCH, parts=HeadParts(9, 10, seed=5), **more),
     "head of softmaxes": lambda **more: HeadReadout(
         COUNTS, WIDTH, batch=BATCH, parts=HeadParts(9, 5, "softmax", seed=5), **more
     ),

@@ -121,9 +121,10 @@ def alike(one, other):
         np.testing.assert_allclose(array, other[2][name], rtol=1e-4, atol=1e-6)
 
 
-def test_a_readout_that_takes_one_target_says_so_by_tick():
+@pytest.mark.parametrize("several", [False, property()], ids=["it says no", "it says nothing"])
+def test_a_readout_that_takes_one_target_says_so_by_tick(several):
     trained = Engine(Inputs(4), None, FullReadout(7, 4, batch=12), threads=1)
-    trained.readout.__class__ = type("One", (FullReadout,), {"multi_target": False})
+    trained.readout.__class__ = type("One", (FullReadout,), {"multi_target": several})
     with pytest.raises(ValueError, match=r"Given\[0\]: target_at: found an array, expected None: this readout"):
         list(trained.run(labels(True)))
 

@@ -88,6 +88,8 @@ def test_dicts_of_fields():
     batch = fitting(feed, 0)
     assert batch.bag_at.tolist() == [0, 2, 3] and batch.target_at.tolist() == [0, 1, 3]
     assert feed.most_targets == 3 and feed.batch == 2
+    few = np.array([0, 3], np.uint8)
+    assert IterableFeed([{"ids": few, "target": few}]).classes == 4
 
 
 def test_an_epoch_with_more_batches_is_cut_to_as_many_as_the_first():

@@ -1,4 +1,4 @@
-"""`hybrid pvm compare A B`: figures of `hybrid eval`, settings that differ, a picture."""
+"""`hybrid pvm compare A B` (hybrid/pvm/evaluate.py): figures of `hybrid eval`, settings that differ, a picture."""
 
 import json
 

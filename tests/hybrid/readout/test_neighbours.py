@@ -136,6 +136,7 @@ def test_options_name_a_readout_of_neighbours():
     facts = made.describe()
     assert {"index": "auto", "recall": 0.9}.items() <= facts.items()
     assert facts["readout"]["optimiser"] == "adagrad" and rebuild(facts).describe() == facts
+    assert NeighbourReadout(made.readout, index="auto").describe()["recall"] == 0.95
     for wrong, message in (
         ({"recall": 2.0}, "recall: found 2.0, expected a number above 0, at most 1"),
         ({"biases": True}, "readout: found one with biases"),

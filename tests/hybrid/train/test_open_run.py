@@ -1,4 +1,4 @@
-"""Trained runs, opened (hybrid/models/*.py: Use)."""
+"""Trained runs, opened: `Use` of hybrid/models/factors.py, hybrid/models/language.py and hybrid/models/words.py."""
 
 import json
 

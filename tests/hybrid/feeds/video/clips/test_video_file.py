@@ -19,6 +19,7 @@ CODECS = {
     "a.h264": ("libx264", "yuv420p"),
     "a.avi": ("mpeg4", "yuv420p"),
     "a.webm": ("libvpx", "yuv420p"),
+    "a.mpg": ("mpeg1video", "yuv420p"),  # whose frames have wrong time stamps after a seek
 }
 
 
@@ -30,7 +31,7 @@ def record(path, codec=None, options=None, count=COUNT, every=1):
     with av.open(str(path), "w", options=options or {}) as container:
         stream = container.add_stream(codec, rate=25 * every)
         stream.height, stream.width, stream.pix_fmt = 48, 64, pixels
-        stream.codec_context.gop_size, stream.bit_rate = 8, 4_000_000
+        stream.codec_context.gop_size, stream.codec_context.max_b_frames, stream.bit_rate = 3, 2, 4_000_000
         for number in range(count):
             picture = av.VideoFrame.from_ndarray(SCENE[number].image, format="rgb24").reformat(format=pixels)
             picture.pts, picture.time_base = number * every, Fraction(1, 25 * every)
