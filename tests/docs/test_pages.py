@@ -1,7 +1,5 @@
 """What the pages name is there: options, files, public names."""
 
-import dataclasses
-import json
 import re
 import sys
 
@@ -10,7 +8,6 @@ import pytest
 import hybrid
 from bench.__main__ import parser
 from hybrid.cli import main
-from hybrid.pvm.config import Config, Readout
 
 from .pages import PAGES, ROOT, prose
 
@@ -64,15 +61,6 @@ def test_files_exist(page):
 def test_all_public_names_are_in_the_reference():
     told = re.findall(r"^::: hybrid\.(\w+)$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
     assert sorted(told) == hybrid.__all__
-
-
-def test_the_fields_of_a_pvm_configuration_are_on_its_page_with_their_defaults():
-    cells = re.findall(r"^\| (`[^|]+`) \| ([^|]+) \|", (ROOT / "docs" / "pvm.md").read_text(), re.MULTILINE)
-    shown = {name: value for names, value in cells for name in re.findall(r"`(\w+)`", names)}
-    for field in dataclasses.fields(Config):
-        if not isinstance(field.default, tuple) and field.default is not dataclasses.MISSING:
-            assert shown[field.name].strip("`") == json.dumps(field.default)
-    assert {field.name for field in (*dataclasses.fields(Config), *dataclasses.fields(Readout))} <= shown.keys()
 
 
 def test_readme_is_short():

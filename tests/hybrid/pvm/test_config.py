@@ -2,11 +2,24 @@
 
 import dataclasses
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hybrid.pvm.config import Config, Readout
+
+PAGE = Path(__file__).parents[3] / "docs" / "pvm.md"
+
+
+def test_the_fields_are_on_their_page_with_their_defaults():
+    cells = re.findall(r"^\| (`[^|]+`) \| ([^|]+) \|", PAGE.read_text(), re.MULTILINE)
+    shown = {name: value for names, value in cells for name in re.findall(r"`(\w+)`", names)}
+    for field in dataclasses.fields(Config):
+        if not isinstance(field.default, tuple) and field.default is not dataclasses.MISSING:
+            assert shown[field.name].strip("`") == json.dumps(field.default)
+    assert {field.name for field in (*dataclasses.fields(Config), *dataclasses.fields(Readout))} <= shown.keys()
 
 
 def test_numbers_stand_for_squares_and_for_all_layers():
