@@ -31,8 +31,6 @@ GRID = {  # of a count table, see Table
 }
 PENALTIES = (30.0, 100.0, 300.0, 1000.0)  # of EASE
 MOST = 6_000  # items of EASE, whose matrix of all pairs is inverted
-
-
 SHARES = (0.0, 0.2, 0.4, 0.6, 0.8)  # of counts in a mixture with a model
 
 
@@ -74,8 +72,10 @@ class Counts(NamedTuple):
     def mixed(self, model: Scores, seen: Histories) -> Scores:
         """log((1 - share) p + share c): p a model's probabilities of items, c the counts' scores as probabilities.
 
-        model  users -> log-probabilities, or logits
+        model  users -> log-probabilities, or logits, which a share of 0 leaves as they are
         """
+        if not self.share:
+            return model
 
         def scores(users: np.ndarray) -> np.ndarray:
             logits, counts = np.asarray(model(users)), np.asarray(self.scores(seen)(users))

@@ -154,7 +154,7 @@ class Recommender(Similar):
     def _parts(
         self, had: Histories, asked: np.ndarray, k: int, exclude_seen: bool, barred: np.ndarray
     ) -> Iterator[Ranked]:
-        numbers = max(len(barred), 1) if self.counts is None else len(self.items)
+        numbers = max(len(barred), 1) if not self.counts or not self.counts.share else len(self.items)
         block = max(min(BLOCK, NUMBERS // numbers), 1)
         with console.bar(len(asked), "recommending", "users", passing=True) as bar:
             for first in range(0, len(asked), block):
@@ -166,7 +166,7 @@ class Recommender(Similar):
 
     def _best(self, had: Histories, users: np.ndarray, k: int, left_out: Any) -> tuple[np.ndarray, np.ndarray]:
         """The k best items of some users, as Engine.best gives them."""
-        if self.counts is None:
+        if self.counts is None or not self.counts.share:
             return self.engine.best(k=k, exclude=left_out, **self.order.question(had, users))
         table = self.counts.mixed(lambda some: self.engine.scores(**self.order.question(had, some)), had)(users)
         if left_out is not None:
