@@ -55,7 +55,7 @@ class Counts(NamedTuple):
     """Scores items by how often they came soon after, or before, the last items of a user; alone, or mixed with a model.
 
     table  (V, V) scipy CSR float32, what an item of a history is worth for each item
-    ties   (V,) float32 above 0, added to all scores: a little of each item's popularity
+    ties   (V,) float64 above 0, added to all scores: so little of each item's popularity that it decides among equals alone
     decay  see Table
     share  of the counts in a mixture, 0 to 1
     """
@@ -67,7 +67,13 @@ class Counts(NamedTuple):
 
     def scores(self, seen: Histories) -> Scores:
         """Of all items for users of these histories."""
-        return lambda users: _recent(seen, users, self.decay, len(self.ties)) @ self.table + self.ties
+
+        def scores(users: np.ndarray) -> np.ndarray:
+            counts = _recent(seen, users, self.decay, len(self.ties)) @ self.table
+            table: np.ndarray = counts.astype(np.float64) + self.ties  # in float32 the ties would be lost
+            return table
+
+        return scores
 
     def mixed(self, model: Scores, seen: Histories) -> Scores:
         """log((1 - share) p + share c): p a model's probabilities of items, c the counts' scores as probabilities.
@@ -104,7 +110,7 @@ class Counts(NamedTuple):
             table = check.csr(
                 "table", sparse.csr_array(tuple(arrays[name] for name in CSR), (items, items)), dtype=np.float32
             )
-            ties = check.array("ties", arrays["ties"], (items,), np.float32)
+            ties = check.array("ties", arrays["ties"], (items,), np.float64)
             decay, share = (check.number(name, float(arrays[name]), 0) for name in ("decay", "share"))
         except (KeyError, ValueError, TypeError) as error:
             raise ValueError(f"{path}: {error}; expected {expected}") from None
@@ -130,7 +136,7 @@ def counted(train: Histories, settings: Table, pairs: Any = None) -> Counts:
     table = table + settings.reversed * table.T
     often = np.maximum(_counts(train), 1.0)
     table = sparse.diags_array(often**-settings.rows) @ table @ sparse.diags_array(often**-settings.columns)
-    return Counts(table.tocsr().astype(np.float32), (1e-9 * often / often.sum()).astype(np.float32), settings.decay)
+    return Counts(table.tocsr().astype(np.float32), 1e-9 * often / often.sum(), settings.decay)
 
 
 def ease(train: Histories, seen: Histories, penalty: float) -> Scores:

@@ -47,6 +47,13 @@ def test_a_count_table_is_a_sum_over_pairs(settings):
     np.testing.assert_allclose(np.exp(mixed), 0.75 * p + 0.25 * c, rtol=1e-5, atol=1e-7)
 
 
+def test_equal_counts_are_ranked_by_popularity():
+    """Equal scores would be ranked as if each target came first."""
+    train = _histories([[0, 1], [0, 2], [0, 3], [2], [2], [3]])
+    found = baselines.counted(train, baselines.Table(rows=0, columns=0)).scores(_histories([[0]]))(np.array([0]))[0]
+    assert np.argsort(-found)[:3].tolist() == [2, 3, 1] and found[2] - found[1] < 1e-8
+
+
 def test_ease_is_a_ridge_regression_of_each_item_on_the_others():
     train = _histories(ITEMS)
     x = np.zeros((5, 4))
@@ -121,7 +128,7 @@ def test_counts_that_were_saved_score_alike_and_others_are_refused(parts, tmp_pa
     assert again.scores(parts.seen)(users).tobytes() == made.scores(parts.seen)(users).tobytes()
     with pytest.raises(ValueError, match="expected a table of counts of 29 items"):
         baselines.Counts.load(file, 29)
-    for name, value in (("share", 1.5), ("ties", np.zeros(30, np.float32)), ("indices", np.full(made.table.nnz, 30))):
+    for name, value in (("share", 1.5), ("ties", np.zeros(30)), ("indices", np.full(made.table.nnz, 30))):
         with np.load(file) as arrays:
             np.savez(tmp_path / "bad.npz", **dict(arrays) | {name: np.array(value)})
         with pytest.raises(ValueError, match=r"bad\.npz: .*expected a table of counts of 30 items"):
