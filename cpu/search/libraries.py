@@ -242,7 +242,8 @@ class Cells(Index):
         """The nearest rows of the `effort` nearest cells."""
         import faiss
 
-        few = faiss.SearchParametersIVF(nprobe=min(effort, self._index.nlist))
+        few = faiss.SearchParametersIVF()
+        few.nprobe = min(effort, self._index.nlist)
         with _faiss_threads(numba.get_num_threads()):
             proposed: Array = self._index.search(np.ascontiguousarray(hidden, np.float32), most, params=few)[1]
         return proposed.astype(np.int32)
