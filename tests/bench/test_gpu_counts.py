@@ -21,7 +21,6 @@ STEPS = {
 # Which part of the passes over shared memory is due to bank conflicts, at most; of kernels that are not named, nothing.
 # `choose` sorts keys of 8 bytes, which it compares with those 1, 2, 4, ... places away.
 CONFLICTS = {
-    "step_whole": 0.11,
     "step_whole_momentum": 0.19,
     "step_part": 0.017,
     "pass": 0.044,

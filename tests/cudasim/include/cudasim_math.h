@@ -19,6 +19,7 @@ inline float __fdividef(float a, float b) { return a / b; }
 
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
+inline int __clz(int x) { return x ? __builtin_clz(static_cast<unsigned>(x)) : 32; }
 
 inline unsigned __float_as_uint(float x) { return cudasim::from_bits<unsigned>(cudasim::to_bits(x)); }
 inline float __uint_as_float(unsigned x) { return cudasim::from_bits<float>(cudasim::to_bits(x)); }
