@@ -38,9 +38,16 @@ template <bool WHOLE, bool MANY, int SINK> __device__ __forceinline__ void step(
     const Weights<WHOLE> w = {held, memory, from};
 
     fetch_columns(in, x, unit.x, X, n, B);
-    fetch(held, memory, from, max(from, second));
-    __pipeline_commit();
-    fetch(held, memory, max(from, second), size);
+    if constexpr (WHOLE && !MANY) {
+        const int sector = parted(unit, memory);
+        fetch(held, memory, 0, sector);
+        __pipeline_commit();
+        fetch<true>(held, memory, sector, size);
+    } else {
+        fetch(held, memory, from, max(from, second));
+        __pipeline_commit();
+        fetch(held, memory, max(from, second), size);
+    }
     fetch_columns(wanted, target, unit.y, Y, o, B);
     __pipeline_commit();
     if (SINK == MOMENTUM) prefetch(speed, size);

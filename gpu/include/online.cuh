@@ -14,15 +14,21 @@ template <int ROWS, class Write>
 __device__ __forceinline__ void products_of_rows(const float *matrix, const float *x, int n, int rows, Write write)
 {
     for (int first = ROWS * warp(); first < rows; first += ROWS * warps()) {
-        const float *row[ROWS];  // past the last is the last again, and not written
+        const float *row[ROWS], *v = x + lane();  // past the last is the last again, and not written
         float total[ROWS] = {};
 #pragma unroll
-        for (int k = 0; k < ROWS; ++k) row[k] = matrix + min(first + k, rows - 1) * n;
-#pragma unroll 2
-        for (int i = lane(); i < n; i += 32) {
-            const float value = x[i];
+        for (int k = 0; k < ROWS; ++k) row[k] = matrix + min(first + k, rows - 1) * n + lane();
+        int left = n - lane();
+#pragma unroll 1
+        for (; left > 32; left -= 64, v += 64) {
+            const float now = v[0], then = v[32];
 #pragma unroll
-            for (int k = 0; k < ROWS; ++k) total[k] = fmaf(row[k][i], value, total[k]);
+            for (int k = 0; k < ROWS; ++k, row[k - 1] += 64) total[k] = fmaf(row[k][32], then, fmaf(row[k][0], now, total[k]));
+        }
+        if (left > 0) {
+            const float now = v[0];
+#pragma unroll
+            for (int k = 0; k < ROWS; ++k) total[k] = fmaf(row[k][0], now, total[k]);
         }
         const float sum = sums<ROWS>(total);
         const int r = first + lane() / (32 / ROWS);
@@ -51,15 +57,10 @@ __device__ __forceinline__ void products(const float *matrix, const float *x, in
     }
 }
 
-template <int N> struct Count {
-    static constexpr int value = N;
-};
-
 // How far weights move.
 struct Pace {
     float rate, momentum;
 };
-
 
 // Of up to 32 C columns of a matrix with `pitch` of them: matrix[r][i] -= rate delta[r] x[i], all rows.
 //   PULL   pulled[i] = sum over the rows of this warp of delta[r] matrix[r][i], of the matrix before
@@ -70,21 +71,23 @@ __device__ __forceinline__ void visit_columns(float *matrix, const float *delta,
 {
     constexpr int FIT = 10 / C, ROWS = FIT > 4 ? 4 : FIT > 1 ? FIT : 1;  // at a time: all are read before one is written
     const bool tail = lane() + 32 * (C - 1) < columns;
-    const int step = warps() * pitch;
+    const int bits = 31 - __clz(warps());  // a block has 4 warps or 8
+    const int own = rows * warp() >> bits, last = rows * (warp() + 1) >> bits;
     float mine[C], total[C] = {};
 #pragma unroll
     for (int c = 0; c < C; ++c) mine[c] = c < C - 1 || tail ? x[lane() + 32 * c] : 0;
 
-    float *at = matrix + warp() * pitch + lane();
-    const auto visit = [&](auto count, int r) {
+    float *at = matrix + own * pitch + lane();
+    const float *pushes = delta + own;
+    const auto visit = [&](auto count) {
         constexpr int MANY = decltype(count)::value;
         float push[MANY], w[MANY][C];
 #pragma unroll
         for (int k = 0; k < MANY; ++k) {
-            push[k] = delta[r + k * warps()];
+            push[k] = pushes[k];
 #pragma unroll
             for (int c = 0; c < C; ++c)
-                if (c < C - 1 || tail) w[k][c] = at[k * step + 32 * c];
+                if (c < C - 1 || tail) w[k][c] = at[k * pitch + 32 * c];
         }
 #pragma unroll
         for (int k = 0; k < MANY; ++k) {
@@ -93,14 +96,16 @@ __device__ __forceinline__ void visit_columns(float *matrix, const float *delta,
             for (int c = 0; c < C; ++c)
                 if (c < C - 1 || tail) {
                     if (PULL) total[c] = fmaf(push[k], w[k][c], total[c]);
-                    if (MOVE) at[k * step + 32 * c] = fmaf(change, mine[c], w[k][c]);
+                    if (MOVE) at[k * pitch + 32 * c] = fmaf(change, mine[c], w[k][c]);
                 }
         }
-        at += MANY * step;
+        at += MANY * pitch, pushes += MANY;
     };
-    int r = warp();
-    for (; r + (ROWS - 1) * warps() < rows; r += ROWS * warps()) visit(Count<ROWS>(), r);
-    for (; r < rows; r += warps()) visit(Count<1>(), r);
+    int left = last - own;
+#pragma unroll 1
+    for (; left >= ROWS; left -= ROWS) visit(Count<ROWS>());
+#pragma unroll 1
+    for (; left > 0; --left) visit(Count<1>());
 #pragma unroll
     for (int c = 0; c < C; ++c)
         if (PULL && (c < C - 1 || tail)) pulled[lane() + 32 * c] = total[c];
@@ -112,7 +117,7 @@ __device__ __forceinline__ void visit(float *matrix, const float *delta, const f
                                       float rate)
 {
     pulled += warp() * columns;
-#pragma unroll 2
+#pragma unroll 1
     for (int first = 0; first < columns; first += 32 * CHUNKS) {
         const int here = min(columns - first, 32 * CHUNKS);
 #define VISIT(C)                                                                                                               \
@@ -189,6 +194,12 @@ __device__ __forceinline__ void learn_bias_with_speeds(float *bias, float *speed
     for (int r = threadIdx.x; r < rows; r += blockDim.x) move_both(bias[r], speed[r], -pace.rate * delta[r], 1, pace.momentum);
 }
 
+// Where copies part the unit: the first whole sector behind its first layer, or its end. What is before comes first, and goes last.
+__device__ __forceinline__ int parted(const Unit &unit, const float *memory)
+{
+    return min(unit.second() + to_sector(memory + unit.second()), unit.size());
+}
+
 // The step. s.in and s.inner have room for BEHIND more. s.parts: (warps) for losses, then (warps, h) for sums over rows. held: the
 // unit's weights, which move, and go back to memory; inputs, targets and the first layer are there, and all threads know it. The
 // others come by what the threads have begun to copy.
@@ -198,6 +209,7 @@ __device__ __forceinline__ void learn_online(const Written &to, const Signals &s
                                              float *speed, Pace pace, int code)
 {
     const int n = unit.n, h = unit.h, o = unit.o, first_bias = h * n, second = unit.second(), second_bias = second + o * h;
+    const int sector = parted(unit, memory);
     products(held, s.in, n, h, [&](int r, float sum) {
         to.hidden[unit.hidden + r] = s.inner[r] = activate(sum + held[first_bias + r], code);
     });
@@ -238,11 +250,11 @@ __device__ __forceinline__ void learn_online(const Written &to, const Signals &s
         learn_with_speeds(held + second, speed + second, s.out, s.inner, h, o, pace);
         learn_bias_with_speeds(held + second_bias, speed + second_bias, s.out, o, pace);
     } else {
-        put_back(memory, held, second, unit.size());
+        put_back<true>(memory, held, sector, unit.size());
     }
     __syncthreads();
     if (SPEEDS) {
-        put_back(memory, held, second, unit.size());
+        put_back<true>(memory, held, sector, unit.size());
         learn_with_speeds(held, speed, s.inner_delta, s.in, n, h, pace);
         learn_bias_with_speeds(held + first_bias, speed + first_bias, s.inner_delta, h, pace);
     } else {
@@ -250,5 +262,5 @@ __device__ __forceinline__ void learn_online(const Written &to, const Signals &s
         learn_bias(held + first_bias, s.inner_delta, h, pace.rate);
     }
     __syncthreads();
-    put_back(memory, held, 0, second);
+    put_back<false>(memory, held, 0, sector);
 }

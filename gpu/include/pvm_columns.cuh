@@ -67,24 +67,24 @@ template <int C, bool MOMENTUM, bool AFTER, bool HELD> struct Columns {
     }
     __device__ __forceinline__ bool has(int c) const { return c < C - 1 || tail; }
 
-    // `count` rows, at most R, of which row 0 is at `at`, and read at `from` where it is held; lane `done` + r has how far row r
-    // moves. Lane l gets the sum of row l / (32 / R). A row past the last is the last again, and not written.
+    // `count` rows, at most ROWS, of which row 0 is at `at`, and read at `from` where it is held; lane `done` + r has how far row r
+    // moves. Lane l gets the sum of row l / (32 / ROWS). A row past the last is the last again, and not written.
+    template <int ROWS>
     __device__ __forceinline__ float pass(const float *from, float *at, float *fast, float change, int done, int count) const
     {
-        float *row[R], *speeds[R], w[R][C], v[R][C], total[R] = {};
+        float *row[ROWS], *speeds[ROWS], w[ROWS][C], v[ROWS][C], total[ROWS] = {};
 #pragma unroll
-        for (int k = 0; k < R; ++k) {
+        for (int k = 0; k < ROWS; ++k) {
             row[k] = as_it_is(at + min(k, count - 1) * n);
             if (MOMENTUM) speeds[k] = as_it_is(fast + min(k, count - 1) * n);
 #pragma unroll
             for (int c = 0; c < C; ++c) {
-                const int held = min(k, count - 1) * n + 32 * c;
-                w[k][c] = !has(c) ? 0 : HELD ? from[held] : __ldcs(row[k] + 32 * c);
+                w[k][c] = !has(c) ? 0 : HELD ? from[min(k, count - 1) * n + 32 * c] : __ldcs(row[k] + 32 * c);
                 if (MOMENTUM) v[k][c] = has(c) && m.learns ? __ldcs(speeds[k] + 32 * c) : 0;
             }
         }
 #pragma unroll
-        for (int k = 0; k < R; ++k) {
+        for (int k = 0; k < ROWS; ++k) {
             const float push = __shfl_sync(FULL, change, done + k);
             const bool moves = m.learns && k < count;
 #pragma unroll
@@ -96,7 +96,7 @@ template <int C, bool MOMENTUM, bool AFTER, bool HELD> struct Columns {
                 __stcs(row[k] + 32 * c, next);
             }
         }
-        return sums<R>(total);
+        return sums<ROWS>(total);
     }
 };
 
@@ -117,14 +117,20 @@ __device__ __forceinline__ void visit_columns(const Tick &t, const Layer &layer,
         const int own = min(32, last - first);
         const float change = m.rate * t.delta[layer.out + first + min(lane, own - 1)];  // unused where the unit does not learn
         float *at = as_it_is(matrix + first * n + lane), *fast = MOMENTUM ? as_it_is(speeds + first * n + lane) : nullptr;
+        const float *from = HELD ? held + first * n : nullptr;
         float sum = 0;
+        int done = 0;
+        const auto go = [&](auto rows, int here) {
+            constexpr int ROWS = decltype(rows)::value;
+            const float total = columns.template pass<ROWS>(from, at, fast, change, done, here);
+            const float other = __shfl_sync(FULL, total, (lane - done) * (32 / ROWS) & 31);
+            if (unsigned(lane - done) < ROWS) sum = other;  // lane `done` + k takes that of row k
+            done += ROWS, at += ROWS * n, from += HELD ? ROWS * n : 0, fast += MOMENTUM ? ROWS * n : 0;
+        };
 #pragma unroll 1
-        for (int done = 0; done < own; done += R, at += R * n, fast += MOMENTUM ? R * n : 0) {
-            const float *from = HELD ? held + (first + done) * n : nullptr;
-            const float total = columns.pass(from, at, fast, change, done, min(R, own - done));
-            const float other = __shfl_sync(FULL, total, lane * (32 / R) & 31);
-            if (unsigned(lane ^ done) < R) sum = other;  // lane `done` + k takes that of row k
-        }
+        while (done + (HELD ? R : 1) <= own) go(Count<R>(), HELD ? R : min(R, own - done));
+#pragma unroll 1
+        while (HELD && done < own) go(Count<1>(), 1);  // in shared memory a row waits for nothing
         if (lane < own) {
             const int mine = first + as_it_is(lane), bias = as_it_is(n) * many + mine;  // not computed before the rows
             const float start = matrix[bias];

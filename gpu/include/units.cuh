@@ -43,25 +43,44 @@ __device__ __forceinline__ int to_sector(const float *memory)
 }
 
 // Begin to copy floats [first, last) of the unit to where index 0 would be at `shared`; 16 bytes at a time, whose places are
-// aligned in the device's memory and in `shared`, and each number before and behind them alone.
+// aligned in the device's memory and in `shared`, and each number before and behind them alone. ALIGNED: there is none before.
+template <bool ALIGNED = false>
 __device__ __forceinline__ void fetch(float *shared, const float *memory, int first, int last)
 {
-    const int begin = min(first + to_sector(memory + first), last), end = last - (last - begin) % 4;
-    for (int k = begin + 4 * threadIdx.x; k < end; k += 4 * blockDim.x) __pipeline_memcpy_async(shared + k, memory + k, 16);
+    const int begin = ALIGNED ? first : min(first + to_sector(memory + first), last);
+    const int end = last - (last - begin) % 4, stride = 4 * blockDim.x, mine = begin + 4 * threadIdx.x;
+    float *to = shared + mine;
+    const float *from = memory + mine;
+    int left = end - mine;
+#pragma unroll 1
+    for (; left > stride; left -= 2 * stride, to += 2 * stride, from += 2 * stride) {
+        __pipeline_memcpy_async(to, from, 16);
+        __pipeline_memcpy_async(to + stride, from + stride, 16);
+    }
+    if (left > 0) __pipeline_memcpy_async(to, from, 16);
     const int thread = threadIdx.x;
-    if (thread < begin - first) __pipeline_memcpy_async(shared + first + thread, memory + first + thread, 4);
+    if (!ALIGNED && thread < begin - first) __pipeline_memcpy_async(shared + first + thread, memory + first + thread, 4);
     if (thread < last - end) __pipeline_memcpy_async(shared + end + thread, memory + end + thread, 4);
 }
 
-// Floats [first, last) of the unit go back to memory: 16 bytes at a time, and each number before and behind them alone.
+// Floats [first, last) of the unit go back to memory, as `fetch` brings them.
+template <bool ALIGNED>
 __device__ __forceinline__ void put_back(float *memory, const float *shared, int first, int last)
 {
-    const int begin = min(first + (to_sector(memory + first) & 3), last), end = last - (last - begin) % 4;
-#pragma unroll 4
-    for (int k = begin + 4 * threadIdx.x; k < end; k += 4 * blockDim.x)
-        __stcs(reinterpret_cast<float4 *>(memory + k), *reinterpret_cast<const float4 *>(shared + k));
+    const int begin = ALIGNED ? first : min(first + (to_sector(memory + first) & 3), last);
+    const int end = last - (last - begin) % 4, stride = blockDim.x, mine = begin + 4 * threadIdx.x;
+    float4 *to = reinterpret_cast<float4 *>(memory + mine);
+    const float4 *from = reinterpret_cast<const float4 *>(shared + mine);
+    int left = (end - mine) >> 2;
+#pragma unroll 1
+    for (; left > stride; left -= 2 * stride, to += 2 * stride, from += 2 * stride) {
+        const float4 one = from[0], two = from[stride];
+        __stcs(to, one);
+        __stcs(to + stride, two);
+    }
+    if (left > 0) __stcs(to, *from);
     const int thread = threadIdx.x;
-    if (thread < begin - first) memory[first + thread] = shared[first + thread];
+    if (!ALIGNED && thread < begin - first) memory[first + thread] = shared[first + thread];
     if (thread < last - end) memory[end + thread] = shared[end + thread];
 }
 

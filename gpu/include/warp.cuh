@@ -9,6 +9,11 @@ __device__ __forceinline__ int lane() { return threadIdx.x & 31; }
 __device__ __forceinline__ int warp() { return threadIdx.x >> 5; }
 __device__ __forceinline__ int warps() { return blockDim.x >> 5; }
 
+// A number that a lambda takes as a template argument.
+template <int N> struct Count {
+    static constexpr int value = N;
+};
+
 // N sums over the warp at once, N a power of two: v[0] of all lanes, v[1] ...; lane l returns the sum of value l / (32 / N).
 // While there are values left, each shuffle hands half of them over: 6 shuffles for 4 sums instead of 20. v is lost.
 template <int N> __device__ __forceinline__ float sums(float *v)
