@@ -173,3 +173,20 @@ def test_warps_of_units_meet_as_often_as_their_steps_need(step):
     for name, count in units.items():
         found = step(f"units.step {name}")
         assert found.barriers == 6 * count and found.warp_barriers == 0
+
+
+@pytest.mark.parametrize(
+    ("case", "kernel", "most"),
+    [
+        ("units.step 150-49-150", "step_whole", 3000),
+        ("units.step 150-49-150, momentum", "step_whole_momentum", 4900),
+        ("pvm.tick flat210m", "tick_one", 4000),
+        ("pvm.tick flat210m, momentum", "tick_one_momentum", 5200),
+    ],
+)
+def test_a_unit_issues_no_longer_than_its_copy_takes(counts, case, kernel, most):
+    """On an H200 the copy of such a unit takes 7,440 cycles, twice as many with momentum."""
+    found = counts[case, kernel].issue
+    if not found:
+        pytest.skip("the real nvcc or nvdisasm is missing: pip install -e '.[test]' brings them")
+    assert most / 2 < found <= most

@@ -5,22 +5,29 @@ those of `again`, which the launch had touched before. Sectors are the 32 bytes 
 of a warp, so two requests that share one count it twice, as the way from the L2 cache does. Passes are those over the banks
 of shared memory, conflicts those that lanes cause which ask a bank for different words; atomics count turns, as many as
 lanes meet on one address. `in turn` is the longest chain of steps that kernels mark, each of which waits for the one
-before: how often the root of a tree moves.
+before: how often the root of a tree moves. Issue cycles are those in which each of four schedulers issues an instruction of a
+unit of 150-49-150, or of the largest of a PVM: where they take longer than the copy of its weights, memory waits.
 
 The products of the simulated cuBLAS are not counted, nor are copies.
 """
 
 import argparse
+import struct
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 
 from bench.harness.measure import append
+from gpu.runtime import kernels
+from gpu.runtime.array import Array
 from tests import cudasim
 from tests.cudasim import cublas, traffic
 from tests.cudasim.traffic import SECTOR, total
+from tests.gpu import issue, ptxas, sass
 
 # Steps of our GPU kernels, of sizes that the simulated driver takes in its stride: what is counted of them, and called.
 #
@@ -32,6 +39,8 @@ UNITS = {
     "too large to hold": ([700], [80], [300]),
     "too large, rows of whole sectors": ([704], [80], [300]),
 }
+# Steps whose instructions are counted in the machine code that the real nvcc makes for sm_90: tests/gpu/issue.py.
+ISSUED = [f"{step}{speeds}" for step in ("units.step 150-49-150", "pvm.tick flat210m") for speeds in ("", ", momentum")]
 RATE, MOMENTUM = 0.01, 0.9
 ROWS, WIDTH, IDS = 1000, 128, 256  # of tables
 TREE = 256  # classes
@@ -56,11 +65,16 @@ class Case(NamedTuple):
 
 def cases(device: Any, do: Callable[..., Any]) -> Iterator[Case]:
     """The steps; do(work, *arguments) is the result of some work on a queue of the device."""
+    from gpu import pvm as gpu_pvm
+
     for shape in UNITS:
         yield _units(device, do, shape, 0.0)
     yield _units(device, do, "150-49-150", MOMENTUM)
     yield from (_pvm(momentum) for momentum in (0.0, MOMENTUM))
     yield _pvm(MOMENTUM, streams=4)
+    few, gpu_pvm.FEW = gpu_pvm.FEW, 0  # as of its 14,161 units, of which nine are here
+    yield from (_pvm(momentum, preset="flat210m", grids=((3, 3),)) for momentum in (0.0, MOMENTUM))
+    gpu_pvm.FEW = few
     yield from _rows(device)
     yield _tree(device, do)
     yield _tree_batch(device, do)
@@ -90,8 +104,8 @@ def _units(device: Any, do: Callable[..., Any], shape: str, momentum: float) -> 
     return Case(name, "parameter", parameters, least, lambda: units.step(*written, *read))
 
 
-def _pvm(momentum: float, streams: int = 1) -> Case:
-    """A tick of the preset small, its layers cut to four units and one: each has other inputs than a multiple of a warp."""
+def _pvm(momentum: float, streams: int = 1, preset: str = "small", grids: Any = ((2, 2), (1, 1))) -> Case:
+    """A tick of a preset, its layers cut to a few units: each has other inputs than a multiple of a warp."""
     from dataclasses import replace
 
     from bench.step.pvm import Case as Video
@@ -99,10 +113,10 @@ def _pvm(momentum: float, streams: int = 1) -> Case:
     from hybrid.pvm.model import PVM
     from hybrid.pvm.presets import load
 
-    small, schedule = load("small")[0], ((0, None, RATE, momentum or None),)
-    cut = replace(small, grids=((2, 2), (1, 1)), hidden=small.hidden[:1], schedule=schedule, readout=None)
+    whole, schedule = load(preset)[0], ((0, None, RATE, momentum or None),)
+    cut = replace(whole, grids=grids, hidden=whole.hidden[:1], schedule=schedule, readout=None)
     model = PVM(cut, device="cuda:0", threads=1, streams=streams)
-    feed = Feed(model.wiring.frame, Video("small", streams))
+    feed = Feed(model.wiring.frame, Video(preset, streams))
     for tick in range(3):  # the first learn nothing
         model.step(feed[tick].image if streams > 1 else feed[tick].image[0])
     slot, (parameters, _) = model.pipeline.slot(), model.size
@@ -111,7 +125,7 @@ def _pvm(momentum: float, streams: int = 1) -> Case:
     # A tape is written, one is read, and so is what flows back along it; signals and world are read and written.
     moved = 3 * tape + 2 * (signals + world) + slot.miss.nbytes
     said = ", momentum" * bool(momentum) + f", {streams} streams" * (streams > 1)
-    name, least = f"pvm.tick small{said}", (16 if momentum else 8) * parameters + moved
+    name, least = f"pvm.tick {preset}{said}", (16 if momentum else 8) * parameters + moved
     return Case(name, "parameter", parameters, least, lambda: model.pipeline.tick(slot))
 
 
@@ -223,6 +237,7 @@ class Count(NamedTuple):
     atomics                  turns at addresses
     barriers, warp_barriers  how often blocks met; how often warps did, at __syncwarp
     chain                    marked steps in turn
+    issue                    cycles in which each scheduler issues for the largest block of ISSUED; 0: not known
     """
 
     case: str
@@ -242,6 +257,7 @@ class Count(NamedTuple):
     barriers: int
     warp_barriers: int
     chain: int
+    issue: float
 
 
 def main() -> int:
@@ -266,12 +282,26 @@ def counted() -> Iterator[Count]:
         queue = device.inline("counts", 1)
         for case in cases(device, lambda work, *given: queue.run(work, *given).wait()):
             traffic.forget()
-            queue.run(case.step).wait()
-            launches = traffic.launches()
+            with mock.patch.object(kernels, "launch", wraps=kernels.launch) as launch:
+                queue.run(case.step).wait()
+            launches, given = traffic.launches(), {call.args[1]: call.args for call in launch.call_args_list}
             for kernel in dict.fromkeys(launch.kernel for launch in launches):
-                yield _count(case, kernel, [launch for launch in launches if launch.kernel == kernel])
+                issue = _issue(device, *given[kernel]) if case.name in ISSUED else 0
+                yield _count(case, kernel, [launch for launch in launches if launch.kernel == kernel], issue)
     finally:
         device.close()
+
+
+def _issue(device: Any, launcher: str, name: str, kinds: str, grid: Any, threads: int, *values: Any) -> float:
+    """Cycles in which each scheduler issues for the first block of a launch; 0 where the real nvcc or nvdisasm is missing."""
+    try:
+        tools = ptxas.real_nvcc(), sass.disassembler()
+    except OSError:
+        return 0
+    text = sass.text(Path(launcher).with_suffix(".cu"), "sm_90", *tools)
+    memory = {one.pointer: device.to_host(one).tobytes() for one in values if isinstance(one, Array)}
+    arguments = struct.pack(kinds, *[one.pointer if isinstance(one, Array) else one or 0 for one in values])
+    return issue.instructions(sass.kernels_of(text)[name], sass.tables_of(text, name), arguments, threads, memory) / 4
 
 
 def table(counts: list[Count]) -> str:
@@ -288,12 +318,12 @@ def table(counts: list[Count]) -> str:
         "full: read",
         "written",
     ]
-    names += ["passes", "conflicts", "atomics", "barriers", "of warps", "in turn"]
+    names += ["passes", "conflicts", "atomics", "barriers", "of warps", "in turn", "issue cycles"]
     lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
     for c in counts:
         moved = (f"{number:,.2f}" for number in (c.least, c.read, c.again, c.written, c.sectors))
         full = (_percent(part) for part in (c.read_full, c.written_full))
-        met = (f"{number:,}" for number in (c.atomics, c.barriers, c.warp_barriers, c.chain))
+        met = (f"{number:,}" for number in (c.atomics, c.barriers, c.warp_barriers, c.chain, round(c.issue)))
         cells = c.case, c.kernel, c.unit, *moved, *full, f"{c.passes:,.2f}", _percent(c.conflicts), *met
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -303,7 +333,7 @@ def _percent(part: float) -> str:
     return f"{100 * part:.1f} %"
 
 
-def _count(case: Case, kernel: str, launches: list[Any]) -> Count:
+def _count(case: Case, kernel: str, launches: list[Any], issue: float) -> Count:
     read, written = total(one.read for one in launches), total(one.written for one in launches)
     shared = total(shared for one in launches for shared in (one.shared_read, one.shared_written))
     return Count(
@@ -324,6 +354,7 @@ def _count(case: Case, kernel: str, launches: list[Any]) -> Count:
         barriers=sum(one.barriers for one in launches),
         warp_barriers=sum(one.warp_barriers for one in launches),
         chain=sum(one.chain for one in launches),
+        issue=issue,
     )
 
 

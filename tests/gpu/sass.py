@@ -10,18 +10,21 @@ nvdisasm is (of the toolkit, or the wheel nvidia-cuda-nvdisasm).
 """
 
 import functools
+import os
 import re
 import shutil
 import site
-import tempfile
+from collections import Counter
 from pathlib import Path
 
 from tests.gpu import ptxas
 
 KERNEL = re.compile(r"^\.text\.(\w+):$")
 INSTRUCTION = re.compile(r"/\*[0-9a-f]+\*/\s+(@!?U?P\w+\s+)?([A-Z0-9_.]+)\s*(.*?)\s*;")
+LABEL = re.compile(r"^\s*(\.L_\w+):")
 REGISTER = re.compile(r"\bR(\d+)(\.64)?\b")
 WIDTH = re.compile(r"\.(64|128)\b")
+BYTE = re.compile(r"\b0x([0-9a-f]{2})\b")
 ENDS = ("BRA", "EXIT", "RET", "CALL")  # where they have no condition, what follows in the text does not follow in time
 
 
@@ -36,12 +39,29 @@ def disassembler() -> str:
 
 
 @functools.cache
+def text(source: Path, architecture: str, nvcc: str, nvdisasm: str) -> str:
+    """A file as nvdisasm writes it; what was compiled is kept, as units.cu alone takes half a minute."""
+    kept = ptxas.kept(nvcc, source, architecture).with_suffix(".cubin")
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        for before in kept.parent.glob(f"{source.stem}-{architecture}-*.cubin"):
+            before.unlink(missing_ok=True)
+        part = kept.with_suffix(f".{os.getpid()}")
+        ptxas.compiled(nvcc, source, architecture, part)
+        os.replace(part, kept)
+    return ptxas.run(nvdisasm, str(kept))
+
+
+@functools.cache
 def code(source: Path, architecture: str, nvcc: str, nvdisasm: str) -> dict[str, list[str]]:
-    """The instructions of every kernel of a file, as nvdisasm writes them."""
-    with tempfile.TemporaryDirectory() as folder:
-        cubin = Path(folder, "cubin")
-        ptxas.compiled(nvcc, source, architecture, cubin)
-        return kernels_of(ptxas.run(nvdisasm, str(cubin)))
+    """The instructions of every kernel of a file."""
+    return kernels_of(text(source, architecture, nvcc, nvdisasm))
+
+
+def tables_of(text: str, kernel: str) -> bytes:
+    """The constants that a kernel's jumps read."""
+    _, _, found = text.partition(f"\n.nv.constant2.{kernel}:\n")
+    return bytes(int(byte, 16) for byte in BYTE.findall(found.partition("//-----")[0]))
 
 
 def kernels_of(text: str) -> dict[str, list[str]]:
@@ -74,6 +94,33 @@ def loads_in_flight(lines: list[str]) -> int:
             under_way.append(_loaded(name, target))
             most = max(most, len(under_way))
     return most
+
+
+def program(lines: list[str]) -> tuple[list[list[str]], dict[str, int]]:
+    """Instructions in order, each as its guard, name and operands; and where labels are."""
+    code: list[list[str]] = []
+    labels = {}
+    for line in lines:
+        if label := LABEL.match(line):
+            labels[label[1]] = len(code)
+        elif match := INSTRUCTION.search(line):
+            guard, name, operands = match.groups()
+            code.append([(guard or "PT").strip("@ "), name, *(one.strip("` ()") for one in operands.split(","))])
+    return code, labels
+
+
+def loops(lines: list[str]) -> list[Counter[str]]:
+    """Of every innermost loop how many instructions it has of each name, from its label to the branch back; "all" of any."""
+    code, labels = program(lines)
+    ends = [k for k, one in enumerate(code) if one[1] in ("BRA", "BRA.U") and labels[one[-1]] <= k]
+    found = [(labels[code[k][-1]], k + 1) for k in ends]
+    inner = [
+        one for one in found if not any(other != one and one[0] <= other[0] and other[1] <= one[1] for other in found)
+    ]
+    return [
+        Counter(all=last - first) + Counter(one[1].partition(".")[0] for one in code[first:last])
+        for first, last in inner
+    ]
 
 
 def _registers(operands: str) -> set[int]:
