@@ -151,7 +151,8 @@ class Units:
     @property
     def weights(self) -> np.ndarray:
         """A copy of all weights, (W,) float32, one unit after another, see `unit_layout`; what is assigned is copied."""
-        return self.parameters()["weights"]
+        with self._alone:
+            return np.array(self._device.to_host(self._weights))
 
     @weights.setter
     def weights(self, values: ArrayLike) -> None:
@@ -159,19 +160,14 @@ class Units:
 
     def parameters(self) -> dict[str, np.ndarray]:
         """Copies of "weights" and, with momentum, of "velocity", (W,) float32 each."""
-        moving = {"weights": self._weights} | ({} if self._velocity is None else {"velocity": self._velocity})
         with self._alone:
-            return {name: np.array(self._device.to_host(array)) for name, array in moving.items()}
+            return {name: np.array(self._device.to_host(array)) for name, array in self._moving().items()}
 
     def restore(self, parameters: Mapping[str, ArrayLike]) -> None:
         """Take copies of what `parameters` gave; of those that are left out nothing changes."""
-        arrays = {"weights": self._weights} | ({} if self._velocity is None else {"velocity": self._velocity})
         for name in parameters:
-            check.choice("parameters", name, tuple(arrays))
-        given = {name: _numbers(name, values, self._weights.shape) for name, values in parameters.items()}
-        with self._alone:
-            for name, values in given.items():
-                self._device.write(arrays[name], values)
+            check.choice("parameters", name, tuple(self._moving()))
+        self._write({name: _numbers(name, values, self._weights.shape) for name, values in parameters.items()})
 
     def weights_of(self, unit: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """A copy of one unit's weights: first matrix (h, n), its bias (h,), second matrix (o, h), its bias (o,)."""
@@ -259,6 +255,15 @@ class Units:
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path}: {error}; expected {expected}") from None
 
+    def _moving(self) -> dict[str, Any]:
+        """The device's arrays of what learns."""
+        return {"weights": self._weights} | ({} if self._velocity is None else {"velocity": self._velocity})
+
+    def _write(self, parameters: Mapping[str, np.ndarray]) -> None:
+        with self._alone:
+            for name, values in parameters.items():
+                self._device.write(self._moving()[name], values)
+
     def _described(self) -> dict[str, np.ndarray]:
         sizes = {name: getattr(self.layout, name) for name in SIZES}
         return sizes | {"activation": np.array(self.activation), "momentum": np.array(self.momentum)}
@@ -301,7 +306,7 @@ def _made(arrays: Mapping[str, Any], device: str | None) -> Units:
     moving = ("weights", "velocity") if options["momentum"] else ("weights",)
     values = {name: check.array(name, arrays[name], wanted, np.float32) for name in moving}
     made = Units(len(sizes[0]), *sizes, **options, device=device)  # type: ignore[arg-type]
-    made.restore(values)
+    made._write(values)  # of units that have diverged, too
     return made
 
 

@@ -191,6 +191,17 @@ def test_a_copy_goes_on_to_the_same_bytes_apart(again):
     assert other.weights.tobytes() == made.weights.tobytes()
 
 
+def test_units_of_which_one_has_diverged_are_saved_and_copied(tmp_path):
+    made = Units(2, 4, 5, 2, activation="relu", momentum=0.5, device="cpu")
+    with np.errstate(all="ignore"):
+        for _ in range(9):
+            loss = made.step(np.ones((2, 4)), np.ones((2, 2)), [1e20, 0.01])
+    assert np.isnan(made.weights).any() and np.isfinite(loss[1])
+    made.save(tmp_path / "units.npz")
+    for again in (Units.load(tmp_path / "units.npz", device="cpu"), copy.deepcopy(made)):
+        assert again.weights.tobytes() == made.weights.tobytes()
+
+
 def test_a_thousand_networks_are_as_alone():
     """With rates of their own, to the bit: 1,000 that learn together and 1,000 that learn alone."""
     rates = np.random.default_rng(1).uniform(0, 1, 1000).astype(np.float32)
