@@ -23,7 +23,7 @@ from typing import Any
 HYBRID = [sys.executable, "-c", "import sys; from hybrid.cli import main; sys.exit(main())"]
 FIGURES = ("loss", "perplexity", "error", "prediction", "last_frame")  # of a curve's points; its clocks always differ
 ENGINE = ["--width", "16", "--threads", "2", "--epochs", "2"]
-TRUNK = [*ENGINE, "--hidden", "24", "--readout-width", "16", "--batch", "256", "--device", "cpu"]
+TRUNK = [*ENGINE, "--trunk", "mlp", "--hidden", "24", "--readout-width", "16", "--batch", "256", "--device", "cpu"]
 LANGUAGE = ["language", "--text", "text.txt", *TRUNK]
 WORDS = ["words", "--text", "text.txt", "--min-count", "1", "--seed", "1", *ENGINE]
 FACTORS = ["factors", "--ratings", "u.data", *TRUNK]

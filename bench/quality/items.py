@@ -1,110 +1,119 @@
-"""Next items that contend: orders of a history under every readout, and models without a net."""
+"""Next items: every output layer under one sequence model, beside counts and published figures, as users train them."""
 
 import functools
+import json
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.harness.measure import peer
-from bench.quality.contender import (
-    ADAGRAD,
-    TRUNK,
-    Among,
-    By,
-    Contender,
-    Figures,
-    Log,
-    Problem,
-    Run,
-    Space,
-    contender,
-    sparse,
-    there,
-)
+from bench.quality import quality
+from bench.quality.contender import Contender, Figures, Problem, Run, there
+from bench.report.section import drawn
 from hybrid import baselines, metrics
-from hybrid.engine import Engine
 from hybrid.feeds.ratings import HeldOut, Histories, Split, histories, load, split
-from hybrid.models import factors
+from hybrid.models.factors import VALIDATING
 from hybrid.train.job import Watched
 
-PROTOCOL = "last item tests, the one before validates, items had are left out, all others ranked"
+COMMAND = (sys.executable, "-c", "import sys; from hybrid.cli import main; sys.exit(main())", "train", "factors")
+PROTOCOL = "the last item of each user tests, the one before it validates; all items but those taken before are ranked"
 JUDGED = Watched("ndcg@10", lowest=False)
-READOUTS: dict[str, dict[str, Any]] = {
-    "full": {"readout": "full"},
-    "sampled 1024": {"readout": "sampled", "negatives": 1024},
-    "head": {"readout": "head"},
-    "tree balanced": {"readout": "tree", "tree": "balanced"},
-    "tree huffman": {"readout": "tree", "tree": "huffman"},
+EPOCHS = 12
+MIXED = " with counts"
+LAYERS = {  # rows of the board: what is added to `hybrid train factors --ratings FILE`
+    "full softmax": ("--readout", "full"),
+    "sampled softmax": ("--readout", "sampled"),
+    "gBCE": ("--readout", "sampled", "--loss", "gbce"),
+    "clustered head": ("--readout", "head"),
+    "clustered tree": ("--readout", "tree"),
+    "mixture of trees": ("--readout", "mixture"),
 }
-CLUSTERED: dict[str, dict[str, Any]] = {"tree clustered": {"readout": "tree", "tree": "clustered"}}
-TIED = {f"{name} tied": READOUTS[name] | {"tied": True} for name in ("full", "sampled 1024")}
-ORDERS: dict[str, dict[str, Any]] = {
-    "bag": {},
-    "decay": {"order": "decay", "history": 30},
-    "concatenated": {"order": "concatenated", "history": 3},
-    "sequence": {"order": "sequence", "trunk": "attention"},
+DATA: dict[str, tuple[str, list[str] | None]] = {
+    "beauty": ("beauty.txt", ["1", "2"]),
+    "sports": ("sports.txt", ["1", "2"]),
+    "ml-100k": ("ml-100k/u.data", None),
 }
-ATTENTION: Space = {
-    "trunk_rate": Log(3e-4, 3e-3),
-    "dropout": Among((0.1, 0.2, 0.3, 0.5)),
-    "rows_optimiser": Among(("row-adagrad", "adagrad")),
-    "rows_rate": By("rows_optimiser", ADAGRAD),
-    "readout_optimiser": Among(("row-adagrad", "adagrad")),
-    "rate": By("readout_optimiser", ADAGRAD),
+ONLY = tuple(DATA)
+PUBLISHED = {  # nDCG@10 of the same protocol
+    "beauty": {"SASRec, full cross-entropy (arXiv:2309.07602)": 0.0327, "BERT4Rec (arXiv:2309.07602)": 0.0187},
+    "sports": {"SASRec, sampled softmax (published)": 0.0314, "TIGER (published)": 0.0225},
 }
 
 
-class Job(factors.Factors):
-    """Its validation figures by their own names."""
-
-    def validate(self, model: Engine) -> Figures:
-        """recall@10 and nDCG@10 of the validation items."""
-        return {name.removeprefix("valid "): value for name, value in super().validate(model).items()}
-
-    def tested(self, model: Engine) -> Figures:
-        """The same of the test items."""
-        parts = self._parts
-        return _figures(factors.scores(model, parts.seen, self._order), parts.seen, parts.test)
+def run(arguments: Any) -> int:
+    """Train what is not recorded yet, then print a table for each data set."""
+    book = quality.Book(arguments.json, arguments.threads)
+    for name, path, columns in _files(arguments):
+        problem = of_ratings(arguments, name, path, columns)
+        if code := quality.compare_all(name, problem, arguments, book):
+            return code
+        print(board(name, book.having(data=problem.data)), flush=True)
+    return 0
 
 
-def of_ratings(
-    arguments: Any, name: str, path: Path, columns: list[str] | None, lengths: Iterable[float], orders: Iterable[str]
-) -> Problem:
-    """Of a file of ratings.
+def _files(arguments: Any) -> list[tuple[str, Path, list[str] | None]]:
+    if arguments.ratings:
+        path = Path(arguments.ratings)
+        return [(path.stem, path, None)]
+    found = [(name, there(DATA[name][0]), DATA[name][1]) for name in arguments.only or DATA]
+    return [(name, path, columns) for name, path, columns in found if path]
 
-    columns  of the file; None: it tells them itself
-    lengths  epochs at which all are compared
-    orders   of ORDERS, those that contend
-    """
-    data = {"ratings": str(path), "columns": columns, "device": "cpu", "threads": arguments.threads}
-    found: dict[str, Contender] = {}
-    for order in orders:
-        if ORDERS[order].get("trunk") == "attention" and not peer("torch"):
-            continue
-        readouts = READOUTS | (CLUSTERED | TIED if order == "sequence" else {})
-        for readout, options in readouts.items():
-            found[f"{order} {readout}"] = _learning(data | ORDERS[order] | options)
+
+def of_ratings(arguments: Any, name: str, path: Path, columns: list[str] | None) -> Problem:
+    """Of a file of ratings, with its `--columns`, or None where it tells them itself."""
+    words = ["--ratings", str(path), "--threads", str(arguments.threads), "--device", "cpu"]
+    words += ["--columns", ",".join(columns)] if columns else []
+    layers = {row: Contender(functools.partial(_trained, [*words, *more]), {}, {}) for row, more in LAYERS.items()}
     parts = split(histories(load(path, columns)))
-    for who in baselines.names(parts.train):
-        found[who] = Contender(functools.partial(_baseline, parts, who), {}, {}, once=True)
-    return Problem(f"{name}: {PROTOCOL}", JUDGED, found, tuple(lengths))
+    others = {
+        row: Contender(functools.partial(_baseline, parts, row), {}, {}, once=True)
+        for row in baselines.names(parts.train)
+    }
+    size = f"{len(parts.train.users):,} users, {len(parts.train.items):,} items"
+    return Problem(f"{name}, {size}: {PROTOCOL}", JUDGED, layers | others, (EPOCHS,), ())
 
 
-def _learning(options: Mapping[str, Any]) -> Contender:
-    space = ATTENTION if options.get("trunk") == "attention" else sparse(options["readout"], Log(0.02, 0.5)) | TRUNK
-    return contender("factors", options, space, Job, Job.tested)
+def _trained(words: Sequence[str], settings: Mapping[str, Any], seed: int, epochs: float) -> Run:
+    """A run of the command line in a process of its own: its memory is its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        more = ["--seed", str(seed), "--epochs", str(max(round(epochs), 1)), "--out", f"{folder}/run", "--json"]
+        done = subprocess.run([*COMMAND, *words, *more], capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(done.stderr)
+    report = json.loads(done.stdout)
+    best = max(report["curve"], key=lambda point: point["valid ndcg@10"])  # the checkpoint that was tested
+    return Run(
+        lambda: _ten("valid ", best),
+        lambda: _ten("test ", report) | {name + MIXED: value for name, value in _ten("test ", report, MIXED).items()},
+        epochs=len(report["curve"]),
+        seconds=report["seconds"],
+        examples=report["examples"],
+        parameters=report["parameters"],
+        memory=report["peak_memory_bytes"],
+    )
 
 
-def _baseline(parts: Split, who: str, settings: Mapping[str, Any], seed: int, epochs: float) -> Run:
+def _ten(part: str, figures: Mapping[str, Any], more: str = "") -> Figures:
+    names = ("recall@10", "ndcg@10")
+    return {name: figures[f"{part}{name}{more}"] for name in names if f"{part}{name}{more}" in figures}
+
+
+def _baseline(parts: Split, row: str, settings: Mapping[str, Any], seed: int, epochs: float) -> Run:
     """One of hybrid.baselines, with the settings that validate best."""
     start = time.perf_counter()
-    scores, valid = baselines.tuned(who, parts), parts.valid
-    step = -(-len(valid.user) // factors.VALIDATING)  # users at most, evenly taken, as while models learn
+    scores, valid = baselines.tuned(row, parts), parts.valid
+    step = -(-len(valid.user) // VALIDATING)  # users at most, evenly taken, as while models learn
     some = HeldOut(valid.user[::step], valid.item[::step])
+
+    def figures(seen: Histories, held: HeldOut) -> Figures:
+        return _ten("", metrics.figures(scores(seen), seen, held, coverage=False))
+
     return Run(
-        lambda: _figures(scores(parts.train), parts.train, some),
-        lambda: _figures(scores(parts.seen), parts.seen, parts.test),
+        lambda: figures(parts.train, some),
+        lambda: figures(parts.seen, parts.test),
         epochs=1.0,
         examples=len(parts.train.item),
         parameters=0,
@@ -112,26 +121,27 @@ def _baseline(parts: Split, who: str, settings: Mapping[str, Any], seed: int, ep
     )
 
 
-def _figures(found: metrics.Scores, seen: Histories, held: HeldOut) -> Figures:
-    given = metrics.figures(found, seen, held, coverage=False)
-    return {name: given[name] for name in ("recall@10", "ndcg@10")}
+def board(name: str, records: Sequence[Mapping[str, Any]]) -> str:
+    """A table of what was trained on a data set, beside what was published."""
+    lines = [
+        ["output layer", "recall@10", "nDCG@10", "nDCG@10 mixed with counts", "valid nDCG@10", "seconds", "memory"]
+    ]
+    for row in dict.fromkeys(one["who"] for one in records):
+        seeds = [one for one in records if one["who"] == row]
 
+        def mean(part: str, figure: str, seeds: Sequence[Mapping[str, Any]] = seeds) -> str:
+            values = [one[part][figure] for one in seeds if figure in one[part]]
+            if not values:
+                return "-"
+            middle = f"{sum(values) / len(values):.4f}"
+            return f"{middle} ({min(values):.4f} to {max(values):.4f})" if len(values) > 1 else middle
 
-# The next item of Amazon's Beauty, 40,226 users and 54,542 items, as `user item` a line, in the order of time.
-
-
-def make_beauty(arguments: Any) -> Problem | None:
-    """Weighted bags and sequences."""
-    path = there("beauty.txt")
-    return (
-        None if path is None else of_ratings(arguments, "Beauty", path, ["1", "2"], (5, 10, 20), ("decay", "sequence"))
-    )
-
-
-# The next item of MovieLens-100k: 943 users, 1,682 items; validation and test are small, so seeds differ much.
-
-
-def make_items(arguments: Any) -> Problem | None:
-    """Every order of a history."""
-    path = there("ml-100k/u.data")
-    return None if path is None else of_ratings(arguments, "ml-100k", path, None, (5, 10, 20), ORDERS)
+        seconds = f"{sum(one['seconds'] for one in seeds) / len(seeds):,.0f}"
+        memory = max(one["memory"] or 0 for one in seeds)
+        tested = [mean("test", figure) for figure in ("recall@10", "ndcg@10", f"ndcg@10{MIXED}")]
+        held = f"{memory / 2**20:,.0f} MiB" if memory else "-"
+        lines.append([row, *tested, mean("valid", "ndcg@10"), seconds, held])
+    lines += [[row, "-", f"{value:.4f}", *"----"] for row, value in PUBLISHED.get(name, {}).items()]
+    trained = "; ".join(f"{row} `{' '.join(more)}`" for row, more in LAYERS.items())
+    how = f"Trained by `hybrid train factors --ratings FILE`: {trained}. Mean (lowest to highest) of seeds."
+    return "\n".join([f"\n### {records[0]['data']}\n", *drawn(lines), "", how])

@@ -15,9 +15,7 @@ from hybrid.train.job import Watched
 
 Record = dict[str, Any]
 PROBLEMS = {  # the module of each, with a function make_NAME(arguments): a Problem, or None where its data are missing
-    "beauty": "items",
     "documentation": "language",
-    "items": "items",
     "labels": "labels",
     "language": "language",
     "yeast": "labels",
@@ -128,13 +126,20 @@ def run(arguments) -> int:
         problem = load(name, arguments)
         if problem is None:
             continue
-        asked = arguments.readouts or list(problem.contenders)
-        if strays := sorted(set(asked) - set(problem.contenders)):
-            print(f"--readouts: found {strays[0]!r}, expected some of {', '.join(problem.contenders)}")
-            return 2
-        plan = planned(arguments, problem)
-        for who in asked:
-            compare(name, problem, who, plan, book)
+        if code := compare_all(name, problem, arguments, book):
+            return code
+    return 0
+
+
+def compare_all(name: str, problem: Problem, arguments: Any, book: Book) -> int:
+    """Compare the contenders of a problem, or those of --readouts; returns the exit code."""
+    asked = arguments.readouts or list(problem.contenders)
+    if strays := sorted(set(asked) - set(problem.contenders)):
+        print(f"--readouts: found {strays[0]!r}, expected some of {', '.join(problem.contenders)}")
+        return 2
+    plan = planned(arguments, problem)
+    for who in asked:
+        compare(name, problem, who, plan, book)
     return 0
 
 
@@ -157,7 +162,7 @@ def load(name: str, arguments: Any) -> Problem | None:
 def planned(arguments, problem: Problem) -> Plan:
     """What is asked for, else what the problem says; --quick: one short training of each kind."""
     if arguments.quick:
-        return Plan((PROBE,), (1,), problem.seeds[:1], arguments.tries or 2, math.inf)
+        return Plan((PROBE,), problem.seconds[:1] and (1,), problem.seeds[:1], arguments.tries or 2, math.inf)
     epochs, seconds = arguments.epochs or problem.epochs, arguments.seconds or problem.seconds
     return Plan(
         epochs, seconds, problem.seeds[: arguments.seeds], arguments.tries or TRIES, arguments.budget or math.inf

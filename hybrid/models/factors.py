@@ -9,6 +9,7 @@ import argparse
 import dataclasses
 import functools
 import hashlib
+import importlib.util
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,6 +30,7 @@ from ..storage import files
 from ..train import store
 from ..train.job import Watched
 from ..train.runs import Trained
+from ..trunk import registry as trunk_kinds
 from ..use.recommender import BLOCK, Recommender
 from . import _engine
 from ._engine import DenseOptions, EngineJob, load
@@ -52,6 +54,8 @@ __all__ = [
 ITEMS, USERS = FILES = store.FILES["factors"]
 RANKS = True
 VALIDATING = 10_000  # users measured during training, so that on large data it does not take longer than to learn
+TORCH = importlib.util.find_spec("torch") is not None
+ATTENTION, MLP = "attention", "mlp"
 PATIENCE = 3  # epochs without a better validation figure that end a run; the best checkpoint is what is tested
 STARTS = ("drawn", "counts")
 LAST, RATIO, DRAWN, TIME = "last", "ratio", "drawn", "time"
@@ -65,8 +69,10 @@ COLUMNS = "which columns of --ratings these are: names of its header, or numbers
 
 # Of sequences, unless the user says otherwise: the best of those tried on Amazon's Beauty (docs/results/measurements.md).
 SEQUENCES = {"start": "counts", "tree": CLUSTERED, "tails": "softmax", "epochs": 12, "width": 128, "readout_width": 128}
-SEQUENCES |= {"dropout": 0.5, "rows_optimiser": "adagrad", "readout_optimiser": "adagrad"}
-WINDOWS = 128  # of a batch of them
+SEQUENCES |= {"rows_optimiser": "adagrad", "readout_optimiser": "adagrad"}
+EXAMPLES = 2560  # of a batch of them, about
+SPARSE, DENSE = {"dropout": 0.5, "history": 20}, {"dropout": 0.2, "history": 50}
+OFTEN = 30  # ratings an item to learn from, from which on a catalogue is dense
 ADAGRAD_RATE = 0.03
 
 # The best of a search (bench/results/summary.jsonl): the same under full and sampled softmax, others under the tree.
@@ -122,14 +128,21 @@ class Options(DenseOptions):
         type=_split_by,
         metavar="|".join(SPLITS) + "[:TEST[:VALID]]",
     )
-    history: int = option(
-        5, "most items of a user's history", type=positive, by=("order", {DECAY: 10, CONCATENATED: 3, SEQUENCE: 20})
+    trunk: str = option(
+        ATTENTION if TORCH else MLP,
+        "the dense part between rows and readout",
+        registry=trunk_kinds,
+        by=("order", dict.fromkeys((BAG, DECAY, CONCATENATED), MLP)),
     )
     order: str = option(
-        BAG,
+        SEQUENCE if TORCH else BAG,
         "how they are read: the mean of their rows, a mean weighted by age, row beside row, or as a sequence of which every"
         " place learns, by --trunk attention or torch",
         choices=ORDERS,
+        by=("trunk", dict.fromkeys((MLP, "torch"), BAG)),
+    )
+    history: int = option(
+        20, "most items of a user's history", type=positive, by=("order", {BAG: 5, DECAY: 10, CONCATENATED: 3})
     )
     start: str = option(
         "drawn",
@@ -169,17 +182,28 @@ def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
 def _complete_sequence(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     if chosen["trunk"] == "mlp":
         raise ValueError("--order sequence: needs a trunk that reads sequences, --trunk attention or torch, found mlp")
-    chosen |= {name: value for name, value in SEQUENCES.items() if name in chosen and said.get(name) is None}
+    usual = SEQUENCES | dict.fromkeys([*SPARSE, "batch"])  # None: by the data, see _by_data
+    chosen |= {name: value for name, value in usual.items() if name in chosen and said.get(name) is None}
     for rate, optimiser in (("rows_rate", "rows_optimiser"), ("rate", "readout_optimiser")):
         if said.get(rate) is None and chosen[optimiser] == "adagrad":
             chosen[rate] = ADAGRAD_RATE
-    if said.get("batch") is None:
-        return chosen | {"batch": WINDOWS * chosen["history"]}
-    if chosen["batch"] < chosen["history"]:
-        raise ValueError(
-            f"--batch: found {chosen['batch']}, expected at least {chosen['history']}, the places of a sequence (--history)"
-        )
     return chosen
+
+
+def _by_data(options: Mapping[str, Any], train: Histories) -> tuple[dict[str, Any], str]:
+    """Options of sequences that the user did not say, by how often items occur, and a line that tells them."""
+    often = len(train.item) / len(train.items)
+    kind, usual = ("dense", DENSE) if often >= OFTEN else ("sparse", SPARSE)
+    found = {name: value for name, value in usual.items() if name in options and options[name] is None}
+    line = " ".join([f"{often:.0f} ratings an item, {kind}:", *(f"{flag(name)} {found[name]}" for name in found)])
+    history = found.get("history", options["history"])
+    if options["batch"] is None:
+        found["batch"] = history * max(1, EXAMPLES // history)
+    elif options["batch"] < history:
+        raise ValueError(
+            f"--batch: found {options['batch']}, expected at least {history}, the places of a sequence (--history)"
+        )
+    return found, line
 
 
 def _complete_tied(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
@@ -203,11 +227,13 @@ class Factors(EngineJob):
         new = metrics.unseen(parts.train, parts.valid)
         _check(options["ratings"], parts, new)
         self._repeats, self._new = len(parts.valid.user) - len(new.user), _some_users(new)
+        self._by_data, self._line = _by_data(options, parts.train) if options["order"] == SEQUENCE else ({}, "")
+        options = options | self._by_data
         self._order, self._counts = _order(options), cast(baselines.Counts | None, None)
         super().__init__(
             options,
             _feed(options, self._order, parts.train),
-            watched=Watched("valid recall@10", lowest=False),
+            watched=Watched("valid ndcg@10", lowest=False),
             data=_digest(every, options),
             **self._order.embedding,
             tied=options["tied"],
@@ -219,6 +245,10 @@ class Factors(EngineJob):
         if self.options["start"] == "counts":
             self._start_by_counts(made)
         return made
+
+    def chosen(self, model: Engine) -> dict[str, Any]:
+        """What follows from the data too."""
+        return super().chosen(model) | self._by_data
 
     def _start_by_counts(self, engine: Any) -> None:
         """Classes begin as input rows do, where the readout is as wide."""
@@ -235,6 +265,10 @@ class Factors(EngineJob):
         """Say how is measured."""
         super().begin(model, facts)
         console.note(_protocol(self.options))
+        if self._by_data.keys() & SPARSE.keys():
+            console.note(self._line)
+        elif not TORCH and self.options["order"] == BAG:
+            console.note("the mean of a history under an MLP; pip install torch: a sequence model, the better default")
 
     def keep(self, folder: Path) -> None:
         """Write the names of items and users."""

@@ -75,8 +75,12 @@ class Parts:
         }
 
     def named(self, options: Mapping[str, Any]) -> dict[str, str]:
-        """By option: the part that it names, or that its default does."""
-        return {name: options.get(name) or cast(str, self.own[name].default) for name in self.registries}
+        """By option: the part that it names, or that its default beside the other options does."""
+        return {name: options.get(name) or cast(str, self._beside(name, options)) for name in self.registries}
+
+    def _beside(self, name: str, options: Mapping[str, Any]) -> Any:
+        other, values = self.own[name].metadata["by"] or (None, {})
+        return values.get(options.get(other), self.own[name].default)
 
     def every(self) -> dict[str, dataclasses.Field[Any]]:
         """All options that a run of this model can have, under whatever parts."""
@@ -99,7 +103,7 @@ class Parts:
         declared = self._declared(options)
         plain = {name: field.default for name, field in declared.items()}
         readout = options.get("readout") or plain.get("readout")
-        usual = self._declared({"readout": readout})  # of the parts that were tuned
+        usual = self._declared({"readout": readout, "trunk": "mlp"})  # of the parts that were tuned
         tuned = {
             name: value
             for name, value in getattr(self.module, "TUNED", {}).get(readout, {}).items()
@@ -110,8 +114,9 @@ class Parts:
             if field.metadata["by"]:
                 other, values = field.metadata["by"]
                 said = options.get(other) or found[other]
-                said = alias if isinstance(alias := values.get(said), str) else said
-                if said != (tuned if name in tuned else plain).get(other, plain[other]):
+                if isinstance(alias := values.get(said), str) and not isinstance(field.default, str):
+                    said = alias
+                if name not in tuned or said != tuned.get(other, plain[other]):
                     found[name] = values.get(said, plain[name])
         return found
 
@@ -156,6 +161,12 @@ class Parts:
         shown = [name for name, kind in named.items() if name == "readout" or kind != self.own[name].default]
         return " ".join([f"train {self.kind}", *(f"{flag(name)} {named[name]}" for name in shown)])
 
+    def elsewhere(self, option: str) -> str:
+        """Which other parts take an option, in words; "" for none."""
+        kinds = [(name, kind, module) for name, choices in self.choices.items() for kind, module in choices.items()]
+        takers = [f"{flag(name)} {kind}" for name, kind, module in kinds if option in fields(module.Options)]
+        return f" but by {' and '.join(takers)}" if takers else ""
+
 
 def _text(value: Any) -> str:
     """A value as a user types it."""
@@ -173,7 +184,7 @@ def choose(kind: str, **said: Any) -> dict[str, Any]:
         if field.metadata["needed"] and not said.get(name):
             raise ValueError(f"{flag(name)}: needed by `train {kind}`, found none")
     for name in sorted(given(said).keys() - taken.keys() - {"kind", *ASKED}):
-        raise ValueError(f"{flag(name)}: not used by `{parts.says(said)}`; leave it out")
+        raise ValueError(f"{flag(name)}: not used by `{parts.says(said)}`{parts.elsewhere(name)}; leave it out")
     chosen = {name: said[name] if said.get(name) is not None else value for name, value in taken.items()}
     complete = getattr(parts.module, "complete", None)
     chosen = {"kind": kind} | (complete(chosen, said) if complete else chosen)

@@ -13,7 +13,7 @@ from tests.hybrid.pvm import tiny
 from tests.support.ranks import ended, started
 
 SIZES = ["--width", "4", "--threads", "2"]
-TRUNK = ["--hidden", "6", "--readout-width", "4", "--batch", "64"]
+TRUNK = ["--trunk", "mlp", "--hidden", "6", "--readout-width", "4", "--batch", "64"]
 CLOCKS = ("seconds", "processor_seconds", "evaluation_seconds")
 KINDS = ("language", "words", "factors", "pvm")
 

@@ -11,7 +11,7 @@ from tests.support.small_runs import write_data
 
 MACHINE = ["--threads", "1", "--device", "cpu"]
 SIZES = ["--width", "4", "--epochs", "2"]
-TRUNK = [*SIZES, "--hidden", "6", "--readout-width", "4", "--batch", "64", "--rate", "0.1", *MACHINE]
+TRUNK = [*SIZES, "--trunk", "mlp", "--hidden", "6", "--readout-width", "4", "--batch", "64", "--rate", "0.1", *MACHINE]
 WORDS = ["words", "--text", "text.txt", "--min-count", "1", "--window", "2", "--threads", "1", *SIZES]
 RUNS = {
     "language_tree": ["language", "--text", "text.txt", "--readout", "tree", *TRUNK],

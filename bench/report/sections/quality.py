@@ -7,12 +7,21 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from bench.quality.quality import PROBLEMS
 from bench.report.section import Cell, Figure, Record, Section, Step, Table, drawn, shown
 
 PLACE = 70
 TEXT = ("quality", "--only", "documentation", "--readouts")
 WORDS, FEW = "full softmax,tree huffman,head of softmaxes,sampled 1024", "full softmax,tree huffman"
-ITEMS = ("quality", "--only", "items", "--readouts", "bag full,bag sampled 1024,bag tree balanced,popularity")
+ITEMS = (
+    "items",
+    "--only",
+    "ml-100k",
+    "--readouts",
+    "full softmax,sampled softmax,clustered tree,counts",
+    "--seeds",
+    "1",
+)
 LABELS = (
     "quality",
     "--only",
@@ -156,7 +165,8 @@ def _table(problem: str, rows: Sequence[Row]) -> Table:
     caption = (
         f"{problem}: {_judged(rows[0])} of validation data, over seeds. {record['data']}; {record['threads']} threads"
     )
-    return Table(f"quality-{problem}", caption, CURVE, cells, f"python -m bench quality --only {problem}")
+    command = "quality" if problem in PROBLEMS else "items"
+    return Table(f"quality-{problem}", caption, CURVE, cells, f"python -m bench {command} --only {problem}")
 
 
 def _reached(record: Record) -> list[tuple[float, float]]:

@@ -16,7 +16,7 @@ from tests.support.commands import run_json
 from tests.support.small_runs import tensors
 
 SMALL = ["--epochs", "1", "--threads", "2"]
-LANGUAGE = ["--width", "8", "--hidden", "12", "--readout-width", "8", "--batch", "64", *SMALL]
+LANGUAGE = ["--trunk", "mlp", "--width", "8", "--hidden", "12", "--readout-width", "8", "--batch", "64", *SMALL]
 WORDS = ["--width", "8", "--sample", "0", "--window", "1", "--rate", "0.1", "--rows-rate", "0.1", "--threads", "2"]
 
 

@@ -12,7 +12,7 @@ from hybrid import baselines, metrics, open_run
 from hybrid.cli import main
 from hybrid.engine import Engine
 from hybrid.feeds import ratings, splits
-from hybrid.feeds.histories import Order
+from hybrid.feeds.histories import Histories, Order
 from hybrid.feeds.histories import whole as bags
 from hybrid.models import factors
 from hybrid.train import runs
@@ -20,7 +20,22 @@ from hybrid.train.options import choose
 from tests.support.commands import refused, run_json
 
 TRAIN = ["train", "factors", "--ratings", "u.data", "--out", "run"]
-SMALL = ["--width", "8", "--hidden", "12", "--readout-width", "8", "--batch", "64", "--epochs", "1", "--threads", "1"]
+SMALL = [
+    "--trunk",
+    "mlp",
+    "--width",
+    "8",
+    "--hidden",
+    "12",
+    "--readout-width",
+    "8",
+    "--batch",
+    "64",
+    "--epochs",
+    "1",
+    "--threads",
+    "1",
+]
 SPLITS = {"last": "last", "ratio": "ratio:0.3:0.2", "drawn": "drawn:0.1", "time": "time:0.3"}
 SEQUENCE = (
     "--start counts --order sequence --trunk attention --history 6 --tied --micro-batches 1 --readout full".split()
@@ -79,8 +94,8 @@ def test_the_validation_item_is_history_for_the_test_and_unknown_to_validation(f
             asked.append([ids[a:b].tolist() for a, b in pairwise(bag_at)])
             return np.tile(np.arange(25, dtype=np.float32), (len(bag_at) - 1, 1))
 
-    job = factors.prepare(choose("factors", ratings="u.data", history=3))
-    assert job.watched.name == "valid recall@10"
+    job = factors.prepare(choose("factors", ratings="u.data", trunk="mlp", history=3))
+    assert job.watched.name == "valid ndcg@10"
     assert job.watched.better(0.3, than=0.2) and not job.watched.better(0.2, than=0.3)
     engine = Engine()
     job.validate(engine)
@@ -281,8 +296,7 @@ def test_a_run_of_an_order_is_evaluated_and_recommends(folder, capsys, order):
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ({"order": "sequence"}, "--order sequence: needs a trunk that reads sequences"),
-        ({"order": "sequence", "trunk": "attention", "batch": 7}, "--batch: found 7, expected at least 20"),
+        ({"order": "sequence", "trunk": "mlp"}, "--order sequence: needs a trunk that reads sequences"),
         ({"tied": True, "readout": "tree"}, "--tied: not used by --readout tree"),
         ({"tied": True, "readout": "full", "delay": 1}, "--delay: found 1, expected 0 with --tied"),
     ],
@@ -295,6 +309,38 @@ def test_what_contradicts(said, message):
 def test_defaults_follow_the_order():
     lengths = {"bag": 5, "decay": 10, "concatenated": 3}
     assert {order: choose("factors", ratings="-", order=order)["history"] for order in lengths} == lengths
+    assert all(choose("factors", ratings="-", order=order)["trunk"] == "mlp" for order in lengths)
+    assert all(choose("factors", ratings="-", trunk=trunk)["order"] == "bag" for trunk in ("mlp", "torch"))
     found = choose("factors", ratings="-", order="sequence", trunk="attention", readout="full")
-    assert (found["history"], found["batch"], found["micro_batches"]) == (20, 2560, 2)
-    assert found["readout_width"] == found["width"]
+    assert found["readout_width"] == found["width"] and found["micro_batches"] == 2
+    plain = choose("factors", ratings="-")
+    expected = ("attention", "sequence", 12) if factors.TORCH else ("mlp", "bag", 5)
+    assert (plain["trunk"], plain["order"], plain["epochs"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("ratings_an_item", "said", "expected"),
+    [
+        (6, {}, {"dropout": 0.5, "history": 20, "batch": 2560}),
+        (factors.OFTEN, {}, {"dropout": 0.2, "history": 50, "batch": 2550}),
+        (6, {"dropout": 0.1, "history": 30}, {"batch": 2550}),
+        (6, {"history": 5000}, {"dropout": 0.5, "batch": 5000}),
+        (6, {"batch": 700}, {"dropout": 0.5, "history": 20}),
+    ],
+)
+def test_sequences_follow_how_often_items_occur(ratings_an_item, said, expected):
+    size = 10 * ratings_an_item
+    train = Histories(np.arange(size) % 10, np.array([0, size]), ["u"], [str(item) for item in range(10)])
+    options = choose("factors", ratings="-", order="sequence", trunk="attention", **said)
+    found, line = factors._by_data(options, train)
+    assert found == expected
+    assert line.startswith(
+        f"{ratings_an_item} ratings an item, {'dense' if ratings_an_item >= factors.OFTEN else 'sparse'}:"
+    )
+    assert ("--dropout" in line) == ("dropout" not in said)
+
+
+def test_a_batch_smaller_than_a_sequence_is_refused():
+    options = choose("factors", ratings="-", order="sequence", trunk="attention", batch=7)
+    with pytest.raises(ValueError, match="--batch: found 7, expected at least 20"):
+        factors._by_data(options, Histories(np.arange(10), np.array([0, 10]), ["u"], [str(item) for item in range(10)]))

@@ -15,16 +15,16 @@ def test_defaults_are_those_of_run_model_readout_and_trunk():
 
 def test_defaults_that_a_model_has_under_a_readout():
     assert choose("language", text="x", readout="full")["trunk_rate"] == 0.05
-    assert choose("factors", ratings="x")["readout"] == "sampled" and choose("factors", ratings="x")["history"] == 5
-    assert choose("factors", ratings="x", readout="tree")["history"] == 3
-    assert choose("factors", ratings="x", history=7, readout="full")["history"] == 7
+    assert choose("factors", ratings="x")["readout"] == "sampled"
+    assert choose("factors", ratings="x", trunk="mlp", readout="tree")["rows_rate"] == 0.34
+    assert choose("factors", ratings="x", trunk="mlp", rows_rate=0.7, readout="full")["rows_rate"] == 0.7
 
 
 @pytest.mark.parametrize(
     ("kind", "said", "message"),
     [
         ("language", {}, "--text: needed by `train language`, found none"),
-        ("language", {"text": "x", "negatives": 5}, "--negatives: not used by `train language --readout tree`; leave it out"),
+        ("language", {"text": "x", "negatives": 5}, "tree` but by --readout neighbours and --readout sampled; leave it out"),
         ("words", {"text": "x", "split": 7}, "--split: not used by `train words`"),
         ("language", {"text": "x", "split": 7}, "--split: cuts a tree between the CPU and a GPU, found --readout-device cpu"),
         ("language", {"text": "x", "split": 7, "readout_device": "auto"}, "--split and --readout-device auto contradict"),
