@@ -1,6 +1,6 @@
-"""Next-item models without a net, which a trained model should beat: popularity, a count table, EASE.
+"""Next-item baselines without a network, which a trained model should beat: popularity, item counts, EASE.
 
-Each learns from the training histories. Settings are chosen by nDCG@10 on validation items.
+Each learns from the training histories. Settings are selected by nDCG@10 on validation items.
 """
 
 import functools
@@ -18,10 +18,10 @@ from .feeds.splits import HeldOut, Split
 from .metrics import Scores
 from .storage import files, tables
 
-JUDGED = 2**27  # scores, users by items, that one setting is judged by: on large catalogues not all users
+JUDGED = 2**27  # maximum scores, users x items, per setting: large catalogues are evaluated on a sample of users
 CSR = ("data", "indices", "indptr")
-LENGTH = 20  # last items of a user that the count table sees
-COUNTED = 5_000_000  # items to learn from, of which a count table is made in seconds
+LENGTH = 20  # last items of a user that the count table uses
+COUNTED = 5_000_000  # maximum training items for a count table, which then takes seconds
 GRID = {  # of a count table, see Table
     "decay": (0.2, 0.4, 0.6, 0.8, 0.95),
     "nearness": (0.3, 0.6, 0.8, 1.0),
@@ -30,18 +30,18 @@ GRID = {  # of a count table, see Table
     "columns": (0.0, 0.2, 0.4, 0.6),
 }
 PENALTIES = (30.0, 100.0, 300.0, 1000.0)  # of EASE
-MOST = 6_000  # items of EASE, whose matrix of all pairs is inverted
-SHARES = (0.0, 0.2, 0.4, 0.6, 0.8)  # of counts in a mixture with a model
+MOST = 6_000  # maximum items for EASE, which inverts an items x items matrix
+SHARES = (0.0, 0.2, 0.4, 0.6, 0.8)  # weights of the counts in a mixture with a model
 
 
 class Table(NamedTuple):
-    """Settings of a table of counts.
+    """Settings of a count table.
 
-    decay      an item of a history counts so much of the one after it
-    nearness   a pair of items counts so much for each place between them
-    reversed   the weight of pairs the other way round
+    decay      weight of a history item relative to the item after it
+    nearness   factor on a pair's weight per position between its items
+    reversed   weight of pairs in reverse order
     rows       counts of an item are divided by its own frequency to this power
-    columns    those for an item by that item's frequency to this power
+    columns    counts for an item are divided by that item's frequency to this power
     """
 
     decay: float = 0.6
@@ -52,12 +52,12 @@ class Table(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Scores items by how often they came soon after, or before, the last items of a user; alone, or mixed with a model.
+    """Item scores from counts of items that occur soon after, or before, a user's last items; optionally mixed with a model.
 
-    table  (V, V) scipy CSR float32, what an item of a history is worth for each item
-    ties   (V,) float64 above 0, added to all scores: so little of each item's popularity that it decides among equals alone
+    table  (V, V) scipy CSR float32: the score that a history item adds to each item
+    ties   (V,) float64 above 0, added to all scores: each item's popularity, scaled so small that it only breaks ties
     decay  see Table
-    share  of the counts in a mixture, 0 to 1
+    share  weight of the counts in a mixture, 0 to 1
     """
 
     table: Any
@@ -66,19 +66,19 @@ class Counts(NamedTuple):
     share: float = 1.0
 
     def scores(self, seen: Histories) -> Scores:
-        """Of all items for users of these histories."""
+        """Returns a scorer of all items for the users of these histories."""
 
         def scores(users: np.ndarray) -> np.ndarray:
             counts = _recent(seen, users, self.decay, len(self.ties)) @ self.table
-            table: np.ndarray = counts.astype(np.float64) + self.ties  # in float32 the ties would be lost
+            table: np.ndarray = counts.astype(np.float64) + self.ties  # float32 would round the ties away
             return table
 
         return scores
 
     def mixed(self, model: Scores, seen: Histories) -> Scores:
-        """log((1 - share) p + share c): p a model's probabilities of items, c the counts' scores as probabilities.
+        """Returns a scorer of log((1 - share) p + share c): p model probabilities, c normalised count scores.
 
-        model  users -> log-probabilities, or logits, which a share of 0 leaves as they are
+        model  users -> log-probabilities or logits; a share of 0 returns the model itself
         """
         if not self.share:
             return model
@@ -93,7 +93,7 @@ class Counts(NamedTuple):
         return scores
 
     def save(self, path: Path) -> None:
-        """Write all of it; OSError for a file that cannot be written."""
+        """Writes table, ties, decay and share; OSError if the file cannot be written."""
         buffer = io.BytesIO()
         table = {name: getattr(self.table, name) for name in CSR}
         np.savez(buffer, **table, ties=self.ties, decay=np.array(self.decay), share=np.array(self.share))
@@ -101,7 +101,7 @@ class Counts(NamedTuple):
 
     @classmethod
     def load(cls, path: Path, items: int) -> "Counts":
-        """What `save` wrote; OSError for an unreadable file, ValueError for another one and for one of other items."""
+        """Loads a file written by `save`; OSError if unreadable, ValueError for another format or number of items."""
         from scipy import sparse
 
         expected = f"a table of counts of {items:,} items"
@@ -120,15 +120,15 @@ class Counts(NamedTuple):
 
 
 def popularity(train: Histories) -> Scores:
-    """Scores every item by its count in the training histories, for all users alike."""
+    """Returns a scorer that ranks items by their count in the training histories, the same for all users."""
     counts = _counts(train)
     return lambda users: np.broadcast_to(counts, (len(users), len(counts)))
 
 
 def counted(train: Histories, settings: Table, pairs: Any = None) -> Counts:
-    """The counts of training histories.
+    """Returns the counts of training histories.
 
-    pairs  their `transitions` at this nearness, if there already
+    pairs  their `transitions` at this nearness, if already computed
     """
     from scipy import sparse
 
@@ -140,9 +140,9 @@ def counted(train: Histories, settings: Table, pairs: Any = None) -> Counts:
 
 
 def ease(train: Histories, seen: Histories, penalty: float) -> Scores:
-    """Scores items by EASE: the linear item-to-item model with a zero diagonal that restores users' items (Steck 2019).
+    """Returns a scorer by EASE, a linear item-to-item model with a zero diagonal that reconstructs user items (Steck 2019).
 
-    Its matrix has V * V float64; the order of items plays no part.
+    It ignores the order of items and holds a (V, V) float64 matrix.
     """
     x = _had(train)
     gram = (x.T @ x).toarray()
@@ -154,16 +154,16 @@ def ease(train: Histories, seen: Histories, penalty: float) -> Scores:
     return lambda users: known[users] @ weights
 
 
-Baseline = Callable[[Histories], Scores]  # takes the histories of the users that it answers for
+Baseline = Callable[[Histories], Scores]  # takes the histories of the users to score
 
 
 def names(train: Histories) -> list[str]:
-    """Those that these training histories are not too large for: "popularity", "counts" and "EASE"."""
+    """Returns the baselines that fit training histories of this size: "popularity", "counts" and "EASE"."""
     return ["popularity"] + ["counts"] * (len(train.item) <= COUNTED) + ["EASE"] * (len(train.items) <= MOST)
 
 
 def tuned(name: str, parts: Split) -> Baseline:
-    """A baseline by name, learned from parts.train, with the settings that have the best nDCG@10 on parts.valid."""
+    """Returns a baseline trained on parts.train, with the settings of the best nDCG@10 on parts.valid."""
     train, judged = parts.train, _judged(parts)
     if name == "popularity":
         return lambda seen: popularity(train)
@@ -174,10 +174,10 @@ def tuned(name: str, parts: Split) -> Baseline:
 
 
 def counts(parts: Split) -> Counts:
-    """The table of counts with the best settings, see `tuned`."""
+    """Returns the count table with the best settings, see `tuned`."""
     judged, pairs = _judged(parts), functools.lru_cache(1)(functools.partial(transitions, parts.train))
     table = Table()
-    for setting, values in GRID.items():  # one after the other
+    for setting, values in GRID.items():  # coordinate search
         ways = [table._replace(**{setting: value}) for value in values]
         made = (counted(parts.train, way, pairs(way.nearness)) for way in ways)
         worth = [judged(one.scores(parts.train)) for one in made]
@@ -186,7 +186,7 @@ def counts(parts: Split) -> Counts:
 
 
 def shared(made: Counts, model: Callable[[Histories], Scores], parts: Split) -> Counts:
-    """Counts with the share in a mixture with a model that has the best nDCG@10 on parts.valid."""
+    """Returns the counts with the mixture weight of the best nDCG@10 on parts.valid."""
     judged, scores = _judged(parts), model(parts.train)
     ways = [made._replace(share=share) for share in SHARES]
     return max(ways, key=lambda way: judged(way.mixed(scores, parts.train)))
@@ -208,7 +208,7 @@ def _counts(train: Histories) -> np.ndarray:
 
 
 def _recent(seen: Histories, users: np.ndarray, decay: float, items: int) -> Any:
-    """(n, V) CSR: the last items of users, each with its weight."""
+    """Returns (n, V) CSR of each user's last items, weighted by decay."""
     from scipy import sparse
 
     first, last = seen.at[:-1][users], seen.at[1:][users]
@@ -221,7 +221,7 @@ def _recent(seen: Histories, users: np.ndarray, decay: float, items: int) -> Any
 
 
 def _had(histories: Histories) -> Any:
-    """(users, V) CSR: 1 for each item that a user had."""
+    """Returns (users, V) CSR with 1 for each item in a user's history."""
     from scipy import sparse
 
     shape = len(histories.users), len(histories.items)
