@@ -1,7 +1,7 @@
-"""A hybrid CPU/GPU training engine: dense MLPs beside trees, rows and nearest neighbours.
+"""A hybrid CPU/GPU training engine: dense MLPs combined with trees, embedding rows and nearest neighbours.
 
-Names are imported on first use, so that `import hybrid` is quick and needs neither Numba nor a GPU. `formats`, `ratings`,
-`stream`, `text`, `trees` and `vectors` are modules: `from hybrid import text; text.read("book.txt")`.
+Names are imported on first use, so `import hybrid` is fast and needs neither Numba nor a GPU. `formats`, `ratings`, `stream`,
+`text`, `trees` and `vectors` are modules: `from hybrid import text; text.read("book.txt")`.
 """
 
 import importlib

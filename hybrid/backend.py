@@ -1,4 +1,4 @@
-"""Which modules do the arithmetic: choose("cuda:0" | "cuda:0+tf32" | "cpu" | None), or why a device cannot be taken."""
+"""Selection of the kernel modules of a device: choose("cuda:0" | "cuda:0+tf32" | "cpu" | None)."""
 
 import functools
 import importlib
@@ -24,19 +24,17 @@ KERNELS = (
     "sampled_logistic",
     "negative",
     "label_tree",
-)  # of a whole backend
+)  # of a complete backend
 
 
-turn = (
-    0  # how many GPUs further on, around those of the machine, this process takes its own; hybrid/mpi/group.py sets it
-)
+turn = 0  # offset added to this process's GPU number, modulo the GPUs of the machine; set by hybrid/mpi/group.py
 
 
 class Backend:
-    """A device and the modules of kernels that compute on it: `backend.units`, `backend.rows`, ...; see KERNELS.
+    """A device and its kernel modules: `backend.units`, `backend.rows`, ...; see KERNELS.
 
-    Each module keeps the Protocol of its name in hybrid/contract.py. A backend may have only some of them: the GPU's has
-    none for drawn classes. To ask for one that is missing raises ValueError.
+    Each module implements the Protocol of its name in hybrid/contract.py. A backend may lack some of them: the GPU backend
+    has no kernels for sampled classes. Access to a missing module raises ValueError.
 
     name    as `choose` takes it
     device  a Device of hybrid/contract.py
@@ -59,13 +57,13 @@ class Backend:
 
 
 def choose(device: str | None = None) -> Backend:
-    """The backend of a device; None and "auto" take the first GPU when it can be used and the CPU otherwise.
+    """Returns the backend of a device; None and "auto" select the first usable GPU, otherwise the CPU.
 
-    Of several ranks on a machine the first takes that GPU, and each other one the next, see `turn`.
+    With several ranks on a machine, the first uses that GPU and each further rank the next one, see `turn`.
 
-    "cuda:0+tf32" lets the tensor cores of a GPU multiply with factors of 10 bits; nothing else does.
+    "cuda:0+tf32" enables TF32 tensor cores, which round factors to 10-bit mantissas; by default they are off.
 
-    Raises ValueError, with the reason and the remedy, for a device that does not exist or cannot be used.
+    Raises ValueError, with the reason and the remedy, if the device does not exist or is unusable.
     """
     if device is None or device == "auto":
         device = "cpu" if why_no_gpu() else "cuda:0"
@@ -82,7 +80,7 @@ def choose(device: str | None = None) -> Backend:
 
 
 def given(backend: Backend | str | None) -> Backend:
-    """The backend that a part of a model was given: itself, or its name as `choose` takes it; None: the CPU's."""
+    """Returns the backend itself, or the one of that name as `choose` takes it; None selects the CPU."""
     if isinstance(backend, str | None):
         return choose(backend or "cpu")
     if not isinstance(backend, Backend):
@@ -91,9 +89,9 @@ def given(backend: Backend | str | None) -> Backend:
 
 
 def again(owner: str, device: str) -> Backend:
-    """The backend on which a part of a model that was pickled or copied goes on.
+    """Returns the backend on which a pickled or copied part of a model continues.
 
-    Raises ValueError, naming the owner, where that device cannot be used here.
+    Raises ValueError, with a message that names the owner, if that device is unusable here.
     """
     try:
         return choose(device)
@@ -105,40 +103,40 @@ def again(owner: str, device: str) -> Backend:
 
 
 def auto() -> str:
-    """The device that "auto" takes, and why, in one line."""
+    """Returns the device that "auto" selects and the reason, in one line."""
     reason = why_no_gpu()
     return f"cpu, because {reason}" if reason else f"cuda:0, {choose('cuda:0').device.cuda.name()}"
 
 
 def why_no_gpu() -> str | None:
-    """The reason why no GPU can be used, None when one can."""
+    """Returns the reason why no GPU is usable, or None if one is."""
     reason: str | None = importlib.import_module("gpu.runtime.available").unavailable()
     return reason
 
 
-@functools.cache  # one context, one owner thread and one set of compiled kernels a device
+@functools.cache  # one context, one owner thread and one set of compiled kernels per device
 def _gpu(name: str, ordinal: int, tf32: bool) -> Backend:
     return _backend("gpu", name, ordinal, tf32)
 
 
 def _backend(package: str, name: str, *settings: Any) -> Backend:
-    """The backend of a package with a module `device`; those of KERNELS that it has are imported when they are used."""
+    """Returns the backend of a package that has a module `device`; its KERNELS modules are imported on first use."""
     return Backend(name, importlib.import_module(f"{package}.device").Device(*settings), package)
 
 
-# Pairs (host, there): an array of the host and its copy on a device; the same array where the device uses host memory.
+# Pairs (host, there): a host array and its copy on a device, or the same array twice if the device uses host memory.
 
 Pairs = Iterable[tuple[np.ndarray, Any]]
 
 
 def fetch_arrays(device: Any, pairs: Pairs) -> None:
-    """Copy each array from the device to the host, unless both are the same."""
+    """Copies each array from the device to the host, unless both are the same."""
     for host, there in pairs:
         if host is not there:
             np.copyto(host, device.to_host(there))
 
 
 def send_arrays(device: Any, pairs: Pairs) -> None:
-    """Copy each array from the host to the device, unless both are the same."""
+    """Copies each array from the host to the device, unless both are the same."""
     for host, there in pairs:
         device.write(there, host)

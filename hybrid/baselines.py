@@ -31,7 +31,7 @@ GRID = {  # of a count table, see Table
 }
 PENALTIES = (30.0, 100.0, 300.0, 1000.0)  # of EASE
 MOST = 6_000  # maximum items for EASE, which inverts an items x items matrix
-SHARES = (0.0, 0.2, 0.4, 0.6, 0.8)  # weights of the counts in a mixture with a model
+SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95)  # weights of the counts in a mixture with a model
 
 
 class Table(NamedTuple):

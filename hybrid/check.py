@@ -1,4 +1,4 @@
-"""Checks of arguments where the user passes them: name, found, expected. Kernels and launchers do not check again."""
+"""Checks of arguments from users; messages state name, found and expected. Kernels and launchers do not check again."""
 
 import math
 from collections.abc import Iterable
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
     from cpu.output.topk import Excluded
 
-ID = 2**31 - 1  # int32 ids lie below it
+ID = 2**31 - 1  # int32 ids are below it
 SOUND = "scipy.sparse.coo_array((data, (row, column)), shape) makes a sound one"
 FLOAT32 = float(np.finfo(np.float32).max)
 
 
 def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
-    """`value` itself; ValueError unless it is a whole number from `low` to `high` (None: any size)."""
+    """Returns `value` as an int; ValueError unless it is a whole number from `low` to `high` (None: no limit)."""
     fits = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not fits or value < low or (high is not None and value > high):
         limits = f"of at least {low}" if high is None else f"from {low} to {high}"
@@ -27,7 +27,7 @@ def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
 
 
 def number(name: str, value: Any, low: float) -> float:
-    """`value` itself; ValueError unless it is a number of at least `low` that is finite as float32 too, as kernels take it."""
+    """Returns `value` as a float; ValueError unless it is at least `low` and finite in float32, as kernels take it."""
     fits = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not fits or not low <= value <= FLOAT32:
         raise ValueError(f"{name}: found {value!r}, expected a finite number of at least {low}, in float32")
@@ -35,8 +35,8 @@ def number(name: str, value: Any, low: float) -> float:
 
 
 def choice(name: str, value: str | None, among: tuple[str, ...]) -> str:
-    """`value` itself; ValueError unless it is one of `among`."""
-    if not isinstance(value, str | None):  # comparing an array gives an array
+    """Returns `value`; ValueError unless it is one of `among`."""
+    if not isinstance(value, str | None):  # comparison with an array yields an array
         raise ValueError(f"{name}: found {type(value).__name__}, expected one of {', '.join(among)}")
     if value not in among:
         raise ValueError(f"{name}: found {value!r}, expected one of {', '.join(among)}")
@@ -44,16 +44,16 @@ def choice(name: str, value: str | None, among: tuple[str, ...]) -> str:
 
 
 def classes(value: Any) -> int:
-    """`value` itself; ValueError unless there are at least 2 classes, and few enough for int32 ids."""
+    """Returns `value` as an int; ValueError unless it is at least 2 classes and their ids fit int32."""
     if isinstance(value, int | np.integer) and value < 2:
         raise ValueError(f"classes: found {value}, at least 2 needed")
     return whole("classes", value, 2, ID)
 
 
 def counts(values: Any, *, more: bool = False) -> np.ndarray:
-    """How often each class occurs, as float64; ValueError unless it is one row of finite numbers of at least 0.
+    """Returns class counts as a float64 vector; ValueError unless all are finite and at least 0.
 
-    more  of classes that others are there beside: one is enough
+    more  the counts extend existing classes: one is enough
     """
     met: np.ndarray = np.asarray(unmasked("counts", values))
     if met.ndim != 1 or met.dtype.kind not in "iuf" or (more and not met.size):
@@ -68,7 +68,7 @@ def counts(values: Any, *, more: bool = False) -> np.ndarray:
 
 
 def row(name: str, values: Any) -> np.ndarray:
-    """`values` as an array; ValueError unless they are one row of whole numbers, or none at all."""
+    """Returns `values` as an array; ValueError unless they are a vector of whole numbers, which may be empty."""
     values = (
         unmasked(name, values)
         if isinstance(values, np.ndarray)
@@ -88,9 +88,9 @@ def row(name: str, values: Any) -> np.ndarray:
 def array(
     name: str, value: Any, shape: tuple[int | None, ...], dtype: DTypeLike, *, written: bool = False
 ) -> np.ndarray:
-    """`value` itself; ValueError unless it is a C-contiguous array of this dtype and shape (None: any length).
+    """Returns `value`; ValueError unless it is a C-contiguous array of this dtype and shape (None: any length).
 
-    written  refuse a read-only array too
+    written  also reject a read-only array
     """
     kind = np.dtype(dtype)
     sizes = ["any" if size is None else str(size) for size in shape]
@@ -116,10 +116,10 @@ def array(
 
 
 def indices(name: str, values: Any, limit: int) -> np.ndarray:
-    """Ids as a C-contiguous int32 array, of the array's or list's shape.
+    """Returns ids as a C-contiguous int32 array of the same shape.
 
-    Raises ValueError for anything but whole numbers, and IndexError, naming the first bad place, unless all are in [0, limit).
-    They are checked before they are cast to int32, since a cast would turn an id beyond 2^31 into another one.
+    Raises ValueError for other than whole numbers; IndexError, with the first bad position, unless all are in [0, limit). The
+    range is checked before the cast, since int32 would wrap ids beyond 2^31.
     """
     values = plain(name, values)
     if values.size and values.dtype.kind not in "iu":
@@ -129,9 +129,9 @@ def indices(name: str, values: Any, limit: int) -> np.ndarray:
 
 
 def bags(name: str, values: Any, ids: int, what: str = "ids") -> np.ndarray:
-    """Where bags begin in a list of `ids` ids, (B + 1,) int64; ValueError unless the values rise from 0 to `ids`.
+    """Returns the bag offsets into a list of `ids` ids, (B + 1,) int64; ValueError unless they rise from 0 to `ids`.
 
-    what  the list is of, for messages
+    what  name of the list's elements in messages
     """
     values = plain(name, values)
     if values.ndim != 1 or not values.size or values.dtype.kind not in "iu":
@@ -151,29 +151,29 @@ def bags(name: str, values: Any, ids: int, what: str = "ids") -> np.ndarray:
 
 
 def plain(name: str, values: Any) -> np.ndarray:
-    """`values` as an array; ValueError for rows of different lengths, and as `unmasked` does."""
+    """Returns `values` as an array; ValueError for ragged rows, and as `unmasked` does."""
     unmasked(name, values)
     try:
         return np.asarray(values)
-    except ValueError:  # of NumPy, which does not know what the list is for
+    except ValueError:  # NumPy's message does not name the argument
         raise ValueError(f"{name}: found rows of different lengths, expected an array of numbers") from None
 
 
 def unmasked(name: str, values: Any) -> Any:
-    """`values` themselves; ValueError for a masked array, whose mask NumPy would lose silently."""
+    """Returns `values`; ValueError for a masked array, whose mask NumPy would drop silently."""
     if isinstance(values, np.ma.MaskedArray):
         raise ValueError(f"{name}: found a masked array, expected a plain one; {name}.filled(...) makes one")
     return values
 
 
 def no_table(name: str, values: Any) -> None:
-    """ValueError for a data frame or a dict: to iterate over one gives the names of its columns."""
+    """Raises ValueError for a data frame or a dict, since iteration would yield its column names."""
     if hasattr(values, "columns") or hasattr(values, "keys"):
         raise ValueError(f"{name}: found {type(values).__name__}, expected a list; {name}[COLUMN].tolist() makes one")
 
 
 def ids(name: str, values: np.ndarray, limit: int) -> None:
-    """IndexError, naming the first bad place, unless all ids lie in [0, limit)."""
+    """Raises IndexError, with the first bad position, unless all ids are in [0, limit)."""
     if values.size and not (values.min() >= 0 and values.max() < limit):
         at = np.unravel_index(int(((values < 0) | (values >= limit)).argmax()), values.shape)
         place = ", ".join(map(str, at))
@@ -181,11 +181,11 @@ def ids(name: str, values: np.ndarray, limit: int) -> None:
 
 
 def sparse(name: str, value: Any, shape: tuple[int | None, int | None] = (None, None)) -> Any:
-    """`value` itself; ValueError unless it is a scipy sparse matrix of numbers, of this shape, whose indices lie within it.
+    """Returns `value`; ValueError unless it is a numeric scipy sparse matrix of this shape with all indices in range.
 
     shape  None: any length
 
-    SciPy checks no index when it converts or multiplies a matrix: one that points elsewhere reads foreign memory.
+    SciPy does not check indices when it converts or multiplies: an index out of range reads foreign memory.
     """
     from scipy.sparse import issparse
 
@@ -205,7 +205,7 @@ def sparse(name: str, value: Any, shape: tuple[int | None, int | None] = (None, 
 
 def _coordinates(name: str, value: Any) -> None:
     try:
-        entries = value.tocoo()  # of other formats than CSR and CSC by NumPy, which stays within its arrays
+        entries = value.tocoo()  # formats other than CSR and CSC are converted by NumPy, which checks bounds
     except (ValueError, IndexError, TypeError) as error:
         raise ValueError(f"{name}: found a {value.format} matrix that cannot be read ({error}); {SOUND}") from None
     for axis, coordinates in enumerate((entries.row, entries.col)):
@@ -230,7 +230,7 @@ def _compressed(name: str, value: Any) -> None:
 def _within(name: str, values: np.ndarray, limit: int) -> None:
     try:
         ids(name, values, limit)
-    except IndexError as error:  # the matrix is unsound, not an id of the caller's
+    except IndexError as error:  # a malformed matrix, not an id that the caller passed
         raise ValueError(f"{error}; {SOUND}") from None
 
 
@@ -242,13 +242,13 @@ def csr(
     dtype: DTypeLike | None = None,
     zeros: bool = True,
 ) -> "csr_array":
-    """A scipy sparse matrix or an array of two axes as a csr_array, each column once in a row, in rising order.
+    """Returns a scipy sparse matrix or a 2-D array as a csr_array in canonical format: sorted, without duplicates.
 
-    dtype  of its numbers; None: as they are
-    zeros  False: stored zeros are left out
+    dtype  of its values; None: unchanged
+    zeros  False: stored zeros are dropped
 
-    It shares the memory of `value` where it can, which is not written to. Numbers that stand in one place add up, as SciPy
-    means them. Raises ValueError as `sparse` does, and for numbers that are not finite in that dtype.
+    The result shares the memory of `value` where possible; `value` is never modified. Duplicates are summed, as SciPy defines
+    them. Raises ValueError as `sparse` does, and for values that are not finite in that dtype.
     """
     from scipy.sparse import csr_array, issparse
 
@@ -264,7 +264,7 @@ def csr(
         rows.sum_duplicates()
         if not zeros:
             rows.eliminate_zeros()
-    with np.errstate(over="ignore"):  # what is too large is infinite then, and refused
+    with np.errstate(over="ignore"):  # overflow gives infinity, which is rejected below
         rows = csr_array(rows, dtype=dtype)
     if len(rows.indices) <= ID:  # kernels are compiled for int32
         rows.indices, rows.indptr = (part.astype(np.int32, copy=False) for part in (rows.indices, rows.indptr))
@@ -277,19 +277,19 @@ def csr(
 
 
 def finite(name: str, values: np.ndarray) -> None:
-    """ValueError, naming the first bad row, for a NaN or an infinity in `values`; takes a pass and no memory."""
+    """Raises ValueError, with the first bad row, for NaN or infinity in `values`; one pass, no allocation."""
     with np.errstate(all="ignore"):
         known = math.isfinite(
             np.einsum(values, [*range(values.ndim)], [])
-        )  # a plain sum: faster than `sum`, which adds by pairs
-    if not known and not (math.isfinite(values.min()) and math.isfinite(values.max())):  # a sum may overflow
+        )  # a plain sum: faster than `sum`, which adds pairwise
+    if not known and not (math.isfinite(values.min()) and math.isfinite(values.max())):  # the sum may overflow
         good = np.isfinite(values)
         row = int(good.reshape(len(values), -1).all(axis=1).argmin())
         raise ValueError(f"{name}[{row}]: found NaN or infinity, expected finite numbers")
 
 
 def loss(values: np.ndarray) -> float:
-    """The mean of the losses; FloatingPointError, naming the first bad row, when one is not finite."""
+    """Returns the mean loss; FloatingPointError, with the first bad row, if one is not finite."""
     mean = float(values.mean(dtype=np.float64)) if values.size else 0.0
     if not math.isfinite(mean):
         row = int(np.isfinite(values).argmin())
@@ -298,9 +298,9 @@ def loss(values: np.ndarray) -> float:
 
 
 def excluded(exclude: Any, rows: int, classes: int) -> "Excluded":
-    """The stored entries of a scipy sparse matrix (rows, classes), whatever their values, as the searches of cpu/ take them.
+    """Returns all stored entries of a scipy sparse matrix (rows, classes), for the searches of cpu/.
 
-    It is not written to. Raises ValueError as sparse does.
+    The matrix is not modified. Raises ValueError as `sparse` does.
     """
     from scipy.sparse import csr_array
 

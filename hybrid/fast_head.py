@@ -1,4 +1,4 @@
-"""The likeliest classes of a softmax that is trained already: exact, or at a recall, without a look at all of its numbers."""
+"""Top-k classes of a trained softmax, exact or at a chosen recall, without reading all weights."""
 
 from typing import Any, NamedTuple
 
@@ -8,11 +8,11 @@ from . import check
 
 
 class Worth(NamedTuple):
-    """What a FastHead finds of the k largest logits of some hidden vectors.
+    """Measured quality of a FastHead on hidden vectors.
 
-    recall     the share of them
-    agreement  the share of the hidden vectors for which the first is the right one
-    read       the share of the rows that were read, as int8
+    recall     fraction of the true k largest logits in the result
+    agreement  fraction of hidden vectors whose first id is correct
+    read       fraction of the int8 rows that were read
     """
 
     k: int
@@ -21,27 +21,27 @@ class Worth(NamedTuple):
     read: float
 
     def line(self) -> str:
-        """As a sentence."""
+        """Returns it as one printed line."""
         return f"recall@{self.k} {self.recall:.4f}, agreement@1 {self.agreement:.4f}, {self.read:.1%} of the rows read"
 
 
 class FastHead:
-    """The largest logits w . h + b of weights (V, D) that stand still, such as an output layer or a table of items.
+    """Search for the largest logits w . h + b of constant weights (V, D), such as an output layer or an item table.
 
-    weights  (V, D) float32, C-contiguous: not copied, not to be written to. Beside them V (D + 16) bytes are made, see
+    weights  (V, D) float32, C-contiguous: not copied, must not be modified. The index takes V (D + 16) further bytes, see
              cpu/search/codes.py
     bias     (V,) float32; None: 0
-    recall   1: exact. Below: the share of the k largest that is to be found, on half of `hidden`
-    k        how many `best` finds unless it is told otherwise
-    hidden   (N, D), some of those that will be asked about: below a recall of 1 half of them choose, and `worth` is what was
-             measured on the other half; with 1 all of them are measured
+    recall   1: exact. Below 1: the target fraction of the k largest, calibrated on half of `hidden`
+    k        default number of results of `best`
+    hidden   (N, D) sample queries. Below recall 1, one half calibrates the search and `worth` is measured on the other half;
+             at recall 1, `worth` is measured on all
     seed     of the clusters
 
     worth    Worth, or None without `hidden`
-    read     the share of the rows that the last call read. Several threads may call at once
+    read     fraction of rows that the last call read. Concurrent calls are safe
 
-    Raises ValueError for arrays of another kind or shape, for numbers that are not finite, for a recall below 1 without at
-    least two hidden vectors.
+    Raises ValueError for arrays of another type or shape, non-finite numbers, or a recall below 1 with fewer than two hidden
+    vectors.
     """
 
     def __init__(
@@ -92,11 +92,11 @@ class FastHead:
         return rows
 
     def best(self, hidden: Any, k: int | None = None, exclude: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """The k largest logits of each hidden vector (B, D): ids (B, k) int32, logits (B, k) float32, largest first.
+        """Returns the k largest logits of each hidden vector (B, D): ids (B, k) int32, logits (B, k) float32, largest first.
 
-        exclude  as in Readout.best: where fewer than k are left, ids end with -1 and logits with -inf
+        exclude  as in Readout.best: if fewer than k are left, ids end with -1 and logits with -inf
 
-        Logits are summed in float64; of equal ones the lower id comes first.
+        Logits are summed in float64; ties are ordered by ascending id.
         """
         return self._best(self._checked(hidden), k, exclude, self.share)
 
@@ -111,7 +111,7 @@ class FastHead:
         return ids, logits
 
     def measure(self, hidden: Any, k: int | None = None) -> Worth:
-        """What `best` finds of the k largest logits of hidden vectors (B, D)."""
+        """Measures `best` against exact search on hidden vectors (B, D)."""
         hidden = self._checked(hidden)
         if not len(hidden):
             raise ValueError("hidden: found no row, expected at least one hidden vector to measure on")

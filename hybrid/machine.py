@@ -1,4 +1,4 @@
-"""What the system says of this machine's memory and processor."""
+"""Memory and processors of this machine as the system reports them."""
 
 import contextlib
 import math
@@ -12,44 +12,44 @@ from typing import TypeVar
 T = TypeVar("T")
 
 CGROUPS = Path("/sys/fs/cgroup")
-LAUNCHERS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")  # of MPICH, of Slurm's PMIx and Open MPI, of Open MPI
-# Bytes of address space that NumPy, SciPy, Numba's compiler and the stacks of some threads take, and room.
+LAUNCHERS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")  # MPICH, Slurm's PMIx and Open MPI, Open MPI
+# Bytes of address space for NumPy, SciPy, Numba's compiler and several thread stacks, with a margin.
 LEAST = 2 << 30
 
 
 def launched() -> bool:
-    """Whether a launcher of MPI started this process, as one of the ranks of hybrid/mpi; asked without importing MPI."""
+    """True if an MPI launcher started this process as a rank of hybrid/mpi; does not import MPI."""
     return any(name in os.environ for name in LAUNCHERS)
 
 
 class SingleRank:
-    """The ranks of a run that is one process: what hybrid/mpi/group.py does for several."""
+    """The rank group of a single-process run, with the interface of hybrid/mpi/group.py."""
 
     rank, size = 0, 1
 
     def once(self, work: Callable[[], T]) -> T:
-        """What rank 0's work returns."""
+        """Returns the result of rank 0's work."""
         return work()
 
     def greatest(self, *numbers: int) -> tuple[int, ...]:
-        """The greatest of all ranks, of each of these numbers."""
+        """Returns the element-wise maximum over ranks."""
         return numbers
 
 
 def available() -> int:
-    """How many threads to use by default.
+    """Returns the default number of threads.
 
-    The least of: the cores of this process's affinity, its cgroup's share of processor time (cpu.max), rounded up, and what
-    NUMBA_NUM_THREADS and OMP_NUM_THREADS say. Of several ranks on a machine each has its part (hybrid/mpi/world.py).
+    It is the minimum of the cores of this process's affinity, its cgroup quota (cpu.max) rounded up, NUMBA_NUM_THREADS and
+    OMP_NUM_THREADS. Ranks on one machine divide it (hybrid/mpi/world.py).
     """
-    numba = sys.modules.get("numba")  # where it is imported, it has read its own variable, once
+    numba = sys.modules.get("numba")  # once imported, Numba has fixed its value
     most = numba.config.NUMBA_NUM_THREADS if numba else _limit("NUMBA_NUM_THREADS")
     return int(min(allowed(), most, _limit("OMP_NUM_THREADS")))
 
 
 @contextlib.contextmanager
 def kernel_threads(count: int) -> Iterator[None]:
-    """Within it kernels that this thread calls take so many threads."""
+    """A context in which kernels called by this thread use at most `count` threads."""
     import numba
 
     before = numba.get_num_threads()
@@ -61,24 +61,24 @@ def kernel_threads(count: int) -> Iterator[None]:
 
 
 def _limit(variable: str) -> float:
-    """The number of threads that a variable of the environment allows; inf where it says none."""
+    """Returns the thread limit in an environment variable; inf if there is none."""
     value = os.environ.get(variable, "")
     return int(value) if value.isdecimal() and int(value) else math.inf
 
 
 def allowed() -> int:
-    """How many processors the system lets this process use at a time, at least 1."""
+    """Returns the number of processors available to this process, at least 1."""
     return max(1, math.ceil(min(len(affinity()), quota())))
 
 
 def affinity() -> list[int]:
-    """The cores that this process may run on; all, where the system does not tell (macOS, Windows)."""
+    """Returns the cores of this process's affinity; all cores where unsupported (macOS, Windows)."""
     known = hasattr(os, "sched_getaffinity")
     return sorted(os.sched_getaffinity(0)) if known else list(range(os.cpu_count() or 1))
 
 
 def quota(root: Path = CGROUPS, membership: Path = Path("/proc/self/cgroup")) -> float:
-    """How many processors the cgroups of this process allow, inf without a limit: cpu.max (v2) or cpu.cfs_quota_us (v1)."""
+    """Returns the processors that this process's cgroups allow, inf if unlimited: cpu.max (v2) or cpu.cfs_quota_us (v1)."""
     try:
         lines = [line.split(":", 2) for line in membership.read_text().splitlines()]
     except OSError:  # no cgroups
@@ -87,7 +87,7 @@ def quota(root: Path = CGROUPS, membership: Path = Path("/proc/self/cgroup")) ->
     for _, controllers, path in lines:
         if controllers and "cpu" not in controllers.split(","):
             continue
-        top = root / controllers  # v2 names none
+        top = root / controllers  # v2 lists none
         at = top / path.lstrip("/")
         for folder in (at, *at.parents):
             least = min(least, _quota_of(folder))
@@ -97,7 +97,7 @@ def quota(root: Path = CGROUPS, membership: Path = Path("/proc/self/cgroup")) ->
 
 
 def _quota_of(folder: Path) -> float:
-    """How many processors one cgroup may use."""
+    """Returns the processors that one cgroup allows."""
     try:
         if (folder / "cpu.max").exists():
             limit, period = (folder / "cpu.max").read_text().split()
@@ -109,16 +109,14 @@ def _quota_of(folder: Path) -> float:
 
 
 def memory() -> int | None:
-    """The machine's memory in bytes; None where the system does not say (Windows)."""
+    """Returns the machine's memory in bytes; None if unknown (Windows)."""
     if not hasattr(os, "sysconf"):
         return None
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def refuse_little_memory() -> None:
-    """MemoryError where this process may have less address space (ulimit -v) than libraries need before any model: below that
-    they end the process, or try for ever, and no error comes back.
-    """
+    """Raises MemoryError if ulimit -v is below the libraries' own need, where they abort or hang without an error."""
     try:
         import resource
     except ImportError:  # Windows
@@ -131,17 +129,17 @@ def refuse_little_memory() -> None:
 
 
 def peak_memory() -> int | None:
-    """The most bytes of memory that this process has held at once; None where the system does not say (Windows)."""
+    """Returns the peak resident memory of this process in bytes; None if unknown (Windows)."""
     try:
         import resource
     except ImportError:
         return None
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else most * 1024  # macOS counts bytes, Linux kibibytes
+    return most if sys.platform == "darwin" else most * 1024  # macOS reports bytes, Linux kibibytes
 
 
 def processor() -> str:
-    """The processor's name."""
+    """Returns the processor's name."""
     try:
         with open("/proc/cpuinfo") as file:
             return next(line.split(":")[1].strip() for line in file if line.startswith("model name"))

@@ -1,4 +1,4 @@
-"""How good a trained model is: labels that it ranks first, ranks of held-out items, similarity of words and analogies."""
+"""Metrics of trained models: label ranking, ranks of held-out items, word similarity and analogies."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -9,16 +9,16 @@ import numpy as np
 from . import check, console
 from .feeds.ratings import HeldOut, Histories
 
-# Figures of ranked labels take `ids` (n, k), the labels that a model puts first, distinct, the likeliest first, -1 where it has
-# no more; and `entries` (n, V) scipy CSR, an entry for each label that an example has. An example without labels has precision
-# 0, is left out of recall and nDCG, and adds nothing to propensity-scored precision.
+# Label metrics take `ids` (n, k), a model's top labels, distinct, most likely first, padded with -1; and `entries` (n, V)
+# scipy CSR with an entry for each label of an example. An example without labels has precision 0, is excluded from recall and
+# nDCG, and contributes nothing to propensity-scored precision.
 #
-# They raise ValueError for no example, for entries as check.csr does, for arrays that do not fit together, for labels that
-# stand twice in a row of `ids`, and, but for precision, where no example has a label.
+# They raise ValueError for zero examples, invalid entries (see check.csr), mismatched arrays, and duplicate labels in a row
+# of `ids`. All but precision also raise it if no example has a label.
 
 
 def ranked(scores: Any, k: int) -> np.ndarray:
-    """The k labels of the highest scores, (n, k) int32, the highest first, the lower number first among equals.
+    """Returns the k labels with the highest scores, (n, k) int32, in descending order; ties by ascending id.
 
     scores  (n, V) array. ValueError for k outside 1 to V
     """
@@ -29,21 +29,21 @@ def ranked(scores: Any, k: int) -> np.ndarray:
 
 
 def precision(ids: np.ndarray, entries: Any, weight: np.ndarray | None = None) -> float:
-    """precision@k: the share of the k labels put first that examples have; the mean over all, weighted by `weight` (n,)."""
+    """Returns precision@k: the fraction of top-k labels that are correct; mean over examples, weighted by `weight` (n,)."""
     hits, _ = _hits("precision", ids, entries)
     return float(np.average(hits.sum(axis=1), weights=weight) / ids.shape[1])
 
 
 def recall(ids: np.ndarray, entries: Any) -> float:
-    """recall@k: the share of an example's labels that are among the k put first; the mean over examples with labels."""
+    """Returns recall@k: the fraction of an example's labels among the top k; mean over examples with labels."""
     hits, entries = _hits("recall", ids, entries)
     own = np.diff(entries.indptr)
     return _mean("recall", hits.sum(axis=1) / np.maximum(own, 1), own > 0)
 
 
 def ndcg(ids: np.ndarray, entries: Any) -> float:
-    """nDCG@k: a hit at rank r = 1 .. k counts 1 / log2(r + 1), over what the best ranking of the example's labels counts;
-    the mean over examples with labels (Järvelin and Kekäläinen 2002)."""
+    """Returns nDCG@k, the mean over examples with labels (Järvelin and Kekäläinen 2002).
+    A hit at rank r = 1 .. k counts 1 / log2(r + 1), divided by the ideal ranking's sum."""
     hits, entries = _hits("ndcg", ids, entries)
     own = np.diff(entries.indptr)
     worth = 1 / np.log2(np.arange(ids.shape[1]) + 2)
@@ -52,15 +52,15 @@ def ndcg(ids: np.ndarray, entries: Any) -> float:
 
 
 def propensities(entries: Any, a: float = 0.55, b: float = 1.5) -> np.ndarray:
-    """How likely a label that applies was noted, (V,), from how often N_l of N training examples have it:
+    """Returns label propensities (V,), from the N_l of N training examples that have label l:
 
         1 / (1 + c e^(-a log(N_l + b))),    c = (log N - 1) (b + 1)^a
 
     entries  (N, V) CSR of the training examples
-    a, b     0.55 and 1.5 where nothing is known; 0.5 and 0.4 for Wikipedia, 0.6 and 2.6 for Amazon
+    a, b     0.55 and 1.5 by default; 0.5 and 0.4 for Wikipedia, 0.6 and 2.6 for Amazon
 
-    Jain, Prabhu and Varma 2016, "Extreme multi-label loss functions for recommendation, tagging, ranking & other missing label
-    applications". ValueError for fewer than 3 examples, for which c is not positive.
+    Jain, Prabhu and Varma 2016, "Extreme multi-label loss functions for recommendation, tagging, ranking & other missing
+    label applications". ValueError for fewer than 3 examples, for which c is not positive.
     """
     entries = check.csr("entries", entries)
     if entries.shape[0] < 3:
@@ -72,11 +72,11 @@ def propensities(entries: Any, a: float = 0.55, b: float = 1.5) -> np.ndarray:
 
 
 def propensity_precision(ids: np.ndarray, entries: Any, propensity: np.ndarray) -> float:
-    """Propensity-scored precision@k, normalised: the sum of 1 / p_l over hits, over that of the best possible rankings.
+    """Returns propensity-scored precision@k: the sum of 1 / p_l over hits, divided by that of the best possible rankings.
 
     propensity  (V,) p_l, above 0: see `propensities`
 
-    Jain et al. 2016; normalised over all examples at once, as the Extreme Classification Repository does it.
+    Jain et al. 2016; normalised over all examples jointly, as in the Extreme Classification Repository.
     """
     hits, entries = _hits("propensity_precision", ids, entries)
     if (
@@ -89,14 +89,14 @@ def propensity_precision(ids: np.ndarray, entries: Any, propensity: np.ndarray) 
         raise ValueError("propensity_precision: no example has a label")
     row, each = np.repeat(np.arange(entries.shape[0]), np.diff(entries.indptr)), worth[entries.indices]
     order = np.lexsort((-each, row))
-    best = np.arange(len(order)) - entries.indptr[row] < ids.shape[1]  # of each example's labels, those worth most
+    best = np.arange(len(order)) - entries.indptr[row] < ids.shape[1]  # the k labels of highest worth per example
     most = np.bincount(row, np.where(best, each[order], 0), entries.shape[0])
     one = np.ones(len(ids))
     return float(one @ np.where(hits, worth[ids], 0).sum(axis=1)) / float(one @ most)
 
 
 def _hits(name: str, ids: np.ndarray, entries: Any) -> tuple[np.ndarray, Any]:
-    """(n, k) bool: which of the labels put first an example has; and the entries, checked."""
+    """Returns the hits (n, k) bool, True where an example has the label, and the checked entries."""
     entries = check.csr("entries", entries)
     n, k = ids.shape
     if not n:
@@ -114,31 +114,30 @@ def _hits(name: str, ids: np.ndarray, entries: Any) -> tuple[np.ndarray, Any]:
 
 
 def _mean(name: str, figures: np.ndarray, counts: np.ndarray) -> float:
-    """The mean over examples that count."""
+    """Returns the mean over examples with a nonzero count."""
     if not counts.any():
         raise ValueError(f"{name}: no example has a label")
     return float(np.average(figures, weights=counts))
 
 
 Scores = Callable[[np.ndarray], np.ndarray]  # user ids (n,) -> scores (n, V), higher is better
-NUMBERS = 2**23  # scores asked for at a time
+NUMBERS = 2**23  # scores computed at a time
 
 
 def figures(
     scores: Scores, seen: Histories, held: HeldOut, k: int | Sequence[int] = 10, *, coverage: bool = True
 ) -> dict[str, float]:
-    """How well scores rank what was held out, at one k or several, of any model, and how sure that is.
+    """Returns ranking metrics of any scorer on held-out items, at one k or several, with standard errors.
 
-    scores  of all items for some users, see `Scores`: a product of factors, a row of a matrix, a model's own answer
-    seen    what each user had, which is left out of the ranking, since a target among it would stand alone at rank 1
-    held    items held out, one or several a user
+    scores  of all items for some users, see `Scores`
+    seen    each user's history; its items are excluded from the ranking, so a target among them would always have rank 1
+    held    held-out items, one or several per user
 
-    Returns recall@k, ndcg@k, mrr@k and map@k, see `of_users`, as means over `users`, who have held-out items that are new to
-    them, with the `standard error` of each mean; coverage@k, the share of all items that are among the first k of some user;
-    and `repeats`: items left out, which their users had before. Equal scores are ranked as if the target came first; among
-    the k shown, those with lower ids come first.
+    Returns recall@k, ndcg@k, mrr@k and map@k, see `of_users`, as means with their `standard error`. `users` counts the users
+    with held-out items new to them; coverage@k is the fraction of items in some user's top k. `repeats` counts the held-out
+    items skipped because their users had them. Targets win ties in ranks; in a top k, lower ids come first.
 
-    Raises ValueError as `ranks` does, and where no held-out item is new to its user.
+    Raises ValueError as `ranks` does, and if no held-out item is new to its user.
     """
     new, sizes = unseen(seen, held), [k] if isinstance(k, int) else list(k)
     shown = {size: np.zeros(len(seen.items), bool) for size in sizes} if coverage else {}
@@ -155,7 +154,7 @@ def figures(
 
 
 def unseen(seen: Histories, held: HeldOut) -> HeldOut:
-    """Those of the held-out items that their users have not had before, each once."""
+    """Returns the distinct held-out items that are not in their users' histories."""
     classes = len(seen.items)
     had = np.repeat(np.arange(len(seen.users)), np.diff(seen.at)) * classes + seen.item
     pair = held.user.astype(np.int64) * classes + held.item
@@ -166,13 +165,13 @@ def unseen(seen: Histories, held: HeldOut) -> HeldOut:
 
 
 def ranks(scores: Scores, seen: Histories, held: HeldOut, shown: Mapping[int, np.ndarray] | None = None) -> np.ndarray:
-    """The rank of every held-out item, (n,) int64: 1 + how many items that its user has not had score strictly higher.
+    """Returns each held-out item's rank, (n,) int64: 1 + the number of unseen items with a strictly higher score.
 
-    scores  called for as many users at a time as bound memory, each once in a call; what it returns is not written to
+    scores  called for blocks of distinct users that bound memory; its result is not modified
     held    items new to their users, see `unseen`
-    shown   of some k, which items are among the first k of any of the users, (V,) bool: these become true
+    shown   k -> (V,) bool; set to True for items in the top k of any user
 
-    Shows its progress where it takes long. Raises ValueError for scores of another shape or that are NaN.
+    Shows progress if slow. Raises ValueError for scores of another shape or with NaN.
     """
     rank = np.empty(len(held.user), np.int64)
     block = max(NUMBERS // len(seen.items), 1)
@@ -180,7 +179,7 @@ def ranks(scores: Scores, seen: Histories, held: HeldOut, shown: Mapping[int, np
     for first in console.bar(len(begins), "evaluating", "blocks", items=begins, passing=True):
         users, target = held.user[first : first + block], held.item[first : first + block]
         different, back = np.unique(users, return_inverse=True)
-        alone = len(different) == len(users)  # then in the order given
+        alone = len(different) == len(users)  # keeps the original order
         table = _scored(scores, seen, users) if alone else _scored(scores, seen, different)[back]
         higher = table > table[np.arange(len(users)), target][:, None]
         for row, user in enumerate(users):
@@ -192,7 +191,7 @@ def ranks(scores: Scores, seen: Histories, held: HeldOut, shown: Mapping[int, np
 
 
 def _show(shown: Any, scores: np.ndarray, had: np.ndarray) -> None:
-    """Note which items are the first k of a user, without what he had; of equal scores the lower ids."""
+    """Marks a user's top-k items, without his history; ties by ascending id."""
     left = np.ones(len(scores), bool)
     left[had] = False
     ids = np.flatnonzero(left)
@@ -217,19 +216,19 @@ def _scored(scores: Scores, seen: Histories, users: np.ndarray) -> np.ndarray:
 
 
 def measures(rank: np.ndarray, k: int = 10, user: np.ndarray | None = None) -> dict[str, float]:
-    """recall@k and ndcg@k of ranks (n,): means over users, see `of_users`."""
+    """Returns recall@k and ndcg@k of ranks (n,): means over users, see `of_users`."""
     each = of_users(rank, k, user)
     return {name: float(each[name].mean()) for name in (f"recall@{k}", f"ndcg@{k}")}
 
 
 def of_users(rank: np.ndarray, k: int = 10, user: np.ndarray | None = None) -> dict[str, np.ndarray]:
-    """Figures of each user by the ranks (n,) of his items: recall@k, ndcg@k, mrr@k and map@k, an array each.
+    """Returns per-user metrics from the ranks (n,) of held-out items: arrays recall@k, ndcg@k, mrr@k and map@k.
 
-    user  (n,) whose item each is; None: all of different users
+    user  (n,) user of each item; None: all different
 
-    recall@k is the share of his items with a rank up to k; ndcg@k the sum of 1 / log2(rank + 1) over these, by what it would
-    be if all were ranked first; mrr@k 1 / the lowest of these ranks, 0 without one; map@k the mean of the precision at each of
-    these ranks, over as many of his items as have room among k. Of a user with one item recall is 0 or 1, and map is mrr.
+    recall@k is the fraction of a user's items with rank at most k. ndcg@k is the sum of 1 / log2(rank + 1) over these,
+    divided by its ideal value. mrr@k is 1 / the lowest of these ranks, 0 if none. map@k is the sum of the precision at each
+    of these ranks, divided by min(items, k). For a user with one item, recall is 0 or 1 and map equals mrr.
     """
     if not len(rank):
         raise ValueError(
@@ -237,16 +236,16 @@ def of_users(rank: np.ndarray, k: int = 10, user: np.ndarray | None = None) -> d
         )
     of = np.arange(len(rank)) if user is None else np.unique(user, return_inverse=True)[1]
     if of.max() + 1 == len(rank):
-        of = np.arange(len(rank))  # as they come, on which the last bit of a mean depends
+        of = np.arange(len(rank))  # original order, which fixes the last bit of a mean
     many = np.bincount(of)
     near, room = rank <= k, np.minimum(many, k)
     order = np.lexsort((rank, of))
-    place = np.empty(len(rank), np.int64)  # among his, from 1
+    place = np.empty(len(rank), np.int64)  # position among the user's items, from 1
     place[order] = np.arange(len(rank)) - np.repeat(np.cumsum(many) - many, many) + 1
     first = np.zeros(len(many))
     np.maximum.at(first, of, near / rank)
     ideal = np.cumsum(1 / np.log2(np.arange(2, k + 2)))[room - 1]
-    precision = near * place / np.maximum(rank, place)  # items that score the same have one rank, and a place each
+    precision = near * place / np.maximum(rank, place)  # ties share a rank but have distinct places
     return {
         f"recall@{k}": np.bincount(of, near) / many,
         f"ndcg@{k}": np.bincount(of, near / np.log2(rank + 1)) / ideal,
@@ -255,19 +254,19 @@ def of_users(rank: np.ndarray, k: int = 10, user: np.ndarray | None = None) -> d
     }
 
 
-# Rated pairs (WordSim-353, SimLex-999) and analogies (questions-words) count as by gensim's KeyedVectors (evaluate_word_pairs,
-# evaluate_word_analogies): upper and lower case are the same, the most frequent form of a word answers for all, and what is
-# asked about unknown words is left out.
+# Rated pairs (WordSim-353, SimLex-999) and analogies (questions-words) follow gensim's KeyedVectors (evaluate_word_pairs,
+# evaluate_word_analogies): case is ignored, a word's most frequent form represents it, and items with unknown words are
+# skipped.
 
-BLOCK = 256  # questions answered at a time
-SYNTACTIC = "gram"  # sections of questions-words whose names begin so are syntactic, the others semantic
+BLOCK = 256  # questions answered in one batch
+SYNTACTIC = "gram"  # prefix of the syntactic sections in questions-words; the others are semantic
 
 
 class Agreement(NamedTuple):
-    """How far cosines of vectors order pairs as people do.
+    """Agreement of cosine similarities with human ratings of pairs.
 
     rho      Spearman's rank correlation
-    known    pairs whose two words are in the vocabulary; unknown: the share of pairs that are not
+    known    number of pairs with both words in the vocabulary; unknown: fraction of the other pairs
     """
 
     rho: float
@@ -276,7 +275,7 @@ class Agreement(NamedTuple):
 
 
 class Section(NamedTuple):
-    """Questions answered right, of those asked; unknown: not asked, since a word is not in the vocabulary."""
+    """Counts of one section: right of asked; unknown: skipped because of an unknown word."""
 
     name: str
     right: int
@@ -285,7 +284,7 @@ class Section(NamedTuple):
 
     @property
     def accuracy(self) -> float:
-        """Share of right answers, NaN where nothing was asked."""
+        """The fraction of right answers, NaN if nothing was asked."""
         return self.right / self.asked if self.asked else float("nan")
 
 
@@ -299,12 +298,12 @@ class Analogies(NamedTuple):
 
 
 def agreement(path: Path | str, words: Sequence[str], rows: np.ndarray) -> Agreement:
-    """Compare with a file of pairs: word, word, score, between tabs or blanks; lines that begin with # are left out.
+    """Compares with a file of rated pairs, word, word, score, separated by tabs or blanks; # begins a comment line.
 
     words by descending frequency, rows (V, D) float.
 
-    Raises OSError, and ValueError for lines of another form (with the line number), for fewer than two known pairs, and
-    where all cosines or all scores are equal, since they order nothing.
+    Raises OSError; ValueError for malformed lines (with the line number), fewer than two known pairs, and constant cosines or
+    scores, which define no order.
     """
     from scipy.stats import spearmanr
 
@@ -324,19 +323,19 @@ def agreement(path: Path | str, words: Sequence[str], rows: np.ndarray) -> Agree
 
 
 def analogies(path: Path | str, words: Sequence[str], rows: np.ndarray, *, most_frequent: int = 30_000) -> Analogies:
-    """Answer "a is to b as c is to ?" by 3CosAdd: the word nearest to b - a + c, unit vectors, without a, b and c.
+    """Answers "a is to b as c is to ?" by 3CosAdd: the word nearest to b - a + c of unit vectors, except a, b and c.
 
     path           lines of four words, under lines ": section"
-    most_frequent  only this many words are known, asked about and answered with; words by descending frequency
+    most_frequent  vocabulary limit for questions and answers; words by descending frequency
 
-    Raises OSError, and ValueError, with the line number, for lines of another form.
+    Raises OSError, and ValueError, with the line number, for malformed lines.
 
     Mikolov et al. 2013, arXiv:1301.3781; 3CosAdd: Levy and Goldberg 2014.
     """
     questions = _questions(path)
     words = words[:most_frequent]
     ids = _ids(words)
-    form = np.array([ids[word.upper()] for word in words])  # the id that answers for a word, whatever its case
+    form = np.array([ids[word.upper()] for word in words])  # the id of each word's most frequent form, ignoring case
     unit = _unit(rows[:most_frequent])
     sections = []
     for name, asked in questions.items():
@@ -349,7 +348,7 @@ def analogies(path: Path | str, words: Sequence[str], rows: np.ndarray, *, most_
 
 
 def _right(unit: np.ndarray, form: np.ndarray, questions: np.ndarray) -> int:
-    """How many of the questions (n, 4) are answered right."""
+    """Returns the number of correctly answered questions (n, 4)."""
     a, b, c, expected = questions.T
     cosines = (unit[b] - unit[a] + unit[c]) @ unit.T
     for given in (a, b, c):
@@ -364,7 +363,7 @@ def _sum(name: str, sections: list[Section]) -> Section:
 
 
 def _ids(words: Sequence[str]) -> dict[str, int]:
-    """The first id of every word in upper case."""
+    """Returns the first id of every upper-case word."""
     return {words[id].upper(): id for id in reversed(range(len(words)))}
 
 
@@ -409,7 +408,7 @@ def _questions(path: Path | str) -> dict[str, list[list[str]]]:
 
 
 def _lines(path: Path | str) -> list[tuple[int, str]]:
-    """Number and text of the lines that are not blank."""
+    """Returns number and text of the non-blank lines."""
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""The nearest of your own vectors: by an index that is chosen by measurement, or exactly."""
+"""Nearest-neighbour search in user vectors, exact or by an index selected by measurement."""
 
 from concurrent.futures import Future
 from os import PathLike, fspath
@@ -9,14 +9,14 @@ import numpy as np
 from . import check, console
 from .schedule.guards import Alone
 
-if TYPE_CHECKING:  # Numba is imported with the first use
+if TYPE_CHECKING:  # defers the import of Numba to first use
     from scipy.sparse import csr_array
 
 ASKED = 256  # queries of a measurement
 
 
 class Found(NamedTuple):
-    """What an index is worth: the share of the k nearest that it finds, queries a second, and those of exact search."""
+    """Measured quality of an index: recall of the k nearest, queries/s, and queries/s of exact search."""
 
     k: int
     recall: float
@@ -24,32 +24,30 @@ class Found(NamedTuple):
     exact_rate: float
 
     def line(self) -> str:
-        """As a sentence."""
+        """Returns it as one printed line."""
         return f"recall@{self.k} {self.recall:.2f}, {self.rate:,.0f} queries/s against {self.exact_rate:,.0f} exactly"
 
 
 class Neighbours:
-    """Finds the nearest rows of vectors (V, D), float32 or float64; they may be written between queries, see `changed`.
+    """Nearest-row search in vectors (V, D), float32 or float64; rows may be modified between queries, see `changed`.
 
-    metric     "angular": scores are cosines; "dot": dot products; a higher score is nearer
+    metric     "angular": cosine scores; "dot": dot products; higher is nearer
     index      "annoy": a forest of trees; "hnsw", "voyager", "usearch": a graph of near rows; "faiss": cells around centres;
-               "exact": all rows are scored; "auto": what is installed of these is tried on these vectors, with several sizes
-               and efforts, and what reaches the recall in the least time is taken, exact search where nothing is faster. What
-               was chosen, and among what, is said on stderr and kept as `choice`. Each is an extra: pip install
-               "hybrid-engine[voyager]", [usearch], [faiss], [annoy], [neighbours] (hnswlib). Without annoy "annoy" is "exact",
-               as is said
-    recall     auto: the share of the k nearest that is to be found; None: 0.95
-    k          auto: how many nearest
-    queries    auto: (B, D), such as will be asked, half of them to choose by and half to measure the choice; None: some of the
-               rows, with noise
-    threads    build the index. With more than one, which neighbours are missed may differ from run to run
+               "exact": all rows are scored. "auto": tries the installed ones on these vectors with several sizes and efforts,
+               and selects the fastest that reaches the recall; exact search if none is faster. The choice is printed on
+               stderr and kept as `choice`. Each is an extra: pip install "hybrid-engine[voyager]", [usearch], [faiss],
+               [annoy], [neighbours] (hnswlib). Without annoy, "annoy" falls back to "exact" with a note
+    recall     auto: the target fraction of the k nearest; None: 0.95
+    k          auto: number of neighbours
+    queries    auto: (B, D) sample queries, half to select and half to measure the choice; None: some rows with noise
+    threads    build the index. With more than one, the missed neighbours may differ between runs
     settings   trees and search of "annoy", links and effort of graphs, effort of "faiss", exact_below, seed: see
                cpu/search/neighbours.py
 
-    The index is built at once. One of "auto" depends on measured times, too, and so does which neighbours are missed.
+    The constructor builds the index. With "auto" the index, and so the missed neighbours, depends on measured times.
 
-    Raises ValueError for another metric or index, for vectors that are no C-contiguous table of finite floats, for queries of
-    another width, for a recall or queries that another index than "auto" would ignore, and where a library is missing.
+    Raises ValueError for an unknown metric or index, a missing library, and vectors that are not a C-contiguous table of
+    finite floats. Also for queries of another width, and for recall or queries with an index other than "auto".
     """
 
     def __init__(
@@ -79,7 +77,7 @@ class Neighbours:
         threads: int = 1,
         **settings: Any,
     ) -> None:
-        """All but an index."""
+        """Initialises everything except the index."""
         check.whole("k", k, 1)
         check.whole("threads", threads, 1)
         if queries is not None and index != "auto":
@@ -92,7 +90,7 @@ class Neighbours:
 
     @classmethod
     def load(cls, path: str | PathLike[str], vectors: np.ndarray, **arguments: Any) -> "Neighbours":
-        """The index that `save` wrote of these vectors, in place of building one.
+        """Loads an index of these vectors written by `save`, instead of building one.
 
         arguments  of Neighbours
 
@@ -108,22 +106,22 @@ class Neighbours:
 
     @property
     def vectors(self) -> np.ndarray:
-        """The rows (V, D), those that were given."""
+        """The rows (V, D) as passed."""
         found: np.ndarray = self._live.vectors
         return found
 
     @property
     def choice(self) -> Any:
-        """Of "auto": kind, size, effort, k, recall, seconds and exact_seconds, see cpu/search/index.py; else None."""
+        """The choice of "auto": kind, size, effort, k, recall, seconds, exact_seconds, see cpu/search/index.py; else None."""
         return self._live.choice
 
     def query(self, hidden: np.ndarray, k: int = 10, exclude: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """The k nearest rows of each query (B, D): ids (B, k) int32 and their scores (B, k), nearest first.
+        """Returns the k nearest rows of each query (B, D): ids (B, k) int32 and scores (B, k), nearest first.
 
-        exclude  scipy.sparse CSR (B, V): query b leaves out the rows with a stored entry. Where fewer than k are left, ids
-                 ends with -1 and scores with -inf
+        exclude  scipy.sparse CSR (B, V): query b skips the rows with a stored entry. If fewer than k are left, ids end with
+                 -1 and scores with -inf
 
-        Raises ValueError for k outside 1 to V, for queries of another width or that are not finite, for another `exclude`.
+        Raises ValueError for k outside 1 to V, for queries of another width or not finite, and for an invalid `exclude`.
         """
         hidden = np.asarray(hidden)
         check.whole("k", k, 1, len(self))
@@ -134,40 +132,40 @@ class Neighbours:
         return ids, scores
 
     def neighbours(self, hidden: np.ndarray, k: int = 10, exclude: Any = None) -> "csr_array":
-        """As `query`: scipy.sparse CSR (B, V) of the scores, in each row nearest first."""
+        """Returns the scores of `query` as scipy.sparse CSR (B, V), nearest first in each row."""
         return csr(*self.query(hidden, k, exclude), len(self))
 
     def changed(self, ids: Any = slice(None)) -> None:
-        """Tell that rows with these ids were written (without ids: all): they are searched exactly until the next build."""
+        """Marks rows as modified (default: all): they are searched exactly until the next build."""
         self._live.changed(ids if isinstance(ids, slice) else check.indices("ids", ids, len(self)))
 
     def build(self) -> None:
-        """Index the rows as they are now. Raises ValueError, naming the row, for a number that is not finite."""
+        """Builds the index of the current rows. Raises ValueError, with the row, for a number that is not finite."""
         before = self.choice
         self._live.build(self._queries)
         tell_choice(before, self.choice)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the index to `path`, a file of its library, and `path`.json; `Neighbours.load(path, vectors)` reads it.
+        """Writes the index to `path`, in its library's format, and `path`.json; `Neighbours.load(path, vectors)` reads it.
 
-        The vectors are not kept. Raises ValueError where exact search is used, or vectors have changed since the last build.
+        The vectors are not saved. Raises ValueError for exact search, or if vectors have changed since the last build.
         """
         with self.alone:
             self._live.save(fspath(path))
 
     def rebuild(self) -> Future[None]:
-        """As `build`, beside the index in use; done once the new one answers."""
+        """Builds in the background while the old index serves queries; the future completes when the new one is active."""
         begun: Future[None] = self._live.rebuild(self._queries)
         return begun
 
     def figures(self, hidden: np.ndarray, k: int = 10) -> Found:
-        """What `query` is worth on some queries (B, D): recall and rate, beside exact search."""
+        """Measures recall and speed of `query` on queries (B, D), compared with exact search."""
         with self.alone:
             return measured(self._live, np.asarray(hidden), k)
 
 
 def live(vectors: np.ndarray, *, index: str = "annoy", **settings: Any) -> Any:
-    """A cpu.search.neighbours.Neighbours. Without annoy one for a forest searches exactly, and says so on stderr."""
+    """Returns a cpu.search.neighbours.Neighbours; without annoy, a forest falls back to exact search with a note."""
     from cpu.search.libraries import there
     from cpu.search.neighbours import Neighbours
 
@@ -182,20 +180,20 @@ def live(vectors: np.ndarray, *, index: str = "annoy", **settings: Any) -> Any:
 
 
 def measured(live: Any, hidden: np.ndarray, k: int) -> Found:
-    """The recall and rate of a cpu.search.neighbours.Neighbours on some queries (B, D)."""
+    """Measures recall and speed of a cpu.search.neighbours.Neighbours on queries (B, D)."""
     k = min(k, len(live.vectors))
     seconds, exact_seconds, recall = live.measured(hidden[:ASKED], k)
     return Found(k, recall, 1 / seconds, 1 / exact_seconds)
 
 
 def tell_choice(before: Any, choice: Any) -> None:
-    """Say on stderr which index was chosen, where it is another than before."""
+    """Prints the selected index on stderr if it changed."""
     if choice and (before is None or before[:2] != choice[:2]):
         console.note(f"neighbours, index auto: {choice.line()}")
 
 
 def csr(ids: np.ndarray, scores: np.ndarray, classes: int) -> "csr_array":
-    """Scores (B, k) of ids (B, k) as scipy.sparse CSR (B, V), in the order of each row; ids of -1 are none."""
+    """Converts scores (B, k) of ids (B, k) to scipy.sparse CSR (B, V), keeping the order of each row; ids of -1 are dropped."""
     from scipy.sparse import csr_array
 
     there = ids >= 0

@@ -1,4 +1,4 @@
-"""How parameters move, by the formulas of PyTorch: for trunks, and for the rows of embeddings and readouts."""
+"""Optimisers with PyTorch's formulas: for trunks, and for the rows of embeddings and readouts."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -8,14 +8,14 @@ from typing import Any
 from . import check
 
 TRUNK = ("sgd", "nesterov", "adagrad", "adam", "adamw")  # of dense weights
-ROWS = ("sgd", "row-adagrad", "adagrad")  # of rows that learn where they are visited
+ROWS = ("sgd", "row-adagrad", "adagrad")  # of sparsely updated rows
 
 
 @dataclass(frozen=True)
 class Optimiser:
-    """What all optimisers have.
+    """The base class of optimisers.
 
-    rate  learning rate; None: the default of the part that it moves
+    rate  learning rate; None: the default of the part that it updates
 
     Raises ValueError for numbers out of range.
     """
@@ -28,16 +28,16 @@ class Optimiser:
 
     @property
     def name(self) -> str:
-        """As the command line and checkpoints call it."""
+        """The name in the command line and in checkpoints."""
         return NAMES[type(self)]
 
 
 @dataclass(frozen=True)
 class Dense(Optimiser):
-    """What those have that can move a trunk.
+    """The base class of optimisers for trunks.
 
-    decay  weight decay: of all weights, biases and gains too
-    clip   the norm that the gradient of all weights together is cut to; None: it is not
+    decay  weight decay, also of biases and gains
+    clip   maximum norm of the gradient of all weights; None: no clipping
     """
 
     _: dataclasses.KW_ONLY
@@ -53,7 +53,7 @@ class Dense(Optimiser):
 
 @dataclass(frozen=True)
 class SGD(Dense):
-    """Stochastic gradient descent: `momentum` below 1, and with `nesterov` Nesterov's."""
+    """Stochastic gradient descent with `momentum` below 1, optionally Nesterov's."""
 
     _: dataclasses.KW_ONLY
     momentum: float = 0.0
@@ -68,23 +68,23 @@ class SGD(Dense):
 
     @property
     def name(self) -> str:
-        """Nesterov's momentum has a name of its own."""
+        """The name, "nesterov" or "sgd"."""
         return "nesterov" if self.nesterov else "sgd"
 
 
 @dataclass(frozen=True)
 class Adagrad(Dense):
-    """Duchi et al. 2011."""
+    """Adagrad (Duchi et al. 2011)."""
 
 
 @dataclass(frozen=True)
 class RowAdagrad(Optimiser):
-    """Adagrad with one sum of squares a row instead of one a number: for embeddings and readouts."""
+    """Row-wise Adagrad, one sum of squares per row instead of per number: for embeddings and readouts."""
 
 
 @dataclass(frozen=True)
 class Adam(Dense):
-    """Kingma and Ba 2015; betas: of the means of gradients and of their squares."""
+    """Adam (Kingma and Ba 2015); betas: decay factors of the means of gradients and of their squares."""
 
     _: dataclasses.KW_ONLY
     betas: Sequence[float] = (0.9, 0.999)
@@ -117,9 +117,9 @@ _NAMED: dict[str, type[Optimiser]] = {name: kind for kind, name in NAMES.items()
 
 
 def named(name: str, among: Sequence[str], **numbers: Any) -> Optimiser:
-    """The optimiser of a name with these numbers, as the command line and checkpoints have them; None: its default.
+    """Returns an optimiser by its name in the command line and checkpoints; a number of None takes its default.
 
-    Raises ValueError for a name that is not among these, and for a number that this optimiser does not have.
+    Raises ValueError for a name outside `among`, and for a number that this optimiser does not have.
     """
     kind = _NAMED[check.choice("optimiser", name, tuple(among))]
     more: dict[str, Any] = {"momentum": 0.9, "nesterov": True} if name == "nesterov" else {}
@@ -134,7 +134,7 @@ def named(name: str, among: Sequence[str], **numbers: Any) -> Optimiser:
 
 
 def taken(optimiser: str | Optimiser, among: Sequence[str]) -> Optimiser:
-    """The optimiser that a user names or gives; ValueError for one that is not among these."""
+    """Returns an optimiser from its name or itself; ValueError unless its name is in `among`."""
     if not isinstance(optimiser, Optimiser):
         return named(optimiser, among)
     if optimiser.name not in among:
@@ -143,9 +143,9 @@ def taken(optimiser: str | Optimiser, among: Sequence[str]) -> Optimiser:
 
 
 def of_rows(optimiser: str | Optimiser, rate: float) -> tuple[str, float]:
-    """The name and the rate of the optimiser of rows that learn where they are visited; rate: where it has none.
+    """Returns name and learning rate of an optimiser of sparsely updated rows; `rate` is the default.
 
-    Raises ValueError for one that does not move rows, and for what rows do not have: momentum, decay, clip.
+    Raises ValueError for one that does not support rows, and for momentum, decay or clip, which rows lack.
     """
     made = taken(optimiser, ROWS)
     for field in dataclasses.fields(made):

@@ -1,8 +1,8 @@
-"""Whether rows and readout should be on the CPU or beside the trunk on its GPU, by a short measurement on the user's sizes.
+"""Selection of the CPU or the trunk's GPU for rows and readout, by a short measurement at the user's sizes.
 
-On the CPU a step takes all threads, and vectors and gradients are copied. On the trunk's GPU a step takes time of the device,
-and ids, targets and losses are copied. What else runs at the same time is not measured. So this finds large differences, as
-between a tree on the CPU and on the GPU, but not which of two equals wins in a whole tick.
+On the CPU a step takes all threads, and vectors and gradients are copied. On the trunk's GPU a step takes device time, and
+ids, targets and losses are copied. Concurrent work is not measured. This detects large differences, such as a tree on the CPU
+and on the GPU. It does not rank near equals by a full step.
 """
 
 import statistics
@@ -27,7 +27,7 @@ NO_TRIALS = Trials()
 
 
 class Choice(NamedTuple):
-    """The device of a readout, the options that are taken there, and the line that says why."""
+    """The device of a readout, the options selected for it, and a line with the reason."""
 
     device: str
     options: dict[str, Any]
@@ -35,7 +35,7 @@ class Choice(NamedTuple):
 
 
 class _Way(NamedTuple):
-    """A place that is tried: a device, and options other than the user's."""
+    """A candidate: a device, and options that differ from the user's."""
 
     device: str
     options: tuple[tuple[str, Any], ...] = ()
@@ -53,14 +53,14 @@ def choose_readout(
     trials: Trials = NO_TRIALS,
     rival: Callable[[Any], Readout] | None = None,
 ) -> Choice:
-    """The fastest place.
+    """Selects the fastest device and options for the readout.
 
-    make    (a backend, options other than the user's) -> the readout, untrained; ValueError where it does not compute there,
-            MemoryError where there is no room for it
-    feed    whose first batches are learned
+    make    (a backend, options that differ from the user's) -> an untrained readout; ValueError if it is unsupported there,
+            MemoryError if it does not fit
+    feed    its first batches are the workload
     device  of the trunk: the readout goes there or to the CPU
-    trials  the options to try there beside the user's own
-    rival   a backend -> the readout that `trials` names as rival; its time is told, but it is never taken
+    trials  options to try there in addition to the user's
+    rival   a backend -> the readout that `trials` names as rival; its time is reported, but it is never selected
     """
     there = backends.choose(device)
     if there.device.host_memory:
@@ -80,10 +80,10 @@ def choose_readout(
 def choose_rows(
     make: Callable[[Any], Embedding], feed: Any, device: str | None, threads: int | None = None
 ) -> tuple[str, str]:
-    """The device for the rows, and the line that says why.
+    """Returns the device for the rows and a line with the reason.
 
-    make    a backend -> the embedding, untrained; MemoryError where there is no room for it
-    feed    whose first batches are gathered and scattered
+    make    a backend -> an untrained embedding; MemoryError if it does not fit
+    feed    its first batches are gathered and scattered
     device  of the trunk: the rows go there or to the CPU
     """
     there = backends.choose(device)
@@ -102,7 +102,7 @@ def choose_rows(
 def _tried(
     make: Callable[[Any, Mapping[str, Any]], Readout], there: Any, feed: Any, threads: int | None, trials: Trials
 ) -> tuple[dict[_Way, float], dict[_Way, str]]:
-    """Seconds of a step in every way, and why others were refused."""
+    """Returns seconds per step of each candidate, and the reasons why others were rejected."""
     seconds, refusals = {}, {}
     for options in ({}, *(trial.options for trial in trials.tried)):
         way = _Way(there.name, tuple(options.items()))
@@ -114,7 +114,7 @@ def _tried(
 
 
 def _beside_it(kind: str, rival: Callable[[Any], Readout] | None, there: Any, feed: Any) -> list[str]:
-    """What the rival takes on the device; nothing where there is none or it does not fit."""
+    """Reports the rival's time on the device; an empty list if there is none or it does not fit."""
     if rival is None:
         return []
     try:
@@ -131,7 +131,7 @@ def _figures(seconds: dict[str, float], feed: Any) -> str:
 
 
 def _seconds(readout: Readout, device: Any, feed: Any, threads: int | None) -> float:
-    """Seconds of the readout's stages in a tick, from the hidden vectors on the device to their gradient there."""
+    """Measures the readout's stages of a step, from hidden vectors on the device to their gradient there."""
     needs, several = readout.buffers(), getattr(readout, "multi_target", False)
     copy = Copies(device, needs.crossing)
     widths = dict.fromkeys(("hidden", "grad"), readout.width) | needs.widths
@@ -144,7 +144,7 @@ def _seconds(readout: Readout, device: Any, feed: Any, threads: int | None) -> f
 
 
 def _seconds_of_rows(embedding: Embedding, device: Any, feed: Any, threads: int | None) -> float:
-    """Seconds of gather and scatter with their copies, to the trunk's inputs on the device and from the gradient there."""
+    """Measures gather and scatter with copies, to the trunk's inputs on the device and from the gradient there."""
     needs = embedding.buffers()
     copy = Copies(device, needs.crossing)
     stages = [*embedding.begin(copy), *copy("x_grad out"), *embedding.last(copy, ())]
@@ -153,7 +153,7 @@ def _seconds_of_rows(embedding: Embedding, device: Any, feed: Any, threads: int 
 
 
 def _slot(needs: Buffers, name: str, device: Any, feed: Any, bags: bool = False) -> Slot:
-    """The buffers for the largest batch, with small numbers in what the trunk would write, NAME_dev."""
+    """Returns buffers for the largest batch, with small random numbers in NAME_dev in place of the trunk's output."""
     targets, crossing = max(most_targets(feed), feed.batch), needs.crossing
     slot = Slot(feed.batch, feed.most_ids, needs.widths, device, bags=bags, crossing=crossing, targets=targets)
     slot.fill(0, 0, Batch(NO_IDS, None, np.zeros(feed.batch, np.int32)), 0, feed.batch)
@@ -167,7 +167,7 @@ def _slot(needs: Buffers, name: str, device: Any, feed: Any, bags: bool = False)
 def _median(
     stages: list[Stage], slot: Slot, batch: Callable[[int], Batch], device: Any, feed: Any, threads: int | None
 ) -> float:
-    """Median seconds of stages on the feed's first batches, in turn: those of the CPU on so many threads (None: all cores)."""
+    """Returns median seconds of sequential stages on the feed's first batches; CPU stages use `threads` (None: all cores)."""
     here = backends.choose("cpu").device.inline("placement", threads or available())
     there = device.inline("placement", 1)
     samples = []

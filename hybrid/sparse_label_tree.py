@@ -1,4 +1,4 @@
-"""The linear label tree: many labels, sparse features, and no hidden layer, so that every node is trained to its optimum."""
+"""A linear label tree for many labels and sparse features: no hidden layer, each node trained to its optimum."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from cpu.label_tree import LabelTree
     from cpu.sparse_label_tree import Weights
 
-ROUNDS = 20  # of k-means at most; it ends where nobody moves
-WIDE = 4  # times as many candidates are asked of each tree where the first were too few
-PART = 2**22  # labels found at a time
+ROUNDS = 20  # maximum k-means iterations; stops at convergence
+WIDE = 4  # growth factor of the candidates per tree, if the first are too few
+PART = 2**22  # labels computed at a time
 
 
 @dataclass(frozen=True)
 class NodeSolver:
-    """How the logistic regressions of a tree's nodes are trained to their optima.
+    """Settings of the logistic regression solver at the tree's nodes.
 
-    C          what the loss counts against |w|^2 / 2: less is smoother
-    tolerance, passes  a node's training ends after a pass over its examples in which no optimality condition was violated by
-               more, or after so many passes
-    least      weights whose size is not above this are dropped
+    C          weight of the loss against |w|^2 / 2: lower is smoother
+    tolerance, passes  training of a node stops after a pass without a larger violation of its optimality conditions, or after
+                       this many passes
+    least      weights of at most this magnitude are dropped
     """
 
     C: float = 10.0
@@ -43,24 +43,23 @@ class NodeSolver:
 
 
 class SparseLabelTree:
-    """A probabilistic label tree whose nodes are logistic regressions over sparse features, or several whose probabilities are
-    averaged; trained when it is made.
+    """A probabilistic label tree of logistic regressions over sparse features, or the mean of several; trained on creation.
 
     features   (B, F) of B examples: scipy sparse or an array, such as TF-IDF with rows of length 1
-    labels     (B, V) scipy sparse or an array: not zero where an example has the label; an example may have none
-    trees      how many, of clusters of labels from different seeds, see `label_clusters`: the probability of a label is their
-               mean; or (parents, leaf), one tree of your own
-    arity, leaves  of the clusters: parts of an inner node; most labels that hang from one node
-    solver     how nodes are trained; None: NodeSolver()
-    weight     (B,) of examples, multiplies C; None: all count the same
+    labels     (B, V) scipy sparse or an array: nonzero where an example has the label; an example may have none
+    trees      number of trees, from label clusters with different seeds, see `label_clusters`: label probabilities are
+               averaged; or (parents, leaf), one custom tree
+    arity, leaves  of the clusters: children of an inner node; maximum labels below one node
+    solver     node training; None: NodeSolver()
+    weight     (B,) of examples, multiplies C; None: all equal
     seed       of clusters and of the order of examples
 
-    Cost: a pass over a tree goes through the features of each example once for each node that it visits: at most arity log V
-    and `leaves` for each of its labels. Memory, beside the weights (8 bytes each): cpu/sparse_label_tree.py. Questions cost
-    the nodes that a best-first search opens, and are exact, for several trees too. Results do not depend on the number of
-    threads, which is Numba's. It pickles.
+    Cost: a pass over a tree reads an example's features once per visited node: at most arity log V and `leaves` for each of
+    its labels. Memory, in addition to the weights (8 bytes each): cpu/sparse_label_tree.py. Queries are exact, also for
+    several trees, and cost the nodes that a best-first search opens. Results do not depend on the thread count, which is
+    Numba's. Instances can be pickled.
 
-    Raises ValueError for parts that do not fit together and for numbers that are not finite.
+    Raises ValueError for mismatched arrays and for numbers that are not finite.
 
     Prabhu et al. 2018, "Parabel"; Jasinska-Kobus et al. 2020, "Probabilistic label trees for extreme multi-label
     classification", arXiv:2009.11218.
@@ -98,7 +97,7 @@ class SparseLabelTree:
 
     @classmethod
     def of(cls, arrays: Mapping[str, np.ndarray], features: int, labels: int) -> "SparseLabelTree":
-        """The model whose `arrays` these are; ValueError for those of no such model."""
+        """Restores a model from its `arrays`; ValueError if they are invalid."""
         from cpu.label_tree import from_parents
         from cpu.sparse_label_tree import SAVED, restored
 
@@ -119,7 +118,7 @@ class SparseLabelTree:
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        """All that the trees are, by name, for `of`; views."""
+        """All arrays of the trees by name, for `of`; views."""
         from cpu.sparse_label_tree import SAVED
 
         arrays: dict[str, np.ndarray] = {}
@@ -129,7 +128,7 @@ class SparseLabelTree:
         return arrays
 
     def join(self, other: "SparseLabelTree") -> None:
-        """Average the trees of another model with these; ValueError for one of other features or labels."""
+        """Adds the trees of another model to the average; ValueError if features or labels differ."""
         if (other.features, other.labels) != (self.features, self.labels):
             raise ValueError(
                 f"other: found {other.features} features and {other.labels} labels, expected {self.features} and {self.labels}"
@@ -138,13 +137,13 @@ class SparseLabelTree:
 
     @property
     def weights(self) -> int:
-        """How many weights and biases are kept."""
+        """The number of stored weights and biases."""
         return sum(kept.weight.size + kept.biases.size for _, kept in self._trees)
 
     def best(self, features: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """The k most likely labels of each example, most likely first: ids (B, k) int32, log-probabilities (B, k) float32.
+        """Returns the k most likely labels per example, descending: ids (B, k) int32, log-probabilities (B, k) float32.
 
-        Raises ValueError for k outside 1 to V, and for features that are not those of training.
+        Raises ValueError for k outside 1 to V, and for features that do not match training.
         """
         x = self._check(features)
         check.whole("k", k, 1, self.labels)
@@ -154,7 +153,7 @@ class SparseLabelTree:
         return ids, log_probs
 
     def likely(self, features: Any, threshold: float) -> "csr_array":
-        """The labels that are at least as probable as `threshold`, in (0, 1], likeliest first: CSR (B, V) of probabilities."""
+        """Returns labels of probability at least `threshold`, in (0, 1], most likely first: CSR (B, V) of probabilities."""
         x = self._check(features)
         if not 0 < check.number("threshold", threshold, 0) <= 1:
             raise ValueError(f"threshold: found {threshold}, expected a probability above 0 and up to 1")
@@ -170,7 +169,7 @@ class SparseLabelTree:
         return csr_array(vstack(rows) if rows else (0, self.labels), dtype=np.float32)
 
     def scores(self, features: Any) -> np.ndarray:
-        """The log-probability of every label, (B, V) float32. They are no rivals: their probabilities do not sum to 1."""
+        """Returns the log-probability of every label, (B, V) float32. Labels are independent: probabilities do not sum to 1."""
         x = self._check(features)
         out = np.empty((x.shape[0], self.labels), np.float32)
         for part in _parts(x.shape[0], self.labels):
@@ -179,17 +178,17 @@ class SparseLabelTree:
         return out
 
     def log_prob(self, features: Any, labels: np.ndarray) -> np.ndarray:
-        """The log-probability of given labels, labels (B, J) int32 -> (B, J) float32; -inf for a label -1."""
+        """Returns the log-probabilities of labels (B, J) int32 as (B, J) float32; -inf for label -1."""
         x = self._check(features)
         labels = check.array("labels", labels, (x.shape[0], None), np.int32)
         check.ids("labels", np.maximum(labels, 0), self.labels)
         return self._given(x, labels)
 
     def _best(self, x: "csr_array", k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Of one tree its own best; of several, candidates of each until no other label can be better.
+        """Searches one tree directly; for several, widens the candidates of each until the top k is exact.
 
-        A label that is among no tree's first K is at most as probable as the mean of their K-th, so the k best candidates are
-        exact where they are at least that.
+        A label outside all trees' first K has at most the mean of their K-th probabilities. So the k best candidates are
+        exact once they reach that mean.
         """
         if len(self._trees) == 1:
             return self._ranked(0, x, k)
@@ -204,7 +203,7 @@ class SparseLabelTree:
         return ids, log_probs
 
     def _merged(self, x: "csr_array", candidates: list[np.ndarray], k: int) -> tuple[np.ndarray, np.ndarray]:
-        """The k most likely of what the trees propose; the lower number first among equals."""
+        """Returns the k most likely of the trees' candidates; ties by ascending id."""
         ids = np.sort(np.concatenate(candidates, axis=1), axis=1)
         ids[:, 1:][ids[:, 1:] == ids[:, :-1]] = -1
         log_probs = self._given(x, ids)
@@ -236,7 +235,7 @@ def _arrays(x: "csr_array") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _bound(examples: int, C: float, weight: np.ndarray | None) -> np.ndarray:
-    """What the loss of each example counts."""
+    """Returns the weight of each example's loss."""
     bound = np.full(examples, C, np.float32)
     if weight is None:
         return bound
@@ -252,12 +251,12 @@ def _parts(rows: int, k: int) -> list[slice]:
     return [slice(first, min(first + size, rows)) for first in range(0, rows, size)]
 
 
-# Trees over labels whose likes lie together: balanced k-means of labels by the features of their examples.
+# Trees over similar labels: balanced k-means of labels by the features of their examples.
 #
-# A label's vector is the mean of the unit features of the examples that have it ("positive instance feature aggregation"), made
-# a unit vector. A node's labels are cut into `arity` equal parts, by repeated halving at the median of how much nearer a label
-# is to one of two centres than to the other, until few enough are left to be leaves. Cost: log2(V / leaves) levels of a few
-# products with the labels' vectors, which stay sparse.
+# A label's vector is the mean of the unit features of its examples ("positive instance feature aggregation"), normalised. A
+# node's labels are split into `arity` equal parts by repeated halving, until at most `leaves` are left. A halving sorts
+# labels by the difference of their similarities to two centres and cuts at the median. Cost: log2(V / leaves) levels of a few
+# products with the label vectors, which stay sparse.
 #
 # Prabhu et al. 2018, "Parabel: partitioned label trees for extreme classification"; Yu et al. 2022, "PECOS", JMLR 23.
 
@@ -265,15 +264,15 @@ def _parts(rows: int, k: int) -> list[slice]:
 def label_clusters(
     features: Any, labels: Any, *, arity: int = 2, leaves: int = 100, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A tree over V labels, as LabelTreeReadout takes it: parents (N,) int32, -1 at the root, and leaf (V,) int32.
+    """Returns a tree over V labels for LabelTreeReadout: parents (N,) int32, -1 at the root, and leaf (V,) int32.
 
     features  (B, F) of B examples: scipy sparse or an array
-    labels    (B, V) scipy sparse or an array: not zero where an example has the label
-    arity     parts of an inner node
-    leaves    most labels that hang from one node, directly
+    labels    (B, V) scipy sparse or an array: nonzero where an example has the label
+    arity     children of an inner node
+    leaves    maximum labels directly below one node
     seed      of the first centres
 
-    A label without examples has no likes; it goes where there is room. Raises ValueError for parts that do not fit together.
+    Labels without examples go where there is room. Raises ValueError for mismatched arrays.
     """
     check.whole("arity", arity, 2)
     check.whole("leaves", leaves, 1)
@@ -283,7 +282,7 @@ def label_clusters(
 
 
 def examples(features: Any, labels: Any) -> tuple["csr_array", "csr_array"]:
-    """Features (B, F) float32 and labels (B, V) as CSR, an entry for each label; ValueError where they do not fit together."""
+    """Returns features (B, F) float32 and labels (B, V) as CSR, one entry per label; ValueError if they do not match."""
     x, y = check.csr("features", features, dtype=np.float32), check.csr("labels", labels, zeros=False)
     if x.shape[0] != y.shape[0] or y.shape[1] < 2:
         raise ValueError(
@@ -293,7 +292,7 @@ def examples(features: Any, labels: Any) -> tuple["csr_array", "csr_array"]:
 
 
 def _vectors(features: "csr_array", labels: "csr_array") -> "csr_array":
-    """(V, F) unit vectors of the labels; those of labels without examples are 0."""
+    """Returns unit vectors of the labels (V, F); 0 for labels without examples."""
     from scipy import sparse
 
     have = sparse.csr_array((np.ones(labels.indices.size, np.float32), labels.indices, labels.indptr), labels.shape)
@@ -323,7 +322,7 @@ def _tree(vectors: "csr_array", arity: int, leaves: int, rng: np.random.Generato
 
 
 def _divided(vectors: "csr_array", own: np.ndarray, count: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Some labels in `count` parts of equal size, up to one."""
+    """Splits labels into `count` parts whose sizes differ by at most one."""
     if count == 1:
         return [own]
     left = count // 2
@@ -332,7 +331,7 @@ def _divided(vectors: "csr_array", own: np.ndarray, count: int, rng: np.random.G
 
 
 def _cut(vectors: "csr_array", own: np.ndarray, size: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """The `size` labels that are nearer to one centre than the others are, and those; both rise."""
+    """Splits labels into the `size` relatively nearest to one of two centres, and the rest; both ascending."""
     rows = vectors[own]
     first = rng.choice(len(own), 2, replace=False)
     between = rows[first[:1]].toarray()[0] - rows[first[1:]].toarray()[0]

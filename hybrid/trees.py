@@ -1,8 +1,8 @@
-"""Shapes of trees over classes, for `TreeReadout(counts, width, tree=...)`: by counts, by likeness, or from elsewhere.
+"""Class trees for `TreeReadout(counts, width, tree=...)`: by counts, by similarity, or from user data.
 
-Every function returns a `cpu.tree.tree.Tree` and raises ValueError for what makes no tree over V >= 2 classes, naming what was
-found. Classes that are alike stand side by side where their vectors (V, D) point the same way: rows of a model that has
-learned, word vectors, features of items. Only directions count, and a vector of zeros is like no other.
+Functions return a `cpu.tree.tree.Tree` and raise ValueError, with the reason, for input that is not a tree over V >= 2
+classes. Classes are similar if their vectors (V, D) have similar directions: rows of a trained model, word vectors, item
+features. A zero vector is similar to none.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -15,31 +15,31 @@ if TYPE_CHECKING:
     from cpu.tree.tree import Tree
 
 SPLITS = ("free", "equal")
-DEEPEST = 1024  # nodes on a path: scratch of a step is as many numbers an example
-SLACK = 3  # a tree of free splits has paths of at most so many times log2 V nodes
+DEEPEST = 1024  # maximum path length; a step needs as many scratch numbers per example
+SLACK = 3  # a tree of free splits has paths of at most SLACK * log2 V nodes
 
 
 def huffman(counts: Any) -> "Tree":
-    """The shortest mean path, where class v is met counts[v] >= 0 times (V,); knows nothing of likeness."""
+    """Returns the tree of shortest mean path for class frequencies counts (V,) >= 0; ignores similarity."""
     from cpu.tree import tree
 
     return tree.huffman(check.counts(counts))
 
 
 def balanced(classes: int) -> "Tree":
-    """All paths about log2 V nodes long; classes stand in their order, so that neighbouring numbers share nodes."""
+    """Returns a tree with all paths about log2 V nodes long; classes keep their order, so adjacent ids share nodes."""
     from cpu.tree import tree
 
     return tree.balanced(check.classes(classes))
 
 
 def clustered(vectors: Any, counts: Any = None, *, splits: str = "free", seed: int = 0) -> "Tree":
-    """Repeated 2-means over the vectors (V, D): classes that are alike share nodes.
+    """Returns a tree by repeated 2-means over the vectors (V, D): similar classes share nodes.
 
-    counts  (V,) how often each class is met; None: equally often. It says only how threads share the work
-    splits  "free": between the most unlike; frequent classes may stand deep, but no path is longer than 3 log2 V nodes.
-            "equal": into halves, all paths are about log2 V nodes long
-    seed    which of many similar trees is found
+    counts  (V,) class frequencies; None: uniform. They only affect how threads share the work
+    splits  "free": cuts between the most dissimilar; frequent classes may be deep, but paths have at most 3 log2 V nodes.
+            "equal": cuts into halves, all paths are about log2 V nodes long
+    seed    selects one of many similar trees
 
     Prabhu et al. 2018, "Parabel".
     """
@@ -53,10 +53,10 @@ def clustered(vectors: Any, counts: Any = None, *, splits: str = "free", seed: i
 
 
 def from_parents(parents: Any, leaf: Any, counts: Any = None) -> "Tree":
-    """The binary tree of 2 V - 1 nodes, numbered in any order.
+    """Returns the binary tree of 2 V - 1 nodes, numbered in any order.
 
-    parents  (2 V - 1,) whole numbers: the parent of each node, -1 at the root. Of two children the lower one is on the left
-    leaf     (V,) whole numbers: the node of each class, one of those that are nobody's parent
+    parents  (2 V - 1,) whole numbers: the parent of each node, -1 at the root. The lower-numbered child is on the left
+    leaf     (V,) whole numbers: the node of each class, which must have no children
     counts   see `clustered`
     """
     from cpu.tree import tree
@@ -74,7 +74,7 @@ def from_parents(parents: Any, leaf: Any, counts: Any = None) -> "Tree":
         raise ValueError(f"parents: node {odd[0]} has {children[odd[0]]} children, expected 2 or none")
     if not np.array_equal(np.sort(leaves), np.flatnonzero(children == 0)):
         raise ValueError(f"leaf: expected one class at each of the {classes} nodes without children")
-    inner = np.cumsum(children > 0) - 1  # a node's number among those that have children
+    inner = np.cumsum(children > 0) - 1  # a node's number among the inner nodes
     order, turn = np.argsort(above, kind="stable")[1:], np.zeros(above.size, np.int64)
     turn[order[1::2]] = 1
     up = np.where(above < 0, -1, 2 * inner[above] + turn)
@@ -89,7 +89,7 @@ def from_parents(parents: Any, leaf: Any, counts: Any = None) -> "Tree":
 
 
 def checked(leaf_up: Any, node_up: Any, counts: Any = None) -> "Tree":
-    """The tree of pointers that are numbered as in `cpu.tree.tree.Tree`, such as a checkpoint keeps; ValueError for others."""
+    """Returns the tree of pointers numbered as in `cpu.tree.tree.Tree`, as in a checkpoint; ValueError if invalid."""
     inner = leaf_up.size - 1
     whole = node_up.shape == (inner,) and inner > 0 and node_up[0] == -1 and (np.diff(node_up) > 0).all()
     whole = whole and (node_up[1:] >> 1 < np.arange(1, inner)).all()
@@ -102,12 +102,12 @@ def checked(leaf_up: Any, node_up: Any, counts: Any = None) -> "Tree":
 
 
 def met(counts: np.ndarray) -> np.ndarray:
-    """How often classes are taken to be met: once more than counted, so that a side of a node always weighs something."""
+    """Returns smoothed class frequencies, count + 1, so that each side of a node has positive mass."""
     return counts.astype(np.float64) + 1
 
 
 def deepest(classes: int) -> int:
-    """How many nodes the paths of a tree have at most whose splits are free, and of one that classes are added to."""
+    """Returns the maximum path length of a tree with free splits, or of one to which classes are added."""
     return SLACK * max((classes - 1).bit_length(), 1)
 
 
@@ -125,7 +125,7 @@ def _counts(counts: Any, classes: int) -> np.ndarray:
 
 
 def _checked(vectors: Any, counts: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The vectors as float32, and how often each class is met; a class that never is, counts as one that seldom is."""
+    """Returns the vectors as float32, and smoothed class frequencies."""
     rows = np.asarray(check.unmasked("vectors", vectors))
     if rows.ndim != 2 or rows.dtype.kind not in "fiu" or not rows.shape[1]:
         raise ValueError(f"vectors: found {rows.dtype} {rows.shape}, expected numbers (V, D), a row a class")

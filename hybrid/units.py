@@ -1,4 +1,4 @@
-"""Collections of small MLPs, each with weights of its own, that learn together: one call moves all of them."""
+"""Collections of small MLPs with separate weights; one call trains all of them."""
 
 import io
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ from .machine import available
 from .schedule.guards import Alone
 from .storage import files, tables
 
-# Where each unit's weights and signals lie in flat arrays.
+# Layout of each unit's weights and signals in flat arrays.
 #
-# A unit is an MLP with one hidden layer: inputs -> hidden -> outputs. Units of a collection may differ in all three sizes, so
-# every array of a collection is flat along the units, and an offset says where the part of a unit begins.
+# A unit is an MLP with one hidden layer: inputs -> hidden -> outputs. Units may differ in all three sizes, so every array is
+# flat along the units, and offsets mark the start of each unit's part.
 #
 #     weights  [ unit 0: first (h, n) | first bias (h) | second (o, h) | second bias (o) | unit 1: ... ]
-#     x        (B, X)   one row a batch element; unit u reads   x[:, x_at[u] : x_at[u] + inputs[u]]
+#     x        (B, X)   one row per batch element; unit u reads x[:, x_at[u] : x_at[u] + inputs[u]]
 #     hidden   (B, H)   unit u writes  hidden[:, h_at[u] : h_at[u] + hidden[u]]
 #     y        (B, Y)   unit u writes       y[:, y_at[u] : y_at[u] + outputs[u]]
 
@@ -28,7 +28,7 @@ MOST = 2**31 - 1  # sizes are int32
 
 
 class UnitLayout(NamedTuple):
-    """Sizes (int32) and offsets (int64, in numbers, not bytes) of U units; a namedtuple, so Numba and launchers read it.
+    """Sizes (int32) and offsets (int64, in elements, not bytes) of U units; a namedtuple, which Numba and launchers can read.
 
     inputs, hidden, outputs  (U,) int32
     w_at, x_at, h_at, y_at   (U + 1,) int64; the last entry is the total
@@ -44,7 +44,7 @@ class UnitLayout(NamedTuple):
 
 
 def unit_layout(inputs: ArrayLike, hidden: ArrayLike, outputs: ArrayLike) -> UnitLayout:
-    """The layout of as many units as the three lists of sizes, equally long, have entries.
+    """Returns the layout of units with these sizes; the three lists have equal length, one entry per unit.
 
     >>> unit_layout([150], [49], [150]).w_at[-1]
     np.int64(14899)
@@ -82,7 +82,7 @@ SIZES = ("inputs", "hidden", "outputs")
 
 
 class _Buffers(NamedTuple):
-    """Arrays of the device for a batch of B examples."""
+    """Device arrays for a batch of B examples."""
 
     loss: Any
     y: Any
@@ -97,18 +97,17 @@ class Units:
     """U small MLPs, inputs -> hidden -> outputs, trained by SGD on half the squared error of their outputs.
 
     count       U
-    inputs, hidden, outputs  sizes: one number for all units, or (U,) whole numbers, one a unit
+    inputs, hidden, outputs  sizes: one number for all units, or (U,) whole numbers, one per unit
     activation  of both layers: "logistic", "rational", "tanh" or "relu"
     momentum    below 1
     seed        of the weights: uniform, of variance 2 / (fan in + fan out); biases are 0 (Glorot and Bengio 2010)
     device      as `choose` takes it
 
-    `step(x, target)` moves them, `units(x)` gives their outputs. x is (U, n), or (B, U, n) for B examples of each unit; where
-    units differ in their inputs (X,) or (B, X), the inputs of all units one after another. Targets and outputs are alike.
-    Arrays are NumPy's; they are copied, and cast to float32. `layout` says where a unit's weights are, see `unit_layout`.
+    `step(x, target)` trains them, `units(x)` returns their outputs. x is (U, n), or (B, U, n) for B examples per unit. If
+    input sizes differ, x is (X,) or (B, X), the inputs of all units in sequence. Targets and outputs have the same forms.
+    NumPy arrays are copied and cast to float32. `layout` gives each unit's weights, see `unit_layout`.
 
-    A call with arguments that do not fit raises ValueError and moves nothing; one while another thread's is under way raises
-    RuntimeError.
+    Invalid arguments raise ValueError and change nothing; a call during another thread's call raises RuntimeError.
     """
 
     def __init__(
@@ -142,7 +141,7 @@ class Units:
         self._velocity = None if nothing is None else self._device.from_host(nothing)
         self._rates = self._device.empty((self.count,), np.float32)
         self._buffers: _Buffers | None = None
-        self._weight_grad: Any = None  # of `backward` alone
+        self._weight_grad: Any = None  # only used by `backward`
         self._plan = self._queue.run(self._kernels.plan, self.layout).wait()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -150,7 +149,7 @@ class Units:
 
     @property
     def weights(self) -> np.ndarray:
-        """A copy of all weights, (W,) float32, one unit after another, see `unit_layout`; what is assigned is copied."""
+        """A copy of all weights, (W,) float32, unit after unit, see `unit_layout`; assigned values are copied."""
         with self._alone:
             return np.array(self._device.to_host(self._weights))
 
@@ -159,18 +158,18 @@ class Units:
         self.restore({"weights": values})
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """Copies of "weights" and, with momentum, of "velocity", (W,) float32 each."""
+        """Returns copies of "weights" and, with momentum, of "velocity", (W,) float32 each."""
         with self._alone:
             return {name: np.array(self._device.to_host(array)) for name, array in self._moving().items()}
 
     def restore(self, parameters: Mapping[str, ArrayLike]) -> None:
-        """Take copies of what `parameters` gave; of those that are left out nothing changes."""
+        """Copies arrays from `parameters` back; omitted ones keep their values."""
         for name in parameters:
             check.choice("parameters", name, tuple(self._moving()))
         self._write({name: _numbers(name, values, self._weights.shape) for name, values in parameters.items()})
 
     def weights_of(self, unit: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """A copy of one unit's weights: first matrix (h, n), its bias (h,), second matrix (o, h), its bias (o,)."""
+        """Returns a copy of one unit's weights: first matrix (h, n), its bias (h,), second matrix (o, h), its bias (o,)."""
         check.whole("unit", unit, 0, self.count - 1)
         n, h, o, at = (int(part[unit]) for part in self.layout[:4])
         with self._alone:
@@ -179,12 +178,12 @@ class Units:
         return first.reshape(h, n), first_bias, second.reshape(o, h), second_bias
 
     def step(self, x: ArrayLike, target: ArrayLike, rate: ArrayLike = 0.1) -> np.ndarray:
-        """Move all units once; returns their losses before that, (U,) float32.
+        """Updates all units once; returns their losses before the update, (U,) float32.
 
-        rate  one number, or (U,), one a unit, of at least 0
+        rate  one number, or (U,), one per unit, of at least 0
 
-        A loss is half the squared error, summed over outputs and batch, and the step follows the gradient of that sum. A unit
-        that diverges has a loss of NaN or infinity; the others go on.
+        A loss is half the squared error, summed over outputs and batch; the step uses the gradient of that sum. A unit that
+        diverges has a loss of NaN or infinity; the others continue.
         """
         x, target = self._examples("x", x), self._examples("target", target)
         if len(x) != len(target):
@@ -202,18 +201,18 @@ class Units:
             return np.array(self._device.to_host(room.loss))
 
     def __call__(self, x: ArrayLike) -> np.ndarray:
-        """The outputs for x, float32: (U, o) or (B, U, o); where units differ in their outputs (Y,) or (B, Y)."""
+        """Returns the outputs for x, float32: (U, o) or (B, U, o); (Y,) or (B, Y) if output sizes differ."""
         flat = self._examples("x", x)
         with self._alone:
             y = np.array(self._device.to_host(self._forward(flat).y))
         return self._shaped("target", y, x)
 
     def backward(self, x: ArrayLike, gradient: ArrayLike, rate: float | None = None) -> np.ndarray:
-        """The gradient of a loss for x, given its gradient for the outputs of x; shapes and dtype as those of x and outputs.
+        """Returns a loss's gradient by x from its gradient by the outputs; shapes and dtype as those of x and outputs.
 
-        rate  the units move once along their own gradient, summed over the batch; None: they stay
+        rate  the units are updated once by their own gradient, summed over the batch; None: no update
 
-        For losses that `step` does not know: outputs are computed again, so that two backward passes may follow one another.
+        For losses other than that of `step`. Outputs are recomputed, so backward passes may follow each other.
         """
         flat, upstream = self._examples("x", x), self._examples("target", gradient)
         if len(flat) != len(upstream):
@@ -237,7 +236,7 @@ class Units:
         return self._shaped("x", found, x)
 
     def save(self, path: str | Path) -> None:
-        """Write all that `load` needs to go on as if nothing had happened; OSError for a file that cannot be written."""
+        """Writes the full state for `load`; OSError if the file cannot be written."""
         buffer = io.BytesIO()
         arrays: dict[str, Any] = self._described() | self.parameters()
         np.savez(buffer, **arrays)
@@ -245,7 +244,7 @@ class Units:
 
     @classmethod
     def load(cls, path: str | Path, device: str | None = "auto") -> "Units":
-        """The units that `save` wrote, on any device; OSError for an unreadable file, ValueError for another one."""
+        """Loads units written by `save`, on any device; OSError if unreadable, ValueError for another format."""
         expected = "units, as Units.save writes them"
         arrays = tables.read(path, expected)
         try:
@@ -256,7 +255,7 @@ class Units:
             raise ValueError(f"{path}: {error}; expected {expected}") from None
 
     def _moving(self) -> dict[str, Any]:
-        """The device's arrays of what learns."""
+        """Returns the trained device arrays by name."""
         return {"weights": self._weights} | ({} if self._velocity is None else {"velocity": self._velocity})
 
     def _write(self, parameters: Mapping[str, np.ndarray]) -> None:
@@ -269,26 +268,26 @@ class Units:
         return sizes | {"activation": np.array(self.activation), "momentum": np.array(self.momentum)}
 
     def _examples(self, name: str, values: ArrayLike) -> np.ndarray:
-        """Checked and flat, (B, X) or (B, Y) float32."""
+        """Returns checked, flat values, (B, X) or (B, Y) float32."""
         one = self._one[name]
         return _numbers(name, values, one, batch=True).reshape(-1, int(np.prod(one)))
 
     def _shaped(self, name: str, flat: np.ndarray, x: ArrayLike) -> np.ndarray:
-        """As a user has x: with a batch or without."""
+        """Returns the values in the user's shape, with a batch axis if x has one."""
         batch = () if np.ndim(x) == len(self._one["x"]) else (len(flat),)
         return flat.reshape(batch + self._one[name])
 
     def _forward(self, x: np.ndarray) -> _Buffers:
-        """The buffers, with x, hidden and y in them."""
+        """Returns the buffers with x, hidden and y filled."""
         room = self._filled(x)
         read = (self._plan, self._weights, room.x, self.activation)
         self._queue.run(self._kernels.forward, room.y, room.hidden, *read).wait()
         return room
 
     def _filled(self, x: np.ndarray, target: np.ndarray | None = None) -> _Buffers:
-        """The buffers, with x and target in them."""
+        """Returns the buffers with x and target filled."""
         if self._buffers is None or len(self._buffers.x) != len(x):
-            self._buffers = None  # those of another batch go first
+            self._buffers = None  # frees those of another batch size first
             X, H, Y = (int(at[-1]) for at in self.layout[4:])
             shapes = [(len(x), size) for size in (Y, H, Y, H, X, Y)]
             self._buffers = _Buffers(*(self._device.empty(shape, np.float32) for shape in [(self.count,), *shapes]))
@@ -299,19 +298,19 @@ class Units:
 
 
 def _made(arrays: Mapping[str, Any], device: str | None) -> Units:
-    """Of what `_described` and `parameters` gave; KeyError and ValueError for what is no such thing."""
+    """Returns units from the arrays of `_described` and `parameters`; KeyError or ValueError if invalid."""
     sizes = [arrays[name] for name in SIZES]
     options = {"activation": str(arrays["activation"]), "momentum": float(arrays["momentum"])}
-    wanted = (int(unit_layout(*sizes).w_at[-1]),)  # before memory is taken for so many
+    wanted = (int(unit_layout(*sizes).w_at[-1]),)  # checked before memory is allocated
     moving = ("weights", "velocity") if options["momentum"] else ("weights",)
     values = {name: check.array(name, arrays[name], wanted, np.float32) for name in moving}
     made = Units(len(sizes[0]), *sizes, **options, device=device)  # type: ignore[arg-type]
-    made._write(values)  # of units that have diverged, too
+    made._write(values)  # diverged units have NaN here
     return made
 
 
 def _sizes(name: str, value: ArrayLike, count: int) -> np.ndarray:
-    """One size a unit; `unit_layout` looks at the numbers."""
+    """Returns one size per unit; `unit_layout` checks the values."""
     check.whole("count", count, 1, check.ID)
     sizes = np.asarray(check.unmasked(name, value))
     if sizes.ndim == 0:
@@ -324,18 +323,18 @@ def _sizes(name: str, value: ArrayLike, count: int) -> np.ndarray:
 
 
 def _shape(sizes: np.ndarray) -> tuple[int, ...]:
-    """Of an example: (U, n), or (X,) where units differ."""
+    """Returns the shape of an example: (U, n), or (X,) if sizes differ."""
     return (len(sizes), int(sizes[0])) if (sizes == sizes[0]).all() else (int(sizes.sum(dtype=np.int64)),)
 
 
 def _numbers(name: str, values: ArrayLike, shape: tuple[int, ...], *, batch: bool = False) -> np.ndarray:
-    """As float32; ValueError unless they are finite numbers of this shape or, with `batch`, (B, *shape)."""
+    """Returns values as float32; ValueError unless they are finite numbers of this shape or, with `batch`, (B, *shape)."""
     found = check.plain(name, values)
     fits = found.shape == shape or (batch and found.size and found.shape[1:] == shape)
     if not fits or found.dtype.kind not in "biuf":
         more = f" or {('B', *shape)}".replace("'", "") if batch else ""
         raise ValueError(f"{name}: found {found.dtype} {found.shape}, expected numbers {shape}{more}")
-    with np.errstate(over="ignore"):  # what is too large is infinite then, and refused
+    with np.errstate(over="ignore"):  # overflow gives infinity, which is rejected below
         found = found.astype(np.float32, copy=False)
     check.finite(name, found)
     return found

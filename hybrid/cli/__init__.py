@@ -1,8 +1,8 @@
-"""The command `hybrid`: what a user types, and where errors meet him."""
+"""The command `hybrid`: command line and error reporting."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command line; see `command_line.main`."""
+    """Runs one command line; see `command_line.main`."""
     from .command_line import main
 
     return main(arguments)

@@ -1,4 +1,4 @@
-"""`python -m hybrid.cli` is the command `hybrid`."""
+"""The module form of the command `hybrid`: `python -m hybrid.cli`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""How a command line is read: whole words only, and options of models as their dataclasses declare them."""
+"""Argument parsing: no abbreviations, and model options as their dataclasses declare them."""
 
 import argparse
 import dataclasses
@@ -28,9 +28,9 @@ CHECKPOINT = "which checkpoint (default: the best where the run could stop early
 
 
 class Parser(argparse.ArgumentParser):
-    """Takes no abbreviations: one that is clear today is another option's tomorrow.
+    """A parser without abbreviations, since new options can make them ambiguous.
 
-    words  what follows the command, on which its options may depend
+    words  arguments after the command, which may determine its options
     """
 
     words: Sequence[str] = ()
@@ -40,31 +40,31 @@ class Parser(argparse.ArgumentParser):
         self._groups: dict[str, Any] = {}
 
     def add_quiet(self, default: Any = argparse.SUPPRESS) -> None:
-        """Offer --quiet; before the command and after it, so what is said last must not undo what was said first."""
+        """Adds --quiet; it is allowed before and after the command, so the second default must not reset the first value."""
         self.add_argument("--quiet", action="store_true", default=default, help=QUIET)
 
     def add_overwrite(self, help: str = "replace a file that is there already") -> None:
-        """Offer --overwrite, without which a command writes no file that is there already, see hybrid/storage/files.py."""
+        """Adds --overwrite, without which a command replaces no existing file, see hybrid/storage/files.py."""
         self.add_argument("--overwrite", action="store_true", help=help)
 
     def group(self, title: str) -> Any:
-        """The heading in --help of this title, made when it is asked for first."""
+        """Returns the --help group of this title, created on first use."""
         if title not in self._groups:
             self._groups[title] = self.add_argument_group(title, LIFE if title == "the run" else None)
         return self._groups[title]
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
-        """As argparse's own; an ArgumentError for a path that is empty, as where a variable of a shell is not set."""
+        """Parses a value as argparse does; ArgumentError for an empty path, such as from an unset shell variable."""
         if arg_string == "" and action.metavar in PATHS:
             raise argparse.ArgumentError(action, f"found '', expected {PATHS[str(action.metavar)]}")
         return super()._get_value(action, arg_string)
 
     def error(self, message: str) -> NoReturn:
-        """End the process with the message alone: all options, which argparse would write above it, would hide it."""
+        """Exits with the message alone, without argparse's usage text, which would hide it."""
         self.exit(2, f"{self.prog}: error: {console.line(message)}; {self.prog} --help lists what it takes\n")
 
     def flags(self) -> list[str]:
-        """All flags that it takes."""
+        """Returns all flags of the parser."""
         return [name for action in self._actions for name in action.option_strings]
 
     def add_options(
@@ -74,13 +74,13 @@ class Parser(argparse.ArgumentParser):
         title: str | None = None,
         hidden: Container[str] = (),
     ) -> None:
-        """Offer the options that dataclasses declare, under the headings that they name.
+        """Adds options declared by dataclasses, under the groups they name.
 
-        What the user did not say is None, or False for a flag without a value, so that it can be told from what he said.
+        Options not given are None, or False for a flag without a value, to distinguish them from given ones.
 
-        defaults  by name, as `--help` says them, unless the help of the option itself does; "" or none: not at all
-        title     one heading for all
-        hidden    names of options that --help does not show
+        defaults  by name, for `--help`, unless the option's help states one; "" or missing: not shown
+        title     one group for all
+        hidden    names of options that --help omits
         """
         for field in fields:
             facts = dict(field.metadata)
@@ -101,7 +101,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def kind_of(folder: str) -> str | None:
-    """The name of the model of the run in a folder; None where it holds no run that can be read."""
+    """Returns the model name of the run in a folder; None if there is no readable run."""
     from ..train import store
 
     return store.kind_of(Path(folder))

@@ -1,4 +1,4 @@
-"""The command `hybrid`. Errors meet the user here: one line, those of a compiler more, exit code 2, no traceback."""
+"""The command `hybrid` and its error reporting: one line (more from compilers), exit code 2, no traceback."""
 
 import os
 import sys
@@ -10,11 +10,11 @@ USER_ERRORS = (ValueError, IndexError, OSError, FloatingPointError, MemoryError)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command line; returns the exit code: 0 done, 1 unusable (doctor), 2 an error, 128 + n stopped by signal n."""
+    """Runs one command line; returns the exit code: 0 done, 1 unusable (doctor), 2 error, 128 + n stopped by signal n."""
     console.stand_in()
     try:
         return ranks.end(*_done(sys.argv[1:] if arguments is None else arguments))
-    except SystemExit as stop:  # of argparse, on all ranks, of which one says why: the others wait until it has
+    except SystemExit as stop:  # from argparse, on all ranks; one prints the reason, and the others wait for it
         ranks.end(int(stop.code or 0))
         raise
     except Exception:
@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _done(arguments: list[str]) -> tuple[int, str]:
-    """The exit code, and the error, if there is one."""
+    """Returns the exit code, and the error message or ""."""
     try:
         given = ranks.read(arguments)
         console.quiet = given.quiet
@@ -35,9 +35,9 @@ def _done(arguments: list[str]) -> tuple[int, str]:
         _threads(getattr(given, "threads", None))
         with console.guarded():
             code: int = commands.load(given.command).run(given)
-            sys.stdout.flush()  # here, where a failure is told
+            sys.stdout.flush()  # here, where a failure is reported
         return code, ""
-    except BrokenPipeError:  # whoever reads the output, such as `head`, has had enough
+    except BrokenPipeError:  # the reader of the output, such as `head`, has exited
         console.drop(sys.stdout)
         return 141, ""  # 128 + SIGPIPE
     except USER_ERRORS as error:
@@ -56,9 +56,9 @@ def _done(arguments: list[str]) -> tuple[int, str]:
 
 
 def _threads(threads: int | None) -> None:
-    """Let Numba start as many threads as the user wants; it reads it once, when it is imported."""
+    """Sets Numba's maximum number of threads, which it reads once, at import."""
     most = max(64, 4 * (os.cpu_count() or 1))
-    if threads and threads > most:  # runtimes end the process where they cannot start them all
+    if threads and threads > most:  # thread runtimes abort if they cannot start all
         raise ValueError(f"--threads: found {threads:,}, expected at most {most}")
     if threads and "numba" not in sys.modules:
         os.environ["NUMBA_NUM_THREADS"] = str(threads)
@@ -69,7 +69,7 @@ def _message(error: BaseException) -> str:
         return f"{error.filename}: {error.strerror}"
     notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
     if isinstance(error, MemoryError):
-        own = ";" in str(error)  # a remedy of its own; what NumPy says has none
+        own = ";" in str(error)  # ours has a remedy; NumPy's has none
         remedy = "" if own else "; lower the sizes of the model, --batch or the number of classes (--min-count)"
         return f"out of memory: {error}{remedy}"
     return f"{error}{notes}"

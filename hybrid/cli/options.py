@@ -1,4 +1,4 @@
-"""The command line: every command, and how it is read. A command's own options are in its file of hybrid/cli/commands."""
+"""The list of commands and the top-level parser. A command's own options are in its file in hybrid/cli/commands."""
 
 import argparse
 import difflib
@@ -25,7 +25,7 @@ COMMANDS = {
     "doctor": "what is installed, what is missing and the command that mends it",
 }
 
-ELSEWHERE = {  # what other programs call an option: how it is called here, where the command has it
+ELSEWHERE = {  # our option -> names in other programs, if the command has ours
     "--rate": "lr learning-rate",
     "--width": "dim size vector-size embedding-dim embedding-size emb-size factors",
     "--hidden": "hidden-size hidden-dim layers num-layers",
@@ -46,10 +46,9 @@ ELSEWHERE = {  # what other programs call an option: how it is called here, wher
 
 
 def read(arguments: Sequence[str]) -> argparse.Namespace:
-    """What a command line says.
+    """Parses a command line.
 
-    Raises ValueError for an option or a word that is not taken; for a value that cannot be read it exits with code 2 and a
-    message, as argparse does.
+    Raises ValueError for unknown options and arguments; an invalid value exits with code 2 and a message, as in argparse.
     """
     command, rest = _command(arguments)
     top, chosen = _parser(command, rest)
@@ -61,12 +60,12 @@ def read(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def parser(command: str | None = None) -> Parser:
-    """The parser of `hybrid`, with the options of one command."""
+    """Returns the parser of `hybrid`, with the options of one command."""
     return _parser(command, [])[0]
 
 
 def _parser(command: str | None, rest: Sequence[str]) -> tuple[Parser, Parser | None]:
-    """The parser of `hybrid`, and that of the command, the only one that has its options."""
+    """Returns the parser of `hybrid` and that of the command, the only one with its options."""
     top = Parser(
         prog="hybrid",
         description="Train dense nets under tree, full, sampled and nearest-neighbour readouts; compare them honestly.",
@@ -89,13 +88,13 @@ def _parser(command: str | None, rest: Sequence[str]) -> tuple[Parser, Parser | 
 
 
 def _command(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
-    """The command's name and what follows it."""
+    """Returns the command's name and the arguments after it."""
     at = next((place for place, word in enumerate(arguments) if not word.startswith("-")), None)
     return (None, []) if at is None else (arguments[at], list(arguments[at + 1 :]))
 
 
 def _unknown(said: str, given: argparse.Namespace, command: Parser) -> str:
-    """Why an option, or a word, is not taken, and what was meant perhaps."""
+    """Returns the message for an unknown option or argument, with a suggestion."""
     near = _near(said, command.flags())
     hint = f"did you mean {near}?" if near else "leave it out"
     if given.command == "train" and given.kind:
@@ -106,12 +105,12 @@ def _unknown(said: str, given: argparse.Namespace, command: Parser) -> str:
 
 
 def _near(said: str, flags: Sequence[str]) -> str | None:
-    """The flag that was meant: by its name elsewhere, or spelled alike, the dashes aside, which all flags share."""
+    """Returns the intended flag, by its name in other programs or by similar spelling without the common dashes."""
     name = said.lstrip("-")
     for flag, names in ELSEWHERE.items():
         if flag in flags and name in names.split():
             return flag
-    if said == "--exclude-seen":  # the default; what is spelled alike is its contrary
+    if said == "--exclude-seen":  # the default; the closest spelling is its opposite
         return None
     near = difflib.get_close_matches(name, [flag.removeprefix("--") for flag in flags if flag.startswith("--")], 1)
     return f"--{near[0]}" if near else None

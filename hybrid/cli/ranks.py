@@ -1,4 +1,4 @@
-"""Which commands run on several ranks, what a rank says and takes of its machine, and how it ends."""
+"""Commands on several ranks: support checks, output, threads and exit of a rank."""
 
 import argparse
 import contextlib
@@ -17,11 +17,11 @@ from .arguments import kind_of
 if TYPE_CHECKING:
     from ..mpi.world import World
 
-GRACE = 5.0  # seconds in which the other ranks end too, where they fail alike
+GRACE = 5.0  # seconds for the other ranks to end as well, if they fail alike
 
 
 def this_rank() -> "World | None":
-    """The ranks of this run, as this process sees them; None, and nothing of MPI is imported, where it is alone."""
+    """Returns the MPI world of this process; None, without an import of MPI, for a single process."""
     if not machine.launched():
         return None
     from ..mpi.world import world
@@ -30,7 +30,7 @@ def this_rank() -> "World | None":
 
 
 def group() -> machine.SingleRank:
-    """The ranks that train together."""
+    """Returns the group of ranks that train together."""
     if this_rank() is None:
         return machine.SingleRank()
     from ..mpi.group import Group
@@ -39,13 +39,13 @@ def group() -> machine.SingleRank:
 
 
 def check(given: argparse.Namespace, ranks: int) -> None:
-    """ValueError where a command is to run on more ranks than it can. `train` can where the model's file says so."""
+    """Raises ValueError if a command does not support this many ranks. For `train`, the model's module decides."""
     if ranks == 1:
         return
     what = f"`hybrid {given.command}`"
     if given.command == "train":
         kind = given.kind or (kind_of(given.resume) if given.resume else None)
-        if kind is None or getattr(MODELS.load(kind), "RANKS", False):  # None: `train` itself says what is wrong
+        if kind is None or getattr(MODELS.load(kind), "RANKS", False):  # None: `train` itself reports the error
             return
         what = f"the model {kind}"
     raise ValueError(
@@ -54,7 +54,7 @@ def check(given: argparse.Namespace, ranks: int) -> None:
 
 
 def read(arguments: Sequence[str]) -> argparse.Namespace:
-    """What a command line says; rank 0 prints for all, from here on."""
+    """Parses a command line; from here on only rank 0 prints to stdout."""
     this = this_rank()
     if this and this.rank:
         sys.stdout = open(os.devnull, "w")
@@ -64,9 +64,9 @@ def read(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def begin(given: argparse.Namespace, this: "World | None") -> None:
-    """Be this rank: refuse what runs on one rank alone, let rank 0 speak for all, and take no core that is another's.
+    """Sets up this rank: rejects single-rank commands, mutes all ranks except 0, and sets the threads.
 
-    Where ranks share their cores, each has as many threads as its share, unless options or environment say how many.
+    Ranks that share cores divide them among their threads, unless options or environment set the number.
     """
     if this is None:
         return
@@ -78,9 +78,9 @@ def begin(given: argparse.Namespace, this: "World | None") -> None:
 
 
 def end(code: int, said: str = "") -> int:
-    """The exit code of this rank, when all have come to their end. Where one has failed and others do not come, all end.
+    """Returns the exit code of this rank after all have ended. If one fails and the others do not end, aborts all.
 
-    said  why it failed; where all have failed, rank 0 says it
+    said  the error message; if all fail, rank 0 prints it
     """
     this = this_rank()
     if said and not (this and this.rank):
@@ -97,7 +97,7 @@ def end(code: int, said: str = "") -> int:
 
 
 def fail() -> None:
-    """End all ranks after an error that has no message for a user; alone, do nothing."""
+    """Aborts all ranks after an error without a user message; does nothing on a single rank."""
     if (this := this_rank()) is None:
         return
     from ..mpi.world import abort

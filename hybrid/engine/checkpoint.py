@@ -1,4 +1,4 @@
-"""What a checkpoint keeps of an engine beside its parameters, and an engine made from that."""
+"""Checkpoints of engines: settings and arrays in flight, in addition to the parameters."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -16,19 +16,19 @@ from .route import Pipeline, Route
 if TYPE_CHECKING:
     from .engine import Engine
 
-# Ends of names of what is not learned
+# Name suffixes of arrays that are not trained
 STATE = ("velocity", "mean", "squares", "updates", "counts", "parents", "leaf", "leaf_up", "node_up", "slot")
 
 
 def learned(name: str) -> bool:
-    """Whether an array of Engine.parameters() is learned, and not only kept with the parameters."""
-    if name.startswith("trunk.module."):  # of PyTorch, whose names are the user's
+    """True if an array of Engine.parameters() is trained, not auxiliary state."""
+    if name.startswith("trunk.module."):  # names of PyTorch modules are chosen by the user
         return True
     return not name.startswith(("trunk.buffer.", "trunk.optimiser.")) and not name.endswith(STATE)
 
 
 def save(engine: "Engine", folder: str | Path, facts: dict[str, Any], begun: dict[str, np.ndarray]) -> None:
-    """See Engine.save; begun: the arrays of batches begun and not finished."""
+    """Writes a checkpoint, see Engine.save; begun: the arrays of batches in flight."""
     from ..storage import checkpoint
 
     more: dict[str, Any] = {"tied": True} if engine.tied else {}
@@ -55,7 +55,7 @@ def load(
     readout_device: str,
     machine: dict[str, Any],
 ) -> tuple["Engine", dict[str, Any]]:
-    """See Engine.load.
+    """Loads a checkpoint, see Engine.load.
 
     given    its trunk
     machine  the other arguments of Engine and Pipeline that a checkpoint does not keep
@@ -92,14 +92,14 @@ def load(
 
 
 def _source(facts: dict[str, Any], device: str) -> Embedding | Inputs:
-    """The rows, or the inputs of a feed, that describe() made these facts of."""
+    """Returns the embedding or inputs from their describe() facts."""
     if facts.get("kind") == Inputs.kind:
         return Inputs(facts["width"])
     return rebuild(facts, backend.choose(device))
 
 
 def _trunk(facts: dict[str, Any] | None, given: trunk.TrunkProtocol | None) -> trunk.TrunkProtocol | None:
-    """The trunk that describe() made these facts of, untrained: the one that is given, where no checkpoint keeps all of it."""
+    """Returns an untrained trunk from its describe() facts, or the one given, if checkpoints do not describe it fully."""
     if given is None:
         return trunk.rebuild(facts) if facts else None
     kind, ours = facts.get("kind", "mlp") if facts else None, getattr(given, "kind", type(given).__name__)
@@ -112,20 +112,20 @@ def _trunk(facts: dict[str, Any] | None, given: trunk.TrunkProtocol | None) -> t
 
 
 def _check_size(folder: str | Path, own: dict[str, Any], output: dict[str, Any], held: int) -> None:
-    """ValueError, before memory is taken, for facts that tell of more numbers than the checkpoint holds."""
+    """Raises ValueError, before allocation, if the facts imply more numbers than the checkpoint holds."""
     rows, dense = own["embedding"], own["trunk"]
     least = sparse.numbers(**rows) if rows.get("rows") else 0
     least += readout.least(output) + (trunk.least(dense) if dense else 0)
-    least -= output["classes"] * output["width"] if own["settings"].get("tied") else 0  # one table, kept once
+    least -= output["classes"] * output["width"] if own["settings"].get("tied") else 0  # one shared table, stored once
     if least + sum(math.prod(shape) for shape in own["begun"].values()) > held:
         raise ValueError(f"{folder}: declares {least} parameters, but holds {held} numbers; it was altered")
 
 
-# What the begin stages wrote for batches in flight cannot be computed again: the parameters have moved since.
+# The output of begin stages for batches in flight cannot be recomputed: parameters have been updated since.
 
 
 def kept(sets: Iterable[list[Slot]], route: Route) -> dict[str, np.ndarray]:
-    """Copies of these arrays, named "begun.TICK.MICRO.ARRAY"; no stage may be running."""
+    """Returns copies of these arrays, named "begun.TICK.MICRO.ARRAY"; no stage may be running."""
     return {
         _key(slot, name): route.device.to_host(getattr(slot, f"{name}_dev")).copy()
         for slots in sets
@@ -135,12 +135,12 @@ def kept(sets: Iterable[list[Slot]], route: Route) -> dict[str, np.ndarray]:
 
 
 def ahead(arrays: Mapping[str, np.ndarray], tick: int) -> dict[str, np.ndarray]:
-    """Those of ticks from this one on: of a run that ended before it came to them, as when its feed fails, they still count."""
+    """Returns the arrays of batches from `tick` on; they stay valid if a run ended before them, as when its feed fails."""
     return {key: array for key, array in arrays.items() if int(key.split(".")[1]) >= tick}
 
 
 def restored(slots: list[Slot], route: Route, arrays: Mapping[str, np.ndarray]) -> bool:
-    """Fill slots that the feed has filled with what `kept` kept of them; False where there is nothing of them."""
+    """Fills slots, already filled by the feed, with the arrays of `kept`; False if there are none."""
     for slot in slots:
         keys = {name: _key(slot, name) for name in route.begun} if arrays else {}
         if not keys or next(iter(keys.values())) not in arrays:

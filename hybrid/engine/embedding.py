@@ -1,4 +1,4 @@
-"""What a trunk reads: rows of a table, which learn where they are looked up, or numbers that the feed gives."""
+"""Inputs of a trunk: sparsely updated table rows, or numbers from the feed."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,22 +17,21 @@ BAGS = ("mean", "undivided", "weighted")
 class Embedding:
     """A table of `rows` vectors of `width` numbers.
 
-    per_example  how many ids an example has; their vectors are concatenated (1: the vector itself)
-    bags         None; or an example has any number of ids (a bag), and becomes the mean of their vectors ("mean"); the mean,
-                 but every vector gets the whole gradient, as in word2vec, and not its share ("undivided"); or the sum of
-                 values times vectors, where a batch has a value for each id ("weighted")
-    optimiser    how a row moves for each id that names it: "sgd", "row-adagrad" or "adagrad", or one with a rate, such as
-                 hybrid.SGD(0.1), which is a step on the sum of the loss over a batch (default: 0.05)
-    spread       rows start uniform in [-spread, spread]; default 0.5 / width, as in word2vec
-    backend      where the rows are and move, from hybrid.backend.choose (None: the CPU). Rows on the trunk's GPU are in its
-                 memory, and `table` is the host's copy
+    per_example  ids per example; their vectors are concatenated (1: the vector itself)
+    bags         None, or the reduction of a bag of any number of ids. "mean": the mean of their vectors; "undivided": the
+                 mean, but every vector receives the full gradient, as in word2vec; "weighted": the sum of values times
+                 vectors, with one value per id in the batch
+    optimiser    of the rows: "sgd", "row-adagrad" or "adagrad", or one with a rate, such as hybrid.SGD(0.1), which applies to
+                 the loss summed over a batch (default: 0.05)
+    spread       rows are initialised uniformly in [-spread, spread]; default 0.5 / width, as in word2vec
+    backend      of the rows, from hybrid.backend.choose (None: the CPU). On the trunk's GPU, rows are in its memory and
+                 `table` is the host's copy
 
-    pickle and copy make an embedding with rows of its own, on a device of the same name. Raises ValueError for sizes below
-    1, more rows than int32 can name, a spread that is negative or not finite, an optimiser that does not move rows, and for
-    `per_example` with `bags`.
+    Copies and pickles have their own rows, on a device of the same name. Raises ValueError for sizes below 1, rows beyond
+    int32 ids, a negative or non-finite spread, an optimiser without row support, and `per_example` with `bags`.
     """
 
-    dense = 0  # numbers of x that a batch has instead of ids
+    dense = 0  # numbers per example in x; 0: the batch has ids instead
 
     def __init__(
         self,
@@ -67,7 +66,7 @@ class Embedding:
         self._there = sparse.mirrored(self._host, self.backend.device)
 
     def _drawn(self, first: int, last: int) -> np.ndarray:
-        """The rows from `first` to before `last`, as they are at first."""
+        """Returns the initial values of rows first..last - 1."""
         source, before = np.random.default_rng([self.seed, 1]), first * self.width
         source.bit_generator.advance(before // 2)  # type: ignore[attr-defined]  # each draw of 64 bits makes two numbers
         source.random(before % 2, np.float32)
@@ -77,15 +76,15 @@ class Embedding:
         return drawn
 
     def add_rows(self, count: int, at: int | None = None) -> None:
-        """Go on with so many more rows; the others keep what they have learned.
+        """Adds `count` rows; existing rows keep their trained values.
 
-        at  the number of the first new row, 0 to R: rows from there on get numbers higher by `count`. None: R, at the end. Of a
-            feed whose last row stands for what is missing, as LanguageFeed's does, the number of that row
+        at  number of the first new row, 0 to R; later rows are renumbered by `count`. None: R, at the end. For a feed whose
+            last row stands for padding, as in LanguageFeed, the number of that row
 
-        A new row begins as it would have in a table that had as many rows from the start, and its squares at 0. Call it between
-        two ticks; with `at` once the run has ended, since its feed names the old rows.
+        A new row starts as in a table created with that many rows, its squares at 0. Call it between two steps; with `at`,
+        only after the run has ended, since its feed uses the old numbers.
 
-        Raises ValueError for a number out of range, and for a table that a readout shares (tied); then nothing has moved.
+        Raises ValueError for a number out of range, and for a table shared with a readout (tied); then nothing changes.
         """
         first, most = self.rows, 2**31 - 1
         check.whole("count", count, 1, most - first)
@@ -106,31 +105,31 @@ class Embedding:
         self._there = sparse.mirrored(self._host, self.backend.device)
 
     def vectors(self) -> np.ndarray:
-        """The rows as they stand now on the device."""
+        """Returns the current rows from the device."""
         return self.parameters()["table"]
 
     @property
     def outputs(self) -> int:
-        """Width of what an example becomes."""
+        """The number of inputs per example."""
         return self.width * self.per_example
 
     def buffers(self) -> Buffers:
-        """Ids are copied to rows beside the trunk; of rows on the host, vectors are copied in and gradients out."""
+        """Returns the buffers: ids are copied for rows on the trunk's GPU, vectors and gradients for rows on the host."""
         ids = ("ids", "bag_at", "values") if self.bags == "weighted" else ("ids", "bag_at") if self.bags else ("ids",)
         return Buffers(dict.fromkeys(("x", "x_grad"), self.outputs), ids if self.beside else ("x", "x_grad"), ("x",))
 
     def begin(self, copy: Copies) -> list[Stage]:
-        """Gather the vectors of the ids."""
+        """Returns the stages that gather the vectors of the ids."""
         gather = Stage("gather", self._queue, self._gather, ("ids in", "bag_at in"))
         return [*copy("ids in"), *copy("bag_at in"), gather, *copy("x in", "gather")]
 
     def last(self, copy: Copies, ready: tuple[str, ...]) -> list[Stage]:
-        """The rows move, after the stages named in `ready`, which write their gradient."""
+        """Returns the stage that updates the rows, after the stages in `ready`, which write their gradient."""
         return [Stage("scatter", self._queue, self._scatter, ready)]
 
     @property
     def beside(self) -> bool:
-        """Whether the rows are on the trunk's GPU, beside the trunk."""
+        """True if the rows are on the trunk's GPU."""
         return not self.backend.device.host_memory
 
     @property
@@ -146,14 +145,14 @@ class Embedding:
         self.backward(bag_at, ids, x_grad, slot.scale, values)
 
     def _arrays(self, slot: Slot, name: str) -> list[Any]:
-        """An array of a slot, bag_at, ids and values, where the rows are."""
+        """Returns an array of a slot, bag_at, ids and values, in the memory of the rows."""
         end = "_dev" if self.beside else ""
         return [getattr(slot, f"{one}{end}") for one in (name, "bag_at", "ids", "values")]
 
     def forward(self, x: Any, bag_at: Any, ids: Any, values: Any = None) -> None:
-        """Write x (B, outputs); bag_at: where bags begin, or None; values: of the ids, or None.
+        """Writes x (B, outputs); bag_at: bag offsets or None; values: one per id, or None.
 
-        Arrays of the device, within the work of a queue.
+        All are device arrays; call it within the work of a queue.
         """
         table = self._there.rows
         if bag_at is not None:
@@ -162,7 +161,7 @@ class Embedding:
             self.backend.rows.gather(x.reshape(-1, self.width), table, ids)
 
     def backward(self, bag_at: Any, ids: Any, x_grad: Any, scale: float, values: Any = None) -> None:
-        """Move the rows of the ids against x_grad (B, outputs), by `scale` times the rate; arrays as in `forward`."""
+        """Updates the rows of the ids by x_grad (B, outputs) with `scale` times the rate; arrays as in `forward`."""
         learned, rate = self._there, self.rate * scale
         if bag_at is not None:
             if self.bags == "undivided":
@@ -172,23 +171,23 @@ class Embedding:
             self.backend.rows.scatter(learned, ids, x_grad.reshape(-1, self.width), rate)
 
     def inputs(self, bag_at: Any, ids: Any, scale: float) -> Any:
-        """The rows of a batch as cpu/words.py takes them, to move by `scale` times the rate."""
+        """Returns the rows of a batch for cpu/words.py, updated with `scale` times the rate."""
         from cpu.words import Inputs
 
         return Inputs(self._there, self.rate * scale, bag_at, ids)
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """The rows, and what is kept beside them, by name, as they stand now; on the CPU the live arrays."""
+        """Returns the current rows and their optimiser state by name; on the CPU the live arrays."""
         fetch_arrays(self.backend.device, self._pairs())
         return {"table": self.table} | sparse.beside(self._host)
 
     def take(self, rows: np.ndarray) -> None:
-        """Have these as the table from here on, on the CPU: (rows, width) float32, which somebody else may have too."""
+        """Replaces the table, on the CPU: (rows, width) float32, which may be shared."""
         self.table, self._shared = rows, True
         self._host, self._there = (learned._replace(rows=rows) for learned in (self._host, self._there))
 
     def send(self) -> None:
-        """Go on from parameters() as they were filled; nothing to do where the device shares the host's memory."""
+        """Copies the contents of parameters() to the device; no-op if it shares the host's memory."""
         send_arrays(self.backend.device, self._pairs())
 
     def _pairs(self) -> list[tuple[np.ndarray, Any]]:
@@ -198,7 +197,7 @@ class Embedding:
         return _again, (self.describe(), self.backend.name, self.parameters())
 
     def describe(self) -> dict[str, Any]:
-        """What `rebuild` needs."""
+        """Returns the facts for `rebuild`."""
         facts = {name: getattr(self, name) for name in ("rows", "width", "per_example")}
         facts |= {"mean": self.bags is not None, "undivided": self.bags == "undivided"}
         facts |= {name: getattr(self, name) for name in ("rate", "spread", "seed")}
@@ -206,7 +205,7 @@ class Embedding:
 
 
 def rebuild(facts: Mapping[str, Any], backend: Any) -> Embedding:
-    """From describe(): the rows as they were drawn."""
+    """Returns an embedding from describe(), with its initial rows."""
     own = dict(facts)
     mean, undivided, weighted = (own.pop(name, False) for name in ("mean", "undivided", "weighted"))
     bags = ("weighted" if weighted else "undivided" if undivided else "mean") if mean else None
@@ -215,7 +214,7 @@ def rebuild(facts: Mapping[str, Any], backend: Any) -> Embedding:
 
 
 def _again(facts: dict[str, Any], device: str, arrays: dict[str, np.ndarray]) -> Embedding:
-    """An embedding as it was pickled or copied; ValueError where its device cannot be used here."""
+    """Returns an unpickled or copied embedding; ValueError if its device is unusable here."""
     made = rebuild(facts, backends.again("embedding", device))
     held = made.parameters()
     for name, array in arrays.items():
@@ -225,11 +224,11 @@ def _again(facts: dict[str, Any], device: str, arrays: dict[str, np.ndarray]) ->
 
 
 class Inputs:
-    """Stands in for an Embedding where the batches of a feed have `x` instead of ids: pixels, features.
+    """A substitute for Embedding if a feed's batches have `x` instead of ids: pixels, features.
 
-    width  numbers of an example
+    width  numbers per example
 
-    Nothing learns here, and x is copied once: into a slot, and from there to a GPU. Raises ValueError for a width below 1.
+    It trains nothing, and x is copied once into a slot and once to a GPU. Raises ValueError for a width below 1.
     """
 
     kind = "inputs"
@@ -241,26 +240,26 @@ class Inputs:
         self.backend = backends.choose("cpu")
 
     def buffers(self) -> Buffers:
-        """What the trunk reads; and, for a trunk that cannot do without, the gradient of that, which nobody reads."""
+        """Returns the trunk's input, and its gradient for trunks that require one; nothing reads it."""
         return Buffers(dict.fromkeys(("x", "x_grad"), self.outputs), ("x",))
 
     def begin(self, copy: Copies) -> list[Stage]:
-        """The feed has filled x in; it is copied to a GPU."""
+        """Returns the copy of x to a GPU; the feed has filled it."""
         return copy("x in")
 
     def last(self, copy: Copies, ready: tuple[str, ...]) -> list[Stage]:
-        """Nothing moves."""
+        """Returns no stages: there is nothing to update."""
         return []
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """None."""
+        """Returns no parameters."""
         return {}
 
     def send(self) -> None:
-        """Nothing to send."""
+        """Does nothing."""
 
     def describe(self) -> dict[str, Any]:
-        """The argument that makes this object again, and what kind of object it is."""
+        """Returns the kind and the constructor argument."""
         return {"kind": self.kind, "width": self.dense}
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""A model under training: rows or inputs -> trunk -> readout, on a schedule."""
+"""The engine, a model under training: rows or inputs -> trunk -> readout, run by a schedule."""
 
 import dataclasses
 import functools
@@ -23,31 +23,30 @@ from . import checkpoint
 from .embedding import Embedding, Inputs
 from .route import Pipeline, Route, routed
 
-SHARED = "readout.weights"  # among the parameters: of a tied engine those of the embedding
+SHARED = "readout.weights"  # name of the shared table in a tied engine; its parameters list only the embedding's
 
 
 class Engine(Runner[Tick]):
-    """Trains an embedding, a trunk (None: the rows are the hidden vectors) and a readout together.
+    """Joint training of an embedding, a trunk (None: the rows are the hidden vectors) and a readout.
 
-    embedding      on the CPU, or on the trunk's GPU (its backend): then ids are copied to the GPU, and the trunk's inputs
-                   and their gradients stay there. Or Inputs, for feeds whose batches have numbers instead of ids
-    readout        on the CPU, or on the trunk's GPU: then targets and losses are copied, and hidden vectors and their
-                   gradients stay there; for a split tree, which is on both, all of them are copied
-    device         "cpu", "cuda:0" or None: where the dense stages run. Sparse stages run on the CPU, except those of rows
-                   and a readout on the trunk's GPU
-    threads        CPU threads in total (None: all cores that this process may use, see cpu/runtime/threads.py)
-    pipeline       how batches go through: Pipeline(micro_batches=2), ...; None: each whole, one after another, see Pipeline
-    schedule       how all rates fall over the feed: "constant", "linear", "cosine" or "step"; with a warm-up
-                   RateSchedule("cosine", warmup=100)
-    tied           True: the readout's rows are the embedding's, one table: of a full or sampled readout that is as wide, on
-                   the CPU, with one micro-batch and no delay. It starts as the embedding does
+    embedding      on the CPU, or on the trunk's GPU (its backend): then ids are copied to the GPU, and the trunk's inputs and
+                   their gradients stay there. Or Inputs, for feeds whose batches have numbers instead of ids
+    readout        on the CPU, or on the trunk's GPU: then targets and losses are copied, and hidden vectors and gradients
+                   stay there; a split tree is on both, and all of them are copied
+    device         "cpu", "cuda:0" or None: of the dense stages. Sparse stages run on the CPU, except those of rows and a
+                   readout on the trunk's GPU
+    threads        total CPU threads (None: all cores available to this process, see cpu/runtime/threads.py)
+    pipeline       flow of batches: Pipeline(micro_batches=2), ...; None: whole batches in sequence, see Pipeline
+    schedule       of all rates: "constant", "linear", "cosine" or "step"; with warm-up RateSchedule("cosine", warmup=100)
+    tied           True: the readout uses the embedding's table, initialised as the embedding. For full or sampled readouts of
+                   equal width, on the CPU, with one micro-batch and no delay
 
     tick, torn, trace  see Runner
-    whole              a batch has a multiple of so many examples, which micro-batches do not cut: the trunk's sequence, else 1
-    cores              how the cores are spent in the last run; None before the first
+    whole              the trunk's sequence length, otherwise 1: batches and micro-batches are multiples of it
+    cores              use of the cores in the last run; None before the first
 
-    Raises ValueError where widths do not fit together, for rows or a readout on another device than the trunk, for a device
-    where the trunk does not compute, for threads out of range, and for an unknown schedule.
+    Raises ValueError for mismatched widths, rows or readout on a third device, a device unsupported by the trunk, threads out
+    of range, and an unknown schedule.
     """
 
     def __init__(
@@ -95,23 +94,23 @@ class Engine(Runner[Tick]):
     # Training
 
     def run(self, feed: Feed) -> Iterator[Tick]:
-        """Train on the feed, from the tick where this engine stands to the feed's end; yields every finished tick.
+        """Trains from the current step to the feed's end; yields every finished step.
 
-        Between two ticks the caller may evaluate, save or stop: nothing but the `delay` batches begun is in flight. After
-        a stop the next run goes on with the same numbers as if it had not stopped. An interrupt (SIGINT) waits for the end
-        of the tick: KeyboardInterrupt leaves the engine between two ticks, and so does whatever the feed raises.
+        Between two steps the caller may evaluate, save or stop: only `delay` batches are in flight. A stopped run resumes
+        with bit-identical results. An interrupt (SIGINT) takes effect at the end of the step: KeyboardInterrupt, like any
+        error of the feed, leaves the engine between two steps.
 
-        Raises ValueError for a feed that does not fit this engine, FloatingPointError, naming the tick, for a loss that is
-        not finite, and what a stage raises, with a note of stage and tick. After one of the latter two, and after a second
-        interrupt, which breaks off a tick, parameters may have moved in part: such an engine neither runs nor saves any more
-        (ValueError), and the last checkpoint stands.
+        Raises ValueError for a feed that does not fit this engine; FloatingPointError, with the step, for a loss that is not
+        finite; errors of stages, with a note of stage and step. The latter two, and a second interrupt, which aborts a step,
+        may leave parameters partly updated. Such an engine rejects runs and saves (ValueError); the last checkpoint remains
+        valid.
         """
         self._check_feed(feed)
         self._check_whole()
         yield from self._follow(lambda: self._laid_out(feed))
 
     def _check_feed(self, feed: Feed) -> None:
-        """ValueError unless the ids, classes and batches of a feed are of the sizes that this engine takes."""
+        """Raises ValueError unless a feed's ids, classes and batch sizes fit this engine."""
         if width(feed) != self.embedding.dense:
             raise ValueError(f"feed: has {width(feed)} numbers an example, the engine takes {self.embedding.dense}")
         if feed.rows > self.embedding.rows:
@@ -130,7 +129,7 @@ class Engine(Runner[Tick]):
             raise ValueError(f"feed: {rows} examples a micro-batch, the readout was made for {self.readout.batch}")
 
     def _laid_out(self, feed: Feed) -> Course:
-        """Queues, buffers and the schedule of a run."""
+        """Returns the schedule, buffers and batches of a run."""
         self._prefetched, self._prefetched_of = self._in_flight(), self._sizes
         route, self.trace = self.route, Trace()
         plan, slots = route.plan(), self._slots(feed, self.schedule.over(len(feed)))
@@ -141,8 +140,8 @@ class Engine(Runner[Tick]):
         return Course(schedule, batches, lambda slots: checkpoint.restored(slots, self.route, self._prefetched))
 
     def _overlap(self) -> bool | None:
-        """Whether stages overlap; None: what is faster is measured."""
-        if self.trunk is None:  # there is nothing dense to overlap with
+        """Returns True if stages overlap; None: both ways are measured."""
+        if self.trunk is None:  # no dense stage to overlap with
             return False
         measured = self.overlap is None and self.dense.device.threads
         return False if measured and getattr(self.trunk, "threaded", False) else self.overlap
@@ -157,9 +156,9 @@ class Engine(Runner[Tick]):
             raise FloatingPointError(f"tick {self.tick}: {failure}; the rates may be too high") from None
 
     def _leave(self) -> None:
-        """Keep what the batches in flight have computed, and end the queues."""
+        """Keeps the results of batches in flight, and closes the queues."""
         assert self.cores
-        # A device is closed here where the interpreter ends while a run is under way.
+        # If the interpreter exits during a run, the device is already closed here.
         lost = self.torn or self.dense.device.closed
         self._prefetched = {} if lost else self._in_flight()
         self.cores.close()
@@ -168,7 +167,7 @@ class Engine(Runner[Tick]):
         return fitting(feed, tick, self.embedding, several=self.route.several, whole=self.whole)
 
     def _slots(self, feed: Feed, scale: Callable[[int], float]) -> list[list[Slot]]:
-        """All buffers of a run: delay + 2 sets of one slot a micro-batch."""
+        """Returns the buffers of a run: delay + 2 sets of one slot per micro-batch."""
         most = feed.batch // self.whole
         if self.micro_batches > most:
             parts = "examples" if self.whole == 1 else f"sequences of {self.whole}"
@@ -180,7 +179,7 @@ class Engine(Runner[Tick]):
         return [[make() for _ in range(self.micro_batches)] for _ in range(self.delay + 2)]
 
     def _in_flight(self) -> dict[str, np.ndarray]:
-        """Of batches begun and not finished: as they stand, or as the last run left them; none of a smaller engine's feed."""
+        """Returns the arrays of batches in flight, current or from the last run; none after the engine has grown."""
         self.settle()
         if self._prefetched_of != self._sizes:
             return {}
@@ -191,22 +190,21 @@ class Engine(Runner[Tick]):
     def _sizes(self) -> tuple[int, int]:
         return self.embedding.rows, self.readout.classes
 
-    # Asking
+    # Queries
 
     def hidden(
         self, ids: Any = None, bag_at: Any = None, *, values: Any = None, x: Any = None, rows: Any = None
     ) -> np.ndarray:
-        """The hidden vectors (B, D) of B examples.
+        """Returns the hidden vectors (B, D) of B examples.
 
-        ids     whole numbers, as many an example as the embedding concatenates; (B, n) or flat
-        bag_at  (B + 1,) whole numbers, for an embedding that averages: example b has ids[bag_at[b]:bag_at[b + 1]]
-        values  one float32 an id, for an embedding of weighted bags
+        ids     whole numbers, per example as many as the embedding concatenates; (B, n) or flat
+        bag_at  (B + 1,) whole numbers, for an embedding with bags: example b has ids[bag_at[b]:bag_at[b + 1]]
+        values  one float32 per id, for an embedding of weighted bags
         x       (B, width) float32, for an engine with Inputs, instead of ids
-        rows    (n,) whole numbers: which of the B are wanted, as the last places of sequences; None: all
+        rows    (n,) whole numbers: the selected examples of B, such as the last positions of sequences; None: all
 
-        Raises IndexError for an id or row out of range, ValueError for ids that make no whole number of examples, for places
-        that do not rise from 0 to the number of ids and for arrays that this engine does not take, RuntimeError while
-        another thread is in a tick or asks.
+        Raises IndexError for an id or row out of range; ValueError for a partial example, for offsets that do not rise from 0
+        to the number of ids, and for unsupported arrays; RuntimeError during another thread's step or query.
         """
         batch = _question(self.embedding, self.whole, ids, bag_at, values, x)
         with self._runs.alone:
@@ -226,10 +224,10 @@ class Engine(Runner[Tick]):
         x: Any = None,
         rows: Any = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The k most likely classes after each example: ids and log probabilities, both (B, k), most likely first.
+        """Returns the k most likely classes per example: ids and log-probabilities, both (B, k), most likely first.
 
         ids, bag_at, values, x, rows  see `hidden`
-        exclude                       scipy.sparse CSR (B, V): the classes that each example leaves out; see Readout.best
+        exclude                       scipy.sparse CSR (B, V): classes to skip per example; see Readout.best
         """
         with self._runs.alone:
             classes: tuple[np.ndarray, np.ndarray]
@@ -240,16 +238,16 @@ class Engine(Runner[Tick]):
     def scores(
         self, ids: Any = None, bag_at: Any = None, *, values: Any = None, x: Any = None, rows: Any = None
     ) -> np.ndarray:
-        """The log-probabilities of all classes after each example, (B, V) float32: 4 B V bytes; see Readout.scores."""
+        """Returns the log-probabilities of all classes per example, (B, V) float32: 4 B V bytes; see Readout.scores."""
         with self._runs.alone:
             hidden = self.hidden(ids, bag_at, values=values, x=x, rows=rows)
             scores: np.ndarray = self.inline.run(self.readout.scores, hidden).wait()
             return scores
 
     def evaluate(self, feed: Feed) -> float:
-        """Mean loss in nats over the feed's first epoch, weighted where examples have weights; exp of it is the perplexity.
+        """Returns the mean loss in nats over the feed's first epoch, weighted by example weights; its exp is the perplexity.
 
-        Nothing learns. Raises ValueError for a feed that does not fit this engine, or without any example that counts.
+        It trains nothing. Raises ValueError for a feed that does not fit this engine, or without any weighted example.
         """
         self._check_feed(feed)
         loss = total = 0.0
@@ -272,7 +270,7 @@ class Engine(Runner[Tick]):
         return loss / total
 
     def _forward(self, slot: Slot, batch: Batch, tick: int, first: int, last: int) -> np.ndarray:
-        """The hidden vectors of the examples first..last of a batch, in a slot that is in use from here on; nothing learns."""
+        """Returns the hidden vectors of examples first..last of a batch; the slot stays in use, nothing is trained."""
         slot.fill(tick, 0, batch, first, last)
         slot.take()
         for stage in self._forward_stages if last > first else ():
@@ -280,26 +278,26 @@ class Engine(Runner[Tick]):
         return slot.hidden
 
     def _teach(self, feed: Feed, ticks: range) -> None:
-        """Let the readout alone learn from the batches of some ticks, at its own rate."""
+        """Trains the readout alone on the batches of some steps, at its initial rate."""
         slot = self._question.slot(feed.batch, feed.most_ids, targets=_targets(feed))
         readout: Any = self.readout
         before, readout.rate_scale = readout.rate_scale, 1.0
         try:
             for tick in ticks:
                 batch = self._batch(feed, tick)
-                size = part(batch.examples, self.micro_batches, self.whole) or 1  # as in a tick
+                size = part(batch.examples, self.micro_batches, self.whole) or 1  # as in a step
                 for first in range(0, batch.examples, size):
                     hidden = self._forward(slot, batch, tick, first, min(first + size, batch.examples))
-                    slot.grad = np.empty_like(hidden)  # nobody reads it
+                    slot.grad = np.empty_like(hidden)  # required by the step, never read
                     self.inline.run(readout.step_slot, slot).wait()
                     slot.release()
         finally:
             readout.rate_scale = before
 
-    # Keeping
+    # Checkpoints
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """Every parameter and optimiser state, by name, as they stand now: the host's live arrays."""
+        """Returns all current parameters and optimiser state by name: the host's live arrays."""
         if self.trunk:
             self.settle()
             self.trunk.fetch()
@@ -310,15 +308,15 @@ class Engine(Runner[Tick]):
 
     @property
     def size(self) -> int:
-        """How many numbers are learned."""
+        """The number of trained parameters."""
         return sum(array.size for name, array in self.parameters().items() if checkpoint.learned(name))
 
     def save(self, folder: str | Path, facts: dict[str, Any] | None = None) -> None:
-        """Write a checkpoint, atomically, keeping the one before; also between the ticks of a run.
+        """Writes a checkpoint atomically and keeps the previous one; allowed between the steps of a run.
 
-        facts  whatever else should come back from `load`, JSON-able
+        facts  additional JSON-able data, returned by `load`
 
-        Raises ValueError where a tick failed half-way; see hybrid/storage/checkpoint.py for the rest.
+        Raises ValueError if a step failed midway; for other errors see hybrid/storage/checkpoint.py.
         """
         self._check_whole()
         with self._runs.alone:
@@ -337,11 +335,11 @@ class Engine(Runner[Tick]):
         overlap: bool | None = None,
         route: Callable[["Engine"], Route] | None = None,
     ) -> tuple["Engine", dict[str, Any]]:
-        """The engine of a checkpoint, standing where it was saved, and the facts saved with it.
+        """Returns the engine of a checkpoint at its saved step, and the facts saved with it.
 
         folder  of the checkpoint or of its run (the latest save), or one of the checkpoint's JSON files
-        trunk   where no checkpoint keeps all of it: a TorchTrunk made as the one that was saved, which is filled
-        device, rows_device, readout_device  where trunk, rows and readout are from here on, wherever they were before
+        trunk   for trunks that checkpoints do not describe fully: a TorchTrunk constructed like the saved one, to be filled
+        device, rows_device, readout_device  of trunk, rows and readout from now on, whatever they were before
         threads, overlap, route  as of Engine and Pipeline
 
         Raises ValueError or OSError for a checkpoint that is missing, truncated, altered or of another format.
@@ -350,11 +348,11 @@ class Engine(Runner[Tick]):
         return checkpoint.load(cls, folder, trunk, rows_device, readout_device, machine)
 
     def go_on(self, tick: int, arrays: dict[str, np.ndarray]) -> None:
-        """Stand behind so many ticks; arrays: of batches begun and not finished, see hybrid/engine/checkpoint.py."""
+        """Sets the number of finished steps; arrays: of batches in flight, see hybrid/engine/checkpoint.py."""
         self.tick, self._prefetched, self._prefetched_of = tick, arrays, self._sizes
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """An engine of its own parts, which stands where this one stands; not for one that failed half-way."""
+        """Copies the engine with its parts and position; ValueError if a step failed midway."""
         self._check_whole()
         settings = {name: getattr(self, name) for name in ("threads", "schedule", "tied")} | {"device": self.dense.name}
         settings["pipeline"] = Pipeline(self.micro_batches, self.delay, self.overlap, self.update)
@@ -371,20 +369,19 @@ class Engine(Runner[Tick]):
 
 
 def regrow(engine: Engine, feed: Feed, vectors: Any = None) -> int:
-    """Exchange the tree of an engine for `trees.clustered` of vectors; returns how many nodes keep what they have learned.
+    """Replaces an engine's tree by `trees.clustered` of vectors; returns how many nodes keep their trained weights.
 
-    engine   with a tree as its readout, between two ticks; inside `for tick in engine.run(feed)` too
-    feed     from which it learns
-    vectors  (V, D), a row a class: where ids of the feed are classes too, such as words, engine.embedding.vectors()[:V];
+    engine   with a tree readout, between two steps; also inside `for tick in engine.run(feed)`
+    feed     its training feed
+    vectors  (V, D), one row per class: if ids of the feed are also classes, such as words, engine.embedding.vectors()[:V];
              None: engine.readout.vectors()
 
-    Nodes that part the same two sets of classes are kept. Then the tree learns from the examples of the last epoch, those
-    of the ticks_per_epoch ticks before this one: their hidden vectors are computed anew, without dropout, by the trunk as it is
-    now, while rows and trunk stand still. It learns at the rate that the readout was made with: at one that has fallen by then
-    new nodes would learn too little. What comes out follows from the state of the engine: one that was saved before and
-    loaded does the same.
+    A node that separates the same two sets of classes is kept. Then the tree is trained on the last epoch's examples, those
+    of the previous ticks_per_epoch steps. Their hidden vectors are recomputed by the current trunk without dropout; rows and
+    trunk stay fixed. It uses the readout's initial rate, since a decayed rate is too low for new nodes. The result is
+    determined by the engine's state: a saved and loaded engine gives the same.
 
-    Raises ValueError for another readout, another feed and other vectors; then nothing has moved.
+    Raises ValueError for another readout, another feed and other vectors; then nothing changes.
     """
     engine._check_whole()
     readout: Any = engine.readout
@@ -403,7 +400,7 @@ def regrow(engine: Engine, feed: Feed, vectors: Any = None) -> int:
 
 
 def _check_widths(embedding: Embedding | Inputs, trunk: TrunkProtocol | None, readout: Readout) -> None:
-    """ValueError unless each part gives as many numbers an example as the next one takes."""
+    """Raises ValueError unless each part's output width is the next one's input width."""
     if trunk and embedding.outputs != trunk.inputs:
         raise ValueError(f"trunk: takes {trunk.inputs} inputs, the embedding gives {embedding.outputs}")
     source, width = ("trunk", trunk.outputs) if trunk else ("embedding", embedding.outputs)
@@ -412,7 +409,7 @@ def _check_widths(embedding: Embedding | Inputs, trunk: TrunkProtocol | None, re
 
 
 def _dense_backend(trunk: TrunkProtocol, device: str | None) -> backend.Backend:
-    """Where the dense stages run; where the user leaves it open, a trunk that computes on the CPU only is put there."""
+    """Returns the backend of the dense stages; without a choice, a CPU-only trunk goes to the CPU."""
     kinds = trunk.places
     chosen = backend.choose("cpu" if kinds == ("cpu",) and device in (None, "auto") else device)
     if chosen.name.partition(":")[0] not in kinds:
@@ -423,7 +420,7 @@ def _dense_backend(trunk: TrunkProtocol, device: str | None) -> backend.Backend:
 
 
 def _check_place(name: str, part: Any, trunk: TrunkProtocol | None, dense: Any) -> None:
-    """ValueError unless the embedding or the readout is on the CPU, or on the trunk's device.
+    """Raises ValueError unless the embedding or the readout is on the CPU or on the trunk's device.
 
     name   "embedding" or "readout"
     dense  the Backend of the trunk
@@ -444,9 +441,9 @@ def _check_place(name: str, part: Any, trunk: TrunkProtocol | None, dense: Any) 
 
 
 def _tie(engine: Engine) -> None:
-    """Let the readout have the embedding's first rows as its own; both then move the same numbers, each by its own rule.
+    """Makes the readout use the embedding's first rows; each updates the shared table by its own rule.
 
-    Raises ValueError for parts that cannot share a table, and where rows would be read while another batch moves them.
+    Raises ValueError for parts that cannot share a table, and if rows could be read during another batch's update.
     """
     embedding: Any = engine.embedding
     readout: Any = engine.readout
@@ -478,12 +475,12 @@ def _tie(engine: Engine) -> None:
 
 
 def _targets(feed: Feed) -> int:
-    """Room for the targets of a batch."""
+    """Returns the maximum number of targets of a batch."""
     return max(most_targets(feed), feed.batch)
 
 
 def _question(source: Embedding | Inputs, whole: int, ids: Any, bag_at: Any, values: Any, x: Any) -> Batch:
-    """The batch that a caller asks about, its targets all 0; see Engine.hidden."""
+    """Returns the batch of a query, with all targets 0; see Engine.hidden."""
     if source.dense:
         _check_none(f"an engine with Inputs({source.dense})", ids=ids, bag_at=bag_at, values=values)
         made, bags = check.array("x", x, (None, source.dense), np.float32), None
@@ -501,7 +498,7 @@ def _question(source: Embedding | Inputs, whole: int, ids: Any, bag_at: Any, val
 
 
 def _bags(source: Embedding | Inputs, ids: np.ndarray, bag_at: Any, values: Any) -> tuple[Any, Any]:
-    """Where bags begin, and by what their rows are multiplied, checked."""
+    """Returns checked bag offsets and values."""
     for name, given, wanted in (
         ("bag_at", bag_at, source.bags is not None),
         ("values", values, source.bags == "weighted"),
@@ -522,7 +519,7 @@ def _check_none(owner: str, **given: Any) -> None:
 
 
 def _losses(readout: Any, hidden: np.ndarray, target: np.ndarray, target_at: np.ndarray | None) -> np.ndarray:
-    """The loss of each example: what the readout itself says it is, or else the mean of -log p over its targets."""
+    """Returns the loss of each example: the readout's own, or the mean of -log p over its targets."""
     if hasattr(readout, "label_losses"):
         own: np.ndarray = readout.label_losses(hidden, target, target_at)
         return own

@@ -1,4 +1,4 @@
-"""The way of a micro-batch through a model: the stages of its parts, one after another, and the buffers they need."""
+"""Routes: the stages of a micro-batch through the parts of a model, and the buffers they need."""
 
 import functools
 from collections.abc import Callable
@@ -14,24 +14,23 @@ from .embedding import Embedding, Inputs
 if TYPE_CHECKING:
     from .engine import Engine
 
-FEED = ("ids", "bag_at", "values")  # what the rows read, written by the feed
+FEED = ("ids", "bag_at", "values")  # arrays read by the rows, written by the feed
 UPDATES = ("batch", "online")
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """How batches go through an engine.
+    """Settings of the flow of batches through an engine.
 
-    micro_batches  parts a batch is cut into, so that dense and sparse stages of different parts overlap; the readout's
-                   parameters move after every part
-    delay          batches begun and not finished: 0 is exact, 1 overlaps more and learns on parameters a batch old
-    overlap        True: dense and sparse stages at the same time, sharing the threads; False: one after another, each on
-                   all threads; None: measure both in the first ticks and keep the faster. The numbers are the same.
-    update         "online": rows and readout move with each example (a run of one target together) and not at the end of a
-                   batch, as in word2vec; without a trunk, of a tree or negative sampling. One thread does it, while another one
-                   makes the next batch
-    route          makes the way of its batches (None: that of one process); hybrid/mpi/engine.py has one that several processes
-                   share
+    micro_batches  parts of a batch, so that dense and sparse stages of different parts overlap; the readout's parameters are
+                   updated after every part
+    delay          batches in flight: 0 is exact, 1 overlaps more and trains on parameters one batch old
+    overlap        True: dense and sparse stages run concurrently and share the threads; False: sequentially on all threads;
+                   None: both are measured in the first steps and the faster is kept. Results are the same.
+    update         "online": rows and readout are updated per example (per run of equal targets), not per batch, as in
+                   word2vec; without a trunk, for a tree or negative sampling. One thread trains while another prepares the
+                   next batch
+    route          returns the route of its batches (None: single-process); hybrid/mpi/engine.py has one for several processes
 
     Raises ValueError for numbers out of range, and for an unknown update.
     """
@@ -50,14 +49,14 @@ class Pipeline:
 
 @dataclass(frozen=True)
 class Route:
-    """Rows, or what the feed gives, -> trunk -> readout and back.
+    """The route of a batch: rows or feed inputs -> trunk -> readout, and back.
 
     trunk    None: the rows are the hidden vectors
-    readout  None: nothing learns, and the hidden vectors are copied to the host for a question
+    readout  None: a query; nothing is trained, and hidden vectors are copied to the host
     device   of the dense stages
 
-    online   whether rows and readout move with each example
-    queues   names of queues of the host that its stages have beside those of every engine
+    online   True if rows and readout are updated per example
+    queues   names of additional host queues of its stages
     """
 
     embedding: Embedding | Inputs
@@ -70,15 +69,14 @@ class Route:
 
     @property
     def several(self) -> bool:
-        """Whether examples may have several targets."""
+        """True if examples may have several targets."""
         return bool(getattr(self.readout, "multi_target", False)) and not self.online
 
     def plan(self) -> Plan:
-        """All stages.
+        """Returns all stages.
 
-        A stage may name others, as those that it comes after, which this route does not have: an array that is not copied
-        has no copy to wait for. Parameters on the trunk's device move on the queue "dense", those of rows and a readout on
-        the host on "sparse".
+        A stage's `after` may name stages absent from this route, such as copies that are not needed. Parameters on the
+        trunk's device are updated on the queue "dense", those of rows and readout on the host on "sparse".
         """
         copy, ready = self.copies, self.readout.ready
         finish: list[Stage] = self.readout.finish(copy)
@@ -90,32 +88,32 @@ class Route:
         return Plan(self.begin(copy), finish + last, update)
 
     def begin(self, copy: Copies) -> list[Stage]:
-        """The stages up to the hidden vectors; nothing learns in them."""
+        """Returns the stages up to the hidden vectors; they train nothing."""
         return self.embedding.begin(copy) + (self.trunk.begin(copy) if self.trunk else [])
 
     @property
     def begun(self) -> tuple[str, ...]:
-        """The arrays that the begin stages write; the last holds the hidden vectors."""
+        """The arrays written by the begin stages; the last holds the hidden vectors."""
         return tuple(name for buffers in self._buffers for name in buffers.begun)
 
     @property
     def fed(self) -> tuple[str, ...]:
-        """What the feed wrote and the begin stages copy to the device."""
+        """The arrays written by the feed that the begin stages copy to the device."""
         return tuple(name for name in (("x",) if self.embedding.dense else FEED) if name in self.crossing)
 
     @property
     def crossing(self) -> tuple[str, ...]:
-        """The arrays of a slot that are needed both on the host and on the device."""
+        """The slot arrays needed both on the host and on the device."""
         wanted = tuple(name for buffers in self._buffers for name in buffers.crossing)
         return wanted if self.readout else (*wanted, "hidden")
 
     def slot(
         self, rows: int, most_ids: int, scale: Callable[[int], float] = lambda tick: 1.0, targets: int | None = None
     ) -> Slot:
-        """The buffers of up to `rows` examples: those that this route needs, and no others.
+        """Returns the buffers that this route needs for up to `rows` examples.
 
         scale    tick -> schedule factor of all rates
-        targets  most targets of them; None: one an example
+        targets  maximum number of targets; None: one per example
         """
         make = functools.partial(
             Slot,
@@ -147,21 +145,21 @@ class Route:
         return [part.buffers() for part in (self.embedding, self.trunk, self.readout) if part]
 
     def write(self, work: Callable[[], object]) -> None:
-        """Do what writes a checkpoint: where processes share a route, one of them does, and what it raises is raised in all."""
+        """Runs a checkpoint write; with several processes, one runs it and its errors are raised in all."""
         work()
 
     def read(self, work: Callable[[], object]) -> None:
-        """Do what reads a checkpoint: where processes share a route, it fails in all of them or in none."""
+        """Runs a checkpoint read; with several processes, it fails in all of them or in none."""
         work()
 
 
 class OnlineRoute(Route):
-    """One stage, as in word2vec: examples are read, learned from and written back one after another."""
+    """A single stage, as in word2vec: reads, trains and writes back one example at a time."""
 
     online = True
 
     def plan(self) -> Plan:
-        """One stage."""
+        """Returns the single stage."""
         return Plan([], [Stage("learn", "sparse", self._learn)], [])
 
     def _learn(self, slot: Slot) -> None:
@@ -172,7 +170,7 @@ class OnlineRoute(Route):
 
 
 def routed(engine: "Engine") -> Route:
-    """The way of a batch through an engine of one process; ValueError where its parts cannot learn as `update` says."""
+    """Returns the route of a single-process engine; ValueError if its parts do not support its `update`."""
     parts = engine.embedding, engine.trunk, engine.readout, engine.dense.device
     if engine.update == "batch":
         return Route(*parts)

@@ -1,1 +1,1 @@
-"""Several processes that compute one thing: ranks, which MPI starts and connects. Nothing else imports mpi4py."""
+"""Computation on several ranks, which MPI starts and connects. No other package imports mpi4py."""

@@ -1,14 +1,14 @@
-"""An engine over several ranks, each of which computes the trunk for some of the micro-batches: the same numbers on any number.
+"""Data parallelism: ranks partition the trunk's micro-batches; results are identical for any number of ranks.
 
-Rows and readout are the same on all ranks: each lets its own learn from all micro-batches, in their order.
+Rows and readout are replicated: each rank trains its own on all micro-batches, in order.
 
-The gradient of a tick is summed over the ranks by the fixed tree of its micro-batches, a span of it after another. A rank's
-micro-batches follow each other: they are a few nodes of the tree, which it has added up. Of each of them every rank is sent its
-share of the numbers, goes on with the tree there, and sends all others the sum: twice the gradient crosses for each node that
-a rank has, and that is one where the micro-batches of each are an even share and a power of two.
+The gradient of a step is summed over ranks by a fixed tree over micro-batches, one span at a time. A rank's micro-batches are
+contiguous, so they form a few tree nodes, which the rank has summed. For each node every rank receives its partition,
+continues the tree sum there, and sends the result to all others. So the gradient is transferred twice per node of a rank. A
+rank has one node if all have equally many micro-batches, a power of two.
 
-A span, such as a layer, crosses as soon as it is known, while backward of the rank's last micro-batch goes on with the layers
-before. Numbers are added one by one, so it does not matter to the sums how they are divided into spans and shares.
+A span, such as a layer, is sent when complete, while backward of the rank's last micro-batch continues with earlier layers.
+Numbers are added individually, so spans and partitions do not affect the sums.
 """
 
 import dataclasses
@@ -30,11 +30,11 @@ from .group import Group
 if TYPE_CHECKING:
     from ..engine.engine import Engine
 
-QUEUE = "ranks"  # one for all that ranks tell each other in a tick, so all do it in the same order
+QUEUE = "ranks"  # one queue for all messages of a step, so that all ranks send them in the same order
 
 
 def ranked(group: Group) -> Callable[["Engine"], Route]:
-    """What makes the route of an engine that these ranks share: all make the same calls of it, made of the same arguments.
+    """Returns the route factory of an engine shared by these ranks; all call it with equal arguments.
 
     Pipeline and Engine.load take it. It raises ValueError for parts and settings that ranks cannot share.
     """
@@ -76,7 +76,7 @@ def _check(engine: "Engine", size: int) -> None:
 
 
 def _check_alike(engine: "Engine", group: Group) -> None:
-    """ValueError, on all ranks, where they have made different engines."""
+    """Raises ValueError, on all ranks, if their engines differ."""
     facts = [part.describe() for part in (engine.embedding, engine.trunk, engine.readout) if part]
     facts += [{"micro_batches": engine.micro_batches} | dataclasses.asdict(engine.schedule)]
     facts += [{"threads": engine.threads}] if getattr(engine.trunk, "threaded", False) else []
@@ -91,12 +91,12 @@ def _check_alike(engine: "Engine", group: Group) -> None:
 
 @dataclass(frozen=True)
 class RankedRoute(Route):
-    """Rows -> trunk of those micro-batches that are this rank's -> readout of all, and back.
+    """The route of a rank: rows -> trunk for its own micro-batches -> readout for all, and back.
 
-    Hidden vectors go to all ranks behind the trunk, and gradients of its inputs behind its backward: so rows and readout are
-    the same everywhere. Each rank computes the trunk of a question for itself.
+    Hidden vectors are broadcast after the trunk, and input gradients after its backward, so rows and readout stay identical.
+    For a query, each rank computes the trunk itself.
 
-    Backward of a rank's last micro-batch has a stage for each span of the trunk's gradient, which crosses during the next one.
+    Backward of a rank's last micro-batch has one stage per span of the gradient, whose transfer overlaps the next span.
     """
 
     ranks: Group
@@ -105,10 +105,10 @@ class RankedRoute(Route):
     queues: ClassVar[tuple[str, ...]] = (QUEUE,)
 
     def plan(self) -> Plan:
-        """The stages of the trunk, and the copies for it, only of this rank's micro-batches; rows and readout of all.
+        """Returns the stages: trunk stages and copies of this rank's micro-batches, rows and readout of all.
 
-        Rows learn in the order of micro-batches, so from the last one of rank 0 on they wait for gradients of inputs that are
-        whole when all others are, too: before these go the spans.
+        Rows are updated in micro-batch order. From the last micro-batch of rank 0 on, they need input gradients that are
+        complete only with all others, so spans are sent first.
         """
         trunk: Any = self.trunk
         copy, learned = self.copies, self.readout.ready
@@ -121,7 +121,7 @@ class RankedRoute(Route):
         back = [stage._replace(of=self._whole) for stage in trunk.finish(copy, learned)]
         steps, fallen = self._steps(learned), self._step(self.gradient.spans - 1)
         out = [stage._replace(of=self._in_steps) for stage in copy("x_grad out", fallen)]
-        # Where a readout fails, it fails on all ranks, and none of them waits for the others behind it.
+        # A readout fails on all ranks alike, so none waits for the others after it.
         ready = (*trunk.ready, fallen, *learned)
         home = [self._to_all("x_grad", ready)] if self.embedding.rows else []
         rows = [_behind(home, stage) for stage in self.embedding.last(copy, ready)]
@@ -133,7 +133,7 @@ class RankedRoute(Route):
         )
 
     def _steps(self, learned: Sequence[str]) -> list[Stage]:
-        """Backward of this rank's last micro-batch, span by span. Each is summed over all ranks, by way of the host."""
+        """Returns backward of this rank's last micro-batch, span by span, each summed over ranks through the host."""
         shared, copied, stages = self.gradient, not self.device.host_memory, []
         for span in range(shared.spans):
             step, to_all = self._step(span), f"gradient {span} to all"
@@ -151,7 +151,7 @@ class RankedRoute(Route):
         return f"backward {span}"
 
     def _to_all(self, name: str, after: Sequence[str]) -> Stage:
-        """An array of the host goes from the rank of its micro-batch to all others."""
+        """Returns the broadcast of a host array from its micro-batch's rank to all others."""
 
         def work(slot: Slot) -> None:
             self.ranks.share(getattr(slot, name), self.gradient.rank_of(slot.micro))
@@ -159,30 +159,30 @@ class RankedRoute(Route):
         return Stage(f"{name} to all", QUEUE, work, tuple(after))
 
     def _own(self, slot: Slot) -> bool:
-        """Whether a micro-batch is this rank's."""
+        """True if a micro-batch is this rank's."""
         return self.gradient.rank_of(slot.micro) == self.ranks.rank
 
     def _in_steps(self, slot: Slot) -> bool:
-        """Whether it is this rank's last one, whose gradient crosses during its backward."""
+        """True for this rank's last micro-batch, whose gradient is sent during its backward."""
         return self._own(slot) and self.gradient.is_last(slot)
 
     def _whole(self, slot: Slot) -> bool:
-        """Whether it is this rank's, and its backward is one stage."""
+        """True for this rank's micro-batches whose backward is one stage."""
         return self._own(slot) and not self.gradient.is_last(slot)
 
     def _is_early(self, slot: Slot) -> bool:
-        """Whether it comes before the last one of rank 0."""
+        """True if it precedes the last micro-batch of rank 0."""
         return self.gradient.rank_of(slot.micro) == 0 and not self.gradient.is_last(slot)
 
     def _is_late(self, slot: Slot) -> bool:
         return not self._is_early(slot)
 
     def write(self, work: Callable[[], object]) -> None:
-        """Rank 0 does it."""
+        """Runs it on rank 0."""
         self.ranks.once(work)
 
     def read(self, work: Callable[[], object]) -> None:
-        """All do it."""
+        """Runs it on all ranks."""
         with self.ranks.together():
             work()
 
@@ -192,13 +192,13 @@ def _behind(first: Sequence[Stage], stage: Stage) -> Stage:
 
 
 class SharedGradient:
-    """What this rank has of it.
+    """The part of a rank in a gradient shared by all.
 
     ranks          all of them
-    micro_batches  of a batch; each rank has one at least
+    micro_batches  of a batch; each rank has at least one
 
-    spans  how many parts of it cross one after another
-    own    the gradient of this rank's trunk: before `add_up` its parts are this rank's nodes; afterwards it is the whole sum
+    spans  the number of parts sent in sequence
+    own    the gradient of this rank's trunk: before `add_up` its parts are this rank's nodes; afterwards it is the total
     """
 
     own: Gradient
@@ -213,21 +213,21 @@ class SharedGradient:
         ]
 
     def rank_of(self, micro: int) -> int:
-        """Which rank computes a micro-batch."""
+        """Returns the rank that computes a micro-batch."""
         return self._rank_of[micro]
 
     def is_last(self, slot: Slot) -> bool:
-        """Whether no micro-batch of the same rank with an example follows in its tick."""
+        """True if no non-empty micro-batch of the same rank follows in its step."""
         return slot.final or self._rank_of[slot.micro + 1] != self._rank_of[slot.micro]
 
     def trunk_has(self, trunk: Any, device: Any) -> None:
-        """The trunk whose gradient it is, on its device; called before a run."""
+        """Sets the trunk of the gradient, and its device; called before a run."""
         self._trunk, self.own, self._device = trunk, trunk.gradient, device
         self.own.divide(self._nodes[self._ranks.rank], trunk.spans)
         self.spans = len(self.own.spans)
 
     def fall(self, span: int, slot: Slot) -> None:
-        """Go back through the trunk until another span is known, and sum that; slot: this rank's last one of the tick."""
+        """Runs backward until another span is complete, and sums it; slot: this rank's last one of the step."""
         if span == 0:
             self._falling = self._trunk.falling(slot)
         while next(self._falling) > self.own.spans[span].start:
@@ -236,26 +236,26 @@ class SharedGradient:
         self.own.close_span(span)
 
     def copy_out(self, span: int, slot: Slot) -> None:
-        """Copy a span of the parts from the device to the host."""
+        """Copies a span of the parts from the device to the host."""
         place = self.own.spans[span]
         for number, host in enumerate(self._parts):
             self._device.copy(host[place], self.own.part(number)[place])
 
     def copy_in(self, span: int, slot: Slot) -> None:
-        """Copy the sum to the device; what were other parts becomes zeros."""
+        """Copies the sum to the device; other parts become zeros."""
         place = self.own.spans[span]
         for number, host in enumerate(self._parts):
             self._device.copy(self.own.part(number)[place], host[place])
 
     def add_up(self, span: int, slot: Slot) -> None:
-        """Sum a span of the parts of all ranks; slot: the last one of the tick with an example."""
+        """Sums a span of the parts of all ranks; slot: the last non-empty one of the step."""
         self._there[span].add_up(slot.micro)
         if self.own.flags.size and span == self.spans - 1:
             self._ranks.most(self.own.flags)
 
     @functools.cached_property
     def _parts(self) -> list[Any]:
-        """The parts on the host: made in the first tick, when the trunk makes its own arrays, too."""
+        """The parts on the host, allocated in the first step, like the trunk's own arrays."""
         own, many = self.own, range(len(self._nodes[self._ranks.rank]))
         if self._device.host_memory:
             return [own.part(number) for number in many]
@@ -263,12 +263,12 @@ class SharedGradient:
 
     @functools.cached_property
     def _there(self) -> "list[_Span]":
-        """The spans on the host: made on the queue of all messages between ranks, so all make them in one order."""
+        """The spans on the host, created on the queue of all messages, so that all ranks create them in the same order."""
         return [_Span(self._ranks, self._nodes, [part[span] for part in self._parts]) for span in self.own.spans]
 
 
 class _Span:
-    """A span of the gradient on its way.
+    """The transfer of a span of the gradient.
 
     nodes  of the tree, of each rank
     parts  the arrays of this rank's nodes
@@ -290,7 +290,7 @@ class _Span:
         self._gather = ranks.exchange(own, {r: whole[places[r]] for r in ranks.others})
 
     def add_up(self, last: int) -> None:
-        """Sum what begins up to micro-batch `last`: it comes to be in the first part, and zeros in the others."""
+        """Sums the nodes that begin up to micro-batch `last` into the first part, and zeroes the others."""
         for exchange in self._reduce:
             exchange.start()
         for exchange in self._reduce:

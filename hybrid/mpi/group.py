@@ -1,4 +1,4 @@
-"""What ranks tell each other: arrays of the host, in calls of MPI that let other threads run."""
+"""Communication between ranks: host arrays, in MPI calls that let other threads run."""
 
 import contextlib
 import os
@@ -13,16 +13,16 @@ from ..machine import SingleRank
 from .world import world
 
 T = TypeVar("T")
-TOLD = (ValueError, IndexError, OSError, FloatingPointError, MemoryError)  # errors that concern the user of all ranks
-TAGS = 2**15  # that every MPI has
+TOLD = (ValueError, IndexError, OSError, FloatingPointError, MemoryError)  # user errors, raised on all ranks
+TAGS = 2**15  # minimum number of tags in every MPI
 
 
 class Group(SingleRank):
-    """All ranks of this run; they make the same calls of it in the same order. A process without ranks is a group of one.
+    """All ranks of this run, which make the same calls in the same order. A single process is a group of one.
 
-    rank, size  of this process, and how many there are
+    rank, size  of this process, and the number of ranks
 
-    From the first group on `hybrid.backend.choose` lets the ranks of a machine take its GPUs in turn.
+    From the first group on, `hybrid.backend.choose` assigns a machine's GPUs to its ranks in turn.
     """
 
     def __init__(self) -> None:
@@ -33,20 +33,20 @@ class Group(SingleRank):
             from mpi4py import MPI
 
             self._mpi: Any = MPI
-            self._comm: Any = MPI.COMM_WORLD.Dup()  # no message of another group meets one of this
+            self._comm: Any = MPI.COMM_WORLD.Dup()  # separates messages of different groups
 
     def barrier(self) -> None:
-        """Wait until all ranks have come."""
+        """Waits until all ranks have called it."""
         if self.size > 1:
             _until(self._comm.Ibarrier().Test)
 
     def most(self, numbers: np.ndarray) -> None:
-        """Put the greatest of all ranks into each place of an array: flags of which one counts, say."""
+        """Replaces each element of an array by the maximum over ranks, such as for flags."""
         if self.size > 1:
             _until(self._comm.Iallreduce(self._mpi.IN_PLACE, numbers, self._mpi.MAX).Test)
 
     def greatest(self, *numbers: int) -> tuple[int, ...]:
-        """The greatest of all ranks, of each of these whole numbers: what each asks for, so that all do the same."""
+        """Returns the element-wise maximum over ranks of whole numbers, for joint decisions."""
         if self.size == 1:
             return numbers
         found = np.array(numbers, np.int64)
@@ -54,9 +54,9 @@ class Group(SingleRank):
         return tuple(found.tolist())
 
     def once(self, work: Callable[[], T]) -> T:
-        """What rank 0's work returns, on all ranks: it writes a file, say. The others wait, and have the files whole then.
+        """Returns the result of rank 0's work on all ranks; the others wait, and then see complete files.
 
-        The result can be pickled. An error of `TOLD` is raised on all; any other on rank 0 alone, which ends all.
+        The result must be picklable. An error in `TOLD` is raised on all ranks; any other on rank 0 alone, which ends all.
         """
         if self.size == 1:
             return work()
@@ -65,13 +65,14 @@ class Group(SingleRank):
             if self.rank == 0:
                 found = work()
         told = self._said(pickle.dumps(found))
-        return cast(T, found if self.rank == 0 else pickle.loads(told))  # of this very program, not of a stranger
+        return cast(T, found if self.rank == 0 else pickle.loads(told))  # from this program, hence trusted
 
     @contextlib.contextmanager
     def together(self) -> Iterator[None]:
-        """What all ranks do within fails on all or on none: where some raise an error of `TOLD`, all raise that of the lowest.
+        """A context that fails on all ranks or none: if some raise an error in `TOLD`, all raise that of the lowest rank.
 
-        Any other error is raised where it comes alone, which ends all. One of a machine has a note of the rank and its host.
+        Any other error is raised only where it occurs, which ends all. OSError and MemoryError get a note of the rank and its
+        host.
         """
         if self.size == 1:
             yield
@@ -90,18 +91,18 @@ class Group(SingleRank):
         raise failure if self.rank == -first and failure else pickle.loads(told)
 
     def share(self, array: np.ndarray, rank: int = 0) -> None:
-        """Overwrite an array, contiguous and of the same size everywhere, with what one rank has there."""
+        """Broadcasts one rank's contents of an array, contiguous and of equal size everywhere."""
         if self.size > 1:
             _until(self._comm.Ibcast(_bytes(array), rank).Test)
 
     def gather_all(self, parts: Sequence[np.ndarray]) -> None:
-        """Each rank has written its own of these arrays, parts[rank]; afterwards all have all of them."""
+        """Distributes the arrays: each rank has written parts[rank]; afterwards all have all of them."""
         self.exchange(dict.fromkeys(self.others, parts[self.rank]), {rank: parts[rank] for rank in self.others}).run()
 
     def join(self, whole: np.ndarray, counts: Sequence[int] | np.ndarray) -> None:
-        """Fill a flat array that is the parts of all ranks, one behind the other; each rank has written its own.
+        """Fills a flat array from the contiguous parts of all ranks; each rank has written its own.
 
-        counts  numbers of each rank, the same on all
+        counts  elements of each rank, the same on all
         """
         if self.size > 1:
             places = np.cumsum(counts) - counts
@@ -109,10 +110,10 @@ class Group(SingleRank):
             _until(self._comm.Iallgatherv(self._mpi.IN_PLACE, parts).Test)
 
     def exchange(self, send: Mapping[int, np.ndarray], receive: Mapping[int, np.ndarray]) -> "Exchange":
-        """Arrays that go to other ranks and that come from them, by rank: contiguous ones, the same each time.
+        """Returns a repeatable exchange of contiguous arrays with other ranks, by rank.
 
-        Both sides name an array, of as many bytes; an array of no bytes is not sent. All ranks make their exchanges in the
-        same order, and each of them may have none of the others.
+        Both sides specify arrays of equal size; an array of no bytes is not sent. All ranks create exchanges in the same
+        order, also those without arrays.
         """
         self._exchanges = (self._exchanges + 1) % TAGS
         comings = [(rank, array) for rank, array in receive.items() if array.nbytes]
@@ -124,7 +125,7 @@ class Group(SingleRank):
         return Exchange(requests)
 
     def _said(self, words: bytes, rank: int = 0) -> bytearray:
-        """What one rank says, on all ranks."""
+        """Returns one rank's bytes on all ranks."""
         length = np.array([len(words)], np.int64)
         self.share(length, rank)
         said = bytearray(words) if self.rank == rank else bytearray(length[0])
@@ -133,30 +134,29 @@ class Group(SingleRank):
 
     @property
     def others(self) -> list[int]:
-        """All ranks but this one."""
+        """The ranks other than this one."""
         return [rank for rank in range(self.size) if rank != self.rank]
 
 
 class Exchange:
-    """Messages that are sent again and again. Between `start` and `wait` their arrays are neither written nor, those that
-    come, read. There may be none.
-    """
+    """A set of persistent messages, possibly empty.
+    Between `start` and `wait`, their arrays must not be written, nor received ones read."""
 
     def __init__(self, requests: list[Any]):
         self._requests = requests
 
     def start(self) -> None:
-        """Begin to send and to receive."""
+        """Starts to send and receive."""
         if self._requests:
             type(self._requests[0]).Startall(self._requests)
 
     def wait(self) -> None:
-        """Wait until all has come, and all may be written again."""
+        """Waits until all messages are received and all arrays may be reused."""
         if self._requests:
             _until(lambda: type(self._requests[0]).Testall(self._requests))
 
     def run(self) -> None:
-        """Begin, wait, and never again."""
+        """Runs the exchange once and frees its requests."""
         self.start()
         self.wait()
         for request in self._requests:
@@ -165,9 +165,9 @@ class Exchange:
 
 
 def _until(over: Callable[[], bool]) -> None:
-    """Wait, and leave the core to whoever computes on it meanwhile: another stage of this rank, or a rank that is waited for.
+    """Waits and yields the core to other stages of this rank, or to ranks it waits for.
 
-    MPI's own waits keep a core busy, and those that compute there get it for every other turn of some milliseconds only.
+    MPI's own waits spin, and would leave computing threads on that core only every other time slice of some milliseconds.
     """
     while not over():
         os.sched_yield()

@@ -1,8 +1,8 @@
-"""A pipeline whose units are shared by ranks: each computes its own, and receives of the others' what it reads.
+"""Model parallelism for PVMs: each rank computes its units and receives the outputs they read from others.
 
-Ranks hold the weights of their own units, so what a unit costs is its parameters. What units publish for units of other ranks
-is sent at each tick, so units that read each other should be of one rank: the frame, and with it all layers above, is cut into
-blocks of equal cost (recursive coordinate bisection, Berger and Bokhari 1987, IEEE Transactions on Computers 36).
+Ranks hold the weights of their own units, so parameters determine a unit's cost. Outputs read on other ranks are sent at each
+step, so units that read each other should share a rank. Hence the frame and all layers above are cut into blocks of equal
+cost. Method: recursive coordinate bisection (Berger and Bokhari 1987, IEEE Transactions on Computers 36).
 """
 
 import functools
@@ -24,15 +24,15 @@ from ..storage import checkpoint, safetensors
 from ..storage.safetensors import Pieced, Runs
 from .group import Group
 
-PIECE = 1 << 22  # numbers of a piece of a checkpoint
-STOP = -1  # no piece
+PIECE = 1 << 22  # numbers per piece of a checkpoint
+STOP = -1  # ends the sequence of pieces
 
 
 class Ranks:
-    """The ranks of a group that share the units of a model: what `PVM` takes as `ranks`.
+    """The ranks that share the units of a model: the argument `ranks` of `PVM`.
 
     group  None: all ranks of this run
-    size   how many there are
+    size   number of ranks
     """
 
     def __init__(self, group: Group | None = None) -> None:
@@ -40,21 +40,21 @@ class Ranks:
         self.size = self.group.size
 
     def pipeline(self, config: Config, wiring: Wiring, device: backend.Backend, **settings: Any) -> Pipeline:
-        """The pipeline of this rank's units; arguments as of `Pipeline`."""
+        """Returns the pipeline of this rank's units; arguments as of `Pipeline`."""
         if self.size == 1:
             return Pipeline(config, wiring, device, **settings)
         return SharedPipeline(config, wiring, device, group=self.group, **settings)
 
 
 class SharedPipeline(Pipeline):
-    """The arrays of this rank's units, and the stages of a tick that all ranks go through together.
+    """The arrays of this rank's units, and the stages of a step across all ranks.
 
-    A unit reads what others have published in the tick before. So first those units are computed that others read, and what
-    they publish is under way while the rest is computed. After a tick all that own units read in the next one is there.
-    Readouts are computed by every rank, of all hidden vectors.
+    A unit reads outputs of the previous step. Units read by other ranks are computed first, so their outputs are sent while
+    the rest is computed. After a step, all inputs of the next one are present. Every rank computes the readouts, from all
+    hidden vectors.
 
     group   the ranks
-    shares  which rank has which units
+    shares  the partition of units among ranks
     """
 
     def __init__(self, config: Config, wiring: Wiring, device: backend.Backend, *, group: Group, **settings: Any):
@@ -62,7 +62,7 @@ class SharedPipeline(Pipeline):
         self.group, self.shares = group, divide(wiring, whole, group.size)
         super().__init__(config, wiring, device, part=(whole, self.shares.units[group.rank]), **settings)
         self._edge = self.shares.edge[group.rank]
-        # What makes whole arrays of the parts of all ranks.
+        # Assembles full arrays from the parts of all ranks.
         B, F = self.streams, self.frame_size
         H, parts = whole.world - F, len(self.prediction.index)
         units = self.shares.units
@@ -77,7 +77,7 @@ class SharedPipeline(Pipeline):
         self.inline.run(self.halo.spread, world)
 
     def _read_layout(self) -> TapeLayout:
-        """The readouts read the hidden vectors of all units, one behind the other."""
+        """Returns the layout of the readouts, which read the hidden vectors of all units in sequence."""
         return self.whole._replace(hidden_at=self.whole.published_at - int(np.prod(self.wiring.frame)))
 
     def _place(self, weights: np.ndarray) -> None:
@@ -96,7 +96,7 @@ class SharedPipeline(Pipeline):
         return super()._sizes()._replace(own=own)
 
     def stages(self) -> list[Stage]:
-        """The way of a frame; what waits for other ranks has a queue of its own, so that a GPU works meanwhile."""
+        """Returns the stages of a frame; those that wait for other ranks have their own queue, so that a GPU continues."""
         way = [
             Stage("frame in", "copy in", self._send),
             Stage("edge", "dense", self._begin, ("frame in",)),
@@ -115,16 +115,16 @@ class SharedPipeline(Pipeline):
         return [self._repeated(stage) if stage.queue == "dense" else stage for stage in way]
 
     def queues(self) -> dict[str, Any]:
-        """Those of one rank, and one that waits for others."""
+        """Returns the queues of a single rank, and one that waits for others."""
         queues = super().queues()
         if self.backend.device.threads:
             return queues | dict.fromkeys(("copy out", "ranks"), self.inline)
         return queues | {"ranks": backend.choose("cpu").device.queue("ranks", 1)}
 
-    # What the stages do
+    # Work of the stages
 
     def _begin(self, slot: FrameSlot) -> None:
-        """The units that others read."""
+        """Computes the units that other ranks read."""
         self._show(slot)
         if self._edge:
             self._move(slot, 0, self._edge)
@@ -134,7 +134,7 @@ class SharedPipeline(Pipeline):
         return self.state[f"world_{(slot.tick + 1) % 2}"]
 
     def tick(self, slot: FrameSlot) -> None:
-        """All other units; collect what is to be copied back."""
+        """Computes all other units; collects the outputs to copy back."""
         if self._edge < len(self.units):
             self._move(slot, self._edge, len(self.units))
         if slot.complete:
@@ -150,7 +150,7 @@ class SharedPipeline(Pipeline):
             self.backend.device.copy(self._own_hidden, self._own_hidden_dev)
 
     def _arrive(self, slot: FrameSlot) -> None:
-        """Wait for what others publish, and put together what is of all units."""
+        """Waits for the outputs of other ranks, and assembles the arrays of all units."""
         self.halo.wait()
         self._miss.put(slot.miss, slot.own["miss"])
         if slot.complete:
@@ -171,15 +171,15 @@ class SharedPipeline(Pipeline):
     def _read_tape(self, slot: FrameSlot) -> Any:
         return self._all_hidden_dev
 
-    # Asking; all ranks ask at the same time
+    # Queries; all ranks call them together
 
     def predicted(self, tick: int, places: list[np.ndarray]) -> np.ndarray:
-        """What the units of all ranks predicted."""
+        """Returns the predictions of the units of all ranks."""
         whole = np.zeros((len(places), self.streams, self.frame_size), self.dtype)
         return self._pixels.put(whole, super().predicted(tick, places))
 
     def weights_of(self, unit: int) -> dict[str, np.ndarray]:
-        """The weights and velocities of one unit of any rank."""
+        """Returns the weights and velocities of one unit of any rank."""
         owner = next(rank for rank, units in enumerate(self.shares.units) if unit in units)
         size = int((self.whole.rows * (self.whole.columns + 1))[slice(*self.whole.layer_at[unit : unit + 2])].sum())
         names = ("weights", "velocity") if self.config.moves else ("weights",)
@@ -190,26 +190,26 @@ class SharedPipeline(Pipeline):
         return arrays
 
     def save(self, folder: str | Path, facts: dict[str, Any], tick: int) -> None:
-        """Write one checkpoint, on rank 0; what one rank raises, all raise."""
+        """Writes one checkpoint, on rank 0; an error on one rank is raised on all."""
         with self.group.together():
             self._finite(tick)
         Parts(self).save(folder, facts)
 
     def restore(self, folder: str | Path) -> None:
-        """Take the arrays of this rank's units out of a checkpoint."""
+        """Loads the arrays of this rank's units from a checkpoint."""
         Parts(self).load(folder)
 
 
 def _in_rows(rows: int, width: int, places: np.ndarray) -> np.ndarray:
-    """These places of each row of an array (rows, width), flat."""
+    """Returns flat indices of these positions in each row of an array (rows, width)."""
     flat: np.ndarray = (np.arange(rows)[:, None] * width + places).ravel()
     return flat
 
 
 class Joined:
-    """One kind of array, again and again.
+    """A repeatable assembly of one kind of array from all ranks.
 
-    places  of each rank: where its numbers belong in the whole array, flat
+    places  of each rank: flat indices of its numbers in the full array
     """
 
     def __init__(self, group: Group, places: Sequence[np.ndarray], dtype: np.dtype):
@@ -220,9 +220,9 @@ class Joined:
         self._own = self._all[first : first + self._counts[group.rank]]
 
     def put(self, whole: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """Write the parts of all ranks to an array, and return it; all ranks do it at the same time.
+        """Writes the parts of all ranks to an array, and returns it; all ranks call it together.
 
-        own  what this rank has, in the order of its places
+        own  this rank's numbers, in the order of its places
         """
         self._own[:] = own.reshape(-1)
         self._group.join(self._all, self._counts)
@@ -231,11 +231,11 @@ class Joined:
 
 
 class Shares(NamedTuple):
-    """U units on R ranks.
+    """A partition of U units among R ranks.
 
-    units  R x (u,) the units of each rank, in the order in which it has them: first those that others read, then the rest
-    edge   (R,) how many others read
-    reads  by (rank, other): the ascending units of the other rank that the rank reads; pairs without any are left out
+    units  R x (u,) the units of each rank in its order: those read by other ranks first
+    edge   (R,) number of units read by other ranks
+    reads  (rank, other) -> ascending units of the other rank that the rank reads; empty pairs are omitted
     """
 
     units: list[np.ndarray]
@@ -244,7 +244,7 @@ class Shares(NamedTuple):
 
 
 def divide(wiring: Wiring, layout: TapeLayout, ranks: int) -> Shares:
-    """The shares of so many ranks; ValueError for more ranks than units.
+    """Partitions the units; ValueError for more ranks than units.
 
     layout  of all units
     """
@@ -253,7 +253,7 @@ def divide(wiring: Wiring, layout: TapeLayout, ranks: int) -> Shares:
         raise ValueError(f"ranks: found {ranks} for a model of {count} units, expected at most {count}; start fewer")
     cost = np.diff(weights_at(layout))
     owner = np.empty(count, np.int64)
-    # The middle of each unit over the frame, in pixels: layers lie over each other.
+    # The centre of each unit over the frame, in pixels, since layers cover the same frame.
     grids, frame = np.array(wiring.grids)[wiring.layer], np.array(wiring.frame[:2])
     places = (np.stack([wiring.row, wiring.column], axis=1) + 0.5) / grids * frame
     _bisect(owner, np.arange(count), places, cost, 0, ranks)
@@ -261,7 +261,7 @@ def divide(wiring: Wiring, layout: TapeLayout, ranks: int) -> Shares:
 
 
 def _bisect(owner: np.ndarray, units: np.ndarray, places: np.ndarray, cost: np.ndarray, first: int, ranks: int) -> None:
-    """Give units to the ranks from `first` on: cut across the longer side, and each half again for half of the ranks."""
+    """Assigns units to the ranks from `first` on: cuts across the longer side, recursively with half of the ranks each."""
     if ranks == 1:
         owner[units] = first
         return
@@ -270,7 +270,7 @@ def _bisect(owner: np.ndarray, units: np.ndarray, places: np.ndarray, cost: np.n
     units = units[np.lexsort((units, own[:, 1 - side], own[:, side]))]
     part, ends = ranks // 2, np.cumsum(cost[units])
     at = int(np.searchsorted(ends - cost[units] / 2, ends[-1] * part / ranks))
-    at = min(max(at, part), len(units) - (ranks - part))  # each rank has at least one unit
+    at = min(max(at, part), len(units) - (ranks - part))  # at least one unit per rank
     _bisect(owner, units[:at], places, cost, first, part)
     _bisect(owner, units[at:], places, cost, first + part, ranks - part)
 
@@ -281,14 +281,14 @@ def _shares(wiring: Wiring, owner: np.ndarray, ranks: int) -> Shares:
     seen = zip(wiring.signal, wiring.context, strict=True)
     source = np.concatenate([ids for pair in seen for ids in pair])
     apart = owner[reader] != owner[source]
-    read = np.unique(owner[reader[apart]] * count + source[apart])  # a rank, and a unit that it reads
+    read = np.unique(owner[reader[apart]] * count + source[apart])  # pairs of a rank and a unit that it reads
     rank, unit = np.divmod(read, count)
     outside = np.zeros(count, bool)
     outside[unit] = True
     units = [np.flatnonzero(owner == one) for one in range(ranks)]
     order = np.lexsort((unit, owner[unit], rank))
     pairs = np.stack([rank, owner[unit]], axis=1)[order]
-    first = np.flatnonzero((np.diff(pairs, axis=0, prepend=-1) != 0).any(axis=1))  # of each pair
+    first = np.flatnonzero((np.diff(pairs, axis=0, prepend=-1) != 0).any(axis=1))  # start of each pair
     ends = pairwise([*first.tolist(), len(order)])
     reads = {
         (one, other): unit[order[slice(*span)]] for (one, other), span in zip(pairs[first].tolist(), ends, strict=True)
@@ -301,22 +301,22 @@ def _shares(wiring: Wiring, owner: np.ndarray, ranks: int) -> Shares:
 
 
 class Halo:
-    """The numbers of the world that this rank sends to each other one and receives from it, of all streams.
+    """The border exchange: outputs in the world that this rank sends to and receives from each other rank, of all streams.
 
-    They are collected from a world and spread over it by one launch each. In between they lie in two arrays of the host, what
-    goes to one rank, or comes from one, side by side; a device has mirrors of them.
+    One launch gathers them from a world, another scatters them to it. On the host, they are in one array per direction,
+    contiguous per rank; a device has mirrors of both.
     """
 
     def __init__(
         self, group: Group, shares: Shares, layout: TapeLayout, device: Any, kernels: Any, streams: int, dtype: Any
     ):
-        """To be called within the work of a queue.
+        """Allocates the buffers; call it within the work of a queue.
 
         layout   of all units
         kernels  `Pvm`, see hybrid/contract
         """
         self._copy, self._kernels = device.copy, kernels
-        # by the other rank; both sides have the places of the one that publishes in ascending order, stream by stream
+        # by other rank; both sides order the publisher's indices ascending, stream by stream
         going = {other: units for (other, one), units in shares.reads.items() if one == group.rank}
         coming = {other: units for (one, other), units in shares.reads.items() if one == group.rank}
         self._going, self._going_dev, self._from, send = _side(going, layout, device, streams, dtype)
@@ -324,23 +324,23 @@ class Halo:
         self._exchange = group.exchange(send, receive)
 
     def collect(self, world: Any) -> None:
-        """Take what others read from a world (B, W); within the work of a queue."""
+        """Gathers the outputs that others read from a world (B, W); call it within the work of a queue."""
         self._kernels.collect(self._going_dev, world.reshape(1, -1), self._from)
 
     def leave(self) -> None:
-        """Copy it to the host; within the work of a queue."""
+        """Copies them to the host; call it within the work of a queue."""
         self._copy(self._going, self._going_dev)
 
     def start(self) -> None:
-        """Begin to send what is on the host, and to receive."""
+        """Starts to send from and receive to the host arrays."""
         self._exchange.start()
 
     def wait(self) -> None:
-        """Wait until all has come that others send, and all that they read has gone."""
+        """Waits until all messages are received and sent."""
         self._exchange.wait()
 
     def spread(self, world: Any) -> None:
-        """Write what has come to its places in a world (B, W); within the work of a queue."""
+        """Scatters the received outputs to a world (B, W); call it within the work of a queue."""
         self._copy(self._coming_dev, self._coming)
         self._kernels.spread(world.reshape(1, -1), self._coming_dev, self._to)
 
@@ -348,7 +348,7 @@ class Halo:
 def _side(
     units: dict[int, np.ndarray], layout: TapeLayout, device: Any, streams: int, dtype: Any
 ) -> tuple[np.ndarray, Any, Any, dict[int, np.ndarray]]:
-    """For what goes, or comes: room on the host and its mirror, (1, N), the places in a flat world, and the room by rank."""
+    """Returns the buffers of one direction: host array (1, N) and mirror, indices in a flat world, host views by rank."""
     firsts = np.arange(streams)[:, None] * layout.world
     places = {
         rank: (firsts + runs(layout.published_at[one], layout.hidden[one])).ravel() for rank, one in units.items()
@@ -361,12 +361,12 @@ def _side(
 
 
 class Part(NamedTuple):
-    """An array of all units, flat, as parts in its order.
+    """The partition of a flat array of all units.
 
-    shape      of the whole
-    at, sizes  (P,) where the parts begin, and how many numbers they have
-    owner      (P,) the rank that has each; rank 0 what all have
-    own_at     (P,) where this rank has those that are its own
+    shape      of the full array
+    at, sizes  (P,) start of each part, and its number of elements
+    owner      (P,) the rank of each part; rank 0 for replicated ones
+    own_at     (P,) start of this rank's own parts in its array
     """
 
     shape: tuple[int, ...]
@@ -377,10 +377,10 @@ class Part(NamedTuple):
 
 
 class Parts:
-    """The arrays of this rank, and where they belong in those of all units.
+    """The arrays of this rank, and their positions in those of all units.
 
-    In a checkpoint an array has the units in the order of their numbers, so a model goes on on any number of ranks. Rank 0
-    writes. It asks all ranks for one piece after another, so it needs room for a piece more than it has.
+    Checkpoints store units in the order of their numbers, so any number of ranks can resume. Rank 0 writes. It requests one
+    piece at a time from all ranks, so it needs memory for one extra piece.
     """
 
     def __init__(self, pipeline: SharedPipeline):
@@ -401,7 +401,7 @@ class Parts:
         ]
 
     def save(self, folder: str | Path, facts: dict[str, Any]) -> None:
-        """Write one checkpoint, as `checkpoint.save` does; what rank 0 raises, all raise."""
+        """Writes one checkpoint, as `checkpoint.save` does; an error on rank 0 is raised on all."""
         with self._group.together():
             if self._group.rank:
                 while (asked := self._asked()) != STOP:
@@ -413,7 +413,7 @@ class Parts:
                 self._asked(STOP)
 
     def load(self, folder: str | Path) -> None:
-        """Read the arrays of this rank out of a checkpoint, which rank 0 verifies for all; see `checkpoint.load_into`."""
+        """Reads this rank's arrays from a checkpoint, which rank 0 verifies for all; see `checkpoint.load_into`."""
         with self._group.together():
             if self._group.rank == 0:
                 checkpoint.verify(folder, self._forms)
@@ -422,26 +422,26 @@ class Parts:
         self._put(self._arrays)
 
     def _runs(self, name: str) -> Runs:
-        """What this rank reads of an array: its own parts; or all of one that it has whole."""
+        """Returns the runs of an array that this rank reads: its own parts, or all of a replicated one."""
         array, parts = self._arrays[name], self._parts[name]
         own = np.flatnonzero((array.shape == parts.shape) | (parts.owner == self._group.rank))
         return Runs(array.reshape(-1), parts.at[own], parts.own_at[own], parts.sizes[own])
 
     def _whole(self, name: str) -> Iterator[np.ndarray]:
-        """An array of all units, piece by piece, on rank 0; the others are in `_collect` meanwhile."""
+        """Yields an array of all units in pieces, on rank 0, while the others are in `_collect`."""
         for number, (of, *_) in enumerate(self._pieces):
             if of == name:
                 self._asked(number)
                 yield self._collect(number)
 
     def _asked(self, number: int = STOP) -> int:
-        """The piece that rank 0 asks for."""
+        """Broadcasts the piece that rank 0 requests."""
         said = np.array([number])
         self._group.share(said)
         return int(said[0])
 
     def _collect(self, number: int) -> np.ndarray:
-        """On rank 0 a piece, on others nothing: what they have of it has gone to rank 0."""
+        """Returns a piece on rank 0; other ranks send theirs and return nothing."""
         name, first, last = self._pieces[number]
         parts, group = self._parts[name], self._group
         begin, end = np.maximum(parts.at, first), np.minimum(parts.at + parts.sizes, last)
@@ -461,7 +461,7 @@ class Parts:
         return whole
 
     def _places(self, name: str, array: np.ndarray) -> Part:
-        """Where the parts of an array of this name are; array: anybody's, for its rows."""
+        """Returns the parts of an array of this name; array: any rank's, for its number of rows."""
         whole, own = self._pipeline.whole, self._pipeline.layout
         if name in ("weights", "velocity"):
             at, own_at = weights_at(whole), weights_at(own)
@@ -469,10 +469,10 @@ class Parts:
             at, own_at = whole.tape_at, own.tape_at
         elif "signals" in name or (name == "integral" and array.size):
             at, own_at = whole.signal_at, own.signal_at
-        elif name in ("world_0", "world_1", "low", "high"):  # all ranks have all of them, and own ones are right
+        elif name in ("world_0", "world_1", "low", "high"):  # replicated; only own entries are valid
             at = np.concatenate([[0], whole.published_at, [whole.world]])
             return _in_each_row(array.shape[:1], at, np.concatenate([[0], self._owner]), at)
-        else:  # what all ranks have
+        else:  # replicated
             at = np.array([0, array.size])
             return _in_each_row((), at, np.zeros(1, np.int64), at)._replace(shape=array.shape)
         begin = np.zeros(len(at), np.int64)
@@ -481,7 +481,7 @@ class Parts:
 
 
 def _in_each_row(rows: tuple[int, ...], at: np.ndarray, owner: np.ndarray, own_at: np.ndarray) -> Part:
-    """The same parts in each of some rows; (): in a flat array. at, own_at: (P + 1,), where parts begin, and a row ends."""
+    """Returns the same parts for each of some rows; (): a flat array. at, own_at: (P + 1,), part starts and the row's end."""
     many = int(np.prod(rows, dtype=np.int64))
     row = np.arange(many)[:, None]
     return Part(

@@ -1,1 +1,1 @@
-"""When the stages of a step run, a floor under engine, readouts and PVM: it knows no model, no readout and no rank."""
+"""Scheduling of stages, the layer below engine, readouts and PVM; independent of models, readouts and ranks."""

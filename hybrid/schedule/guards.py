@@ -1,4 +1,4 @@
-"""What stands around a step: an interrupt waits for its end, a second thread is refused, and one run goes on at a time."""
+"""Guards of training steps: deferred interrupts, exclusion of second threads, and a single active run."""
 
 import contextlib
 import os
@@ -11,27 +11,27 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 SPAWN = "begin it by multiprocessing.get_context('spawn'), or have NUMBA_THREADING_LAYER=tbb"
-_lost = False  # whether this process was forked after kernels had run on OpenMP's threads, which a fork leaves behind
+_lost = False  # True if this process was forked after kernels had used OpenMP threads, which a fork does not copy
 
 
 class Held:
-    """While this context is open, the first SIGINT waits. When it closes, the handler that was there before gets the signal.
+    """A context that defers the first SIGINT to its end, where the previous handler receives it.
 
-    There Python's own handler raises KeyboardInterrupt, or a handler of the caller's own is called. A second SIGINT does not
-    wait: the handler gets both at once, since the user saw that the first had no effect yet. Python handles signals in the
-    main thread only, so in another thread this does nothing; nor does it where SIGINT is ignored or ends the process.
+    Python's default handler then raises KeyboardInterrupt. A second SIGINT is not deferred: the handler receives both
+    immediately, since the user saw no effect of the first. Python handles signals in the main thread only, so in another
+    thread this does nothing. It also does nothing if SIGINT is ignored or ends the process.
     """
 
     def __init__(self) -> None:
         self._before: Callable[[int, Any], Any] | None = None
-        self._waiting = 0  # signals that the handler has not had yet
+        self._waiting = 0  # signals not yet delivered to the handler
         self._first = True
-        self._breaks = False  # whether a second signal is passed on now
+        self._breaks = False  # True while a second signal is delivered immediately
 
     def __enter__(self) -> "Held":
         if threading.current_thread() is threading.main_thread():
             before = signal.getsignal(signal.SIGINT)
-            if callable(before):  # otherwise the system's business, or of an extension's C code
+            if callable(before):  # not callable: handled by the system or by C code of an extension
                 self._before, self._waiting, self._first, self._breaks = before, 0, True, True
                 signal.signal(signal.SIGINT, self._note)
         return self
@@ -44,13 +44,13 @@ class Held:
     ) -> None:
         if self._before is None:
             return
-        self._breaks = False  # from here on signals are counted only, so that the handler is sure to be put back
+        self._breaks = False  # from here signals are only counted, so that the handler is always restored
         signal.signal(signal.SIGINT, self._before)
         before, self._before = self._before, None
         self._pass_on(before)
 
     def released(self) -> "Released":
-        """A context in which signals go to the caller's handler; one that has waited until then goes there at once."""
+        """Returns a context in which the caller's handler receives signals; a deferred one is delivered on entry."""
         return Released(self)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
@@ -67,7 +67,7 @@ class Held:
 
 
 class Released:
-    """A context within a `Held` in which signals do not wait; it stands around a `yield`."""
+    """A context within a `Held`, around a `yield`, in which signals are not deferred."""
 
     def __init__(self, held: Held) -> None:
         self._held = held
@@ -80,18 +80,18 @@ class Released:
 
 
 class Alone:
-    """`with alone:` stands around what two threads must not do at once. A thread that is inside may enter again.
+    """A reentrant context that excludes a second thread.
 
     name    of the object, for the message
     remedy  what to do instead, for the message
 
-    Raises RuntimeError at once for a second thread, and in a process whose first kernel would end it: one that was forked
-    after OpenMP's threads had begun. Nothing has moved then.
+    Raises RuntimeError immediately for a second thread, and in a process that was forked after OpenMP threads had started,
+    whose first kernel would crash. Nothing changes then.
     """
 
     def __init__(self, name: str, remedy: str):
         self._name, self._remedy = name, remedy
-        self._lock = threading.RLock()  # an interrupt between lock and `with` shuts out other threads only
+        self._lock = threading.RLock()  # an interrupt between lock and `with` only blocks other threads
 
     def __enter__(self) -> None:
         if _lost:
@@ -110,12 +110,12 @@ class Alone:
 
 
 class Runs:
-    """The runs of a model: generators of ticks. Only the latest goes on, and each of its ticks is computed alone.
+    """The runs of a model, as generators of steps. Only the latest continues, and steps exclude other threads.
 
-    A run that the caller has left between two ticks, as an interrupt in a notebook does, ends when the next run begins. If
-    it is asked for a tick after that, it raises RuntimeError.
+    A run abandoned between two steps, for example by an interrupt in a notebook, ends when the next run begins. A later
+    request for a step raises RuntimeError.
 
-    alone         lets one thread into the model
+    alone         admits one thread to the model
     name, remedy  those of `alone`
     """
 
@@ -125,7 +125,7 @@ class Runs:
         self._latest: Generator[Any, None, None] | None = None
 
     def only(self, ticks: Generator[T, None, None]) -> Iterator[T]:
-        """The ticks of a run. It begins, and the run before it ends, when the first tick is asked for."""
+        """Yields the steps of a run; it begins, and the previous run ends, with the request for the first step."""
         with self.ended():
             self._latest = ticks
         try:
@@ -146,7 +146,7 @@ class Runs:
 
     @contextlib.contextmanager
     def ended(self) -> Iterator[None]:
-        """A context with the model alone and the latest run ended, for what moves the model outside of runs."""
+        """A context with exclusive access and the latest run ended, for changes to the model outside of runs."""
         with self.alone:
             latest, self._latest = self._latest, None
             if latest:
@@ -155,7 +155,7 @@ class Runs:
 
 
 def _forked() -> None:
-    """In a child: what its parent's kernels have run on."""
+    """Records in a forked child which threading layer its parent's kernels used."""
     global _lost
     numba = sys.modules.get("numba")
     with contextlib.suppress(ValueError):  # no kernel has run

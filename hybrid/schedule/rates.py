@@ -1,4 +1,4 @@
-"""By how much all rates of an engine are scaled in a tick: how they fall over a run, after a warm-up."""
+"""Schedules of learning rates: a factor on all rates of an engine per step, with warm-up."""
 
 import math
 from collections.abc import Callable
@@ -6,23 +6,23 @@ from dataclasses import dataclass
 
 from .. import check
 
-LEAST = 1e-4  # so that the last ticks still learn
+LEAST = 1e-4  # minimum factor, so that the last steps still train
 CUTS, CUT = (1 / 2, 3 / 4), 0.1
 
 
 @dataclass(frozen=True)
 class RateSchedule:
-    """How all rates fall over a run.
+    """The schedule of all learning rates over a run.
 
-    name    "constant"; "linear", as in word2vec: from 1 to 0; "cosine": half a wave from 1 to 0 (Loshchilov and Hutter
-            2017, arXiv:1608.03983); "step": a tenth after half of the ticks and a hundredth after three quarters
-            (He et al. 2016, arXiv:1512.03385)
-    warmup  ticks in which the scale rises linearly to 1 before the schedule begins; the schedule takes the ticks left
+    name    "constant"; "linear", as in word2vec: from 1 to 0; "cosine": half a wave from 1 to 0 (Loshchilov and Hutter 2017,
+            arXiv:1608.03983); "step": 0.1 after half of the steps and 0.01 after three quarters (He et al. 2016,
+            arXiv:1512.03385)
+    warmup  steps in which the factor rises linearly to 1; the schedule covers the remaining steps
 
-    What falls to 0 ends at LEAST. A scale is a function of the tick and of the length of the run alone: a run that stops and
-    goes on has the same, and one that is extended has that of the longer run from there on.
+    Decay to 0 ends at LEAST. The factor depends only on the step and the length of the run: a resumed run has the same
+    factors, and an extended run those of the longer run from then on.
 
-    Raises ValueError for an unknown name, and for a warm-up that is no whole number of at least 0.
+    Raises ValueError for an unknown name, and for a warm-up that is not a whole number of at least 0.
     """
 
     name: str = "linear"
@@ -33,7 +33,7 @@ class RateSchedule:
         check.whole("warmup", self.warmup, 0)
 
     def over(self, ticks: int) -> Callable[[int], float]:
-        """The scale of a tick, counted from 0, of a run of so many."""
+        """Returns a function from step number, counted from 0, to schedule factor, for a run of `ticks` steps."""
         fall, most = SCHEDULES[self.name], max(ticks - self.warmup, 1)
         return lambda tick: (tick + 1) / self.warmup if tick < self.warmup else fall((tick - self.warmup) / most)
 

@@ -1,4 +1,4 @@
-"""What models share that learn tick by tick: one run at a time, and a model that stands between two ticks when it ends."""
+"""The base of models trained step by step: one run at a time, which leaves the model between two steps."""
 
 from collections.abc import Callable, Generator, Iterator
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -11,12 +11,12 @@ T = TypeVar("T")
 
 
 def never(slots: list[Any]) -> bool:
-    """No batch is restored or held."""
+    """Returns False: no batch is restored or held."""
     return False
 
 
 class Course(NamedTuple):
-    """What one run follows: a schedule, the numbered batches, and the two questions that `Schedule.run` asks of a batch."""
+    """The course of a run: a schedule, the numbered batches, and the two callbacks of `Schedule.run`."""
 
     schedule: Schedule
     batches: Iterator[tuple[int, Any]]
@@ -25,16 +25,16 @@ class Course(NamedTuple):
 
 
 class Runner(Generic[T]):
-    """A model that is trained by runs, generators of ticks. T is what its caller gets of a tick.
+    """A model trained by runs, generators of steps; T is the caller's result per step.
 
     name, remedy  of the model, for messages; see hybrid/schedule/guards.py
 
-    tick   ticks so far
-    torn   why the parameters are no longer those of a finished tick; None while they are
-    trace  when the stages of the last run were done
+    tick   number of finished steps
+    torn   the reason why parameters are inconsistent, after an aborted step; otherwise None
+    trace  stage times of the last run
 
-    A subclass says how a tick is counted (`_count`), what of it the caller gets (`_result`), and what is kept when a run
-    ends (`_leave`).
+    A subclass defines how a step is counted (`_count`), the caller's result (`_result`), and what is kept when a run ends
+    (`_leave`).
     """
 
     def __init__(self, name: str, remedy: str):
@@ -46,12 +46,12 @@ class Runner(Generic[T]):
         self._runs = Runs(name, remedy)
 
     def settle(self) -> None:
-        """Wait for what is in flight."""
+        """Waits for the work in flight."""
         if self._schedule:
             self._schedule.wait()
 
     def _follow(self, lay_out: Callable[[], Course]) -> Iterator[T]:
-        """The ticks of a run, which begins with the first of them; the run before it ends there."""
+        """Returns the steps of a run; the first request starts it and ends the previous run."""
         return self._runs.only(self._ticks(lay_out))
 
     def _ticks(self, lay_out: Callable[[], Course]) -> Generator[T, None, None]:
@@ -75,7 +75,7 @@ class Runner(Generic[T]):
                 self._close()
 
     def _close(self) -> None:
-        """End a run; a model that could not be left whole is torn."""
+        """Ends a run; if that fails, the model is marked as inconsistent."""
         with Held():
             try:
                 self._leave()
@@ -90,16 +90,16 @@ class Runner(Generic[T]):
             raise ValueError(f"{self._name}: {self.torn}; its parameters have moved in part: load the last checkpoint")
 
     def _count(self, tick: Tick) -> None:
-        """A tick is finished; FloatingPointError where the model has diverged in it."""
+        """Counts a finished step; FloatingPointError if the model diverged in it."""
         self.tick = tick.number + 1
 
     def _result(self, tick: Tick) -> T:
-        """What the caller gets of a finished tick."""
+        """Returns the caller's result of a finished step."""
         raise NotImplementedError
 
     def _leave(self) -> None:
-        """A run ends: keep what it has begun, unless the model is torn, and end its queues."""
+        """Keeps the batches in flight, unless the model is inconsistent, and closes the run's queues."""
         raise NotImplementedError
 
     def _explain(self, failure: BaseException) -> None:
-        """Raise a better error in place of what broke off a tick, where there is one."""
+        """Raises a clearer error for an aborted step, if there is one."""

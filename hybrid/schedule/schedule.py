@@ -1,14 +1,12 @@
-"""When the stages of a batch run: queues, events, micro-batches and the delay. No arithmetic, and no `if gpu`.
+"""The schedule of a batch's stages: queues, events, micro-batches and the delay. No arithmetic, and no `if gpu`.
 
-A tick is one batch. It is cut into micro-batches, each in a slot of its own. A plan has stages to `begin` a batch with and
-stages to `finish` it. They are put on the queues stage by stage: first one stage of all micro-batches, then the next stage of
-all, so that the trunk works on one micro-batch while the readout works on the one before. Parameters move only in `finish`, in
-the order of ticks and micro-batches, and each set of parameters on one queue. So the numbers do not depend on how the queues
-overlap.
+A step, `tick` in code, processes one batch. The batch is split into micro-batches, each in its own slot. A plan has stages to
+`begin` and stages to `finish` a batch. Each stage is submitted for all micro-batches before the next stage. So the trunk
+works on one micro-batch while the readout works on the previous one. Parameters are updated only in `finish`, in the order of
+steps and micro-batches, and each set of parameters on one queue. So results do not depend on the overlap of queues.
 
-delay is the number of batches that are begun and not finished when a batch is finished. 0 is exact. With k, batch t + k is
-begun before batch t is finished, on parameters that have not learned from batches t to t + k - 1 yet: this changes the
-numbers.
+delay is the number of batches in flight when a batch is finished. 0 is exact. With k, batch t + k begins before batch t is
+finished. Its parameters lack the updates of batches t to t + k - 1, which changes the results.
 """
 
 import functools
@@ -25,14 +23,14 @@ from .trace import Trace
 
 
 class Stage(NamedTuple):
-    """One step of a micro-batch's way.
+    """One step in the processing of a micro-batch.
 
     name   of the stage, and of its event in slot.events
-    queue  the name of the queue on which it runs
-    work   is called with the slot
-    after  names of stages of the same slot that must be done before; stages on one queue keep their order in any case
-    of     for which of the slots that have examples it is (None: for all); others do not have its event
-    once   True: it runs once a batch, with the last slot that has examples, after those stages of all of them
+    queue  name of the queue on which it runs
+    work   called with the slot
+    after  names of stages of the same slot to wait for; stages on one queue are ordered anyway
+    of     selects non-empty slots (None: all); others do not get its event
+    once   True: runs once per batch, with the last non-empty slot, after those stages of all of them
     """
 
     name: str
@@ -44,9 +42,8 @@ class Stage(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """A finished batch: its number, how many examples it had, and their mean loss in nats, which is weighted where they have
-    weights (nan where there were none).
-    """
+    """A finished batch: its number, its number of examples, and their mean loss in nats.
+    The mean is weighted if they have weights; nan without examples."""
 
     number: int
     examples: int
@@ -54,7 +51,7 @@ class Tick(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The stages of a batch: `begin` and `finish` run once a micro-batch, `update` once a batch, after all of `finish`."""
+    """The stages of a batch: `begin` and `finish` run per micro-batch, `update` once per batch, after all of `finish`."""
 
     begin: list[Stage]
     finish: list[Stage]
@@ -62,17 +59,17 @@ class Plan(NamedTuple):
 
 
 class Schedule:
-    """Runs a plan over a feed.
+    """Execution of a plan over a feed.
 
-    slots   (delay + 2) sets of slots; in each one `SlotState` a micro-batch. `delay` sets are begun, one is being finished
-            and one is being filled, so the feed waits for a slow stage or a slow caller, and memory does not grow
-    queues  by name, "feed" among them; several names may share one queue, which then does everything in order
-    whole   a batch is cut at multiples of so many examples
+    slots   (delay + 2) sets of slots, one `SlotState` per micro-batch: `delay` sets are in flight, one is being finished and
+            one being filled. So the feed waits for a slow stage or caller, and memory is bounded
+    queues  by name, including "feed"; several names may share one queue, which then runs them in order
+    whole   batches are split at multiples of this number of examples
 
-    begun    the sets of slots that are begun and not finished
-    seconds  of the last tick
-    moving   True from the first stage of a tick on, until whoever runs this has counted the tick and sets it to False.
-             Where a tick breaks off in between, parameters have moved in part.
+    begun    the sets of slots in flight
+    seconds  of the last step
+    moving   True from the first stage of a step until the caller has counted the step and sets it to False. If a step is
+             aborted in between, parameters are partly updated.
     """
 
     def __init__(
@@ -84,7 +81,7 @@ class Schedule:
         self.slots, self.queues, self.delay, self.trace = slots, queues, delay, trace
         self._whole = whole
         self.begun: deque[list[Any]] = deque()
-        self.seconds = 0.0  # of the last tick
+        self.seconds = 0.0  # wall time of the last step
         self.moving = False
         self._filling: Any = None
 
@@ -94,16 +91,15 @@ class Schedule:
         restore: Callable[[list[Any]], bool],
         hold: Callable[[list[Any]], bool] = lambda slots: False,
     ) -> Iterator[Tick]:
-        """Run (tick, batch) pairs; yields each tick when it is finished.
+        """Runs (tick, batch) pairs; yields each step when it is finished.
 
-        restore(slots)  True when it has filled in what the begin stages would write, as for batches that were begun before a
-                        checkpoint was written
-        hold(slots)     True for a batch after which no other is begun until the caller has had its tick
+        restore(slots)  returns True if it has filled in the output of the begin stages, for batches in flight at a checkpoint
+        hold(slots)     returns True if no further batch may begin until the caller has received this one's step
 
-        While the caller has a tick, only the `delay` batches begun are in flight, and the next batch is being filled in.
+        While the caller handles a step, only `delay` batches are in flight, and the next batch is being filled.
 
-        Raises what a stage raised, with a note of the stage, the tick and the micro-batch. What `batches` raised, and a slot
-        that a batch does not fit, is raised after the ticks before it; then nothing is moving.
+        Raises a stage's error, with a note of the stage, the step and the micro-batch. An error of `batches`, or of a slot
+        that a batch does not fit, is raised after the steps before it; then `moving` is False.
         """
         sets = itertools.cycle(self.slots)
         self._fill(sets, batches)
@@ -128,7 +124,7 @@ class Schedule:
                 self._put(self.plan.finish, finishing)
                 self._put(self.plan.update, finishing)
             held = held and bool(self.begun)
-            if upcoming and not self._feeds_apart:  # in this thread: after all that other queues can do meanwhile
+            if upcoming and not self._feeds_apart:  # in this thread, after all work that can overlap
                 self._fill(sets, batches)
             if not finishing:
                 self.moving = False
@@ -143,12 +139,12 @@ class Schedule:
 
     @property
     def _feeds_apart(self) -> bool:
-        """Whether batches are made while this thread goes on."""
+        """True if batches are prepared in another thread."""
         return bool(self.queues["feed"].apart)
 
     def wait(self, sets: Iterable[list[Any]] | None = None) -> None:
-        """Wait for what has been put on the queues for these sets of slots (None: all that is in flight)."""
-        if sets is None and self._filling:  # otherwise the first batch could not be asked for
+        """Waits for the submitted work of these sets of slots (None: all in flight)."""
+        if sets is None and self._filling:  # the feed is in flight too; None before the first batch
             self._filling.wait()
         for slots in self.begun if sets is None else sets:
             for slot in slots:
@@ -171,10 +167,10 @@ class Schedule:
     def _fill_next(
         self, sets: Iterator[list[Any]], batches: Iterator[tuple[int, Any]], queue: str
     ) -> list[Any] | BaseException | None:
-        """Copy the next batch into the next set of slots; None at the end of the feed.
+        """Copies the next batch into the next set of slots; None at the end of the feed.
 
-        What the feed raises, and an interrupt of the feed's code, is returned: it belongs to the next tick, and this tick is to
-        be finished first.
+        Errors and interrupts of the feed's code are returned: they belong to the next step, and the current one is finished
+        first.
         """
         start = time.perf_counter()
         try:
@@ -211,12 +207,12 @@ class Schedule:
 
 
 def part(examples: int, parts: int, whole: int = 1) -> int:
-    """Most examples of a micro-batch, where a batch is cut into so many at multiples of `whole`."""
+    """Returns the maximum size of a micro-batch for a batch split into `parts` at multiples of `whole`."""
     return -(-examples // (parts * whole)) * whole
 
 
 def _named(stage: str, slot: SlotState, work: Callable[..., Any], *arguments: Any) -> Any:
-    """Do the work; what it raises carries the stage's name and the slot's tick."""
+    """Runs the work; its exceptions get a note of the stage and the slot's step."""
     try:
         return work(*arguments)
     except Exception as failure:
@@ -226,7 +222,7 @@ def _named(stage: str, slot: SlotState, work: Callable[..., Any], *arguments: An
 
 
 def broken_off(tick: int, failure: BaseException) -> str:
-    """What to say of a model in which a tick failed half-way."""
+    """Returns the message for a model whose step failed midway."""
     if isinstance(failure, KeyboardInterrupt):
         return f"tick {tick} was broken off by a second interrupt"
     return f"tick {tick} failed half-way: {str(failure) or type(failure).__name__}"
@@ -238,22 +234,21 @@ def _tick(slots: list[Any]) -> Tick:
     return Tick(slots[0].tick, examples, loss)
 
 
-# What a part of a model (input rows, trunk, readout) tells the route: the arrays and the stages that it needs.
+# Interface of a part (input rows, trunk, readout) to the route: the arrays and stages it needs.
 #
 # A part has up to three lists of stages. Each is a method with an argument `copy`, a `Copies`:
 #
-#     begin   up to the hidden vectors; nothing learns in them
-#     finish  from the hidden vectors back to the gradient of what the part reads
-#     last    what no other part waits for
+#     begin   up to the hidden vectors; trains nothing
+#     finish  from the hidden vectors back to the gradient of the part's input
+#     last    stages that no other part waits for
 
 
 class Buffers(NamedTuple):
     """The arrays of a slot that a part reads and writes.
 
-    widths    numbers a row of its float32 arrays, by name; the dense stages find them on their device as NAME_dev
-    crossing  names of the arrays that are needed on the host as well: some of these, or of ids, bag_at, values, target, weight
-              and losses
-    begun     names of those that `begin` writes: a checkpoint keeps them for batches begun and not finished
+    widths    numbers per row of its float32 arrays, by name; dense stages use them on their device as NAME_dev
+    crossing  names of the arrays also needed on the host: some of these, or of ids, bag_at, values, target, weight and losses
+    begun     names of those written by `begin`, which checkpoints keep for batches in flight
     """
 
     widths: dict[str, int]
@@ -261,21 +256,21 @@ class Buffers(NamedTuple):
     begun: tuple[str, ...] = ()
 
 
-BESIDE = {"ids": "values", "target": "weight"}  # arrays that not every batch has, copied in one stage with another one
+BESIDE = {"ids": "values", "target": "weight"}  # optional arrays, copied in one stage with another array
 
 
 class Copies:
-    """Makes the stages that copy an array of a slot to the device or home from it.
+    """A factory of the stages that copy a slot's arrays to and from the device.
 
     device    of the dense stages
-    crossing  names of the arrays that are needed on both sides
+    crossing  names of the arrays needed on both sides
     """
 
     def __init__(self, device: Any, crossing: Collection[str]):
         self._device, self._crossing = device, crossing
 
     def __call__(self, name: str, *after: str) -> list[Stage]:
-        """The stage "ARRAY in" or "ARRAY out", after the stages named; an empty list where nothing has to be copied."""
+        """Returns the stage "ARRAY in" or "ARRAY out", after the stages named; an empty list if no copy is needed."""
         array, way = name.split()
         if self._device.host_memory or array not in self._crossing:
             return []
@@ -289,23 +284,23 @@ class Copies:
                 self._device.copy(getattr(slot, target), getattr(slot, source))
 
 
-SKIPPED = 2  # ticks after a change that are not measured: kernels load, threads start
-DENSE = ("dense", "copy in", "copy out")  # the queues of the device where dense stages run
-MEASURED = 4  # ticks a way of spending the cores is measured for at a time
-TURNS = (False, True, False, True)  # the ways take turns: what else the machine does meets both
+SKIPPED = 2  # steps excluded after a change: kernels load, threads start
+DENSE = ("dense", "copy in", "copy out")  # queues of the dense device
+MEASURED = 4  # steps measured per turn of a way
+TURNS = (False, True, False, True)  # alternating, so that other load on the machine affects both alike
 
 
 class Cores:
-    """How a run spends its cores: stages in turn on all, or dense and sparse stages at the same time on a share each.
+    """The use of cores in a run: stages sequentially on all cores, or dense and sparse stages concurrently on a part each.
 
-    Where the user leaves the choice open, both ways are measured in the first ticks. Here are the queues of each.
+    If the user leaves the choice open, both are measured in the first steps. This class owns the queues of each.
 
     dense, sparse  devices of the two kinds of stages
-    threads        CPU threads in total, which queues that work at the same time share
-    overlap        True, False, or None: measure. The choice changes no number, since results depend neither on the number
-                   of threads nor on how queues overlap.
-    spare          True: stages in turn take one thread, and the feed has another one, if there are two
-    others         queues of the host that wait more than they work, by name: where stages overlap, each is a thread more
+    threads        total CPU threads, divided among concurrent queues
+    overlap        True, False, or None: measure. The choice affects no result, since results depend neither on the thread
+                   count nor on the overlap of queues.
+    spare          True: sequential stages use one thread, and the feed a second one, if there is one
+    others         names of host queues that mostly wait: with overlap, each has an extra thread
     """
 
     def __init__(
@@ -329,7 +324,7 @@ class Cores:
         feed = sparse.queue("feed", 1) if spare and threads > 1 else inline
         in_turn = dict.fromkeys(DENSE, here) | {"sparse": inline, "feed": feed} | dict.fromkeys(others, inline)
         self.ways: dict[bool, dict[str, Any]] = {False: in_turn}
-        if apart and overlap is not False:  # a GPU takes no cores but that of the thread which feeds it
+        if apart and overlap is not False:  # a GPU needs only the core of the thread that feeds it
             queues = {name: dense.queue(name, 0) for name in DENSE}
             self.ways = {True: queues | self._host_queues(threads - 1)}
         elif overlap is not False and threads > 1:
@@ -344,7 +339,7 @@ class Cores:
         self.seconds: dict[bool, list[float]] = {False: [], True: []}
 
     def _host_queues(self, threads: int) -> dict[str, Any]:
-        """The queue of the sparse stages, and that of the feed: a thread of its own if one can be spared, else the caller's."""
+        """Returns the queues of sparse stages and feed; the feed has its own thread if threads > 1, otherwise the caller's."""
         spare = threads > 1
         share = max(threads - spare, 1)
         feed = self._sparse.queue("feed", 1) if spare else self._sparse.inline("feed", 1)
@@ -352,11 +347,11 @@ class Cores:
 
     @property
     def queues(self) -> dict[str, Any]:
-        """The queues in use, by name."""
+        """The active queues, by name."""
         return self.ways[self.overlapped]
 
     def note(self, schedule: Schedule) -> None:
-        """Count a finished tick. While measuring, change to the other way in time, and at the end to the faster one."""
+        """Counts a finished step. While measuring, alternates between the two ways and finally selects the faster."""
         if not self.measuring:
             return
         self._ticks += 1
@@ -373,11 +368,11 @@ class Cores:
         schedule.trace.clear()
 
     def median(self, overlapped: bool) -> float:
-        """Median seconds of a tick, as measured for one way of spending the cores."""
+        """Returns the measured median seconds per step of one way."""
         return statistics.median(self.seconds[overlapped])
 
     def line(self) -> str:
-        """The choice and its reason, in one printed line."""
+        """Returns the choice and its reason, in one printed line."""
         way = "dense and sparse stages overlapped" if self.overlapped else self._in_turn
         if self.measuring or not self.seconds[True]:
             return way
@@ -385,7 +380,7 @@ class Cores:
         return f"{way} (measured: {turn:.2f} ms a tick in turn, {overlapped:.2f} ms overlapped)"
 
     def close(self) -> None:
-        """End the threads of all queues."""
+        """Ends the threads of all queues."""
         for queues in self.ways.values():
             for queue in queues.values():
                 queue.close()

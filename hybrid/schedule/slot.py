@@ -1,4 +1,4 @@
-"""A slot: the buffers of one micro-batch, all allocated before the first tick, and what may be done with them when."""
+"""Slots: the buffers of one micro-batch, allocated before the first step, and their life cycle."""
 
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -11,14 +11,14 @@ NEXT = {FREE: FILLING, FILLING: READY, READY: IN_USE, IN_USE: FREE}
 
 
 class SlotState:
-    """A slot is free, filling, ready, in use, and free again, always in this order.
+    """The life cycle of a slot: free, filling, ready, in use, and free again, always in this order.
 
-    Raises RuntimeError, naming the slot and both states, for anything else, such as filling it while its work is under way.
+    Any other transition, such as filling it while in use, raises RuntimeError with the slot and both states.
 
-    tick, micro  the batch and the micro-batch that it holds; count: how many examples are here
-    final        whether the batch's last example is here
-    examples     of the whole batch: how many, or the sum of their weights; by it sums over the batch become means
-    loss         the mean in nats over the examples here of loss times weight, once a stage has written it
+    tick, micro  the batch and micro-batch that it holds; count: the number of its examples
+    final        True if the batch's last example is here
+    examples     of the whole batch: their number, or the sum of their weights; divides batch sums into means
+    loss         mean over these examples of loss times weight, in nats, once written by a stage
     events       of its stages, by name
     """
 
@@ -26,7 +26,7 @@ class SlotState:
         self.state = FREE
         self.micro = 0
         self.tick = -1
-        self.count = 0  # examples here
+        self.count = 0  # examples in this slot
         self.final = False
         self.examples: float = 0
         self.loss = 0.0
@@ -34,7 +34,7 @@ class SlotState:
 
     @contextlib.contextmanager
     def _filling(self) -> Iterator[None]:
-        """A context in which a free slot is filled; where that fails it is free again."""
+        """A context that fills a free slot; on failure the slot is free again."""
         self._become(FILLING)
         try:
             yield
@@ -44,11 +44,11 @@ class SlotState:
         self._become(READY)
 
     def take(self) -> None:
-        """Begin to work on a slot that is ready."""
+        """Marks a ready slot as in use."""
         self._become(IN_USE)
 
     def release(self) -> None:
-        """The work on it is done: it may be filled again."""
+        """Frees the slot for refilling."""
         self._become(FREE)
 
     def _become(self, state: str) -> None:
@@ -60,30 +60,30 @@ class SlotState:
 
 
 class Slot(SlotState):
-    """One micro-batch of up to `rows` examples, `ids` input ids and `targets` targets.
+    """The arrays of a micro-batch of up to `rows` examples, `ids` input ids and `targets` targets.
 
-    `fill` writes `ids` or `x`, and `target`; `bag_at`, `values`, `weight` and `target_at` where the batch has them, and else
-    they are None. The stages write, in float32, those of these arrays that there are:
+    `fill` writes `ids` or `x`, and `target`; also `bag_at`, `values`, `weight` and `target_at`, or None if the batch lacks
+    them. The stages write the float32 arrays that exist:
 
-        x, hidden, grad, x_grad         (rows, width) on the host; page-locked where the device has memory of its own
-        x_dev, hidden_dev, ...          on the device; the same arrays where it shares the host's memory
-        inner_dev, inner_grad_dev, ...  (rows, width) on the device only: what a trunk keeps from forward to backward
-        ids_dev, bag_at_dev, values_dev where rows are on the device; x and x_grad are then on the device only
-        target_dev, weight_dev, losses, losses_dev  (rows,) where the readout is on the device; hidden and grad may then be
+        x, hidden, grad, x_grad         (rows, width) on the host; page-locked if the device has its own memory
+        x_dev, hidden_dev, ...          on the device; the same arrays if it shares the host's memory
+        inner_dev, inner_grad_dev, ...  (rows, width) on the device only: kept by a trunk from forward to backward
+        ids_dev, bag_at_dev, values_dev if rows are on the device; x and x_grad are then on the device only
+        target_dev, weight_dev, losses, losses_dev  (rows,) if the readout is on the device; hidden and grad may then be
                                         there only
 
-    widths    numbers a row of its float32 arrays, by name
-    device    where the dense stages run
-    bags      whether examples have bags of ids
-    crossing  names of the arrays that are on the host and on the device, some of these, or of ids, bag_at, values, target,
-              weight and losses; the others of `widths` are on the device only. None: all of `widths`
+    widths    numbers per row of its float32 arrays, by name
+    device    of the dense stages
+    bags      True if examples have bags of ids
+    crossing  names of arrays on both host and device, some of these, or of ids, bag_at, values, target, weight and losses;
+              the rest of `widths` is on the device only. None: all of `widths`
     same      name -> name of another array whose buffer it shares
     scale     tick -> schedule factor of all rates; a filled slot has the number as `scale`
-    targets   None: one an example
-    learns    False for a question: nothing learns from it, so nothing is dropped (Route.slot says)
-    unlabelled  whether examples without a target count in `examples`, see Readout.counts_unlabelled
+    targets   None: one per example
+    learns    False for a query: no training, hence no dropout (set by Route.slot)
+    unlabelled  True if examples without a target count in `examples`, see Readout.counts_unlabelled
 
-    Each name is a view of the first `count` rows of its buffer, so a stage never sees rows of an earlier batch.
+    Each name is a view of the first `count` rows of its buffer, so stages never see rows of an earlier batch.
     """
 
     ids: np.ndarray
@@ -103,7 +103,7 @@ class Slot(SlotState):
     x_dev: Any
     hidden_dev: Any
     grad_dev: Any
-    x_grad_dev: Any = None  # where nothing reads it
+    x_grad_dev: Any = None  # None if unused
     inner_dev: Any
     inner_grad_dev: Any
     target_dev: Any
@@ -141,13 +141,13 @@ class Slot(SlotState):
         self._buffers = host | {f"{name}_dev": buffer for name, buffer in there.items()}
 
     def fill(self, tick: int, micro: int, batch: Any, first: int, last: int) -> None:
-        """Copy the examples first..last of a Batch of a feed into a free slot."""
+        """Copies the examples first..last of a feed's Batch into a free slot."""
         with self._filling():
             self.events.clear()
             self.tick, self.micro, self.count = tick, micro, last - first
             self.final = first < last == batch.examples
             self.scale = self._scale(tick)
-            # Sums are divided by it: 1 where all weights are 0, since the sums are 0 then too.
+            # Divisor of batch sums: 1 if all weights are 0, since the sums are then 0 too.
             self.examples = batch.total(self._unlabelled) or float(batch.examples > 0)
             parts = _parts(batch, first, last)
             lengths = {name: len(part) for name, part in parts.items() if part is not None}
@@ -161,7 +161,7 @@ class Slot(SlotState):
 
 
 def _parts(batch: Any, first: int, last: int) -> dict[str, np.ndarray | None]:
-    """What a slot takes of the examples first..last, by name; None: the batch has no such array."""
+    """Returns a slot's arrays of the examples first..last, by name; None: absent from the batch."""
     targets, target_at = _span(batch.target_at, first, last)
     weight = None if batch.weight is None else batch.weight[first:last]
     parts = {"target": batch.target[targets], "target_at": target_at, "weight": weight}
@@ -176,7 +176,7 @@ def _parts(batch: Any, first: int, last: int) -> dict[str, np.ndarray | None]:
 
 
 def _span(at: np.ndarray | None, first: int, last: int) -> tuple[slice, np.ndarray | None]:
-    """Where the entries of some examples lie, and where each example's begin among them; at None: one an example."""
+    """Returns the slice of the entries of some examples, and offsets within it; at None: one entry per example."""
     if at is None:
         return slice(first, last), None
     return slice(int(at[first]), int(at[last])), at[first : last + 1] - at[first]

@@ -1,4 +1,4 @@
-"""When every stage ran, on one clock: times of stages, the overlap figure, a Chrome trace for Perfetto."""
+"""Traces of all stages on one clock: times per stage, the overlap figure, a Chrome trace for Perfetto."""
 
 import json
 import threading
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class Interval(NamedTuple):
-    """One stage of one micro-batch on one queue; seconds on time.perf_counter's clock."""
+    """One stage of one micro-batch on one queue; times in seconds of time.perf_counter."""
 
     queue: str
     stage: str
@@ -19,12 +19,12 @@ class Interval(NamedTuple):
 
 
 class Trace:
-    """Totals of every stage, and the most recent intervals.
+    """Total times of all stages, and the most recent intervals.
 
-    keep  how many intervals are kept: it bounds the memory of a long run
+    keep  number of intervals kept; it bounds the memory of a long run
 
-    Queues call `note` from their own threads. Where there is more than one tick, the totals leave out the first: its kernels
-    are loaded, or compiled for a minute.
+    Queues call `note` from their own threads. With more than one step, totals exclude the first, in which kernels are loaded
+    or compiled, which may take a minute.
     """
 
     def __init__(self, keep: int = 4096):
@@ -34,7 +34,7 @@ class Trace:
         self.clear()
 
     def clear(self) -> None:
-        """Forget what was noted so far."""
+        """Discards all recorded data."""
         self.recent.clear()
         self._start()
 
@@ -44,23 +44,23 @@ class Trace:
         self.ticks = 0
 
     def next_tick(self) -> None:
-        """Another tick begins."""
+        """Marks the start of another step."""
         if self._first and self.ticks:
             self._first = False
             self._start()
 
     def note(self, queue: str, stage: str, tick: int, micro: int, start: float, end: float) -> None:
-        """A stage of a micro-batch ran on a queue from start to end."""
+        """Records that a stage of a micro-batch ran on a queue from start to end."""
         with self._lock:
             self.recent.append(Interval(queue, stage, tick, micro, start, end))
             self.seconds[queue, stage] += end - start
 
     def summary(self) -> dict[str, Any]:
-        """Seconds of every stage and of every queue, wall seconds, overlap and efficiency.
+        """Returns seconds of every stage and queue, wall seconds, overlap and efficiency.
 
-        overlap = (sum - wall) / (sum - longest), of the seconds of all queues and of the busiest one. It is 1 where the wall
-        seconds are those of the busiest queue alone, 0 where nothing ran at the same time. Stages on one queue cannot
-        overlap, so queues are compared and not stages. efficiency = longest / wall.
+        overlap = (sum - wall) / (sum - longest), over the seconds of all queues and of the busiest one. It is 1 if the wall
+        time equals that of the busiest queue, 0 if nothing ran concurrently. It compares queues, since stages on one queue
+        cannot overlap. efficiency = longest / wall.
         """
         stages: dict[str, float] = defaultdict(float)
         queues: dict[str, float] = defaultdict(float)
@@ -79,7 +79,7 @@ class Trace:
         }
 
     def write_chrome(self, path: str | Path) -> None:
-        """Write the kept intervals as Chrome trace JSON, which ui.perfetto.dev and chrome://tracing open."""
+        """Writes the kept intervals as Chrome trace JSON, for ui.perfetto.dev and chrome://tracing."""
         from ..storage import files
 
         tracks = {name: number for number, name in enumerate(sorted({i.queue for i in self.recent}), 1)}
@@ -103,13 +103,13 @@ class Trace:
         files.write(path, [json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}).encode()])
 
     def last_ticks(self, count: int) -> list[Interval]:
-        """The intervals of the last `count` whole ticks kept."""
+        """Returns the intervals of the last `count` steps."""
         last = max((i.tick for i in self.recent), default=0)
         return [i for i in self.recent if last - count < i.tick <= last]
 
 
 def line(facts: dict[str, Any]) -> str:
-    """A summary in one printed line, milliseconds a tick."""
+    """Returns a summary as one printed line, in milliseconds per step."""
     ticks = max(facts["ticks"], 1)
     stages = ", ".join(f"{name} {1e3 * seconds / ticks:.2f}" for name, seconds in facts["stages"].items())
     return (

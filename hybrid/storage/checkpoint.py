@@ -1,11 +1,11 @@
-"""A run on disk: its arrays in one safetensors file, everything else in one JSON file that names it.
+"""Checkpoints on disk: all arrays in one safetensors file, and one JSON file that references it.
 
     FOLDER/checkpoint.json                 the facts, every array's dtype and shape, the tensor file's name and sha256
-    FOLDER/checkpoint.previous.json        the save before
-    FOLDER/tensors-<sha256>.safetensors    the arrays; named by its content, so a JSON file only ever meets its own
+    FOLDER/checkpoint.previous.json        the previous save
+    FOLDER/tensors-<sha256>.safetensors    the arrays; named by their hash, so a JSON file always matches its own
 
-Never pickle: files from strangers are data. A save becomes visible by one rename, that of checkpoint.json, once all
-that it names is on the disk; a crash at any moment leaves the last complete save. Writers of one folder take turns.
+No pickle: untrusted files are data. A save becomes visible by one rename, that of checkpoint.json, after everything it
+references is on disk. A crash at any moment leaves the last complete save. Writers of one folder take turns.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ import numpy as np
 from . import files, lock, safetensors
 from .safetensors import Arrays, Forms, Runs, Written
 
-CHECKPOINT = "checkpoint"  # the folder, within that of a run, of the checkpoint that the run goes on from
+CHECKPOINT = "checkpoint"  # subfolder of a run with the checkpoint to resume from
 FORMAT = 1
 LATEST = "checkpoint.json"
 PREVIOUS = "checkpoint.previous.json"
@@ -29,15 +29,15 @@ TENSORS = "tensors"
 
 
 def save(folder: str | Path, arrays: Written, facts: dict[str, Any]) -> Path:
-    """Write a checkpoint into `folder` (made when missing), keep the one before, and return the path of its JSON file.
+    """Writes a checkpoint into `folder` (created if missing), keeps the previous one, returns the path of its JSON file.
 
-    arrays  C-contiguous, of floats, integers or booleans; written from where they lie, nothing is copied. Or `Pieced`, whose
-            pieces are asked for once, in the order of the file
-    facts   what else a resumed run needs, as JSON can hold it (keys are strings; tuples come back as lists)
+    arrays  C-contiguous floats, integers or booleans, written without copies. Or `Pieced`, whose pieces are requested once,
+            in file order
+    facts   other data for a resumed run, JSON-able (string keys; tuples come back as lists)
 
-    The disk needs room for three checkpoints: this one and the two before it. Raises ValueError for arrays or facts that
-    cannot be saved, and for the folder of a run that this process does not work on; OSError (full disk, unwritable folder).
-    Then the earlier ones are as they were.
+    The disk needs space for three checkpoints: this one and the two before it. Raises ValueError for arrays or facts that
+    cannot be saved, and for a run's folder that this process does not work on; OSError (full disk, unwritable folder).
+    Earlier checkpoints are then unchanged.
     """
     folder = Path(folder)
     files.refuse_run(folder / LATEST)
@@ -57,7 +57,7 @@ def save(folder: str | Path, arrays: Written, facts: dict[str, Any]) -> Path:
 
 
 def _publish(folder: Path, forms: Forms, arrays: Written, facts: dict[str, Any]) -> None:
-    """Write first all that needs room; then two renames, of checkpoint.json and of the one before."""
+    """Writes all data first; then two renames publish checkpoint.json and the previous one."""
     latest, digest = folder / LATEST, hashlib.sha256()
     tensors = files.written(folder / TENSORS, safetensors.pieces(forms, arrays, digest))
     name = f"{TENSORS}-{digest.hexdigest()[:16]}.safetensors"
@@ -70,14 +70,15 @@ def _publish(folder: Path, forms: Forms, arrays: Written, facts: dict[str, Any])
 
 
 def stands(folder: str | Path) -> bool:
-    """Whether a save was ever completed in this folder."""
+    """True if a save was ever completed in this folder."""
     return any((Path(folder) / name).exists() for name in (LATEST, PREVIOUS))
 
 
 def erase(folder: Path) -> None:
-    """Remove what saves have written, the latest one's name last, and the folder where nothing else is in it.
+    """Removes all files of saves, the latest name last, and the folder if it is then empty.
 
-    Each name is gone from the disk before the next, and before what it names: a power cut leaves a whole checkpoint or none.
+    Each removal is synced before the next and before that of the referenced data. A power cut leaves a complete checkpoint or
+    none.
     """
     if not folder.is_dir():
         return
@@ -90,14 +91,14 @@ def erase(folder: Path) -> None:
 
 
 def read_facts(path: str | Path) -> dict[str, Any]:
-    """The facts of a checkpoint, without its arrays; path and errors as in `load`."""
+    """Returns the facts of a checkpoint, without its arrays; path and errors as in `load`."""
     return _manifest(path)[1].facts
 
 
 def numbers(path: str | Path) -> int:
-    """How many numbers the arrays of a checkpoint hold; its file has that size. Path and errors as in `load`.
+    """Returns the count of numbers in a checkpoint's arrays, after a check of its size. Path and errors as in `load`.
 
-    A model made from the facts can be no larger: whoever compares takes no more memory than the file has bytes.
+    It bounds the size of a model built from the facts, so memory stays within the size of the file.
     """
     source, manifest = _manifest(path)
     _verify_size(source, manifest)
@@ -106,10 +107,9 @@ def numbers(path: str | Path) -> int:
 
 @contextlib.contextmanager
 def told(path: str | Path) -> Iterator[None]:
-    """A context in which a model is made from the facts of a checkpoint; facts that describe none are a ValueError, and a
-    model that does not fit is a MemoryError.
+    """A context that builds a model from a checkpoint's facts; invalid facts raise ValueError, too large a model MemoryError.
 
-    The error names the file at `path`, and what was wrong with the facts.
+    The error names the file at `path` and the cause.
     """
     with files.named(path):
         try:
@@ -123,12 +123,12 @@ def told(path: str | Path) -> Iterator[None]:
 
 
 def load(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The arrays and the facts of a checkpoint.
+    """Returns the arrays and the facts of a checkpoint.
 
     path  its folder or that of its run, for the latest save; or one of its JSON files
 
-    Raises FileNotFoundError for a missing file, and ValueError, with the file's name, for one that is truncated,
-    altered or of another format.
+    Raises FileNotFoundError for a missing file, and ValueError, with the file's name, for one that is truncated, altered or
+    of another format.
     """
     source, manifest = _manifest(path)
     _verify(source, manifest)
@@ -138,9 +138,9 @@ def load(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 
 def load_into(path: str | Path, arrays: Arrays) -> dict[str, Any]:
-    """Fill arrays of exactly the saved names, shapes and dtypes from a checkpoint, and return its facts.
+    """Fills arrays of exactly the saved names, shapes and dtypes from a checkpoint; returns its facts.
 
-    Raises as `load` does, and ValueError for a checkpoint of another model; nothing is written before all is verified.
+    Raises as `load` does, and ValueError for a checkpoint of another model; writes nothing before all is verified.
     """
     source, manifest = _manifest(path)
     _refuse_other(source, safetensors.forms(arrays), manifest.arrays)
@@ -150,14 +150,14 @@ def load_into(path: str | Path, arrays: Arrays) -> dict[str, Any]:
 
 
 def verify(path: str | Path, forms: Forms) -> None:
-    """Raise what `load_into` raises for a checkpoint that is not whole, or whose arrays have other forms."""
+    """Raises the errors of `load_into` for a checkpoint that is damaged or whose arrays have other forms."""
     source, manifest = _manifest(path)
     _refuse_other(source, forms, manifest.arrays)
     _verify(source, manifest)
 
 
 def load_runs(path: str | Path, runs: Mapping[str, Runs]) -> None:
-    """Read runs of some arrays of a checkpoint that somebody has verified; of it all, its size alone is looked at."""
+    """Reads runs of some arrays from an already verified checkpoint; only its size is checked."""
     source, manifest = _manifest(path)
     _verify_size(source, manifest)
     safetensors.read_runs(runs, source.parent / manifest.file, manifest.arrays)
@@ -173,9 +173,9 @@ def _refuse_other(source: Path, expected: Forms, saved: Forms) -> None:
 
 
 def tidy(folder: Path, alone: bool) -> None:
-    """Remove tensor files that neither JSON file names and, where nobody else saves here, what a killed save left.
+    """Removes tensor files that no JSON file references and, with exclusive access, remnants of a killed save.
 
-    A folder that is not there has none.
+    A missing folder has none.
     """
     named = b"".join(_bytes(path) for path in (folder / LATEST, folder / PREVIOUS) if path.exists())
     for path in folder.glob(f"{TENSORS}-{'[0-9a-f]' * 16}.safetensors"):
@@ -186,7 +186,7 @@ def tidy(folder: Path, alone: bool) -> None:
 
 
 class _Manifest(NamedTuple):
-    """What the JSON file of a checkpoint says: the tensor file's name and digest, its arrays' forms, the facts."""
+    """The content of a checkpoint's JSON file: tensor file name and digest, array forms, facts."""
 
     file: str
     sha256: str
@@ -195,7 +195,7 @@ class _Manifest(NamedTuple):
 
 
 def _manifest(path: str | Path) -> tuple[Path, _Manifest]:
-    """The path of the JSON file of a checkpoint, and what it says, verified."""
+    """Returns the path and verified content of a checkpoint's JSON file."""
     source = Path(path)
     if source.is_dir():
         within = source / CHECKPOINT
@@ -223,7 +223,7 @@ def _manifest(path: str | Path) -> tuple[Path, _Manifest]:
 
 
 def _verify(source: Path, manifest: _Manifest) -> None:
-    """ValueError or FileNotFoundError unless the tensor file has the size and the sha256 that it should."""
+    """Raises ValueError or FileNotFoundError unless the tensor file has the recorded size and sha256."""
     path = _verify_size(source, manifest)
     with open(path, "rb") as file:
         if hashlib.file_digest(file, "sha256").hexdigest() != manifest.sha256:
@@ -231,7 +231,7 @@ def _verify(source: Path, manifest: _Manifest) -> None:
 
 
 def _verify_size(source: Path, manifest: _Manifest) -> Path:
-    """The path of the tensor file, which has the size that it should."""
+    """Returns the path of the tensor file, after a check of its size."""
     path = source.parent / manifest.file
     if not path.is_file():
         raise FileNotFoundError(f"{path}: missing, and {source} needs it{_remedy(source)}")
@@ -265,7 +265,7 @@ def _json(name: str, value: Any) -> bytes:
 
 
 def _remedy(source: Path) -> str:
-    """The end of a message: that the save before is there, and how a run goes on from it."""
+    """Returns the end of a message: the previous save and how to resume from it."""
     previous = source.parent / PREVIOUS
     if source.name != LATEST or not previous.exists():
         return ""
@@ -274,7 +274,7 @@ def _remedy(source: Path) -> str:
 
 
 def _why(folder: Path, arrays: Written, error: OSError) -> str:
-    """Why a save failed, and how much room it needs."""
+    """Returns the reason why a save failed, and the space it needs."""
     need = sum(array.nbytes for array in arrays.values())
     free = shutil.disk_usage(next(path for path in (folder, *folder.absolute().parents) if path.exists())).free
     return (

@@ -1,7 +1,7 @@
-"""Files that are read within bounds and by name, that are there whole or not at all, and where a command may write them.
+"""File access: bounded reads with named errors, atomic writes, and checks of output paths.
 
-A file that is being written has a name of its own, `.NAME.<16 hex digits>.part`, beside the one it will have: two writers
-never write to the same file, and no file of the user's is touched.
+A file being written has a temporary name, `.NAME.<16 hex digits>.part`, in the same folder. So writers never share a file,
+and user files are untouched.
 """
 
 import contextlib
@@ -16,24 +16,24 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-STREAMS = ("/dev", "/dev/fd", "/proc/self/fd")  # where the user's own pipes have names: /dev/stdin, /dev/fd/63
-# Bytes of a line of text: far beyond any example, and no reason to fill the memory with what has no line ends.
+STREAMS = ("/dev", "/dev/fd", "/proc/self/fd")  # folders of the user's own pipes: /dev/stdin, /dev/fd/63
+# Maximum bytes of a line of text: far beyond any example, it bounds memory for input without line ends.
 LONGEST = 2**26
-MOST = 100  # characters of a file's name in that of its part, so that the longer name is not too long
-RUN, LOCK = "run.json", ".hybrid.lock"  # either tells the folder of a run
-NAMES = (  # what a run writes, or writes into
+MOST = 100  # characters of a file name kept in its temporary name, which must not be too long
+RUN, LOCK = "run.json", ".hybrid.lock"  # either marks the folder of a run
+NAMES = (  # files and folders that a run writes
     RUN, LOCK, "checkpoint", "best", "tensorboard", "report.json", "curve.*", "timeline.*", "last.*",
     "config.json", "items.json", "labels.json", "users.json", "vocabulary.json", "words.json",
 )  # fmt: skip
-HELD: dict[Path, int] = {}  # the folders of runs that this process works in, and the descriptors of their locks
+HELD: dict[Path, int] = {}  # folders of the runs that this process works on -> descriptors of their locks
 
 Pieces = Iterable[bytes | memoryview]
 
 
 def expect_file(path: str | Path) -> None:
-    """OSError, naming it, for what is neither a file, a folder nor a link to one: a stranger's pipe would never end.
+    """Raises OSError, with the name, unless it is a file or a folder, or a link to one: reading a pipe could block forever.
 
-    A folder is left to whoever opens it. So is what the user himself hands over: see STREAMS.
+    Folders are left to the function that opens them; streams passed by the user are allowed, see STREAMS.
     """
     mode = os.stat(path).st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or os.path.dirname(path) in STREAMS):
@@ -41,9 +41,9 @@ def expect_file(path: str | Path) -> None:
 
 
 def read(path: str | Path) -> Any:
-    """What a file holds: TOML where its name ends in .toml, else JSON.
+    """Parses a file: TOML if its name ends in .toml, otherwise JSON.
 
-    Raises OSError for a file that cannot be read or is none, and ValueError, naming it, for one that holds something else.
+    Raises OSError for an unreadable or special file, and ValueError, with its name, for invalid content.
     """
     path = Path(path)
     expect_file(path)
@@ -52,14 +52,14 @@ def read(path: str | Path) -> Any:
         return parse(path.read_text(encoding="utf-8"))
     except RecursionError:
         raise ValueError(f"{path}: found values nested too deeply, expected {kind} with a few levels") from None
-    except ValueError as error:  # of UTF-8 too
+    except ValueError as error:  # including UTF-8 errors
         raise ValueError(f"{path}: not {kind} ({error}); the file was altered or cut off") from None
 
 
 def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
-    """Number and text of every line of a UTF-8 file, without its end.
+    """Yields number and text of every line of a UTF-8 file, without line ends.
 
-    Raises OSError for an unreadable file; ValueError, with the line, for bytes that are not UTF-8 and for endless lines.
+    Raises OSError for an unreadable file; ValueError, with the line, for bytes that are not UTF-8 and for overlong lines.
     """
     with open(path, "rb") as file:
         number = 0
@@ -76,13 +76,13 @@ def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
 
 
 def words(value: Any) -> bool:
-    """Whether what was read is a list of strings."""
+    """True if a parsed value is a list of strings."""
     return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
 @contextlib.contextmanager
 def named(path: object) -> Iterator[None]:
-    """A context in which the content of a file is used: what is refused there is refused by the name of the file."""
+    """A context that adds a file's name to ValueErrors and IndexErrors about its content."""
     try:
         yield
     except (ValueError, IndexError) as error:
@@ -92,11 +92,11 @@ def named(path: object) -> Iterator[None]:
 
 
 def check(path: str | Path, overwrite: bool, *, own: Path | None = None, inputs: Iterable[str | None] = ()) -> Path:
-    """The file that a command is to write; ValueError where it may not. To be called before anything is computed.
+    """Returns the output path of a command; ValueError if it must not be written. Call it before any computation.
 
-    overwrite  the user lets a file be replaced; what a run writes is refused all the same
-    own        a name in a run's folder that this command alone writes, so that it replaces what is there
-    inputs     what the command reads, which is replaced only with `overwrite`
+    overwrite  allows replacing a file, but never one that a run writes
+    own        a name in a run's folder that only this command writes, and may replace
+    inputs     files that the command reads, replaced only with `overwrite`
     """
     path = Path(path)
     refuse_run(path)
@@ -110,7 +110,7 @@ def check(path: str | Path, overwrite: bool, *, own: Path | None = None, inputs:
 
 
 def refuse_run(path: str | Path) -> None:
-    """ValueError where `path` is what a run writes, or within it, in a folder that another process may work in."""
+    """Raises ValueError if `path` is, or is within, a file of a run that another process may work on."""
     for whole in {Path(os.path.abspath(path)), Path(os.path.realpath(path))}:
         inside = [name.lower() for name in whole.parts]
         for depth, folder in enumerate(whole.parents, 1):
@@ -122,12 +122,12 @@ def refuse_run(path: str | Path) -> None:
 
 
 def write(path: str | Path, pieces: Pieces) -> None:
-    """Write the pieces to `path` by one rename: after a crash, and for any reader, it is the old file or the new one, whole.
+    """Writes the pieces to `path` atomically by rename: readers, also after a crash, see the old file or the new one.
 
-    A symbolic link goes on pointing to the file; a pipe or a device, such as /dev/stdout, is written to directly.
+    A symbolic link keeps pointing to the file; a pipe or a device, such as /dev/stdout, is written directly.
 
-    Raises OSError, naming the path (full disk, unwritable folder), and ValueError for a file of a run that this process does
-    not work on; then the file is as it was.
+    Raises OSError, with the path (full disk, unwritable folder), and ValueError for a file of a run that this process does
+    not work on; then the file is unchanged.
     """
     path = Path(path)
     if path.exists() and not (path.is_file() or path.is_dir()):
@@ -139,13 +139,13 @@ def write(path: str | Path, pieces: Pieces) -> None:
 
 
 def part(path: Path) -> Path:
-    """A new name for a file beside `path`; ValueError where that is a run's own, see `refuse_run`."""
+    """Returns a new temporary name next to `path`; ValueError if that belongs to a run, see `refuse_run`."""
     refuse_run(path)
     return path.with_name(f".{path.name[:MOST]}.{secrets.token_hex(8)}.part")
 
 
 def written(path: Path, pieces: Pieces) -> Path:
-    """Write the pieces to a `part` of `path`, through to the disk; returns it, for `publish`. Raises as `write` does."""
+    """Writes the pieces to a `part` of `path` and syncs it; returns it, for `publish`. Raises as `write` does."""
     target = part(path)
     with _naming_and_forgetting(path, target), open(target, "xb") as file:
         file.writelines(pieces)
@@ -155,20 +155,20 @@ def written(path: Path, pieces: Pieces) -> Path:
 
 
 def publish(target: Path, path: Path) -> None:
-    """Give what was `written` its final name, `path`, through to the disk. Raises as `write` does."""
+    """Renames the result of `written` to `path` and syncs the folder. Raises as `write` does."""
     with _naming_and_forgetting(path, target):
         os.replace(target, path)
     settle(path.parent)
 
 
 def settle_file(path: Path) -> None:
-    """Bring what a library wrote to a file through to the disk, before it is published."""
+    """Syncs a file written by a library to disk, before it is published."""
     with open(path, "rb+") as file:
         os.fsync(file.fileno())
 
 
 def settle(folder: Path) -> None:
-    """Bring the names in a folder, new and removed ones, through to the disk; Windows does so by itself and opens no folder."""
+    """Syncs the names in a folder, new and removed ones; unnecessary on Windows, which cannot open folders."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     with naming(folder):
@@ -180,7 +180,7 @@ def settle(folder: Path) -> None:
 
 
 def make(folder: Path) -> None:
-    """Make a folder, and those above it that are missing, each through to the disk; one that is there stays as it is."""
+    """Creates a folder and missing parents, each synced to disk; an existing one is kept."""
     if not folder.is_dir():
         if not folder.parent.exists():
             make(folder.parent)
@@ -189,7 +189,7 @@ def make(folder: Path) -> None:
 
 
 def sweep(folder: Path, names: Iterable[str]) -> None:
-    """Remove the parts of files of these names that a killed process left. Call it only where nobody else writes them."""
+    """Removes temporary files of these names left by a killed process. Call it only if no other process writes them."""
     ours = re.compile(rf"\.({'|'.join(map(re.escape, names))})\.[0-9a-f]{{16}}\.part")
     for path in folder.iterdir():
         if ours.fullmatch(path.name):
@@ -198,7 +198,7 @@ def sweep(folder: Path, names: Iterable[str]) -> None:
 
 @contextlib.contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """A context in which errors of the system name the file that the user knows, not its part, nor none."""
+    """A context in which OS errors report the user's file instead of its temporary file or none."""
     try:
         yield
     except OSError as failure:
@@ -209,7 +209,7 @@ def naming(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _naming_and_forgetting(path: Path, target: Path) -> Iterator[None]:
-    """As `naming`; and the part, `target`, is removed on any failure."""
+    """A `naming` context that removes the temporary file `target` on any failure."""
     with naming(path):
         try:
             yield
@@ -219,5 +219,5 @@ def _naming_and_forgetting(path: Path, target: Path) -> Iterator[None]:
 
 
 def _forget(target: Path) -> None:
-    with contextlib.suppress(OSError):  # what went wrong before is what the user is told
+    with contextlib.suppress(OSError):  # keeps the original error
         target.unlink()

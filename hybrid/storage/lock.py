@@ -1,4 +1,4 @@
-"""One process at a time: locks on files, which the system releases when the process ends, however it ends."""
+"""File locks that admit one process; the system releases them however the process ends."""
 
 import contextlib
 import importlib
@@ -12,18 +12,18 @@ from . import files
 
 try:
     fcntl: Any = importlib.import_module("fcntl")
-except ImportError:  # Windows: no folder is locked there
+except ImportError:  # Windows: folders are not locked
     fcntl = None
 
-LOCK = files.LOCK  # in the folder of a run; contains the number of the process that works there
+LOCK = files.LOCK  # in a run's folder; contains the id of the process that uses it
 
 
 @contextlib.contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """A context in which this is the only process that works on the run in `folder`, which exists.
+    """A context in which no other process works on the run in `folder`, which must exist.
 
-    Raises ValueError, naming the other process, where one works on it already, and where the lock is a link: whoever made it
-    would have another file written to. Once the folder is no longer there, an OSError of the context becomes that of `keep`.
+    Raises ValueError, with the other process id, if one works on it already. Also if the lock is a link, which would redirect
+    writes. Once the folder is gone, an OSError of the context becomes that of `keep`.
     """
     _refuse_link(folder, (folder / LOCK).is_symlink())
     descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | _flags("O_CLOEXEC", "O_NOFOLLOW"), 0o666)
@@ -38,13 +38,13 @@ def held(folder: Path) -> Iterator[None]:
             os.ftruncate(descriptor, 0)
             os.write(descriptor, f"{os.getpid()}\n".encode())
         place = folder.absolute()
-        files.HELD[place] = descriptor  # so that `keep` knows it
+        files.HELD[place] = descriptor  # for `keep`
         try:
             yield
         except OSError as failure:
             if _stands(place, descriptor):
                 raise
-            raise OSError(_replaced(folder)) from failure  # whatever the failure says, of the room on the disk say
+            raise OSError(_replaced(folder)) from failure  # whose text, such as a full disk, misleads
         finally:
             files.HELD.pop(place, None)
     finally:
@@ -52,9 +52,9 @@ def held(folder: Path) -> Iterator[None]:
 
 
 def keep(folder: Path) -> None:
-    """OSError where this process holds `folder`, or one that it lies in, and another one has come to stand in its place.
+    """Raises OSError if `folder`, or a parent, is held by this process but has been replaced.
 
-    Then what it writes there would come into the run of somebody else, or make anew what somebody has removed.
+    Otherwise writes would go into another run, or recreate a removed one.
     """
     folder = folder.absolute()
     for place in (folder, *folder.parents):
@@ -65,7 +65,7 @@ def keep(folder: Path) -> None:
 
 @contextlib.contextmanager
 def turn(folder: Path) -> Iterator[bool]:
-    """A context that begins once nobody else is in one for `folder`; its value is False where the file system has no locks.
+    """A context that excludes other contexts for `folder`; yields False if the file system has no locks.
 
     Raises OSError as `keep` does.
     """
@@ -91,8 +91,8 @@ def _refuse_link(folder: Path, link: bool) -> None:
 
 
 def _stands(folder: Path, descriptor: int) -> bool:
-    """Whether a lock is still that of the folder; True where the system does not say."""
-    if fcntl is None:  # there no file is removed that somebody has open
+    """True if a lock still belongs to the folder, or if that is unknown."""
+    if fcntl is None:  # on Windows, open files cannot be removed
         return True
     try:
         return os.path.samestat(os.fstat(descriptor), os.lstat(folder / LOCK))
@@ -110,7 +110,7 @@ def _replaced(folder: Path) -> str:
 
 
 def _try(descriptor: int, folder: Path) -> bool:
-    """Whether the lock was free, and is taken now; where the file system has no locks, True, and a note says so."""
+    """Takes the lock; True if it was free. Without lock support, prints a note and returns True."""
     if fcntl is None:
         console.note(f"{folder}: cannot be locked on this system: let no second process work on it")
         return True
@@ -124,5 +124,5 @@ def _try(descriptor: int, folder: Path) -> bool:
 
 
 def _flags(*names: str) -> int:
-    """Those flags of os.open that the system has."""
+    """Returns the union of the os.open flags that exist on this system."""
     return sum(getattr(os, name, 0) for name in names)

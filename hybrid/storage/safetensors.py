@@ -1,7 +1,7 @@
-"""Arrays in one file of the safetensors format: the length of a header in 8 bytes, a JSON header, the bytes of the arrays.
+"""Arrays in one safetensors file: the header length in 8 bytes, a JSON header, the bytes of the arrays.
 
-The format is written and read here, array by array between the disk and the live arrays: tables of several gigabytes
-exist once in memory, and a full disk keeps its errno.
+The format is read and written here, array by array between disk and live arrays. Tables of several gigabytes are in memory
+once, and a full disk keeps its errno.
 """
 
 import itertools
@@ -15,20 +15,20 @@ import numpy as np
 
 DTYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "|i1"}
 DTYPES |= {"U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "|u1", "BOOL": "|b1"}
-CHUNK = 2**22  # bytes that are hashed and written together: they stay in the cache between the two
+CHUNK = 2**22  # bytes hashed and written together, so that they stay in cache
 
 
 class Form(TypedDict):
-    """What a header says of an array: its dtype, a key of `DTYPES`, and its shape."""
+    """The header entry of an array: its dtype, a key of `DTYPES`, and its shape."""
 
     dtype: str
     shape: list[int]
 
 
 class Pieced(NamedTuple):
-    """An array that exists nowhere as a whole.
+    """An array that is never in memory as a whole.
 
-    pieces  makes it, from its beginning to its end, as arrays in C order
+    pieces  yields it in order, as C-ordered arrays
     """
 
     dtype: np.dtype
@@ -37,15 +37,15 @@ class Pieced(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Of all pieces."""
+        """The total bytes of all pieces."""
         return self.dtype.itemsize * math.prod(self.shape)
 
 
 class Runs(NamedTuple):
-    """Runs of a saved array, and where they go.
+    """Runs of a saved array and their destinations.
 
     target            a flat array
-    saved_at, at, sizes  (N,) where a run begins in the saved array and in the target, and how many numbers it has
+    saved_at, at, sizes  (N,) start of a run in the saved array, start in the target, and number of elements
     """
 
     target: np.ndarray
@@ -60,7 +60,7 @@ Forms = dict[str, Form]
 
 
 def forms(arrays: Written) -> Forms:
-    """The form of each array. Raises ValueError for a dtype that the format lacks, and for an array not in C order."""
+    """Returns the form of each array. Raises ValueError for an unsupported dtype, and for an array not in C order."""
     codes = {np.dtype(dtype): code for code, dtype in DTYPES.items()}
     for name, array in arrays.items():
         if array.dtype not in codes:
@@ -71,17 +71,17 @@ def forms(arrays: Written) -> Forms:
 
 
 def count(forms: Forms) -> int:
-    """How many numbers arrays of these forms hold."""
+    """Returns the count of numbers in arrays of these forms."""
     return sum(math.prod(form["shape"]) for form in forms.values())
 
 
 def size(forms: Forms) -> int:
-    """How many bytes the file of such arrays has. Raises KeyError or TypeError for what is no form."""
+    """Returns the file size in bytes for arrays of these forms. Raises KeyError or TypeError for an invalid form."""
     return len(_prefix(forms)) + sum(map(_bytes, forms.values()))
 
 
 def pieces(forms: Forms, arrays: Written, digest: Any) -> Iterator[memoryview]:
-    """The bytes of the file of these arrays, piece by piece; each goes through `digest`, a hash of hashlib, first."""
+    """Yields the file's bytes in pieces, after passing each to `digest`, a hash of hashlib."""
     ordered = (arrays[name] for name in _in_order(forms))
     parts = (part for array in ordered for part in (array.pieces() if isinstance(array, Pieced) else [array]))
     for raw in itertools.chain([memoryview(_prefix(forms))], map(_raw, parts)):
@@ -91,12 +91,12 @@ def pieces(forms: Forms, arrays: Written, digest: Any) -> Iterator[memoryview]:
 
 
 def empty(forms: Forms) -> dict[str, np.ndarray]:
-    """Arrays of these forms, for `read_into`."""
+    """Returns uninitialised arrays of these forms, for `read_into`."""
     return {name: np.empty(form["shape"], DTYPES[form["dtype"]]) for name, form in forms.items()}
 
 
 def read_into(arrays: Arrays, path: Path, forms: Forms) -> None:
-    """Read the file at `path`, whose size and forms are known to be right, straight into the arrays."""
+    """Reads the file at `path`, of verified size and forms, directly into the arrays."""
     with open(path, "rb") as file:
         file.seek(len(_prefix(forms)))
         for name in _in_order(forms):
@@ -104,7 +104,7 @@ def read_into(arrays: Arrays, path: Path, forms: Forms) -> None:
 
 
 def read_runs(runs: Mapping[str, Runs], path: Path, forms: Forms) -> None:
-    """Read the runs of some arrays of the file at `path`; nothing else of it is read."""
+    """Reads only the given runs of some arrays of the file at `path`."""
     with open(path, "rb") as file:
         begin = len(_prefix(forms))
         for name in _in_order(forms):
@@ -118,7 +118,7 @@ def read_runs(runs: Mapping[str, Runs], path: Path, forms: Forms) -> None:
 
 
 def _prefix(forms: Forms) -> bytes:
-    """What stands before the arrays: the length of the header, and the header."""
+    """Returns the header length and the header, which precede the arrays."""
     places: dict[str, dict[str, Any]] = {}
     end = 0
     for name in _in_order(forms):
@@ -130,7 +130,7 @@ def _prefix(forms: Forms) -> bytes:
 
 
 def _in_order(forms: Forms) -> list[str]:
-    """The names in the order of the file: wide items first, so that all lie aligned."""
+    """Returns the names in file order: largest item size first, so that all are aligned."""
     return sorted(forms, key=lambda name: (-np.dtype(DTYPES[forms[name]["dtype"]]).itemsize, name))
 
 

@@ -1,6 +1,6 @@
-"""Archives of arrays and Parquet files, which strangers may have written: read without pickle and within bounds of memory.
+"""Safe reading of untrusted array archives and Parquet files: no pickle, bounded memory.
 
-An .npz is refused before it fills the memory; columns of a Parquet file are read a piece at a time.
+An .npz is rejected before it fills the memory; Parquet columns are read in pieces.
 """
 
 import zipfile
@@ -12,30 +12,30 @@ import numpy as np
 
 from . import files
 
-PACKED = 64  # times that a file may grow when it is read: vectors, ratings and frames hardly do
-UNPACKED = 2**28  # bytes of a group of rows that may come of however few; beyond them see PACKED
-ROWS = 1024  # that are in memory at a time, or fewer where
-BYTES = 2**26  # they would take more
+PACKED = 64  # maximum expansion of a file when read; vectors, ratings and frames barely expand
+UNPACKED = 2**28  # bytes of an unpacked row group that are always allowed; beyond them PACKED applies
+ROWS = 1024  # maximum rows in memory,
+BYTES = 2**26  # and their maximum bytes
 
 
 def read(path: str | Path, expected: str = "plain arrays") -> dict[str, np.ndarray]:
-    """The arrays of an .npz, by name.
+    """Returns the arrays of an .npz, by name.
 
-    expected  what should be in it, for messages
+    expected  description of the content, for messages
 
-    Raises OSError for a file that cannot be opened, and ValueError, naming it, for what is no .npz, holds objects, or would
-    grow to more than PACKED times its size.
+    Raises OSError for a file that cannot be opened; ValueError, with its name, for one that is not an .npz, contains objects,
+    or expands beyond PACKED times its size.
     """
     refuse_large(path, expected)
     try:
         with np.load(path, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
-    except Exception as error:  # zipfile, zlib and NumPy each have their own
+    except Exception as error:  # zipfile, zlib and NumPy raise different errors
         raise ValueError(f"{path}: no .npz that can be read ({error}); expected one of {expected}") from None
 
 
 def refuse_large(path: str | Path, expected: str = "plain arrays") -> None:
-    """Raise what `read` raises, but for what only the content of arrays tells; little is read, and little memory taken."""
+    """Raises the errors of `read` that need no array contents; reads little and takes little memory."""
     files.expect_file(path)
     with open(path, "rb") as file:
         try:
@@ -48,14 +48,14 @@ def refuse_large(path: str | Path, expected: str = "plain arrays") -> None:
 
 
 def refuse_growth(path: str | Path, size: int) -> None:
-    """ValueError where what is read takes `size` bytes, far more than the file."""
+    """Raises ValueError if `size` bytes exceed PACKED times the file's size."""
     packed = Path(path).stat().st_size
     if size > PACKED * packed:
         raise ValueError(f"it would grow to more than {PACKED} times its {packed:,} bytes")
 
 
 def _refuse(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
-    """ValueError for an array that claims more than is there, or holds objects."""
+    """Raises ValueError for an array that declares more bytes than stored, or contains objects."""
     with archive.open(member) as file:
         old = np.lib.format.read_magic(file) == (1, 0)
         shape, _, dtype = (np.lib.format.read_array_header_1_0 if old else np.lib.format.read_array_header_2_0)(file)
@@ -64,12 +64,12 @@ def _refuse(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
 
 
 def open_parquet(path: str | Path, expected: str = "table") -> Any:
-    """A pyarrow ParquetFile, whose texts come as dictionaries: one that it holds once, for many rows, is in memory once.
+    """Returns a pyarrow ParquetFile with dictionary-encoded strings: repeated strings are in memory once.
 
-    expected  what it should be, for messages
+    expected  description of the content, for messages
 
-    Raises OSError for what is no file or cannot be opened; ValueError, naming it, for one that is damaged or has a group of
-    rows that would unpack to more than PACKED times its size, and where pyarrow is missing.
+    Raises OSError for a path that is not a file or cannot be opened; ValueError, with its name, if it is damaged, if a row
+    group would expand beyond PACKED times its size, or if pyarrow is missing.
     """
     try:
         from pyarrow import parquet
@@ -83,7 +83,7 @@ def open_parquet(path: str | Path, expected: str = "table") -> Any:
     except Exception as error:
         raise _damaged(path, error, expected) from None
     packed = Path(path).stat().st_size
-    for number in range(file.num_row_groups):  # which far more than the file would take only of a trap
+    for number in range(file.num_row_groups):  # only a decompression bomb far exceeds its file
         size = file.metadata.row_group(number).total_byte_size
         if size > max(UNPACKED, PACKED * packed):
             raise ValueError(
@@ -93,7 +93,7 @@ def open_parquet(path: str | Path, expected: str = "table") -> Any:
 
 
 def is_text(kind: Any) -> bool:
-    """Whether a type of Arrow is one of texts, or of texts as a dictionary."""
+    """True if an Arrow type is a string or a dictionary of strings."""
     from pyarrow import types
 
     kind = kind.value_type if types.is_dictionary(kind) else kind
@@ -101,19 +101,19 @@ def is_text(kind: Any) -> bool:
 
 
 def parquet_batches(file: Any, columns: Sequence[str]) -> Iterator[Any]:
-    """Batches of pyarrow, each of as many rows of a group as take BYTES, ROWS at most."""
+    """Yields pyarrow batches; each has rows of one group, up to BYTES in memory and at most ROWS."""
     below = tuple(f"{name}." for name in columns)
     leaves = [leaf for leaf in range(len(file.schema)) if f"{file.schema.column(leaf).path}.".startswith(below)]
     for number in range(file.num_row_groups):
         chosen = {"columns": list(columns), "row_groups": [number]}
-        next(file.iter_batches(1, **chosen), None)  # raises where `group.column` would end the process (pyarrow 26)
+        next(file.iter_batches(1, **chosen), None)  # raises, where `group.column` would crash the process (pyarrow 26)
         group = file.metadata.row_group(number)
         row = sum(_size(group.column(leaf)) for leaf in leaves) / max(group.num_rows, 1)
         yield from file.iter_batches(max(1, min(ROWS, int(BYTES / max(row, 1)))), **chosen)
 
 
 def parquet_values(column: Any) -> np.ndarray:
-    """A column of a batch as an array, one of texts as an array of objects in which equal texts are one object."""
+    """Returns a batch's column as an array; strings as an object array with shared objects for equal strings."""
     if not hasattr(column, "dictionary"):
         return np.asarray(column)
     places, at = np.unique(column.indices.fill_null(-1).to_numpy(zero_copy_only=False), return_inverse=True)
@@ -124,9 +124,9 @@ def parquet_values(column: Any) -> np.ndarray:
 
 
 def parquet_columns(path: str | Path, file: Any, names: Sequence[str | None]) -> Iterator[list[Any]]:
-    """The `parquet_values` of columns, a list for each of the `parquet_batches`; None in it where there is no name.
+    """Yields the `parquet_values` of columns, one list per batch of `parquet_batches`; None entries for absent names.
 
-    Raises ValueError, naming the file, where it is damaged.
+    Raises ValueError, with the file's name, if it is damaged.
     """
     try:
         for batch in parquet_batches(file, [name for name in names if name is not None]):
@@ -136,11 +136,11 @@ def parquet_columns(path: str | Path, file: Any, names: Sequence[str | None]) ->
 
 
 def _size(column: Any) -> int:
-    """Bytes that a column of a group takes in memory: of numbers 8 at most, though the file may hold them once."""
+    """Returns the in-memory bytes of a group's column: at least 8 per number, since files may store repeated ones once."""
     size: int = max(column.total_uncompressed_size, 8 * column.num_values)
     return size
 
 
 def _damaged(path: str | Path, error: Exception, expected: str = "table") -> ValueError:
-    """What to raise for an error of pyarrow, which has its own."""
+    """Returns the error to raise for one of pyarrow's own types."""
     return ValueError(f"{path}: no Parquet {expected} ({error}); was it cut short?")

@@ -1,1 +1,1 @@
-"""A training run: the loop for every model, its folder, its saves, its pictures."""
+"""Training runs: the loop for every model, run folders, checkpoints and pictures."""

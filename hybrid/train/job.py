@@ -1,4 +1,4 @@
-"""What the training loop knows of a model and its data."""
+"""The interface of a model and its data to the training loop."""
 
 import abc
 import contextlib
@@ -13,26 +13,26 @@ from .. import machine
 
 
 class Model(Protocol):
-    """What learns.
+    """A trainable model.
 
-    tick   how many ticks it has made
-    torn   why its parameters are no longer those of a finished tick; None while they are
+    tick   number of finished steps
+    torn   the reason why parameters are inconsistent, after an aborted step; otherwise None
     """
 
     tick: int
     torn: str | None
 
     def save(self, folder: Path, facts: dict[str, Any]) -> None:
-        """Write a checkpoint; see hybrid/storage/checkpoint.py. ValueError where it is torn or has diverged.
+        """Writes a checkpoint; see hybrid/storage/checkpoint.py. ValueError if it is inconsistent or has diverged.
 
-        All ranks call it after the same tick; rank 0 writes, and an error there is raised on all.
+        All ranks call it after the same step; rank 0 writes, and its errors are raised on all.
         """
 
 
 class Feed(Protocol):
-    """All ticks of a run, in order.
+    """The batches of all steps of a run, in order.
 
-    describe()  facts that JSON can say; equal facts give equal batches
+    describe()  JSON-able facts; equal facts give equal batches
     """
 
     def __len__(self) -> int: ...
@@ -41,34 +41,34 @@ class Feed(Protocol):
 
 
 class Watched(NamedTuple):
-    """A figure of the curve that says how good a model is, and whether less of it is better."""
+    """A figure of the curve that measures a model's quality; `lowest`: lower is better."""
 
     name: str
     lowest: bool = True
 
     def better(self, value: float, than: float | None) -> bool:
-        """Whether a value is better than another; anything is better than nothing, and nothing is a NaN."""
+        """True if a value is better than another; any is better than None, and NaN is never better."""
         if math.isnan(value):
             return False
         return than is None or (value < than if self.lowest else value > than)
 
 
 class Job(abc.ABC):
-    """A model on its data. A model's file makes a subclass of it; the loop asks it in this order:
+    """A model on its data. A model's module subclasses it; the loop calls its methods in this order:
 
-    make, chosen, keep        before the run is there
-    begin                     when training starts or goes on
-    note, amend, due, measure  after every tick
-    ending, report, final, draw   at the end
+        make, chosen, keep        before the run exists
+        begin                     when training starts or resumes
+        note, amend, due, measure  after every step
+        ending, report, final, draw   at the end
 
-    Of several ranks each has such a job, of the same options and data, and asks it the same at the same ticks.
+    Each of several ranks has such a job, with the same options and data, and makes the same calls at the same steps.
 
-    feed      all ticks of the run
-    data      digest of the data that are measured on, kept in run.json; None: there are none
-    watched   the figure that --patience and the best checkpoint go by; None: there is none
-    unit      what one tick is called, in curves, reports and messages
-    length    the option that says how far the run goes: "epochs", "steps" or "trees"
-    logged    whether every point of the curve is a line of a log; otherwise there is a line a minute
+    feed      the batches of all steps
+    data      digest of the evaluation data, kept in run.json; None: no such data
+    watched   the figure used by --patience and the best checkpoint; None: no such figure
+    unit      the name of a step in curves, reports and messages
+    length    the option that sets the length of the run: "epochs", "steps" or "trees"
+    logged    True if every curve point is a log line; otherwise one line a minute
     """
 
     unit: ClassVar[str] = "tick"
@@ -80,40 +80,37 @@ class Job(abc.ABC):
 
     @abc.abstractmethod
     def make(self) -> Any:
-        """The untrained model; ValueError for options that it cannot have. Nothing is written before it."""
+        """Returns the untrained model; ValueError for unsupported options. Called before anything is written."""
 
     def chosen(self, model: Any) -> dict[str, Any]:
-        """Options whose value was measured or follows from the data: a run that goes on does not ask again."""
+        """Returns options that were measured or derived from the data, fixed for resumed runs."""
         return {}
 
     def keep(self, folder: Path) -> None:  # noqa: B027
-        """Write what a run must know of its data, into its folder: of several ranks on rank 0 alone. The model's file names
-        these files in FILES.
-        """
+        """Writes a run's data facts to its folder, on rank 0 only. The model's module lists these files in FILES."""
 
     def open(self) -> contextlib.AbstractContextManager[Any]:
-        """What is open while the job runs, of several ranks on rank 0 alone; entered before its folder is touched, so that it
-        may refuse. It yields nothing.
-        """
+        """A context for the duration of the job, on rank 0 only; it yields nothing.
+        It is entered before the run's folder is modified, so that it may reject the job."""
         return contextlib.nullcontext()
 
     def begin(self, model: Any, facts: dict[str, Any]) -> None:
-        """Training starts, or goes on. `facts`, JSON-able, travels in checkpoints: what the job counts is kept there."""
+        """Starts or resumes training. `facts`, JSON-able, is saved in checkpoints and holds the job's counters."""
         facts.setdefault("loss", None)
 
     def ticks(self, model: Any) -> Iterator[Any]:
-        """The ticks that are left, each as soon as it is finished."""
+        """Yields the remaining steps, each when it is finished."""
         ticks: Iterator[Any] = model.run(self.feed)
         return ticks
 
     def busy(self, model: Any) -> bool:
-        """Whether ticks beyond the one given are under way, so that the model cannot be saved now."""
+        """True if later steps are in flight, so that the model cannot be saved now."""
         return False
 
     def note(self, tick: Any, facts: dict[str, Any]) -> int:
-        """Count a finished tick and return how many examples it learned from.
+        """Counts a finished step; returns its number of training examples.
 
-        Here ticks have `examples` and `loss`, their mean; kept is a running mean over about the last 50 that had examples.
+        The default expects `examples` and their mean `loss`, and keeps a running mean over about the last 50 non-empty steps.
         """
         if tick.examples:
             before = facts["loss"]
@@ -122,38 +119,38 @@ class Job(abc.ABC):
         return examples
 
     def amend(self, model: Any) -> None:  # noqa: B027
-        """Change the model between two ticks, before it is measured or saved; a function of the model as it stands there.
+        """Changes the model between two steps, before evaluation or saving, depending only on the model's state.
 
-        It is called once after every tick, and not again by a run that goes on from the save of that tick.
+        It is called once after every step; a run resumed from the save of that step does not repeat it.
         """
 
     def due(self, model: Any) -> int | None:
-        """The tick of a point of the curve, where one is due now."""
+        """Returns the step of a curve point if one is due now."""
         return model.tick if self.ends_epoch(model.tick) else None
 
     def ending(self, model: Any, facts: dict[str, Any]) -> int | None:
-        """The tick of a last point of the curve, where one is still missing after the last tick."""
+        """Returns the step of a final curve point if one is missing after the last step."""
         return None
 
     def measure(self, model: Any, facts: dict[str, Any]) -> dict[str, Any]:
-        """Figures of a point of the curve, by name."""
+        """Returns the figures of a curve point, by name."""
         return {"loss": facts["loss"]}
 
     def postfix(self, point: Mapping[str, Any], rate: float) -> str:
-        """A point of the curve, in the progress bar; rate: examples a second."""
+        """Returns the progress bar's text for a curve point; rate: examples/s."""
         shown = {name: f"{value:.4g}" for name, value in self.figures(point).items() if name != "loss"}
         return ", ".join(f"{name}={value}" for name, value in (shown | {"examples/s": f"{rate:,.0f}"}).items())
 
     def figures(self, point: Mapping[str, Any]) -> dict[str, float]:
-        """The numbers of a point of the curve that say how good the model is: for the bar and for TensorBoard."""
+        """Returns the figures of a curve point that measure quality, for the bar and TensorBoard."""
         return {name: value for name, value in point.items() if name not in self.clocks and isinstance(value, float)}
 
     def pictures(self, point: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """Pictures that go with a point of the curve, for TensorBoard: (rows, columns, 3) uint8 by name."""
+        """Returns pictures of a curve point for TensorBoard: (rows, columns, 3) uint8 by name."""
         return {}
 
     def report(self, model: Any, facts: dict[str, Any], rate: float) -> dict[str, Any]:
-        """Figures of the run, JSON-able: here the last point, the speed, memory, the curve."""
+        """Returns the run's figures, JSON-able: by default the last point, the speed, memory, the curve."""
         return {
             **facts["curve"][-1],
             "examples_per_second": rate,
@@ -162,31 +159,31 @@ class Job(abc.ABC):
         }
 
     def final(self, model: Any) -> dict[str, Any]:
-        """Figures of the trained model on test data, for the report alone: nothing is chosen by them."""
+        """Returns test figures of the trained model, only for the report: no choice depends on them."""
         return {}
 
     def draw(self, folder: Path, report: dict[str, Any], model: Any) -> None:
-        """Draw the pictures of the finished run, of several ranks on rank 0 alone; here the curve."""
+        """Draws the pictures of the finished run, on rank 0 only; by default the curve."""
         from . import plots
 
         plots.curve(folder / "curve.png", {report["model"]: report["curve"]}, self.drawn)
 
     def ends_epoch(self, tick: int) -> bool:
-        """Whether an epoch ends with this many ticks: then there is a save."""
+        """True if an epoch ends after this many steps, which triggers a save."""
         size = getattr(self.feed, "ticks_per_epoch", None)
         return size is not None and tick % size == 0
 
     @property
     def drawn(self) -> str:
-        """The figure that the picture of the curve shows."""
+        """The figure shown in the picture of the curve."""
         return self.watched.name if self.watched else "loss"
 
     @property
     def reached(self) -> int:
-        """How far the run goes, as its option `length` says it."""
+        """The length of the run, in the unit of its option `length`."""
         return int(getattr(self.feed, "epochs", None) or len(self.feed))
 
     @property
     def clocks(self) -> tuple[str, ...]:
-        """What points of a curve hold beside figures."""
+        """The names of curve point entries other than figures."""
         return (self.unit, "seconds", "processor_seconds", "evaluation_seconds", "examples")

@@ -1,4 +1,4 @@
-"""The training loop, one for every model: progress, points of the curve, saves, a clean stop, early stopping."""
+"""The training loop of every model: progress, curve points, saves, clean and early stopping."""
 
 import contextlib
 import json
@@ -22,18 +22,18 @@ from .stop import USER_ERRORS, Stop, Stopped, leaving
 from .store import BEST
 
 SINGLE = SingleRank()
-Observer = Callable[[Mapping[str, Any]], None]  # takes each new point of a curve
+Observer = Callable[[Mapping[str, Any]], None]  # takes each new curve point
 
 
 @dataclass(frozen=True)
 class LoopOptions:
-    """How a run is followed, saved and ended.
+    """Settings of progress, saving and early stopping of a run.
 
     label       of the progress bar
-    save_every  seconds between checkpoints; 0: only at the beginning, after every epoch, on a stop and at the end
-    patience    end early after so many points of the curve without a better watched figure; 0: never
-    observers   take each new point of the curve
-    measured    gives the model that is measured at the end; None: the one that was trained
+    save_every  seconds between checkpoints; 0: only at the start, after every epoch, on a stop and at the end
+    patience    stop early after this many curve points without a better watched figure; 0: never
+    observers   take each new curve point
+    measured    returns the model to evaluate at the end; None: the trained one
     """
 
     label: str = ""
@@ -51,19 +51,19 @@ def train(
     options: LoopOptions | None = None,
     ranks: SingleRank = SINGLE,
 ) -> dict[str, Any]:
-    """Train a model to the end of its job's feed; returns the job's report and leaves the last checkpoint in `folder`, and in
-    `folder`/best that of the best point, where the job watches a figure.
+    """Trains a model to the end of its job's feed; returns the job's report.
 
-    On several ranks all call it, and do the same after each tick: see `Run`.
+    `folder` receives the last checkpoint, and `folder`/best that of the best point if the job watches a figure. On several
+    ranks, all call it and act alike after each step: see `Run`.
 
-    What is measured at the end alone, `job.final`, is in the report, and its time in evaluation_seconds. The report's times
-    of training, evaluation, saving and starting add up to the time of this call.
+    The report includes the final evaluation, `job.final`, and its time in evaluation_seconds. Its times of training,
+    evaluation, saving and starting sum to the time of this call.
 
-    facts  of a checkpoint, with its model, to resume with a feed that `check_feed` finds the same; None starts anew
-    ranks  those that train this model together: a Group of hybrid/mpi, or this process alone
+    facts  of a checkpoint, with its model, to resume with a feed accepted by `check_feed`; None starts a new run
+    ranks  the ranks that train together: a Group of hybrid/mpi, or this process alone
 
-    Raises Stopped, after a checkpoint, on SIGINT, SIGTERM or SIGHUP; FloatingPointError when a loss is not finite or a
-    figure infinite, and OSError when a checkpoint cannot be written: then the last one stands.
+    Raises Stopped, after a checkpoint, on SIGINT, SIGTERM or SIGHUP; FloatingPointError for a loss that is not finite or an
+    infinite figure; OSError if a checkpoint cannot be written: the last one then remains.
     """
     options, progress = options or LoopOptions(), Progress(facts and facts["progress"])
     best = Best(job.watched, options.patience, progress.facts)
@@ -79,11 +79,11 @@ def train(
 
 
 class Run:
-    """One training run under way; see `train`.
+    """A training run in progress; see `train`.
 
-    Ranks make the same ticks, and decide the same after each of them: a save that the clock of one asks for, or a signal
-    that one has had, is everybody's; and of figures, by which a run ends early, those of rank 0 count. That is one small
-    exchange a tick, and none where there is one rank. Who fails alone says so and ends, and is the end of all.
+    Ranks run the same steps and make the same decisions after each. A save due by one rank's clock, or a signal to one,
+    applies to all; for early stopping, rank 0's figures count. This costs one small exchange per step, none on a single rank.
+    A rank that fails alone reports it and ends all.
     """
 
     def __init__(
@@ -102,16 +102,16 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        """Whether nothing is left to learn."""
+        """True if training is complete."""
         return self.model.tick == len(self.job.feed) or self.best.over
 
     def learn(self, label: str, anew: bool) -> None:
-        """To the end of the feed, to early stopping, or to a signal, which raises Stopped."""
+        """Trains to the end of the feed, to early stopping, or to a signal, which raises Stopped."""
         job, model = self.job, self.model
         bar = console.bar(len(job.feed), label, f"{job.unit}s", model.tick)
         with Stop() as stop, bar, leaving(self.folder):
             if anew:
-                self.save()  # so that whatever begins can be resumed
+                self.save()  # so that every started run can be resumed
             with contextlib.closing(self._ticks()) as ticks:
                 for tick in ticks:
                     self._note(tick, bar)
@@ -130,22 +130,22 @@ class Run:
             raise Stopped(stop.signal, model.tick, self.folder, job.unit)
 
     def save(self, name: str = CHECKPOINT) -> None:
-        """Write the checkpoint, or the one of another name."""
+        """Writes the checkpoint of this name."""
         at = f"{self.job.unit} {self.model.tick}"
         facts = {"feed": self.job.feed.describe(), "progress": self.progress.facts, "at": at}
         with self.progress.spending("saving_seconds"):
             try:
                 self.model.save(self.folder / name, facts)
-            except ValueError as failure:  # numbers that are not finite, which the losses do not show yet
+            except ValueError as failure:  # non-finite numbers not yet visible in the losses
                 failure.add_note("the model diverged: begin again with lower rates and --overwrite")
                 raise
-        if name == CHECKPOINT:  # a run is resumed from this one alone
+        if name == CHECKPOINT:  # the only one that runs resume from
             self.saves.done()
 
     def _ticks(self) -> Generator[Any, None, None]:
-        """Those of the model. Where the feed fails, the model stands between two ticks and is saved.
+        """Yields the model's steps. If the feed fails, the model is between two steps and is saved.
 
-        But not with others, who may be in the middle of a tick, waiting for this rank: then the save before stands.
+        With several ranks it is not saved, since others may wait for this rank within a step; the previous save remains.
         """
         try:
             yield from self.job.ticks(self.model)
@@ -162,7 +162,7 @@ class Run:
             self._point(at, bar)
 
     def _point(self, at: int, bar: Any) -> None:
-        """Add a point to the curve, and keep the model where it is the best so far."""
+        """Adds a curve point, and saves the model if it is the best so far."""
         unit = self.job.unit
         with self.progress.spending("evaluation_seconds"):
             measured = self.job.measure(self.model, self.progress.facts)
@@ -181,9 +181,9 @@ class Run:
 
 
 class Saves:
-    """The clock of a run's saves, wound from the end of one to the beginning of the next.
+    """The timer of a run's saves, restarted at the end of each.
 
-    every  seconds between two; 0: the clock asks for none
+    every  seconds between two; 0: never due
     """
 
     def __init__(self, every: float):
@@ -191,21 +191,21 @@ class Saves:
         self.done()
 
     def due(self) -> bool:
-        """Whether it is time for a save."""
+        """True if a save is due."""
         return self.every > 0 and time.monotonic() - self._last >= self.every
 
     def done(self) -> None:
-        """There was a save just now."""
+        """Restarts the timer after a save."""
         self._last = time.monotonic()
 
 
 class Best:
-    """Follows the watched figure of a curve: which point is the best so far, and whether to stop waiting for a better one.
+    """The best value of the watched figure so far, and early stopping.
 
-    watched   None: nothing is followed
-    patience  how many points in a row may bring nothing better; 0: any number
-    facts     JSON-able, travels in the checkpoint: "best" holds the tick, the figure's name and its value, "worse" the
-              points since
+    watched   None: nothing is watched
+    patience  allowed number of consecutive points without improvement; 0: any number
+    facts     JSON-able, saved in the checkpoint: "best" holds the step, the figure's name and its value, "worse" the number
+              of points since
     """
 
     def __init__(self, watched: Watched | None, patience: int, facts: dict[str, Any]):
@@ -213,7 +213,7 @@ class Best:
         facts.setdefault("worse", 0)
 
     def take(self, tick: int, point: Mapping[str, Any]) -> bool:
-        """Whether this point of the curve is better than all before it."""
+        """True if this curve point is the best so far."""
         if self._watched is None or (value := point.get(self._watched.name)) is None:
             return False
         best = self._facts.get("best")
@@ -225,12 +225,12 @@ class Best:
 
     @property
     def over(self) -> bool:
-        """Whether nothing better has come for too long."""
+        """True if `patience` is exhausted."""
         worse: int = self._facts["worse"]
         return 0 < self._patience <= worse
 
     def report(self) -> dict[str, Any]:
-        """The best point; and why the run ended before its end, if that is so."""
+        """Returns the best point, and the reason for early stopping, if any."""
         best = self._facts.get("best")
         lines = {"best": f"{best['figure']} {best['value']:.4g} at {best['tick']:,}"} if best else {}
         if self.over:
@@ -239,10 +239,9 @@ class Best:
 
 
 class JsonLines:
-    """The curve as a file that grows, a point a line, which other programs can follow while the run learns.
+    """The curve as a growing file, one point per line, which other programs can follow during training.
 
-    points  those that are known when training starts; what the file holds beyond them, of ticks that were lost when the
-            run was killed, is removed
+    points  existing points at the start; later ones in the file, from steps lost when the run was killed, are removed
     """
 
     def __init__(self, path: Path, points: Iterable[Mapping[str, Any]]):
@@ -250,13 +249,13 @@ class JsonLines:
         self._path, self._file = path, path.open("ab")
 
     def point(self, point: Mapping[str, Any]) -> None:
-        """Write a line."""
+        """Writes a line."""
         with files.naming(self._path):
             self._file.write(_line(point))
             self._file.flush()
 
     def close(self) -> None:
-        """Close the file, through to the disk: a report that is written later does not outlive its points."""
+        """Syncs and closes the file, so that no later report outlives its points."""
         with files.naming(self._path), self._file:
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -267,7 +266,7 @@ def _line(point: Mapping[str, Any]) -> bytes:
 
 
 def tensorboard() -> ModuleType:
-    """The module tensorboardX, which needs neither TensorFlow nor PyTorch; ValueError, with a remedy, where it is missing."""
+    """Returns the module tensorboardX, which needs neither TensorFlow nor PyTorch; ValueError, with a remedy, if missing."""
     try:
         import tensorboardX
     except ImportError as error:
@@ -279,12 +278,12 @@ def tensorboard() -> ModuleType:
 
 
 class TensorBoard:
-    """Writes figures and pictures of every point to event files in a folder.
+    """A writer of every point's figures and pictures to event files in a folder.
 
-    What stands there of `first` and later ticks, from a run that was stopped, is dropped by whoever reads them.
+    Readers drop existing events of step `first` and later, from a stopped run.
 
-    The caller's thread writes. tensorboardX's own writer has a thread that waits by the wall clock: it dies when the clock
-    is set back by weeks, nobody empties its queue then, and the run waits for ever.
+    It writes in the caller's thread. tensorboardX's own writer has a thread that waits by the wall clock. If the clock is set
+    back by weeks, that thread dies, its queue fills up, and the run blocks forever.
     """
 
     def __init__(self, folder: Path, job: Job, first: int = 0):
@@ -293,13 +292,13 @@ class TensorBoard:
         from tensorboardX.proto.event_pb2 import SessionLog
 
         folder.mkdir(parents=True, exist_ok=True)
-        # the name holds the second, the host and this: a run resumed within the second replaces no file
+        # the name has second, host and this suffix, so that a run resumed within a second replaces no file
         self._job, self._writer = job, EventsWriter(str(folder / "events"), f".{os.getpid()}.{first}")
         if first:
             self._event(first, session_log=SessionLog(status=SessionLog.START))
 
     def point(self, point: Mapping[str, Any]) -> None:
-        """Write figures and pictures."""
+        """Writes figures and pictures."""
         from tensorboardX.summary import image, scalar
 
         step = point[self._job.unit]
@@ -310,7 +309,7 @@ class TensorBoard:
         self._writer.flush()
 
     def close(self) -> None:
-        """Close the file."""
+        """Closes the file."""
         self._writer.close()
 
     def _event(self, step: int, **what: Any) -> None:
@@ -320,5 +319,5 @@ class TensorBoard:
 
 
 def _tag(name: str) -> str:
-    """TensorBoard's tags have no spaces; what stands before a slash is a group."""
+    """Returns a TensorBoard tag: without spaces, its group before a slash."""
     return name.replace(", ", "/").replace(" ", "_")

@@ -1,4 +1,4 @@
-"""The pictures of a run: how its figures went, and who worked when. Each as PNG and PDF; of curves the numbers as CSV too."""
+"""Pictures of a run: curves and timelines, as PNG and PDF; curve data also as CSV."""
 
 import contextlib
 import csv
@@ -19,11 +19,11 @@ STYLE: Any = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "legend.frameon": False,
-    "pdf.fonttype": 42,  # letters, which journals ask for, not outlines
+    "pdf.fonttype": 42,  # embedded fonts, as journals require, not outlines
 }
-DOTS = 200  # an inch
-SUFFIXES: dict[str, Any] = {".png": {"dpi": DOTS}, ".pdf": {"metadata": {"CreationDate": None}}}  # of each picture
-FEW = 10  # times the smallest value, up to which plain ticks read better than powers
+DOTS = 200  # dots per inch
+SUFFIXES: dict[str, Any] = {".png": {"dpi": DOTS}, ".pdf": {"metadata": {"CreationDate": None}}}  # per picture
+FEW = 10  # times the minimum: up to this range, plain tick labels are clearer than powers
 
 COLOURS = {
     "feed": "C5",
@@ -35,21 +35,21 @@ COLOURS = {
     "backward": "C9",
     "scatter": "C8",
     "update": "C4",
-    # of a Predictive Vision Model; "frame" is all of them at once
+    # of a Predictive Vision Model; "frame" covers all of its stages
     "frame": "C0",
     "tick": "C0",
     "home": "C6",
 }
 COLOURS |= dict.fromkeys(("ids in", "bag_at in", "x in", "grad in", "target in", "frame in", "halo in"), "C1")
 COLOURS |= dict.fromkeys(("hidden out", "x_grad out", "losses out", "halo out", "heat out"), "C6")
-COLOURS |= {"edge": "C9", "send": "C3", "arrive": "C3"}  # of a model whose units ranks share
+COLOURS |= {"edge": "C9", "send": "C3", "arrive": "C3"}  # of a PVM on several ranks
 LABELS = {"loss": "training loss (nats), running mean"}
-LETTER = 0.009  # width of a letter in a bar, as a share of the picture's
+LETTER = 0.009  # width of a letter as a fraction of the picture's
 
 
 @contextlib.contextmanager
 def drawn(path: Path, width: float, height: float, **style: Any) -> Iterator[Any]:
-    """A matplotlib figure of so many inches to draw on; then it is written as PNG, and as PDF beside it."""
+    """A context with a matplotlib figure, size in inches; on exit it is written as PNG and PDF."""
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -67,7 +67,7 @@ def _save(picture: Any, path: Path) -> None:
 
 
 def table(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write CSV with a header of all names that occur, in their order."""
+    """Writes CSV with a header of all names, in order of appearance."""
     rows = list(rows)
     text = io.StringIO()
     writer = csv.DictWriter(text, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
@@ -77,12 +77,12 @@ def table(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def curve(path: Path, runs: dict[str, list[dict[str, Any]]], figure: str) -> None:
-    """Plot `figure` of every run against seconds of training and against examples, beside what training made of it.
+    """Plots `figure` of every run against training seconds and examples, with the training curve.
 
-    runs  by label: the points of a report's "curve"
+    runs  label -> the points of a report's "curve"
 
-    Perplexity while training is exp of the running mean of the loss; another figure has the loss in a row of its own, and
-    "loss" is drawn alone. The numbers go to a CSV beside the picture.
+    Training perplexity is exp of the running mean loss. For other figures, the loss has its own row; "loss" is drawn alone.
+    The numbers are also written as CSV.
     """
     from matplotlib.ticker import EngFormatter
 
@@ -105,12 +105,12 @@ def curve(path: Path, runs: dict[str, list[dict[str, Any]]], figure: str) -> Non
 
 
 def _colour(stage: str) -> str:
-    """Of a stage; where it has several steps, such as "backward 1", these have the same."""
+    """Returns the colour of a stage; numbered steps, such as "backward 1", share one."""
     return COLOURS.get(stage.rstrip(" 0123456789"), "C7")
 
 
 def _line(axis: Any, points: list[dict[str, Any]], along: str, name: str, colour: str) -> None:
-    """A figure; of perplexity that of the training examples too, dashed."""
+    """Plots a figure; for perplexity, also that of the training examples, dashed."""
     x = [point[along] for point in points]
     axis.plot(x, [point[name] for point in points], color=colour, marker="o", markersize=2.5, linewidth=1.2)
     if name == "perplexity":
@@ -120,7 +120,7 @@ def _line(axis: Any, points: list[dict[str, Any]], along: str, name: str, colour
 
 
 def _legend(picture: Any, labels: list[str], trained: bool) -> None:
-    """Above the axes: a colour a run, and how validation and training are drawn."""
+    """Adds a legend above the axes: one colour per run, and the line styles of validation and training."""
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], color=f"C{number}", label=label) for number, label in enumerate(labels)]
@@ -131,14 +131,14 @@ def _legend(picture: Any, labels: list[str], trained: bool) -> None:
 
 
 def _seconds(runs: dict[str, list[dict[str, Any]]]) -> str:
-    """The clock's axis, and what it leaves out."""
+    """Returns the label of the time axis, with the excluded evaluation time."""
     spent = [points[-1].get("evaluation_seconds", 0.0) for points in runs.values() if points]
     besides = ", ".join(f"{seconds:.3g}" for seconds in spent)
     return f"seconds of training (evaluation besides: {besides} s)" if any(spent) else "seconds of training"
 
 
 def logarithmic(axis: Any) -> None:
-    """Make the y axis logarithmic, with ticks that are plain numbers."""
+    """Makes the y axis logarithmic, with plain numbers as labels."""
     from matplotlib.ticker import AutoLocator, FuncFormatter, LogLocator, NullLocator
 
     axis.set_yscale("log")
@@ -149,19 +149,19 @@ def logarithmic(axis: Any) -> None:
 
 
 def last_ticks(folder: Path, trace: Trace) -> None:
-    """Write the last ticks of a trace, if there are any, to timeline.json, and draw them: timeline.png and .pdf."""
+    """Writes the last steps of a trace, if any, to timeline.json, and draws them: timeline.png and .pdf."""
     if trace.recent:
         trace.write_chrome(folder / "timeline.json")
         timeline(folder / "timeline.png", trace)
 
 
 def timeline(path: Path, trace: Trace, ticks: int = 3) -> None:
-    """Draw the last ticks of a trace: a row a queue, a bar a stage, with its name and, of several, its micro-batch."""
+    """Draws a trace's last steps: one row per queue, one bar per stage with its name and any micro-batch number."""
     from matplotlib.patches import Patch
 
     intervals = sorted(trace.last_ticks(ticks), key=lambda i: i.start)
     queues = sorted({i.queue for i in intervals})
-    # The feed of a tick was read during the one before: what comes before the first tick's own stages is cut off.
+    # A step's feed was read during the previous one, so all before its first other stage is cut off.
     begins = {i.tick: i.start for i in reversed(intervals) if i.stage != "feed"} or {
         intervals[0].tick: intervals[0].start
     }
@@ -187,7 +187,7 @@ def timeline(path: Path, trace: Trace, ticks: int = 3) -> None:
 
 
 def _inscription(interval: Interval, several: bool, share: float) -> str:
-    """The longest that a bar of this share of the width has room for: stage and micro-batch, one of them, or nothing."""
+    """Returns the longest label that fits a bar of this width fraction: stage and micro-batch, one of them, or ""."""
     micro = str(interval.micro) if several else ""
     for text in (f"{interval.stage} {micro}".strip(), micro or interval.stage):
         if len(text) * LETTER < share:

@@ -1,4 +1,4 @@
-"""The progress of a run, as its checkpoints keep it: clocks, examples, curve; and whether a checkpoint's is sound."""
+"""The progress of a run as saved in checkpoints: clocks, examples, curve; and its validation."""
 
 import contextlib
 import json
@@ -11,22 +11,22 @@ from ..storage import checkpoint
 from .job import Job
 
 CLOCKS = ("seconds", "processor_seconds")  # of training
-SPENT = ("seconds", "evaluation_seconds", "saving_seconds", "starting_seconds")  # they add up to the time of the run
+SPENT = ("seconds", "evaluation_seconds", "saving_seconds", "starting_seconds")  # sum to the time of the run
 
 
 class Progress:
-    """What a run has done so far; `facts` is JSON-able and is saved in the checkpoint.
+    """The progress of a run; `facts` is JSON-able and saved in the checkpoint.
 
-    One clock of `SPENT` runs at a time, if any: the one named by `spending`, or that of training from a tick on.
+    At most one clock of `SPENT` runs at a time: the one named by `spending`, or, from a step on, that of training.
 
-    examples            learned from
+    examples            number trained on
     seconds             of training alone
-    processor_seconds   of training, summed over all threads, including waiting threads that spin
+    processor_seconds   of training, summed over all threads, including spinning ones
     evaluation_seconds  of evaluation
-    saving_seconds      of writing checkpoints, without the last one before a stop
+    saving_seconds      of writing checkpoints, except the last before a stop
     starting_seconds    up to the end of the first step of each start, which compiles kernels
-    clocked             examples learned from in `seconds`
-    curve               the points so far, each with the tick, the clocks and figures of the model
+    clocked             examples trained on during `seconds`
+    curve               the points so far, each with the step, clocks and figures
     """
 
     def __init__(self, facts: dict[str, Any] | None = None):
@@ -38,7 +38,7 @@ class Progress:
 
     @contextlib.contextmanager
     def spending(self, clock: str) -> Iterator[None]:
-        """While something else is done than training: its clock runs instead."""
+        """A context during which another clock runs instead of training's."""
         before = self._clock
         self._switch(clock)
         try:
@@ -47,7 +47,7 @@ class Progress:
             self._switch(before)
 
     def note(self, examples: int) -> None:
-        """Count a finished tick."""
+        """Counts a finished step."""
         self.facts["examples"] += examples
         if self._clock == "seconds":
             self.facts["clocked"] += examples
@@ -55,7 +55,7 @@ class Progress:
             self._switch("seconds")
 
     def point(self, unit: str, tick: int, figures: dict[str, Any]) -> dict[str, Any]:
-        """Add a point to the curve: figures of the model after so many ticks."""
+        """Adds a curve point: the model's figures after `tick` steps."""
         self._switch(self._clock)
         known = {name: self.facts[name] for name in (*CLOCKS, "evaluation_seconds", "examples")}
         point = {unit: tick} | known | figures
@@ -64,12 +64,12 @@ class Progress:
 
     @property
     def rate(self) -> float:
-        """Examples a second of training."""
+        """Training examples per second."""
         seconds: float = self.facts["seconds"]
         return self.facts["clocked"] / seconds if seconds else 0.0
 
     def _switch(self, clock: str | None) -> None:
-        """Add what has passed to the clock that ran, and let another one run, if any."""
+        """Stops the current clock and starts another one, if any."""
         now = _now()
         if self._clock:
             passed, processor = (end - start for end, start in zip(now, self._since, strict=True))
@@ -83,28 +83,28 @@ def _now() -> tuple[float, float]:
     return time.perf_counter(), time.process_time()
 
 
-LETTERS = 60  # of a value in a message
+LETTERS = 60  # maximum length of a value in a message
 LARGEST = 2**63  # beyond it sums with floats overflow
 WORDS = {dict: "an object", str: "a string", int: "a whole number of at least 0", float: "a number"}
 WORDS |= {list: "a list", type(None): "a number or null"}
 ENGINES = ("factors", "language", "words")  # models whose points are those of an engine
 
-# What need not be there at the beginning of a run, by a value of its kind; a tuple stands for a list as long.
+# Entries that may be missing at the start of a run, with a sample value; a tuple stands for a list of equal length.
 OPTIONAL: dict[str, Any] = dict.fromkeys(("examples", "clocked", *SPENT, *CLOCKS), 0.0) | {"worse": 0, "loss": None}
 BEST = {"tick": 0, "figure": "", "value": 0.0}
 
 
 def check(facts: Any, job: Job, kind: str, model: Any, source: Path) -> None:
-    """ValueError, naming the file, unless a checkpoint's facts are those of a run of this kind, which its job can resume.
+    """Raises ValueError, with the file, unless a checkpoint's facts fit a run of this kind and its job can resume it.
 
-    A checkpoint may be sound and not of a run: a user's own save of a model has other facts, a stranger may write any.
+    A sound checkpoint may not belong to a run: user saves have other facts, and untrusted files may have any.
 
-    source  the checkpoint that they were read from: its folder or its JSON file
+    source  the checkpoint's folder or JSON file
     """
     point: dict[str, Any] = {
         "seconds": 0.0,
         job.unit: 0,
-    }  # and figures; of a model of another distribution none are known
+    }  # plus figures, unknown for models of other distributions
     if kind == "pvm":
         point |= {"error": (0.0,) * len(model.config.grids), "prediction": None, "last_frame": None}
     elif kind in (*ENGINES, "labels"):
@@ -115,7 +115,7 @@ def check(facts: Any, job: Job, kind: str, model: Any, source: Path) -> None:
 
 
 def check_feed(job: Job, saved: dict[str, Any], tick: int, folder: Path) -> None:
-    """ValueError unless a checkpoint of so many ticks goes on with the job's feed, which may be longer than its own."""
+    """Raises ValueError unless the job's feed matches the checkpoint's; it may be longer, and must cover `tick` steps."""
     ours, length = json.loads(json.dumps(job.feed.describe())), job.length
     if ours | {length: None} != saved | {length: None}:
         raise ValueError(f"feed: the data or its options differ from those of the checkpoint in {folder}")
@@ -128,7 +128,7 @@ def check_feed(job: Job, saved: dict[str, Any], tick: int, folder: Path) -> None
 
 @contextlib.contextmanager
 def _named(source: Path) -> Iterator[None]:
-    """While facts are checked: an error names the file, and says how the run can be resumed from the save before."""
+    """A context that adds the file, and how to resume from the previous save, to errors of the checks."""
     try:
         yield
     except ValueError as failure:
@@ -145,13 +145,13 @@ def _check_progress(progress: dict[str, Any], point: dict[str, Any], model: Any)
     pattern = {name: kind for name, kind in OPTIONAL.items() if name in progress}
     if progress.get("best") is not None:
         pattern["best"] = BEST
-    if "since" in progress and "prediction" in point:  # the sums of a Predictive Vision Model since its last point
+    if "since" in progress and "prediction" in point:  # sums of a Predictive Vision Model since its last point
         errors = (0.0,) * len(model.config.grids)
         pattern["since"] = {"prediction": 0.0, "last_frame": 0.0, "ticks": 0, "pairs": 0, "error": errors}
     _check("progress", progress, {"curve": [point]} | pattern)
     curve = progress["curve"]
     for at, one in enumerate(curve):
-        if one.get("prediction") is not None:  # frames were compared, with both figures
+        if one.get("prediction") is not None:  # frames were compared, so both figures exist
             _check(f"progress.curve[{at}]", one, {"last_frame": 0.0} if "last_frame" in point else {})
     if progress.get("worse", 0) > len(curve):
         raise ValueError(
@@ -160,7 +160,7 @@ def _check_progress(progress: dict[str, Any], point: dict[str, Any], model: Any)
 
 
 def _check(name: str, value: Any, pattern: Any) -> None:
-    """ValueError unless a value is as the pattern: of its kind, with all its names, every item of a list as its one item."""
+    """Raises ValueError unless a value matches the pattern: types, all names, and each list item against its single item."""
     if not _fits(value, pattern):
         words = f"a list of {len(pattern)} numbers" if isinstance(pattern, tuple) else WORDS[type(pattern)]
         raise ValueError(f"{name or 'facts'}: found {_shown(value)}, expected {words}")
@@ -185,7 +185,7 @@ _MISSING = object()
 
 
 def _shown(value: Any) -> str:
-    """A value in few letters; the content of a list or an object may be anything, and is left out."""
+    """Returns a short text of a value, without the contents of lists and objects."""
     if value is _MISSING:
         return "none"
     if isinstance(value, list | dict):

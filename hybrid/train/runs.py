@@ -1,15 +1,14 @@
-"""What is done with a run: begin it, go on with it, measure it on other data, export its vectors.
+"""Operations on runs: start, resume, evaluate on other data, export vectors.
 
-run.json         the options it was started with
-checkpoint/      see hybrid/storage/checkpoint.py; best/ the same, as it stood when a validation figure was the best
+run.json         the options of the run
+checkpoint/      see hybrid/storage/checkpoint.py; best/ the same, at the best validation figure
 report.json      figures, the curve, seconds of every stage
-curve.jsonl      the points of the curve, a line each, as they are made; tensorboard/ with --tensorboard
-curve.png        the curve, .pdf and .csv too; timeline.json (open in ui.perfetto.dev), timeline.png and .pdf: the last ticks
+curve.jsonl      the curve, one line per point, written during training; tensorboard/ with --tensorboard
+curve.png        the curve, also .pdf and .csv; timeline.json (for ui.perfetto.dev), timeline.png and .pdf: the last steps
 
-What else there is, is its model's: a vocabulary, a configuration, the names of items.
+Other files belong to the model: a vocabulary, a configuration, item names.
 
-Of several ranks each does all of this, but rank 0 alone touches the folder: it does that once for all (`Group.once`), and
-the others read there what is whole.
+All ranks run these operations, but only rank 0 writes to the folder (`Group.once`); the others then read complete files.
 """
 
 import contextlib
@@ -33,15 +32,15 @@ from .progress import check, check_feed
 if TYPE_CHECKING:
     from ..use.vectors import Vectors
 
-SIDES = ("inputs", "outputs", "users")  # of `export`
-ENDINGS = {"bin": "binary"}  # of files of word2vec's format
+SIDES = ("inputs", "outputs", "users")  # for `export`
+ENDINGS = {"bin": "binary"}  # suffixes of word2vec's format
 LENGTHS = ("epochs", "steps", "trees")
 
 
 class Trained(NamedTuple):
-    """A run that was trained.
+    """A trained run.
 
-    source  the checkpoint to take: the last, or the best
+    source  the selected checkpoint: the last, or the best
     """
 
     folder: Path
@@ -49,17 +48,17 @@ class Trained(NamedTuple):
     source: Path
 
     def load(self) -> Any:
-        """The model."""
+        """Loads the model."""
         if not checkpoint.stands(self.source):
             raise ValueError(f"{self.folder}: found no checkpoint; hybrid train --resume {self.folder} goes on to one")
         return MODELS.load(self.options["kind"]).load(self.source, self.options)[0]
 
 
 def start(options: dict[str, Any], *observers: Observer, ranks: SingleRank = SINGLE) -> dict[str, Any]:
-    """Begin the run that chosen options (see `options.choose`) describe, and finish it; returns its report.
+    """Starts and finishes the run of chosen options (see `options.choose`); returns its report.
 
-    observers  take each point of its curve, too
-    ranks      those that train together, see `train`
+    observers  also take each curve point
+    ranks      the ranks that train together, see `train`
     """
     folder, overwrite = Path(options.get("out") or f"runs/{options['kind']}"), bool(options.get("overwrite"))
     if options.get("previous"):
@@ -69,14 +68,14 @@ def start(options: dict[str, Any], *observers: Observer, ranks: SingleRank = SIN
         store.refuse_taken(folder, overwrite)
         store.refuse_strangers(folder, overwrite)
 
-    # before the data are read, which may take long; from then on what is in the folder is this run's
+    # before the data are read, which may be slow; from then on the folder belongs to this run
     ranks.once(refuse)
     with contextlib.ExitStack() as under_way:
         chosen = dict(options)
         job = _prepared(chosen)
         _refuse_blind(job, chosen)
         ranks.once(lambda: under_way.enter_context(job.open()))
-        model = job.make()  # before anything is written: this refuses what the options cannot have
+        model = job.make()  # before any write: it rejects unsupported options
         chosen |= job.chosen(model) | {"data": job.data}
 
         def write() -> None:
@@ -89,12 +88,12 @@ def start(options: dict[str, Any], *observers: Observer, ranks: SingleRank = SIN
 
 
 def resume(folder: str, said: dict[str, Any], *observers: Observer, ranks: SingleRank = SINGLE) -> dict[str, Any]:
-    """Go on with a stopped run, with its own options, or further than it was begun for; returns its report.
+    """Resumes a stopped run, with its own options or to a greater length; returns its report.
 
-    said       what the user says to that: epochs (or steps, as its model counts) to go on to, `previous` to go on from the
-               save before the last, and options that change no number
-    observers  take each new point of its curve, too
-    ranks      those that train together, see `train`
+    said       the user's options: epochs (or steps, as its model counts) to reach, `previous` to resume from the save before
+               the last, and options that affect no result
+    observers  also take each new curve point
+    ranks      the ranks that train together, see `train`
     """
     path = Path(folder)
     with contextlib.ExitStack() as under_way:
@@ -123,14 +122,14 @@ def resume(folder: str, said: dict[str, Any], *observers: Observer, ranks: Singl
 
 
 def trained(folder: str | Path, which: str | None = None, **free: Any) -> Trained:
-    """A run to be measured or exported.
+    """Returns a run for evaluation or export.
 
-    which  "last" or "best", the checkpoint to take; None: the best where the run could stop early, else the last
-    free   options that change no number, such as device
+    which  checkpoint "last" or "best"; None: the best if the run has early stopping, otherwise the last
+    free   options that affect no result, such as device
     """
     path = Path(folder)
     options = _whole(path, store.options_of(path))
-    # nothing crosses between devices that need not
+    # avoids copies between devices
     options |= {name: "cpu" for name in ("rows_device", "readout_device") if name in options} | free
     which = which or ("best" if options.get("patience") and checkpoint.stands(path / store.BEST) else "last")
     source = path / (store.BEST if which == "best" else CHECKPOINT)
@@ -140,7 +139,7 @@ def trained(folder: str | Path, which: str | None = None, **free: Any) -> Traine
 
 
 def evaluate(folder: str, said: dict[str, Any]) -> dict[str, Any]:
-    """Figures of a trained run on other data, JSON-able; on which, is its model's business."""
+    """Evaluates a trained run on other data; returns figures, JSON-able. The model defines the data."""
     run = trained(folder, said.get("checkpoint"), device=said["device"], threads=said["threads"])
     model = _model(run.options)
     asked = said | {name: value for name, value in defaults(model.Evaluation).items() if said.get(name) is None}
@@ -150,14 +149,14 @@ def evaluate(folder: str, said: dict[str, Any]) -> dict[str, Any]:
 
 
 def export(folder: str, file: str, format: str | None = None, which: str | None = None, side: str = SIDES[0]) -> str:
-    """Write a run's vectors; returns the sentence that says so.
+    """Writes a run's vectors; returns a message.
 
-    format  "text" or "binary", which are word2vec's, or of vectors.FORMATS; None: by the end of the file's name, else "text"
-    side    which vectors, of SIDES
+    format  "text" or "binary" of word2vec, or one of vectors.FORMATS; None: by the file's suffix, otherwise "text"
+    side    which vectors, one of SIDES
     """
     from ..formats import vectors
 
-    run = trained(folder, which, device="cpu")  # nothing is computed but the vectors of users
+    run = trained(folder, which, device="cpu")  # only user vectors need computation
     model = _model(run.options)
     if not hasattr(model, "vectors"):
         raise ValueError(f"{folder}: a run of {run.options['kind']} has no vectors of words or items to export")
@@ -175,15 +174,16 @@ def export(folder: str, file: str, format: str | None = None, which: str | None 
 def open_run(
     folder: str | Path, *, checkpoint: str | None = None, device: str | None = None, threads: int | None = None
 ) -> Any:
-    """What a trained run can be used for, by its model: a `Recommender` (factors), a `LanguageModel` (language), an object
-    with `.vectors` and `.similar` (words) or with `.predict` (labels); of a model that offers nothing of that kind, the model
-    itself (pvm: a PVM).
+    """Returns the user interface of a trained run, by its model.
 
-    checkpoint  "last" or "best"; None: the best where the run could stop early, else the last
-    device      "cpu", "cuda:N" or "auto", see `Engine`; None: a GPU when one can be used
-    threads     CPU threads in total; None: all cores that the process may use
+    A `Recommender` (factors), a `LanguageModel` (language), or an object with `.vectors` and `.similar` (words) or with
+    `.predict` (labels). Otherwise the model itself (pvm: a PVM).
 
-    Raises ValueError for a folder that holds no trained run, and for a checkpoint that is damaged.
+    checkpoint  "last" or "best"; None: the best if the run has early stopping, otherwise the last
+    device      "cpu", "cuda:N" or "auto", see `Engine`; None: a GPU if one is usable
+    threads     total CPU threads; None: all available cores
+
+    Raises ValueError for a folder without a trained run, and for a damaged checkpoint.
     """
     run = trained(folder, checkpoint, device=device, threads=threads)
     use = getattr(MODELS.load(run.options["kind"]), "Use", None)
@@ -191,7 +191,7 @@ def open_run(
 
 
 def vectors_of(folder: str | Path, *, checkpoint: str | None = None, device: str = "cpu") -> "Vectors":
-    """The vectors of a trained run, those that `hybrid export` writes; ValueError for a run whose model has none."""
+    """Returns the vectors that `hybrid export` writes; ValueError for a run whose model has none."""
     from ..use.vectors import Vectors
 
     run = trained(folder, checkpoint, device=device)
@@ -202,9 +202,9 @@ def vectors_of(folder: str | Path, *, checkpoint: str | None = None, device: str
 
 
 def able(folder: str | Path, method: str, does: str) -> None:
-    """ValueError for a run whose model has no `Use` with this method, naming the models that have.
+    """Raises ValueError, with the models that support it, if the run's model has no `Use` with this method.
 
-    does  what the method does, as in "a run of pvm cannot recommend"
+    does  the action, as in "a run of pvm cannot recommend"
     """
     kind = trained(folder).options["kind"]
     if not _offers(kind, method):
@@ -213,9 +213,9 @@ def able(folder: str | Path, method: str, does: str) -> None:
 
 
 def text(report: dict[str, Any]) -> str:
-    """A report or the figures of an evaluation as lines for a person: as its model says, or a figure a line.
+    """Returns a report or evaluation as text: by its model's own function, or one figure per line.
 
-    Of figures it has words and numbers, and the stages of a tick on one line; all else is left out.
+    It shows strings and numbers, and the stages of a step on one line; other entries are omitted.
     """
     model = MODELS.load(report["model"]) if report.get("model") in MODELS.names() else None
     if model and hasattr(model, "text"):
@@ -238,7 +238,7 @@ def _plain(value: str | int | float) -> str:
 
 
 def announce(options: dict[str, Any]) -> None:
-    """Where the user said "auto", say on stderr which it is and why; from here on, also that kernels are compiled."""
+    """Prints the device that "auto" selects and the reason, on stderr; enables the note on kernel compilation."""
     console.note_compiling()
     if options.get("device") == "auto":
         alone = getattr(MODELS.load(options["kind"]), "CPU_ONLY", None)
@@ -246,7 +246,7 @@ def announce(options: dict[str, Any]) -> None:
 
 
 def _prepared(options: dict[str, Any]) -> Job:
-    """The job of a run; its data are read."""
+    """Returns the job of a run, after reading its data."""
     if options["tensorboard"]:
         tensorboard()
     announce(options)
@@ -255,7 +255,7 @@ def _prepared(options: dict[str, Any]) -> Job:
 
 
 def _refuse_blind(job: Job, options: dict[str, Any]) -> None:
-    """ValueError where --patience has no figure to go by."""
+    """Raises ValueError if --patience has no figure to watch."""
     if options.get("patience") and job.watched is None:
         raise ValueError(
             f"--patience: found {options['patience']} for a run without a validation figure; expected data to validate on, "
@@ -264,7 +264,7 @@ def _refuse_blind(job: Job, options: dict[str, Any]) -> None:
 
 
 def _changed(folder: str, options: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
-    """The options that the user gives a run to go on with; ValueError for those that it cannot go on with."""
+    """Returns the user's changes for a resumed run; ValueError for options that cannot change."""
     kind = options["kind"]
     said = {name: value for name, value in given(said).items() if name != "resume"}
     if said.pop("kind", kind) != kind:
@@ -287,7 +287,7 @@ def _changed(folder: str, options: dict[str, Any], said: dict[str, Any]) -> dict
 
 
 def _whole(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
-    """The options of a run, with the defaults of those that it does not keep."""
+    """Returns the validated options of a run, with defaults for those not stored."""
     parts = Parts(options["kind"])
     with files.named(folder / store.RUN):
         for name, value in options.items():
@@ -303,13 +303,13 @@ def _whole(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _has_nul(value: Any) -> bool:
-    """Whether an option is a string, or a list with one, that holds a NUL, as no name of a file may."""
+    """True if an option, or an item of a list, is a string with a NUL, which file names exclude."""
     return any(isinstance(one, str) and "\0" in one for one in (value if isinstance(value, list) else [value]))
 
 
 @contextlib.contextmanager
 def _asking_for_data(folder: Path, options: dict[str, Any], then: str) -> Generator[None, None, None]:
-    """While the data of a run are read: where they are gone, FileNotFoundError says what to do."""
+    """A context for reading a run's data: FileNotFoundError for missing data includes a remedy."""
     try:
         yield
     except FileNotFoundError as failure:
@@ -328,7 +328,7 @@ def _learn(
     others: Sequence[Observer],
     facts: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Train to the end, where the run is not there yet; write report and pictures, where it has none of that end."""
+    """Trains to the end, unless already there; writes report and pictures, unless already written for that end."""
     if facts and model.tick == len(job.feed):
         further = f"--{job.length} N, above {job.reached},"
         if not facts["progress"]["curve"]:
@@ -368,7 +368,7 @@ def _learn(
 
 
 def _best(folder: Path, options: dict[str, Any], model: Any) -> Any:
-    """The model that a report measures: where the run could stop early the best, once there is one, else the last."""
+    """Returns the model for the report: the best if there is one with early stopping, otherwise the last."""
     if not (options.get("patience") and checkpoint.stands(folder / store.BEST)):
         return model
     return trained(folder, "best", device=options["device"], threads=options["threads"]).load()

@@ -1,4 +1,4 @@
-"""How a run ends before its end: by a signal, which it obeys between two ticks, or by an error."""
+"""Early ends of a run: signals, handled between two steps, and errors."""
 
 import contextlib
 import signal
@@ -15,7 +15,7 @@ SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP"
 
 
 class Stopped(Exception):
-    """The run was stopped by a signal; what it had learned stands in its checkpoint."""
+    """The run was stopped by a signal; its progress is in the checkpoint."""
 
     def __init__(self, number: int, tick: int, folder: Path, unit: str = "tick"):
         super().__init__(f"stopped at {unit} {tick}; go on with: hybrid train --resume {folder}")
@@ -23,29 +23,29 @@ class Stopped(Exception):
 
 
 class Stop:
-    """While open, SIGINT, SIGTERM and SIGHUP ask for a stop at the next tick instead of ending the process; twice ends it.
+    """A context in which SIGINT, SIGTERM and SIGHUP request a stop at the next step; a second signal ends the process.
 
-    A signal that is ignored stays so (SIGHUP under nohup). Python hands signals to the main thread alone, so in another
-    one this does nothing.
+    Ignored signals stay ignored (SIGHUP under nohup). Python delivers signals to the main thread only, so in another thread
+    this does nothing.
 
-    signal  the one that is obeyed; 0: none
+    signal  the one that requested the stop; 0: none
     """
 
     signal = 0
-    _coming = 0  # one that another rank has had, and this one may have yet
+    _coming = 0  # a signal to another rank, which may still reach this one
 
     def __enter__(self) -> "Stop":
         self._before: dict[int, Any] = {}
         if threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
                 before = signal.getsignal(number)
-                if before not in (signal.SIG_IGN, None):  # None: a handler of C code's own
+                if before not in (signal.SIG_IGN, None):  # None: handled by C code
                     self._before[number] = before
                     signal.signal(number, self._note)
         return self
 
     def obey(self, number: int) -> None:
-        """Stop by a signal that another rank has had, 0 for none: when it comes to this one, it is not the second."""
+        """Requests a stop for a signal to another rank, 0 for none; its later arrival here does not count as a second."""
         if number and not self.signal:
             self.signal = self._coming = number
 
@@ -61,7 +61,7 @@ class Stop:
 
 @contextlib.contextmanager
 def leaving(folder: Path) -> Iterator[None]:
-    """While a run learns: an error that ends it says what is left of it, and how to begin again where it diverged."""
+    """A context that adds to errors what remains of the run, and a remedy if it diverged."""
     try:
         yield
     except USER_ERRORS as failure:

@@ -1,8 +1,8 @@
-"""A run's folder: how it begins, who works in it, and how another run takes its place.
+"""The folder of a run: creation, locking, and replacement by another run.
 
-Whatever a kill interrupts, the folder holds a run that --resume goes on with, or nothing that --out refuses. For what a
-run reads of its folder is written before run.json, and run.json before the first checkpoint; a run that is replaced loses
-its checkpoint first, and run.json before what stood there before it.
+Whenever a kill occurs, the folder holds a run that --resume continues, or nothing that --out rejects. Files that a run reads
+are written before run.json, and run.json before the first checkpoint. A replaced run loses its checkpoint first, and run.json
+before the files written before it.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from .. import console
 from ..settings import MODELS
 from ..storage import checkpoint, files, lock
 
-# What our models write before run.json; here, so that none of them is imported to know it.
+# Files that our models write before run.json; listed here to avoid importing the models.
 FILES = {
     "factors": ("items.json", "users.json"),
     "labels": ("labels.json", "words.json"),
@@ -24,7 +24,7 @@ FILES = {
     "pvm": ("config.json",),
     "words": ("vocabulary.json",),
 }
-BEST = "best"  # the folder of the best checkpoint by what was measured, beside that of the last
+BEST = "best"  # folder of the best checkpoint by the watched figure
 CHECKPOINTS = (checkpoint.CHECKPOINT, BEST)
 CURVE = "curve.jsonl"
 TENSORBOARD = "tensorboard"
@@ -37,7 +37,7 @@ AFTER = (REPORT, CURVE, "timeline.json", COUNTS, *PICTURES)
 
 
 def refuse_taken(folder: Path, overwrite: bool = False) -> None:
-    """ValueError where no run can begin in `folder`: it holds one that is not to be replaced, or that is under way."""
+    """Raises ValueError if no run can start in `folder`: a run there is active, or must not be replaced."""
     if (folder / RUN).exists() and overwrite:
         with lock.held(folder):
             return
@@ -58,9 +58,9 @@ def _refuse_taken(folder: Path, overwrite: bool) -> None:
 
 
 def refuse_strangers(folder: Path, overwrite: bool = False) -> None:
-    """ValueError where a run that begins in `folder` would replace files that no run has left there, or be within another's.
+    """Raises ValueError if a new run in `folder` would replace files of no run, or be inside another run.
 
-    Without a run the lock tells whose they are: a run has it before all else, and what was killed at its beginning leaves it.
+    Without run.json, the lock marks files of a run: it is created first, and remains if the run is killed at its start.
     """
     files.refuse_run(folder)
     if overwrite or not folder.is_dir() or any((folder / name).exists() for name in (RUN, lock.LOCK)):
@@ -74,14 +74,14 @@ def refuse_strangers(folder: Path, overwrite: bool = False) -> None:
 
 @contextlib.contextmanager
 def begun(folder: Path, overwrite: bool = False) -> Iterator[None]:
-    """A new run in `folder`, made when missing, by this process alone; raises as `refuse_taken` and `refuse_strangers`.
+    """A context of a new run in `folder`, created if missing and locked; raises as `refuse_taken` and `refuse_strangers`.
 
-    overwrite  a run that stands there is removed: what it wrote, and nothing else
+    overwrite  removes the files of an existing run, and nothing else
     """
-    refuse_strangers(folder, overwrite)  # before a lock is put there
+    refuse_strangers(folder, overwrite)  # before a lock is created there
     files.make(folder)
     with lock.held(folder):
-        files.settle(folder)  # the lock outlasts a power cut that leaves any of the run's files
+        files.settle(folder)  # so that after a power cut the lock exists if any file of the run does
         _refuse_taken(folder, overwrite)
         _refuse_special(folder)
         if (folder / RUN).exists():
@@ -92,19 +92,19 @@ def begun(folder: Path, overwrite: bool = False) -> Iterator[None]:
 
 @contextlib.contextmanager
 def resumed(folder: Path) -> Iterator[dict[str, Any]]:
-    """The options of a run in `folder`, which this process alone goes on with.
+    """A context that locks a run for resumption and yields its options.
 
-    Raises ValueError as `options_of` does, and where another process works on it.
+    Raises ValueError as `options_of` does, and if another process works on it.
     """
-    options_of(folder)  # refuses a folder that is no run, before a lock is put there
+    options_of(folder)  # rejects a folder without a run before a lock is created there
     with lock.held(folder):
         _refuse_special(folder)
         _sweep(folder)
-        yield options_of(folder)  # another process may have had it until now
+        yield options_of(folder)  # again, since another process may have held the lock until now
 
 
 def options_of(folder: Path) -> dict[str, Any]:
-    """The options that a run was started with; ValueError for a folder that holds none."""
+    """Returns the options that a run was started with; ValueError for a folder without a run."""
     path = folder / RUN
     try:
         options = files.read(path)
@@ -124,7 +124,7 @@ def options_of(folder: Path) -> dict[str, Any]:
 
 
 def _instead(folder: Path) -> str:
-    """What a folder without the options of a run is, and what to do."""
+    """Returns a description of a folder without run options, and a remedy."""
     if (folder / lock.LOCK).exists() and not any((folder / name).exists() for name in (*AFTER, *CHECKPOINTS)):
         return (
             ": what was begun there has not written its options; if it was killed, give the command that began it again"
@@ -133,7 +133,7 @@ def _instead(folder: Path) -> str:
 
 
 def kind_of(folder: Path) -> str | None:
-    """The name of a run's model; None where the folder holds no run that can be read."""
+    """Returns a run's model name; None for a folder without a readable run."""
     try:
         kind: str = options_of(folder)["kind"]
     except (ValueError, OSError):
@@ -142,9 +142,8 @@ def kind_of(folder: Path) -> str | None:
 
 
 def refuse_lost(folder: Path) -> None:
-    """ValueError for a finished run, as its report tells, that has lost its checkpoint: begun anew it would write over what it
-    has left, such as the best checkpoint.
-    """
+    """Raises ValueError if a finished run, with a report, has lost its checkpoint.
+    A restart would overwrite its remaining files, such as the best checkpoint."""
     if (folder / REPORT).exists():
         raise ValueError(
             f"{folder / checkpoint.CHECKPOINT}: found none, though {REPORT} is of a finished run; put it back to go on, or "
@@ -153,41 +152,41 @@ def refuse_lost(folder: Path) -> None:
 
 
 def keep_options(folder: Path, options: dict[str, Any]) -> None:
-    """Write the options of a run; from here on the folder holds one."""
+    """Writes the options of a run, which makes the folder one."""
     write_json(folder / RUN, options)
 
 
 def extend(folder: Path, changes: dict[str, Any]) -> None:
-    """The run is to go on to another length than it was begun for, or with another patience."""
+    """Stores a new length or patience of a run."""
     options = options_of(folder)
     if options | changes != options:
         keep_options(folder, options | changes)
 
 
 def finished(folder: Path, unit: str, made: int, further: str) -> dict[str, Any] | None:
-    """Note that a run has made all its ticks; its report, where it has written one of so many.
+    """Prints that a run is finished; returns its report, if there is one for that many steps.
 
-    unit     what the report calls a tick: it counts them under this name or its plural
-    further  how to go on, the beginning of a sentence
+    unit     the report's key of the number of steps, or its singular
+    further  how to continue, the start of a sentence
     """
     console.note(f"{folder} is finished; {further} with --resume goes on")
     try:
         report = files.read(folder / REPORT)
     except (OSError, ValueError):
-        return None  # it was stopped before it could be written
+        return None  # stopped before the report was written
     if not isinstance(report, dict) or report.get(f"{unit}s", report.get(unit)) != made:
         return None
     return {key: value for key, value in report.items() if key != "options"}
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write JSON so that a reader sees the old file or the whole new one; OSError as `lock.keep` raises it."""
+    """Writes JSON atomically; OSError as from `lock.keep`."""
     lock.keep(path.parent)
     files.write(path, [json.dumps(value, indent=1).encode(), b"\n"])
 
 
 def standing(folder: Path) -> str:
-    """What is left of a run after a failure, as a sentence."""
+    """Returns a sentence on what remains of a run after a failure."""
     try:
         at = checkpoint.read_facts(folder / checkpoint.CHECKPOINT)["facts"].get("at")
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -196,9 +195,7 @@ def standing(folder: Path) -> str:
 
 
 def _refuse_special(folder: Path) -> None:
-    """ValueError for a link where a run writes, through which a stranger's run would write elsewhere, or for a pipe, which
-    nobody may read.
-    """
+    """Raises ValueError for links at a run's file names, which would redirect writes, and for pipes, which would block."""
     saves = [folder / name / file for name in CHECKPOINTS for file in (checkpoint.LATEST, checkpoint.PREVIOUS)]
     names = (*AFTER, RUN, *_before(), *CHECKPOINTS, TENSORBOARD)
     for path in (*(folder / name for name in names), *saves):
@@ -211,9 +208,8 @@ def _refuse_special(folder: Path) -> None:
 
 
 def _erase(folder: Path) -> None:
-    """Remove what a run has written: its report, which says that there is a checkpoint, then all that it goes on from, so that
-    what is left at any moment goes on or begins anew.
-    """
+    """Removes a run's files: the report, which implies a checkpoint, then all that resuming needs.
+    At any moment the remaining files can be resumed or restarted."""
     _remove(folder / REPORT)
     files.settle(folder)
     for name in CHECKPOINTS:
@@ -222,7 +218,7 @@ def _erase(folder: Path) -> None:
     _remove(*events, *(folder / name for name in (*AFTER, RUN)))
     files.settle(folder)
     _remove(*(folder / name for name in _before()))
-    with contextlib.suppress(OSError):  # there is none, or something else is in it
+    with contextlib.suppress(OSError):  # missing, or not empty
         (folder / TENSORBOARD).rmdir()
     files.settle(folder)
 
@@ -233,13 +229,13 @@ def _remove(*paths: Path) -> None:
 
 
 def _sweep(folder: Path) -> None:
-    """Remove what a killed process left unfinished."""
+    """Removes temporary files of a killed process."""
     files.sweep(folder, (RUN, *_before(), *AFTER))
     for name in CHECKPOINTS:
         checkpoint.tidy(folder / name, alone=True)
 
 
 def _before() -> set[str]:
-    """What models write before run.json: of all, since that of a damaged run is not known."""
+    """Returns the files that any model writes before run.json, since a damaged run's model is unknown."""
     others = [MODELS.load(kind) for kind in MODELS.names() if kind not in FILES]
     return {*itertools.chain(*FILES.values()), *(name for other in others for name in getattr(other, "FILES", ()))}

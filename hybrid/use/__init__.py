@@ -1,1 +1,1 @@
-"""What is trained, used: recommending, continuing texts, finding near vectors. Thin layers over engines and tables."""
+"""Uses of trained models: recommendation, text continuation, nearest vectors. Thin layers over engines and tables."""

@@ -1,4 +1,4 @@
-"""Language: the likeliest next words, texts continued, and how likely a text is, by an engine that has learned a text."""
+"""Language models: most likely next words, text continuation and text probabilities from a trained engine."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -15,18 +15,18 @@ from .vectors import Similar
 if TYPE_CHECKING:
     from ..engine import Engine
 
-BATCH = 512  # tokens asked about at a time
+BATCH = 512  # tokens per batch
 
 
 class LanguageModel(Similar):
-    """Which word follows some words, by an engine that learned from a `LanguageFeed`.
+    """A next-word model from an engine trained on a `LanguageFeed`.
 
-    engine               its embedding concatenates the words of a context; row V stands for words before the text
-    vocabulary           gives the ids; words that it lacks are "<unk>"
-    tokens, lower, eos   how a text is cut, see `Text`: as the text was that the engine learned from
+    engine               its embedding concatenates the words of a context; row V is the padding before a text
+    vocabulary           maps words to ids; missing words are "<unk>"
+    tokens, lower, eos   tokenisation, see `Text`: must match the training text
 
-    A text is a string, which is cut, or a list of words. Without eos the last line of a string is the context, since lines
-    are learned one by one; with it contexts reach over lines, which "<eos>" ends.
+    A text is a string, which is tokenised, or a list of words. Without eos, the context is the last line of a string, since
+    lines are trained separately; with eos, contexts span lines, which end in "<eos>".
 
     Raises ValueError for a vocabulary that does not fit the engine.
     """
@@ -45,7 +45,7 @@ class LanguageModel(Similar):
         self.context = engine.embedding.per_example
 
     def words(self, text: str | Sequence[str]) -> list[str]:
-        """The words of a text, as far as the model looks back over its lines."""
+        """Returns the words of a text: its last line, or all lines with eos."""
         if not isinstance(text, str):
             return list(text)
         cut, lines = TOKENS[self.tokens], (text.lower() if self.lower else text).split("\n")
@@ -54,11 +54,11 @@ class LanguageModel(Similar):
         return [word for line in lines[:-1] for word in [*cut(line), EOS]] + cut(lines[-1])
 
     def unknown(self, text: str | Sequence[str]) -> list[str]:
-        """The words of a text that the model reads as "<unk>", each once."""
+        """Returns the distinct words of a text that the model reads as "<unk>"."""
         return [word for word in dict.fromkeys(self.words(text)) if word not in self.vectors]
 
     def contexts(self, texts: Sequence[str | Sequence[str]]) -> np.ndarray:
-        """The ids (n, context) int32 after which the model predicts, for each of n texts: those of its last words."""
+        """Returns the contexts (n, context) int32 of n texts: the ids of their last words, padded on the left."""
         check.no_table("texts", texts)
         if isinstance(texts, str):
             raise ValueError(f"texts: found the string {texts[:40]!r}, expected a list of texts")
@@ -69,9 +69,9 @@ class LanguageModel(Similar):
         return found
 
     def next(self, text: str | Sequence[str], k: int = 10) -> list[tuple[str, float]]:
-        """The k words that most likely follow a text, with their probabilities, the likeliest first.
+        """Returns the k most likely next words with their probabilities, most likely first.
 
-        For many texts: `model.engine.best(model.contexts(texts), k)` gives ids and log-probabilities, both (n, k).
+        For many texts, `model.engine.best(model.contexts(texts), k)` returns ids and log-probabilities, both (n, k).
 
         Raises ValueError for k outside 1 to V.
         """
@@ -81,11 +81,11 @@ class LanguageModel(Similar):
     def continue_text(
         self, text: str | Sequence[str], tokens: int = 20, *, temperature: float = 1.0, seed: int = 0
     ) -> list[str]:
-        """The words drawn to follow a text, one after another; never "<unk>".
+        """Returns words sampled one after another to continue a text; never "<unk>".
 
-        tokens       how many
-        temperature  1: with the model's probabilities; lower: the likelier ones more often; 0: always the likeliest
-        seed         of the draws: the same seed gives the same words
+        tokens       number of words
+        temperature  1: the model's probabilities; lower: sharper; 0: always the most likely word
+        seed         of the sampling: equal seeds give equal words
 
         Raises ValueError for a negative temperature or number of words.
         """
@@ -95,9 +95,9 @@ class LanguageModel(Similar):
         return [self.vocabulary.words[id] for id, _ in zip(words, range(tokens), strict=False)]
 
     def log_prob(self, text: str | Text | Sequence[Sequence[str]]) -> np.ndarray:
-        """The log-probability of each word of a text after those before it, (T,) float32; unknown words are "<unk>".
+        """Returns the log-probability of each word given those before it, (T,) float32; unknown words are "<unk>".
 
-        text  a string, whose lines are sentences; a Text; or sentences that are lists of words
+        text  a string with one sentence per line; a Text; or sentences as lists of words
 
         Raises ValueError for a text without words.
         """
@@ -111,7 +111,7 @@ class LanguageModel(Similar):
         return np.concatenate(parts)
 
     def perplexity(self, text: str | Text | Sequence[Sequence[str]]) -> float:
-        """exp of the mean negative log-probability of a text's words; infinite where it is too large for a float."""
+        """Returns exp of the mean negative log-probability of a text's words; infinity if too large for a float."""
         loss = -float(self.log_prob(text).mean(dtype=np.float64))
         return math.exp(loss) if loss < 700 else math.inf
 
@@ -126,7 +126,7 @@ class LanguageModel(Similar):
         return LanguageFeed(corpus, context=self.context, batch=batch, seed=None)
 
     def _drawn(self, context: np.ndarray, temperature: float, rng: np.random.Generator) -> Iterator[int]:
-        """Ids that follow a context (1, n), without end."""
+        """Yields ids that continue a context (1, n), without end."""
         never: Any = self.vocabulary.unknown
         while True:
             scores = self.engine.scores(context)[0].astype(np.float64)
@@ -134,7 +134,7 @@ class LanguageModel(Similar):
                 scores[never] = -np.inf
             id = int(scores.argmax())
             if temperature:
-                with np.errstate(over="ignore"):  # at a very low temperature all but the likeliest are out of reach
+                with np.errstate(over="ignore"):  # at very low temperatures all others have probability 0
                     reached = np.cumsum(np.exp((scores - scores[id]) / temperature))
                 id = int(np.searchsorted(reached / reached[-1], rng.random(), side="right"))
             yield id

@@ -1,4 +1,4 @@
-"""Recommending: to users by what they had, from an engine that has learned histories."""
+"""Recommendations to users from their histories, by an engine trained on histories."""
 
 import functools
 from collections.abc import Iterator, Sequence
@@ -19,28 +19,27 @@ from .vectors import Similar
 if TYPE_CHECKING:
     from ..engine import Engine
 
-BLOCK = 4096  # users asked about at a time
-NUMBERS = 2**24  # items left out of the answers to them, at most, however many items there are
+BLOCK = 4096  # users per batch
+NUMBERS = 2**24  # maximum number of excluded items per batch, however many items there are
 
 
 class Recommender(Similar):
-    """What users take next, by an engine that learned from their histories. Names in, names and scores out.
+    """Next-item recommendations by an engine trained on histories. Takes names, returns names and scores.
 
     engine     its rows and classes are the items
-    histories  what each user had, in the order of time: whom `recommend` knows; None: nobody
+    histories  each user's items in temporal order, for `recommend`; None: no users
     items      names of the items; None: those of the histories
-    length     most items of a history that the model sees: the feed's
-    order, decay  in what form: as of its HistoryFeed, or "sequence" where it learned from a SequenceFeed with start=False
+    length     maximum history length that the model sees: the feed's
+    order, decay  as of its HistoryFeed, or "sequence" if it was trained on a SequenceFeed with start=False
 
-    counts     hybrid.baselines.Counts that answers are mixed with, as a run of factors has them; None: the engine alone
+    counts     hybrid.baselines.Counts for a mixture, as in a run of factors; None: the engine alone
 
-    Scores are log-probabilities of the item as the next one, among all items; see `Readout.scores` for what they are under
-    negative sampling.
+    Scores are log-probabilities of an item as the next one, among all items; for negative sampling see `Readout.scores`.
 
     Raises ValueError for names or histories that do not fit the engine.
     """
 
-    columns: Sequence[str] | None = None  # of files that `remember` reads
+    columns: Sequence[str] | None = None  # of files for `remember`
     counts: Counts | None = None
 
     def __init__(
@@ -70,21 +69,21 @@ class Recommender(Similar):
 
     @functools.cached_property
     def histories(self) -> Histories:
-        """What each user had, in the order of time."""
+        """Each user's items in temporal order."""
         return Histories(np.empty(0, np.int32), np.zeros(1, np.int64), [], list(self.items))
 
     @property
     def users(self) -> list[str]:
-        """The names of the users whose histories are known."""
+        """The names of the users with known histories."""
         return self.histories.users
 
     def remember(self, ratings: Ratings | str | Path, columns: Sequence[str] | None = None) -> int:
-        """Take the histories of users from these ratings, from here on, without those of items that the model does not know.
+        """Replaces the histories by those of ratings, without items that the model does not know.
 
-        ratings  a file of them, too
-        columns  of the file, see `ratings.load`; None: as in the ratings that the model was trained on, where that is known
+        ratings  may be a file
+        columns  of the file, see `ratings.load`; None: as in the training ratings, if known
 
-        Returns how many ratings were left out. Raises ValueError where none is left, and what `ratings.load` raises.
+        Returns the number of ratings dropped. Raises ValueError if none is left, and the errors of `ratings.load`.
         """
         had = in_order(load(ratings, columns or self.columns) if isinstance(ratings, str | Path) else ratings)
         of = np.array([self._items.by_name.get(name, -1) for name in had.items], np.int32)
@@ -99,15 +98,15 @@ class Recommender(Similar):
     def recommend(
         self, users: Any = None, k: int = 10, *, exclude_seen: bool = True, allowed: Any = None, forbidden: Any = ()
     ) -> Ranked:
-        """The k items that each user most likely takes next.
+        """Returns the k most likely next items of each user.
 
-        users         names, a list of any length or one; None: all
-        exclude_seen  without what the user had
-        allowed       names of the only items that may be recommended; None: all
-        forbidden     names of items that may not
+        users         a name, or a list of any length; None: all
+        exclude_seen  skip items in the user's history
+        allowed       names of the only items to recommend; None: all
+        forbidden     names of items to skip
 
-        Where fewer than k are left, there are fewer. Memory: 8 k bytes a user; `recommendations` gives them part by part.
-        Raises ValueError for users and items that are not known, for k outside 1 to V, and where no item is allowed.
+        Fewer than k are returned if fewer are left. Memory: 8 k bytes per user; `recommendations` yields them in parts.
+        Raises ValueError for unknown users and items, for k outside 1 to V, and if no item is allowed.
         """
         only = {"exclude_seen": exclude_seen, "allowed": allowed, "forbidden": forbidden}
         return joined([*self.recommendations(users, k, **only)], self.items, k)
@@ -121,9 +120,9 @@ class Recommender(Similar):
         allowed: Any = None,
         forbidden: Any = (),
     ) -> Ranked:
-        """The k items that new users most likely take next, by the items that each had, in the order of time.
+        """Returns the k most likely next items of new users, given their items in temporal order.
 
-        Arguments as of `recommend`. Raises ValueError as it does, and for a history without items.
+        Arguments as of `recommend`. Raises ValueError as it does, and for an empty history.
         """
         ids = [self._items.ids(history) for history in histories]
         for at, history in enumerate(ids):
@@ -138,7 +137,7 @@ class Recommender(Similar):
     def recommendations(
         self, users: Any = None, k: int = 10, *, exclude_seen: bool = True, allowed: Any = None, forbidden: Any = ()
     ) -> Iterator[Ranked]:
-        """What `recommend` gives, in parts of some thousand users, so that memory does not grow with their number."""
+        """Yields the results of `recommend` in parts of some thousand users, so that memory is bounded."""
         check.whole("k", k, 1, len(self.items))
         asked = np.arange(len(self.users), dtype=np.int32) if users is None else self._users.ids(users)
         return self._parts(self.histories, asked, k, exclude_seen, self._barred(allowed, forbidden))
@@ -165,7 +164,7 @@ class Recommender(Similar):
                 bar.update(len(users))
 
     def _best(self, had: Histories, users: np.ndarray, k: int, left_out: Any) -> tuple[np.ndarray, np.ndarray]:
-        """The k best items of some users, as Engine.best gives them."""
+        """Returns the k best items of some users, as Engine.best does."""
         if self.counts is None or not self.counts.share:
             return self.engine.best(k=k, exclude=left_out, **self.order.question(had, users))
         table = self.counts.mixed(lambda some: self.engine.scores(**self.order.question(had, some)), had)(users)
@@ -177,7 +176,7 @@ class Recommender(Similar):
         return np.where(np.isneginf(scores), -1, ids).astype(np.int32), scores.astype(np.float32)
 
     def _fitting(self, histories: Histories) -> Histories:
-        """The histories; ValueError for those of other items, IndexError for ids out of range."""
+        """Returns the histories; ValueError if they have other items, IndexError for ids out of range."""
         histories = feed.checked(histories)
         if len(histories.items) != len(self.items):
             raise ValueError(
@@ -187,9 +186,9 @@ class Recommender(Similar):
 
 
 def barred(items: int, allowed: np.ndarray | None, forbidden: np.ndarray) -> np.ndarray:
-    """The ids that no answer may have, rising: all that are not allowed (None: all are), and those forbidden.
+    """Returns the excluded ids, ascending: those forbidden, and those not allowed (None: all are allowed).
 
-    ValueError where none is left.
+    Raises ValueError if none is left.
     """
     out = np.full(items, allowed is not None)
     out[allowed if allowed is not None else []] = False
@@ -200,7 +199,7 @@ def barred(items: int, allowed: np.ndarray | None, forbidden: np.ndarray) -> np.
 
 
 def left_out_of(had: Histories, users: np.ndarray, barred: np.ndarray, exclude_seen: bool) -> Any:
-    """CSR (users, items) of what answers to some users leave out: what each had, and what all may not have; None: nothing."""
+    """Returns CSR (users, items) of excluded items: each user's history, and those barred for all; None: nothing."""
     from scipy import sparse
 
     shape = len(users), len(had.items)

@@ -1,4 +1,4 @@
-"""Vectors by name, and what is near what."""
+"""Named vectors and similarity search."""
 
 import functools
 from collections.abc import Iterator, Sequence
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from ..engine.embedding import Embedding
 
 
-BLOCK = 4096  # queries between two steps of the progress bar
+BLOCK = 4096  # queries per step of the progress bar
 
 
 class Vectors:
-    """V names and their vectors; similarity is the cosine, 0 with a vector that is zero.
+    """V names and their vectors; similarity is the cosine, 0 for a zero vector.
 
-    words  V strings, which need not differ: of equal ones the first is asked about
+    words  V strings; among duplicates the first is used
     rows   (V, D) floats, kept as float32
-    what   what a name is called in messages
+    what   the word for a name in messages
 
-    `word in vectors` and `len(vectors)` answer; `words, rows = vectors` gives both.
+    `word in vectors` and `len(vectors)` work; `words, rows = vectors` unpacks both.
 
-    Raises ValueError for rows of another shape or dtype, and for NaN and infinity. Methods raise ValueError, which is a
-    KeyError too, for names that are not known.
+    Raises ValueError for rows of another shape or dtype, and for NaN and infinity. Methods raise ValueError, which is also a
+    KeyError, for unknown names.
     """
 
     def __init__(self, words: Sequence[str] | np.ndarray, rows: Any, *, what: str = "word"):
@@ -45,11 +45,11 @@ class Vectors:
         self._names = Names(self.words, what)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What searches is made anew: a forest cannot be copied."""
+        """Pickles names and rows without indexes, since a forest cannot be copied."""
         return functools.partial(Vectors, what=self._names.what), (self.words, self.rows)
 
     def __iter__(self) -> Iterator[Any]:
-        """The words, then the rows."""
+        """Yields the words, then the rows."""
         return iter((self.words, self.rows))
 
     def __len__(self) -> int:
@@ -59,20 +59,20 @@ class Vectors:
         return word in self._names
 
     def __getitem__(self, words: Any) -> np.ndarray:
-        """The vector (D,) of a word; of a list of n words (n, D)."""
+        """Returns the vector (D,) of a word, or (n, D) for a list of n words."""
         found: np.ndarray = self.rows[self._names.id(words) if isinstance(words, str) else self._names.ids(words)]
         return found
 
     def most_similar(self, positive: Any = (), negative: Any = (), topn: int = 10) -> list[tuple[str, float]]:
-        """The words nearest to the sum of the positive less the negative, all of unit length, without those given.
+        """Returns the words nearest to the sum of positive minus negative unit vectors, without the words given.
 
         positive, negative  a word, or a list
-        topn                how many, if there are as many
+        topn                maximum number of results
 
         Returns a list of (word, cosine), nearest first. a is to b as c is to most_similar([b, c], [a]): 3CosAdd, Mikolov et
         al. 2013, arXiv:1301.3781; Levy and Goldberg 2014.
 
-        Raises ValueError where nothing is given.
+        Raises ValueError without any words.
         """
         given = [(word, 1.0) for word in listed(positive)] + [(word, -1.0) for word in listed(negative)]
         if not given:
@@ -83,14 +83,14 @@ class Vectors:
         return self._search(query[None], [""], k, np.array([0, len(left_out)]), left_out, False).pairs[0]
 
     def similarity(self, first: str, second: str) -> float:
-        """The cosine of two words."""
+        """Returns the cosine of two words."""
         return float(_unit(self[first]) @ _unit(self[second]))
 
     def neighbours(self, words: Any, k: int = 10, *, annoy: bool = False) -> Ranked:
-        """The k words nearest to each of n words, without itself; n of any size, with a progress bar where it takes long.
+        """Returns the k nearest words of each of n words, without itself; shows a progress bar if slow.
 
-        annoy  search a forest that is built first and kept, instead of all rows: quicker for many words of a large table,
-               and some neighbours are missed; all rows, as is said, where annoy is not installed
+        annoy  use a forest, built on first use, instead of exact search: faster for many words of a large table, but misses
+               some neighbours; without annoy, falls back to exact search with a note
 
         Raises ValueError for k outside 1 to V.
         """
@@ -100,17 +100,17 @@ class Vectors:
         return self._search(self.rows[ids], list(map(str, asked)), k, np.arange(len(ids) + 1), ids, annoy)
 
     def agreement(self, path: Path | str) -> metrics.Agreement:
-        """How far cosines order pairs as people do; see hybrid/metrics.py."""
+        """Returns the agreement of cosines with human ratings of pairs; see hybrid/metrics.py."""
         return metrics.agreement(path, self.words, self.rows)
 
     def analogies(self, path: Path | str, *, most_frequent: int = 30_000) -> metrics.Analogies:
-        """The share of analogies answered right; words by descending frequency; see hybrid/metrics.py."""
+        """Returns the accuracy on analogies; words by descending frequency; see hybrid/metrics.py."""
         return metrics.analogies(path, self.words, self.rows, most_frequent=most_frequent)
 
     def _search(
         self, queries: np.ndarray, asked: list[str], k: int, at: np.ndarray, left_out: np.ndarray, annoy: bool
     ) -> Ranked:
-        """The k nearest of each query (n, D); query i leaves out left_out[at[i] : at[i + 1]], which rise."""
+        """Returns the k nearest of each query (n, D); query i skips left_out[at[i] : at[i + 1]], ascending."""
         from cpu.output.topk import Excluded
 
         index = self._forest if annoy else self._all
@@ -125,14 +125,14 @@ class Vectors:
 
     @functools.cached_property
     def _all(self) -> "Neighbours":
-        """Searches all rows."""
+        """An exact index."""
         from cpu.search.neighbours import Neighbours
 
         return Neighbours(self.rows, index="exact")
 
     @functools.cached_property
     def _forest(self) -> "Neighbours":
-        """Searches a forest; one thread builds it, so that it finds the same every time."""
+        """A forest index, built by one thread, so that results are reproducible."""
         from ..neighbours import live
 
         index: Neighbours = live(self.rows, exact_below=0)
@@ -145,14 +145,14 @@ def _unit(vector: np.ndarray) -> np.ndarray:
     return vector / length if length > 0 else vector
 
 
-# What models share whose words or items have vectors: what is like what.
+# Similarity of words or items, shared by models with vectors.
 
 
 class Similar:
-    """A trained model with a vector for each of its names: the first rows of its embedding.
+    """A trained model with a vector per name: the first rows of its embedding.
 
     names  V strings
-    what   what a name is called in messages
+    what   the word for a name in messages
     """
 
     def __init__(self, names: Sequence[str], embedding: "Embedding", what: str):
@@ -160,10 +160,10 @@ class Similar:
 
     @functools.cached_property
     def vectors(self) -> Vectors:
-        """The names and their input rows, as they stood when they were first asked for."""
+        """The names and a copy of their input rows, made on first access."""
         rows: np.ndarray = self._embedding.vectors()[: len(self._named)]
         return Vectors(self._named, rows.copy(), what=self._what)
 
     def similar(self, names: Any, k: int = 10) -> Ranked:
-        """The k nearest to each of some names, by the cosine of their vectors, without itself; see `Vectors.neighbours`."""
+        """Returns the k nearest of each name, without itself, by cosine; see `Vectors.neighbours`."""
         return self.vectors.neighbours(names, k)

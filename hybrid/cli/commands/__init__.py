@@ -1,7 +1,7 @@
-"""The commands, a file each.
+"""The commands, one file each.
 
-NAME.py has `add(parser)`, which offers the options of `hybrid NAME`, and `run(given)`, which does it and returns the exit
-code. It is imported when its command is typed; the line that `hybrid --help` says of it stands in hybrid/cli/options.py.
+NAME.py has `add(parser)`, which adds the options of `hybrid NAME`, and `run(given)`, which runs it and returns the exit code.
+It is imported when its command is used; the line for `hybrid --help` is in hybrid/cli/options.py.
 """
 
 import importlib
@@ -9,5 +9,5 @@ from types import ModuleType
 
 
 def load(name: str) -> ModuleType:
-    """The file of a command."""
+    """Returns the module of a command."""
     return importlib.import_module(f"{__name__}.{name}")

@@ -1,4 +1,4 @@
-"""What the commands share that use a trained run: where it computes, and how answers are printed."""
+"""Options and output shared by the commands that use a trained run."""
 
 import argparse
 import json
@@ -14,11 +14,11 @@ from ...use.answers import Ranked
 from ...use.vectors import Vectors
 from ..arguments import CHECKPOINT, DEVICE, THREADS, Parser
 
-SHOWN = 10  # answers, where the user does not say how many
+SHOWN = 10  # default number of results
 
 
 def add_run(command: Parser, name: str = "RUN", help: str = "the folder of a trained run") -> None:
-    """Offer the run, and which of its checkpoints computes where."""
+    """Adds options for the run, its checkpoint and the device."""
     command.add_argument("run", metavar=name, help=help)
     command.add_argument("--checkpoint", choices=("last", "best"), help=CHECKPOINT)
     command.add_argument("--device", help=DEVICE)
@@ -27,25 +27,25 @@ def add_run(command: Parser, name: str = "RUN", help: str = "the folder of a tra
 
 
 def add_k(command: Parser, what: str) -> None:
-    """Offer how many answers there are."""
+    """Adds the option for the number of results."""
     command.add_argument("--k", type=positive, metavar="K", help=f"{what} (default: {SHOWN})")
 
 
 def at_most(k: int | None, there: int, what: str) -> int:
-    """How many answers there are; a note where they are fewer than the user wants."""
+    """Returns the number of results; prints a note if fewer exist than the user wants."""
     if k and k > there:
         console.note(f"--k {k:,}: there are {there:,} {what}")
     return min(k or SHOWN, there)
 
 
 def opened(given: argparse.Namespace, method: str, does: str) -> Any:
-    """The run, for a method of it; ValueError where its model has none, before anything is loaded. See `able`."""
+    """Opens the run for a method; ValueError, before loading, if its model lacks it. See `able`."""
     able(given.run, method, does)
     return open_run(given.run, checkpoint=given.checkpoint, device=given.device, threads=given.threads)
 
 
 def vectors(given: argparse.Namespace) -> Vectors:
-    """Those of a run, or of a file; ValueError for a run whose model has none."""
+    """Returns the vectors of a run or a file; ValueError for a run whose model has none."""
     if Path(given.run).is_dir():
         return vectors_of(given.run, checkpoint=given.checkpoint, device=given.device or "cpu")
     for option in ("checkpoint", "device"):
@@ -55,7 +55,7 @@ def vectors(given: argparse.Namespace) -> Vectors:
 
 
 def show(found: Ranked, as_json: bool = False) -> None:
-    """Print what was found for each that was asked about."""
+    """Prints the results of each query."""
     if as_json:
         print(json.dumps(records(found), indent=1))
         return
@@ -65,7 +65,7 @@ def show(found: Ranked, as_json: bool = False) -> None:
 
 
 def records(found: Ranked, asked: str = "name", name: str = "name") -> list[dict[str, Any]]:
-    """As JSON can hold it: a record for each that was asked about; `asked` and `name` say what the names are of."""
+    """Returns JSON-able records, one per query; `asked` and `name` are the keys of query and result."""
     return [
         {asked: one, "found": [{name: best, "score": score} for best, score in pairs]}
         for one, pairs in zip(found.asked, found.pairs, strict=True)
@@ -73,6 +73,6 @@ def records(found: Ranked, asked: str = "name", name: str = "name") -> list[dict
 
 
 def table(pairs: Sequence[tuple[str, float]]) -> str:
-    """Names and their scores, a line each."""
+    """Returns names and scores, one per line."""
     width = max((len(name) for name, _ in pairs), default=0)
     return "\n".join(f"  {name:<{width}}  {score:.4f}" for name, score in pairs)

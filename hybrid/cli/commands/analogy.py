@@ -1,4 +1,4 @@
-"""`hybrid analogy`: a is to b as c is to what?"""
+"""The command `hybrid analogy`: a is to b as c is to what?"""
 
 import argparse
 import json
@@ -8,7 +8,7 @@ from . import _use
 
 
 def add(command: Parser) -> None:
-    """Offer the options."""
+    """Adds the options."""
     _use.add_run(command, "RUN|FILE", "the folder of a trained run, or a file of vectors, such as hybrid export writes")
     for name in "abc":
         command.add_argument(name, metavar=name.upper(), help="a word or item")
@@ -16,7 +16,7 @@ def add(command: Parser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Print the words nearest to b - a + c, of unit vectors."""
+    """Prints the words nearest to b - a + c, of unit vectors."""
     vectors = _use.vectors(given)
     found = vectors.most_similar([given.b, given.c], [given.a], topn=_use.at_most(given.k, len(vectors), "words"))
     if given.json:

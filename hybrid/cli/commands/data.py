@@ -1,4 +1,4 @@
-"""`hybrid data`: which public data sets there are, and how one comes here."""
+"""The command `hybrid data`: lists and downloads public data sets."""
 
 import argparse
 import json
@@ -13,7 +13,7 @@ from ..arguments import Parser
 
 
 def add(data: Parser) -> None:
-    """Add the actions to the command's parser."""
+    """Adds the subcommands to the command's parser."""
     actions: Any = data.add_subparsers(dest="action", required=True, metavar="ACTION")
     listing = actions.add_parser("list", help="every data set: its size, whether it is here, what it is")
     get = actions.add_parser("get", help="download a data set, and check it")
@@ -27,7 +27,7 @@ def add(data: Parser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """List or get, as the command line says."""
+    """Lists the data sets or downloads one."""
     folder = data_folder(given.out if given.action == "get" else None)
     return _list(folder, given.json) if given.action == "list" else _get(given.name, folder, given.json)
 

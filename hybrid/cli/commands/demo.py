@@ -1,4 +1,4 @@
-"""`hybrid demo`: one language model under a full softmax, a tree and a sampled softmax, everything else the same."""
+"""The command `hybrid demo`: one language model with full softmax, tree and sampled softmax, otherwise identical."""
 
 import argparse
 import contextlib
@@ -26,12 +26,12 @@ from ...use.vectors import Vectors
 from ..arguments import DEVICE, OVERWRITE, THREADS, Parser
 
 READOUTS = {"full": "full softmax", "tree": "Huffman tree", "sampled": "sampled softmax"}
-SHOWN = 3  # contexts continued, words whose neighbours are listed
+SHOWN = 3  # number of contexts continued, and of words with neighbours
 NEIGHBOURS = 10
 
 
 def add(demo: Parser) -> None:
-    """Add the options to the command's parser."""
+    """Adds the options to the command's parser."""
     demo.add_argument("--text", metavar="FILE", help="train on this text instead of Python's own documentation")
     demo.add_argument("--epochs", type=positive, default=4, help="passes over the text (default: 4)")
     demo.add_argument("--out", metavar="DIR", default="runs/demo", help="where results go (default: runs/demo)")
@@ -43,7 +43,7 @@ def add(demo: Parser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Train the models, and print the report."""
+    """Trains the models and prints the report."""
     folder = Path(given.out)
     runs.announce({"kind": "language", "device": given.device})
     try:
@@ -59,9 +59,8 @@ def run(given: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def begun(folder: Path, overwrite: bool) -> Iterator[None]:
-    """The folder of a demo and those of its models, held. What an earlier demo left in them is replaced, and with `overwrite`
-    runs; ValueError where there is something else, as `store.begun` raises it.
-    """
+    """A context that locks the folders of a demo and its models, and replaces an earlier demo in them.
+    With `overwrite` it also replaces runs; ValueError for other content, as from `store.begun`."""
     places = [folder / readout for readout in READOUTS]
     runs = [place for place in places if (place / store.RUN).exists()]
     again = overwrite or (folder / lock.LOCK).exists()
@@ -77,17 +76,17 @@ def begun(folder: Path, overwrite: bool) -> Iterator[None]:
 
 
 def compare(source: Text, folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    """Train each on eight tenths of the text, write reports and pictures to the folder, and return the report.
+    """Trains each on 80 % of the text, writes reports and pictures to the folder, and returns the report.
 
-    A tenth draws the curves, and another, which nothing was chosen by, is what they are compared on.
+    10 % yields the curves; another 10 %, used for no choice, is the test set of the comparison.
     """
     seed = settings["seed"]
     parts = source.split(valid=0.1, test=0.1, seed=seed)
     reports, engines = {}, {}
     for readout, label in READOUTS.items():
         job = language.Language(choose("language", readout=readout, text=source.source, **settings), *parts)
-        job.watched = None  # no best model is kept
-        next(job.make().run(job.feed))  # kernels are compiled here, not on the clock
+        job.watched = None  # keeps no best model
+        next(job.make().run(job.feed))  # compiles the kernels before timing
         engines[readout] = job.make()
         reports[readout] = train(job, folder / readout, engines[readout], options=LoopOptions(f"{label:>15}"))
     tree = engines["tree"]
@@ -110,7 +109,7 @@ def compare(source: Text, folder: Path, settings: dict[str, Any]) -> dict[str, A
 
 
 def _reached(curve: list[dict[str, Any]], level: float) -> dict[str, float]:
-    """What training took, by either clock, until the perplexity was at most `level`; between two points, by a line."""
+    """Returns the training times, by either clock, until perplexity fell to `level`, interpolated linearly."""
     before = curve[0]
     for point in curve:
         if point["perplexity"] <= level:
@@ -122,7 +121,7 @@ def _reached(curve: list[dict[str, Any]], level: float) -> dict[str, float]:
 
 
 def _next_words(model: LanguageModel, feed: Any, seed: int) -> list[dict[str, Any]]:
-    """What exact tree search holds most likely after a few contexts of the text."""
+    """Returns the most likely next words of a few contexts of the text by exact tree search."""
     corpus, vocabulary = feed.corpus, model.vocabulary
     rng = np.random.default_rng([seed, 3])
     long = np.flatnonzero(np.diff(corpus.at) > 2 * feed.context)
@@ -133,7 +132,7 @@ def _next_words(model: LanguageModel, feed: Any, seed: int) -> list[dict[str, An
 
 
 def _neighbours(vectors: Vectors) -> dict[str, Any]:
-    """Nearest words of a few frequent ones; where annoy is installed, by it too, and its recall over many."""
+    """Returns nearest words of a few frequent ones; with annoy installed, also by annoy, and its recall."""
     from cpu.search.libraries import there
 
     k, many = min(NEIGHBOURS, len(vectors)), vectors.words[:1000]  # the most frequent words
@@ -152,7 +151,7 @@ def _neighbours(vectors: Vectors) -> dict[str, Any]:
 
 
 def _files(folder: Path, reports: dict[str, Any], engine: Engine) -> dict[str, str]:
-    """Draw the pictures; where everything was written. A run as short as the measuring of its cores has no timeline."""
+    """Draws the pictures; returns all output paths. Runs that end during the overlap measurement have no timeline."""
     files = {"curve": "curve.png", "report": "report.json"}
     if engine.trace.recent:
         files |= {"timeline": "timeline.png", "trace": "timeline.json"}
@@ -164,7 +163,7 @@ def _files(folder: Path, reports: dict[str, Any], engine: Engine) -> dict[str, s
 
 
 def _verdict(report: dict[str, Any]) -> list[str]:
-    """Who reached the level first by either clock, and who ended lowest."""
+    """Returns which model reached the level first, by either clock, and which ended lowest."""
     reached, runs = report["to_level"], report["runs"]
     lines = [f"Validation perplexity {report['level']:.1f} is the highest of the three at the end. It was reached"]
     for clock, unit in zip(CLOCKS, ("seconds", "processor seconds"), strict=True):
@@ -177,7 +176,7 @@ def _verdict(report: dict[str, Any]) -> list[str]:
 
 
 def text(report: dict[str, Any]) -> str:
-    """The report for a person."""
+    """Returns the report as text."""
     level, tokens = f"{report['level']:.1f}", report["tokens"]
     lines = [
         f"\n{report['text']}: {tokens['train']:,} tokens to learn from, {tokens['valid']:,} to validate, "

@@ -1,4 +1,4 @@
-"""`hybrid doctor`: what this machine offers the engine, what is missing, and the command that mends it."""
+"""The command `hybrid doctor`: capabilities of this machine, missing parts, and commands that install them."""
 
 import argparse
 import contextlib
@@ -22,8 +22,8 @@ from ...machine import available, memory, processor, quota
 from ..arguments import Parser
 
 NEEDED = ("numpy", "scipy", "numba", "threadpoolctl", "tqdm", "matplotlib", "pillow", "pooch")
-MODULES = {"pillow": "PIL"}  # where it is not the package's name
-# What a package that is not needed is for, and the extra that brings it
+MODULES = {"pillow": "PIL"}  # where it differs from the package's name
+# Optional package -> its purpose and the extra that installs it
 OPTIONAL = {
     "annoy": ('for the index "annoy", beside exact search', "annoy"),
     "av": ("to read and write video", "video"),
@@ -36,7 +36,7 @@ OPTIONAL = {
     "mpi4py": ("for hybrid launch", "mpi"),
     **dict.fromkeys(("torch", "gensim", "fasttext-wheel"), ("to benchmark against it", "bench")),
 }
-LAYERS = {"tbb": "tbbpool", "omp": "omppool", "workqueue": "workqueue"}  # Numba's, and the module of each
+LAYERS = {"tbb": "tbbpool", "omp": "omppool", "workqueue": "workqueue"}  # Numba's thread layers and their modules
 THREADSAFE = {"tbb", "omp"}
 NO_GPU = "none is needed: --device cpu"
 NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
@@ -50,23 +50,23 @@ Finding = dict[str, Any]
 
 
 def add(command: Parser) -> None:
-    """Add the options to the command's parser."""
+    """Adds the options to the command's parser."""
     command.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(given: argparse.Namespace) -> int:
-    """Print the report; the exit code says whether the engine can be used."""
+    """Prints the report; exit code 0 if the engine is usable."""
     found = report()
     print(json.dumps(found, indent=1) if given.json else text(found))
     return 0 if found["usable"] else 1
 
 
 def report(megabytes: int = 512) -> dict[str, Any]:
-    """Look at everything; JSON-able. Starts no ranks.
+    """Returns the results of all checks, JSON-able. Starts no ranks.
 
-    usable     True when all that is needed is there: the engine runs on the CPU
-    findings   one a thing looked at: name, ok, needed, found, remedy (None where nothing is to be mended)
-    bandwidth  of memory, bytes a second, by += 1 to arrays of `megabytes` on all threads; empty when not usable
+    usable     True if all required parts are present: the engine runs on the CPU
+    findings   one per check: name, ok, needed, found, remedy (None if not needed)
+    bandwidth  of memory, bytes/s, for += 1 on arrays of `megabytes` on all threads; empty if not usable
     """
     findings = [*_packages(), _threads(), _kernel_cache(), *_mpi(), *gpu()]
     usable, speed = all(one["ok"] for one in findings if one["needed"]), {}
@@ -84,7 +84,7 @@ def report(megabytes: int = 512) -> dict[str, Any]:
 
 
 def text(report: dict[str, Any]) -> str:
-    """The report as a person reads it; what needs mending is marked !! and comes with its remedy."""
+    """Returns the report as text; problems are marked !! and followed by a remedy."""
     machine, system = report["machine"], report["system"]
     room = f", {machine['memory'] / 2**30:.1f} GiB" if machine["memory"] else ""
     lines = [
@@ -104,25 +104,25 @@ def text(report: dict[str, Any]) -> str:
 
 
 def finding(name: str, ok: bool, found: str, remedy: str | None = None, needed: bool = False) -> Finding:
-    """A thing that was looked at; the remedy, a command or a sentence, is kept where the thing is not in order."""
+    """Returns the result of a check; the remedy, a command or a sentence, is kept only for a failure."""
     return {"name": name, "ok": ok, "needed": needed, "found": found, "remedy": None if ok else remedy}
 
 
 def failure(name: str, error: Exception, remedy: str) -> Finding:
-    """What raised says "cause; remedy", or the cause alone."""
+    """Returns a failed check from an error that reads "cause; remedy", or just "cause"."""
     cause, _, own = str(error).partition("; ")
     return finding(name, False, cause, own or remedy)
 
 
 def version(package: str, module: str = "") -> tuple[str, bool]:
-    """The version of an installed package, and whether it is there and `module` can be imported."""
+    """Returns the version of an installed package; True if it is installed and `module` can be imported."""
     found = "not installed"
     try:
         found = importlib.metadata.version(package)
         importlib.import_module(module) if module else None
     except importlib.metadata.PackageNotFoundError:
         return found, False
-    except Exception as error:  # whatever a broken build raises
+    except Exception as error:  # a broken build may raise anything
         return f"{found}, but it cannot be imported: {error}", False
     return found, True
 
@@ -138,7 +138,7 @@ def _packages() -> Iterator[Finding]:
 
 
 def _threads() -> Finding:
-    """Numba's thread layers; dense and sparse queues need one that two threads may enter at once."""
+    """Checks Numba's thread layers; dense and sparse queues need a thread-safe one."""
     from cpu.runtime import threads
 
     remedy = "pip install tbb, or install libgomp1 (Debian, Ubuntu)"
@@ -159,42 +159,42 @@ def _threads() -> Finding:
 
 
 def _kernel_cache() -> Finding:
-    """Where compiled kernels are kept: without it, every start compiles them anew."""
+    """Checks the folder of compiled kernels; without it, every start recompiles them."""
     try:
         from cpu.runtime.memory import _read_modify_write
 
         folder = _read_modify_write.stats.cache_path
         os.makedirs(folder, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
-    except Exception as error:  # Numba's own, where it finds no folder at all
+    except Exception as error:  # Numba raises its own error if it finds no folder
         remedy = "set NUMBA_CACHE_DIR to a folder that can be written"
         return finding("kernel cache", False, str(error), remedy, needed=True)
     return finding("kernel cache", True, folder, needed=True)
 
 
 def _mpi() -> list[Finding]:
-    """The MPI of mpi4py, and mpiexec; [] without mpi4py, which is named by itself."""
+    """Checks mpi4py's MPI and mpiexec; [] without mpi4py, which is reported separately."""
     if importlib.util.find_spec("mpi4py") is None:
         return []
     wanted = "pip install 'hybrid-engine[mpi]'"
     ask = "from mpi4py import MPI; print(MPI.Get_library_version())"
-    try:  # a process of its own: a broken MPI ends it
+    try:  # in a subprocess, since a broken MPI aborts it
         done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True, timeout=60)
         ok, found = True, done.stdout.splitlines()[0].strip()
     except (OSError, subprocess.SubprocessError) as error:
         ok, found = False, (getattr(error, "stderr", None) or str(error)).strip().splitlines()[-1]
-    beside = os.path.dirname(sys.executable)  # where wheels put it
+    beside = os.path.dirname(sys.executable)  # location in wheels
     program = shutil.which("mpiexec", path=os.pathsep.join([beside, os.environ.get("PATH", "")]))
     library = finding("MPI", ok, found, f"{wanted}, or an mpi4py of the MPI that is there")
     return [library, finding("mpiexec", program is not None, program or "none found", wanted)]
 
 
 def gpu() -> list[Finding]:
-    """What a GPU needs, none of which the engine needs: driver, devices, compiler, PyCUDA, cuBLAS; then the conclusion."""
+    """Checks the requirements of a GPU, all optional: driver, devices, compiler, PyCUDA, cuBLAS; then the conclusion."""
     from gpu.runtime import compiler
 
     driver, *devices = _driver()
-    found, ok = version("pycuda", "pycuda.driver")  # which takes the driver that it was built for
+    found, ok = version("pycuda", "pycuda.driver")  # imports the driver it was built for
     pycuda = finding("PyCUDA", ok, found, PYCUDA)
     cublas = _cublas(bool(devices))
     try:
@@ -204,7 +204,7 @@ def gpu() -> list[Finding]:
         compiles = failure("kernel compiler", error, compiler.WANTED)
     try:
         reason = backend.why_no_gpu() or (None if cublas["ok"] else "mend cuBLAS")
-    except Exception as error:  # whatever a PyCUDA that does not fit this driver raises
+    except Exception as error:  # a PyCUDA that does not fit this driver may raise anything
         reason = f"PyCUDA fails: {error}"
     cause, _, remedy = (reason or "").partition("; ")
     found = f"not used: {cause}" if reason else "can be used: --device cuda:0"
@@ -212,7 +212,7 @@ def gpu() -> list[Finding]:
 
 
 def _driver() -> list[Finding]:
-    """The NVIDIA driver; then name, capability and memory of every device."""
+    """Checks the NVIDIA driver; then name, capability and memory of every device."""
     name = "NVIDIA driver"
     try:
         cuda = _cuda()
@@ -247,14 +247,14 @@ def _cuda() -> ctypes.CDLL:
 
 
 def _ask(function: Any, place: Any, *arguments: Any) -> Any:
-    """What a function of the driver writes to its first argument; OSError where it answers with an error."""
+    """Returns the value that a driver function writes to its first argument; OSError if it fails."""
     if status := function(ctypes.byref(place), *arguments):
         raise OSError(f"{function.__name__} answers with error {status}")
     return place.value
 
 
 def _cublas(device: bool) -> Finding:
-    """The cuBLAS that works with this driver; without a device, where none can, the first that opens."""
+    """Finds the cuBLAS that works with this driver; without a device, the first that loads."""
     from gpu.runtime import blas
 
     try:
@@ -271,7 +271,7 @@ def _cublas(device: bool) -> Finding:
 
 
 def _working() -> Any:
-    """The library that makes a handle in the first device's primary context."""
+    """Returns the library that creates a handle in the first device's primary context."""
     from gpu.runtime import blas
 
     cuda, context = _cuda(), ctypes.c_void_p()
@@ -283,5 +283,5 @@ def _working() -> Any:
         library.cublasDestroy_v2(handle)
         return library
     finally:
-        cuda.cuCtxPopCurrent_v2(ctypes.byref(context))  # the thread has the context that it had
+        cuda.cuCtxPopCurrent_v2(ctypes.byref(context))  # restores the thread's context
         cuda.cuDevicePrimaryCtxRelease_v2(0)

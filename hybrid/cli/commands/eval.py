@@ -1,4 +1,4 @@
-"""`hybrid eval`: figures of a trained run on other data."""
+"""The command `hybrid eval`: metrics of a trained run on other data."""
 
 import argparse
 import json
@@ -10,7 +10,7 @@ from . import _use
 
 
 def add(command: Parser) -> None:
-    """Add the options of the run's model; of all models, where it is not known."""
+    """Adds the options of the run's model, or of all models if it is unknown."""
     _use.add_run(command)
     folder = next((word for word in (*command.words[:1], *command.words[-1:]) if not word.startswith("-")), None)
     kind = kind_of(folder) if folder else None
@@ -23,7 +23,7 @@ def add(command: Parser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Measure the run, and print the figures."""
+    """Evaluates the run and prints the metrics."""
     from ...train import runs
 
     figures = runs.evaluate(given.run, vars(given))

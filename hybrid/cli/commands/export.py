@@ -1,4 +1,4 @@
-"""`hybrid export`: the vectors of a trained run, in a file for other programs."""
+"""The command `hybrid export`: writes the vectors of a trained run for other programs."""
 
 import argparse
 
@@ -7,7 +7,7 @@ from ..arguments import CHECKPOINT, Parser
 
 
 def add(command: Parser) -> None:
-    """Add the options to the command's parser."""
+    """Adds the options to the command's parser."""
     command.add_argument("run", metavar="RUN", help="the folder of a trained run")
     command.add_argument("file", metavar="FILE", help="the file to write")
     command.add_argument(
@@ -27,7 +27,7 @@ def add(command: Parser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Write the file."""
+    """Writes the file."""
     from ...train import runs
 
     files.check(given.file, given.overwrite)

@@ -1,4 +1,4 @@
-"""`hybrid next`: a text continued, or its likeliest next words."""
+"""The command `hybrid next`: continues a text or lists its most likely next words."""
 
 import argparse
 import json
@@ -15,7 +15,7 @@ TEMPERATURE = 0.7
 
 
 def add(command: Parser) -> None:
-    """Offer the options."""
+    """Adds the options."""
     _use.add_run(command)
     command.add_argument("text", nargs="+", metavar="TEXT", help="the text to continue, a string or several words")
     command.add_argument(
@@ -34,7 +34,7 @@ def add(command: Parser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Print the likeliest words, the text continued, or both."""
+    """Prints the most likely words, the continued text, or both."""
     model, text = _use.opened(given, "continue_text", "continue a text"), " ".join(given.text)
     if unknown := model.unknown(text):
         console.note(f"not in the vocabulary, read as <unk>: {', '.join(unknown)}")
@@ -49,7 +49,7 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _lines(report: dict[str, Any]) -> str:
-    """A report for a person; where the model says that a line ends, it does."""
+    """Returns a report as text, with the line ends that the model predicts."""
     lines = [_use.table(report["next"])] if "next" in report else []
     if "words" in report:
         continued = " ".join([report["text"], *report["words"]])

@@ -1,4 +1,4 @@
-"""`hybrid predict`: the labels of texts, a line a text, as fastText prints them."""
+"""The command `hybrid predict`: labels of texts, one text per line, in fastText's output format."""
 
 import argparse
 import itertools
@@ -12,11 +12,11 @@ from ...storage import files
 from ..arguments import Parser
 from . import _use
 
-TEXTS = 1024  # whose labels are looked for together
+TEXTS = 1024  # texts per batch
 
 
 def add(command: Parser) -> None:
-    """Offer the options."""
+    """Adds the options."""
     _use.add_run(command)
     command.add_argument("file", metavar="FILE", help="texts, one a line; -: from standard input")
     command.add_argument("--k", type=positive, default=1, metavar="K", help="labels of each text (default: 1)")
@@ -24,7 +24,7 @@ def add(command: Parser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Print the likeliest labels of every line, of an empty one an empty line."""
+    """Prints the most likely labels of every line; an empty line gives an empty line."""
     model = _use.opened(given, "predict", "predict labels")
     k = _use.at_most(given.k, len(model.labels), "labels")
     lines = _lines(given.file)
@@ -40,6 +40,6 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _lines(path: str) -> Iterator[str]:
-    """The texts, without labels that they may have."""
+    """Yields the texts, without any labels in them."""
     for _, line in enumerate(sys.stdin) if path == "-" else files.numbered_lines(path):
         yield " ".join(token for token in line.split() if not token.startswith(LABEL))

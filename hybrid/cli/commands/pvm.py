@@ -1,4 +1,4 @@
-"""`hybrid pvm`: what is done with trained Predictive Vision Models beside training and measuring them."""
+"""The command `hybrid pvm`: uses of trained Predictive Vision Models other than training and evaluation."""
 
 import argparse
 import json
@@ -22,11 +22,11 @@ from ...train.options import choose, kept
 from ...train.progress import Progress
 from ..arguments import OVERWRITE, Parser
 
-FRAMES = 250  # of a film
+FRAMES = 250  # frames of a film
 
 
 def add(pvm: Parser) -> None:
-    """Add the actions to the command's parser."""
+    """Adds the subcommands to the command's parser."""
     actions: Any = pvm.add_subparsers(dest="action", required=True, metavar="ACTION")
     _watch(actions.add_parser("watch", help="write a film: frame, prediction, difference, hidden maps, heatmap"))
     _dream(actions.add_parser("dream", help="write a film of a model that sees what it predicts"))
@@ -88,7 +88,7 @@ def _film(command: Parser, name: str) -> None:
 
 
 def _out(command: Parser, text: str) -> None:
-    """Where the result goes, and the options of the machine that makes it."""
+    """Adds the output option and the machine options."""
     command.add_argument("-o", "--out", metavar="FILE", help=text)
     command.add_overwrite()
     command.add_argument(
@@ -99,14 +99,14 @@ def _out(command: Parser, text: str) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Do a `hybrid pvm` command; returns the exit code."""
+    """Runs a `hybrid pvm` subcommand; returns the exit code."""
     report = ACTIONS[given.action](given)
     print(json.dumps(report, indent=1) if given.json else report["text"])
     return 0
 
 
 def _imported(given: argparse.Namespace) -> dict[str, Any]:
-    """Make a run of a checkpoint of the CUDA original; `hybrid train --resume` goes on with it."""
+    """Creates a run from a checkpoint of the CUDA original; `hybrid train --resume` continues it."""
     folder = Path(given.out)
     store.refuse_taken(folder, given.overwrite)
     read = checkpoint.read(given.file)
@@ -117,7 +117,7 @@ def _imported(given: argparse.Namespace) -> dict[str, Any]:
     feed = Frames(clips(given.video, model.config.frame), read.step)
     with store.begun(folder, given.overwrite):
         files.write(folder / CONFIG, [model.config.to_json().encode()])
-        # before run.json: without it the run would be another
+        # before run.json, without which there is no run to resume
         model.save(folder / CHECKPOINT, {"feed": feed.describe(), "progress": Progress().facts})
         store.keep_options(folder, kept(options | {"data": None}))
     text = f"step {read.step:,} of {model.config.name}, {sum(model.size):,} parameters -> {folder}"

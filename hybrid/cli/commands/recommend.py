@@ -1,4 +1,4 @@
-"""`hybrid recommend`: what users take next, for all, for some, or for new ones."""
+"""The command `hybrid recommend`: next items for all users, some, or new ones."""
 
 import argparse
 import csv
@@ -22,7 +22,7 @@ COLUMNS = ("user", "rank", "item", "score")
 
 
 def add(command: Parser) -> None:
-    """Offer the options."""
+    """Adds the options."""
     _use.add_run(command)
     _use.add_k(command, "items for each user")
     command.add_argument("--include-seen", action="store_true", help="recommend what the user had, too")
@@ -55,7 +55,7 @@ def add(command: Parser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Print or write what is recommended."""
+    """Prints or writes the recommendations."""
     _refuse(given)
     model = _use.opened(given, "recommend", "recommend")
     if given.ratings and (unknown := model.remember(given.ratings, given.columns)):
@@ -79,7 +79,7 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _refuse(given: argparse.Namespace) -> None:
-    """ValueError for what contradicts each other, or cannot be written, before anything is loaded."""
+    """Raises ValueError for contradictory options or an unwritable output, before anything is loaded."""
     for other, what in (("users", "for whom"), ("ratings", "what users had")):
         if given.history and getattr(given, other):
             raise ValueError(f"--{other} and --history contradict each other: each says {what}; leave one out")
@@ -91,7 +91,7 @@ def _refuse(given: argparse.Namespace) -> None:
 
 
 def _new(many: int) -> list[str]:
-    """What new users are called."""
+    """Returns names for new users."""
     return ["new user"] if many == 1 else [f"new user {number}" for number in range(1, many + 1)]
 
 
@@ -102,7 +102,7 @@ def _print(parts: Iterable[Ranked]) -> None:
 
 
 def _print_json(parts: Iterable[Ranked]) -> None:
-    """A JSON list, printed part by part."""
+    """Prints a JSON list incrementally."""
     print("[", end="")
     for at, record in enumerate(record for part in parts for record in _use.records(part, "user", "item")):
         print("," * (at > 0), json.dumps(record), sep="\n", end="")
@@ -110,11 +110,11 @@ def _print_json(parts: Iterable[Ranked]) -> None:
 
 
 class OfFile(list[str]):
-    """Names that a file has."""
+    """Names read from a file."""
 
 
 def _known(name: str, items: Any, known: Sequence[str]) -> Any:
-    """Items without those of a file that the model does not know, of which it tells; what is typed is refused elsewhere."""
+    """Drops names from a file that the model does not know, with a note; unknown typed names raise errors elsewhere."""
     if not isinstance(items, OfFile):
         return items
     there = set(known)
@@ -125,7 +125,7 @@ def _known(name: str, items: Any, known: Sequence[str]) -> Any:
 
 
 def _listed(text: str) -> list[str]:
-    """Names with commas between them; one that holds a comma stands in quotes, as in CSV. "@FILE": the lines of a file."""
+    """Parses comma-separated names; names with commas are quoted, as in CSV. "@FILE": the lines of a file."""
     if text.startswith("@"):
         try:
             return OfFile(line.strip() for _, line in files.numbered_lines(text[1:]) if line.strip())
@@ -138,7 +138,7 @@ def _listed(text: str) -> list[str]:
 
 
 def format_of(path: str | Path) -> str:
-    """The format that the end of a file's name says; ValueError for another, and for Parquet where pyarrow is missing."""
+    """Returns the format from a file's suffix; ValueError for another one, and for Parquet without pyarrow."""
     ending = Path(path).suffix.lower().removeprefix(".")
     if ending not in WRITERS:
         raise ValueError(f"{path}: expected a name that ends with .csv or .parquet")
@@ -148,10 +148,10 @@ def format_of(path: str | Path) -> str:
 
 
 def write(path: str | Path, parts: Iterable[Ranked], columns: Sequence[str]) -> int:
-    """Write the rows of all parts (see `Ranked.rows`) under the names of four columns; returns how many rows.
+    """Writes the rows of all parts (see `Ranked.rows`) under four column names; returns the number of rows.
 
-    A part is taken before the next is asked for. The file appears whole or, on any error, stays as it was; raises as
-    `format_of`, OSError for a file that cannot be written, and what the parts raise.
+    Parts are consumed one by one. The write is atomic; raises as `format_of`, OSError for a file that cannot be written, and
+    the errors of the parts.
     """
     rows = 0
 
@@ -177,7 +177,7 @@ def _csv(parts: Iterable[Ranked], columns: Sequence[str]) -> Iterator[bytes]:
 
 
 def _parquet(parts: Iterable[Ranked], columns: Sequence[str]) -> Iterator[bytes]:
-    """A row group a part; the file, which is compressed, is made in memory."""
+    """Yields a compressed file, created in memory, with one row group per part."""
     import pyarrow
     from pyarrow import parquet
 
@@ -188,7 +188,7 @@ def _parquet(parts: Iterable[Ranked], columns: Sequence[str]) -> Iterator[bytes]
     names: Any = None
     with parquet.ParquetWriter(file, schema) as writer:
         for part in parts:
-            if part.known is not known:  # once, where parts are of one answer
+            if part.known is not known:  # once, if all parts share it
                 known, names = part.known, pyarrow.array(part.known, types[2])
             row, place = np.nonzero(part.ids >= 0)
             asked = pyarrow.array(part.asked, types[0]).take(pyarrow.array(row))

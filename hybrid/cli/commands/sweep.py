@@ -1,4 +1,4 @@
-"""`hybrid sweep`: search for good options of a model with Optuna. Each trial is a run of `hybrid train`, in its own folder."""
+"""The command `hybrid sweep`: option search with Optuna. Each trial is a run of `hybrid train` in its own folder."""
 
 import argparse
 import contextlib
@@ -17,9 +17,9 @@ JOURNAL, TABLE, NAME = "sweep.journal", "trials.md", "sweep"
 
 
 class Sweep(NamedTuple):
-    """What a file says: options that all trials have, and Optuna's distributions of those that vary.
+    """The content of a sweep file: options of all trials, and Optuna distributions of the varied ones.
 
-    first  points of its curve that a trial makes before it may be pruned
+    first  curve points before a trial may be pruned
     """
 
     model: str
@@ -29,11 +29,11 @@ class Sweep(NamedTuple):
     vary: dict[str, Any]
 
     def outermost(self) -> dict[str, list[Any]]:
-        """Values of the options that vary which have to be allowed, so that all are."""
+        """Returns extreme values of the varied options: if these are valid, all are."""
         return {name: list(getattr(one, "choices", None) or (one.low, one.high)) for name, one in self.vary.items()}
 
     def options(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
-        """The options of a trial, as `hybrid train` reads them; ValueError for names and values that it refuses."""
+        """Returns the parsed options of a trial; ValueError for names and values that `hybrid train` rejects."""
         from ...train.options import Parts
 
         fields = Parts(self.model).every()
@@ -49,20 +49,20 @@ class Sweep(NamedTuple):
 
 
 class _Reader(Parser):
-    """Raises instead of ending the program."""
+    """A parser that raises instead of exiting."""
 
     def error(self, message: str) -> NoReturn:
         raise ValueError(message)
 
 
 def add(sweep: Parser) -> None:
-    """Add the options to the command's parser."""
+    """Adds the options to the command's parser."""
     sweep.add_argument("file", metavar="FILE.toml", help="what varies and how: see docs/runs.md")
     sweep.add_argument("--out", metavar="DIR", help="where the trials and their table go (default: runs/FILE)")
 
 
 def run(given: argparse.Namespace) -> int:
-    """Begin the sweep, or go on with it."""
+    """Starts or resumes the sweep."""
     try:
         import optuna
     except ImportError:
@@ -70,7 +70,7 @@ def run(given: argparse.Namespace) -> int:
     from ...train.stop import Stopped
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    warnings.filterwarnings("ignore", "The reported value is ignored")  # of a point that is made again
+    warnings.filterwarnings("ignore", "The reported value is ignored")  # for a repeated point
     path = Path(given.file)
     folder = Path(given.out or f"runs/{path.stem}")
     with files.named(path):
@@ -111,7 +111,7 @@ def _read(path: Path) -> Sweep:
 
 
 def _distribution(name: str, value: Any) -> Any:
-    """Of a list its values; of {from = A, to = B, log = true} the numbers between, whole ones where both ends are."""
+    """Returns a distribution: a list's values, or numbers in {from = A, to = B, log = true}; whole if both ends are."""
     from optuna import distributions
 
     if isinstance(value, list) and value and all(isinstance(one, str | bool | int | float) for one in value):
@@ -129,7 +129,7 @@ def _distribution(name: str, value: Any) -> Any:
 
 
 def _study(sweep: Sweep, folder: Path) -> Any:
-    """The study in a folder, begun where there is none; ValueError for a folder of something else."""
+    """Returns the study in a folder, created if missing; ValueError for a folder with other content."""
     import optuna
     from optuna.storages.journal import JournalFileBackend, JournalStorage
 
@@ -157,7 +157,7 @@ def _study(sweep: Sweep, folder: Path) -> Any:
     try:
         study = optuna.load_study(study_name=NAME, storage=JournalStorage(JournalFileBackend(str(path))), pruner=pruner)
         same = study.user_attrs["asked"] == asked and isinstance(study.user_attrs["figure"], str)
-    except Exception as error:  # Optuna raises whatever it meets in a file that was altered
+    except Exception as error:  # Optuna raises various errors for an altered file
         raise ValueError(
             f"{path}: not the journal of a sweep ({type(error).__name__}); the file was altered"
         ) from error
@@ -167,7 +167,7 @@ def _study(sweep: Sweep, folder: Path) -> Any:
 
 
 def _train(study: Any, sweep: Sweep, folder: Path) -> bool:
-    """Train a trial, or go on with one, and tell Optuna what became of it; False where none is left."""
+    """Trains or resumes a trial and reports its result to Optuna; False if none is left."""
     import optuna
 
     from ...train.stop import USER_ERRORS
@@ -182,7 +182,7 @@ def _train(study: Any, sweep: Sweep, folder: Path) -> bool:
             study.tell(trial, _value(trial, sweep, own))
         except optuna.TrialPruned:
             study.tell(trial, state=state.PRUNED)
-        except OSError:  # of the disk, or of data that are gone: the next trial would not fare better
+        except OSError:  # disk error or missing data: the next trial would fail too
             raise
         except (*USER_ERRORS, MemoryError) as error:
             console.note(f"{own} failed: {error}")
@@ -192,9 +192,9 @@ def _train(study: Any, sweep: Sweep, folder: Path) -> bool:
 
 
 def _taken(study: Any, sweep: Sweep, folder: Path, held: contextlib.ExitStack) -> Any:
-    """A trial that this process alone trains while `held` lasts: one that an ended process left, else a new one, if any.
+    """Locks a trial for this process while `held` lasts: one left by an ended process, otherwise a new one, if any.
 
-    What is drawn follows from the trial's number, and from the trials before.
+    The sampled options are determined by the trial's number and the earlier trials.
     """
     import optuna
     from filelock import FileLock, Timeout
@@ -207,7 +207,7 @@ def _taken(study: Any, sweep: Sweep, folder: Path, held: contextlib.ExitStack) -
                 continue
             try:
                 held.enter_context(FileLock(folder / f"{_name(number)}.lock", blocking=False))
-            except Timeout:  # another process trains it
+            except Timeout:  # in training by another process
                 continue
             study.sampler = optuna.samplers.TPESampler(seed=number)
             return optuna.Trial(study, trials[number]._trial_id) if begun else study.ask(sweep.vary)
@@ -215,7 +215,7 @@ def _taken(study: Any, sweep: Sweep, folder: Path, held: contextlib.ExitStack) -
 
 
 def _value(trial: Any, sweep: Sweep, folder: Path) -> float:
-    """Train a trial to its end; its worth: the figure of the last point, or of the best where runs may stop early."""
+    """Trains a trial to its end; returns the figure of its last point, or of the best with early stopping."""
     import optuna
 
     from ...train import runs, store
@@ -223,12 +223,12 @@ def _value(trial: Any, sweep: Sweep, folder: Path) -> float:
 
     figure, options = trial.study.user_attrs["figure"], sweep.options(trial.params)
     source, resumed = folder / checkpoint.CHECKPOINT, (folder / store.RUN).exists()
-    made = 0  # points of the curve
+    made = 0  # curve points so far
     if resumed and checkpoint.stands(source):
         made = len(checkpoint.read_facts(source)["facts"]["progress"]["curve"])
 
     def prune(point: Mapping[str, Any]) -> None:
-        """End a run that is not worth going on with."""
+        """Ends an unpromising run."""
         nonlocal made
         made += 1
         if point.get(figure) is not None:
@@ -248,7 +248,7 @@ def _value(trial: Any, sweep: Sweep, folder: Path) -> float:
 
 
 def _table(study: Any, sweep: Sweep) -> str:
-    """The trials that have ended, best first, then those that were pruned or failed."""
+    """Returns a table of finished trials, best first, followed by pruned and failed ones."""
     figure, sign = study.user_attrs["figure"], 1 if study.direction.name == "MINIMIZE" else -1
     rows = [["trial", *sweep.vary, figure, "points", "end"]]
     trials = [trial for trial in study.trials if trial.state.is_finished()]

@@ -1,4 +1,4 @@
-"""`hybrid train`: begin a run of a model, or go on with one."""
+"""The command `hybrid train`: starts or resumes a run of a model."""
 
 import argparse
 import itertools
@@ -12,7 +12,7 @@ from ..arguments import OVERWRITE, Parser, kind_of
 
 
 def add(train: Parser) -> None:
-    """Add the options of the model that the command line names, or whose run it resumes."""
+    """Adds the options of the model that the command line names, or of the run it resumes."""
     from ...train.options import Parts, RunOptions
     from ...train.runs import LENGTHS
 
@@ -48,12 +48,12 @@ def add(train: Parser) -> None:
             for name, part in parts.named(parts.read(train.words)).items()
         )
     train.add_options(declared.values(), defaults, hidden=set(declared) - shown)
-    for length in {*LENGTHS} - set(declared):  # --resume refuses it by name, knowing how its run counts
+    for length in {*LENGTHS} - set(declared):  # --resume rejects it with a specific message
         train.add_argument(flag(length), type=positive, help=argparse.SUPPRESS)
 
 
 def run(given: argparse.Namespace) -> int:
-    """Train, and print the report."""
+    """Trains and prints the report."""
     from ...train import runs
     from ...train.options import choose
     from ...train.stop import Stopped
@@ -81,12 +81,12 @@ def _model(text: str) -> str:
 
 
 def _named(words: Sequence[str]) -> str | None:
-    """The model's name: the first word after the command, or the last."""
+    """Returns the model's name: the first argument, or the last."""
     return next((word for word in (*words[:1], *words[-1:]) if word in MODELS.names()), None)
 
 
 def _resumed(words: Sequence[str]) -> str | None:
-    """The name of the model whose run is to go on."""
+    """Returns the model name of the run to resume."""
     for word, after in itertools.zip_longest(words, words[1:]):
         if word == "--resume" and after:
             return kind_of(after)

@@ -1,1 +1,1 @@
-"""What a trunk of PyTorch needs: where it computes, its tensors as arrays, the user's program that makes it."""
+"""Support for PyTorch trunks: devices, tensors as arrays, and the user's program that builds them."""
