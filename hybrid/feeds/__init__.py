@@ -1,7 +1,7 @@
-"""What a feed is: a sequence of batches, each a pure function of the feed's arguments and the tick.
+"""The feed protocol: a sequence of batches, each a pure function of the feed's arguments and the tick.
 
-So a run can stop at any tick and go on with the same bytes, and a feed has no state to save. What a feed keeps (the order
-of an epoch, a block of pairs) makes it quicker and changes no batch, whatever the order in which batches are asked for.
+A run can therefore stop at any tick and resume with the same bytes, and a feed has no state to save. A feed may cache data (the
+order of an epoch, a block of pairs). The cache never changes a batch, whatever the order of access.
 """
 
 from typing import Any, NamedTuple, Protocol
@@ -12,19 +12,19 @@ from .. import check
 
 
 class Batch(NamedTuple):
-    """B examples. The arrays may be views of the feed's own: nobody else writes to them.
+    """A batch of B examples. The arrays may be views of the feed's own memory, so consumers must not write to them.
 
-    ids        (N,) int32, rows of the input table; None where there is x
-    bag_at     (B + 1,) int64: example b is the mean of the rows ids[bag_at[b] : bag_at[b + 1]];
-               None: every example has the same number of ids, N / B, in order (a context to concatenate, or one id)
-    target     (B,) int32, the class that each example is to predict; with target_at (M,)
-    weight     (B,) float32 of at least 0: multiplies an example's loss, its gradient and its part of every move, but not
-               the weight decay of the rows that it visits; None: 1. The loss of a batch is the weighted mean
+    ids        (N,) int32, rows of the input table; None if x is set
+    bag_at     (B + 1,) int64: example b is the mean of the rows ids[bag_at[b] : bag_at[b + 1]]; None: every example has the
+               same number of ids, N / B, in order (a context to concatenate, or one id)
+    target     (B,) int32, the target class of each example; (M,) with target_at
+    weight     (B,) float32 of at least 0, default 1: multiplies an example's loss, gradient and update, but not the weight
+               decay of the rows that it reads. The loss of a batch is the weighted mean
     values     (N,) float32: example b is the sum of values[n] times the row ids[n] over its bag; None: the mean of its rows
-    x          (B, width) float32: what the trunk reads, instead of ids
-    target_at  (B + 1,) int64: example b has the classes target[target_at[b] : target_at[b + 1]], and its loss is their mean;
-               one without any counts as little as one of weight 0, except for a readout that learns from it, as a label
-               tree does. None: every example has one class
+    x          (B, width) float32: input of the trunk, instead of ids
+    target_at  (B + 1,) int64: example b has the classes target[target_at[b] : target_at[b + 1]], and its loss is their mean. An
+               example without classes counts as one of weight 0, unless the readout learns from it, as a label tree does. None:
+               every example has one class
     """
 
     ids: np.ndarray | None
@@ -37,13 +37,13 @@ class Batch(NamedTuple):
 
     @property
     def examples(self) -> int:
-        """B."""
+        """The number of examples B."""
         return len(self.target) if self.target_at is None else len(self.target_at) - 1
 
     def total(self, unlabelled: bool = False) -> float:
-        """How many examples count, or the sum of their weights: what a sum over them is divided by to be a mean; may be 0.
+        """Returns the number of examples that count, or the sum of their weights: the divisor of a mean loss; may be 0.
 
-        unlabelled  whether examples without a target count, see Readout.counts_unlabelled
+        unlabelled  True: examples without a target count, see Readout.counts_unlabelled
         """
         there = None if unlabelled or self.target_at is None else np.diff(self.target_at) > 0
         if self.weight is None:
@@ -54,18 +54,18 @@ class Batch(NamedTuple):
 class Feed(Protocol):
     """The batches of all epochs: feed[tick] -> Batch, for len(feed) = epochs * ticks_per_epoch ticks.
 
-    rows             how many input ids there are
-    classes          how many classes there are
-    counts           (classes,) int64, how often each class occurs in the training data
-    batch            most examples that a batch can have; it may have none
-    most_ids         most ids that a batch can have
-    epochs           how often the training data are gone through
-    ticks_per_epoch  batches of one epoch
+    rows             number of input ids
+    classes          number of classes
+    counts           (classes,) int64, the count of each class in the training data
+    batch            maximum examples of a batch; a batch may be empty
+    most_ids         maximum ids of a batch
+    epochs           number of passes over the training data
+    ticks_per_epoch  batches per epoch
 
-    and where its batches have x or target_at:
+    A feed whose batches have x or target_at also has:
 
-    width            numbers of an example's x; rows and most_ids are 0
-    most_targets     most targets that a batch can have
+    width            features of x per example; rows and most_ids are 0
+    most_targets     maximum targets of a batch
     """
 
     rows: int
@@ -77,33 +77,33 @@ class Feed(Protocol):
     ticks_per_epoch: int
 
     def __len__(self) -> int:
-        """Ticks in total."""
+        """Returns the total number of ticks."""
 
     def __getitem__(self, tick: int) -> Batch:
-        """The batch of a tick; IndexError outside [0, len)."""
+        """Returns the batch of a tick; IndexError outside [0, len)."""
 
     def describe(self) -> dict[str, Any]:
-        """What the batches depend on, as JSON can hold it: kind, arguments and the sha256 of the data.
+        """Returns a JSON-compatible description of what the batches depend on: kind, arguments and the sha256 of the data.
 
         Feeds with equal descriptions give equal batches.
         """
 
 
 def width(feed: Any) -> int:
-    """Numbers of an example's x; 0: the examples have ids."""
+    """Returns the number of features of x per example, or 0 if the examples have ids."""
     return int(getattr(feed, "width", 0))
 
 
 def most_targets(feed: Any) -> int:
-    """Most targets that a batch can have."""
+    """Returns the maximum number of targets of a batch."""
     return int(getattr(feed, "most_targets", feed.batch))
 
 
 def asked(feed: Any, tick: int) -> Any:
-    """feed[tick]; where the feed raises, a note of the tick is added to the error."""
+    """Returns feed[tick]; adds a note with the tick to an error that the feed raises."""
     try:
         return feed[tick]
-    except StopIteration as failure:  # in a generator that asks, this would look like the end of the feed
+    except StopIteration as failure:  # inside a generator, StopIteration would look like the end of the feed
         raise RuntimeError(f"the feed raised StopIteration at tick {tick}") from failure
     except BaseException as failure:
         failure.add_note(f"in the feed, at tick {tick}")
@@ -111,7 +111,7 @@ def asked(feed: Any, tick: int) -> Any:
 
 
 class Epochs:
-    """A sequence of epochs * ticks_per_epoch batches; a feed is a subclass with `_cut`, the batch of a tick of an epoch."""
+    """A sequence of epochs * ticks_per_epoch batches; a subclass defines `_cut`, the batch of a tick of an epoch."""
 
     def __init__(self, epochs: int, ticks_per_epoch: int):
         self.epochs, self.ticks_per_epoch = epochs, ticks_per_epoch
@@ -128,31 +128,31 @@ class Epochs:
         raise NotImplementedError
 
     def _described(self, kind: str, data: str, *names: str) -> dict[str, Any]:
-        """What `describe` returns: the kind, the digest of the data, and the attributes of these names."""
+        """Returns the result of `describe`: the kind, the digest of the data, and the named attributes."""
         return {"kind": kind, "data": data} | {name: getattr(self, name) for name in names}
 
 
 class Permuted:
-    """Places in a permutation drawn from (seed, epoch), or in every epoch as they are; the order of one epoch is kept."""
+    """Positions in a permutation drawn from (seed, epoch), or in the original order; the order of one epoch is cached."""
 
     def __init__(self, places: np.ndarray, seed: int, shuffle: bool):
         self.places, self.seed, self.shuffle = places, seed, shuffle
         self._order: tuple[int | None, np.ndarray] = (None, places)
 
     def part(self, epoch: int, tick: int, size: int) -> np.ndarray:
-        """The places of a tick of an epoch, `size` a tick."""
+        """Returns the positions of a tick of an epoch, `size` per tick."""
         if self.shuffle and self._order[0] != epoch:
             self._order = epoch, np.random.default_rng([self.seed, epoch]).permutation(self.places)
         return self._order[1][tick * size : (tick + 1) * size]
 
 
 def check_sizes(seed: int, **sizes: int) -> None:
-    """ValueError unless each size is a whole number of at least 1, and the seed one of at least 0."""
+    """Raises ValueError unless each size is an integer of at least 1, and the seed one of at least 0."""
     for name, value in sizes.items():
         check.whole(name, value, 1)
     check.whole("seed", seed, 0)
 
 
 def shuffled_by(seed: int | None) -> tuple[int, bool]:
-    """A seed, and whether anything is shuffled: not by None, of which the seed is 0."""
+    """Returns the seed (0 for None), and True if the order is shuffled (False for None)."""
     return (0, False) if seed is None else (seed, True)

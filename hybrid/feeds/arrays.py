@@ -12,25 +12,24 @@ from .ragged import Ragged, from_lists, from_sparse
 
 
 class ArrayFeed(Epochs):
-    """N examples from arrays. A `Feed`.
+    """A `Feed` of N examples from arrays.
 
-    inputs    whole numbers (N,)        an id an example
-              whole numbers (N, k)      k ids an example, whose rows are concatenated: Embedding(per_example=k)
-              lists of ids              a bag an example: Embedding(bags="mean")
-              scipy sparse (N, rows)    sums of values times rows: Embedding(bags="weighted"); of bool as lists of ids
-              numbers (N, width)        what the trunk reads: Inputs(width) instead of an embedding
-    target    whole numbers (N,); or, for any number of classes an example, lists of them or a scipy sparse matrix (N, classes)
-              of which all that is not zero counts
-    rows      how many ids there are; None: one more than the largest, or the columns of the matrix
-    classes   how many classes there are; None likewise
-    weight    (N,) numbers of at least 0, by which examples count; None: all count 1
-    batch     examples of a batch; the last one of an epoch may have fewer
-    epochs    how often the examples are gone through
-    seed      each epoch is a permutation of the examples, drawn from (seed, epoch); None: each epoch is in the order given
+    inputs    integers (N,)             one id per example
+              integers (N, k)           k ids per example, whose rows are concatenated: Embedding(per_example=k)
+              lists of ids              a bag per example: Embedding(bags="mean")
+              scipy sparse (N, rows)    sums of values times rows: Embedding(bags="weighted"); bool: as lists of ids
+              numbers (N, width)        input of the trunk: Inputs(width) instead of an embedding
+    target    integers (N,); for any number of classes per example, lists of them or the nonzeros of a scipy sparse (N, classes)
+    rows      number of ids; None: the largest id plus one, or the columns of the matrix
+    classes   number of classes; None: likewise
+    weight    (N,) numbers of at least 0, the weights of the examples; None: all are 1
+    batch     examples per batch; the last one of an epoch may have fewer
+    epochs    number of passes over the examples
+    seed      each epoch is a permutation of the examples, drawn from (seed, epoch); None: each epoch is in the given order
 
-    Whatever NumPy makes an array of will do, such as columns of a frame and torch tensors on the CPU. Large arrays are not
-    copied, and may be memory-mapped; do not write to them. Raises ValueError for arrays of another form, for different
-    numbers of examples, weights that are negative or not finite; IndexError for an id or a class out of range.
+    Any array-like that NumPy converts is accepted, such as data-frame columns and torch tensors on the CPU. Large arrays are
+    not copied and may be memory-mapped; do not write to them. Raises ValueError for malformed arrays, unequal numbers of
+    examples, and weights that are negative or not finite; IndexError for an id or a class out of range.
     """
 
     def __init__(
@@ -71,11 +70,11 @@ class ArrayFeed(Epochs):
 
     @functools.cached_property
     def sha256(self) -> str:
-        """Digest of the inputs, the targets and the weights."""
+        """The digest of the inputs, the targets and the weights."""
         return digest(*self._inputs, *self._targets, self._weight)
 
     def describe(self) -> dict[str, Any]:
-        """See `Feed`."""
+        """Returns the description; see `Feed`."""
         return self._described("arrays", self.sha256, "batch", "epochs", "seed", "shuffle")
 
     def _cut(self, epoch: int, tick: int) -> Batch:
@@ -90,12 +89,12 @@ class ArrayFeed(Epochs):
 
 
 class Inputs(NamedTuple):
-    """The inputs of N examples: one of three.
+    """The inputs of N examples; exactly one of ids, ragged and x is set.
 
-    ids     (N, k) whole numbers: k ids an example
-    ragged  N lists of ids, a bag an example
+    ids     (N, k) integers: k ids per example
+    ragged  N lists of ids, a bag per example
     x       (N, width) numbers
-    rows    how many ids there are; 0 where there is x
+    rows    number of ids; 0 for x
     """
 
     ids: np.ndarray | None
@@ -109,7 +108,7 @@ class Inputs(NamedTuple):
         return len(self.x if self.ids is None else self.ids)  # type: ignore[arg-type]
 
     def most(self, examples: int) -> int:
-        """Most ids that so many examples can have together."""
+        """Returns the maximum number of ids over any `examples` examples."""
         if self.ragged is not None:
             return self.ragged.most(examples)
         return 0 if self.ids is None else examples * self.ids.shape[1]
@@ -117,7 +116,7 @@ class Inputs(NamedTuple):
     def take(
         self, rows: np.ndarray
     ) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None, np.ndarray | None]:
-        """ids, bag_at, values and x of some examples, as a Batch has them."""
+        """Returns ids, bag_at, values and x of the selected examples, as in `Batch`."""
         if self.ragged is not None:
             some = self.ragged.take(rows)
             return some.ids, some.at, some.values, None
@@ -128,11 +127,11 @@ class Inputs(NamedTuple):
 
 
 class _Targets(NamedTuple):
-    """The targets of N examples: one class each, or any number of them.
+    """The targets of N examples: one class each, or any number of classes.
 
-    one      (N,) whole numbers; None: see many
-    many     N lists of classes; None: see one
-    classes  how many there are
+    one      (N,) integers; None if `many` is set
+    many     N lists of classes; None if `one` is set
+    classes  number of classes
     """
 
     one: np.ndarray | None
@@ -144,15 +143,15 @@ class _Targets(NamedTuple):
 
     @property
     def counts(self) -> np.ndarray:
-        """How often each class occurs, (classes,) int64."""
+        """The count of each class, (classes,) int64."""
         classes = self.one if self.many is None else self.many.ids
         return np.bincount(np.asarray(classes, np.int64), minlength=self.classes)
 
 
 def inputs_of(given: Any, rows: int | None = None, *, weighted: bool = True) -> Inputs:
-    """The inputs of examples; see `ArrayFeed`, which says what they may be and what is raised.
+    """Returns validated inputs; see `ArrayFeed` for the accepted types and the errors.
 
-    weighted  False: of a sparse matrix of any type the places alone count
+    weighted  False: a sparse matrix of any dtype contributes only its nonzero positions
     """
     valued = weighted and getattr(given, "dtype", None) != np.bool_
     ragged, size, array = _lists_or_array("inputs", given, "rows", rows, valued)
@@ -171,7 +170,7 @@ def inputs_of(given: Any, rows: int | None = None, *, weighted: bool = True) -> 
 
 
 def _targets_of(given: Any, classes: int | None) -> _Targets:
-    """The targets of examples; see `ArrayFeed`."""
+    """Returns the validated targets; see `ArrayFeed`."""
     many, size, array = _lists_or_array("target", given, "classes", classes, False)
     if many is not None:
         return _Targets(None, many, size)
@@ -186,7 +185,7 @@ def _targets_of(given: Any, classes: int | None) -> _Targets:
 def _lists_or_array(
     name: str, given: Any, sizes: str, size: int | None, valued: bool
 ) -> tuple[Ragged | None, int, np.ndarray]:
-    """What was given as ragged lists, and how many ids there are; or as an array."""
+    """Returns ragged lists with the number of ids, or an array."""
     none = np.empty(0)
     if hasattr(given, "tocsr") and hasattr(given, "nnz"):
         ragged = from_sparse(name, given, valued=valued)
@@ -202,7 +201,7 @@ def _lists_or_array(
 
 
 def _weights_of(given: Any, examples: int) -> np.ndarray | None:
-    """The weights of examples, (N,) float32; ValueError unless they are finite and at least 0."""
+    """Returns the example weights, (N,) float32; ValueError unless they are finite and at least 0."""
     if given is None:
         return None
     found = np.asarray(check.unmasked("weight", given))
@@ -218,7 +217,7 @@ def _weights_of(given: Any, examples: int) -> np.ndarray | None:
 
 
 def _is_lists(given: Any) -> bool:
-    """Whether it is a sequence of sequences: a list, a tuple, or an array of such, as a column of a frame becomes one."""
+    """True if the argument is a sequence of sequences: a list, a tuple, or an object array from a data-frame column."""
     if isinstance(given, list | tuple):
         return any(np.ndim(part) == 1 or isinstance(part, list | tuple) for part in given[:1])
     if not isinstance(given, np.ndarray) or given.dtype.kind != "O" or given.ndim != 1:
@@ -237,13 +236,13 @@ def _array(name: str, given: Any) -> np.ndarray:
 
 
 def _size_of(name: str, ids: np.ndarray, limit: int | None) -> int:
-    """How many ids there are: `limit`, else one more than the largest; IndexError where one is out of range."""
+    """Returns the number of ids: `limit`, or else the largest id plus one; IndexError for an id out of range."""
     check.ids(name, ids, check.ID if limit is None else limit)
     return limit if limit is not None else int(ids.max()) + 1 if ids.size else 1
 
 
 def digest(*parts: Any) -> str:
-    """sha256 of arrays, ragged lists, numbers and None, in this order."""
+    """Returns the sha256 of arrays, ragged lists, numbers and None, in this order."""
     sha256 = hashlib.sha256()
     for part in parts:
         if isinstance(part, Ragged):

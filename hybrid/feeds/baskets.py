@@ -1,4 +1,4 @@
-"""Sets of items without an order, such as purchases of users: each item is told from the others."""
+"""Unordered sets of items, such as users' purchases: each item is predicted from the others."""
 
 from typing import Any
 
@@ -11,18 +11,18 @@ from .ragged import Ragged, spans
 
 
 class BasketFeed(Epochs):
-    """Every item of every set is a target; its input is the mean of other items of its set. A `Feed`.
+    """A `Feed` in which every item of every set is a target; its input is the mean of other items of its set.
 
-    baskets  scipy sparse, users x items, of which all that is not zero counts; or lists of items, each item once
-    items    how many there are; None: the columns of the matrix, or one more than the largest
-    length   most other items that are the input of a target. Of a larger set, which they are is drawn in each epoch
-    batch    examples of a batch; the last one of an epoch may have fewer
-    epochs   how often the sets are gone through
+    baskets  scipy sparse, users x items, whose nonzeros count; or lists of items, each item once
+    items    number of items; None: the columns of the matrix, or the largest item plus one
+    length   maximum number of other items in an input. In a larger set, they are redrawn in each epoch
+    batch    examples per batch; the last one of an epoch may have fewer
+    epochs   number of passes over the sets
     seed     each epoch is a permutation of the targets, drawn from (seed, epoch)
-    shuffle  False: the targets of an epoch are in the order of the sets; which others they see is drawn all the same
+    shuffle  False: the targets of an epoch are in the order of the sets; the inputs are still drawn
 
-    Where items have times, `HistoryFeed` uses them. Raises ValueError where no set has two items, and ValueError or
-    IndexError for what is no such sets.
+    If items have times, use `HistoryFeed`. Raises ValueError if no set has two items, and ValueError or IndexError for
+    malformed sets.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class BasketFeed(Epochs):
         self.rows = self.classes = check.classes(sets.rows)
         self._at = self._baskets.at
         sizes = np.diff(self._at)
-        self._set = np.repeat(np.arange(len(sizes)), sizes)  # the set of each place
+        self._set = np.repeat(np.arange(len(sizes)), sizes)  # the set of each position
         self._places = np.flatnonzero(sizes[self._set] > 1)
         if not len(self._places):
             raise ValueError(f"baskets: none of {len(sizes)} has 2 items; expected some to learn from")
@@ -53,7 +53,7 @@ class BasketFeed(Epochs):
         super().__init__(epochs, -(-len(self._places) // batch))
 
     def describe(self) -> dict[str, Any]:
-        """See `Feed`."""
+        """Returns the description; see `Feed`."""
         data = digest(self._baskets, self.rows)
         return self._described("baskets", data, "length", "batch", "epochs", "seed", "shuffle")
 
@@ -66,13 +66,13 @@ class BasketFeed(Epochs):
         return Batch(items[places], bag_at, items[target])
 
     def _drawn(self, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        """The targets' places in the order of an epoch, and the items with every set in an order of its own."""
+        """Returns the positions of the targets in epoch order, and the items with each set shuffled."""
         rng = np.random.default_rng([self.seed, epoch])
         items = self._baskets.ids[np.lexsort((rng.random(len(self._set)), self._set))]
         return rng.permutation(self._places) if self.shuffle else self._places, items
 
     def _others(self, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Up to `length` places that follow each target in its set, going round, and where those of each target begin."""
+        """Returns up to `length` positions that follow each target cyclically in its set, and their offsets."""
         first = self._at[self._set[target]]
         sizes = self._at[self._set[target] + 1] - first
         steps, bag_at = spans(np.ones_like(sizes), np.minimum(sizes - 1, self.length) + 1)
@@ -81,7 +81,7 @@ class BasketFeed(Epochs):
 
 
 def _expect_sets(sets: Inputs) -> Ragged:
-    """The sets; ValueError unless each holds every item once."""
+    """Returns the sets; ValueError unless each set holds every item at most once."""
     if sets.ragged is None:
         raise ValueError("baskets: found an array, expected a scipy sparse matrix or lists of items")
     number = np.repeat(np.arange(len(sets)), np.diff(sets.ragged.at))

@@ -1,4 +1,4 @@
-"""Batches of any feed, checked as they come: kernels index with them, so what does not fit is refused here."""
+"""Validation of the batches of any feed: kernels index with them, so an invalid batch is rejected here."""
 
 from typing import Any, Protocol
 
@@ -9,9 +9,7 @@ from . import Batch, Feed, asked, most_targets, width
 
 
 class Source(Protocol):
-    """What a batch has to suit of an embedding: what it makes of bags, if it takes any, else how many ids each example
-    has; or, of hybrid.engine.embedding.Inputs, how many numbers of x.
-    """
+    """The input format of an embedding: its treatment of bags, or else ids per example; or its features of x."""
 
     bags: str | None
     per_example: int
@@ -19,14 +17,14 @@ class Source(Protocol):
 
 
 def fitting(feed: Feed, tick: int, source: Source | None = None, *, several: bool = True, whole: int = 1) -> Batch:
-    """feed[tick], with arrays of the shapes and dtypes that `Batch` states.
+    """Returns feed[tick], with arrays of the shapes and dtypes that `Batch` states.
 
-    source   what the batch is given to; None: it is not checked whether it suits one
-    several  whether an example may have several targets
-    whole    the number of examples is a multiple of this one
+    source   the consumer of the batch; None: its requirements are not checked
+    several  True: an example may have several targets
+    whole    the number of examples must be a multiple of this
 
-    Raises, naming feed, tick and array: ValueError for arrays of other shapes or dtypes, for weights below 0 and for numbers
-    that are not finite, IndexError for an id or a target out of range. What the feed itself raises gets a note of the tick.
+    Raises, naming feed, tick and array, ValueError for wrong shapes or dtypes, weights below 0, and numbers that are not
+    finite. Raises IndexError for an id or a target out of range. An error of the feed itself gets a note with the tick.
     """
     given = asked(feed, tick)
     try:
@@ -63,7 +61,7 @@ def _checked(given: Any, feed: Feed) -> Batch:
 
 
 def _targets(batch: Batch, feed: Feed) -> tuple[np.ndarray, np.ndarray | None]:
-    """The classes, and where those of each example begin."""
+    """Returns the classes, and the offsets of each example."""
     target = check.indices("target", batch.target, feed.classes)
     if batch.target_at is None:
         if target.ndim != 1 or len(target) > feed.batch:
@@ -79,7 +77,7 @@ def _targets(batch: Batch, feed: Feed) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _ids(batch: Batch, feed: Feed) -> tuple[np.ndarray, np.ndarray | None]:
-    """The ids, and where bags begin; values are checked."""
+    """Returns the ids and the offsets of the bags; validates values."""
     if batch.ids is None:
         raise ValueError("ids: found None and no x, expected one of them")
     ids = check.indices("ids", batch.ids, feed.rows).reshape(-1)
@@ -115,7 +113,7 @@ def _check_weight(batch: Batch) -> None:
 
 
 def _check_source(batch: Batch, source: Source) -> None:
-    """ValueError unless the inputs of a batch are those that the engine's first part takes."""
+    """Raises ValueError unless the batch has the inputs that the engine's first part accepts."""
     x, examples = batch.x, batch.examples
     if x is None and source.dense:
         raise ValueError(f"x: found None, expected ({examples}, {source.dense}): the engine has Inputs")

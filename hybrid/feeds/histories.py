@@ -1,4 +1,4 @@
-"""What each user took, in the order of time, and what he took next: what a recommender learns from."""
+"""Users' item histories in time order, and the item that follows: training data of a recommender."""
 
 import hashlib
 import json
@@ -14,13 +14,13 @@ BAG, DECAY, CONCATENATED, SEQUENCE = ORDERS = ("bag", "decay", "concatenated", "
 
 
 class Histories(NamedTuple):
-    """The items of each of U users in the order of time.
+    """The items of each of U users in time order.
 
-    item          (N,) int32, all histories one after another
+    item          (N,) int32, the concatenated histories
     at            (U + 1,) int64, user u has item[at[u] : at[u + 1]]
     users, items  U and I names
-    weight        (N,) float32, how much each item counts as a target; None: all count 1
-    time          (N,) when each was taken, as in `Ratings`; None: not known
+    weight        (N,) float32, the weight of each item as a target; None: all are 1
+    time          (N,) times of the items, as in `Ratings`; None: unknown
     """
 
     item: np.ndarray
@@ -32,7 +32,7 @@ class Histories(NamedTuple):
 
     @property
     def sha256(self) -> str:
-        """Digest of the names, the histories and the weights."""
+        """The digest of the names, the histories and the weights."""
         digest = hashlib.sha256(json.dumps([self.users, self.items]).encode())
         digest.update(self.item.data)
         digest.update(self.at.data)
@@ -41,20 +41,20 @@ class Histories(NamedTuple):
         return digest.hexdigest()
 
     def only(self, kept: np.ndarray) -> "Histories":
-        """The histories of some of the items; kept (N,) bool."""
+        """Returns the histories of the kept items; kept (N,) bool."""
         at = np.concatenate([[0], np.cumsum(kept)])[self.at]
         weight, time = (None if part is None else part[kept] for part in (self.weight, self.time))
         return Histories(self.item[kept], at, self.users, self.items, weight, time)
 
 
 class Order(NamedTuple):
-    """How the last items of a history become what an engine reads.
+    """The conversion of the last items of a history to engine inputs.
 
-    kind    "bag": the mean of their rows. "decay": a weighted mean, whose weights fall by age. "concatenated": row beside
-            row, the last item at the last place, and before a short history the row `items`, which stands for no item.
-            "sequence": each at a place of a window, which a SequenceFeed learns from, for a trunk with sequence=length
-    length  most items that are seen
-    decay   of "decay": an item weighs `decay` times as much as the one after it; weights sum to 1
+    kind    "bag": the mean of their rows. "decay": a mean weighted by age. "concatenated": the concatenated rows, the last item
+            last; the row `items`, which stands for no item, pads a short history in front. "sequence": positions of a window
+            for SequenceFeed and a trunk with sequence=length
+    length  maximum number of items used
+    decay   for "decay": an item weighs `decay` times as much as the one after it; weights sum to 1
     """
 
     kind: str = BAG
@@ -62,7 +62,7 @@ class Order(NamedTuple):
     decay: float = 0.8
 
     def checked(self) -> "Order":
-        """Itself; ValueError for an unknown kind, a length below 1 and a decay outside 0 to 1."""
+        """Returns self; ValueError for an unknown kind, a length below 1 and a decay outside 0 to 1."""
         check.choice("order", self.kind, ORDERS)
         check.whole("length", self.length, 1)
         if check.number("decay", self.decay, 0) > 1:
@@ -71,12 +71,12 @@ class Order(NamedTuple):
 
     @property
     def padded(self) -> bool:
-        """Whether a row more than there are items stands where a short history has none."""
+        """True if an extra row, after those of the items, pads short histories."""
         return self.kind in (CONCATENATED, SEQUENCE)
 
     @property
     def embedding(self) -> dict[str, Any]:
-        """The arguments of an Embedding that takes it."""
+        """The arguments of an Embedding that accepts these inputs."""
         if self.kind in (BAG, DECAY):
             return {"bags": "weighted" if self.kind == DECAY else "mean"}
         return {"per_example": self.length if self.kind == CONCATENATED else 1}
@@ -84,11 +84,11 @@ class Order(NamedTuple):
     def read(
         self, item: np.ndarray, first: np.ndarray, last: np.ndarray, items: int
     ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-        """The ids, bag_at and values of a Batch, whose example b sees the last of item[first[b] : last[b]].
+        """Returns the ids, bag_at and values of a Batch whose example b has the last items of item[first[b] : last[b]].
 
-        items  how many there are: the row that stands for none
+        items  number of items, which is also the padding row
 
-        Not of "sequence".
+        Not for "sequence".
         """
         if self.kind == CONCATENATED:
             at = last[:, None] + np.arange(-self.length, 0)
@@ -101,7 +101,7 @@ class Order(NamedTuple):
         return item[places], bag_at, (weights / np.repeat(sums, np.diff(bag_at))).astype(np.float32)
 
     def question(self, histories: Histories, users: np.ndarray) -> dict[str, Any]:
-        """What comes next for some users (B,), as the arguments of Engine.hidden, best and scores."""
+        """Returns the arguments of Engine.hidden, best and scores that predict the next item of B users."""
         first, last, items = histories.at[:-1][users], histories.at[1:][users], len(histories.items)
         if self.kind != SEQUENCE:
             ids, bag_at, values = self.read(histories.item, first, last, items)
@@ -114,26 +114,26 @@ class Order(NamedTuple):
 
 
 def _padded(item: np.ndarray, at: np.ndarray, there: np.ndarray, items: int) -> np.ndarray:
-    """The items at some places, flat int32, and `items` where there is none."""
+    """Returns the items at the given positions, flat int32, and `items` where a position is empty."""
     ids = np.full(at.shape, items, np.int32)
     ids[there] = item[at[there]]
     return ids.reshape(-1)
 
 
 class HistoryFeed(Epochs):
-    """Every item of a history but its first is a target; its input is made of up to `length` items before it. A `Feed`.
+    """A `Feed` in which every item of a history but its first is a target; its input is up to `length` items before it.
 
-    histories  the items of each user in the order of time; rows and classes are both the items
-    length     most items before a target that are its input
-    batch      examples of a batch; the last one of an epoch may have fewer
-    epochs     how often the histories are gone through
+    histories  the items of each user in time order; rows and classes are both the items
+    length     maximum number of items before a target in its input
+    batch      examples per batch; the last one of an epoch may have fewer
+    epochs     number of passes over the histories
     seed       each epoch is a permutation of the targets, drawn from (seed, epoch); None: each epoch is in the order of users
                and times
-    order      "bag", "decay" or "concatenated", see `Order`: the mean of the items' rows, a mean in which an
-               item weighs `decay` times as much as the one after it, or row beside row. Order(...).embedding has the
-               arguments of the Embedding that each needs; a SequenceFeed learns at every place of a history at once
+    order      "bag", "decay" or "concatenated", see `Order`: the mean of the items' rows, a mean in which an item weighs
+               `decay` times as much as the one after it, or the concatenated rows. Order(...).embedding holds the matching
+               arguments of Embedding; SequenceFeed learns at all positions of a history together
 
-    Raises ValueError where no user has two items, and ValueError or IndexError for arrays that do not fit together.
+    Raises ValueError if no user has two items, and ValueError or IndexError for inconsistent arrays.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class HistoryFeed(Epochs):
         if order == SEQUENCE:
             raise ValueError(f"order: found {order!r}, expected another one; SequenceFeed makes batches of sequences")
         sizes = np.diff(histories.at)
-        before = np.arange(len(histories.item)) - np.repeat(histories.at[:-1], sizes)  # items before each, of its user
+        before = np.arange(len(histories.item)) - np.repeat(histories.at[:-1], sizes)  # earlier items of the same user
         at = np.flatnonzero(before)
         if not len(at):
             raise ValueError(f"histories: none of {len(sizes)} users has 2 items; expected some to learn from")
@@ -172,7 +172,7 @@ class HistoryFeed(Epochs):
         super().__init__(epochs, -(-len(at) // batch))
 
     def describe(self) -> dict[str, Any]:
-        """See `Feed`."""
+        """Returns the description; see `Feed`."""
         facts = self._described("histories", self.histories.sha256, "length", "batch", "epochs", "seed", "shuffle")
         facts |= {} if self.order.kind == BAG else {"order": self.order.kind}
         return facts | ({"decay": self.order.decay} if self.order.kind == DECAY else {})
@@ -185,7 +185,7 @@ class HistoryFeed(Epochs):
 
 
 def checked(histories: Histories) -> Histories:
-    """The histories with int32 items and int64 places; ValueError or IndexError for arrays that do not fit together."""
+    """Returns the histories with int32 items and int64 offsets; ValueError or IndexError for inconsistent arrays."""
     item = check.indices("histories.item", histories.item, len(histories.items))
     at = check.bags("histories.at", histories.at, item.size)
     if item.ndim != 1 or len(at) != len(histories.users) + 1:
@@ -197,16 +197,16 @@ def checked(histories: Histories) -> Histories:
 
 
 def whole(histories: Histories, users: np.ndarray, target: np.ndarray, length: int = 5) -> Batch:
-    """The last `length` items of each of some users, to predict what comes next.
+    """Returns the last `length` items of each selected user, as a batch that predicts the next item.
 
-    users   (B,) numbers of users
-    target  (B,) items, which become those of the batch
+    users   (B,) user numbers
+    target  (B,) items, the targets of the batch
     """
     return Batch(*lasts(histories, users, length), target)
 
 
 def lasts(histories: Histories, users: np.ndarray, length: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """The last `length` items of each of some users (None: all), (N,) int32, and where those of each begin, (B + 1,) int64."""
+    """Returns the last `length` items of each selected user (None: all), (N,) int32, and their offsets, (B + 1,) int64."""
     first, last = histories.at[:-1][users], histories.at[1:][users]
     places, bag_at = spans(first if length is None else np.maximum(first, last - length), last)
     return histories.item[places], bag_at

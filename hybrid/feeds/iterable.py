@@ -1,4 +1,4 @@
-"""Batches that come from somewhere else, one after another: a list, a generator, a DataLoader."""
+"""Batches from an external iterable: a list, a generator, a DataLoader."""
 
 import hashlib
 import operator
@@ -16,24 +16,22 @@ Source = Iterable[Any] | Callable[[int], Iterable[Any]]
 
 
 class IterableFeed(Epochs):
-    """Batches from an iterable. A `Feed`.
+    """A `Feed` of batches from an iterable.
 
-    batches  what can be gone through again and again, a torch.utils.data.DataLoader too (with any number of workers, best of
-             multiprocessing_context="spawn", since a process with threads is not safely forked), or a function of the epoch
-             that returns an iterable. Each item is a `Batch`; a pair (inputs, target) or a triple with the weights, of NumPy
-             arrays or torch tensors: inputs of whole numbers are ids, (B,) or (B, k), of other numbers are x, (B, width); or
-             a dict of a Batch's fields
-    epochs   how often it is gone through
-    seed     sets the generator of a DataLoader before each epoch; a function of the epoch has to see to that itself
-    rows, classes  how many there are; None: one more than the largest id or class in the first epoch
-    counted  attribute: what one pass over epoch 0 found, which goes before all else; give it to a later feed of the same
-             batches, and it makes no pass
+    batches  a re-iterable, or a function of the epoch that returns an iterable. A torch.utils.data.DataLoader may have any
+             number of workers, preferably with multiprocessing_context="spawn": forking a multithreaded process is unsafe. Each
+             item is a `Batch`, a dict of its fields, or a pair (inputs, target) or triple with the weights, of NumPy arrays or
+             torch tensors. Integer inputs are ids, (B,) or (B, k); other inputs are x, (B, width)
+    epochs   number of passes
+    seed     seeds the generator of a DataLoader before each epoch; a function of the epoch must seed itself
+    rows, classes  their numbers; None: the largest id or class in the first epoch, plus one
+    counted  attribute: the result of the initial counting pass over epoch 0; pass it to a later feed of the same batches to
+             skip that pass
 
-    Batches come in order, so a run that goes on at a tick in the middle of an epoch goes through what lies before it again,
-    and leaves it out: to the same bytes, if the batches of an epoch are always the same. Tensors become arrays without a
-    copy. What a later epoch has beyond as many batches as the first is never asked for. Raises ValueError for what can be
-    gone through once only, for items of another form, and for an epoch with fewer batches than the first; IndexError for
-    ids and classes of 2^31 - 1 and more.
+    Batches come in order, so a run resumed in the middle of an epoch iterates over the earlier batches and discards them. The
+    bytes are the same if the batches of an epoch are reproducible. Tensors become arrays without a copy. Batches of a later
+    epoch beyond the length of the first are never requested. Raises ValueError for a single-use iterator, a malformed item, and
+    an epoch with fewer batches than the first; IndexError for ids and classes of 2^31 - 1 and more.
     """
 
     def __init__(
@@ -63,7 +61,7 @@ class IterableFeed(Epochs):
         super().__init__(epochs, first.ticks)
 
     def describe(self) -> dict[str, Any]:
-        """See `Feed`. The data are those of epoch 0."""
+        """Returns the description, with the digest of epoch 0; see `Feed`."""
         return self._described("iterable", self.counted.sha256, "epochs", "seed")
 
     def _cut(self, epoch: int, tick: int) -> Batch:
@@ -82,13 +80,13 @@ class IterableFeed(Epochs):
 
 
 class Counted(NamedTuple):
-    """What one pass over the batches found, which a feed has to know before it begins; see `Feed`.
+    """The result of one pass over the batches, which a feed needs before it starts; see `Feed`.
 
-    rows, classes                  one more than the largest id and class
+    rows, classes                  the largest id and class, plus one
     counts                         (classes,) int64
-    batch, most_ids, most_targets  of the largest batches
-    width                          numbers of an example's x, or 0
-    ticks                          batches of an epoch
+    batch, most_ids, most_targets  maxima over the batches
+    width                          features of x per example, or 0
+    ticks                          batches per epoch
     sha256                         digest of the batches of epoch 0
     """
 
@@ -104,12 +102,12 @@ class Counted(NamedTuple):
 
 
 def count(batches: Source, seed: int = 0, classes: int | None = None) -> Counted:
-    """What a pass over the batches of epoch 0 finds.
+    """Returns the result of a pass over the batches of epoch 0.
 
-    classes  more are refused as soon as they are met; None: any number
+    classes  upper limit, checked for each batch; None: no limit
 
-    Raises ValueError where there is no batch, an item is none, or has more classes; IndexError for ids and classes of
-    2^31 - 1 and more.
+    Raises ValueError if there is no batch, or for an invalid item or one with too many classes; IndexError for ids and classes
+    of 2^31 - 1 and more.
     """
     sha256, counts = hashlib.sha256(), np.zeros(0, np.int64)
     rows = batch = most_ids = most_targets = width = ticks = 0
@@ -137,7 +135,7 @@ def count(batches: Source, seed: int = 0, classes: int | None = None) -> Counted
 def _added(counts: np.ndarray, target: np.ndarray, classes: int | None) -> np.ndarray:
     if target.dtype.kind not in "iu" or (target.size and target.min() < 0):
         raise ValueError(f"target: found {target.dtype}, or some below 0; expected whole numbers from 0")
-    check.ids("target", target, check.ID)  # before memory is taken for them
+    check.ids("target", target, check.ID)  # before memory is allocated for them
     _at_least("classes", classes, int(target.max(initial=0)) + 1)
     more = np.bincount(target.reshape(-1), minlength=len(counts))
     more[: len(counts)] += counts
@@ -151,12 +149,12 @@ def _at_least(name: str, given: int | None, needed: int) -> int:
 
 
 def begun(source: Source, seed: int, epoch: int) -> Iterator[Any]:
-    """The batches of an epoch, from the first.
+    """Returns an iterator over the batches of an epoch, from the first.
 
-    source  an iterable that can be gone through again; a function of the epoch that returns an iterable; or a
-            torch.utils.data.DataLoader, whose generator is set by (seed, epoch) first: one of its own where it has none
+    source  a re-iterable; a function of the epoch that returns an iterable; or a torch.utils.data.DataLoader, whose generator
+            (a new one if it has none) is first seeded by (seed, epoch)
 
-    Raises ValueError for an iterator, which can be gone through once only, and for what is neither.
+    Raises ValueError for an iterator, which can be used only once, and for any other type.
     """
     if callable(source) and not isinstance(source, Iterable):
         return iter(source(epoch))
@@ -177,9 +175,9 @@ def begun(source: Source, seed: int, epoch: int) -> Iterator[Any]:
 
 
 def _set_generator(loader: Any, seed: int, epoch: int) -> None:
-    """Let all that a DataLoader draws begin anew: the seeds of its workers, and the order.
+    """Reseeds all random sources of a DataLoader: the seeds of its workers, and the order.
 
-    These have generators of their own, since how often the first is asked depends on the number of workers.
+    Each source has its own generator, since the draws from the first depend on the number of workers.
     """
     import torch
 
@@ -196,7 +194,7 @@ def _set_generator(loader: Any, seed: int, epoch: int) -> None:
 
 
 def as_batch(item: Any) -> Batch:
-    """A Batch of what an iterable gave; ValueError for what is none. Whether its ids fit is checked by the engine."""
+    """Converts an item of an iterable to a Batch; ValueError for any other type. The engine validates the ids."""
     if isinstance(item, Batch):
         return item
     if isinstance(item, Mapping):
@@ -231,7 +229,7 @@ def _from_fields(item: Mapping[str, Any]) -> Batch:
 
 
 def _array(part: Any) -> np.ndarray:
-    """An array or a tensor on the CPU, without a copy; ValueError for what is neither."""
+    """Converts an array or a tensor on the CPU without a copy; ValueError for any other type."""
     check.unmasked("batch", part)
     try:
         return np.asarray(part)

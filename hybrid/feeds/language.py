@@ -1,4 +1,4 @@
-"""Contexts of words, and the word that follows each: what a language model learns from."""
+"""Word contexts and the word that follows each: training data of a language model."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from .text import Corpus, expect_corpus
 
 
 class _Contexts(Epochs):
-    """What feeds of contexts announce."""
+    """The common attributes of feeds of contexts."""
 
     def __init__(self, corpus: Corpus, context: int, batch: int, epochs: int, seed: int | None):
         expect_corpus(corpus)
@@ -25,12 +25,12 @@ class _Contexts(Epochs):
 
 
 class LanguageFeed(_Contexts):
-    """Every token of a corpus is a target; its input is the `context` tokens before it. A `Feed`.
+    """A `Feed` in which every token of a corpus is a target; its input is the `context` tokens before it.
 
     corpus   the text
-    context  tokens before a target that are its input. At the start of a sentence some are missing; row V stands for them
-    batch    examples of a batch; the last one of an epoch may have fewer
-    epochs   how often the text is gone through
+    context  number of input tokens before a target. Row V pads the start of a sentence
+    batch    examples per batch; the last one of an epoch may have fewer
+    epochs   number of passes over the text
     seed     each epoch is a permutation of the tokens, drawn from (seed, epoch); None: each epoch is in the order of the text
 
     Raises ValueError for anything but a Corpus, and for sizes below 1.
@@ -50,7 +50,7 @@ class LanguageFeed(_Contexts):
         self._order = Permuted(at, self.seed, self.shuffle)
 
     def describe(self) -> dict[str, Any]:
-        """See `Feed`."""
+        """Returns the description; see `Feed`."""
         return self._described("language", self.corpus.sha256, "context", "batch", "epochs", "seed", "shuffle")
 
     def _cut(self, epoch: int, tick: int) -> Batch:
@@ -59,7 +59,7 @@ class LanguageFeed(_Contexts):
 
 
 def _windows(corpus: Corpus, context: int) -> tuple[np.ndarray, np.ndarray]:
-    """All windows of context + 1 ids over the text, its sentences padded, and the numbers of those that end in a token."""
+    """Returns all windows of context + 1 ids over the padded sentences, and the indices of those that end in a token."""
     lengths = np.diff(corpus.at)
     at = np.arange(len(corpus)) + context * np.repeat(np.arange(len(lengths)), lengths)
     padded = np.full(len(corpus) + context * len(lengths), len(corpus.vocabulary), np.int32)
@@ -68,16 +68,16 @@ def _windows(corpus: Corpus, context: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class StreamedLanguageFeed(_Contexts):
-    """The examples of a `LanguageFeed`, of a text that need not fit into memory. A `Feed`.
+    """A `Feed` with the examples of a `LanguageFeed`, for a text that need not fit into memory.
 
-    Chunks come in the order of the text; within one the tokens are shuffled. Memory holds the order of one chunk, and the
-    files of a stored corpus are read from the first to the last once an epoch.
+    Chunks come in the order of the text, and the tokens of a chunk are shuffled. Memory holds the order of one chunk. The files
+    of a stored corpus are read sequentially once per epoch.
 
     chunk    tokens that are shuffled together, rounded up to whole batches
-    seed     the order of a chunk is a permutation drawn from (seed, epoch, chunk); None: the order of the text, so batches are
-             those of `LanguageFeed`
+    seed     the order of a chunk is a permutation drawn from (seed, epoch, chunk); None: the order of the text, with the
+             batches of `LanguageFeed`
 
-    The other arguments, and what is raised, are those of `LanguageFeed`.
+    The other arguments and the errors are those of `LanguageFeed`.
     """
 
     def __init__(
@@ -93,10 +93,10 @@ class StreamedLanguageFeed(_Contexts):
         check.whole("chunk", chunk, 1)
         super().__init__(corpus, context, batch, epochs, seed)
         self.chunk = -(-chunk // batch) * batch
-        self._order: tuple[Any, ...] = (None, None, None)  # epoch, chunk, and its tokens in their order
+        self._order: tuple[Any, ...] = (None, None, None)  # epoch, chunk, and its tokens in order
 
     def describe(self) -> dict[str, Any]:
-        """See `Feed`."""
+        """Returns the description; see `Feed`."""
         names = ("context", "chunk", "batch", "epochs", "seed", "shuffle")
         return self._described("streamed language", self.corpus.sha256, *names)
 
@@ -105,14 +105,14 @@ class StreamedLanguageFeed(_Contexts):
         if self._order[:2] != (epoch, chunk):
             self._order = epoch, chunk, self._drawn(epoch, chunk)
         at = self._order[2][first : first + self.batch]
-        begins = self.corpus.at[np.searchsorted(self.corpus.at, at, "right") - 1]  # of the sentence of each
+        begins = self.corpus.at[np.searchsorted(self.corpus.at, at, "right") - 1]  # sentence start of each token
         places = at[:, None] + np.arange(-self.context, 0)
         ids = self.corpus.ids[np.maximum(places, 0)]
         ids[places < begins[:, None]] = self.classes
         return Batch(np.asarray(ids).reshape(-1), None, np.asarray(self.corpus.ids[at]))
 
     def _drawn(self, epoch: int, chunk: int) -> np.ndarray:
-        """The tokens of a chunk in the order of an epoch."""
+        """Returns the tokens of a chunk in the order of an epoch."""
         first = chunk * self.chunk
         size = min(self.chunk, len(self.corpus) - first)
         if not self.shuffle:

@@ -1,4 +1,4 @@
-"""Pairs of nearby words, drawn as word2vec draws them."""
+"""Pairs of nearby words, drawn as in word2vec."""
 
 from typing import Any, NamedTuple
 
@@ -8,26 +8,26 @@ from .. import check
 from . import Batch, Epochs, check_sizes
 from .text import Corpus, expect_corpus
 
-PIECE = 2**20  # tokens that are counted together
-BLOCK = 16_384  # tokens whose pairs are drawn together: enough to be quick, few enough to stay in the cache
+PIECE = 2**20  # tokens counted together
+BLOCK = 16_384  # tokens whose pairs are drawn together: enough for speed, few enough for the cache
 
 
 class PairFeed(Epochs):
-    """Skip-gram pairs or CBOW bags of a corpus; a `Feed`. Mikolov et al. 2013, arXiv:1310.4546, as in word2vec.c.
+    """A `Feed` of skip-gram pairs or CBOW bags of a corpus. Mikolov et al. 2013, arXiv:1310.4546, as in word2vec.c.
 
-    corpus      the text; a vocabulary without "<unk>" leaves rare words out, as word2vec does
-    model       "skipgram": the input is one context word, the target the centre word; as in word2vec.c and gensim it is the
-                context word's row that learns, from the centre word's path or negatives
+    corpus      the text; a vocabulary without "<unk>" omits rare words, as word2vec does
+    model       "skipgram": the input is one context word, the target the centre word. As in word2vec.c and gensim, the context
+                word's row learns from the centre word's path or negatives
                 "cbow": the input is the mean of the context words, the target the centre word
-    window      most context words on each side; for each centre word the number is drawn from 1 to window
+    window      maximum context words on each side; the number is drawn from 1 to window for each centre word
     sample      subsampling of frequent words as in word2vec.c (see `keep_probability`); 0 keeps all
-    mean_batch  how many examples a batch has on average, about; the most it can have is the attribute `batch`
-    epochs      how often the text is gone through
+    mean_batch  approximate mean number of examples per batch; the attribute `batch` is the maximum
+    epochs      number of passes over the text
     seed        every block of about 16,384 tokens draws its numbers from (seed, epoch, block)
-    tokens      attribute: how many tokens of the corpus a tick covers
+    tokens      attribute: the number of corpus tokens per tick
 
-    A window steps over words that were left out, and ends where its sentence or its block ends. Raises ValueError for
-    anything but a Corpus, and for a sample that leaves no token.
+    A window skips omitted words, and ends where its sentence or its block ends. Raises ValueError for anything but a Corpus,
+    and for a sample that leaves no token.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class PairFeed(Epochs):
         super().__init__(epochs, -(-len(corpus) // self.tokens))
 
     def describe(self) -> dict[str, Any]:
-        """See `Feed`."""
+        """Returns the description; see `Feed`."""
         names = ("model", "window", "sample", "mean_batch", "epochs", "seed")
         return self._described("pairs", self.corpus.sha256, *names)
 
@@ -94,7 +94,7 @@ class PairFeed(Epochs):
         return block
 
     def _draw(self, epoch: int, number: int, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of each token of a block: whether it is kept, and how far its window reaches."""
+        """Draws, for each token of a block, whether it is kept and the reach of its window."""
         rng = np.random.default_rng([self.seed, epoch, number])
         keep = rng.random(len(ids), np.float32) < self._keep[ids]
         return keep, rng.integers(1, self.window, len(ids), np.int8, endpoint=True)
@@ -114,22 +114,22 @@ class Block(NamedTuple):
 
 
 def _times(ids: np.ndarray, classes: int) -> np.ndarray:
-    """How often each word occurs, (classes,) int64; ids in a file are not brought into memory together."""
+    """Returns word counts, (classes,) int64; ids in a file are read piecewise."""
     spans = (ids[first : first + PIECE] for first in range(0, len(ids), PIECE))
     return sum((np.bincount(span, minlength=classes) for span in spans), np.zeros(classes, np.int64))
 
 
 def _kept(keep: np.ndarray, ids: np.ndarray, times: np.ndarray) -> float:
-    """How likely a token is kept, on average; of ids in a file from their counts, which gives the same but for rounding."""
+    """Returns the mean keep probability of tokens; for ids in a file from their counts, which differs only by rounding."""
     if isinstance(ids, np.memmap):
         return float((keep.astype(np.float64) * times).sum() / len(ids))
     return float(keep[ids].mean(dtype=np.float64))
 
 
 def keep_probability(counts: np.ndarray, sample: float) -> np.ndarray:
-    """How likely each word is kept: min(1, (sqrt(f / sample) + 1) sample / f), where f is its share of all tokens.
+    """Returns the keep probability of each word, min(1, (sqrt(f / sample) + 1) sample / f), where f is its relative frequency.
 
-    counts (V,); returns (V,) float64, ones where sample is 0.
+    counts (V,); returns (V,) float64, ones if sample is 0.
     """
     if not sample:
         return np.ones(len(counts))
@@ -140,14 +140,14 @@ def keep_probability(counts: np.ndarray, sample: float) -> np.ndarray:
 def pairs(
     ids: np.ndarray, sentence_at: np.ndarray, keep: np.ndarray, reach: np.ndarray, tokens: int, cbow: bool
 ) -> Block:
-    """The examples of n tokens.
+    """Returns the examples of n tokens.
 
     ids          (n,) int32
     sentence_at  (S + 1,): sentence s is ids[sentence_at[s] : sentence_at[s + 1]]
-    keep         (n,) bool: which tokens are kept
-    reach        (n,): how many words the window around each token takes on each side
-    tokens       how many tokens a tick covers
-    cbow         bags instead of pairs
+    keep         (n,) bool: True for the tokens that are kept
+    reach        (n,): words on each side in the window around each token
+    tokens       tokens per tick
+    cbow         True: bags instead of pairs
     """
     from cpu.words import windows
 
@@ -155,6 +155,6 @@ def pairs(
     sizes, edges = np.diff(at), kept_at[np.minimum(np.arange(0, len(ids) + tokens, tokens), len(ids))]
     if not cbow:
         return Block(context, None, np.repeat(centres, sizes), at[edges])
-    some = sizes > 0  # a word alone is no example
+    some = sizes > 0  # a single word is no example
     bags = np.concatenate([[0], np.cumsum(some)])
     return Block(context, np.append(at[:-1][some], at[-1]), centres[some], bags[edges])

@@ -1,4 +1,4 @@
-"""Lists of ids of different lengths, one after another in one array."""
+"""Lists of ids of different lengths, concatenated in one array."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -11,9 +11,9 @@ from .. import check
 class Ragged(NamedTuple):
     """N lists of ids.
 
-    ids     (M,) int32, all lists one after another
+    ids     (M,) int32, the concatenated lists
     at      (N + 1,) int64, list n is ids[at[n] : at[n + 1]]
-    values  (M,) float32, a number for each id; None: there are none
+    values  (M,) float32, a number for each id; None: no values
     """
 
     ids: np.ndarray
@@ -21,28 +21,28 @@ class Ragged(NamedTuple):
     values: np.ndarray | None = None
 
     def take(self, rows: np.ndarray) -> "Ragged":
-        """Some of the lists."""
+        """Returns the selected lists."""
         places, at = spans(self.at[rows], self.at[rows + 1])
         return Ragged(self.ids[places], at, None if self.values is None else self.values[places])
 
     def most(self, rows: int) -> int:
-        """Most ids that so many lists can have together."""
+        """Returns the maximum number of ids over any `rows` lists."""
         return int(np.sort(np.diff(self.at))[::-1][:rows].sum())
 
 
 def spans(first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The whole numbers of [first[b], last[b]) for every b, one after another, and where those of each begin, (B + 1,)."""
+    """Returns the concatenated integers of [first[b], last[b]) for every b, and their offsets, (B + 1,)."""
     sizes = last - first
     at = np.concatenate([[0], np.cumsum(sizes)])
     return np.arange(at[-1]) + np.repeat(first - at[:-1], sizes), at
 
 
 def from_lists(name: str, lists: Sequence[Any], limit: int | None = None) -> Ragged:
-    """Ragged ids of a sequence of sequences.
+    """Returns the ragged ids of a sequence of sequences.
 
-    limit  all ids lie below it; None: below 2^31 - 1
+    limit  exclusive upper bound of the ids; None: 2^31 - 1
 
-    Raises ValueError for anything but lists of whole numbers, and IndexError for an id out of range, naming the list.
+    Raises ValueError for anything but lists of integers, and IndexError for an id out of range, naming the list.
     """
     found = [check.row(f"{name}[{place}]", ids) for place, ids in enumerate(lists)]
     at = np.concatenate([[0], np.cumsum([len(ids) for ids in found], dtype=np.int64)])
@@ -54,9 +54,9 @@ def from_lists(name: str, lists: Sequence[Any], limit: int | None = None) -> Rag
 
 
 def from_sparse(name: str, matrix: Any, *, valued: bool) -> Ragged:
-    """Ragged ids of a scipy sparse matrix: of each row the columns that are not zero, in rising order.
+    """Returns the ragged ids of a scipy sparse matrix: the nonzero columns of each row, ascending.
 
-    valued  with the numbers there, as float32; False: without
+    valued  True: with their values as float32
 
     Raises ValueError as check.csr does.
     """

@@ -1,6 +1,6 @@
-"""Who rated what, and when: ratings from files, frames and arrays, and the histories that they make.
+"""Ratings of items by users from files, frames and arrays, and the resulting histories.
 
-The value of a rating is a weight where it is named so.
+The value of a rating is used as a weight only if its column is named as such.
 """
 
 import csv
@@ -37,16 +37,16 @@ __all__ = [
     "split_drawn",
 ]
 
-USER = ("user", "userid", "uid")  # usual names of columns, in lower case without "_", "-" and blanks
+USER = ("user", "userid", "uid")  # usual column names, in lower case without "_", "-" and blanks
 ITEM = ("item", "itemid", "iid", "movie", "movieid", "product", "productid")
 TIME = ("timestamp", "time", "unixtime", "date", "datetime")
-TYPED = re.compile(r":(token|float)(_seq)?$")  # the ends of names in the header of a RecBole .inter
-USERS = re.compile(r"(?:1,2|1)-")  # columns of a file with a line a user
-MISSING = ("None", "nan", "NaT", "<NA>")  # how missing values are written, those of pandas too
+TYPED = re.compile(r":(token|float)(_seq)?$")  # suffixes of the names in the header of a RecBole .inter
+USERS = re.compile(r"(?:1,2|1)-")  # columns of a file with one line per user
+MISSING = ("None", "nan", "NaT", "<NA>")  # spellings of missing values, including those of pandas
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Moment = int | float
-Row = tuple[str, str, Moment | None, float | None]  # user, item, time, weight; None: there is no such column
+Row = tuple[str, str, Moment | None, float | None]  # user, item, time, weight; None: no such column
 
 
 class Ratings(NamedTuple):
@@ -54,10 +54,10 @@ class Ratings(NamedTuple):
 
     user    (N,) int32, ids from 0 to U - 1
     item    (N,) int32, ids from 0 to I - 1
-    time    (N,) int64 or float64; where the file has no times, the number of the row
+    time    (N,) int64 or float64; the row number if the file has no times
     users   U names, in the order of first appearance
-    items   I names, those rated most often first, equal counts in alphabetical order
-    weight  (N,) float32, how much each counts; None: all count 1
+    items   I names by descending count, equal counts in alphabetical order
+    weight  (N,) float32, the weight of each rating; None: all are 1
     """
 
     user: np.ndarray
@@ -69,7 +69,7 @@ class Ratings(NamedTuple):
 
 
 def histories(ratings: Ratings) -> Histories:
-    """The history of each user, in the order of time; equal times in file order. Raises ValueError for anything but Ratings."""
+    """Returns each user's history in time order, equal times in file order. Raises ValueError for anything but Ratings."""
     if not isinstance(ratings, Ratings):
         raise ValueError(
             f"ratings: found {type(ratings).__name__}, expected Ratings, as load(path), from_columns(user, item, time) or "
@@ -82,20 +82,19 @@ def histories(ratings: Ratings) -> Histories:
 
 
 def load(path: str | Path, columns: Sequence[str] | None = None) -> Ratings:
-    """Read a file of ratings.
+    """Reads a file of ratings.
 
-    path     MovieLens' u.data or ratings.dat; a table of text, separated by tabs, semicolons, commas, :: or blanks, as its
-             first line shows, such as RecBole's .inter; a text with a line a user; a Parquet file (needs pyarrow); or a matrix
-             users x items as scipy.sparse.save_npz writes it, each entry that is not zero a rating
-    columns  which columns of a table are user, item and, if there are such, time and weight: names of the header, or numbers
-             counted from 1, for example ("who", "what") or (1, 2, 4, 3), with "" for no time. None: by the usual names in the
-             header, such as user, userId, user_id, item, movieId, product_id, timestamp, time, date; then there is no weight.
-             ("1", "2-"): of each line the first is the user, and from the second on what he took, in order; ("1-",): all are
-             what somebody took, whose name is the number of the line
+    path     MovieLens' u.data or ratings.dat; a text table such as RecBole's .inter, separated by tabs, semicolons, commas, ::
+             or blanks as its first line shows; a text with one line per user; a Parquet file (needs pyarrow); or a matrix users
+             x items as written by scipy.sparse.save_npz, in which each nonzero is a rating
+    columns  columns of a table for user, item and, if present, time and weight: header names, or numbers from 1, for example
+             ("who", "what") or (1, 2, 4, 3), with "" for no time. None: the usual names in the header, such as user, userId,
+             user_id, item, movieId, product_id, timestamp, time, date; then there is no weight. ("1", "2-"): each line holds a
+             user, then the user's items in order; ("1-",): each line holds only items, and its number is the user's name
 
-    Times are numbers, or dates as in ISO 8601. Other columns are not used. Tables are read by pieces. Raises OSError for an
-    unreadable file, and ValueError for a row that is too short or too long, with its line number, for columns that cannot be
-    told, and for fewer than two items.
+    Times are numbers, or ISO 8601 dates. Other columns are ignored. Tables are read piecewise. Raises OSError for an unreadable
+    file. Raises ValueError for a row that is too short or too long, with its line number, for columns that cannot be
+    identified, and for fewer than two items.
     """
     path = Path(path)
     files.expect_file(path)
@@ -121,13 +120,13 @@ def load(path: str | Path, columns: Sequence[str] | None = None) -> Ratings:
 def from_columns(
     user: ArrayLike, item: ArrayLike, time: ArrayLike | None = None, weight: ArrayLike | None = None
 ) -> Ratings:
-    """Ratings from columns of one length N: lists, arrays, or columns of a data frame.
+    """Returns ratings from columns of one length N: lists, arrays, or columns of a data frame.
 
     user, item  (N,) names or numbers
-    time        (N,) numbers or datetime64; None: in the order given
-    weight      (N,) numbers of at least 0, how much each counts as a target; None: all count 1
+    time        (N,) numbers or datetime64; None: in the given order
+    weight      (N,) numbers of at least 0, the weight of each rating as a target; None: all are 1
 
-    Raises ValueError for columns of different lengths, and for a missing value (None, NaN, NaT or empty), with its place.
+    Raises ValueError for columns of different lengths, and for a missing value (None, NaN, NaT or empty), with its position.
     """
     return _gathered(_of_columns(user, item, time, weight))
 
@@ -135,12 +134,12 @@ def from_columns(
 def from_frame(
     frame: Any, *, user: str | None = None, item: str | None = None, time: str | None = None, weight: str | None = None
 ) -> Ratings:
-    """Ratings from a data frame of pandas or polars, an Arrow table, whatever offers Arrow's streams, or a dict of columns.
+    """Returns ratings from a pandas or polars frame, an Arrow table or stream, or a dict of columns.
 
-    user, item, time, weight  names of its columns; None: by the usual names, see `load`; there is no weight unless it is named
+    user, item, time, weight  column names; None: the usual names, see `load`; without a name there is no weight
 
-    Times are numbers, dates of any kind, or texts in ISO 8601. Raises ValueError for columns that are not there or cannot be
-    told, and as `from_columns` does.
+    Times are numbers, dates of any kind, or ISO 8601 texts. Raises ValueError for missing or unidentified columns, and as
+    `from_columns` does.
     """
     frame = _with_columns(frame)
     names = _chosen_names(frame, (user, item, time, weight))
@@ -151,9 +150,9 @@ def from_frame(
 
 
 def from_matrix(matrix: Any) -> Ratings:
-    """Ratings from a scipy sparse matrix, users x items: each entry that is not zero, in the matrix's order of entries.
+    """Returns ratings from a scipy sparse matrix, users x items: each nonzero, in the order of the matrix's entries.
 
-    Raises ValueError as check.sparse does, and for a matrix without such an entry.
+    Raises ValueError as check.sparse does, and for a matrix without nonzeros.
     """
     entries = check.sparse("matrix", matrix).tocoo()
     user, item = entries.row[entries.data != 0], entries.col[entries.data != 0]
@@ -163,7 +162,7 @@ def from_matrix(matrix: Any) -> Ratings:
 
 
 def _gathered(rows: Iterable[Row]) -> Ratings:
-    """The ratings of rows, the items numbered so that those rated most lie together."""
+    """Returns the ratings of rows, with the items numbered by descending count."""
     users: dict[str, int] = {}
     items: dict[str, int] = {}
     user_ids, item_ids, weights = array("i"), array("i"), array("f")
@@ -191,7 +190,7 @@ def _gathered(rows: Iterable[Row]) -> Ratings:
 
 
 def _of_columns(user: Any, item: Any, time: Any, weight: Any, before: int = 0) -> Iterator[Row]:
-    """The rows of columns; before: how many rows there were before these, for messages."""
+    """Yields the rows of columns; before: the number of preceding rows, for messages."""
     given = {"user": user, "item": item, "time": time, "weight": weight}
     columns = {
         name: np.asarray(check.unmasked(name, values))
@@ -208,7 +207,7 @@ def _of_columns(user: Any, item: Any, time: Any, weight: Any, before: int = 0) -
 
 
 def _names(kind: str, values: np.ndarray, before: int) -> list[str]:
-    """The values as names; ValueError for one that is missing."""
+    """Returns the values as names; ValueError for a missing one."""
     names = []
     for at, value in enumerate(values.tolist()):
         name = "" if isinstance(value, list | tuple | dict | np.ndarray) else str(value).strip()
@@ -219,7 +218,7 @@ def _names(kind: str, values: np.ndarray, before: int) -> list[str]:
 
 
 def _times(name: str, values: np.ndarray, before: int) -> list[Moment]:
-    """The times as numbers; ValueError for a missing one."""
+    """Returns the times as numbers; ValueError for a missing one."""
     if values.dtype.kind not in "iufM":
         raise ValueError(f"{name}: found {values.dtype}, expected numbers or datetime64")
     bad = np.isnat(values) if values.dtype.kind == "M" else ~np.isfinite(values)
@@ -242,7 +241,7 @@ def _weights(name: str, values: np.ndarray, before: int) -> list[float]:
 
 
 class _Columns(NamedTuple):
-    """Which columns hold user, item, time and weight, counted from 0; and whether the first row is a header."""
+    """The column numbers, from 0, of user, item, time and weight; and whether the first row is a header."""
 
     user: int
     item: int
@@ -252,7 +251,7 @@ class _Columns(NamedTuple):
 
 
 def _columns(path: Path, first: Sequence[str], columns: Sequence[str] | None = None, header: bool = False) -> _Columns:
-    """The columns of a table by its first row, which is known to be a header or not; ValueError where they cannot be told."""
+    """Identifies the columns of a table by its first row, which `header` classifies; ValueError if it cannot."""
     fields = [TYPED.sub("", field.strip()) for field in first]
     user, item, time = (None if name is None else fields.index(name) for name in _usual_names(fields))
     if columns is not None:
@@ -272,7 +271,7 @@ def _columns(path: Path, first: Sequence[str], columns: Sequence[str] | None = N
 
 
 def usual_columns(frame: Any) -> tuple[str | None, str | None]:
-    """The columns of user and item of a frame by their usual names; None for each that is not there, or for no frame."""
+    """Returns a frame's user and item columns by their usual names; None for a missing column, or for no frame."""
     try:
         return _usual_names(_column_names(frame))[:2]
     except ValueError:
@@ -280,7 +279,7 @@ def usual_columns(frame: Any) -> tuple[str | None, str | None]:
 
 
 def _usual_names(fields: Sequence[str]) -> tuple[str | None, str | None, str | None]:
-    """Those of some names of columns that are usual for user, item and time; None for each that is not there."""
+    """Returns the usual names for user, item and time among the fields; None for each that is missing."""
     plain = ["".join(c for c in field.lower() if c not in "_- ") for field in fields]
     user, item, time = (
         next((fields[plain.index(name)] for name in known if name in plain), None) for known in (USER, ITEM, TIME)
@@ -307,7 +306,7 @@ def _named_columns(path: Path, fields: list[str], columns: list[str], header: bo
 
 
 def _of_text(path: Path, columns: Sequence[str] | None) -> Iterator[Row]:
-    """The rows of a table of text. Raises OSError for an unreadable file, ValueError, with the line, for what is no table."""
+    """Yields the rows of a text table. Raises OSError for an unreadable file, ValueError, with its line, for malformed text."""
     lines = _lines(path)
     if columns is not None and USERS.fullmatch(",".join(map(str, columns))):
         yield from _of_users(path, lines, len(columns) - 1)
@@ -333,7 +332,7 @@ def _of_text(path: Path, columns: Sequence[str] | None) -> Iterator[Row]:
 
 
 def _of_users(path: Path, lines: Iterator[tuple[int, list[str]]], begin: int) -> Iterator[Row]:
-    """The rows of a text with a line a user, whose items begin at this field; what is before them is his name."""
+    """Yields the rows of a text with one line per user, whose items start at field `begin`; the user's name precedes them."""
     for line, fields in lines:
         names = [name.strip() for name in fields]
         while names and not names[-1]:
@@ -345,7 +344,7 @@ def _of_users(path: Path, lines: Iterator[tuple[int, list[str]]], begin: int) ->
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Line number and fields of every line that is not empty."""
+    """Yields the line number and the fields of every nonempty line."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             separator = _separator(file.readline())
@@ -366,7 +365,7 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _separator(first: str) -> str | None:
-    """What separates the fields of the first line; None: blanks."""
+    """Returns the field separator of the first line; None: blanks."""
     if "::" in first or "\t" in first:
         return "::" if "::" in first else "\t"
     if ";" in first or "," in first:
@@ -375,7 +374,7 @@ def _separator(first: str) -> str | None:
 
 
 def _reader(text: str) -> Callable[[str], Moment]:
-    """What reads the times of a table, by its first one: dates as in ISO 8601 where it is one and no number."""
+    """Returns the parser for the times of a table by its first value: ISO 8601 dates if it is one and not a number."""
     try:
         float(text)
     except ValueError:
@@ -402,7 +401,7 @@ def _date(text: str) -> int:
 
 
 def _microseconds(moment: datetime) -> int:
-    """Since 1970; a time without a zone is taken as UTC."""
+    """Returns the microseconds since 1970; a time without a zone is taken as UTC."""
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH) // timedelta(microseconds=1)
 
 
@@ -435,7 +434,7 @@ def _from_parquet(path: Path, columns: Sequence[str] | None) -> Ratings:
 
 
 def _of_parquet(path: Path, file: Any, at: _Columns) -> Iterator[Row]:
-    """The rows of a Parquet file, of which a piece is in memory at a time."""
+    """Yields the rows of a Parquet file piecewise."""
     names, before = file.schema_arrow.names, 0
     wanted = [None if place is None else names[place] for place in at[:4]]
     for user, item, time, weight in parquet_columns(path, file, wanted):
@@ -444,28 +443,28 @@ def _of_parquet(path: Path, file: Any, at: _Columns) -> Iterator[Row]:
 
 
 def _from_archive(path: Path) -> Ratings:
-    """The non-zero entries of a scipy sparse matrix; scipy reads it without pickle."""
+    """Returns the nonzeros of a scipy sparse matrix, which scipy reads without pickle."""
     from scipy import sparse
 
     expected = "a matrix by scipy.sparse.save_npz, users x items"
     refuse_large(path, expected)
     try:
         with open(path, "rb") as file:
-            matrix = check.sparse("matrix", sparse.load_npz(file))  # a stranger's indices may point anywhere
+            matrix = check.sparse("matrix", sparse.load_npz(file))  # untrusted indices may be out of range
     except OSError as error:
         raise OSError(f"{path}: {error}") from None
-    except Exception as error:  # zipfile, zlib, NumPy and scipy each have their own
+    except Exception as error:  # zipfile, zlib, NumPy and scipy raise different types
         raise ValueError(f"{path}: no .npz that can be read ({error}); expected one of {expected}") from None
     with files.named(path):
         return from_matrix(matrix)
 
 
 def _with_columns(frame: Any) -> Any:
-    """A frame whose columns can be had by name: itself, or an Arrow table of what offers Arrow's streams alone.
+    """Returns a frame with columns by name: itself, or an Arrow table of an object that offers only Arrow's stream.
 
-    None of the libraries of frames is imported otherwise. Raises ValueError for one that is not computed yet.
+    Imports no other frame library. Raises ValueError for a lazy frame.
     """
-    if hasattr(frame, "collect"):  # of polars
+    if hasattr(frame, "collect"):  # polars' lazy frame
         raise ValueError(
             f"frame: found {type(frame).__name__}, whose columns are not there yet; frame.collect() has them"
         )
@@ -481,9 +480,9 @@ def _with_columns(frame: Any) -> Any:
 
 
 def _chosen_names(frame: Any, given: Sequence[str | None]) -> list[str | None]:
-    """The names of the columns of user, item, time and weight: those given; others by their usual names, weight never.
+    """Returns the column names of user, item, time and weight: the given ones, or else the usual names, except for weight.
 
-    Raises ValueError for a name that the frame lacks, and where user or item cannot be told.
+    Raises ValueError for a name that the frame lacks, and if user or item cannot be identified.
     """
     there = _column_names(frame)
     for name in given:
@@ -500,10 +499,10 @@ def _chosen_names(frame: Any, given: Sequence[str | None]) -> list[str | None]:
 
 
 def _column_names(frame: Any) -> list[str]:
-    """The names of the columns of a frame; ValueError for what is none."""
+    """Returns the column names of a frame; ValueError for anything else."""
     if isinstance(frame, dict):
         return [str(name) for name in frame]
-    for attribute in ("column_names", "columns"):  # of Arrow; of pandas and polars
+    for attribute in ("column_names", "columns"):  # Arrow; pandas and polars
         names = getattr(frame, attribute, None)
         if isinstance(names, Iterable):
             names = list(names)
@@ -516,8 +515,8 @@ def _column_names(frame: Any) -> list[str]:
 
 
 def _as_moments(values: np.ndarray) -> np.ndarray:
-    """Times as numbers or datetime64: what a column holds as objects (dates of Python or pandas, texts in ISO 8601) becomes
-    microseconds since 1970. Others are left to be refused where they are used.
+    """Returns times as numbers or datetime64; objects (Python or pandas dates, ISO 8601 texts) become microseconds since 1970.
+    Other values are unchanged, and rejected on use.
     """
     if values.dtype.kind not in "OUT":
         return values
@@ -531,7 +530,7 @@ def _moment(value: Any) -> int | None:
             value = datetime.fromisoformat(value.strip())
         if isinstance(value, date) and not isinstance(value, datetime):
             value = datetime(value.year, value.month, value.day)
-        if not isinstance(value, datetime) or value != value:  # pandas' NaT is not itself
+        if not isinstance(value, datetime) or value != value:  # pandas' NaT differs from itself
             return None
         return int(_microseconds(value))
     except ValueError:

@@ -1,6 +1,6 @@
-"""Windows of sequences, every position of which predicts what follows: for recurrent nets and causal transformers.
+"""Windows of sequences that predict the next id at every position: for recurrent nets and causal transformers.
 
-And vectors made of how often one item comes soon after another, which the rows of items can begin with.
+Also: co-occurrence vectors of items, which can initialise their rows.
 """
 
 from collections.abc import Sequence
@@ -16,28 +16,28 @@ from .text import Corpus
 DISTANCES, NEARNESS = (
     10,
     0.8,
-)  # an item counts up to so many places behind another; each as so much of the one before it
-DRAWN = 0.3  # of a row that begins as a vector: so much of it is drawn, so that items that are alike differ
+)  # maximum distance of a counted pair of items, and its decay per position
+DRAWN = 0.3  # fraction of a drawn row in a row initialised by a vector, so that similar items differ
 
 
 class SequenceFeed(Epochs):
-    """Windows of `length` ids; at each position the input is an id and the target the one that follows it. A `Feed`.
+    """A `Feed` of windows of `length` ids; at each position the input is an id and the target the next one.
 
-    source   a Corpus, whose sentences are the sequences, or Histories: the items of each user in the order of time
-    length   T, positions of a window. A sequence is cut into windows from its end; its first one may be shorter, and is then
-             padded at its end by positions of weight 0; the weights of Histories are those of their targets
-    windows  of a batch, which so has windows * T examples; the last batch of an epoch may have fewer
-    start    True: the first id of a sequence is a target too, after row V; False: it is input only
-    running  True: all of a Corpus is one sequence, whose windows reach over sentences
-    epochs   how often the sequences are gone through
+    source   a Corpus, whose sentences are the sequences, or Histories: the items of each user in time order
+    length   T, positions of a window. A sequence is cut into windows from its end. A shorter first window is padded at its end
+             with positions of weight 0; the weights of Histories apply to their targets
+    windows  windows per batch, which thus has windows * T examples; the last batch of an epoch may have fewer
+    start    True: the first id of a sequence is also a target, after row V; False: it is only an input
+    running  True: a whole Corpus is one sequence, and windows cross sentences
+    epochs   number of passes over the sequences
     seed     each epoch is a permutation of the windows, drawn from (seed, epoch); None: the order of the source
     unlabelled  True: padding has no target instead of a weight of 0, so a readout on the CPU does not compute it
 
-    For an Embedding of `rows` rows, the last of which stands for starts and padding, and a trunk that takes T examples as one
-    sequence, such as TorchTrunk(..., sequence=T). Every window stands for itself: no state is carried from one to the next.
-    A trunk must not look ahead: position t is given what it is to predict at position t + 1.
+    It needs an Embedding of `rows` rows, the last of which stands for starts and padding. The trunk must process T examples as
+    one sequence, such as TorchTrunk(..., sequence=T). Windows are independent and carry no state. The trunk must be causal:
+    position t receives the target of position t - 1.
 
-    Raises ValueError for another source, for sizes below 1, and where no sequence has a target.
+    Raises ValueError for another source, for sizes below 1, and if no sequence has a target.
     """
 
     def __init__(
@@ -68,19 +68,13 @@ class SequenceFeed(Epochs):
         super().__init__(epochs, -(-len(self._first) // windows))
 
     def describe(self) -> dict[str, Any]:
-        """See `Feed`."""
+        """Returns the description; see `Feed`."""
         names = ("length", "windows", "start", "running", "epochs", "seed", "shuffle")
         facts = self._described("sequences", self.source.sha256, *names)
         return facts | ({"unlabelled": True} if self.unlabelled else {})
 
     def question(self, sequences: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
-        """For Engine.hidden: the last ids of sequences as windows, and in which row is the hidden vector after each.
-
-        sequences  n lists of ids; of each the last T count, or T - 1 where it then begins with row V
-
-        Returns ids (n T,) int32 and rows (n,) int64. Raises IndexError for an id that is no class, ValueError for an empty
-        sequence where starts are not learned.
-        """
+        """Returns the inputs of Engine.hidden: the last ids of sequences as windows, and the row of each last hidden vector."""
         ids, rows = np.full((len(sequences), self.length), self.classes, np.int32), np.zeros(len(sequences), np.int64)
         for number, sequence in enumerate(sequences):
             whole = check.indices("sequences", sequence, self.classes)
@@ -109,14 +103,14 @@ class SequenceFeed(Epochs):
         return Batch(ids, None, target[labelled], None if self._weight is None else weight, target_at=target_at)
 
     def _weights(self, at: np.ndarray, there: np.ndarray) -> np.ndarray | None:
-        """Of the targets at some places, (windows T,): 0 where there is only padding; None: all are 1."""
+        """Returns the weights of targets, (windows T,), 0 for padding; None: all are 1."""
         if self._weight is not None:
             return np.where(there, self._weight[at], 0).astype(np.float32).reshape(-1)
         return None if there.all() else there.astype(np.float32).reshape(-1)
 
 
 def _taken(source: Corpus | Histories, running: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The ids of all sequences, where each begins, and how often each class occurs."""
+    """Returns the ids of all sequences, their offsets, and the class counts."""
     if isinstance(source, Corpus):
         at = np.array([0, len(source)]) if running else source.at
         return source.ids, at, source.vocabulary.counts
@@ -128,19 +122,18 @@ def _taken(source: Corpus | Histories, running: bool) -> tuple[np.ndarray, np.nd
 
 
 def _cut(at: np.ndarray, length: int, start: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each window: its first target, the end of its targets, and whether its first target opens a sequence."""
+    """Returns, for each window, its first target, the end of its targets, and whether its first target opens a sequence."""
     begin, end = at[:-1] + (0 if start else 1), at[1:]
     counts = np.maximum(-(-(end - begin) // length), 0)
     sequence = np.repeat(np.arange(len(counts)), counts)
-    after = np.cumsum(counts)[sequence] - np.arange(len(sequence)) - 1  # windows of the same sequence behind it
+    after = np.cumsum(counts)[sequence] - np.arange(len(sequence)) - 1  # later windows of the same sequence
     last = end[sequence] - after * length
     first = np.maximum(last - length, begin[sequence])
     return first, last, first == at[:-1][sequence]
 
 
 def transitions(histories: Histories, nearness: float = NEARNESS) -> Any:
-    """A scipy CSR array (V, V) float64: how often item j came after item i, up to DISTANCES places; each place farther
-    counts `nearness` of the one before it."""
+    """Returns (V, V) scipy CSR float64 counts of j after i, decayed by `nearness` per position, up to DISTANCES positions."""
     from scipy import sparse
 
     size, user = len(histories.items), np.repeat(np.arange(len(histories.users)), np.diff(histories.at))
@@ -153,10 +146,10 @@ def transitions(histories: Histories, nearness: float = NEARNESS) -> Any:
 
 
 def transition_vectors(histories: Histories, width: int, seed: int = 0) -> np.ndarray:
-    """(V, width) float32: singular vectors of the logarithm of the table and its reverse, by falling importance.
+    """Returns (V, width) float32: singular vectors of log(1 + symmetric transition counts), by descending importance.
 
-    Items that the same ones come before and after are alike; an item that nobody has is 0. The last bits may differ with the
-    number of threads of the linear algebra that SciPy was built with.
+    Items with similar neighbours have similar vectors; an item without any has 0. The last bits may differ with the number of
+    threads of SciPy's linear algebra.
     """
     from scipy.sparse import linalg
 
@@ -172,7 +165,7 @@ def transition_vectors(histories: Histories, width: int, seed: int = 0) -> np.nd
 
 
 def turned(rows: np.ndarray, towards: np.ndarray) -> np.ndarray:
-    """Rows (V, D) that were drawn, turned towards vectors (V, D): as long as before; where a vector is 0, as they were."""
+    """Returns drawn rows (V, D) rotated towards vectors (V, D), with their lengths kept; a zero vector changes nothing."""
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     mixed = _unit(towards) + DRAWN * _unit(rows)
     made: np.ndarray = (length * _unit(mixed)).astype(rows.dtype)

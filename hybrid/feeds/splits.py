@@ -1,6 +1,6 @@
-"""Which items of histories are learned from, which choose a model, and which test it.
+"""Splits of histories into training, validation and test items.
 
-What tests is held out of what validates too, and whoever has nothing left before an item is not measured by it.
+A test item is also excluded from validation. A user without an earlier item is not evaluated.
 """
 
 from typing import Any, NamedTuple
@@ -9,14 +9,14 @@ import numpy as np
 
 from .histories import Histories
 
-LEAST = 3  # items of a user of whom two are held out, to choose and to test: one is left to learn from
+LEAST = 3  # items of a user before two are held out, for validation and test, so that one is left for training
 TRAIN, VALID, TEST = 0, 1, 2
 
 
 class HeldOut(NamedTuple):
-    """n items held out of the histories; `split` holds out one of a user, others any number.
+    """n items held out of the histories; `split` holds out one per user, the others any number.
 
-    user  (n,) int32, numbers of users, in rising order
+    user  (n,) int32, user numbers, ascending
     item  (n,) int32, an item of each
     """
 
@@ -25,12 +25,12 @@ class HeldOut(NamedTuple):
 
 
 class Split(NamedTuple):
-    """Histories to learn from, and the items held out of them: for validation, by which settings are chosen, and for test.
+    """The training histories, and the items held out of them: for validation (model selection), and for test.
 
     train  histories without the items held out
-    valid  items held out of them to choose by
-    seen   what comes before the test: train and valid
-    test   items held out to test with
+    valid  items held out for model selection
+    seen   the histories before the test: train and valid
+    test   items held out for test
     """
 
     train: Histories
@@ -40,7 +40,7 @@ class Split(NamedTuple):
 
 
 def split(whole: Histories) -> Split:
-    """Hold out the last item of every user who has at least 3, for test, and the one before it, for validation."""
+    """Holds out the last item of every user with at least 3 items for test, and the one before it for validation."""
     part = np.zeros(len(whole.item), np.int8)
     last = whole.at[1:][np.diff(whole.at) >= LEAST] - 1
     part[last - 1], part[last] = VALID, TEST
@@ -48,11 +48,11 @@ def split(whole: Histories) -> Split:
 
 
 def split_by_ratio(whole: Histories, *, test: float = 0.2, valid: float = 0.1) -> Split:
-    """Hold out shares of the items of every user who has at least 3: the last ones for test, those before for validation.
+    """Holds out fractions of the items of every user with at least 3: the last ones for test, those before for validation.
 
-    test, valid  shares; a share above 0 holds out at least one item of each, and one at least is left to learn from
+    test, valid  fractions; one above 0 holds out at least one item per user, and at least one is left for training
 
-    Raises ValueError for shares that sum to 1 or more.
+    Raises ValueError for fractions that sum to 1 or more.
     """
     _check_shares(test, valid)
     sizes = np.diff(whole.at)
@@ -68,7 +68,7 @@ def split_by_ratio(whole: Histories, *, test: float = 0.2, valid: float = 0.1) -
 
 
 def split_drawn(whole: Histories, *, test: float = 0.2, valid: float = 0.1, seed: int = 0) -> Split:
-    """Hold out shares of all items, drawn from all histories together. Raises ValueError for shares that sum to 1 or more."""
+    """Holds out fractions of all items, drawn over all histories. Raises ValueError for fractions that sum to 1 or more."""
     _check_shares(test, valid)
     drawn = np.random.default_rng(seed).permutation(len(whole.item))
     tests, valids = round(len(drawn) * test), round(len(drawn) * valid)
@@ -78,12 +78,12 @@ def split_drawn(whole: Histories, *, test: float = 0.2, valid: float = 0.1, seed
 
 
 def split_by_time(whole: Histories, *, test: float = 0.2, valid: float = 0.1) -> Split:
-    """Hold out what came last, of all users together: what tests comes after what validates, and that after the rest.
+    """Holds out the latest items over all users: test items follow validation items, which follow the rest.
 
-    test, valid  shares of all items; items of equal times stay together. A share above 0 tests one item at least, 0 none
+    test, valid  fractions of all items; items of equal times stay together. One above 0 tests at least one item, 0 tests none
 
-    Raises ValueError for histories without times or items, for shares that sum to 1 or more, and for a share of the test that
-    leaves nothing to learn from.
+    Raises ValueError for histories without times or items, for fractions that sum to 1 or more, and for a test fraction that
+    leaves no training data.
     """
     _check_shares(test, valid)
     if whole.time is None:
@@ -100,7 +100,7 @@ def split_by_time(whole: Histories, *, test: float = 0.2, valid: float = 0.1) ->
 
 
 def _test_begins(times: np.ndarray, test: float) -> Any:
-    """The moment from which on a share of the items came, given their times in order."""
+    """Returns the time from which the test fraction starts, given the sorted times."""
     if not test:
         return np.inf
     begin = times[len(times) - max(round(len(times) * test), 1)]
@@ -113,20 +113,20 @@ def _test_begins(times: np.ndarray, test: float) -> Any:
 
 
 def _parted(whole: Histories, part: np.ndarray) -> Split:
-    """The split by the part that each item belongs to."""
+    """Returns the split by the part of each item."""
     train, seen = whole.only(part == TRAIN), whole.only(part != TEST)
     return Split(train, _held_out(whole, part == VALID, train), seen, _held_out(whole, part == TEST, seen))
 
 
 def _held_out(whole: Histories, chosen: np.ndarray, before: Histories) -> HeldOut:
-    """The items chosen, of users who have something before."""
+    """Returns the chosen items of users with earlier items."""
     user = _users(whole)
     chosen = chosen & (np.diff(before.at) > 0)[user]
     return HeldOut(user[chosen], whole.item[chosen])
 
 
 def _users(whole: Histories) -> np.ndarray:
-    """The user of every item."""
+    """Returns the user of every item."""
     return np.repeat(np.arange(len(whole.users), dtype=np.int32), np.diff(whole.at))
 
 

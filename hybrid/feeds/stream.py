@@ -1,4 +1,4 @@
-"""Texts larger than memory: read by pieces, and kept as ids in files that are mapped into memory."""
+"""Texts larger than memory: read piecewise, and stored as ids in memory-mapped files."""
 
 import csv
 import hashlib
@@ -22,9 +22,9 @@ __all__ = ["Lines", "StoredCorpus", "StreamedLanguageFeed", "stored"]
 
 FORMAT = "hybrid corpus 1"
 IDS, AT, FACTS, WORDS = "ids.i32", "at.i64", "corpus.json", "vocabulary.json"  # in the folder of a corpus
-PART = ".part"  # the end of the name of a corpus that is being written
-TOKENS = 2**18  # that are collected before they are written
-PIECE = 2**16  # places, or bytes, that are checked at a time
+PART = ".part"  # suffix of a corpus that is being written
+TOKENS = 2**18  # tokens buffered before they are written
+PIECE = 2**16  # positions, or bytes, that are checked together
 
 
 def stored(
@@ -38,17 +38,17 @@ def stored(
     unknown: bool = True,
     ties: str = "name",
 ) -> "StoredCorpus":
-    """The corpus of a text that need not fit into memory, which takes two passes over it: words are counted, ids written.
+    """Returns the corpus of a text that need not fit into memory, in two passes: words are counted, then ids are written.
 
-    path                 a text in UTF-8, one sentence a line, or a table, of which the column "text" is read; of another
-                         column Lines(path, column=NAME)
-    folder               where the ids are kept, 4 bytes a token; made if need be. What is there of a text that has not changed
-                         since (path, size, time of change), cut in the same way, is used again
-    tokens, lower, eos   how sentences are cut into tokens, see `hybrid.Text`; with eos contexts reach over lines
+    path                 a UTF-8 text, one sentence a line, or a table, whose column "text" is read; for another column
+                         Lines(path, column=NAME)
+    folder               the folder of the ids, 4 bytes per token; created if missing. A stored corpus is reused if the text
+                         (path, size, modification time) and the tokenisation are the same
+    tokens, lower, eos   tokenisation, see `hybrid.Text`; with eos contexts cross lines
     min_count, unknown, ties  of the vocabulary, see `hybrid.Vocabulary.build`
 
-    Memory holds the different words of the text, and a piece of it. Raises OSError for files that cannot be read or written;
-    ValueError for a text that is none, a pipe, not UTF-8, or has fewer than two words.
+    Memory holds the distinct words of the text and one piece of it. Raises OSError for files that cannot be read or written;
+    ValueError for anything but a text, a pipe, invalid UTF-8, or fewer than two words.
     """
     every = path if isinstance(path, Lines) else Lines(path)
     path, folder, column = Path(os.path.abspath(every.path)), Path(folder), every.column if every.table else None
@@ -56,10 +56,10 @@ def stored(
         raise ValueError(f"{path}: not a file, and it is read twice; expected a text or a Parquet file")
     settings = {"tokens": tokens, "lower": lower, "eos": eos}
     words: dict[str, object] = {"min_count": min_count, "unknown": unknown}
-    words |= {} if ties == "name" else {"ties": ties}  # what was kept before there was a choice is used again
+    words |= {} if ties == "name" else {"ties": ties}  # keeps the key of corpora stored before this option existed
     target = folder / f"{path.stem[: files.MOST]}-{_key(path, settings | words | {'column': column or TEXT})}"
     folder.mkdir(parents=True, exist_ok=True)
-    with lock.turn(folder):  # a second process waits, and finds it there
+    with lock.turn(folder):  # a second process waits, then finds the corpus
         if not (target / FACTS).exists():
             counted, written = (
                 Text(Lines(path, column=column, every=eos, label=label), source=str(path), **settings)  # type: ignore[arg-type]
@@ -71,16 +71,16 @@ def stored(
 
 
 def _key(path: Path, settings: dict[str, object]) -> str:
-    """A name for a text as it is now, cut in one way."""
+    """Returns the key of a text in its present state and with one tokenisation."""
     seen = path.stat()
     facts = [FORMAT, str(path), seen.st_size, seen.st_mtime_ns, settings]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _make(target: Path, text: Text, vocabulary: Vocabulary, *, running: bool) -> None:
-    """Write a corpus so that its folder is there whole or not at all."""
+    """Writes a corpus atomically: its folder is complete or absent."""
     part = target.with_name(f".{target.name}{PART}")
-    shutil.rmtree(part, ignore_errors=True)  # of a process that was killed: this one has the turn
+    shutil.rmtree(part, ignore_errors=True)  # left by a killed process: this one holds the lock
     part.mkdir()
     try:
         write(part, text, vocabulary, running=running)
@@ -93,7 +93,7 @@ def _make(target: Path, text: Text, vocabulary: Vocabulary, *, running: bool) ->
 
 
 def kept_in(folder: str | Path) -> bool:
-    """Whether a folder is one for corpora: it has some, or nothing but such as are not whole yet."""
+    """True if a folder stores corpora: it has at least one, or only unfinished ones."""
     folder = Path(folder)
     if not folder.is_dir():
         return False
@@ -101,9 +101,9 @@ def kept_in(folder: str | Path) -> bool:
 
 
 class StoredCorpus(Corpus):
-    """What `write` wrote to a folder, as a Corpus. All of it is read once: kernels go where the ids say.
+    """A Corpus from a folder that `write` wrote. It is read once completely, since kernels index with the ids.
 
-    Raises OSError for files that are missing, and ValueError for such as are not what was written.
+    Raises OSError for missing files, and ValueError for corrupt ones.
     """
 
     def __init__(self, folder: Path):
@@ -125,7 +125,7 @@ class StoredCorpus(Corpus):
         return digest.hexdigest()
 
     def _sound(self) -> bool:
-        """Whether the ids are of words, and the places go up from the first token to the last; a digest may be forged too."""
+        """True if the ids are in the vocabulary and the offsets ascend from 0 to the end; a digest may be forged."""
         for start in range(0, len(self.at) - 1, PIECE):
             piece = self.at[start : start + PIECE + 1]
             if not (piece[1:] > piece[:-1]).all():
@@ -135,11 +135,11 @@ class StoredCorpus(Corpus):
 
 
 def write(folder: Path, text: Iterable[Sequence[str]], vocabulary: Vocabulary, *, running: bool) -> None:
-    """Write the ids of a text to files in `folder`, sentence by sentence.
+    """Writes the ids of a text to files in `folder`, sentence by sentence.
 
-    running  the text is one sentence, so that contexts reach over its lines
+    running  True: the text is one sentence, so contexts cross its lines
 
-    Raises ValueError where no token of the text is in the vocabulary; OSError for files that cannot be written.
+    Raises ValueError if no token of the text is in the vocabulary; OSError for files that cannot be written.
     """
     vocabulary.save(folder / WORDS)
     digest = hashlib.sha256(vocabulary.sha256.encode())
@@ -166,7 +166,7 @@ def write(folder: Path, text: Iterable[Sequence[str]], vocabulary: Vocabulary, *
 
 
 def _flush(ids: BinaryIO, at: BinaryIO, parts: list[np.ndarray], ends: "array[int]", digest: "hashlib._Hash") -> None:
-    """Write what was collected, and forget it."""
+    """Writes the buffers and clears them."""
     if parts:
         piece = np.concatenate(parts)
         ids.write(piece.data)
@@ -187,23 +187,23 @@ TABLES = {
     ".tsv": "\t",
     ".jsonl": "",
     ".ndjson": "",
-}  # files with a column of texts, and what separates fields
-TEXT = "text"  # the column of texts, where the user does not say
+}  # files with a column of texts, and their field separators
+TEXT = "text"  # the default column of texts
 
 
 class Lines:
-    """The sentences of a file, of which a piece is in memory at a time: the lines of a text as `hybrid.text.read` gives them,
-    or of a column of texts, without such as are missing, of a Parquet file, of a CSV or TSV table with a header, or of JSON
-    objects, one a line, which the ends of names tell. They can be gone through again and again.
+    """The sentences of a file, read piecewise; a re-iterable.
+
+    The file is a text, with lines as in `hybrid.text.read`, or a table with a column of texts: Parquet, recognised by its first
+    bytes, or, by its suffix, CSV or TSV with a header, or JSON objects, one a line. Missing texts are skipped.
 
     column the name of the column; None: "text"
-    every  empty lines are sentences too, and long ones stay whole, as a text with eos has them
-    label  of the progress bar; None: there is none
-    table  attribute: the end of the name of a table, "" for a text; a pipe, which can be read once, is not asked
+    every  True: empty lines are also sentences, and long ones stay whole, as for a text with eos
+    label  label of the progress bar; None: no bar
+    table  attribute: the suffix of a table, "" for a text; a pipe, which can be read once, is not opened
 
-    Iterating raises ValueError, with the line, for a text that is binary or not
-    UTF-8, and for a table that is damaged or has no such column of texts, and where pyarrow is missing; both raise OSError for
-    an unreadable file.
+    Iteration raises ValueError, with the line, for a binary or non-UTF-8 text, a damaged table, a missing column or a missing
+    pyarrow. Construction and iteration raise OSError for an unreadable file.
     """
 
     def __init__(self, path: str | Path, *, column: str | None = None, every: bool = False, label: str | None = None):
@@ -245,7 +245,7 @@ class Lines:
                     bar.update()
 
     def _of_csv(self) -> Iterator[str | None]:
-        csv.field_size_limit(files.LONGEST)  # of the process: it bounds memory, and a document may be long
+        csv.field_size_limit(files.LONGEST)  # process-wide: it bounds memory, and a document may be long
         rows = csv.reader((f"{line}\n" for _, line in self._numbered()), delimiter=TABLES[self.table], strict=True)
         try:
             names = next(rows, [])
@@ -288,7 +288,7 @@ class Lines:
                 bar.update(len(line) + 1)
 
     def _expect_column(self, names: Sequence[str], other: str = "") -> None:
-        """ValueError unless there is one such column, and it is no other than one of texts."""
+        """Raises ValueError unless there is one such column, and it holds texts."""
         times = names.count(self.column)
         if times != 1 or other:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Text: reading it, cutting it into sentences and tokens, and the ids it becomes."""
+"""Reading of text, its sentences and tokens, and their ids."""
 
 import codecs
 import functools
@@ -13,24 +13,24 @@ import numpy as np
 from .. import check
 from .vocabulary import Vocabulary
 
-TOKENS: dict[str, Callable[[str], list[str]]] = {  # ways to cut a sentence
+TOKENS: dict[str, Callable[[str], list[str]]] = {  # tokenisers of a sentence
     "words": re.compile(r"<unk>|<eos>|\w+(?:['\u2019]\w+)*|[^\w\s]").findall,
     "whitespace": str.split,
 }
 EOS = "<eos>"
-PIECE = 2**20  # bytes of a file that are read at a time
-ENDLESS = 2**27  # characters of a line that has to stay whole
+PIECE = 2**20  # bytes of a file read together
+ENDLESS = 2**27  # maximum characters of a line that has to stay whole
 LONGEST = 20_000  # characters; longer lines are cut, so that a text without line ends can be split and shuffled
 _PIECE = re.compile(rf".{{1,{LONGEST}}}(?:\s|\Z)|.{{1,{LONGEST}}}", re.DOTALL)
 
 
 class Text:
-    """Sentences of a text. Iterating over it gives a list of tokens for each sentence that has any.
+    """Sentences of a text. Iteration yields a list of tokens for each nonempty sentence.
 
     sentences  strings: the lines or paragraphs of the text
-    tokens     "words": words, numbers and single punctuation marks; "whitespace": what white space separates
-    lower      make upper case lower case first
-    eos        end every sentence with the token "<eos>"; then an empty one is that token alone
+    tokens     "words": words, numbers and single punctuation marks; "whitespace": split at white space
+    lower      True: convert to lower case first
+    eos        True: end every sentence with the token "<eos>"; an empty one is then that token alone
     source     name of the text, for messages
 
     Raises ValueError for one string instead of several, and for unknown `tokens`.
@@ -61,12 +61,12 @@ class Text:
                 yield tokens
 
     def split(self, *, valid: float = 0.1, test: float = 0.0, seed: int = 0) -> "Parts":
-        """Draw sentences for validation and for test; the rest is for training. Each part keeps their order.
+        """Draws sentences for validation and for test; the rest is for training. Each part keeps their order.
 
-        valid, test  shares of all sentences; a share above 0 gives at least one
-        seed         of the draw
+        valid, test  fractions of all sentences; one above 0 gives at least one sentence
+        seed         seed of the draw
 
-        Raises ValueError for shares that sum to 1 or more, and where no sentence is left to train on.
+        Raises ValueError for fractions that sum to 1 or more, and if no sentence is left for training.
         """
         if not (0 <= valid < 1 and 0 <= test < 1 and valid + test < 1):
             raise ValueError(f"split: found valid {valid} and test {test}, expected shares that sum to less than 1")
@@ -97,9 +97,9 @@ class Parts(NamedTuple):
 
 
 def read(path: str | Path, *, tokens: str = "words", lower: bool = True, eos: bool = False) -> Text:
-    """The text of a UTF-8 file, whose lines are sentences.
+    """Reads a UTF-8 file, whose lines are sentences.
 
-    tokens, lower, eos  see `Text`; with eos empty lines are sentences too, and long lines stay whole
+    tokens, lower, eos  see `Text`; with eos empty lines are also sentences, and long lines stay whole
 
     Raises OSError for an unreadable file, and ValueError for one that is empty, binary or, naming the byte, not UTF-8.
     """
@@ -110,10 +110,10 @@ def read(path: str | Path, *, tokens: str = "words", lower: bool = True, eos: bo
 
 
 def lines_of(path: str | Path, every: bool, advance: Callable[[int], Any] = lambda size: None) -> Iterator[str]:
-    """The sentences of a UTF-8 file, of which a piece is in memory at a time; raises as `read`, but not for an empty one.
+    """Yields the sentences of a UTF-8 file, read piecewise; raises as `read`, except for an empty file.
 
-    every    empty lines are sentences too, and long ones stay whole
-    advance  is called with the size of each piece
+    every    True: empty lines are also sentences, and long ones stay whole
+    advance  called with the size of each piece
     """
     number, rest = 1, ""
     for piece in _decoded(path, advance):
@@ -135,7 +135,7 @@ def _decoded(path: str | Path, advance: Callable[[int], Any]) -> Iterator[str]:
     with open(path, "rb") as file:
         while True:
             piece = file.read(PIECE)
-            if (zero := piece.find(b"\0")) >= 0:  # /dev/zero, say, would never end
+            if (zero := piece.find(b"\0")) >= 0:  # /dev/zero, for example, never ends
                 raise ValueError(f"{path}: a zero byte at byte {at + zero}: a binary file; expected UTF-8 text")
             at += len(piece)
             try:
@@ -151,28 +151,28 @@ def _decoded(path: str | Path, advance: Callable[[int], Any]) -> Iterator[str]:
 
 
 def documentation() -> Text:
-    """The documentation of the Python language that every Python carries (about 0.35 MB), in paragraphs.
+    """Returns the Python language documentation that is part of every Python (about 0.35 MB), in paragraphs.
 
-    Its topics repeat each other. Here every paragraph occurs once, so that what a split holds out is not also trained on.
-    The text differs from one version of Python to the next.
+    Repeated paragraphs of its topics are removed, so that no held-out paragraph is also in the training part. The text differs
+    between versions of Python.
     """
     from pydoc_data.topics import topics
 
     text = "\n\n".join(topics[name] for name in sorted(topics))
-    paragraphs = re.split(r"\n\s*\n", re.sub(r"(?m)^[^\w\n]+$", "", text))  # without underlines and tables' frames
+    paragraphs = re.split(r"\n\s*\n", re.sub(r"(?m)^[^\w\n]+$", "", text))  # removes underlines and table borders
     found = (sentence.strip() for paragraph in paragraphs for sentence in sentences(paragraph, False))
     return Text(list(dict.fromkeys(found)), source="Python's documentation")
 
 
 def sentences(line: str, every: bool) -> list[str]:
-    """The sentences of a line: itself where every line is one, else none where it is empty and pieces where it is long."""
+    """Returns the sentences of a line: itself if `every`, or else none if it is empty and pieces if it is long."""
     if every or len(line) <= LONGEST:
         return [line] if every or line.strip() else []
     return pieces(line)
 
 
 def pieces(line: str) -> list[str]:
-    """A long line in pieces of at most LONGEST characters, cut at white space where there is any."""
+    """Splits a long line into pieces of at most LONGEST characters, at white space if possible."""
     return _PIECE.findall(line)
 
 
@@ -180,11 +180,11 @@ class Corpus:
     """A text of T tokens in S sentences, as ids of a vocabulary.
 
     text        a Text, or sentences that are lists of words
-    vocabulary  gives the ids; words that it lacks become "<unk>", or are left out where it has no "<unk>"
+    vocabulary  maps words to ids; unknown words become "<unk>", or are omitted if it has no "<unk>"
     ids         attribute: (T,) int32
     at          attribute: (S + 1,) int64, sentence s is ids[at[s] : at[s + 1]]
 
-    Raises ValueError for a string among the sentences, and where no token of the text is in the vocabulary.
+    Raises ValueError for a string among the sentences, and if no token of the text is in the vocabulary.
     """
 
     def __init__(self, text: Iterable[Sequence[str]], vocabulary: Vocabulary):
@@ -202,12 +202,12 @@ class Corpus:
 
     @classmethod
     def from_ids(cls, ids: Iterable[int], vocabulary: Vocabulary, *, at: Iterable[int] | None = None) -> "Corpus":
-        """A corpus of a text that is in ids of the vocabulary already.
+        """Returns a corpus of a text that is already encoded as vocabulary ids.
 
-        ids  (T,) whole numbers in [0, V)
-        at   (S + 1,): where each sentence begins, and T; None: the text is one sentence, so contexts reach over all of it
+        ids  (T,) integers in [0, V)
+        at   (S + 1,): sentence offsets, and T; None: the text is one sentence, so contexts cross all of it
 
-        Raises ValueError for arrays of another form, and IndexError for an id out of range.
+        Raises ValueError for malformed arrays, and IndexError for an id out of range.
         """
         ids = check.row("ids", ids)
         at = check.row("at", [0, ids.size] if at is None else at)
@@ -225,7 +225,7 @@ class Corpus:
 
     @functools.cached_property
     def sha256(self) -> str:
-        """Digest of the words and where they stand."""
+        """The digest of the words and their positions."""
         digest = hashlib.sha256(self.vocabulary.sha256.encode())
         digest.update(self.ids.data)
         digest.update(self.at.data)
@@ -233,7 +233,7 @@ class Corpus:
 
 
 def expect_corpus(corpus: object) -> Corpus:
-    """`corpus` itself; ValueError unless it is one."""
+    """Returns `corpus`; ValueError unless it is a Corpus."""
     if not isinstance(corpus, Corpus):
         made = "Corpus.from_ids(ids, vocabulary) makes one of ids, Corpus(sentences, vocabulary) of lists of words"
         raise ValueError(f"corpus: found {type(corpus).__name__}, expected a Corpus; {made}")

@@ -17,11 +17,11 @@ FORMAT = "hybrid vocabulary 1"
 
 
 class Vocabulary:
-    """V words. The id of a word is its place among them; `build` puts frequent words first, equal counts in alphabetical order.
+    """V words. The id of a word is its index; `build` sorts by descending count, equal counts in alphabetical order.
 
-    words    the words; "<unk>", where it is one of them, stands for all words that are not
-    counts   (V,) int64, how often each word occurs in the text it was built from
-    unknown  attribute: the id of "<unk>"; None: there is none, and `encode` leaves other words out
+    words    the words; "<unk>", if present, stands for all other words
+    counts   (V,) int64, the count of each word in the source text
+    unknown  attribute: the id of "<unk>"; None: it is absent, and `encode` omits other words
     """
 
     def __init__(self, words: Iterable[str], counts: Iterable[int]):
@@ -48,18 +48,18 @@ class Vocabulary:
         ties: str = "name",
         source: str = "text",
     ) -> "Vocabulary":
-        """The vocabulary of a text.
+        """Returns the vocabulary of a text.
 
         sentences  lists of words
-        min_count  words that occur less often are left out
-        unknown    True: "<unk>" is a word, with the counts of all words left out; False: there is none, as in word2vec
-        ties       the order of words that occur equally often: by "name", or as the "text" first has them. Words of one part of
-                   the text are alike, and in a Huffman tree neighbours in this order share nodes: most words are rare, so
-                   "text" gives a better tree (docs/language.md)
+        min_count  words with a lower count are omitted
+        unknown    True: "<unk>" is a word, with the counts of all omitted words; False: it is absent, as in word2vec
+        ties       order of words with equal counts: by "name", or by first occurrence in the "text". Words of one part of the
+                   text are related, and neighbours in this order share nodes of a Huffman tree. Most words are rare, so "text"
+                   gives a better tree (docs/language.md)
         source     name of the text, for messages
 
-        Raises ValueError for another `ties`, for strings in the place of lists of words, for an empty text, and where fewer
-        than two words are left.
+        Raises ValueError for another `ties`, for strings instead of lists of words, for an empty text, and if fewer than two
+        words are left.
         """
         _refuse_string("sentences", sentences, "sentences, each a list of words")
         times: Counter[str] = Counter()
@@ -70,7 +70,7 @@ class Vocabulary:
         if total == 0:
             raise ValueError(f"vocabulary: {source} has no words; expected a text")
         times.pop(UNKNOWN, None)
-        by_name = check.choice("ties", ties, TIES) == "name"  # else a Counter has its words in the order of the text
+        by_name = check.choice("ties", ties, TIES) == "name"  # otherwise in the order of the text, as in a Counter
         kept = [(word, n) for word, n in times.items() if n >= min_count]
         if len(kept) < 2:
             words = "1 word occurs" if kept else "0 words occur"
@@ -86,7 +86,7 @@ class Vocabulary:
         return len(self.words)
 
     def encode(self, tokens: Iterable[str]) -> np.ndarray:
-        """The ids of words, (N,) int32. Words that the vocabulary lacks become "<unk>", or are left out where there is none.
+        """Returns the ids of words, (N,) int32. Unknown words become "<unk>", or are omitted if it is absent.
 
         Raises ValueError for a string, since its characters are no words.
         """
@@ -95,26 +95,26 @@ class Vocabulary:
         return np.array(ids if self.unknown is not None else [id for id in ids if id is not None], np.int32)
 
     def decode(self, ids: Iterable[int]) -> list[str]:
-        """The words of ids. Raises IndexError for an id outside [0, V), ValueError for anything but one row of ids."""
+        """Returns the words of ids. Raises IndexError for an id outside [0, V), ValueError for an array of another rank."""
         row = check.row("ids", ids)
         check.ids("ids", row, len(self.words))
         return [self.words[id] for id in row]
 
     def id(self, word: str) -> int:
-        """The id of a word; ValueError where the vocabulary lacks it."""
+        """Returns the id of a word; ValueError if it is unknown."""
         if word not in self._ids:
             raise ValueError(f"word {word!r}: not in the vocabulary; expected one of its {len(self):,} words")
         return self._ids[word]
 
     @functools.cached_property
     def sha256(self) -> str:
-        """Digest of the words and their counts."""
+        """The digest of the words and their counts."""
         digest = hashlib.sha256(json.dumps(self.words).encode())
         digest.update(self.counts.tobytes())
         return digest.hexdigest()
 
     def save(self, path: str | Path) -> None:
-        """Write the vocabulary as JSON, atomically. Raises OSError."""
+        """Writes the vocabulary as JSON, atomically. Raises OSError."""
         from ..storage import files
 
         facts = {"format": FORMAT, "words": self.words, "counts": self.counts.tolist()}
@@ -122,7 +122,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: str | Path) -> "Vocabulary":
-        """Read what `save` wrote. Raises OSError, and ValueError for a file that is truncated or something else."""
+        """Reads a file of `save`. Raises OSError, and ValueError for a truncated or different file."""
         from ..storage import files
 
         try:
@@ -141,7 +141,7 @@ class Vocabulary:
 
 
 def _refuse_string(name: str, value: object, expected: str = "a list of words") -> None:
-    """ValueError for a string or bytes where their characters would be taken for words."""
+    """Raises ValueError for a string or bytes, whose characters would be taken for words."""
     if isinstance(value, str | bytes):
         shown = value[:40]
         raise ValueError(

@@ -1,7 +1,7 @@
-"""Files that other programs read and write: `svm` (LIBSVM, extreme classification), `fasttext`, `hdf5` (ann-benchmarks).
+"""Exchange formats: `svm` (LIBSVM, extreme classification), `fasttext`, `hdf5` (ann-benchmarks).
 
-Word vectors have `hybrid.vectors`, ratings `hybrid.ratings`. What is read may come from a stranger: a file that is no such
-file is refused with its name and line, and no memory is taken for what a header merely claims.
+`hybrid.vectors` reads word vectors, `hybrid.ratings` ratings. Files may be untrusted: a malformed one is rejected with its name
+and line. No memory is allocated for an unverified size in a header.
 """
 
 from . import fasttext, hdf5, svm

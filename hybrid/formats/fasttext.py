@@ -1,4 +1,4 @@
-"""Texts with labels, as fastText reads them: a line an example, its labels marked by "__label__"."""
+"""Labelled texts in fastText's format: one example a line, its labels marked by "__label__"."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,10 +22,10 @@ class Labelled(NamedTuple):
 
 
 def load(path: str | Path) -> Labelled:
-    """Read a file of fastText: of each line the tokens that begin with the mark are its labels, all others its text.
+    """Reads a fastText file: the marked tokens of each line are its labels, all others its text.
 
-    Empty lines are left out. Raises OSError for an unreadable file; ValueError, with the line, for a mark without a name,
-    for what is not UTF-8, and where no line has a label.
+    Empty lines are skipped. Raises OSError for an unreadable file; ValueError, with the line, for a mark without a name, for
+    invalid UTF-8, and if no line has a label.
     """
     texts, labels = [], []
     for number, line in files.numbered_lines(path):
@@ -42,9 +42,9 @@ def load(path: str | Path) -> Labelled:
 
 
 def save(path: str | Path, texts: Sequence[str], labels: Sequence[Sequence[str]]) -> None:
-    """Write a file that fastText and `load` read. It appears whole or, on any error, stays as it was.
+    """Writes a file that fastText and `load` read. It is written atomically; on any error the old file stays.
 
-    texts   N strings without line ends and without words that begin with the mark
+    texts   N strings without line ends and without words that start with the mark
     labels  N lists of names without white space
 
     Raises ValueError for anything else, and for an example with neither text nor label; OSError for a file that cannot be

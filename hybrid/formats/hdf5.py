@@ -1,4 +1,4 @@
-"""Nearest neighbours with their answers, as ann-benchmarks keeps them: train, test, neighbors and distances in HDF5."""
+"""Nearest-neighbour data of ann-benchmarks: train, test, neighbors and distances in HDF5."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -8,18 +8,18 @@ import numpy as np
 from .. import check
 from ..storage import files
 
-KINDS = {"train": "f", "test": "f", "neighbors": "iu", "distances": "f"}  # parts, and kinds of their numbers
-PACKED = 100  # times that compressed data may grow when they are read: real vectors hardly do
+KINDS = {"train": "f", "test": "f", "neighbors": "iu", "distances": "f"}  # datasets, and their dtype kinds
+PACKED = 100  # maximum expansion of compressed data; real vectors hardly compress
 
 
 class Neighbours(NamedTuple):
-    """N vectors to search, Q to search for, and the K nearest of each.
+    """N vectors to search, Q queries, and the K nearest neighbours of each.
 
     train      (N, D) float32
     test       (Q, D) float32
     neighbors  (Q, K) int32, rows of train, the nearest first
     distances  (Q, K) float32
-    distance   how they are measured: "angular", "euclidean", ...
+    distance   the metric: "angular", "euclidean", ...
     """
 
     train: np.ndarray
@@ -30,16 +30,16 @@ class Neighbours(NamedTuple):
 
 
 def load(path: str | Path) -> Neighbours:
-    """Read a file of ann-benchmarks.
+    """Reads a file of ann-benchmarks.
 
-    Raises OSError for an unreadable file; ValueError for what is no such file: a part missing, of another form, kept in
-    another file or claiming more than the file can hold, and where h5py is missing; IndexError for neighbours out of range.
+    Raises OSError for an unreadable file. Raises ValueError for a missing or malformed dataset, one that is external or claims
+    more than the file can hold, and if h5py is missing; IndexError for neighbours out of range.
     """
     with _opened(path, "r") as file:
         try:
             train, test, neighbors, distances = (_part(file, name) for name in KINDS)
             distance = file.attrs.get("distance", "")
-        except Exception as error:  # of ours, or of h5py, which has its own for what is damaged
+        except Exception as error:  # ours, or h5py's various types for damaged data
             raise ValueError(f"{path}: {error}") from None
     distance = distance.decode("utf-8", "replace") if isinstance(distance, bytes) else str(distance)
     if train.shape[1] != test.shape[1] or len(neighbors) != len(test) or neighbors.shape != distances.shape:
@@ -52,10 +52,10 @@ def load(path: str | Path) -> Neighbours:
 
 
 def save(path: str | Path, neighbours: Neighbours) -> None:
-    """Write a file that ann-benchmarks and `load` read. It appears whole or, on any error, stays as it was.
+    """Writes a file that ann-benchmarks and `load` read. It is written atomically; on any error the old file stays.
 
-    Raises ValueError for arrays that do not fit together, and where h5py is missing; IndexError for neighbours out of
-    range; OSError for a file that cannot be written.
+    Raises ValueError for inconsistent arrays, and if h5py is missing; IndexError for neighbours out of range; OSError for a
+    file that cannot be written.
     """
     n, d = check.array("train", neighbours.train, (None, None), np.float32).shape
     near = check.indices("neighbors", neighbours.neighbors, n)
@@ -88,7 +88,7 @@ def _opened(path: str | Path, mode: str) -> Any:
     except ImportError:
         raise ValueError(f"{path}: HDF5 is read and written with h5py, which is missing; pip install h5py") from None
     if mode == "r":
-        open(path, "rb").close()  # an error of the system's is told in its words
+        open(path, "rb").close()  # raises the system's own error
     try:
         return h5py.File(path, mode)
     except OSError as error:
@@ -98,7 +98,7 @@ def _opened(path: str | Path, mode: str) -> Any:
 
 
 def _part(file: Any, name: str) -> np.ndarray:
-    """A dataset of two axes; ValueError where it is none, or not in this file."""
+    """Returns a two-dimensional dataset; ValueError for anything else, or one that is not in this file."""
     import h5py
 
     part = file[name] if isinstance(file.get(name, getlink=True), h5py.HardLink) else None

@@ -1,8 +1,8 @@
 """Sparse features with any number of labels: LIBSVM's format, and that of extreme classification, which has a header.
 
-A line is an example: its labels with commas between them, then its features as number:value. The format of extreme
-classification begins with a line of how many examples, features and labels there are, and numbers features from 0;
-LIBSVM's has none and numbers them from 1.
+Each line is an example: its labels separated by commas, then its features as number:value. The format of extreme classification
+starts with a line of the numbers of examples, features and labels, and numbers features from 0. LIBSVM's has none and numbers
+them from 1.
 """
 
 import itertools
@@ -18,7 +18,7 @@ from .. import check
 from ..storage import files
 
 MOST = check.ID  # features and labels, whose numbers are int32
-_NUMBER = "[0-9]{1,18}"  # of a feature or a label; more digits are no such number
+_NUMBER = "[0-9]{1,18}"  # feature or label number; more digits are rejected
 _HEADER = re.compile(rf"\s*({_NUMBER})[ \t]+({_NUMBER})[ \t]+({_NUMBER})\s*")
 _PAIRS = re.compile(rf"(?:[ \t]+{_NUMBER}:[^\s:_]+)*[ \t]*")
 _PAIR = re.compile(rf"{_NUMBER}:[^\s:_]+")
@@ -28,8 +28,8 @@ class Points(NamedTuple):
     """N examples.
 
     features  scipy CSR (N, F) float32
-    labels    scipy CSR (N, L) float32, 1 where an example has a label
-    names     of the labels, where they were read as names: L strings; else None
+    labels    scipy CSR (N, L) float32, 1 for each label of an example
+    names     label names, if labels were read as names: L strings; otherwise None
     """
 
     features: Any
@@ -45,15 +45,15 @@ def load(
     first: int | None = None,
     named: bool = False,
 ) -> Points:
-    """Read a file of LIBSVM or of extreme classification, which begins with a header "examples features labels".
+    """Reads a file of LIBSVM or of extreme classification, which starts with a header "examples features labels".
 
-    features, labels  how many there are; None: as the header says, or without one as many as occur. The test part of data
-                      without a header needs those of the training part
-    first             the number of the first feature in the file; None: 0 with a header or where 0 occurs, else 1
-    named             labels are names, such as +1 and -1, which become numbers in alphabetical order; False: numbers from 0
+    features, labels  their numbers; None: from the header, or else the largest that occurs. The test part of data without a
+                      header needs those of the training part
+    first             the number of the first feature in the file; None: 0 with a header or if 0 occurs, else 1
+    named             True: labels are names, such as +1 and -1, numbered in alphabetical order; False: numbers from 0
 
-    What follows a # is left out. Raises OSError for an unreadable file; ValueError, with the line, for what is no such line:
-    another form, a feature twice, a number out of range or not finite, fewer or more examples than the header says.
+    Text after a # is ignored. Raises OSError for an unreadable file; ValueError, with the line, for a malformed line, a
+    duplicate feature, a number out of range or not finite, and a wrong number of examples.
     """
     lines = files.numbered_lines(path)
     head = next(lines, (0, ""))
@@ -74,14 +74,14 @@ def load(
 
 
 def save(path: str | Path, features: Any, labels: Any, *, header: bool = True) -> None:
-    """Write a file that `load`, scikit-learn and others read. It appears whole or, on any error, stays as it was.
+    """Writes a file that `load`, scikit-learn and others read. It is written atomically; on any error the old file stays.
 
     features  scipy sparse or an array (N, F); every bit of its numbers is kept
-    labels    scipy sparse or an array (N, L), not zero where an example has the label; or lists of numbers of labels
-    header    the format of extreme classification; False: LIBSVM's
+    labels    scipy sparse or an array (N, L), nonzero for each label of an example; or lists of label numbers
+    header    True: the format of extreme classification; False: LIBSVM's
 
-    Raises ValueError for parts that do not fit together, for numbers that are not finite, and, without a header, for an
-    example without features and labels; OSError for a file that cannot be written.
+    Raises ValueError for inconsistent parts, for numbers that are not finite, and, without a header, for an example without
+    features and labels; OSError for a file that cannot be written.
     """
     x, y = check.csr("features", features), _labels(labels)
     if x.shape[0] != y.shape[0]:
@@ -95,7 +95,7 @@ def save(path: str | Path, features: Any, labels: Any, *, header: bool = True) -
 
 
 class _Read:
-    """What was read of a file so far; sizes: its examples, features and labels, as a header says."""
+    """The content of a file read so far; sizes: the examples, features and labels of the header."""
 
     def __init__(self, path: str | Path, named: bool, sizes: tuple[int, ...] | None):
         self.path, self.named, self.sizes, self.examples = path, named, sizes, 0
@@ -105,7 +105,7 @@ class _Read:
         self.feature, self.value, self.feature_at = array("q"), array("f"), array("q", [0])
 
     def add(self, number: int, line: str) -> None:
-        """Read one line; raises ValueError with its number."""
+        """Reads one line; raises ValueError with its number."""
         line = line.partition("#")[0]
         whole = self.sizes is not None and self.examples >= self.sizes[0]
         if not line.strip() and (self.sizes is None or whole):
@@ -138,7 +138,7 @@ class _Read:
             raise ValueError(f"found {wrong[:40]!r}, expected feature:value")
         words = rest.replace(":", " ").split()
         numbers = [int(word) for word in words[::2]]
-        with np.errstate(over="ignore"):  # too large a number is infinite, and refused as such
+        with np.errstate(over="ignore"):  # an overflow is infinite, and rejected as such
             values = np.array(words[1::2], np.float64).astype(np.float32)
         if not np.isfinite(values).all():
             raise ValueError(f"the value {words[1::2][np.isfinite(values).argmin()]!r}, expected a finite number")
@@ -172,14 +172,14 @@ class _Read:
         if len(index) and index.min() < 0:
             raise ValueError(f"{self.path}: a feature 0, expected numbers from 1 on; read it with first=0")
         shape = (self.examples, max(most, 1) if wide is None else limit)
-        kind = np.int32 if len(index) <= MOST else np.int64  # as scikit-learn wants the ends
+        kind = np.int32 if len(index) <= MOST else np.int64  # the index dtype of scikit-learn
         rows = sparse.csr_array((data, index.astype(np.int32), np.frombuffer(at, np.int64).astype(kind)), shape)
         rows.sort_indices()
         return rows
 
 
 def _labels(labels: Any) -> Any:
-    """Labels as CSR (N, L)."""
+    """Returns labels as CSR (N, L)."""
     if isinstance(labels, list | tuple) and all(isinstance(row, Iterable) for row in labels):
         from scipy.sparse import csr_array
 

@@ -1,7 +1,7 @@
-"""Names and their vectors in files: word2vec's two formats, which gensim and others open, .npz, tables, Parquet, .npy.
+"""Named vectors in files: word2vec's two formats, which gensim and others open, .npz, tables, Parquet, .npy.
 
-Word2vec's begin with a line "V D": how many words, how many numbers a word. Then, for each word, text: a line "word number ...
-number"; binary: the word, a blank, D float32 in little-endian order, a line end. All other formats hold any name.
+The word2vec formats start with a line "V D", the numbers of words and dimensions. In text, each word is a line "word number ...
+number". In binary, each is the word, a blank, D little-endian float32 and a line end. All other formats hold any name.
 """
 
 import csv
@@ -18,27 +18,27 @@ from ..use.vectors import Vectors
 
 __all__ = ["Vectors", "load", "open_vectors", "save"]
 
-HEAD = 2**16  # bytes after the first line of a word2vec file that tell its format
-NAMES = ("names", "ids", "words")  # what the names of an .npz may be called; ours are the first
+HEAD = 2**16  # bytes after the first line of a word2vec file that identify its format
+NAMES = ("names", "ids", "words")  # possible keys of the names of an .npz; ours are the first
 
 Named = tuple[list[str], np.ndarray]
 
-FORMATS = ("npy", "npz", "tsv", "parquet")  # of `save`, beside word2vec's two
+FORMATS = ("npy", "npz", "tsv", "parquet")  # of `save`, in addition to word2vec's two
 
 
 def save(
     path: str | Path, words: Sequence[str], rows: np.ndarray, *, binary: bool = False, format: str | None = None
 ) -> None:
-    """Write a file that `load`, gensim and others read. It appears whole or, on any error, stays as it was.
+    """Writes a file that `load`, gensim and others read. It is written atomically; on any error the old file stays.
 
     words   V strings
-    rows    (V, D) floats, written as float32; every format keeps every bit of them
-    binary  which of the two formats of word2vec
-    format  "npy": the rows alone; "npz": arrays `names` and `vectors` for numpy.load; "tsv": a header, then a line a name;
+    rows    (V, D) floats, written as float32; every format keeps every bit
+    binary  True: the binary format of word2vec
+    format  "npy": the rows alone; "npz": arrays `names` and `vectors` for numpy.load; "tsv": a header, then a line per name;
             "parquet": columns `name` and `vector`, with pyarrow. None: word2vec's
 
-    Raises ValueError for rows that are not (len(words), D) or hold NaN or infinity, and for words that are empty, occur twice
-    or, in word2vec's formats, hold white space; OSError for a file that cannot be written.
+    Raises ValueError for rows that are not (len(words), D) or hold NaN or infinity, and for words that are empty, duplicate or,
+    in word2vec's formats, hold white space; OSError for a file that cannot be written.
     """
     if format is not None and format not in FORMATS:
         raise ValueError(f"format: found {format!r}, expected one of {', '.join(FORMATS)}")
@@ -62,12 +62,12 @@ def save(
 
 
 def load(path: str | Path, *, binary: bool = False) -> Vectors:
-    """Read what `save`, word2vec or gensim wrote; a binary file may lack the line end after each word, as gensim's do.
+    """Reads a file of `save`, word2vec or gensim; a binary file may lack the line end after each word, as gensim's do.
 
-    An .npz, a table, a Parquet file and an .npy, whose names are the numbers of its rows, are known by their first bytes.
-    Returns Vectors: `words, rows = load(path)` gives both.
+    The first bytes identify an .npz, a table, a Parquet file and an .npy, whose names are its row numbers. Returns Vectors:
+    `words, rows = load(path)` gives both.
 
-    Raises OSError for a file that cannot be read. Raises ValueError, for a text with the line number, for one that is
+    Raises OSError for a file that cannot be read. Raises ValueError, for a text with the line number, for a file that is
     truncated or in another format, and for NaN, infinity, and words that are empty or hold white space.
     """
     files.expect_file(path)
@@ -81,7 +81,7 @@ def load(path: str | Path, *, binary: bool = False) -> Vectors:
             return Vectors(words, rows)
         count, width = _header(path, first)
         size, least = Path(path).stat().st_size, count * (1 + width * (4 if binary else 2))
-        if size < least:  # checked before memory is taken for as much as the header claims
+        if size < least:  # checked before the claimed size is allocated
             raise ValueError(
                 f"{path}: truncated: {size} bytes; expected {least} at least, for {count} x {width} numbers"
             )
@@ -104,7 +104,7 @@ def load(path: str | Path, *, binary: bool = False) -> Vectors:
 
 
 def open_vectors(path: str | Path) -> Vectors:
-    """Read vectors by name from a file of any format that `hybrid export` writes, or of word2vec's two, see `load`.
+    """Reads named vectors from a file of any format that `hybrid export` writes, or of word2vec's two, see `load`.
 
     Raises as `load`.
     """
@@ -112,7 +112,7 @@ def open_vectors(path: str | Path) -> Vectors:
 
 
 def _is_binary(path: str | Path) -> bool:
-    """Whether what follows the first line of a word2vec file is no line of a word and numbers."""
+    """True if the first word2vec line is followed by anything but a line of a word and numbers."""
     files.expect_file(path)
     with open(path, "rb") as file:
         fields = file.readline(100).split()
@@ -170,7 +170,7 @@ def _read_text(file: BinaryIO, width: int) -> tuple[str, np.ndarray]:
     word, *numbers = line.rstrip().split(b" ")
     if not line.endswith(b"\n") or len(numbers) != width:
         raise ValueError(f"a line of {len(numbers)} numbers; expected {width} and a line end; is the file truncated?")
-    with np.errstate(over="ignore"):  # too large a number becomes infinite, and is refused as such
+    with np.errstate(over="ignore"):  # an overflow becomes infinite, and is rejected as such
         return word.decode(), np.array(numbers, np.float32)
 
 
@@ -186,21 +186,21 @@ def _read_binary(file: BinaryIO, width: int) -> tuple[str, np.ndarray]:
 
 
 def _npy(names: Sequence[str], rows: np.ndarray) -> Iterator[bytes]:
-    """The bytes of an .npy with the rows (V, D)."""
+    """Yields the bytes of an .npy with the rows (V, D)."""
     buffer = io.BytesIO()
     np.save(buffer, rows)
     yield buffer.getvalue()
 
 
 def _npz(names: Sequence[str], rows: np.ndarray) -> Iterator[bytes]:
-    """The bytes of an .npz with `names` (V,) and `vectors` (V, D)."""
+    """Yields the bytes of an .npz with `names` (V,) and `vectors` (V, D)."""
     buffer = io.BytesIO()
     np.savez(buffer, names=np.array(names), vectors=rows)
     yield buffer.getvalue()
 
 
 def _read_npz(path: str | Path) -> Named:
-    """Arrays `vectors` and `names` (or `ids`) of an .npz; ValueError for what is none, or would fill the memory."""
+    """Reads the arrays `vectors` and `names` (or `ids`) of an .npz; ValueError if it is malformed or exceeds memory."""
     arrays = tables.read(path, "names and vectors")
     called = next((name for name in NAMES if name in arrays), None)
     if called is None or "vectors" not in arrays:
@@ -208,22 +208,22 @@ def _read_npz(path: str | Path) -> Named:
         raise ValueError(f"{path}: no .npz of vectors (found {there}); expected arrays names and vectors")
     try:
         names = [str(name) for name in np.atleast_1d(arrays[called]).tolist()]
-    except (ValueError, SystemError) as error:  # numbers that are no characters
+    except (ValueError, SystemError) as error:  # invalid code points
         raise ValueError(f"{path}: {called}: {error}; expected words") from None
     return _checked(path, names, arrays["vectors"])
 
 
 def _read_npy(path: str | Path) -> Named:
-    """The rows of an .npy, memory-mapped; their names are their numbers."""
+    """Reads the rows of an .npy, memory-mapped; their names are their numbers."""
     try:
         rows = np.load(path, mmap_mode="r", allow_pickle=False)
-    except Exception as error:  # of NumPy, which reads the header as Python
+    except Exception as error:  # of NumPy, which parses the header as Python
         raise ValueError(f"{path}: no .npy of vectors ({error}); expected floats (V, D)") from None
     return _checked(path, [str(number) for number in range(len(rows) if rows.ndim else 0)], rows)
 
 
 def _tsv(names: Sequence[str], rows: np.ndarray) -> Iterator[bytes]:
-    """The bytes of a table: a header, then a line a name, quoted as in CSV where need be; every bit of a number is kept."""
+    """Yields the bytes of a table: a header, then a line per name, quoted as CSV if needed; every bit of a number is kept."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, delimiter="\t", lineterminator="\n")
     writer.writerow(["name", *range(1, rows.shape[1] + 1)])
@@ -235,7 +235,7 @@ def _tsv(names: Sequence[str], rows: np.ndarray) -> Iterator[bytes]:
 
 
 def _read_tsv(path: str | Path) -> Named:
-    """The table that `_tsv` writes; ValueError, with the line, for another."""
+    """Reads the table that `_tsv` writes; ValueError, with the line, for another."""
     names, rows = [], []
     with open(path, encoding="utf-8", newline="") as file:
         lines = csv.reader(file, delimiter="\t", strict=True)
@@ -252,7 +252,7 @@ def _read_tsv(path: str | Path) -> Named:
 
 
 def _parquet(names: Sequence[str], rows: np.ndarray) -> Iterator[bytes]:
-    """The bytes of a Parquet file with columns `name` and `vector`; ValueError where pyarrow is missing."""
+    """Yields the bytes of a Parquet file with columns `name` and `vector`; ValueError if pyarrow is missing."""
     try:
         import pyarrow
         from pyarrow import parquet
@@ -267,7 +267,7 @@ def _parquet(names: Sequence[str], rows: np.ndarray) -> Iterator[bytes]:
 
 
 def _read_parquet(path: str | Path) -> Named:
-    """Columns `name` and `vector` of a Parquet file; ValueError for what is none, and where pyarrow is missing."""
+    """Reads the columns `name` and `vector` of a Parquet file; ValueError for a malformed one, and if pyarrow is missing."""
     file = tables.open_parquet(path, "table of vectors")
     names: list[str] = []
     rows: list[np.ndarray] = []
@@ -288,11 +288,11 @@ def _checked(path: str | Path, names: list[str], rows: np.ndarray) -> Named:
         raise ValueError(
             f"{path}: found {len(names)} names and {rows.dtype} {rows.shape}, expected floats (V, D), a row a name"
         )
-    with np.errstate(over="ignore"):  # too large a number becomes infinite, and is refused as such
+    with np.errstate(over="ignore"):  # an overflow becomes infinite, and is rejected as such
         return names, np.asarray(rows, np.float32)
 
 
-READERS: dict[bytes, Callable[[str | Path], Named]] = {  # by how a file begins; word2vec's begin with a number
+READERS: dict[bytes, Callable[[str | Path], Named]] = {  # by the first bytes; word2vec's start with a number
     b"PK\3\4": _read_npz,
     b"\x93NUMPY": _read_npy,
     b"PAR1": _read_parquet,

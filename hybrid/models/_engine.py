@@ -1,4 +1,4 @@
-"""What models share that are an engine: rows, a trunk, a readout, each where the options or a measurement put it."""
+"""Common parts of engine models: rows, a trunk and a readout, each placed by the options or by a measurement."""
 
 import dataclasses
 import functools
@@ -27,12 +27,12 @@ from ..train.runs import Trained
 from ..trunk import registry as trunk_kinds
 
 T = TypeVar("T")
-MEASURED = ("mode", "split")  # options of a readout that may be chosen with its place
+MEASURED = ("mode", "split")  # readout options that may be chosen together with its place
 
 
 @dataclasses.dataclass(frozen=True)
 class EngineOptions:
-    """Of every model that is an engine."""
+    """Options of every engine model."""
 
     width: int = option(64, "width of the input rows", type=positive)
     readout: str = option("tree", "the output layer", registry=readout_kinds)
@@ -56,7 +56,7 @@ class EngineOptions:
 
 @dataclasses.dataclass(frozen=True)
 class DenseOptions(EngineOptions):
-    """Of an engine with a trunk."""
+    """Options of an engine with a trunk."""
 
     trunk: str = option("mlp", "the dense part between rows and readout", registry=trunk_kinds)
     readout_width: int = option(128, "width of the hidden vector, which the readout takes", type=positive)
@@ -76,7 +76,7 @@ class DenseOptions(EngineOptions):
 
 
 def complete(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
-    """Options that follow from others; ValueError for those that contradict each other."""
+    """Returns the options with dependent ones filled in; ValueError for contradictory ones."""
     if chosen.get("tree") == CLUSTERED and chosen.get("start") != "counts":
         raise ValueError(
             f"--tree {CLUSTERED}: needs vectors of the classes, which `hybrid train factors --start counts` alone makes"
@@ -101,13 +101,13 @@ def complete(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class EngineJob(Job):
-    """An engine on a feed, measured so many times an epoch.
+    """The training of an engine on a feed, with several measurements per epoch.
 
-    A subclass says by what, in `validate` and `final`; form: see `make_engine`.
+    A subclass defines the figures in `validate` and `final`; form: see `make_engine`.
     """
 
-    evaluations = 4  # an epoch
-    rows_are_classes = False  # whether row v of the input table is that of class v
+    evaluations = 4  # per epoch
+    rows_are_classes = False  # True: row v of the input table is that of class v
     feed: Any
 
     def __init__(
@@ -122,11 +122,11 @@ class EngineJob(Job):
         self.options, self.feed, self.watched, self.data, self.form = options, feed, watched, data, form
 
     def make(self) -> Engine:
-        """The untrained engine."""
+        """Returns the untrained engine."""
         return make_engine(self.options, self.feed, **self.form)
 
     def chosen(self, model: Engine) -> dict[str, Any]:
-        """The places that were measured, and the readout's options that go with them."""
+        """Returns the measured places, and the readout options that go with them."""
         found: dict[str, Any] = {}
         if self.options.get("rows_device") == "auto":
             found["rows_device"] = model.embedding.backend.name
@@ -136,7 +136,7 @@ class EngineJob(Job):
         return found
 
     def amend(self, model: Engine) -> None:
-        """Exchange the readout's tree after the epochs that --regrow names."""
+        """Replaces the readout's tree after the epochs that --regrow names."""
         epoch, rest = divmod(model.tick, self.feed.ticks_per_epoch)
         if rest or epoch not in (self.options.get("regrow") or ()):
             return
@@ -146,21 +146,21 @@ class EngineJob(Job):
         console.note(f"tree exchanged after epoch {epoch}: {kept:,} of {nodes:,} nodes kept, {spent:.1f} s")
 
     def due(self, model: Engine) -> int | None:
-        """As often an epoch as `evaluations` says, after its last tick in any case."""
+        """Returns the tick at `evaluations` points per epoch, including its last tick."""
         size, parts = self.feed.ticks_per_epoch, self.evaluations
         wanted = {0, *(size * part // parts for part in range(1, parts))}
         return model.tick if model.tick % size in wanted else None
 
     def measure(self, model: Engine, facts: dict[str, Any]) -> dict[str, Any]:
-        """The running mean of the training loss, figures of validation, and what the readout tells of itself."""
+        """Returns the running mean of the training loss, the validation figures, and the readout's own figures."""
         return super().measure(model, facts) | self.validate(model) | readout_figures(model, build=False)
 
     def validate(self, model: Engine) -> dict[str, float]:
-        """Figures of the model on validation data, by name."""
+        """Returns the validation figures of the model by name."""
         return {}
 
     def report(self, model: Engine, facts: dict[str, Any], rate: float) -> dict[str, Any]:
-        """The last point, the speed, where everything was, seconds of every stage, the curve."""
+        """Returns the last point, the speed, the places, the seconds of every stage, and the curve."""
         return {
             "readout": self.options["readout"],
             **facts["curve"][-1],
@@ -178,23 +178,23 @@ class EngineJob(Job):
         }
 
     def draw(self, folder: Path, report: dict[str, Any], model: Engine) -> None:
-        """The curve, and the timeline of the last ticks."""
+        """Draws the curve and the timeline of the last ticks."""
         label = f"{self.options['kind']}, {self.options['readout']}"
         plots.curve(folder / "curve.png", {label: report["curve"]}, self.drawn)
         plots.last_ticks(folder, model.trace)
 
 
 def readout_figures(model: Engine, build: bool = True) -> dict[str, Any]:
-    """Figures of a readout whose answers are approximate, after the model was measured; of others {}.
+    """Returns figures of an approximate readout, after the model was measured; {} for an exact one.
 
-    build  whether it may first take the time to be as good as it can
+    build  True: it may first spend time to improve its approximation
     """
     tell = getattr(model.readout, "figures", None)
     return tell(build=build) if tell else {}
 
 
 def outputs(run: Trained, names: list[str]) -> tuple[list[str], np.ndarray]:
-    """Names of classes and their vectors, see `class_vectors`; ValueError for a readout that has none."""
+    """Returns the names of classes and their vectors, see `class_vectors`; ValueError for a readout without them."""
     rows = class_vectors(run.load().readout)
     if rows is None:
         kind = run.options["readout"]
@@ -205,20 +205,20 @@ def outputs(run: Trained, names: list[str]) -> tuple[list[str], np.ndarray]:
 
 
 def class_vectors(readout: Any) -> np.ndarray | None:
-    """(V, D) float32, whose products with hidden vectors order the classes as the readout does; None where it has none.
+    """Returns vectors (V, D) float32 whose products with hidden vectors rank the classes as the readout does; None without any.
 
-    Biases are one column more, which meets a 1 in `hidden_vectors`.
+    Biases are an additional column, which multiplies a 1 in `hidden_vectors`.
     """
     inner = getattr(readout, "readout", readout)
     weights = inner.parameters().get("weights")
     if weights is None:
         return None
-    weights = weights[: inner.classes]  # where it is tied, there may be a row that stands for none
+    weights = weights[: inner.classes]  # a tied readout may have a padding row
     return weights if inner.biases is None else np.column_stack([weights, inner.biases[: inner.classes]])
 
 
 def hidden_vectors(engine: Engine, questions: Iterable[Mapping[str, Any]]) -> np.ndarray:
-    """The hidden vectors of all questions, to be multiplied with `class_vectors`."""
+    """Returns the hidden vectors of all questions, to be multiplied with `class_vectors`."""
     hidden = np.concatenate([engine.hidden(**question).copy() for question in questions])
     inner: Any = getattr(engine.readout, "readout", engine.readout)
     biased = inner.biases is not None
@@ -226,9 +226,9 @@ def hidden_vectors(engine: Engine, questions: Iterable[Mapping[str, Any]]) -> np
 
 
 def load(source: Path, options: dict[str, Any]) -> tuple[Engine, dict[str, Any]]:
-    """The engine of a checkpoint, where the options put it, and the facts saved with it.
+    """Returns the engine of a checkpoint, placed by the options, and the facts saved with it.
 
-    A trunk of which the checkpoint does not keep all is made by the program that the run names.
+    If the checkpoint keeps only part of a trunk, the program that the run names makes the trunk.
     """
     with checkpoint.told(source):
         facts = checkpoint.read_facts(source)["engine"]["trunk"]
@@ -239,7 +239,7 @@ def load(source: Path, options: dict[str, Any]) -> tuple[Engine, dict[str, Any]]
 
 
 def _route() -> Callable[[Engine], Route]:
-    """How batches go through the engines of this run; nothing of MPI is imported unless a launcher started ranks."""
+    """Returns the route of batches through the engines of this run; MPI is imported only if a launcher started ranks."""
     if not machine.launched():
         return routed
     from ..mpi.engine import ranked
@@ -249,7 +249,7 @@ def _route() -> Callable[[Engine], Route]:
 
 
 def _once(work: Callable[[], T]) -> T:
-    """What the work returns; of ranks, rank 0 does it for all."""
+    """Returns the result of the work; among ranks, only rank 0 runs it."""
     if not machine.launched():
         return work()
     from ..mpi.group import Group
@@ -258,9 +258,9 @@ def _once(work: Callable[[], T]) -> T:
 
 
 def make_engine(options: dict[str, Any], feed: Feed, *, trunk: bool = True, tied: bool = False, **form: Any) -> Engine:
-    """The untrained engine that options name, for a feed.
+    """Returns the untrained engine that the options select, for a feed.
 
-    trunk  False: the rows are the hidden vectors, as in word2vec, and a sampled readout is word2vec's too
+    trunk  False: the rows are the hidden vectors, as in word2vec, and a sampled readout follows word2vec too
     tied   see Engine
     form   per_example, bags: see Embedding
     """
@@ -279,7 +279,7 @@ def make_engine(options: dict[str, Any], feed: Feed, *, trunk: bool = True, tied
 
 
 def _rows_place(options: dict[str, Any], feed: Feed, make: Callable[..., Embedding]) -> backend.Backend:
-    """The backend of the rows; where the user says "auto", say on stderr which it is and why. Of ranks, rank 0 measures."""
+    """Returns the backend of the rows; "auto" prints the choice and its reason on stderr. Among ranks, rank 0 measures."""
     place = options.get("rows_device", "cpu")
     if place == "auto":
         trial = functools.partial(placement.choose_rows, lambda place: make(backend=place), feed)
@@ -289,7 +289,7 @@ def _rows_place(options: dict[str, Any], feed: Feed, make: Callable[..., Embeddi
 
 
 def _placed_readout(options: dict[str, Any], feed: Feed, width: int, trunk: bool) -> Readout:
-    """The readout where the options put it, or at the fastest place, which rank 0 measures and names on stderr."""
+    """Returns the readout at its configured place, or at the fastest one, which rank 0 measures and prints on stderr."""
 
     def of(kind: str, place: Any, other: Mapping[str, Any], trunk: bool) -> Readout:
         sizes = {"batch": feed.batch, "trunk": trunk, "backend": place}

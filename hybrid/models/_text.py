@@ -1,4 +1,4 @@
-"""What models of text share: which text, and how it is cut into tokens."""
+"""Common parts of text models: the choice of the text, and its tokenisation."""
 
 import dataclasses
 import os
@@ -13,7 +13,7 @@ from ..settings import option
 
 @dataclasses.dataclass(frozen=True)
 class TextOptions:
-    """Of every model that learns from a text."""
+    """Options of every model that learns from a text."""
 
     text: str | None = option(
         None,
@@ -42,18 +42,18 @@ class TextOptions:
 
 
 def read_text(path: str, options: Mapping[str, Any]) -> Text:
-    """A file as the options cut it."""
+    """Reads a file, tokenised by the options."""
     cut, column = how_cut(options), options["columns"]
     if path != options["text"] and not Lines(path).table:
-        column = None  # --columns is of the table that is learned from, and says nothing of a plain text beside it
+        column = None  # --columns applies to the training table, not to a plain text next to it
     every = Lines(path, column=column, every=cut["eos"])
     return Text(list(every), source=path, **cut) if every.table else read(path, **cut)
 
 
 def stored_text(options: Mapping[str, Any], *, unknown: bool) -> StoredCorpus:
-    """The --text, its ids in files of --stream; see `stored`.
+    """Returns the --text, with its ids in files of --stream; see `stored`.
 
-    Raises ValueError where a run that is gone on with, a stranger's perhaps, names a folder of something else.
+    Raises ValueError if a resumed, possibly untrusted run names a folder with other content.
     """
     run, folder = options.get("resume"), options["stream"]
     if run and not kept_in(folder):
@@ -72,11 +72,11 @@ def stored_text(options: Mapping[str, Any], *, unknown: bool) -> StoredCorpus:
 
 
 def how_cut(options: Mapping[str, Any]) -> dict[str, Any]:
-    """How the options cut a text, as `Text` takes it."""
+    """Returns the tokenisation options, as arguments of `Text`."""
     return {"tokens": options["tokens"], "lower": options["case"] != "keep", "eos": options.get("eos", False)}
 
 
 def vocabulary_of(text: Text, options: Mapping[str, Any], *, unknown: bool) -> Vocabulary:
-    """The words of a text as the options keep and order them."""
+    """Returns the vocabulary of a text, filtered and ordered by the options."""
     cut = {"min_count": options["min_count"], "ties": options["ties"]}
     return Vocabulary.build(text, unknown=unknown, source=text.source, **cut)

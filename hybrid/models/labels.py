@@ -1,8 +1,8 @@
-"""Any number of labels an example, by linear label trees: texts as TF-IDF, or numbered features; hybrid/sparse_label_tree.py.
+"""Multi-label classification by linear label trees: texts as TF-IDF, or numbered features; hybrid/sparse_label_tree.py.
 
-Texts become bags of words with weights of length 1: how often a word occurs times log((1 + n) / (1 + d)) + 1, where d of the n
-texts have it. Features of LIBSVM's format are taken as they are. Where --valid names no file, a share of the examples
-validates. A step trains one tree, and the probabilities of all trees are averaged; so a run goes on with more trees.
+Texts become bags of words with weights of norm 1. The weight is the word count times log((1 + n) / (1 + d)) + 1, where d of the
+n texts have the word. Features of LIBSVM's format are used unchanged. If --valid names no file, a fraction of the examples
+validates. A step trains one tree, and the probabilities of all trees are averaged; a resumed run adds trees.
 """
 
 import collections
@@ -34,7 +34,7 @@ MOST = 100  # trees
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Of `hybrid train labels`."""
+    """Options of `hybrid train labels`."""
 
     examples: str | None = option(
         None, "a file of fastText or LIBSVM", group="data", needed=True, type=os.path.abspath, metavar="FILE"
@@ -56,7 +56,7 @@ class Options:
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
-    """Of `hybrid eval` on a run of labels."""
+    """Options of `hybrid eval` on a run of labels."""
 
     examples: str | None = option(
         None, "examples to measure on (default: those that validated)", type=os.path.abspath, metavar="FILE"
@@ -64,7 +64,7 @@ class Evaluation:
 
 
 def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
-    """The options; ValueError for those that contradict each other."""
+    """Returns the options; ValueError for contradictory ones."""
     if said.get("valid") and said.get("valid_share"):
         raise ValueError("--valid and --valid-share contradict each other: both say who validates; leave one out")
     if not 0 < chosen["valid_share"] < 1:
@@ -75,7 +75,7 @@ def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
 
 
 class Labels(Job):
-    """Examples, less those that validate; validated by precision@1 after every tree."""
+    """The training on all examples except the validation ones; measures precision@1 after every tree."""
 
     unit, length = "tree", "trees"
     watched = Watched("valid precision@1", lowest=False)
@@ -90,30 +90,30 @@ class Labels(Job):
         self.data = _digest(self._valid)
 
     def make(self) -> "LabelTrees":
-        """A model without trees."""
+        """Returns a model without trees."""
         return LabelTrees(None, 0, self.options["threads"])
 
     def keep(self, folder: Path) -> None:
-        """Write the words and the names of the labels."""
+        """Writes the words and the names of the labels."""
         self.known.keep(folder)
 
     def ticks(self, model: "LabelTrees") -> Iterator["Grown"]:
-        """A tree each."""
+        """Trains and yields one tree per tick."""
         while model.tick < len(self.feed):
             model.grow(self.feed.examples, self.feed.C, self.feed.seed)
             yield Grown(self.feed.examples.features.shape[0])
 
     def note(self, tick: "Grown", facts: dict[str, Any]) -> int:
-        """See `Job`."""
+        """Updates the facts; see `Job`."""
         return tick.examples
 
     def measure(self, model: "LabelTrees", facts: dict[str, Any]) -> dict[str, Any]:
-        """precision@1 and nDCG@5 of the examples that validate."""
+        """Returns precision@1 and nDCG@5 on the validation examples."""
         all_figures = figures(model, self._valid)
         return {f"valid {name}": all_figures[name] for name in ("precision@1", "ndcg@5") if name in all_figures}
 
     def final(self, model: "LabelTrees") -> dict[str, Any]:
-        """How many examples, labels and weights there are."""
+        """Returns the numbers of examples, labels and weights."""
         return {
             "examples": self.feed.examples.features.shape[0],
             "valid examples": self._valid.features.shape[0],
@@ -126,7 +126,7 @@ prepare = Labels
 
 
 class LabelTrees:
-    """Label trees under way: `tick` of them are trained; trees is None before the first."""
+    """A model of label trees in training: `tick` of them are trained; trees is None before the first."""
 
     torn = None
 
@@ -134,7 +134,7 @@ class LabelTrees:
         self.trees, self.tick, self._threads = trees, tick, threads or machine.available()
 
     def grow(self, examples: "Examples", C: float, seed: int) -> None:
-        """Train one more tree, from the seed that follows."""
+        """Trains one more tree, from the next seed."""
         with machine.kernel_threads(self._threads):
             made = SparseLabelTree(*examples, solver=NodeSolver(C), seed=seed + self.tick)
         if self.trees:
@@ -142,14 +142,14 @@ class LabelTrees:
         self.trees, self.tick = self.trees or made, self.tick + 1
 
     def best(self, features: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """The k most likely labels of each example, see SparseLabelTree; ValueError before the first tree."""
+        """Returns the k most likely labels of each example, see SparseLabelTree; ValueError before the first tree."""
         if self.trees is None:
             raise ValueError("the run has no tree yet; hybrid train --resume goes on with it")
         with machine.kernel_threads(self._threads):
             return self.trees.best(features, k)
 
     def save(self, folder: Path, facts: dict[str, Any]) -> None:
-        """Write a checkpoint."""
+        """Writes a checkpoint."""
         own = {"tick": self.tick}
         if self.trees:
             own |= {"features": self.trees.features, "labels": self.trees.labels}
@@ -157,7 +157,7 @@ class LabelTrees:
 
 
 def load(source: Path, options: dict[str, Any]) -> tuple[LabelTrees, dict[str, Any]]:
-    """The trees of a checkpoint, and the facts saved with it; ValueError, naming it, for one of no such model."""
+    """Returns the trees of a checkpoint, and the facts saved with it; ValueError, naming it, for another model."""
     arrays, facts = checkpoint.load(source)
     with checkpoint.told(source):
         own = facts["label_trees"]
@@ -172,7 +172,7 @@ def load(source: Path, options: dict[str, Any]) -> tuple[LabelTrees, dict[str, A
 
 @dataclasses.dataclass(frozen=True)
 class Feed:
-    """What all trees learn from; epochs is how many there are."""
+    """The training data of all trees; epochs is the number of trees."""
 
     examples: "Examples"
     epochs: int
@@ -184,25 +184,25 @@ class Feed:
         return self.epochs
 
     def describe(self) -> dict[str, Any]:
-        """Facts of the feed, with a digest of the examples."""
+        """Returns the facts of the feed, with a digest of the examples."""
         return {"data": _digest(self.examples), "trees": self.epochs, "C": self.C, "seed": self.seed}
 
 
 class Grown(NamedTuple):
-    """A finished step: how many examples the tree learned from."""
+    """A finished step: the number of examples that the tree learned from."""
 
     examples: int
 
 
 class Examples(NamedTuple):
-    """n examples: scipy CSR features (n, F) float32, labels (n, V)."""
+    """A set of n examples: scipy CSR features (n, F) float32, labels (n, V)."""
 
     features: Any
     labels: Any
 
 
 class Read(NamedTuple):
-    """What a file holds.
+    """The content of a file.
 
     features  the tokens of each text; or scipy CSR (n, F)
     labels    the names of each text's labels; or scipy CSR (n, V)
@@ -213,23 +213,23 @@ class Read(NamedTuple):
 
     @property
     def examples(self) -> int:
-        """How many there are."""
+        """The number of examples."""
         return len(self.features) if isinstance(self.features, list) else int(self.features.shape[0])
 
     def of(self, rows: np.ndarray) -> "Read":
-        """Some examples."""
+        """Returns the selected examples."""
         if isinstance(self.features, list):
             return Read([self.features[row] for row in rows], [self.labels[row] for row in rows])
         return Read(self.features[rows], self.labels[rows])
 
 
 class Known(NamedTuple):
-    """What a run knows of its examples.
+    """The vocabulary of a run's examples.
 
-    words     of texts, and what each counts for; None: features have numbers
-    features  how many there are
-    labels    their names; None: they have numbers
-    classes   how many labels there are
+    words     for texts: words and their weights; None: numbered features
+    features  number of features
+    labels    label names; None: numbered labels
+    classes   number of labels
     """
 
     words: dict[str, float] | None
@@ -239,7 +239,7 @@ class Known(NamedTuple):
 
     @classmethod
     def learned(cls, path: str, found: Read, options: Mapping[str, Any]) -> "Known":
-        """Of the examples to learn from; ValueError where it is too little."""
+        """Collects the vocabulary of the training examples; ValueError if there is too little."""
         if options["format"] == "svm":
             known = cls(None, found.features.shape[1], None, found.labels.shape[1])
         else:
@@ -253,13 +253,13 @@ class Known(NamedTuple):
         return known
 
     def keep(self, folder: Path) -> None:
-        """Write it into a run's folder."""
+        """Writes it into a run's folder."""
         store.write_json(folder / NAMES, {"labels": self.labels, "classes": self.classes})
         store.write_json(folder / WORDS, {"words": self.words, "features": self.features})
 
     @classmethod
     def kept(cls, folder: Path) -> "Known":
-        """What a run's folder tells."""
+        """Reads it from a run's folder."""
         labels, words = (files.read(folder / name) for name in (NAMES, WORDS))
         try:
             known = cls(**labels, **words)
@@ -275,7 +275,7 @@ class Known(NamedTuple):
         return known
 
     def matrices(self, found: Read) -> Examples:
-        """Examples as matrices; words and labels that are not known are left out."""
+        """Returns examples as matrices; unknown words and labels are omitted."""
         if self.words is None:
             return Examples(*found)
         place = {name: at for at, name in enumerate(self.labels or [])}
@@ -283,7 +283,7 @@ class Known(NamedTuple):
         return Examples(self.weighed(found.features), _csr(rows, self.classes))
 
     def weighed(self, texts: list[list[str]]) -> Any:
-        """Bags of words: counts times weights, of length 1; (n, F) CSR."""
+        """Returns bags of words: counts times weights, of norm 1; (n, F) CSR."""
         words = self.words or {}
         place = {word: at for at, word in enumerate(words)}
         rows = []
@@ -296,7 +296,7 @@ class Known(NamedTuple):
 
 
 def _words(texts: list[list[str]], min_count: int) -> dict[str, float]:
-    """log((1 + n) / (1 + d)) + 1 of every word that d of the n texts have."""
+    """Returns log((1 + n) / (1 + d)) + 1 for every word that d of the n texts have."""
     met = collections.Counter(word for text in texts for word in text)
     has = collections.Counter(word for text in texts for word in set(text))
     idf = np.log((1 + len(texts)) / (1 + np.array([has[word] for word in sorted(has)]))) + 1
@@ -319,7 +319,7 @@ def _digest(examples: Examples) -> str:
 
 
 def _read(path: str, options: Mapping[str, Any], known: Known | None = None) -> Read:
-    """A file of examples; known: of the run that it is read for. ValueError and OSError as hybrid.formats raises them."""
+    """Reads a file of examples for the run with `known`, if any; ValueError and OSError as in hybrid.formats."""
     if options["format"] == "svm":
         return Read(*svm.load(path, features=known and known.features, labels=known and known.classes)[:2])
     texts = fasttext.load(path)
@@ -327,13 +327,13 @@ def _read(path: str, options: Mapping[str, Any], known: Known | None = None) -> 
 
 
 def _cut(texts: Sequence[str], options: Mapping[str, Any]) -> list[list[str]]:
-    """The tokens of each text, in lower case."""
+    """Returns the tokens of each text, in lower case."""
     tokens = TOKENS[options["tokens"]]
     return [tokens(text.lower()) for text in texts]
 
 
 def _parts(options: dict[str, Any]) -> tuple[Known, Examples, Examples]:
-    """What is known, and the examples to learn from and to validate on."""
+    """Returns the vocabulary, the training examples, and the validation examples."""
     path, found = options["examples"], _read(options["examples"], options)
     if options["valid"]:
         known = Known.learned(path, found, options)
@@ -348,7 +348,7 @@ def _parts(options: dict[str, Any]) -> tuple[Known, Examples, Examples]:
 
 
 def figures(model: LabelTrees, examples: Examples) -> dict[str, float]:
-    """precision, recall and nDCG at 1, 3 and 5, as far as there are so many labels."""
+    """Returns precision, recall and nDCG at 1, 3 and 5, up to the number of labels."""
     cuts = [k for k in (1, 3, 5) if k <= examples.labels.shape[1]]
     ids = model.best(examples.features, cuts[-1])[0]
     return {
@@ -359,7 +359,7 @@ def figures(model: LabelTrees, examples: Examples) -> dict[str, float]:
 
 
 def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
-    """Figures on other examples, or on those that validated."""
+    """Returns the figures on other examples, or on the validation examples."""
     known, model = _opened(run)
     if given["examples"]:
         examples = known.matrices(_read(given["examples"], run.options, known))
@@ -369,7 +369,7 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
 
 
 class Use:
-    """A run of labels: says which labels texts have.
+    """A run of labels in use: predicts the labels of texts.
 
     labels  names, by id
     model   its `best(features, k)` ranks the labels of numbered features
@@ -381,10 +381,10 @@ class Use:
         self.labels = self._known.labels or [str(label) for label in range(self._known.classes)]
 
     def predict(self, texts: Sequence[str], k: int = 5) -> list[list[tuple[str, float]]]:
-        """The k likeliest labels of each text with their probabilities, likeliest first.
+        """Returns the k likeliest labels of each text with their probabilities, in descending order.
 
-        ValueError for one string instead of several, for k outside 1 to the number of labels, and where the run learned
-        from features that have numbers and no words.
+        Raises ValueError for one string instead of several, for k outside 1 to the number of labels, and if the run learned
+        from numbered features instead of words.
         """
         check.no_table("texts", texts)
         if isinstance(texts, str):
@@ -398,7 +398,7 @@ class Use:
 
 
 def _opened(run: Trained) -> tuple[Known, LabelTrees]:
-    """What a run knows, and its trees; ValueError where these do not belong together."""
+    """Returns the vocabulary of a run, and its trees; ValueError if they are inconsistent."""
     known, model = Known.kept(run.folder), run.load()
     sizes = known.features, known.classes
     if model.trees and (model.trees.features, model.trees.labels) != sizes:

@@ -1,4 +1,4 @@
-"""A neural language model: the rows of the words before -> MLP -> a distribution over the next word (Bengio et al. 2003)."""
+"""A neural language model: the rows of the preceding words -> MLP -> a distribution over the next word (Bengio et al. 2003)."""
 
 import dataclasses
 import math
@@ -31,7 +31,7 @@ CHUNK = 2**20  # tokens of a streamed text that are shuffled together
 
 @dataclasses.dataclass(frozen=True)
 class Options(TextOptions, DenseOptions):
-    """Of `hybrid train language`."""
+    """Options of `hybrid train language`."""
 
     valid: str | None = option(
         None, "validation text (default: a tenth of --text)", group="data", type=os.path.abspath, metavar="FILE"
@@ -53,12 +53,12 @@ class Options(TextOptions, DenseOptions):
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
-    """Of `hybrid eval` on a run of a language model."""
+    """Options of `hybrid eval` on a run of a language model."""
 
     text: str | None = option(None, "measure perplexity on this text (default: the validation text)", metavar="FILE")
 
 
-# A tree learns example by example, softmaxes from the sum over a micro-batch.
+# A tree learns example by example, a softmax from the sum over a micro-batch.
 TUNED = {
     "tree": {"trunk_rate": 0.2},
     "mixture": {"trunk_rate": 0.2},
@@ -70,7 +70,7 @@ TUNED = {
 
 
 class Language(EngineJob):
-    """A language model that learns from one text, is measured on another and, once it has learned, on a third."""
+    """The training of a language model on one text, with validation on another and a final test on a third."""
 
     rows_are_classes = True
 
@@ -83,15 +83,15 @@ class Language(EngineJob):
         super().__init__(options, feed, watched=Watched("perplexity"), data=data, per_example=options["context"])
 
     def keep(self, folder: Path) -> None:
-        """Write the vocabulary."""
+        """Writes the vocabulary."""
         self.vocabulary.save(folder / NAMES)
 
     def validate(self, model: Engine) -> dict[str, float]:
-        """Perplexity of the validation text."""
+        """Returns the perplexity of the validation text."""
         return {"perplexity": perplexity(model, self._measured)}
 
     def final(self, model: Engine) -> dict[str, Any]:
-        """What was learned from, and perplexity of the test text."""
+        """Returns the facts of the training data, and the perplexity of the test text."""
         about = {
             "text": self._train.source,
             "tokens": len(self.feed.corpus),
@@ -107,12 +107,12 @@ class Language(EngineJob):
 
 
 def prepare(options: dict[str, Any]) -> Language:
-    """Text -> feeds; validates on --valid, or on a tenth of the lines, and tests on --test."""
+    """Makes feeds of the text; validates on --valid, or on a tenth of the lines, and tests on --test."""
     return Language(options, *_texts(options), read_text(options["test"], options) if options["test"] else None)
 
 
 def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
-    """Options that follow from others; ValueError for those that contradict each other."""
+    """Returns the options with dependent ones filled in; ValueError for contradictory ones."""
     if chosen["stream"] and not chosen["valid"]:
         raise ValueError(
             "--stream: needs --valid FILE, a text to validate on: of a streamed text no lines are drawn for it"
@@ -121,7 +121,7 @@ def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
 
 
 def _learned(options: dict[str, Any], train: Text) -> LanguageFeed | StreamedLanguageFeed:
-    """What is learned from: a text in memory, or the chunks of one in files of --stream."""
+    """Returns the training feed: a text in memory, or the chunks of one in files of --stream."""
     sizes = {name: options[name] for name in ("context", "batch", "epochs", "seed")}
     if options["stream"]:
         return StreamedLanguageFeed(stored_text(options, unknown=True), chunk=CHUNK, **sizes)
@@ -130,19 +130,19 @@ def _learned(options: dict[str, Any], train: Text) -> LanguageFeed | StreamedLan
 
 
 def measured_feed(options: dict[str, Any], text: Text, vocabulary: Vocabulary) -> LanguageFeed:
-    """A text in its own order, once."""
+    """Returns one pass over a text in its own order."""
     corpus = _corpus(text, vocabulary)
     return LanguageFeed(corpus, context=options["context"], batch=options["batch"], seed=None)
 
 
 def perplexity(engine: Engine, feed: LanguageFeed) -> float:
-    """exp of the mean loss; infinite where it cannot be written as a float."""
+    """Returns exp of the mean loss; infinite on overflow."""
     loss = engine.evaluate(feed)
     return math.exp(loss) if loss < 700 else math.inf
 
 
 def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
-    """Perplexity on --text, or on the run's own validation text."""
+    """Returns the perplexity on --text, or on the run's own validation text."""
     vocabulary, options = Vocabulary.load(run.folder / NAMES), run.options
     text = read_text(given["text"], options) if given["text"] else _texts(options)[1]
     feed = measured_feed(options, text, vocabulary)
@@ -162,25 +162,25 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def vectors(run: Trained) -> tuple[list[str], np.ndarray]:
-    """The words and their input rows."""
+    """Returns the words and their input rows."""
     names = Vocabulary.load(run.folder / NAMES).words
     return names, run.load().embedding.vectors()[: len(names)]
 
 
 def outputs(run: Trained) -> tuple[list[str], np.ndarray]:
-    """The words and what the products with hidden vectors order them by."""
+    """Returns the words and the vectors that rank them by products with hidden vectors."""
     return _engine.outputs(run, Vocabulary.load(run.folder / NAMES).words)
 
 
 class Use(LanguageModel):
-    """A run of a language model; its texts are cut as the one that it learned from."""
+    """A run of a language model in use; texts are tokenised as in training."""
 
     def __init__(self, run: Trained):
         super().__init__(run.load(), Vocabulary.load(run.folder / NAMES), **how_cut(run.options))
 
 
 def _corpus(text: Text, vocabulary: Vocabulary) -> Corpus:
-    """The ids of a text; one whose lines end with "<eos>" is a running text, and contexts reach over its lines."""
+    """Returns the ids of a text; one with "<eos>" line ends is a running text, and contexts cross its lines."""
     corpus = Corpus(text, vocabulary)
     return Corpus.from_ids(corpus.ids, vocabulary) if text.eos else corpus
 
@@ -188,7 +188,7 @@ def _corpus(text: Text, vocabulary: Vocabulary) -> Corpus:
 def _texts(options: dict[str, Any]) -> tuple[Text, Text]:
     if options["valid"]:
         path = options["text"]
-        train = Text([], source=path) if options["stream"] else read_text(path, options)  # streamed: named alone
+        train = Text([], source=path) if options["stream"] else read_text(path, options)  # streamed: only its name
         return train, read_text(options["valid"], options)
     parts = read_text(options["text"], options).split(seed=options["seed"])
     return parts.train, parts.valid

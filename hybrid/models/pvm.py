@@ -1,4 +1,4 @@
-"""The Predictive Vision Model (Piekniewski et al. 2016, arXiv:1607.06854): units that predict what they see, frame by frame."""
+"""The Predictive Vision Model (Piekniewski et al. 2016, arXiv:1607.06854): units that predict their input, frame by frame."""
 
 import argparse
 import contextlib
@@ -29,15 +29,15 @@ from ..train import plots, store
 from ..train.job import Job, Watched
 from ..train.runs import Trained
 
-AHEAD = 4  # ticks that a GPU may begin before the one is noted that was
-SAMPLE = 10  # every so many ticks, at least, a prediction is compared with the frame that came
+AHEAD = 4  # ticks that a GPU may have in flight before an earlier one is noted
+SAMPLE = 10  # maximum ticks between comparisons of a prediction with the next frame
 # Points of the curve between pictures for TensorBoard, and between validations: both take as long as frames.
 PICTURES = 10
 FILES = store.FILES["pvm"]
 RANKS = True
-STEPS = 30_000  # where neither --steps nor the configuration says how many
-KEPT = 8  # frames that may be compared with predictions
-POINTS = 200  # of the curve, where --every is not given
+STEPS = 30_000  # default if neither --steps nor the configuration states them
+KEPT = 8  # frames kept for comparison with predictions
+POINTS = 200  # of the curve, without --every
 LIVE_PORT = 8642
 
 
@@ -57,7 +57,7 @@ def _port(text: str) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Of `hybrid train pvm`."""
+    """Options of `hybrid train pvm`."""
 
     config: str = option(
         "quick", f"{', '.join(presets.names())}, or a file .json or .toml, ours or one of the originals'",
@@ -98,20 +98,20 @@ class Options:
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
-    """Of `hybrid eval` on a run of a Predictive Vision Model."""
+    """Options of `hybrid eval` on a run of a Predictive Vision Model."""
 
     video: str | None = option(None, f"{VIDEO_HELP} (default: what it was trained on)", metavar="VIDEO")
     steps: int | None = option(None, "most frames (default: the video once)", type=positive, metavar="N")
 
 
 def complete(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
-    """Options that follow from others."""
+    """Returns the options with dependent ones filled in."""
     steps = chosen["steps"] or presets.load(chosen["config"])[0].steps or STEPS
     return chosen | {"steps": steps, "every": chosen["every"] or max(steps // POINTS, 1)}
 
 
 class Recent:
-    """A feed that keeps its last frames, so that they are not decoded again to be compared."""
+    """A feed that caches its last frames, so that a comparison need not decode them again."""
 
     def __init__(self, feed: Any):
         self.feed, self.streams = feed, feed.streams
@@ -127,22 +127,22 @@ class Recent:
         return batch
 
     def image(self, tick: int) -> np.ndarray:
-        """(B, rows, columns, channels) floats in 0..1."""
+        """Returns (B, rows, columns, channels) floats in 0..1."""
         return floats(self._images[tick] if tick in self._images else self[tick].image)
 
 
 class Watching(Job):
-    """A Predictive Vision Model that watches a video.
+    """The training of a Predictive Vision Model on a video.
 
-    A point of the curve holds means over the ticks since the point before: the error of each layer, and how far
-    predictions were from the frames that came, beside repeating the last frame.
+    A point of the curve holds means over the ticks since the previous point: the error of each layer, and the distance of
+    predictions from the next frames, compared with repeating the last frame.
     """
 
     unit, length, logged = "step", "steps", False
     feed: Frames
 
     def __init__(self, options: dict[str, Any], config: Config, feed: Frames):
-        options = complete(options, {})  # run.json may lack what follows from others
+        options = complete(options, {})  # run.json may lack dependent options
         self.options, self.config, self.feed = options, config, feed
         self.every = math.gcd(options["every"], SAMPLE)
         self._live: Live | None = None
@@ -152,27 +152,27 @@ class Watching(Job):
             self.watched = Watched("valid prediction" if self._valid else "prediction")
 
     def make(self) -> PVM:
-        """The untrained model."""
+        """Returns the untrained model."""
         settings = {name: self.options[name] for name in ("device", "threads", "seed")}
         return PVM(self.config, streams=self.feed.streams, ranks=_ranks(), **settings)
 
     def chosen(self, model: PVM) -> dict[str, Any]:
-        """How many streams the configuration asked for."""
+        """Returns the number of streams of the configuration."""
         return {"streams": self.feed.streams}
 
     def keep(self, folder: Path) -> None:
-        """Write the configuration."""
+        """Writes the configuration."""
         files.write(folder / CONFIG, [self.config.to_json().encode()])
 
     @contextlib.contextmanager
     def open(self) -> Iterator[None]:
-        """The page that --live asks for: a port in use is refused first."""
+        """Opens the page of --live; rejects a port in use before training."""
         with page(self.options) as self._live:
             yield
 
     def begin(self, model: PVM, facts: dict[str, Any]) -> None:
-        """See `Job`; a loaded model's last prediction waits for the frame that it is of."""
-        if facts["examples"] == 0 < model.tick:  # imported, or of a version that counted frames of one stream
+        """Starts a job, see `Job`; the last prediction of a loaded model is compared with the next frame."""
+        if facts["examples"] == 0 < model.tick:  # imported, or from a version that counted frames of one stream
             facts |= {"examples": model.tick * model.streams, "clocked": facts["clocked"] * model.streams}
         facts.setdefault("since", _nothing(len(model.config.grids)))
         self._model, self._facts = model, facts
@@ -186,17 +186,17 @@ class Watching(Job):
             self._waiting = StepResult(model.tick - 1, np.empty(0), model.prediction(), [], [])
 
     def ticks(self, model: PVM) -> Iterator[StepResult]:
-        """Those of the model; on a GPU some are begun ahead, unless the model may be saved at any point."""
+        """Yields the ticks of the model; a GPU prefetches some, unless the model may be saved at any point."""
         if self._live:
             self._live.show(self.latest, self._standing)
         return model.run(self._frames, every=self.every, ahead=0 if self.watched else AHEAD)
 
     def busy(self, model: PVM) -> bool:
-        """Whether a GPU works on ticks beyond the one given."""
+        """True if a GPU has ticks in flight after the given one."""
         return model.under_way > 0
 
     def note(self, tick: StepResult, facts: dict[str, Any]) -> int:
-        """Sum up errors, and how far the prediction of the tick before was from this frame."""
+        """Accumulates errors, and the distance of the previous tick's prediction from this frame."""
         since = facts["since"]
         since["ticks"] += 1
         since["error"] = [a + b for a, b in zip(since["error"], tick.error.tolist(), strict=True)]
@@ -210,17 +210,17 @@ class Watching(Job):
         return self.feed.streams
 
     def due(self, model: PVM) -> int | None:
-        """Where a prediction at a multiple of --every was compared."""
+        """Returns the compared tick if it is a multiple of --every."""
         if self._pair and self._pair.seen.tick % self.options["every"] == 0:
             return self._pair.seen.tick
         return None
 
     def ending(self, model: PVM, facts: dict[str, Any]) -> int | None:
-        """What came after the last point."""
+        """Returns the last tick if some follow the last point."""
         return model.tick if facts["since"]["ticks"] else None
 
     def measure(self, model: PVM, facts: dict[str, Any]) -> dict[str, Any]:
-        """Means since the point before; at every tenth point figures of validation too."""
+        """Returns means since the previous point; every tenth point also has validation figures."""
         since, facts["since"] = facts["since"], _nothing(len(model.config.grids))
         figures: dict[str, Any] = {"error": [total / since["ticks"] for total in since["error"]]}
         for name in ("prediction", "last_frame"):
@@ -230,11 +230,11 @@ class Watching(Job):
         return figures
 
     def postfix(self, point: Mapping[str, Any], rate: float) -> str:
-        """Speed, errors, and the next frame beside the last."""
+        """Returns speed, errors, and the errors of the prediction and the last frame."""
         return reports.postfix(point, rate, rate * self._model.size[0])
 
     def figures(self, point: Mapping[str, Any]) -> dict[str, float]:
-        """A point of the curve by TensorBoard's tags."""
+        """Returns a point of the curve by TensorBoard tags."""
         rate, layers = self._facts["clocked"] / (self._facts["seconds"] or 1), self._model.rates[0].tolist()
         found = {f"error/layer {layer}": error for layer, error in enumerate(point["error"])}
         named = {"prediction": "next frame/prediction", "last_frame": "next frame/last frame"}
@@ -244,34 +244,34 @@ class Watching(Job):
         return found | {f"rate/layer {layer}": value for layer, value in enumerate(layers)}
 
     def pictures(self, point: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """All views of the last complete tick, at every tenth point."""
+        """Returns all views of the last complete tick, at every tenth point."""
         if point["step"] % (self.options["every"] * PICTURES):
             return {}
         return {name: panel.enlarged(view.picture) for name, view in self.latest.views().items()}
 
     def report(self, model: PVM, facts: dict[str, Any], rate: float) -> dict[str, Any]:
-        """See `reports.report`."""
+        """Returns the report; see `reports.report`."""
         report = reports.report(model, facts, rate, self.latest) | {"video": self.options["video"]}
         if warning := reports.warning(report):
             console.note(warning)
         return report
 
     def draw(self, folder: Path, report: dict[str, Any], model: PVM) -> None:
-        """The curve, the last frame that was compared, and the timeline of the last ticks."""
+        """Draws the curve, the last compared frame, and the timeline of the last ticks."""
         draw_curve(folder / "curve.png", report["curve"])
         if (picture := self.latest.picture()) is not None:
             panel.save(folder / "last.png", picture)
         plots.last_ticks(folder, model.trace)
 
     def _standing(self) -> dict[str, Any]:
-        """Where the run is, for the page that --live shows; asked by another thread."""
+        """Returns the progress of the run for the page of --live; called by another thread."""
         rate = self._facts["clocked"] / (self._facts["seconds"] or 1)
         known = {"step": self._model.tick, "of": len(self.feed), "rate": rate}
         return known | {"curve": list(self._facts["curve"])}
 
 
 def prepare(options: dict[str, Any]) -> Watching:
-    """Video -> a feed of frames, and the configuration that the options name or that the run has."""
+    """Makes a feed of the video, with the configuration of the options or of the run."""
     folder = options.get("resume")
     config = read_config(Path(folder)) if folder else configured(options)
     shown = clips(options["video"], config.frame, options["labels"])
@@ -280,22 +280,22 @@ def prepare(options: dict[str, Any]) -> Watching:
 
 
 def load(source: Path, options: dict[str, Any]) -> tuple[PVM, dict[str, Any]]:
-    """The model of a checkpoint, and the facts saved with it."""
+    """Returns the model of a checkpoint, and the facts saved with it."""
     return PVM.load(source, device=options["device"], threads=options["threads"], ranks=_ranks())
 
 
 def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
-    """How far predictions are from frames, beside repeating the last; tracking where there are labels."""
+    """Returns the distance of predictions from frames, compared with repeating the last; with labels, also tracking scores."""
     return judging.evaluated(run.folder, given).figures
 
 
 def text(report: dict[str, Any]) -> str:
-    """A report, of training or of an evaluation, as lines for a person."""
+    """Returns a report, of training or of an evaluation, as human-readable lines."""
     return judging.text(report) if "steps_learned" in report else reports.text(report)
 
 
 def _ranks() -> Ranks | None:
-    """The ranks of this run, which share the units; None, and nothing of MPI is imported, unless a launcher started them."""
+    """Returns the ranks that partition the units; None, without importing MPI, unless a launcher started them."""
     if not machine.launched():
         return None
     from ..mpi import pvm
@@ -304,7 +304,7 @@ def _ranks() -> Ranks | None:
 
 
 def _with_use(options: dict[str, Any], config: Config, feed: Frames) -> Config:
-    """The configuration without readouts where there are no labels for them to learn, unless they were asked for."""
+    """Returns the configuration; without labels it has no readouts, unless the options request them."""
     asked = any(setting.startswith("readout") for setting in options["set"] or ())
     if config.readout is None or asked or labelled(feed.clips):
         return config

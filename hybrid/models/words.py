@@ -42,7 +42,7 @@ CPU_ONLY = "word vectors have no dense part"
 
 @dataclasses.dataclass(frozen=True)
 class Options(TextOptions, EngineOptions):
-    """Of `hybrid train words`."""
+    """Options of `hybrid train words`."""
 
     valid: str | None = option(
         None,
@@ -69,7 +69,7 @@ class Options(TextOptions, EngineOptions):
         group="training",
         choices=UPDATES,
     )
-    batch: int = option(  # 0: what batch_of says
+    batch: int = option(  # 0: see batch_of
         0,
         "examples a batch (default: as many as there are words, 32 to 16384; with --update batch a fifth, to 4096, or with "
         "drawn negatives a fortieth, to 512)",
@@ -87,16 +87,16 @@ class Options(TextOptions, EngineOptions):
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
-    """Of `hybrid eval` on a run of word vectors."""
+    """Options of `hybrid eval` on a run of word vectors."""
 
     similarity: list[str] | None = option(None, "WordSim- or SimLex-like pairs", action="append", metavar="FILE")
     analogies: str | None = option(None, "questions-words format", metavar="FILE")
 
 
 class Words(EngineJob):
-    """Word vectors: an engine without a trunk, so that the row of a word is the hidden vector.
+    """The training of word vectors by an engine without a trunk: the row of a word is the hidden vector.
 
-    What a batch has to say of one row is summed, so a batch must not meet a row too often: it grows with the vocabulary.
+    A batch sums the updates of a row, so a row must not recur too often in it: the batch grows with the vocabulary.
     """
 
     def __init__(self, options: dict[str, Any]):
@@ -109,25 +109,25 @@ class Words(EngineJob):
         if options["valid"]:
             corpus = Corpus(read_text(options["valid"], options), self.vocabulary)
             measured = _feed(options, corpus, batch, 1)
-            if measured.batch > feed.batch:  # sampling leaves less of its words than of those to learn from
+            if measured.batch > feed.batch:  # subsampling keeps fewer validation words than training words
                 measured = _feed(options, corpus, max(batch * feed.batch // (2 * measured.batch), 1), 1)
             self._measured, self.watched, self.data = measured, Watched("valid loss"), corpus.sha256
 
     def keep(self, folder: Path) -> None:
-        """Write the vocabulary."""
+        """Writes the vocabulary."""
         self.vocabulary.save(folder / NAMES)
 
     def validate(self, model: Engine) -> dict[str, float]:
-        """Mean loss of the validation text, in nats, if there is one."""
+        """Returns the mean loss of the validation text in nats, if there is one."""
         return {"valid loss": model.evaluate(self._measured)} if self._measured else {}
 
 
 def batch_of(words: int, update: str = "online", readout: str = "tree") -> int:
-    """Examples a batch for a vocabulary of so many words, where the user does not say.
+    """Returns the default batch size for a vocabulary of `words` words.
 
-    Online a batch is no more than what the rates stay the same for. Otherwise the gradients of an input row are summed over
-    the batch. Under drawn negatives the vectors are worse for that from about 1,024 examples on (WikiText-2, WordSim-353:
-    0.351 with 512 examples, 0.335 with 4,096), under a tree not.
+    An online batch is limited by the constancy of the rates. Otherwise the gradients of an input row are summed over the batch.
+    Drawn negatives then give worse vectors from about 1,024 examples on (WikiText-2, WordSim-353: 0.351 with 512, 0.335 with
+    4,096); a tree does not.
     """
     if update == "online":
         return min(max(words, 32), 16_384)
@@ -139,14 +139,14 @@ prepare = Words
 
 
 def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
-    """Options that follow from others; ValueError for those that contradict each other."""
+    """Returns the options with dependent ones filled in; ValueError for contradictory ones."""
     if said.get("split"):
         raise ValueError("--split: not used by `train words`, whose readout is on the CPU; leave it out")
     if said.get("regrow"):
         raise ValueError("--regrow: not used by `train words`, which has no trunk; leave it out")
     if said.get("mode") and said.get("update") == "online":
         raise ValueError("--mode: how the nodes of a tree learn from a batch, found --update online; leave one out")
-    if not chosen["update"]:  # online where the readout can, and nothing that is said is about batches
+    if not chosen["update"]:  # online if the readout supports it, and no option concerns batches
         logistic = chosen["readout"] == "sampled" and chosen.get("loss") in (None, "logistic")
         able = (logistic or chosen["readout"] == "tree") and not (chosen["delay"] or said.get("mode"))
         chosen = chosen | {"update": "online" if able else "batch"}
@@ -154,7 +154,7 @@ def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
 
 
 def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
-    """Rank correlation with every --similarity file, and the share of --analogies answered right."""
+    """Returns the rank correlation with every --similarity file, and the accuracy on --analogies."""
     if not (given["similarity"] or given["analogies"]):
         raise ValueError("eval: word vectors are measured on --similarity FILE or --analogies FILE; found neither")
     names, rows = vectors(run)
@@ -171,24 +171,24 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def vectors(run: Trained) -> tuple[list[str], np.ndarray]:
-    """The words and their rows."""
+    """Returns the words and their rows."""
     return Vocabulary.load(run.folder / NAMES).words, run.load().embedding.table
 
 
 def outputs(run: Trained) -> tuple[list[str], np.ndarray]:
-    """The words and what the products with hidden vectors order them by."""
+    """Returns the words and the vectors that rank them by products with hidden vectors."""
     return _engine.outputs(run, Vocabulary.load(run.folder / NAMES).words)
 
 
 class Use(Similar):
-    """A run of word vectors."""
+    """A run of word vectors in use."""
 
     def __init__(self, run: Trained):
         super().__init__(Vocabulary.load(run.folder / NAMES).words, run.load().embedding, "word")
 
 
 def _learned(options: dict[str, Any]) -> Corpus:
-    """The text to learn from, in memory or in files of --stream."""
+    """Returns the training text, in memory or in files of --stream."""
     if options["stream"]:
         return stored_text(options, unknown=False)
     text = read_text(options["text"], options)

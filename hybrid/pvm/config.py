@@ -1,4 +1,4 @@
-"""The configuration of a Predictive Vision Model: its fields, checked when it is made; read and written as JSON."""
+"""The configuration of a Predictive Vision Model: its fields, validated on construction; read and written as JSON."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ ACTIVATIONS = ("logistic", "rational", "tanh")
 PUBLISH = ("raw", "minmax")
 READOUTS = ("tile", "unit")
 MOST_STREAMS = 16
-LONGEST_NAME = 200  # characters; it stands in pictures and reports
-MOST_LAYERS = 1000  # each is context to others: wiring takes time in proportion to their square
-FORMER: dict[str, Any] = {"compat": None, "depth": 1}  # fields of older checkpoints, with what is always so now
-SCHEDULED = ("rate", "rates", "lr", "learning_rate", "momentum")  # other names for what `schedule` says
+LONGEST_NAME = 200  # characters; it appears in pictures and reports
+MOST_LAYERS = 1000  # each is context to others: wiring takes quadratic time
+FORMER: dict[str, Any] = {"compat": None, "depth": 1}  # fields of older checkpoints, with their only valid values
+SCHEDULED = ("rate", "rates", "lr", "learning_rate", "momentum")  # other names for the content of `schedule`
 Event = tuple[int, int | None, float, float | None]
 Rates = tuple[np.ndarray, np.ndarray]
 T = TypeVar("T", "Config", "Readout")
@@ -34,16 +34,16 @@ T = TypeVar("T", "Config", "Readout")
 
 @dataclass(frozen=True)
 class Readout:
-    """Small MLPs that turn hidden vectors into a heatmap; nothing of their error reaches the units.
+    """Small MLPs that map hidden vectors to a heatmap; their error does not reach the units.
 
     kind      "tile": one MLP for each unit that sees a patch, whose input is all units with that patch in their receptive
-              field; "unit": one for each unit, whose input is the unit's h hidden numbers, with 2 h hidden numbers itself
+              field; "unit": one for each unit, with the unit's h hidden numbers as input, and 2 h hidden numbers
     hidden    "tile": the size of the hidden layer
-    block     rows and columns of the heatmap that one MLP makes. "tile": one pair, or () for those of the patch;
-              "unit": one pair a layer, or () for 1 x 1. A single number stands for a square
-    enabled   "unit": which layers have readouts; () for all
-    schedule  (step, rate): the rate from that step on, a later entry wins; 0 before the first
-    start     first step at which the readouts learn, whatever rate the schedule has before
+    block     rows and columns of the heatmap per MLP. "tile": one pair, or () for those of the patch; "unit": one pair per
+              layer, or () for 1 x 1. A single number stands for a square
+    enabled   "unit": the layers with readouts; () for all
+    schedule  (step, rate): the rate from that step on; a later entry overrides; 0 before the first
+    start     first step at which the readouts learn, whatever the earlier rates of the schedule
     momentum  of their gradient descent
     """
 
@@ -60,9 +60,9 @@ class Readout:
         readout(self)
 
     def rate(self, step: int, before: float | None = None) -> float:
-        """The rate in force at `step`.
+        """Returns the rate in force at `step`.
 
-        before  the rate of the step before, where it may have been changed by hand; None: the schedule's own
+        before  the rate of the previous step, which may have been set manually; None: the schedule's own
         """
         in_force = before or 0.0
         for at, rate in sorted(self.schedule, key=lambda event: event[0]):
@@ -73,50 +73,50 @@ class Readout:
 
 @dataclass(frozen=True)
 class Config:
-    """A model, and how it learns. The defaults are those of the CUDA implementation, without its mistakes.
+    """A model and its training. The defaults are those of the CUDA implementation, without its errors.
 
     Shape
-    name           what to call it
+    name           a display name
     grids          (rows, columns) of each layer, from the frame upwards; a single number stands for a square
     block          rows and columns of the patch that a unit of layer 0 sees
     channels       of the frame
     hidden         hidden numbers of a unit, one for each layer (or one for all)
-    unit           "simple": a net of 3 layers; "complex": of 4; "residual", "complex_residual": two nets, one that
-                   predicts from the context alone, and one that predicts the error of the first; "change": simple, and
-                   predicts how its signal will change. It begins by repeating the signal
+    unit           "simple": a net of 3 layers; "complex": of 4; "residual", "complex_residual": two nets, one that predicts
+                   from the context alone, and one that predicts the error of the first; "change": simple, and predicts the
+                   change of its signal; initially it repeats the signal
 
     Wiring (wiring.py)
-    wiring         "cuda" or "classic": the rules of the two originals. The rule also decides what is predicted, and the
-                   order of the input. "cuda": the output of two frames ago is compared with [this frame, the frame
-                   before], and each feature is that of the whole signal; "classic": the output is compared with
-                   [the next frame (, the one after)], and each block of the signal is followed by its own features
+    wiring         "cuda" or "classic": the rules of the two originals, including the prediction targets and the order of the
+                   input. "cuda": the output of two frames ago is compared with [this frame, the previous frame], and each
+                   feature covers the whole signal; "classic": the output is compared with [the next frame (, the one after)],
+                   and each block of the signal is followed by its own features
     fan_in         a unit above layer 0 sees a block of fan_in x fan_in units of the layer below
-    fan_in_radius  units of this block that are farther from its centre are left out
+    fan_in_radius  units of this block farther from its centre are omitted
     lateral_radius neighbours of the same layer up to this distance are context; 0: none
-    self_context   whether a unit is context to itself
-    two_layers_back  whether units two layers up are context, as those one layer up always are
-    top_to_all     whether the units of the last layer are context to all
+    self_context   True: a unit is context to itself
+    two_layers_back  True: units two layers up are context, as those one layer up always are
+    top_to_all     True: the units of the last layer are context to all
     context_to_output  simple unit: the raw context also enters the last dense layer; complex unit: it enters the second
                    dense layer instead of the first
 
     Input and output
-    features       which features of a signal are input: the "signal", its "derivative", its "integral", the "error" of
-                   its prediction, and "past", the signal of the frame before; in this order
+    features       the input features of a signal, in this order: the "signal", its "derivative", its "integral", the "error" of
+                   its prediction, and "past", the signal of the previous frame
     tau            decay of the integral: i <- tau i + (1 - tau) s
-    predict_steps  how many frames are predicted, 1 or 2
+    predict_steps  number of predicted frames, 1 or 2
     activation     "logistic", "rational" (s / (2 (|s| + 1)) + 1/2) or "tanh"
-    publish        hidden vectors are published "raw", or stretched by their running "minmax"
+    publish        hidden vectors are published "raw", or rescaled by their running "minmax"
     squeeze        frames and hidden numbers v are input, and targets, as 0.8 v + 0.1, which an activation can reach
     lateral_at     lateral context is 0 before this step; None: always
     feedback_at    feedback is 0 before this step; None: always
 
     Learning
     init           "cuda": weights 0.03 (U[0, 1) - 0.5); "classic": U(-1, 1) / sqrt(inputs)
-    schedule       entries (step, layer or None for all layers, rate, momentum or None to leave it), applied in order at
-                   the beginning of their step: a later entry wins. Rates are 0 before the first
-    steps          how many steps the schedule is for: `hybrid train pvm --steps` stretches it; None: it stays as it is
-    streams        how many places of a video `hybrid train pvm` shows at once, without --streams; the rates are chosen for
-                   this number, since the gradients of the streams are summed
+    schedule       entries (step, layer or None for all layers, rate, momentum or None for no change), applied in order at the
+                   start of their step: a later entry overrides. Rates are 0 before the first
+    steps          the length of the schedule: `hybrid train pvm --steps` rescales it; None: it is not rescaled
+    streams        default number of positions of a video that `hybrid train pvm` shows concurrently; the rates are tuned for
+                   it, since the gradients of the streams are summed
     sign_of_error  learn from the sign of the error only
     ignore_depth   the 4th channel of the frame is taken as 0
     readout        heatmaps, or None
@@ -153,7 +153,7 @@ class Config:
     readout: Readout | None = field(default_factory=Readout)
 
     def __post_init__(self) -> None:
-        readout: Any = self.readout  # as a file says it
+        readout: Any = self.readout  # in its file form
         if isinstance(readout, Mapping):
             object.__setattr__(self, "readout", _known(Readout, readout, "readout."))
         elif readout is False:  # TOML has no null
@@ -167,31 +167,31 @@ class Config:
 
     @property
     def frame(self) -> tuple[int, int, int]:
-        """Rows, columns and channels of the frame, which layer 0 covers."""
+        """The rows, columns and channels of the frame, which layer 0 covers."""
         (rows, columns), (high, wide) = self.grids[0], self.block
         return rows * high, columns * wide, self.channels
 
     @property
     def moves(self) -> bool:
-        """Whether the schedule has any momentum: then a model has velocities."""
+        """True if the schedule has any momentum: the model then has velocities."""
         return any(momentum for *_, momentum in self.schedule)
 
     def stretched(self, steps: int) -> Config:
-        """With a schedule for so many steps; as it is where `steps` is None."""
+        """Returns the configuration with its schedule rescaled to `steps`; unchanged if it is None."""
         if self.steps in (None, steps):
             return self
         events = tuple((round(at * steps / self.steps), layer, rate, also) for at, layer, rate, also in self.schedule)
         return dataclasses.replace(self, schedule=events, steps=steps)
 
     def rates(self, step: int) -> Rates:
-        """Rate and momentum of each layer in force at `step`: float64, read-only, the same arrays until they change."""
+        """Returns rate and momentum of each layer in force at `step`: float64, read-only, the same arrays until they change."""
         starts, rates = self._stages
         return rates[bisect_right(starts, step)]
 
     def rates_after(self, before: Rates, step: int) -> Rates:
-        """The same as new arrays.
+        """Returns the same as new arrays.
 
-        before  those of the step before, which may have been changed by hand
+        before  those of the previous step, which may have been set manually
         """
         rate, momentum = (np.array(one, np.float64) for one in before)
         for _, layer, new, also in self._events.get(step, ()):
@@ -202,9 +202,7 @@ class Config:
         return rate, momentum
 
     def with_rate(self, event: Event, now: int) -> Config:
-        """With one more event in the schedule, and one a layer for all that was due until `now`: so the schedule stays short,
-        however often rates are set.
-        """
+        """Returns the configuration with one more event; merges those due before `now` to one per layer, to keep it short."""
         step, layer, _, momentum = event
         in_force = zip(*(one.tolist() for one in self.rates(now)), strict=True)
         kept: list[Event] = [(now, at, rate, moving) for at, (rate, moving) in enumerate(in_force) if now >= 0]
@@ -215,12 +213,12 @@ class Config:
             and not (old[0] == step and layer in (None, old[1]) and (old[3] is None or momentum is not None))
         ]
         if self.moves and not any(old[3] for old in (*kept, event)):
-            kept.insert(0, next(old for old in self.schedule if old[3]))  # or its models would have no velocity
+            kept.insert(0, next(old for old in self.schedule if old[3]))  # otherwise its models would have no velocity
         return dataclasses.replace(self, schedule=(*kept, event))
 
     @cached_property
     def _events(self) -> dict[int, list[Event]]:
-        """Those of each step that has some, in order."""
+        """The events of each step that has any, in order."""
         found: dict[int, list[Event]] = {}
         for event in self.schedule:
             found.setdefault(event[0], []).append(event)
@@ -228,7 +226,7 @@ class Config:
 
     @cached_property
     def _stages(self) -> tuple[list[int], list[Rates]]:
-        """The steps at which the schedule changes something, and the rates before the first and from each on."""
+        """The steps at which the schedule changes, and the rates before the first and from each on."""
         starts = sorted(self._events)
         nothing = np.zeros(len(self.grids))
         rates = list(accumulate(starts, self.rates_after, initial=(nothing, nothing)))
@@ -237,27 +235,27 @@ class Config:
         return starts, rates
 
     def factors(self, step: int) -> tuple[float, float]:
-        """By what lateral context and feedback are multiplied at `step`: 0 or 1."""
+        """Returns the multipliers of lateral context and feedback at `step`: 0 or 1."""
         lateral, feedback = (at is not None and step >= at for at in (self.lateral_at, self.feedback_at))
         return float(lateral), float(feedback)
 
     def to_json(self) -> str:
-        """JSON with one field a line, of which `from_fields` makes an equal configuration."""
+        """Returns JSON with one field a line, from which `from_fields` makes an equal configuration."""
         fields = dataclasses.asdict(self)
         lines = (f"  {json.dumps(name)}: {json.dumps(value, default=_plain)}" for name, value in fields.items())
         return "{\n" + ",\n".join(lines) + "\n}\n"
 
     @classmethod
     def from_fields(cls, fields: Any) -> Config:
-        """The configuration of fields as a file has them; those that are missing have their defaults.
+        """Returns the configuration of the fields of a file; missing ones have their defaults.
 
-        Raises ValueError for a name that is no field, with the one that was meant, and for values that cannot be.
+        Raises ValueError for an unknown name, with the closest valid one, and for invalid values.
         """
         return _known(cls, fields)
 
 
 def _plain(value: object) -> Any:
-    """NumPy's numbers as Python's."""
+    """Converts NumPy numbers to Python's."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"no JSON for {value!r}")
@@ -268,7 +266,7 @@ def _names(cls: type[Config] | type[Readout]) -> list[str]:
 
 
 def _known(cls: type[T], fields: Mapping[str, Any], prefix: str = "") -> T:
-    """`cls` of `fields`; ValueError for a name that it does not have."""
+    """Returns `cls` of `fields`; ValueError for an unknown name."""
     if not isinstance(fields, Mapping):
         raise ValueError(f"{prefix.rstrip('.') or 'configuration'}: found {fields!r}, expected names with values")
     fields = {name: value for name, value in fields.items() if name not in FORMER or value != FORMER[name]}
@@ -280,7 +278,7 @@ def _known(cls: type[T], fields: Mapping[str, Any], prefix: str = "") -> T:
 
 
 def _hint(cls: type[Config] | type[Readout], name: str, prefix: str) -> str:
-    """Which field may have been meant by a name that `cls` does not have."""
+    """Returns a hint at the valid field closest to an unknown name."""
     if name in SCHEDULED:
         of_all = "[[0,null,0.01,0.1]], from step 0 on, of all layers, rate 0.01 and momentum 0.1"
         event = "[[0,0.01]], from step 0 on 0.01" if cls is Readout else of_all
@@ -290,7 +288,7 @@ def _hint(cls: type[Config] | type[Readout], name: str, prefix: str) -> str:
 
 
 def _normalised(self: Config | Readout, **how: Callable[[Any], Any]) -> None:
-    """Make tuples of the lists that files have; what does not fit is left for the checks, which refuse it."""
+    """Converts the lists of files to tuples; invalid values are left for the checks to reject."""
     for name, change in how.items():
         object.__setattr__(self, name, change(getattr(self, name)))
 
@@ -312,7 +310,7 @@ def _pairs(value: Any) -> tuple[Any, ...]:
 
 
 def _events(value: Any) -> tuple[Any, ...]:
-    """Events of 4 entries; "all" stands for None, which TOML does not have, and the momentum may be left out."""
+    """Returns events of 4 entries; "all" stands for None, which TOML lacks, and the momentum may be omitted."""
     events = _rows(value)
     if any(not isinstance(event, tuple) or len(event) not in (3, 4) for event in events):
         return events
@@ -320,11 +318,11 @@ def _events(value: Any) -> tuple[Any, ...]:
     return tuple((step, None if layer == "all" else layer, rate, momentum) for step, layer, rate, momentum in filled)
 
 
-# Checks of a configuration: a ValueError says which field is wrong, what was found, and what is expected.
+# Checks of a configuration: a ValueError states the invalid field, its value, and the expected one.
 
 
 def config(new: Config) -> None:
-    """ValueError for the first field that is wrong, by itself or together with others."""
+    """Raises ValueError for the first field that is invalid, alone or together with others."""
     _name(new.name)
     check.choice("wiring", new.wiring, RULES)
     check.choice("unit", new.unit, UNITS)
@@ -348,7 +346,7 @@ def config(new: Config) -> None:
 
 
 def readout(new: Readout) -> None:
-    """ValueError for the first field of a readout that is wrong by itself."""
+    """Raises ValueError for the first invalid field of a readout."""
     check.choice("readout.kind", new.kind, READOUTS)
     if len(new.hidden) != 1:
         raise ValueError(f"readout.hidden: found {len(new.hidden)} sizes, expected one")
@@ -408,7 +406,7 @@ def _shape(new: Config) -> None:
 
 
 def _inputs(new: Config) -> None:
-    """ValueError for features and steps that the rule or the kind of unit does not have."""
+    """Raises ValueError for features and steps that the rule or the kind of unit lacks."""
     for at, name in enumerate(new.features):
         check.choice(f"features[{at}]", name, FEATURES)
     ordered = tuple(name for name in FEATURES if name in new.features)
@@ -452,7 +450,7 @@ def _event(name: str, event: Any, layers: int) -> None:
 
 
 def _readout_fits(new: Config) -> None:
-    """ValueError for a readout with another number of layers than the configuration."""
+    """Raises ValueError for a readout with another number of layers than the configuration."""
     if new.readout is None:
         return
     expected = 1 if new.readout.kind == "tile" else len(new.grids)
@@ -481,7 +479,7 @@ def _sizes(name: str, pair: Any) -> None:
 
 
 def _fraction(name: str, value: Any, closed: bool = False) -> None:
-    """ValueError unless `value` lies in [0, 1), or [0, 1]."""
+    """Raises ValueError unless `value` is in [0, 1) or, if closed, [0, 1]."""
     check.number(name, value, 0)
     if value > 1 or (value == 1 and not closed):
         raise ValueError(f"{name}: found {value!r}, expected from 0 to {'1' if closed else 'below 1'}")

@@ -1,6 +1,4 @@
-"""Evaluation of trained, frozen Predictive Vision Models on a video: prediction, tracking where there are labels, two runs side
-by side.
-"""
+"""Evaluation of trained, frozen Predictive Vision Models on a video: prediction, tracking, comparison of two runs."""
 
 import dataclasses
 import json
@@ -27,20 +25,20 @@ from .sizes import parameters
 from .source import CONFIG, clips, labelled, read_config
 from .tracking import ARENA
 
-FRAMES = 500  # at most, so that validating takes a small part of a run
+FRAMES = 500  # maximum, so that validation takes a small part of a run
 PICTURE = "compare.png"
-# Options that change nothing that is learned, and those that the configuration repeats.
+# Options that do not affect learning, and those that the configuration repeats.
 APART = {
     *("kind", "steps", "every", "save_every", "patience", "tensorboard", "live", "device", "threads"),
     *("config", "set"),
 }
-LONGEST = 40  # letters of a setting's value in the table
+LONGEST = 40  # characters of a setting's value in the table
 
 
 def opened(folder: Path, given: dict[str, Any]) -> tuple[PVM, dict[str, Any]]:
-    """The model of a run and the run's options: with one stream, frozen, and without readouts that have learned nothing.
+    """Returns the model of a run and the run's options: with one stream, frozen, and without untrained readouts.
 
-    given  device, threads, and maybe checkpoint, of a command
+    given  device, threads, and optionally checkpoint, of a command
 
     Raises ValueError for a run of another kind.
     """
@@ -55,7 +53,7 @@ def opened(folder: Path, given: dict[str, Any]) -> tuple[PVM, dict[str, Any]]:
 
 
 def alone(model: PVM, *, readouts: bool = True) -> PVM:
-    """The model with its first stream only, and unless `readouts` without them."""
+    """Returns the model with only its first stream; without its readouts unless `readouts`."""
     drops = model.readouts is not None and not readouts
     if model.streams == 1 and not drops:
         return model
@@ -66,9 +64,9 @@ def alone(model: PVM, *, readouts: bool = True) -> PVM:
 
 
 def single(model: PVM, *, readouts: bool) -> PVM:
-    """A new model of the same graph, on the same device, with one stream; with the other's readouts, or with none.
+    """Returns a new model of the same graph, on the same device, with one stream, with or without readouts.
 
-    Ranks that share the other's units share its own in the same way.
+    Ranks partition its units as they do the other's.
     """
     return PVM(
         model.config if readouts else dataclasses.replace(model.config, readout=None),
@@ -82,30 +80,30 @@ def single(model: PVM, *, readouts: bool) -> PVM:
 
 
 def follow(one: PVM, model: PVM) -> None:
-    """Copy to a model that `single` made what the other has learned, and the state of its first stream."""
-    first = {name: len(array) for name, array in one.fetch().items()}  # weights have no axis of streams
+    """Copies a model's parameters and the state of its first stream to a model from `single`."""
+    first = {name: len(array) for name, array in one.fetch().items()}  # weights have no stream axis
     one.put({name: array[: first[name]] for name, array in model.fetch().items() if name in first})
     one.tick = model.tick
 
 
 def shown_clips(given: dict[str, Any], options: dict[str, Any], model: PVM) -> Sequence[Clip]:
-    """The clips that a command names, or those of the run."""
+    """Returns the clips that a command names, or those of the run."""
     labels = None if given["video"] else options["labels"]
     return clips(given["video"] or options["video"], model.config.frame, labels)
 
 
 def frames_of(clip: Clip) -> Iterator[Frame]:
-    """The frames of a clip, once."""
+    """Yields the frames of a clip, once."""
     for number in range(len(clip)):
         yield clip[number]
 
 
 class Watcher:
-    """Shows frames to a model and sums up the errors of its predictions. Begin a clip with `cut`.
+    """A viewer that shows frames to a model and accumulates the errors of its predictions. Start a clip with `cut`.
 
     before, expected  the last frame, and the prediction of the next
-    predicted         the prediction of the last frame; None where there was none
-    off               the error of that prediction, and that of the frame before; None where there was none
+    predicted         the prediction of the last frame; None if there was none
+    off               the error of that prediction, and that of the previous frame; None if there was none
     recent            hidden numbers of the last frames, see `count_layers`
     """
 
@@ -118,14 +116,14 @@ class Watcher:
         self.cut()
 
     def cut(self) -> None:
-        """The next frame does not follow the last."""
+        """Marks a break: the next frame does not follow the last."""
         self.before: np.ndarray | None = None
         self.expected: np.ndarray | None = None
         self.predicted: np.ndarray | None = None
         self.off: tuple[float, float] | None = None
 
     def see(self, image: np.ndarray, label: Any = None) -> StepResult:
-        """Show it the next frame."""
+        """Shows the next frame to the model."""
         real = floats(image)
         self.predicted = self.expected
         if self.before is not None and self.expected is not None:
@@ -141,7 +139,7 @@ class Watcher:
         return seen
 
     def figures(self) -> dict[str, Any]:
-        """Means over all frames, JSON-able."""
+        """Returns means over all frames, JSON-compatible."""
         prediction, repeated = (
             (total / self.pairs if self.pairs else None) for total in (self.prediction, self.last_frame)
         )
@@ -154,9 +152,9 @@ class Watcher:
 
 
 class Validation:
-    """Shows a video to a frozen copy of a model that learns, which itself sees and knows nothing of it.
+    """A validation that shows a video to a frozen copy of a model, without effect on the model's training.
 
-    model  the one that learns; its copy takes as much memory again
+    model  the model in training; the copy doubles the memory
     shown  clips; their first FRAMES frames are shown
     """
 
@@ -165,7 +163,7 @@ class Validation:
         self._copy.frozen = True
 
     def figures(self, model: PVM) -> dict[str, float | None]:
-        """Mean |prediction - frame| in 0..1 as the model stands, and the same for repeating the last frame."""
+        """Returns mean |prediction - frame| in 0..1 for the current model, and the same for repeating the last frame."""
         follow(self._copy, model)
         watcher = Watcher(self._copy)
         for clip in self._clips:
@@ -177,17 +175,17 @@ class Validation:
 
 
 def box_in(seen: StepResult, shape: tuple[int, ...]) -> np.ndarray:
-    """The box that the heatmaps show, in pixels of an image of this shape."""
+    """Returns the box that the heatmaps show, in pixels of an image of this shape."""
     return box_of(combine(seen.heatmaps, shape))
 
 
 class Evaluated(NamedTuple):
     """The result of an evaluation.
 
-    figures  JSON-able
-    watcher  as it stands after the last frame
+    figures  JSON-compatible
+    watcher  its state after the last frame
     options  of the run
-    aspect   width / height of what the frames show
+    aspect   width / height of the original frames
     """
 
     figures: dict[str, Any]
@@ -197,10 +195,10 @@ class Evaluated(NamedTuple):
 
 
 def evaluated(folder: Path, given: dict[str, Any]) -> Evaluated:
-    """What a run makes of a video."""
+    """Evaluates a run on a video."""
     model, options = opened(folder, given)
     shown, most = shown_clips(given, options, model), given["steps"]
-    model = alone(model, readouts=labelled(shown))  # without labels heatmaps are compared with nothing
+    model = alone(model, readouts=labelled(shown))  # without labels, no heatmap is compared
     watcher, frames = Watcher(model), sum(map(len, shown))
     with console.bar(frames if most is None else min(frames, most), "eval", "frames") as bar:
         tracks = [track for clip in shown if (track := _follow(clip, watcher, most, bar.update))]
@@ -217,15 +215,15 @@ def evaluated(folder: Path, given: dict[str, Any]) -> Evaluated:
 
 
 def _learned(folder: Path, shown: Sequence[Clip]) -> bool:
-    """Whether a run has learned any of the clips that are shown, by what they hold."""
+    """True if a run has learned any of the shown clips, by their content."""
     known = checkpoint.read_facts(folder / CHECKPOINT)["facts"]["feed"]["clips"]
     both = (clip.describe() for clip in shown), known
-    seen, had = ([facts | {"labelled": None} for facts in one] for one in both)  # whoever labels it
+    seen, had = ([facts | {"labelled": None} for facts in one] for one in both)  # whatever their labels
     return any(facts in had for facts in seen)
 
 
 def _follow(clip: Clip, watcher: Watcher, most: int | None, shown: Callable[[], Any]) -> dict[str, np.ndarray] | None:
-    """Show a clip; returns the labels as "truth", and the boxes of the trackers, in its labelled frames. None without any."""
+    """Shows a clip; returns the labels as "truth", and the tracker boxes, in its labelled frames. None without any."""
     watcher.cut()
     labels, boxes = [], []
     for frame in islice(frames_of(clip), None if most is None else most - watcher.frames):
@@ -241,7 +239,7 @@ def _follow(clip: Clip, watcher: Watcher, most: int | None, shown: Callable[[], 
 
 
 def _scores(clips: list[dict[str, np.ndarray]]) -> dict[str, Any]:
-    """Scores by tracker, over the labelled frames of all clips: each counts the same, whatever its clip's length."""
+    """Returns scores by tracker over the labelled frames of all clips: each frame has the same weight."""
     pooled = {name: np.concatenate([clip[name] for clip in clips]) for name in clips[0]}
     truth = pooled.pop("truth")
     scores = {name: tracking.score(truth, boxes) for name, boxes in pooled.items()}
@@ -249,7 +247,7 @@ def _scores(clips: list[dict[str, np.ndarray]]) -> dict[str, Any]:
 
 
 def text(figures: dict[str, Any]) -> str:
-    """Figures as lines for a person."""
+    """Returns figures as human-readable lines."""
     lines = {
         "run": f"{figures['run']}, after {figures['steps_learned']:,} steps of learning, frozen",
         "video": f"{figures['video']}, {figures['frames']:,} frames"
@@ -274,7 +272,7 @@ class Side(NamedTuple):
 
 
 def compare(given: Namespace) -> dict[str, Any]:
-    """Do `hybrid pvm compare A B`: write the picture, return a report."""
+    """Runs `hybrid pvm compare A B`: writes the picture, returns a report."""
     folders = [Path(given.a), Path(given.b)]
     options = [store.options_of(folder) for folder in folders]
     video = given.video or _same_video(options)
@@ -292,7 +290,7 @@ def compare(given: Namespace) -> dict[str, Any]:
 
 
 def _same_video(options: list[dict[str, Any]]) -> str:
-    """What both were trained on."""
+    """Returns the video on which both were trained."""
     a, b = (one.get("video") for one in options)
     if a != b:
         raise ValueError(f"--video: found none, and A was trained on {a}, B on {b}; name one for both")
@@ -300,9 +298,9 @@ def _same_video(options: list[dict[str, Any]]) -> str:
 
 
 def _side(name: str, folder: Path, given: dict[str, Any]) -> Side:
-    """What a run makes of the video."""
+    """Evaluates a run on the video."""
     seen = evaluated(folder, given)
-    watcher, config = seen.watcher, read_config(folder)  # what is shown may be without its readouts
+    watcher, config = seen.watcher, read_config(folder)  # the evaluated model may lack its readouts
     units, readouts = parameters(config, watcher.model.wiring)
     own = {"configuration": config.name, "parameters": units, "readout_parameters": readouts}
     if watcher.predicted is None or watcher.before is None:
@@ -313,20 +311,20 @@ def _side(name: str, folder: Path, given: dict[str, Any]) -> Side:
 
 
 def _flat(fields: dict[str, Any]) -> dict[str, Any]:
-    """Fields by name, those of the readout as readout.NAME."""
+    """Returns fields by name, those of the readout as readout.NAME."""
     inner = fields.pop("readout")
     return fields | ({"readout": None} if inner is None else {f"readout.{name}": one for name, one in inner.items()})
 
 
 def differing(settings: list[dict[str, Any]]) -> dict[str, list[Any]]:
-    """The settings in which two runs differ, [A's, B's] by name; None for one that a run does not have."""
+    """Returns the settings in which two runs differ, [A's, B's] by name; None for a missing one."""
     names = dict.fromkeys(name for one in settings for name in one)
     pairs = {name: [one.get(name) for one in settings] for name in names if name != "name"}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def compared_text(report: dict[str, Any]) -> str:
-    """A report as a table for a person."""
+    """Returns a report as a human-readable table."""
     figures = list(report["runs"].values())
     lines = [("", "A", "B"), ("run", *(one["run"] for one in figures))]
     lines.append(("configuration", *(one["configuration"] for one in figures)))
@@ -359,7 +357,7 @@ def _short(value: Any) -> str:
 
 
 def draw_sides(path: Path, sides: list[Side]) -> None:
-    """Write a picture: the last frame, what each side predicted of it, and by how much it was off."""
+    """Writes a picture: the last frame, each side's prediction of it, and the differences."""
     views = {"the last frame": panel.View(panel.rgb(sides[0].frame))}
     for side in sides:
         off = np.abs(side.prediction - side.frame).mean(axis=-1)

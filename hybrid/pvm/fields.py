@@ -1,4 +1,4 @@
-"""What a unit has learned: its matrices, and the receptive fields of its hidden numbers in the frame."""
+"""The learned parameters of a unit: its matrices, and the receptive fields of its hidden numbers in the frame."""
 
 from typing import Any, NamedTuple
 
@@ -21,8 +21,8 @@ NAMES = {
 class Field(NamedTuple):
     """The receptive fields of the hidden numbers of one unit.
 
-    row, column  where in the frame the region begins that reaches the unit
-    weights      (hidden numbers, rows, columns, channels) float64, of that region; 0 where nothing reaches the unit
+    row, column  origin, in the frame, of the region that reaches the unit
+    weights      (hidden numbers, rows, columns, channels) float64, of that region; 0 for pixels that do not reach the unit
     """
 
     row: int
@@ -31,13 +31,13 @@ class Field(NamedTuple):
 
 
 def matrices(layout: TapeLayout, config: Config, flat: np.ndarray) -> dict[str, np.ndarray]:
-    """Copies of the dense layers of a layout's one unit: "NAME.weights" (outputs, inputs) and "NAME.bias" (outputs,).
+    """Returns copies of the dense layers of a layout's one unit: "NAME.weights" (outputs, inputs) and "NAME.bias" (outputs,).
 
-    flat  weights or velocities, as they are laid out
+    flat  weights or velocities, as laid out
 
-    NAME is "hidden" and "prediction"; of a complex unit "first" before them; of a residual unit "context" (of a complex
-    residual one "context 1", "context 2", then "first") and "context prediction", too. Inputs and outputs are in the order
-    of the tape, see layout.py.
+    NAME is "hidden" and "prediction"; a complex unit adds "first" before them. A residual unit adds "context" (a complex
+    residual one "context 1", "context 2", then "first") and "context prediction". Inputs and outputs are in the order of the
+    tape, see layout.py.
     """
     found = {}
     for name, k in zip(NAMES[config.unit], range(len(layout.rows)), strict=True):
@@ -48,15 +48,15 @@ def matrices(layout: TapeLayout, config: Config, flat: np.ndarray) -> dict[str, 
 
 
 class Projection:
-    """Linear back-projection of hidden numbers to the frame, through the weights of all units in between.
+    """The linear back-projection of hidden numbers to the frame, through the weights of all units in between.
 
-    It says how much the sum before the activation of a hidden number changes with each pixel of a frame, which climbs one
-    layer a tick. In layer 0 of simple units these are the input weights of the frame (times 0.8 where it is squeezed); above,
-    products of the input weights of all layers, with the slope of each activation in between at the last tick (of several
-    streams the mean). Lateral context, feedback and earlier frames are left out.
+    It gives the derivative of a hidden number's pre-activation with respect to each pixel of a frame, which climbs one layer
+    per tick. In layer 0 of simple units these are the input weights of the frame (times 0.8 with `squeeze`). Above, they are
+    products of the input weights of all layers and the slopes of the activations in between at the last tick, averaged over
+    streams. Lateral context, feedback and earlier frames are omitted.
 
-    arrays  weights, flat as laid out; tape (B, T), activations of the tick whose slopes count; and where units publish by
-            their range low and high (B, W)
+    arrays  weights, flat as laid out; tape (B, T), activations of the tick for the slopes; and, for units that publish by their
+            range, low and high (B, W)
     """
 
     def __init__(self, wiring: Wiring, layout: TapeLayout, config: Config, arrays: dict[str, np.ndarray]):
@@ -68,7 +68,7 @@ class Projection:
         self._share = _newest(config)
 
     def field(self, unit: int) -> Field:
-        """The fields of a unit: those of the sums before the activations of its hidden numbers."""
+        """Returns the fields of a unit: those of the pre-activations of its hidden numbers."""
         layout, layer = self.layout, self.wiring.layer
         size, h = self._pixels + int(layout.hidden.sum()), int(layout.hidden[unit])
         world, met = np.zeros((h, size)), np.zeros(size, bool)
@@ -85,12 +85,11 @@ class Projection:
         return self._cut(world[:, : self._pixels], met[: self._pixels])
 
     def _pull(self, unit: int, change: np.ndarray, world: np.ndarray, met: np.ndarray) -> None:
-        """Go back from changes (h, numbers) of a unit's hidden sums to the changes of the world, (h, W), that cause them; add
-        these to `world`, and note their places in `met`."""
+        """Adds to `world` the changes (h, W) that cause changes (h, numbers) of a unit's hidden sums, and marks `met`."""
         layout = self.layout
         first, last = layout.layer_at[unit : unit + 2]
         begin, end = layout.tape_at[unit : unit + 2]
-        back = np.zeros((len(change), end - begin))  # changes of sums, then of activations, by place on the unit's tape
+        back = np.zeros((len(change), end - begin))  # changes of sums, then of activations, by tape position
         hidden = int(layout.hidden_at[unit] - begin)
         hidden_layer = next(k for k in range(first, last) if layout.out_at[k] == layout.hidden_at[unit])
         back[:, hidden : hidden + change.shape[1]] = change
@@ -105,7 +104,7 @@ class Projection:
         self._spread(unit, back, world, met)
 
     def _spread(self, unit: int, back: np.ndarray, world: np.ndarray, met: np.ndarray) -> None:
-        """Go on from a unit's features to the parts of the world below it; those beside it and above are left out."""
+        """Propagates from a unit's features to the world below it; features of its own layer and above are left out."""
         layout, layer = self.layout, self.wiring.layer
         begin, at = int(layout.tape_at[unit]), int(layout.features_at[unit])
         signals = int(layout.signal_at[unit + 1] - layout.signal_at[unit])
@@ -130,20 +129,20 @@ class Projection:
 
 
 def unit_of(wiring: Wiring, layer: int, unit: int) -> int:
-    """The number of a layer's unit among all; ValueError for one that is not there."""
+    """Returns the global number of a layer's unit; ValueError for an invalid one."""
     check.whole("layer", layer, 0, len(wiring.grids) - 1)
     units = np.flatnonzero(wiring.layer == layer)
     return int(units[check.whole("unit", unit, 0, len(units) - 1)])
 
 
 def _newest(config: Config) -> np.ndarray:
-    """The slope of each feature by the newest signal."""
+    """Returns the slope of each feature with respect to the newest signal."""
     shares = dict(zip(FEATURES, (1.0, 0.5, 1 - config.tau, 0.5, 0.0), strict=True))
     return np.array([shares[name] for name in config.features]) * (0.8 if config.squeeze else 1.0)
 
 
 def _slope(a: np.ndarray, activation: str) -> Any:
-    """The slope of an activation, by its value."""
+    """Returns the slope of an activation as a function of its value."""
     if activation == "logistic":
         return a * (1 - a)
     return 1 - a * a if activation == "tanh" else (1 - abs(2 * a - 1)) ** 2 / 2

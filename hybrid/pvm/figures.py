@@ -1,4 +1,4 @@
-"""Figures of a model beside what it watches: how far predictions are off, and which hidden numbers tell nothing."""
+"""Statistics of a model on its video: prediction errors, and uninformative hidden numbers."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -8,10 +8,10 @@ import numpy as np
 from .config import Config
 from .model import StepResult
 
-EDGE = 0.02  # of the range: what is nearer to an end counts as at it
+EDGE = 0.02  # of the range: the distance from an end that counts as saturated
 MOSTLY = 0.9  # of the frames
-STILL = 0.01  # of the range: what moves less over all frames is dead
-WINDOW = 32  # how many frames are looked at; fewer than 2 tell nothing
+STILL = 0.01  # of the range: a number that varies less over all frames is dead
+WINDOW = 32  # number of frames considered; at least 2
 
 
 class Pair(NamedTuple):
@@ -39,22 +39,22 @@ class Pair(NamedTuple):
 
     @property
     def last_frame(self) -> float:
-        """The same, if the frame before were the prediction."""
+        """The same, with the previous frame as the prediction."""
         return distance(self.before, self.after)
 
 
 def distance(a: np.ndarray, b: np.ndarray) -> float:
-    """Mean |a - b|."""
+    """Returns mean |a - b|."""
     return float(np.abs(np.subtract(a, b, dtype=np.float64)).mean())
 
 
 def floats(image: np.ndarray) -> np.ndarray:
-    """An image as float32 in 0..1."""
+    """Returns an image as float32 in 0..1."""
     return image * np.float32(1 / 255) if image.dtype == np.uint8 else np.asarray(image, np.float32)
 
 
 def judged(prediction: float | None, last_frame: float | None) -> dict[str, float | None]:
-    """Both errors as reports name them, and their ratio: None where nothing moved, or nothing was compared."""
+    """Returns both errors by their report names, and their ratio: None if nothing changed, or nothing was compared."""
     return {
         "prediction_error": prediction,
         "last_frame_error": last_frame,
@@ -63,7 +63,7 @@ def judged(prediction: float | None, last_frame: float | None) -> dict[str, floa
 
 
 def compared(figures: Mapping[str, Any]) -> str:
-    """Both errors in words."""
+    """Returns both errors as text."""
     if figures["prediction_error"] is None:
         return "too few frames to compare a prediction"
     said = f"prediction off by {figures['prediction_error']:.4f}, the last frame by {figures['last_frame_error']:.4f}"
@@ -72,12 +72,12 @@ def compared(figures: Mapping[str, Any]) -> str:
 
 
 class Counts(NamedTuple):
-    """Of the hidden numbers of one layer, or of all.
+    """The statistics of the hidden numbers of one layer, or of all.
 
-    units      MLPs; `dead_units`: those of which every number is dead
+    units      number of MLPs; `dead_units`: those with only dead numbers
     numbers    hidden numbers of all of them
-    saturated  numbers within 2 % of an end of their range in at least 9 of 10 frames: there they hardly learn
-    dead       numbers that moved by less than 1 % of their range over all frames; may be saturated too
+    saturated  numbers within 2 % of an end of their range in at least 9 of 10 frames, where they hardly learn
+    dead       numbers that varied by less than 1 % of their range over all frames; may be saturated too
     """
 
     units: int
@@ -93,7 +93,7 @@ class Counts(NamedTuple):
 
 
 def count(hidden: np.ndarray, low: float = 0.0, high: float = 1.0) -> Counts:
-    """How much of a layer is saturated and dead.
+    """Counts the saturated and dead numbers of a layer.
 
     hidden  (frames, units, numbers) of at least two frames, in the range low..high
     """
@@ -105,19 +105,19 @@ def count(hidden: np.ndarray, low: float = 0.0, high: float = 1.0) -> Counts:
 
 
 def count_layers(frames: Collection[Sequence[np.ndarray]], config: Config) -> list[Counts]:
-    """The same of each layer; frames are those of `StepResult.hidden` of one stream. [] for fewer than two frames."""
+    """Returns the counts of each layer; frames are `StepResult.hidden` of one stream. [] for fewer than two frames."""
     if len(frames) < 2:
         return []
     return [count(np.stack(layer), *bounds(config)) for layer in zip(*frames, strict=True)]
 
 
 def bounds(config: Config) -> tuple[float, float]:
-    """The range of published hidden numbers."""
+    """Returns the range of published hidden numbers."""
     return (-1.0, 1.0) if config.activation == "tanh" and config.publish == "raw" else (0.0, 1.0)
 
 
 def saturation(layers: Sequence[dict[str, int]]) -> str:
-    """How much of all layers is saturated and dead, in words; layers as in a report."""
+    """Returns the saturated and dead fractions of all layers as text; layers as in a report."""
     if not layers:
         return "too few frames to tell which are saturated or dead"
     counts = Counts(*(sum(layer[name] for layer in layers) for name in Counts._fields))

@@ -22,14 +22,14 @@ from .panel import Colour
 from .source import clips
 
 MOST = 32  # rows and columns of units in one picture
-WIDE = 1400  # pixels of the longer side of the picture, at most where it is enlarged
-BETWEEN = 0.15  # what lies between two fields: darker than a weight of 0, which is 0.5
+WIDE = 1400  # maximum pixels of the longer side of an enlarged picture
+BETWEEN = 0.15  # gap between two fields: darker than a weight of 0, which is 0.5
 
-FIELDS = "fields.png"  # where the picture goes, in the folder of the run
+FIELDS = "fields.png"  # picture file in the folder of the run
 
 
 def fields(given: Namespace) -> dict[str, Any]:
-    """Write the picture of `hybrid pvm fields`; returns a report."""
+    """Writes the picture of `hybrid pvm fields`; returns a report."""
     folder = Path(given.run)
     path = files.check(given.out or folder / FIELDS, given.overwrite, own=folder / FIELDS)
     if path.suffix.lower() != ".png":
@@ -48,7 +48,7 @@ def fields(given: Namespace) -> dict[str, Any]:
 
 
 def units_drawn(model: PVM, layer: int) -> list[int]:
-    """Numbers, among all, of the units of the layer to draw, as far as they fit in a picture."""
+    """Returns the global numbers of the layer's units to draw, as many as fit in a picture."""
     first = unit_of(model.wiring, layer, 0)
     wiring = model.wiring
     fits = (wiring.layer == layer) & (wiring.row < MOST) & (wiring.column < MOST)
@@ -56,10 +56,10 @@ def units_drawn(model: PVM, layer: int) -> list[int]:
 
 
 def montage(model: PVM, units: list[int]) -> tuple[np.ndarray, float]:
-    """The receptive fields of the hidden numbers of units where the units stand, a nearly square block of fields each.
+    """Returns the receptive fields of units at their grid positions, as a nearly square block of fields each.
 
-    Returns the image, (rows, columns, 3) in 0..1 with 0.5 for a weight of 0, and the weight that is 1, beyond which lies one
-    in a hundred.
+    Returns the image, (rows, columns, 3) in 0..1 with 0.5 for a weight of 0, and the weight shown as 1, which is the 99th
+    percentile.
     """
     wiring, projection = model.wiring, model.projection()
     found = [projection.field(unit).weights for unit in units]
@@ -80,12 +80,12 @@ def montage(model: PVM, units: list[int]) -> tuple[np.ndarray, float]:
     return image, scale
 
 
-WATCHED, DREAMT = "watch.mp4", "dream.mp4"  # where films go, in the folder of the run
-AWAKE = 50  # frames of the video, at most, before a dream
+WATCHED, DREAMT = "watch.mp4", "dream.mp4"  # film files in the folder of the run
+AWAKE = 50  # maximum frames of the video before a dream
 
 
 def watch(given: Namespace) -> dict[str, Any]:
-    """Write the film of `hybrid pvm watch`; returns a report."""
+    """Writes the film of `hybrid pvm watch`; returns a report."""
     folder = Path(given.run)
     model, options = opened(folder, vars(given))
     found = shown_clips(vars(given), options, model)
@@ -106,12 +106,12 @@ def watch(given: Namespace) -> dict[str, Any]:
 
 
 def _title(model: PVM, video: str) -> str:
-    """The part of a film's title that stays the same."""
+    """Returns the constant part of a film's title."""
     return f"{model.config.name}, {model.tick:,} steps of learning, {Path(video).name}"
 
 
 def _looked(watcher: Watcher, frame: Frame, aspect: float, title: str) -> np.ndarray:
-    """A picture of the film: frame, prediction, difference, hidden maps, heatmap, and the boxes."""
+    """Returns a picture of the film: frame, prediction, difference, hidden maps, heatmap, and the boxes."""
     model = watcher.model
     seen = watcher.see(frame.image, frame.box)
     real = floats(frame.image)
@@ -124,7 +124,7 @@ def _looked(watcher: Watcher, frame: Frame, aspect: float, title: str) -> np.nda
 
 
 def _boxes(frame: Frame, seen: StepResult) -> tuple[tuple[tuple[np.ndarray, Colour], ...], list[tuple[Colour, str]]]:
-    """The boxes in a frame, and a legend of their colours; absent boxes are in it too, so that a film's layout stays."""
+    """Returns the boxes in a frame, and a legend of their colours, absent boxes included, so that the layout is constant."""
     shape, boxes, legend = frame.image.shape, [], []
     if frame.box is not None:
         boxes.append((panel.shares(frame.box, shape), panel.LABEL))
@@ -137,7 +137,7 @@ def _boxes(frame: Frame, seen: StepResult) -> tuple[tuple[tuple[np.ndarray, Colo
 
 
 def dream(given: Namespace) -> dict[str, Any]:
-    """Write the film of `hybrid pvm dream`; returns a report."""
+    """Writes the film of `hybrid pvm dream`; returns a report."""
     folder = Path(given.run)
     model, options = opened(folder, vars(given))
     source = given.video or options["video"]
@@ -153,7 +153,7 @@ def dream(given: Namespace) -> dict[str, Any]:
 
 
 def _dreamt(model: PVM, awake: Sequence[Frame], count: int) -> Iterator[dict[str, panel.View]]:
-    """The pictures of each frame: first of the video, then of the dream, which shows the model what it predicted."""
+    """Yields the pictures of each frame: first of the video, then of the dream, which feeds the model its predictions."""
     for number in range(len(awake) + count):
         asleep = number >= len(awake)
         shown = model.prediction()[0] if asleep else floats(awake[number].image)

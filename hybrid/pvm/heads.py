@@ -1,8 +1,8 @@
-"""Readouts: small MLPs whose inputs are hidden numbers of the units, and which learn heatmaps of a labelled object.
+"""Readouts: small MLPs that learn heatmaps of a labelled object from hidden numbers of the units.
 
 Their errors do not reach the units. A "tile" readout belongs to a patch of the frame, and its input is every unit with that
-patch in its receptive field; together they make one heatmap. A "unit" readout belongs to a unit, whose hidden numbers are its
-input; together they make a heatmap a layer.
+patch in its receptive field; all tiles form one heatmap. A "unit" readout belongs to a unit, whose hidden numbers are its
+input; they form a heatmap per layer.
 """
 
 import functools
@@ -16,12 +16,12 @@ from .config import Config, Readout
 from .layout import TapeLayout, runs
 from .wiring import Wiring, receptive
 
-LIKELY = 0.5  # the least maximum of an object that is there
-THRESHOLD = 32 / 255  # how far it must exceed the median
-# Of the image that the region's bounding rectangle must exceed; the original has 25 pixels of 96 x 96.
+LIKELY = 0.5  # minimum peak of an object that is present
+THRESHOLD = 32 / 255  # minimum excess of the peak over the median
+# Minimum fraction of the image for the region's bounding rectangle; the original has 25 pixels of 96 x 96.
 LEAST_SHARE = 25 / 96**2
-GROW = 1.1  # the rectangle is scaled by it about its centre; it may then reach outside the image
-# Of a heatmap: the grid and the block of its parts, and the units that they belong to.
+GROW = 1.1  # scale factor of the rectangle about its centre; it may then exceed the image
+# For a heatmap: the grid and the block of its parts, and the units that they belong to.
 Map = tuple[tuple[int, int], tuple[int, int], list[int]]
 
 
@@ -29,7 +29,7 @@ class Heads:
     """All readouts of a model, and the arrays they compute in. Y numbers of all heatmaps.
 
     shapes             of the heatmaps, (rows, columns) each
-    order              (Y,) where in the heatmaps, flat and one behind the other, each output of the readouts belongs
+    order              (Y,) the position of each readout output in the flat, concatenated heatmaps
     weights, velocity  laid out by hybrid/units.py; NumPy arrays until `place`
     """
 
@@ -50,11 +50,11 @@ class Heads:
         self.streams, self.dtype = streams, dtype
 
     def learned(self, weights: np.ndarray) -> bool:
-        """Whether the weights differ from their initial values; otherwise the heatmaps are noise."""
+        """True if the weights differ from their initial values; otherwise the heatmaps are noise."""
         return not np.array_equal(weights, self._first().astype(weights.dtype))
 
     def place(self, device: Any, kernels: Any, collect: Any) -> None:
-        """Compute on this device from here on; to be called within the work of a queue.
+        """Moves the computation to a device; to be called within the work of a queue.
 
         kernels, collect  `Units` and the `collect` of `Pvm`, see hybrid/contract.py
         """
@@ -68,42 +68,42 @@ class Heads:
         self._loss = device.empty(len(self.layout.inputs), self.dtype)
 
     def forward(self, tape: Any) -> Any:
-        """The outputs for the hidden numbers on the tape (B, T): (B, Y), one readout behind the other."""
+        """Returns the outputs for the hidden numbers on the tape (B, T): (B, Y), the readouts concatenated."""
         self._collect(self._x, tape, self._places)
         self._kernels.forward(self._y, self._hidden, self._plan, self.weights, self._x, self.activation)
         return self._y
 
     def step(self, tape: Any, target: Any, rate: float) -> Any:
-        """The same, and then learn from a target (B, Y), which is of `target`."""
+        """Returns the outputs, then learns from a target (B, Y) made by `target`."""
         self._collect(self._x, tape, self._places)
         written = (self._loss, self._y, self._hidden, self.weights, self.velocity, self._y_grad, self._hidden_grad)
         self._kernels.step(*written, self._plan, self._x, target, rate, self.config.momentum, self.activation)
         return self._y
 
     def maps(self, y: np.ndarray) -> list[np.ndarray]:
-        """The heatmaps (B, rows, columns) of outputs (B, Y), unchanged."""
+        """Returns the raw heatmaps (B, rows, columns) of outputs (B, Y)."""
         flat = np.zeros((len(y), sum(rows * columns for rows, columns in self.shapes)), y.dtype)
         flat[:, self.order] = y
         return [part.reshape(-1, *shape) for part, shape in zip(self._split(flat), self.shapes, strict=True)]
 
     def shares(self, y: np.ndarray) -> list[np.ndarray]:
-        """The heatmaps in 0..1, 1 where the object is: `maps`, stretched back as the targets were squeezed."""
+        """Returns the heatmaps in 0..1, 1 on the object: `maps` with the scaling of the targets inverted."""
         low, high = self._squeezed(np.array([0, 1], np.float32))
         return [np.clip((heat - low) / (high - low), 0, 1) for heat in self.maps(y)]
 
     def target(self, heats: list[np.ndarray]) -> np.ndarray:
-        """The target, (Y,), of heatmaps (rows, columns) in 0..1, one for each of `shapes`."""
+        """Returns the target, (Y,), of heatmaps (rows, columns) in 0..1, one for each of `shapes`."""
         flat = np.concatenate([np.asarray(heat, self.dtype).ravel() for heat in heats])
         target: np.ndarray = self._squeezed(flat)[self.order]
         return target.astype(self.dtype)
 
     def _squeezed(self, mask: np.ndarray) -> np.ndarray:
-        """The targets for a mask, 1 where the object is."""
+        """Returns the targets for a mask, 1 on the object."""
         targets: np.ndarray = self._span * mask + self._low
         return targets
 
     def heats(self, box: np.ndarray, frame: tuple[int, ...]) -> list[np.ndarray]:
-        """The heatmaps of a labelled box, (4,) x, y, width, height in pixels of a frame of shape `frame`."""
+        """Returns the heatmaps of a labelled box, (4,) x, y, width, height in pixels of a frame of shape `frame`."""
         return [heat_target(box, rows, columns, frame) for rows, columns in self.shapes]
 
     def _split(self, flat: np.ndarray) -> list[np.ndarray]:
@@ -112,7 +112,7 @@ class Heads:
 
 
 def layout_of(wiring: Wiring, config: Config) -> tuple[UnitLayout, list[np.ndarray]]:
-    """The layout of the weights of all readouts of a configuration that has some, and which units each of them reads."""
+    """Returns the weight layout of all readouts of a configuration with readouts, and the input units of each."""
     readout = config.readout
     assert readout
     maps = _maps(wiring, config, readout)
@@ -126,7 +126,7 @@ def layout_of(wiring: Wiring, config: Config) -> tuple[UnitLayout, list[np.ndarr
 
 
 def _maps(wiring: Wiring, config: Config, readout: Readout) -> list[Map]:
-    """One heatmap of all tiles, or one of each layer that has readouts."""
+    """Returns one heatmap of all tiles, or one of each layer that has readouts."""
     if readout.kind == "tile":
         tiles = [u for u, patch in enumerate(wiring.patch) if patch is not None]
         return [(wiring.grids[0], readout.block[0] if readout.block else config.block, tiles)]
@@ -139,7 +139,7 @@ def _maps(wiring: Wiring, config: Config, readout: Readout) -> list[Map]:
 
 
 def _places(wiring: Wiring, maps: list[Map]) -> tuple[list[tuple[int, int]], list[np.ndarray]]:
-    """Shapes of the heatmaps, and of each readout the places of its block in them, flat and one behind the other."""
+    """Returns the heatmap shapes, and the positions of each readout's block in the flat, concatenated heatmaps."""
     shapes: list[tuple[int, int]] = []
     index: list[np.ndarray] = []
     first = 0
@@ -151,13 +151,13 @@ def _places(wiring: Wiring, maps: list[Map]) -> tuple[list[tuple[int, int]], lis
 
 
 def _block(shape: tuple[int, int], row: int, column: int, rows: int, columns: int) -> np.ndarray:
-    """Where a block lies in a flat map of this shape."""
+    """Returns the positions of a block in a flat map of this shape."""
     y, x = np.mgrid[row * rows : (row + 1) * rows, column * columns : (column + 1) * columns]
     return np.ravel(y * shape[1] + x)
 
 
 def _start(layout: UnitLayout, config: Config, seed: int) -> np.ndarray:
-    """U(-1, 1) / sqrt(inputs) for each dense layer."""
+    """Returns U(-1, 1) / sqrt(inputs) for each dense layer."""
     rng, parts = np.random.default_rng([seed, 1]), []
     for n, h, o in zip(layout.inputs, layout.hidden, layout.outputs, strict=True):
         for columns, rows in ((n, h), (h, o)):
@@ -165,24 +165,24 @@ def _start(layout: UnitLayout, config: Config, seed: int) -> np.ndarray:
     return np.concatenate(parts)
 
 
-# Heatmaps and boxes: the box that a heatmap shows, and the heatmap that a labelled box becomes.
+# Heatmaps and boxes: the box that a heatmap shows, and the heatmap of a labelled box.
 #
-# A box is x, y, width, height in pixels, (4,) float32, x to the right and y down from the image's upper left corner; a
-# box of width 0 is absent. A heatmap is (rows, columns), 0 to 1, of any size: it covers the image. The rule is that of
-# braincorp/PVM (PVM_models/PVM_tracker.py), on floats where the original rounds to bytes and whole pixels.
+# A box is x, y, width, height in pixels, (4,) float32, x to the right and y down from the image's upper left corner; width 0
+# means absent. A heatmap is (rows, columns), 0 to 1, of any size: it covers the image. The rule is that of
+# braincorp/PVM (PVM_models/PVM_tracker.py), on floats instead of rounded bytes and whole pixels.
 
 
 def combine(heatmaps: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
-    """The mean of heatmaps at an image's size, (rows, columns) float32 in 0 to 1; the sizes of the heatmaps may differ.
+    """Returns the mean of heatmaps of any sizes at an image's size, (rows, columns) float32 in 0 to 1.
 
-    shape  of the image: rows, columns and what follows
+    shape  of the image: rows, columns and any others
     """
     mean: np.ndarray = np.mean([_resize(heatmap, shape) for heatmap in heatmaps], axis=0)
     return mean.clip(0, 1).astype(np.float32)
 
 
 def _resize(heatmap: np.ndarray, shape: tuple[int, ...]) -> Any:
-    """Cubic interpolation in float64. Pixels are areas (grid_mode), and the edge continues outside: flat maps stay flat."""
+    """Resizes by cubic interpolation in float64. Pixels are areas (grid_mode), and the edge extends: flat maps stay flat."""
     from scipy import ndimage
 
     rows, columns = heatmap.shape
@@ -191,11 +191,11 @@ def _resize(heatmap: np.ndarray, shape: tuple[int, ...]) -> Any:
 
 
 def box_of(heatmap: np.ndarray) -> np.ndarray:
-    """The box around the maximum of a heatmap of the image's size; absent where nothing stands out.
+    """Returns the box around the maximum of a heatmap of the image's size; absent if no peak stands out.
 
-    Readouts learn by squared error, so a heatmap gives the probability that the object covers a place: a maximum below LIKELY
-    is more likely none. The original has no such bound, and reports an object that is absent where it is seen most of the
-    time. The region is where the heatmap is above the mean of maximum and median, connected to the maximum, over corners too.
+    Readouts learn by squared error, so a heatmap estimates the probability that the object covers a pixel: a maximum below
+    LIKELY means probably none. The original has no such bound, and reports an absent object at its most frequent position. The
+    region is the part of the heatmap above the mean of maximum and median, 8-connected to the maximum.
     """
     from scipy import ndimage
 
@@ -213,19 +213,19 @@ def box_of(heatmap: np.ndarray) -> np.ndarray:
 
 
 def heat_target(box: np.ndarray, rows: int, columns: int, image_shape: tuple[int, ...]) -> np.ndarray:
-    """The share of each cell of a heatmap that a box covers, (rows, columns) float32; all 0 for an absent box.
+    """Returns the fraction of each cell of a heatmap that a box covers, (rows, columns) float32; all 0 for an absent box.
 
-    Shares add up to the box's area inside the image, so a box smaller than a cell does not vanish.
+    The fractions sum to the box's area inside the image, so a box smaller than a cell does not vanish.
 
-    image_shape  rows, columns and what follows
+    image_shape  rows, columns and any others
     """
     x, y, width, height = np.asarray(box, np.float64)
-    down, right = rows / image_shape[0], columns / image_shape[1]  # cells a pixel
+    down, right = rows / image_shape[0], columns / image_shape[1]  # cells per pixel
     share = np.outer(_covered(y * down, height * down, rows), _covered(x * right, width * right, columns))
     return share.astype(np.float32)
 
 
 def _covered(start: float, length: float, cells: int) -> np.ndarray:
-    """How much of each cell [i, i + 1) lies in [start, start + length), (cells,)."""
+    """Returns the length of the intersection of each cell [i, i + 1) with [start, start + length), (cells,)."""
     low = np.arange(cells)
     return (np.minimum(low + 1, start + length) - np.maximum(low, start)).clip(0, 1)

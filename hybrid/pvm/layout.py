@@ -1,9 +1,9 @@
-"""Where everything of a Predictive Vision Model lies in flat arrays.
+"""The layout of a Predictive Vision Model in flat arrays.
 
-Three arrays hold the state of a stream, a row each:
+Three arrays hold the state, with one row per stream:
 
-    world    [ the frame, row-major | what unit 0 published | unit 1 ... ]
-    signals  the targets of each unit: its part of the world, squeezed, one unit behind the other
+    world    [ the frame, row-major | output of unit 0 | unit 1 ... ]
+    signals  the targets of each unit: its part of the world, squeezed, concatenated over units
     tape     all activations of a frame; a unit's part, by the kind of its dense layers:
 
         simple            [ features | context | hidden (| raw context) | prediction ]
@@ -12,8 +12,8 @@ Three arrays hold the state of a stream, a row each:
         residual          [ context | a | features | hidden | prediction of a | prediction of b ]
         complex residual  [ context | a | a | features | b | hidden | prediction of a | prediction of b ]
 
-A dense layer reads one run of the tape and writes another, so a unit of any kind is a list of dense layers, computed in
-order. Where a layer has another input beside the layer before it (a context, a's hidden vector), both lie side by side.
+A dense layer reads one contiguous range of the tape and writes another. A unit of any kind is thus a list of dense layers,
+computed in order. An additional input of a layer (a context, a's hidden vector) is adjacent to the output before it.
 """
 
 from typing import Any, NamedTuple
@@ -27,24 +27,24 @@ LATERAL, FEEDBACK, RAW = range(3)  # kinds of a copy of the context
 
 
 class TapeLayout(NamedTuple):
-    """U units; sizes are int32, places int64, both count numbers. A namedtuple, which Numba and launchers can read.
+    """The layout of U units; sizes are int32, offsets int64, both in numbers. A namedtuple, readable by Numba and launchers.
 
-    layer_at, part_at, copy_at, signal_at, tape_at  (U + 1,) where a unit's layers, parts, copies, signals and tape begin
+    layer_at, part_at, copy_at, signal_at, tape_at  (U + 1,) offsets of a unit's layers, parts, copies, signals and tape
     block          (U,) a unit's signals are blocks of this size, each followed by its other features
     features_at    (U,) on the tape
-    hidden_at, hidden, published_at  (U,) the hidden vector: on the tape, its size, where it is published in the world
+    hidden_at, hidden, published_at  (U,) the hidden vector: its tape offset, its size, its world offset when published
     predicted_at   (U,) on the tape; predictions of `steps` frames, each of all signals
     residual_at    (U,) on the tape, the prediction of the error of the one at predicted_at; -1: none
-    signed         (U,) how many of the first errors are replaced by their sign
-    part_from, part_size                      runs of the world that are a unit's signals, in order
-    copy_from, copy_to, copy_size, copy_kind  runs of the world that go to the tape as LATERAL, FEEDBACK or RAW context
-    rows, columns, pulled, w_at, in_at, out_at  of a dense layer: a matrix (rows, columns), behind it its bias (rows,); it
-                   reads the tape at in_at and writes it at out_at; errors flow back to the first `pulled` inputs
+    signed         (U,) number of leading errors that are replaced by their sign
+    part_from, part_size                      ranges of the world that are a unit's signals, in order
+    copy_from, copy_to, copy_size, copy_kind  ranges of the world copied to the tape as LATERAL, FEEDBACK or RAW context
+    rows, columns, pulled, w_at, in_at, out_at  of a dense layer: a matrix (rows, columns), followed by its bias (rows,). It
+                   reads the tape at in_at and writes it at out_at; gradients flow back to the first `pulled` inputs
     features       bits: number k is the k-th of FEATURES in config.py
-    steps          frames that are predicted
-    newest_first   whether the prediction of the last of them comes first
+    steps          number of predicted frames
+    newest_first   True: the prediction of the last of them comes first
     world          W, the numbers of the world
-    model_units    units of the whole model, of which these may be a part: a GPU's order of sums depends on how many there are
+    model_units    units of the whole model, which may contain more: a GPU's summation order depends on their number
     """
 
     layer_at: np.ndarray
@@ -80,7 +80,7 @@ class TapeLayout(NamedTuple):
 
 
 def tape_layout(wiring: Wiring, config: Config) -> TapeLayout:
-    """The layout of the units of a wiring; their kind and their inputs are those of the configuration."""
+    """Returns the layout of the units of a wiring; the configuration gives their kind and their inputs."""
     published_at = np.prod(wiring.frame) + _offsets(wiring.hidden)
     parts = [_parts(wiring, u, published_at) for u in range(len(wiring.hidden))]
     signals = [sum(size for _, size in part) for part in parts]
@@ -129,13 +129,12 @@ def tape_layout(wiring: Wiring, config: Config) -> TapeLayout:
 
 
 def taken(layout: TapeLayout, units: np.ndarray) -> TapeLayout:
-    """The layout of some units of another one, in this order: tape, signals and weights are theirs alone, the world is that of
-    all.
+    """Returns the layout of selected units in this order: tape, signals and weights hold only them, the world all units.
 
     units  (u,) their numbers
     """
     tape_at = _offsets(np.diff(layout.tape_at)[units])
-    moved = tape_at[:-1] - layout.tape_at[units]  # places on the tape, of each unit
+    moved = tape_at[:-1] - layout.tape_at[units]  # tape offset shifts of each unit
     own: dict[str, Any] = {"tape_at": tape_at, "signal_at": _offsets(np.diff(layout.signal_at)[units])}
     own |= {name: getattr(layout, name)[units] for name in ("block", "hidden", "published_at", "signed")}
     own |= {name: getattr(layout, name)[units] + moved for name in ("features_at", "hidden_at", "predicted_at")}
@@ -155,23 +154,23 @@ def taken(layout: TapeLayout, units: np.ndarray) -> TapeLayout:
 
 
 def weights_at(layout: TapeLayout) -> np.ndarray:
-    """(U + 1,) where the weights of each unit begin, and where the last ones end."""
+    """Returns the weight offsets of the units and their total, (U + 1,)."""
     ends = _offsets(layout.rows.astype(np.int64) * (layout.columns + 1))
     at: np.ndarray = ends[layout.layer_at]
     return at
 
 
 def runs(start: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """start[0], start[0] + 1, ... start[0] + sizes[0] - 1, start[1], ..."""
+    """Returns start[0], start[0] + 1, ... start[0] + sizes[0] - 1, start[1], ..."""
     first = np.cumsum(sizes) - sizes
     return np.repeat(start - first, sizes) + np.arange(sizes.sum())
 
 
 class _Unit:
-    """A unit under construction: its tape grows with everything that is placed on it. Places count from its beginning."""
+    """A unit under construction: its tape grows with each placement. Offsets are relative to its start."""
 
     features = context = hidden = predicted = 0
-    raw: int | None = None  # where the raw context goes
+    raw: int | None = None  # offset of the raw context
     residual: int | None = None
 
     def __init__(self) -> None:
@@ -179,14 +178,14 @@ class _Unit:
         self.layers: list[tuple[int, int, int, int, int]] = []  # rows, columns, pulled, reads, writes
 
     def place(self, size: int) -> int:
-        """Make room on the tape; returns where."""
+        """Allocates a range of the tape; returns its offset."""
         self.size += size
         return self.size - size
 
     def layer(self, reads: int, columns: int, rows: int, pulled: int = 0) -> int:
-        """Add a dense layer that writes to the end of the tape; returns where.
+        """Adds a dense layer that writes to the end of the tape; returns its offset.
 
-        reads, columns  where its input begins on the tape, and how large it is; the first `pulled` inputs get errors back
+        reads, columns  offset of its input on the tape, and its size; the first `pulled` inputs receive gradients
         """
         self.layers.append((rows, columns, pulled, reads, self.place(rows)))
         return self.size - rows
@@ -199,7 +198,7 @@ def _unit(wiring: Wiring, config: Config, u: int, signals: int) -> _Unit:
 
 
 def _plain(config: Config, inputs: int, context: int, h: int, outputs: int) -> _Unit:
-    """One net, of three layers or, "complex", of four; the context goes into the first dense layer or the second."""
+    """Builds one net of three layers or, "complex", of four; the context enters the first dense layer or the second."""
     unit, later = _Unit(), config.context_to_output
     unit.features = unit.place(inputs)
     if config.unit == "complex":
@@ -216,7 +215,7 @@ def _plain(config: Config, inputs: int, context: int, h: int, outputs: int) -> _
     if later:
         unit.raw = unit.place(context)
     output = unit.layer(unit.hidden, h + (context if later else 0), outputs, pulled=h)
-    if config.unit == "change":  # what repeats the signal leaves over, as b of a residual unit learns what a leaves
+    if config.unit == "change":  # a correction of the repeated signal, as net b of a residual unit corrects net a
         unit.predicted, unit.residual = unit.features, output
     else:
         unit.predicted = output
@@ -224,7 +223,7 @@ def _plain(config: Config, inputs: int, context: int, h: int, outputs: int) -> _
 
 
 def _residual(config: Config, inputs: int, context: int, h: int, outputs: int) -> _Unit:
-    """Net a predicts from the context alone, net b predicts the error of a from the features and a's hidden vector."""
+    """Builds net a, which predicts from the context, and net b, which predicts a's error from features and a's hidden part."""
     unit, deep = _Unit(), config.unit == "complex_residual"
     unit.context = unit.place(context)
     a = unit.layer(0, context, (3 if deep else 2) * h)
@@ -239,7 +238,7 @@ def _residual(config: Config, inputs: int, context: int, h: int, outputs: int) -
 
 
 def _parts(wiring: Wiring, u: int, published_at: np.ndarray) -> list[tuple[int, int]]:
-    """The runs (where, how many) of the world that a unit predicts: rows of its patch, then the units below it."""
+    """Returns the world ranges (offset, size) that a unit predicts: rows of its patch, then the units below it."""
     parts = []
     if (patch := wiring.patch[u]) is not None:
         row, column, rows, columns = patch
@@ -249,8 +248,8 @@ def _parts(wiring: Wiring, u: int, published_at: np.ndarray) -> list[tuple[int, 
 
 
 def _block(wiring: Wiring, config: Config, u: int, signals: int) -> int:
-    """How many numbers lie together before their next feature follows."""
-    if config.wiring == "cuda" or config.unit == "change":  # whose signal is predicted as it lies, in one run
+    """Returns the number of contiguous values of a signal before their next feature."""
+    if config.wiring == "cuda" or config.unit == "change":  # the signal is predicted in its own order, as one block
         return signals
     sizes = {int(wiring.hidden[source]) for source in wiring.signal[u]}
     if (patch := wiring.patch[u]) is not None:
@@ -259,7 +258,7 @@ def _block(wiring: Wiring, config: Config, u: int, signals: int) -> int:
 
 
 def _copies(wiring: Wiring, u: int, unit: _Unit, published_at: np.ndarray) -> np.ndarray:
-    """The runs (from, to, how many, kind) that make a unit's context: (copies, 4) int64."""
+    """Returns the ranges (from, to, size, kind) of a unit's context: (copies, 4) int64."""
     sources = np.asarray(wiring.context[u], np.int64)
     size = wiring.hidden[sources].astype(np.int64)
     at, done = published_at[sources], np.cumsum(size) - size
@@ -271,7 +270,7 @@ def _copies(wiring: Wiring, u: int, unit: _Unit, published_at: np.ndarray) -> np
 
 
 def _signed(config: Config, units: list[_Unit], signals: list[int]) -> np.ndarray:
-    """How many of the first errors of each unit are replaced by their sign: all of them, where the configuration says so."""
+    """Returns the number of each unit's leading errors that are replaced by their sign: all or none, by the configuration."""
     return _sizes(np.array(signals) * config.predict_steps * config.sign_of_error)
 
 

@@ -1,6 +1,6 @@
-"""A page that shows a run while it learns, to browsers of this machine only: `hybrid train pvm --live`.
+"""A web page that shows a run in training, only to browsers of this machine: `hybrid train pvm --live`.
 
-Nothing is drawn before a browser asks, and then the latest complete tick, at most twice a second for all browsers together.
+Pictures are drawn only on request: the latest complete tick, at most twice a second for all browsers together.
 """
 
 import base64
@@ -24,15 +24,15 @@ from . import panel
 from .figures import WINDOW, Counts, Pair, count_layers
 from .model import PVM
 
-# Pictures of a run that learns: those of its latest complete tick.
+# Pictures of a run in training: those of its latest complete tick.
 
 
 class Latest:
-    """Takes pairs as they come, which costs next to nothing, and makes pictures of the last one when they are asked for.
+    """The latest pair; taking one is cheap, and pictures are made on request.
 
-    Both may happen in two threads. Of several streams the first is shown.
+    Both may happen in two threads. Only the first of several streams is shown.
 
-    aspect  width / height of what frames show, see `frames.aspect_of`
+    aspect  width / height of the original frames, see `aspect_of` in hybrid/feeds/video/clip.py
     video   its name
     """
 
@@ -43,17 +43,17 @@ class Latest:
         self._recent: deque[list[np.ndarray]] = deque(maxlen=WINDOW)
 
     def take(self, pair: Pair) -> None:
-        """A tick is complete, and the frame after it has come; of one before a resume the prediction alone is known."""
+        """Takes a complete tick with its next frame; for one before a resume, only the prediction is known."""
         if hidden := pair.seen.hidden:
             self._recent.append(self._first(hidden))
         self.pair = pair
 
     def counts(self) -> list[Counts]:
-        """Of each layer in the last complete ticks; [] as long as there are too few."""
+        """Returns the counts of each layer in the last complete ticks; [] if there are too few."""
         return count_layers(tuple(self._recent), self.config)
 
     def views(self) -> dict[str, panel.View]:
-        """By caption; {} before the first pair."""
+        """Returns views by caption; {} before the first pair."""
         if (pair := self.pair) is None:
             return {}
         seen, pictures = pair.seen, (pair.after[0], pair.prediction[0])
@@ -63,11 +63,11 @@ class Latest:
         return panel.views(self.config, self.wiring, pictures, hidden, heatmap, tuple(self._recent), off)
 
     def _first(self, hidden: list[np.ndarray]) -> list[np.ndarray]:
-        """Hidden numbers of the first stream."""
+        """Returns the hidden numbers of the first stream."""
         return hidden if self._alone else [layer[0].copy() for layer in hidden]
 
     def picture(self) -> np.ndarray | None:
-        """All views side by side; None before the first pair."""
+        """Returns all views side by side; None before the first pair."""
         if (pair := self.pair) is None:
             return None
         title = f"{self.config.name}, step {pair.seen.tick + 1:,}, {self.video}"
@@ -75,17 +75,17 @@ class Latest:
 
 
 ADDRESS = "127.0.0.1"
-REST = 0.5  # seconds for which an answer is given again
-POINTS = 400  # of a curve: a page is no wider
+REST = 0.5  # seconds for which an answer is cached
+POINTS = 400  # of a curve, at most the width of a page
 PAGE = Path(__file__).with_name("live.html")
 
 
 class Live:
-    """Serves http://127.0.0.1:PORT until it is closed, in threads that end with the process.
+    """A server at http://127.0.0.1:PORT until it is closed, in daemon threads.
 
     port  0: any free one
 
-    Raises ValueError, naming the port, where it is in use, and OSError where it cannot be had for another reason.
+    Raises ValueError, naming the port, if it is in use, and OSError for any other failure.
     """
 
     def __init__(self, port: int):
@@ -103,15 +103,15 @@ class Live:
 
     @property
     def address(self) -> str:
-        """What to type into a browser."""
+        """The address to open in a browser."""
         return f"http://{ADDRESS}:{self.port}"
 
     def show(self, latest: Latest, progress: Callable[[], dict[str, Any]]) -> None:
-        """Show a run from here on; progress, JSON-able, is asked in another thread: step, of, rate, curve."""
+        """Shows a run; progress, JSON-compatible, is called in another thread: step, of, rate, curve."""
         self._source = lambda: state(latest, progress())
 
     def state(self) -> bytes:
-        """What the page shows, as JSON."""
+        """Returns the content of the page as JSON."""
         with self._drawing:
             if time.monotonic() - self._drawn >= REST:
                 self._answer = json.dumps(self._source()).encode()
@@ -119,7 +119,7 @@ class Live:
             return self._answer
 
     def close(self) -> None:
-        """Free the port."""
+        """Frees the port."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -132,7 +132,7 @@ class Live:
 
 @contextlib.contextmanager
 def page(options: dict[str, Any]) -> Generator[Live | None, None, None]:
-    """The page that the options ask for, as long as this is open; says once where it is."""
+    """Keeps the page that the options request open within the context; prints its address once."""
     if not options.get("live"):
         yield None
         return
@@ -142,7 +142,7 @@ def page(options: dict[str, Any]) -> Generator[Live | None, None, None]:
 
 
 def state(latest: Latest, progress: dict[str, Any]) -> dict[str, Any]:
-    """All that the page shows, JSON-able: pictures are data URLs, each pixel a number or a pixel of the frame."""
+    """Returns the content of the page, JSON-compatible: pictures are data URLs, each pixel a number or a pixel of the frame."""
     curve = progress["curve"]
     return progress | {
         "name": latest.config.name,
@@ -163,20 +163,20 @@ class _Server(ThreadingHTTPServer):
     live: Live
 
     def server_bind(self) -> None:
-        """Without the name server, which HTTPServer asks for its own name."""
+        """Binds without the name lookup that HTTPServer makes for its own name."""
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = ADDRESS, int(self.server_address[1])
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that went away, or sends nonsense, does not concern the run."""
+        """Ignores a browser that disconnects, or sends malformed requests."""
 
 
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
-    timeout = 10  # seconds for a browser to say what it wants
+    timeout = 10  # seconds to wait for a request
 
     def do_GET(self) -> None:
-        """Answer; a request that names another host comes from a page elsewhere that was sent here (DNS rebinding)."""
+        """Answers a request; rejects one for another host, which comes from a foreign page (DNS rebinding)."""
         port = self.server.server_port
         if self.headers.get("Host") not in (f"{ADDRESS}:{port}", f"localhost:{port}"):
             self._send(403, "text/plain", b"this page is shown on this machine only\n")
@@ -195,7 +195,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, "application/json", self.server.live.state())
         except OSError:
             raise
-        except Exception as error:  # a picture that fails stops no run
+        except Exception as error:  # a failed picture must not stop a run
             self._send(500, "text/plain", f"cannot be drawn: {error}\n".encode())
 
     def _send(self, status: int, kind: str, body: bytes, nonce: str = "") -> None:
@@ -217,4 +217,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        """Log nothing: stderr has the progress bar."""
+        """Logs nothing: stderr has the progress bar."""

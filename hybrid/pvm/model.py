@@ -1,4 +1,4 @@
-"""The Predictive Vision Model: units that predict what they see, frame by frame.
+"""The Predictive Vision Model: units that predict their input, frame by frame.
 
     pvm = PVM.from_config("quick")
     for frame in video:
@@ -36,22 +36,22 @@ from .wiring import Wiring, custom, describe, wire
 
 MOST_AHEAD = 64
 END = object()  # of an iterator, whose items may be None
-DELAY = 1  # frames that are copied to a GPU while it works on the one before; changes no number
-Arrays = tuple[np.ndarray, np.ndarray | None]  # the image, as `FrameInput` has it, and what the readouts learn
+DELAY = 1  # frames prefetched to a GPU during the previous tick; does not affect results
+Arrays = tuple[np.ndarray, np.ndarray | None]  # the image, as in `FrameInput`, and the targets of the readouts
 
 
 class StepResult(NamedTuple):
-    """The result of a tick. Of a model with one stream the arrays are without their first axis.
+    """The result of a tick. With one stream, the arrays lack the first axis.
 
     tick        its number, from 0
-    error       (L,) float64: of each layer the mean |error| of what its units had predicted of this frame, as they see it
-                (squeezed, where the configuration says so)
+    error       (L,) float64: for each layer the mean |error| of the units' predictions of this frame, in input scale (squeezed,
+                if configured)
     prediction  (B, rows, columns, channels) in 0..1: the next frame
-    hidden      L arrays (B, units of the layer, hidden numbers): what each layer publishes
-    heatmaps    (B, rows, columns) each, in 0..1: one of tile readouts, one a layer of unit readouts; [] without readouts
-    examples    frames that it learned from: one a stream
+    hidden      L arrays (B, units of the layer, hidden numbers): the published values of each layer
+    heatmaps    (B, rows, columns) each, in 0..1: one of tile readouts, one per layer of unit readouts; [] without readouts
+    examples    frames that it learned from: one per stream
 
-    Of a tick that is not complete, see `PVM.run`, prediction is None, hidden and heatmaps are [].
+    In an incomplete tick, see `PVM.run`, prediction is None, hidden and heatmaps are [].
     """
 
     tick: int
@@ -63,7 +63,7 @@ class StepResult(NamedTuple):
 
     @property
     def number(self) -> int:
-        """The tick's number, by the name that ticks of an `Engine` have for it."""
+        """The tick's number, under the name used by ticks of an `Engine`."""
         return self.tick
 
     @property
@@ -86,25 +86,25 @@ class PVM(Runner[StepResult]):
     """A model and its state.
 
     config   a Config, see there
-    wiring   another graph than that of the configuration, see `wiring.custom`; its layers must be as many
-    device   "cpu", "cuda:0" or None: a GPU when one can be used
-    streams  how many videos it sees at once, 1 to 16; they share the weights, whose changes are summed
+    wiring   another graph than that of the configuration, see `wiring.custom`, with the same number of layers
+    device   "cpu", "cuda:0" or None: a GPU if available
+    streams  number of concurrent videos, 1 to 16; they share the weights, whose updates are summed
     threads  CPU threads (None: all cores)
     seed     of the weights
     dtype    float32; float64 on the CPU
-    ranks    the processes that share the units (`hybrid.mpi.pvm.Ranks`); None: this one has them all. Each makes the same calls
-             with the same arguments in the same order, gets the same results, bit for bit those of one process, and has the
-             arrays of its own units
+    ranks    the processes that partition the units (`hybrid.mpi.pvm.Ranks`); None: no partition. Each rank makes the same calls
+             with the same arguments in the same order, gets the same results, bit-identical to those of one process, and holds
+             the arrays of its own units
 
     frozen    while True nothing learns
-    tick      ticks so far
-    torn      why the parameters are no longer those of a finished tick; None while they are
+    tick      number of past ticks
+    torn      the reason for inconsistent parameters; None if they are those of a finished tick
     trace     of the last run, see hybrid/schedule/trace.py
-    pipeline  the arrays, and the stages that a frame goes through
+    pipeline  the arrays, and the stages of a frame
     readouts  `Heads`, or None
-    layout    where everything of the units is, of those that this rank has; weights, velocity: theirs
+    layout    the layout of this rank's units; weights, velocity: theirs
 
-    Raises ValueError for settings that do not fit together, MemoryError where the model does not fit the device.
+    Raises ValueError for inconsistent settings, MemoryError if the model does not fit the device.
     """
 
     def __init__(
@@ -141,13 +141,13 @@ class PVM(Runner[StepResult]):
         self.weights, self.velocity = pipeline.weights, pipeline.velocity
         self._rates = Rates(pipeline.layer, pipeline.layout, config)
         self._step_slot = pipeline.slot()
-        self._layer = self.wiring.layer.astype(np.intp)  # or bincount would convert it at every tick
+        self._layer = self.wiring.layer.astype(np.intp)  # avoids a conversion by bincount at every tick
         counts = np.diff(pipeline.whole.signal_at) * pipeline.whole.steps * streams
-        self._predicted = np.bincount(self.wiring.layer, counts)  # numbers that a layer predicts in a tick
+        self._predicted = np.bincount(self.wiring.layer, counts)  # predicted numbers of a layer in a tick
 
     @classmethod
     def from_config(cls, source: str | Path | Config, **settings: Any) -> "PVM":
-        """The model of a Config, of a named configuration ("quick", "small", ...) or of a file; see `presets.load`.
+        """Returns the model of a Config, of a named configuration ("quick", "small", ...) or of a file; see `presets.load`.
 
         settings  those of PVM
         """
@@ -160,19 +160,19 @@ class PVM(Runner[StepResult]):
     # Ticks
 
     def step(self, frame: Any, label: Any = None) -> StepResult:
-        """Take in a frame, learn from it, predict the next.
+        """Reads a frame, learns from it, predicts the next.
 
-        frame  (rows, columns, channels), or of B > 1 streams (B, rows, columns, channels); uint8, or floats in 0..1: an
-               array, or anything that `np.asarray` converts, such as a Pillow image
-        label  where the object is, for the readouts to learn: a box (4,) x, y, width, height in pixels, of width 0 where it
-               is absent; or a list of heatmaps in 0..1, one for each of `readouts.shapes`. Of B streams a list of B labels
+        frame  (rows, columns, channels), or for B > 1 streams (B, rows, columns, channels); uint8, or floats in 0..1: an array,
+               or anything that `np.asarray` converts, such as a Pillow image
+        label  target of the readouts: a box (4,) x, y, width, height in pixels, of width 0 if the object is absent; or a list
+               of heatmaps in 0..1, one for each of `readouts.shapes`. For B streams a list of B labels
 
-        An interrupt (SIGINT) waits for the end of the step; a second one breaks it off, and the model is torn. A run that
+        An interrupt (SIGINT) waits for the end of the step; a second one aborts it, and the model is inconsistent. A run that
         its caller has left between two ticks ends here.
 
-        Raises ValueError for a frame of another shape or with numbers outside of 0..1, and for a torn model;
-        FloatingPointError, naming layer, unit and tick, where the model diverges: then it is torn, too. RuntimeError while
-        another thread's step is under way.
+        Raises ValueError for a frame of another shape or with numbers outside of 0..1, and for an inconsistent model. Raises
+        FloatingPointError, naming layer, unit and tick, if the model diverges, which leaves it inconsistent. Raises
+        RuntimeError while another thread's step is in flight.
         """
         self._check_whole()
         with self._runs.ended(), Held():
@@ -186,34 +186,33 @@ class PVM(Runner[StepResult]):
                 slot.release()
             except BaseException as failure:
                 self._rates.forget()
-                if slot.state != FREE:  # otherwise it could not be filled, and nothing has moved
+                if slot.state != FREE:  # otherwise it could not be filled, and no state has changed
                     self.torn = self.torn or broken_off(self.tick, failure)
                 raise
             return self._result_of(slot)
 
     def run(self, frames: Any, *, every: int = 1, ahead: int = 0) -> Iterator[StepResult]:
-        """Step through frames to their end.
+        """Steps through frames to their end, and yields results.
 
-        frames  an iterable of frames, or of pairs (frame, label), as `step` takes them: an array, a list, a generator, a
-                clip. Or a feed (hybrid/feeds/video/frames.py), which is anything with `streams`, a length and feed[tick] ->
-                `FrameBatch`: from the model's tick on
-        every   yields every tick: complete where its number is a multiple of this, otherwise with the error alone
-        ahead   how many ticks a GPU may have begun when the caller gets one that is not complete, so that the GPU does not
-                wait for the caller; no number changes. While ticks are under way `save` is refused; after a complete tick
-                there are none. A caller that stops gets the model as it is after the ticks under way
+        frames  an iterable of frames, or of pairs (frame, label), as in `step`: an array, a list, a generator, a clip. Or a
+                feed (hybrid/feeds/video/frames.py) with `streams`, a length and feed[tick] -> `FrameBatch`, read from the
+                model's tick on
+        every   results are complete if their tick is a multiple of this; the others hold only the error
+        ahead   maximum ticks in flight on a GPU when the caller gets an incomplete result, so that the GPU does not wait for
+                the caller; results do not depend on it. While ticks are in flight `save` is rejected; after a complete tick
+                there are none. If the caller stops, the model finishes the ticks in flight
 
-        Between two ticks the caller may save, freeze or stop; a freeze begins with the next frame that is copied into a
-        slot. On a GPU the next frame is decoded and copied while the device works on this one. An interrupt (SIGINT) waits
-        for the end of the tick: KeyboardInterrupt leaves the model between two ticks, and so does whatever the feed raises;
-        a second interrupt breaks the tick off. When a run stops, an iterator has been asked for one frame that the model
-        has not taken in, on a GPU for up to `ahead` + 2.
+        Between two ticks the caller may save, freeze or stop; a freeze starts with the next frame copied into a slot. On a GPU
+        the next frame is decoded and copied while the device computes. An interrupt (SIGINT) waits for the end of the tick.
+        KeyboardInterrupt and errors of the feed leave the model between two ticks; a second interrupt aborts the tick. When a
+        run stops, an iterator has yielded one frame that the model has not read, on a GPU up to `ahead` + 2.
 
-        Raises what `step` raises, and what the feed raises, with a note of the tick.
+        Raises the errors of `step`, and those of the feed, with a note of the tick.
         """
         return self._follow(lambda: self._course(frames, every, ahead))
 
     def _course(self, frames: Any, every: int, ahead: int) -> Course:
-        """The schedule of a run, its buffers and its frames."""
+        """Returns the schedule of a run, its buffers and its frames."""
         every, ahead = check.whole("every", every, 1), check.whole("ahead", ahead, 0, MOST_AHEAD)
         batches = self._batches(_items(frames, self.tick), every)
         queues, stages = self.pipeline.queues(), self.pipeline.stages()
@@ -252,7 +251,7 @@ class PVM(Runner[StepResult]):
         return slot
 
     def _finish(self, slot: FrameSlot) -> None:
-        """The tick is past, unless the model has diverged."""
+        """Completes a tick; raises if the model has diverged."""
         finite = np.isfinite(slot.miss)
         if not finite.all():
             unit, wiring = int(finite.argmin()), self.wiring
@@ -264,7 +263,7 @@ class PVM(Runner[StepResult]):
         self.tick = slot.tick + 1
 
     def _result_of(self, slot: FrameSlot) -> StepResult:
-        """The result of a tick; its arrays are copies."""
+        """Returns the result of a tick; its arrays are copies."""
         error = np.bincount(self._layer, slot.miss) / self._predicted
         if not slot.complete:
             return StepResult(slot.tick, error, None, [], [], self.streams)
@@ -276,7 +275,7 @@ class PVM(Runner[StepResult]):
         return StepResult(slot.tick, error, prediction, hidden, heatmaps, self.streams)
 
     def _leave(self) -> None:
-        """Unless a tick failed, those under way are finished and counted."""
+        """Finishes and counts the ticks in flight, unless a tick failed."""
         assert self._schedule
         try:
             if not self.torn:
@@ -289,21 +288,21 @@ class PVM(Runner[StepResult]):
 
     @property
     def under_way(self) -> int:
-        """How many ticks a run has begun beyond the one that its caller has."""
+        """The number of ticks in flight after the one that the caller has."""
         schedule = self._schedule
         return len(schedule.begun) if schedule and not schedule.plan.finish else 0
 
-    # Frames and labels as users give them, checked, and made into arrays that a slot copies
+    # Frames and labels from users: validated, and converted to arrays that a slot copies
 
     def _item(self, item: Any) -> Arrays:
-        """Of an item of what `run` takes: a `FrameBatch`, a pair (frame, label), or a frame."""
+        """Converts an item of the argument of `run`: a `FrameBatch`, a pair (frame, label), or a frame."""
         if hasattr(item, "labelled"):
             label = item.box if item.labelled.all() else None
             return self._arrays(item.image, label if label is None or self.streams > 1 else label[0])
         return self._arrays(*item) if isinstance(item, tuple) and len(item) == 2 else self._arrays(item, None)
 
     def _arrays(self, frame: Any, label: Any) -> Arrays:
-        """Of a frame and its label, as `step` takes them. Raises ValueError for what does not fit."""
+        """Converts a frame and its label, as in `step`. Raises ValueError for invalid ones."""
         image = self._image(frame)
         if self.config.ignore_depth and image.shape[-1] == 4:
             image = image.copy()
@@ -316,7 +315,7 @@ class PVM(Runner[StepResult]):
         return image, np.stack([self.readouts.target(self._heats(one)) for one in labels])
 
     def _image(self, frame: Any) -> np.ndarray:
-        """(B, rows, columns, channels)."""
+        """Returns the image, (B, rows, columns, channels)."""
         check.unmasked("frame", frame)
         try:
             image = np.asarray(frame)
@@ -339,7 +338,7 @@ class PVM(Runner[StepResult]):
         return image
 
     def _heats(self, label: Any) -> list[np.ndarray]:
-        """The heatmaps that a label is, or becomes."""
+        """Returns the heatmaps of a label."""
         assert self.readouts is not None
         if isinstance(label, list):
             shapes = [np.shape(heat) for heat in label]
@@ -356,15 +355,14 @@ class PVM(Runner[StepResult]):
 
     @property
     def rates(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rate and momentum of each layer, (L,), in force at the next tick."""
+        """The rate and momentum of each layer, (L,), in force at the next tick."""
         return self.config.rates(self.tick)
 
     def set_rate(self, rate: float, layer: int | None = None, momentum: float | None = None) -> None:
-        """Set the rate from the next tick on. It becomes an event of the configuration's schedule, which drops events that no
-        longer matter.
+        """Sets the rate from the next tick on, as an event of the configuration's schedule; obsolete events are dropped.
 
         layer     None: all layers
-        momentum  None: as it is. ValueError for one other than 0 in a model that began without momentum
+        momentum  None: unchanged. ValueError for a nonzero one if the model was created without momentum
         """
         if momentum and self.velocity is None:
             raise ValueError(
@@ -374,19 +372,18 @@ class PVM(Runner[StepResult]):
         event = (self.tick + filled, layer, float(rate), momentum)
         self.config = self.config.with_rate(event, self.tick - 1)
 
-    # What was learned
+    # Learned parameters
 
     def prediction(self) -> np.ndarray:
-        """The `StepResult.prediction` of the last tick, (B, rows, columns, channels); of a loaded model, too."""
+        """Returns `StepResult.prediction` of the last tick, (B, rows, columns, channels); also for a loaded model."""
         self.settle()
         prediction = self.pipeline.prediction
         return prediction.shown(self.pipeline.predicted(self.tick - 1, prediction.index))
 
     def weights_of(self, unit: int) -> dict[str, np.ndarray]:
-        """Copies of a unit's matrices (outputs, inputs) and biases (outputs,), and where there is momentum of their
-        velocities; by name, see `fields.matrices`.
+        """Returns copies of a unit's matrices (outputs, inputs), biases (outputs,), velocities by name; see `fields.matrices`.
 
-        unit  its number among all, as errors name it and `wiring` counts
+        unit  its global number, as in error messages and `wiring`
         """
         check.whole("unit", unit, 0, len(self.wiring.hidden) - 1)
         self.settle()
@@ -398,16 +395,16 @@ class PVM(Runner[StepResult]):
         return own | {f"{name} velocity": array for name, array in velocity.items()}
 
     def receptive_field(self, layer: int, unit: int) -> fields.Field:
-        """The receptive fields of a unit's hidden numbers in the frame, see `fields.Projection`.
+        """Returns the receptive fields of a unit's hidden numbers in the frame, see `fields.Projection`.
 
         unit  its number within the layer, as in `StepResult.hidden[layer]`
         """
         return self.projection().field(fields.unit_of(self.wiring, layer, unit))
 
     def projection(self) -> fields.Projection:
-        """The back-projection of `receptive_field`, for many units of the model as it stands.
+        """Returns the back-projection of `receptive_field`, for many units of the current model.
 
-        Raises ValueError where ranks share the units.
+        Raises ValueError if ranks partition the units.
         """
         if self.ranks and self.ranks.size > 1:
             raise ValueError(
@@ -422,32 +419,32 @@ class PVM(Runner[StepResult]):
 
     @property
     def size(self) -> tuple[int, int]:
-        """Parameters of the units, and of the readouts."""
+        """The numbers of parameters of the units, and of the readouts."""
         units = int(weights_at(self.pipeline.whole)[-1])
         return units, self.readouts.weights.size if self.readouts else 0
 
-    # Keeping
+    # Checkpoints
 
     def arrays(self) -> dict[str, Any]:
-        """Weights, velocity and state by name, where they are computed; those of the device are read by `fetch`."""
+        """Returns weights, velocity and state by name, in the memory of the device; `fetch` reads them."""
         return self.pipeline.arrays()
 
     def fetch(self) -> dict[str, np.ndarray]:
-        """The same as NumPy arrays; live ones on the CPU."""
+        """Returns the same as NumPy arrays; live ones on the CPU."""
         return self.pipeline.fetch()
 
     def put(self, arrays: dict[str, np.ndarray]) -> None:
-        """Write arrays, named as `arrays` names them, to where they are computed."""
+        """Writes arrays, named as in `arrays`, to the device."""
         self.pipeline.put(arrays)
 
     def save(self, folder: str | Path, facts: dict[str, Any] | None = None) -> None:
-        """Write a checkpoint, from which `load` goes on with the same numbers, on this device or another.
+        """Writes a checkpoint, from which `load` resumes with the same numbers, on this device or another.
 
-        facts  of the caller, which `load` returns; JSON-able
+        facts  of the caller, which `load` returns; JSON-compatible
 
-        Raises ValueError for a torn model, and for numbers that are not finite, which may not show in an error before a
-        later tick; then the checkpoint before stays. See hybrid/storage/checkpoint.py for what else it raises. Of ranks all
-        save, rank 0 writes what one process would, and what one raises all raise.
+        Raises ValueError for an inconsistent model, and for numbers that are not finite, which may not show in an error before
+        a later tick; the previous checkpoint then stays. See hybrid/storage/checkpoint.py for other errors. All ranks call it,
+        rank 0 writes the same bytes as one process would, and an error of one rank is raised by all.
         """
         self._check_whole()
         if self.under_way:
@@ -475,9 +472,9 @@ class PVM(Runner[StepResult]):
         threads: int | None = None,
         ranks: Ranks | None = None,
     ) -> tuple["PVM", dict[str, Any]]:
-        """The model of a checkpoint, or of a run's latest, and the facts saved with it.
+        """Returns the model of a checkpoint, or of a run's latest, and the facts saved with it.
 
-        device, threads, ranks  as of PVM, wherever it was before, and on however many ranks
+        device, threads, ranks  as in PVM, independent of those that saved it
 
         Raises ValueError or OSError for a checkpoint that is missing, truncated, altered or of another kind.
         """
@@ -498,7 +495,7 @@ class PVM(Runner[StepResult]):
 
 
 def _dtype(dtype: np.dtype, device: backend.Backend) -> np.dtype:
-    """The dtype itself; ValueError where the device does not compute in it."""
+    """Returns the dtype; ValueError if the device does not compute in it."""
     if dtype not in (np.float32, np.float64):
         raise ValueError(f"dtype: found {dtype}, expected float32 or float64")
     if dtype == np.float64 and not device.device.float64:
@@ -507,9 +504,9 @@ def _dtype(dtype: np.dtype, device: backend.Backend) -> np.dtype:
 
 
 def _items(frames: Any, first: int) -> Iterator[Any]:
-    """The items from tick `first` on: of a feed those of its ticks, of any other iterable all that it gives.
+    """Yields the items from tick `first` on: those of a feed's ticks, or all of any other iterable.
 
-    Raises ValueError for what is neither.
+    Raises ValueError for any other type.
     """
     if hasattr(frames, "__getitem__") and hasattr(frames, "__len__"):
         if hasattr(frames, "streams"):
@@ -525,7 +522,7 @@ def _items(frames: Any, first: int) -> Iterator[Any]:
 
 
 def _remedy(shape: tuple[int, ...], expected: tuple[int, ...]) -> str:
-    """What to do with an array of this shape, in terms of NumPy or Pillow."""
+    """Returns a remedy for an array of this shape, in terms of NumPy or Pillow."""
     streams, rows, columns, channels = expected
     if streams > 1 and len(shape) == 4 and shape[1:] == expected[1:]:
         return f"give a frame for each of the {streams} streams"
@@ -537,7 +534,7 @@ def _remedy(shape: tuple[int, ...], expected: tuple[int, ...]) -> str:
 
 
 def by_layer(published: np.ndarray, wiring: Wiring) -> list[np.ndarray]:
-    """What units publish, (B, H), by layer: (B, units, hidden), or (B, 1, all of it) where units of a layer differ."""
+    """Returns published values, (B, H), by layer: (B, units, hidden), or (B, 1, all) if units of a layer differ."""
     ends = np.searchsorted(wiring.layer, np.arange(1, len(wiring.grids)))
     parts = np.split(published, np.append(0, np.cumsum(wiring.hidden))[ends], axis=1)
     sizes = [set(part.tolist()) for part in np.split(wiring.hidden, ends)]

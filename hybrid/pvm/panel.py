@@ -1,4 +1,4 @@
-"""Pictures of frames, predictions and hidden numbers, one by one and side by side. All are (rows, columns, 3) uint8."""
+"""Pictures of frames, predictions and hidden numbers, single and side by side. All are (rows, columns, 3) uint8."""
 
 import io
 import math
@@ -15,24 +15,24 @@ from .config import Config
 from .figures import bounds, count_layers
 from .wiring import Wiring
 
-AREA = 300 * 300  # pixels of a picture in a panel, at least
-FINE = 2  # pixels of a hidden number across, at least, ...
-WIDEST = 900  # ... while a picture stays so small
+AREA = 300 * 300  # minimum pixels of a picture in a panel
+FINE = 2  # minimum width in pixels of a hidden number ...
+WIDEST = 900  # ... up to this picture size
 CAPTION, NOTE, GAP, TITLE = 20, 18, 8, 24
 LETTERS, LARGE_LETTERS = 13, 16
 LONGEST = 2000  # characters of a line: no panel has room for more
 BEHIND, INK, FAINT = (24, 24, 24), (225, 225, 225), (160, 160, 160)
-ERROR = 0.25  # mean |difference| of a pixel's channels that is shown brightest: errors are small
+ERROR = 0.25  # mean |difference| of a pixel's channels at full brightness: errors are small
 LABEL, FOUND = (60, 230, 90), (80, 180, 255)
 Colour = tuple[int, int, int]
 
 
 class Scale(NamedTuple):
-    """Which numbers the colours of a picture stand for."""
+    """The range of numbers that the colours of a picture represent."""
 
     low: float
     high: float
-    colours: str  # matplotlib's name of them
+    colours: str  # matplotlib's name of the colour map
 
 
 class View(NamedTuple):
@@ -40,9 +40,9 @@ class View(NamedTuple):
 
     picture  (rows, columns, 3) uint8
     scale    of its colours; None: they are those of a frame
-    units    (rows, columns) of units, parted by lines
+    units    (rows, columns) of units, separated by lines
     note     a line below
-    boxes    (box, colour) each; a box x, y, width, height as shares of the picture's columns and rows
+    boxes    (box, colour) each; a box is x, y, width, height as fractions of the picture's columns and rows
     """
 
     picture: np.ndarray
@@ -61,12 +61,12 @@ def views(
     recent: Collection[Sequence[np.ndarray]] = (),
     off: tuple[float, float] | None = None,
 ) -> dict[str, View]:
-    """The pictures of a tick, by caption.
+    """Returns the pictures of a tick, by caption.
 
-    pictures  (rows, columns, channels) floats in 0..1: a frame, and what was predicted of it
+    pictures  (rows, columns, channels) floats in 0..1: a frame, and its prediction
     hidden    of each layer (units, numbers); heatmap (rows, columns) or None
     recent    those of the last ticks, see `count_layers`
-    off       the error of the prediction, and that of the frame before; None: there was no prediction
+    off       the error of the prediction, and that of the previous frame; None: there was no prediction
     """
     frame, prediction = pictures
     difference = np.abs(np.subtract(prediction, frame, dtype=np.float64)).mean(axis=-1)
@@ -88,28 +88,28 @@ def views(
 
 
 def rgb(image: np.ndarray) -> np.ndarray:
-    """Floats in 0..1 as bytes; of channels the first three, or the first as grey."""
+    """Converts floats in 0..1 to bytes: the first three channels, or the first as grey."""
     channels = image[..., :3] if image.shape[-1] >= 3 else np.repeat(image[..., :1], 3, axis=-1)
     levels: np.ndarray = np.clip(channels, 0, 1) * 255 + 0.5
     return levels.astype(np.uint8)
 
 
 def coloured(numbers: np.ndarray, scale: Scale) -> View:
-    """Numbers (rows, columns) in the colours of a scale; what lies beyond its ends looks as they do."""
+    """Returns numbers (rows, columns) in the colours of a scale; values outside are clipped."""
     place = np.clip((np.asarray(numbers, np.float64) - scale.low) / (scale.high - scale.low), 0, 1)
     return View(colours(scale.colours)[(place * 255 + 0.5).astype(np.uint8)], scale)
 
 
 @cache
 def colours(name: str) -> np.ndarray:
-    """The colours from the lowest to the highest, (256, 3) uint8."""
+    """Returns the colours from the lowest to the highest, (256, 3) uint8."""
     from matplotlib import colormaps
 
     return colormaps[name](np.arange(256), bytes=True)[:, :3]
 
 
 def hidden_map(wiring: Wiring, layer: int, hidden: np.ndarray) -> np.ndarray:
-    """What a layer publishes, (units, numbers), as one picture: a nearly square block a unit, where the unit stands.
+    """Returns a layer's published values, (units, numbers), as one picture: a nearly square block per unit, at its position.
 
     Units of several sizes come as one row (1, all numbers), and are shown as one block.
     """
@@ -133,10 +133,10 @@ def side_by_side(
     title: str = "",
     legend: Sequence[tuple[Colour, str]] = (),
 ) -> np.ndarray:
-    """The views as one picture: panels of one size, each with its caption above and its note below.
+    """Returns the views as one picture: panels of one size, each with its caption above and its note below.
 
-    aspect  width / height of what the frame shows, which all panels take: so every unit of a map stands where it does in
-            the frame, also where frames were stretched for the model; None: that of the first view
+    aspect  width / height of the original frame, used by all panels. Every unit of a map is thus at its position in the frame,
+            even if frames were stretched for the model; None: that of the first view
     title   a line above all; legend: (colour, name) of the boxes, at the end of that line
     """
     from PIL import Image, ImageDraw
@@ -153,7 +153,7 @@ def side_by_side(
         ends = f"  ({view.scale.low:g} to {view.scale.high:g})" if view.scale else ""
         _text(pen, (left, top + 1), name + ends, wide)
         top += CAPTION
-        # Pixels stay squares where a picture is enlarged, and are averaged where it is shrunk.
+        # Pixels stay square if a picture is enlarged, and are averaged if it is shrunk.
         how = Image.Resampling.NEAREST if view.picture.shape[1] <= wide else Image.Resampling.BOX
         picture = Image.fromarray(np.ascontiguousarray(view.picture)).resize((wide, high), how)
         whole.paste(picture, (left, top))
@@ -165,7 +165,7 @@ def side_by_side(
 
 
 def _size(views: list[View], aspect: float | None) -> tuple[int, int]:
-    """Width and height of every picture in a panel."""
+    """Returns width and height of every picture in a panel."""
     rows, columns = views[0].picture.shape[:2]
     aspect = float(np.clip(aspect or columns / rows, 1 / 3, 3))
     wide = math.sqrt(AREA * aspect)
@@ -175,7 +175,7 @@ def _size(views: list[View], aspect: float | None) -> tuple[int, int]:
 
 
 def _across(count: int) -> int:
-    """How many panels stand in a row: the number near 4 that leaves the fewest places empty."""
+    """Returns the number of panels per row: the number near 4 that leaves the fewest places empty."""
     return count if count < 4 else min((4, 5, 3), key=lambda across: -count % across)
 
 
@@ -187,7 +187,7 @@ def _font(size: int) -> Any:
 
 
 def _text(pen: Any, at: tuple[float, float], text: str, room: float, size: int = LETTERS, colour: Colour = INK) -> None:
-    """Write a line, cut off where there is no more room. What parts lines in it, as in names of files, is written out."""
+    """Writes a line, truncated to the room; line separators in it, as in file names, are escaped."""
     text = console.line(text[:LONGEST])
     if pen.textlength(text, _font(size)) > room:
         while text and pen.textlength(text + "...", _font(size)) > room:
@@ -197,7 +197,7 @@ def _text(pen: Any, at: tuple[float, float], text: str, room: float, size: int =
 
 
 def _legend(pen: Any, right: int, legend: Sequence[tuple[Colour, str]]) -> int:
-    """Draw a square of each colour, and its name, to the left of `right`; returns where they begin."""
+    """Draws a square of each colour, and its name, to the left of `right`; returns their left edge."""
     font = _font(LETTERS)
     widths = [16 + math.ceil(pen.textlength(name, font)) + 2 * GAP for _, name in legend]
     begins: int = right - sum(widths)
@@ -210,7 +210,7 @@ def _legend(pen: Any, right: int, legend: Sequence[tuple[Colour, str]]) -> int:
 
 
 def _lines(pen: Any, place: tuple[int, int, int, int], units: tuple[int, int] | None) -> None:
-    """Lines between units, broader where these are large."""
+    """Draws lines between units, wider between large ones."""
     (left, top, wide, high), (rows, columns) = place, units or (1, 1)
     width = 1 if min(wide / columns, high / rows) < 30 else 2
     for row in range(1, rows):
@@ -222,7 +222,7 @@ def _lines(pen: Any, place: tuple[int, int, int, int], units: tuple[int, int] | 
 
 
 def _outline(pen: Any, box: np.ndarray, place: tuple[int, int, int, int], colour: Colour) -> None:
-    """Draw a box that is not absent, cut at the picture's edge."""
+    """Draws a box that is not absent, clipped to the picture."""
     (x, y, width, height), (left, top, wide, high) = map(float, box), place
     if not (width > 0 and height > 0):
         return
@@ -232,18 +232,18 @@ def _outline(pen: Any, box: np.ndarray, place: tuple[int, int, int, int], colour
 
 
 def shares(box: np.ndarray, shape: Sequence[int]) -> np.ndarray:
-    """A box in pixels of an image of this shape, as shares of its columns and rows."""
+    """Converts a box in pixels of an image of this shape to fractions of its columns and rows."""
     return np.asarray(box, np.float64) / (shape[1], shape[0], shape[1], shape[0])
 
 
 def enlarged(picture: np.ndarray, least: int = 240) -> np.ndarray:
-    """The picture, enlarged by a whole number until its longer side is at most `least`; larger ones as they are."""
+    """Enlarges the picture by the largest integer that keeps its longer side at most `least`; larger ones are unchanged."""
     zoom = max(1, least // max(picture.shape[:2]))
     return picture.repeat(zoom, axis=0).repeat(zoom, axis=1)
 
 
 def png(picture: np.ndarray) -> bytes:
-    """A picture as the bytes of a PNG file."""
+    """Returns a picture as the bytes of a PNG file."""
     from PIL import Image
 
     data = io.BytesIO()
@@ -252,5 +252,5 @@ def png(picture: np.ndarray) -> bytes:
 
 
 def save(path: Path, picture: np.ndarray) -> None:
-    """Write a picture as PNG."""
+    """Writes a picture as PNG."""
     files.write(path, [png(picture)])

@@ -1,4 +1,4 @@
-"""The way of a frame through a model: its arrays where they are computed, and the stages that move them."""
+"""The pipeline of a frame through a model: its arrays on the device, and the stages that update them."""
 
 import functools
 import math
@@ -20,24 +20,24 @@ from .layout import TapeLayout, runs, taken, tape_layout, weights_at
 from .slot import FrameSlot, SlotSizes
 from .wiring import Wiring
 
-TOGETHER = 1 << 19  # bytes of frames that cross to a GPU in some 10 us; larger ones cross while it works on others
-PORTION = 1 << 16  # numbers: some passes over them find them in a core's cache
-CHANGE, REST = np.float32(10), np.float32(0.1)  # factors of first weights: of derivatives, and of all else
+TOGETHER = 1 << 19  # bytes of frames that transfer to a GPU in some 10 us; larger transfers overlap with computation
+PORTION = 1 << 16  # numbers: several passes over them hit a core's cache
+CHANGE, REST = np.float32(10), np.float32(0.1)  # scale factors of first-layer weights: of derivatives, and of all else
 Note = Callable[[float, float], object]
 
 
 class Pipeline:
-    """A model's arrays on its device, and the stages that a frame goes through; what it has of the host are the slots.
+    """A model's arrays on its device, and the stages of a frame; its only host memory are the slots.
 
-    config             all but its schedule, which is known to the slots
+    config             all but its schedule, which the slots hold
     activation         of the units
-    weights, velocity  of the units; velocity None where no schedule asks for momentum
-    state              all else that changes from tick to tick, by name; see `initial.state`
+    weights, velocity  of the units; velocity None if no schedule has momentum
+    state              all other arrays that change from tick to tick, by name; see `initial_state`
     readouts           `Heads`, or None
-    units, layer       (u,) the units whose arrays these are, all unless ranks share them, and the layer of each
-    layout             where everything of them is on the tapes
+    units, layer       (u,) the units of these arrays, all unless ranks partition them, and the layer of each
+    layout             their layout on the tapes
     whole              the layout of all units
-    prediction         where the predicted frame is there
+    prediction         the positions of the predicted frame
     delta              (B, T) of the last tick, see `contract.State`
     inline             the queue that does everything in turn
     """
@@ -54,7 +54,7 @@ class Pipeline:
         dtype: np.dtype,
         part: tuple[TapeLayout, np.ndarray] | None = None,
     ):
-        """The arrays of all units, or of a part: the layout of all, and (u,) which these are."""
+        """Creates the arrays of all units, or of a part: the layout of all, and the numbers (u,) of its units."""
         self.config, self.wiring, self.streams, self.dtype, self.backend = config, wiring, streams, dtype, device
         self.activation = config.activation
         self.whole, units = part or (tape_layout(wiring, config), None)
@@ -69,11 +69,11 @@ class Pipeline:
         self.inline.run(self._place, initial_weights(self.layout, config, seed, dtype, drawn_at))
 
     def _read_layout(self) -> TapeLayout:
-        """Where hidden vectors are in what the readouts read."""
+        """Returns the layout of hidden vectors in the input of the readouts."""
         return self.layout
 
     def _place(self, weights: np.ndarray) -> None:
-        """Put everything where it is computed; within the work of a queue."""
+        """Copies everything to the device; within the work of a queue."""
         device, kernels, units = self.backend.device, self.backend.pvm, len(self.units)
         first = initial_state(self.layout, self.config, self.layer, weights, self.streams)
         self.plan = kernels.plan(self.layout)
@@ -89,7 +89,7 @@ class Pipeline:
             self.readouts.place(device, self.backend.units, kernels.collect)
 
     def stages(self) -> list[Stage]:
-        """The way of a frame. All that changes on the device moves on "dense", so nothing depends on how queues overlap."""
+        """Returns the stages of a frame. Device state changes only on "dense", so the overlap of queues affects no result."""
         read = [Stage("readout", "dense", self._read, ("frame in",))] if self.readouts else []
         way = [Stage("frame in", "copy in", self._send), Stage("tick", "dense", self.tick, ("frame in",)), *read]
         if self.backend.device.host_memory:
@@ -103,14 +103,14 @@ class Pipeline:
         return stage._replace(work=functools.partial(self._again, stage))
 
     def _again(self, stage: Stage, slot: FrameSlot) -> None:
-        """Do a stage; it comes again, with the same arrays, as soon as all those that ticks take turns at have had theirs."""
+        """Runs a stage; its recording is replayed with the same arrays once all alternating arrays have had their turn."""
         period = math.lcm(2, self.layout.steps + 1)
         chosen = slot.complete, slot.supervised, slot.fresh, slot.readout_rate
         key = stage.name, slot.tick % period, slot.frame.dtype, *chosen, *self.config.factors(slot.tick)
         slot.recorder.run(key, stage.work, slot)
 
     def slot(self) -> FrameSlot:
-        """Room for a frame under way."""
+        """Returns the buffers of a frame in flight."""
         return FrameSlot(self._sizes(), self.backend.device, self.dtype)
 
     def _sizes(self) -> SlotSizes:
@@ -124,15 +124,15 @@ class Pipeline:
         )
 
     def queues(self) -> dict[str, Any]:
-        """A CPU does everything in turn on all its threads. Beside a GPU the caller's thread reads the feed, while the device
-        works: to wait for another thread would take as long as a tick of a small model.
+        """Returns the queues. A CPU runs everything in turn on all its threads; with a GPU, the caller's thread reads the feed,
+        since waiting for another thread would take as long as a tick of a small model.
         """
         if self.backend.device.threads:
             return dict.fromkeys(("copy in", "dense", "feed"), self.inline)
         queues = {name: self.backend.device.queue(name, 0) for name in ("copy in", "dense", "copy out")}
         return queues | {"feed": Inline("feed", self.threads)}
 
-    # What the stages do
+    # Stages
 
     def _send(self, slot: FrameSlot) -> None:
         copy = self.backend.device.copy
@@ -141,11 +141,11 @@ class Pipeline:
             copy(slot.target_dev, slot.target)
 
     def tape(self, step: int) -> Any:
-        """The tape (B, T) that a tick writes, or has written: those of the last `steps` ticks and this one stand."""
+        """Returns the tape (B, T) of a tick; those of the last `steps` ticks and this one are valid."""
         return self.state[f"tape_{step % (self.layout.steps + 1)}"]
 
     def tick(self, slot: FrameSlot) -> None:
-        """Show the frame to the units, let them learn and predict, collect what is to be copied back."""
+        """Shows the frame to the units, which learn and predict, and collects the data to copy back."""
         self._show(slot)
         self._move(slot, 0, len(self.units))
         if slot.complete:
@@ -154,7 +154,7 @@ class Pipeline:
                 self._publish(slot)
 
     def _show(self, slot: FrameSlot) -> None:
-        """All that comes before the units: rates and the frame."""
+        """Prepares the input of the units: rates and the frame."""
         if slot.fresh:
             self.backend.device.copy(self._rates, slot.rates)
             self.backend.device.copy(self._flags, slot.flags)
@@ -162,7 +162,7 @@ class Pipeline:
         self.backend.pvm.show(self.state[f"world_{slot.tick % 2}"], slot.frame_dev, scale)
 
     def _move(self, slot: FrameSlot, first: int, last: int) -> None:
-        """The units first:last learn, predict and publish."""
+        """Updates the units first:last: they learn, predict and publish."""
         t, state, config = slot.tick, self.state, self.config
         written = state[f"world_{(t + 1) % 2}"], self.tape(t), state[f"signals_{t % 2}"], state["integral"]
         scaled = state.get("low"), state.get("high")
@@ -176,7 +176,7 @@ class Pipeline:
         self.backend.pvm.tick(now, self.plan, past, learning, gathering, self.activation, first, last)
 
     def _read(self, slot: FrameSlot) -> None:
-        """The readouts, of what the units have made of this frame, or had expected of it."""
+        """Runs the readouts on the units' hidden numbers of this frame, or on those of the previous tick."""
         assert self.readouts
         tape = self._read_tape(slot)
         rate = slot.readout_rate if slot.supervised else 0.0
@@ -188,7 +188,7 @@ class Pipeline:
         return self.tape(slot.tick if self.config.wiring == "cuda" else slot.tick - 1)
 
     def _look(self, slot: FrameSlot) -> None:
-        """Collect what is to be copied back in arrays of the slot."""
+        """Collects the data to copy back in arrays of the slot."""
         for part, index in zip(_rows(slot.predicted_dev), self._predicted_at, strict=True):
             self.backend.pvm.collect(part, self.tape(slot.tick), index)
 
@@ -200,21 +200,21 @@ class Pipeline:
             self._publish(slot)
 
     def _publish(self, slot: FrameSlot) -> None:
-        """Copy back what the units have published."""
+        """Copies the published values back."""
         world = self.state[f"world_{(slot.tick + 1) % 2}"].reshape(-1)
         for stream in range(self.streams):
             last = (stream + 1) * (world.size // self.streams)
             self.backend.device.copy(slot.hidden[stream], world[last - slot.hidden.shape[1] : last])
 
-    # Asking, between two ticks
+    # Queries between two ticks
 
     def predicted(self, tick: int, places: list[np.ndarray]) -> np.ndarray:
-        """What the units predicted in a tick, (n, B, F), at n lists of places on the tape; see `Prediction`."""
+        """Returns the units' predictions in a tick, (n, B, F), at n lists of positions on the tape; see `Prediction`."""
         tape = self.backend.device.to_host(self.tape(tick))
         return np.stack([tape[:, index] for index in places])
 
     def weights_of(self, unit: int) -> dict[str, np.ndarray]:
-        """The weights, and the velocities where there are any, of one unit, flat."""
+        """Returns the weights, and any velocities, of one unit, flat."""
         number = int(np.flatnonzero(self.units == unit)[0])
         first, last = weights_at(self.layout)[number : number + 2]
         both = {"weights": self.weights, "velocity": self.velocity}
@@ -222,27 +222,27 @@ class Pipeline:
             name: self.backend.device.to_host(array[first:last]) for name, array in both.items() if array is not None
         }
 
-    # Keeping
+    # Checkpoints
 
     def arrays(self) -> dict[str, Any]:
-        """Weights, velocity and state by name, where they are computed; those of the device are read by `fetch`."""
+        """Returns weights, velocity and state by name, in the memory of the device; `fetch` reads them."""
         found = {"weights": self.weights, "velocity": self.velocity}
         if self.readouts:
             found |= {"readout.weights": self.readouts.weights, "readout.velocity": self.readouts.velocity}
         return {name: array for name, array in (found | self.state).items() if array is not None}
 
     def fetch(self) -> dict[str, np.ndarray]:
-        """The same as NumPy arrays; live ones on the CPU."""
+        """Returns the same as NumPy arrays; live ones on the CPU."""
         return {name: self.backend.device.to_host(array) for name, array in self.arrays().items()}
 
     def put(self, arrays: dict[str, np.ndarray]) -> None:
-        """Write arrays, named as `arrays` names them, to where they are computed."""
+        """Writes arrays, named as in `arrays`, to the device."""
         for name, array in self.arrays().items():
             if name in arrays:
                 self.backend.device.write(array, arrays[name])
 
     def save(self, folder: str | Path, facts: dict[str, Any], tick: int) -> None:
-        """Write a checkpoint of the model before a tick; ValueError for numbers that are not finite."""
+        """Writes a checkpoint of the model before a tick; ValueError for numbers that are not finite."""
         checkpoint.save(folder, self._finite(tick), facts)
 
     def _finite(self, tick: int) -> dict[str, np.ndarray]:
@@ -252,7 +252,7 @@ class Pipeline:
         return arrays
 
     def restore(self, folder: str | Path) -> None:
-        """Take the arrays of a checkpoint of the same model."""
+        """Loads the arrays of a checkpoint of the same model."""
         arrays = self.fetch()
         checkpoint.load_into(folder, arrays)
         self.put(arrays)
@@ -264,7 +264,7 @@ def _all(stages: list[Stage], slot: FrameSlot) -> None:
 
 
 def _spread(device: Any, array: np.ndarray) -> np.ndarray:
-    """The array for the device to take: of the host's own memory, whose pages lie on all nodes. A GPU needs no Numba for it."""
+    """Returns an array for the device, its host pages interleaved over all NUMA nodes; a GPU needs no Numba for it."""
     if not device.host_memory:
         return array
     from cpu.runtime.memory import spread_pages
@@ -273,29 +273,29 @@ def _spread(device: Any, array: np.ndarray) -> np.ndarray:
 
 
 def _rows(array: Any) -> list[Any]:
-    """The parts of an array along its first axis, each without it."""
+    """Returns the slices of an array along its first axis."""
     return [array[k : k + 1].reshape(*array.shape[1:]) for k in range(len(array))]
 
 
 class Ranks(Protocol):
-    """The processes that share the units of a model, see hybrid/mpi/pvm.py, and what each of them computes it by."""
+    """The processes that partition the units of a model, see hybrid/mpi/pvm.py, and the kernels of each."""
 
     size: int
 
     def pipeline(self, config: Config, wiring: Wiring, device: backend.Backend, **settings: Any) -> Pipeline:
-        """The pipeline of this process; arguments as of `Pipeline`."""
+        """Returns the pipeline of this process; arguments as in `Pipeline`."""
 
 
 class Prediction:
-    """The predicted frame, gathered from the units that predict patches; where patches overlap, the last unit counts.
+    """The predicted frame, gathered from the units that predict patches; of overlapping patches, the last unit wins.
 
     layout  of all units, or of some
-    units   (u,) which those are; None: all
+    units   (u,) their numbers; None: all
 
-    unit   (F,) which unit predicts each number of the frame; -1: none
-    place  (P,) the numbers of the frame that units of the layout predict; all F of them where it has all units
-    index  places on the tape of these numbers in the next frame, (P,) int32: of the prediction, and of the correction that
-           residual units add
+    unit   (F,) the predicting unit of each number of the frame; -1: none
+    place  (P,) the numbers of the frame that units of the layout predict; all F of them if it has all units
+    index  tape positions of these numbers in the next frame, (P,) int32: of the prediction, and of the correction that residual
+           units add
     """
 
     def __init__(self, wiring: Wiring, layout: TapeLayout, config: Config, units: np.ndarray | None = None):
@@ -304,28 +304,28 @@ class Prediction:
         self.covered = self.unit >= 0
         self._missing = None if self.covered.all() else ~self.covered
         self.place = np.arange(self.unit.size) if units is None else np.flatnonzero(np.isin(self.unit, units))
-        number = np.zeros(len(wiring.hidden), np.int64)  # in the layout
+        number = np.zeros(len(wiring.hidden), np.int64)  # within the layout
         number[np.arange(len(wiring.hidden)) if units is None else units] = np.arange(len(layout.hidden))
         self._number = number[self.unit[self.place]]
         next_frame = layout.steps - 1 if layout.newest_first else 0
         self.index = self._index(layout, next_frame)
 
     def _index(self, layout: TapeLayout, step: int) -> list[np.ndarray]:
-        """The places of the step-th frame that the units predict; 0 for what no unit predicts."""
+        """Returns the positions of the step-th predicted frame; 0 for numbers without prediction."""
         predictions = [layout.predicted_at] + [layout.residual_at] * bool((layout.residual_at >= 0).any())
         before = step * np.diff(layout.signal_at)[self._number] + self._within[self.place]
         covered = self.covered[self.place]
         return [np.where(covered, at[self._number] + before, 0).astype(np.int32) for at in predictions]
 
     def shown(self, parts: np.ndarray, threads: int = 1) -> np.ndarray:
-        """The predicted frames, (B, rows, columns, channels) in 0..1, and 0 where no unit predicts.
+        """Returns the predicted frames, (B, rows, columns, channels) in 0..1, and 0 where no unit predicts.
 
         parts    (n, B, F), gathered from the tape at `index`
-        threads  that make them, where they are large
+        threads  CPU threads, used for large frames
         """
         frames = np.empty(parts.shape[1:], parts.dtype)
 
-        def fill(these: slice) -> None:  # portion by portion, so that only one array of this size is made
+        def fill(these: slice) -> None:  # in portions, so that only one array of this size is allocated
             for stream, frame in enumerate(frames):
                 out, own = frame[these], parts[:, stream, these]
                 np.copyto(out, own[0] if len(own) == 1 else own[0] + 2 * own[1] - 1)
@@ -340,7 +340,7 @@ class Prediction:
 
 
 def _seen(wiring: Wiring) -> tuple[np.ndarray, np.ndarray]:
-    """(F,) which unit predicts each number of the frame (-1: none), and (F,) the how-manieth of its patch that is."""
+    """Returns the unit that predicts each number of the frame (-1: none), and its index in that unit's patch, (F,) both."""
     unit, within = np.full(wiring.frame, -1), np.zeros(wiring.frame, np.int64)
     for u, patch in enumerate(wiring.patch):
         if patch is not None:
@@ -350,24 +350,24 @@ def _seen(wiring: Wiring) -> tuple[np.ndarray, np.ndarray]:
     return unit.ravel(), within.ravel()
 
 
-# Large arrays of a result in portions, each by one of several threads: NumPy leaves the interpreter to others meanwhile.
+# Large arrays of a result in portions on several threads, since NumPy releases the interpreter lock.
 #
-# While a complete result is made no tick is under way, so a GPU waits for it: of flat210m it took as long as three ticks.
+# No tick is in flight while a complete result is made, so a GPU waits: for flat210m as long as three ticks.
 
 
 def in_portions(work: Callable[[slice], object], size: int, threads: int) -> None:
-    """Do `work` for slices that cover `size` numbers, on up to so many threads; arrays of one slice need no other thread."""
+    """Calls `work` for slices that cover `size` numbers, on up to `threads` threads; a single slice needs no other thread."""
     slices = [slice(first, min(first + PORTION, size)) for first in range(0, size, PORTION)]
     if threads == 1 or len(slices) < 2:
         for one in slices:
             work(one)
     else:
-        for _ in _helpers(threads).map(work, slices):  # what one of them raises is raised here
+        for _ in _helpers(threads).map(work, slices):  # raises the errors of the threads
             pass
 
 
 def copied(array: np.ndarray, threads: int) -> np.ndarray:
-    """A copy of a contiguous array."""
+    """Returns a copy of a contiguous array."""
     made, flat = np.empty_like(array).reshape(-1), array.reshape(-1)
 
     def copy(these: slice) -> None:
@@ -379,27 +379,27 @@ def copied(array: np.ndarray, threads: int) -> np.ndarray:
 
 @functools.cache
 def _helpers(threads: int) -> ThreadPoolExecutor:
-    """They end with the process; a model with large frames makes them, others never do."""
+    """Returns the thread pool, which ends with the process; only models with large frames need it."""
     return ThreadPoolExecutor(threads, "pvm result")
 
 
-# The queue of a feed beside a GPU: it works at once, in the caller's thread, and needs no Numba unless the feed does.
+# The queue of a feed with a GPU: it runs work immediately, in the caller's thread, and needs no Numba unless the feed does.
 
 
 class Done(NamedTuple):
-    """Work that is over, with its result."""
+    """Finished work, with its result."""
 
     result: Any
 
     def wait(self) -> Any:
-        """The result."""
+        """Returns the result."""
         return self.result
 
 
 class Inline:
-    """As `inline` of the CPU's device (cpu/device.py), whose package imports Numba.
+    """A queue like `inline` of the CPU's device (cpu/device.py), whose package imports Numba.
 
-    threads  with which a feed enters parallel kernels, where it has imported Numba
+    threads  thread count for a feed's parallel kernels, if it has imported Numba
     """
 
     apart = False
@@ -410,7 +410,7 @@ class Inline:
     def run(
         self, work: Callable[..., Any], *arguments: Any, after: Sequence[Any] = (), note: Note | None = None
     ) -> Done:
-        """Do `work(*arguments)` now."""
+        """Calls `work(*arguments)` immediately."""
         for event in after:
             event.wait()
         if numba := sys.modules.get("numba"):
@@ -418,7 +418,7 @@ class Inline:
         return Done(_timed(note, work, arguments))
 
     def close(self) -> None:
-        """Nothing to end."""
+        """Does nothing."""
 
 
 def _timed(note: Note | None, work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
@@ -435,10 +435,10 @@ def _timed(note: Note | None, work: Callable[..., Any], arguments: tuple[Any, ..
 def initial_weights(
     layout: TapeLayout, config: Config, seed: int, dtype: Any, drawn_at: np.ndarray | None = None
 ) -> np.ndarray:
-    """The weights and biases of all dense layers, flat, (weights,) of `dtype`; by the rule of `config.init`.
+    """Returns the weights and biases of all dense layers, flat, (weights,) of `dtype`; by the rule of `config.init`.
 
-    drawn_at  (U,) where the numbers of each unit begin among those that are drawn for a whole model; None: one behind the
-              other. What is drawn for other units is left out, not made
+    drawn_at  (U,) offsets of each unit in the random numbers of a whole model; None: consecutive. Numbers of other units are
+              skipped, not generated
     """
     sizes = layout.rows.astype(np.int64) * (layout.columns + 1)
     at = weights_at(layout)
@@ -455,10 +455,10 @@ def initial_weights(
 
 
 def _start_from_repeating(drawn: np.ndarray, layout: TapeLayout, config: Config) -> None:
-    """Make of drawn weights those of units that predict no change: the last matrix and its bias are 0.
+    """Turns drawn weights into those of units that predict no change: the last matrix and its bias are 0.
 
-    What will change is first sought in what has changed: derivatives are small, so their first weights are larger than those
-    of the signal and the context, by which a unit would know the clip by heart. Biases take the derivatives' middle, 1/2, away.
+    A change is best predicted from derivatives. They are small, so their first weights are larger than those of the signal and
+    the context, which would let a unit memorise the clip. Biases subtract the derivatives' midpoint, 1/2.
     """
     at, last = weights_at(layout), layout.layer_at[1:] - 1
     rows, columns = layout.rows.astype(np.int64), layout.columns.astype(np.int64)
@@ -478,15 +478,15 @@ def _start_from_repeating(drawn: np.ndarray, layout: TapeLayout, config: Config)
 
 
 def _draw(drawn: np.ndarray, seed: int, at: np.ndarray, drawn_at: np.ndarray) -> None:
-    """Write drawn[at[u] : at[u + 1]] of each unit from place drawn_at[u] on of the numbers of this seed.
+    """Writes drawn[at[u] : at[u + 1]] of each unit from position drawn_at[u] of the random sequence of this seed.
 
-    A draw of the generator makes two float32, so an odd place is reached by one number that is thrown away.
+    A draw of the generator makes two float32, so an odd position needs one discarded number.
     """
-    breaks = np.flatnonzero(np.diff(drawn_at) != np.diff(at[:-1])) + 1  # units that do not follow the one before
+    breaks = np.flatnonzero(np.diff(drawn_at) != np.diff(at[:-1])) + 1  # units that do not follow the previous one
     for first, last in zip([0, *breaks], [*breaks, len(drawn_at)], strict=True):
         bits, begin = np.random.PCG64([seed, 0]), int(drawn_at[first])
         bits.advance(begin // 2)
-        rng = np.random.Generator(bits)  # from its beginning, `default_rng`
+        rng = np.random.Generator(bits)  # at its start, `default_rng`
         rng.random(begin % 2, np.float32)
         rng.random(dtype=np.float32, out=drawn[at[first] : at[last]])
 
@@ -494,19 +494,19 @@ def _draw(drawn: np.ndarray, seed: int, at: np.ndarray, drawn_at: np.ndarray) ->
 def initial_state(
     layout: TapeLayout, config: Config, layer: np.ndarray, weights: np.ndarray, streams: int
 ) -> dict[str, np.ndarray]:
-    """All arrays but the weights that change from tick to tick, as they are before tick 0. B streams.
+    """Returns all arrays but the weights that change from tick to tick, in their state before tick 0. B streams.
 
     Tick t writes the array with number t modulo their count, so the last one is that of the tick before the first.
 
     layer   (U,) of each unit
 
-    world_0, world_1   (B, W): tick t reads number t, writes what the units publish to the next
+    world_0, world_1   (B, W): tick t reads number t, writes the published values to the next
     tape_0 ... tape_k  (B, T), of the last `steps` ticks and this one
     signals_0, _1      (B, S)
-    integral           (B, S), or (B, 0) where it is no feature
+    integral           (B, S), or (B, 0) if it is no feature
     low, high          (B, W), with `config.publish` "minmax"
 
-    The first predictions are those for inputs that are 0.
+    The first predictions are those for zero inputs.
     """
     dtype = weights.dtype
     sizes = {"world": layout.world, "tape": int(layout.tape_at[-1]), "signals": int(layout.signal_at[-1])}
@@ -523,7 +523,7 @@ def initial_state(
 
 
 def _predict(arrays: dict[str, np.ndarray], layout: TapeLayout, config: Config, weights: np.ndarray) -> None:
-    """Compute what the units predict and publish for inputs that are 0, on the tape of the tick before the first."""
+    """Computes the predicted and published values for zero inputs, on the tape of the tick before the first."""
     tape, world = arrays[f"tape_{layout.steps}"], arrays["world_0"]
     for k in range(len(layout.rows)):
         rows, columns, at = layout.rows[k], layout.columns[k], layout.w_at[k]
@@ -536,7 +536,7 @@ def _predict(arrays: dict[str, np.ndarray], layout: TapeLayout, config: Config, 
 
 
 def _stretch(arrays: dict[str, np.ndarray], places: np.ndarray, learning: np.ndarray) -> None:
-    """As `_publish` of cpu/pvm.py, of the numbers published at these places."""
+    """Rescales the published values at these positions, as `_publish` of cpu/pvm.py."""
     published, low, high = (arrays[name][:, places] for name in ("world_0", "low", "high"))
     least = published.dtype.type(1e-6)
     low[:, learning] = np.minimum(published, low)[:, learning] + least

@@ -1,4 +1,4 @@
-"""Configurations by name, by file, by the originals' files."""
+"""Configurations by name, from files, and from the originals' files."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .config import Config
 
 
 def names() -> list[str]:
-    """The configurations that come with the package."""
+    """Returns the names of the configurations in the package."""
     return sorted(Path(one.name).stem for one in _folder().iterdir() if one.name.endswith(".json"))
 
 
 def load(source: str | Path) -> tuple[Config, list[str]]:
-    """A configuration, and notes on what was ignored or missing in an original's file; no notes for ours.
+    """Returns a configuration, and notes on ignored or missing options of an original's file; no notes for ours.
 
     source  one of `names()`, or a path to a .json or .toml, ours or an original's
 
-    Raises ValueError, naming the file, for one that is no configuration, and FileNotFoundError.
+    Raises ValueError, naming the file, for an invalid configuration, and FileNotFoundError.
     """
     if str(source) in names():
         return Config.from_fields(json.loads((_folder() / f"{source}.json").read_text("utf-8"))), []
@@ -38,7 +38,7 @@ def load(source: str | Path) -> tuple[Config, list[str]]:
 
 
 def named(source: str | Path) -> AbstractContextManager[None]:
-    """A context in which errors name the file, where `source` is one."""
+    """Returns a context in which errors name the file, if `source` is one."""
     return nullcontext() if str(source) in names() else files.named(source)
 
 
@@ -47,7 +47,7 @@ def _folder() -> Traversable:
 
 
 def _file(path: Path) -> Mapping[str, Any]:
-    """The content of a file; ValueError, naming it, where it cannot be parsed."""
+    """Returns the content of a file; ValueError, naming it, if it cannot be parsed."""
     if path.suffix not in (".json", ".toml"):
         near = difflib.get_close_matches(str(path), names(), 1)
         hint = f"; did you mean {near[0]}?" if near else ""

@@ -1,4 +1,4 @@
-"""What a training run says of itself: its report, as figures and as lines for a person, and the line beside its bar."""
+"""The report of a training run, as figures and as human-readable lines, and the text of its progress bar."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,9 +17,9 @@ FRAMES = {"prediction": ("prediction", "C0"), "last_frame": ("repeating the last
 
 
 def draw_curve(path: Path, points: list[dict[str, Any]]) -> None:
-    """Plot the error of each layer, and that of predicting the next frame beside that of repeating the last.
+    """Plots the error of each layer, and the prediction error of the next frame with that of repeating the last.
 
-    points  of a report's "curve"; they go to a CSV beside the picture
+    points  of a report's "curve"; they go to a CSV next to the picture
     """
     with plots.drawn(path, 7.5, 3.1) as picture:
         layers, frames = picture.subplots(1, 2)
@@ -44,18 +44,18 @@ def draw_curve(path: Path, points: list[dict[str, Any]]) -> None:
 
 
 def _rows(points: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The points, with a column a layer."""
+    """Yields the points, with a column per layer."""
     for point in points:
         errors = {f"error of layer {layer}": error for layer, error in enumerate(point["error"])}
         yield {name: value for name, value in point.items() if name != "error"} | errors
 
 
 def report(model: PVM, facts: Mapping[str, Any], rate: float, latest: Latest) -> dict[str, Any]:
-    """The figures of a run, JSON-able; errors are means over the last tenth of the curve.
+    """Returns the figures of a run, JSON-compatible; errors are means over the last tenth of the curve.
 
     facts   of the run's progress
-    rate    frames a second, of all streams
-    latest  what there was to see last
+    rate    frames per second, of all streams
+    latest  the latest views
     """
     points = facts["curve"]
     last = points[-max(len(points) // 10, 2) :]  # the very last may compare nothing
@@ -85,7 +85,7 @@ def report(model: PVM, facts: Mapping[str, Any], rate: float, latest: Latest) ->
 
 
 def warning(report: Mapping[str, Any]) -> str | None:
-    """What to say of a model whose hidden numbers stand still and which predicts worse than the last frame; else None."""
+    """Returns a warning if hidden numbers are static and predictions are worse than the last frame; otherwise None."""
     numbers, dead = (sum(layer[name] for layer in report["activity"]) for name in ("numbers", "dead"))
     if 2 * dead <= numbers or (report["prediction_to_last_frame"] or 0) <= 1:
         return None
@@ -96,7 +96,7 @@ def warning(report: Mapping[str, Any]) -> str | None:
 
 
 def postfix(point: Mapping[str, Any], rate: float, parameters: float) -> str:
-    """A point of the curve in the progress bar; rate: frames a second, parameters: so many times that."""
+    """Returns a point of the curve for the progress bar; rate: frames per second, parameters: parameters per second."""
     errors = " ".join(f"{error:.3f}" for error in point["error"])
     shown = f"{rate:,.0f} frames/s, {engineering(parameters)} parameters/s, error {errors}"
     if point["prediction"] is None:
@@ -105,7 +105,7 @@ def postfix(point: Mapping[str, Any], rate: float, parameters: float) -> str:
 
 
 def engineering(value: float) -> str:
-    """1234567 -> 1.23 M."""
+    """Formats 1234567 as 1.23 M."""
     for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
         if value >= size:
             return f"{value / size:.3g}{unit}"
@@ -113,7 +113,7 @@ def engineering(value: float) -> str:
 
 
 def text(report: Mapping[str, Any]) -> str:
-    """A report as lines for a person."""
+    """Returns a report as human-readable lines."""
     units, readouts, steps = (f"{report[name]:,}" for name in ("parameters", "readout_parameters", "steps"))
     speed = f"{report['frames_per_second']:,.1f}; parameters a second: {engineering(report['parameters_per_second'])}"
     streams = f", {report['streams']} streams" if report["streams"] > 1 else ""

@@ -1,4 +1,4 @@
-"""How many parameters a Predictive Vision Model has, and whether they fit into memory."""
+"""Parameter counts of a Predictive Vision Model, and checks that they fit into memory."""
 
 import contextlib
 import math
@@ -20,16 +20,16 @@ FAR = 1000  # the radius up to which neighbours are counted for a lower bound
 
 
 def parameters(config: Config, wiring: Wiring) -> tuple[int, int]:
-    """Weights and biases of (the units, their readouts)."""
+    """Returns the numbers of weights and biases of the units, and of their readouts."""
     readouts = heads.layout_of(wiring, config)[0].w_at[-1] if config.readout else 0
     return int(weights_at(tape_layout(wiring, config))[-1]), int(readouts)
 
 
 def refuse_too_large(config: Config, copies: int, itemsize: int, ranks: int = 1) -> None:
-    """MemoryError where the parameters cannot fit in this machine's memory, before anything is made of the configuration.
+    """Raises MemoryError if the parameters cannot fit in this machine's memory, before anything is allocated.
 
     copies  of each parameter: 2 with momentum
-    ranks   that share them; each may have a machine to itself
+    ranks   that partition them; each may have a machine to itself
     """
     least = min(itemsize * copies * (fewest(config) + _fewest_of_readouts(config)) // ranks, sys.maxsize)
     memory = machine.memory() or math.inf
@@ -42,7 +42,7 @@ def refuse_too_large(config: Config, copies: int, itemsize: int, ranks: int = 1)
 
 @contextlib.contextmanager
 def told_too_large() -> Iterator[None]:
-    """A context in which a model is made; where the memory is over before it is, the MemoryError says what to do."""
+    """Provides a context for the construction of a model; if memory runs out, the MemoryError states a remedy."""
     try:
         yield
     except MemoryError as error:
@@ -52,16 +52,14 @@ def told_too_large() -> Iterator[None]:
 
 
 def refuse_more(source: object, config: Config, held: int) -> None:
-    """ValueError where a configuration needs more numbers than were saved with it, before anything is made of it."""
+    """Raises ValueError if a configuration needs more numbers than were saved with it, before anything is allocated."""
     published = sum(rows * columns * size for (rows, columns), size in zip(config.grids, config.hidden, strict=True))
     if published + prod(config.frame) > held:
         raise ValueError(f"{source}: declares {published} hidden numbers, but holds {held} numbers; it was altered")
 
 
 def fewest(config: Config) -> int:
-    """A lower bound of the parameters of the units, without wiring them: with one source of signals a unit, the lateral
-    context and that of the tops.
-    """
+    """Returns a lower bound of the units' parameters without wiring: one signal source per unit, lateral context and tops."""
     steps, total = config.predict_steps, 0
     before = config.block[0] * config.block[1] * config.channels
     last = len(config.grids) - 1
@@ -76,7 +74,7 @@ def fewest(config: Config) -> int:
 
 
 def _fewest_of_readouts(config: Config) -> int:
-    """A lower bound of the parameters of the readouts: of one tile, or of the units of the layers that have one."""
+    """Returns a lower bound of the parameters of the readouts: of one tile, or of the units of layers with readouts."""
     readout = config.readout
     if readout is None:
         return 0
@@ -89,7 +87,7 @@ def _fewest_of_readouts(config: Config) -> int:
 
 
 def _neighbours(grid: tuple[int, int], radius: float, itself: bool) -> int:
-    """Pairs of units of a grid within a radius, cut to a whole number as the rule with the fewest pairs does, and to FAR."""
+    """Returns the pairs of units of a grid within a radius, truncated to an integer (the rule with fewest pairs) and to FAR."""
     rows, columns = grid
     radius = min(int(radius), rows + columns, FAR)
     y, x = np.arange(min(radius + 1, rows)), np.arange(min(radius + 1, columns))

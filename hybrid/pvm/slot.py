@@ -1,4 +1,4 @@
-"""The buffers of one frame under way: what is copied to the device for it, and what is copied back."""
+"""The buffers of one frame in flight: its input to the device, and the data copied back."""
 
 from typing import Any, NamedTuple
 
@@ -8,14 +8,14 @@ from ..schedule.slot import SlotState
 from .config import Config
 from .layout import TapeLayout
 
-# Who learns in a tick, and how fast: rates and flags of every unit, made of the schedule's rates of whole layers.
+# The learning state of a tick: rates and flags of every unit, from the schedule's rates of whole layers.
 
 
 class TickRates(NamedTuple):
-    """What a tick needs to know of the schedule. U units.
+    """The schedule's values for a tick. U units.
 
-    units    rate and momentum (2, U), or None: these and the flags are those of the tick before
-    flags    (2, U) bool: who learns; whose published range is adapted
+    units    rate and momentum (2, U), or None: these and the flags are those of the previous tick
+    flags    (2, U) bool: the unit learns; its published range is adapted
     readout  rate of the readouts; 0: they do not learn
     """
 
@@ -25,7 +25,7 @@ class TickRates(NamedTuple):
 
 
 class Rates:
-    """Makes the rates of ticks that follow one another; those that change nothing, which are most, cost next to nothing.
+    """The rates of consecutive ticks; unchanged rates, the usual case, are cheap.
 
     layer  (U,) of each unit
     """
@@ -34,20 +34,20 @@ class Rates:
         self._layer = layer
         # A change is predicted from two frames, and learned from the third.
         self._first = 2 if config.unit == "change" else layout.steps - 1
-        self._in_force: Any = None  # what the rates and flags on the device, or on their way there, were made of
+        self._in_force: Any = None  # the source of the rates and flags that are on the device, or in transfer
 
     def forget(self) -> None:
-        """Frames that were filled in and not shown have not set their rates: the next one does."""
+        """Discards the rates of frames that were filled in but not shown: the next frame sets its own."""
         self._in_force = None
 
     def at(self, tick: int, config: Config, frozen: bool) -> TickRates:
-        """Those of a tick, of which the one before was asked for last, or nothing since `forget`.
+        """Returns the rates of a tick; the previous call must be for the preceding tick, or `forget`.
 
-        config  as it stands now: `PVM.set_rate` adds to its schedule
-        frozen  whether nothing learns
+        config  in its present state: `PVM.set_rate` adds to its schedule
+        frozen  True: nothing learns
         """
         now, after = config.rates(tick), config.rates(tick + 1)
-        early = tick < self._first  # nothing was predicted so long ago
+        early = tick < self._first  # there is no prediction yet
         readout = self._readout(tick, config, frozen)
         was, self._in_force = self._in_force, (now, after, early, frozen)
         if was and all(old is new for old, new in zip(was, self._in_force, strict=True)):
@@ -63,12 +63,12 @@ class Rates:
 
 
 class FrameInput(NamedTuple):
-    """All that a tick is given, ready to be copied into a slot.
+    """The input of a tick, ready to be copied into a slot.
 
     image     (B, rows, columns, channels), uint8, or floats in 0..1
-    heat      (B, Y) heatmaps for the readouts to learn, or None: they do not learn
-    complete  whether more than the error is copied back
-    rates     who learns, and how fast
+    heat      (B, Y) target heatmaps of the readouts, or None: they do not learn
+    complete  True: more than the error is copied back
+    rates     of the tick
     """
 
     image: np.ndarray
@@ -78,15 +78,14 @@ class FrameInput(NamedTuple):
 
     @property
     def examples(self) -> int:
-        """B, as schedules count them."""
+        """The number of streams B, under the name that schedules use."""
         return len(self.image)
 
 
 class SlotSizes(NamedTuple):
-    """How much a slot holds: B streams of F numbers of the frame, U units, heatmaps of Y and H hidden numbers, and how many
-    parts a predicted frame has.
+    """The sizes of a slot: B streams of F frame numbers, U units, heatmaps of Y and H hidden numbers, parts of a prediction.
 
-    own  where ranks share the units, those of this rank: u units, P numbers of the predicted frame, h hidden ones
+    own  if ranks partition the units, those of this rank: u units, P numbers of the predicted frame, h hidden ones
     """
 
     streams: int
@@ -99,28 +98,28 @@ class SlotSizes(NamedTuple):
 
 
 class FrameSlot(SlotState):
-    """B frames, one of each stream.
+    """The buffers of B frames, one of each stream.
 
     Filled on the host
     frame (B, F)       bytes, or numbers in 0..1
-    target (B, Y)      heatmaps to learn
-    rates (2, u), flags (2, u)  see `TickRates`; u: the units that this rank has, all U unless ranks share them
+    target (B, Y)      target heatmaps
+    rates (2, u), flags (2, u)  see `TickRates`; u: the units of this rank, all U unless ranks partition them
 
     Copied back
     miss (U,)          of each unit the sum of |error|
     predicted (n, B, F)  n parts of the predicted frame
     heat (B, Y), hidden (B, H)
 
-    own                by name miss (u,), predicted (n, B, P), hidden (B, h) of the units that this rank has: the same arrays
-                       unless ranks share the units
+    own                by name miss (u,), predicted (n, B, P), hidden (B, h) of the units of this rank: the same arrays unless
+                       ranks partition the units
 
-    NAME_dev           the same on the device, the same array where it shares the host's memory; of own units alone
+    NAME_dev           the same on the device, the same array if it shares the host's memory; of own units alone
 
-    supervised    whether there is a target
-    complete      whether all is copied back, and not only `miss`
-    fresh         whether rates and flags differ from those of the tick before
+    supervised    True: there is a target
+    complete      True: everything is copied back, not only `miss`
+    fresh         True: rates and flags differ from those of the previous tick
     readout_rate  see `TickRates`
-    recorder      does what a tick launches with these arrays again
+    recorder      replays the launches of a tick with these arrays
     """
 
     frame: np.ndarray
@@ -149,7 +148,7 @@ class FrameSlot(SlotState):
         self.readout_rate = 0.0
 
     def fill(self, tick: int, micro: int, batch: FrameInput, first: int, last: int) -> None:
-        """Copy the input of a tick into a free slot."""
+        """Copies the input of a tick into a free slot."""
         with self._filling():
             self.events.clear()
             self.tick, self.micro = tick, micro
@@ -165,7 +164,7 @@ class FrameSlot(SlotState):
                 self.rates[:], self.flags[:] = rates.units, rates.flags
 
     def _copy_frame(self, image: np.ndarray) -> None:
-        """Copy a frame to `frame`; room for bytes, and for numbers, is made when the first of the kind comes."""
+        """Copies a frame to `frame`; the buffers for bytes and for numbers are allocated on first use."""
         dtype = np.dtype(np.uint8) if image.dtype == np.uint8 else self._dtype
         if dtype not in self._frames:
             self._frames[dtype] = self._pair(self._frame_shape, dtype)
@@ -173,6 +172,6 @@ class FrameSlot(SlotState):
         np.copyto(self.frame, image.reshape(self._frame_shape), casting="same_kind")
 
     def _pair(self, shape: tuple[int, ...], dtype: Any) -> tuple[np.ndarray, Any]:
-        """An array of the host and its mirror on the device."""
+        """Returns a host array and its mirror on the device."""
         host = self._device.host_empty(shape, dtype)
         return host, self._device.mirror(host)

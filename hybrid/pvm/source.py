@@ -1,4 +1,4 @@
-"""What the options of a command name: clips and a configuration."""
+"""Clips and configuration from the options of a command."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ LABELS_HELP = (
 
 
 def clips(video: str, shape: Shape, labels: str | None = None) -> Sequence[Clip]:
-    """Those of --video; with --labels the one of a video file with the boxes of another file than the one beside it.
+    """Returns the clips of --video; with --labels the video file with the boxes of that file instead of its own.
 
     Raises ValueError or OSError, see `open_clips`.
     """
@@ -42,12 +42,12 @@ def clips(video: str, shape: Shape, labels: str | None = None) -> Sequence[Clip]
 
 
 def labelled(found: Sequence[Clip]) -> bool:
-    """Whether any of the clips says where its target is."""
+    """True if any of the clips has labels."""
     return any(clip[0].box is not None for clip in found)
 
 
 def configured(options: Mapping[str, Any]) -> Config:
-    """The configuration that --config names, with what --set says; notes on an original's file go to stderr."""
+    """Returns the configuration of --config, updated by --set; notes on an original's file go to stderr."""
     config, notes = presets.load(options["config"])
     for note in notes:
         console.note(f"{options['config']}: {note}")
@@ -62,13 +62,13 @@ def configured(options: Mapping[str, Any]) -> Config:
         if inside is None:
             raise ValueError(f"--set {setting}: found a configuration without readouts, expected one with")
         inside[name.removeprefix("readout.")] = value
-    if any(setting.startswith("schedule=") for setting in options["set"] or ()):  # meant as it is said
+    if any(setting.startswith("schedule=") for setting in options["set"] or ()):  # an explicit schedule is not rescaled
         return Config.from_fields(fields | {"steps": None})
     return Config.from_fields(fields).stretched(options["steps"])
 
 
 def read_config(folder: Path) -> Config:
-    """The configuration of a run."""
+    """Returns the configuration of a run."""
     path = folder / CONFIG
     with files.named(path):
         return Config.from_fields(files.read(path))

@@ -1,8 +1,8 @@
-"""The tracking benchmark: boxes of trackers beside labels, scored on overlap, distance and presence.
+"""The tracking benchmark: boxes of trackers compared with labels, scored on overlap, distance and presence.
 
-Its measures are those of braincorp/PVM (PVM_tools/benchmark.py), after Wu, Lim and Yang, Online object tracking: a
-benchmark (CVPR 2013), those of them that do not depend on how many pixels a frame has. Boxes are those of `hybrid.pvm.heads`;
-one without area is absent. As there, a tracker begins with the first target of a clip: all count as "absent" said before it.
+Its measures are those of braincorp/PVM (PVM_tools/benchmark.py) that do not depend on the number of pixels of a frame. They
+follow Wu, Lim and Yang, Online object tracking: a benchmark (CVPR 2013). Boxes are those of `hybrid.pvm.heads`; one without
+area is absent. As there, a tracker starts with the first target of a clip: all count as "absent" before it.
 """
 
 from collections.abc import Mapping
@@ -10,27 +10,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-ARENA = (96, 96)  # rows and columns of the frame that boxes are compared in, as in the original
-CENTRE = 0.2  # the size of the box of "centre", as a share of the frame's
+ARENA = (96, 96)  # rows and columns of the frame in which boxes are compared, as in the original
+CENTRE = 0.2  # the size of the box of "centre", as a fraction of the frame's
 OVERLAPS = np.linspace(0, 1, 100)  # thresholds of the success curve
 
 
 class Scores(NamedTuple):
-    """The figures of a tracker. Shares are 0 to 1; NaN where there is nothing to divide by: see `undefined`."""
+    """The scores of a tracker. Fractions are 0 to 1; NaN for an empty denominator: see `undefined`."""
 
-    frames: int  # labelled frames: the four counts add up to it
-    true_positives: int  # target there, and found somewhere
-    true_negatives: int  # target absent, and said so
-    false_positives: int  # target absent, and found somewhere
-    false_negatives: int  # target there, and said to be absent
-    success: float  # mean over 100 thresholds of the share of targets with a larger overlap; .99 at most
-    overlap: float  # share of targets found with an overlap above .5
-    centre: float  # share of targets whose centre was found within .1 of the frame's size
-    accuracy: float  # share of frames right: the centre found inside the target's box, or both absent
+    frames: int  # labelled frames: the sum of the four counts
+    true_positives: int  # target present, and any box reported
+    true_negatives: int  # target absent, and reported absent
+    false_positives: int  # target absent, and any box reported
+    false_negatives: int  # target present, and reported absent
+    success: float  # mean over 100 thresholds of the fraction of targets with a larger overlap; .99 at most
+    overlap: float  # fraction of targets found with an overlap above .5
+    centre: float  # fraction of targets whose centre was found within .1 of the frame's size
+    accuracy: float  # fraction of correct frames: the centre found inside the target's box, or both absent
 
     @property
     def undefined(self) -> str:
-        """Why some figures are NaN; empty where none is."""
+        """The reason why some figures are NaN; empty if none is."""
         if not self.frames:
             return "no frame is labelled: no figure is defined"
         if not self.true_positives + self.false_negatives:
@@ -38,18 +38,18 @@ class Scores(NamedTuple):
         return ""
 
     def as_dict(self) -> dict[str, Any]:
-        """All figures for JSON, None for NaN, and `undefined`."""
+        """Returns all figures for JSON, None for NaN, and `undefined`."""
         figures = {name: None if value != value else value for name, value in self._asdict().items()}
         return {**figures, "undefined": self.undefined}
 
 
 def begun(truth: np.ndarray, trackers: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The boxes (n, 4) of trackers, and of two baselines, in the labelled frames of a clip; absent before the first target.
+    """Returns the boxes (n, 4) of trackers and two baselines in the labelled frames of a clip; absent before the first target.
 
     truth     (n, 4) float32, the labels; in `ARENA`, as all boxes
     trackers  of each by name (n, 4)
 
-    The baselines: "null" keeps the first target's box, "centre" says the middle of the frame.
+    The baselines: "null" keeps the first target's box, "centre" reports the middle of the frame.
     """
     there = _present(truth)
     first = int(there.argmax()) if there.any() else len(truth)
@@ -68,7 +68,7 @@ def begun(truth: np.ndarray, trackers: Mapping[str, np.ndarray]) -> dict[str, np
 
 
 def score(truth: np.ndarray, found: np.ndarray) -> Scores:
-    """The figures of boxes (n, 4) beside the labels. A target that was not found counts as missed at every threshold."""
+    """Scores boxes (n, 4) against the labels. A target that was not found counts as missed at every threshold."""
     there, said = _present(truth), _present(found)
     both, neither = there & said, ~there & ~said
     frames, targets = len(there), int(there.sum())
@@ -89,7 +89,7 @@ def score(truth: np.ndarray, found: np.ndarray) -> Scores:
 
 
 def overlap(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """I / (A + B - I + 1e-5) of boxes (n, 4), areas in square pixels, (n,) float64; 0 where either is absent."""
+    """Returns I / (A + B - I + 1e-5) of boxes (n, 4), areas in square pixels, (n,) float64; 0 if either is absent."""
     a, b = a.astype(np.float64), b.astype(np.float64)
     low, high = np.maximum(a[:, :2], b[:, :2]), np.minimum(a[:, :2] + a[:, 2:], b[:, :2] + b[:, 2:])
     common = (high - low).clip(0).prod(axis=1)
@@ -98,18 +98,18 @@ def overlap(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _offset(truth: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """From the centres of truth to those of found, in pixels right and down: (n, 4) and (n, 4) -> (n, 2) float64."""
+    """Returns the offsets from the centres of truth to those of found, in pixels right and down: (n, 2) float64."""
     centres = [boxes[:, :2].astype(np.float64) + boxes[:, 2:] / 2 for boxes in (truth, found)]
     return centres[1] - centres[0]
 
 
 def _present(boxes: np.ndarray) -> np.ndarray:
-    """Whether boxes (..., 4) have an area, (...) bool."""
+    """Returns a mask (...) bool of the boxes (..., 4) with an area."""
     return np.asarray(np.all(boxes[..., 2:] > 0, axis=-1))
 
 
 def _share(counts: np.ndarray | np.integer, total: int) -> float:
-    """The mean of counts as shares of a total."""
+    """Returns the mean of counts as fractions of a total."""
     return float(np.mean(counts / total)) if total else np.nan
 
 
@@ -123,7 +123,7 @@ null keeps the first box, centre says the middle of the frame"""
 
 
 def text(scores: Mapping[str, Scores]) -> str:
-    """A table of the figures, a line a tracker; below it what they mean, and why some are missing."""
+    """Returns a table of the figures, one line per tracker; below it their meanings, and reasons for missing ones."""
     width = max(map(len, ("tracker", *scores)))
     heads = ("success", "overlap .5", "centre .1", "accuracy", "found", "absent")
     lines = [" ".join([f"{'tracker':{width}}", *(f"{head:>11}" for head in heads)])]

@@ -1,4 +1,4 @@
-"""Which unit is input to which: the graph of a configuration, by the rules of the two originals, or one made by hand."""
+"""The graph of units: that of a configuration, by the rules of the two originals, or a custom one."""
 
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
@@ -17,12 +17,12 @@ class Wiring(NamedTuple):
     """A graph of U units, which are numbered layer by layer, within a layer row by row.
 
     layer        (U,) int32, ascending from 0
-    row, column  (U,) int32: the unit's place in its layer's grid
-    hidden       (U,) int32: hidden numbers, which are what a unit publishes
+    row, column  (U,) int32: the unit's position in its layer's grid
+    hidden       (U,) int32: hidden numbers, which a unit publishes
     patch        U: the part of the frame that the unit predicts, (row, column, rows, columns); None: it has a signal
     signal       U x int32: units whose hidden numbers it predicts, in the order of its input
-    context      U x int32: units whose hidden numbers are input only, in the order of its input; may repeat
-    feedback     U x bool, one for each context unit: from above (True) or from beside (False)
+    context      U x int32: units whose hidden numbers are only input, in the order of its input; may repeat
+    feedback     U x bool, one for each context unit: True from above, False from the same layer
     grids        rows and columns of each layer
     frame        rows, columns, channels
     """
@@ -40,7 +40,7 @@ class Wiring(NamedTuple):
 
 
 def wire(config: Config) -> Wiring:
-    """The graph of `config` by its rule, "cuda" or "classic"."""
+    """Returns the graph of `config` by its rule, "cuda" or "classic"."""
     grids = _number(config.grids)
     signal: Lists = [[] for _ in grids[0].places()]
     for low, up in pairwise(grids):
@@ -64,25 +64,25 @@ def wire(config: Config) -> Wiring:
 
 
 class Unit(NamedTuple):
-    """One unit of a graph made by hand; what its fields mean is said in `Wiring`."""
+    """One unit of a custom graph; see `Wiring` for its fields."""
 
     layer: int
     hidden: int
     patch: Patch | None = None
     signal: tuple[int, ...] = ()
     context: tuple[int, ...] = ()
-    feedback: tuple[bool, ...] | None = None  # None: what comes from a higher layer
-    row: int | None = None  # None: units of a layer stand in one column
+    feedback: tuple[bool, ...] | None = None  # None: True for units of a higher layer
+    row: int | None = None  # None: units of a layer form one column
     column: int = 0
 
 
 def custom(frame: tuple[int, int, int], units: Iterable[Unit | Mapping[str, Any]]) -> Wiring:
-    """A graph made by hand.
+    """Returns a custom graph.
 
     frame  rows, columns, channels
     units  `Unit`s, or mappings with the names of its fields; in ascending order of their layers
 
-    Raises ValueError, naming the unit, for a graph that cannot work.
+    Raises ValueError, naming the unit, for an invalid graph.
     """
     found = [unit if isinstance(unit, Unit) else _unit(at, unit) for at, unit in enumerate(units)]
     _refuse_frame(frame)
@@ -99,14 +99,14 @@ def custom(frame: tuple[int, int, int], units: Iterable[Unit | Mapping[str, Any]
         feedback = unit.feedback
         if feedback is None:
             feedback = tuple(layers[source] > unit.layer for source in unit.context)
-        row = at - start if unit.row is None else unit.row  # one below the other within their layer where none is said
+        row = at - start if unit.row is None else unit.row  # by default in one column of their layer
         patch: Any = None if unit.patch is None else tuple(map(int, unit.patch))
         complete.append(unit._replace(patch=patch, feedback=feedback, row=row))
     return _built(complete, (int(frame[0]), int(frame[1]), int(frame[2])))
 
 
 def describe(wiring: Wiring) -> dict[str, Any]:
-    """The arguments of `custom` that make this graph again, for JSON."""
+    """Returns the arguments of `custom` that make this graph again, for JSON."""
     columns = (wiring.layer, wiring.hidden, wiring.row, wiring.column)
     lists = (map(np.ndarray.tolist, part) for part in (wiring.signal, wiring.context, wiring.feedback))
     units = [
@@ -119,13 +119,13 @@ def describe(wiring: Wiring) -> dict[str, Any]:
 
 
 def receptive(wiring: Wiring) -> list[np.ndarray]:
-    """For each unit that sees a patch (a tile), the ascending int32 ids of all units whose receptive field holds it.
+    """Returns, for each tile (a unit that sees a patch), the ascending int32 ids of all units with it in their receptive field.
 
     A unit's receptive field: the tiles that reach it through signals, over any number of layers.
     """
     reach: list[set[int]] = [set() if patch is None else {unit} for unit, patch in enumerate(wiring.patch)]
     moved = True
-    while moved:  # once round for a hierarchy, and once more to see that nothing moves; graphs by hand may have loops
+    while moved:  # one pass for a hierarchy, and one to detect the fixed point; custom graphs may have loops
         moved = False
         for unit, sources in enumerate(wiring.signal):
             before = len(reach[unit])
@@ -139,7 +139,7 @@ def receptive(wiring: Wiring) -> list[np.ndarray]:
 
 
 def _built(units: list[Unit], frame: tuple[int, int, int]) -> Wiring:
-    """A wiring of complete units. The extent of each layer's grid follows from their places."""
+    """Returns a wiring of complete units. Their positions determine the extent of each layer's grid."""
     layers = np.array([unit.layer for unit in units], np.int32)
     place = np.array([(unit.row, unit.column) for unit in units], np.int32)
     ends = [place[layers == one].max(axis=0) + 1 for one in range(layers.max() + 1)]
@@ -161,7 +161,7 @@ def _built(units: list[Unit], frame: tuple[int, int, int]) -> Wiring:
 
 
 class _Grid(NamedTuple):
-    """One layer's units: base + row * columns + column."""
+    """The units of one layer: base + row * columns + column."""
 
     base: int
     rows: int
@@ -172,7 +172,7 @@ class _Grid(NamedTuple):
 
 
 def _number(shapes: Iterable[tuple[int, int]]) -> list[_Grid]:
-    """Grids whose units are numbered one layer after the other."""
+    """Returns grids whose units are numbered consecutively over layers."""
     grids: list[_Grid] = []
     for rows, columns in shapes:
         grids.append(_Grid(grids[-1].base + grids[-1].rows * grids[-1].columns if grids else 0, rows, columns))
@@ -180,9 +180,9 @@ def _number(shapes: Iterable[tuple[int, int]]) -> list[_Grid]:
 
 
 def _blocks(config: Config, low: _Grid, up: _Grid, times: int = 1) -> Lists:
-    """Ids of `low`, ascending, that each unit of `up` sees: blocks of fan_in x fan_in spread evenly, without wrap.
+    """Returns the ids of `low`, ascending, that each unit of `up` sees: fan_in x fan_in blocks, evenly spread, without wrap.
 
-    Offsets farther than fan_in_radius from the centre of the block are left out; block and radius are `times` as large.
+    Offsets farther than fan_in_radius from the centre of the block are omitted; block and radius are `times` as large.
     """
     size, radius = config.fan_in * times, config.fan_in_radius * times
     centre = (size - 1) / 2
@@ -201,15 +201,13 @@ def _blocks(config: Config, low: _Grid, up: _Grid, times: int = 1) -> Lists:
 
 
 def _along(low: int, up: int, size: int, at: int) -> list[tuple[int, int]]:
-    """Where a block of `size` stands among `low` for the unit at `at` of `up`, (place in the block, place in `low`) of what
-    lies within; a single unit sees the middle.
-    """
+    """Returns (position in the block, position in `low`) of a block of `size` for unit `at` of `up`; one unit is centred."""
     begin = int((low - size) * at / (up - 1)) if up > 1 else int((low - size) / 2)
     return [(offset, begin + offset) for offset in range(max(0, -begin), min(size, low - begin))]
 
 
 def _lateral(config: Config, grid: _Grid) -> Lists:
-    """Ids of the neighbours within the radius, ascending, for each unit of a layer."""
+    """Returns the ids of the neighbours within the radius, ascending, for each unit of a layer."""
     radius = config.lateral_radius
     high, wide = (min(int(radius), size - 1) for size in (grid.rows, grid.columns))
     offsets = [
@@ -229,7 +227,7 @@ def _lateral(config: Config, grid: _Grid) -> Lists:
 
 
 def _fed(signal: Lists) -> Lists:
-    """The units that each unit feeds, ascending."""
+    """Returns the units that each unit feeds, ascending."""
     fed: Lists = [[] for _ in signal]
     for unit, sources in enumerate(signal):
         for source in sources:
@@ -238,7 +236,7 @@ def _fed(signal: Lists) -> Lists:
 
 
 def _above_cuda(config: Config, grids: list[_Grid], signal: Lists, lateral: Lists) -> Lists:
-    """Feedback by the rule "cuda": parents, their parents once for every path, then tops that are not listed yet."""
+    """Returns feedback by the rule "cuda": parents, their parents once for every path, then tops that are not listed yet."""
     parents = _fed(signal)
     above = [list(ids) for ids in parents]
     if config.two_layers_back:
@@ -252,7 +250,7 @@ def _above_cuda(config: Config, grids: list[_Grid], signal: Lists, lateral: List
 
 
 def _above_classic(config: Config, grids: list[_Grid], signal: Lists, lateral: Lists) -> Lists:
-    """Feedback by the rule "classic": parents, units two layers up by one wider fan-in, then every top, listed or not."""
+    """Returns feedback by the rule "classic": parents, units two layers up by one wider fan-in, then every top, repeatable."""
     above = _fed(signal)
     if config.two_layers_back:
         wider: Lists = [[] for _ in signal]
@@ -266,11 +264,11 @@ def _above_classic(config: Config, grids: list[_Grid], signal: Lists, lateral: L
     return above
 
 
-# Graphs made by hand: their units, checked.
+# Validation of the units of custom graphs.
 
 
 def _unit(at: int, fields: Mapping[str, Any]) -> Unit:
-    """A unit from a mapping; ValueError for a name that is not of a unit, or a missing one."""
+    """Returns a unit from a mapping; ValueError for an unknown or a missing name."""
     unknown = [name for name in fields if name not in Unit._fields]
     missing = [name for name in ("layer", "hidden") if name not in fields]
     if unknown or missing:
@@ -280,7 +278,7 @@ def _unit(at: int, fields: Mapping[str, Any]) -> Unit:
 
 
 def _refuse_frame(frame: tuple[int, int, int]) -> None:
-    """ValueError unless a frame has three whole sizes."""
+    """Raises ValueError unless a frame has three integer sizes."""
     if len(frame) != 3:
         raise ValueError(f"frame: found {frame!r}, expected (rows, columns, channels)")
     for name, size in zip(("rows", "columns", "channels"), frame, strict=True):
@@ -288,7 +286,7 @@ def _refuse_frame(frame: tuple[int, int, int]) -> None:
 
 
 def _refuse(name: str, unit: Unit, before: int, units: int, frame: tuple[int, int, int]) -> None:
-    """ValueError for a unit that cannot work among `units`, after one of layer `before`."""
+    """Raises ValueError for an invalid unit among `units`, after one of layer `before`."""
     check.whole(f"{name}.layer", unit.layer, 0)
     if not before <= unit.layer <= before + 1:
         raise ValueError(
@@ -314,7 +312,7 @@ def _refuse(name: str, unit: Unit, before: int, units: int, frame: tuple[int, in
 
 
 def _refuse_patch(name: str, patch: Patch, frame: tuple[int, int, int]) -> None:
-    """ValueError unless a patch lies within the frame."""
+    """Raises ValueError unless a patch lies within the frame."""
     if len(patch) != 4:
         raise ValueError(f"{name}: found {patch!r}, expected (row, column, rows, columns)")
     for at, low in enumerate((0, 0, 1, 1)):

@@ -1,27 +1,27 @@
-"""The output layer of a model: a distribution over classes that learns. Hidden vectors in, losses and gradients out.
+"""The output layer of a model: a learned distribution over classes. Hidden vectors in, losses and gradients out.
 
-Every readout keeps the Protocol below and moves its own parameters. Names are imported on first use, so that importing
+Every readout implements the Protocol below and updates its own parameters. Names are imported on first use, so that importing
 this package needs no Numba.
 
-A kind of readout is a file of this package, or of another distribution, which offers it by an entry point of the group
+A kind of readout is a file of this package, or of another distribution, which registers it by an entry point of the group
 "hybrid.readouts". The file exports:
 
-    rebuild(**facts, backend)   the readout that `describe()` told of, without "kind"
+    rebuild(**facts, backend)   the readout that `describe()` described, without "kind"
 
-and so that the command line offers it:
+and for the command line:
 
     Options     a frozen dataclass, a field for each option of its own, see hybrid/settings.py
     make(counts, width, options, *, batch, trunk, backend)
-                the untrained readout. options: those of the command line by name, "rate" and "seed" among them;
-                trunk: False where the hidden vectors are rows of the input table, as in word2vec
+                the untrained readout. options: those of the command line by name, including "rate" and "seed";
+                trunk: False if the hidden vectors are rows of the input table, as in word2vec
 
-and where it has reason to:
+and optionally:
 
-    least(**facts)                       how many numbers a checkpoint of it holds at least: an altered one is then refused
-                                         before it takes memory
-    trials(options, classes, examples)   what else to measure where its place is left open, see Trials
+    least(**facts)                       minimum number of values in its checkpoint: an altered one is then rejected before
+                                         memory is allocated
+    trials(options, classes, examples)   further candidates to measure if its place is not specified, see Trials
 
-It imports Numba, SciPy and cpu inside functions, so that its options are quick to read.
+It imports Numba, SciPy and cpu inside functions, so that its options load quickly.
 """
 
 import importlib
@@ -46,18 +46,18 @@ if TYPE_CHECKING:
 
 
 class Trial(NamedTuple):
-    """Other values of a readout's options, and what to say of them if they are taken."""
+    """Other values of a readout's options, and the message to print if they are chosen."""
 
     options: dict[str, Any]
     remark: str
 
 
 class Trials(NamedTuple):
-    """What else is measured where a user leaves open whether a readout is on the CPU or beside the trunk on its GPU.
+    """The candidates to measure if a user does not specify whether a readout is on the CPU or on the trunk's GPU.
 
-    tried  measured on the GPU, beside the readout with the options that the user gave
-    note   why others are not tried; "" for no reason
-    rival  a kind of readout whose time is told beside the others, but which is never taken: it is another model; "" for none
+    tried  measured on the GPU, in addition to the readout with the user's options
+    note   the reason why others are not tried; "" for no reason
+    rival  a kind of readout whose time is reported but which is never chosen, since it is another model; "" for none
     """
 
     tried: tuple[Trial, ...] = ()
@@ -89,28 +89,27 @@ def __getattr__(name: str) -> Any:
 class Readout(Protocol):
     """A distribution over `classes` classes, given hidden vectors of `width` numbers; hidden (B, D) float32.
 
-    It is constructed from how often each class is met (counts, one a class) or, where that is not needed, from how many
-    classes there are. pickle and copy make a readout with arrays of its own, which goes on with the same bytes, on a device
-    of the same name.
+    Its constructor takes class counts (one per class) or, if they are not needed, the number of classes. pickle and copy make a
+    readout with its own arrays on a device of the same name, which continues with the same bytes.
 
-    batch       most rows of a step
-    rate        step of SGD
-    rate_scale  by which the rate is multiplied
-    backend     where it computes, see hybrid/backend.py
-    ready       names of the stages after which the gradient of the hidden vectors is whole
+    batch       maximum rows of a step
+    rate        step size of SGD
+    rate_scale  multiplier of the rate
+    backend     the device that computes, see hybrid/backend.py
+    ready       names of the stages after which the gradient of the hidden vectors is complete
 
-    and where classes can begin alike:
+    and if classes can be initialised from vectors:
 
-    begin_with(vectors)  (V, D) float32: log p(v | h) is then about vectors[v] . h + constant, for small h. Of an untrained
-                         readout; what it has learned is lost. ValueError for other arrays
+    begin_with(vectors)  (V, D) float32: log p(v | h) is then about vectors[v] . h + constant, for small h. For an untrained
+                         readout; learned values are lost. ValueError for other arrays
 
-    and where an example may have any number of targets, and its loss is not their mean:
+    and if an example may have any number of targets, and its loss is not their mean:
 
-    counts_unlabelled  True: it learns also from examples without a target, and they count in the mean over a batch
-    label_losses(hidden, target, target_at)  the loss of each example, (B,) float32, that `step` would find; nothing learns
+    counts_unlabelled  True: it also learns from examples without a target, and they count in the mean over a batch
+    label_losses(hidden, target, target_at)  the loss of each example, (B,) float32, as in `step`; nothing learns
 
-    All methods raise ValueError for arrays of another shape, dtype or order and for numbers that are not finite, IndexError
-    for an id out of range, and RuntimeError while a call of another thread is under way; then nothing has moved.
+    All methods raise ValueError for arrays of another shape, dtype or order and for numbers that are not finite, and IndexError
+    for an id out of range. They raise RuntimeError while a call of another thread is in flight. Nothing is then updated.
     """
 
     classes: int
@@ -122,68 +121,68 @@ class Readout(Protocol):
     ready: tuple[str, ...]
 
     def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None) -> float:
-        """Learn from up to `batch` rows, at rate_scale times rate, and return their mean loss in nats.
+        """Learns from up to `batch` rows, at rate_scale times rate, and returns their mean loss in nats.
 
         grad    (B, D) float32, written: d loss / d hidden of each row, not averaged over B
         target  (B,) int32 class ids
-        weight  (B,) float32 of at least 0: multiplies the loss of each row, its gradient and its part of every move; None: 1
+        weight  (B,) float32 of at least 0, default 1: multiplies the loss of each row, its gradient and its part of every
+                update
 
-        Raises FloatingPointError, naming the row, for a loss that is not finite; then the parameters have moved.
+        Raises FloatingPointError, naming the row, for a loss that is not finite; the parameters are then already updated.
         """
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
-        """What `step` does between its checks, with arrays of `backend.device` (NumPy's on the CPU).
+        """Runs the computation of `step` without its checks, on arrays of `backend.device` (NumPy's on the CPU).
 
-        grad (B, D) and loss (B,), in nats, are written. It is called within the work of a queue of that device, and without
-        weight where the examples have none. Nothing is checked or waited for, and after the first call on a queue nothing is
-        allocated.
+        Writes grad (B, D) and loss (B,), in nats. It is called within the work of a queue of that device, and without weight if
+        the examples have none. It checks nothing, does not wait, and after the first call on a queue allocates nothing.
         """
 
     def log_prob(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:
-        """The log-probability of each row's target, (B,) float32; any number of rows."""
+        """Returns the log-probability of each row's target, (B,) float32; any number of rows."""
 
     def scores(self, hidden: np.ndarray) -> np.ndarray:
-        """The log-probabilities of all classes, (B, V) float32: 4 B V bytes, so the caller chooses B.
+        """Returns the log-probabilities of all classes, (B, V) float32: 4 B V bytes, so the caller chooses B.
 
-        They are those of log_prob, up to rounding: exp of them sums to 1 in every row. Under a full softmax, a tree and
-        sampled softmax they are the model's probabilities. Under negative sampling they are a softmax of dot products that
-        were not trained to be normalised: good for their order only. Computed on the host, one matrix product for each chunk
-        of the parameters; those of a GPU are fetched first, once a call.
+        They equal those of log_prob, up to rounding: exp of them sums to 1 in every row. Under a full softmax, a tree and
+        sampled softmax they are the model's probabilities. Under negative sampling they are a softmax of dot products that were
+        not trained to be normalised: only their order is meaningful. Computed on the host, one matrix product for each chunk of
+        the parameters; those of a GPU are first fetched, once per call.
         """
 
     def best(self, hidden: np.ndarray, k: int, exclude: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """The k most likely classes of each row, most likely first: ids (B, k) int32 and log-probabilities (B, k).
+        """Returns the k most likely classes of each row, most likely first: ids (B, k) int32 and log-probabilities (B, k).
 
-        exclude  scipy.sparse CSR (B, V): row b leaves out the classes with a stored entry, whatever its value. The
-                 probabilities are still those among all classes. Where fewer than k classes are left, ids ends with -1 and
-                 log-probabilities with -inf. The search is on the host, to which the parameters of a GPU are fetched
+        exclude  scipy.sparse CSR (B, V): row b excludes the classes with a stored entry, whatever its value. The probabilities
+                 are still those among all classes. If fewer than k classes are left, ids ends with -1 and log-probabilities
+                 with -inf. The search is on the host, to which the parameters of a GPU are fetched
 
         Raises ValueError for k outside 1 to V, and for an `exclude` that is no CSR array (B, V).
         """
 
     def buffers(self) -> Buffers:
-        """The arrays of a slot that its stages need."""
+        """Returns the arrays of a slot that its stages need."""
 
     def finish(self, copy: Copies) -> list[Stage]:
-        """The stages from the hidden vectors to their gradient, which is whole after those named in `ready`."""
+        """Returns the stages from the hidden vectors to their gradient, which is complete after those named in `ready`."""
 
     def last(self, copy: Copies) -> list[Stage]:
-        """The stages that nothing waits for. After them `slot.loss` is the mean loss of the micro-batch."""
+        """Returns the stages that nothing waits for. After them `slot.loss` is the mean loss of the micro-batch."""
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """The arrays that a checkpoint keeps, by name, as they stand now; on the CPU the live ones."""
+        """Returns the current arrays of a checkpoint by name; on the CPU the live ones."""
 
     def send(self) -> None:
-        """Go on from parameters() as they were filled; needed where the device does not share the host's memory."""
+        """Copies parameters() to the device after they were filled; needed if the device does not share the host's memory."""
 
     def describe(self) -> dict[str, Any]:
-        """JSON-able facts from which `rebuild` makes a readout of the same kind and shape."""
+        """Returns JSON-compatible facts from which `rebuild` makes a readout of the same kind and shape."""
 
     def state(self) -> dict[str, Any]:
-        """What else a checkpoint keeps, JSON-able and small."""
+        """Returns the other content of a checkpoint, JSON-compatible and small."""
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state; call it after the parameters have been filled, which it sends."""
+        """Restores a state; call it after the parameters have been filled, which it sends."""
 
 
 def make(
@@ -196,10 +195,10 @@ def make(
     trunk: bool = True,
     backend: Any = None,
 ) -> Readout:
-    """The untrained readout of a kind, from options of the command line; see above.
+    """Returns the untrained readout of a kind, from options of the command line; see above.
 
-    Raises ValueError for a kind that is not known or not offered by the command line, for an optimiser or biases
-    that this kind does not take, and what its file raises.
+    Raises ValueError for a kind that is unknown or not offered by the command line, for an optimiser or biases that this kind
+    does not support, and the errors of its file.
     """
     module = registry.load(kind)
     if not hasattr(module, "make"):
@@ -210,11 +209,11 @@ def make(
 
 
 def rebuild(facts: dict[str, Any], backend: Any = None) -> Readout:
-    """The readout that describe() told of, untrained: fill its parameters(), then restore its state().
+    """Returns the untrained readout of a description: fill its parameters(), then restore its state().
 
-    backend  where it computes, from hybrid.backend.choose (None: the CPU): no fact of the readout, any will do
+    backend  the device, from hybrid.backend.choose (None: the CPU); it is independent of the description
 
-    Raises ValueError for facts that tell of no readout, and for one that does not compute there.
+    Raises ValueError for an invalid description, and for a readout that the backend does not support.
     """
     module, facts = _loaded(facts)
     made: Readout = module.rebuild(**facts, backend=backend)
@@ -222,13 +221,13 @@ def rebuild(facts: dict[str, Any], backend: Any = None) -> Readout:
 
 
 def least(facts: dict[str, Any]) -> int:
-    """How many numbers a checkpoint of the readout that describe() told of holds at least."""
+    """Returns the minimum number of values in a checkpoint of the described readout."""
     module, facts = _loaded(facts)
     return int(module.least(**facts)) if hasattr(module, "least") else 0
 
 
 def trials(kind: str, options: Mapping[str, Any], classes: int, examples: int) -> Trials:
-    """What else to measure where the place of a readout of this kind is left open.
+    """Returns the further candidates to measure if the place of a readout of this kind is not specified.
 
     options   of the command line
     classes   of the feed
@@ -240,9 +239,9 @@ def trials(kind: str, options: Mapping[str, Any], classes: int, examples: int) -
 
 
 def _check_taken(kind: str, options: Mapping[str, Any], made: Readout) -> None:
-    """ValueError where a user asks for rows to move as those of this kind cannot."""
+    """Raises ValueError if a user requests an update rule that this kind does not support."""
     facts = made.describe()
-    wrapped = [*facts.get("readouts", ()), facts.get("readout", {})]  # within a mixture, or beside an index
+    wrapped = [*facts.get("readouts", ()), facts.get("readout", {})]  # within a mixture, or with an index
     taken = facts.keys() | {name for part in wrapped for name in part}
     for name, value in sorted(sparse.readout_named(options).items()):
         if name not in taken and value != "sgd":
@@ -251,6 +250,6 @@ def _check_taken(kind: str, options: Mapping[str, Any], made: Readout) -> None:
 
 
 def _loaded(facts: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The file of the kind that describe() told of, and the other facts."""
+    """Returns the file of a description's kind, and the other facts."""
     facts = dict(facts)
     return registry.load(facts.pop("kind", None)), facts

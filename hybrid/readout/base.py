@@ -1,4 +1,4 @@
-"""What readouts share: arguments are checked here, once, and long inputs are cut into calls of `batch` rows."""
+"""Common parts of readouts: arguments are checked here, once, and long inputs are cut into calls of `batch` rows."""
 
 import contextlib
 import functools
@@ -22,7 +22,7 @@ Pairs = list[tuple[np.ndarray, Any]]
 
 
 class Common(TypedDict, total=False):
-    """Arguments of every readout, see Base."""
+    """The arguments of every readout, see Base."""
 
     batch: int
     backend: Any
@@ -37,16 +37,16 @@ class Base:
         _best_without, _scores    compute with NumPy's arrays on the host, with the parameters there
         _pairs                    every learned array of the host, and its counterpart on the device: the same one on the CPU
 
-    One whose rows learn by `optimiser` keeps them by `_keep`, and then has `_pairs`, too.
+    A subclass whose rows learn by `optimiser` stores them by `_keep`, which also provides `_pairs`.
 
-    batch    most rows of a step
-    seed     of what is drawn
-    backend  the modules that compute, from hybrid.backend.choose; None: those of the CPU
-    optimiser  how rows move: "sgd", "row-adagrad" or "adagrad", with the usual rate of the kind, or one with a rate, such as
-             hybrid.SGD(0.05)
-    biases   whether every row has a bias
+    batch    maximum rows of a step
+    seed     of random draws
+    backend  the compute modules, from hybrid.backend.choose; None: those of the CPU
+    optimiser  update rule: "sgd", "row-adagrad" or "adagrad", with the kind's default rate, or one with a rate:
+               hybrid.SGD(0.05)
+    biases   True: every row has a bias
 
-    A subclass that also computes on a GPU says so in `places`.
+    A subclass that also computes on a GPU lists it in `places`.
     """
 
     kind: str
@@ -54,20 +54,20 @@ class Base:
     _there: Learned
     places: tuple[str, ...] = ("cpu",)  # kinds of devices: "cpu", "cuda"
     usual_rate = 0.02
-    searches_on_host = False  # whether it has no `_best`: then `_best_without` leaves out None, too
-    on_host = False  # whether `learn` takes NumPy's arrays, whatever part of it is on a device
+    searches_on_host = False  # True: it has no `_best`, and `_best_without` also accepts None
+    on_host = False  # True: `learn` takes NumPy's arrays, even if a part of it is on a device
     ready: tuple[str, ...] = ("readout", "grad in")
-    counts_unlabelled = False  # whether examples without a target count in the mean over a batch, see Readout
-    begin_with: Any  # of kinds whose classes can begin alike
+    counts_unlabelled = False  # True: examples without a target count in the mean over a batch, see Readout
+    begin_with: Any  # of kinds whose classes can be initialised
     learn: Callable[..., None]  # see Readout
-    learn_online: Callable[..., None]  # of those that can, see `online`
+    learn_online: Callable[..., None]  # of kinds that support it, see `online`
     _log_prob: Callable[..., None]
     _best: Callable[..., None]
     _best_without: Callable[..., None]
     _scores: Callable[..., None]
     parameters: Callable[[], dict[str, np.ndarray]]
-    counts: Any  # (V,) float64, None where only the number of classes is known
-    mixed = False  # whether it belongs to a mixture, whose readouts have the same classes
+    counts: Any  # (V,) float64, None if only the number of classes is known
+    mixed = False  # True: it belongs to a mixture, whose readouts have the same classes
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Base:
 
     @property
     def rate(self) -> float:
-        """Of learning, at least 0; may be set between two calls. ValueError for one that is not finite."""
+        """The learning rate, at least 0; may be set between two calls. ValueError for one that is not finite."""
         return self._rate
 
     @rate.setter
@@ -109,16 +109,16 @@ class Base:
     # Learning
 
     def step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None) -> float:
-        """Learn from a batch and return its mean loss in nats; see Readout."""
+        """Learns from a batch and returns its mean loss in nats; see Readout."""
         self._check_step(grad, hidden, target, weight)
         return self._learned(self.learn, grad, hidden, target, weight)
 
     def step_slot(self, slot: Slot, learn: Callable[..., None] | None = None) -> None:
-        """Learn from a slot, whose targets and weights were checked where the feed gave them; writes its gradient and loss.
+        """Learns from a slot, whose targets and weights the feed's check has validated; writes its gradient and loss.
 
         learn  None: `self.learn`
 
-        Raises FloatingPointError for hidden vectors that are not finite: no bad input here, the model has diverged.
+        Raises FloatingPointError for hidden vectors that are not finite: the input is valid, so the model has diverged.
         """
         self.rate_scale = slot.scale
         try:
@@ -131,10 +131,10 @@ class Base:
             slot.loss = self._learn_targets(slot)
 
     def _learn_targets(self, slot: Slot) -> float:
-        """Learn from a slot whose examples may have several targets; writes its gradient, returns its mean loss.
+        """Learns from a slot whose examples may have several targets; writes its gradient, returns its mean loss.
 
-        An example becomes one for each of its targets, with its hidden vector and an equal share of its weight, so losses and
-        gradients add up to the mean over the targets. Each `batch` of them make a step.
+        An example becomes one for each of its targets, with its hidden vector and an equal part of its weight, so losses and
+        gradients sum to the mean over the targets. Each `batch` of them make a step.
         """
         assert slot.target_at is not None
         example, share = _shares(slot.target_at)
@@ -157,7 +157,7 @@ class Base:
         target: np.ndarray,
         weight: np.ndarray | None,
     ) -> float:
-        """The mean loss of `learn` on NumPy's arrays, which were checked."""
+        """Returns the mean loss of `learn` on validated NumPy arrays."""
         if not len(hidden):
             return 0.0
         read = {"hidden": hidden, "target": target} | ({} if weight is None else {"weight": weight})
@@ -168,15 +168,15 @@ class Base:
 
     @property
     def online(self) -> bool:
-        """Whether it can learn together with the rows that a batch reads, see hybrid/engine/route.py."""
+        """True if it can learn together with the rows that a batch reads, see hybrid/engine/route.py."""
         return False
 
     def step_online(
         self, grad: np.ndarray, hidden: np.ndarray, inputs: Any, target: np.ndarray, weight: np.ndarray | None = None
     ) -> float:
-        """Learn from a batch together with the rows that it reads, example by example, and return its mean loss in nats.
+        """Learns from a batch and the rows that it reads, example by example, and returns its mean loss in nats.
 
-        Unchecked: an engine calls it, with an example at least. inputs: see cpu/words.py; grad, hidden (B, D) are written.
+        Unchecked: an engine calls it, with at least one example. inputs: see cpu/words.py; grad, hidden (B, D) are written.
         """
         with self.alone:
             loss = self._loss[: len(target)]
@@ -186,17 +186,17 @@ class Base:
     def dry_run(
         self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None
     ) -> float:
-        """Write the gradient of -log p(target), times the weight, and return its mean, as `step` does; nothing moves."""
+        """Writes the gradient of -log p(target), times the weight, and returns its mean, as `step` does; nothing is updated."""
         with self.dry_runs():
             return self.step(grad, hidden, target, weight)
 
     def losses(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:
-        """The loss of each row as the next step would have it, (B,) float32, any number of rows; nothing moves."""
+        """Returns the loss of each row in the next step, (B,) float32, any number of rows; nothing is updated."""
         return -self.log_prob(hidden, target)
 
     @contextlib.contextmanager
     def dry_runs(self) -> Iterator[None]:
-        """A context in which steps are dry runs: nothing moves."""
+        """Provides a context in which steps are dry runs: nothing is updated."""
         with self.alone:
             scale, self.rate_scale = self.rate_scale, 0.0
             try:
@@ -208,27 +208,27 @@ class Base:
 
     @property
     def beside(self) -> bool:
-        """Whether it is on the trunk's GPU, beside the trunk."""
+        """True if it is on the trunk's GPU."""
         return not self.backend.device.host_memory
 
     @property
     def multi_target(self) -> bool:
-        """Whether examples may have several targets: on the host, where they become examples of one target each."""
+        """True if examples may have several targets: on the host, where they become examples of one target each."""
         return not self.beside
 
     def buffers(self) -> Buffers:
-        """Hidden vectors and gradients cross to a readout on the host; targets, weights and losses to one beside the trunk."""
+        """Returns hidden vectors and gradients for a host readout; targets, weights and losses for one on the trunk's GPU."""
         return Buffers({}, ("target", "weight", "losses") if self.beside else ("hidden", "grad"))
 
     def finish(self, copy: Copies) -> list[Stage]:
-        """From the hidden vectors to their gradient; the parameters move."""
+        """Returns the stages from the hidden vectors to their gradient; the parameters are updated."""
         if self.beside:
             learn = Stage("readout", "dense", self._learn_beside, ("forward", "target in"))
             return [*copy("target in"), learn, *copy("losses out", "readout")]
         return [Stage("readout", "sparse", self.step_slot, ("forward", "hidden out")), *copy("grad in", "readout")]
 
     def last(self, copy: Copies) -> list[Stage]:
-        """The mean of losses that came from the device."""
+        """Returns the stage that averages the losses from the device."""
         return [Stage("loss", "sparse", self._judge, ("losses out",))] if self.beside else []
 
     def _learn_beside(self, slot: Slot) -> None:
@@ -239,10 +239,10 @@ class Base:
     def _judge(self, slot: Slot) -> None:
         slot.loss = check.loss(slot.losses)
 
-    # Questions
+    # Queries
 
     def log_prob(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:
-        """The log-probability of each row's target; see Readout."""
+        """Returns the log-probability of each row's target; see Readout."""
         self._check(hidden, target)
         out = np.empty(len(hidden), np.float32)
         with self.alone:
@@ -251,7 +251,7 @@ class Base:
         return out
 
     def scores(self, hidden: np.ndarray) -> np.ndarray:
-        """The log-probabilities of all classes, (B, V); see Readout. Fetches the parameters of a GPU, once a call."""
+        """Returns the log-probabilities of all classes, (B, V); see Readout. Fetches the parameters of a GPU, once per call."""
         self._check(hidden)
         out = np.empty((len(hidden), self.classes), np.float32)
         with self.alone:
@@ -261,7 +261,7 @@ class Base:
         return out
 
     def best(self, hidden: np.ndarray, k: int, exclude: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """The k most likely classes of each row, without those that `exclude` names; see Readout."""
+        """Returns the k most likely classes of each row, without those in `exclude`; see Readout."""
         self._check(hidden)
         check.whole("k", k, 1, self.classes)
         left_out = None if exclude is None else check.excluded(exclude, len(hidden), self.classes)
@@ -277,39 +277,39 @@ class Base:
         return ids, log_probs
 
     def on_stream(self, stream: int, work: Any, *arrays: Any) -> None:
-        """Do work(*arrays), such as `learn` or `judge`, after all that is on another library's CUDA stream now.
+        """Calls work(*arrays), such as `learn` or `judge`, after all work already on another library's CUDA stream.
 
-        The arrays are that library's, see `Device.adopt` in gpu/device.py. It is done when this returns: they may then be used
-        on any stream, or freed. Nothing is checked.
+        The arrays are that library's, see `Device.adopt` in gpu/device.py. The work is finished on return: the arrays may then
+        be used on any stream, or freed. Nothing is checked.
         """
         with Held(), self.alone:
             self._place.follow(stream)
             self._place.do(work, *arrays)
 
     def judge(self, out: Any, hidden: Any, target: Any) -> None:
-        """What `log_prob` does between its checks, with arrays of the device, within the work of a queue; out (B,)."""
+        """Runs the computation of `log_prob` without its checks, on arrays of the device, within a queue's work; out (B,)."""
         self._log_prob(out, hidden, target)
 
-    # Keeping
+    # Checkpoints
 
     def state(self) -> dict[str, Any]:
-        """Nothing but the parameters is kept."""
+        """Returns an empty state: only the parameters are kept."""
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Bring the parameters to the device."""
+        """Copies the parameters to the device."""
         self.send()
 
     def fetch(self) -> None:
-        """Bring the parameters from the device to the host; nothing to do where the device shares its memory."""
+        """Copies the parameters from the device to the host; no operation if the device shares its memory."""
         fetch_arrays(self.backend.device, self._pairs())
 
     def send(self) -> None:
-        """Bring the parameters from the host to the device; nothing to do where the device shares its memory."""
+        """Copies the parameters from the host to the device; no operation if the device shares its memory."""
         send_arrays(self.backend.device, self._pairs())
 
     def describe(self) -> dict[str, Any]:
-        """What `rebuild` needs."""
+        """Returns the arguments of `rebuild`."""
         names = ("kind", "classes", "width", "batch", "rate", "seed")
         biases = {"biases": True} if self.biased else {}
         return {name: getattr(self, name) for name in names} | sparse.describe(self.optimiser) | biases
@@ -321,7 +321,7 @@ class Base:
     # Rows that learn
 
     def _keep(self, rows: np.ndarray) -> None:
-        """Take rows (R, D) that learn: with all that is kept for them as `_host`, and on the device as `_there`."""
+        """Stores learned rows (R, D) and their optimiser state: `_host`, and on the device `_there`."""
         self._host = sparse.kept(rows, self.optimiser, self.biased)
         self._there = sparse.mirrored(self._host, self.backend.device)
 
@@ -330,7 +330,7 @@ class Base:
 
     @property
     def biases(self) -> np.ndarray | None:
-        """(R,) those of the rows, on the host; None where there are none."""
+        """The biases (R,) of the rows, on the host; None without biases."""
         biases: np.ndarray | None = self._host.biases
         return biases
 
@@ -340,17 +340,17 @@ class Base:
         return self.rate * self.rate_scale
 
     def _learns(self, learned: Learned) -> Learned:
-        """What of it moves in this step: at a rate of 0 the squares stand still, too."""
+        """Returns the part that this step updates: at a rate of 0 the squares are constant, too."""
         return learned if self.rate_scale else learned._replace(squares=None, bias_squares=None)
 
     # Arithmetic
 
     def _score(self, out: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
-        """`_log_prob` for NumPy's arrays."""
+        """Runs `_log_prob` on NumPy's arrays."""
         self._place.call(self._log_prob, {"loss": out}, {"hidden": hidden, "target": target})
 
     def _find(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray) -> None:
-        """`_best` for NumPy's arrays."""
+        """Runs `_best` on NumPy's arrays."""
         if self.searches_on_host:
             self._best_without(ids, log_probs, hidden, None)
         else:
@@ -363,18 +363,18 @@ class Base:
 
     def _check(self, hidden: np.ndarray, *targets: np.ndarray) -> None:
         check.array("hidden", hidden, (None, self.width), np.float32)
-        for target in targets:  # one, or none is asked for
+        for target in targets:  # one, or none if the call has no target
             check.array("target", target, (len(hidden),), np.int32)
             check.ids("target", target, self.classes)
         check.finite("hidden", hidden)
 
     def _check_step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None) -> int:
-        """The number of rows to learn from."""
+        """Returns the number of rows to learn from."""
         self._check(hidden, target)
         return self._check_rows(grad, hidden, weight)
 
     def _check_rows(self, grad: np.ndarray, hidden: np.ndarray, weight: np.ndarray | None) -> int:
-        """The number of rows to learn from, whose hidden vectors and targets were checked."""
+        """Returns the number of rows to learn from; hidden vectors and targets are already validated."""
         rows = len(hidden)
         if weight is not None:
             check.array("weight", weight, (rows,), np.float32)
@@ -406,7 +406,7 @@ class TopAndTail(Base):
     """A readout with a top, which learns by the batch as dense products on a device, and a tail on the CPU.
 
     Each adds its part to loss and gradient; in a tick they are the stages "readout" and then "top". A subclass has these
-    methods, which trust their arguments, beside those of Base:
+    methods, which trust their arguments, in addition to those of Base:
 
         _learn_tail    write the tail's part of grad and loss; NumPy's arrays
         learn_top      add the top's part to grad, write that of loss; arrays of the device, in the work of a queue
@@ -421,11 +421,11 @@ class TopAndTail(Base):
     _top_log_prob: Callable[..., None]
 
     def buffers(self) -> Buffers:
-        """Beside the trunk everything crosses: the tail reads hidden vectors on the host, the top learns on the device."""
+        """Returns all buffers if the top is on the trunk's GPU: the tail reads hidden vectors on the host."""
         return Buffers({}, ("hidden", "grad", "target", "weight", "losses")) if self.beside else super().buffers()
 
     def finish(self, copy: Copies) -> list[Stage]:
-        """The tail on the CPU, then the top beside the trunk."""
+        """Returns the stage of the tail on the CPU, then that of the top on the trunk's GPU."""
         if not self.beside:
             return super().finish(copy)
         tail = functools.partial(self.step_slot, learn=self._learn_tail)
@@ -438,7 +438,7 @@ class TopAndTail(Base):
         ]
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
-        """As in Readout, but with NumPy's arrays, and it waits: the tail is on the CPU wherever the top is."""
+        """Learns as in Readout, but with NumPy's arrays, and waits: the tail is on the CPU wherever the top is."""
         self._learn_tail(grad, loss, hidden, target, weight)
         top = self._top_loss[: len(loss)]
         written, read = {"grad": grad, "top loss": top}, {"grad": grad, "hidden": hidden, "target": target}
@@ -465,7 +465,7 @@ class TopAndTail(Base):
 
     @functools.cached_property
     def _top_loss(self) -> np.ndarray:
-        """Room for the top's part of the losses."""
+        """The buffer for the top's part of the losses."""
         return np.empty(self.batch, np.float32)
 
 
@@ -473,10 +473,10 @@ Work = Callable[..., None]
 
 
 class Place:
-    """Where a readout computes: in the caller's thread on the caller's arrays, or on a device with memory of its own.
+    """The place of a readout's computation: the caller's thread and arrays, or a device with its own memory.
 
-    There work is done on a queue of the readout, and waited for. NumPy's arrays are copied through page-locked buffers. A
-    buffer is made when its name is first used, and made anew only for more rows or for rows of another shape.
+    Work on a device runs on a queue of the readout, and is waited for. NumPy's arrays are copied through page-locked buffers. A
+    buffer is allocated on the first use of its name, and reallocated only for more rows or for rows of another shape.
     """
 
     def __init__(self, device: Any):
@@ -485,23 +485,23 @@ class Place:
         self._buffers: dict[str, tuple[np.ndarray, Any]] = {}
 
     def do(self, work: Work, *arguments: Any) -> None:
-        """Do `work(*arguments)`, which takes arrays of the device, within the work of its queue."""
+        """Calls `work(*arguments)`, which takes arrays of the device, within the work of its queue."""
         if self._here:
             work(*arguments)
             return
         try:
             self._queue.run(work, *arguments).wait()
-        except ValueError:  # bad input of the user's, no failure of the device: but this queue takes no more work
+        except ValueError:  # invalid user input, no device failure, but this queue accepts no more work
             self._queue.close()
             self._queue = self._device.inline("readout", 0)
             raise
 
     def follow(self, stream: int) -> None:
-        """Let later work wait for what another library has put on its CUDA stream so far."""
+        """Makes later work wait for all work already on another library's CUDA stream."""
         self._queue.wait_for(stream)
 
     def call(self, work: Work, written: dict[str, np.ndarray], read: dict[str, np.ndarray]) -> None:
-        """Do work(*written, *read), with arrays of the device in place of these, and fill those in `written` from it."""
+        """Calls work(*written, *read) with device arrays in place of these, and copies `written` back."""
         if self._here:
             work(*written.values(), *read.values())
             return
@@ -520,7 +520,7 @@ class Place:
             self._device.copy(host, there)
 
     def _buffer(self, name: str, array: np.ndarray) -> tuple[np.ndarray, Any]:
-        """Room for an array, page-locked and on the device."""
+        """Returns a buffer for an array, page-locked and on the device."""
         host = self._buffers[name][0] if name in self._buffers else None
         if host is None or len(host) < len(array) or (host.shape[1:], host.dtype) != (array.shape[1:], array.dtype):
             host = self._device.host_empty(array.shape, array.dtype)
@@ -529,7 +529,7 @@ class Place:
 
 
 def log_prob(readout: Any, hidden: np.ndarray, target: np.ndarray, target_at: np.ndarray) -> np.ndarray:
-    """The mean log-probability of each example's targets, (B,) float32; 0 for an example without any."""
+    """Returns the mean log-probability of each example's targets, (B,) float32; 0 for an example without any."""
     example, share = _shares(target_at)
     out = np.zeros(len(hidden), np.float32)
     for first in range(0, len(example), readout.batch):
@@ -539,22 +539,22 @@ def log_prob(readout: Any, hidden: np.ndarray, target: np.ndarray, target_at: np
 
 
 def _shares(target_at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The example of each target, and its share: one over how many the example has, float32."""
+    """Returns the example of each target, and its weight: one over the number of the example's targets, float32."""
     many = np.diff(target_at)
     example = np.repeat(np.arange(len(many)), many)
     return example, (1 / many[example]).astype(np.float32)
 
 
 def _add(sums: np.ndarray, example: np.ndarray, values: np.ndarray) -> None:
-    """Add to the sum of each example its values, which lie one after another, in their order."""
+    """Adds each example's values, which are consecutive, to its sum in their order."""
     first = np.flatnonzero(np.diff(example, prepend=-1))
     sums[example[first]] += np.add.reduceat(values, first, axis=0)
 
 
 def arguments(options: Mapping[str, Any], declared: type | None) -> dict[str, Any]:
-    """The arguments of a readout from options of the command line: the declared ones, `optimiser`, and `biases` if they say so.
+    """Returns the readout arguments from command-line options: the declared ones, `optimiser`, and, if set, `biases`.
 
-    declared  the kind's Options. Some of them may be missing, as in runs from before they were declared
+    declared  the kind's Options. Some may be missing, as in runs that precede their declaration
     """
     own = {name: options.get(name, default) for name, default in settings.defaults(declared).items()}
     optimiser = optimisers.named(options.get("readout_optimiser") or "sgd", optimisers.ROWS, rate=options["rate"])
@@ -562,7 +562,7 @@ def arguments(options: Mapping[str, Any], declared: type | None) -> dict[str, An
 
 
 def described(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a readout from what Base.describe() told of it, but for the kind and the seed."""
+    """Returns the readout arguments from a Base.describe() result, except for the kind and the seed."""
     own = {name: value for name, value in facts.items() if name not in ("optimiser", "rate", "seed")}
     optimiser = optimisers.named(facts.get("optimiser", "sgd"), optimisers.ROWS, rate=facts.get("rate"))
     return own | {"optimiser": optimiser}
@@ -575,9 +575,9 @@ def again(
     state: dict[str, Any],
     rate_scale: float,
 ) -> Any:
-    """A readout as it was pickled or copied, on a device of that name; it owns its arrays, which begin on cache lines.
+    """Restores a pickled or copied readout on a device of that name; it owns its arrays, which start on cache lines.
 
-    Raises ValueError where that device cannot be used here.
+    Raises ValueError if that device is unavailable.
     """
     from . import rebuild
 

@@ -1,4 +1,4 @@
-"""The full softmax: every class has a row of weights, every step moves all of them."""
+"""The full softmax: every class has a row of weights, and every step updates all of them."""
 
 import functools
 from collections.abc import Mapping
@@ -17,54 +17,54 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    """What `--readout full` takes: nothing of its own."""
+    """The options of `--readout full`: none of its own."""
 
 
 class FullReadout(Base):
-    """log p(v | h) = w_v . h - log sum exp(w . h), learned on the loss summed over a batch; weights start at 0.
+    """A softmax, log p(v | h) = w_v . h - log sum exp(w . h), learned on the loss summed over a batch; weights start at 0.
 
-    counts  how often each class is met, or how many classes there are
+    counts  class counts, or the number of classes
     width   numbers of a hidden vector
-    batch   most rows a step
-    seed    not used here, where nothing is drawn, but by an index over the weights
-    backend  where the weights are and move, from hybrid.backend.choose: a GPU has its own, and `weights` is the host's copy
-    optimiser  how the rows of weights move, all of them in every step: "sgd", "row-adagrad" or "adagrad", or one with a rate,
+    batch   maximum rows per step
+    seed    unused, since nothing is drawn, except by an index over the weights
+    backend  the device of the weights, from hybrid.backend.choose: a GPU has its own, and `weights` is the host's copy
+    optimiser  update rule of the rows of weights, all in every step: "sgd", "row-adagrad" or "adagrad", or one with a rate,
              such as hybrid.SGD(0.05) (default: 0.02)
     biases  True: every class has a bias, which is added to its dot product
 
-    A step costs 6 B V D operations and B V numbers of scratch while these fit 392 MiB, beyond that up to 8 B V D and no more
-    scratch; on a GPU 6.7 B V D. Raises ValueError for fewer than two classes.
+    A step costs 6 B V D operations and B V numbers of scratch up to 392 MiB; beyond that up to 8 B V D, with constant scratch;
+    on a GPU 6.7 B V D. Raises ValueError for fewer than two classes.
     """
 
     kind = "full"
     places: tuple[str, ...] = ("cpu", "cuda")
-    moved: Any = slice(None)  # the classes whose weights the last step moved
+    moved: Any = slice(None)  # the classes whose weights the last step updated
 
     def __init__(self, counts: Any, width: int, *, seed: int = 0, **common: Unpack[Common]):
         super().__init__(counts, width, seed=seed, **common)
-        self._kernels = self.backend.softmax  # ValueError where the backend has none
+        self._kernels = self.backend.softmax  # ValueError if the backend has none
         self.weights = sparse.table(self.classes, self.width)
         self._keep(self.weights)
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """The weights (V, D), and what is kept for each class beside them."""
+        """Returns the weights (V, D), and the biases and optimiser state of each class."""
         self.fetch()
         return {"weights": self.weights} | sparse.beside(self._host)
 
     def begin_with(self, vectors: np.ndarray) -> None:
-        """Have vectors (V, D) float32 as the weights; see Readout."""
+        """Sets the weights to vectors (V, D) float32; see Readout."""
         self._check_vectors(vectors)
         with Held(), self.alone:
             self.weights[...] = vectors
             self.send()
 
     def take(self, rows: np.ndarray) -> None:
-        """Have these as the weights from here on, on the CPU: (V, D) float32, which somebody else may have too."""
+        """Adopts rows (V, D) float32 on the CPU as the weights, without a copy; they may be shared."""
         self.weights = rows
         self._host, self._there = (learned._replace(rows=rows) for learned in (self._host, self._there))
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
-        """Learn from a batch of the device's arrays, within the work of a queue; see Readout."""
+        """Learns from a batch of the device's arrays, within the work of a queue; see Readout."""
         self._kernels.step(grad, loss, self._learns(self._there), self._work, hidden, target, weight, self._step_rate)
 
     @functools.cached_property
@@ -79,7 +79,7 @@ class FullReadout(Base):
 
     @functools.cached_property
     def _host_work(self) -> Any:
-        """Scratch of the host: the device's own where it shares the memory."""
+        """The scratch memory of the host: the device's own if it shares the memory."""
         from cpu import softmax
 
         shared = self.backend.device.host_memory
@@ -99,16 +99,16 @@ class FullReadout(Base):
 def make(
     counts: Any, width: int, options: Mapping[str, Any], *, batch: int, trunk: bool = True, backend: Any = None
 ) -> FullReadout:
-    """From options of the command line; see hybrid/readout/__init__.py."""
+    """Returns the readout from options of the command line; see hybrid/readout/__init__.py."""
     sizes = {"batch": batch, "backend": backend, "seed": options["seed"]}
     return FullReadout(counts, width, **sizes, **arguments(options, Options))
 
 
 def rebuild(classes: int, seed: int = 0, **facts: Any) -> FullReadout:
-    """From describe()."""
+    """Returns the readout from describe()."""
     return FullReadout(classes, seed=seed, **described(facts))
 
 
 def least(classes: int, width: int, **facts: Any) -> int:
-    """How many numbers a checkpoint holds at least."""
+    """Returns the minimum number of values in a checkpoint."""
     return sparse.numbers(classes, width, **facts)

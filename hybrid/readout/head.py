@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from ..fast_head import FastHead
 
 
-# Which slot of a head a class has: of H slots one alone, of K others one together with its cluster.
+# The slot of a class in the head: each of H slots has a single class, each of K others a cluster.
 
 
 def class_map(counts: np.ndarray, parts: "HeadParts") -> tuple[np.ndarray, int, int]:
-    """The slot of each class, (V,) int32, H and K.
+    """Returns the slot of each class, (V,) int32, H and K.
 
-    The H most frequent classes have the slots 0 to H - 1, in rising order; of equally frequent ones the lower come first.
+    The H most frequent classes have the slots 0 to H - 1, in ascending order; ties go to the lower class.
     """
     head, clusters, vectors = parts.head, parts.clusters, parts.vectors
     if clusters is not None and not isinstance(clusters, int | np.integer):
@@ -37,7 +37,7 @@ def class_map(counts: np.ndarray, parts: "HeadParts") -> tuple[np.ndarray, int, 
 
 
 def regrouped(slot: np.ndarray, head: int, clusters: int, vectors: Any, seed: int) -> np.ndarray:
-    """The slots of the same classes alone, and of clusters of what is alike."""
+    """Returns slots with the same single classes, and clusters of similar classes by `vectors`."""
     below = np.flatnonzero(slot >= head)
     regrouped = slot.copy()
     regrouped[below] = head + _clustered(below, clusters, vectors, slot.size, seed)
@@ -59,7 +59,7 @@ def _sizes(counts: np.ndarray, head: Any, clusters: Any, share: float, tails: st
 
 
 def _clustered(classes: np.ndarray, clusters: int, vectors: Any, every: int, seed: int) -> np.ndarray:
-    """The cluster of each of these classes, in clusters of equal size: of what is alike, or else in this order."""
+    """Returns the cluster of each class, in clusters of equal size: by similarity, or else in the given order."""
     if vectors is None or not clusters:
         return np.arange(len(classes)) * clusters // max(len(classes), 1)
     from cpu.tree import clusters as alike
@@ -73,7 +73,7 @@ def _clustered(classes: np.ndarray, clusters: int, vectors: Any, every: int, see
 
 
 def _of_clusters(classes: int, head: Any, clusters: Any, vectors: Any) -> tuple[np.ndarray, int, int]:
-    """From the cluster of each class, -1 for a class alone."""
+    """Returns the class map from the cluster of each class, -1 for a single class."""
     cluster = check.row("clusters", clusters)
     if head is not None or vectors is not None:
         raise ValueError(
@@ -93,7 +93,7 @@ def _of_clusters(classes: int, head: Any, clusters: Any, vectors: Any) -> tuple[
 
 
 def check_class_map(slot: np.ndarray, head: int, clusters: int) -> None:
-    """ValueError unless each of the first H slots has one class, those in rising order, and each of K others at least one."""
+    """Raises ValueError unless the first H slots have one class each, ascending, and each of K others at least one."""
     fits = slot.min() >= 0 and slot.max() < head + clusters
     met = np.bincount(slot, minlength=head + clusters) if fits else np.zeros(1)
     rising = fits and (np.diff(slot[slot < head]) > 0).all()
@@ -104,21 +104,21 @@ def check_class_map(slot: np.ndarray, head: int, clusters: int) -> None:
         )
 
 
-# What stands below the head of a readout: how likely a class is within its cluster, learned on the CPU.
+# The tail below the head of a readout: the probability of a class within its cluster, learned on the CPU.
 #
-# rows_of         how many rows of parameters there are, for V classes, of which H are alone, and K clusters
-# step, log_prob  of examples; a class that is alone costs nothing
-# known, carry    what the rows say of each class, see cpu/output/head_parts.py, and rows that say it of other clusters
+# rows_of         number of parameter rows, for V classes, of which H are single, and K clusters
+# step, log_prob  of examples; a single class costs nothing
+# known, carry    the content of the rows per class, see cpu/output/head_parts.py; its transfer to rows of other clusters
 # best            the k most likely classes, from the log-probabilities (B, H + K) of the head's slots
 # scores          the log-probability of every class given its cluster
 
 
 class ClusterTrees:
-    """A binary tree in each cluster: a node a row.
+    """A binary tree in each cluster, with one row per node.
 
-    cluster  (V,) int32, -1 for a class alone
-    counts   (V,) how often each class is met: the trees are Huffman's
-    batch    most examples of a step, whose hidden vectors have `width` numbers
+    cluster  (V,) int32, -1 for a single class
+    counts   (V,) class counts for the Huffman trees
+    batch    maximum examples of a step, whose hidden vectors have `width` numbers
     """
 
     def __init__(self, cluster: np.ndarray, counts: np.ndarray, batch: int, width: int):
@@ -134,34 +134,34 @@ class ClusterTrees:
 
     @staticmethod
     def rows_of(classes: int, head: int, clusters: int) -> int:
-        """A cluster has one node fewer than classes."""
+        """Returns the number of rows: one less than the number of classes in each cluster."""
         return classes - head - clusters
 
     def step(self, grad: np.ndarray, loss: np.ndarray, learned: Any, *examples: Any) -> None:
-        """Write grad (B, D) and loss (B,), move the nodes; examples: hidden, target, weight, rate."""
+        """Writes grad (B, D) and loss (B,), updates the nodes; examples: hidden, target, weight, rate."""
         self._kernels.step(grad, loss, learned, self._work, self._forest.tree, *examples)
 
     def log_prob(self, out: np.ndarray, learned: Any, hidden: np.ndarray, target: np.ndarray) -> None:
-        """out[b] = log p(target[b] | its cluster, hidden[b])."""
+        """Writes out[b] = log p(target[b] | its cluster, hidden[b])."""
         self._kernels.log_prob(out, learned, self._forest.tree, hidden, target)
 
     def known(self, head: Any, tail: Any, slot: np.ndarray, masses: np.ndarray) -> Any:
-        """What all rows say of each class."""
+        """Returns the content of all rows per class."""
         return self._carried.of_trees(head, tail, slot, self._forest, masses)
 
     def carry(self, known: Any, before: Any, head: Any, tail: Any, masses: np.ndarray) -> None:
-        """Write what is known into the rows of the clusters' slots and the nodes, which were those of other trees."""
+        """Writes `known` into the rows of the clusters' slots and the nodes, which belonged to other trees."""
         self._carried.into_trees(head, tail, len(self._alone), known, self._forest, masses)
         visits = [self._carried.visits(tails._forest, masses) for tails in (before, self)]
         for squares in (tail.squares, tail.bias_squares):
             self._carried.spread(squares, *visits)
 
     def best(self, ids: np.ndarray, log_probs: np.ndarray, learned: Any, slots: np.ndarray, *examples: Any) -> None:
-        """Write the k most likely classes (B, k); examples: hidden, what is left out."""
+        """Writes the k most likely classes (B, k); examples: hidden, excluded classes."""
         self._search(ids, log_probs, learned, self._forest, slots, self._alone, *examples)
 
     def scores(self, out: np.ndarray, learned: Any, hidden: np.ndarray) -> None:
-        """out[b, v] = log p(v | its cluster, hidden[b])."""
+        """Writes out[b, v] = log p(v | its cluster, hidden[b])."""
         from cpu.output import scores
 
         scores.tree(out, learned, self._forest.tree, hidden)
@@ -169,7 +169,7 @@ class ClusterTrees:
 
 
 class ClusterSoftmaxes:
-    """A softmax in each cluster: a class a row. Rows of a cluster move once a step. Arguments as of ClusterTrees."""
+    """A softmax in each cluster, with one row per class; a step updates a row once. Arguments as in ClusterTrees."""
 
     def __init__(self, cluster: np.ndarray, counts: np.ndarray, batch: int, width: int):
         from cpu.output import cluster_softmax, head_parts
@@ -181,45 +181,45 @@ class ClusterSoftmaxes:
 
     @staticmethod
     def rows_of(classes: int, head: int, clusters: int) -> int:
-        """Every class of a cluster has one."""
+        """Returns the number of rows: one for every class in a cluster."""
         return classes - head
 
     def step(self, grad: np.ndarray, loss: np.ndarray, learned: Any, *examples: Any) -> None:
-        """Write grad (B, D) and loss (B,), move the rows of the clusters that are met."""
+        """Writes grad (B, D) and loss (B,), updates the rows of the clusters in the batch."""
         self._kernels.step(grad, loss, learned, self._work, self._plan, *examples)
 
     def log_prob(self, out: np.ndarray, learned: Any, hidden: np.ndarray, target: np.ndarray) -> None:
-        """out[b] = log p(target[b] | its cluster, hidden[b])."""
+        """Writes out[b] = log p(target[b] | its cluster, hidden[b])."""
         self._kernels.log_prob(out, learned, self._work, self._plan, hidden, target)
 
     def known(self, head: Any, tail: Any, slot: np.ndarray, masses: np.ndarray) -> Any:
-        """What all rows say of each class."""
+        """Returns the content of all rows per class."""
         return self._carried.of_softmaxes(head, tail, slot, self._plan, masses)
 
     def carry(self, known: Any, before: Any, head: Any, tail: Any, masses: np.ndarray) -> None:
-        """Write what is known into the rows of the clusters' slots and of the classes; squares go with their class."""
+        """Writes `known` into the rows of the clusters' slots and of the classes; squares stay with their class."""
         self._carried.into_softmaxes(head, tail, len(self._alone), known, self._plan, masses)
         for squares in (tail.squares, tail.bias_squares):
             if squares is not None:
                 squares[:] = squares[before._plan.row[self._plan.classes]]
 
     def best(self, ids: np.ndarray, log_probs: np.ndarray, learned: Any, slots: np.ndarray, *examples: Any) -> None:
-        """Write the k most likely classes (B, k)."""
+        """Writes the k most likely classes (B, k)."""
         self._kernels.best(ids, log_probs, learned, self._plan, slots, self._alone, *examples)
 
     def scores(self, out: np.ndarray, learned: Any, hidden: np.ndarray) -> None:
-        """out[b, v] = log p(v | its cluster, hidden[b])."""
+        """Writes out[b, v] = log p(v | its cluster, hidden[b])."""
         self._kernels.scores(out, learned, self._plan, hidden)
 
 
 TAILS: dict[str, type[ClusterTrees] | type[ClusterSoftmaxes]] = {"tree": ClusterTrees, "softmax": ClusterSoftmaxes}
-SCALES = {"tree": 2.0, "softmax": 1.0}  # of the rate, by tails
-MET = 1e-3  # how often a class is taken to be met at least, so that none weighs nothing
+SCALES = {"tree": 2.0, "softmax": 1.0}  # rate multipliers by kind of tail
+MET = 1e-3  # minimum count of a class, so that none has a weight of 0
 
 
 @dataclass(frozen=True)
 class Options:
-    """What `--readout head` takes."""
+    """The options of `--readout head`."""
 
     tails: str = option("tree", "head readout: what is in a cluster", choices=tuple(TAILS))
     share: float = option(
@@ -229,14 +229,14 @@ class Options:
 
 @dataclass(frozen=True)
 class HeadParts:
-    """Which classes are in the head, and which share a cluster.
+    """The partition of the classes into the head and clusters.
 
     head     H; None: chosen
-    clusters K, or an array (V,): the cluster of each class, -1 for a class of the head, which is then not given; None: chosen
-    tails    what is in a cluster: "tree", a Huffman tree, which costs a logarithm; "softmax", a dense softmax: class-based
-             softmax, and with few clusters of classes about as frequent the adaptive softmax, without its projections
-    share    sizes that are not given make a step cost about this share of a full softmax's, see cpu/output/head_parts.py
-    vectors  (V, any): what is alike shares a cluster; None: clusters are bands of classes that are about as frequent
+    clusters K, or an array (V,): the cluster of each class, -1 for a class of the head, which is then omitted; None: chosen
+    tails    the readout in a cluster: "tree", a Huffman tree of logarithmic cost; "softmax", a dense softmax: class-based
+             softmax or, with few clusters of similar frequency, the adaptive softmax, without its projections
+    share    unspecified sizes give a step about this fraction of a full softmax's cost, see cpu/output/head_parts.py
+    vectors  (V, any): similar classes are clustered; None: clusters are bands of classes of similar frequency
     seed     of the clusters
     """
 
@@ -249,21 +249,20 @@ class HeadParts:
 
 
 class HeadReadout(TopAndTail):
-    """p(v | h) = p(slot of v | h) p(v | its cluster, h): a full softmax over slots, and in each cluster a small readout.
+    """A class-based softmax, p(v | h) = p(slot of v | h) p(v | its cluster, h), with a small readout in each cluster.
 
     A slot of the head belongs to one of the H most frequent classes, or to one of K clusters, which have all others. Under a
     backend with a GPU the head is there, and the clusters stay on the CPU: in a tick these are two stages, "top" and "readout".
 
-    counts   how often each class is met, or how many there are
+    counts   class counts, or the number of classes
     width    numbers of a hidden vector
     parts    HeadParts(head=100, clusters=50), ...; None: sizes are chosen
-    tail_scale  by what the rate is multiplied in clusters, where trees learn example by example; None: 2 for trees, 1 for
-             softmaxes
-    batch    most rows a step
-    backend  where the head is and moves
-    optimiser, biases  of the rows of both, as of a FullReadout: the head learns on the loss summed over a batch, as that does
+    tail_scale  rate multiplier in clusters, where trees learn example by example; None: 2 for trees, 1 for softmaxes
+    batch    maximum rows per step
+    backend  the device of the head
+    optimiser, biases  of the rows of both, as in a FullReadout: the head learns on the loss summed over a batch, too
 
-    Rows start at 0. `best` is exact. Raises ValueError for sizes that do not fit the classes, and for clusters that are empty.
+    Rows start at 0. `best` is exact. Raises ValueError for sizes that do not fit the classes, and for empty clusters.
 
     Goodman 2001, "Classes for fast maximum entropy training"; Grave et al. 2017, arXiv:1609.04309.
     """
@@ -297,13 +296,13 @@ class HeadReadout(TopAndTail):
 
     @staticmethod
     def from_weights(weights: np.ndarray, bias: Any = None, **settings: Any) -> "FastHead":
-        """The likeliest classes of a softmax that is trained already, exact by bounds on clusters: see FastHead."""
+        """Returns an exact top-k search for a trained softmax, by bounds on clusters: see FastHead."""
         from ..fast_head import FastHead
 
         return FastHead(weights, bias, **settings)
 
     def _prepare(self) -> None:
-        """What follows from slots: made anew when they are filled from a checkpoint."""
+        """Sets the attributes derived from slots, again after a checkpoint has filled them."""
         cluster = np.where(self.slot < self.head, -1, self.slot - self.head).astype(np.int32)
         self._tails = TAILS[self.tails](cluster, self.counts, self.batch, self.width)
         self._top_place.do(self._make_room)
@@ -313,11 +312,10 @@ class HeadReadout(TopAndTail):
         self._work = self.backend.head.workspace(self.batch, self.width, np.float32)
 
     def regroup(self, vectors: Any) -> None:
-        """Go on with clusters of what is alike by vectors (V, any), as many as before; what was learned is carried over.
+        """Regroups the classes into equally many clusters by similarity of vectors (V, any); keeps learned parameters.
 
-        Every class keeps its log-probability to first order in the hidden vector, see cpu/output/head_parts.py. Between the
-        ticks of a run: an engine with a delay has batches under way that met the clusters before. Raises ValueError for other
-        vectors.
+        Every class keeps its log-probability to first order in the hidden vector, see cpu/output/head_parts.py. Call it between
+        ticks: an engine with a delay has batches in flight that used the old clusters. Raises ValueError for other vectors.
         """
         from cpu.output import head_parts
 
@@ -335,7 +333,7 @@ class HeadReadout(TopAndTail):
             self.send()
 
     def begin_with(self, vectors: np.ndarray) -> None:
-        """Make clusters of what is alike by vectors (V, D) float32, and give all rows what says these; see Readout."""
+        """Clusters similar classes by vectors (V, D) float32, and initialises all rows from these; see Readout."""
         from cpu.output import head_parts
 
         self._check_vectors(vectors)
@@ -350,14 +348,14 @@ class HeadReadout(TopAndTail):
             self.send()
 
     def vectors(self) -> np.ndarray:
-        """What head and cluster have learned of each class, (V, D) float32: alike for classes that are treated alike."""
+        """Returns the learned vector of each class from head and cluster, (V, D) float32: similar for similar classes."""
         with self.alone:
             self.fetch()
             vectors: np.ndarray = self._tails.known(self._host, self._tail, self.slot, np.maximum(self.counts, MET)).c
             return vectors
 
     def learn_top(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
-        """Add the head's part to grad and write that of loss; arrays of the device, in the work of a queue."""
+        """Adds the head's part to grad and writes that of loss; arrays of the device, in the work of a queue."""
         given = self._learns(self._there), self._work, self._slot, hidden, target, weight, self._step_rate
         self.backend.head.step(grad, loss, *given)
 
@@ -388,7 +386,7 @@ class HeadReadout(TopAndTail):
         head.spread(out, self._slots(hidden), self.slot)
 
     def _slots(self, hidden: np.ndarray) -> np.ndarray:
-        """The log-probabilities of the slots of the head."""
+        """Returns the log-probabilities of the slots of the head."""
         from cpu.output import scores
 
         slots = np.empty((len(hidden), self.head + self.clusters), np.float32)
@@ -396,19 +394,19 @@ class HeadReadout(TopAndTail):
         return slots
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """The rows of the slots, `head`, and of the clusters, `tail`; what is kept beside either; slots and counts (V,)."""
+        """Returns the rows of the slots, `head`, and of the clusters, `tail`; their optimiser state; slots and counts (V,)."""
         self.fetch()
         beside = {f"tail_{name}": array for name, array in sparse.beside(self._tail).items()}
         shape = {"slot": self.slot, "counts": self.counts}
         return {"head": self._host.rows, "tail": self._tail.rows} | sparse.beside(self._host) | beside | shape
 
     def describe(self) -> dict[str, Any]:
-        """What `rebuild` needs: the sizes; which class is where is among the parameters."""
+        """Returns the sizes that `rebuild` needs; the slots are among the parameters."""
         names = ("head", "clusters", "tails", "tail_scale")
         return super().describe() | {name: getattr(self, name) for name in names}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take the slots and counts that were filled in; ValueError where they are none."""
+        """Takes the filled slots and counts; ValueError for invalid ones."""
         check.counts(self.counts)
         check_class_map(self.slot, self.head, self.clusters)
         super().restore(state)
@@ -418,17 +416,17 @@ class HeadReadout(TopAndTail):
 def make(
     counts: Any, width: int, options: Mapping[str, Any], *, batch: int, trunk: bool = True, backend: Any = None
 ) -> HeadReadout:
-    """From options of the command line; see hybrid/readout/__init__.py."""
+    """Returns the readout from options of the command line; see hybrid/readout/__init__.py."""
     own = arguments(options, Options)
     parts = HeadParts(tails=own.pop("tails"), share=own.pop("share"), seed=options["seed"])
     return HeadReadout(counts, width, parts=parts, batch=batch, backend=backend, **own)
 
 
 def rebuild(classes: int, head: int, clusters: int, tails: str, seed: int = 0, **facts: Any) -> HeadReadout:
-    """From describe(): with any slots of these sizes, until those of the checkpoint are filled in and restored."""
+    """Returns the readout from describe(): with any slots of these sizes, until those of a checkpoint are restored."""
     return HeadReadout(classes, parts=HeadParts(head, clusters, tails, seed=seed), **described(facts))
 
 
 def least(classes: int, width: int, head: int, clusters: int, tails: str, **facts: Any) -> int:
-    """How many numbers a checkpoint holds at least."""
+    """Returns the minimum number of values in a checkpoint."""
     return sparse.numbers(head + clusters + TAILS[tails].rows_of(classes, head, clusters), width, **facts)

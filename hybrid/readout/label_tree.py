@@ -1,4 +1,4 @@
-"""The label tree: how likely each of many labels is, where an example may have any number of them."""
+"""The label tree: the probabilities of many labels, for examples with any number of labels."""
 
 import functools
 from typing import TYPE_CHECKING, Any, Unpack
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
     from cpu.output.topk import Excluded
 
 TREES = ("huffman", "balanced")
-FIRST = 16  # labels that `likely` asks for at first
+FIRST = 16  # initial number of labels in the search of `likely`
 
 
 class LabelTreeReadout(Base):
-    """A probabilistic label tree: at every node of a tree over the labels, leaves and root too, a logistic regression says
-    whether an example that has a label below the node's parent has one below the node. The product of these on the way from the
-    root to a leaf is the probability of a label. So the labels of an example are not rivals: their probabilities sum to how
-    many it may be expected to have, and those of an example without labels are all small.
+    """A probabilistic label tree: every node of a tree over the labels, including leaves and root, has a logistic regression.
 
-    counts  how often each label is met; a balanced or given tree needs only the number of labels
+    It predicts whether an example with a label below the node's parent has one below the node. The probability of a label is
+    the product of these on the path from the root to its leaf. Labels do not compete: their probabilities sum to the expected
+    number of labels, and are all small for an example without labels.
+
+    counts  label counts; a balanced or given tree needs only the number of labels
     width   numbers of a hidden vector
-    tree    "huffman": short paths for frequent labels; "balanced": all paths about log2 V; or (parents, leaf), as clusters of
-            labels give it: a tree of N nodes of any arity, parents (N,) whole numbers, -1 at the root, and leaf (V,) the node
-            of each label
-    batch   most examples a step
+    tree    "huffman": short paths for frequent labels; "balanced": all paths about log2 V; or (parents, leaf), such as from
+            clusters: a tree of N nodes of any arity, parents (N,) integers, -1 at the root, and leaf (V,) the labels' nodes
+    batch   maximum examples per step
     backend that of the CPU; None: it
-    optimiser  how a node moves for an example that visits it, example after example, so example b sees what those before it
-            changed: "sgd", "row-adagrad" or "adagrad", or one with a rate, such as hybrid.SGD(0.05) (default: 0.025)
+    optimiser  update rule of a node, applied example by example, so example b sees the updates of those before it: "sgd",
+            "row-adagrad" or "adagrad", or one with a rate, such as hybrid.SGD(0.05) (default: 0.025)
     biases  True: every node has a bias
 
-    Rows of nodes start at 0. An example visits the root, and the children of every node that has one of its labels below: a
-    step costs its labels' paths. `best` is exact. Raises ValueError for fewer than two labels, for what is no tree over them,
-    and for a Huffman tree without counts.
+    Node rows start at 0. An example visits the root, and the children of every node that has one of its labels below: a step
+    costs its labels' paths. `best` is exact. Raises ValueError for fewer than two labels, for an invalid tree, and for a
+    Huffman tree without counts.
 
     Jasinska et al. 2016, "Extreme F-measure maximization using sparse probability estimates"; Wydmuch et al. 2018, "A no-regret
     generalization of hierarchical softmax to extreme multi-label classification", arXiv:1810.11671.
@@ -56,7 +56,7 @@ class LabelTreeReadout(Base):
         self._keep(self.rows)
 
     def _shape(self, tree: Any) -> tuple[Any, Any]:
-        """parents and leaf of the tree that a user names or gives."""
+        """Returns parents and leaf of the tree that a user names or passes."""
         from cpu.label_tree import binary
 
         if isinstance(tree, tuple) and len(tree) == 2:
@@ -82,9 +82,9 @@ class LabelTreeReadout(Base):
         weight: np.ndarray | None = None,
         target_at: np.ndarray | None = None,
     ) -> float:
-        """Learn from a batch and return its mean loss in nats; see Readout.
+        """Learns from a batch and returns its mean loss in nats; see Readout.
 
-        target     (T,) int32 labels, all examples' one after another
+        target     (T,) int32 labels, concatenated over examples
         target_at  (B + 1,) int64: example b has target[target_at[b] : target_at[b + 1]]; None: each has one label
 
         The loss of an example is the sum of -log p over the nodes that it visits, not a mean over its labels.
@@ -94,12 +94,12 @@ class LabelTreeReadout(Base):
         return self._learned(functools.partial(self.learn, target_at=at), grad, hidden, target, weight)
 
     def _learn_targets(self, slot: Slot) -> float:
-        """An example keeps its labels together here, where other readouts take them one by one."""
+        """Learns from a slot with the labels of an example together, which other readouts process one by one."""
         learn = functools.partial(self.learn, target_at=slot.target_at)
         return self._learned(learn, slot.grad, slot.hidden, slot.target, slot.weight)
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None, target_at: Any = None) -> None:
-        """Learn from a batch, unchecked; see `step`."""
+        """Learns from a batch, unchecked; see `step`."""
         target_at = np.arange(len(hidden) + 1) if target_at is None else target_at
         work = self._room(target, target_at)
         self.backend.label_tree.step(
@@ -107,7 +107,7 @@ class LabelTreeReadout(Base):
         )
 
     def label_losses(self, hidden: np.ndarray, target: np.ndarray, target_at: np.ndarray | None = None) -> np.ndarray:
-        """The loss of each example, (B,) float32 in nats, that `step` would find without a weight; any number of rows.
+        """Returns the unweighted loss of each example, (B,) float32 in nats, as in `step`; any number of rows.
 
         Arguments as in `step`. Nothing learns.
         """
@@ -122,18 +122,18 @@ class LabelTreeReadout(Base):
         return out
 
     def _room(self, target: np.ndarray, target_at: np.ndarray) -> Any:
-        """Scratch that is large enough for the nodes that these examples visit."""
+        """Returns scratch memory for the nodes that these examples visit."""
         kernels = self.backend.label_tree
         length = kernels.longest(self.tree, target, target_at)
         if length > self._length or self._work is None:
-            self._length = length + length // 2  # room for batches to come
+            self._length = length + length // 2  # room for larger batches
             self._work = kernels.workspace(self.batch, self.width, self._length, np.float32)
         return self._work
 
     def likely(self, hidden: np.ndarray, threshold: float) -> "csr_array":
-        """The labels that are at least as probable as `threshold`, in (0, 1]: their probabilities as scipy CSR (B, V).
+        """Returns the labels with a probability of at least `threshold`, in (0, 1]: as scipy CSR (B, V) of probabilities.
 
-        Exact: the search ends where nothing likely enough is left. Raises ValueError as `best` does.
+        The search is exact: it ends when no remaining label is likely enough. Raises ValueError as `best` does.
         """
         from scipy.sparse import csr_array, vstack
 
@@ -145,7 +145,7 @@ class LabelTreeReadout(Base):
         return csr_array(vstack(parts) if parts else (0, self.classes), dtype=np.float32)
 
     def _above(self, hidden: np.ndarray, least: float) -> "csr_array":
-        """The labels of at least so much log-probability; asks for more a row until every row has ended."""
+        """Returns the labels with at least this log-probability; extends the search until every row has ended."""
         from cpu.label_tree import best
 
         k = min(FIRST, self.classes)
@@ -158,20 +158,20 @@ class LabelTreeReadout(Base):
         return csr(ids, np.exp(log_probs), self.classes)
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """The rows of the nodes (N, D), what is kept beside them, and the tree: `parents` (N,) and `leaf` (V,)."""
+        """Returns the rows of the nodes (N, D), their optimiser state, and the tree: `parents` (N,) and `leaf` (V,)."""
         return {"rows": self.rows, "parents": self.tree.up, "leaf": self.tree.leaf} | sparse.beside(self._host)
 
     def describe(self) -> dict[str, Any]:
-        """What `rebuild` needs: how many nodes there are; which tree they make is among the parameters."""
+        """Returns the arguments of `rebuild`: the number of nodes; their tree is among the parameters."""
         return super().describe() | {"nodes": len(self.rows)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Take the tree that was filled in; ValueError where it is none."""
+        """Takes the filled tree; ValueError for an invalid one."""
         self._grow(self.tree.up, self.tree.leaf)
         super().restore(state)
 
     def _check_labels(self, hidden: np.ndarray, target: np.ndarray, target_at: np.ndarray | None) -> np.ndarray:
-        """Where the labels of each example begin."""
+        """Returns the label offsets of each example."""
         self._check(hidden)
         rows = len(hidden)
         check.array("target", target, (None if target_at is not None else rows,), np.int32)
@@ -198,7 +198,7 @@ class LabelTreeReadout(Base):
 
 
 def rebuild(classes: int, nodes: int, **facts: Any) -> LabelTreeReadout:
-    """From describe(): with any tree of so many nodes, until that of the checkpoint is filled in and restored."""
+    """Returns the readout from describe(): with any tree of `nodes` nodes, until that of a checkpoint is restored."""
     inner = nodes - classes
     if inner < 1:
         raise ValueError(f"nodes: found {nodes}, expected more than the {classes} labels")
@@ -207,5 +207,5 @@ def rebuild(classes: int, nodes: int, **facts: Any) -> LabelTreeReadout:
 
 
 def least(classes: int, width: int, nodes: int, **facts: Any) -> int:
-    """How many numbers a checkpoint holds at least."""
+    """Returns the minimum number of values in a checkpoint."""
     return sparse.numbers(nodes, width, **facts)

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 SHAPES = ("huffman", "balanced")
 INEXACT = ("sampled", "label_tree", "neighbours")  # kinds without a cheap and exact probability of one class
-MOST = 1000  # trees, which are built before anything is learned
-FIRST = 16  # classes of a list at least
-AHEAD = 2  # times k: so deep are the first lists
+MOST = 1000  # trees, which are built before training
+FIRST = 16  # minimum classes of a list
+AHEAD = 2  # times k: depth of the first lists
 NUMBERS = 2**22  # of a chunk of scores
-DEEP = 8  # lists that name more than one in so many classes cost more than all scores do
+DEEP = 8  # lists with more than 1 / DEEP of the classes cost more than all scores
 
 
 @dataclass(frozen=True)
 class Options:
-    """What `--readout mixture` takes."""
+    """The options of `--readout mixture`."""
 
     trees: list[str] | None = option(
         None,
@@ -40,30 +40,29 @@ class Options:
 
 
 class MixtureReadout(Base):
-    """p(v | h) = sum_k a_k p_k(v | h) over readouts k, whose shares a learn too.
+    """A mixture p(v | h) = sum_k a_k p_k(v | h) over readouts k, with learned mixture weights a (`shares`).
 
     readouts  two or more TreeReadouts, FullReadouts or others with exact probabilities, over the same classes, for hidden
-              vectors of the same width, on the CPU; from then on they belong to the mixture. Trees should differ: where one
-              has put two classes far apart, another may have them together
-    pace      how far the shares go in a step towards what the readouts earned in it; 0: they stay equal
+              vectors of the same width, on the CPU; the mixture takes ownership. Trees should differ, so that classes far apart
+              in one may be close in another
+    pace      fraction by which the mixture weights move towards the mean responsibilities per step; 0: they stay equal
 
-    Every readout makes its own step on every example, as it would alone. A step's gradient of the hidden vectors is that of
-    sum_k a_k (-log p_k), which is an upper bound of the loss -log p; `dry_run` writes that of the loss itself. Then shares move
-    towards the mean of the responsibilities a_k p_k(target) / p(target), a step of EM. So a step costs what those of all
-    readouts cost, and so do `log_prob` and `scores`. What theory asks for instead was tried and learned less: readouts that
-    learn by their responsibilities, each then from a part of the examples, and the loss's own gradient (docs/trees.md).
+    Every readout makes its own step on every example, as it would alone. The gradient of the hidden vectors in a step is that
+    of sum_k a_k (-log p_k), an upper bound of the loss -log p; `dry_run` writes that of the loss itself. The mixture weights
+    then move towards the mean of the responsibilities a_k p_k(target) / p(target), a step of EM. The cost of a step, of
+    `log_prob` and of `scores` is the sum over readouts. Two theoretical alternatives learned less (docs/trees.md): steps
+    weighted by responsibilities, in which each readout learns from part of the examples, and the loss's own gradient.
 
-    `best` is exact. Of trees it looks at the best classes of each (Fagin's threshold algorithm); of others, and where that
-    needs long lists, at all scores, in chunks.
+    `best` is exact. For trees it merges the best classes of each (Fagin's threshold algorithm). For other readouts, or if that
+    needs long lists, it computes all scores, in chunks.
 
-    rate      the greatest of the readouts' rates; where it is set, the others keep their ratio to it
+    rate      the largest rate of the readouts; setting it scales the others in proportion
     batch     the smallest of theirs
 
-    Raises ValueError for fewer than two readouts, for readouts that do not suit each other, and for those that have no cheap
-    or no exact probabilities: sampled ones, whose step does not know the sum over all classes; a forest of neighbours; label
-    trees, whose labels are no rivals.
+    Raises ValueError for fewer than two readouts, for inconsistent ones, and for those without cheap or exact probabilities:
+    sampled ones, whose step lacks the sum over all classes; a forest of neighbours; label trees, whose labels do not compete.
 
-    Shares: Cappé and Moulines 2009, "On-line expectation-maximization algorithm for latent data models".
+    Mixture weights: Cappé and Moulines 2009, "On-line expectation-maximization algorithm for latent data models".
     """
 
     kind = "mixture"
@@ -87,20 +86,20 @@ class MixtureReadout(Base):
         self._grads = np.empty((len(self.readouts), self.batch, self.width), np.float32)
 
     def _set_rate(self, rate: float) -> None:
-        """It is the greatest of the readouts' rates, which keep their ratios."""
+        """Sets the largest of the readouts' rates; the others keep their ratios to it."""
         super()._set_rate(rate)
         for readout, ratio in zip(self.readouts, self._ratios, strict=True):
             if readout.rate != rate:
                 readout.rate = rate * ratio
 
     def begin_with(self, vectors: np.ndarray) -> None:
-        """Let every readout begin with vectors (V, D) float32; see Readout."""
+        """Initialises every readout from vectors (V, D) float32; see Readout."""
         self._check_vectors(vectors)
         for readout in self.readouts:
             readout.begin_with(vectors)
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
-        """Learn from a batch, unchecked; see Readout."""
+        """Learns from a batch, unchecked; see Readout."""
         duty = self._step_each(loss, hidden, target, weight)
         self._add(grad, np.broadcast_to(self.shares.astype(np.float32)[:, None], duty.shape))
         if weight is not None:
@@ -110,14 +109,14 @@ class MixtureReadout(Base):
     def dry_run(
         self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None
     ) -> float:
-        """Write the gradient of -log p(target) of the mixture and return its mean; nothing moves."""
+        """Writes the gradient of -log p(target) of the mixture and returns its mean; nothing is updated."""
         loss = self._loss[: self._check_step(grad, hidden, target, weight)]
         with self.dry_runs():
             self._add(grad, self._step_each(loss, hidden, target, weight))
         return check.loss(loss)
 
     def _step_each(self, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: Any) -> np.ndarray:
-        """Every readout learns, its gradient into _grads; writes the mixture's loss, returns responsibilities (K, B)."""
+        """Runs a step of every readout, its gradient into _grads; writes the mixture's loss, returns responsibilities."""
         losses = self._losses[:, : len(hidden)]
         for readout, grads, own in zip(self.readouts, self._grads, losses, strict=True):
             readout.rate_scale = self.rate_scale
@@ -131,21 +130,21 @@ class MixtureReadout(Base):
         return duty
 
     def _add(self, grad: np.ndarray, parts: np.ndarray) -> None:
-        """grad (B, D) = the sum of the readouts' gradients, each row times a number of parts (K, B)."""
+        """Writes grad (B, D) = the sum of the readouts' gradients, each row weighted by parts (K, B)."""
         grad.fill(0)
         for grads, own in zip(self._grads, parts, strict=True):
             grads[: len(grad)] *= own[:, None]
             grad += grads[: len(grad)]
 
     def _duty(self, loss: np.ndarray, log_probs: np.ndarray) -> np.ndarray:
-        """The responsibilities (K, B) float32, by log-probabilities of the readouts (K, B); writes the mixture's loss."""
+        """Returns responsibilities (K, B) float32 from the readouts' log-probabilities (K, B); writes the mixture's loss."""
         mean = self._mixed(log_probs)
         np.negative(mean, out=loss, casting="same_kind")
         duty: np.ndarray = (self.shares[:, None] * np.exp(log_probs - mean)).astype(np.float32)
         return duty
 
     def _share(self, duty: np.ndarray, rows: int) -> None:
-        """Shares go `pace` of the way to what was earned; an example has as much part in it as it has weight."""
+        """Moves the mixture weights by `pace` towards the responsibilities, which are averaged with the example weights."""
         earned = duty.sum(axis=1, dtype=np.float64)
         total = earned.sum()
         if self.rate_scale and total > 0:
@@ -153,7 +152,7 @@ class MixtureReadout(Base):
 
     @contextlib.contextmanager
     def dry_runs(self) -> Iterator[None]:
-        """A context in which steps move nothing."""
+        """Provides a context in which steps update nothing."""
         with contextlib.ExitStack() as open_contexts:
             open_contexts.enter_context(super().dry_runs())
             for readout in self.readouts:
@@ -161,28 +160,28 @@ class MixtureReadout(Base):
             yield
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """Those of the readouts, by number and name ("0.nodes"), and the `shares` (K,) float64."""
+        """Returns the parameters of the readouts, by number and name ("0.nodes"), and the `shares` (K,) float64."""
         own = [readout.parameters() for readout in self.readouts]
         return _numbered(own) | {"shares": self.shares}
 
     def send(self) -> None:
-        """Go on from parameters() as they were filled."""
+        """Sends the filled parameters() of every readout."""
         for readout in self.readouts:
             readout.send()
 
     def fetch(self) -> None:
-        """Nothing to do: all is on the host."""
+        """Does nothing: all is on the host."""
 
     def describe(self) -> dict[str, Any]:
-        """What `rebuild` needs."""
+        """Returns the arguments of `rebuild`."""
         return {"kind": self.kind, "readouts": [readout.describe() for readout in self.readouts], "pace": self.pace}
 
     def state(self) -> dict[str, Any]:
-        """Those of the readouts, by number and name."""
+        """Returns the states of the readouts, by number and name."""
         return _numbered([readout.state() for readout in self.readouts])
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state; ValueError for shares that are none."""
+        """Restores a state; ValueError for invalid mixture weights."""
         if not (self.shares >= 0).all() or not abs(self.shares.sum() - 1) < 1e-6:
             raise ValueError(f"shares: found {self.shares}, expected numbers of at least 0 that sum to 1")
         for k, readout in enumerate(self.readouts):
@@ -190,8 +189,8 @@ class MixtureReadout(Base):
             readout.restore({name.removeprefix(own): value for name, value in state.items() if name.startswith(own)})
 
     def _mixed(self, log_probs: np.ndarray) -> np.ndarray:
-        """log sum_k shares[k] exp(log_probs[k]): (K, ...) -> (...), float64."""
-        with np.errstate(divide="ignore", invalid="ignore"):  # a share of 0; NaN goes through
+        """Returns log sum_k shares[k] exp(log_probs[k]): (K, ...) -> (...), float64."""
+        with np.errstate(divide="ignore", invalid="ignore"):  # a weight of 0; NaN propagates
             shares = np.log(self.shares).reshape(-1, *[1] * (log_probs.ndim - 1))
             mean: np.ndarray = np.logaddexp.reduce(log_probs + shares, axis=0)
         return mean
@@ -218,11 +217,11 @@ class MixtureReadout(Base):
     def _by_lists(
         self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: "Excluded | None"
     ) -> np.ndarray:
-        """Write the k best classes of each row, equals by rising class. Returns the rows not done, which need longer lists.
+        """Writes the k best classes of each row, ties by ascending class. Returns the unfinished rows, which need longer lists.
 
         Fagin's threshold algorithm, on lists of each tree's own best. A class that is in no list of depth d is, under every
-        tree, at most as likely as the last of that tree's list; so the mixture of these last probabilities bounds it. Lists
-        are made twice as deep until the k-th best of the classes met is above the bound.
+        tree, at most as likely as the last of that tree's list; the mixture of these last probabilities therefore bounds it.
+        The depth doubles until the k-th best of the listed classes is above the bound.
 
         Fagin, Lotem and Naor 2001, "Optimal Aggregation Algorithms for Middleware".
         """
@@ -233,13 +232,13 @@ class MixtureReadout(Base):
             values = self._values(hidden, rows, lists)
             order = np.lexsort((lists, -values))[:, :k]
             ids[rows], log_probs[rows] = (np.take_along_axis(array, order, axis=1) for array in (lists, values))
-            short = np.isneginf(last).any(axis=0)  # a list that ends has met every class
+            short = np.isneginf(last).any(axis=0)  # a list that ends contains every class
             rows = rows[~(short | (log_probs[rows, -1] >= self._mixed(last)))]
             depth *= 2
         return rows
 
     def _lists(self, hidden: np.ndarray, depth: int, left_out: "Excluded | None") -> tuple[np.ndarray, np.ndarray]:
-        """The classes of all lists (B, C), each once and otherwise -1; and the last log-probability of each list (K, B)."""
+        """Returns the classes of all lists (B, C), each once, otherwise -1; the last log-probability of each list (K, B)."""
         ids = np.empty((len(self.readouts), len(hidden), depth), np.int32)
         log_probs = np.empty(ids.shape, np.float32)
         for tree, own, values in zip(self.readouts, ids, log_probs, strict=True):
@@ -249,10 +248,10 @@ class MixtureReadout(Base):
         return classes, log_probs[:, :, -1]
 
     def _values(self, hidden: np.ndarray, rows: np.ndarray, classes: np.ndarray) -> np.ndarray:
-        """The log-probability of each of the classes (B, C) of these rows, float32; -inf for none."""
+        """Returns the log-probability of each of the classes (B, C) of these rows, float32; -inf for none."""
         values = np.full(classes.shape, -np.inf, np.float32)
         place = np.nonzero(classes >= 0)
-        for first in range(0, len(place[0]), self.batch):  # every readout has scratch for as many rows
+        for first in range(0, len(place[0]), self.batch):  # every readout has scratch for this many rows
             row, column = (at[first : first + self.batch] for at in place)
             log_probs = np.empty(len(row), np.float32)
             self._log_prob(log_probs, hidden[rows[row]], classes[row, column])
@@ -260,7 +259,7 @@ class MixtureReadout(Base):
         return values
 
     def _among_all(self, hidden: np.ndarray, k: int, left_out: "Excluded | None") -> tuple[np.ndarray, np.ndarray]:
-        """The k best by all scores, equals by rising class."""
+        """Returns the k best by all scores, ties by ascending class."""
         scores = np.empty((len(hidden), self.classes), np.float32)
         self._scores(scores, hidden)
         if left_out is not None:
@@ -280,12 +279,12 @@ class MixtureReadout(Base):
 
 
 def _numbered(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """All entries, each with the number of its part before its name."""
+    """Returns all entries, with the number of the part as a prefix of the name."""
     return {f"{k}.{name}": value for k, part in enumerate(parts) for name, value in part.items()}
 
 
 def _checked(readouts: Sequence[Base]) -> list[Base]:
-    """The readouts, which fit together."""
+    """Returns the readouts; ValueError unless they are consistent."""
     parts = list(readouts)
     if len(parts) < 2:
         raise ValueError(f"readouts: found {len(parts)}, expected two or more to mix")
@@ -317,7 +316,7 @@ def _check_one(name: str, readout: Any) -> None:
 def make(
     counts: Any, width: int, options: Mapping[str, Any], *, batch: int, trunk: bool = True, backend: Any = None
 ) -> MixtureReadout:
-    """From options of the command line; see hybrid/readout/__init__.py."""
+    """Returns the readout from options of the command line; see hybrid/readout/__init__.py."""
     from .tree import TreeReadout
 
     own = arguments(options, Options)
@@ -329,11 +328,11 @@ def make(
 
 
 def rebuild(readouts: Sequence[dict[str, Any]], backend: Any = None, **facts: Any) -> MixtureReadout:
-    """From describe()."""
+    """Returns the readout from describe()."""
     made: list[Any] = [rebuild_readout(one, backend) for one in readouts]
     return MixtureReadout(made, **facts)
 
 
 def least(readouts: Sequence[dict[str, Any]], **facts: Any) -> int:
-    """How many numbers a checkpoint holds at least."""
+    """Returns the minimum number of values in a checkpoint."""
     return sum(map(least_of, readouts))

@@ -1,4 +1,4 @@
-"""A readout whose best classes are looked up in an index of nearest neighbours instead of computed for all classes."""
+"""A readout that finds its best classes in an index of nearest neighbours instead of scoring all classes."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ RECALL = 0.95
 
 @dataclass(frozen=True)
 class Annoy:
-    """A forest of `trees` random trees (Bernhardsson 2013), of which a query visits `search` nodes."""
+    """A forest of `trees` random trees (Bernhardsson 2013); a query visits `search` nodes."""
 
     trees: int = 20
     search: int = 4000
@@ -39,28 +39,27 @@ class Annoy:
 
 @dataclass(frozen=True)
 class Options(sampled.Options):
-    """What `--readout neighbours` takes, beside the options of the sampled readout that it wraps."""
+    """The options of `--readout neighbours`, in addition to those of the wrapped sampled readout."""
 
     recall: float = option(RECALL, "neighbours readout: share of the ten best classes that is to be found", type=number)
 
 
 class NeighbourReadout(Base):
-    """A FullReadout or SampledReadout, whose `best` asks an index over its weights for the largest dot products.
+    """A FullReadout or SampledReadout with `best` by a maximum-inner-product index over its weights.
 
-    readout  what learns in `step`, and answers everything but `best`
-    index    as of hybrid.Neighbours, or Annoy(trees=20, search=4000); "auto": the fastest that finds `recall` (None: 0.95) of
-             the ten best classes of the hidden vectors that the readout met last. `choice` says which it is
-    every    a step whose number is a multiple of it begins to build the index anew, beside the one in use; None: none does
-    moved    so does a step after which this share of the classes has moved since the last build began
+    readout  the wrapped readout, which does everything but `best`
+    index    as in hybrid.Neighbours, or Annoy(trees=20, search=4000); "auto": the fastest that finds `recall` (None: 0.95) of
+             the ten best classes for the latest hidden vectors. `choice` states the result
+    every    a step whose number is a multiple of it starts a background rebuild of the index; None: none does
+    moved    a step also does after the weights of this fraction of the classes have changed since the last build started
     threads, exact_below  see cpu/search/neighbours.py
 
-    `build` builds the index, and `rebuild` does so while training goes on. The search is exact without an index, below
-    `exact_below` classes, and once more than a quarter of the weights have moved since it was built. `recall` measures what
-    the index misses. No checkpoint, copy or pickle holds the index, and what is learned does not depend on it.
+    `build` builds the index, and `rebuild` does so concurrently with training. The search is exact without an index, below
+    `exact_below` classes, and after more than a quarter of the weights have changed since the build. `recall` measures the
+    accuracy of the index. No checkpoint, copy or pickle holds the index, and learning does not depend on it.
 
-    Raises ValueError for another kind of readout, since a tree has a search of its own, for one on a GPU, since indexes
-    are built on the host, for one with biases, which a search for dot products does not see, and for an index whose library
-    is missing.
+    Raises ValueError for another kind of readout, since a tree has its own search; for one on a GPU, since indexes are built on
+    the host; for one with biases, which an inner-product search ignores; and if the library of the index is missing.
     """
 
     kind = "neighbours"
@@ -109,12 +108,12 @@ class NeighbourReadout(Base):
         self._met = np.empty((0, self.width), np.float32)  # hidden vectors of the last call
 
     def _set_rate(self, rate: float) -> None:
-        """It is that of the readout."""
+        """Sets the rate of the wrapped readout."""
         super()._set_rate(rate)
         self.readout.rate = rate
 
     def begin_with(self, vectors: np.ndarray) -> None:
-        """Have vectors (V, D) float32 as the weights; the index is of those before, until it is built anew. See Readout."""
+        """Sets the weights to vectors (V, D) float32; the index is outdated until it is rebuilt. See Readout."""
         with self.alone:
             self.readout.begin_with(vectors)
             self._neighbours.changed(np.arange(self.classes, dtype=np.int32))
@@ -122,7 +121,7 @@ class NeighbourReadout(Base):
     def learn(
         self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: Any = None
     ) -> None:
-        """Learn from a batch, unchecked, and begin to build the index anew where that is due; see Readout."""
+        """Learns from a batch, unchecked, and starts a rebuild of the index if one is due; see Readout."""
         self.readout.rate_scale = self.rate_scale
         self.readout.learn(grad, loss, hidden, target, weight)
         self._neighbours.changed(self.readout.moved)
@@ -140,7 +139,7 @@ class NeighbourReadout(Base):
             self._met = hidden[:ASKED].copy()
 
     def _tell(self) -> None:
-        """Say once what a rebuild chose, or why it failed: then the index before it goes on to answer."""
+        """Prints once the choice of a rebuild, or the reason for its failure, after which the old index stays in use."""
         if self._building is None or not self._building.done():
             return
         failure, self._building = self._building.exception(), None
@@ -152,65 +151,65 @@ class NeighbourReadout(Base):
     def dry_run(
         self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None
     ) -> float:
-        """What a step would write and return; nothing moves."""
+        """Writes and returns the results of a step; nothing is updated."""
         return self.readout.dry_run(grad, hidden, target, weight)
 
     def losses(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:
-        """The loss of each row as the next step would have it; nothing moves."""
+        """Returns the loss of each row in the next step; nothing is updated."""
         return self.readout.losses(hidden, target)
 
     def log_prob(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:
-        """The log-probability of each row's target, normalised over all classes; see Readout."""
+        """Returns the log-probability of each row's target, normalised over all classes; see Readout."""
         log_prob = self.readout.log_prob(hidden, target)
         self._meet(hidden)
         return log_prob
 
     def scores(self, hidden: np.ndarray) -> np.ndarray:
-        """The log-probabilities of all classes, (B, V), as the readout has them: no index is asked; see Readout."""
+        """Returns the log-probabilities of all classes, (B, V), from the wrapped readout, without the index; see Readout."""
         scores = self.readout.scores(hidden)
         self._meet(hidden)
         return scores
 
     def best(self, hidden: np.ndarray, k: int, exclude: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """The k classes of largest logit that the index finds: ids (B, k) int32, logits (B, k), largest first.
+        """Returns the k classes of largest logit in the index: ids (B, k) int32, logits (B, k), largest first.
 
-        exclude: as in Readout; the index is asked for as many more.
+        exclude: as in Readout; the query is extended by the number of excluded classes.
 
-        A logit is a log-probability up to a constant a row: to know that constant takes a sum over all classes, which
-        is what the index is there to avoid. log_prob knows it.
+        A logit is a log-probability up to a constant per row: that constant needs a sum over all classes, which the index
+        avoids. log_prob computes it.
         """
         self._check(hidden)
         check.whole("k", k, 1, self.classes)
         ids, logits = np.empty((len(hidden), k), np.int32), np.empty((len(hidden), k), np.float32)
         left_out = None if exclude is None else check.excluded(exclude, len(hidden), self.classes)
-        with self.alone:  # what is asked about may be learning
+        with self.alone:  # the weights may be learning
             self._neighbours.query(ids, logits, hidden, left_out)
         return ids, logits
 
     def neighbours(self, hidden: np.ndarray, k: int, exclude: Any = None) -> "csr_array":
-        """As `best`: scipy.sparse CSR (B, V) of the logits, in each row largest first."""
+        """Returns `best` as scipy.sparse CSR (B, V) of the logits, in each row largest first."""
         return csr(*self.best(hidden, k, exclude), self.classes)
 
     @property
     def choice(self) -> Any:
-        """Of index "auto": kind, size, effort, k, recall, seconds and exact_seconds, see cpu/search/index.py; None before."""
+        """The choice of index "auto": kind, size, effort, k, recall, seconds, exact_seconds (cpu/search/index.py); or None."""
         return self._neighbours.choice
 
     def build(self) -> None:
-        """Index the weights as they are; ValueError for weights that are not finite."""
+        """Indexes the current weights; ValueError for weights that are not finite."""
         self.rebuild().result()
         self._tell()
 
     def rebuild(self) -> Future[None]:
-        """Begin to index the weights as they are, beside the index in use; done once the new one answers."""
+        """Starts to index the current weights in the background; done once the new index is in use."""
         self._building = self._neighbours.rebuild(self._met)
         return self._building
 
     def figures(self, build: bool = True) -> dict[str, Any]:
-        """Recall of the ten best and queries a second, beside exact search, on the hidden vectors that were met last.
+        """Returns the recall of the ten best and queries per second, also of exact search, on the latest hidden vectors.
 
-        build  whether an index is built first where there is none, or too many classes have moved since. A rebuild that
-               is running is waited for in any case
+        build  True: first builds an index if there is none, or too many classes have changed since. A rebuild in progress is
+               waited for in any case
         """
         if not len(self._met):
             return {}
@@ -227,7 +226,7 @@ class NeighbourReadout(Base):
         }
 
     def recall(self, hidden: np.ndarray, k: int) -> float:
-        """The share of the truly best k classes of these rows that `best` finds."""
+        """Returns the fraction of the exact best k classes of these rows that `best` finds."""
         self._check(hidden)
         check.whole("k", k, 1, self.classes)
         self._meet(hidden)
@@ -235,29 +234,29 @@ class NeighbourReadout(Base):
             return float(self._neighbours.recall(hidden, k))
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """Those of the readout; the index is not kept."""
+        """Returns the parameters of the wrapped readout, without the index."""
         return self.readout.parameters()
 
     def send(self) -> None:
-        """Those of the readout were filled: the search is exact until `build` or `rebuild`."""
+        """Sends the filled parameters; the search is exact until `build` or `rebuild`."""
         self.readout.send()
         self._neighbours.changed()
 
     def fetch(self) -> None:
-        """Nothing to do: all is on the host."""
+        """Does nothing: all is on the host."""
 
     def describe(self) -> dict[str, Any]:
-        """What `rebuild` needs."""
+        """Returns the arguments of `rebuild`."""
         tended = {"every": self.every, "moved": self.moved}
         facts = {"kind": self.kind, "readout": self.readout.describe()} | self._settings
         return facts | {name: value for name, value in tended.items() if value is not None}
 
     def state(self) -> dict[str, Any]:
-        """That of the readout, and the number of steps where rebuilds go by it."""
+        """Returns the state of the wrapped readout, and, if rebuilds depend on it, the number of steps."""
         return self.readout.state() | ({"steps": self._steps} if self.every else {})
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a state; the search is exact until `build` or `rebuild`."""
+        """Restores a state; the search is exact until `build` or `rebuild`."""
         self.readout.restore(state)
         self._steps = check.whole("steps", state.get("steps", 0), 0)
         self._neighbours.changed()
@@ -266,13 +265,13 @@ class NeighbourReadout(Base):
 def make(
     counts: Any, width: int, options: Mapping[str, Any], *, batch: int, trunk: bool = True, backend: Any = None
 ) -> NeighbourReadout:
-    """From options of the command line; see hybrid/readout/__init__.py."""
+    """Returns the readout from options of the command line; see hybrid/readout/__init__.py."""
     learner = sampled.make(counts, width, options, batch=batch, trunk=trunk, backend=backend)
     return NeighbourReadout(learner, index="auto", recall=options["recall"])
 
 
 def rebuild(readout: dict[str, Any], backend: Any = None, **facts: Any) -> NeighbourReadout:
-    """From describe()."""
+    """Returns the readout from describe()."""
     learner: Any = rebuild_readout(readout, backend)
     forest = Annoy(facts.pop("trees"), facts.pop("search"))
     index = facts.pop("index", forest)
@@ -282,5 +281,5 @@ def rebuild(readout: dict[str, Any], backend: Any = None, **facts: Any) -> Neigh
 
 
 def least(readout: dict[str, Any], **facts: Any) -> int:
-    """How many numbers a checkpoint holds at least: those of the readout that is asked."""
+    """Returns the minimum number of values in a checkpoint, that of the wrapped readout."""
     return least_of(readout)

@@ -1,4 +1,4 @@
-"""Sampled readouts: every class has a row of weights; a step moves the rows of the targets and of a few drawn negatives."""
+"""Sampled readouts: every class has a row of weights; a step updates the rows of the targets and of a few drawn negatives."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ CALIBRATION = 0.75
 
 @dataclass(frozen=True)
 class Options:
-    """What `--readout sampled` takes."""
+    """The options of `--readout sampled`."""
 
     negatives: int | None = option(
         None,
@@ -41,9 +41,9 @@ class Options:
 class SampledSoftmax:
     """Sampled softmax with the logQ correction (Jean et al. 2015); it learns the weights of a full softmax.
 
-    negatives  how many classes are drawn for a batch; None: 1024, or all where there are fewer
-    draws      "unigram": in proportion to counts^0.75; "log-uniform": about Zipf's law, for classes in falling order of
-               frequency; "uniform": all classes alike; None: unigram where there are counts, else log-uniform
+    negatives  classes drawn per batch; None: 1024, or all if there are fewer
+    draws      "unigram": in proportion to counts^0.75; "log-uniform": about Zipf's law, for classes in descending order of
+               frequency; "uniform": all classes alike; None: unigram if there are counts, else log-uniform
     """
 
     negatives: int | None = None
@@ -57,23 +57,22 @@ class SampledSoftmax:
 
 @dataclass(frozen=True)
 class NegativeSampling(SampledSoftmax):
-    """Negative sampling (Mikolov et al. 2013): fast and good for vectors, but its dot products are not trained to be
-    normalised, which log_prob, best and scores do all the same.
+    """Negative sampling (Mikolov et al. 2013): fast and good for vectors; queries normalise the logits, training does not.
 
-    negatives  how many classes are drawn for a row; None: 5
-    draws      as of SampledSoftmax
+    negatives  classes drawn per row; None: 5
+    draws      as in SampledSoftmax
     """
 
 
 @dataclass(frozen=True)
 class GBCE:
-    """The calibrated binary cross-entropy of gSASRec (Petrov and Macdonald 2023, arXiv:2308.07192): a logistic regression a
-    class as in NegativeSampling, but with many negatives, which a batch shares, drawn alike from all classes; good for the
-    order of classes, as that is.
+    """The calibrated binary cross-entropy of gSASRec (Petrov and Macdonald 2023, arXiv:2308.07192).
 
-    negatives    how many classes are drawn for a batch; None: 256, or all where there are fewer
-    calibration  t from 0 to 1: at 0 negatives that are few among the classes make it overconfident, at 1 its probabilities are
-                 those of all classes as negatives
+    It is a logistic regression per class as in NegativeSampling, and suits rankings as well, but a batch shares many negatives,
+    drawn uniformly from all classes.
+
+    negatives    classes drawn per batch; None: 256, or all if there are fewer
+    calibration  t from 0 to 1: at 0 few negatives make it overconfident, at 1 its probabilities are those of all as negatives
     """
 
     negatives: int | None = None
@@ -95,7 +94,7 @@ def _check_negatives(negatives: int | None) -> None:
 
 
 def loss_named(name: str, draws: str | None = None, **settings: Any) -> Loss:
-    """The loss of a name, as the command line and checkpoints have it; ValueError for a setting of another loss."""
+    """Returns the loss of a name, as in command line and checkpoints; ValueError for a setting of another loss."""
     kind: Any = LOSSES[check.choice("loss", name, tuple(LOSSES))]
     if kind is not GBCE:
         settings["draws"] = draws
@@ -108,19 +107,20 @@ def loss_named(name: str, draws: str | None = None, **settings: Any) -> Loss:
 class SampledReadout(FullReadout):
     """A table of weights that learns from negatives, and answers as a full softmax over the table. Weights start at 0.
 
-    counts     how often each class is met, or how many classes there are
+    counts     class counts, or the number of classes
     width      numbers of a hidden vector
     loss       SampledSoftmax(1024), NegativeSampling(5) or GBCE(256), or by name: "softmax", "logistic", "gbce"
-    batch      most rows a step
+    batch      maximum rows per step
     seed       of the draws
-    optimiser, biases  as of a FullReadout; rows move that are drawn, or the target of a row. A step is on the sum over a batch,
-               under NegativeSampling row by row
+    optimiser, biases  as in a FullReadout, for the rows of targets and drawn negatives. A step is on the sum over a batch,
+                       under
+               NegativeSampling row by row
 
     Raises ValueError for fewer than two classes, and for unigram draws without counts.
     """
 
     kind = "sampled"
-    places: tuple[str, ...] = ("cpu",)  # sparse rows that are drawn: the CPU does them
+    places: tuple[str, ...] = ("cpu",)  # drawn sparse rows: only on the CPU
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class SampledReadout(FullReadout):
         self._prepare()
 
     def _prepare(self) -> None:
-        """What follows from counts: made anew when they are filled from a checkpoint."""
+        """Sets the attributes derived from counts, again after a checkpoint has filled them."""
         sampled = self.backend.sampled_softmax
         if self.draws == "unigram":
             self._sampler = sampled.unigram(self.counts)
@@ -162,11 +162,11 @@ class SampledReadout(FullReadout):
             self._scratch = sampled.workspace(*shape)
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """The weights (V, D), and the counts (V,) where negatives are drawn by them."""
+        """Returns the weights (V, D), and the counts (V,) if negatives are drawn by them."""
         return super().parameters() | ({"counts": self.counts} if self.draws == "unigram" else {})
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
-        """Learn from a batch, unchecked; see Readout."""
+        """Learns from a batch, unchecked; see Readout."""
         learn = self._learn_alone if self.loss == "logistic" else self._learn_shared
         drawn = learn(grad, loss, hidden, target, weight, self._step_rate)
         self.moved = np.concatenate([target, drawn.ravel()])
@@ -174,11 +174,11 @@ class SampledReadout(FullReadout):
 
     @property
     def online(self) -> bool:
-        """Whether it can learn online: where rows do not share their negatives."""
+        """True if it can learn online: rows do not share their negatives."""
         return self.loss == "logistic"
 
     def learn_online(self, grad: Any, loss: Any, hidden: Any, inputs: Any, target: Any, weight: Any) -> None:
-        """Learn from a batch together with the rows that it reads, unchecked; see Base.step_online."""
+        """Learns from a batch together with the rows that it reads, unchecked; see Base.step_online."""
         from cpu import words
 
         drawn = self._alias, self.negatives, (self.seed, self.tick)
@@ -187,14 +187,14 @@ class SampledReadout(FullReadout):
         self.tick += 1
 
     def _learn_alone(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any, rate: float) -> Any:
-        """Every row has negatives of its own, which are returned."""
+        """Learns with separate negatives for every row, and returns them."""
         drawn, learned = self._drawn[: len(hidden)], self._learns(self._there)
         self.backend.negative.draw(drawn, self._alias, self.seed, self.tick)
         self.backend.negative.step(grad, loss, learned, self._scratch, hidden, target, drawn, weight, rate)
         return drawn
 
     def _learn_shared(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any, rate: float) -> Any:
-        """The batch shares its negatives, which are returned."""
+        """Learns with negatives shared by the batch, and returns them."""
         kernels, learned = self.backend.sampled_softmax, self._learns(self._there)
         count = kernels.draw(self._scratch, self._sampler, self.negatives, target, self.seed, self.tick)
         given = grad, loss, learned, self._scratch, count, hidden, target, weight, rate
@@ -206,14 +206,14 @@ class SampledReadout(FullReadout):
     def dry_run(
         self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None
     ) -> float:
-        """Write the gradient of -log p(target) among all classes and return its mean; nothing moves. It costs as many rows."""
+        """Writes the gradient of -log p(target) over all classes and returns its mean; nothing is updated. It costs V rows."""
         loss = self._loss[: self._check_step(grad, hidden, target, weight)]
         with self.dry_runs():
             super().learn(grad, loss, hidden, target, weight)
         return check.loss(loss)
 
     def losses(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:
-        """The loss of each row among the classes that the next step draws; nothing moves."""
+        """Returns the loss of each row among the classes that the next step draws; nothing is updated."""
         self._check(hidden, target)
         losses, grad = np.empty(len(hidden), np.float32), np.empty((self.batch, self.width), np.float32)
         with self.dry_runs():
@@ -224,7 +224,7 @@ class SampledReadout(FullReadout):
 
     @contextlib.contextmanager
     def dry_runs(self) -> Iterator[None]:
-        """A context in which steps move nothing and draw what the next step after it draws."""
+        """Provides a context in which steps update nothing and draw the negatives of the next step after it."""
         with super().dry_runs():
             tick, moved = self.tick, self.moved
             try:
@@ -233,16 +233,16 @@ class SampledReadout(FullReadout):
                 self.tick, self.moved = tick, moved
 
     def describe(self) -> dict[str, Any]:
-        """What `rebuild` needs."""
+        """Returns the arguments of `rebuild`."""
         more = {"calibration": self.calibration} if self.loss == "gbce" else {}
         return super().describe() | {name: getattr(self, name) for name in ("loss", "negatives", "draws")} | more
 
     def state(self) -> dict[str, Any]:
-        """The number of the next step, from which its negatives are drawn."""
+        """Returns the number of the next step, from which its negatives are drawn."""
         return {"tick": self.tick}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Draw as the readout that wrote the state would have; ValueError for counts or a tick that are none."""
+        """Restores the sequence of draws; ValueError for invalid counts or an invalid tick."""
         if self.draws == "unigram":
             check.counts(self.counts)
         self.tick = check.whole("tick", state["tick"], 0, 2**63 - 1)
@@ -253,7 +253,7 @@ class SampledReadout(FullReadout):
 def make(
     counts: Any, width: int, options: Mapping[str, Any], *, batch: int, trunk: bool = True, backend: Any = None
 ) -> SampledReadout:
-    """From options of the command line, see hybrid/readout/__init__.py; without a trunk word2vec's negative sampling."""
+    """Returns the readout from options of the command line, see hybrid/readout/__init__.py; without a trunk word2vec's loss."""
     own = arguments(options, Options)
     size = counts if isinstance(counts, int) else len(counts)
     if (own["negatives"] or 0) > size:
@@ -264,7 +264,7 @@ def make(
 
 
 def rebuild(classes: int, loss: str, negatives: int, draws: str, seed: int, **facts: Any) -> SampledReadout:
-    """From describe()."""
+    """Returns the readout from describe()."""
     more = {"calibration": facts.pop("calibration")} if "calibration" in facts else {}
     own = loss_named(loss, draws, negatives=negatives, **more)
     counts = np.ones(classes) if draws == "unigram" else classes

@@ -1,4 +1,4 @@
-"""A tree cut below its first nodes: the top learns on a GPU, as dense products, and the tail on the CPU."""
+"""A split tree: its first nodes, the top, learn on a GPU as dense products, the other nodes, the tail, on the CPU."""
 
 from typing import Any
 
@@ -15,10 +15,10 @@ from .tree import rebuild as rebuild
 class SplitTreeReadout(TopAndTail, TreeReadout):
     """A TreeReadout whose first `split` nodes, breadth first, are on the backend's device and all others on the CPU.
 
-    The top learns by the batch, so it needs a smaller rate or batch than the tail, see `TreeReadout`. In a tick these are
-    two stages, "readout" and then "top".
+    The top learns by the batch, so it needs a smaller rate or batch than the tail, see `TreeReadout`. In a tick these are two
+    stages, "readout" and then "top".
 
-    Raises ValueError for a mode that is no Split, and what TreeReadout raises.
+    Raises ValueError for a mode that is no Split, and the errors of TreeReadout.
     """
 
     kind = "split_tree"
@@ -47,7 +47,7 @@ class SplitTreeReadout(TopAndTail, TreeReadout):
         self._work = self.backend.split.workspace(self.batch, self.width, self.split, np.float32)
 
     def learn_top(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
-        """Add the top's part to grad and write that of loss; arrays of the device, in the work of a queue."""
+        """Adds the top's part to grad and writes that of loss; arrays of the device, in the work of a queue."""
         top = self._learns(self._there)
         self.backend.split.step(grad, loss, top, self._work, self._plan, hidden, target, weight, self._step_rate)
 

@@ -1,4 +1,4 @@
-"""The tree readout: hierarchical softmax, where a class costs as many rows as its path is long."""
+"""The tree readout: hierarchical softmax, in which the cost of a class is the length of its path."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from cpu.tree.tree import Tree
 
 TREES = ("huffman", "balanced")
-GIVEN = "given"  # the name of all others, which do not follow from counts: a checkpoint has their pointers
-CLUSTERED = "clustered"  # a shape that needs vectors: of the command line alone, which makes them
+GIVEN = "given"  # trees that do not follow from counts: a checkpoint has their pointers
+CLUSTERED = "clustered"  # a shape that needs vectors: only on the command line, which makes them
 MOST = 2**30  # classes: 2 * parent + turn is an int32
 MODES = ("deterministic", "batch")
 TOGETHER = 64
@@ -26,10 +26,10 @@ TOGETHER = 64
 
 @dataclass(frozen=True)
 class Batched:
-    """At each node the rows that pass it learn up to `count` at a time, so no node is a chain as long as the batch: for GPUs
-    and for many cores. The same bits at any number of threads, for any float32 nodes.
+    """Batched learning of up to `count` rows of a node at a time, which breaks serial chains: for GPUs and many cores.
 
-    A node moves by rate times the sum over as many rows, so keep rate * count below 10.
+    Results are bit-identical for any thread count and any float32 nodes. A node is updated by rate times the sum over `count`
+    rows, so keep rate * count below 10.
     """
 
     count: int = TOGETHER
@@ -40,12 +40,12 @@ class Batched:
 
 @dataclass(frozen=True)
 class Split:
-    """The first nodes, from the root on in breadth-first order, learn as dense products on the backend's device, and the others
-    row after row on the CPU. The probabilities are those of the whole tree. But the top learns by the batch, as a full softmax
-    does: a node meets all its examples before it moves, once, by rate times the sum. So it needs a smaller rate or batch than
-    a loop over rows.
+    """A split: the first nodes, breadth first, learn as dense products on the device, the others row by row on the CPU.
 
-    nodes  how many
+    The probabilities are those of the whole tree. But the top learns by the batch, as a full softmax does: a node is updated
+    once per batch, by rate times the sum. It therefore needs a smaller rate or batch than a loop over rows.
+
+    nodes  number of nodes of the top
     """
 
     nodes: int
@@ -58,7 +58,7 @@ Mode = str | Batched | Split
 
 
 def mode_named(name: str, together: int = TOGETHER, split: int = 0) -> Mode:
-    """How nodes learn, as the command line and checkpoints have it; ValueError for what excludes each other."""
+    """Returns the mode of nodes, as in command line and checkpoints; ValueError for contradictory arguments."""
     check.choice("mode", name, MODES)
     check.whole("split", split, 0)
     if split and name == "batch":
@@ -68,7 +68,7 @@ def mode_named(name: str, together: int = TOGETHER, split: int = 0) -> Mode:
 
 @dataclass(frozen=True)
 class Options:
-    """What `--readout tree` takes."""
+    """The options of `--readout tree`."""
 
     tree: str = option("huffman", "tree readout: its shape", choices=(*TREES, CLUSTERED))
     mode: str = option("deterministic", "tree readout: how rows learn", choices=MODES)
@@ -87,28 +87,27 @@ class Options:
 
 
 class TreeReadout(Base):
-    """One logistic regression at each inner node of a binary tree; a class is the leaf at the end of a path of turns.
+    """A hierarchical softmax: one logistic regression at each inner node of a binary tree; a class is a leaf.
 
-    counts  how often each class is met; a balanced tree needs only the number of classes
+    counts  class counts; a balanced tree needs only the number of classes
     width   numbers of a hidden vector
     tree    "huffman": short paths for frequent classes, the fastest; "balanced": all paths about log2 V; or one of
-            hybrid.trees, such as one where classes that are alike share nodes
-    mode    "deterministic": nodes move row after row, so row b sees what the rows before it changed, with the same bits as a
-            serial loop over rows, at any number of threads; "batch", or Batched(64): rows learn together at a node;
-            Split(255): the first nodes learn as dense products, which makes a SplitTreeReadout
-    batch   most rows a step
-    backend where the nodes are and move, from hybrid.backend.choose (None: the CPU). Nodes on a GPU are in its memory, and
-            `nodes` is the host's copy. `best` and `scores` fetch it first and compute on the CPU, since a search
-            branches
-    optimiser  how a node moves for an example that passes it: "sgd", "row-adagrad" or "adagrad", or one with a rate, such as
+            hybrid.trees, such as one in which similar classes share nodes
+    mode    "deterministic": nodes are updated row by row, so row b sees the updates of earlier rows, bit-identical to a serial
+            loop over rows for any number of threads; "batch", or Batched(64): rows learn together at a node; Split(255): the
+            first nodes learn as dense products, which makes a SplitTreeReadout
+    batch   maximum rows per step
+    backend the device of the nodes, from hybrid.backend.choose (None: the CPU). Nodes on a GPU are in its memory, and `nodes`
+            is the host's copy. `best` and `scores` fetch it first and compute on the CPU, since a search branches
+    optimiser  update rule of a node for an example on its path: "sgd", "row-adagrad" or "adagrad", or one with a rate, such as
             hybrid.SGD(0.05) (default: 0.025)
     biases  True: every node has a bias
 
-    A step costs O(B D log V), best is exact. Nodes start at 0. Raises ValueError for fewer than two classes or more than
-    2^30, for a Huffman tree without counts, and for a tree of other classes.
+    A step costs O(B D log V), best is exact. Nodes start at 0. Raises ValueError for fewer than two classes or more than 2^30,
+    for a Huffman tree without counts, and for a tree of other classes.
 
-    Morin and Bengio 2005, "Hierarchical Probabilistic Neural Network Language Model"; Huffman codes as in Mikolov et
-    al. 2013, arXiv:1310.4546.
+    Morin and Bengio 2005, "Hierarchical Probabilistic Neural Network Language Model"; Huffman codes as in Mikolov et al. 2013,
+    arXiv:1310.4546.
     """
 
     kind = "tree"
@@ -117,7 +116,7 @@ class TreeReadout(Base):
     searches_on_host = True
 
     def __new__(cls, *arguments: Any, mode: Mode = "deterministic", **settings: Any) -> "TreeReadout":
-        """A tree with a split is a readout of the kind "split_tree"."""
+        """Creates a readout of the kind "split_tree" if the mode is a split."""
         if isinstance(mode, Split) and cls is TreeReadout:
             cls = registry.load("split_tree").SplitTreeReadout
         return super().__new__(cls)
@@ -144,7 +143,7 @@ class TreeReadout(Base):
         self._prepare()
 
     def _take_shape(self, tree: Any) -> None:
-        """The tree that is named or given; see TreeReadout."""
+        """Takes the named or given tree; see TreeReadout."""
         given = not isinstance(tree, str)
         self.shape = GIVEN if given else check.choice("tree", tree, TREES)
         if self.shape == "huffman" and self.counts is None:
@@ -155,11 +154,11 @@ class TreeReadout(Base):
             self._hold(self._checked(tree))
 
     def _place_nodes(self) -> None:
-        """Where the nodes learn."""
+        """Places the nodes on their device."""
         self._keep(self.nodes)
 
     def _prepare(self) -> None:
-        """What follows from the tree: made anew when counts or pointers are filled from a checkpoint."""
+        """Sets the attributes derived from the tree, again after a checkpoint has filled counts or pointers."""
         self.tree = self._grown()
         self._place.do(self._make_room, self.tree)
 
@@ -174,7 +173,7 @@ class TreeReadout(Base):
         self._plan = kernels.plan(tree)
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
-        """Learn from a batch of the device's arrays, within the work of a queue; see Readout."""
+        """Learns from a batch of the device's arrays, within the work of a queue; see Readout."""
         given = self._learns(self._there), self._work, self._plan, hidden, target, weight, self._step_rate
         if self.mode == "batch":
             self.backend.tree_batch.step(grad, loss, *given, self.together)
@@ -183,20 +182,20 @@ class TreeReadout(Base):
 
     @property
     def online(self) -> bool:
-        """Whether it can learn online: on the CPU."""
+        """True if it can learn online: on the CPU."""
         return not (self.split or self.beside or self.mode == "batch")
 
     def learn_online(self, grad: Any, loss: Any, hidden: Any, inputs: Any, target: Any, weight: Any) -> None:
-        """Learn from a batch together with the rows that it reads, unchecked; see Base.step_online. No `mode` matters."""
+        """Learns from a batch and the rows that it reads, unchecked and in any `mode`; see Base.step_online."""
         from cpu import words
 
         given = self._learns(self._there), self._work, self.tree, target, weight, self._step_rate
         words.tree_step(grad, loss, hidden, inputs, *given)
 
     def vectors(self) -> np.ndarray:
-        """What the tree has learned of each class, (V, D) float32: alike for classes that it treats alike.
+        """Returns the learned vector of each class, (V, D) float32: similar for classes that the tree treats alike.
 
-        The gradient of log p(v) where its nodes have mostly been met; see cpu/tree/growth.py. Fetches the nodes of a GPU.
+        It is the gradient of log p(v) at typical inputs of its nodes; see cpu/tree/growth.py. Fetches the nodes of a GPU.
         """
         from cpu.tree import growth
 
@@ -205,7 +204,7 @@ class TreeReadout(Base):
             return growth.vectors(self._host, self.tree, trees.met(self._kept))
 
     def begin_with(self, vectors: np.ndarray) -> None:
-        """Give nodes the rows by which the tree knows vectors (V, D) float32 of the classes, see `vectors`; see Readout."""
+        """Initialises the nodes so that the tree represents vectors (V, D) float32 of the classes; see `vectors`, Readout."""
         from cpu.tree import growth
 
         self._check_vectors(vectors)
@@ -216,18 +215,18 @@ class TreeReadout(Base):
     def regrow(
         self, tree: "Tree", hidden: np.ndarray | None = None, target: np.ndarray | None = None, *, counts: Any = None
     ) -> int:
-        """Go on with another tree over the same classes; returns how many nodes keep what they have learned.
+        """Replaces the tree by another one over the same classes; returns the number of nodes that keep their parameters.
 
         tree    of hybrid.trees
-        hidden  (B, D) float32, target (B,) int32: examples such as the readout meets, which the tree learns from at once,
-                in steps of `batch` rows; the more the better. None: new nodes begin at 0
-        counts  (V,) how often each class is met, by which threads share the nodes. None: as is known; of a balanced tree
-                nothing is, since a checkpoint of it has no counts
+        hidden  (B, D) float32, target (B,) int32: typical training examples, the more the better, on which the new tree is
+                trained immediately, in steps of `batch` rows. None: new nodes start at 0
+        counts  (V,) class counts, by which threads partition the nodes. None: the known ones; a balanced tree has none, since
+                its checkpoint has no counts
 
-        A node that parts the same two sets of classes keeps its numbers, to the bit. A checkpoint keeps the tree from here on.
-        Call it between two ticks; hybrid.regrow does all of it for an engine.
+        A node that separates the same two sets of classes keeps its bits. Later checkpoints keep the new tree. Call it between
+        two ticks; hybrid.regrow does all of it for an engine.
 
-        Raises ValueError for another tree or other examples; then nothing has moved.
+        Raises ValueError for an invalid tree or invalid examples; nothing is then updated.
         """
         from cpu.tree import growth
 
@@ -250,17 +249,17 @@ class TreeReadout(Base):
             return count
 
     def add_classes(self, counts: Any) -> None:
-        """Go on with n more classes, whose ids are V to V + n - 1, and forget nothing.
+        """Adds n classes with ids V to V + n - 1, and keeps all learned parameters.
 
-        counts  (n,) numbers of at least 0: how often each is expected, against the counts of the classes that are there
+        counts  (n,) numbers of at least 0: expected counts, relative to those of the existing classes
 
-        A Huffman tree of the new classes stands beside the rarest class (of those without a long path), under a new node. New
-        nodes begin at 0: that class keeps half of its probability, and the new ones share the other half. The probabilities
-        of all other classes are the same, to the bit. A checkpoint keeps the tree from here on. Call it between two ticks;
-        a run under way goes on with its feed, an engine then takes feeds of V + n classes.
+        A Huffman tree of the new classes becomes the sibling of the rarest class (of those without a long path), under a new
+        node. New nodes start at 0: that class keeps half of its probability, and the new ones share the other half. The
+        probabilities of all other classes are bit-identical. Later checkpoints keep the tree. Call it between two ticks; a run
+        in flight continues with its feed, and the engine then accepts feeds of V + n classes.
 
-        Raises ValueError for other counts, for more than 2^30 classes in all and for a tree of a mixture;
-        then nothing has moved.
+        Raises ValueError for invalid counts, for more than 2^30 classes in total and for a tree of a mixture; nothing is then
+        updated.
         """
         from cpu.tree import growth
 
@@ -286,20 +285,20 @@ class TreeReadout(Base):
             self.send()
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """The nodes (V - 1, D), what is kept beside them, and the tree: counts (V,), pointers (V,) and (V - 1,), or both."""
+        """Returns the nodes (V - 1, D), their optimiser state, and the tree: counts (V,), pointers (V,), (V - 1,), or both."""
         self.fetch()
         counts = {} if self.shape == "balanced" else {"counts": self.counts}
         pointers = self._ups if self.shape == GIVEN else {}
         return {"nodes": self.nodes} | counts | pointers | sparse.beside(self._host)
 
     def describe(self) -> dict[str, Any]:
-        """What `rebuild` needs."""
+        """Returns the arguments of `rebuild`."""
         split = {"split": self.split} if self.split else {}
         together = {"together": self.together} if self.mode == "batch" else {}
         return super().describe() | {"tree": self.shape} | {"mode": self.mode} | together | split
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Build the tree of what was filled in; ValueError where that makes none."""
+        """Builds the tree from the filled arrays; ValueError for invalid ones."""
         if self.shape != "balanced":
             check.counts(self.counts)
         super().restore(state)
@@ -332,12 +331,12 @@ class TreeReadout(Base):
         return trees.checked(tree.leaf_up, tree.node_up, self.counts if counts is None else counts)
 
     def _hold(self, tree: "Tree", counts: np.ndarray | None = None) -> None:
-        """From here on it is a tree that a checkpoint keeps, with the counts by which threads share its nodes."""
+        """Marks the tree as one that a checkpoint keeps, with the counts by which threads partition its nodes."""
         self.counts, self.shape = self._kept if counts is None else counts, GIVEN
         self._ups = {"leaf_up": tree.leaf_up, "node_up": tree.node_up}
 
     def _grown(self) -> "Tree":
-        """The tree of the counts, or the pointers, as they are."""
+        """Returns the tree of the current counts or pointers."""
         if self.shape == GIVEN:
             return trees.checked(self._ups["leaf_up"], self._ups["node_up"], self.counts)
         return trees.huffman(self.counts) if self.shape == "huffman" else trees.balanced(self.classes)
@@ -348,12 +347,12 @@ class TreeReadout(Base):
 
     @property
     def _kept(self) -> np.ndarray:
-        """The counts as a readout has them that was loaded: a checkpoint of a balanced tree has none."""
+        """The counts that a loaded readout would have: a checkpoint of a balanced tree has none."""
         return np.ones(self.classes) if self.shape == "balanced" else self._counted
 
 
 def _check_classes(classes: int) -> None:
-    """ValueError for more classes than a tree can have."""
+    """Raises ValueError for more classes than a tree supports."""
     if classes > MOST:
         raise ValueError(f"classes: found {classes}, expected at most {MOST}: a tree names its turns in int32")
 
@@ -361,7 +360,7 @@ def _check_classes(classes: int) -> None:
 def make(
     counts: Any, width: int, options: Mapping[str, Any], *, batch: int, trunk: bool = True, backend: Any = None
 ) -> TreeReadout:
-    """From options of the command line; see hybrid/readout/__init__.py. Clusters come with vectors: balanced until then."""
+    """Returns the readout from command-line options; see hybrid/readout/__init__.py. Clusters start balanced."""
     own = arguments(options, Options)
     del own["regrow"]
     own["mode"] = mode_named(own["mode"], TOGETHER, own.pop("split") or 0)
@@ -370,8 +369,8 @@ def make(
 
 
 def rebuild(classes: int, tree: str = "huffman", **facts: Any) -> TreeReadout:
-    """From describe(); a tree that a checkpoint keeps is any, until it is filled in."""
-    facts.pop("split_tail", None)  # of checkpoints from before, whose numbers did not depend on it
+    """Returns the readout from describe(); a tree in a checkpoint is arbitrary until it is filled in."""
+    facts.pop("split_tail", None)  # of earlier checkpoints; results do not depend on it
     shape = trees.balanced(classes) if tree == GIVEN else tree
     own = described(facts)
     split = {name: own.pop(name) for name in ("together", "split") if name in own}
@@ -379,15 +378,15 @@ def rebuild(classes: int, tree: str = "huffman", **facts: Any) -> TreeReadout:
 
 
 def least(classes: int, width: int, **facts: Any) -> int:
-    """How many numbers a checkpoint holds at least."""
+    """Returns the minimum number of values in a checkpoint."""
     return sparse.numbers(classes - 1, width, **facts)
 
 
-# What is measured on a GPU beside the tree as the user wants it.
+# The candidates measured on a GPU in addition to the user's tree.
 
 SPLITS = (15, 255, 1023)  # nodes of the top: the first 4, 8 and 10 levels of a balanced tree
 
-# The most that rate times the examples of a micro-batch may be for a top that learns by the batch. On Python's documentation
+# The maximum of rate times the examples of a micro-batch for a top that learns by the batch. On Python's documentation
 # (three epochs, rate 0.025) the perplexity of a split tree is 1.02 times the whole tree's at 6.4, 1.04 at 12.8, 5 at 25.6.
 SAFE = 10.0
 BATCHED = (  # WikiText-2, a language model's defaults, an epoch, one seed
@@ -397,9 +396,9 @@ BATCHED = (  # WikiText-2, a language model's defaults, an epoch, one seed
 
 
 def trials(options: Mapping[str, Any], classes: int, examples: int) -> Trials:
-    """Nodes that wait less, splits where the user names none, and a full softmax to tell of.
+    """Returns batched nodes, splits if the user names none, and a full softmax for comparison.
 
-    examples  of a micro-batch: the nodes of a top move at once by rate times the sum over them
+    examples  of a micro-batch: the nodes of a top are updated together by rate times the sum over them
     """
     plain = (options.get("readout_optimiser") or "sgd") == "sgd"
     tried, note = _splits(options, classes, examples, plain)
@@ -409,7 +408,7 @@ def trials(options: Mapping[str, Any], classes: int, examples: int) -> Trials:
 
 
 def _splits(options: Mapping[str, Any], classes: int, examples: int, plain: bool) -> tuple[tuple[Trial, ...], str]:
-    """The splits to measure, or why there are none."""
+    """Returns the splits to measure, or the reason for measuring none."""
     if options.get("split") is not None or options.get("mode") == "batch":
         return (), ""
     if not plain:

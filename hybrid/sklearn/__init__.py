@@ -1,7 +1,7 @@
-"""The engine as estimators of scikit-learn: in pipelines, grid searches and pickles, with scikit-learn's words for all options.
+"""The engine as scikit-learn estimators: in pipelines, grid searches and pickles, with scikit-learn's names for all options.
 
-Every estimator is a thin layer over an Engine, which stands in its attribute `engine_` once it is fitted. Importing this
-package needs scikit-learn (ImportError, with the remedy); `import hybrid` does not import it.
+Every estimator is a thin layer over an Engine, stored as `engine_` by `fit`. Importing this package needs scikit-learn
+(ImportError, with the remedy); `import hybrid` does not import it.
 """
 
 try:

@@ -1,4 +1,4 @@
-"""What all estimators share: classifiers that are an engine, arguments as the engine takes them, a run over a feed."""
+"""Common parts of estimators: engine-based classifiers, argument conversion, a run over a feed."""
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
@@ -24,13 +24,13 @@ from ..readout import Readout, registry
 from ..schedule.rates import RateSchedule
 from ..trunk.mlp import MLP
 
-NUMBERS = 2**22  # of features or scores that a question takes at a time
+NUMBERS = 2**22  # of features or scores per query
 
 
 def atomic(fit: Any) -> Any:
-    """A method of an estimator that sets its attributes, made to leave all of them as they were where it raises.
+    """Wraps an estimator method that sets attributes so that all of them are restored if it raises.
 
-    An engine that has begun to learn further is not brought back.
+    The parameters of an engine that has resumed learning are not restored.
     """
 
     @functools.wraps(fit)
@@ -48,11 +48,11 @@ def atomic(fit: Any) -> Any:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Learner(BaseEstimator):
-    """A classifier that is an engine: features -> (rows) -> (hidden layers) -> a readout. The fields are its parameters.
+    """A classifier based on an engine: features -> (rows) -> (hidden layers) -> a readout. The fields are its parameters.
 
     A subclass has these methods:
 
-    _read(X, y, classes, *, first, partial)  X and y, checked, as features and targets of a feed; classes: those that are known,
+    _read(X, y, classes, *, first, partial)  validated X and y, as features and targets of a feed; classes: the known ones,
                                              None: all of y. `first` sets classes_, and in a `partial` fit needs them
     _readout(counts, width, seed)            the untrained readout
     """
@@ -72,15 +72,15 @@ class Learner(BaseEstimator):
 
     @atomic
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Learn from examples; sample_weight multiplies the loss of each, and so how far it moves parameters."""
+        """Learns from examples; sample_weight multiplies the loss of each, and thereby its update."""
         first = not (self.warm_start and hasattr(self, "engine_"))
         return self._learn(X, y, None if first else self.classes_, sample_weight, first=first)
 
     @atomic
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
-        """Go through some examples once, at the full rate.
+        """Learns from one pass over the examples, at the full rate.
 
-        classes  all there are; needed in the first call, except for an indicator of labels, whose columns they are
+        classes  all classes; needed in the first call, except for an indicator of labels, whose columns they are
         """
         first = not hasattr(self, "engine_")
         known = None if classes is None else np.unique(classes)
@@ -91,7 +91,7 @@ class Learner(BaseEstimator):
         return self._learn(X, y, known, sample_weight, first=first, partial=True)
 
     def _learn(self, X: Any, y: Any, classes: Any, weight: Any, *, first: bool, partial: bool = False) -> Any:
-        """Go through the examples, once where they are a part."""
+        """Learns from the examples, in one pass if `partial`."""
         X, target = self._read(X, y, classes, first=first, partial=partial)
         if weight is not None:
             weight = _check_sample_weight(weight, X, dtype=np.float32, ensure_non_negative=True)
@@ -102,7 +102,7 @@ class Learner(BaseEstimator):
         self.engine_.schedule = RateSchedule("constant" if partial else "linear")
         epochs = 1 if partial else self.epochs
         settings = {"classes": len(self.classes_), "weight": weight, "batch": self.batch, "epochs": epochs}
-        # Each pass over any examples is drawn from a seed of its own, that of all before it and their number.
+        # Each pass over any examples has its own seed, derived from the seed and the number of earlier passes.
         seed = int(np.random.SeedSequence([self._seed, self._passes]).generate_state(1)[0])
         made = feed(self.engine_.embedding, X, target, seed=seed, **settings)
         self.losses_ = run(self.engine_, made, self.verbose)
@@ -110,7 +110,7 @@ class Learner(BaseEstimator):
         return self
 
     def _begin(self, X: Any, counts: np.ndarray) -> None:
-        """A new engine, for features as X has them."""
+        """Creates a new engine, for features of the form of X."""
         seed = seed_of(self.random_state)
         source: Embedding | Inputs = Inputs(X.shape[1])
         if self.width is not None and sparse.issparse(X):
@@ -126,12 +126,12 @@ class Learner(BaseEstimator):
         self._seed, self._passes = seed, 0
 
     def _answers(self, X: Any, outputs: int, ask: Callable[..., Any]) -> list[Any]:
-        """ask(**question) for X, part by part; outputs: numbers of an answer's row."""
+        """Returns ask(**question) for X, part by part; outputs: numbers of an answer's row."""
         X = validated(self, X, dtype=np.float32, reset=False)
         return [ask(**question) for question in questions(self.engine_.embedding, X, outputs)]
 
     def _log_probs(self, X: Any) -> Any:
-        """Of all classes, (n, V) float32."""
+        """Returns the log-probabilities of all classes, (n, V) float32."""
         check_is_fitted(self)
         return np.concatenate(self._answers(X, len(self.classes_), self.engine_.scores))
 
@@ -142,40 +142,40 @@ class Learner(BaseEstimator):
 
 
 def validated(estimator: Any, X: Any, y: Any = "no_validation", **more: Any) -> Any:
-    """What scikit-learn's validate_data gives, sparse X as CSR; ValueError for a sparse X whose indices point elsewhere."""
+    """Returns scikit-learn's validate_data, sparse X as CSR; ValueError for a sparse X with indices out of range."""
     if sparse.issparse(X):
         check.sparse("X", X)
     return validate_data(estimator, X, y, accept_sparse="csr", **more)
 
 
 def threads_of(n_jobs: int | None) -> int:
-    """How many threads: None 1, or as many as joblib's context says; -1 all. Results do not depend on it."""
+    """Returns the number of threads: None 1, or that of joblib's context; -1 all. Results do not depend on it."""
     return max(min(int(effective_n_jobs(n_jobs)), available()), 1)
 
 
 def seed_of(random_state: Any) -> int:
-    """A seed of the engine's; an instance of RandomState goes on by one draw. ValueError for what is no random state."""
+    """Returns a seed of the engine; an instance of RandomState advances by one draw. ValueError for any other type."""
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def made(kind: str, counts: Any, width: int, *, batch: int, **options: Any) -> Readout:
-    """The untrained readout of a kind, with its own defaults where `options` does not say otherwise."""
+    """Returns the untrained readout of a kind, with its own defaults for settings that `options` omits."""
     options = settings.defaults(getattr(registry.load(kind), "Options", None)) | options
     return readout.make(kind, counts, width, options, batch=batch, trunk=True)
 
 
 def run(engine: Engine, feed: Feed, verbose: int) -> list[float]:
-    """Train on all of a feed, wherever the engine stood; returns the loss of each epoch: the mean of the losses of its
-    batches, each by how many examples it has. Where examples have weights, the loss of a batch is the weighted mean, but
-    the batches still count by examples: then it is not exactly the weighted mean over the epoch.
+    """Trains on all of a feed, from its start; returns the mean loss of each epoch, with batches weighted by their examples.
 
-    verbose  above 0: shows how far it is on stderr
+    With example weights, the loss of a batch is the weighted mean, so the epoch's mean is not exactly the weighted one.
+
+    verbose  above 0: shows progress on stderr
     """
     engine.go_on(0, {})
     sums, examples = [0.0] * feed.epochs, [0] * feed.epochs
     ticks = engine.run(feed)
     for tick in console.bar(len(feed), "fit", "batches", items=ticks) if verbose else ticks:
-        if tick.examples:  # a batch of pairs may have none
+        if tick.examples:  # a batch of pairs may be empty
             epoch = tick.number // feed.ticks_per_epoch
             sums[epoch] += tick.loss * tick.examples
             examples[epoch] += tick.examples
@@ -183,14 +183,14 @@ def run(engine: Engine, feed: Feed, verbose: int) -> list[float]:
 
 
 class SparseFeed(ArrayFeed):
-    """Examples of a sparse X whose numbers are made dense batch by batch: for an engine with Inputs. Arguments of ArrayFeed."""
+    """A feed of a sparse X, made dense batch by batch: for an engine with Inputs. Arguments of ArrayFeed."""
 
     def __init__(self, X: Any, target: Any, **settings: Any):
         super().__init__(X, target, **settings)
         self.width, self.rows, self.most_ids = X.shape[1], 0, 0
 
     def describe(self) -> dict[str, Any]:
-        """See `Feed`."""
+        """Returns the description; see `Feed`."""
         return super().describe() | {"kind": "sparse"}
 
     def _cut(self, epoch: int, tick: int) -> Batch:
@@ -200,14 +200,14 @@ class SparseFeed(ArrayFeed):
 
 
 def feed(source: Embedding | Inputs, X: Any, target: Any, **settings: Any) -> ArrayFeed:
-    """Examples for an engine that begins with `source`; X dense or CSR, float32; target and settings as of ArrayFeed."""
+    """Returns a feed for an engine that starts with `source`; X dense or CSR, float32; target and settings as in ArrayFeed."""
     if source.dense:
         return (SparseFeed if sparse.issparse(X) else ArrayFeed)(X, target, **settings)
     return ArrayFeed(sparse.csr_array(X), target, **settings)
 
 
 def questions(source: Embedding | Inputs, X: Any, outputs: int) -> Iterator[dict[str, Any]]:
-    """X part by part, as the arguments of Engine.hidden, .best and .scores; outputs: numbers of an answer's row."""
+    """Yields X part by part, as arguments of Engine.hidden, .best and .scores; outputs: numbers of an answer's row."""
     rows = max(NUMBERS // max(X.shape[1] if source.dense else 1, outputs), 1)
     for first in range(0, X.shape[0], rows):
         part = X[first : first + rows]

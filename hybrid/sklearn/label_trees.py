@@ -1,4 +1,4 @@
-"""Classifiers where an example may have any number of many labels: label trees."""
+"""Multi-label classifiers for many labels: label trees."""
 
 import functools
 from collections.abc import Iterable, Sequence
@@ -42,8 +42,8 @@ class Labels(NamedTuple):
 
 
 class Labeller(ClassifierMixin):
-    """The answers of an estimator with the parameters k and threshold. Once fitted it has `classes_`, `_form` (Labels without
-    entries) and the methods
+    """The predictions of an estimator with the parameters k and threshold. Once fitted it has `classes_`, `_form` (Labels
+    without entries) and the methods
 
     _ranked(X, k)  the k likeliest labels of each example and their log-probabilities, (n, k) each
     _likely(X)     the probabilities of the labels that are likely enough, (n, V) CSR, likeliest first
@@ -53,15 +53,15 @@ class Labeller(ClassifierMixin):
     _form: Labels
 
     def predict(self, X: Any) -> Any:
-        """The labels of each example, in the form of `fit`: see k and threshold; of one label each the likeliest."""
+        """Returns the labels of each example, in the form of `fit`: see k and threshold; for one label each the likeliest."""
         check_is_fitted(self)
         k = 1 if self._form.form == "one" else self.k
         return write(self._form, self._likely(X) if k is None else self._top(X, k))
 
     def predict_proba(self, X: Any, k: int | None = None) -> Any:
-        """The probabilities of all labels, (n, V) float64; of one label each divided by their sum.
+        """Returns the probabilities of all labels, (n, V) float64; for one label each divided by their sum.
 
-        k  only the k likeliest labels, as scipy CSR: what to take where labels are many
+        k  only the k likeliest labels, as scipy CSR: recommended for many labels
         """
         check_is_fitted(self)
         if k is not None:
@@ -72,7 +72,7 @@ class Labeller(ClassifierMixin):
         return every / every.sum(axis=1, keepdims=True) if self._form.form == "one" else every
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """The log-odds of each label, (n, V); of one label each its log-probability, of two classes the difference, (n,)."""
+        """Returns the log-odds of labels, (n, V); for one label each log-probabilities, of two classes the difference, (n,)."""
         check_is_fitted(self)
         log_probs: np.ndarray = self._log_probs(X)
         if self._form.form != "one":
@@ -81,7 +81,7 @@ class Labeller(ClassifierMixin):
         return log_probs[:, 1] - log_probs[:, 0] if len(self.classes_) == 2 else log_probs
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, k: int = 1) -> float:
-        """precision@k: the share of the k likeliest labels that the examples have."""
+        """Returns precision@k: the fraction of the k likeliest labels that the examples have."""
         check_is_fitted(self)
         own = read(y, self.classes_, strange=True).entries
         ids, _ = self._best(X, k)
@@ -99,7 +99,7 @@ class Labeller(ClassifierMixin):
         return ids, log_probs
 
     def _top(self, X: Any, k: int) -> Any:
-        """The probabilities of the k likeliest labels, (n, V) CSR, likeliest first."""
+        """Returns the probabilities of the k likeliest labels, (n, V) CSR, likeliest first."""
         ids, log_probs = self._best(X, k)
         at = np.arange(0, ids.size + 1, k)
         return sparse.csr_array((np.exp(log_probs).ravel(), ids.ravel(), at), (len(ids), len(self.classes_)))
@@ -115,18 +115,18 @@ class Labeller(ClassifierMixin):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SparseLabelTreeClassifier(Labeller, BaseEstimator):
-    """Sparse features, such as TF-IDF -> a probabilistic label tree, every node of which is a regularised logistic regression
-    trained to its optimum: a SparseLabelTree. Where there is no hidden layer it learns better than LabelTreeClassifier.
+    """A SparseLabelTree for sparse features, such as TF-IDF: every node is a regularised logistic regression at its optimum.
+    Without a hidden layer it learns better than LabelTreeClassifier.
 
     k, threshold    as in LabelTreeClassifier
-    C               as in LogisticRegression, of every node
-    trees           how many; their probabilities are averaged
+    C               as in LogisticRegression, for every node
+    trees           number of trees, whose probabilities are averaged
     tree            "clusters": of labels by the features of their examples; or (parents, leaf), for one tree
     arity, leaves   of the clusters, see SparseLabelTree
-    tolerance, passes  when a node's training ends, see SparseLabelTree
+    tolerance, passes  stopping criteria of a node's training, see SparseLabelTree
     least           weights whose size is not above this are dropped
     random_state    of clusters and of the order of examples
-    n_jobs          threads; changes no number
+    n_jobs          threads; does not affect results
 
     y as in LabelTreeClassifier. After `fit`:
 
@@ -151,7 +151,7 @@ class SparseLabelTreeClassifier(Labeller, BaseEstimator):
 
     @base.atomic
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "SparseLabelTreeClassifier":
-        """Learn from examples; sample_weight multiplies C, as in LogisticRegression."""
+        """Learns from examples; sample_weight multiplies C, as in LogisticRegression."""
         labels = read(y)
         X = base.validated(self, X, dtype=np.float32, reset=True)
         check_consistent_length(X, labels.entries)
@@ -186,9 +186,9 @@ class SparseLabelTreeClassifier(Labeller, BaseEstimator):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LabelTreeClassifier(Labeller, Learner):
-    """Features -> hidden layers, if any -> a probabilistic label tree, where a label costs log V and not V.
+    """A probabilistic label tree on features -> hidden layers, if any; the cost of a label is log V instead of V.
 
-    k               how many labels `predict` gives each example; None: those at least as probable as `threshold`
+    k               number of labels that `predict` returns per example; None: those at least as probable as `threshold`
     threshold       see k
     tree            "huffman", "balanced", or (parents, leaf): see LabelTreeReadout; "clusters": of labels by the features of
                     their examples, see `hybrid.label_clusters`, in `partial_fit` those of the first part
@@ -196,8 +196,8 @@ class LabelTreeClassifier(Labeller, Learner):
                     as in TreeClassifier; the defaults are no hidden layer and 10 epochs
 
     y is an indicator (n, V) of 0 and 1, dense or sparse; or a list of labels for each example, by name; or one label each, as
-    for any classifier. Answers have the form of y. (Lists of equal length that hold only 0 and 1 are an indicator.) X is not
-    standardised. After `fit`:
+    for any classifier. Predictions have the form of y. (Lists of equal length that hold only 0 and 1 are an indicator.) X is
+    not standardised. After `fit`:
 
     classes_  (V,) the labels
     losses_   mean loss of each epoch: the sum of nats over the nodes that an example visits; sample_weight counts within a
@@ -243,10 +243,10 @@ class LabelTreeClassifier(Labeller, Learner):
 
 
 def read(y: Any, classes: np.ndarray | None = None, *, strange: bool = False) -> Labels:
-    """Labels in one of the forms.
+    """Returns labels in one of the forms.
 
-    classes  the names that are known; None: all that occur, of an indicator the numbers of its columns
-    strange  True: labels that are not among `classes` are left out
+    classes  the known names; None: all that occur, for an indicator the column numbers
+    strange  True: labels that are not among `classes` are omitted
 
     Raises ValueError for another form, and for a label that is not among `classes`.
     """
@@ -266,7 +266,7 @@ def read(y: Any, classes: np.ndarray | None = None, *, strange: bool = False) ->
 
 
 def write(labels: Labels, entries: Any) -> Any:
-    """Answers, (n, V) scipy CSR with the likeliest of a row first, in the form of labels that were read."""
+    """Converts predictions, (n, V) scipy CSR with the likeliest of a row first, to the form of `labels`."""
     if labels.form == "one":
         return labels.classes[entries.indices[entries.indptr[:-1]]]
     if labels.form == "lists":
@@ -304,7 +304,7 @@ def _by_name(form: str, rows: list[list[Any]], classes: np.ndarray | None, stran
 
 
 def _is_lists(y: Any) -> bool:
-    """Whether y has the labels of each example. Rows of equal length of 0 and 1 are an indicator, as in all of scikit-learn."""
+    """True if y lists the labels of each example. Rows of equal length of 0 and 1 are an indicator, as in scikit-learn."""
     if getattr(y, "ndim", 1) != 1 or isinstance(y, str | bytes) or not len(y):
         return False
     rows = list(y)

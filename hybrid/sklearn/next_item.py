@@ -1,4 +1,4 @@
-"""What somebody takes next, learned from what everybody took one after another."""
+"""A next-item recommender, learned from users' item sequences."""
 
 import math
 import warnings
@@ -26,39 +26,39 @@ from ..use.recommender import barred, left_out_of
 from . import base
 
 EXPECTED = "expected users x items, a list of items for each user, or hybrid.ratings.histories(...)"
-AT = 10  # items recommended, of which `score` tells whether the right one is among them
+AT = 10  # number of recommendations in which `score` looks for the true item
 MOMENTUM = 0.9
-NOTHING = np.empty(0, np.int32)  # is left out
-UNKNOWN, NONE = -2, -3  # in the place of a target: an item that is not known, no item
+NOTHING = np.empty(0, np.int32)  # nothing is excluded
+UNKNOWN, NONE = -2, -3  # targets: an unknown item, no item
 
 
 @dataclass(eq=False, repr=False)
 class NextItem(BaseEstimator):
-    """The next item after a history: the mean of its last items' rows -> MLP -> a distribution over all items.
+    """A recommender of the next item after a history: the mean of its last items' rows -> MLP -> a distribution over all items.
 
     readout        the output layer: "tree", "full" or "sampled"
-    history        most items of a history that count, the last ones
-    width, hidden, readout_width   of an item's row, of the MLP's hidden layer, of what the readout takes
-    rate, rows_rate, trunk_rate    steps of readout, rows and MLP; they fall linearly to 0
-    epochs, batch  passes over the histories, examples of a batch
-    random_state   of the first weights and of the order of examples
+    history        maximum number of items used, the last ones of a history
+    width, hidden, readout_width   of an item's row, of the MLP's hidden layer, of the readout's input
+    rate, rows_rate, trunk_rate    step sizes of readout, rows and MLP; they decrease linearly to 0
+    epochs, batch  passes over the histories, examples per batch
+    random_state   of the initial weights and of the order of examples
     n_jobs         threads; results do not depend on it
     verbose        1: progress on stderr
 
-    None stands for what a recorded search found for this readout on MovieLens-100k.
+    None stands for the result of a recorded search for this readout on MovieLens-100k.
 
-    Histories are lists of items (names or whole numbers), one a user, in the order of time; hybrid.ratings.histories(...); a
-    data frame with columns of users, items and, if there are such, times under their usual names, whose users are in the order
-    of their first rows; or a matrix users x items, sparse or dense, where every entry that is not zero is an item: these are
-    sets without an order, of which `history` others are drawn to learn each item from, and all count when it is asked what
-    comes next. Users need not be those of `fit`: a model knows histories. After `fit`:
+    Histories are lists of items (names or integers), one per user, in time order; or hybrid.ratings.histories(...). They may be
+    a data frame with columns of users, items and optionally times under their usual names; its users are in the order of their
+    first rows. They may also be a matrix users x items, sparse or dense, whose nonzeros are unordered sets of items. To learn
+    an item, `history` others of its set are drawn; all count in a prediction. Users may differ from those of `fit`, since a
+    model depends only on histories. After `fit`:
 
     items_   the items, which are the classes
     losses_  mean loss of each epoch, in nats; weights count within a batch only, not between batches
     engine_  the Engine
 
-    ValueError where no user has two items, for what is no history, for a table of numbers that may be either of them, and for
-    a matrix where `fit` has had lists. Items that `fit` has not met are left out.
+    ValueError if no user has two items, for an invalid history, for an ambiguous table of numbers, and for a matrix if `fit`
+    has had lists. Items that are not in the training data are omitted.
     """
 
     readout: str = "tree"
@@ -78,7 +78,7 @@ class NextItem(BaseEstimator):
 
     @base.atomic
     def fit(self, X: Any, y: Any = None) -> "NextItem":
-        """Learn from histories; y is not used, every item but a history's first is a target, by its weight in Histories."""
+        """Learns from histories; y is unused: every item but a history's first is a target, with its weight in Histories."""
         seed, options = base.seed_of(self.random_state), self._options()
         settings = {"length": options["history"], "batch": self.batch, "epochs": self.epochs, "seed": seed}
         feed: BasketFeed | HistoryFeed
@@ -88,7 +88,7 @@ class NextItem(BaseEstimator):
             feed, self._length = BasketFeed(entries, **settings), entries.shape[1]
         else:
             item, at = flat(X)
-            for name in ("n_features_in_", "feature_names_in_"):  # of a matrix that was learned from before
+            for name in ("n_features_in_", "feature_names_in_"):  # of an earlier matrix
                 self.__dict__.pop(name, None)
             self.items_, self._length = np.unique(item), options["history"]
             weight = X.weight if isinstance(X, Histories) else None
@@ -100,14 +100,14 @@ class NextItem(BaseEstimator):
     def recommend(
         self, X: Any, k: int = AT, *, exclude_seen: bool = True, allowed: Any = None, forbidden: Any = ()
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The k items that are likeliest next after each history, likeliest first, and their log-probabilities, both (n, k).
+        """Returns the k likeliest next items after each history, likeliest first, and their log-probabilities, both (n, k).
 
-        exclude_seen  leave out the items of the history
+        exclude_seen  True: exclude the items of the history
         allowed       the only items that may be recommended; None: all
-        forbidden     items that may not
+        forbidden     items that are excluded
 
-        Where fewer than k are left, items ends with -1 (None, where items have names) and log-probabilities with -inf.
-        ValueError for allowed and forbidden items that are not known.
+        If fewer than k are left, items ends with -1 (None, if items have names) and log-probabilities with -inf. ValueError for
+        unknown allowed and forbidden items.
         """
         check_is_fitted(self)
         check.whole("k", k, 1, len(self.items_))
@@ -117,15 +117,15 @@ class NextItem(BaseEstimator):
         return self._named(ids), log_probs
 
     def predict(self, X: Any) -> np.ndarray:
-        """The likeliest next item after each history, of those that are not in it, (n,)."""
+        """Returns the likeliest next item after each history that is not in it, (n,)."""
         items: np.ndarray = self.recommend(X, 1)[0][:, 0]
         return items
 
     def score(self, X: Any, y: Any = None) -> float:
-        """recall@10: how often the next item is among ten recommended, of items that are new to their history.
+        """Returns recall@10: the fraction of next items among ten recommended, of items that are new to their history.
 
-        y  the next item of each history; None: the last item of each is held out of it, of a matrix, whose rows have no last
-           one, an item that is drawn. Where none is new: nan, with a warning
+        y  the next item of each history; None: the last item of each is held out; for a matrix, whose rows have no order, a
+           drawn one. If no item is new: nan, with a warning
         """
         check_is_fitted(self)
         X = read(X)
@@ -148,8 +148,8 @@ class NextItem(BaseEstimator):
         return {name: default if (own := getattr(self, name, None)) is None else own for name, default in tuned.items()}
 
     def _entries(self, X: Any, *, reset: bool) -> Any:
-        """A matrix users x items as CSR."""
-        least = 2 if reset else 1  # a model of one item has nothing to choose
+        """Returns a matrix users x items as CSR."""
+        least = 2 if reset else 1  # a model of one item has no choice
         entries = sparse.csr_array(base.validated(self, X, reset=reset, ensure_min_features=least))
         if reset:
             names = getattr(self, "feature_names_in_", None)
@@ -177,7 +177,7 @@ class NextItem(BaseEstimator):
         return Engine(rows, trunk, readout, device="cpu", threads=threads, pipeline=way)
 
     def _ids(self, name: str, items: Any) -> np.ndarray:
-        """The ids of items; ValueError for one that is not known."""
+        """Returns the ids of items; ValueError for an unknown one."""
         row = np.asarray(items)
         found = of_lists(row, np.arange(len(row) + 1), self.items_)
         if len(unknown := np.flatnonzero(np.diff(found.at) == 0)):
@@ -192,7 +192,7 @@ class NextItem(BaseEstimator):
         return self.engine_.best(batch.ids, k, batch.bag_at, left_out_of(seen, users, barred, exclude_seen))
 
     def _named(self, ids: np.ndarray) -> np.ndarray:
-        """The items of ids; of -1 itself, or None among names."""
+        """Returns the items of ids; for -1 itself, or None among names."""
         if self.items_.dtype.kind in "iu":
             numbers: np.ndarray = np.where(ids < 0, -1, self.items_[ids])
             return numbers
@@ -201,7 +201,7 @@ class NextItem(BaseEstimator):
         return names
 
     def _targets(self, y: Any, users: int) -> np.ndarray:
-        """The ids of the next items; those that are not known stay out of every recommendation: -2."""
+        """Returns the ids of the next items; -2 for unknown ones, which match no recommendation."""
         named = np.asarray(y)
         if named.shape != (users,):
             raise ValueError(f"y: found {named.shape}, expected ({users},): the next item of each history")
@@ -218,7 +218,7 @@ class NextItem(BaseEstimator):
 
 
 def read(X: Any) -> Any:
-    """X, of a data frame that says who took what its histories; ValueError for a table that is not clearly users x items."""
+    """Returns X, or the histories of a data frame of events; ValueError for a table that is not clearly users x items."""
     if isinstance(X, Histories) or not is_matrix(X) or sparse.issparse(X):
         return X
     user, item = usual_columns(X)
@@ -240,22 +240,22 @@ def read(X: Any) -> Any:
 
 
 def is_matrix(X: Any) -> bool:
-    """Whether X is users x items: a sparse matrix, an array of numbers or a data frame. Else it has the items of each user."""
+    """True if X is users x items: a sparse matrix, an array of numbers or a data frame; False if it lists items per user."""
     kind = getattr(getattr(X, "dtype", None), "kind", "O")
     return hasattr(X, "shape") and kind not in "UST" and (len(X.shape) == 2 or kind in "biufc")
 
 
 def of_matrix(X: Any, items: np.ndarray) -> Histories:
-    """Of each row of a CSR array the columns that are not zero, in the order in which they are stored."""
+    """Returns the histories of the nonzero columns of a CSR array, in storage order."""
     kept = X.data != 0
     at = np.concatenate([[0], np.cumsum(kept)])[X.indptr]
     return _histories(X.indices[kept], at, items)
 
 
 def of_lists(item: np.ndarray, at: np.ndarray, items: np.ndarray, weight: np.ndarray | None = None) -> Histories:
-    """Histories of items by name, see `flat`; those that are not among `items`, which rise, are left out.
+    """Returns the histories of named items, see `flat`; those that are not among the sorted `items` are omitted.
 
-    weight  one number an item, as Histories have it
+    weight  one number per item, as in Histories
     """
     if not len(item):
         return _histories(np.empty(0, np.int32), at, items)
@@ -268,7 +268,7 @@ def of_lists(item: np.ndarray, at: np.ndarray, items: np.ndarray, weight: np.nda
 
 
 def flat(X: Any) -> tuple[np.ndarray, np.ndarray]:
-    """All items of all users, one after another, and where those of each user begin, (U + 1,)."""
+    """Returns the concatenated items of all users, and their offsets, (U + 1,)."""
     if isinstance(X, Histories):
         return np.asarray(X.items)[X.item], X.at
     if isinstance(X, str | bytes) or not isinstance(X, Iterable):
@@ -286,12 +286,12 @@ def flat(X: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _histories(item: np.ndarray, at: np.ndarray, items: np.ndarray) -> Histories:
-    users: Any = range(len(at) - 1)  # they have no names
+    users: Any = range(len(at) - 1)  # without names
     return Histories(item.astype(np.int32), at.astype(np.int64), users, items)  # type: ignore[arg-type]
 
 
 def _held_out(seen: Histories, *, drawn: bool) -> tuple[Histories, np.ndarray]:
-    """Histories without their last items, or without one that is drawn, and those; NONE of histories without one."""
+    """Splits off the last item of each history, or a drawn one; returns the histories and the items, NONE if empty."""
     sizes = np.diff(seen.at)
     some = sizes > 0
     share = np.random.default_rng(0).random(len(sizes)) if drawn else np.ones(len(sizes))

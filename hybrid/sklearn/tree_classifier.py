@@ -19,31 +19,31 @@ COMMON = ("rate", "seed", "readout_optimiser", "biases")  # options of every rea
 
 @dataclass(eq=False, repr=False)
 class TreeClassifier(ClassifierMixin, Learner):
-    """Features -> hidden layers, if any -> a readout: hierarchical softmax, where a class costs log V and not V.
+    """A classifier: features -> hidden layers, if any -> a readout, such as a tree, in which a class costs log V instead of V.
 
-    readout         "tree", "full", "sampled", or another kind that is installed
+    readout         "tree", "full", "sampled", or another installed kind
     hidden_layers   widths of an MLP's layers; (): a linear model
     activation      of the layers: "relu", "tanh", "logistic", ...
-    width           of sparse X: every feature has a row of so many numbers, and an example is the sum of them times its values,
-                    as in fastText. None: the numbers of X themselves are the inputs, made dense batch by batch
-    epochs, batch   passes over the examples (20), and how many (32) are between two moves of the hidden layers
-    rate            step of readout and rows
-    trunk_rate      step of the hidden layers, which learn by Adam; None: 0.001
+    width           for sparse X: every feature has a row of so many numbers, and an example is their sum weighted by its
+                    values, as in fastText. None: the numbers of X themselves are the inputs, made dense batch by batch
+    epochs, batch   passes over the examples (20), and examples (32) per update of the hidden layers
+    rate            step size of readout and rows
+    trunk_rate      step size of the hidden layers, which learn by Adam; None: 0.001
     optimiser       of readout and rows: "adagrad", which suits features of any scale, "row-adagrad" or "sgd"
     options         others of the readout, as `hybrid train` names them: {"tree": "balanced"}, {"negatives": 100}, ...
-    warm_start      True: `fit` goes on from the parameters there are, on the same classes
-    random_state    of the first weights and of the order of examples
+    warm_start      True: `fit` resumes from the current parameters, on the same classes
+    random_state    of the initial weights and of the order of examples
     n_jobs          threads; results do not depend on it
     verbose         1: progress on stderr
 
-    X is dense or sparse. It is not standardised: put a StandardScaler before hidden layers where features differ in scale.
-    Without layers Adagrad makes their scale matter little. After `fit`:
+    X is dense or sparse. It is not standardised: use a StandardScaler before hidden layers if features differ in scale. Without
+    layers Adagrad makes their scale matter little. After `fit`:
 
     classes_  (V,) the classes
     losses_   mean loss of each epoch, in nats; sample_weight counts within a batch only, not between batches
     engine_   the Engine
 
-    ValueError for fewer than two classes, and for options that the readout does not take; a fitted model then stays as it was.
+    ValueError for fewer than two classes, and for unsupported readout options; a fitted model then stays unchanged.
     """
 
     readout: str = "tree"
@@ -51,25 +51,25 @@ class TreeClassifier(ClassifierMixin, Learner):
     options: Mapping[str, Any] | None = None
 
     def predict(self, X: Any) -> np.ndarray:
-        """The likeliest class of each example, (n,); a tree does not compute the probabilities of all for it."""
+        """Returns the likeliest class of each example, (n,); a tree does not compute all probabilities for it."""
         check_is_fitted(self)
         parts = self._answers(X, 1, lambda **question: self.engine_.best(k=1, **question)[0][:, 0])
         likeliest: np.ndarray = self.classes_[np.concatenate(parts)]
         return likeliest
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """The log-probabilities of all classes, (n, V) float32."""
+        """Returns the log-probabilities of all classes, (n, V) float32."""
         log_probs: np.ndarray = self._log_probs(X)
         return log_probs
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """The probabilities of all classes, (n, V) float64."""
+        """Returns the probabilities of all classes, (n, V) float64."""
         probs: np.ndarray = np.exp(self.predict_log_proba(X), dtype=np.float64)
-        probs /= probs.sum(axis=1, keepdims=True)  # float32 left a rounding
+        probs /= probs.sum(axis=1, keepdims=True)  # removes the float32 rounding error
         return probs
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """The log-probabilities, (n, V); of two classes the log-odds of the second, (n,)."""
+        """Returns the log-probabilities, (n, V); for two classes the log-odds of the second, (n,)."""
         log_probs = self.predict_log_proba(X)
         odds: np.ndarray = log_probs[:, 1] - log_probs[:, 0] if log_probs.shape[1] == 2 else log_probs
         return odds

@@ -1,11 +1,11 @@
-"""Our readouts as the last layer of a PyTorch net: `torch.nn.Module`s, called as torch.nn.AdaptiveLogSoftmaxWithLoss.
+"""Readouts as the last layer of a PyTorch net: `torch.nn.Module`s, called as torch.nn.AdaptiveLogSoftmaxWithLoss.
 
     from hybrid.torch import TreeLoss
     criterion = TreeLoss(200, counts)            # in place of AdaptiveLogSoftmaxWithLoss(200, V, cutoffs)
     output, loss = criterion(hidden, target)
-    loss.backward()                              # writes the gradient of hidden and moves the tree
+    loss.backward()                              # writes the gradient of hidden and updates the tree
 
-See docs/plug-in.md. `import hybrid` does not import this package, which alone needs PyTorch when it is imported.
+See docs/plug-in.md. `import hybrid` does not import this package, the only one that needs PyTorch on import.
 """
 
 import cpu  # noqa: F401  # says how threads wait, those of PyTorch too

@@ -1,4 +1,4 @@
-"""A FastHead in place of the nn.Linear at the end of a net that is trained already."""
+"""A FastHead in place of the final nn.Linear of a trained net."""
 
 from typing import Any
 
@@ -12,11 +12,11 @@ FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 
 
 class FastLinear(torch.nn.Module):
-    """What `fast_head` returns: the k largest logits of a trained nn.Linear, on the CPU; others are -inf. No gradient.
+    """The result of `fast_head`: the k largest logits of a trained nn.Linear, on the CPU; others are -inf. No gradient.
 
-    linear  the layer, which keeps the parameters: it is not to be trained on; `fast_head` makes another after that
+    linear  the layer, which keeps the parameters; do not train it further without another `fast_head`
     head    hybrid.FastHead
-    worth   recall, agreement@1 and the share of rows that were read, on the hidden vectors given; None without any
+    worth   recall, agreement@1 and the fraction of rows read, on the given hidden vectors; None without any
     """
 
     def __init__(self, linear: torch.nn.Linear, head: FastHead):
@@ -25,19 +25,19 @@ class FastLinear(torch.nn.Module):
 
     @property
     def weight(self) -> Any:
-        """Of the layer."""
+        """The weights of the layer."""
         return self.linear.weight
 
     @property
     def bias(self) -> Any:
-        """Of the layer."""
+        """The bias of the layer."""
         return self.linear.bias
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def best(self, hidden: Any, k: int | None = None) -> tuple[Any, Any]:
-        """The k largest logits of hidden vectors (..., D): ids (..., k) int64, logits (..., k) float32, largest first.
+        """Returns the k largest logits of hidden vectors (..., D): ids (..., k) int64, logits (..., k) float32, largest first.
 
-        hidden  a tensor, or what speaks DLPack, such as an array of NumPy, JAX or CuPy
+        hidden  a tensor, or a DLPack object, such as an array of NumPy, JAX or CuPy
         """
         if not isinstance(hidden, torch.Tensor) and hasattr(hidden, "__dlpack__"):
             hidden = torch.from_dlpack(hidden)
@@ -49,13 +49,13 @@ class FastLinear(torch.nn.Module):
         return ids.long().reshape(*hidden.shape[:-1], -1), logits.reshape(*hidden.shape[:-1], -1)
 
     def forward(self, hidden: Any) -> Any:
-        """Logits (..., V) in the dtype of hidden (..., D): what top-k filtering leaves of the layer's."""
+        """Returns logits (..., V) in the dtype of hidden (..., D): those of the layer after top-k filtering."""
         ids, logits = self.best(hidden)
         every = hidden.new_full((*hidden.shape[:-1], self.head.classes), -torch.inf)
         return every.scatter_(-1, ids, logits.to(hidden.dtype))
 
     def sample(self, hidden: Any, *, temperature: float = 1.0, generator: Any = None) -> Any:
-        """A class drawn from the softmax over the k largest logits divided by `temperature`: (...) int64."""
+        """Draws a class from the softmax over the k largest logits divided by `temperature`: (...) int64."""
         if check.number("temperature", temperature, 0) == 0:
             return self.best(hidden, 1)[0][..., 0]
         ids, logits = self.best(hidden)
@@ -65,15 +65,15 @@ class FastLinear(torch.nn.Module):
 
 
 def fast_head(linear: Any, *, k: int = 10, recall: float = 1.0, hidden: Any = None) -> FastLinear:
-    """Make the head of a trained net answer with its k largest logits, found without a product with all weights.
+    """Replaces the head of a trained net by a search for its k largest logits, without a product with all weights.
 
         model.lm_head = fast_head(model.lm_head, k=50)
 
     linear  a torch.nn.Linear (D, V) on the CPU; float32 weights are shared, others copied
-    recall  1: exact; below: the share of the k largest that is to be found, chosen on half of `hidden`
+    recall  1: exact; below: the target fraction of the k largest, tuned on half of `hidden`
     hidden  (..., D), hidden vectors of the net: the recall and agreement@1 are measured on them, see `worth`
 
-    Raises ValueError for another layer, and as hybrid.FastHead.
+    Raises ValueError for another layer, and the errors of hybrid.FastHead.
     """
     if not isinstance(linear, torch.nn.Linear) or linear.weight.is_cuda or linear.weight.dtype not in FLOATS:
         weight = getattr(linear, "weight", None)

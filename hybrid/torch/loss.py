@@ -1,4 +1,4 @@
-"""A readout as the last layer of a PyTorch net: a loss that moves the readout's parameters during backward."""
+"""A readout as the last layer of a PyTorch net: a loss that updates the readout's parameters during backward."""
 
 import dataclasses
 import math
@@ -17,11 +17,11 @@ from ..readout.base import Base
 REDUCTIONS = ("mean", "sum", "none")
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 WHOLE = (torch.int64, torch.int32)
-MOVED = 2.0**-20  # the anchor of a readout that has moved; so small that no norm of a net's parameters shows it
+MOVED = 2.0**-20  # the anchor of an updated readout; too small to show in a norm of a net's parameters
 
 
 class Judged(NamedTuple):
-    """What a loss returns.
+    """The result of a loss.
 
     output  (...) float32, the log-probability of each target
     loss    in nats, reduced
@@ -37,7 +37,7 @@ class Labelled(NamedTuple):
     kept    (M,) int64, their numbers; None: all N rows
     target  (M,) int32
     total   for a mean: the sum of the weights of those rows, a float32 number; None for another reduction, and for 0
-    learns  whether backward moves the readout
+    learns  True: backward updates the readout
     """
 
     kept: Any
@@ -46,11 +46,11 @@ class Labelled(NamedTuple):
     learns: bool
 
     def of(self, rows: Any) -> Any:
-        """The rows (N, ...) that have a class: (M, ...), without a copy where all have."""
+        """Returns the rows (N, ...) that have a class: (M, ...), without a copy if all have."""
         return rows if self.kept is None else rows[self.kept]
 
     def among(self, values: Any, rows: int) -> Any:
-        """The reverse: (N, ...) with values (M, ...) in their places and 0 elsewhere."""
+        """Inverts `of`: (N, ...) with values (M, ...) in their positions and 0 elsewhere."""
         if self.kept is None:
             return values
         every = values.new_zeros((rows, *values.shape[1:]))
@@ -61,25 +61,25 @@ class Labelled(NamedTuple):
 class ReadoutLoss(torch.nn.Module):
     """A readout of hybrid as the last layer of a PyTorch net, called as torch.nn.AdaptiveLogSoftmaxWithLoss.
 
-    readout        one of hybrid's for one class an example, or of your own; its parameters are moved by its own fused step,
-                   not by an optimiser of PyTorch
+    readout        a readout of hybrid for one class per example, or a custom one; its own fused step updates its parameters,
+                   not an optimiser of PyTorch
     reduction      "mean" (of the examples that have a class), "sum" or "none"
     ignore_index   the target of an example without a class
     process_group  of torch.distributed: the processes that train together, None: all; see docs/plug-in.md
 
-    `forward` moves nothing. `backward` writes the gradient of the hidden vectors and moves the readout: each example as far
-    as a step of the readout would, times its weight. A factor of the whole loss does not count, be it 1 / n under gradient
-    accumulation or the scale of a GradScaler. After eval() or requires_grad_(False) it writes the gradient and moves nothing.
-    The gradient is that of the parameters as backward finds them. Where a graph is kept, each backward moves the readout
-    again; a graph of the gradient (create_graph) is refused.
+    `forward` updates nothing. `backward` writes the gradient of the hidden vectors and updates the readout as its own step
+    would, with each example times its weight. A factor of the whole loss does not count, be it 1 / n under gradient
+    accumulation or the scale of a GradScaler. After eval() or requires_grad_(False) it writes the gradient and updates nothing.
+    The gradient is that of the parameters at the time of backward. With retain_graph, each backward updates the readout again;
+    a graph of the gradient (create_graph) is rejected.
 
     The readout's parameters are no torch.nn.Parameter: `parameters()`, `to`, `half` and the broadcasts of
-    DistributedDataParallel pass them by. In the state_dict they are tensors that share the readout's memory; load_state_dict
-    writes it in place. A copy whose parameters() were averaged (AveragedModel) without them refuses to be used.
+    DistributedDataParallel ignore them. In the state_dict they are tensors that share the readout's memory; load_state_dict
+    writes it in place. A copy whose parameters() were averaged (AveragedModel) without them rejects calls.
 
-    anchor  the one Parameter, (1,): whether the readout learns is whether this requires a gradient, which is always 0
+    anchor  the only Parameter, (1,): the readout learns if it requires a gradient, which is always 0
 
-    Raises ValueError for another readout and for settings that are none of these.
+    Raises ValueError for another readout and for invalid settings.
     """
 
     def __init__(
@@ -101,17 +101,17 @@ class ReadoutLoss(torch.nn.Module):
 
     @property
     def in_features(self) -> int:
-        """Numbers of a hidden vector."""
+        """The number of dimensions of a hidden vector."""
         return int(self.readout.width)
 
     @property
     def n_classes(self) -> int:
-        """How many classes there are."""
+        """The number of classes."""
         return int(self.readout.classes)
 
     @property
     def rate(self) -> float:
-        """The step of the readout's optimiser; may be set between two calls."""
+        """The step size of the readout's optimiser; may be set between two calls."""
         return float(self.readout.rate)
 
     @rate.setter
@@ -120,7 +120,7 @@ class ReadoutLoss(torch.nn.Module):
 
     @property
     def rate_scale(self) -> float:
-        """By which the rate is multiplied, for schedules; may be set between two calls."""
+        """The multiplier of the rate, for schedules; may be set between two calls."""
         return float(self.readout.rate_scale)
 
     @rate_scale.setter
@@ -128,31 +128,30 @@ class ReadoutLoss(torch.nn.Module):
         self.readout.rate_scale = check.number("rate_scale", value, 0)
 
     def follow(self, optimiser: Any, group: int = 0) -> None:
-        """Have each backward set `rate_scale` to the lr of a group of an optimiser of PyTorch over its highest.
+        """Makes each backward set `rate_scale` to the lr of a group of a PyTorch optimiser over its highest.
 
-        The highest is the group's max_lr or else initial_lr, which schedulers of PyTorch write there; without a scheduler the
+        The highest is the group's max_lr or else initial_lr, which PyTorch's schedulers write there; without a scheduler the
         scale is 1. None for the optimiser ends it. A copy of the loss follows none.
         """
         if optimiser is not None and not isinstance(optimiser, torch.optim.Optimizer):
             raise ValueError(f"optimiser: found {type(optimiser).__name__}, expected a torch.optim.Optimizer")
         self._followed = None if optimiser is None else (optimiser, check.whole("group", group, 0))
 
-    # What is around it is compiled; the graph breaks here.
+    # The code around it is compiled; the graph breaks here.
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def forward(self, hidden: Any, target: Any, weight: Any = None) -> Judged:
-        """The log-probability of each target, and the loss in nats.
+        """Returns the log-probability of each target, and the loss in nats.
 
         hidden  (..., D) float32, float16, bfloat16 or float64, with any strides; computed in float32
         target  (...) int64 or int32
         weight  (...) floating, of at least 0: multiplies the loss of each example; a mean is divided by their sum
 
-        Returns (output, loss), float32: output (...), 0 where a target is ignored; loss a number, or (...) for "none", and 0
-        where no example has a class. Both can be differentiated.
+        Returns (output, loss), float32: output (...), 0 for ignored targets; loss a number, or (...) for "none", and 0 if no
+        example has a class. Both are differentiable.
 
-        Raises ValueError for another shape or dtype, IndexError for a class out of range, FloatingPointError for hidden
-        vectors or losses that are not finite, RuntimeError for a copy that was averaged. `backward` raises FloatingPointError
-        for an upstream gradient that is not finite, ValueError for one below 0 where the readout learns. Nothing has moved
-        then.
+        Raises ValueError for another shape or dtype, IndexError for a class out of range, FloatingPointError for hidden vectors
+        or losses that are not finite, RuntimeError for an averaged copy. `backward` raises FloatingPointError for an upstream
+        gradient that is not finite, and ValueError for one below 0 if the readout learns. Nothing is then updated.
         """
         self._check_averaged()
         shape = self._checked(hidden).shape[:-1]
@@ -164,31 +163,31 @@ class ReadoutLoss(torch.nn.Module):
         return Judged((0 - nats).reshape(shape), loss if labelled.total is None else loss / labelled.total)
 
     def log_prob(self, hidden: Any) -> Any:
-        """The log-probabilities of all classes, (..., V) float32; a backward through them raises RuntimeError."""
+        """Returns the log-probabilities of all classes, (..., V) float32; a backward through them raises RuntimeError."""
         return self._answered(hidden, lambda rows: (self.readout.scores(rows),))[0]
 
     def predict(self, hidden: Any) -> Any:
-        """The most likely class of each hidden vector, (...) int64."""
+        """Returns the most likely class of each hidden vector, (...) int64."""
         return self.best(hidden, 1)[0][..., 0]
 
     def best(self, hidden: Any, k: int, exclude: Any = None) -> tuple[Any, Any]:
-        """The k most likely classes of each hidden vector, most likely first: ids (..., k) int64, log-probabilities (..., k).
+        """Returns the k most likely classes of each hidden vector: ids (..., k) int64, log-probabilities (..., k), descending.
 
         A backward through the log-probabilities raises RuntimeError.
-        exclude  scipy.sparse CSR (N, V), a row a hidden vector: classes that are left out; see hybrid.readout.Readout.best
+        exclude  scipy.sparse CSR (N, V), a row per hidden vector: excluded classes; see hybrid.readout.Readout.best
         """
         ids, log_probs = self._answered(hidden, lambda rows: self.readout.best(rows, k, exclude))
         return ids.long(), log_probs
 
     def extra_repr(self) -> str:
-        """What print shows of it."""
+        """Returns the text that print shows."""
         on = self.readout.backend.name
         return f"{self.in_features}, {self.n_classes}, rate={self.rate:g}, reduction={self.reduction!r}, on={on!r}"
 
     def learn(self, hidden: Any, target: Any, factor: Any) -> Any:
-        """Move the readout by the rows of all processes; the gradient of one's own, times its factor. Nothing is checked.
+        """Updates the readout by the rows of all processes; returns the gradient of the own rows, times factor. Unchecked.
 
-        hidden (M, D) float32, target (M,) int32, factor (M,) float32: how far each row moves it, against a step of its own.
+        hidden (M, D) float32, target (M,) int32, factor (M,) float32: multiplier of each row's update.
         """
         if not self._learned:
             self._learned = True
@@ -198,7 +197,7 @@ class ReadoutLoss(torch.nn.Module):
             at = optimiser.param_groups[group]
             self.rate_scale = float(at["lr"] / at.get("max_lr", at.get("initial_lr", at["lr"])))
         hidden, target, factor, own = _of_all_processes(hidden, target, factor, self.process_group)
-        # Where all are 1 there is no weight: so the bytes are those of a step of the readout alone.
+        # Without a weight if all are 1, so that the bytes are those of the readout's own step.
         return place(self.readout, hidden).step(hidden, target, None if (factor == 1).all() else factor)[own]
 
     def _labelled(self, classes: Any, weights: Any) -> Labelled:
@@ -213,7 +212,7 @@ class ReadoutLoss(torch.nn.Module):
         return Labelled(kept, target.to(torch.int32), total, self.training and self.anchor.requires_grad)
 
     def _answered(self, hidden: Any, answer: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
-        """What the readout answers about hidden vectors, as tensors of their leading shape."""
+        """Returns the readout's answers about hidden vectors, as tensors of their leading shape."""
         self._check_averaged()
         rows = self._checked(hidden).reshape(-1, self.in_features).to(torch.float32)
         _check_finite(rows.detach())
@@ -221,13 +220,13 @@ class ReadoutLoss(torch.nn.Module):
         return tuple(one.reshape(*hidden.shape[:-1], one.shape[1]) for one in answers)
 
     def _checked(self, hidden: Any) -> Any:
-        """`hidden` itself; ValueError unless it is a floating tensor (..., width)."""
+        """Returns `hidden`; ValueError unless it is a floating tensor (..., width)."""
         width = self.in_features
         shape = (*getattr(hidden, "shape", ())[:-1], width)
         return _check("hidden", hidden, FLOATS, shape, f"a floating tensor (..., {width}): {width} numbers a vector")
 
     def _check_averaged(self) -> None:
-        """RuntimeError where the parameters() of a net that learns were written into this copy, and its readout was not."""
+        """Raises RuntimeError if the parameters() of a net in training were copied here without its readout."""
         if not self._learned and 0 < self.anchor.item() <= 2 * MOVED:
             raise RuntimeError(
                 f"{type(self).__name__}: found the parameters() of another net copied or averaged in (AveragedModel, EMA), "
@@ -236,7 +235,7 @@ class ReadoutLoss(torch.nn.Module):
             )
 
     def _entries(self) -> dict[str, Any]:
-        """What the readout has learned, as tensors that share its memory (of a GPU: as it is now), and its numbers."""
+        """Returns the readout's parameters, as tensors that share its memory (for a GPU: a current copy), and its numbers."""
         arrays = {name: torch.from_numpy(array) for name, array in self.readout.parameters().items()}
         return arrays | {name: torch.tensor(number) for name, number in self.readout.state().items()}
 
@@ -273,7 +272,7 @@ class ReadoutLoss(torch.nn.Module):
                 self.anchor.data.zero_()
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy belongs to no group of processes, follows no optimiser and has not learned by itself."""
+        """Returns the state of a copy, which has no process group, follows no optimiser and has not learned by itself."""
         kept: dict[str, Any] = super().__getstate__()
         anchor = torch.nn.Parameter(self.anchor.detach() * (not self._learned), self.anchor.requires_grad)
         own = {"process_group": None, "_learned": False, "_followed": None}
@@ -281,7 +280,7 @@ class ReadoutLoss(torch.nn.Module):
 
 
 class MadeLoss(ReadoutLoss):
-    """A loss that makes its readout; arguments as of TreeLoss."""
+    """A loss that creates its readout; arguments as in TreeLoss."""
 
     _made: Callable[..., Any]  # (counts, width, *, backend, **settings) -> the readout
 
@@ -308,17 +307,17 @@ class MadeLoss(ReadoutLoss):
 
 
 class TreeLoss(MadeLoss):
-    """Hierarchical softmax: a class costs as many rows as its path in a tree is long, log2 V of them or fewer.
+    """Hierarchical softmax: the cost of a class is the length of its path in a tree, log2 V rows or fewer.
 
-    in_features  D, numbers of a hidden vector
-    classes      how often each class occurs, (V,), for a Huffman tree; or how many there are, for a balanced one
-    reduction, ignore_index, process_group  as of ReadoutLoss
-    device       where the tree is and moves: "cpu", or "cuda:0" (torch.device too)
-    optimiser    by which the rows of the tree move: "adagrad", "row-adagrad", "sgd", or one with a rate, such as
+    in_features  D, dimensions of a hidden vector
+    classes      class counts, (V,), for a Huffman tree; or the number of classes, for a balanced one
+    reduction, ignore_index, process_group  as in ReadoutLoss
+    device       the device of the tree: "cpu", or "cuda:0" (torch.device too)
+    optimiser    update rule of the rows of the tree: "adagrad", "row-adagrad", "sgd", or one with a rate, such as
                  hybrid.Adagrad(0.2) (default: 0.3, of "sgd" 0.1)
     settings     of hybrid.TreeReadout: tree, mode, batch, biases, ...
 
-    Raises what hybrid.TreeReadout raises, ValueError for a device that cannot be used.
+    Raises the errors of hybrid.TreeReadout, and ValueError for an unavailable device.
     """
 
     @staticmethod
@@ -330,7 +329,7 @@ class TreeLoss(MadeLoss):
 class FullLoss(MadeLoss):
     """The full softmax, without an array of batch by classes: every class costs a row.
 
-    Arguments as of TreeLoss; settings of hybrid.FullReadout: batch, ...
+    Arguments as in TreeLoss; settings of hybrid.FullReadout: batch, ...
     """
 
     _made = FullReadout
@@ -339,31 +338,31 @@ class FullLoss(MadeLoss):
 class HeadLoss(MadeLoss):
     """A full softmax over the most frequent classes and clusters of the others, with a tree or a softmax in each cluster.
 
-    Arguments as of TreeLoss; settings of hybrid.HeadReadout: parts, tail_scale, batch, ...
+    Arguments as in TreeLoss; settings of hybrid.HeadReadout: parts, tail_scale, batch, ...
     """
 
     _made = HeadReadout
 
 
 class SampledLoss(MadeLoss):
-    """Sampled softmax or negative sampling: the classes of the batch and some that are drawn cost a row each.
+    """Sampled softmax or negative sampling: the classes of the batch and some drawn ones cost a row each.
 
-    Arguments as of TreeLoss, but the only device is "cpu"; settings of hybrid.SampledReadout: loss, batch, seed, ...
+    Arguments as in TreeLoss, but the only device is "cpu"; settings of hybrid.SampledReadout: loss, batch, seed, ...
 
-    In training mode output and loss are those of the drawn classes, which are less than those of all; after eval() they are
-    the exact ones of all V classes, which cost as many rows. Both forward and backward use the draws of the next step.
+    In training mode output and loss are over the drawn classes, so the loss is less than over all. After eval() they are exact
+    over all V classes, at the cost of V rows. Both forward and backward use the draws of the next step.
     """
 
     _made = SampledReadout
 
 
-# What comes in
+# Inputs
 
 
 def _classes(value: Any, shape: Any, classes: int, ignored: int) -> Any:
-    """The classes in one row, (N,), of the dtype that they came in; `ignored` may be among them.
+    """Returns the classes in one row, (N,), of their original dtype; `ignored` may be among them.
 
-    Raises ValueError for another shape or dtype, and IndexError, naming the first bad place, for an id out of range.
+    Raises ValueError for another shape or dtype, and IndexError, naming the first bad position, for an id out of range.
     """
     _check("target", value, WHOLE, shape, f"int64 or int32 {tuple(shape)}, one class a hidden vector")
     bad = ((value < 0) | (value >= classes)) & (value != ignored)
@@ -377,7 +376,7 @@ def _classes(value: Any, shape: Any, classes: int, ignored: int) -> Any:
 
 
 def _weights(value: Any, shape: Any, device: Any) -> Any:
-    """The weights of the examples in one row, (N,) float32 on the device; None for None.
+    """Returns the weights of the examples in one row, (N,) float32 on the device; None for None.
 
     Raises ValueError for another shape or dtype, and for numbers that are negative or not finite.
     """
@@ -393,7 +392,7 @@ def _weights(value: Any, shape: Any, device: Any) -> Any:
 
 
 def _check(name: str, value: Any, dtypes: tuple[Any, ...], shape: Any, expected: str) -> Any:
-    """`value` itself; ValueError unless it is a tensor of one of these dtypes and of this shape."""
+    """Returns `value`; ValueError unless it is a tensor of one of these dtypes and of this shape."""
     if not isinstance(value, torch.Tensor):
         raise ValueError(
             f"{name}: found {type(value).__name__}, expected {expected}; torch.as_tensor({name}) makes one"
@@ -406,9 +405,9 @@ def _check(name: str, value: Any, dtypes: tuple[Any, ...], shape: Any, expected:
 
 
 def _check_finite(rows: Any, kept: Any = None) -> None:
-    """FloatingPointError, naming the first bad row, for a NaN or an infinity in rows (M, D): the net has diverged.
+    """Raises FloatingPointError, naming the first bad row, for a NaN or infinity in rows (M, D): the net has diverged.
 
-    kept  (M,): the numbers by which the user knows these rows; None: 0 to M - 1
+    kept  (M,): the user's numbers of these rows; None: 0 to M - 1
     """
     if rows.numel() and not all(math.isfinite(end) for end in torch.aminmax(rows)):
         row = int(torch.isfinite(rows).all(dim=1).int().argmin())
@@ -419,7 +418,7 @@ def _check_finite(rows: Any, kept: Any = None) -> None:
 
 
 def _finite(name: str, values: Any) -> Any:
-    """`values` (M,) themselves; FloatingPointError, naming the first bad one, unless all are finite."""
+    """Returns `values` (M,); FloatingPointError, naming the first bad one, unless all are finite."""
     good = torch.isfinite(values)
     if not good.all():
         at = int(good.int().argmin())
@@ -428,7 +427,7 @@ def _finite(name: str, values: Any) -> Any:
 
 
 def _faults(own: Mapping[str, Any], given: Mapping[str, Any], prefix: str) -> list[str]:
-    """Why entries of a state_dict cannot be loaded in place of one's own, a sentence each; a missing entry is no fault."""
+    """Returns the reasons, a sentence each, why state_dict entries cannot be loaded; a missing entry is no fault."""
     faults = []
     for name, value in given.items():
         shape = tuple(own[name].shape)
@@ -438,7 +437,7 @@ def _faults(own: Mapping[str, Any], given: Mapping[str, Any], prefix: str) -> li
             faults.append(f"{prefix}{name}: found the shape {tuple(value.shape)}, expected {shape}")
         elif value.numel() and not all(math.isfinite(end) for end in value.aminmax()):
             faults.append(f"{prefix}{name}: found NaN or infinity, expected finite numbers")
-        elif name.endswith("squares") and value.numel() and value.amin() < 0:  # their root is taken
+        elif name.endswith("squares") and value.numel() and value.amin() < 0:  # their square root is taken
             faults.append(f"{prefix}{name}: found {value.amin().item()}, expected numbers of at least 0")
     if faults:
         return faults
@@ -454,19 +453,19 @@ def _faults(own: Mapping[str, Any], given: Mapping[str, Any], prefix: str) -> li
     return []
 
 
-# The loss of each row as a function that autograd differentiates: its backward is the readout's step.
+# The loss of each row as an autograd function: its backward is the readout's step.
 
 
 class Nats(torch.autograd.Function):
-    """-log p(target | hidden) of each row, (N,) float32, and the same times its weight; 0 where a row has no class.
+    """The loss -log p(target | hidden) of each row, (N,) float32, and the same times its weight; 0 for a row without a class.
 
-    hidden (N, D); weight (N,) float32, or None: 1; module: a ReadoutLoss, and anchor its parameter, whose gradient is 0: so
-    backward comes here where nothing else needs one.
+    hidden (N, D); weight (N,) float32, or None: 1; module: a ReadoutLoss. anchor is its parameter, whose gradient is 0; it
+    makes autograd call backward even if nothing else needs a gradient.
     """
 
     @staticmethod
     def forward(ctx: Any, hidden: Any, weight: Any, anchor: Any, module: Any, labelled: Labelled) -> Any:
-        """The losses; nothing moves. FloatingPointError for hidden vectors or losses that are not finite."""
+        """Returns the losses; nothing is updated. FloatingPointError for hidden vectors or losses that are not finite."""
         rows = labelled.of(hidden).to(torch.float32)
         _check_finite(rows, labelled.kept)
         readout, target = place(module.readout, rows), labelled.target
@@ -478,10 +477,10 @@ class Nats(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *upstream: Any) -> Any:
-        """The gradients of the hidden vectors and of the weights; a readout that learns moves.
+        """Returns the gradients of the hidden vectors and of the weights; updates a readout that learns.
 
-        Raises RuntimeError where a graph of the gradient is requested, FloatingPointError for an upstream gradient that is not
-        finite, ValueError for one below 0 where the readout learns; then nothing has moved.
+        Raises RuntimeError if a graph of the gradient is requested, FloatingPointError for an upstream gradient that is not
+        finite, ValueError for one below 0 if the readout learns; nothing is then updated.
         """
         module, labelled = ctx.module, ctx.labelled
         if torch.is_grad_enabled():
@@ -511,18 +510,18 @@ class Nats(torch.autograd.Function):
 
 
 class Unlearned(torch.autograd.Function):
-    """What a readout answers about hidden vectors: numbers that say so where somebody differentiates them."""
+    """A readout's answers about hidden vectors, which raise if they are differentiated."""
 
     @staticmethod
     def forward(ctx: Any, hidden: Any, module: Any, answer: Any) -> Any:
-        """The answers."""
+        """Returns the answers."""
         ctx.module, answers = module, answer(hidden)
         ctx.mark_non_differentiable(*(one for one in answers if not one.is_floating_point()))
         return answers
 
     @staticmethod
     def backward(ctx: Any, *upstream: Any) -> Any:
-        """RuntimeError."""
+        """Raises RuntimeError."""
         raise RuntimeError(
             f"{type(ctx.module).__name__}: found a backward through log_prob or best, expected one through the output or loss "
             "of a call, which have a gradient; log_prob(hidden).detach() takes these as numbers"
@@ -530,58 +529,58 @@ class Unlearned(torch.autograd.Function):
 
 
 def _scale(both: Any) -> Any:
-    """By what the loss was multiplied or divided: the mean of the upstream gradients (M,), without those of 0."""
+    """Returns the factor of the loss: the mean magnitude of the nonzero upstream gradients (M,)."""
     some = both[both != 0]
     if not len(some):
         return both.new_tensor(1)
     least, most = some.aminmax()
     return (
         least.abs() if least == most else some.abs().mean()
-    )  # x / x is exactly 1: a row then moves by its very weight
+    )  # x / x is exactly 1: the multiplier of a row is then exactly its weight
 
 
 def _factor(of_nats: Any, of_losses: Any, weight: Any) -> Any:
-    """The gradient of each row's loss, from those of its nats and of its nats times its weight."""
+    """Returns the gradient of each row's loss, from those of its nats and of its nats times its weight."""
     return of_nats + (of_losses if weight is None else weight * of_losses)
 
 
-# Where tensors meet a readout: as NumPy's arrays on the host, or in the memory of the readout's own GPU
+# Access of a readout to tensors: as NumPy's arrays on the host, or in the memory of the readout's own GPU
 
 
 def place(readout: Any, tensor: Any) -> "Host | Beside":
-    """How this readout takes tensors that are where this one is."""
+    """Returns the access of this readout to tensors on the device of this one."""
     device = readout.backend.device
     beside = not device.host_memory and device.name == str(tensor.device)
     return Beside(readout) if beside and not getattr(readout, "on_host", False) else Host(readout)
 
 
 class Host:
-    """A readout by its calls that take NumPy's arrays; tensors of the host share their memory with them.
+    """Access through NumPy's arrays; tensors of the host share their memory with them.
 
-    Tensors of a GPU are copied through page-locked memory. What is on the host a readout on a GPU copies by itself.
+    Tensors of a GPU are copied through page-locked memory. A readout on a GPU copies host tensors itself.
     """
 
     def __init__(self, readout: Any):
         self._readout = readout
 
     def log_prob(self, hidden: Any, target: Any) -> Any:
-        """The log-probability of each row's target, (M,) float32; hidden (M, D) float32, target (M,) int32."""
+        """Returns the log-probability of each row's target, (M,) float32; hidden (M, D) float32, target (M,) int32."""
         return _tensor(self._readout.log_prob(_array(hidden), _array(target)), hidden)
 
     def losses(self, hidden: Any, target: Any) -> Any:
-        """The loss of each row as the next step would have it, (M,) float32; nothing moves."""
+        """Returns the loss of each row in the next step, (M,) float32; nothing is updated."""
         return _tensor(self._readout.losses(_array(hidden), _array(target)), hidden)
 
     def step(self, hidden: Any, target: Any, weight: Any) -> Any:
-        """Learn; the gradient of each row, times its weight (M,) float32 (None: 1)."""
+        """Learns, and returns the gradient of each row, times its weight (M,) float32 (None: 1)."""
         return self._each(self._readout.step, hidden, target, weight)
 
     def still(self, hidden: Any, target: Any, weight: Any) -> Any:
-        """As `step`, but nothing moves."""
+        """Returns the result of `step`, but updates nothing."""
         return self._each(self._readout.dry_run, hidden, target, weight)
 
     def _each(self, call: Callable[..., Any], hidden: Any, target: Any, weight: Any) -> Any:
-        """Rows cut into calls that the readout takes."""
+        """Calls the readout on chunks of rows."""
         rows, classes = _array(hidden), _array(target)
         weights = None if weight is None else _array(weight)
         grad = torch.empty(rows.shape, dtype=torch.float32, device="cpu", pin_memory=hidden.is_cuda)
@@ -593,38 +592,38 @@ class Host:
 
 
 class Beside:
-    """A readout on the GPU where the tensors are: its kernels take their memory as it is, and nothing is copied.
+    """Access on the GPU of the tensors: the readout's kernels use their memory, without a copy.
 
-    They begin after what PyTorch has put on its current stream, and are done when a call returns. Methods as of Host.
+    They start after the work on PyTorch's current stream, and are finished when a call returns. Methods as in Host.
     """
 
     def __init__(self, readout: Any):
         self._readout = readout
 
     def log_prob(self, hidden: Any, target: Any) -> Any:
-        """See Host."""
+        """Returns the log-probabilities; see Host."""
         out = hidden.new_empty(len(hidden))
         self._each(self._readout.judge, out, hidden, target)
         return out
 
     def losses(self, hidden: Any, target: Any) -> Any:
-        """See Host: readouts that draw are on the CPU."""
+        """Returns the losses, see Host; readouts that draw are on the CPU."""
         return -self.log_prob(hidden, target)
 
     def step(self, hidden: Any, target: Any, weight: Any) -> Any:
-        """See Host."""
+        """Learns; see Host."""
         grad, loss = hidden.new_empty(hidden.shape), hidden.new_empty(len(hidden))
         self._each(self._readout.learn, grad, loss, hidden, target, *([] if weight is None else [weight]))
         check.loss(loss.cpu().numpy())
         return grad
 
     def still(self, hidden: Any, target: Any, weight: Any) -> Any:
-        """See Host."""
+        """Returns the gradients; see Host."""
         with self._readout.dry_runs():
             return self.step(hidden, target, weight)
 
     def _each(self, work: Callable[..., None], *tensors: Any) -> None:
-        """Work on rows, cut into calls that the readout takes; all tensors have as many."""
+        """Runs work on chunks of rows; all tensors have the same number of rows."""
         if not len(tensors[0]):
             return
         stream = torch.cuda.current_stream(tensors[0].device).cuda_stream
@@ -635,7 +634,7 @@ class Beside:
 
 
 def _array(tensor: Any) -> Any:
-    """A tensor as an array in C order: its own memory where it is on the host and lies so."""
+    """Returns a tensor as an array in C order: its own memory if it is on the host and contiguous."""
     tensor = tensor.detach().contiguous()
     if tensor.is_cuda:
         locked = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu", pin_memory=True)
@@ -646,14 +645,15 @@ def _array(tensor: Any) -> Any:
 
 
 def _tensor(array: np.ndarray, beside: Any) -> Any:
-    """An array as a tensor on the device of another one."""
+    """Returns an array as a tensor on the device of another one."""
     return torch.from_numpy(array).to(beside.device)
 
 
 def _of_all_processes(hidden: Any, target: Any, factor: Any, group: Any) -> tuple[Any, Any, Any, slice]:
-    """The rows of all processes that train one net, in the order of their ranks, and where one's own are among them.
+    """Returns the rows of all processes that train one net, in rank order, and the slice of the own ones.
 
-    So all make the same step, as one process would. Every process must call it, as often as the others; one may have no rows.
+    All processes therefore make the same step, as one process would. Every process must call it equally often; one may have no
+    rows.
     """
     if not (processes.is_available() and processes.is_initialized()) or processes.get_world_size(group) == 1:
         return hidden, target, factor, slice(None)
@@ -661,7 +661,7 @@ def _of_all_processes(hidden: Any, target: Any, factor: Any, group: Any) -> tupl
     many = [torch.empty(1, dtype=torch.int64, device=hidden.device) for _ in range(processes.get_world_size(group))]
     processes.all_gather(many, torch.tensor([rows], device=hidden.device), group=group)
     sizes = [int(size) for size in many]
-    packed = hidden.new_zeros((max(sizes), width + 2), dtype=torch.int32)  # as bits: what is copied is not rounded
+    packed = hidden.new_zeros((max(sizes), width + 2), dtype=torch.int32)  # as bits, since a copy must not round
     bits = [hidden.view(torch.int32), target[:, None], factor.view(torch.int32)[:, None]]
     packed[:rows] = torch.cat(bits, dim=1)
     parts = [torch.empty_like(packed) for _ in sizes]

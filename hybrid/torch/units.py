@@ -10,16 +10,16 @@ from .loss import _array, _tensor
 
 
 class UnitsModule(torch.nn.Module):
-    """hybrid.Units as a layer: `backward` gives the gradient of its inputs, and moves the units by their own fused SGD.
+    """A layer of hybrid.Units: `backward` returns the gradient of its inputs, and updates the units by their own fused SGD.
 
     units  hybrid.Units, on any device; they have the momentum
-    rate   of their SGD, along the gradient that arrives: a mean over the batch divides it; may be set between two calls
+    rate   of their SGD, along the upstream gradient: a mean over the batch divides it; may be set between two calls
 
-    x is (U, n) or (B, U, n) as `Units` takes it, of floats; outputs are float32 on the device of x. Nothing moves after eval()
-    or requires_grad_(False), nor in `forward`. The gradient is that of the weights as backward finds them. The weights are no
-    torch.nn.Parameter: optimisers, `to` and `half` pass them by. The state_dict has them.
+    x is (U, n) or (B, U, n) as in `Units`, of floats; outputs are float32 on the device of x. Nothing is updated after eval()
+    or requires_grad_(False), nor in `forward`. The gradient is that of the weights at the time of backward. The weights are no
+    torch.nn.Parameter: optimisers, `to` and `half` ignore them. The state_dict has them.
 
-    anchor  the one Parameter, (1,): whether the units move is whether this requires a gradient, which is always 0
+    anchor  the only Parameter, (1,): the units learn if it requires a gradient, which is always 0
     """
 
     def __init__(self, units: Units, rate: float = 0.1):
@@ -31,17 +31,17 @@ class UnitsModule(torch.nn.Module):
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def forward(self, x: Any) -> Any:
-        """The outputs for x."""
+        """Returns the outputs for x."""
         if not isinstance(x, torch.Tensor) or not x.is_floating_point():
             raise ValueError(f"x: found {getattr(x, 'dtype', type(x).__name__)}, expected a tensor of floats")
         return _Through.apply(x, self.anchor, self)
 
     def get_extra_state(self) -> dict[str, Any]:
-        """Copies of the weights and the velocity, for state_dict."""
+        """Returns copies of the weights and the velocity, for state_dict."""
         return {name: torch.from_numpy(values) for name, values in self.units.parameters().items()}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        """Take them back; ValueError for those of other units, which change nothing."""
+        """Restores them; ValueError for those of other units, which change nothing."""
         self.units.restore({name: values.detach().cpu().numpy() for name, values in state.items()})
 
 

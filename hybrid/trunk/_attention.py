@@ -1,4 +1,4 @@
-"""Causal self-attention with learned positions, as a module of PyTorch."""
+"""Causal self-attention with learned positions, as a PyTorch module."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ class Block(torch.nn.Module):  # type: ignore[misc]  # PyTorch is not typed here
         self.inner, self.outer = torch.nn.Linear(width, width), torch.nn.Linear(width, width)
 
     def forward(self, x: Any) -> Any:
-        """No position sees a later one."""
+        """Applies the layer; the attention is causal."""
         x = x + self._drop(self._attend(self.before_attention(x)))
         inner = self._drop(functional.relu(self.inner(self.before_net(x))))
         return x + self._drop(self.outer(inner))
@@ -34,7 +34,7 @@ class Block(torch.nn.Module):  # type: ignore[misc]  # PyTorch is not typed here
 
 
 class Attention(torch.nn.Module):  # type: ignore[misc]
-    """Learned places -> blocks -> norm; where `outputs` is another width, a linear map.
+    """Learned positions -> blocks -> norm; a linear map if `outputs` is another width.
 
     every  True: (B, T, width) -> (B, T, outputs). False: (B, T * width), side by side, -> (B, outputs) of the last position
     """
@@ -48,7 +48,7 @@ class Attention(torch.nn.Module):  # type: ignore[misc]
         self.map = torch.nn.Linear(width, outputs) if outputs != width else torch.nn.Identity()
 
     def forward(self, x: Any) -> Any:
-        """See the class."""
+        """Applies the net; see the class."""
         x = functional.dropout(x.view(-1, self.length, self.width) + self.place, self.dropout, self.training)
         for block in self.blocks:
             x = block(x)

@@ -1,4 +1,4 @@
-"""A trunk of causal self-attention over the last items or words, as SASRec has it, computed by PyTorch."""
+"""A trunk of causal self-attention over the last items or words, as in SASRec, computed by PyTorch."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ RATE, BETAS = 0.001, (0.9, 0.98)
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line takes for it."""
+    """The command-line options of this trunk."""
 
     dropout: float = option(0.2, "share of the trunk's activations that is set to 0", group="training", type=number)
     trunk_rate: float = option(0.001, "learning rate of AdamW", group="training", type=number)
@@ -25,9 +25,9 @@ class Options:
 class AttentionBlocks:
     """Blocks of self-attention: norm -> attention -> +, norm -> linear -> ReLU -> linear -> +.
 
-    count    how many
-    heads    of a block, which share the width
-    dropout  the share of activations that learning sets to 0, also behind the places and among what attention looks at
+    count    number of blocks
+    heads    per block, which partition the width
+    dropout  dropout rate in training, also after the positions and in the attention weights
 
     Raises ValueError for sizes below 1, and a dropout outside [0, 1).
     """
@@ -44,18 +44,18 @@ class AttentionBlocks:
 
 
 class AttentionTrunk(TorchTrunk):
-    """Learned places -> dropout -> blocks of causal self-attention -> layer norm; a linear map where `outputs` is not `width`.
+    """Learned positions -> dropout -> blocks of causal self-attention -> layer norm; a linear map if `outputs` is not `width`.
 
-    width    numbers of the vector of an item
-    outputs  numbers of a hidden vector; None: width
-    length   T, most items that are seen
-    every    True: T examples are a sequence, as of a SequenceFeed of that length, and each place gives a hidden vector. False:
-             an example is T vectors side by side, as of a HistoryFeed(order="concatenated"), and the last place gives it
-    blocks   AttentionBlocks(2, heads=1, dropout=0.2), or how many of these
+    width    dimensions of an item's vector
+    outputs  dimensions of a hidden vector; None: width
+    length   T, maximum number of items used
+    every    True: T examples are a sequence, as from a SequenceFeed of that length, and each position gives a hidden vector.
+             False: an example is T concatenated vectors, as from a HistoryFeed(order="concatenated"), and the last gives it
+    blocks   AttentionBlocks(2, heads=1, dropout=0.2), or their number
     optimiser  AdamW(rate, betas=..., decay=..., clip=...); None: of rate 0.001 with betas 0.9 and 0.98, without decay
     threads, seed  see TorchTrunk; the seed draws the weights too
 
-    A checkpoint keeps all of it. Raises ValueError for sizes below 1, a width that the heads cannot share, and another
+    A checkpoint keeps all of it. Raises ValueError for sizes below 1, a width that the heads do not divide, and another
     optimiser.
 
     Kang and McAuley 2018, "Self-Attentive Sequential Recommendation", arXiv:1808.09781.
@@ -98,7 +98,7 @@ class AttentionTrunk(TorchTrunk):
         super().__init__(net, inputs, outputs, optimiser=adam, **settings)
 
     def describe(self) -> dict[str, Any]:
-        """What `rebuild` needs, and what its optimiser keeps."""
+        """Returns the arguments of `rebuild`, and the optimiser's state facts."""
         form = dataclasses.asdict(self.blocks)
         blocks = {"blocks": form.pop("count")} | form
         own = {name: getattr(self, name) for name in ("width", "length", "every")} | blocks
@@ -108,7 +108,7 @@ class AttentionTrunk(TorchTrunk):
 
 
 def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) -> AttentionTrunk:
-    """From options of the command line; see hybrid/trunk/__init__.py. Rows side by side are taken as so many places."""
+    """Returns the trunk from command-line options; see hybrid/trunk/__init__.py. Concatenated rows become positions."""
     every = options.get("order") == "sequence"
     length = options["history"] if every else inputs // options["width"]
     if length < 2:
@@ -122,7 +122,7 @@ def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) ->
 
 
 def rebuild(state: dict[str, Any], blocks: int, heads: int, dropout: float, **facts: Any) -> AttentionTrunk:
-    """From describe(): with room for what the optimiser keeps."""
+    """Returns the trunk from describe(), with memory for the optimiser state."""
     moves = AdamW(facts.pop("rate"), betas=facts.pop("betas", BETAS), decay=facts.pop("decay"), clip=facts.pop("clip"))
     made = AttentionTrunk(**facts, blocks=AttentionBlocks(blocks, heads, dropout), optimiser=moves)
     made._state.expect(state)

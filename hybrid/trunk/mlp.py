@@ -17,12 +17,12 @@ from ..settings import number, option, positive
 from . import Gradient, Stages
 
 ACTIVATIONS = ("logistic", "rational", "tanh", "relu", "gelu", "linear")
-RECTIFIED = ("relu", "gelu")  # they halve the variance, so their weights begin larger
-SPAN = 4096  # least numbers of a span: a message of 16 KiB takes about as long as its latency
-ALIGNED = 32  # numbers at multiples of which spans begin, as GPUs load them
+RECTIFIED = ("relu", "gelu")  # they halve the variance, so their initial weights are larger
+SPAN = 4096  # minimum numbers of a span: a message of 16 KiB takes about as long as its latency
+ALIGNED = 32  # alignment of spans in numbers, for GPU loads
 RATES = {"sgd": 0.1, "nesterov": 0.1, "adagrad": 0.01, "adam": 0.001, "adamw": 0.001}
 WITHOUT_MOMENTUM = ("adagrad", "adam", "adamw")
-ONE_HIDDEN = ("inputs", "hidden", "outputs")  # under which older checkpoints have the sizes of one hidden layer
+ONE_HIDDEN = ("inputs", "hidden", "outputs")  # names of the sizes of one hidden layer in older checkpoints
 
 
 class MLP(Stages):
@@ -30,24 +30,24 @@ class MLP(Stages):
 
     sizes       inputs, the width of every hidden layer, outputs
     activation  of all layers, or (of hidden layers, of the last one): "logistic", "rational", "tanh", "relu", "gelu", "linear"
-    bias        whether layers have one
-    dropout     the share of hidden activations that learning sets to 0, while others are divided by 1 - dropout. What is
-                dropped is a function of seed, tick, micro-batch, layer and place: the same on every device and after a stop
-    layer_norm  whether hidden layers have one, with gain and shift
-    residual    whether hidden layers that are as wide as their input add it to what they give
+    bias        True: layers have a bias
+    dropout     dropout rate of hidden activations in training, while others are divided by 1 - dropout. The mask is a function
+                of seed, tick, micro-batch, layer and position: the same on every device and after a resume
+    layer_norm  True: hidden layers have one, with gain and shift
+    residual    True: hidden layers that are as wide as their input add it to their output
 
     A hidden layer is: linear -> norm -> activation -> dropout -> + input; the last one: linear -> activation.
 
-    optimiser   "sgd", "nesterov", "adagrad", "adam", "adamw", or one with its numbers: SGD(0.05, momentum=0.9),
-                Adam(0.001, betas=(0.9, 0.99)), AdamW(decay=0.1, clip=1.0); its rate is a step on the mean of the loss over a
-                batch (default: 0.1, of Adagrad 0.01, of Adam and AdamW 0.001)
+    optimiser   "sgd", "nesterov", "adagrad", "adam", "adamw", or one with its numbers: SGD(0.05, momentum=0.9), Adam(0.001,
+                betas=(0.9, 0.99)), AdamW(decay=0.1, clip=1.0); its rate is a step on the mean of the loss over a batch
+                (default: 0.1, of Adagrad 0.01, of Adam and AdamW 0.001)
     seed        draws weights and dropout: uniform weights of variance 2 / (fan in + fan out), or 2 / fan in under relu and gelu
 
-    pickle and copy make one with parameters of its own, which is not yet placed.
+    pickle and copy make a trunk with its own parameters, which is not yet placed.
 
-    Memory: 8 bytes a weight (itself and its gradient) and 4 for each state of the optimiser: sgd 8, with momentum 12, adagrad
-    12, adam 16; an example under way takes 8 bytes an activation, and 4 more in hidden layers with norm, input or gelu.
-    Raises ValueError for what contradicts itself or is out of range.
+    Memory: 8 bytes per weight (itself and its gradient) and 4 for each state of the optimiser: sgd 8, with momentum 12, adagrad
+    12, adam 16; an example in flight takes 8 bytes per activation, and 4 more in hidden layers with norm, input or gelu. Raises
+    ValueError for contradictory or invalid settings.
     """
 
     kind = "mlp"
@@ -77,7 +77,7 @@ class MLP(Stages):
         self.optimiser = Optimiser(settings, self.weights.size)
 
     def place(self, device: Any, kernels: Any) -> None:
-        """Compute on this device from here on, with these kernels; called within the work of a queue."""
+        """Moves the computation to a device, with these kernels; called within the work of a queue."""
         self._device, self._kernels = device, kernels.mlp
         self._weights = device.from_host(self.weights)
         self.gradient = Gradient(device, self.weights.size, kernels.optimiser.merge)
@@ -85,7 +85,7 @@ class MLP(Stages):
         self.optimiser.place(device, kernels)
 
     def buffers(self) -> Buffers:
-        """What layers give and keep, and the gradients of what they give."""
+        """Returns the outputs and saved values of layers, and the gradients of the outputs."""
         kept: dict[str, int] = {}
         grads: dict[str, int] = {}
         for place, layer in enumerate(self.layers):
@@ -97,14 +97,14 @@ class MLP(Stages):
         return Buffers(kept | grads, begun=tuple(kept))
 
     def forward(self, slot: Slot) -> None:
-        """Write slot.hidden_dev, and what backward needs, from slot.x_dev."""
+        """Writes slot.hidden_dev, and the data that backward needs, from slot.x_dev."""
         x = slot.x_dev
         for layer, passed, key in zip(self.layers, self._passed(slot), self._keys(slot), strict=True):
             self._kernels.forward(passed, layer, self._weights, x, key)
             x = passed.out
 
     def falling(self, slot: Slot) -> Iterator[int]:
-        """Backward, layer by layer; see Stages."""
+        """Runs backward, layer by layer; see Stages."""
         passed, keys, weight_grad = self._passed(slot), self._keys(slot), self.gradient.next()
         for place in reversed(range(len(self.layers))):
             x = passed[place - 1].out if place else slot.x_dev
@@ -115,7 +115,7 @@ class MLP(Stages):
 
     @property
     def spans(self) -> list[slice]:
-        """A layer each, those of fewer than SPAN numbers with the next; see Stages."""
+        """The spans, one per layer; those of fewer than SPAN numbers are merged with the next; see Stages."""
         spans, end = [], self.weights.size
         for layer in reversed(self.layers):
             begin = -(-layer.at // ALIGNED) * ALIGNED
@@ -125,26 +125,26 @@ class MLP(Stages):
         return spans
 
     def move(self, slot: Slot) -> None:
-        """Move the weights against the gradient that was gathered since the last call, and clear it."""
+        """Updates the weights with the gradient accumulated since the last call, and clears it."""
         self.gradient.close()
         self.optimiser.move(self._weights, self.gradient.part(), slot.examples, slot.scale)
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """Weights and state of the optimiser, by name: arrays of the host."""
+        """Returns weights and state of the optimiser, by name: arrays of the host."""
         return {"weights": self.weights} | self.optimiser.parameters()
 
     def describe(self) -> dict[str, Any]:
-        """What `rebuild` needs, and its kind."""
+        """Returns the arguments of `rebuild`, and its kind."""
         sizes = [self.inputs, *(layer.outputs for layer in self.layers)]
         form: dict[str, Any] = {"kind": self.kind, "sizes": sizes, "activation": self.activation, "last": self.last}
         return form | self._form | {"dropout": self.dropout} | self.optimiser.describe() | {"seed": self.seed}
 
     def fetch(self) -> None:
-        """Bring the parameters from the device to the host; nothing to do where the device shares its memory."""
+        """Copies the parameters from the device to the host; no operation if the device shares its memory."""
         backend.fetch_arrays(self._device, self._pairs())
 
     def send(self) -> None:
-        """Bring the parameters from the host to the device; nothing to do where the device shares its memory."""
+        """Copies the parameters from the host to the device; no operation if the device shares its memory."""
         backend.send_arrays(self._device, self._pairs())
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -153,7 +153,7 @@ class MLP(Stages):
         return _restored, (self.describe(), self.parameters())
 
     def _passed(self, slot: Slot) -> list[Passed]:
-        """What each layer writes forward, in this slot."""
+        """Returns the forward outputs of each layer in this slot."""
         passed = []
         for place, layer in enumerate(self.layers):
             out, before, spread = (f"{name}_dev" for name in self._names(place))
@@ -162,19 +162,19 @@ class MLP(Stages):
         return passed
 
     def _keys(self, slot: Slot) -> Sequence[int | None]:
-        """The draws of the layers' dropout masks; None for all where nothing is dropped."""
+        """Returns the random keys of the layers' dropout masks; None for all without dropout."""
         if not (self.dropout and slot.learns):
             return [None] * len(self.layers)
         drawn = np.random.SeedSequence((self.seed, slot.tick, slot.micro))
         return [int(key) >> 1 for key in drawn.generate_state(len(self.layers), np.uint64)]
 
     def _names(self, place: int) -> tuple[str, str, str]:
-        """Of the arrays that a layer writes; what the last one gives are the hidden vectors."""
+        """Returns the names of the arrays that a layer writes; the outputs of the last one are the hidden vectors."""
         out = "hidden" if place == len(self.layers) - 1 else f"inner{place}"
         return out, f"before{place}", f"spread{place}"
 
     def _grad(self, place: int) -> str:
-        """Of the gradient of what a layer gives; -1: of what the first one reads."""
+        """Returns the name of the gradient of a layer's output; -1: of the first one's input."""
         return {-1: "x_grad", len(self.layers) - 1: "grad"}.get(place, f"inner{place}_grad")
 
     def _pairs(self) -> list[tuple[np.ndarray, Any]]:
@@ -182,7 +182,7 @@ class MLP(Stages):
 
 
 def _pair(activation: Any) -> tuple[Any, Any]:
-    """The activations of hidden layers and of the last one; None: the same."""
+    """Returns the activations of hidden layers and of the last one; None: the same."""
     if isinstance(activation, str | None):
         return activation, None
     if not isinstance(activation, tuple | list) or len(activation) != 2:
@@ -193,10 +193,10 @@ def _pair(activation: Any) -> tuple[Any, Any]:
 def _layers(
     sizes: Any, activation: str, last: str | None, *, bias: bool, dropout: float, layer_norm: bool, residual: bool
 ) -> list[Layer]:
-    """One layer for every pair of neighbouring sizes; only hidden ones have norm, dropout and input.
+    """Returns one layer for every pair of neighbouring sizes; only hidden ones have norm, dropout and input.
 
-    Raises ValueError for fewer than two sizes, or one below 1, an unknown activation, a dropout that is not from 0 to below
-    1, and for norm, dropout and input where no layer could have them.
+    Raises ValueError for fewer than two sizes, or one below 1, an unknown activation, a dropout outside [0, 1), and for norm,
+    dropout and input that no layer could have.
     """
     if not isinstance(sizes, Sequence | np.ndarray) or isinstance(sizes, str) or len(sizes) < 2:
         raise ValueError(f"sizes: found {sizes!r}, expected the inputs, the width of every hidden layer, the outputs")
@@ -221,13 +221,13 @@ def _layers(
 
 
 def _numbers(layer: Layer) -> int:
-    """How many numbers a layer learns."""
+    """Returns the number of parameters of a layer."""
     return layer.outputs * (layer.inputs + layer.bias + 2 * layer.norm)
 
 
 def _initial(made: Sequence[Layer], rng: np.random.Generator) -> np.ndarray:
-    """Uniform weights, of variance 2 / (fan in + fan out) (Glorot and Bengio 2010), or 2 / fan in under relu and gelu (He et
-    al. 2015, arXiv:1502.01852); gains of 1, biases and shifts of 0.
+    """Returns uniform weights, gains of 1, biases and shifts of 0. Their variance is 2 / (fan in + fan out) (Glorot and Bengio
+    2010), or 2 / fan in under relu and gelu (He et al. 2015, arXiv:1502.01852).
     """
     weights = np.zeros(sum(map(_numbers, made)), np.float32)
     for layer in made:
@@ -241,9 +241,9 @@ def _initial(made: Sequence[Layer], rng: np.random.Generator) -> np.ndarray:
 
 
 class Optimiser:
-    """How a flat array of `size` weights moves, as `settings` says, by the formulas of PyTorch.
+    """The optimiser of a flat array of `size` weights, set by `settings`, by the formulas of PyTorch.
 
-    The state has so many numbers a weight: SGD 0, with momentum 1, Adagrad 1, Adam and AdamW 2.
+    Its state has this many numbers per weight: SGD 0, with momentum 1, Adagrad 1, Adam and AdamW 2.
     """
 
     def __init__(self, settings: Dense, size: int):
@@ -254,16 +254,16 @@ class Optimiser:
         states = {"adagrad": ["squares"], "adam": ["mean", "squares"], "adamw": ["mean", "squares"]}.get(self.name, [])
         states = ["velocity"] if self.momentum else states
         self.state = {name: np.zeros(size, np.float32) for name in states}
-        self.updates = np.zeros(1, np.int64)  # which Adam divides by what its betas have summed up to
+        self.updates = np.zeros(1, np.int64)  # for Adam's bias correction
 
     def place(self, device: Any, kernels: Any) -> None:
-        """Compute on this device from here on, with the kernels of this Backend; called within the work of a queue."""
+        """Moves the computation to a device, with the kernels of this Backend; called within the work of a queue."""
         self._kernels = kernels.optimiser
         self._state = {name: device.from_host(array) for name, array in self.state.items()}
         self._work = self._kernels.workspace(self.size) if self.clip is not None else None
 
     def move(self, weights: Any, grad: Any, examples: float, scale: float) -> None:
-        """Move weights of the device against the mean gradient, and clear its sum, which `grad` is."""
+        """Updates weights of the device with the mean gradient, and clears its sum `grad`."""
         self.updates += 1
         if self.clip is not None:
             self._kernels.clip(self._work, grad, 1 / examples, self.clip)
@@ -278,15 +278,15 @@ class Optimiser:
             self._kernels.adam(weights, *state, grad, move, self._betas, int(self.updates[0]), decoupled)
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """The state by name: arrays of the host."""
+        """Returns the state by name: arrays of the host."""
         return self.state | ({"updates": self.updates} if self._betas else {})
 
     def pairs(self) -> list[tuple[np.ndarray, Any]]:
-        """Each array of the state beside that of the device."""
+        """Returns each array of the state with that of the device."""
         return [(array, self._state[name]) for name, array in self.state.items()]
 
     def describe(self) -> dict[str, Any]:
-        """What `optimisers.named` needs; `optimiser` is its name."""
+        """Returns the arguments of `optimisers.named`; `optimiser` is its name."""
         momentum = self.momentum if isinstance(self.settings, SGD) else None
         betas = list(self._betas) if self._betas else None
         numbers = {"rate": self.rate, "momentum": momentum, "betas": betas, "decay": self.decay, "clip": self.clip}
@@ -294,19 +294,19 @@ class Optimiser:
 
     @property
     def _betas(self) -> Any:
-        """Of Adam and AdamW; None of others."""
+        """The betas of Adam and AdamW; None of others."""
         return self.settings.betas if isinstance(self.settings, Adam) else None
 
 
 def widths(text: str) -> int | list[int]:
-    """A whole number of at least 1, or several with commas between them."""
+    """Parses an integer of at least 1, or several separated by commas."""
     sizes = [positive(part) for part in text.split(",")]
     return sizes[0] if len(sizes) == 1 else sizes
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line takes for an MLP."""
+    """The command-line options of an MLP."""
 
     hidden: int | list[int] = option(
         256, "widths of the trunk's hidden layers", type=widths, metavar="WIDTH[,WIDTH,...]"
@@ -336,7 +336,7 @@ class Options:
 
 
 def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) -> MLP:
-    """From options of the command line, see hybrid/trunk/__init__.py."""
+    """Returns the trunk from command-line options, see hybrid/trunk/__init__.py."""
     hidden = options["hidden"]
     sizes = [inputs, *(hidden if isinstance(hidden, list) else [hidden]), outputs]
     numbers = {"rate": options["trunk_rate"], "momentum": options["momentum"], "decay": options["trunk_decay"]}
@@ -345,7 +345,7 @@ def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) ->
 
 
 def rebuild(**facts: Any) -> MLP:
-    """From describe()."""
+    """Returns the trunk from describe()."""
     numbers = {name: facts.get(name) for name in ("rate", "momentum", "betas", "decay", "clip")}
     optimiser: Any = optimisers.named(facts.get("optimiser", "sgd"), optimisers.TRUNK, **numbers)
     activation: Any = facts.get("activation", "tanh"), facts.get("last")
@@ -355,7 +355,7 @@ def rebuild(**facts: Any) -> MLP:
 
 
 def least(**facts: Any) -> int:
-    """How many numbers a checkpoint holds at least."""
+    """Returns the minimum number of values in a checkpoint."""
     return sum(math.prod(pair) for pair in itertools.pairwise(_sizes(facts)))
 
 
@@ -365,7 +365,7 @@ def _sizes(facts: Mapping[str, Any]) -> list[int]:
 
 
 def _restored(facts: dict[str, Any], parameters: dict[str, np.ndarray]) -> MLP:
-    """A trunk as it was pickled or copied, not yet placed."""
+    """Restores a pickled or copied trunk, not yet placed."""
     made = rebuild(**{name: value for name, value in facts.items() if name != "kind"})
     for name, array in made.parameters().items():
         array[:] = parameters[name]

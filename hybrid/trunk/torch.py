@@ -1,4 +1,4 @@
-"""A trunk that is any module of PyTorch, trained by an optimiser of PyTorch.
+"""A trunk that is any PyTorch module, trained by a PyTorch optimiser.
 
 PyTorch is imported within functions: the options of the command line are read without it.
 """
@@ -24,31 +24,31 @@ from ..schedule.slot import Slot
 from ..settings import option
 from . import Gradient, Stages
 
-FORWARD, BACKWARD, UPDATE, BEFORE = range(4)  # stages, and what comes before them, as they draw
-DEVICE_STATE = ("gradient", "_place", "_parameters", "_state", "_graphs")  # made anew in a copy
+FORWARD, BACKWARD, UPDATE, BEFORE = range(4)  # stages, and construction before them, as keys of random draws
+DEVICE_STATE = ("gradient", "_place", "_parameters", "_state", "_graphs")  # recreated in a copy
 
 
 class TorchTrunk(Stages):
-    """A torch.nn.Module that takes float32 (B, inputs) and gives (B, outputs), trained on the mean loss of a batch.
+    """A torch.nn.Module that maps float32 (B, inputs) to (B, outputs), trained on the mean loss of a batch.
 
-    optimiser  a torch.optim.Optimizer of its parameters, or what makes one of a list of them:
-               lambda parameters: torch.optim.Adam(parameters, lr=0.001). Its learning rates are the highest that the engine's
-               schedule takes
-    clip       the norm that the gradient of the mean loss is cut to; None: it is not cut
-    sequence   T: the module takes (B / T, T, inputs) and gives (B / T, T, outputs): examples that follow each other in a
-               batch are a sequence. Batches and questions must then be multiples of T
-    threads    with how many PyTorch computes on the CPU; None: as many as its queue has. PyTorch's numbers differ in their last
-               bits with the number of threads, so for None an engine on the CPU whose `overlap` is None does not measure but
-               takes all threads in turn: a resumed run with as many has the same bytes
-    seed       of what is drawn during training, such as dropout: a function of it, the tick and the micro-batch
+    optimiser  a torch.optim.Optimizer of its parameters, or a function that makes one of a list of them:
+               lambda parameters: torch.optim.Adam(parameters, lr=0.001). Its learning rates are the maxima of the engine's
+               schedule
+    clip       maximum norm of the gradient of the mean loss; None: no clipping
+    sequence   T: the module maps (B / T, T, inputs) to (B / T, T, outputs): consecutive examples of a batch are a sequence.
+               Batches and queries must then be multiples of T
+    threads    PyTorch threads on the CPU; None: those of its queue. PyTorch's last bits depend on the number of threads. For
+               None an engine on the CPU whose `overlap` is None therefore does not measure, but uses all threads in turn: a run
+               resumed with as many has the same bytes
+    seed       of draws in training, such as dropout: a function of it, the tick and the micro-batch
 
-    module and optimiser stay the user's own: they are moved to the engine's device, and learn there. The module is called
-    once with zeros here, which shows whether it fits. While questions are asked it is in eval mode, as under module.eval().
-    Arguments of the module that are no tensors, and generators of its own, are in no checkpoint: `Engine.load(folder,
-    trunk=TorchTrunk(...))` takes a module made as the first one was, and fills it.
+    module and optimiser remain the user's objects: they are moved to the engine's device, and learn there. The constructor
+    calls the module once with zeros to check its shapes. Queries run in eval mode, as under module.eval(). No checkpoint holds
+    non-tensor arguments of the module, or its own generators: `Engine.load(folder, trunk=TorchTrunk(...))` takes a module made
+    as the first one was, and fills it.
 
-    Raises ValueError for a module that gives something of another shape or dtype, fails, or has nothing to learn; for what
-    is no module or optimiser; for an optimiser whose step calls for a closure; and for sizes below 1.
+    Raises ValueError for a module that returns another shape or dtype, fails, or has no parameters to learn; for any other
+    type; for an optimiser whose step needs a closure; and for sizes below 1.
     """
 
     kind = "torch"
@@ -79,13 +79,13 @@ class TorchTrunk(Stages):
             raise ValueError("clip: found 0, expected a number above 0, or None: the gradient is not cut")
         self.seed = check.whole("seed", seed, 0)
         self.module = module
-        self.source: dict[str, str] | None = None  # the program that made the module, where the command line called it
+        self.source: dict[str, str] | None = None  # the program that made the module, if the command line called it
         self._try()
         self.optimiser = _optimiser(optimiser, module)
         self._begin()
 
     def _try(self) -> None:
-        """Call the module with zeros, as a question; nothing is moved or drawn."""
+        """Calls the module with zeros, as a query; nothing is updated or drawn."""
         import torch
 
         if not isinstance(self.module, torch.nn.Module):
@@ -106,22 +106,22 @@ class TorchTrunk(Stages):
 
     @property
     def whole(self) -> int:
-        """A batch is cut at multiples of so many examples."""
+        """The group size at whose multiples a batch is cut."""
         return self.sequence or 1
 
     @property
     def threaded(self) -> bool:
-        """Whether its numbers depend on how many threads its queue has."""
+        """True if its numbers depend on the thread count of its queue."""
         return self.threads is None
 
     @property
     def unranked(self) -> str | None:
-        """Why several ranks cannot share its work, None where they can."""
+        """The reason why several ranks cannot partition its work, None if they can."""
         kept = [name.removeprefix("buffer.") for name in self._state.arrays() if name.startswith("buffer.")]
         return f"the module keeps {kept[0]}, which would be of a part of each batch on every rank" if kept else None
 
     def place(self, device: Any, kernels: Any) -> None:
-        """Compute on this device from here on; called within the work of a queue. The kernels are PyTorch's own."""
+        """Moves the computation to a device; called within the work of a queue. The kernels are PyTorch's own."""
         self._place = Host(self.threads) if device.host_memory else Cuda(device)
         with self._place.stage(self.seed, BEFORE):
             self.module.to(self._place.name)
@@ -131,11 +131,11 @@ class TorchTrunk(Stages):
             self.gradient = TorchGradient(device, self._place, self._parameters)
 
     def buffers(self) -> Buffers:
-        """The hidden vectors and their gradient; activations are autograd's."""
+        """Returns the hidden vectors and their gradient; activations are autograd's."""
         return Buffers(dict.fromkeys(("hidden", "grad"), self.outputs), begun=("hidden",))
 
     def forward(self, slot: Slot) -> None:
-        """Write slot.hidden_dev from slot.x_dev; where the slot learns, keep the graph for `backward`."""
+        """Writes slot.hidden_dev from slot.x_dev; if the slot learns, keeps the graph for `backward`."""
         with self._place.stage(self.seed, slot.tick, slot.micro, FORWARD):
             x = self._place.tensor(slot.x_dev)
             x.requires_grad_(slot.learns and slot.x_grad_dev is not None)
@@ -146,9 +146,9 @@ class TorchTrunk(Stages):
             self._place.tensor(slot.hidden_dev).copy_(out.detach())
 
     def falling(self, slot: Slot) -> Iterator[int]:
-        """Backward through the whole module at once; see Stages.
+        """Runs backward through the whole module in one step; see Stages.
 
-        The gradients of the parameters are those of the mean: it is the few numbers of slot.grad_dev that are divided.
+        The gradients of the parameters are those of the mean: the division applies to the few numbers of slot.grad_dev.
         """
         with self._place.stage(self.seed, slot.tick, slot.micro, BACKWARD):
             x, out = self._graphs.pop(slot.micro)
@@ -162,7 +162,7 @@ class TorchTrunk(Stages):
         yield 0
 
     def move(self, slot: Slot) -> None:
-        """Let the optimiser step against the gradient that was gathered since the last call, and clear it."""
+        """Makes a step of the optimiser with the gradient accumulated since the last call, and clears it."""
         rates = [(group, group["lr"]) for group in self.optimiser.param_groups if "lr" in group]
         with self._place.stage(self.seed, slot.tick, slot.micro, UPDATE):
             self.gradient.give(self.clip)
@@ -176,11 +176,11 @@ class TorchTrunk(Stages):
             self.gradient.clear()
 
     def _shaped(self, x: Any) -> Any:
-        """A copy of rows as the module takes them: its first layer may work in place, which autograd's leaves refuse."""
+        """Returns a copy of rows in the module's shape: its first layer may work in place, which autograd's leaves reject."""
         return x.clone() if self.sequence is None else x.view(-1, self.sequence, self.inputs).clone()
 
     def _flat(self, out: Any, rows: int) -> Any:
-        """What the module gave, as rows; ValueError where it has another shape or dtype."""
+        """Returns the module's output as rows; ValueError for another shape or dtype."""
         import torch
 
         lead = (rows,) if self.sequence is None else (rows // self.sequence, self.sequence)
@@ -194,24 +194,24 @@ class TorchTrunk(Stages):
         return out.reshape(rows, self.outputs)
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """The tensors of module and optimiser, by name; see State."""
+        """Returns the tensors of module and optimiser, by name; see State."""
         return self._state.arrays()
 
     def fetch(self) -> None:
-        """Bring what is on a GPU, or NumPy cannot show, to the host."""
+        """Copies to the host the tensors on a GPU, and those that NumPy cannot view."""
         self._state.fetch()
 
     def send(self) -> None:
-        """Bring that back from the host."""
+        """Copies these back from the host."""
         self._state.send()
 
     def describe(self) -> dict[str, Any]:
-        """The arguments but for the module and the optimiser, of which the types, and the optimiser's settings."""
+        """Returns the arguments, with the types of module and optimiser, and the optimiser's settings."""
         names = ("kind", "inputs", "outputs", "sequence", "clip", "seed", "source")
         return {name: getattr(self, name) for name in names} | self._types() | {"state": self._state.facts()}
 
     def expect(self, facts: dict[str, Any]) -> None:
-        """Get ready for the arrays of the trunk that describe() described; ValueError where it was another one."""
+        """Prepares for the arrays of the described trunk; ValueError for another one."""
         own = self._types() | {name: getattr(self, name) for name in ("kind", "inputs", "outputs", "sequence")}
         for name, value in own.items():
             if facts[name] != value:
@@ -223,7 +223,7 @@ class TorchTrunk(Stages):
         return {"module": type(self.module).__name__, "optimiser": type(self.optimiser).__name__}
 
     def __getstate__(self) -> dict[str, Any]:
-        """What pickle and copy take: a copy is not yet placed."""
+        """Returns the state for pickle and copy: a copy is not yet placed."""
         return {name: value for name, value in vars(self).items() if name not in DEVICE_STATE}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -235,9 +235,9 @@ class TorchTrunk(Stages):
 
 
 def _optimiser(optimiser: Any, module: Any) -> Any:
-    """The optimiser itself, or what a function makes of the parameters.
+    """Returns the optimiser, or the result of a function of the parameters.
 
-    Raises ValueError for anything else, for a module that gives the function no parameter, and for an optimiser whose step
+    Raises ValueError for anything else, for a module without parameters for the function, and for an optimiser whose step
     cannot be called as step().
     """
     import torch
@@ -268,7 +268,7 @@ def _optimiser(optimiser: Any, module: Any) -> Any:
 
 @contextlib.contextmanager
 def evaluating(module: Any) -> Iterator[None]:
-    """A context in which nothing learns or is dropped; each part is then as it was, in training mode or not."""
+    """Provides a context without learning and dropout; afterwards each part has its own training mode again."""
     import torch
 
     before = [(part, part.training) for part in module.modules()]
@@ -282,12 +282,11 @@ def evaluating(module: Any) -> Iterator[None]:
 
 
 class TorchGradient(Gradient):
-    """The parameters' gradients lie one after another, in float32, or float64 where one of the parameters has it.
+    """The concatenated gradients of the parameters, in float32, or float64 if any parameter has it.
 
-    place  where the module computes: Host or Cuda
+    place  the device of the module: Host or Cuda
 
-    Its flags say which parameters have a gradient: an optimiser leaves others as they are. One that has none in a micro-batch
-    has zeros there.
+    Its flags mark the parameters with a gradient: an optimiser skips the others. A missing gradient of a micro-batch is zeros.
     """
 
     def __init__(self, device: Any, place: Any, parameters: Sequence[Any]):
@@ -298,14 +297,14 @@ class TorchGradient(Gradient):
         self.flags = np.zeros(len(parameters), np.int8)
 
     def take(self) -> None:
-        """Copy the parameters' gradients, which are those of the next micro-batch, and clear them."""
+        """Copies the parameters' gradients, which are those of the next micro-batch, and clears them."""
         for number, (own, room) in enumerate(self._rooms(self.next())):
             if own.grad is not None:
                 room.copy_(own.grad.to_dense())
                 self.flags[number], own.grad = 1, None
 
     def give(self, clip: float | None) -> None:
-        """Let the parameters have the sum, cut to this norm, as their gradients, until `clear`."""
+        """Sets the sum, clipped to this norm, as the parameters' gradients, until `clear`."""
         import torch
 
         self.close()
@@ -315,14 +314,14 @@ class TorchGradient(Gradient):
             torch.nn.utils.clip_grad_norm_(self._parameters, clip)
 
     def clear(self) -> None:
-        """Forget the sum."""
+        """Clears the sum."""
         for own in self._parameters:
             own.grad = None
         self._place.tensor(self.part()).zero_()
         self.flags[:] = 0
 
     def _rooms(self, array: Any) -> list[tuple[Any, Any]]:
-        """Each parameter, and the place of its gradient in an array, of its shape."""
+        """Returns each parameter, and its view in an array, of its shape."""
         flat = self._place.tensor(array).split([own.numel() for own in self._parameters])
         return [(own, room.view(own.shape)) for own, room in zip(self._parameters, flat, strict=True)]
 
@@ -336,10 +335,10 @@ class State:
     """The tensors of a module and of its optimiser as arrays of the host, by name, which a checkpoint keeps:
 
         module.NAME           a parameter
-        buffer.NAME           what the module keeps beside its parameters, such as running means
+        buffer.NAME           a buffer of the module, such as running means
         optimiser.NUMBER.KEY  of the parameter with this number in the optimiser's groups
 
-    Numbers that the optimiser keeps and its settings are facts. Raises ValueError for a module that keeps anything but tensors.
+    Numbers in the optimiser's state and its settings are facts. Raises ValueError for a module whose state is not only tensors.
     """
 
     def __init__(self, module: Any, optimiser: Any):
@@ -348,16 +347,16 @@ class State:
         self._tensors()
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The tensors by name: their own memory where NumPy can show it, else copies as `fetch` left them."""
+        """Returns the tensors by name: their own memory if NumPy can view it, else copies as `fetch` left them."""
         return {name: self._array(name, tensor) for name, tensor in self._tensors().items()}
 
     def fetch(self) -> None:
-        """Copy from those tensors whose memory NumPy cannot show."""
+        """Copies from those tensors whose memory NumPy cannot view."""
         for name, tensor in self._hidden():
             np.copyto(self._array(name, tensor), _on_host(tensor))
 
     def send(self) -> None:
-        """Copy back to those tensors."""
+        """Copies back to those tensors."""
         import torch
 
         with torch.no_grad():
@@ -365,16 +364,16 @@ class State:
                 tensor.copy_(torch.from_numpy(self._array(name, tensor)).view(tensor.dtype))
 
     def facts(self) -> dict[str, Any]:
-        """JSON-able: the settings of the optimiser, the form of each of its tensors, and its numbers."""
+        """Returns JSON-compatible facts: the settings of the optimiser, the form of each of its tensors, and its numbers."""
         kept = self._optimiser.state_dict()
         groups = [{key: _plain(value) for key, value in group.items()} for group in kept["param_groups"]]
         state = {str(number): {key: _form(value) for key, value in of.items()} for number, of in kept["state"].items()}
         return {"groups": groups, "state": state}
 
     def expect(self, facts: dict[str, Any]) -> None:
-        """Take the settings and numbers of `facts`, and make room for the optimiser's tensors, which are then to be filled.
+        """Takes the settings and numbers of `facts`, and allocates the optimiser's tensors, which are then to be filled.
 
-        Raises ValueError where the optimiser has other groups of parameters.
+        Raises ValueError if the optimiser has other groups of parameters.
         """
         own = self._optimiser.state_dict()
         sizes = [[len(group["params"]) for group in groups] for groups in (own["param_groups"], facts["groups"])]
@@ -420,24 +419,24 @@ class State:
 
 
 def _shown(tensor: Any) -> bool:
-    """Whether NumPy can show the memory of a tensor as a checkpoint takes it."""
+    """True if NumPy can view the memory of a tensor in a dtype of checkpoints."""
     return tensor.device.type == "cpu" and tensor.is_contiguous() and tensor is _bits(tensor)
 
 
 def _on_host(tensor: Any) -> Any:
-    """A tensor as an array: its own memory where that is shown."""
+    """Returns a tensor as an array: its own memory if NumPy can view it."""
     return _bits(tensor.detach().cpu().contiguous()).numpy()
 
 
 def _bits(tensor: Any) -> Any:
-    """The tensor, or its bits as whole numbers where checkpoints have no such dtype."""
+    """Returns the tensor, or its bits as integers if checkpoints lack its dtype."""
     import torch
 
     return tensor.view(torch.int16) if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
 
 
 def _plain(value: Any) -> Any:
-    """A setting of an optimiser as JSON has it; None for what it has not, which stays as the user made it."""
+    """Returns an optimiser setting in JSON form; None for an unsupported one, which keeps the user's value."""
     import torch
 
     if isinstance(value, torch.Tensor) and value.numel() == 1:
@@ -448,7 +447,7 @@ def _plain(value: Any) -> Any:
 
 
 def _like(own: Any, value: Any) -> Any:
-    """A setting as JSON gave it back, of the kind that the optimiser has."""
+    """Converts a setting from JSON to the type that the optimiser has."""
     import torch
 
     if isinstance(own, torch.Tensor):
@@ -457,7 +456,7 @@ def _like(own: Any, value: Any) -> Any:
 
 
 def _form(value: Any) -> Any:
-    """An entry of an optimiser's state as a fact: of a tensor its form, else the value itself."""
+    """Returns an entry of an optimiser's state as a fact: the form of a tensor, else the value itself."""
     import torch
 
     if isinstance(value, torch.Tensor):
@@ -468,21 +467,21 @@ def _form(value: Any) -> Any:
 
 
 def _made(form: Any) -> Any:
-    """The reverse: a tensor that is still to be filled, or the value."""
+    """Inverts `_form`: returns a tensor that is still to be filled, or the value."""
     import torch
 
     return torch.zeros(form["shape"], dtype=getattr(torch, form["dtype"])) if isinstance(form, dict) else form
 
 
-# Where a module computes: arrays of a slot as tensors of its device, and the state of PyTorch during a stage.
+# The device of a module: arrays of a slot as tensors of its device, and the state of PyTorch during a stage.
 #
-# PyTorch keeps for each thread how many threads it computes with, and for the process one generator a device. A stage sets both
-# and puts them back, so the user's own work with PyTorch sees neither. What is drawn in a stage is a function of the seed, the
-# tick, the micro-batch and the stage, so a resumed run draws what it would have drawn, and no state has to be kept.
+# PyTorch keeps a thread count per thread, and one generator per device for the process. A stage sets both and restores them,
+# so the user's own work with PyTorch is unaffected. Draws in a stage are a function of the seed, the tick, the micro-batch and
+# the stage. A resumed run therefore repeats them, without saved state.
 
 
 class Host:
-    """The host's memory."""
+    """The memory of the host."""
 
     name = "cpu"
 
@@ -490,14 +489,14 @@ class Host:
         self._threads = threads
 
     def tensor(self, array: np.ndarray) -> Any:
-        """The array itself, as a tensor."""
+        """Returns the array itself, as a tensor."""
         import torch
 
         return torch.from_numpy(array)
 
     @contextlib.contextmanager
     def stage(self, *key: int) -> Iterator[None]:
-        """A context for the work of a stage; key: what its random numbers are a function of."""
+        """Provides a context for the work of a stage; key: the seed of its random numbers."""
         import numba
         import torch
 
@@ -511,8 +510,8 @@ class Host:
 
 
 class Cuda:
-    """A GPU's memory. PyTorch works on the stream of the queue that does the stage, so events of our queues order its work
-    too, and nothing waits. Both libraries are in the device's primary context.
+    """The memory of a GPU. PyTorch uses the stream of the stage's queue, so events of our queues order its work too, and
+    nothing waits. Both libraries are in the device's primary context.
     """
 
     def __init__(self, device: Any):
@@ -524,14 +523,14 @@ class Cuda:
         self.name, self._current = device.name, current
 
     def tensor(self, array: Any) -> Any:
-        """The array of the device itself, as a tensor: read through __cuda_array_interface__, which copies nothing."""
+        """Returns the device array itself, as a tensor: through __cuda_array_interface__, without a copy."""
         import torch
 
         return torch.as_tensor(array, device=self.name)
 
     @contextlib.contextmanager
     def stage(self, *key: int) -> Iterator[None]:
-        """As of Host."""
+        """Provides the context of Host.stage."""
         import torch
 
         stream = torch.cuda.ExternalStream(self._current().handle, device=self.name)
@@ -542,7 +541,7 @@ class Cuda:
 
 @contextlib.contextmanager
 def drawing(generators: list[Any], key: tuple[int, ...]) -> Iterator[None]:
-    """A context in which these generators draw from a seed that is a function of the key; they go on after it as before it."""
+    """Provides a context in which these generators are seeded by the key; it restores their state afterwards."""
     seed = int.from_bytes(hashlib.blake2b(repr(key).encode(), digest_size=4).digest(), "little")
     kept = [generator.get_state() for generator in generators]
     try:
@@ -554,35 +553,35 @@ def drawing(generators: list[Any], key: tuple[int, ...]) -> Iterator[None]:
             generator.set_state(state)
 
 
-# On the command line a function in a program of the user's makes the module: --module FILE.py:FUNCTION.
+# On the command line a function in a user's program makes the module: --module FILE.py:FUNCTION.
 #
-# A run keeps the path of its program and runs it again when it is opened, so whoever wrote the run chose the path. So only what
-# the user has named is run: to --module, once on this machine, or in HYBRID_MODULES.
+# A run keeps the path of its program and executes it again when it is opened, so the author of a run chooses the path. Only
+# programs that the user has named are therefore executed: in --module, once on this machine, or in HYBRID_MODULES.
 
-VARIABLE = "HYBRID_MODULES"  # further programs, with os.pathsep between them: for other machines, or an emptied cache
+VARIABLE = "HYBRID_MODULES"  # further programs, separated by os.pathsep: for other machines, or an emptied cache
 _named: set[str] = set()  # in this process
 
 
 class Named(argparse.Action):
-    """The option by which the user names a program, and so agrees that it is run."""
+    """The option by which the user names a program, and thereby permits its execution."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
-        """Keep the value FILE.py:FUNCTION, and the agreement."""
+        """Stores the value FILE.py:FUNCTION, and the permission."""
         agree(_split(values)[0])
         setattr(namespace, self.dest, values)
 
 
 def agree(program: Path) -> None:
-    """Remember that the user has named this program, for commands to come where the cache can be written."""
+    """Records that the user has named this program, for later commands if the cache is writable."""
     path = os.path.realpath(program)
     if path not in _agreed():
         _named.add(path)
-        with contextlib.suppress(OSError), open(_list(), "a") as file:  # where it cannot, the next command asks anew
+        with contextlib.suppress(OSError), open(_list(), "a") as file:  # otherwise for this process only
             file.write(f"{path}\n")
 
 
 def refuse_stranger(program: Path) -> None:
-    """PermissionError for a program that the user has not named."""
+    """Raises PermissionError for a program that the user has not named."""
     if os.path.realpath(program) not in _agreed():
         raise PermissionError(
             f"{program}: found a program that the run names and would run, expected one that you have named to --module here;"
@@ -594,19 +593,19 @@ def _agreed() -> set[str]:
     listed = os.environ.get(VARIABLE, "").split(os.pathsep)
     try:
         kept = _list().read_text().splitlines()
-    except OSError:  # there is none, or others could write it
+    except OSError:  # missing, or writable by others
         kept = []
     return _named | {os.path.realpath(path) for path in listed if path} | set(kept)
 
 
 def _list() -> Path:
-    from cpu.runtime.private import private  # here: with it comes Numba, and a command line is read without
+    from cpu.runtime.private import private  # here, since it imports Numba, which a command line must not need
 
     return private(caches() / "hybrid-engine", "XDG_CACHE_HOME") / "modules.txt"
 
 
 def absolute(text: str) -> str:
-    """FILE.py:FUNCTION with the whole path of the file, as a run keeps it."""
+    """Returns FILE.py:FUNCTION with the absolute path of the file, as a run keeps it."""
     file, _, function = text.rpartition(":")
     if not file or not function.isidentifier():
         raise argparse.ArgumentTypeError(f"found {text!r}, expected FILE.py:FUNCTION")
@@ -615,7 +614,7 @@ def absolute(text: str) -> str:
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line takes for a module of PyTorch."""
+    """The command-line options of a PyTorch module."""
 
     module: str | None = option(
         None,
@@ -628,7 +627,7 @@ class Options:
 
 
 def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) -> TorchTrunk:
-    """From options of the command line; see hybrid/trunk/__init__.py."""
+    """Returns the trunk from command-line options; see hybrid/trunk/__init__.py."""
     if not options.get("module"):
         raise ValueError("--module: needed by --trunk torch, found none; expected FILE.py:FUNCTION")
     more = {name: options[name] for name in ("context", "width") if name in options}
@@ -647,7 +646,7 @@ def _adam(parameters: list[Any]) -> Any:
 
 
 def remade(facts: dict[str, Any], options: Mapping[str, Any]) -> TorchTrunk:
-    """The trunk of a resumed run, made again by the user's program: a checkpoint does not keep its code."""
+    """Returns the trunk of a resumed run, made again by the user's program: a checkpoint does not keep its code."""
     reference, before = options.get("module"), facts["source"]
     if reference and before and program_facts(reference)["sha256"] != before["sha256"]:
         console.note(f"--module: {_split(reference)[0]} has changed since the run was saved")
@@ -655,7 +654,7 @@ def remade(facts: dict[str, Any], options: Mapping[str, Any]) -> TorchTrunk:
 
 
 def rebuild(**facts: Any) -> TorchTrunk:
-    """ValueError: a checkpoint does not keep a user's code."""
+    """Raises ValueError: a checkpoint does not keep a user's code."""
     raise ValueError(
         f"trunk: the checkpoint's is a {facts.get('module')} of PyTorch, whose code no checkpoint keeps; expected "
         "Engine.load(folder, trunk=TorchTrunk(...)), with a module made as that one was"
@@ -663,15 +662,15 @@ def rebuild(**facts: Any) -> TorchTrunk:
 
 
 def call(reference: str, arguments: dict[str, Any]) -> Any:
-    """What the function returns: it is called with those of the arguments that it has, by name; "seed" seeds PyTorch.
+    """Calls the function with those of the arguments that it has, by name, and returns its result; "seed" seeds PyTorch.
 
     Raises OSError for a file that cannot be read, PermissionError for one that the user has not named; ValueError, naming file
-    and function, where one of them fails or is missing.
+    and function, if one of them fails or is missing.
     """
     import torch
 
     path, name = _split(reference)
-    path.read_bytes()  # OSError where it cannot be read
+    path.read_bytes()  # OSError if it cannot be read
     refuse_stranger(path)
     with drawing([torch.default_generator], (arguments["seed"],)):
         try:
@@ -684,11 +683,11 @@ def call(reference: str, arguments: dict[str, Any]) -> Any:
 
 
 def _function(path: Path, name: str) -> Any:
-    """Run the program, which may import its neighbours, and find its function."""
+    """Executes the program, which may import its neighbours, and returns its function."""
     spec = importlib.util.spec_from_file_location(f"module_of_run_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise ValueError("expected a file of Python, FILE.py")
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # where its classes are looked up
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # for lookups of its classes
     sys.path.insert(0, str(path.parent))
     try:
         spec.loader.exec_module(module)
@@ -701,7 +700,7 @@ def _function(path: Path, name: str) -> Any:
 
 
 def program_facts(reference: str) -> dict[str, str]:
-    """The reference, and the sha256 of the file as it is now."""
+    """Returns the reference, and the sha256 of the current file."""
     return {"module": reference, "sha256": hashlib.sha256(_split(reference)[0].read_bytes()).hexdigest()}
 
 

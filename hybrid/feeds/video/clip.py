@@ -1,7 +1,7 @@
-"""What a clip is: a sequence of frames of one shape, each with the place of its target where that is known.
+"""The clip protocol: a sequence of frames of one shape, each with the box of its target if known.
 
-Every picture, those of videos too, is resized by Pillow: its bicubic filter is integer arithmetic, so the bytes are the
-same on all machines.
+Pillow resizes every picture, including video frames: its bicubic filter is integer arithmetic, so the bytes are the same on all
+machines.
 """
 
 import math
@@ -15,16 +15,16 @@ import numpy as np
 from ... import check
 
 Shape = tuple[int, int, int]
-LABELS = ("labels.txt", "labels.csv", "groundtruth_rect.txt")  # names of a file of boxes in a directory of images
-MOST_NUMBERS = 2**31 - 1  # of a frame, some 2 GB; frames of many more are no video, and more than an array can hold
+LABELS = ("labels.txt", "labels.csv", "groundtruth_rect.txt")  # names of a box file in a directory of images
+MOST_NUMBERS = 2**31 - 1  # per frame, about 2 GB; larger frames are no video, and exceed an array
 
 
 class Frame(NamedTuple):
-    """One picture and where its target is. The arrays may be views of the clip's own, so they are read-only.
+    """A picture and the box of its target. The arrays may be views of the clip's own memory, so they are read-only.
 
     image  (rows, columns, channels) uint8
-    box    (4,) float32: x, y, width, height in pixels of this image, x to the right, y down; width 0: labelled, but the
-           target is absent; None: not labelled
+    box    (4,) float32: x, y, width, height in pixels of this image, x to the right, y down; width 0: labelled, but the target
+           is absent; None: not labelled
     """
 
     image: np.ndarray
@@ -32,7 +32,7 @@ class Frame(NamedTuple):
 
 
 class Clip(Protocol):
-    """One sequence of frames, all of one shape: clip[i] is a pure function of i.
+    """A sequence of frames, all of one shape: clip[i] is a pure function of i.
 
     shape  (rows, columns, channels)
     rate   frames per second
@@ -44,20 +44,20 @@ class Clip(Protocol):
     rate: float
 
     def __len__(self) -> int:
-        """Frames in total."""
+        """Returns the total number of frames."""
 
     def __getitem__(self, number: int) -> Frame:
-        """Frame `number`; IndexError outside [0, len), ValueError or OSError where it cannot be decoded."""
+        """Returns frame `number`; IndexError outside [0, len), ValueError or OSError if it cannot be decoded."""
 
     def describe(self) -> dict[str, Any]:
-        """What the frames depend on, as JSON can hold it: kind, arguments and the sha256 of the data.
+        """Returns a JSON-compatible description of what the frames depend on: kind, arguments and the sha256 of the data.
 
         Clips with equal descriptions give equal frames.
         """
 
 
 class Pictures:
-    """A clip of pictures in a size of their own, perhaps with a file of boxes; a subclass has `_picture`."""
+    """A clip of pictures of any size, with an optional box file; a subclass defines `_picture`."""
 
     kind: str
     shape: Shape
@@ -68,7 +68,7 @@ class Pictures:
         raise NotImplementedError
 
     def _picture(self, number: int) -> Any:
-        """A frame as a Pillow image in the size of the original."""
+        """Returns a frame as a Pillow image in the size of the original."""
         raise NotImplementedError
 
     def __getitem__(self, number: int) -> Frame:
@@ -78,30 +78,30 @@ class Pictures:
         return Frame(resized(picture, self.shape), box)
 
     def describe(self) -> dict[str, Any]:
-        """See `Clip`."""
+        """Returns the description; see `Clip`."""
         facts = {"kind": self.kind, "data": self._data, "frames": len(self), "labelled": self._boxes is not None}
-        return facts | {"shape": list(self.shape), "crop": False}  # of runs so far
+        return facts | {"shape": list(self.shape), "crop": False}  # compatible with earlier runs
 
 
 def aspect_of(clip: Clip) -> float:
-    """Width / height of what the frames show, before they were stretched to `shape`: its `aspect`, else that of `shape`."""
+    """Returns width / height of the original frames, before the resize to `shape`: `aspect` if set, or else that of `shape`."""
     return float(getattr(clip, "aspect", clip.shape[1] / clip.shape[0]))
 
 
 def inside(number: int, count: int) -> None:
-    """IndexError unless a clip of `count` frames has frame `number`."""
+    """Raises IndexError unless a clip of `count` frames has frame `number`."""
     if not 0 <= number < count:
         raise IndexError(f"frame: found {number}, expected 0 to {count - 1}")
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
-    """The array itself, marked as one that nobody writes to."""
+    """Marks the array read-only and returns it."""
     array.flags.writeable = False
     return array
 
 
 def check_shape(shape: Any) -> Shape:
-    """`shape` itself; ValueError unless it is (rows, columns, channels), with 1 channel (grey) or 3 (RGB), and not immense."""
+    """Returns `shape`; ValueError unless it is (rows, columns, channels), with 1 (grey) or 3 (RGB) channels, and not huge."""
     if not isinstance(shape, Sequence) or len(shape) != 3:
         raise ValueError(f"shape: found {shape!r}, expected (rows, columns, channels)")
     rows, columns = (check.whole(name, size, 1) for name, size in zip(("rows", "columns"), shape[:2], strict=True))
@@ -115,7 +115,7 @@ def check_shape(shape: Any) -> Shape:
 
 
 def resized(picture: Any, shape: Shape) -> np.ndarray:
-    """A Pillow image as (rows, columns, channels) uint8, by the cubic filter; alpha is dropped."""
+    """Returns a Pillow image resized to (rows, columns, channels) uint8 by the bicubic filter; alpha is dropped."""
     from PIL import Image
 
     picture = _plain(picture)
@@ -126,7 +126,7 @@ def resized(picture: Any, shape: Shape) -> np.ndarray:
 
 
 def _plain(picture: Any) -> Any:
-    """The picture in a mode whose values can be averaged: grey or RGB, 8 bits."""
+    """Converts a picture to a mode whose values can be averaged: grey or RGB, 8 bits."""
     from PIL import Image
 
     if picture.mode.startswith(("I", "F")):  # 16 bits, which Pillow would clip
@@ -134,14 +134,14 @@ def _plain(picture: Any) -> Any:
     if picture.mode in ("RGB", "L"):
         return picture
     if "transparency" in picture.info:
-        picture = picture.convert("RGBA")  # else Pillow warns
+        picture = picture.convert("RGBA")  # avoids a warning of Pillow
     return picture.convert("L" if picture.mode in ("1", "LA") else "RGB")
 
 
 class Labels(NamedTuple):
-    """A file of boxes, which says for each frame where its target is.
+    """A box file with the target's box in each frame.
 
-    name  of the file, for messages
+    name  file name, for messages
     text  its bytes
     """
 
@@ -150,13 +150,13 @@ class Labels(NamedTuple):
 
 
 def read_boxes(labels: Labels, sizes: Sequence[tuple[int, int]]) -> np.ndarray:
-    """The boxes in a file that has a line x,y,w,h for each frame, in pixels of the original.
+    """Returns the boxes of a file with a line x,y,w,h for each frame, in pixels of the original.
 
     sizes  width and height of every frame
 
-    Returns (frames, 4) float64, zeros where the target is absent: where the line is empty, or width or height is 0. A box may
-    reach over an edge. Numbers are separated by commas, semicolons, tabs or spaces. Raises ValueError, with file and line,
-    for a wrong number of lines, for what is no number, and for a box wholly outside its frame.
+    Returns (frames, 4) float64, zeros for an absent target: an empty line, or a width or height of 0. A box may cross an edge.
+    Numbers are separated by commas, semicolons, tabs or spaces. Raises ValueError, with file and line, for a wrong number of
+    lines, a malformed number, and a box entirely outside its frame.
     """
     try:
         lines = labels.text.decode("utf-8-sig").splitlines()
@@ -191,9 +191,9 @@ def _box(name: str, at: int, line: str, size: tuple[int, int]) -> tuple[float, .
 
 
 def placed(box: np.ndarray, size: tuple[int, int], shape: Shape) -> np.ndarray:
-    """A box of an original of this width and height in pixels of the frame, which shows all of it in `shape`.
+    """Converts a box of an original of this width and height to pixels of the frame, which shows all of it in `shape`.
 
-    Returns (4,) float32, zeros where nothing of the box is seen.
+    Returns (4,) float32, zeros if the box is not visible.
     """
     scale = np.array([shape[1] / size[0], shape[0] / size[1]])
     limit = np.array([shape[1], shape[0]])
@@ -204,7 +204,7 @@ def placed(box: np.ndarray, size: tuple[int, int], shape: Shape) -> np.ndarray:
 
 
 def labels_beside(path: Path) -> Path | None:
-    """The file of boxes of a video, which has the video's name with the suffix .txt or .csv; None where there is none."""
+    """Returns the box file of a video, which has the video's name with the suffix .txt or .csv; None if missing."""
     texts = [file for file in (path.with_suffix(".txt"), path.with_suffix(".csv")) if file.exists()]
     if len(texts) > 1:
         raise ValueError(f"{path}: beside it are both {texts[0].name} and {texts[1].name}; expected one file of labels")

@@ -1,4 +1,4 @@
-"""Films of frames: .mp4, .gif, or a directory of .png, each there whole or not at all."""
+"""Films of frames: .mp4, .gif, or a directory of .png, each written atomically."""
 
 import math
 import os
@@ -14,7 +14,7 @@ from ... import check
 from ...storage import files
 from .clips.video_file import av_library
 
-WATCHABLE = 240  # pixels of the shorter side that small frames are enlarged to, at least
+WATCHABLE = 240  # minimum pixels of the shorter side, to which small frames are enlarged
 
 
 class Film:
@@ -25,11 +25,11 @@ class Film:
 
     path  ends in .mp4 or .gif; without a suffix: a directory of .png
     rate  frames per second
-    zoom  whole factor to enlarge by; None: so that small frames can be watched, but 1 for .png, which are data
+    zoom  integer enlargement factor; None: chosen so that small frames are watchable, but 1 for .png, which are data
 
-    The file appears under its name at the end of the `with`, unless that failed, and replaces one of that name; a directory is
-    replaced only where it is empty. Raises ValueError for another suffix, a frame unlike the first or no frame at all, and
-    OSError, naming the path, where it cannot be written.
+    The file appears under its name at the end of the `with`, unless that failed, and replaces one of that name. A directory is
+    replaced only if it is empty. Raises ValueError for another suffix, a frame unlike the first or no frame, and OSError,
+    naming the path, if it cannot be written.
     """
 
     def __init__(self, path: str | Path, rate: float, *, zoom: int | None = None):
@@ -67,7 +67,7 @@ class Film:
                 self._part.unlink(missing_ok=True)
 
     def write(self, frame: np.ndarray) -> None:
-        """Add a frame: (rows, columns, 3) uint8, or (rows, columns, 1) for grey."""
+        """Adds a frame: (rows, columns, 3) uint8, or (rows, columns, 1) for grey."""
         given: Any = frame
         shape: tuple[int, ...] = given.shape if isinstance(given, np.ndarray) and given.dtype == np.uint8 else ()
         if len(shape) != 3 or shape[2] not in (1, 3) or (self._shape and shape != self._shape):
@@ -99,11 +99,11 @@ class _Mp4:
         self.container = self.av.open(str(path), "w", format="mp4", options={"movflags": "faststart"})
         codec = "libx264" if "libx264" in self.av.codecs_available else "mpeg4"
         self.stream: Any = self.container.add_stream(codec, rate=Fraction(rate).limit_denominator(1001))
-        self.stream.pix_fmt = "yuv420p"  # what every player shows; it wants even sizes
-        # x264's macroblock tree reads what nobody wrote, where rows are no multiple of 16: other bytes in every run
+        self.stream.pix_fmt = "yuv420p"  # supported by every player; needs even sizes
+        # x264's macroblock tree reads uninitialised memory if rows are no multiple of 16, so the bytes differ between runs
         best = {"crf": "18", "x264-params": "no-mbtree=1"}
         self.stream.options = best if codec == "libx264" else {"qscale": "3"}
-        self.stream.codec_context.thread_count = 1  # the cores belong to training
+        self.stream.codec_context.thread_count = 1  # the cores are for training
         self.started = False
 
     def write(self, frame: np.ndarray) -> None:
@@ -123,12 +123,12 @@ class _Mp4:
 
 
 class _Gif:
-    """Frames are kept in memory until the end, each with a palette of its own, since Pillow writes all at once."""
+    """A GIF whose frames stay in memory until the end, each with its own palette, since Pillow writes all together."""
 
     def __init__(self, path: Path, rate: float):
         self.path = path
         self.pictures: list[Any] = []
-        self.duration = max(20, round(100 / rate) * 10)  # ms; GIF counts hundredths, viewers slow down below two
+        self.duration = max(20, round(100 / rate) * 10)  # ms; GIF counts hundredths, and viewers slow down below two
 
     def write(self, frame: np.ndarray) -> None:
         from PIL import Image

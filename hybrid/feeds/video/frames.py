@@ -1,4 +1,4 @@
-"""Frames of clips as a feed: streams that read clips side by side."""
+"""A feed of frames: parallel streams over clips."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ from .clip import Clip, Frame
 
 
 class FrameBatch(NamedTuple):
-    """A frame of each of B streams. The arrays may be views of a clip's own, so they are read-only.
+    """A frame of each of B streams. The arrays may be views of a clip's own memory, so they are read-only.
 
     image     (B, rows, columns, channels) uint8
-    box       (B, 4) float32, see `Frame`; zeros where there is no label
+    box       (B, 4) float32, see `Frame`; zeros without a label
     labelled  (B,) bool
     """
 
@@ -27,8 +27,7 @@ class FrameBatch(NamedTuple):
 class Frames:
     """`steps` ticks of `streams` independent streams over one or more clips: feed[tick] -> FrameBatch.
 
-    Every stream reads the clips one after another, again and again; stream s of B starts s/B of the way in. A pure
-    function of arguments and tick.
+    Every stream cycles through the clips; stream s of B starts at fraction s/B. A pure function of arguments and tick.
     """
 
     def __init__(self, clips: Sequence[Clip], steps: int, streams: int = 1):
@@ -61,7 +60,7 @@ class Frames:
         return FrameBatch(image, box, labelled)
 
     def describe(self) -> dict[str, Any]:
-        """Facts that JSON can say. Equal facts give equal batches."""
+        """Returns a JSON-compatible description. Equal descriptions give equal batches."""
         facts = [clip.describe() for clip in self.clips]
         return {"kind": "frames", "steps": self.steps, "streams": self.streams, "clips": facts}
 

@@ -1,4 +1,4 @@
-"""Clips by name: the one module that knows every kind of clip."""
+"""Lookup of clips by name: the only module that knows every kind of clip."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,18 +11,17 @@ from ...settings import Registry
 from .clip import Clip, Frame, Shape, aspect_of, check_shape, inside, read_only
 from .clips import images
 
-MEMORY = 2**30  # bytes of decoded frames that are kept, of all clips that are opened together
+MEMORY = 2**30  # bytes of cached frames, over all clips opened together
 KINDS = Registry("hybrid.feeds.video.clips", "hybrid.clips", "clip")
 
 
 def open_clips(source: str, shape: Shape) -> Sequence[Clip]:
-    """The clips that a text names, with frames of `shape`, and with boxes where there are any, see hybrid/feeds/video/clip.py.
+    """Opens the clips that a text names, with frames of `shape`, and their boxes if any, see hybrid/feeds/video/clip.py.
 
-    source  "synthetic" or "synthetic:SEED"; a video file; a directory of images, or of videos and
-            zips; a zip of images
+    source  "synthetic" or "synthetic:SEED"; a video file; a zip of images; a directory of images, or of videos and zips
 
-    Up to 1 GiB of decoded frames is kept. Raises ValueError or OSError, naming the file, for what is missing, empty, of an
-    unknown kind or cannot be decoded.
+    Up to 1 GiB of decoded frames is cached. Raises ValueError or OSError, naming the file, for a path that is missing, empty,
+    of an unknown kind or cannot be decoded.
     """
     check_shape(shape)
     name, _, detail = source.partition(":")
@@ -32,9 +31,9 @@ def open_clips(source: str, shape: Shape) -> Sequence[Clip]:
 
 
 def kept(clips: Sequence[Clip]) -> list[Clip]:
-    """The clips, with the frames of those kept that fit into MEMORY as a whole; others decode a frame each time.
+    """Returns the clips, with a frame cache for those that fit completely into MEMORY; others decode a frame on each access.
 
-    To keep a part of a clip would not help: frames are asked for in order, again and again.
+    Caching part of a clip would not help, since access is cyclic.
     """
     left, found = MEMORY, []
     for clip in clips:
@@ -45,7 +44,7 @@ def kept(clips: Sequence[Clip]) -> list[Clip]:
 
 
 class Kept:
-    """A clip whose frames are decoded once and then stay in memory; a `Clip`."""
+    """A `Clip` whose frames are decoded once and then stay in memory."""
 
     def __init__(self, clip: Clip):
         self.clip, self.shape, self.rate, self.aspect = clip, clip.shape, clip.rate, aspect_of(clip)
@@ -65,19 +64,19 @@ class Kept:
         return frame
 
     def describe(self) -> dict[str, Any]:
-        """See `Clip`."""
+        """Returns the description; see `Clip`."""
         return self.clip.describe()
 
 
 def _by_suffix() -> dict[str, ModuleType]:
-    """The kinds that open files; where two claim a suffix, it is ours that has it."""
+    """Returns the kinds that open files by suffix; a built-in kind takes precedence."""
     kinds = [KINDS.load(name) for name in KINDS.names()]
-    kinds.sort(key=lambda kind: kind.__name__.startswith(KINDS.package))  # ours last
+    kinds.sort(key=lambda kind: kind.__name__.startswith(KINDS.package))  # built-in kinds last
     return {suffix: kind for kind in kinds for suffix in kind.SUFFIXES}
 
 
 def _files(path: Path) -> list[Path]:
-    """The path itself, or, of a directory without images, the clips in it."""
+    """Returns the path itself or, for a directory without images, the clips in it."""
     if not path.exists():
         raise FileNotFoundError(
             f"{path}: there is no such file or directory; expected a video, a directory of images or of videos, a zip of"

@@ -1,4 +1,4 @@
-"""Configuration files of the two original implementations, read as ours; notes say what is missing in them, or not taken."""
+"""Conversion of configuration files of the two originals; notes list missing and ignored options."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from ..config import Config, Event, Readout
 
-# The values of options that a file leaves out.
+# The defaults of omitted options.
 DEFAULTS: dict[str, Any] = {
     "input_block_size": 5,
     "hidden_block_size": 5,
@@ -42,7 +42,7 @@ DEFAULTS: dict[str, Any] = {
     "supervised": 0,
     "supervised_rate": 0.0002,
 }
-# Options of the CUDA implementation that most of its files leave out.
+# Options of the CUDA implementation that most of its files omit.
 CUDA_ONLY: dict[str, Any] = {
     "delay_intermediate_learning_rate": None,
     "intermediate_learning_rate": None,
@@ -52,7 +52,7 @@ CUDA_ONLY: dict[str, Any] = {
     "readout_multiplier": 10,
     "4_layer_readout": 0,
 }
-MISSING = (  # switches that no configuration of ours has
+MISSING = (  # switches without a counterpart in our configuration
     "stereo",
     "only_one_channel",
     "autoencoder",
@@ -64,16 +64,16 @@ MISSING = (  # switches that no configuration of ours has
 
 
 def recognised(fields: Mapping[str, Any]) -> bool:
-    """Whether these are the names of an original's file."""
+    """True if these are the field names of an original's file."""
     return bool({"layer_shapes", "input_block_size", "hidden_block_size", "fan_in_square_size"} & set(fields))
 
 
 def read(fields: Mapping[str, Any], name: str = "original", *, wiring: str | None = None) -> tuple[Config, list[str]]:
-    """Our configuration of an original's file, and a note of a line for each option that is missing or ignored.
+    """Returns our configuration of an original's file, and a one-line note for each missing or ignored option.
 
-    wiring  "cuda" or "classic"; None: the one that the file is for. Both originals have
-            files with the same names: "cuda" where the file has options that only the CUDA implementation has, or asks for
-            two frames in and two out of a simple unit, which is all that implementation computes
+    wiring  "cuda" or "classic"; None: detected, since both originals have files with the same names. It is "cuda" if the file
+            has options of the CUDA implementation alone, or requests two frames in and two out of a simple unit, the only case
+            of that implementation
     """
     rule = wiring or _rule(fields)
     keys = _Keys(fields)
@@ -100,7 +100,7 @@ def read(fields: Mapping[str, Any], name: str = "original", *, wiring: str | Non
 
 
 class _Keys:
-    """The values of a file, mostly numbers in quotes; keeps the names that were read, and notes on those that were missing."""
+    """The values of a file, mostly quoted numbers; records the names read, and notes on missing ones."""
 
     def __init__(self, fields: Mapping[str, Any]):
         self.fields = fields
@@ -126,7 +126,7 @@ class _Keys:
         return _whole(name, self.word(name)) != 0
 
     def wholes(self, name: str, missing: str = "") -> tuple[int, ...]:
-        """A list; where it is missing (), with a note of what that means, or ValueError if it can mean nothing."""
+        """Returns a list; if it is missing, () with a note of the consequence, or ValueError if it is required."""
         self.used.add(name)
         values = self.fields.get(name)
         if values is None and missing:
@@ -155,7 +155,7 @@ def _whole(name: str, value: Any) -> int:
 
 
 def _rule(fields: Mapping[str, Any]) -> str:
-    """The rule that a file is for, see `read`."""
+    """Returns the wiring rule of a file, see `read`."""
     if set(CUDA_ONLY) & set(fields) or "use_derivative" not in fields:
         return "cuda"
     keys = _Keys(fields)
@@ -166,12 +166,12 @@ def _rule(fields: Mapping[str, Any]) -> str:
 
 
 def _staged(layers: int, each: int, rate: float, momentum: float) -> list[Event]:
-    """Layer after layer begins to learn, `each` steps apart."""
+    """Returns events that start the layers one after another, `each` steps apart."""
     return [(each * layer, layer, rate, momentum) for layer in range(layers)]
 
 
 def _cuda(keys: _Keys, layers: int) -> dict[str, Any]:
-    """The fields of the CUDA implementation: two frames in, two out, whatever the file says of features."""
+    """Returns the fields of the CUDA implementation: two frames in, two out, regardless of the file's features."""
     momentum, multiplier = keys.number("momentum"), keys.number("readout_multiplier")
     between, final = later = _switches(keys)
     if between[0] == final[0] and between[1] != final[1]:
@@ -199,14 +199,14 @@ def _cuda(keys: _Keys, layers: int) -> dict[str, Any]:
 
 
 def _built(keys: _Keys, name: str, other: bool, readout: Readout) -> Readout | None:
-    """The readout, unless an option asks for one that is not built; then none, with a note."""
+    """Returns the readout; None, with a note, if an option requests an unsupported one."""
     if other:
         keys.notes.append(f"{name}: found {keys.fields[name]}, not available here: no readout taken")
     return None if other else readout
 
 
 def _switches(keys: _Keys) -> tuple[tuple[int, float], tuple[int, float]]:
-    """(step, rate) of the intermediate and the final switch; a file without the first has it beside the second."""
+    """Returns (step, rate) of the intermediate and the final switch; a missing first one coincides with the second."""
     final = keys.whole("delay_final_learning_rate"), keys.number("final_learning_rate")
     names = "delay_intermediate_learning_rate", "intermediate_learning_rate"
     step, rate = (keys.word(name) for name in names)
@@ -220,7 +220,7 @@ def _switches(keys: _Keys) -> tuple[tuple[int, float], tuple[int, float]]:
 
 
 def _classic(keys: _Keys, layers: int) -> dict[str, Any]:
-    """The fields of the classic implementation."""
+    """Returns the fields of the classic implementation."""
     momentum, supervised = keys.number("momentum"), keys.flag("supervised")
     rate, several = keys.number("supervised_rate"), keys.whole("readout_depth") != 1
     which = "1, so only the readouts learn, the units do not" if supervised else "0, so the readouts do not learn"
@@ -245,7 +245,7 @@ def _classic(keys: _Keys, layers: int) -> dict[str, Any]:
 
 
 def _unit(keys: _Keys) -> dict[str, Any]:
-    """The kind of unit, the features of its input, and what it publishes."""
+    """Returns the kind of unit, the features of its input, and its published values."""
     kind, residual = str(keys.word("unit_type")), "residual" in str(keys.word("ex_module"))
     if kind not in ("simple", "complex"):
         raise ValueError(f"unit_type: found {kind!r}, expected 'simple' or 'complex'")
@@ -271,7 +271,7 @@ def _unit(keys: _Keys) -> dict[str, Any]:
 
 
 def _rates(keys: _Keys, layers: int, momentum: float) -> tuple[Event, ...]:
-    """Each layer begins, and turns to its final rate, so many steps after the one below."""
+    """Returns events: each layer starts, and switches to its final rate, a fixed number of steps after the one below."""
     each, delay = keys.whole("delay_each_layer_learning"), keys.whole("delay_final_learning_rate")
     begin = _staged(layers, each, keys.number("initial_learning_rate"), momentum)
     final = keys.number("final_learning_rate")

@@ -1,12 +1,12 @@
-"""Checkpoints of the CUDA original, `Sim_<name>_<id>_<step>.zip` of piekniewski/PVM_cuda, read as models of ours.
+"""Import of checkpoints of the CUDA original, `Sim_<name>_<id>_<step>.zip` of piekniewski/PVM_cuda.
 
     pvm = model(read("Sim_small_0badcafe_000100000.zip"))
 
-Such a zip holds the attributes of three objects, one by one: pvm/ the units, readout/ and mlp/ the readouts, if there are
-any. An array is NAME.npy, its bytes as they lie (no header, whatever the ending says), and NAME.npy.meta, the pickle of
-[shape, dtype]; all else is NAME.pkl, a pickle: also the three time slots, which are lists of arrays.
+Such a zip holds the attributes of three objects individually: pvm/ the units, readout/ and mlp/ the readouts, if any. An array
+is NAME.npy, its raw bytes (without a header, despite the suffix), and NAME.npy.meta, the pickle of [shape, dtype]. All else is
+NAME.pkl, a pickle, including the three time slots, which are lists of arrays.
 
-No pickle is run: pickles.py reads them as data. What is not needed is not opened.
+No pickle is executed: pickles.py parses them as data. Unneeded members are not opened.
 """
 
 import dataclasses
@@ -30,14 +30,14 @@ from ..wiring import Wiring, wire
 from .pickles import unpickled
 
 SLOTS = 3
-# A file of the original's largest configuration has 1497 units, 35 thousand connections and 119 million weights.
+# The original's largest configuration has 1497 units, 35 thousand connections and 119 million weights.
 MOST_UNITS, MOST_LINKS, MOST_NUMBERS, MOST_WEIGHTS = 2**13, 5_000_000, 2**16, 2**31 - 1
-SMALL = 2**20  # bytes of a member that holds a few words and numbers
-MOST_SQUEEZED = 20  # weights are noise, which no zip makes much smaller
+SMALL = 2**20  # bytes of a member with a few words and numbers
+MOST_SQUEEZED = 20  # weights are noise, which hardly compresses
 
 
 class Members:
-    """The members of a zip, each read whole and within bounds; `disk` is its size as it lies there."""
+    """The members of a zip, each read completely and within bounds; `disk` is its size in the file."""
 
     def __init__(self, path: Path):
         self.disk = path.stat().st_size
@@ -55,19 +55,19 @@ class Members:
         self._zip.close()
 
     def have(self, prefix: str) -> bool:
-        """Whether there is a member whose name begins so."""
+        """True if a member's name starts with the prefix."""
         return any(name.startswith(prefix) for name in self._zip.namelist())
 
     def size(self, name: str) -> int:
-        """The bytes that a member is said to hold."""
+        """Returns the stated size of a member in bytes."""
         return self._info(name).file_size
 
     def value(self, name: str, most: int = SMALL) -> Any:
-        """The value of a pickle of at most so many bytes."""
+        """Returns the value of a pickle of at most `most` bytes."""
         return unpickled(name, self._bytes(name, most))
 
     def array(self, name: str, count: int, dtype: Any = np.float32) -> np.ndarray:
-        """A read-only array of so many finite numbers."""
+        """Returns a read-only array of `count` finite numbers."""
         meta = self.value(f"{name}.meta", 4096)
         if type(meta) is not list or len(meta) != 2 or type(meta[0]) is not tuple or not isinstance(meta[1], np.dtype):
             raise ValueError(f"{name}.meta: found a {type(meta).__name__}, expected a list of shape and dtype")
@@ -89,7 +89,7 @@ class Members:
             raise ValueError(f"{name}: missing; expected a checkpoint as PVM_cuda saves it") from None
 
     def _bytes(self, name: str, most: int) -> bytes:
-        """`zipfile` gives no more than the size that a member says it has, whatever it unpacks to."""
+        """Reads a member; `zipfile` returns at most its stated size, whatever it unpacks to."""
         info = self._info(name)
         if info.file_size > most:
             raise ValueError(f"{name}: found {info.file_size} bytes, expected at most {most}")
@@ -106,17 +106,17 @@ class Members:
 
 
 def _check_form(name: str, shape: Any, dtype: Any, count: int, expected: Any) -> None:
-    """ValueError unless an array has this dtype and so many numbers."""
+    """Raises ValueError unless an array has `count` numbers of this dtype."""
     if shape != (count,) or dtype != expected:
         form = f"{np.dtype(expected)} ({count},)"
         raise ValueError(f"{name}: found {dtype} {shape}, expected {form}, as the specs ask for")
 
 
 class Simulation(NamedTuple):
-    """What is read from a checkpoint.
+    """The content of a checkpoint.
 
-    config  with the rates in force, which may have been changed by hand, as events of the schedule
-    notes   what is not taken, or is changed, a line each
+    config  with the rates in force, which may have been set manually, as events of the schedule
+    notes   one line for each part that is ignored or changed
     step    the number of the next frame
     arrays  for `PVM.put`
     """
@@ -128,9 +128,9 @@ class Simulation(NamedTuple):
 
 
 def model(simulation: Simulation, *, device: str | None = None) -> PVM:
-    """The model of what `read` returned, which goes on without the original's mistakes.
+    """Returns the model of a `read` result, which continues without the original's errors.
 
-    device  as of PVM
+    device  as in PVM
     """
     pvm = PVM(simulation.config, device=device)
     pvm.put(simulation.arrays)
@@ -139,9 +139,9 @@ def model(simulation: Simulation, *, device: str | None = None) -> PVM:
 
 
 def read(path: str | Path) -> Simulation:
-    """Everything in a checkpoint that a model of ours needs; as the original would, it resets the rate of the readouts.
+    """Reads the parts of a checkpoint that our model needs; as in the original, it resets the rate of the readouts.
 
-    Raises FileNotFoundError, and ValueError, naming file and member, for what is no such checkpoint, or a damaged one.
+    Raises FileNotFoundError, and ValueError, naming file and member, for any other or a damaged file.
     """
     with Members(Path(path)) as members:
         try:
@@ -151,7 +151,7 @@ def read(path: str | Path) -> Simulation:
 
 
 def _simulation(members: Members) -> Simulation:
-    """The order matters: nothing is wired, laid out or read before its sizes are checked."""
+    """Converts the members. The order matters: sizes are checked before anything is wired, laid out or read."""
     step = _whole("pvm/step.pkl", members.value("pvm/step.pkl"), 0, 2**62)
     config, notes, multiplier = _config(members)
     config = _with_readouts(members, config, notes)
@@ -173,12 +173,12 @@ def _simulation(members: Members) -> Simulation:
 
 
 def _config(members: Members) -> tuple[Config, list[str], float]:
-    """The configuration, notes, and the ratio of the readouts' rate to that of the units."""
+    """Returns the configuration, notes, and the ratio of the readouts' rate to that of the units."""
     specs = _plain_specs(members.value("pvm/specs.pkl"))
     name = members.value("pvm/name.pkl")
     plain = type(name) is str and re.fullmatch(r"[\w.-]{1,99}", name)
     config, notes = originals.read(specs, name if plain else "simulation", wiring="cuda")
-    asked = members.value("pvm/poly.pkl")  # of the specs that it began with; later ones do not change it
+    asked = members.value("pvm/poly.pkl")  # of the initial specs; later ones do not change it
     if type(asked) is not bool:
         raise ValueError(f"pvm/poly.pkl: found a {type(asked).__name__}, expected a bool")
     config = dataclasses.replace(config, activation="rational" if asked else "logistic")
@@ -187,11 +187,11 @@ def _config(members: Members) -> tuple[Config, list[str], float]:
 
 
 def _plain_specs(specs: Any) -> dict[str, Any]:
-    """The specs, if they are what a configuration file says; ValueError otherwise."""
+    """Returns the specs if they have the types of a configuration file; ValueError otherwise."""
     if type(specs) is not dict or not originals.recognised(specs):
         raise ValueError(f"pvm/specs.pkl: found a {type(specs).__name__}, expected the options of a model")
     for name, value in specs.items():
-        if type(name) is not str or not name.isprintable():  # they stand in notes
+        if type(name) is not str or not name.isprintable():  # they appear in notes
             raise ValueError(f"pvm/specs.pkl: found the name {name!r}, expected words")
         for one in value if type(value) is list else [value]:
             if type(one) not in (str, int, float, bool, type(None)) or (type(one) is int and abs(one) > 2**53):
@@ -200,18 +200,18 @@ def _plain_specs(specs: Any) -> dict[str, Any]:
 
 
 def _refuse_size(config: Config) -> None:
-    """ValueError for a model so large that even to count its weights takes long."""
+    """Raises ValueError for a model so large that even counting its weights takes long."""
     units = sum(rows * columns for rows, columns in config.grids)
     _whole("pvm/specs.pkl: units", units, 1, MOST_UNITS)
     _whole("pvm/specs.pkl: hidden numbers of a unit", config.hidden[0], 1, MOST_NUMBERS)
     _whole("pvm/specs.pkl: numbers of a patch", config.block[0] * config.block[1] * config.channels, 1, MOST_NUMBERS)
     top = config.grids[-1][0] * config.grids[-1][1]
-    links = units * ((2 * int(config.lateral_radius) + 1) ** 2 + 2 * config.fan_in**4 + top)  # there are no more
+    links = units * ((2 * int(config.lateral_radius) + 1) ** 2 + 2 * config.fan_in**4 + top)  # an upper bound
     _whole("pvm/specs.pkl: connections", links, 1, MOST_LINKS)
 
 
 def _with_readouts(members: Members, config: Config, notes: list[str]) -> Config:
-    """The configuration with the readouts that the file has: their sizes are of the run, not of the specs."""
+    """Returns the configuration with the readouts of the file: their sizes are those of the run, not of the specs."""
     if not members.have("mlp/") or not members.have("readout/"):
         notes.append("readout: none in this file, none taken; the original would begin a new one")
         return dataclasses.replace(config, readout=None)
@@ -234,7 +234,7 @@ def _with_readouts(members: Members, config: Config, notes: list[str]) -> Config
 
 
 def _check_sizes(members: Members, units: int, readouts: int) -> None:
-    """ValueError unless the file has so many weights of the units and of the readouts, to the byte."""
+    """Raises ValueError unless the file has exactly the expected bytes of unit and readout weights."""
     first, second = (members.size(f"mlp/objects/weight_mem_{k:02d}.npy") if readouts else 0 for k in range(2))
     for name, expected, size in (
         ("pvm/weight_memory_main.npy", units, members.size("pvm/weight_memory_main.npy")),
@@ -246,7 +246,7 @@ def _check_sizes(members: Members, units: int, readouts: int) -> None:
 
 
 def _refuse_other_graph(members: Members, wiring: Wiring) -> None:
-    """ValueError unless the connections that the file lists are those that we make of its specs."""
+    """Raises ValueError unless the connections in the file equal those that we make of its specs."""
     links = sum(map(len, wiring.signal)) + sum(map(len, wiring.context))
     units, name = len(wiring.hidden), "pvm/graph.pkl"
     graph = members.value(name, 4096 + 4096 * units + 32 * links)
@@ -263,7 +263,7 @@ def _refuse_other_graph(members: Members, wiring: Wiring) -> None:
 
 
 def _in_force(members: Members, config: Config, wiring: Wiring, step: int, multiplier: float) -> Config:
-    """With an event for each layer that has another rate or momentum than scheduled, and for the readouts."""
+    """Adds an event for each layer whose rate or momentum differs from the schedule, and for the readouts."""
     names = "pvm/learning_rate_arr.npy", "pvm/momentum_arr.npy"
     units = [members.array(name, len(wiring.layer)) for name in names]
     layers = [wiring.layer == layer for layer in range(len(config.grids))]
@@ -271,14 +271,14 @@ def _in_force(members: Members, config: Config, wiring: Wiring, step: int, multi
         np.array([check.number(name, float(_one(name, values[layer])), 0) for layer in layers])
         for name, values in zip(names, units, strict=True)
     )
-    # What is due at this very step is still to come, and wins.
+    # Events due at this very step are still to come, and override.
     kept = config.rates_after((rate, momentum), step)
     found, planned = (np.array(one, np.float32) for one in (kept, config.rates(step)))
     changed = np.flatnonzero((found != planned).any(axis=0))
     events = tuple((step, int(layer), _short(found[0, layer]), _short(found[1, layer])) for layer in changed)
     readout = config.readout
     if readout:
-        # The original resets them when it loads a file, by the rate of unit 0.
+        # The original resets them on loading a file, by the rate of unit 0.
         reset = readout.rate(step, _short(np.float32(multiplier * _short(units[0][0]))))
         if np.float32(reset) != np.float32(readout.rate(step)):
             readout = dataclasses.replace(readout, schedule=(*readout.schedule, (step, reset)))
@@ -286,20 +286,20 @@ def _in_force(members: Members, config: Config, wiring: Wiring, step: int, multi
 
 
 def _units(members: Members, layout: TapeLayout, resting: np.ndarray) -> dict[str, np.ndarray]:
-    """Weights and velocity. The last change stands in the one of two buffers that is not written next."""
+    """Returns weights and velocity. The last update is in the one of two buffers that is not written next."""
     last, begin = 1 - _whole("pvm/buffer_index.pkl", members.value("pvm/buffer_index.pkl"), 0, 1), weights_at(layout)
     bias = np.stack([layout.columns[::2], layout.hidden], 1).ravel()
     weights, velocity = (
         _repacked([members.array(member, int(begin[-1]))], layout.rows, layout.columns, bias, layout.w_at)
         for member in ("pvm/weight_memory_main.npy", f"pvm/dweight_memory_{last}.npy")
     )
-    for u in np.flatnonzero(resting):  # the original's next frame does that; we leave units alone that do not learn
+    for u in np.flatnonzero(resting):  # the original does so in the next frame; we never touch units that do not learn
         velocity[begin[u] : begin[u + 1]] = 0
     return {"weights": weights, "velocity": velocity}
 
 
 def _readouts(members: Members, layout: UnitLayout) -> dict[str, np.ndarray]:
-    """The same of the readouts, whose first and second matrices stand in members of their own."""
+    """Returns the same of the readouts, whose first and second matrices are separate members."""
     inputs, hidden, outputs = (size.astype(np.int64) for size in layout[:3])
     for name, expected in (("shape0_00", hidden), ("shape1_00", inputs + 1), ("shape0_01", outputs)):
         if (members.array(f"mlp/objects/{name}.npy", len(inputs), np.int32) != expected).any():
@@ -323,10 +323,10 @@ def _readouts(members: Members, layout: UnitLayout) -> dict[str, np.ndarray]:
 def _repacked(
     parts: list[np.ndarray], rows: np.ndarray, columns: np.ndarray, bias: np.ndarray, w_at: np.ndarray
 ) -> np.ndarray:
-    """Weights in our order, each matrix and then its bias: the original has all first matrices and then all second ones.
+    """Returns weights in our order, each matrix and then its bias: the original has all first matrices before all second ones.
 
-    parts     one or more flat arrays, one behind the other, that end with a matrix
-    rows, columns, bias, w_at  of the dense layers, two a unit; the bias is so many columns from the left of its matrix
+    parts     flat arrays to concatenate, the last of which ends with a matrix
+    rows, columns, bias, w_at  of the dense layers, two per unit; the bias is column `bias` of its matrix
     """
     flat = np.concatenate(parts) if len(parts) > 1 else parts[0]
     packed, at = np.empty_like(flat), 0
@@ -342,9 +342,9 @@ def _repacked(
 
 
 def _state(members: Members, layout: TapeLayout, frame: int, step: int) -> dict[str, np.ndarray]:
-    """Tapes, signals and worlds of the last frames. Frame t stands in slot t modulo 3, with the original as with us."""
-    read = layout.columns[::2]  # behind which stands a 1
-    later = layout.columns[1::2] + 1  # with the 1 behind the hidden vector
+    """Returns tapes, signals and worlds of the last frames. Frame t is in slot t modulo 3, in the original and here."""
+    read = layout.columns[::2]  # followed by a 1
+    later = layout.columns[1::2] + 1  # with the 1 after the hidden vector
     x, y = (_slots(members, f"pvm/{name}_mem_activation.pkl", int((read + 1).sum())) for name in ("input", "output"))
     z = _slots(members, "pvm/repre_mem_activation.pkl", int(later.sum()))
     x_at, z_at = np.cumsum(read + 1) - read - 1, np.cumsum(later) - later
@@ -352,21 +352,21 @@ def _state(members: Members, layout: TapeLayout, frame: int, step: int) -> dict[
     for k in range(SLOTS):
         pieces = []
         for u, h in enumerate(layout.hidden):
-            tail = slice(z_at[u] + h + 1, z_at[u] + later[u])  # raw context, where it goes into the second matrix
+            tail = slice(z_at[u] + h + 1, z_at[u] + later[u])  # raw context, if it enters the second matrix
             predicted = slice(x_at[u], x_at[u] + layout.rows[2 * u + 1])
             pieces += [x[k][x_at[u] : x_at[u] + read[u]], z[k][z_at[u] : z_at[u] + h], z[k][tail], y[k][predicted]]
         arrays[f"tape_{k}"] = np.concatenate(pieces)[None]
     signals, hidden = runs(x_at, np.diff(layout.signal_at)), runs(z_at, layout.hidden)
     for back in (1, 2):
         arrays[f"signals_{(step - back) % 2}"] = x[(step - back) % SLOTS][signals][None]
-        # A tick reads what the one before has published, and writes its frame beside it.
+        # A tick reads the values that the previous one published, and writes its frame next to them.
         published = z[(step - back) % SLOTS][hidden]
         arrays[f"world_{(step - back + 1) % 2}"] = np.concatenate([np.zeros(frame, np.float32), published])[None]
     return arrays
 
 
 def _slots(members: Members, name: str, count: int) -> list[np.ndarray]:
-    """What a member holds for each of the three time slots. Protocol 2 spells bytes as text, of up to twice their size."""
+    """Returns a member's content for each of the three time slots. Protocol 2 spells bytes as text, up to twice their size."""
     slots = members.value(name, 2 * SLOTS * 4 * count + 4096)
     if type(slots) is not list or len(slots) != SLOTS or any(type(one) is not np.ndarray for one in slots):
         raise ValueError(f"{name}: found a {type(slots).__name__}, expected a list of {SLOTS} arrays")
@@ -377,14 +377,14 @@ def _slots(members: Members, name: str, count: int) -> list[np.ndarray]:
 
 
 def _one(name: str, values: np.ndarray) -> Any:
-    """The one number that all of them are; ValueError where they differ."""
+    """Returns the common value; ValueError if the values differ."""
     if (values != values[0]).any():
         raise ValueError(f"{name}: found {values.min()} and {values.max()}, expected the same throughout a layer")
     return values[0]
 
 
 def _short(number: np.floating) -> float:
-    """The shortest decimal that a float32 is the nearest to: 0.002, not 0.0020000000949949026."""
+    """Returns the shortest decimal that rounds to a float32: 0.002, not 0.0020000000949949026."""
     return float(str(np.float32(number)))
 
 

@@ -1,7 +1,7 @@
-"""Pickles read as data: nothing of them is run.
+"""A parser of pickles as data: no part of them is executed.
 
-A pickle is a program. Its opcodes are read by a machine of our own, which knows those of plain values, and the names under
-which NumPy's arrays are pickled. Anything else is refused; nothing is ever imported or called.
+A pickle is a program. Our own machine interprets the opcodes of plain values, and the names under which NumPy pickles arrays.
+It rejects anything else; nothing is ever imported or called.
 """
 
 import pickletools
@@ -12,12 +12,12 @@ import numpy as np
 
 
 def unpickled(name: str, data: bytes) -> Any:
-    """The value that a pickle describes: None, bools, numbers, str, bytes, tuples, lists, dicts, NumPy's dtypes and arrays.
+    """Returns the value of a pickle: None, bools, numbers, str, bytes, tuples, lists, dicts, NumPy's dtypes and arrays.
 
-    name  where it comes from, for messages
+    name  its origin, for messages
 
-    Nothing of it is run: no name is imported, nothing is called. NumPy's numbers come as Python's. Raises ValueError, with
-    the opcode and its place, for a pickle that asks for anything else, makes more bytes than it has twice, or is damaged.
+    It imports no name and calls nothing. NumPy's numbers become Python's. Raises ValueError, with the opcode and its position,
+    for a pickle that requests anything else, makes more than twice its own bytes, or is damaged.
     """
     machine, opcode = _Machine(2 * len(data)), None
     try:
@@ -33,33 +33,33 @@ def unpickled(name: str, data: bytes) -> Any:
                 raise _Refused(f"opcode {opcode.name} at byte {at}: {error}") from None
     except _Refused as error:
         raise ValueError(f"{name}: refused this pickle: {error}") from None
-    except (ValueError, OverflowError) as error:  # of genops: what is unknown or cut off
+    except (ValueError, OverflowError) as error:  # of genops: unknown or truncated
         last = f" after opcode {opcode.name}" if opcode else ""
         raise ValueError(f"{name}: found a damaged pickle{last}: {error}") from None
     raise ValueError(f"{name}: found a pickle without an end")
 
 
 class _Refused(ValueError):
-    """Of a pickle."""
+    """The error of a rejected pickle."""
 
 
 class _Known(NamedTuple):
-    """A name of NumPy's that a pickle says, and what it stands for here."""
+    """A NumPy name in a pickle, and its meaning here."""
 
     name: str
 
 
 class _Blank:
-    """An array that has no content yet: it is announced first, and described later."""
+    """An array without content: a pickle announces it first, and describes it later."""
 
     filled: np.ndarray | None = None
 
 
 class _Machine:
-    """The stack of a pickle, the stacks below its marks, and what it remembers.
+    """The stack of a pickle, the stacks below its marks, and its memo.
 
-    most  bytes that its calls may make: a text that it has becomes bytes, and these an array; what it remembers it could
-          make again and again
+    most  maximum bytes that its calls may make: a text becomes bytes, and these an array; a memoised value could be used again
+          and again
     """
 
     def __init__(self, most: int) -> None:
@@ -77,7 +77,7 @@ class _Machine:
         return self.stack.pop()
 
     def last(self, left: int) -> Any:
-        """The one value that is left at the end; `left` bytes follow it."""
+        """Returns the only remaining value; `left` bytes follow it."""
         value = self.pop()
         if self.stack or self.below or left:
             raise _Refused(f"opcode STOP with {len(self.stack)} values and {left} bytes left over")
@@ -89,11 +89,11 @@ class _Machine:
         return self.stack[-1]
 
     def take(self, count: int) -> list[Any]:
-        """The last few values, in order."""
+        """Pops the last values, in order."""
         return [self.pop() for _ in range(count)][::-1]
 
     def marked(self) -> list[Any]:
-        """The values since the last mark, which goes."""
+        """Pops the values since the last mark, and the mark."""
         if not self.below:
             raise _Refused("no mark on its stack")
         values, self.stack = self.stack, self.below.pop()
@@ -123,7 +123,7 @@ class _Machine:
         self.top(dict).update(zip(values[::2], values[1::2], strict=True))
 
     def name(self, module: Any, name: Any) -> None:
-        """A name is looked up in a table of ours and nowhere else."""
+        """Looks a name up in our own table and nowhere else."""
         full = f"{module}.{name}" if type(module) is type(name) is str else "no words"
         if full not in _NAMES:
             raise _Refused(f"it names {full[:100]!r}; only NumPy's arrays and dtypes are known, and nothing is called")
@@ -136,14 +136,14 @@ class _Machine:
         self.push(self.counted(_MAKERS[known.name](*_exactly(arguments, known.name))))
 
     def counted(self, made: Any) -> Any:
-        """What a call has made, while it is all within bounds."""
+        """Returns the result of a call, if the total is within bounds."""
         self.made += len(made) if type(made) is bytes else made.nbytes if isinstance(made, np.ndarray) else 0
         if self.made > self.most:
             raise _Refused(f"{self.made:,} bytes made, expected at most {self.most:,}, twice what the pickle has")
         return made
 
     def build(self) -> None:
-        """Describe what was announced: the array on the stack, or the byte order of a dtype."""
+        """Describes an announced object: the array on the stack, or the byte order of a dtype."""
         state = self.pop()
         value = self.pop()
         if type(state) is not tuple:
@@ -185,18 +185,18 @@ def _scalar(dtype: Any, data: Any) -> Any:
 
 
 def _array(data: Any, dtype: Any, shape: Any, order: Any) -> np.ndarray:
-    """An array of a pickle, read-only; its bytes must be as many as its shape asks for."""
+    """Returns an array of a pickle, read-only; its byte count must match its shape."""
     if type(data) not in (bytes, bytearray) or not isinstance(dtype, np.dtype) or type(shape) is not tuple:
         raise _Refused("an array of other than bytes, dtype and shape")
     if len(shape) > 1 or any(type(length) is not int or length < 0 for length in shape):
-        raise _Refused("an array of more than one axis")  # so the order means nothing
+        raise _Refused("an array of more than one axis")  # so the order is irrelevant
     if len(data) != dtype.itemsize * (shape[0] if shape else 1):
         raise _Refused(f"an array of {len(data)} bytes, which do not fit its shape")
     return np.frombuffer(bytes(data), dtype).reshape(shape)
 
 
 def _latin(text: Any, encoding: Any) -> bytes:
-    """Protocol 2 has no bytes; it says them as text."""
+    """Returns the bytes of a text: protocol 2 has no bytes."""
     if type(text) is not str or encoding != "latin1":
         raise _Refused("an encoding other than latin1")
     return text.encode("latin-1")

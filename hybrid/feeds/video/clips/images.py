@@ -15,28 +15,28 @@ from ..clip import LABELS, Labels, Pictures, Shape, check_shape, read_boxes
 
 SUFFIXES = (".zip",)
 PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".webp")
-PIXELS = 2**27  # of an image; cameras have up to 102 million. A small file may tell of any number
-LARGEST = 2**28  # bytes of a file in a zip: one from a stranger may unpack to anything
-UPRIGHT = {2: 0, 3: 3, 4: 1, 5: 5, 6: 4, 7: 6, 8: 2}  # EXIF orientation -> Pillow's transposition; from 5 on it lies
+PIXELS = 2**27  # per image; cameras have up to 102 million. A small file may claim any number
+LARGEST = 2**28  # bytes of a file in a zip: an untrusted one may unpack to any size
+UPRIGHT = {2: 0, 3: 3, 4: 1, 5: 5, 6: 4, 7: 6, 8: 2}  # EXIF orientation -> Pillow's transposition; 5 and above lie
 
 
 def open_clip(source: str, shape: Shape) -> "Images":
-    """A zip of images."""
+    """Opens a zip of images."""
     return zipped(Path(source), shape)
 
 
 class Images(Pictures):
-    """Images in the order given; a `Clip`. `directory` and `zipped` make one.
+    """A `Clip` of images in the given order; `directory` and `zipped` make one.
 
     read    name -> the bytes of the file
-    labels  a file of boxes; None: not labelled
-    within  what messages say before a name: the zip
+    labels  a box file; None: not labelled
+    within  prefix of a name in messages: the zip
 
     Raises ValueError, naming the file, for an image that cannot be read and for wrong labels.
     """
 
     kind = "images"
-    rate = 25.0  # a set of images states none
+    rate = 25.0  # a set of images has no frame rate
 
     def __init__(
         self, names: Sequence[str], read: Callable[[str], bytes], shape: Shape, labels: Labels | None, within: str = ""
@@ -58,17 +58,17 @@ class Images(Pictures):
         return decoded(self._within + self.names[number], self._read(self.names[number]))
 
     def _look(self, name: str, digest: Any) -> tuple[int, int]:
-        """Add a file to the digest; returns the image's width and height."""
+        """Adds a file to the digest; returns the image's width and height."""
         data = self._read(name)
         digest.update(Path(name).name.encode() + len(data).to_bytes(8, "little") + data)
         return size_of(self._within + name, data)
 
 
 def directory(path: Path, shape: Shape) -> Images:
-    """The images in a directory, in natural order of names, img2 before img10; a `Clip`.
+    """Returns a `Clip` of the images in a directory, in natural order of names, img2 before img10.
 
-    Boxes stand in a file in it with one of the names LABELS. Raises ValueError or OSError, naming the file, for a
-    directory without images, an image that cannot be read, and wrong labels (see `read_boxes`).
+    The box file in it has one of the names LABELS. Raises ValueError or OSError, naming the file, for a directory without
+    images, an image that cannot be read, and wrong labels (see `read_boxes`).
     """
     path = Path(path)
     files = [file for file in path.iterdir() if not file.name.startswith(".")]
@@ -88,14 +88,14 @@ def _bytes(name: str | Path) -> bytes:
 
 
 def zipped(path: Path, shape: Shape) -> Images:
-    """The images in a zip, in natural order of names; a `Clip`. Boxes stand in the one .txt or .csv file in it.
+    """Returns a `Clip` of the images in a zip, in natural order of names. The only .txt or .csv file in it holds the boxes.
 
-    Raises as `directory` does, and for what is no zip.
+    Raises as `directory` does, and for anything but a zip.
     """
     expect_file(path)
     try:
         archive = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, NotImplementedError) as error:  # the latter: of a later version of the format
+    except (zipfile.BadZipFile, NotImplementedError) as error:  # the latter: a later version of the format
         raise ValueError(f"{path}: {error}; expected a zip of images") from None
     members = [name for name in archive.namelist() if not name.startswith("__MACOSX/") and not name.endswith("/")]
     members = [name for name in members if not Path(name).name.startswith(".")]
@@ -113,7 +113,7 @@ def zipped(path: Path, shape: Shape) -> Images:
             if (size := archive.getinfo(name).file_size) > LARGEST:
                 raise ValueError(f"it unpacks to {size:,} bytes, expected at most {LARGEST:,}")
             return archive.read(name)
-        except Exception as error:  # zipfile, zlib, lzma and bz2 each have their own, a password is a RuntimeError
+        except Exception as error:  # zipfile, zlib, lzma and bz2 raise different types, a password RuntimeError
             raise ValueError(f"{path}, {name}: cannot be unpacked ({error}); make the zip anew") from None
 
     boxes = Labels(f"{path}, {texts[0]}", read(texts[0])) if texts else None
@@ -121,7 +121,7 @@ def zipped(path: Path, shape: Shape) -> Images:
 
 
 def natural(paths: Iterable[Path]) -> list[Path]:
-    """Sorted with numbers by value: img2 before img10."""
+    """Returns the paths sorted with numbers by value: img2 before img10."""
 
     def key(path: Path) -> list[tuple[str, int]]:
         parts = re.split(r"(\d+)", str(path))
@@ -131,7 +131,7 @@ def natural(paths: Iterable[Path]) -> list[Path]:
 
 
 def decoded(name: str, data: bytes) -> Any:
-    """The Pillow image in a file's bytes, upright; ValueError, with its name, where it cannot be read."""
+    """Returns the Pillow image in a file's bytes, upright; ValueError, with its name, if it cannot be read."""
     with _reading(name):
         picture = _opened(data)
         turn = UPRIGHT.get(_orientation(picture))
@@ -139,7 +139,7 @@ def decoded(name: str, data: bytes) -> Any:
 
 
 def size_of(name: str, data: bytes) -> tuple[int, int]:
-    """Width and height of `decoded(name, data)`, from the header alone."""
+    """Returns width and height of `decoded(name, data)`, from the header alone."""
     with _reading(name):
         picture = _opened(data, pixels=False)
         width, height = picture.size
@@ -158,7 +158,7 @@ def _opened(data: bytes, pixels: bool = True) -> Any:
 
 
 def _orientation(picture: Any) -> int:
-    """How the camera was held, 1 to 8, from the header alone: Pillow's getexif would read all of a PNG file."""
+    """Returns the camera orientation, 1 to 8, from the header alone: Pillow's getexif would read all of a PNG file."""
     from PIL import Image
 
     exif = Image.Exif()
@@ -171,8 +171,8 @@ def _orientation(picture: Any) -> int:
 def _reading(name: str) -> Iterator[None]:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of odd metadata, of many pixels
+            warnings.simplefilter("ignore")  # odd metadata, many pixels
             yield
-    except Exception as error:  # Pillow's plugins raise what they like on data from strangers
+    except Exception as error:  # Pillow's plugins raise any type on untrusted data
         reason = "not an image" if type(error).__name__ == "UnidentifiedImageError" else error
         raise ValueError(f"{name}: cannot be read as an image ({reason}); replace or remove it") from None

@@ -1,7 +1,7 @@
 """A synthetic scene: three textured bodies over a scrolling background, one of them the target.
 
-Every position is a formula of the frame's number, so any frame can be drawn without those before it. The motion is smooth
-and can be learned: a model that predicts beats one that repeats the last frame.
+Every position is a function of the frame number, so frames are independent. The motion is smooth and learnable: a predictive
+model beats one that repeats the last frame.
 """
 
 from collections.abc import Callable
@@ -22,16 +22,16 @@ Outline = Callable[[np.ndarray, np.ndarray, float], np.ndarray]
 
 
 def open_clip(source: str, shape: Shape) -> "Scene":
-    """The scene of a seed, 0 where there is none; ValueError for another text than a whole number."""
+    """Returns the scene of a seed, by default 0; ValueError for anything but an integer."""
     if source and not (source.isascii() and source.isdigit()):
         raise ValueError(f"synthetic:{source}: expected a whole number after the colon, as in synthetic:1")
     return Scene(shape, seed=int(source or 0))
 
 
 class Scene:
-    """`length` frames of the scene that is drawn from a seed; a labelled `Clip`.
+    """A labelled `Clip` of `length` frames of a scene drawn from a seed.
 
-    The target is a disc in front of all else. It crosses the picture from side to side, and is outside some of the time.
+    The target is a disc in the foreground. It crosses the picture from side to side, and is sometimes outside.
     """
 
     rate = 25.0
@@ -44,7 +44,7 @@ class Scene:
         self._texture = _texture(rng, self.shape)
         self._scroll = rng.uniform(0.006, 0.012, 2) * rng.choice([-1, 1], 2) * self._scale
         self._start = rng.random((3, 2))
-        self._speed = rng.uniform(0.006, 0.012, (3, 2))  # of a whole there and back, a frame
+        self._speed = rng.uniform(0.006, 0.012, (3, 2))  # cycles per frame
         self._spin = rng.uniform(0.02, 0.05, 3) * rng.choice([-1, 1], 3)
         self._radius = rng.uniform([0.13, 0.12, 0.14], [0.17, 0.16, 0.2]) * self._scale
 
@@ -63,11 +63,11 @@ class Scene:
         return Frame(read_only(image), read_only(self._target(number)))
 
     def describe(self) -> dict[str, Any]:
-        """See `Clip`."""
+        """Returns the description; see `Clip`."""
         return {"kind": "scene", "seed": self.seed, "frames": self.length, "shape": list(self.shape)}
 
     def _background(self, number: int) -> np.ndarray:
-        """The part of the texture that is seen, (rows, columns, 3) float32; it moves by parts of a pixel."""
+        """Returns the visible part of the texture, (rows, columns, 3) float32; it moves by fractions of a pixel."""
         rows, columns = self.shape[:2]
         period = np.array(self._texture.shape[:2]) - self.shape[:2] - 1
         at = self._scroll * number % period
@@ -78,9 +78,7 @@ class Scene:
         return np.asarray(piece[:, :-1] + right * (piece[:, 1:] - piece[:, :-1]))
 
     def _centre(self, number: int, body: int) -> np.ndarray:
-        """Where a body's centre is, as x, y: the triangle goes round an ellipse, the others there and back, the target beyond
-        the edges.
-        """
+        """Returns a body's centre x, y: an ellipse for the triangle, oscillation for the others; the target leaves the view."""
         size = np.array([self.shape[1], self.shape[0]], float)
         phase = self._start[body] + self._speed[body] * number
         if body == 0:
@@ -91,7 +89,7 @@ class Scene:
         return np.asarray(size * (0.5 + reach * (way - 0.5)))
 
     def _draw(self, picture: np.ndarray, number: int, body: int, outline: Outline, colour: np.ndarray) -> None:
-        """Paint a body over the picture, with stripes that turn with it, its edge one pixel soft."""
+        """Paints a body over the picture, with stripes that rotate with it and a soft edge of one pixel."""
         x, y = self._centre(number, body)
         radius = self._radius[body]
         rows, columns = (
@@ -109,18 +107,18 @@ class Scene:
         under += cover * (light * colour - under)
 
     def _target(self, number: int) -> np.ndarray:
-        """The box around what is seen of the target: (4,) float32, zeros when less than a pixel of it is."""
+        """Returns the box around the visible part of the target: (4,) float32, zeros if less than a pixel is visible."""
         limit = np.array([self.shape[1], self.shape[0]])
         centre, radius = self._centre(number, 2), self._radius[2]
         outside = np.maximum(0, np.maximum(-centre, centre - limit))[::-1]
-        reach = np.sqrt(np.maximum(0, radius**2 - outside**2))  # what an edge leaves of a disc is less high than it
+        reach = np.sqrt(np.maximum(0, radius**2 - outside**2))  # half height of the disc where an edge clips it
         low, high = np.clip(centre - reach, 0, limit), np.clip(centre + reach, 0, limit)
         seen = (high - low >= 1).all()
         return np.concatenate([low, high - low]).astype(np.float32) if seen else np.zeros(4, np.float32)
 
 
 def _disc(along: np.ndarray, across: np.ndarray, radius: float) -> np.ndarray:
-    """Distance from the edge in pixels, negative inside."""
+    """Returns the distance from the edge in pixels, negative inside."""
     return np.asarray(np.hypot(along, across) - radius)
 
 
@@ -129,16 +127,16 @@ def _box(along: np.ndarray, across: np.ndarray, radius: float) -> np.ndarray:
 
 
 def _triangle(along: np.ndarray, across: np.ndarray, radius: float) -> np.ndarray:
-    """Three half planes, each at half the radius."""
+    """Returns the maximum over three half planes, each at half the radius."""
     slope = np.float32(np.sqrt(3) / 2)
     edges = np.maximum(np.maximum(-along, along / 2 + slope * across), along / 2 - slope * across)
     return np.asarray(edges - radius / 2)
 
 
 def _texture(rng: np.random.Generator, shape: Shape) -> np.ndarray:
-    """Smooth noise of three colours, twice the picture's size, whose opposite edges join.
+    """Returns smooth, periodic noise of three colours, twice the picture's size.
 
-    The first rows and columns are repeated behind the last, so that every piece of it is one slice.
+    The first rows and columns are repeated after the last, so that every piece is one slice.
     """
     from scipy import ndimage
 

@@ -1,7 +1,7 @@
-"""Video files, through PyAV. Several places of a file are decoded side by side, since several streams may read it.
+"""Video files, decoded by PyAV. A file has several cursors, since several streams may read it.
 
-A file is read once for where its frames are, and decoded no more than it must be. Decoding takes one thread: the cores
-belong to training.
+The frames of a file are indexed once, with as little decoding as possible. Decoding takes one thread: the cores are for
+training.
 """
 
 import hashlib
@@ -18,23 +18,23 @@ from ..clip import Labels, Pictures, Shape, check_shape, labels_beside, read_box
 SUFFIXES = (
     ".mp4 .m4v .mov .avi .mkv .webm .mpg .mpeg .ts .mts .m2ts .wmv .flv .ogv .3gp .gif .mjpeg .y4m .h264 .264".split()
 )
-INDEXED = ("mov", "matroska", "avi")  # a seek in others may give frames wrong time stamps: they are read from the start
+INDEXED = ("mov", "matroska", "avi")  # other formats may seek to wrong time stamps: they are read from the start
 REMEDY = "copy it again, or make a whole one of what is there: ffmpeg -i OLD NEW.mp4"
-CURSORS = 16  # places that are decoded side by side; where more streams read a file, each frame costs a seek
+CURSORS = 16  # concurrent cursors; with more streams on a file, each frame costs a seek
 
 
 def open_clip(source: str, shape: Shape) -> "Video":
-    """A video file, with the boxes that stand beside it."""
+    """Opens a video file, with the boxes of the file next to it."""
     return Video(Path(source), shape, labels=labels_beside(Path(source)))
 
 
 class Video(Pictures):
-    """The frames of a video file in order; a `Clip`.
+    """A `Clip` of the frames of a video file in order.
 
-    labels  a file of boxes, see `read_boxes`; None: not labelled
+    labels  a box file, see `read_boxes`; None: not labelled
 
-    Raises OSError for an unreadable file, and ValueError, naming file and frame, for one that is cut short or corrupt: at
-    opening, where that is seen without decoding all, else when the frame is asked for.
+    Raises OSError for an unreadable file, and ValueError, naming file and frame, for a truncated or corrupt one. The error
+    comes on opening if it is visible without complete decoding, or else on access to the frame.
     """
 
     kind = "video"
@@ -49,7 +49,7 @@ class Video(Pictures):
         self._index, self.rate = look_through(self.path)
         first = self._picture(0)
         self.aspect = first.size[0] / first.size[1]
-        self._picture(len(self) - 1)  # a file that was cut short shows it here
+        self._picture(len(self) - 1)  # a truncated file fails here
         if labels is not None:
             files.expect_file(labels)
             text = labels.read_bytes()
@@ -61,7 +61,7 @@ class Video(Pictures):
         return self._index.frames
 
     def _picture(self, number: int) -> Any:
-        """Frame `number` as a Pillow image in the size of the original."""
+        """Returns frame `number` as a Pillow image in the size of the original."""
         cursor = self._cursor(number)
         picture = upright(cursor.read(number))  # a cursor that fails is dropped
         if cursor.at < len(self):
@@ -69,7 +69,7 @@ class Video(Pictures):
         return picture
 
     def _cursor(self, number: int) -> "_Cursor":
-        """The cursor that gets to a frame soonest, taken from the list, which begins with the one used longest ago."""
+        """Removes and returns the cursor that reaches a frame soonest; the list starts with the least recently used."""
         near = [c for c in self._cursors if self._index.key_of(number) <= c.at <= number]
         if near:
             cursor = max(near, key=lambda cursor: cursor.at)
@@ -82,7 +82,7 @@ class Video(Pictures):
 
 
 class _Cursor:
-    """A place in a file that is being decoded; the frame that comes next is `at`."""
+    """A decoding position in a file; the next frame is `at`."""
 
     def __init__(self, path: Path, index: "Index"):
         self.path, self.index = path, index
@@ -91,9 +91,9 @@ class _Cursor:
         self._coming: Iterator[tuple[int, Any]] = iter(())
 
     def read(self, number: int) -> Any:
-        """PyAV's frame `number`; ValueError where it cannot be decoded."""
+        """Returns PyAV's frame `number`; ValueError if it cannot be decoded."""
         reason: Any = "it is not in the data"
-        for begin in (self._go_on, self._seek, self._restart):  # a seek may miss where the file's own index is wrong
+        for begin in (self._go_on, self._seek, self._restart):  # a seek may miss if the file's index is wrong
             try:
                 for coming, frame in begin(number):
                     if coming == number:
@@ -131,7 +131,7 @@ class _Cursor:
         for place, frame in enumerate(self._container.decode(stream)):
             sought = sought and not frame.key_frame
             if sought:
-                continue  # made from frames before the place, which were not decoded
+                continue  # it depends on earlier frames that were not decoded
             number = place if self.index.time is None else self.index.number_of(frame.pts)
             if number is not None:
                 self.at = number + 1
@@ -139,11 +139,11 @@ class _Cursor:
 
 
 class Index(NamedTuple):
-    """Where the frames of a file are.
+    """The frame index of a file.
 
-    frames  how many there are
+    frames  number of frames
     time    (frames,) time stamps, ascending; None: the file has none, so frames are counted from its start
-    key     the frames at which decoding can begin, ascending
+    key     key frames, at which decoding can start, ascending
     """
 
     frames: int
@@ -151,11 +151,11 @@ class Index(NamedTuple):
     key: list[int]
 
     def key_of(self, number: int) -> int:
-        """The last frame, up to `number`, at which decoding can begin."""
+        """Returns the last key frame up to `number`."""
         return self.key[bisect_right(self.key, number) - 1]
 
     def number_of(self, time: int | None) -> int | None:
-        """The frame with a time stamp; None where there is none, as before the first."""
+        """Returns the frame with a time stamp; None for an unknown one, such as before the first."""
         assert self.time is not None
         if time is None:
             return None
@@ -164,11 +164,11 @@ class Index(NamedTuple):
 
 
 def look_through(path: Path) -> tuple[Index, float]:
-    """Where the frames of a file are, and how many it shows a second.
+    """Returns the frame index of a file, and its frames per second.
 
-    Frames of an AVI that repeat the one before are left out; the rate is that of the others.
+    Frames of an AVI that repeat the previous one are omitted; the rate is that of the others.
 
-    Raises ValueError, naming the file, for one that is no video, is cut short or corrupt.
+    Raises ValueError, naming the file, for one that is no video, is truncated or corrupt.
     """
     with opened(path) as container:
         stream = pictures(path, container)
@@ -184,7 +184,7 @@ def look_through(path: Path) -> tuple[Index, float]:
             raise ValueError(
                 f"{path}: its header says {stated} frames, but it ends after {len(packets)}; it was cut short: {REMEDY}"
             )
-        rate *= len(packets) / stated  # the rest repeat the frame before: they have no data
+        rate *= len(packets) / stated  # the rest repeat the previous frame: they have no data
     shown = [(time, key) for time, key, discarded in packets if not discarded]
     index = _by_time(path, shown) if codec != "vp8" else None  # VP8 has packets that show nothing
     index = index or _by_decoding(path)
@@ -197,12 +197,12 @@ def look_through(path: Path) -> tuple[Index, float]:
 
 
 def _whole_avi(path: Path) -> bool:
-    """Whether a file is an AVI whose last part is there to its end."""
+    """True if a file is a complete AVI."""
     end, at = path.stat().st_size, 0
     with open(path, "rb") as file:
         while len(head := file.read(8)) == 8:
             name, length = struct.unpack("<4sI", head)
-            if name != b"RIFF" or not length:  # 0: its writer never came to the end
+            if name != b"RIFF" or not length:  # 0: the writer did not finish
                 break
             at += 8 + length
             file.seek(at + length % 2)
@@ -210,7 +210,7 @@ def _whole_avi(path: Path) -> bool:
 
 
 def _packets(path: Path, container: Any, stream: Any) -> Iterator[tuple[int | None, bool, bool]]:
-    """Of every packet: its time stamp, whether decoding can begin there, whether it is not to be shown."""
+    """Yields, for every packet, its time stamp, True if it is a key frame, True if it is not shown."""
     number = 0
     try:
         for packet in container.demux(stream):
@@ -226,15 +226,15 @@ def _packets(path: Path, container: Any, stream: Any) -> Iterator[tuple[int | No
 
 
 def _by_time(path: Path, shown: list[tuple[int | None, bool]]) -> Index | None:
-    """The index of packets with their time stamps; None where these are missing or ambiguous."""
+    """Returns the index of packets with their time stamps; None if these are missing or ambiguous."""
     first = next(_decoded(path), (None, False))[0]
     if first is None or not (known := _in_time(shown)):
         return None
-    return _index([(time, key) for time, key in known if time >= first])  # those before it need what the file lacks
+    return _index([(time, key) for time, key in known if time >= first])  # earlier ones depend on missing data
 
 
 def _by_decoding(path: Path) -> Index:
-    """The index of all frames that decoding gives."""
+    """Returns the index of all decoded frames."""
     shown = list(_decoded(path))
     if not shown:
         raise ValueError(f"{path}: not one frame can be decoded; the file is corrupt: {REMEDY}")
@@ -243,7 +243,7 @@ def _by_decoding(path: Path) -> Index:
 
 
 def _in_time(shown: list[tuple[int | None, bool]]) -> list[tuple[int, bool]]:
-    """Sorted by time stamp; nothing where one is missing or stands twice."""
+    """Returns the packets sorted by time stamp; empty if one is missing or duplicated."""
     known = sorted((time, key) for time, key in shown if time is not None)
     return known if len({time for time, _ in known}) == len(shown) else []
 
@@ -254,7 +254,7 @@ def _index(shown: list[tuple[int, bool]]) -> Index:
 
 
 def _decoded(path: Path) -> Iterator[tuple[int | None, bool]]:
-    """Of every frame, as decoding gives it: its time stamp, and whether decoding can begin there."""
+    """Yields, for every decoded frame, its time stamp and True if it is a key frame."""
     number = 0
     try:
         with opened(path) as container:
@@ -266,7 +266,7 @@ def _decoded(path: Path) -> Iterator[tuple[int | None, bool]]:
 
 
 def av_library() -> Any:
-    """The module of PyAV; ValueError where it is not installed."""
+    """Returns the PyAV module; ValueError if it is not installed."""
     try:
         import av
     except ImportError as error:
@@ -277,11 +277,11 @@ def av_library() -> Any:
 
 
 def opened(path: Path) -> Any:
-    """PyAV's container of a video file; ValueError, with its name, for a file that is none."""
+    """Returns PyAV's container of a video file; ValueError, with its name, for any other file."""
     av = av_library()
     try:
-        # Absolute, so that a name with a colon is no protocol. A file from a stranger may send FFmpeg nowhere else:
-        # as `container_options`, since some versions crash on `options` where streams appear late.
+        # An absolute path, so that a name with a colon is no protocol. An untrusted file must not redirect FFmpeg.
+        # Passed as `container_options`, since some versions crash on `options` if streams appear late.
         options = {"protocol_whitelist": "file"}
         return av.open(
             str(path.absolute()), container_options=options, metadata_errors="replace"
@@ -293,7 +293,7 @@ def opened(path: Path) -> Any:
 
 
 def pictures(name: str | Path, container: Any) -> Any:
-    """The video stream of a container, set to decode in one thread; ValueError, with the name, where there is none."""
+    """Returns the video stream of a container, set to decode in one thread; ValueError, with the name, if it has none."""
     if not container.streams.video:
         raise ValueError(
             f"{name}: no pictures in it, only {', '.join({s.type for s in container.streams}) or 'nothing'}"
@@ -307,12 +307,12 @@ def pictures(name: str | Path, container: Any) -> Any:
 
 
 def frame_rate(stream: Any) -> float:
-    """Frames per second of a stream; 25 where it states none."""
+    """Returns the frames per second of a stream; 25 if it states none."""
     return float(stream.average_rate or stream.guessed_rate or 25)
 
 
 def upright(frame: Any) -> Any:
-    """A PyAV frame as a Pillow image, turned as its file says: telephones store pictures lying on their side."""
+    """Converts a PyAV frame to an upright Pillow image, by the rotation that its file states."""
     from PIL import Image
 
     picture = Image.fromarray(frame.to_ndarray(format="rgb24", threads=1))
