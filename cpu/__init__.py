@@ -1,15 +1,15 @@
-"""Arithmetic with Numba; trees, search and sampling too. Functions take arrays, never objects of `hybrid`."""
+"""Numba kernels, trees, search and sampling. Functions take arrays, never objects of `hybrid`."""
 
 import numba
 
 from cpu.runtime import cache, machine_code, threads
 from cpu.runtime.cache import take
 
-# Before the first parallel kernel, and before PyTorch, if that comes later.
+# Runs before the first parallel kernel, and before PyTorch if that is imported later.
 threads.settle()
 
-# Dense and sparse queues enter parallel kernels from two threads at once, which aborts Numba's fallback layer "workqueue":
-# insist on a thread-safe one, tbb, or omp where there is none, unless the user named a layer.
+# Dense and sparse queues enter parallel kernels from two threads concurrently, which aborts Numba's fallback layer "workqueue".
+# This requires a thread-safe layer, tbb or else omp, unless the user named one.
 if numba.config.THREADING_LAYER == "default":
     numba.config.THREADING_LAYER = "threadsafe"
 

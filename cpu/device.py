@@ -1,4 +1,4 @@
-"""The CPU as a device: queues are worker threads, arrays are NumPy's, nothing needs to be copied to the device."""
+"""The CPU as a device: queues are worker threads, arrays are NumPy's, nothing is copied to the device."""
 
 import time
 from collections.abc import Callable, Hashable, Sequence
@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 
 from cpu.runtime.compiled import Array
 
-Note = Callable[[float, float], object]  # is told when work ran: from, to, in seconds of time.perf_counter
+Note = Callable[[float, float], object]  # receives the start and end time of the work, in seconds of time.perf_counter
 
 
 class Event:
@@ -21,15 +21,15 @@ class Event:
         self._future = future
 
     def wait(self) -> Any:
-        """The result of the work, once it is done."""
+        """Blocks until the work is done; returns its result."""
         return self._future.result()
 
 
 class Queue:
-    """One worker thread that does its work in order, entering parallel kernels with `threads` threads.
+    """A worker thread that does its work in order, entering parallel kernels with `threads` threads.
 
-    After a failure the queue does no more work: everything put on it later fails with the same exception, as a CUDA
-    stream does, so no stage ever runs on what a failed one left behind.
+    After a failure every later item fails with the same exception, as in a CUDA stream. So no stage runs on the output of a
+    failed one.
     """
 
     apart = True
@@ -44,9 +44,9 @@ class Queue:
     def run(
         self, work: Callable[..., Any], *arguments: Any, after: Sequence[Any] = (), note: Note | None = None
     ) -> Event:
-        """Do `work(*arguments)` after all earlier work of this queue and after the events in `after`.
+        """Does `work(*arguments)` after all earlier work of this queue and after the events in `after`.
 
-        note(start, end) is called with the seconds, of time.perf_counter, between which the work ran.
+        note(start, end) receives the start and end time of the work, in seconds of time.perf_counter.
         """
         return Event(self._worker.submit(self._do, work, arguments, after, note))
 
@@ -62,16 +62,16 @@ class Queue:
             raise
 
     def copy(self, target: Array, source: Array, after: Sequence[Any] = (), note: Note | None = None) -> Event:
-        """Copy an array into another one; usually both are the same, and nothing is copied."""
+        """Copies an array into another one; usually both are the same array, and nothing is copied."""
         return self.run(_copy, target, source, after=after, note=note)
 
     def close(self) -> None:
-        """Finish what was put on the queue and end its thread."""
+        """Finishes all queued work and ends the thread."""
         self._worker.shutdown(wait=True)
 
 
 class Inline:
-    """A queue that does its work at once, in the caller's thread."""
+    """A queue that does its work synchronously in the caller's thread."""
 
     apart = False
 
@@ -82,7 +82,7 @@ class Inline:
     def run(
         self, work: Callable[..., Any], *arguments: Any, after: Sequence[Any] = (), note: Note | None = None
     ) -> Event:
-        """Do `work(*arguments)` now."""
+        """Does `work(*arguments)` now."""
         future: Future[Any] = Future()
         for event in after:
             event.wait()
@@ -91,18 +91,18 @@ class Inline:
         return Event(future)
 
     def copy(self, target: Array, source: Array, after: Sequence[Any] = (), note: Note | None = None) -> Event:
-        """Copy an array to another place."""
+        """Copies an array into another one."""
         return self.run(_copy, target, source, after=after, note=note)
 
     def close(self) -> None:
-        """Nothing to end."""
+        """Does nothing."""
 
 
 class Recorder:
-    """Does work that comes again as ever: a CPU loses nothing between two calls."""
+    """Repeats recorded work by calling it again: a CPU has no launch overhead to save."""
 
     def run(self, key: Hashable, work: Callable[..., Any], *arguments: Any) -> None:
-        """Do `work(*arguments)`."""
+        """Does `work(*arguments)`."""
         work(*arguments)
 
 
@@ -120,56 +120,56 @@ def _copy(target: Array, source: Array) -> None:
 
 
 class Device:
-    """Where arrays live and queues run: this machine's memory and cores."""
+    """This machine's memory and cores as a device."""
 
     name = "cpu"
     host_memory = float64 = threads = True
-    closed = False  # nothing is held that could be given back
+    closed = False  # stays False: the device holds nothing to release
 
     def queue(self, name: str, threads: int) -> Queue:
-        """A new worker thread; ValueError for more threads than Numba was started with."""
+        """Returns a new worker thread; ValueError for more threads than Numba started with."""
         return Queue(name, check_threads(threads))
 
     def inline(self, name: str, threads: int) -> Inline:
-        """A queue in the caller's own thread."""
+        """Returns a queue in the caller's own thread."""
         return Inline(name, check_threads(threads))
 
     def recorder(self) -> Recorder:
-        """What does pieces of work that come again."""
+        """Returns a recorder."""
         return Recorder()
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> Array:
-        """An uninitialised array."""
+        """Returns an uninitialised array."""
         return np.empty(shape, dtype)
 
     host_empty = empty
 
     def mirror(self, array: Array) -> Array:
-        """The same array."""
+        """Returns the same array."""
         return array
 
     def from_host(self, array: Array) -> Array:
-        """The same array."""
+        """Returns the same array."""
         return array
 
     def to_host(self, array: Array) -> Array:
-        """The same array."""
+        """Returns the same array."""
         return array
 
     def copy(self, target: Array, source: Array) -> None:
-        """Copy an array into another one, within the work of a queue; usually both are the same."""
+        """Copies an array into another one, within the work of a queue; usually both are the same."""
         _copy(target, source)
 
     def write(self, array: Array, source: Array) -> None:
-        """Copy into the array, unless it is the source itself."""
+        """Copies `source` into the array, unless both are the same."""
         _copy(array, source)
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Does nothing."""
 
 
 def check_threads(threads: int) -> int:
-    """`threads` itself; ValueError, with the remedy, where Numba cannot use so many."""
+    """Returns `threads`; ValueError, with the remedy, if Numba cannot use so many."""
     most = numba.config.NUMBA_NUM_THREADS
     if not 1 <= threads <= most:
         raise ValueError(

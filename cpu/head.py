@@ -1,4 +1,4 @@
-"""The head of a readout: a full softmax over slots; a frequent class has one alone, a cluster of classes has one together."""
+"""The head of a readout: a full softmax over slots. A frequent class has its own slot; each cluster of classes shares one."""
 
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ class Work(NamedTuple):
 
     softmax  of cpu/softmax.py
     slots    (B,) int32  the slots of the targets
-    grad     (B, D)      what the head adds to the gradient
+    grad     (B, D)      the head's part of the gradient
     """
 
     softmax: softmax.Work
@@ -24,7 +24,7 @@ class Work(NamedTuple):
 
 
 def workspace(batch: int, width: int, dtype: DTypeLike) -> Work:
-    """Scratch for calls with up to `batch` rows of `width` numbers."""
+    """Allocates scratch for calls with up to `batch` rows of `width` numbers."""
     return Work(softmax.workspace(batch, width, dtype), np.empty(batch, np.int32), np.empty((batch, width), dtype))
 
 
@@ -32,7 +32,7 @@ def step(
     grad: Array, loss: Array, learned: Any, work: Work, slot: Array, hidden: Array, target: Array,
     weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
-    """Learn from a batch: add to grad (B, D), write loss (B,), move the rows of the slots once. See the contract."""
+    """Takes one training step: adds to grad (B, D), writes loss (B,), updates each slot's row once. See the contract."""
     part, slots = work.grad[: len(hidden)], work.slots[: len(hidden)]
     np.take(slot, target, out=slots)
     softmax.step(part, loss, learned, work.softmax, hidden, slots, weight, rate)

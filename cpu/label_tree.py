@@ -1,9 +1,9 @@
-"""Probabilistic label trees: how likely each of V labels is, where an example may have any number of them.
+"""Probabilistic label trees: the probability of each of V labels, where an example may have any number of them.
 
-Every node of a tree over the labels has a row w and says how likely an example has a label below the node, given that it
-has one below the node's parent: logistic(w . h). The product of these from the root to a leaf is the probability of a label.
-An example with labels visits the root and the children of every node that has one of its labels below; an example without
-visits the root alone. So a step costs the labels' paths, and no label far from them.
+Every node of a tree over the labels has a row w. logistic(w . h) is the probability that an example has a label below the node,
+given that it has one below the node's parent. The probability of a label is the product of these from the root to its leaf. An
+example with labels visits the root and the children of every node that has one of its labels below. An example without labels
+visits the root alone. So a step costs only the paths of the example's labels.
 
 Jasinska et al. 2016, "Extreme F-measure maximization using sparse probability estimates"; Wydmuch et al. 2018, "A no-regret
 generalization of hierarchical softmax to extreme multi-label classification", arXiv:1810.11671.
@@ -26,13 +26,13 @@ from cpu.vectors.activation import exp, log1p, softplus
 
 
 class LabelTree(NamedTuple):
-    """N nodes, numbered breadth first from the root, 0; V of them are leaves, one a label. Every node may have a row.
+    """A label tree of N nodes, numbered breadth first from the root, 0. V of them are leaves, one per label.
 
     up        (N,) int32      parent of each node; -1 at the root
-    child_at  (N + 1,) int32  the children of node n are the nodes child_at[n] to child_at[n + 1]; a leaf has none
+    child_at  (N + 1,) int32  node n has the children child_at[n] to child_at[n + 1]; a leaf has none
     leaf      (V,) int32      the node of each label
     label     (N,) int32      the label of each leaf; -1 at an inner node
-    visits    (V,) int32      the nodes that an example of a label visits, without the root
+    visits    (V,) int32      the number of nodes that an example of a label visits, without the root
     """
 
     up: np.ndarray
@@ -43,12 +43,12 @@ class LabelTree(NamedTuple):
 
 
 def from_parents(parents: ArrayLike, leaf: ArrayLike) -> LabelTree:
-    """The tree of N nodes of any numbering and arity.
+    """Builds the tree of N nodes of any numbering and arity.
 
-    parents  (N,) parent of each node; -1 at the root, which is one
-    leaf     (V,) the node of each label: those that are nobody's parent
+    parents  (N,) parent of each node; -1 at the root, which is unique
+    leaf     (V,) the node of each label; exactly these nodes have no children
 
-    Raises ValueError where these make no tree whose leaves are the labels.
+    Raises ValueError unless the arguments form a tree whose leaves are the labels.
     """
     parents, leaf = np.asarray(parents, np.int32), np.asarray(leaf, np.int32)
     nodes, childless = parents.size, np.setdiff1d(np.arange(parents.size), parents)
@@ -57,31 +57,31 @@ def from_parents(parents: ArrayLike, leaf: ArrayLike) -> LabelTree:
     if leaf.ndim != 1 or not np.array_equal(np.sort(leaf), childless):
         raise ValueError(f"leaf: expected one label at each of the {childless.size} nodes without children")
     order = _breadth_first(parents)
-    place = np.empty(parents.size, np.int32)  # a node's number from here on
+    place = np.empty(parents.size, np.int32)  # old node number -> new node number
     place[order] = np.arange(parents.size)
     up = np.where(parents[order] < 0, -1, place[parents[order]]).astype(np.int32)
     label = np.full(parents.size, -1, np.int32)
     label[place[leaf]] = np.arange(leaf.size)
-    # Children stand in the order of their parents: those of node n come before those of n + 1, after the root.
+    # Children are in the order of their parents: those of node n precede those of n + 1 and follow the root.
     child_at = 1 + np.concatenate([[0], np.cumsum(np.bincount(up[1:], minlength=up.size))]).astype(np.int32)
     return LabelTree(up, child_at, place[leaf], label, _visits(up, np.diff(child_at))[place[leaf]])
 
 
 def binary(tree: Tree) -> LabelTree:
-    """The label tree of a tree over classes (cpu/tree/tree.py): its inner nodes, and a node for every class."""
+    """Converts a tree over classes (cpu/tree/tree.py) to a label tree: its inner nodes, and one leaf per class."""
     inner = tree.node_up.size
     parents = np.concatenate([tree.node_up >> 1, tree.leaf_up >> 1])  # -1 >> 1 is -1
     return from_parents(parents, np.arange(inner, inner + tree.leaf_up.size))
 
 
 def longest(tree: Any, target: Array, target_at: Array) -> int:
-    """At least as many nodes as an example of a batch visits, exact where each has one label: see `workspace`."""
+    """Returns an upper bound on the nodes that an example of a batch visits, exact if each has one label; see `workspace`."""
     ends = np.concatenate([[0], np.cumsum(tree.visits[target], dtype=np.int64)])[target_at]
     return min(1 + int(np.diff(ends).max(initial=0)), tree.up.size)
 
 
 def workspace(batch: int, width: int, length: int, dtype: DTypeLike) -> logistic_rows.Work:
-    """Scratch for calls of `step` with up to `batch` examples that visit up to `length` nodes each."""
+    """Allocates scratch for calls of `step` with up to `batch` examples that visit up to `length` nodes each."""
     return logistic_rows.workspace(batch, width, length, dtype)
 
 
@@ -89,7 +89,7 @@ def step(
     grad: Array, loss: Array, learned: Any, work: logistic_rows.Work, tree: Any, hidden: Array, target: Array,
     target_at: Array, weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
-    """Learn from a batch: write grad (B, D) and loss (B,), move rows (N, D), as the serial loop over examples, bit for bit.
+    """Takes one training step: writes grad (B, D) and loss (B,), updates rows (N, D); equals the serial loop bit for bit.
 
     target (T,) int32 labels, target_at (B + 1,) int64: example b has target[target_at[b] : target_at[b + 1]], in any order. See
     the contract.
@@ -101,7 +101,7 @@ def step(
 def losses(
     out: Array, learned: Any, work: logistic_rows.Work, tree: Any, hidden: Array, target: Array, target_at: Array
 ) -> None:
-    """out[b] = the loss of example b in `step`, up to rounding, without a weight; nothing moves. Arguments as in `step`."""
+    """Writes to out[b] the unweighted loss of example b in `step`, up to rounding; no update. Arguments as in `step`."""
     threads = numba.get_num_threads()
     _enter(work.entries, work.cuts, tree.up, tree.child_at, tree.leaf, target, target_at, threads)
     _losses(out, learned.rows, learned.biases, work.entries, work.cuts, hidden, threads)
@@ -113,7 +113,7 @@ def log_prob(out: Array, learned: Any, tree: Any, hidden: Array, target: Array) 
 
 
 def log_probs(out: Array, learned: Any, tree: Any, hidden: Array) -> None:
-    """out[b, v] = log p(example b has label v); out (B, V). Takes B N numbers of scratch."""
+    """out[b, v] = log p(example b has label v); out (B, V). Uses B N numbers of scratch."""
     table = np.empty((len(hidden), learned.rows.shape[0]), out.dtype)
     scores.products(table, learned.rows, learned.biases, hidden)
     _descend(out, table, tree.up, tree.label, numba.get_num_threads())
@@ -123,14 +123,14 @@ def best(
     ids: Array, log_probs: Array, learned: Any, tree: Any, hidden: Array, least: float = -np.inf,
     without: Excluded | None = None,
 ) -> None:  # fmt: skip
-    """Write the k most likely labels of each example, most likely first; exact.
+    """Writes the k most likely labels of each example, most likely first; exact.
 
-    A node is at least as likely as everything below it, so nodes taken in falling order of probability bring the labels in that
-    order; among equals the higher node number, the deeper one, comes first.
+    A node is at least as likely as its descendants, so best-first search yields the labels in falling order of probability.
+    Ties go to the higher node number, the deeper node.
 
-    ids (B, k) int32, log_probs (B, k); learned rows (N, D), hidden (B, D); k <= V.
-    least: labels of a lower log-probability do not come. without: the labels that each example excludes, see
-    cpu/output/topk.py. Where fewer than k are left, ids ends with -1 and log_probs with -inf.
+    ids (B, k) int32, log_probs (B, k); learned rows (N, D), hidden (B, D); k <= V. least: labels of a lower log-probability are
+    left out. without: the labels that each example excludes, see cpu/output/topk.py. If fewer than k remain, ids ends with -1
+    and log_probs with -inf.
     """
     without = without or none_excluded(len(hidden))
     paths = learned.rows, learned.biases, tree.child_at, tree.label
@@ -138,7 +138,7 @@ def best(
 
 
 def _breadth_first(parents: Array) -> Array:
-    """The nodes level by level; within a level by the place of the parent, then by number."""
+    """Returns the nodes level by level; within a level by the position of the parent, then by number."""
     by_parent = np.argsort(parents, kind="stable")
     begin = np.searchsorted(parents[by_parent], np.arange(parents.size + 1))
     levels = [by_parent[:1]]
@@ -153,7 +153,7 @@ def _breadth_first(parents: Array) -> Array:
 
 
 def _visits(up: Array, children: Array) -> Array:
-    """Of each node: how many children it and the nodes above it have, together."""
+    """Returns, for each node, the number of children of the node and its ancestors."""
     visits, above = children.copy(), up.copy()
     while (above >= 0).any():
         visits += np.where(above >= 0, children[above], 0)
@@ -163,7 +163,7 @@ def _visits(up: Array, children: Array) -> Array:
 
 @launched(parallel=True)
 def _enter(entries, cuts, up, child_at, leaf, target, target_at, threads):
-    """Write the nodes that each example visits, sorted by owner: 2 * node + 1 where a label of its own is below."""
+    """Writes the nodes that each example visits, sorted by owner, as 2 * node + turn; turn 1: one of its labels is below."""
     batch = target_at.size - 1
     for thread in numba.prange(threads):
         nodes, listed = np.empty(256, np.int32), np.empty(entries.shape[1], np.int32)
@@ -174,7 +174,7 @@ def _enter(entries, cuts, up, child_at, leaf, target, target_at, threads):
 
 @called()
 def _positive(nodes, up, leaf, target, first, last):
-    """The nodes with a label of target[first:last] below, rising, each once; returns how many, and the array."""
+    """Returns the number and the ascending array of distinct nodes with a label of target[first:last] below."""
     size = 0
     for i in range(first, last):
         node = leaf[target[i]]
@@ -195,9 +195,9 @@ def _positive(nodes, up, leaf, target, first, last):
 
 @called()
 def _list(listed, positive, child_at):
-    """List the root and the children of positive nodes, rising; returns how many they are.
+    """Lists the root and the children of positive nodes in ascending order; returns their number.
 
-    Children come in the order of their parents, so both lists rise and are gone through side by side.
+    Children are in the order of their parents, so both ascending lists are merged in one pass.
     """
     listed[0] = 1 if positive.size else 0
     n = met = 1  # nodes listed, and positive ones passed; the first is the root
@@ -212,7 +212,7 @@ def _list(listed, positive, child_at):
 
 @launched(parallel=True)
 def _losses(out, rows, biases, entries, cuts, hidden, threads):
-    """The sum of -log p over the entries of each example."""
+    """Writes the sum of -log p over the entries of each example."""
     batch = hidden.shape[0]
     for thread in numba.prange(threads):
         for b in range(thread * batch // threads, (thread + 1) * batch // threads):
@@ -237,7 +237,7 @@ def _log_prob(out, rows, biases, up, leaf, hidden, target, threads):
 
 @launched(parallel=True, error_model="numpy")
 def _descend(out, table, up, label, threads):
-    """From the scores of all nodes, in `table`, to the log-probabilities of the labels. The sum along a path is float64."""
+    """Converts the scores of all nodes, in `table`, to the log-probabilities of the labels; path sums are float64."""
     for thread in numba.prange(threads):
         way = np.empty(up.size)
         for b in range(thread * out.shape[0] // threads, (thread + 1) * out.shape[0] // threads):
@@ -272,7 +272,7 @@ def _best(ids, log_probs, rows, biases, child_at, label, hidden, least, out_firs
 
 @called()
 def _look(keys, items, size, key, first, last, rows, biases, hidden, b, least):
-    """Push those of the nodes first:last that are likely enough, below a node of log-probability `key`."""
+    """Pushes the nodes of first:last with log-probability of at least `least`, below a node of log-probability `key`."""
     for node in range(first, last):
         log_prob = key - softplus(-node_score(rows, biases, node, hidden, b))
         if log_prob >= least:

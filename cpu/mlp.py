@@ -1,10 +1,10 @@
-"""Layers of an MLP on the CPU: the `Mlp` contract. BLAS for the products, one pass over the rows for all the rest.
+"""Layers of an MLP on the CPU: the `Mlp` contract. BLAS does the products; one pass over the rows does the rest.
 
-A product is cut into parts, each of which is one GEMM of the BLAS on one thread. A part of m rows, n columns and K terms takes
-m n K multiplications, and the BLAS copies its (m + n) K factors first: more than a third of the time at 64 x 128, a tenth at
-512 x 512. So parts are few and square. Where a product is small and K is large, as for the gradient of a matrix, its terms are
-cut instead, and the sums are added in their order. A pass is cut into PIECES of the batch. What is cut depends on sizes alone:
-so the bits do not depend on the number of threads.
+A product is partitioned into blocks, each one single-threaded GEMM of the BLAS. A block of m rows, n columns and K terms takes
+m n K multiplications. The BLAS first copies its (m + n) K factors: over a third of the time at 64 x 128, a tenth at 512 x 512.
+So blocks are few and square. If a product is small and K is large, as for the gradient of a matrix, its terms are partitioned
+instead. Partial sums are added in order. A pass splits the batch into PIECES. The partition depends on sizes alone, so results
+do not depend on the thread count.
 """
 
 import functools
@@ -21,26 +21,26 @@ from cpu.vectors.activation import CODES, GELU, activate, times_slope
 from cpu.vectors.blas import gemm
 from cpu.vectors.splitmix import GOLDEN, mix
 
-ROWS, COLUMNS = 1024, 2048  # of a part at most
-PARTS = (1, 2, 4, 8)  # along one side, beyond what ROWS and COLUMNS ask for; the last is enough for a whole product
-TWO = 1 << 22  # multiplications of a product of 2 parts; one of 16 times as many has twice as many parts
-SUMS = 1 << 20  # numbers of parts whose terms are cut
-ADDED = 2  # writing and adding a number costs about as much as copying so many
-PIECES = 16  # of a batch, in a pass over its rows
-EPSILON = 1e-5  # beside the variance, as in torch.nn.LayerNorm
-DRAWS = 2**32  # a place of a dropout mask is one of so many numbers
+ROWS, COLUMNS = 1024, 2048  # maximum size of a block
+PARTS = (1, 2, 4, 8)  # blocks along one side beyond those for ROWS and COLUMNS; the last suffices for any product
+TWO = 1 << 22  # multiplications of a product of 2 blocks; 16 times as many double the blocks
+SUMS = 1 << 20  # size of the scratch for partial sums
+ADDED = 2  # writing and adding a number costs as much as copying this many
+PIECES = 16  # pieces of a batch in a pass over its rows
+EPSILON = 1e-5  # added to the variance, as in torch.nn.LayerNorm
+DRAWS = 2**32  # range of the random integers of a dropout mask
 
 FAST: dict[str, Any] = {"error_model": "numpy", "fastmath": {"reassoc", "contract"}}
 kernel, parallel = called(**FAST), launched(**FAST, parallel=True)
 
 
 def workspace(widest: int, dtype: DTypeLike) -> tuple[Array, Array, Array]:
-    """What `backward` of layers up to this width needs: sums over the pieces of a batch, a row for each, that of products."""
+    """Allocates scratch for `backward` of layers up to this width: sums and a spare row per piece, and product scratch."""
     return np.empty((PIECES, 3, widest), dtype), np.empty((PIECES, widest), dtype), product_workspace(dtype)
 
 
 def forward(passed: Any, layer: Any, weights: Array, x: Array, key: int | None) -> None:
-    """Write what `passed` has: out, and before and spread where there are any. See the contract."""
+    """Writes the arrays of `passed`: out, and before and spread if present. See the contract."""
     out, before, spread = _whole(passed)
     matrix, *vectors = _parts(weights, layer)
     product(before if before.size else out, x, matrix.T, 0)
@@ -52,7 +52,7 @@ def backward(
     x_grad: Array | None, weight_grad: Array, out_grad: Array, work: Any, layer: Any, weights: Array, passed: Any,
     x: Array, key: int | None,
 ) -> None:  # fmt: skip
-    """Write x_grad, add to weight_grad; out_grad leaves as the gradient of what the matrix gave. See the contract."""
+    """Writes x_grad, adds to weight_grad; out_grad becomes the gradient of the matrix product. See the contract."""
     out, before, spread = _whole(passed)
     matrix, bias, gain, shift = _parts(weights, layer)
     matrix_grad, *vector_grads = _parts(weight_grad, layer)
@@ -67,21 +67,21 @@ def backward(
 
 
 def _parts(numbers: Array, layer: Any) -> tuple[Array, Array, Array, Array]:
-    """The matrix (outputs, inputs), bias, gain and shift (outputs,) of a layer; those that it lacks are empty."""
+    """Returns the matrix (outputs, inputs), bias, gain and shift (outputs,) of a layer; absent ones are empty."""
     matrix, bias, gain, shift = _places(layer)
     return numbers[matrix].reshape(layer.outputs, layer.inputs), numbers[bias], numbers[gain], numbers[shift]
 
 
 @functools.cache
 def _places(layer: Any) -> tuple[slice, ...]:
-    """Of these in the weights."""
+    """Returns their slices of the weights."""
     n, o = layer.inputs, layer.outputs
     ends = itertools.accumulate((n * o, o * layer.bias, o * layer.norm, o * layer.norm), initial=layer.at)
     return tuple(slice(*pair) for pair in itertools.pairwise(ends))
 
 
 def _whole(passed: Any) -> tuple[Array, Array, Array]:
-    """Out, before and spread; those that a layer does not keep are empty."""
+    """Returns out, before and spread; those that a layer does not keep are empty."""
     nothing = _nothing(passed.out.dtype)
     return (
         passed.out,
@@ -96,7 +96,7 @@ def _nothing(dtype: DTypeLike) -> Array:
 
 
 def _mask(layer: Any, key: int | None, dtype: DTypeLike) -> tuple[Any, ...]:
-    """The key of a dropout mask, below which of DRAWS a number is dropped, by what others are multiplied, and its inverse."""
+    """Returns a dropout mask's key, drop threshold of DRAWS, scale factor of kept numbers, and its inverse."""
     return (np.uint64(key or 0), *_dropped(0.0 if key is None else layer.dropout, np.dtype(dtype)))
 
 
@@ -107,9 +107,9 @@ def _dropped(share: float, dtype: np.dtype[Any]) -> tuple[Any, ...]:
 
 
 def product(out: Array, a: Array, b: Array, keep: int, work: Array | None = None) -> None:
-    """out <- a b + keep out; keep 0: out is not read. work: a workspace; without it terms are not cut.
+    """out <- a b + keep out; keep 0: out is not read. work: a workspace; without it the terms are not partitioned.
 
-    out (M, N), a (M, K), b (K, N) as in `gemm`, with at least one term.
+    out (M, N), a (M, K), b (K, N) as in `gemm`, K >= 1.
     """
     rows, columns = out.shape
     size, width, depth, pieces = _cut(rows, columns, a.shape[1], 0 if work is None else work.size)
@@ -120,13 +120,13 @@ def product(out: Array, a: Array, b: Array, keep: int, work: Array | None = None
 
 
 def product_workspace(dtype: DTypeLike) -> Array:
-    """The scratch array of a product whose terms may be cut; of the memory only what is used is ever touched."""
+    """Allocates scratch for a product whose terms may be partitioned; pages are touched only when used."""
     return np.empty(SUMS, dtype)
 
 
 @functools.cache
 def _cut(rows: int, columns: int, terms: int, room: int) -> tuple[int, int, int, int]:
-    """Rows, columns and terms of a part, and into how many pieces the terms are cut; their sums but one take this room."""
+    """Returns rows, columns and terms of a block, and the number of term pieces; all sums but one must fit in `room`."""
     wanted = min(PARTS[-1], 2 * (rows * columns * terms / TWO) ** 0.25)
     down, across = -(-rows // ROWS), -(-columns // COLUMNS)
     cuts = itertools.product([down * n for n in PARTS], [across * n for n in PARTS], PARTS)
@@ -141,13 +141,13 @@ def _cut(rows: int, columns: int, terms: int, room: int) -> tuple[int, int, int,
 
 
 def _share(whole: int, parts: int, step: int) -> int:
-    """What one of so many parts has, in steps that fill the registers of a BLAS."""
+    """Returns the size of one of `parts` parts, rounded up to `step`, which fills the registers of a BLAS."""
     return -(-whole // (parts * step)) * step
 
 
 @parallel
 def _product(out, sums, a, b, keep, size, width, depth):
-    """The first piece of the terms goes to `out`, the others to sums (pieces - 1, M, N)."""
+    """Writes the first piece of the terms to `out`, the others to sums (pieces - 1, M, N)."""
     down, across = -(-out.shape[0] // size), -(-out.shape[1] // width)
     for part in numba.prange(-(-a.shape[1] // depth) * down * across):
         piece, tile = part // (down * across), part % (down * across)
@@ -162,7 +162,7 @@ def _product(out, sums, a, b, keep, size, width, depth):
 
 @parallel
 def _add_up(out, sums):
-    """out <- out + sums, in their order."""
+    """out <- out + sums, in order."""
     for i in numba.prange(out.shape[0]):
         row = out[i]
         for piece in range(sums.shape[0]):
@@ -171,12 +171,12 @@ def _add_up(out, sums):
                 row[j] += more[j]
 
 
-# Helpers take single rows of whole arrays: the type of such a row is "contiguous", and over those loops vectorise.
+# Helpers take single rows of whole arrays: Numba types such a row as contiguous, which lets loops vectorise.
 
 
 @parallel
 def _finish(out, before, spread, bias, gain, shift, rest, code, key, below, lift, _):
-    """All that follows the product, which is in before, or where there is none in out; one row after another."""
+    """Applies all that follows the product, row by row; the product is in `before`, or in `out` if that is empty."""
     for piece in numba.prange(PIECES):
         for b in range(piece * out.shape[0] // PIECES, (piece + 1) * out.shape[0] // PIECES):
             row = out[b]
@@ -196,7 +196,7 @@ def _finish(out, before, spread, bias, gain, shift, rest, code, key, below, lift
 
 @parallel
 def _fall(rest, out_grad, sums, spare, out, before, spread, biased, gain, shift, code, key, below, lift, share):
-    """From the gradient of out to that of the product, one row after another; sums of a piece: of bias, gain and shift."""
+    """Computes the product's gradient from that of out, row by row; sums of a piece: of bias, gain and shift."""
     width = out_grad.shape[1]
     for piece in numba.prange(PIECES):
         sums[piece, :, :width] = 0
@@ -221,7 +221,7 @@ def _fall(rest, out_grad, sums, spare, out, before, spread, biased, gain, shift,
 
 @kernel
 def _before_activation(delta, spare, out, before, b, gain, shift, code, share):
-    """delta, d loss / d activation of row b, becomes the gradient before the activation, which is computed anew."""
+    """delta, d loss / d activation of row b, becomes the gradient before the activation, whose input is recomputed."""
     values = spare[: delta.size]
     if not before.size:
         row = out[b]
@@ -236,7 +236,7 @@ def _before_activation(delta, spare, out, before, b, gain, shift, code, share):
 
 @launched(**FAST)
 def _collect(bias, gain, shift, sums):
-    """Add the sums of the pieces, in their order."""
+    """Adds the sums of the pieces, in order."""
     for piece in range(sums.shape[0]):
         for i in range(bias.size):
             bias[i] += sums[piece, 0, i]
@@ -247,7 +247,7 @@ def _collect(bias, gain, shift, sums):
 
 @kernel
 def _drop(row, key, at, below, lift):
-    """What the mask drops becomes 0, all else is multiplied by `lift`; at: the place of the row's first number."""
+    """Sets dropped numbers to 0 and multiplies the others by `lift`; at: the index of the row's first number."""
     none = row.dtype.type(0)
     for i in range(row.size):
         draw = mix(key + np.uint64(at + i + 1) * GOLDEN) >> np.uint64(32)
@@ -256,7 +256,7 @@ def _drop(row, key, at, below, lift):
 
 @kernel
 def _normalise(row):
-    """The row becomes (row - mean) / root of (variance + EPSILON); returns 1 / that root."""
+    """row <- (row - mean) / root of (variance + EPSILON); returns 1 / that root."""
     number = row.dtype.type
     total, squares = number(0), number(0)
     for i in range(row.size):
@@ -273,7 +273,7 @@ def _normalise(row):
 
 @kernel
 def _through_norm(delta, normal, gain, scale):
-    """delta, the gradient of gain * normal, becomes that of what was normalised."""
+    """delta, the gradient of gain * normal, becomes the gradient of the norm's input."""
     number = delta.dtype.type
     total, along = number(0), number(0)
     for i in range(delta.size):
@@ -287,7 +287,7 @@ def _through_norm(delta, normal, gain, scale):
 
 @kernel
 def _put(row, source, gain, shift):
-    """row <- gain * source + shift, or the source itself where there is no norm."""
+    """row <- gain * source + shift, or the source itself without a norm."""
     if gain.size:
         for i in range(row.size):
             row[i] = gain[i] * source[i] + shift[i]

@@ -1,7 +1,7 @@
-"""Negative sampling: the target told from k drawn classes, one logistic regression a class.
+"""Negative sampling: one logistic regression per class separates the target from k drawn classes.
 
-table (V, D) holds one vector a class. Mikolov et al. 2013, arXiv:1310.4546, section 2.2. It trains vectors, not a
-probability over the classes.
+table (V, D) holds one vector per class. Mikolov et al. 2013, arXiv:1310.4546, section 2.2. It trains vectors, not a probability
+over the classes.
 """
 
 from typing import Any, NamedTuple
@@ -17,9 +17,9 @@ from cpu.vectors.splitmix import GOLDEN, mix
 
 
 class Alias(NamedTuple):
-    """A distribution over V classes that is drawn from in constant time (Walker 1977): keep v, or take other[v].
+    """A distribution over V classes that is sampled in constant time (Walker 1977): keep v, or take other[v].
 
-    keep   (V,) float64  the probability of staying at class v once it is picked
+    keep   (V,) float64  the probability of keeping class v once it is picked
     other  (V,) int32
     """
 
@@ -28,7 +28,7 @@ class Alias(NamedTuple):
 
 
 def alias(counts: Array, power: float = 0.75) -> Alias:
-    """Draw class v in proportion to counts[v] ** power; counts (V,) >= 0, not all 0."""
+    """Returns a sampler that draws class v in proportion to counts[v] ** power; counts (V,) >= 0, not all 0."""
     weights = np.asarray(counts, np.float64) ** power * (np.asarray(counts) > 0)
     keep = weights * (weights.size / weights.sum())
     other = np.arange(keep.size, dtype=np.int32)
@@ -37,13 +37,13 @@ def alias(counts: Array, power: float = 0.75) -> Alias:
 
 
 def draw(negatives: Array, alias: Alias, seed: int, tick: int) -> None:
-    """Fill negatives (B, k) int32 with classes; the same seed and tick give the same numbers at any number of threads."""
+    """Fills negatives (B, k) int32 with classes: a function of seed and tick, for any number of threads."""
     key = np.uint64(seed % 2**64), np.uint64(tick % 2**64)
     _draw(negatives, alias.keep, alias.other, *key, numba.get_num_threads())
 
 
 def workspace(batch: int, width: int, count: int, dtype: DTypeLike) -> logistic_rows.Work:
-    """Scratch for calls of `step` with up to `batch` rows and `count` negatives each."""
+    """Allocates scratch for calls of `step` with up to `batch` rows and `count` negatives each."""
     return logistic_rows.workspace(batch, width, count + 1, dtype)
 
 
@@ -51,10 +51,10 @@ def step(
     grad: Array, loss: Array, learned: Any, work: logistic_rows.Work, hidden: Array, target: Array, negatives: Array,
     weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
-    """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the rows (V, D).
+    """Takes one training step: writes grad (B, D) = d loss / d hidden and loss (B,) in nats, updates the rows (V, D).
 
-    loss = -log p(yes | target) - sum log p(no | negative), over the classes of negatives (B, k) int32 that are neither
-    the target nor drawn before for the same example. target (B,) int32. As the serial loop over examples does it, bit for bit.
+    loss = -log p(yes | target) - sum log p(no | negative). Negatives (B, k) int32 that equal the target or repeat within an
+    example are skipped. target (B,) int32. Equals the serial loop over examples bit for bit.
     """
     _enter(work.entries, work.cuts, target, negatives, numba.get_num_threads())
     logistic_rows.learn(grad, loss, learned, work, hidden, weight, rate)
@@ -62,7 +62,7 @@ def step(
 
 @launched()
 def _pair(keep, other):
-    """Fill each class that is drawn too seldom up to 1 from one that is drawn too often (Vose 1991)."""
+    """Tops up each class with too little probability from one with too much (Vose 1991)."""
     poor = np.empty(keep.size, np.int32)
     rich = np.empty(keep.size, np.int32)
     poors = riches = 0
@@ -89,7 +89,7 @@ def _pair(keep, other):
 
 @launched(parallel=True)
 def _draw(negatives, keep, other, seed, tick, threads):
-    """Number (b, i) is a function of seed, tick and its place alone."""
+    """Draws negatives; number (b, i) is a function of seed, tick and its position alone."""
     batch, count = negatives.shape
     start = mix(mix(seed + GOLDEN) ^ tick)
     for thread in numba.prange(threads):
@@ -100,7 +100,7 @@ def _draw(negatives, keep, other, seed, tick, threads):
 
 @launched(parallel=True)
 def _enter(entries, cuts, target, negatives, threads):
-    """Write each example's classes, sorted by owner, with turn 1 for the target."""
+    """Writes each example's classes, sorted by owner, with turn 1 for the target."""
     batch, count = negatives.shape
     for thread in numba.prange(threads):
         listed = np.empty(count + 1, np.int32)
@@ -116,9 +116,8 @@ def _enter(entries, cuts, target, negatives, threads):
 
 @launched()
 def enter_runs(entries, cuts, keep, other, target, count, seed, tick):
-    """The same for the first example of each run of one target, with the target first and one owner; the others have the
-    first entry, which tells the run. The negatives are drawn here: number i of example b as in `draw`.
-    """
+    """Enters the classes of the first example of each run of one target, the target first, with one owner. The run's other
+    examples get its first entry, which identifies the run. Negative i of example b is drawn as in `draw`."""
     start = mix(mix(seed + GOLDEN) ^ tick)
     for b in range(target.size):
         entries[b, 0] = 2 * target[b] + 1
@@ -136,17 +135,17 @@ def enter_runs(entries, cuts, keep, other, target, count, seed, tick):
 
 @inlined()
 def _drawn(keep, other, start, number):
-    """One class of the distribution."""
+    """Returns one class of the distribution."""
     bits = mix(start + np.uint64(number + 1) * GOLDEN)
     coin = (mix(bits + GOLDEN) >> np.uint64(11)) * 2.0**-53
     v = int((bits >> np.uint64(11)) * 2.0**-53 * keep.size)
-    stays, instead = keep[v], other[v]  # both: no processor can guess which
+    stays, instead = keep[v], other[v]  # loads both: the branch is unpredictable
     return v if coin < stays else instead
 
 
 @inlined()
 def _met(listed, count, v):
-    """Whether class v is among the first `count`, behind the target."""
+    """True if class v is among the first `count` entries after the target."""
     for i in range(1, count):
         if listed[i] >> 1 == v:
             return True

@@ -1,14 +1,14 @@
-"""How the weights of a dense part move on the CPU: the `Optimiser` contract.
+"""Optimisers of dense weights on the CPU: the `Optimiser` contract.
 
-Each function is one pass over weights, state and gradient, which it clears. All are bound by memory; bytes a parameter in
-float32, read and written, and numbers of state:
+Each function is one pass over weights, state and gradient, which it clears. All are memory-bound. Bytes read and written per
+float32 parameter, and numbers of state:
 
     sgd      16, no state       with momentum, also Nesterov's:  24, one
     adagrad  24, one            adam, also AdamW:                32, two
-    clip      4, before any of them: the norm of the gradient, of pieces whose size is fixed, added in their order
-    merge    16, before that, where a batch has several micro-batches: the sum of two gradients
+    clip      4, before any of them: the norm of the gradient; pieces of a fixed size are added in order
+    merge    16, before that, if a batch has several micro-batches: the sum of two gradients
 
-Loops are cut into pieces of NUMBERS, so the sizes alone determine the bits, not the number of threads.
+Loops are partitioned into pieces of NUMBERS, so results depend on sizes alone, not on the thread count.
 """
 
 import math
@@ -20,13 +20,13 @@ import numpy as np
 from cpu.runtime.compiled import Array, called, launched
 from cpu.vectors.activation import ZERO
 
-NUMBERS = 1 << 16  # of a piece
-RUN = 1 << 12  # squares that are added in the array's own dtype
-NEAR = 1e-6  # beside the norm, as in torch.nn.utils.clip_grad_norm_
-ADAGRAD = 1e-10  # beside the root, as in torch.optim.Adagrad
-ADAM = 1e-8  # as in torch.optim.Adam
-# A mean or a mean square below it becomes 0: of dead units they would end as denormals, whose arithmetic takes a hundred times
-# as long. It moves a weight by less than 1e-20 of the rate.
+NUMBERS = 1 << 16  # numbers per piece
+RUN = 1 << 12  # squares added in the array's own dtype
+NEAR = 1e-6  # added to the norm, as in torch.nn.utils.clip_grad_norm_
+ADAGRAD = 1e-10  # added to the root, as in torch.optim.Adagrad
+ADAM = 1e-8  # added to the root, as in torch.optim.Adam
+# Smaller means and mean squares become 0: for dead units they would turn into denormals, a hundred times as slow. Such a mean
+# changes a weight by less than 1e-20 of the rate.
 FORGOTTEN = np.float32(1e-30)
 
 kernel = called(error_model="numpy", fastmath={"reassoc", "contract"})
@@ -34,12 +34,12 @@ parallel = launched(error_model="numpy", fastmath={"reassoc", "contract"}, paral
 
 
 def workspace(size: int) -> tuple[Array, Array]:
-    """What `clip` needs for so many weights: the squares of each piece, and the factor that the gradient is cut by."""
+    """Allocates scratch for `clip`: the squares of each piece, and the factor of the gradient."""
     return np.empty(_pieces(size)), np.empty(1)
 
 
 def clip(work: tuple[Array, Array], grad: Array, scale: float, most: float) -> None:
-    """Write by what the gradient has to be multiplied so that the norm of scale * grad is at most `most`."""
+    """Writes the factor by which to multiply the gradient so that the norm of scale * grad is at most `most`."""
     parts, factor = work
     _squares(parts, grad)
     _factor(factor, parts, scale, most)
@@ -68,7 +68,7 @@ def adam(
     weights: Array, mean: Array, squares: Array, grad: Array, move: Any, betas: tuple[float, float], updates: int,
     decoupled: bool,
 ) -> None:  # fmt: skip
-    """mean and squares follow g and g^2; weights move against mean / root of squares; grad <- 0. See the contract."""
+    """mean and squares follow g and g^2; weights are updated by mean / root of squares; grad <- 0. See the contract."""
     first, second = betas
     number = weights.dtype.type
     keep, decay = (1 - move.rate * move.decay, 0.0) if decoupled else (1.0, move.decay)
@@ -78,7 +78,7 @@ def adam(
 
 
 def _scale(move: Any) -> float:
-    """What the gathered gradient is multiplied by."""
+    """Returns the factor of the accumulated gradient."""
     return float(move.scale if move.cut is None else move.scale * move.cut[1][0])
 
 
@@ -88,7 +88,7 @@ def _pieces(size: int) -> int:
 
 @kernel
 def _piece(array, k):
-    """The k-th run of NUMBERS of an array; the last is shorter."""
+    """Returns the k-th run of NUMBERS of an array; the last is shorter."""
     return array[k * NUMBERS : (k + 1) * NUMBERS]
 
 
@@ -115,7 +115,7 @@ def _factor(factor, parts, scale, most):
     for k in range(parts.size):
         total += parts[k]
     share = most / (scale * math.sqrt(total) + NEAR)
-    factor[0] = 1.0 if share > 1 else share  # a NaN stays one
+    factor[0] = 1.0 if share > 1 else share  # a NaN stays a NaN
 
 
 @parallel
@@ -139,7 +139,7 @@ def _sgd(weights, velocity, grad, rate, momentum, shrink, nesterov, pieces):
             _roll(w, _piece(velocity, k), g, rate, momentum, shrink)
 
 
-# Without decay the arithmetic, and so the bytes, are those of `update` in cpu/units.py.
+# Without decay the arithmetic, and so each bit, is that of `update` in cpu/units.py.
 
 
 @kernel
@@ -170,7 +170,7 @@ def _roll(w, v, g, rate, momentum, shrink):
 
 @kernel
 def _look_ahead(w, v, g, rate, momentum, shrink):
-    """Nesterov's: the velocity that the next gradient would meet is added, not the present one."""
+    """Adds the lookahead velocity of Nesterov's method instead of the present one."""
     for i in range(w.size):
         down = rate * g[i] + shrink * w[i]
         v[i] = momentum * v[i] - down
@@ -191,7 +191,7 @@ def _adagrad(weights, squares, grad, rate, scale, decay, epsilon, pieces):
 
 @kernel
 def _remembered(value):
-    """The value, or 0; a NaN stays one."""
+    """Returns the value, or 0 below FORGOTTEN; a NaN stays a NaN."""
     return ZERO if abs(value) < FORGOTTEN else value
 
 

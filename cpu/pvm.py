@@ -1,13 +1,13 @@
-"""One tick of a Predictive Vision Model on the CPU: the `Pvm` contract. Bound by memory, 8 bytes a parameter, 16 with momentum.
+"""One tick of a Predictive Vision Model on the CPU: the `Pvm` contract. Memory-bound: 8 bytes a parameter, 16 with momentum.
 
-A unit gathers what it sees, learns from the prediction that it made some ticks ago, and predicts anew. All units read the world
-as the tick before left it, so they are independent. What is learned does not depend on what is predicted now; so a row of a
-matrix is visited once: moved along the old input, and multiplied with the new one. Only matrices behind the first are read
-before, when errors flow back, and those are small enough to stay in the core's cache until their visit. For several streams
-a visit is two of the products of cpu/vectors/small_gemm.py, bound by arithmetic.
+A unit gathers its inputs, learns from a prediction made some ticks ago, and predicts anew. All units read the world of the tick
+before, so they are independent. Learning does not depend on the current prediction, so a matrix row is visited once. The visit
+updates the row with the old input and multiplies it with the new one. Only matrices behind the first are read earlier, in
+back-propagation; these are small enough to stay in the core's cache until their visit. For several streams a visit is two
+products of cpu/vectors/small_gemm.py, which are compute-bound.
 
-While one matrix is computed, the same place in the matrix of the next unit is prefetched. Rows are short and start anywhere,
-so the loops use the masked vectors of cpu/vectors/simd.py, four rows at a time.
+While one matrix is computed, the same part of the next unit's matrix is prefetched. Rows are short and unaligned, so the loops
+use the masked vectors of cpu/vectors/simd.py, four rows at a time.
 """
 
 from typing import Any
@@ -24,19 +24,19 @@ from cpu.vectors.simd import LINE, add_sums, broadcast, lanes, load, multiply_ad
 from cpu.vectors.small_gemm import asking, move, pack, pull, room
 from cpu.vectors.small_gemm import multiply as multiply_many
 
-BITS = 1024  # of a vector: two of the widest registers, so that those of four rows leave room
+BITS = 1024  # bits per vector: two of the widest registers, so that four rows fit the register file
 SIGNAL, DERIVATIVE, INTEGRAL, ERROR, PAST = (1 << k for k in range(5))
 LATERAL, FEEDBACK, RAW = range(3)
-AHEAD = 1 << 14  # weights; those so far behind the ones in work are asked for
+AHEAD = 1 << 14  # prefetch distance in weights
 
-# Without reference counts: each is an atomic addition, and a unit takes hundreds of parts of arrays.
+# Without reference counts: each is an atomic addition, and a unit takes hundreds of array slices.
 kernel = called(_nrt=False, error_model="numpy", fastmath={"reassoc", "contract"})
 parallel = launched(error_model="numpy", fastmath={"reassoc", "contract"}, parallel=True)
 inner = inlined(fastmath={"reassoc", "contract"})
 
 
 def plan(layout: Any) -> Any:
-    """The layout as `tick` takes it: as it is."""
+    """Returns the layout unchanged."""
     return layout
 
 
@@ -48,14 +48,14 @@ def show(world: Array, frame: Array, scale: float) -> None:
 def tick(
     state: Any, layout: Any, past: Any, learning: Any, gathering: Any, activation: str, first: int, last: int
 ) -> None:
-    """The units first:last gather their inputs, learn, predict and publish; see the contract."""
+    """Lets the units first:last gather their inputs, learn, predict and publish; see the contract."""
     numbers = tuple(map(state.weights.dtype.type, gathering))
     starts = np.append(layout.w_at[layout.layer_at[:-1]], state.weights.size)[first : last + 1]
-    shares = np.linspace(starts[0], starts[-1], PARTS * numba.get_num_threads() + 1)  # of about as many parameters
+    shares = np.linspace(starts[0], starts[-1], PARTS * numba.get_num_threads() + 1)  # by parameter count
     cuts = first + np.searchsorted(starts, shares)
     columns = 0 if len(state.tape) == 1 else layout.columns.max()
     packed = memory.empty((len(cuts) - 1, room(len(state.tape), columns)), state.weights.dtype)
-    with shared(len(cuts) - 1):  # Numba 0.68 loses writes to arrays of a namedtuple inside a parallel loop: one by one
+    with shared(len(cuts) - 1):  # Numba 0.68 loses writes to a namedtuple's arrays in a parallel loop: pass one by one
         _tick(*state, packed, layout, *past, *learning, numbers, CODES[activation], cuts)
 
 
@@ -91,13 +91,13 @@ def _tick(
             _publish(world_next, low, high, layout, u, tape, adapts[u])
 
 
-# Loops go over whole small arrays, cut out before: an index into a part of a large one would be checked at every number, and
-# the loop not be vectorised. Constants take the precision of the arrays.
+# Loops run over whole small arrays sliced beforehand: indexing a part of a large array is bounds-checked per number, which
+# prevents vectorisation. Constants take the precision of the arrays.
 
 
 @kernel
 def _ask(tape, record, delta, signals, before, world, layout, u):
-    """Ask for what the unit will see, learn from and write, of the first stream; `_visit` asks for its weights."""
+    """Prefetches the unit's inputs, records and outputs of the first stream; `_visit` prefetches its weights."""
     for i in range(layout.tape_at[u], layout.tape_at[u + 1], lanes(tape, LINE)):
         prefetch(tape, i, LINE)
         prefetch(record, i, LINE)
@@ -112,7 +112,7 @@ def _ask(tape, record, delta, signals, before, world, layout, u):
 
 @kernel
 def _gather(tape, signals, integral, layout, u, world, last, before, numbers):
-    """Write the unit's signals, and its features and context to the tape."""
+    """Writes the unit's signals, and its features and context to the tape."""
     scale, offset, tau, lateral, feedback = numbers
     for b in range(world.shape[0]):
         at = layout.signal_at[u]
@@ -139,7 +139,7 @@ def _scaled(out, values, scale, offset):
 
 @kernel
 def _features(tape, integral, layout, u, last, signals, before, tau):
-    """Block by block, the features of the signals, in the order of their bits."""
+    """Writes the features of the signals, block by block, in the order of their bits."""
     one, half = tape.dtype.type(1), tape.dtype.type(0.5)
     block, to, first = layout.block[u], layout.features_at[u], layout.signal_at[u]
     count = layout.signal_at[u + 1] - first
@@ -184,7 +184,7 @@ def _half_difference(out, a, b):
 
 @kernel
 def _errors(delta, layout, u, record, signals, before):
-    """Write what was wrong in the predictions of `record` to where they are, in `delta`; returns the sum of |error|."""
+    """Writes the prediction errors of `record` to `delta`, at the predictions' positions; returns the sum of |error|."""
     total = delta.dtype.type(0)
     count = layout.signal_at[u + 1] - layout.signal_at[u]
     seen = slice(layout.signal_at[u], layout.signal_at[u + 1])
@@ -210,7 +210,7 @@ def _errors(delta, layout, u, record, signals, before):
 
 @kernel
 def _left(out, wrong, rest):
-    """Of what is wrong, moved into 0..1, the second net learns; returns the sum of what both leave."""
+    """Writes the second net's target, the remaining error mapped to 0..1; returns the sum of what both nets leave."""
     one, half, total = out.dtype.type(1), out.dtype.type(0.5), out.dtype.type(0)
     for i in range(out.size):
         out[i] = (wrong[i] + one) * half - rest[i]
@@ -220,7 +220,7 @@ def _left(out, wrong, rest):
 
 @kernel
 def _pull_back(delta, weights, layout, u, record, code):
-    """From the last dense layer to the second: the gradient before the activation of what it read."""
+    """Back-propagates from the last dense layer to the second: gradients before the activation of each layer's input."""
     for k in range(layout.layer_at[u + 1] - 1, layout.layer_at[u] - 1, -1):
         rows, columns, pulled = layout.rows[k], layout.columns[k], layout.pulled[k]
         read, wrote = layout.in_at[k], layout.out_at[k]
@@ -236,7 +236,7 @@ def _pull_back(delta, weights, layout, u, record, code):
 
 @kernel
 def _visit(tape, weights, velocity, layout, u, record, delta, speed, learns, predict_first, code):
-    """All dense layers of the unit in order: what they learn and what they compute now."""
+    """Visits all dense layers of the unit in order: updates weights and computes the new outputs."""
     ahead = min(_size(layout, u), AHEAD)
     for k in range(layout.layer_at[u], layout.layer_at[u + 1]):
         at = layout.w_at[k]
@@ -252,7 +252,7 @@ def _visit(tape, weights, velocity, layout, u, record, delta, speed, learns, pre
 
 @kernel
 def _visit_many(tape, weights, velocity, packed, layout, u, record, delta, speed, taught, code):
-    """The same for several streams."""
+    """Does the same for several streams."""
     learns, predict_first = taught
     rate, momentum = speed
     batch = tape.shape[0]
@@ -273,20 +273,20 @@ def _visit_many(tape, weights, velocity, packed, layout, u, record, delta, speed
 
 @kernel
 def _strip(array, layout, u, at):
-    """What unit u has from `at` on in tapes and the like, as small_gemm.py takes it; the next unit's is behind its own."""
+    """Returns unit u's part of tapes and the like from `at` on, as a strip of small_gemm.py; the next unit's follows."""
     return array.reshape(array.size), at, array.shape[1], layout.tape_at[u + 1] - layout.tape_at[u]
 
 
 @kernel
 def _size(layout, u):
-    """How many weights a unit has."""
+    """Returns the number of weights of a unit."""
     last = layout.layer_at[u + 1] - 1
     return layout.w_at[last] + layout.rows[last] * (layout.columns[last] + 1) - layout.w_at[layout.layer_at[u]]
 
 
 @kernel
 def _publish(world_next, low, high, layout, u, tape, adapts):
-    """Write the unit's hidden vector to the next world, as it is or, where low is not None, by its range so far."""
+    """Writes the unit's hidden vector to the next world, scaled by its range so far if low is not None."""
     least = world_next.dtype.type(1e-6)
     at, size = layout.hidden_at[u], layout.hidden[u]
     for b in range(tape.shape[0]):
@@ -302,7 +302,7 @@ def _publish(world_next, low, high, layout, u, tape, adapts):
 
 @kernel
 def _move_and_multiply(out, weights, velocity, at, x, old, errors, speed, ahead, predict_first):
-    """Four rows at a time: matrix += rate delta old^T; out = matrix x + bias with the matrix before that or after it."""
+    """Four rows at a time: matrix += rate delta old^T; out = matrix x + bias with the matrix before or after the update."""
     rate, momentum = speed
     n, last, delta = x.size, out.size - 1, errors[0]
     bias = at + out.size * n
@@ -312,7 +312,7 @@ def _move_and_multiply(out, weights, velocity, at, x, old, errors, speed, ahead,
     if not predict_first:
         assign(out, weights[bias : bias + out.size])
     for r in range(0, out.size, 4):
-        # rows past the last are the last again; all are loaded before one is stored, so it moves once
+        # rows past the last repeat the last row; all are loaded before one is stored, so it is updated once
         numbers = r, min(r + 1, last), min(r + 2, last), min(r + 3, last)
         places, changes, totals = _four_places(at, n, numbers), _four_changes(rate, delta, numbers), _four_zeros(x)
         for i in range(0, n, lanes(x, BITS)):
@@ -332,7 +332,7 @@ def _move_and_multiply(out, weights, velocity, at, x, old, errors, speed, ahead,
 
 @kernel
 def _multiply(out, weights, at, x, ahead):
-    """The same for a unit that does not learn, with the sums in the same order."""
+    """Does the same for a unit that does not learn, with the sums in the same order."""
     n, last = x.size, out.size - 1
     bias = at + out.size * n
     assign(out, weights[bias : bias + out.size])
@@ -348,7 +348,7 @@ def _multiply(out, weights, at, x, ahead):
 
 @kernel
 def _transposed(out, weights, at, columns, delta):
-    """out = the leading columns of the matrix at `at`, _transposed, times delta."""
+    """out = the leading columns of the matrix at `at`, transposed, times delta."""
     for i in range(0, out.size, 2 * lanes(out, BITS)):
         left, right, rest = zeros(out, BITS), zeros(out, BITS), max(out.size - i - lanes(out, BITS), 0)
         for r in range(delta.size):
@@ -361,7 +361,7 @@ def _transposed(out, weights, at, columns, delta):
 
 @inner
 def _moved(weights, velocity, places, i, count, rows, changes, along, momentum):
-    """velocity <- momentum velocity + changes along; weights <- rows + velocity, which are returned; None: no momentum."""
+    """velocity <- momentum velocity + changes along; returns weights <- rows + velocity; velocity None: no momentum."""
     if velocity is None:
         rows = _multiply_add_four(changes, along, rows)
     else:
@@ -377,7 +377,7 @@ def _moved(weights, velocity, places, i, count, rows, changes, along, momentum):
 
 @kernel
 def _move_biases(weights, velocity, at, delta, rate, momentum):
-    """The same of the biases at `at`, whose input is a 1 in each stream."""
+    """Does the same for the biases at `at`, whose input is 1 in each stream."""
     one, size = weights.dtype.type(1), delta.shape[1]
     biases = weights[at : at + size]
     if velocity is None:

@@ -1,9 +1,8 @@
-"""Tables of vectors, one row an id, as of an embedding. See `Rows` in the contract.
+"""Tables of vectors, one row per id, as in an embedding. See `Rows` in the contract.
 
 Gathers are parallel over chunks of the output. A scatter adds to the same row many times: ids are Zipf-distributed, so a few
-rows take most of the traffic. So every row has an owner: a thread reads all ids and adds, in their order, to the rows that
-it owns. A row gets what a serial loop would add, in the same order at any number of threads, without locks, sorting or
-scratch.
+rows take most of the traffic. So every row has an owner: each thread reads all ids and adds, in order, to its own rows. A row
+receives the additions of a serial loop in the same order at any thread count, without locks, sorting or scratch.
 """
 
 from typing import Any
@@ -14,7 +13,7 @@ from cpu.output.rule import ZERO, descend, square_of
 from cpu.runtime.compiled import Array, called, inlined, launched
 from cpu.runtime.memory import prefetch_row
 
-AHEAD = 8  # ids between asking for a row and adding to it
+AHEAD = 8  # prefetch distance in ids
 
 
 def gather(out: Array, table: Array, ids: Array) -> None:
@@ -23,18 +22,18 @@ def gather(out: Array, table: Array, ids: Array) -> None:
 
 
 def scatter(learned: Any, ids: Array, grad: Array, rate: float) -> None:
-    """Move row ids[n] against grad[n] (N, D), in the order of n: the same bits at any number of threads. No biases."""
+    """Updates row ids[n] with grad[n] (N, D), in the order of n: bit-identical at any number of threads. No biases."""
     table, squares = learned.rows, learned.squares
     _scatter(table, squares, ids, grad, grad.dtype.type(rate), numba.get_num_threads())
 
 
 def gather_mean(out: Array, table: Array, bag_at: Array, ids: Array, values: Array | None) -> None:
-    """out[b] = mean of table[ids[bag_at[b]:bag_at[b+1]]], or by `values` their weighted sum. See the contract."""
+    """out[b] = mean of table[ids[bag_at[b]:bag_at[b+1]]], or their sum weighted by `values`. See the contract."""
     _gather_mean(out, table, bag_at, ids, values, numba.get_num_threads())
 
 
 def scatter_mean(learned: Any, bag_at: Array, ids: Array, values: Array | None, grad: Array, rate: float) -> None:
-    """The reverse of gather_mean: every row of bag b moves against its share of grad[b], in the order of b. No biases."""
+    """Reverses gather_mean: updates every row of bag b with its share of grad[b], in the order of b. No biases."""
     table, squares = learned.rows, learned.squares
     _scatter_mean(table, squares, bag_at, ids, values, grad, grad.dtype.type(rate), numba.get_num_threads())
 
@@ -65,9 +64,8 @@ def _scatter(table, squares, ids, grad, rate, threads):
 
 @inlined()
 def owner(row, threads):
-    """The thread that moves a row. Turns are taken there and back: where rows that are met often come first, no thread has
-    the most frequent one of every turn.
-    """
+    """Returns the thread that updates a row. Every other turn is reversed: if frequent rows come first, no thread gets the most
+    frequent row of every turn."""
     turn, place = row // threads, row % threads
     return threads - 1 - place if turn & 1 else place
 
@@ -105,7 +103,7 @@ def _scatter_mean(table, squares, bag_at, ids, values, grad, rate, threads):
 
 @called(error_model="numpy")
 def _share(like, values, n, size):
-    """What the n-th id has of its bag, in the dtype of `like`."""
+    """Returns the weight of the n-th id in its bag, in the dtype of `like`."""
     if values is None:
         return like.dtype.type(1) / like.dtype.type(size)
     return values[n]
@@ -113,7 +111,7 @@ def _share(like, values, n, size):
 
 @called(error_model="numpy")
 def _step(like, rate, values, n, size):
-    """rate times the share, rounded once."""
+    """Returns rate times the weight, rounded once."""
     if values is None:
         return rate / like.dtype.type(size)
     return rate * values[n]
@@ -121,7 +119,7 @@ def _step(like, rate, values, n, size):
 
 @called()
 def _divisor(values, size):
-    """What the sum over a bag is divided by."""
+    """Returns the divisor of the sum over a bag."""
     if values is None:
         return max(size, 1)
     return 1
@@ -129,13 +127,13 @@ def _divisor(values, size):
 
 @inlined()
 def move_row(table, squares, row, grad, n, square, rate):
-    """Move a row against grad[n]; square: `square_of` it."""
+    """Updates a row with grad[n]; square: `square_of` it."""
     _visit(table, squares, row, grad, n, square, grad.dtype.type(1), rate, rate)
 
 
 @called()
 def _visit(table, squares, row, grad, n, square, share, step, rate):
-    """Move a row against share * grad[n]; step: rate * share, by which plain SGD moves it."""
+    """Updates a row with share * grad[n]; step: rate * share, the factor of plain SGD."""
     if squares is None:
         _add(table, row, grad, n, -step)
     else:

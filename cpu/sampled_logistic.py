@@ -1,14 +1,14 @@
-"""A logistic regression a class: the target told from negatives, which are drawn once a batch and shared by its rows.
+"""One logistic regression per class: the target against negatives that are drawn once per batch and shared by its rows.
 
     loss = -positive log p(yes | target) - sum over the negatives of log p(no | negative)
 
-where a negative that equals the target of the row is left out, and others count without a correction: so with few negatives
-among many classes the probabilities come out too high. gBCE (Petrov and Macdonald 2023, "gSASRec: Reducing Overconfidence in
-Sequential Recommendation Trained with Negative Sampling", arXiv:2308.07192) takes that back by the factor `positive` of the
-target, see `calibrated`.
+A negative that equals the row's target is skipped; the others count without a correction. So with few negatives among many
+classes the probabilities come out too high. gBCE corrects this by the factor `positive` of the target, see `calibrated` (Petrov
+and Macdonald 2023, "gSASRec: Reducing Overconfidence in Sequential Recommendation Trained with Negative Sampling",
+arXiv:2308.07192).
 
-With S negatives of its own for each of B rows a step would visit B (S + 1) rows of weights, one example each; with shared ones
-it takes as many operations, but visits S + B rows and is matrix products: at B = 512 and S = 256 a 170th of the traffic.
+With S negatives of its own for each of B rows a step would visit B (S + 1) rows of weights, one example each. With shared ones
+it takes as many operations, but visits S + B rows and is matrix products: a 170th of the traffic at B = 512 and S = 256.
 """
 
 from typing import Any
@@ -26,9 +26,9 @@ from cpu.vectors.blas import gemm
 def calibrated(draws: int, classes: int, calibration: float) -> float:
     """beta = alpha (t (1 - 1 / alpha) + 1 / alpha) of gBCE, where a class is a negative with probability alpha.
 
-    draws        of a batch: with replacement, and uniform over the classes, so alpha = 1 - (1 - 1 / V)^draws, which for few of
-                 many classes is the share of them that the paper has
-    calibration  t: 0: the plain binary cross-entropy; 1: its probabilities are those of all classes as negatives
+    draws        per batch: with replacement, uniform over the classes, so alpha = 1 - (1 - 1 / V)^draws; for few draws of
+                 many classes this is the paper's sampling rate
+    calibration  t: 0: the plain binary cross-entropy; 1: the probabilities obtained with all classes as negatives
     """
     alpha = 1.0 if draws >= classes else 1 - (1 - 1 / classes) ** draws
     return 1 - calibration * (1 - alpha)
@@ -38,10 +38,10 @@ def learn(
     grad: Array, loss: Array, learned: Any, work: Work, count: int, hidden: Array, target: Array, weight: Array | None,
     rate: float, positive: float,
 ) -> Array:  # fmt: skip
-    """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; rows move against the gradient summed over B.
+    """Writes grad (B, D) = d loss / d hidden and loss (B,) in nats; updates rows with the gradient summed over B.
 
-    count     how many negatives `cpu.output.negatives.draw` has written to the scratch; they are returned, valid until the next
-    positive  factor of the target's part
+    count     negatives that `cpu.output.negatives.draw` wrote to the scratch; returned, valid until the next draw
+    positive  factor of the target's term
     """
     work.lower[:count], work.score[: target.size] = 0, 0
     met = gather(work, learned, count, target)
@@ -53,7 +53,7 @@ def learn(
 
 @launched(parallel=True)
 def _learn(grad, loss, own, own_pulls, score, logits, picked, ids, lower, hidden, target, weight, positive):
-    """Write loss, grad, the gradients of the logits, and to `own` that of the targets' weights; all times the weight."""
+    """Writes loss, grad, the logits' gradients, and the gradients of the targets' weights to `own`; all weighted."""
     count = ids.size
     for block in numba.prange(-(-loss.size // ROWS)):
         first, last = block * ROWS, min((block + 1) * ROWS, loss.size)
@@ -70,7 +70,7 @@ def _learn(grad, loss, own, own_pulls, score, logits, picked, ids, lower, hidden
 
 @called(error_model="numpy", fastmath={"reassoc", "contract"})
 def _refuse(row, ids, lower, target):
-    """Turn logits into their gradients, the probabilities of yes, but 0 at the target; returns the sum of the losses."""
+    """Turns logits into their gradients, p(yes), or 0 at the target; returns the sum of the losses."""
     loss = row.dtype.type(0)
     for j in range(row.size):
         miss, cost = miss_and_loss(row[j] - lower[j], 0)

@@ -1,13 +1,13 @@
 """The full softmax over V classes, in two passes over chunks of classes. See `Softmax`.
 
-The first pass turns the logits of a chunk into exponentials, exp(logit - base), and while they are in the cache sums them and
-multiplies them with the chunk's weights. Both results lack only a factor for each row, exp(base - norm), which is known at the
-end of the pass. So an exponential is computed once, and hidden . weights too where the exponentials are kept: the second pass
-multiplies them with the hidden vectors, each times its factor, and moves the weights. The target's -1 goes beside the
-products, by rows.
+The first pass turns the logits of a chunk into exponentials, exp(logit - base). While these are in the cache, it sums them and
+multiplies them with the chunk's weights. Both results lack only one factor per row, exp(base - norm), which is available at the
+end of the pass. So each exponential is computed once, and so is hidden . weights if the exponentials are kept. The second pass
+multiplies the exponentials with the hidden vectors, each times its factor, and updates the weights. The target's -1 is applied
+row by row outside the products.
 
-Exponentials are kept for as many chunks as KEPT bytes hold; those of other chunks are computed again: 6 B V D operations where
-all are kept, 8 where none is. The products take nine tenths of the time.
+KEPT bytes of exponentials are kept; other chunks are recomputed. A step takes 6 B V D operations if all are kept, 8 B V D if
+none is. The products take nine tenths of the time.
 """
 
 import math
@@ -26,24 +26,23 @@ from cpu.vectors import blas
 from cpu.vectors.activation import ZERO, exp
 from cpu.vectors.blas import CHUNK, SHARDS, gemm
 
-KEPT = 392 << 20  # bytes of exponentials that a step keeps: of 100,000 classes for 1,024 rows of float32
-LARGE = 1e24  # a sum of exponentials beyond which its base is replaced: products with them are far from infinite
+KEPT = 392 << 20  # bytes of exponentials kept by a step: of 100,000 classes for 1,024 rows of float32
+LARGE = 1e24  # a sum of exponentials above it gets a new base: products are then far from infinite
 
 
 class Work(NamedTuple):
     """Scratch of up to B rows, for each of the S shards.
 
-    logits  (S + N, B, CHUNK)  of the shard's current chunk; after these S, the exponentials of the first N chunks, which a step
-                            keeps. The system gives memory when it is first written, so what V classes do not need costs
-                            nothing. Numba knows that a row of this array is contiguous, and vectorises; it does not know
-                            that of a row of a slice
+    logits  (S + N, B, CHUNK)  the shard's current chunk; after these S, the exponentials of the first N chunks, for a step.
+                            Memory is committed at the first write, so unused chunks cost nothing. Numba knows that a row of
+                            this array is contiguous, and vectorises; it does not for a row of a slice
     grads   (S, B, D)       sum of exp(logit - base) times the weights over the shard; then the hidden vectors times `scales`
     pulls   (S, CHUNK, D)   the gradient of the rows of the shard's current chunk
-    bias_pulls (S, CHUNK)   the same of their biases
+    bias_pulls (S, CHUNK)   the same for their biases
     base    (S, B)          a logit that is not far below the largest of the shard
     sums    (S, B)          sum of exp(logit - base) over the shard
-    scales  (S, B)          what makes exp(logit - base) a probability, times the weight of the example
-    valid   (S,) int64      the first class of the shard whose exponentials have the bases of all rows
+    scales  (S, B)          the factor from exp(logit - base) to the probability, times the weight of the example
+    valid   (S,) int64      the first class of the shard whose exponentials use the final bases of all rows
     norm    (B,)            log of the sum of exp(logit) over all classes
     score   (B,)            logit of the target
     """
@@ -61,7 +60,7 @@ class Work(NamedTuple):
 
 
 def workspace(batch: int, width: int, dtype: DTypeLike) -> Work:
-    """Scratch for calls with up to `batch` rows of `width` numbers."""
+    """Allocates scratch for calls with up to `batch` rows of `width` numbers."""
     kept = KEPT // (max(batch, 1) * CHUNK * np.dtype(dtype).itemsize)
     logits, grads = np.empty((SHARDS + kept, batch, CHUNK), dtype), np.empty((SHARDS, batch, width), dtype)
     pulls, bias_pulls = np.empty((SHARDS, CHUNK, width), dtype), np.empty((SHARDS, CHUNK), dtype)
@@ -74,7 +73,7 @@ def workspace(batch: int, width: int, dtype: DTypeLike) -> Work:
 def step(
     grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, target: Array, weight: Array | None, rate: float
 ) -> None:
-    """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; every row moves against the gradient summed over B."""
+    """Writes grad (B, D) = d loss / d hidden and loss (B,) in nats; updates every row with the gradient summed over B."""
     _log_prob(loss, learned, work, hidden, target, True)
     np.negative(loss, out=loss)
     if weight is not None:
@@ -91,7 +90,7 @@ def log_prob(out: Array, learned: Any, work: Work, hidden: Array, target: Array)
 
 
 def _log_prob(out: Array, learned: Any, work: Work, hidden: Array, target: Array, learns: bool) -> None:
-    """As `log_prob`; learns: what a step needs is kept."""
+    """Computes `log_prob`; learns: keeps the arrays that a step needs."""
     scratch = work.logits, work.grads, work.base, work.sums, work.score, work.valid
     _measure(*scratch, learned.rows, learned.biases, hidden, target, learns)
     normalise(work.norm[: out.size], work.base, work.sums, learned.rows.shape[0])
@@ -99,7 +98,7 @@ def _log_prob(out: Array, learned: Any, work: Work, hidden: Array, target: Array
 
 
 def best(ids: Array, log_probs: Array, learned: Any, work: Work, hidden: Array) -> None:
-    """Write the k most likely classes of each row, most likely first; ids and log_probs (B, k).
+    """Writes the k most likely classes of each row, most likely first; ids and log_probs (B, k).
 
     Exact. Among equal logits the lower id comes first.
     """
@@ -107,9 +106,9 @@ def best(ids: Array, log_probs: Array, learned: Any, work: Work, hidden: Array) 
 
 
 def best_without(ids: Array, log_probs: Array, learned: Any, work: Work, hidden: Array, without: Excluded) -> None:
-    """As `best`, without the classes that each row excludes, see cpu/output/topk.py.
+    """Computes `best` without the classes that each row excludes, see cpu/output/topk.py.
 
-    The probabilities are those among all classes. Where fewer than k are left, ids ends with -1 and log_probs with -inf.
+    The probabilities are those among all classes. If fewer than k remain, ids ends with -1 and log_probs with -inf.
     """
     (batch, k), classes = ids.shape, learned.rows.shape[0]
     heaps = np.full((len(work.base), batch, min(k, blas.largest_shard(len(work.base), classes))), -1, ids.dtype)
@@ -123,7 +122,7 @@ def best_without(ids: Array, log_probs: Array, learned: Any, work: Work, hidden:
 
 @launched(parallel=True, error_model="numpy")
 def _measure(logits, grads, base, sums, score, valid, weights, biases, hidden, target, learns):
-    """The first pass: base and sums of every shard, and the score of the targets; learns: grads and kept exponentials too."""
+    """First pass: base and sums of every shard, and the targets' logits; learns: also grads and kept exponentials."""
     batch = hidden.shape[0]
     for shard in numba.prange(base.shape[0]):
         first, last = blas.shard_part(shard, base.shape[0], weights.shape[0])
@@ -151,14 +150,14 @@ def _measure(logits, grads, base, sums, score, valid, weights, biases, hidden, t
 
 @called()
 def _place(logits, shard, shards, begin, keeps):
-    """Where the chunk from class `begin` on is: a place of its own that is kept, or the shard's."""
+    """Returns the index of the chunk from class `begin` on: its own kept slot, or the shard's."""
     kept = np.intp(shards + begin // CHUNK)
     return kept if keeps and kept < logits.shape[0] else np.intp(shard)
 
 
 @called(error_model="numpy")
 def _raise_base(grads, base, sums, b, logits):
-    """Make the largest of some logits, or what the sum has been so far, the base of row b, and rescale what it has summed."""
+    """Raises the base of row b to the largest logit or log of the sum so far, and rescales its sums."""
     before = base[b]
     base[b] = max(before + math.log(sums[b]), logits.max())
     scale = math.exp(before - base[b])
@@ -169,7 +168,7 @@ def _raise_base(grads, base, sums, b, logits):
 
 @called(error_model="numpy", fastmath={"reassoc", "contract"})
 def mean(logits):
-    """The mean of a contiguous vector of at least one."""
+    """Returns the mean of a non-empty contiguous vector."""
     total = ZERO
     for j in range(logits.size):
         total += logits[j]
@@ -178,7 +177,7 @@ def mean(logits):
 
 @called(error_model="numpy", fastmath={"reassoc", "contract"})
 def exponentials(logits, base):
-    """Every logit of a contiguous vector becomes exp(logit - base); returns their sum."""
+    """Turns each logit of a contiguous vector into exp(logit - base); returns their sum."""
     total = ZERO
     for j in range(logits.size):
         logits[j] = exp(logits[j] - base)
@@ -188,7 +187,7 @@ def exponentials(logits, base):
 
 @called()
 def chunk(logits, weights, biases, begin, end, hidden):
-    """Write the logits (B, end - begin) of some classes."""
+    """Writes the logits (B, end - begin) of the classes begin:end."""
     gemm(logits, hidden, weights[begin:end].T, 1.0, 0.0)
     if biases is not None:
         for b in range(logits.shape[0]):
@@ -198,10 +197,10 @@ def chunk(logits, weights, biases, begin, end, hidden):
 
 @called(error_model="numpy")
 def count(base, sums, b, logits, new):
-    """Add the exponentials of some logits to row b's sum.
+    """Adds the exponentials of some logits to row b's sum.
 
-    The base is the largest logit of the row's first chunk, and changes only when a sum overflows: nothing is lost before,
-    and most chunks are spared the search for their maximum.
+    The base is the largest logit of the row's first chunk, and changes only when a sum overflows. No precision is lost before
+    that, and most chunks need no search for their maximum.
     """
     if new:
         base[b] = logits.max()
@@ -216,7 +215,7 @@ def count(base, sums, b, logits, new):
 
 @called(error_model="numpy", fastmath={"reassoc", "contract"})
 def sum_exp(logits, base):
-    """The sum of exp(logit - base) over a contiguous vector of at least one."""
+    """Returns the sum of exp(logit - base) over a non-empty contiguous vector."""
     total = ZERO
     for j in range(logits.size):
         total += exp(logits[j] - base)
@@ -225,7 +224,7 @@ def sum_exp(logits, base):
 
 @launched(error_model="numpy")
 def normalise(norm, base, sums, classes):
-    """Write norm from the shards' base and sums; to sums their logs, with the base."""
+    """Writes norm from the shards' base and sums; turns sums into their logs, base included."""
     for b in range(norm.size):
         most = -np.inf
         for shard in range(base.shape[0]):
@@ -243,7 +242,7 @@ def normalise(norm, base, sums, classes):
 
 @launched(parallel=True, error_model="numpy")
 def _gather(grad, grads, scales, base, weights, hidden, target, norm, weight, threads):
-    """Write scales and grad, which adds up the shards' parts; then to grads the hidden vectors times the scales."""
+    """Writes scales, and grad as the sum over shards; then writes the hidden vectors times the scales to grads."""
     size = -(-grad.shape[0] // threads)
     for thread in numba.prange(threads):
         for b in range(thread * size, min((thread + 1) * size, grad.shape[0])):
@@ -265,7 +264,7 @@ def _learn(
     weights, biases, squares, bias_squares, logits, scaled, pulls, bias_pulls, base, scales, valid, hidden, target, weight,
     rate,
 ):  # fmt: skip
-    """The second pass: move the weights."""
+    """Second pass: updates the weights."""
     batch = hidden.shape[0]
     for shard in numba.prange(base.shape[0]):
         first, last = blas.shard_part(shard, base.shape[0], weights.shape[0])
@@ -294,7 +293,7 @@ def _pull_biases(out, biases, exponentials, scales):
 
 @called()
 def _pull_targets(pulls, bias_pulls, biases, begin, end, hidden, target, weight):
-    """Take what the targets among classes begin:end pull for from the gradients of their rows."""
+    """Subtracts the targets' terms for classes begin:end from the gradients of their rows."""
     for b in range(hidden.shape[0]):
         if begin <= target[b] < end:
             one = weighed(pulls.dtype.type(1), weight, b)
@@ -306,14 +305,14 @@ def _pull_targets(pulls, bias_pulls, biases, begin, end, hidden, target, weight)
 
 @called(error_model="numpy")
 def probabilities(logits, norm):
-    """Every logit of a contiguous vector becomes exp(logit - norm)."""
+    """Turns each logit of a contiguous vector into exp(logit - norm)."""
     for j in range(logits.size):
         logits[j] = exp(logits[j] - norm)
 
 
 @called()
 def weigh(misses, weight, b):
-    """Multiply a contiguous vector by the weight of example b."""
+    """Multiplies a contiguous vector by the weight of example b."""
     if weight is not None:
         for j in range(misses.size):
             misses[j] *= weight[b]
@@ -321,7 +320,7 @@ def weigh(misses, weight, b):
 
 @launched(parallel=True)
 def _search(heaps, scores, logits, base, sums, weights, biases, hidden, out_first, out_last, left_out):
-    """Write the best of every shard, as a heap, and its base and sums."""
+    """Writes the best of every shard, as a heap, and its base and sums."""
     batch = hidden.shape[0]
     for shard in numba.prange(base.shape[0]):
         first, last = blas.shard_part(shard, base.shape[0], weights.shape[0])

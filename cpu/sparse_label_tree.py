@@ -1,24 +1,23 @@
 """Probabilistic label trees over sparse features, where every node is a regularised logistic regression.
 
-A node learns from the examples that have a label below its parent, of the root from all: y = 1 where one has a label below the
-node. Nodes do not depend on each other, so they are trained one by one, each to its optimum, and a weight exists only for a
-feature that one of the node's examples has. Siblings see the same examples: they are trained, and kept, in chunks of up to
-CHUNK, whose weights lie feature by feature, so that a search reads one run of weights for each feature that an example and the
-chunk share.
+A node learns from the examples that have a label below its parent; the root learns from all. y = 1 if the example has a label
+below the node. Nodes are independent, so each is trained to its optimum, and a weight exists only for features of the node's
+examples. Siblings share their examples. They are trained and stored in chunks of up to CHUNK, whose weights are grouped by
+feature. So a search reads one run of weights per feature that an example and the chunk share.
 
-Training takes the sum, over nodes, of the features of the node's examples, times passes: for a tree of arity a over V labels
-at most a log V times the features of all examples, times the labels of each. Scratch: CHUNK times the features of a chunk's
-examples a thread, and GROUP weights.
+Training time is proportional to the sum, over nodes, of the features of the node's examples, times passes. For arity a and V
+labels that is at most a log V times the features of all examples, times the labels of each. Scratch per thread is CHUNK times
+the features of a chunk's examples, plus GROUP weights in all.
 
-A node is trained by coordinate descent in the dual. It minimises |w|^2 / 2 + sum of c_i log(1 + e^-(y_i w . x_i)), y_i = 1 or
--1, where the last of w is the bias, as if every example had one more feature, 1. The dual has a number 0 < a_i < c_i an
-example, and w = sum of a_i y_i x_i. One coordinate at a time is set to where the dual is least; with u = log(a / (c - a)) that
-is where
+A node is trained by coordinate descent in the dual. It minimises |w|^2 / 2 + sum of c_i log(1 + e^-(y_i w . x_i)) with y_i = 1
+or -1. The last number of w is the bias, as the weight of a constant feature 1. The dual has one variable 0 < a_i < c_i per
+example, and w = sum of a_i y_i x_i. Each step minimises the dual along one coordinate. With u = log(a / (c - a)) the minimum is
+at
 
     slope(u) = |x_i|^2 (a(u) - a_i) + y_i w . x_i + u = 0,    a(u) = c_i logistic(u)
 
-which rises everywhere, by at least 1: Newton's steps within a bracket find it, most often at once. Examples are visited in an
-order drawn anew each pass. At the solution u_i = -y_i w . x_i, so the largest |slope| met in a pass says how far it is.
+Its derivative is at least 1, so Newton's method within a bracket converges, mostly in one step. Each pass visits the examples
+in a new random order. At the solution u_i = -y_i w . x_i, so the largest |slope| of a pass measures convergence.
 
 Prabhu et al. 2018, "Parabel"; Jasinska-Kobus et al. 2020, "Probabilistic label trees for extreme multi-label classification",
 arXiv:2009.11218; Yu, Huang and Lin 2011, "Dual coordinate descent methods for logistic regression and maximum entropy models";
@@ -40,10 +39,10 @@ from cpu.vectors.splitmix import GOLDEN, mix
 if TYPE_CHECKING:
     from scipy.sparse import csc_array, csr_array
 
-CHUNK = 32  # siblings whose weights lie together
-GROUP = 2**25  # weights for which there is room at a time
-STEPS = 30  # of Newton or halving at most: float32 can tell no more apart
-SAVED = {  # arrays of Weights that the tree alone does not tell
+CHUNK = 32  # siblings whose weights are stored together
+GROUP = 2**25  # weights allocated at a time
+STEPS = 30  # maximum number of Newton or bisection steps: float32 resolves no more
+SAVED = {  # arrays of Weights that do not follow from the tree alone
     "biases": np.float32,
     "feature_at": np.int64,
     "feature": np.int32,
@@ -54,15 +53,15 @@ SAVED = {  # arrays of Weights that the tree alone does not tell
 
 
 class Weights(NamedTuple):
-    """M chunks of nodes; chunk m has the nodes node_at[m] to node_at[m + 1], E features and W weights in all.
+    """Weights in M chunks of nodes, with E features and W weights in all; chunk m has nodes node_at[m] to node_at[m + 1].
 
     node_at     (M + 1,) int32     the root is a chunk of its own
     first       (N + 1,) int32     chunks of node n's children: first[n] to first[n + 1]
     biases      (N,) float32
-    feature_at  (M + 1,) int64     the features of chunk m: feature[feature_at[m] : feature_at[m + 1]], rising
+    feature_at  (M + 1,) int64     the features of chunk m, ascending: feature[feature_at[m] : feature_at[m + 1]]
     feature     (E,) int32
     weight_at   (E + 1,) int64     the weights of a chunk's feature: weight[weight_at[e] : weight_at[e + 1]]
-    node        (W,) int8          their nodes, counted from the chunk's first, rising
+    node        (W,) int8          their nodes, counted from the chunk's first, ascending
     weight      (W,) float32
     """
 
@@ -77,12 +76,12 @@ class Weights(NamedTuple):
 
 
 class Penalty(NamedTuple):
-    """How a node is trained.
+    """The training options of a node.
 
-    bound      (B,) float32: what the loss of each example counts against |w|^2 / 2
+    bound      (B,) float32: the factor of each example's loss, against |w|^2 / 2
     tolerance  see `solve`
-    passes     at most
-    least      weights below it are dropped
+    passes     maximum
+    least      smaller weights are dropped
     seed       of the order of examples
     """
 
@@ -94,13 +93,13 @@ class Penalty(NamedTuple):
 
 
 def fit(tree: LabelTree, features: "csr_array", labels: "csr_array", penalty: Penalty) -> Weights:
-    """Train every node of a tree over V labels.
+    """Trains every node of a tree over V labels.
 
-    features  (B, F) CSR of float32, ids int32, each once in a row
-    labels    (B, V) CSR: an entry for each label that an example has; an example may have none
+    features  (B, F) CSR of float32, ids int32, distinct within a row
+    labels    (B, V) CSR: an entry for each label of an example; an example may have none
 
-    A node whose examples all say the same has no weights; its odds are those of one half of an example that says otherwise.
-    The same bytes at any number of threads.
+    A node whose examples all agree has no weights; its odds are those with half an example on each side added. Results are
+    byte-identical at any number of threads.
     """
     reach = _reached(tree, labels)
     node_at, first = _chunks(tree)
@@ -116,9 +115,9 @@ def fit(tree: LabelTree, features: "csr_array", labels: "csr_array", penalty: Pe
 
 
 def restored(tree: LabelTree, features: int, **arrays: np.ndarray) -> Weights:
-    """The weights of a tree over so many features, from the arrays of Weights that follow from nothing else, by name.
+    """Rebuilds the weights of a tree over so many features from those arrays of Weights that the tree does not determine.
 
-    ValueError where they are of another tree, or could lead a search out of them.
+    Raises ValueError for arrays of another tree, or arrays that would let a search read out of bounds.
     """
     node_at, first = _chunks(tree)
     weights = Weights(node_at, first, *(arrays[name] for name in SAVED))
@@ -145,13 +144,13 @@ def best(
     ids: Array, log_probs: Array, tree: LabelTree, weights: Weights, row_at: Array, feature: Array, value: Array,
     least: float = -np.inf,
 ) -> None:  # fmt: skip
-    """Write the k most likely labels of each example, most likely first: ids (B, k) int32, log_probs (B, k) float32.
+    """Writes the k most likely labels of each example, most likely first: ids (B, k) int32, log_probs (B, k) float32.
 
-    A node is at least as likely as everything below it, so nodes taken in falling order of probability bring the labels in that
-    order; among equals the higher node number, the deeper one, comes first.
+    A node is at least as likely as its descendants, so best-first search yields the labels in falling order of probability.
+    Ties go to the higher node number, the deeper node.
 
-    row_at (B + 1,), feature int32, value float32: the examples, CSR rows whose ids rise. least: labels of a lower
-    log-probability do not come. Where fewer than k are left, ids ends with -1 and log_probs with -inf.
+    row_at (B + 1,), feature int32, value float32: the examples, CSR rows with ascending ids. least: labels of a lower
+    log-probability are left out. If fewer than k remain, ids ends with -1 and log_probs with -inf.
     """
     _best(ids, log_probs, tree.label, *weights, row_at, feature, value, least, numba.get_num_threads())
 
@@ -167,20 +166,20 @@ def given(
 
 @launched(error_model="numpy")
 def solve(w, row_at, ids, values, squares, positive, bound, tolerance, passes, seed):
-    """Write w (F + 1,) float64 of n examples; returns how many passes it took.
+    """Writes w (F + 1,) float64 for n examples; returns the number of passes.
 
     row_at    (n + 1,), ids, values  the examples' features, CSR; ids below F
     squares   (n,) float32 |x_i|^2, with the bias's 1
     positive  (n,) bool: y_i = 1
     bound     (n,) float32 c_i; an example with 0 is left out
-    tolerance it ends after a pass in which no |slope| was larger, or after so many `passes`; at least 1e-4: odds are float32
+    tolerance stops after a pass without a larger |slope|, or after `passes`; at least 1e-4: odds are float32
     seed      uint64: of the order
     """
     n = squares.size
     w[:] = 0
     alpha, odds = np.zeros(n), np.full(n, np.float32(-5))
     order = np.arange(n)
-    close = np.float32(tolerance / 10)  # how near a coordinate is brought to where its slope is 0
+    close = np.float32(tolerance / 10)  # tolerance of the slope along a coordinate
     for turn in range(passes):
         _shuffle(order, seed + np.uint64(turn) * np.uint64(n))
         far = 0.0
@@ -208,7 +207,7 @@ def solve(w, row_at, ids, values, squares, positive, bound, tolerance, passes, s
 
 @called(error_model="numpy")
 def _least(odds, alpha, margin, square, bound, close):
-    """The u at which the dual is least along a coordinate, and a(u)."""
+    """Returns the u that minimises the dual along a coordinate, and a(u)."""
     low, high = square * (alpha - bound) - margin, square * alpha - margin
     odds = min(max(odds, low), high)
     for _ in range(STEPS):
@@ -228,14 +227,14 @@ def _least(odds, alpha, margin, square, bound, close):
 
 @called()
 def _shuffle(order, seed):
-    """An order drawn from a seed (Fisher and Yates)."""
+    """Shuffles `order` by a seed (Fisher and Yates)."""
     for i in range(order.size - 1, 0, -1):
         j = np.int64(mix(seed + np.uint64(i) * GOLDEN) % np.uint64(i + 1))
         order[i], order[j] = order[j], order[i]
 
 
 class _Plan(NamedTuple):
-    """Of each chunk, (M,) each: its nodes' parent, the most features and weights it can have, and what it takes to train."""
+    """For each chunk, (M,) each: its nodes' parent, its maximum numbers of features and weights, and its training cost."""
 
     parent: np.ndarray
     features: np.ndarray
@@ -251,7 +250,7 @@ def _plan(tree: LabelTree, node_at: Array, reach: "csc_array", features: "csr_ar
 
 
 def _fit_group(plan: _Plan, begin: int, end: int, given: tuple[Any, ...]) -> tuple[Array, ...]:
-    """Train the chunks from begin to end; returns how many features and weights each has, (chunks, 2), and these."""
+    """Trains the chunks begin:end; returns their numbers of features and weights, (chunks, 2), and the arrays of both."""
     feature_room, weight_room = _ends(plan.features[begin:end]), _ends(plan.weights[begin:end])
     used, dear = np.zeros((end - begin, 2), np.int64), np.argsort(-plan.cost[begin:end], kind="stable")
     by_feature = [np.empty(feature_room[-1], np.int32), np.empty(feature_room[-1], np.int32)]
@@ -262,12 +261,12 @@ def _fit_group(plan: _Plan, begin: int, end: int, given: tuple[Any, ...]) -> tup
 
 
 def _packed(part: Array, room: Array, used: Array) -> Array:
-    """What the chunks of a group wrote, without what they left of their room."""
+    """Returns the used parts of the chunks of a group, concatenated."""
     return np.concatenate([part[at : at + count] for at, count in zip(room[:-1], used, strict=True)])
 
 
 def _reached(tree: LabelTree, labels: "csr_array") -> "csc_array":
-    """(B, N) CSC: an entry where an example has a label below a node; examples of a node rise."""
+    """Returns a (B, N) CSC matrix with an entry if an example has a label below a node; a node's examples ascend."""
     from scipy import sparse
 
     rows, nodes = [], []
@@ -285,7 +284,7 @@ def _reached(tree: LabelTree, labels: "csr_array") -> "csc_array":
 
 
 def _chunks(tree: LabelTree) -> tuple[Array, Array]:
-    """node_at and first of Weights."""
+    """Returns node_at and first of Weights."""
     children = np.diff(tree.child_at)
     parts = -(-children // CHUNK)
     first = (1 + np.concatenate([[0], np.cumsum(parts)])).astype(np.int32)
@@ -296,7 +295,7 @@ def _chunks(tree: LabelTree) -> tuple[Array, Array]:
 
 
 def _groups(sizes: Array) -> list[tuple[int, int]]:
-    """Runs of chunks with room for at most GROUP weights, or of one chunk."""
+    """Returns runs of chunks with at most GROUP weights, or of one larger chunk."""
     cuts = [0]
     total = 0
     for place, size in enumerate(sizes.tolist()):
@@ -316,7 +315,7 @@ def _fit(
     used, feature, counts, node, weight, feature_room, weight_room, begin, dear, biases, node_at, parent, reach_at, reach,
     row_at, ids, values, features, squares, bound, tolerance, passes, least, seed, threads,
 ):  # fmt: skip
-    """Train the chunks from `begin` on, the dearest first; each thread takes every so manyth."""
+    """Trains the chunks from `begin` on, the most expensive first, dealt to the threads in turn."""
     every = np.arange(row_at.size - 1).astype(np.int32)
     for thread in numba.prange(threads):
         place = np.full(features, -1, np.int32)
@@ -340,7 +339,7 @@ def _fit(
 
 @called()
 def _own(place, members, row_at, ids, values, squares, bound):
-    """The features of some examples, rising, and the examples with features counted among these, as CSR."""
+    """Returns the ascending features of some examples, and these examples as CSR with renumbered features."""
     at = np.zeros(members.size + 1, np.int64)
     for i, b in enumerate(members):
         at[i + 1] = at[i] + row_at[b + 1] - row_at[b]
@@ -367,7 +366,7 @@ def _own(place, members, row_at, ids, values, squares, bound):
 
 @called()
 def _positive(members, own):
-    """Which of the members are among `own`; both rise."""
+    """Returns a mask of the members that are in `own`; both ascend."""
     has = np.zeros(members.size, np.bool_)
     i = 0
     for b in own:
@@ -379,7 +378,7 @@ def _positive(members, own):
 
 @called()
 def _one_sided(w, has, bound):
-    """Whether all examples that count say the same, or there is none; then the bias is written."""
+    """True if all examples with a positive bound agree or there is none; writes the bias."""
     yes, no = 0, 0
     for i in range(has.size):
         if bound[i] > 0:
@@ -391,7 +390,7 @@ def _one_sided(w, has, bound):
 
 @called()
 def _keep(used, feature, counts, node, weight, met, table, least):
-    """Write the weights that are large enough, feature by feature, and how many features and weights these are."""
+    """Writes the weights above `least` in absolute value, feature by feature, and the numbers of features and weights."""
     features, weights = 0, 0
     for f in range(met.size):
         before = weights
@@ -455,7 +454,7 @@ def _given(
 
 @called()
 def _look(scores, m, node_at, biases, feature_at, features, weight_at, node, weight, own, worth):
-    """The scores of a chunk's nodes for an example, to scores[:nodes]."""
+    """Writes the scores of a chunk's nodes for an example to scores[:nodes]."""
     for child in range(node_at[m + 1] - node_at[m]):
         scores[child] = biases[node_at[m] + child]
     place, end = feature_at[m], feature_at[m + 1]

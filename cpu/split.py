@@ -1,8 +1,8 @@
 """The top of a tree as dense products: nodes (K, D) near the root, which most paths visit. See `Split`.
 
-The scores of all examples at all K nodes are one product, though a path visits only some of them; so are the gradient of the
-hidden vectors and that of the nodes. That is 6 B K D operations, but at the speed of a matrix product; and examples no longer
-wait for each other at the root.
+One product computes the scores of all examples at all K nodes, though a path visits only some of them. The gradients of the
+hidden vectors and of the nodes are one product each. That is 6 B K D operations at the speed of a matrix product, and examples
+no longer wait for each other at the root.
 """
 
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from cpu.tree.logistic_visit import weighed
 from cpu.vectors.activation import ZERO, miss_and_loss
 from cpu.vectors.blas import gemm
 
-ROWS = 64  # examples, or nodes, of a product; it does not know of the threads
+ROWS = 64  # examples, or nodes, per product; independent of the thread count
 
 
 class Work(NamedTuple):
@@ -26,8 +26,8 @@ class Work(NamedTuple):
 
     scores  (B, K)  hidden . node
     misses  (B, K)  turn - logistic(score) at the nodes of an example's path, else 0
-    pulls   (K, D)  the gradient of the nodes, where they do not move by plain SGD
-    bias_pulls (K,) the same of their biases, with the other sign
+    pulls   (K, D)  the gradient of the nodes, unless they use plain SGD
+    bias_pulls (K,) the same for their biases, with the opposite sign
     """
 
     scores: np.ndarray
@@ -37,7 +37,7 @@ class Work(NamedTuple):
 
 
 def workspace(batch: int, width: int, top: int, dtype: DTypeLike) -> Work:
-    """Scratch for calls of `step` with up to `batch` rows of `width` numbers and `top` nodes."""
+    """Allocates scratch for calls of `step` with up to `batch` rows of `width` numbers and `top` nodes."""
     scores, misses = np.empty((2, batch, top), dtype)
     return Work(scores, misses, np.empty((top, width), dtype), np.empty(top, dtype))
 
@@ -46,7 +46,7 @@ def step(
     grad: Array, loss: Array, learned: Any, work: Work, tree: Any, hidden: Array, target: Array,
     weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
-    """Learn from a batch: add to grad (B, D), write loss (B,), move nodes (K, D) once. See the contract.
+    """Takes one training step: adds to grad (B, D), writes loss (B,), updates nodes (K, D) once. See the contract.
 
     tree: the plan of a tree's top, see `split` in cpu/tree/tree.py.
     """
@@ -58,7 +58,7 @@ def step(
 
 @launched(parallel=True)
 def _judge(grad, loss, nodes, biases, scores, misses, leaf_up, node_up, target, hidden, weight):
-    """Write misses and loss, add to grad."""
+    """Writes misses and loss, adds to grad."""
     batch = hidden.shape[0]
     for part in numba.prange(-(-batch // ROWS)):
         first, last = part * ROWS, min((part + 1) * ROWS, batch)
@@ -72,7 +72,7 @@ def _judge(grad, loss, nodes, biases, scores, misses, leaf_up, node_up, target, 
 
 @called(error_model="numpy")
 def _climb(misses, scores, leaf_up, node_up, target, b):
-    """Write the misses of an example's path; returns its loss."""
+    """Writes the errors along an example's path; returns its loss."""
     total = ZERO
     up = leaf_up[target[b]]
     while up >= 0:
@@ -85,7 +85,7 @@ def _climb(misses, scores, leaf_up, node_up, target, b):
 
 @launched(parallel=True)
 def _move(nodes, biases, squares, bias_squares, misses, pulls, bias_pulls, hidden, rate):
-    """Every node moves once; a miss points uphill."""
+    """Updates every node once; errors are minus the loss's gradients in the scores."""
     batch, top = hidden.shape[0], nodes.shape[0]
     for turn in numba.prange(-(-top // ROWS)):
         first, last = turn * ROWS, min((turn + 1) * ROWS, top)

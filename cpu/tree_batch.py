@@ -1,19 +1,18 @@
-"""Hierarchical softmax whose nodes learn from a few examples at once: nodes (V - 1, D). See `TreeBatch` in the contract.
+"""Hierarchical softmax with mini-batches per node: nodes (V - 1, D). See `TreeBatch` in the contract.
 
-Where a node moves for one example after another, the root is a chain as long as the batch. Here the examples of a node learn
-together, in order and up to `together` at a time, from the node before any of them moves it. What depends on what is then:
+With one update per example the root is a serial chain as long as the batch. Here the examples of a node learn in order in
+groups of up to `together`, all of which read the node before the group's update. This leaves these dependencies:
 
-    crowded nodes   those with more than `together` examples, all near the root: group after group, each from the row that the
-                    group before it has left. The row that a group met is kept for the gradients of its examples
+    crowded nodes   nodes with more than `together` examples, all near the root: group after group, each on the row that the
+                    previous group left. A group's row is copied for the gradients of its examples
     examples        each along its whole path, independent of all others: scores, losses, gradients
-    other nodes     each of them moves once, independent of all others
+    other nodes     each is updated once, independent of all others
 
-Examples are sorted by their classes' place in the tree, from left to right. So the examples of any node are neighbours: how
-many nodes each shares with the one before says where a node's examples begin and end. Sums have an order that does not
-depend on the threads.
+Examples are sorted by their classes' position in the tree, from left to right. So the examples of any node are contiguous. The
+number of nodes shared with the previous example delimits a node's examples. The order of sums does not depend on the threads.
 
-The examples of a crowded node are a list, as the nodes are of an example: so its scores, and the sum that it moves along, are
-those of cpu/tree/logistic_visit.py with rows and hidden vectors in each other's place.
+A crowded node has a list of examples, as an example has a list of nodes. So its scores and its update use
+cpu/tree/logistic_visit.py with rows and hidden vectors swapped.
 """
 
 from typing import Any, NamedTuple
@@ -29,11 +28,11 @@ from cpu.tree.logistic_visit import WIDE, compare, cost, forget, judge, move, pu
 from cpu.tree_softmax import TOGETHER, climb_together
 from cpu.vectors.simd import LANES, load_row, store_row
 
-LINE = 32  # int32 numbers that keep what two threads write apart
+LINE = 32  # padding in int32 numbers, so that two threads do not write one cache line
 
 
 class Plan(NamedTuple):
-    """A tree: leaf_up, node_up and depth as in cpu/tree/tree.py; rank (V,) int32: each class's place from left to right."""
+    """A tree: leaf_up, node_up and depth as in cpu/tree/tree.py; rank (V,) int32: each class's position from left to right."""
 
     leaf_up: np.ndarray
     node_up: np.ndarray
@@ -42,24 +41,24 @@ class Plan(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Scratch for up to B examples with paths of up to L nodes; `length` nodes of them on the path of one.
+    """Scratch for up to B examples with paths of up to L nodes, of which an example's path has `length`.
 
-    entries  (B, L + WIDE) int32  2 * node + turn, the leaf's first; -1 past the end. Of a crowded node, once it has met its
+    entries  (B, L + WIDE) int32  2 * node + turn, the leaf's first; -1 past the end. Once a crowded node has visited its
                                   examples: 2 * row of `copies` + turn
     lengths  (B,) int32           of paths
-    shared   (B + 1,) int32       by place in the sorted order: how many nodes, from the root, the example and the one before it
-                                  have in common; then 0
-    crowded  (B,) int32           how many nodes, from the root, are crowded
+    shared   (B + 1,) int32       by place in the sorted order: the number of nodes, from the root, that the example shares with
+                                  the previous one; then 0
+    crowded  (B,) int32           the number of crowded nodes, from the root
     misses   (B, L)               turn - logistic(score), times the example's weight
     costs    (B, L)               -log p(turn), of crowded nodes only
-    copies   (L * S, D)           rows of crowded nodes as their groups found them, `groups` of a level
-    lines    (L, B) int32         the examples of each crowded node in their own order
-    begun    (threads, L) int32   the place of the first example of the current node of a level; -1: before those of the thread
-    members  (threads, ...) int32 the examples of the node that a thread moves: 2 * b + turn
-    missed   (threads, ...)       misses of the example or of the node that a thread is at
-    spent    (threads, ...)       and its costs
-    pulls    (threads, D)         the gradient of the node that a thread moves
-    moves    (threads, ...)       how far each of an example's rows goes, where that is not its miss
+    copies   (L * S, D)           rows of crowded nodes as their groups read them, `groups` of a level
+    lines    (L, B) int32         the examples of each crowded node in batch order
+    begun    (threads, L) int32   the place of the first example of a level's current node; -1: before those of the thread
+    members  (threads, ...) int32 the examples of the node that a thread updates: 2 * b + turn
+    missed   (threads, ...)       the errors of a thread's current example or node
+    spent    (threads, ...)       the costs of the same
+    pulls    (threads, D)         the gradient of the node that a thread updates
+    moves    (threads, ...)       the update factors of an example's rows, where these are not its errors
     """
 
     entries: np.ndarray
@@ -79,12 +78,12 @@ class Work(NamedTuple):
 
 
 def plan(tree: Any) -> Plan:
-    """The tree as the other functions take it."""
+    """Returns the tree in the form that the other functions take."""
     return Plan(tree.leaf_up, tree.node_up, tree.depth, tree.ranks())
 
 
 def workspace(batch: int, width: int, depth: int, together: int, dtype: DTypeLike) -> Work:
-    """Scratch for calls of `step` with up to `batch` rows and paths of up to `depth` nodes."""
+    """Allocates scratch for calls of `step` with up to `batch` rows and paths of up to `depth` nodes."""
     threads, members = numba.config.NUMBA_NUM_THREADS, min(batch, together)
     missed, spent, moves = zeros((3, threads, max(members, depth) + WIDE + LINE), dtype)
     return Work(
@@ -109,7 +108,7 @@ def step(
     grad: Array, loss: Array, learned: Any, work: Work, tree: Plan, hidden: Array, target: Array,
     weight: Array | None, rate: float, together: int,
 ) -> None:  # fmt: skip
-    """Learn from a batch: write grad (B, D) and loss (B,), move the nodes. See the contract."""
+    """Takes one training step: writes grad (B, D) and loss (B,), updates the nodes. See the contract."""
     threads = numba.get_num_threads()
     order = np.argsort(tree.rank[target], kind="stable")
     paths = work.entries, work.lengths, work.shared, work.crowded
@@ -132,7 +131,7 @@ def step(
 
 @launched(parallel=True)
 def _climb(entries, lengths, leaf_up, node_up, target, threads):
-    """The paths of all examples."""
+    """Writes the paths of all examples."""
     for thread in numba.prange(threads):
         end, at = (thread + 1) * target.size // threads, np.empty(TOGETHER, np.int32)
         for first in range(thread * target.size // threads, end, TOGETHER):
@@ -147,7 +146,7 @@ def _climb(entries, lengths, leaf_up, node_up, target, threads):
 
 @launched(parallel=True)
 def _compare(entries, lengths, shared, crowded, order, threads):
-    """How many nodes each example has in common with the one before it in the sorted order."""
+    """Writes the number of nodes that each example shares with its predecessor in the sorted order."""
     for thread in numba.prange(threads):
         for p in range(thread * order.size // threads, (thread + 1) * order.size // threads):
             b, before, count = order[p], order[p - 1], 0
@@ -159,17 +158,17 @@ def _compare(entries, lengths, shared, crowded, order, threads):
 
 
 def groups(batch: int, together: int) -> int:
-    """The most groups of crowded nodes that a level has room for.
+    """Returns the maximum number of groups of crowded nodes per level.
 
-    Those of a node that begins at place p stand from 2 (p // together) on: it has more than `together` examples, so that the
-    next node begins late enough for its groups to stand behind.
+    A node that begins at place p uses the slots from 2 (p // together) on. It has more than `together` examples, so the next
+    node begins late enough for its groups to follow.
     """
     return 2 * -(-batch // together) if batch > together else 0
 
 
 @launched()
 def crowds(lengths, shared, crowded, order, together):
-    """The nodes with more than `together` examples: (nodes, 3) of level, first and last place."""
+    """Returns the nodes with more than `together` examples: (nodes, 3) of level, first and last place."""
     nodes: list[tuple[int, int, int]] = []
     level, before, places = 0, -1, order.size
     while len(nodes) > before:  # nodes farther from the root have no more examples than those above
@@ -187,7 +186,7 @@ def crowds(lengths, shared, crowded, order, together):
 
 @inlined()
 def last_of(shared, level, first, places):
-    """Where the examples end whose node at this level is that of the first; a path that is shorter is alone."""
+    """Returns the end of the examples that share the first one's node at this level; a shorter path is alone."""
     last = first + 1
     while last < places and shared[last] > level:
         last += 1
@@ -196,14 +195,14 @@ def last_of(shared, level, first, places):
 
 @launched(parallel=True)
 def line_up(lines, crowds, order):
-    """The examples of each crowded node in their own order, at lines[level, first:last]."""
+    """Writes the examples of each crowded node in batch order to lines[level, first:last]."""
     for level in numba.prange(crowds[-1, 0] + 1):
-        at = np.full(order.size, -1, np.int32)  # where the examples of each example's node begin
+        at = np.full(order.size, -1, np.int32)  # the first place of each example's node
         for c in range(crowds.shape[0]):
             if crowds[c, 0] == level:
                 for p in range(crowds[c, 1], crowds[c, 2]):
                     at[order[p]] = crowds[c, 1]
-        there = np.zeros(order.size, np.int32)  # of those that begin here so many stand in line
+        there = np.zeros(order.size, np.int32)  # examples already in the line that begins here
         for b in range(order.size):
             if at[b] >= 0:
                 lines[level, at[b] + there[at[b]]] = b
@@ -215,9 +214,8 @@ def meet(
     rows, biases, squares, bias_squares, crowds, cuts, entries, lengths, misses, costs, copies, lines, members, missed, spent,
     pulls, slots, together, weight, hidden, rate, threads,
 ):  # fmt: skip
-    """Crowded nodes meet their examples, group after group, and note what each group finds. Those of thread t are
-    crowds[cuts[t] : cuts[t + 1]].
-    """
+    """Lets crowded nodes learn group after group, and copies the row that each group reads.
+    Thread t has the nodes crowds[cuts[t] : cuts[t + 1]]."""
     for thread in numba.prange(threads):
         own_missed, own_spent = missed[thread], spent[thread]
         for c in range(cuts[thread], cuts[thread + 1]):
@@ -248,7 +246,7 @@ def meet(
 
 @inlined()
 def _score(misses, costs, rows, biases, node, hidden, members, thread, count):
-    """Write misses[:count] and costs[:count] of a thread's members at a node."""
+    """Writes misses[:count] and costs[:count] of a thread's members at a node."""
     thread, node, last = np.uintp(thread), np.uintp(node), np.uintp(count)
     for i in range(np.uintp(0), last, WIDE):
         score(misses, i, hidden, rows, node, members, thread, i, last)
@@ -260,9 +258,9 @@ def _score(misses, costs, rows, biases, node, hidden, members, thread, count):
 
 @launched()
 def share(lengths, crowded, order, threads):
-    """Where each thread's examples begin, and where the last ends, (threads + 1,): each has about as many visits of nodes.
+    """Returns the start of each thread's examples and the end of the last, (threads + 1,), balanced by node visits.
 
-    An example reads a crowded node once, for its gradient, another one for its score, its gradient and its part of the move.
+    An example reads a crowded node once, for its gradient, and another node three times: score, gradient and update.
     """
     every = reached = 0
     for b in order:
@@ -273,7 +271,7 @@ def share(lengths, crowded, order, threads):
         visits = 3 * lengths[order[p]] - 2 * crowded[order[p]]
         while (
             thread < threads and (2 * reached + visits) * threads > 2 * thread * every
-        ):  # its middle is the next one's
+        ):  # the visit's midpoint lies in the next thread's share
             ends[thread] = p
             thread += 1
         reached += visits
@@ -285,7 +283,7 @@ def _judge(
     grad, loss, rows, biases, squares, bias_squares, entries, lengths, shared, crowded, begun, misses, costs, copies, members,
     missed, spent, pulls, moves, order, ends, weight, hidden, rate, threads,
 ):  # fmt: skip
-    """Every example along its path: its gradient and its loss. A node moves when the last of its examples has met it.
+    """Computes the gradient and loss of every example along its path; the last example of a node triggers the node's update.
 
     The examples at places ends[t] to ends[t + 1] of the sorted order are thread t's.
     """
@@ -323,14 +321,14 @@ def _judge(
 
 @launched()
 def crossing(begun, shared, crowded, order, ends):
-    """The nodes, but crowded ones, whose examples several threads have judged: (nodes, 3) of level, first and last place.
+    """Returns the uncrowded nodes whose examples several threads processed: (nodes, 3) of level, first and last place.
 
-    ends  as `share` has made them
+    ends  from `share`
     """
     nodes: list[Any] = []
     for thread in range(ends.size - 1):
         last = end = ends[thread + 1]
-        for level in range(shared[end] - 1, crowded[order[end - 1]] - 1, -1):  # nearer to the root nodes end later
+        for level in range(shared[end] - 1, crowded[order[end - 1]] - 1, -1):  # nodes nearer to the root end later
             if begun[thread, level] >= 0:
                 while shared[last] > level:  # 0 behind the last place
                     last += 1
@@ -347,10 +345,10 @@ def _made(nodes):
 
 
 def deal(nodes: Array, threads: int) -> tuple[Array, Array]:
-    """Nodes (n, 3), of level, first and last place, dealt to threads by their examples.
+    """Deals nodes (n, 3), of level, first and last place, to threads by their numbers of examples.
 
-    Returns the nodes in another order, and where those of each thread begin in it (threads + 1,). The node with the most
-    examples comes first, and each goes to the thread with the fewest.
+    Returns the reordered nodes, and the start of each thread's nodes in them (threads + 1,). The nodes with the most examples
+    are dealt first, each to the least loaded thread.
     """
     longest = nodes[np.argsort(nodes[:, 1] - nodes[:, 2], kind="stable")]
     thread = _least(longest, threads)
@@ -359,7 +357,7 @@ def deal(nodes: Array, threads: int) -> tuple[Array, Array]:
 
 @launched()
 def _least(nodes, threads):
-    """The thread of each node."""
+    """Returns the thread of each node."""
     spent, thread = np.zeros(threads, np.int64), np.empty(nodes.shape[0], np.int64)
     for i in range(nodes.shape[0]):
         thread[i] = np.argmin(spent)
@@ -372,7 +370,7 @@ def _move_rest(
     rows, biases, squares, bias_squares, nodes, cuts, entries, lengths, misses, members, missed, spent, pulls, order, hidden,
     rate, threads,
 ):  # fmt: skip
-    """The nodes whose examples more than one thread has judged; nodes[cuts[t] : cuts[t + 1]] are thread t's."""
+    """Updates the nodes whose examples several threads processed; nodes[cuts[t] : cuts[t + 1]] are thread t's."""
     for thread in numba.prange(threads):
         for n in range(cuts[thread], cuts[thread + 1]):
             level, first, last = nodes[n]
@@ -387,7 +385,7 @@ def _move_node(
     rows, biases, squares, bias_squares, entries, lengths, level, first, last, misses, members, missed, pulls, thread, order,
     hidden, rate,
 ):  # fmt: skip
-    """The node moves that examples first:last of the sorted order have at this level."""
+    """Updates the node that examples first:last of the sorted order share at this level."""
     for p in range(first, last):
         b = order[p]
         members[thread, p - first], missed[thread, p - first] = 2 * b, misses[b, lengths[b] - 1 - level]
@@ -399,7 +397,7 @@ def _move_node(
 
 @inlined()
 def visit_node(rows, biases, squares, bias_squares, node, hidden, members, misses, pulls, thread, count, rate):
-    """A node moves once, against the sum over a thread's members."""
+    """Updates a node once, with the gradient summed over a thread's members."""
     forget(pulls, thread)
     pull(pulls, thread, hidden, misses, members, thread, 0, count)
     bias_pull = hidden.dtype.type(0)
@@ -412,7 +410,7 @@ def visit_node(rows, biases, squares, bias_squares, node, hidden, members, misse
 
 @inlined()
 def _ask(rows, biases, squares, bias_squares, entries, lengths, order, p, known):
-    """Ask for the rows of an example, but those that the one before has too, and what is kept for them."""
+    """Prefetches an example's rows and their optimiser state, except those shared with the previous example."""
     if p < order.size:
         b = order[p]
         for i in range(lengths[b] - known):

@@ -14,17 +14,17 @@ from cpu.tree import logistic_rows
 from cpu.tree.logistic_rows import OWNERS
 from cpu.vectors.activation import ZERO, softplus
 
-TOGETHER = 64  # examples that climb together
-FIELD = 63 // (OWNERS - 1)  # bits: paths are shorter than 2^21
+TOGETHER = 64  # examples that climb in lockstep
+FIELD = 63 // (OWNERS - 1)  # bits per counter: paths are shorter than 2^21
 
 
 def plan(tree: Any) -> Any:
-    """The tree as the other functions take it: as it is."""
+    """Returns the tree unchanged."""
     return tree
 
 
 def workspace(batch: int, width: int, depth: int, dtype: DTypeLike) -> logistic_rows.Work:
-    """Scratch for calls of `step` with up to `batch` rows and paths of up to `depth` nodes."""
+    """Allocates scratch for calls of `step` with up to `batch` rows and paths of up to `depth` nodes."""
     return logistic_rows.workspace(batch, width, depth, dtype)
 
 
@@ -32,22 +32,22 @@ def step(
     grad: Array, loss: Array, learned: Any, work: logistic_rows.Work, tree: Any, hidden: Array, target: Array,
     weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
-    """Learn from a batch: write grad (B, D) and loss (B,), move the nodes, as the serial loop over rows does it, bit for bit.
+    """Takes one training step: writes grad (B, D) and loss (B,), updates the nodes; equals the serial loop bit for bit.
 
-    See the contract, and cpu/tree/logistic_rows.py. Fastest where arrays begin on a cache line (cpu/runtime/memory.py).
+    See the contract, and cpu/tree/logistic_rows.py. Fastest with arrays aligned to cache lines (cpu/runtime/memory.py).
     """
     climb(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.owner, target, numba.get_num_threads())
     logistic_rows.learn(grad, loss, learned, work, hidden, weight, rate)
 
 
 def log_prob(out: Array, learned: Any, tree: Any, hidden: Array, target: Array) -> None:
-    """out[b] = log p(target[b] | hidden[b]), in nats; exp of it sums to 1 over all classes."""
+    """out[b] = log p(target[b] | hidden[b]), in nats; its exp sums to 1 over all classes."""
     _log_prob(out, learned.rows, learned.biases, tree.leaf_up, tree.node_up, hidden, target, numba.get_num_threads())
 
 
 @launched(parallel=True)
 def climb(entries, cuts, leaf_up, node_up, owner, target, threads):
-    """Write each target's path, leaf first, and where the entries of each owner begin."""
+    """Writes each target's path, leaf first, and the start of each owner's entries."""
     for thread in numba.prange(threads):
         end, at = (thread + 1) * target.size // threads, np.empty(TOGETHER, np.int32)
         for first in range(thread * target.size // threads, end, TOGETHER):
@@ -59,10 +59,10 @@ def climb(entries, cuts, leaf_up, node_up, owner, target, threads):
 
 @inlined()
 def climb_together(entries, leaf_up, node_up, target, at, first, last):
-    """Write the paths of examples first:last, at most TOGETHER, leaf first, with -1 at their ends; at (TOGETHER,): scratch.
+    """Writes the paths of examples first:last, at most TOGETHER, leaf first, with -1 at their ends; at (TOGETHER,): scratch.
 
-    A climb waits for one pointer after another, so the examples climb together, step by step: then many waits are one. No
-    step has a branch, since no processor can guess where a path ends; who is at the root stays there with -1.
+    A climb is a chain of dependent loads, so the examples climb in lockstep to overlap the latencies. No step has a branch,
+    since the end of a path is unpredictable; an example past the root stays there with -1.
     """
     for b in range(first, last):
         at[b - first] = leaf_up[target[b]]
@@ -83,9 +83,9 @@ def climb_together(entries, leaf_up, node_up, target, at, first, last):
 
 @inlined()
 def _cut(cuts, entries, b, owner):
-    """Write where the entries of each owner begin on the path of example b, which meets the owners in rising order.
+    """Writes the start of each owner's entries on the path of example b, whose owners ascend.
 
-    They are counted side by side in one register, FIELD bits for each but the last.
+    One register holds all counters, FIELD bits for each but the last.
     """
     counted, length, up = np.int64(0), 0, entries[b, 0]
     while up >= 0:
@@ -101,7 +101,7 @@ def _cut(cuts, entries, b, owner):
 
 @launched()
 def climb_runs(entries, cuts, leaf_up, node_up, owner, target):
-    """The same for the first example of each run of one target; the others have the first entry, which tells the run."""
+    """Writes the same for the first example of each run of one target; the run's others get its first entry."""
     heads, count = np.empty(TOGETHER, np.int64), 0
     for b in range(target.size):
         entries[b, 0] = leaf_up[target[b]]
@@ -115,7 +115,7 @@ def climb_runs(entries, cuts, leaf_up, node_up, owner, target):
 
 @called()
 def _climb_from(entries, cuts, node_up, owner, heads, count):
-    """The paths of so many examples, from their first entries on."""
+    """Writes the paths of `count` examples, from their first entries on."""
     for i in range(count):
         for s in range(OWNERS + 1):
             cuts[heads[i], s] = 0
@@ -151,7 +151,7 @@ def _log_prob(out, nodes, biases, leaf_up, node_up, hidden, target, threads):
 
 @inlined(fastmath={"reassoc", "contract"})
 def node_score(nodes, biases, node, hidden, b):
-    """w . h, and the node's bias if there are biases; the log-odds of turning right at the node."""
+    """Returns w . h plus the node's bias, if any: the log-odds of turning right at the node."""
     score = ZERO
     for d in range(hidden.shape[1]):
         score += nodes[node, d] * hidden[b, d]

@@ -1,9 +1,9 @@
 """Collections of MLPs on the CPU: the `Units` contract.
 
-The step of a batch goes through one unit after another, whose weights stay in the core's cache meanwhile, by the products of
-cpu/vectors/small_gemm.py; that of one example is in cpu/vectors/online.py. Steps of large units and batches, forward and
-backward alone are GEMMs of a BLAS on one thread; a parallel loop goes over units, or pairs of a unit and a piece of ROWS rows
-of the batch. So the sizes alone determine the order of every sum, and the bits do not depend on the number of threads.
+The step of a batch visits one unit after another with the products of cpu/vectors/small_gemm.py, so a unit's weights stay in
+the core's cache. The step of one example is in cpu/vectors/online.py. Steps of large units and batches, and forward or backward
+alone, are single-threaded GEMMs of a BLAS. Their parallel loop runs over units, or over pairs of a unit and ROWS rows of the
+batch. The order of every sum depends on sizes alone, so results do not depend on the thread count.
 """
 
 from typing import Any
@@ -21,23 +21,23 @@ from cpu.vectors.simd import broadcast, lanes, load, multiply_add, store, total,
 from cpu.vectors.small_gemm import asking, move, multiply, pack, pull, room
 from cpu.vectors.tile import BITS
 
-ROWS = 64  # of a piece: a GEMM of fewer rows is slower a row, larger pieces leave threads idle
-FEW, SMALL = 32, 3_000_000  # of a step: examples, and examples times weights of a matrix, beyond which a BLAS is faster
-NUMBERS = 1 << 16  # of a piece of an elementwise loop
+ROWS = 64  # rows per piece: a GEMM of fewer is slower per row, larger pieces leave threads idle
+FEW, SMALL = 32, 3_000_000  # a BLAS is faster if examples, and examples times weights of a matrix, both exceed these
+NUMBERS = 1 << 16  # numbers per piece of an elementwise loop
 
 kernel = called(error_model="numpy", fastmath={"reassoc", "contract"})
-# Free of reference counts: a slice's is an atomic addition
+# Without reference counts: a slice's is an atomic addition
 free = called(_nrt=False, error_model="numpy", fastmath={"reassoc", "contract"})
 parallel = launched(error_model="numpy", fastmath={"reassoc", "contract"}, parallel=True)
 
 
 def plan(layout: Any) -> Any:
-    """The layout as the other functions take it: as it is."""
+    """Returns the layout unchanged."""
     return layout
 
 
 def forward(y: Array, hidden: Array, layout: Any, weights: Array, x: Array, activation: str) -> None:
-    """Write hidden and y."""
+    """Writes hidden and y."""
     _forward(y, hidden, layout, weights, x, CODES[activation], _pieces(len(x)))
 
 
@@ -45,7 +45,7 @@ def backward(
     x_grad: Array | None, weight_grad: Array, y_grad: Array, hidden_grad: Array, layout: Any, weights: Array,
     y: Array, hidden: Array, x: Array, activation: str,
 ) -> None:  # fmt: skip
-    """Write x_grad (None: not wanted), add to weight_grad; y_grad and hidden_grad leave as gradients before the activation."""
+    """Writes x_grad (None: skipped), adds to weight_grad; y_grad and hidden_grad become gradients before the activation."""
     code = CODES[activation]
     _backward_signals(x_grad, y_grad, hidden_grad, layout, weights, y, hidden, code, _pieces(len(x)))
     pieces = _pieces(max(layout.hidden.max(), layout.outputs.max()))
@@ -62,9 +62,9 @@ def step(
     loss: Array, y: Array, hidden: Array, weights: Array, velocity: Array | None, y_grad: Array, hidden_grad: Array,
     layout: Any, x: Array, target: Array, rate: float | Array, momentum: float, activation: str,
 ) -> None:  # fmt: skip
-    """One step, fused: forward, squared error, backward and update of one unit after another, so its weights stay in cache.
+    """Takes one fused step: forward, squared error, backward and update, unit after unit, so that weights stay in cache.
 
-    See the contract. A unit's bits are those of a step of it alone, unless a larger unit makes GEMMs faster.
+    See the contract. A unit's result is bit-identical to a step of it alone, unless a larger unit makes GEMMs faster.
     """
     number, count = weights.dtype.type, len(layout.inputs)
     rates = np.full(count, rate, weights.dtype)
@@ -87,7 +87,7 @@ def _pieces(rows: int) -> int:
 
 @kernel
 def _parts(numbers, layout, u):
-    """The first matrix, its bias, the second and its bias of unit u, in an array laid out like the weights."""
+    """Returns unit u's first matrix, its bias, the second and its bias, as views of an array laid out like the weights."""
     n, h, o, at = layout.inputs[u], layout.hidden[u], layout.outputs[u], layout.w_at[u]
     second = at + h * (n + 1)
     bias = second + o * h
@@ -101,18 +101,18 @@ def _parts(numbers, layout, u):
 
 @kernel
 def _span(at, u):
-    """The columns of unit u."""
+    """Returns the columns of unit u."""
     return slice(at[u], at[u + 1])
 
 
 @kernel
 def _piece(k, rows):
-    """The k-th run of ROWS of so many rows; the last is shorter, those behind it empty."""
+    """Returns the k-th run of ROWS of `rows` rows; the last is shorter, those past the end are empty."""
     return slice(min(k * ROWS, rows), min((k + 1) * ROWS, rows))
 
 
-# The helpers below take whole arrays and cut single rows out of them: the type of such a row is "contiguous", that of a
-# row of a block is not, and only over the former do loops vectorise.
+# The helpers below take whole arrays and slice single rows: Numba types such a row as contiguous, but not a row of a block.
+# Loops vectorise only over the former.
 
 
 @kernel
@@ -120,7 +120,7 @@ def _layer(out, weights, bias, x, rows, span, x_span, code):
     """out[rows, span] = activation(x[rows, x_span] weights^T + bias)."""
     for b in range(rows.start, rows.stop):
         row = out[b, span]
-        for i in range(bias.size):  # an assignment of arrays compiles Numba's error message too, for two seconds
+        for i in range(bias.size):  # an array assignment also compiles Numba's error message, for two seconds
             row[i] = bias[i]
     gemm(out[rows, span], x[rows, x_span], weights.T, 1, 1)
     for b in range(rows.start, rows.stop):
@@ -136,7 +136,7 @@ def _before_activation(delta, values, rows, span, code):
 
 @kernel
 def _accumulate(matrix, bias, delta, span, x, x_span, keep, scale):
-    """matrix <- keep matrix + scale delta^T x over the batch, and the same for the bias, whose input is 1."""
+    """matrix <- keep matrix + scale delta^T x over the batch; the same for the bias, whose input is 1."""
     gemm(matrix, delta[:, span].T, x[:, x_span], scale, keep)
     bias *= keep
     for b in range(delta.shape[0]):
@@ -211,7 +211,7 @@ def _step(loss, y, hidden, weights, velocity, y_grad, hidden_grad, packed, layou
 
 @free
 def _unit(signals, weights, velocity, packed, layout, u, x, target, rate, momentum, code):
-    """The step of unit u. Returns its loss."""
+    """Takes the step of unit u; returns its loss."""
     y, hidden, y_grad, hidden_grad = signals
     n, h, o, batch = layout.inputs[u], layout.hidden[u], layout.outputs[u], x.shape[0]
     x_at, h_at, y_at, first = layout.x_at[u], layout.h_at[u], layout.y_at[u], layout.w_at[u]
@@ -239,13 +239,13 @@ def _unit(signals, weights, velocity, packed, layout, u, x, target, rate, moment
 
 @free
 def _strip(array, at, size):
-    """Columns at : at + size, as cpu/vectors/small_gemm.py takes them; the next unit's are behind them."""
+    """Returns columns at : at + size as a strip of cpu/vectors/small_gemm.py; the next unit's columns follow."""
     return array.reshape(array.size), at, array.shape[1], size
 
 
 @free
 def _error(delta, y, target, size, batch):
-    """Write y - target; returns half its squared length."""
+    """Writes y - target; returns half its squared length."""
     out, at, pitch, _ = delta
     squares, minus = zeros(out, BITS), broadcast(out.dtype.type(-1), BITS)
     for b in range(batch):

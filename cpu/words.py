@@ -1,21 +1,21 @@
-"""word2vec's own loop: rows of an input table are the hidden vectors, and move before the next example reads them.
+"""word2vec's own loop: rows of an input table are the hidden vectors, and are updated before the next example reads them.
 
     h = table[id], or the mean of table[ids] over a bag;  learn from h at a list of rows;  table[each id] -= rate * gradient
 
-So no example waits for the end of a batch, as where cpu/rows.py gathers before a readout's step and scatters after it. One
-thread goes through all examples, since each reads what the one before wrote.
+So no update waits for the end of a batch, unlike a gather and scatter of cpu/rows.py around a readout's step. One thread
+processes all examples, since each reads what the previous one wrote.
 
-Neighbouring examples with the same target, such as the context words around a centre word, form a group. They share one list
-of rows and learn together, as a small batch: their input rows and the rows of the list are read once, before any of them
-moves. So no example of a group waits, a row is written once a group, and the logistic functions are computed side by side:
+Neighbouring examples with the same target, such as the context words around a centre word, form a group. They share one list of
+rows and learn as a small batch: their input rows and the rows of the list are read once, before any update. So a row is written
+once per group, and the logistic functions are vectorised:
 
     miss[e, n] = turn[n] - logistic(w[n] . h[e]);  grad[e] -= sum_n miss[e, n] w[n];  w[n] += rate sum_e miss[e, n] h[e]
 
-A visit, in the sense of cpu/output/rule.py, is that of a group, and its gradient the sum over e. Each of the three is a product
-of small matrices, in tiles of two or four rows whose sums stay in registers. Hidden vectors and rows (nodes) lie side by side
-in `tiles`, `columns` numbers from one to the next: whole vectors, with zeros after the last column. misses and costs have
-`pitch` numbers an example: one a node, and up to a multiple of four some that nobody reads. A gradient is the sum of those over
-the rows of each half of the owners (cpu/tree/logistic_rows.py).
+A visit in the sense of cpu/output/rule.py is that of a group, with its gradient summed over e. Each of the three is a product
+of small matrices, in tiles of two or four rows whose sums stay in registers. Hidden vectors and rows (nodes) are adjacent in
+`tiles` with a stride of `columns` numbers: whole vectors, zero-padded past the last column. misses and costs have `pitch`
+numbers per example: one per node, padded to a multiple of four. A gradient is the sum of those over the rows of each half of
+the owners (cpu/tree/logistic_rows.py).
 
 Mikolov et al. 2013, arXiv:1310.4546; Ji et al. 2016, "Parallelizing Word2Vec in Shared and Distributed Memory",
 arXiv:1604.04661.
@@ -56,17 +56,17 @@ from cpu.vectors.simd import (
     zeros,
 )
 
-AHEAD = 8  # examples between asking for an input row and reading it
-DOT = 512  # bits of the vectors of a dot product: eight sums, in a register each
-TILE = 2048  # bits of the columns of a tile: with two rows, eight registers of the widest kind
+AHEAD = 8  # prefetch distance in examples
+DOT = 512  # bits of the vectors of a dot product: eight sums, one register each
+TILE = 2048  # bits of the columns of a tile: with two rows, eight of the widest registers
 
 
 class Inputs(NamedTuple):
-    """What the examples read.
+    """The inputs of the examples.
 
     learned  Learned of the table (R, D); without biases
-    rate     how far its rows move
-    bag_at   (B + 1,) int64: example b has ids[bag_at[b] : bag_at[b + 1]], and reads their mean; None: ids[b]
+    rate     learning rate of its rows
+    bag_at   (B + 1,) int64: example b reads the mean over ids[bag_at[b] : bag_at[b + 1]]; None: ids[b]
     ids      int32
     """
 
@@ -80,9 +80,9 @@ def tree_step(
     grad: Array, loss: Array, hidden: Array, inputs: Inputs, learned: Any, work: Work, tree: Any, target: Array,
     weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
-    """Learn from a batch under a tree; learned: Learned of its nodes (V - 1, D), work: of cpu/tree_softmax.py.
+    """Takes one training step under a tree; learned: Learned of its nodes (V - 1, D), work: of cpu/tree_softmax.py.
 
-    Every row of a bag moves against the whole gradient of the mean. grad, hidden (B, D): written, what each example found.
+    Every row of a bag is updated with the whole gradient of the mean. grad, hidden (B, D): written, the values of each example.
     loss (B,) in nats, target (B,) int32, weight (B,): multiplies an example's loss and gradient.
     """
     climb_runs(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.owner, target)
@@ -93,10 +93,10 @@ def negative_step(
     grad: Array, loss: Array, hidden: Array, inputs: Inputs, learned: Any, work: Work, alias: Alias, count: int,
     key: tuple[int, int], target: Array, weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
-    """The same under `count` drawn negatives, which neighbouring examples of one target share; see cpu/negative.py.
+    """Takes one training step with `count` negatives that neighbouring examples of one target share; see cpu/negative.py.
 
     learned  Learned of the rows of classes (V, D); work: of cpu/negative.py
-    key      seed and tick: the same ones draw the same numbers
+    key      seed and tick, which determine the draws
     """
     numbers = (np.uint64(number % 2**64) for number in key)
     enter_runs(work.entries, work.cuts, *alias, target, count, *numbers)
@@ -106,7 +106,7 @@ def negative_step(
 def _step(
     grad: Array, loss: Array, hidden: Array, inputs: Inputs, learned: Any, work: Work, weight: Array | None, rate: float
 ) -> None:
-    """Take all examples through their entries in `work`, of which the first of a run of one target has all."""
+    """Processes all examples by their entries in `work`; the first example of a run of one target has all entries."""
     table, moves = inputs.learned, work.moves if by_row(learned) else None
     scratch = work.entries, work.cuts, work.misses, work.costs, work.tiles, moves
     read = table.rows, table.squares, inputs.bag_at, inputs.ids, hidden.dtype.type(inputs.rate)
@@ -145,7 +145,7 @@ def _learn(
 def _learn_one(
     grad, loss, rows, biases, squares, bias_squares, entries, cuts, misses, costs, moves, steps, hidden, weight, b, rate,
 ):  # fmt: skip
-    """One example alone at all of its rows: without the copies of a group."""
+    """Lets a single example learn at all its rows, without the copies of a group."""
     first, last = cuts[b, 0], cuts[b, OWNERS]
     judge(misses, costs[0], rows, biases, hidden, b, entries, first, last, weight)
     loss[b] = weighed(cost(costs, 0, first, last), weight, b)
@@ -156,7 +156,7 @@ def _learn_one(
 
 @inlined()
 def _read(hidden, table, bag_at, ids, b):
-    """hidden[b] from its row, or from its bag; and ask for rows of examples to come."""
+    """Writes hidden[b] from its row or bag, and prefetches rows of later examples."""
     width = hidden.shape[1]
     whole = width // LANES * LANES
     if bag_at is None:
@@ -175,7 +175,7 @@ def _read(hidden, table, bag_at, ids, b):
 
 @inlined()
 def _mean(hidden, table, ids, b, first, last, d, count):
-    """Columns d to d + count of the mean of a bag."""
+    """Writes columns d to d + count of the mean of a bag."""
     total, one = splat(hidden.dtype.type(0)), splat(hidden.dtype.type(1))
     for n in range(first, last):
         total = multiply_add(one, load_row(table, ids[n], d, count), total)
@@ -185,7 +185,7 @@ def _mean(hidden, table, ids, b, first, last, d, count):
 
 @inlined()
 def _write(table, squares, bag_at, ids, grad, b, rate):
-    """Every row of example b moves against its whole gradient."""
+    """Updates every row of example b with its whole gradient."""
     square = square_of(grad, b, ZERO, None, squares)
     if bag_at is None:
         move_row(table, squares, ids[b], grad, b, square, rate)
@@ -196,7 +196,7 @@ def _write(table, squares, bag_at, ids, grad, b, rate):
 
 @inlined()
 def _run_end(entries, first, batch):
-    """Where the group that begins with example `first` ends: with its target, or LONGEST examples."""
+    """Returns the end of the group that begins with example `first`: its target changes, or LONGEST examples."""
     last = first + 1
     # The first entry, on a path the one nearest to the leaf, identifies the target.
     while last < batch and last - first < LONGEST and entries[last, 0] == entries[first, 0]:
@@ -206,7 +206,7 @@ def _run_end(entries, first, batch):
 
 @inlined()
 def _ask(rows, entries, head, first, last):
-    """Ask for the rows of the next group."""
+    """Prefetches the rows of the next group."""
     for i in range(first, last):
         if entries[head, i] >> 1 >= HOT:
             prefetch_row(rows, entries[head, i] >> 1)
@@ -217,18 +217,18 @@ def _learn_group(
     grad, loss, rows, biases, squares, bias_squares, entries, cuts, misses, costs, tiles, moves, hidden, weight, rate, head,
     first, last,
 ):  # fmt: skip
-    """Examples first:last at their rows: write gradients and losses, move the rows.
+    """Lets examples first:last learn at their rows: writes gradients and losses, updates the rows.
 
     head  the example whose entries are those of all of them
     """
-    # Unsigned indices: Numba then leaves out its test for negative ones.
+    # Unsigned indices: Numba then omits its test for negative ones.
     head, b, examples = np.uintp(head), np.uintp(first), np.uintp(last - first)
     begin, middle, end = np.uintp(cuts[head, 0]), np.uintp(cuts[head, OWNERS // 2]), np.uintp(cuts[head, OWNERS])
     count, middle = end - begin, middle - begin
     width, columns = hidden.shape[1], -(-hidden.shape[1] // lanes(tiles, TILE)) * lanes(tiles, TILE)
     pitch = (count + np.uintp(3)) // np.uintp(4) * np.uintp(4)
-    used = (examples + (examples & np.uintp(1))) * pitch  # of misses and costs
-    nodes = LONGEST * columns  # where they begin in tiles
+    used = (examples + (examples & np.uintp(1))) * pitch  # size of misses and costs
+    nodes = LONGEST * columns  # their start in tiles
     _copy(tiles, nodes, columns, hidden, b, examples, rows, entries, head, begin, end)
     for e in range(np.uintp(0), examples, np.uintp(2)):
         for n in range(np.uintp(0), pitch, np.uintp(4)):
@@ -242,7 +242,7 @@ def _learn_group(
     for e in range(examples):
         weigh(misses, e * pitch, (e + np.uintp(1)) * pitch, weight, b + e)
     for e in range(examples):
-        begins = e * pitch  # each half is weighed alone
+        begins = e * pitch  # each half is weighted alone
         lower = weighed(_sum(costs, begins, begins + middle), weight, b + e)
         loss[b + e] = lower + weighed(_sum(costs, begins + middle, begins + count), weight, b + e)
     _pace(
@@ -272,7 +272,7 @@ def _learn_group(
 
 @inlined(error_model="numpy", fastmath={"reassoc", "contract"})
 def _judge(misses, costs, at):
-    """Turn WIDE scores at `at`, and turns in costs, into misses, turn - logistic(score), and -log p(turn)."""
+    """Turns WIDE scores at `at`, and turns in costs, into errors, turn - logistic(score), and -log p(turn)."""
     for k in range(WIDE):
         j = at + np.uintp(k)
         misses[j], costs[j] = miss_and_loss(misses[j], costs[j] > 0)
@@ -280,7 +280,7 @@ def _judge(misses, costs, at):
 
 @inlined()
 def _sum(costs, first, last):
-    """The sum of costs[first:last], in this order."""
+    """Returns the sum of costs[first:last], in this order."""
     summed = ZERO
     for at in range(first, last):
         summed += costs[at]
@@ -291,7 +291,7 @@ def _sum(costs, first, last):
 def _pace(
     moves, misses, pitch, biases, squares, bias_squares, hidden, b, examples, entries, head, begin, end, rate,
 ):  # fmt: skip
-    """Write by what the move of each row is multiplied, and move the biases; moves None: all by 1."""
+    """Writes the factor of each row's update, and updates the biases; moves None: all factors are 1."""
     if moves is not None:
         for i in range(begin, end):
             row, pull = entries[head, i] >> 1, ZERO
@@ -306,7 +306,7 @@ def _pace(
 
 @inlined()
 def _square(misses, place, pitch, hidden, b, examples, pull, biases):
-    """The square of the length of a row's gradient, and of its bias's, `pull`."""
+    """Returns the squared length of a row's gradient and its bias's gradient, `pull`."""
     zero, width = splat(hidden.dtype.type(0)), hidden.shape[1]
     summed = zero
     for d in range(0, width, LANES):
@@ -322,7 +322,7 @@ def _square(misses, place, pitch, hidden, b, examples, pull, biases):
 
 @inlined()
 def _move_rows(rows, squares, misses, moves, pitch, hidden, b, examples, entries, head, begin, end, rate, d, count):
-    """Columns d to d + count of the rows."""
+    """Updates columns d to d + count of the rows."""
     for i in range(begin, end):
         row = entries[head, i] >> 1
         w = load_row(rows, row, d, count)
@@ -340,7 +340,7 @@ def _move_rows(rows, squares, misses, moves, pitch, hidden, b, examples, entries
 
 @inlined()
 def _copy(tiles, nodes, columns, hidden, b, examples, rows, entries, head, begin, end):
-    """The hidden vectors, and at `nodes` the rows, side by side, zeros at the ends."""
+    """Copies the hidden vectors, and at `nodes` the rows, into tiles, zero-padded."""
     for d in range(0, columns, LANES):
         count = max(min(LANES, hidden.shape[1] - d), 0)
         for e in range(examples):
@@ -351,7 +351,7 @@ def _copy(tiles, nodes, columns, hidden, b, examples, rows, entries, head, begin
 
 @inlined()
 def _eight_dots(misses, costs, tiles, nodes, columns, width, e, n, pitch, entries, head, begin):
-    """The scores of two examples at four nodes, and in costs the turns; nobody reads those past the last."""
+    """Writes the scores of two examples at four nodes, and their turns to costs; those past the last are never read."""
     s0 = s1 = s2 = s3 = t0 = t1 = t2 = t3 = zeros(tiles, DOT)
     here, there, count = e * columns, nodes + n * columns, lanes(tiles, DOT)
     for d in range(0, width, count):
@@ -378,7 +378,7 @@ def _eight_dots(misses, costs, tiles, nodes, columns, width, e, n, pitch, entrie
 
 @inlined()
 def _collect(out, row, two, misses, e, pitch, tiles, nodes, columns, middle, last, d, count):
-    """Columns d to d + count of the gradients of example e, and of the next if there are two, from the rows as they were."""
+    """Writes columns d to d + count of the gradient of example e, and of e + 1 if two, from the rows before the update."""
     p0, p1 = _pull(misses, e, pitch, tiles, nodes, columns, np.uintp(0), middle, d)
     q0, q1 = _pull(misses, e, pitch, tiles, nodes, columns, middle, last, d)
     back = broadcast(out.dtype.type(-1), TILE)
@@ -389,7 +389,7 @@ def _collect(out, row, two, misses, e, pitch, tiles, nodes, columns, middle, las
 
 @inlined()
 def _pull(misses, e, pitch, tiles, nodes, columns, first, last, d):
-    """The sums of nodes first to last, each times its miss, of examples e and e + 1."""
+    """Returns the sums of nodes first to last, each times its error, for examples e and e + 1."""
     g0 = g1 = zeros(tiles, TILE)
     for n in range(first, last):
         w = load(tiles, nodes + n * columns + d, lanes(tiles, TILE), TILE)
@@ -400,7 +400,7 @@ def _pull(misses, e, pitch, tiles, nodes, columns, first, last, d):
 
 @inlined()
 def _move_two(rows, steps, pitch, tiles, nodes, columns, examples, entries, head, begin, n, last, rate, d, count):
-    """Columns d to d + count of nodes n and n + 1, by plain SGD; steps: misses times the rate."""
+    """Updates columns d to d + count of nodes n and n + 1 by plain SGD; steps: errors times the rate."""
     at, size = nodes + n * columns + d, lanes(tiles, TILE)
     w0, w1 = load(tiles, at, size, TILE), load(tiles, at + columns, size, TILE)
     for e in range(examples):
@@ -416,14 +416,14 @@ def _move_two(rows, steps, pitch, tiles, nodes, columns, examples, entries, head
 def _store_dots(
     typing: Any, array: Any, index: Any, pitch: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any
 ) -> Typed:
-    """array[index : index + 4] = the sums of the lanes of a, b, c and d; those of e, f, g and h to index + pitch and on.
+    """array[index : index + 4] = the lane sums of a, b, c and d; from index + pitch on, those of e, f, g and h.
 
-    array is contiguous and of one dimension; vectors of at least 8 lanes.
+    array is contiguous and one-dimensional; vectors have at least 8 lanes.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array, index, pitch, *vectors = arguments
-        parts = 1  # of each vector: sums that are still apart
+        parts = 1  # partial sums per vector
         while len(vectors) > 1:
             pairs = zip(vectors[::2], vectors[1::2], strict=True)
             vectors = [add_picks(builder, *pair, *_both(pair[0].type.count, parts)) for pair in pairs]
@@ -442,25 +442,25 @@ def _store_dots(
 
 
 def _halves(lanes: int, parts: int) -> tuple[Sequence[int], Sequence[int]]:
-    """The lanes of the lower halves of the parts of a vector, and those of their upper halves."""
+    """Returns the lanes of the lower halves of the parts of a vector, and those of their upper halves."""
     many = lanes // parts
     lower = [part * many + k for part in range(parts) for k in range(many // 2)]
     return lower, [lane + many // 2 for lane in lower]
 
 
 def _both(lanes: int, parts: int) -> tuple[Sequence[int], Sequence[int]]:
-    """The same of two vectors, one after the other."""
+    """Returns the same for two vectors, one after the other."""
     lower, upper = _halves(lanes, parts)
     return [*lower, *(lane + lanes for lane in lower)], [*upper, *(lane + lanes for lane in upper)]
 
 
 def windows(ids: Array, sentence_at: Array, keep: Array, reach: Array) -> tuple[Any, ...]:
-    """The words kept, and the other words kept around each, in order: word k has context[at[k] : at[k + 1]].
+    """Returns the kept words, and the other kept words around each, in order: word k has context[at[k] : at[k + 1]].
 
-    ids (n,) int32; keep (n,) bool; reach (n,) whole numbers: most words on each side
-    sentence_at  (S + 1,) int64 from 0 to n: a window ends where its sentence does, and steps over words that are not kept
+    ids (n,) int32; keep (n,) bool; reach (n,) whole numbers: maximum number of words on each side
+    sentence_at  (S + 1,) int64 from 0 to n: a window ends with its sentence, and skips words that are not kept
 
-    Returns context and words, int32, at (K + 1,) int64, and of each token and of the end its place among those kept, (n + 1,)
+    Returns context and words, int32, at (K + 1,) int64, and each token's and the end's index among the kept words, (n + 1,)
     int64.
     """
     kept_at = np.zeros(len(ids) + 1, np.int64)
@@ -476,7 +476,7 @@ def windows(ids: Array, sentence_at: Array, keep: Array, reach: Array) -> tuple[
 
 @launched()
 def _measure(at, begins, reach):
-    """Where the window of each word begins."""
+    """Writes the offset of each word's context."""
     for s in range(begins.size - 1):
         for k in range(begins[s], begins[s + 1]):
             low, high = _ends(k, begins[s], begins[s + 1], reach)
@@ -485,7 +485,7 @@ def _measure(at, begins, reach):
 
 @launched()
 def _fill(context, words, begins, reach):
-    """Write the words of each window, without its own."""
+    """Writes the words of each window, without its own."""
     n = 0
     for s in range(begins.size - 1):
         for k in range(begins[s], begins[s + 1]):
@@ -498,5 +498,5 @@ def _fill(context, words, begins, reach):
 
 @called()
 def _ends(k, begin, end, reach):
-    """The first word of a window, and the first one after it."""
+    """Returns the first word of a window, and the first one after it."""
     return max(k - reach[k], begin), min(k + reach[k] + 1, end)

@@ -1,1 +1,1 @@
-"""Arithmetic with PyCUDA, twin of `cpu`. Imports anywhere: PyCUDA is imported inside functions only."""
+"""PyCUDA kernels, the counterpart of `cpu`. Imports without CUDA: functions import PyCUDA themselves."""

@@ -1,7 +1,7 @@
-"""Rows that all examples of a batch visit together, as those of a full softmax: each moves once, against the sum.
+"""Rows that all examples of a batch visit, as in a full softmax: each is updated once, with the summed gradient.
 
-Products by cuBLAS, the rest in batch_rows.cu. Plain SGD is one product, which adds to the rows themselves: they are read and
-written once. Adagrad needs the gradient as an array: it is made in pieces of at most 32 MB, for as many rows at a time as fit.
+cuBLAS does the products, batch_rows.cu the rest. Plain SGD is one product that accumulates into the rows, which are read and
+written once. Adagrad materialises the gradient in pieces of at most 32 MB, as many rows at a time as fit.
 """
 
 from typing import Any
@@ -14,12 +14,12 @@ from gpu.runtime import blas, kernels
 from gpu.runtime.array import Array
 from gpu.runtime.blas import Matrix
 
-NUMBERS = 1 << 23  # of a piece of the gradient
-WARPS = 8  # of a block, as in batch_rows.cu
+NUMBERS = 1 << 23  # numbers per piece of the gradient
+WARPS = 8  # warps per block, as in batch_rows.cu
 
 
 def move(learned: Any, misses: Array | Matrix, hidden: Array, rate: float, downhill: bool = False) -> None:
-    """The C rows of `learned`, and their biases, move against the gradient misses^T hidden.
+    """Updates the C rows of `learned`, and their biases, with the gradient misses^T hidden.
 
     misses    (B, C)  d loss / d score of each example and row; downhill: its negative
     hidden    (B, D)
@@ -40,7 +40,7 @@ def move(learned: Any, misses: Array | Matrix, hidden: Array, rate: float, downh
 
 
 def _visit(learned: Any, misses: Matrix, hidden: Array, rate: float, sign: float) -> None:
-    """`move` for as many rows as a piece of the gradient has."""
+    """Does `move` for the rows of one piece of the gradient."""
     R, D = learned.rows.shape
     grad = device.scratch("rows gradient", (R, D), np.float32)
     blas.gemm(grad, misses, hidden, alpha=sign, a_transposed=True)
@@ -51,7 +51,7 @@ def _visit(learned: Any, misses: Matrix, hidden: Array, rate: float, sign: float
 
 
 def _add(out: Array | None, misses: Matrix, kept: float, factor: float) -> None:
-    """out = kept out + factor times the sum of misses over the batch; nothing where there is no out."""
+    """out = kept out + factor times the sum of misses over the batch; does nothing if out is None."""
     if out is not None:
         sizes = misses.rows, misses.columns, misses.pitch
         kernels.launch(

@@ -1,10 +1,9 @@
-"""A CUDA device: its primary context, its memory and page-locked memory of the host, its clock.
+"""A CUDA device: its primary context, its memory, page-locked host memory and its clock.
 
-The primary context is the one that PyTorch and CuPy use in the same process, so memory and streams can be shared with them.
-All calls of the driver are made by one thread, the device's owner; each thread waits for events itself.
+PyTorch and CuPy use the same primary context, so memory and streams can be shared with them. One thread, the device's owner,
+makes all driver calls; each thread waits for events itself.
 
-Streams are "blocking" in CUDA's sense: they wait for the legacy default stream, where PyTorch computes unless told
-otherwise, and it waits for them.
+Streams are "blocking" in CUDA's sense: they synchronise with the legacy default stream, which PyTorch uses by default.
 """
 
 import atexit
@@ -37,12 +36,12 @@ __all__ = [
     "too_old",
 ]
 
-REBASE = 30.0  # seconds; CUDA tells times between events in float32
-LEAST = (7, 5)  # compute capability: Turing; nvcc 13 compiles for nothing older
+REBASE = 30.0  # seconds; CUDA's float32 event times lose precision beyond
+LEAST = (7, 5)  # compute capability of Turing, the oldest that nvcc 13 supports
 
 
 def too_old(cuda: Any) -> str | None:
-    """Why a device, one of PyCUDA's, cannot run the kernels; None where it can."""
+    """Returns the reason why a PyCUDA device cannot run the kernels; None if it can."""
     found = cuda.compute_capability()
     if found < LEAST:
         return f"{cuda.name()} has compute capability {found[0]}.{found[1]}, the kernels need {LEAST[0]}.{LEAST[1]}"
@@ -50,11 +49,11 @@ def too_old(cuda: Any) -> str | None:
 
 
 class Device:
-    """Where arrays live and queues run: CUDA device number `ordinal`.
+    """CUDA device number `ordinal`.
 
-    tf32    True: the tensor cores multiply matrices, with factors rounded to 10 bits; False: fp32
-    sleeps  True: a thread that waits for a queue leaves its core to others, and is woken by an interrupt; False: it may spin,
-            which takes a core; a run of the PVM `small` on an H200 gained 1 %. Work that is put on a queue later obeys
+    tf32    True: tensor cores multiply matrices, with factors rounded to 10 bits; False: fp32
+    sleeps  True: a thread that waits for a queue yields its core, and is woken by an interrupt; False: it may spin, which takes
+            a core; a run of the PVM `small` on an H200 gained 1 %. Applies to work queued later
 
     Raises DeviceError for a device that does not exist or does not start.
     """
@@ -64,7 +63,7 @@ class Device:
 
     @property
     def closed(self) -> bool:
-        """Whether `close` was called."""
+        """True once `close` was called."""
         return self.owner.closed
 
     def __init__(self, ordinal: int = 0, tf32: bool = False):
@@ -75,8 +74,8 @@ class Device:
         self.allocated: collections.Counter[str] = collections.Counter()
         self.modules: dict[str, Any] = {}  # compiled kernels, see gpu/runtime/kernels.py
         self.libraries: dict[str, Any] = {}  # handles of libraries, see gpu/runtime/blas.py
-        self.held: dict[int, Held] = {}  # what was allocated and is still in use
-        self._leaving: collections.deque[tuple[_Mark, Held]] = collections.deque()  # to be freed behind a mark
+        self.held: dict[int, Held] = {}  # allocations in use
+        self._leaving: collections.deque[tuple[_Mark, Held]] = collections.deque()  # freed once their mark has passed
         self._marks: dict[bool, collections.deque[Any]] = {True: collections.deque(), False: collections.deque()}
         self.owner.call(self._start)
         atexit.register(self.close)
@@ -116,21 +115,21 @@ class Device:
         self._origin: tuple[_Mark, float] = origin, time.perf_counter()
 
     def queue(self, name: str, threads: int) -> Queue:
-        """A new stream; `threads` are a CPU's, and ignored."""
+        """Returns a new stream; `threads` applies to CPUs only."""
         return Queue(self, name)
 
     def inline(self, name: str, threads: int) -> Inline:
-        """A queue whose work is done when `run` returns."""
+        """Returns a queue whose work is done when `run` returns."""
         return Inline(self, name)
 
     def recorder(self) -> Recorder:
-        """What does pieces of work that come again by one launch each."""
+        """Returns a recorder that repeats work with one launch."""
         return Recorder(self)
 
     # Memory
 
     def empty(self, shape: Shape, dtype: DTypeLike) -> Array:
-        """An uninitialised array on the device; MemoryError, with what is free, where it does not fit."""
+        """Returns an uninitialised array on the device; MemoryError, with the free memory, if it does not fit."""
         array: Array = self.owner.call(self._empty, shape, dtype)
         return array
 
@@ -145,7 +144,7 @@ class Device:
         return array
 
     def host_empty(self, shape: Shape, dtype: DTypeLike) -> NDArray[Any]:
-        """An uninitialised NumPy array in page-locked memory, from which the device copies asynchronously."""
+        """Returns an uninitialised NumPy array in page-locked memory, for asynchronous copies by the device."""
         array: NDArray[Any] = self.owner.call(self._host_empty, shape, dtype)
         return array
 
@@ -156,13 +155,13 @@ class Device:
         count = int(np.prod(shape))
         with Translated(self.name, f"a page-locked array {shape} of {dtype}"):
             memory = driver.pagelocked_empty(max(count * dtype.itemsize, 1), np.uint8)
-        # NumPy keeps the block alive, not PyCUDA's memory itself, whose end the guard leaves to the owner.
+        # NumPy keeps the block alive, not PyCUDA's memory itself, which the guard lets the owner free.
         block = (ctypes.c_uint8 * memory.nbytes).from_address(memory.ctypes.data)
         block.keep = self.guard(memory, "page-locked", memory.nbytes)
         return np.frombuffer(block, dtype, count).reshape(shape)
 
     def guard(self, thing: Any, kind: str, size: int) -> Any:
-        """An object that keeps a thing alive. When it is deleted, in whatever thread, the owner frees the thing."""
+        """Returns an object that keeps `thing` alive. When it is deleted, in any thread, the owner frees the thing."""
         held = Held([thing])
         guard = Guard(held)
         self.held[id(held)] = held
@@ -171,25 +170,25 @@ class Device:
         return guard
 
     def mirror(self, array: NDArray[Any]) -> Array:
-        """Room on the device for a NumPy array, uninitialised."""
+        """Returns an uninitialised device array of a NumPy array's shape and dtype."""
         return self.empty(array.shape, array.dtype)
 
     def from_host(self, array: NDArray[Any]) -> Array:
-        """A copy of a NumPy array on the device; complete when this returns."""
+        """Returns a copy of a NumPy array on the device; complete when this returns."""
         target = self.empty(array.shape, array.dtype)
         self.write(target, array)
         return target
 
     def write(self, array: Array, source: NDArray[Any]) -> None:
-        """Copy a NumPy array into one of the device, once all earlier work of its queues is done."""
+        """Copies a NumPy array to a device array, after all earlier work of the device's queues."""
         self.owner.call(self._copy_now, array, np.ascontiguousarray(source))
 
     def copy(self, target: Any, source: Any) -> None:
-        """Copy between page-locked host memory and the device, or within it, within the work of a queue."""
+        """Copies between page-locked host memory and the device, or within it, within the work of a queue."""
         copy(target, source)
 
     def to_host(self, array: Array) -> NDArray[Any]:
-        """A copy of a device array, once all earlier work of the device's queues is done."""
+        """Returns a NumPy copy of a device array, after all earlier work of the device's queues."""
         target = np.empty(array.shape, array.dtype)
         self.owner.call(self._copy_now, target, array)
         return target
@@ -203,15 +202,15 @@ class Device:
             self._staging.write(target.pointer, source.reshape(-1).view(np.uint8))
 
     def free(self, held: Held) -> None:
-        """Free a thing once no work needs it; called in the owner's thread.
+        """Frees a thing once no work needs it; called in the owner's thread.
 
-        A block of the pool is freed behind the work of all queues. What that work may still use otherwise, such as page-locked
-        memory, is freed by a later call, when the work is past. Memory without a pool, or which another library has seen, whose
-        work may be on streams of its own, waits for all work of the context.
+        A pool block is freed behind the work of all queues. Other things that work may still use, such as page-locked memory,
+        are freed by a later call, once that work has passed. Memory without a pool, or shared with another library, may be in
+        use by other streams, so all work of the context is awaited.
         """
         if not held:
-            return  # the device was closed meanwhile
-        self.held.pop(id(held), None)  # not before: `_stop` frees what it finds, and this may come after it
+            return  # the device has been closed
+        self.held.pop(id(held), None)  # not earlier: `_stop` frees what remains, and this may run after it
         try:
             if held.lent or isinstance(held[0], self._driver_memory):
                 self.context.synchronize()
@@ -229,13 +228,13 @@ class Device:
             raise
 
     def adopt(self, foreign: Any) -> Array:
-        """A view of an array of PyTorch, CuPy, JAX or Numba on this device, see gpu/runtime/array.py."""
+        """Returns a view of an array of PyTorch, CuPy, JAX or Numba on this device, see gpu/runtime/array.py."""
         return adopt(foreign, self.ordinal)
 
     def memory(self) -> dict[str, int]:
-        """In bytes: "device" and "page-locked" memory of this object; "free" and "total" memory of the device.
+        """Returns bytes: "device" and "page-locked" memory of this object; "free" and "total" memory of the device.
 
-        Free is what this object could still take: what its pool keeps, which other libraries cannot have, is free too.
+        Free includes the free memory of this object's pool, which other libraries cannot use.
         """
         free, total = self.owner.call(self._room)
         held = {name: self.allocated[name] for name in ("device", "page-locked")}
@@ -250,20 +249,20 @@ class Device:
     # Time
 
     def mark(self, stream: Any, sleeps: bool = False) -> "_Mark":
-        """A CUDA event recorded on the stream; call it in the owner's thread.
+        """Returns a CUDA event recorded on the stream; call it in the owner's thread.
 
-        sleeps  whoever waits for it leaves its core to others, else it may spin, which ends some microseconds earlier
+        sleeps  waiting threads yield their core, else they may spin, which ends some microseconds earlier
         """
         import pycuda.driver as driver
 
         stock = self._marks[sleeps]
         flags = driver.event_flags.BLOCKING_SYNC if sleeps else driver.event_flags.DEFAULT
         mark = _Mark(stock.popleft() if stock else driver.Event(flags), stock)
-        mark.event.record(stream)  # where the device is lost the event goes back to the stock, which is never destroyed
+        mark.event.record(stream)  # if the device is lost, the event returns to the stock, which is never destroyed
         return mark
 
     def clock(self, mark: "_Mark") -> float:
-        """The time when the device reached a mark, in seconds of time.perf_counter; the mark is past."""
+        """Returns the time when the device reached a mark, in seconds of time.perf_counter; the mark has passed."""
         origin, seconds = self._origin
         elapsed = 1e-3 * float(origin.event.time_till(mark.event))
         if elapsed > REBASE:
@@ -271,17 +270,17 @@ class Device:
         return seconds + elapsed
 
     def wait(self, mark: "_Mark") -> None:
-        """Block the calling thread until the device is past the mark."""
+        """Blocks the calling thread until the device has passed the mark."""
         if self.closed:
             return
-        if here.device is not self:  # an earlier one's context may be gone, though the number is the same
+        if here.device is not self:  # an earlier device's context may be gone, though the number is the same
             libcuda().cuCtxSetCurrent(ctypes.c_void_p(self.context.handle))
             here.device = self
         with Translated(self.name):
             mark.event.synchronize()
 
     def close(self) -> None:
-        """Finish all queues and release the context; arrays of this device must not be used afterwards."""
+        """Finishes all queues and releases the context; arrays of this device must not be used afterwards."""
         atexit.unregister(self.close)
         if self.closed:
             return
@@ -294,7 +293,7 @@ class Device:
         except BaseException:
             _abandon(self)
             raise
-        everything = list(self.held.values())  # before the libraries forget some of it, too late for a post
+        everything = list(self.held.values())  # before the libraries release some of it, too late for a post
         for library in self.libraries.values():
             library.close()
         self.libraries.clear()
@@ -303,7 +302,7 @@ class Device:
         self._leaving.clear()
         self._staging = None
         if self._pool:
-            self._pool.close()  # other libraries can have the memory
+            self._pool.close()  # other libraries can use the memory
         del self._pool, self.behind
         for stock in self._marks.values():
             stock.clear()
@@ -313,7 +312,7 @@ class Device:
 
 
 class _Mark:
-    """A CUDA event that goes back to the device's stock when it is deleted, in whatever thread."""
+    """A CUDA event that returns to the device's stock when it is deleted, in any thread."""
 
     def __init__(self, event: Any, stock: collections.deque[Any]):
         self.event, self._stock = event, stock
@@ -323,12 +322,12 @@ class _Mark:
 
 
 def _forget(device: "Callable[[], Device | None]", owner: Owner, held: Held, kind: str, size: int) -> None:
-    """Free what is held, in the owner's thread: queues keep nothing alive."""
+    """Frees a held thing in the owner's thread: queues keep nothing alive."""
     if alive := device():
         alive.allocated[kind] -= size
         owner.post(alive.free, held)
 
 
 def _abandon(thing: Any) -> None:
-    """Never destroy a thing whose device is lost: nothing can be released, and PyCUDA would warn about each part."""
+    """Leaks an object whose device is lost: nothing can be released, and PyCUDA would warn about each part."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))

@@ -1,6 +1,6 @@
-"""The head of a readout: a full softmax over slots; a frequent class has one alone, a cluster of classes has one together.
+"""The head of a readout: a full softmax over slots. A frequent class has its own slot; each cluster of classes shares one.
 
-Beside the softmax a step gathers the slots of the targets, and adds two arrays (B, D): 12 B D bytes.
+Besides the softmax a step gathers the targets' slots and adds two arrays (B, D): 12 B D bytes.
 """
 
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from gpu import device, softmax
 from gpu.runtime import kernels
 from gpu.runtime.array import Array
 
-THREADS, EACH = 256, 4  # of a block; numbers of a thread of `add`, as in head.cu
+THREADS, EACH = 256, 4  # threads per block; numbers per thread of `add`, as in head.cu
 
 
 class Work(NamedTuple):
@@ -20,7 +20,7 @@ class Work(NamedTuple):
 
     softmax  of gpu/softmax.py
     slots    (B,) int32  the slots of the targets
-    grad     (B, D)      what the head adds to the gradient
+    grad     (B, D)      the head's part of the gradient
     """
 
     softmax: softmax.Work
@@ -29,7 +29,7 @@ class Work(NamedTuple):
 
 
 def workspace(batch: int, width: int, dtype: DTypeLike) -> Work:
-    """Scratch for calls with up to `batch` rows of `width` numbers."""
+    """Allocates scratch for calls with up to `batch` rows of `width` numbers."""
     empty = device.current().device.empty
     return Work(softmax.workspace(batch, width, dtype), empty(batch, np.int32), empty((batch, width), dtype))
 
@@ -38,9 +38,9 @@ def step(
     grad: Array, loss: Array, learned: Any, work: Work, slot: Array, hidden: Array, target: Array,
     weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
-    """Learn from a batch: add d loss / d hidden to grad (B, D), write loss (B,) in nats, move the rows of the slots.
+    """Takes one training step: adds d loss / d hidden to grad (B, D), writes loss (B,) in nats, updates the slots' rows.
 
-    slot (V,) int32: that of each class. Rows move once, against the gradient summed over B.
+    slot (V,) int32: the slot of each class. Rows are updated once, with the gradient summed over B.
     """
     part = work.grad[: len(hidden)]
     softmax.step(part, loss, learned, work.softmax, hidden, _slots(work, slot, target), weight, rate)

@@ -1,9 +1,9 @@
-"""Builds and installs PyCUDA where there is no CUDA toolkit: python -m gpu.install.
+"""Builds and installs PyCUDA without a CUDA toolkit: python -m gpu.install.
 
-PyCUDA is published as source only, and its own build looks for a toolkit, cuRAND and the driver. Here the headers come
-from NVIDIA's wheels (the extras `gpu` and `test` bring them) or from a toolkit that CUDA_HOME names, cuRAND is left out, and a
-stub stands for the driver's library, which is opened by name when PyCUDA is imported. Built once a machine and kept as a wheel,
-for this Python or for another.
+PyCUDA is published as source only, and its own build requires a toolkit, cuRAND and the driver. Here the headers come from
+NVIDIA's wheels (the extras `gpu` and `test` install them) or from the toolkit in CUDA_HOME. cuRAND is left out, and a stub
+replaces the driver's library, which PyCUDA loads by name on import. Built once per machine and cached as a wheel, for this
+Python or another.
 """
 
 import importlib.metadata
@@ -48,16 +48,16 @@ with contextlib.suppress(ImportError, AttributeError):
 
     CCompiler.compile = together
 """
-# One symbol that PyCUDA refers to: a linker that drops libraries without use must keep this one.
+# A symbol that PyCUDA refers to: keeps linkers that drop unused libraries from dropping this one.
 STUB = 'extern "C" int cuInit(unsigned) { return 0; }\n'
 
 
 class PreparationError(Exception):
-    """What went wrong, and the remedy."""
+    """A failed step, with the remedy."""
 
 
 def main() -> int:
-    """Put PyCUDA, in place of one that is there, into this environment; 0 done, 1 failed."""
+    """Installs PyCUDA into this environment, replacing an existing one; returns 0 if done, 1 if failed."""
     try:
         install()
     except (PreparationError, OSError) as error:
@@ -68,15 +68,15 @@ def main() -> int:
 
 
 def install() -> None:
-    """Install PyCUDA and what it needs; PreparationError, with the remedy, where that fails."""
+    """Installs PyCUDA and its dependencies; PreparationError, with the remedy, on failure."""
     made = str(wheel())
-    pip("install it", "install", made, "numpy")  # which PyCUDA does not declare
-    # One of this version that was built otherwise, for another CUDA, gives way
+    pip("install it", "install", made, "numpy")  # a dependency that PyCUDA does not declare
+    # Replaces a build of the same version for another CUDA
     pip("install it", "install", "--force-reinstall", "--no-deps", made)
 
 
 def cuda() -> tuple[Path, str]:
-    """Where the headers of CUDA lie, below "include", and their version, as "13.0": of CUDA_HOME's toolkit, or the wheel's."""
+    """Returns the parent folder of CUDA's "include" and the version, as "13.0": of CUDA_HOME's toolkit, or the wheel's."""
     if named := os.environ.get("CUDA_HOME"):
         header = Path(named, "include", "cuda.h")
         said = re.search(r"#define CUDA_VERSION (\d+)", header.read_text()) if header.is_file() else None
@@ -98,26 +98,26 @@ def cuda() -> tuple[Path, str]:
 
 
 def wheel(python: str = sys.executable) -> Path:
-    """PyCUDA for this Python, or for another one that has pip: of an earlier build, or built now."""
+    """Returns a PyCUDA wheel for this Python, or another one with pip: an earlier build, or a new one."""
     kept = folder(python)
     return next(kept.glob("*.whl"), None) or build(kept, python)
 
 
 def folder(python: str) -> Path:
-    """Where wheels that fit a Python, CUDA and this machine's C library are kept; OSError where others could write there."""
+    """Returns the folder of wheels for a Python, CUDA and this C library; OSError if others could write there."""
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     key = (f"pycuda-{VERSION}", f"cuda{cuda()[1]}", interface(python), *platform.libc_ver())
     return private(Path(root, "hybrid-engine", "wheels", "-".join(filter(None, key))), "XDG_CACHE_HOME")
 
 
 def interface(python: str) -> str:
-    """What the extensions of a Python are named after, as "cpython-312-x86_64-linux-gnu"."""
+    """Returns the ABI tag of a Python's extensions, as "cpython-312-x86_64-linux-gnu"."""
     ask = "import sysconfig; print(sysconfig.get_config_var('SOABI') or '')"
     return subprocess.run([python, "-c", ask], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 
 
 def build(kept: Path, python: str) -> Path:
-    """Download PyCUDA's source, build it, and keep the wheel; builds that race replace each other's whole file."""
+    """Downloads PyCUDA's source, builds it, and caches the wheel; concurrent builds atomically replace each other's file."""
     print(f"building PyCUDA {VERSION} (a minute or two, once on this machine)", flush=True)
     with tempfile.TemporaryDirectory() as made:
         work = Path(made)
@@ -129,7 +129,7 @@ def build(kept: Path, python: str) -> Path:
 
 
 def download(work: Path, python: str) -> Path:
-    """The folder of PyCUDA's unpacked source."""
+    """Downloads and unpacks PyCUDA's source; returns its folder."""
     wanted = ("--no-deps", "--no-binary", "pycuda", f"pycuda=={VERSION}")
     pip("download its source", "download", "--dest", str(work), *wanted, python=python)
     with tarfile.open(next(work.glob("*.tar.gz"))) as archive:
@@ -138,7 +138,7 @@ def download(work: Path, python: str) -> Path:
 
 
 def stub(work: Path) -> Path:
-    """The folder of a library for the linker that bears the name of the driver's."""
+    """Builds a stub library with the name of the driver's; returns its folder."""
     compiler = os.environ.get("CXX") or sysconfig.get_config_var("CXX") or "c++"
     options = ["-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", str(work / "libcuda.so"), "-x", "c++", "-"]
     remedy = f"{compiler} builds no shared library; apt install g++, dnf install gcc-c++, or name one: CXX=clang++"
@@ -152,7 +152,7 @@ def stub(work: Path) -> Path:
 
 
 def keep(made: Path, folder: Path) -> Path:
-    """Copy a wheel into the cache in one step, so that nobody finds half of one."""
+    """Copies a wheel into the cache atomically."""
     kept = folder / made.name
     part = kept.with_suffix(f".part{os.getpid()}")
     shutil.copyfile(made, part)
@@ -161,7 +161,7 @@ def keep(made: Path, folder: Path) -> Path:
 
 
 def pip(purpose: str, *arguments: str, python: str = sys.executable) -> None:
-    """Run a Python's pip; where it fails, its last words say why."""
+    """Runs a Python's pip; on failure the exception has the end of its output."""
     command = [python, "-m", "pip", "--disable-pip-version-check", *arguments]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:

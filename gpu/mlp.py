@@ -1,4 +1,4 @@
-"""Layers of an MLP on a GPU: the `Mlp` contract. cuBLAS for the products, one pass of mlp.cu over the rows for the rest."""
+"""Layers of an MLP on a GPU: the `Mlp` contract. cuBLAS does the products, one pass of mlp.cu over the rows the rest."""
 
 from typing import Any
 
@@ -11,20 +11,20 @@ from gpu.runtime.array import Array
 from gpu.units import CODES as OF_UNITS
 
 CODES = OF_UNITS | {"gelu": 5, "linear": 6}  # as in mlp.cu
-FEW, PIECES, ROWS = 64, 256, 16  # pieces of a batch on the way back: so many, or one for ROWS rows, up to PIECES
+FEW, PIECES, ROWS = 64, 256, 16  # pieces of a batch in backward: FEW, or one per ROWS rows, up to PIECES
 THREADS = 256
-EPSILON = 1e-5  # beside the variance, as in torch.nn.LayerNorm
-DRAWS = 2**32  # a place of a dropout mask is one of so many numbers
+EPSILON = 1e-5  # added to the variance, as in torch.nn.LayerNorm
+DRAWS = 2**32  # range of the random integers of a dropout mask
 
 
 def workspace(widest: int, dtype: DTypeLike) -> Array:
-    """What `backward` of layers up to this width needs: sums over the pieces of a batch."""
+    """Allocates scratch for `backward` of layers up to this width: sums over the pieces of a batch."""
     sums: Array = device.current().device.empty(PIECES * 3 * widest, dtype)
     return sums
 
 
 def forward(passed: Any, layer: Any, weights: Array, x: Array, key: int | None) -> None:
-    """Write what `passed` has: out, and before and spread where there are any. See the contract."""
+    """Writes the arrays of `passed`: out, and before and spread if present. See the contract."""
     matrix, *vectors = _parts(weights, layer)
     blas.gemm(passed.out if passed.before is None else passed.before, x, matrix, b_transposed=True)
     rest = x if layer.residual else None
@@ -37,7 +37,7 @@ def backward(
     x_grad: Array | None, weight_grad: Array, out_grad: Array, work: Any, layer: Any, weights: Array, passed: Any,
     x: Array, key: int | None,
 ) -> None:  # fmt: skip
-    """Write x_grad, add to weight_grad; out_grad leaves as the gradient of what the matrix gave. See the contract."""
+    """Writes x_grad, adds to weight_grad; out_grad becomes the gradient of the matrix product. See the contract."""
     matrix, _, gain, shift = _parts(weights, layer)
     matrix_grad, *vector_grads = _parts(weight_grad, layer)
     batch, width = len(x), layer.outputs
@@ -54,7 +54,7 @@ def backward(
 
 
 def _parts(numbers: Array, layer: Any) -> tuple[Array, Array | None, Array | None, Array | None]:
-    """The matrix (outputs, inputs), bias, gain and shift (outputs,) of a layer; None for those that it lacks."""
+    """Returns the matrix (outputs, inputs), bias, gain and shift (outputs,) of a layer; None if absent."""
     n, o, at = layer.inputs, layer.outputs, layer.at
     found: list[Array | None] = []
     rest = at + n * o
@@ -66,11 +66,11 @@ def _parts(numbers: Array, layer: Any) -> tuple[Array, Array | None, Array | Non
 
 
 def _mask(layer: Any, key: int | None) -> tuple[int, float, float]:
-    """Below which of DRAWS a number of a dropout mask drops its place, by what others are multiplied, and its inverse."""
+    """Returns a dropout mask's drop threshold of DRAWS, the scale factor of kept numbers, and its inverse."""
     share = 0.0 if key is None else layer.dropout
     return round(share * DRAWS), float(np.float32(1 / (1 - share))), 1 - share
 
 
 def _columns(layer: Any) -> int:
-    """Threads of a block with a thread a column."""
+    """Returns the threads per block for one thread per column."""
     return min(-(-int(layer.outputs) // 32) * 32, THREADS)

@@ -1,4 +1,4 @@
-"""How the weights of a dense part move on a GPU: the `Optimiser` contract. One pass of optimiser.cu; nothing is waited for."""
+"""Optimisers of dense weights on a GPU: the `Optimiser` contract. One pass of optimiser.cu; asynchronous."""
 
 import math
 from typing import Any, NamedTuple
@@ -10,27 +10,27 @@ from gpu.runtime import kernels
 from gpu.runtime.array import Array
 
 THREADS = 256
-PART, BLOCKS = 4096, 1024  # of a norm: squares of a part at least, parts at most
-NEAR = 1e-6  # beside the norm, as in torch.nn.utils.clip_grad_norm_
-ADAGRAD = 1e-10  # beside the root, as in torch.optim.Adagrad
-ADAM = 1e-8  # as in torch.optim.Adam
+PART, BLOCKS = 4096, 1024  # norm: minimum number of squares per part, maximum number of parts
+NEAR = 1e-6  # added to the norm, as in torch.nn.utils.clip_grad_norm_
+ADAGRAD = 1e-10  # added to the root, as in torch.optim.Adagrad
+ADAM = 1e-8  # added to the root, as in torch.optim.Adam
 
 
 class Work(NamedTuple):
-    """Of `clip`: the squares of each part of the gradient, and the factor that it is cut by."""
+    """Scratch of `clip`: the squares of each part of the gradient, and the factor of the gradient."""
 
     parts: Array
     factor: Array
 
 
 def workspace(size: int) -> Work:
-    """What `clip` needs for so many weights."""
+    """Allocates scratch for `clip` of so many weights."""
     where = device.current().device
     return Work(where.empty(min(-(-size // PART), BLOCKS), np.float32), where.empty(1, np.float32))
 
 
 def clip(work: Work, grad: Array, scale: float, most: float) -> None:
-    """Write by what the gradient has to be multiplied so that the norm of scale * grad is at most `most`."""
+    """Writes the factor by which to multiply the gradient so that the norm of scale * grad is at most `most`."""
     parts, factor = work
     kernels.launch(__file__, "squares", "PPq", parts.size, THREADS, parts, grad, grad.size)
     kernels.launch(__file__, "cut_factor", "PPifff", 1, 32, factor, parts, parts.size, scale, most, NEAR)
@@ -51,7 +51,7 @@ def descend(
     weights: Array, velocity: Array | None, grad: Array, factor: Array | None, rate: float, momentum: float,
     shrink: float = 0.0, nesterov: bool = False,
 ) -> None:  # fmt: skip
-    """As sgd, of a gradient that `factor` cuts; each weight shrinks by the share `shrink`."""
+    """Does sgd for a gradient scaled by `factor`; each weight shrinks by the share `shrink`."""
     if velocity is None:
         _sweep("sgd", "PPPffq", weights, grad, factor, rate, shrink, weights.size)
         return
@@ -69,7 +69,7 @@ def adam(
     weights: Array, mean: Array, squares: Array, grad: Array, move: Any, betas: tuple[float, float], updates: int,
     decoupled: bool,
 ) -> None:  # fmt: skip
-    """mean and squares follow g and g^2; weights move against mean / root of squares; grad <- 0. See the contract."""
+    """mean and squares follow g and g^2; weights are updated by mean / root of squares; grad <- 0. See the contract."""
     first, second = betas
     keep, decay = (1 - move.rate * move.decay, 0.0) if decoupled else (1.0, move.decay)
     rate, unbias = move.rate / (1 - first**updates), 1 / math.sqrt(1 - second**updates)
@@ -82,6 +82,6 @@ def _factor(move: Any) -> Array | None:
 
 
 def _sweep(name: str, kinds: str, *arguments: Any) -> None:
-    """Launch a rule over all weights; the last argument is their number."""
+    """Launches an update rule over all weights; the last argument is their number."""
     blocks = 16 * int(device.current().device.multiprocessors)
     kernels.launch(__file__, name, kinds, min(-(-arguments[-1] // (4 * THREADS)), blocks), THREADS, *arguments)

@@ -1,10 +1,10 @@
-"""How a collection of MLPs runs on a device: its layout there, and how many weights of each unit shared memory holds.
+"""The execution plan of MLP collections: the layout on the device, and how much of each unit shared memory holds.
 
-A block computes a unit. Its shared memory holds the unit's signals and, as far as there is room, its weights, from their
-first use to their last, so that each is read from memory once a step:
+A block computes a unit. Its shared memory holds the unit's signals and, as far as they fit, its weights, from first use to
+last. So each is read from memory once per step:
 
     whole  all weights are held; several blocks share a multiprocessor, so that one computes while another copies
-    part   the tail of the weights is held, cut between two rows; the rows before it are read from memory at each use
+    part   the tail of the weights is held, cut between two rows; earlier rows are read from memory at each use
 """
 
 from functools import cached_property
@@ -17,9 +17,9 @@ from gpu.device import Device
 from gpu.runtime import kernels
 from gpu.runtime.array import Array
 
-MOST = 16  # examples that share a visit; more make a GEMM
-RESERVED = 1024  # bytes of shared memory that a block takes beside its own
-CROWD = 8  # more blocks on a multiprocessor make no difference
+MOST = 16  # maximum number of examples per visit; more use a GEMM
+RESERVED = 1024  # bytes of shared memory that CUDA reserves per block
+CROWD = 8  # more blocks per multiprocessor make no difference
 FLOAT = 4
 
 LAUNCHER = str(Path(__file__).with_name("units.py"))
@@ -27,7 +27,7 @@ STEPS = [
     f"step_{kind}{many}{speeds}" for kind in ("whole", "part") for many in ("", "_many") for speeds in ("", "_momentum")
 ]
 
-# What a kernel is told of a unit, as in units.cuh: 64 bytes, so that a block begins with one read, not with a chain of them.
+# A kernel's description of a unit, as in units.cuh: 64 bytes, so that a block starts with one read, not a chain of them.
 UNIT = np.dtype(
     {
         "names": ["n", "h", "o", "number", "w", "x", "hidden", "y", "held"],
@@ -46,9 +46,9 @@ class Bin(NamedTuple):
     kind     "whole" or "part"
     units    (U,) UNIT on the device, the largest first
     many     U
-    threads  of a block
-    shared   bytes of shared memory a block
-    blocks   that share a multiprocessor's memory
+    threads  per block
+    shared   bytes of shared memory per block
+    blocks   per multiprocessor, by shared memory
     """
 
     kind: str
@@ -60,7 +60,7 @@ class Bin(NamedTuple):
 
 
 class Plan:
-    """A layout on a device; made by gpu.units.plan, passed where the contract says layout.
+    """A layout on a device; created by gpu.units.plan, passed as the contract's layout.
 
     fields    the layout with its arrays on the device
     everyone  (U,) UNIT on the device, in order
@@ -74,7 +74,7 @@ class Plan:
         self.uniform = all((size == size[0]).all() for size in self.sizes)
         n, h, _ = self.sizes
         starts = np.asarray(layout.w_at)[:-1]
-        # where the biases of both layers begin, for the kernels around a GEMM
+        # starts of both layers' biases, for the kernels around a GEMM
         self.first_bias, self.second_bias = (
             device.from_host(at) for at in (starts + h * n, np.asarray(layout.w_at)[1:] - self.sizes[2])
         )
@@ -86,31 +86,31 @@ class Plan:
 
     @cached_property
     def room(self) -> int:
-        """Bytes of shared memory that a step may ask for: the compiler may have given its kernel some already."""
+        """Bytes of shared memory available to a step, excluding static shared memory of its kernels."""
         return int(self.device.shared_block) - kernels.static_shared(self.device, LAUNCHER, STEPS)
 
     def bins(self, batch: int) -> list[Bin] | None:
-        """The units of each launch, for a batch; None where the signals of a unit exceed shared memory: then GEMMs are used."""
+        """Returns the units of each launch for a batch; None, for GEMMs, if a unit's signals exceed shared memory."""
         if batch not in self._bins:
             self._bins[batch] = self._sort(batch)
         return self._bins[batch]
 
     def shared(self, batch: int, threads: int, backward: bool = False) -> np.ndarray:
-        """Bytes of shared memory that the signals of each unit take, with the targets of a step.
+        """Returns the bytes of shared memory of each unit's signals, with the targets of a step.
 
         backward  in the kernel `backward`, which also computes the gradient of x
         """
         n, h, o = self.sizes
         groups = batch if batch == 1 else -(-batch // 4)
-        pulled = np.stack([n, h]) if backward else h[None]  # the columns whose sums are taken in parts
+        pulled = np.stack([n, h]) if backward else h[None]  # the columns whose sums are computed in parts
         parts = np.maximum(threads // 32 // (-(-pulled // 32) * groups), 1) * batch * pulled
-        if batch == 1:  # in online.cuh each warp has sums of its own, and one loss
+        if batch == 1:  # in online.cuh each warp has its own sums and loss
             parts = np.maximum(parts, threads // 32 * (h + 1)) + 2 * BEHIND
         bytes_: np.ndarray = FLOAT * (batch * (n + 2 * h + 2 * o) + np.maximum(parts.max(0), threads // 32) + 3)
         return bytes_
 
     def describe(self, batch: int) -> str:
-        """Which kernels run, for how many units, in one printed line."""
+        """Describes the kernels and their numbers of units in one line."""
         bins = self.bins(batch)
         if bins is None:
             return f"{len(self):,} units by GEMM: the signals of {batch} examples do not fit in shared memory"
@@ -146,7 +146,7 @@ class Plan:
         return Bin("part", units, members.size, 512, self.room, 1)
 
     def _units(self, members: np.ndarray, held: np.ndarray | int) -> Array:
-        """What kernels are told of these units; held: the first weight that shared memory holds."""
+        """Builds the kernels' descriptions of these units; held: the first weight that shared memory holds."""
         units = np.zeros(members.size, UNIT)
         for name, size in zip("nho", self.sizes, strict=True):
             units[name] = size[members]
@@ -157,7 +157,7 @@ class Plan:
         return self.device.from_host(units)
 
     def _cut(self, members: np.ndarray, room: np.ndarray) -> np.ndarray:
-        """The first weight that is held, where there is room for so many floats: the first of a row, as early as fits."""
+        """Returns the first held weight, given room for so many floats: the start of a row, as early as fits."""
         n, h, o = (size[members] for size in self.sizes)
         second = h * (n + 1)
         rows_of_first = np.clip((room - o * (h + 1) - h) // n, 0, h)

@@ -1,4 +1,4 @@
-"""One tick of a Predictive Vision Model on a GPU: the `Pvm` contract, a launch a tick, a block a unit (pvm.cu)."""
+"""One tick of a Predictive Vision Model on a GPU: the `Pvm` contract, one launch per tick, one block per unit (pvm.cu)."""
 
 from typing import Any, NamedTuple
 
@@ -11,12 +11,12 @@ from gpu.runtime import kernels
 from gpu.runtime.array import Array
 from gpu.units import CODES
 
-# How a Predictive Vision Model runs on a device: its layout in tables, and which matrices a block keeps in shared memory.
+# The plan of a Predictive Vision Model: its layout in tables, and the matrices that a block keeps in shared memory.
 
 ONE, MANY = 448, 256  # as in pvm.cuh
-FEW = 512  # up to so many units a block has all its threads; it depends on no device, so sums have one order on all
+FEW = 512  # maximum units for full-size blocks; device-independent, so sums have the same order on all devices
 
-# The tables, as in pvm.cuh. A unit is 64 bytes, and its layers: a block begins with one read, not with a chain of them.
+# The tables, as in pvm.cuh. A unit has 64 bytes and its layers, so a block starts with one read, not a chain of them.
 MOST_LAYERS, SEEN = 6, 3
 LAYER = np.dtype(
     {
@@ -39,16 +39,16 @@ UNIT = np.dtype(
 )
 RUN = np.dtype([("from", "i4"), ("to", "i4"), ("size", "i4"), ("kind", "i4")])
 
-OWN = 4096  # bytes of shared memory that a block has beside what it keeps, at most
-KEPT = 64  # columns of a matrix that stays in shared memory, at most; see pvm_columns.cuh
-SPARE = 8  # a matrix takes so many floats more there, at most, since it lies as in memory beside a multiple of 16 bytes
+OWN = 4096  # maximum shared bytes per block besides the kept matrices
+KEPT = 64  # maximum number of columns of a kept matrix; see pvm_columns.cuh
+SPARE = 8  # maximum number of padding floats per kept matrix, which has the same 16-byte alignment offset as in memory
 
 
 class Kept(NamedTuple):
-    """Which matrices stay in shared memory.
+    """The matrices that stay in shared memory.
 
-    held    (L,) where a block keeps the matrix of each layer, in floats; -1: in memory alone
-    shared  bytes of shared memory a block
+    held    (L,) offset of each layer's matrix in a block's shared memory, in floats; -1: in device memory only
+    shared  bytes of shared memory per block
     """
 
     held: np.ndarray
@@ -56,9 +56,9 @@ class Kept(NamedTuple):
 
 
 class Plan:
-    """A layout on a device; made by `plan`, passed where the contract says layout.
+    """A layout on a device; created by `plan`, passed as the contract's layout.
 
-    runs  RUN on the device: what units gather from the world, the runs of a unit side by side
+    runs  RUN on the device: the runs that units gather from the world, grouped by unit
     """
 
     def __init__(self, device: Device, layout: Any):
@@ -72,7 +72,7 @@ class Plan:
         return len(self._units)
 
     def units(self, first: int, last: int) -> Array:
-        """(N,) UNIT on the device, a block each: these units, the largest first; made by the first call."""
+        """Returns (N,) UNIT on the device, one per block: these units, the largest first; cached."""
         if (first, last) not in self._ranges:
             units = self._units.copy()
             units["layers"]["held"][_within(self.layout.layer_at)] = self.kept().held
@@ -81,18 +81,18 @@ class Plan:
         return self._ranges[first, last]
 
     def kept(self) -> Kept:
-        """Which matrices stay in shared memory where a block has one stream."""
+        """Returns the matrices that stay in shared memory if a block has one stream."""
         if self._kept is None:
             self._kept = _kept(self.layout, self.device, 2 * ONE // self.threads(1))
         return self._kept
 
     def threads(self, streams: int) -> int:
-        """Threads a block; by the number of all units of the model, so ranges and parts of it have the same order of sums."""
+        """Returns the threads per block, by the model's total units, so that sums over any range have the same order."""
         return MANY if streams > 1 else ONE if self.layout.model_units <= FEW else ONE // 2
 
 
 def _units(layout: Any, ends: np.ndarray) -> np.ndarray:
-    """(U,) UNIT; ends: (U + 1,) where the runs of each begin."""
+    """Returns (U,) UNIT; ends: (U + 1,) the start of each unit's runs."""
     units = np.zeros(len(layout.hidden), UNIT)
     units["number"], units["depth"] = np.arange(units.size), np.diff(layout.layer_at)
     units["first_run"], units["last_run"] = ends[:-1], ends[1:]
@@ -108,7 +108,7 @@ def _units(layout: Any, ends: np.ndarray) -> np.ndarray:
 
 
 def _runs(layout: Any) -> tuple[np.ndarray, np.ndarray]:
-    """(N,) RUN, of each unit the runs that it sees and those of its context; (U + 1,) where those of each unit begin."""
+    """Returns (N,) RUN, each unit's input runs and then those of its context; (U + 1,) the start of each unit's runs."""
     seen, copied = _within(layout.part_at), _within(layout.copy_at)
     parts, ends = np.diff(layout.part_at), layout.part_at + layout.copy_at
     runs = np.zeros(ends[-1], RUN)
@@ -122,17 +122,17 @@ def _runs(layout: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _within(at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of each row of a table whose parts begin `at`: of which unit it is, and the how-manieth of that unit."""
+    """Returns each row's unit and its index within that unit, for a table whose units start at `at`."""
     units = np.repeat(np.arange(at.size - 1), np.diff(at))
     return units, np.arange(at[-1]) - at[units]
 
 
 def _kept(layout: Any, device: Device, blocks: int) -> Kept:
-    """Matrices that errors are pulled back through, as far as they fit, where so many blocks share a multiprocessor."""
+    """Assigns shared memory to back-propagated matrices, as far as they fit; `blocks`: per multiprocessor."""
     room = (min(device.shared_block, device.shared_multiprocessor // blocks - RESERVED) - OWN) // FLOAT
     size = -(-(layout.rows.astype(np.int64) * layout.columns + SPARE) // 4) * 4
     held, of = np.full(size.size, -1), _within(layout.layer_at)[0]
-    begin = np.zeros(len(layout.hidden), np.int64)  # behind what a unit keeps already
+    begin = np.zeros(len(layout.hidden), np.int64)  # next free float of each unit
     for k in np.flatnonzero((layout.pulled > 0) & (layout.columns <= KEPT)):
         if begin[of[k]] + size[k] <= room:
             held[k] = begin[of[k]]
@@ -141,12 +141,12 @@ def _kept(layout: Any, device: Device, blocks: int) -> Kept:
 
 
 def _parameters(layout: Any) -> np.ndarray:
-    """How many each unit has."""
+    """Returns the number of parameters of each unit."""
     return np.add.reduceat(layout.rows.astype(np.int64) * (layout.columns + 1), layout.layer_at[:-1])
 
 
 def _places(layout: Any) -> np.ndarray:
-    """Where each part begins among the signals of its unit."""
+    """Returns the offset of each part among the signals of its unit."""
     size = layout.part_size.astype(np.int64)
     places: np.ndarray = np.cumsum(size) - size - np.repeat(layout.signal_at[:-1], np.diff(layout.part_at))
     return places
@@ -156,7 +156,7 @@ TICK = "PPPPPPPPPPPPiiiPPPPPPPPifffffiiqqq"
 
 
 def plan(layout: Any) -> Plan:
-    """The layout as `tick` takes it: on the device, in tables."""
+    """Converts the layout to tables on the device."""
     return Plan(device.current().device, layout)
 
 
@@ -170,7 +170,7 @@ def show(world: Array, frame: Array, scale: float) -> None:
 def tick(
     state: Any, layout: Plan, past: Any, learning: Any, gathering: Any, activation: str, first: int, last: int
 ) -> None:
-    """See hybrid/contract.py."""
+    """Computes one tick; see hybrid/contract.py."""
     streams, wired, momentum = len(past.world), layout.layout, state.velocity is not None
     units, name = layout.units(first, last), f"tick_{'one' if streams == 1 else 'many'}{'_momentum' * momentum}"
     shared = layout.kept().shared if streams == 1 else 0

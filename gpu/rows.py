@@ -1,8 +1,8 @@
-"""Tables of vectors, one row an id, as of an embedding. See `Rows` in the contract.
+"""Tables of vectors, one row per id, as in an embedding. See `Rows` in the contract.
 
-A scatter moves the same row many times (ids are Zipf-distributed). The ids are sorted, so that the visits of a row lie side
-by side, and are made in their order (include/scatter.cuh): a row gets what a serial loop would do, with plain SGD the same
-bits as on the CPU.
+A scatter updates the same row many times (ids are Zipf-distributed). Sorting the ids makes the visits of a row adjacent and
+keeps their order (include/scatter.cuh). A row gets the updates of a serial loop; with plain SGD they are bit-identical to the
+CPU's.
 """
 
 from typing import Any
@@ -14,8 +14,8 @@ from gpu.rule import wide
 from gpu.runtime import kernels
 from gpu.runtime.array import Array
 
-PART = 1 << 18  # ids that are sorted at once, so that scratch has a bound: 8 MB; longer lists are several
-THREADS, ROWS = 256, 8  # of a block; that a warp gathers
+PART = 1 << 18  # ids sorted at a time, which limits scratch to 8 MB; longer lists are split
+THREADS, ROWS = 256, 8  # threads per block; rows that a warp gathers
 
 
 def gather(out: Array, table: Array, ids: Array) -> None:
@@ -27,7 +27,7 @@ def gather(out: Array, table: Array, ids: Array) -> None:
 
 
 def scatter(learned: Any, ids: Array, grad: Array, rate: float) -> None:
-    """learned.rows[ids[n]] moves against grad[n], in the order of n: each n is a visit."""
+    """Updates learned.rows[ids[n]] with grad[n], in the order of n: each n is a visit."""
     for first in range(0, ids.size, PART):
         part = ids[first : first + PART]
         _move(learned, part, None, None, grad[first : first + PART], rate)
@@ -47,7 +47,7 @@ def gather_mean(out: Array, table: Array, bag_at: Array, ids: Array, values: Arr
 
 
 def scatter_mean(learned: Any, bag_at: Array, ids: Array, values: Array | None, grad: Array, rate: float) -> None:
-    """The reverse of gather_mean: every row of bag b moves against grad[b] / size(b), or values[n] * grad[b]."""
+    """Reverses gather_mean: updates every row of bag b with grad[b] / size(b), or values[n] * grad[b]."""
     B, most = len(grad), min(ids.size, PART)
     bag, share = device.scratch("bag", most, np.int32), device.scratch("share", most, np.float32)
     scale = 1.0 if _measured(learned) else _scale(learned, rate)
@@ -59,7 +59,7 @@ def scatter_mean(learned: Any, bag_at: Array, ids: Array, values: Array | None, 
 
 
 def _move(learned: Any, ids: Array, bag: Array | None, share: Array | None, grad: Array, rate: float) -> None:
-    """Up to PART visits, each by its factor: its share of a bag, and its row's step."""
+    """Makes up to PART visits, each with its factor: its share of a bag, and its row's step."""
     N, D, table = ids.size, grad.shape[1], learned.rows
     order = sort.by_id(ids, len(table))
     factor = _factors(learned, order, bag, share, grad, rate) if _measured(learned) else share
@@ -70,17 +70,17 @@ def _move(learned: Any, ids: Array, bag: Array | None, share: Array | None, grad
 
 
 def _measured(learned: Any) -> bool:
-    """Whether how far a visit moves its row depends on the norm of its gradient: a row has one square."""
+    """True if the size of an update depends on the norm of its gradient: squares are row-wise."""
     return learned.squares is not None and not wide(learned)
 
 
 def _scale(learned: Any, rate: float) -> float:
-    """What a gradient is multiplied with where its norm does not matter; rows with a square a number know their rate."""
+    """Returns the factor of a gradient whose norm does not matter; 1 if each number has its own squares."""
     return 1.0 if wide(learned) else -rate
 
 
 def _factors(learned: Any, order: tuple[Array, Array], bag: Any, share: Any, grad: Array, rate: float) -> Array:
-    """What the gradient of each visit is multiplied with, (N,); the rows' squares have taken in the visits."""
+    """Returns the factor of each visit's gradient, (N,); updates the rows' squares."""
     N, D = order[0].size, grad.shape[1]
     norm2, factor = device.scratch("norm2", N, np.float32), device.scratch("factor", N, np.float32)
     values = norm2, factor, bag, share, grad, N, D
@@ -91,11 +91,11 @@ def _factors(learned: Any, order: tuple[Array, Array], bag: Any, share: Any, gra
 
 
 def _aligned(*arrays: Array | None) -> bool:
-    """Whether all rows begin at 16 bytes."""
+    """True if all rows are aligned to 16 bytes."""
     given = [array for array in arrays if array is not None and array.ndim == 2]
     return all(array.shape[1] % 4 == 0 and array.pointer % 16 == 0 for array in given)
 
 
 def _warps(count: int) -> int:
-    """Blocks of THREADS for so many warps."""
+    """Returns the number of blocks of THREADS for this many warps."""
     return -(-count // (THREADS // 32))

@@ -1,23 +1,22 @@
-"""The full softmax over V classes, in two passes over chunks of classes: a (B, V) array never exists. See `Softmax`.
+"""The full softmax over V classes, in two passes over chunks of classes, without a (B, V) array. See `Softmax`.
 
-Products by cuBLAS, the rest in softmax.cu, in the same stream; nothing is allocated, copied or waited for.
+cuBLAS does the products, softmax.cu the rest, in the same stream, without allocation, copy or synchronisation.
 
     pass 1, every chunk       logits = hidden W^T; update the largest logit and the sum of exponentials of each row
-    pass 2, last chunk first  logits again, except for the last chunk, whose are still there; they become d loss / d logit;
-                              grad += logits W; W -= rate logits^T hidden, or by another rule (gpu/batch_rows.py)
+    pass 2, last chunk first  logits again, except for the last chunk, which are kept; they become d loss / d logit;
+                              grad += logits W; W -= rate logits^T hidden, or another rule (gpu/batch_rows.py)
 
-Operations: 8 B V D, less 2 B C D for the chunk of C classes that is kept. Where all classes are one chunk, 6 B V D, as in
-a framework that keeps B V numbers. Bytes a logit: written and read in pass 1, written, read, written and twice read
-in pass 2 is 28, 24 where it is kept. A framework moves 48: the product writes; the softmax reads for the maximum, for the
-sum and for its result, and writes; a gradient is filled with zeros; the backward reads that twice and the result once, and
-writes; two products read.
+Operations: 8 B V D, minus 2 B C D for the kept chunk of C classes. If all classes are one chunk it is 6 B V D, as in a
+framework that keeps B V numbers. Bytes per logit are 28, or 24 if it is kept: written and read in pass 1; written, read,
+written and read twice in pass 2. A framework moves 48. The product writes. The softmax reads for the maximum, for the sum and
+for its result, and writes. A gradient is zero-filled. The backward reads it twice and the result once, and writes. Two products
+read.
 
-A chunk is as large as memory allows without asking, not as small as the L2 cache: at D = 128 a logit costs 1024
-operations, 15 ps of an H200 (67 TFLOP/s), and its 12 bytes between the products 3 ps even from memory (4.3 TB/s). What
-small chunks save of these 3, they lose on the products: gradients of 4096 classes are 32 tiles of 128 by 128, for 132
-multiprocessors, and every chunk pays six launches and computes its logits twice. Memory is 256 MiB, or a quarter of what the
-V D numbers of the rows take where that is more; of few classes or a small batch all logits are kept. V = 100,000, B = 1024,
-D = 128: two chunks, 6.7 B V D, 11 launches.
+A chunk is as large as memory allows, not as small as the L2 cache. At D = 128 a logit costs 1024 operations, 15 ps on an H200
+(67 TFLOP/s). Its 12 bytes between the products cost 3 ps even from memory (4.3 TB/s). Small chunks would save part of these 3
+ps, but slow down the products: gradients of 4096 classes are 32 tiles of 128 by 128, for 132 multiprocessors. Every chunk costs
+six launches and computes its logits twice. Memory is 256 MiB, or a quarter of the V D numbers of the rows if larger. With few
+classes or a small batch all logits are kept. V = 100,000, B = 1024, D = 128: two chunks, 6.7 B V D, 11 launches.
 """
 
 from collections.abc import Sequence
@@ -32,15 +31,15 @@ from gpu.runtime import blas, kernels
 from gpu.runtime.array import Array
 from gpu.runtime.blas import Matrix
 
-LOGITS = 1 << 26  # of a chunk, at most, beside small tables
-PART = 4  # a chunk may have as many logits as the rows have numbers, over this
-STEP = 128  # classes of a chunk are a multiple of it
-LINE = 32  # numbers: rows of logits begin at lines of the cache
+LOGITS = 1 << 26  # maximum per chunk for small tables
+PART = 4  # a chunk may have 1/PART as many logits as the rows have numbers
+STEP = 128  # chunk sizes are multiples of this many classes
+LINE = 32  # numbers: rows of logits are aligned to cache lines
 THREADS, TILE = 256, 1024  # as in softmax.cu
 
 
 class Work(NamedTuple):
-    """Scratch of up to B rows; the logits of a chunk are the queue's.
+    """Scratch of up to B rows; the logits of a chunk belong to the queue.
 
     most    (B,)  the largest logit so far
     sums    (B,)  sum of exp(logit - most) so far
@@ -53,7 +52,7 @@ class Work(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """The classes begin:end, their logits (B, end - begin), without biases, and what of them learns."""
+    """The classes begin:end, their logits (B, end - begin), without biases, and their part of `learned`."""
 
     begin: int
     end: int
@@ -61,27 +60,27 @@ class Chunk(NamedTuple):
     learned: Any
 
     def extent(self) -> tuple[int, int, int]:
-        """The first class, how many there are, and the pitch of the logits, as the kernels take them."""
+        """Returns the first class, the number of classes, and the pitch of the logits, as kernel arguments."""
         return self.begin, self.end - self.begin, self.logits.pitch
 
     def kernel(self, name: str) -> str:
-        """The kernel that adds the biases, where there are biases."""
+        """Returns the name of the kernel variant, with or without biases."""
         return name if self.learned.biases is None else f"{name}_biased"
 
     def biased(self, arrays: tuple[Array | int | None, ...]) -> tuple[Array | int | None, ...]:
-        """Its arrays, up to the logits, and then the biases."""
+        """Returns the kernel's arrays, up to the logits, followed by the biases if present."""
         return arrays if self.learned.biases is None else (*arrays, self.learned.biases)
 
 
 def workspace(batch: int, width: int, dtype: DTypeLike) -> Work:
-    """Scratch for calls with up to `batch` rows."""
+    """Allocates scratch for calls with up to `batch` rows."""
     blas.ready()
     empty = device.current().device.empty
     return Work(*(empty(batch, dtype) for _ in range(3)))
 
 
 def classes_of_chunk(batch: int, classes: int, width: int) -> int:
-    """How many of the classes have their logits at a time, the more the fewer are computed twice."""
+    """Returns the number of classes per chunk; larger chunks recompute fewer logits."""
     most = max(LOGITS, classes * width // PART) // max(batch, 1)
     return min(-(-classes // STEP), max(most // STEP, 1)) * STEP
 
@@ -89,7 +88,7 @@ def classes_of_chunk(batch: int, classes: int, width: int) -> int:
 def step(
     grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, target: Array, weight: Array | None, rate: float
 ) -> None:
-    """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; every row moves against the gradient summed over B.
+    """Writes grad (B, D) = d loss / d hidden and loss (B,) in nats; updates every row with the gradient summed over B.
 
     weight  (B,): multiplies an example's loss and gradients; None: all 1
     """
@@ -110,13 +109,13 @@ def log_prob(out: Array, learned: Any, work: Work, hidden: Array, target: Array)
 
 
 def best(ids: Array, log_probs: Array, learned: Any, work: Work, hidden: Array) -> None:
-    """Write the k most likely classes of each row, most likely first; ids and log_probs (B, k).
+    """Writes the k most likely classes of each row, most likely first; ids and log_probs (B, k).
 
     Exact. Among equal logits the lower id comes first. Raises ValueError for a k that does not fit a block's shared memory.
     """
     k = ids.shape[1]
     size = 1 << (k + TILE - 1).bit_length()
-    room = (device.current().device.shared_block - 1024) // 8  # the kernel needs a little for itself
+    room = (device.current().device.shared_block - 1024) // 8  # the kernel needs some of it
     if size > room:
         most = (1 << room.bit_length() - 1) - TILE
         raise ValueError(f"k is {k}, expected at most {most} on this device; ask for fewer classes")
@@ -130,7 +129,7 @@ def best(ids: Array, log_probs: Array, learned: Any, work: Work, hidden: Array) 
 
 
 def _chunks(learned: Any, batch: int) -> Sequence[Chunk]:
-    """All classes in chunks. The last one, whose logits are kept, is full; the first one has the remainder."""
+    """Returns all classes in chunks. The last one, whose logits are kept, is full; the first one has the remainder."""
     classes, width = learned.rows.shape
     size = classes_of_chunk(batch, classes, width)
     room = device.scratch("logits", (batch, size), np.float32)
@@ -146,7 +145,7 @@ def _chunks(learned: Any, batch: int) -> Sequence[Chunk]:
 def _measure_all(
     out: Array, work: Work, hidden: Array, target: Array, weight: Array | None, chunks: Sequence[Chunk], sign: float
 ) -> None:
-    """The first pass: the largest logit and the sum of each row; out = sign * log p(target), times the weight."""
+    """First pass: the largest logit and the sum of each row; out = sign * log p(target), times the weight."""
     for chunk in chunks:
         _measure(out, work, hidden, target, weight, chunk, sign)
 
@@ -161,7 +160,7 @@ def _measure(
 
 
 def _miss(work: Work, chunk: Chunk, target: Array, weight: Array | None) -> None:
-    """Logits become d loss / d logit."""
+    """Turns logits into d loss / d logit."""
     read = work.most, work.sums, target
     if weight is None and chunk.learned.biases is None:
         arrays: tuple[Array | int | None, ...] = (chunk.logits.pointer, *read)

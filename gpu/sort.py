@@ -1,4 +1,4 @@
-"""A stable sort of ids on the device, so that the places of an id lie side by side and in order; see gpu/sort.cu."""
+"""A stable sort of ids on the device, which makes the positions of an id adjacent and ordered; see gpu/sort.cu."""
 
 import numpy as np
 
@@ -6,16 +6,16 @@ from gpu import device
 from gpu.runtime import kernels
 from gpu.runtime.array import Array
 
-SHORT = 4096  # ids that are sorted by comparisons, in one launch; a radix sort takes two for each digit
+SHORT = 4096  # maximum number of ids sorted by comparisons, in one launch; a radix sort takes two per digit
 THREADS, EACH, BITS, TILE = 256, 4, 8, 2048  # as in sort.cu
 
 
 def by_id(ids: Array, rows: int) -> tuple[Array, Array]:
-    """The ids in rising order, and the place n of each in `ids`, equal ids in the order of n; both (N,) int32.
+    """Returns the ids in ascending order, and the position n of each in `ids`, equal ids in the order of n; both (N,) int32.
 
-    rows  ids are below it, so that many bits are sorted by
+    rows  upper bound of the ids, which determines the number of bits to sort by
 
-    What is returned is scratch of the queue, valid until the next sort.
+    The results are scratch of the queue, valid until the next sort.
     """
     N = ids.size
     both = (device.scratch(f"ids, sorted {way}", (2, N), np.int32) for way in ("there", "back"))

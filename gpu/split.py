@@ -1,7 +1,7 @@
-"""The top of a tree as dense products: nodes (K, D), near the root, where nearly every example passes. See `Split`.
+"""The top of a tree as dense products: nodes (K, D), near the root, which nearly every example visits. See `Split`.
 
-Products by cuBLAS, the rest in split.cu. Bytes for each example and node, beside 6 D operations: 20. Scores are written
-and partly read; misses are cleared, partly written, and read twice.
+cuBLAS does the products, split.cu the rest. Per example and node, 20 bytes besides 6 D operations. Scores are written and
+partly read; errors are cleared, partly written, and read twice.
 """
 
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ class Work(NamedTuple):
 
 
 def workspace(batch: int, width: int, top: int, dtype: DTypeLike) -> Work:
-    """Scratch for calls of `step` with up to `batch` rows of `width` numbers and `top` nodes."""
+    """Allocates scratch for calls of `step` with up to `batch` rows of `width` numbers and `top` nodes."""
     blas.ready()
     empty = device.current().device.empty
     return Work(empty((batch, top), dtype), empty((batch, top), dtype))
@@ -35,10 +35,10 @@ def step(
     grad: Array, loss: Array, learned: Any, work: Work, tree: Any, hidden: Array, target: Array,
     weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
-    """Learn from a batch: add d loss / d hidden to grad (B, D), write loss (B,) in nats, move nodes (K, D).
+    """Takes one training step: adds d loss / d hidden to grad (B, D), writes loss (B,) in nats, updates nodes (K, D).
 
-    tree: the plan of a tree's top, see `plan` in gpu/tree_softmax.py. All examples use the nodes before the step; a node
-    moves once, against the gradient summed over its examples. weight (B,): multiplies an example's loss and gradients.
+    tree: the plan of a tree's top, see `plan` in gpu/tree_softmax.py. All examples use the nodes before the step; a node is
+    updated once, with the gradient summed over its examples. weight (B,): multiplies an example's loss and gradients.
     """
     B, K = len(hidden), len(learned.rows)
     scores, misses = work.scores[:B], work.misses[:B]

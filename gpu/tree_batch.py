@@ -1,7 +1,7 @@
-"""Hierarchical softmax whose nodes learn from a few examples at once: nodes (V - 1, D). See `TreeBatch` in the contract.
+"""Hierarchical softmax with mini-batches per node: nodes (V - 1, D). See `TreeBatch` in the contract.
 
-Twin of cpu/tree_batch.py, which says how. The longest chain is that of the root's B / together groups; most nodes meet few
-examples, and all of them move at the same time.
+The algorithm is that of cpu/tree_batch.py. The longest serial chain is the root's B / together groups. Most nodes have few
+examples, and all of them are updated in parallel.
 """
 
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ HOPS, LINED, FEW = 8, 8, 2048  # as in tree_paths.cuh
 class Plan(NamedTuple):
     """A tree on the device, see cpu/tree/tree.py: leaf_up, rank (V,) and node_up (V - 1,) int32; depth of its longest path.
 
-    hops (V, HOPS) int32: the pointers to parents that are met every `stretch` steps up from each leaf, -1 past the root
+    hops (V, HOPS) int32: the pointers to parents at every `stretch` steps up from each leaf, -1 past the root
     """
 
     leaf_up: Array
@@ -36,16 +36,16 @@ class Plan(NamedTuple):
 class Work(NamedTuple):
     """Scratch for up to B examples with paths of up to L nodes, see tree_batch.cu; S: `groups`, P: `spans` of a level.
 
-    keys     (B,) int32     what examples are sorted by
-    order    (B,) int32     which example is at each place of the sorted order
-    place    (B,) int32     where each stands in the sorted order
+    keys     (B,) int32     the examples' sort keys
+    order    (B,) int32     the example at each place of the sorted order
+    place    (B,) int32     the place of each example in the sorted order
     entries  (L, B) int32   2 * node + turn from the root on, -1 past a path's end
-    seen     (L, B) int32   which row of `found` the example meets; -1: the node's own
+    seen     (L, B) int32   the row of `found` that the example reads; -1: the node's own
     misses   (L, B)         turn - logistic(score), times the example's weight
-    found    (L S, D)       rows of crowded nodes as their groups found them
-    biases   (L S,)         the same of their biases
-    parts    (2 L P, D)     gradients of nodes whose examples stand in several spans, of each span's alone
-    pushes   (2 L P,)       the same of their biases
+    found    (L S, D)       rows of crowded nodes as their groups read them
+    biases   (L S,)         the same for their biases
+    parts    (2 L P, D)     partial gradients per span of nodes whose examples are in several spans
+    pushes   (2 L P,)       the same for their biases
     """
 
     keys: Array
@@ -61,7 +61,7 @@ class Work(NamedTuple):
 
 
 def plan(tree: Any) -> Plan:
-    """The tree as the other functions take it: on the current queue's device, 44 bytes a class."""
+    """Copies the tree to the current queue's device, in 44 bytes per class."""
     here = device.current().device
     leaf_up, node_up, classes = here.from_host(tree.leaf_up), here.from_host(tree.node_up), len(tree.leaf_up)
     hops, stretch = here.empty((classes, HOPS), np.int32), max(-(-tree.depth // HOPS), 1)
@@ -70,10 +70,10 @@ def plan(tree: Any) -> Plan:
 
 
 def workspace(batch: int, width: int, depth: int, together: int, dtype: DTypeLike) -> Work:
-    """Scratch for calls of `step` with up to `batch` rows and paths of up to `depth` nodes.
+    """Allocates scratch for calls of `step` with up to `batch` rows and paths of up to `depth` nodes.
 
-    It takes 4 batch (3 depth + 3) bytes, depth batch (width + 1) / 4 more, and where together < batch 8 batch depth
-    (width + 1) / together more: 2 MB for 1024 rows of 128 numbers, paths of 30 nodes and groups of 64.
+    It takes 4 batch (3 depth + 3) + depth batch (width + 1) / 4 bytes, plus 8 batch depth (width + 1) / together if together <
+    batch: 2 MB for 1024 rows of 128 numbers, paths of 30 nodes and groups of 64.
     """
     empty, slots, parts = device.current().device.empty, depth * groups(batch, together), 2 * depth * spans(batch)
     return Work(
@@ -91,12 +91,12 @@ def workspace(batch: int, width: int, depth: int, together: int, dtype: DTypeLik
 
 
 def spans(batch: int) -> int:
-    """Into how many stretches of places `move` cuts a level."""
+    """Returns the number of spans of places into which `move` partitions a level."""
     return -(-batch // SPAN)
 
 
 def groups(batch: int, together: int) -> int:
-    """The most groups of crowded nodes that a level has room for; cpu/tree_batch.py says why."""
+    """Returns the maximum number of groups of crowded nodes per level; cpu/tree_batch.py explains it."""
     return 2 * -(-batch // together) if batch > together else 0
 
 
@@ -104,12 +104,12 @@ def step(
     grad: Array, loss: Array, learned: Any, work: Work, tree: Plan, hidden: Array, target: Array,
     weight: Array | None, rate: float, together: int,
 ) -> None:  # fmt: skip
-    """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
+    """Takes one training step: writes grad (B, D) = d loss / d hidden and loss (B,) in nats, updates the nodes.
 
     nodes (V - 1, D) and hidden (B, D) float32, target (B,) int32 classes; tree: a `Plan`. grad is summed over the path, not
-    averaged over B. weight (B,): multiplies an example's loss and gradients; None: all 1. At each node the examples that pass
-    it learn in their order, up to `together` at a time, from the node before any of them moves it, and it moves against the
-    sum of their gradients. The same bits in every run.
+    averaged over B. weight (B,): multiplies an example's loss and gradients; None: all 1. Each node's examples learn in order,
+    in groups of up to `together`, which read the node before the group's update by their summed gradient. Bit-identical in
+    every run.
     """
     B, D = hidden.shape
     crowded = B > together
@@ -128,7 +128,7 @@ def step(
 
 
 def _line_up(work: Work, seen: Array | None, tree: Plan, target: Array) -> Array:
-    """Sort the examples, write their paths; returns which example is at each place. In one launch where they are few."""
+    """Sorts the examples, writes their paths; returns the example at each place. A few examples take one launch."""
     B = len(target)
     paths, walk = (work.entries, seen, tree.hops, tree.node_up), (tree.stretch, tree.depth, B)
     if B <= FEW:
@@ -143,7 +143,7 @@ def _line_up(work: Work, seen: Array | None, tree: Plan, target: Array) -> Array
 
 
 def _meet(nodes: Any, work: Work, tree: Plan, hidden: Array, weight: Array | None, *numbers: Any) -> None:
-    """Crowded nodes meet their examples."""
+    """Lets crowded nodes learn from their examples."""
     B, D, _, together = numbers[-4:]
     scratch = work.seen, work.found, work.biases, work.place, work.entries
     grid = -(-B // together), tree.depth
@@ -152,7 +152,7 @@ def _meet(nodes: Any, work: Work, tree: Plan, hidden: Array, weight: Array | Non
 
 
 def _move(nodes: Any, work: Work, depth: int, given: Any, changes: Any) -> None:
-    """The other nodes move: those with all examples in one span, then those with parts of several."""
+    """Updates the other nodes: those with all examples in one span, then those with parts of several."""
     B, D = changes[-2:]
     many, parts, warps = spans(B), (work.parts, work.pushes), MOVERS if D <= NARROW else WARPS
     values, room = (*nodes, *parts, work.misses, *given, *changes), _beyond(D, 4 * warps * D)
@@ -162,5 +162,5 @@ def _move(nodes: Any, work: Work, depth: int, given: Any, changes: Any) -> None:
 
 
 def _beyond(width: int, size: int) -> int:
-    """Bytes of dynamic shared memory: none where rows fit what the kernels have without asking."""
+    """Returns bytes of dynamic shared memory: none if rows fit the kernels' static memory."""
     return size if width > NARROW else 0

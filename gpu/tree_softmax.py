@@ -13,9 +13,9 @@ from gpu.rule import wide
 from gpu.runtime import kernels
 from gpu.runtime.array import Array
 
-WARPS = 4  # warps of a block of `learn`, as in gpu/tree_softmax.cu
+WARPS = 4  # warps per block of `learn`, as in gpu/tree_softmax.cu
 CHUNKS = (4, 8)  # widths, in warps, for which a node fits the registers
-WIDE = "learn_wide"  # the kernel for nodes that do not
+WIDE = "learn_wide"  # the kernel for wider nodes
 
 
 class Plan(NamedTuple):
@@ -31,7 +31,7 @@ class Work(NamedTuple):
 
     entries  (L, B) int32    2 * node + turn from the root on, -1 past a path's end
     lengths  (B,) int32      nodes on the path
-    terms    (B, L, pitch)   what each node of a path subtracts from the gradient; pitch >= D, see `_fit`
+    terms    (B, L, pitch)   the amount that each node of a path subtracts from the gradient; pitch >= D, see `_fit`
     towards  (B, L)          the log-odds of the turn of the path at each node
     """
 
@@ -42,13 +42,13 @@ class Work(NamedTuple):
 
 
 def plan(tree: Any) -> Plan:
-    """The tree as the other functions take it: its pointers to parents on the current queue's device."""
+    """Copies the tree's pointers to parents to the current queue's device."""
     here = device.current().device
     return Plan(here.from_host(tree.leaf_up), here.from_host(tree.node_up), tree.depth)
 
 
 def workspace(batch: int, width: int, depth: int, dtype: DTypeLike) -> Work:
-    """Scratch for calls of `step` with up to `batch` rows and paths of up to `depth` nodes.
+    """Allocates scratch for calls of `step` with up to `batch` rows and paths of up to `depth` nodes.
 
     It takes 4 batch (depth (pitch + 2) + 1) bytes: 16 MB for 1024 rows of 128 numbers and paths of 30 nodes.
     """
@@ -65,11 +65,11 @@ def step(
     grad: Array, loss: Array, learned: Any, work: Work, tree: Plan, hidden: Array, target: Array,
     weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
-    """Learn from a batch: write grad (B, D) = d loss / d hidden and loss (B,) in nats, move the nodes.
+    """Takes one training step: writes grad (B, D) = d loss / d hidden and loss (B,) in nats, updates the nodes.
 
-    nodes (V - 1, D) and hidden (B, D) float32, target (B,) int32 classes; tree: a `Plan`. grad is summed over the path,
-    not averaged over B. weight (B,): multiplies an example's loss and gradients; None: all 1.
-    The result is that of the serial loop over rows, bit for bit.
+    nodes (V - 1, D) and hidden (B, D) float32, target (B,) int32 classes; tree: a `Plan`. grad is summed over the path, not
+    averaged over B. weight (B,): multiplies an example's loss and gradients; None: all 1. The result equals the serial loop
+    over rows bit for bit.
     """
     B, D = hidden.shape
     depth, pitch = tree.depth, _fit(D)[1]
@@ -81,7 +81,7 @@ def step(
 
 
 def _learn(learned: Any, work: Work, hidden: Array, weight: Array | None, rate: float, depth: int) -> None:
-    """The nodes meet their examples."""
+    """Lets the nodes learn from their examples."""
     B, D = hidden.shape
     name, pitch = _fit(D)
     grid, block, written = (-(-B // WARPS), depth), 32 * WARPS, (work.terms, work.towards, learned.rows)
@@ -95,7 +95,7 @@ def _learn(learned: Any, work: Work, hidden: Array, weight: Array | None, rate: 
 
 
 def log_prob(out: Array, learned: Any, tree: Plan, hidden: Array, target: Array) -> None:
-    """out[b] = log p(target[b] | hidden[b]), in nats; exp of it sums to 1 over all classes."""
+    """out[b] = log p(target[b] | hidden[b]), in nats; its exp sums to 1 over all classes."""
     B, D = hidden.shape
     biased = () if learned.biases is None else (learned.biases,)
     values = out, learned.rows, *biased, tree.leaf_up, tree.node_up, hidden, target
@@ -104,7 +104,7 @@ def log_prob(out: Array, learned: Any, tree: Plan, hidden: Array, target: Array)
 
 
 def _fit(width: int) -> tuple[str, int]:
-    """The kernel for nodes of this width, and the pitch of `terms`, in numbers."""
+    """Returns the kernel for nodes of this width, and the pitch of `terms`, in numbers."""
     for chunks in CHUNKS:
         if width <= 32 * chunks:
             return f"learn_{chunks}", 32 * chunks

@@ -1,4 +1,4 @@
-"""Collections of MLPs on a GPU: the `Units` contract. Small batches by the kernels of units.cu, others by cuBLAS GEMMs."""
+"""Collections of MLPs on a GPU: the `Units` contract. The kernels of units.cu do small batches, cuBLAS GEMMs the others."""
 
 from typing import Any
 
@@ -9,16 +9,16 @@ from gpu.runtime.array import Array
 from gpu.runtime.blas import Matrix
 
 CODES = {"logistic": 0, "rational": 1, "tanh": 2, "relu": 3, "rational2023": 4}  # as in activation.cuh
-FEW = 32  # units below which a block a unit leaves most of a device idle
+FEW = 32  # with fewer units a block per unit leaves most of a device idle
 
 
 def plan(layout: Any) -> Plan:
-    """The layout as the other functions take it: on the device, with what each unit keeps on chip."""
+    """Copies the layout to the device and plans each unit's shared memory."""
     return Plan(device.current().device, layout)
 
 
 def forward(y: Array, hidden: Array, layout: Plan, weights: Array, x: Array, activation: str) -> None:
-    """Write hidden and y."""
+    """Writes hidden and y."""
     code = CODES[activation]
     if not _visited(layout, len(x)):
         _layer(hidden, layout, weights, x, code, first=True)
@@ -33,9 +33,9 @@ def backward(
     x_grad: Array | None, weight_grad: Array, y_grad: Array, hidden_grad: Array, layout: Plan, weights: Array,
     y: Array, hidden: Array, x: Array, activation: str,
 ) -> None:  # fmt: skip
-    """Write x_grad (None: not wanted); add the sum over the batch to weight_grad, laid out like the weights.
+    """Writes x_grad (None: skipped); adds the sum over the batch to weight_grad, laid out like the weights.
 
-    y_grad (B, Y) comes in as d loss / d y; it and hidden_grad (B, H) leave as the gradients before the activation.
+    y_grad (B, Y) is d loss / d y on entry; it and hidden_grad (B, H) become the gradients before the activation.
     """
     code = CODES[activation]
     if not _visited(layout, len(x)):
@@ -51,7 +51,7 @@ def backward(
 def update(weights: Array, velocity: Array | None, weight_grad: Array, rate: float, momentum: float) -> None:
     """velocity <- momentum velocity - rate weight_grad; weights <- weights + velocity; weight_grad <- 0.
 
-    velocity None: plain SGD. Arrays begin where the device allocates.
+    velocity None: plain SGD. Arrays have the alignment of device allocations.
     """
     optimiser.descend(weights, velocity, weight_grad, None, rate, momentum)
 
@@ -60,12 +60,12 @@ def step(
     loss: Array, y: Array, hidden: Array, weights: Array, velocity: Array | None, y_grad: Array, hidden_grad: Array,
     layout: Plan, x: Array, target: Array, rate: float | Array, momentum: float, activation: str,
 ) -> None:  # fmt: skip
-    """One step, fused where the batch is small: forward, squared error, backward and update read each weight once.
+    """Takes one step, fused for small batches: forward, squared error, backward and update read each weight once.
 
-    loss (U,) is written: half the squared error of each unit, summed over its outputs and the batch.
-    y_grad (B, Y) and hidden_grad (B, H) are written: the gradients before the activation, one row an example.
-    The gradient of the weights is summed over the batch. velocity None: plain SGD.
-    rate: one number, or (U,), one a unit. Where shared memory holds a unit's weights its bits are those of a step of it alone.
+    loss (U,) is written: half the squared error of each unit, summed over its outputs and the batch. y_grad (B, Y) and
+    hidden_grad (B, H) are written: the gradients before the activation, one row per example. The gradient of the weights is
+    summed over the batch. velocity None: plain SGD. rate: one number, or (U,), one per unit. If shared memory holds a unit's
+    weights its result is bit-identical to a step of it alone.
     """
     code, batch = CODES[activation], len(x)
     bins = layout.bins(batch) if batch <= MOST else None
@@ -82,31 +82,31 @@ def step(
 
 
 def _rates(rate: float | Array) -> tuple[Array | None, float]:
-    """As kernels take it: one a unit, else the one number of all."""
+    """Returns the rates per unit and the common rate, as kernel arguments."""
     return (rate, 0.0) if isinstance(rate, Array) else (None, rate)
 
 
 def _visited(layout: Plan, batch: int) -> bool:
-    """Whether a kernel with a block for each unit is used, rather than a GEMM."""
+    """True if a kernel with a block per unit is used, rather than a GEMM."""
     fits = layout.shared(batch, 256, backward=True).max() <= layout.device.shared_block
     return batch <= MOST and len(layout) >= FEW and bool(fits)
 
 
 def _extent(x: Array, hidden: Array, y: Array) -> tuple[int, int, int, int]:
-    """B, X, H, Y."""
+    """Returns B, X, H, Y."""
     return len(x), x.shape[1], hidden.shape[1], y.shape[1]
 
 
 def _pieces(count: int) -> int:
-    """How many blocks of 256 threads loop over `count` numbers: as many as fill the device, each of several iterations."""
+    """Returns the number of 256-thread blocks that loop over `count` numbers: at most as many as fill the device."""
     return min(-(-count // 256), 16 * int(device.current().device.multiprocessors))
 
 
-# Products over the whole batch: one batched GEMM where all units have the same sizes, else one GEMM for each unit.
+# Products over the whole batch: one batched GEMM if all units have the same sizes, else one GEMM per unit.
 
 
 def _matrices(layout: Plan, weights: Array, first: bool) -> list[Matrix]:
-    """The matrices of the first or the second layer in an array laid out like the weights, one a unit or all in one."""
+    """Returns the first or second layer's matrices in an array laid out like the weights: one per unit, or one batched."""
     n, h, o = layout.sizes
     rows, columns = (h, n) if first else (o, h)
     at = layout.layout.w_at[:-1] + (0 if first else h * (n + 1))
@@ -114,7 +114,7 @@ def _matrices(layout: Plan, weights: Array, first: bool) -> list[Matrix]:
 
 
 def _columns(layout: Plan, signals: Array, which: int) -> list[Matrix]:
-    """The columns of each unit in x (which = 0), hidden (1) or y (2), each (B, pitch)."""
+    """Returns each unit's columns in x (which = 0), hidden (1) or y (2), each (B, pitch)."""
     at = layout.layout[4 + which][:-1]
     batch, pitch = signals.shape
     return _stack(layout, signals, at, [batch] * len(layout), layout.sizes[which], [pitch] * len(layout))
@@ -141,7 +141,7 @@ def _layer(out: Array, layout: Plan, weights: Array, x: Array, code: int, first:
 
 
 def _bias(layout: Plan, first: bool) -> tuple[Array, Array, Array]:
-    """Of each unit, in one layer: its number of rows, and where its signals and its biases begin."""
+    """Returns each unit's number of rows in one layer, and the starts of its signals and biases."""
     there = layout.fields
     return (there.hidden, there.h_at, layout.first_bias) if first else (there.outputs, there.y_at, layout.second_bias)
 
@@ -156,7 +156,7 @@ def _signals(
     hidden: Array,
     code: int,
 ) -> None:
-    """y_grad becomes the gradient before the activation; hidden_grad, and x_grad where wanted, follow from it."""
+    """y_grad becomes the gradient before the activation; hidden_grad, and x_grad if requested, follow from it."""
     _times_slope(y_grad, y, code)
     products = (_columns(layout, hidden_grad, 1), _columns(layout, y_grad, 2), _matrices(layout, weights, False))
     for target, delta, matrix in zip(*products, strict=True):
@@ -173,7 +173,7 @@ def _times_slope(delta: Array, values: Array, code: int) -> None:
 
 
 def _gradient(weights: Array, layout: Plan, delta: Array, x: Array, first: bool, scale: float, keep: float) -> None:
-    """matrix <- keep matrix + scale delta^T x over the batch, and the same for the bias, whose input is 1."""
+    """matrix <- keep matrix + scale delta^T x over the batch; the same for the bias, whose input is 1."""
     which = 1 if first else 2
     products = (_matrices(layout, weights, first), _columns(layout, delta, which), _columns(layout, x, which - 1))
     for matrix, rows, inputs in zip(*products, strict=True):
@@ -203,7 +203,7 @@ def _step_by_gemm(
 
 
 def _changes(delta: Array, layout: Plan, rates: Array, first: bool) -> Array:
-    """-rate delta of each unit, in scratch memory: a GEMM of all units has one factor only."""
+    """Returns -rate delta of each unit, in scratch memory: a batched GEMM has a single factor."""
     out = device.scratch("units.changes", delta.shape, delta.dtype)
     sizes, at, _ = _bias(layout, first)
     grid = (len(layout), _pieces(delta.size // len(layout)))

@@ -1,1 +1,1 @@
-"""What output layers share: rules, negatives, scores, the parts of a head."""
+"""Common parts of output layers: update rules, negatives, scores, the parts of a head."""

@@ -1,11 +1,11 @@
-"""A softmax in each of K clusters of classes, over the cluster's own rows: how likely a class is, given its cluster.
+"""A softmax in each of K clusters of classes, over the cluster's own rows: the probability of a class given its cluster.
 
-The examples of a batch are put in order of their targets' clusters. In each cluster that is met a matrix product gives the
-logits of its own examples, another the gradient of their hidden vectors, and a third moves its rows. One thread takes a whole
-cluster; a large one, of more than LARGE classes, goes through the full softmax of cpu/softmax.py, in which threads share it.
+The examples of a batch are sorted by their targets' clusters. For each cluster that occurs, matrix products compute the logits
+of its examples and the gradient of their hidden vectors, and update its rows. One thread processes a whole cluster. A cluster
+of more than LARGE classes uses the full softmax of cpu/softmax.py, which is itself parallel.
 
-Goodman 2001, "Classes for fast maximum entropy training"; with few clusters by frequency it is what Grave et al. 2017,
-arXiv:1609.04309, put below their head, without its projections.
+Goodman 2001, "Classes for fast maximum entropy training". With few clusters by frequency these are the tails of the adaptive
+softmax of Grave et al. 2017, arXiv:1609.04309, without its projections.
 """
 
 import math
@@ -24,17 +24,17 @@ from cpu.softmax import chunk, probabilities, sum_exp, weigh
 from cpu.tree.tree import parts
 from cpu.vectors.blas import gemm
 
-LARGE = 1024  # classes of a cluster that one thread takes
-TOGETHER = 64  # examples of a matrix product of `scores`
+LARGE = 1024  # maximum number of classes in a cluster that one thread processes
+TOGETHER = 64  # examples per matrix product of `scores`
 
 
 class Plan(NamedTuple):
-    """Which rows belong to which cluster.
+    """The assignment of rows to clusters.
 
-    cluster  (V,) int32: that of each class, -1 for a class that is in none
-    row      (V,) int32: the row of each class that is in a cluster
+    cluster  (V,) int32: the cluster of each class, -1 for a class in none
+    row      (V,) int32: the row of each class in a cluster
     begins   (K + 1,) int64: cluster k has the rows begins[k] to begins[k + 1]
-    classes  (R,) int32: the class of each row; those of a cluster rise
+    classes  (R,) int32: the class of each row, ascending within a cluster
     """
 
     cluster: np.ndarray
@@ -46,12 +46,12 @@ class Plan(NamedTuple):
 class Work(NamedTuple):
     """Scratch of up to B rows, for clusters of up to L classes that are not large.
 
-    full    of cpu/softmax.py, for large clusters; None where there are none
-    logits  (B, L)            of the examples in order; then d loss / d logit
-    hidden  (B, D)            the hidden vectors in order
+    full    of cpu/softmax.py, for large clusters; None if there are none
+    logits  (B, L)            of the sorted examples; then d loss / d logit
+    hidden  (B, D)            the sorted hidden vectors
     grads   (B, D)            their gradients
-    pulls   (threads, L, D)   the gradient of the rows of the thread's cluster, where they do not move by plain SGD
-    bias_pulls (threads, L)   the same of their biases
+    pulls   (threads, L, D)   the gradient of the rows of the thread's cluster, unless they use plain SGD
+    bias_pulls (threads, L)   the same for their biases
     """
 
     full: Any
@@ -63,10 +63,10 @@ class Work(NamedTuple):
 
 
 class _Order(NamedTuple):
-    """The examples of a batch that have a cluster, one cluster after another.
+    """The examples of a batch that have a cluster, sorted by cluster.
 
     examples  (M,) int64
-    clusters  (J,) those that are met, rising
+    clusters  (J,) the clusters that occur, ascending
     at        (J + 1,) int64: cluster clusters[j] has the examples at[j] to at[j + 1]
     target    (M,) int64: the row of each example's target, within its cluster
     """
@@ -78,7 +78,7 @@ class _Order(NamedTuple):
 
 
 def plan(cluster: Array) -> Plan:
-    """The rows of clusters; cluster (V,) int32, -1 for a class that is in none; none of 0 to K - 1 is empty."""
+    """Assigns rows to clusters; cluster (V,) int32, -1 for a class in none; none of 0 to K - 1 is empty."""
     members = parts(cluster)
     classes = np.concatenate([np.empty(0, np.int32), *members]).astype(np.int32)
     row = np.full(cluster.size, -1, np.int32)
@@ -87,7 +87,7 @@ def plan(cluster: Array) -> Plan:
 
 
 def workspace(batch: int, width: int, plan: Plan, dtype: DTypeLike) -> Work:
-    """Scratch for calls with up to `batch` rows of `width` numbers."""
+    """Allocates scratch for calls with up to `batch` rows of `width` numbers."""
     sizes = np.diff(plan.begins)
     most = int(sizes[sizes <= LARGE].max(initial=0))
     full = softmax.workspace(batch, width, dtype) if (sizes > LARGE).any() else None
@@ -101,9 +101,9 @@ def step(
     grad: Array, loss: Array, learned: Any, work: Work, plan: Plan, hidden: Array, target: Array,
     weight: Array | None, rate: float,
 ) -> None:  # fmt: skip
-    """Write grad (B, D) = d loss / d hidden and loss (B,) in nats: 0 for an example whose target is in no cluster.
+    """Writes grad (B, D) = d loss / d hidden and loss (B,) in nats: 0 for an example whose target is in no cluster.
 
-    Every row of a cluster that is met moves once, against the gradient summed over B.
+    Every row of a cluster that occurs is updated once, with the gradient summed over B.
     """
     order = _ordered(work, plan, hidden, target)
     weights = None if weight is None else weight[order.examples]
@@ -123,7 +123,7 @@ def step(
 
 
 def log_prob(out: Array, learned: Any, work: Work, plan: Plan, hidden: Array, target: Array) -> None:
-    """out[b] = log p(target[b] | its cluster, hidden[b]); 0 for a target that is in no cluster."""
+    """out[b] = log p(target[b] | its cluster, hidden[b]); 0 for a target in no cluster."""
     order = _ordered(work, plan, hidden, target)
     losses = np.empty(order.examples.size, out.dtype)
     spread = order.clusters, order.at, plan.begins
@@ -139,23 +139,23 @@ def log_prob(out: Array, learned: Any, work: Work, plan: Plan, hidden: Array, ta
 def best(
     ids: Array, log_probs: Array, learned: Any, plan: Plan, slots: Array, alone: Array, hidden: Array, without: Excluded
 ) -> None:
-    """Write the k most likely classes of each row, most likely first, equals by rising class; exact.
+    """Writes the k most likely classes of each row, most likely first, ties in ascending order; exact.
 
-    No class is likelier than its cluster. So clusters are looked at in falling order of their probability, until one is less
-    likely than the worst of the k best classes. Arguments as of `best_in_forest` in cpu/tree/search.py.
+    No class is likelier than its cluster. So clusters are searched in falling order of probability, until one is less likely
+    than the worst of the k best classes. Arguments as in `best_in_forest` in cpu/tree/search.py.
     """
     rows = learned.rows, learned.biases, plan.begins, plan.classes
     _best(ids, log_probs, *rows, slots, alone, hidden, *without, numba.get_num_threads())
 
 
 def scores(out: Array, learned: Any, plan: Plan, hidden: Array) -> None:
-    """out[b, v] = log p(v | its cluster, hidden[b]), 0 for a class that is in none; out (B, V)."""
+    """out[b, v] = log p(v | its cluster, hidden[b]), 0 for a class in none; out (B, V)."""
     out[:, plan.cluster < 0] = 0
     _scores(out, learned.rows, learned.biases, plan.begins, plan.classes, hidden)
 
 
 def _ordered(work: Work, plan: Plan, hidden: Array, target: Array) -> _Order:
-    """The examples in order; writes their hidden vectors."""
+    """Sorts the examples by cluster; writes their hidden vectors."""
     cluster = plan.cluster[target]
     examples = np.argsort(cluster, kind="stable")
     examples = examples[np.count_nonzero(cluster < 0) :]
@@ -166,7 +166,7 @@ def _ordered(work: Work, plan: Plan, hidden: Array, target: Array) -> _Order:
 
 
 def _large(order: _Order, plan: Plan) -> list[tuple[slice, slice, Array]]:
-    """Of each large cluster that is met its examples, its rows, and the targets among these."""
+    """Returns, for each large cluster that occurs, its examples, its rows, and its targets' rows."""
     sizes = plan.begins[order.clusters + 1] - plan.begins[order.clusters]
     parts = []
     for j in np.flatnonzero(sizes > LARGE):
@@ -176,13 +176,13 @@ def _large(order: _Order, plan: Plan) -> list[tuple[slice, slice, Array]]:
 
 
 def _rows(learned: Any, rows: slice) -> Any:
-    """What belongs to some of the rows."""
+    """Returns views of the given rows and their state."""
     return learned._make(None if array is None else array[rows] for array in learned)
 
 
 @launched(parallel=True)
 def _judge(losses, logits, grads, clusters, at, begins, rows, biases, hidden, target, weight, large, learns, threads):
-    """Write the losses of all examples in clusters that are not large; where it learns, their misses and gradients too."""
+    """Writes the losses of examples in clusters that are not large; learns: also their errors and gradients."""
     for thread in numba.prange(threads):
         for j in range(thread, clusters.size, threads):
             first, last, begin, end = at[j], at[j + 1], begins[clusters[j]], begins[clusters[j] + 1]
@@ -197,7 +197,7 @@ def _judge(losses, logits, grads, clusters, at, begins, rows, biases, hidden, ta
 
 @called(error_model="numpy")
 def _miss(logits, target, weight, e):
-    """A contiguous vector of logits becomes that of the misses of example e; returns its loss."""
+    """Turns the logits of example e, a contiguous vector, into errors; returns its loss."""
     norm = _norm(logits)
     loss = norm - logits[target]
     probabilities(logits, norm)
@@ -210,7 +210,7 @@ def _miss(logits, target, weight, e):
 
 @called(error_model="numpy")
 def _norm(logits):
-    """The logarithm of the sum of the exponentials of a contiguous vector."""
+    """Returns the log of the sum of exponentials of a contiguous vector."""
     base = logits.max()
     return base + math.log(sum_exp(logits, base))
 
@@ -219,7 +219,7 @@ def _norm(logits):
 def _move(
     rows, biases, squares, bias_squares, misses, pulls, bias_pulls, hidden, clusters, at, begins, rate, large, threads,
 ):  # fmt: skip
-    """Move the rows of all clusters that are met and not large."""
+    """Updates the rows of all clusters that occur and are not large."""
     for thread in numba.prange(threads):
         for j in range(thread, clusters.size, threads):
             first, last, begin, end = at[j], at[j + 1], begins[clusters[j]], begins[clusters[j] + 1]
@@ -274,7 +274,7 @@ def _scores(out, rows, biases, begins, classes, hidden):
 
 @called()
 def _most(begins):
-    """The most classes of a cluster."""
+    """Returns the number of classes of the largest cluster."""
     most = 0
     for k in range(begins.size - 1):
         most = max(most, begins[k + 1] - begins[k])

@@ -1,20 +1,19 @@
-"""A head with clusters: how large it is, and what it has learned carried over to other clusters of the same classes.
+"""The size of a head with clusters, and the transfer of its weights to other clusters of the same classes.
 
-A step of a full softmax over V classes takes the time of V rows an example. A head of H classes and K clusters takes that of
-H + K rows, and in the example's cluster that of
+A step of a full softmax over V classes takes the time of V rows per example. A head of H classes and K clusters takes the time
+of H + K rows. If the target is in a cluster, a step also takes
 
-    tree     the nodes on its path, each as VISIT rows: of a Huffman tree the bits that the class has, given its cluster
+    tree     the nodes on its path, each as VISIT rows: in a Huffman tree the bits of the class, given its cluster
     softmax  as many rows as the cluster has classes
 
 times the probability, by the counts, that an example leaves the head.
 
-By its slot and within its cluster a class v has the log-probability c_v . h + d_v, up to what is the same for all classes and
-to terms of higher order in h. In a softmax within a cluster, of rows w, c_v = slot + w_v - the mean of w over the cluster,
-weighted by how often each class is met. In a tree it is as in cpu/tree/growth.py, plus the slot. And d_v is the log-probability
-that biases give at h = 0.
+Through its slot and cluster a class v has the log-probability c_v . h + d_v, up to a constant over all classes and higher
+orders in h. In a softmax within a cluster, of rows w, c_v = slot + w_v - the mean of w over the cluster, weighted by class
+counts. In a tree it is as in cpu/tree/growth.py, plus the slot. d_v is the log-probability by the biases at h = 0.
 
-The other way round a new slot gets the mean of c over its classes, a row of a softmax its c_v, and a node the mean of c over
-its right side less that over its left. These means are weighted alike, so clusters that stay keep what they learned.
+Conversely, a new slot gets the mean of c over its classes, and a row of a softmax gets its c_v. A node gets the mean of c over
+its right side minus that over its left. These means use the same weights, so unchanged clusters keep their state.
 """
 
 import time
@@ -30,14 +29,14 @@ from cpu.tree import tree
 from cpu.tree.growth import along_paths, differences, sides_of
 from cpu.tree.tree import Forest
 
-TINY = 1e-300  # whose logarithm can be taken
-VISIT = 2.0  # rows of a full softmax in the time of a node's visit: `visit_cost` measures it, 1.2 to 1.4 on one thread
+TINY = 1e-300  # a positive number whose logarithm is finite
+VISIT = 2.0  # rows of a full softmax per node visit, in time: `visit_cost` measures 1.2 to 1.4 on one thread
 
 
 def choose(counts: Array, share: float, tails: str, alone: int | None, clusters: int | None) -> tuple[int, int]:
-    """H and K: those that are given, and for others the largest H whose step takes at most `share` of a full softmax's time.
+    """Chooses H and K unless given: the largest H whose step takes at most `share` of a full softmax's time.
 
-    Where none does it is the H whose step takes least. K is the root of how many classes are left, so that there are about as
+    If none does, H minimises the time of a step. K is the root of the number of remaining classes, so that there are about as
     many clusters as classes in one.
     """
     classes = counts.size
@@ -53,9 +52,9 @@ def choose(counts: Array, share: float, tails: str, alone: int | None, clusters:
 
 
 def cost(counts: Array, alone: Array, clusters: Array, tails: str) -> Array:
-    """What a step takes for an example, in rows of a full softmax, (N,) float64.
+    """Returns the time of a step per example, in rows of a full softmax, (N,) float64.
 
-    counts           (V,), how often each class is met
+    counts           (V,), the frequency of each class
     alone, clusters  (N,) whole numbers: H and K; the most frequent classes are alone, and clusters are about equally likely
     """
     met = np.sort(counts if counts.any() else np.ones(counts.size))[::-1]
@@ -71,7 +70,7 @@ def cost(counts: Array, alone: Array, clusters: Array, tails: str) -> Array:
 
 
 def visit_cost(width: int = 128, batch: int = 512, classes: int = 4096) -> float:
-    """VISIT as this machine has it, with the threads that are set: about a tenth of a second, once kernels are compiled."""
+    """Measures VISIT on this machine with the current thread count; takes about 0.1 s once kernels are compiled."""
     rng = np.random.default_rng(0)
     hidden, grad = rng.standard_normal((2, batch, width), np.float32)
     target, loss = rng.integers(0, classes, batch).astype(np.int32), np.empty(batch, np.float32)
@@ -86,7 +85,7 @@ def visit_cost(width: int = 128, batch: int = 512, classes: int = 4096) -> float
 
 
 class _Learned(NamedTuple):
-    """Rows that learn by plain SGD, as in the contract."""
+    """Rows updated by plain SGD, as in the contract."""
 
     rows: Array
     biases: Any = None
@@ -95,7 +94,7 @@ class _Learned(NamedTuple):
 
 
 def _seconds(work: Callable[[], None]) -> float:
-    """The least of a few calls; the first may compile."""
+    """Returns the least time of a few calls; the first may compile."""
     taken = []
     for _ in range(8):
         begun = time.perf_counter()
@@ -105,21 +104,21 @@ def _seconds(work: Callable[[], None]) -> float:
 
 
 class Known(NamedTuple):
-    """Of each class: c (V, D) float32, d (V,) float64. Of a class alone they are those of its slot."""
+    """The linear model of each class: c (V, D) float32, d (V,) float64; of a class alone, those of its slot."""
 
     c: np.ndarray
     d: np.ndarray
 
 
 def of_trees(head: Any, tail: Any, slot: Array, forest: Forest, masses: Array) -> Known:
-    """What a head with trees knows; head, tail: Learned; slot (V,); masses (V,) above 0, how often classes are met."""
+    """Returns the model of a head with trees; head, tail: Learned; slot (V,); masses (V,) above 0, class frequencies."""
     known = _of_slots(head, slot)
     along_paths(known.c, known.d, tail, forest.tree, masses)
     return known
 
 
 def into_trees(head: Any, tail: Any, alone: int, known: Known, forest: Forest, masses: Array) -> None:
-    """Write the rows and biases of the clusters' slots, and of the nodes."""
+    """Writes the rows and biases of the clusters' slots, and of the nodes."""
     children, roots = forest.tree.children, forest.roots
     means, sums = np.empty_like(tail.rows), np.empty(len(tail.rows))
     odds = np.empty(len(tail.rows))
@@ -134,7 +133,7 @@ def into_trees(head: Any, tail: Any, alone: int, known: Known, forest: Forest, m
 
 
 def of_softmaxes(head: Any, tail: Any, slot: Array, plan: Plan, masses: Array) -> Known:
-    """What a head with softmaxes knows."""
+    """Returns the model of a head with softmaxes."""
     known, among = _of_slots(head, slot), plan.cluster[plan.classes]
     clusters = len(plan.begins) - 1
     share = masses[plan.classes] / np.bincount(among, masses[plan.classes], clusters)[among]
@@ -147,7 +146,7 @@ def of_softmaxes(head: Any, tail: Any, slot: Array, plan: Plan, masses: Array) -
 
 
 def into_softmaxes(head: Any, tail: Any, alone: int, known: Known, plan: Plan, masses: Array) -> None:
-    """Write the rows and biases of the clusters' slots, and of the classes in clusters."""
+    """Writes the rows and biases of the clusters' slots, and of the classes in clusters."""
     among, clusters = plan.cluster[plan.classes], len(plan.begins) - 1
     share = masses[plan.classes] / np.bincount(among, masses[plan.classes], clusters)[among]
     tail.rows[:] = known.c[plan.classes]
@@ -159,14 +158,14 @@ def into_softmaxes(head: Any, tail: Any, alone: int, known: Known, plan: Plan, m
 
 
 def spread(squares: Array | None, visits: Array, now: Array) -> None:
-    """Squares of rows that are visited `now` as often: of an average visit, times these; in place."""
+    """Sets the squares of rows visited `now` times to that multiple of an average visit's, in place."""
     if squares is not None and len(squares):
         each = squares.sum(axis=0, dtype=np.float64) / max(visits.sum(), 1e-300)
         squares[:] = np.multiply.outer(now, each)
 
 
 def visits(forest: Forest, masses: Array) -> Array:
-    """How often each node is met, (N,)."""
+    """Returns the visit frequency of each node, (N,)."""
     return sides_of(forest.tree.children, masses).sum(axis=1)
 
 
@@ -176,14 +175,14 @@ def _of_slots(head: Any, slot: Array) -> Known:
 
 
 def _log_sums(values: Array, plan: Plan) -> Array:
-    """The logarithm of the sum of exponentials over each cluster."""
+    """Returns the log of the sum of exponentials over each cluster."""
     sums: Array = np.logaddexp.reduceat(values, plan.begins[:-1]) if values.size else np.empty(0)
     return sums
 
 
 @launched()
 def _odds(odds, sums, children, d):
-    """Write the nodes' log-odds at h = 0, and the log of the sum of exp(d) below each."""
+    """Writes the nodes' log-odds at h = 0, and the log of the sum of exp(d) below each."""
     for node in range(len(children) - 1, -1, -1):
         left, right = children[node]
         one = sums[left] if left >= 0 else d[~left]

@@ -1,7 +1,7 @@
-"""How a visit moves a row: SGD or Adagrad, and biases. See `Learned` in the contract.
+"""The update of a row and its bias by a visit: SGD or Adagrad. See `Learned` in the contract.
 
-What is None is left out when a kernel is compiled, so plain SGD does not pay for the rest. Row-wise Adagrad asks for one
-number a visit, the square of the gradient's length; it makes a factor on how far the row moves.
+Options that are None are left out when a kernel is compiled, so plain SGD does not pay for the rest. Row-wise Adagrad needs one
+number per visit, the squared length of the gradient, from which it derives a factor of the update.
 """
 
 import math
@@ -20,29 +20,29 @@ inner = inlined(error_model="numpy")
 
 
 def plain(learned: Any) -> bool:
-    """Whether rows move by SGD, without biases."""
+    """True if rows use SGD, without biases."""
     return learned.biases is None and learned.squares is None
 
 
 def by_row(learned: Any) -> bool:
-    """Whether a visit has a number for its row, beside the gradient: the row's own sum of squares, a bias."""
+    """True if a visit needs a number of its own per row beside the gradient: row-wise squares or a bias."""
     return learned.biases is not None or (learned.squares is not None and learned.squares.ndim == 1)
 
 
 @called()
 def goes(moves, misses, thread):
-    """Where a thread writes how far rows go: moves[thread]; where moves is None, rows go by their misses."""
+    """Returns the thread's array of update factors, moves[thread], or its errors if moves is None."""
     if moves is None:
         return misses[thread]
     return moves[thread]
 
 
-# A visit as a whole: how far its row moves
+# A whole visit: the size of its row's update
 
 
 @inner
 def length_squared(table, row):
-    """The square of the length of table[row]."""
+    """Returns the squared length of table[row]."""
     squares, width = splat(table.dtype.type(0)), table.shape[1]
     for d in range(0, width, LANES):
         part = load_row(table, row, d, min(LANES, width - d))
@@ -52,7 +52,7 @@ def length_squared(table, row):
 
 @inner
 def square_of(grads, n, pull, biases, squares):
-    """The square of the length of grads[n], and of a bias's gradient, `pull`, at its end; 0 where nobody asks for it."""
+    """Returns the squared length of grads[n] with a bias's gradient, `pull`, appended; 0 unless row-wise Adagrad uses it."""
     if squares is None:
         return grads.dtype.type(0)
     if squares.ndim == 2:
@@ -65,7 +65,7 @@ def square_of(grads, n, pull, biases, squares):
 
 @inner
 def size(width, biases):
-    """The numbers of a row, its bias among them."""
+    """Returns the numbers of a row, including its bias."""
     if biases is None:
         return width
     return width + 1
@@ -73,7 +73,7 @@ def size(width, biases):
 
 @inner
 def with_bias(square, biases):
-    """The square of the length of a vector, and of the 1 that a bias is multiplied with at its end."""
+    """Returns the squared length of a vector with the 1 appended that the bias is multiplied with."""
     if biases is None:
         return square
     return square + ONE
@@ -81,7 +81,7 @@ def with_bias(square, biases):
 
 @inner
 def paced(push, squares, row, mean):
-    """push, of row-wise Adagrad over the root of what it has summed for the row; mean: of the squares of what is pushed."""
+    """Returns push, in row-wise Adagrad over the root of the row's squares; mean: of the squares of the pushed vector."""
     if squares is None:
         return push
     if squares.ndim == 2:
@@ -92,7 +92,7 @@ def paced(push, squares, row, mean):
 
 @inner
 def move_bias(biases, bias_squares, row, push, move, rate):
-    """Move a bias against its gradient -push; move: how far its row goes, which it goes too, unless it has squares."""
+    """Updates a bias by its negative gradient push; move: the factor of its row's update, used unless it has squares."""
     if biases is None:
         return
     if bias_squares is None:
@@ -107,7 +107,7 @@ def move_bias(biases, bias_squares, row, push, move, rate):
 
 @inner
 def scale_of(rate, squares):
-    """What is pushed is multiplied with it first: the rate, but 1 for Adagrad, which divides before it takes the rate."""
+    """Returns the first factor of an update: the rate, but 1 for Adagrad, which divides before it applies the rate."""
     if squares is None:
         return rate
     if squares.ndim == 1:
@@ -117,7 +117,7 @@ def scale_of(rate, squares):
 
 @inner
 def paced_by(step, moves, thread, place):
-    """step * moves[thread, place]; moves None: all of them are 1."""
+    """Returns step * moves[thread, place]; moves None: all factors are 1."""
     if moves is None:
         return step
     return step * moves[thread, place]
@@ -125,7 +125,7 @@ def paced_by(step, moves, thread, place):
 
 @inner
 def pushed(w, push, along, squares, row, d, count, rate):
-    """Columns d to d + count of a row, `w`, after a visit: they move by push * along; along: times `scale_of`."""
+    """Returns columns d to d + count of a row, `w`, after its update by push * along; along: already times `scale_of`."""
     if squares is None:
         return multiply_add(push, along, w)
     if squares.ndim == 1:
@@ -138,7 +138,7 @@ def pushed(w, push, along, squares, row, d, count, rate):
 
 @inner
 def descend(rows, biases, squares, bias_squares, row, grads, n, pull, square, share, rate):
-    """Move a row against share * grads[n], and its bias against share * pull; square: `square_of` them."""
+    """Updates a row with the gradient share * grads[n], and its bias with share * pull; square: their `square_of`."""
     width = rows.shape[1]
     push = -share
     move = paced(push, squares, row, square / grads.dtype.type(size(width, biases)))
@@ -151,8 +151,8 @@ def descend(rows, biases, squares, bias_squares, row, grads, n, pull, square, sh
         store_row(rows, row, d, pushed(w, splat(move), along, squares, row, d, count, rate), count)
 
 
-# Rows that move once a batch, against the gradient summed over it, which is a matrix product. Plain SGD is the product itself,
-# added to the rows. Otherwise the gradient is written down first.
+# Rows that are updated once per batch, with the summed gradient, a matrix product. For plain SGD the product accumulates into
+# the rows. Otherwise the gradient is materialised first.
 
 
 @called()
@@ -167,7 +167,7 @@ def pull_biases(out, biases, misses):
 
 @called()
 def move_together(rows, biases, squares, bias_squares, begin, end, pulls, bias_pulls, misses, hidden, sign, rate):
-    """Move rows begin:end against sign * misses @ hidden, and their biases against sign * bias_pulls.
+    """Updates rows begin:end with the gradient sign * misses @ hidden, and their biases with sign * bias_pulls.
 
     misses (end - begin, B); pulls (end - begin or more, D) is scratch.
     """
@@ -183,7 +183,7 @@ def move_together(rows, biases, squares, bias_squares, begin, end, pulls, bias_p
 
 @called()
 def move_by(rows, biases, squares, bias_squares, begin, end, pulls, bias_pulls, sign, rate):
-    """Move rows begin:end against pulls (end - begin or more, D), and their biases against sign * bias_pulls."""
+    """Updates rows begin:end with the gradient pulls (end - begin or more, D), and their biases with sign * bias_pulls."""
     for j in range(end - begin):
         pull = pulls.dtype.type(_pull(biases, bias_pulls, j) * sign)
         square = square_of(pulls, j, pull, biases, squares)
@@ -193,7 +193,7 @@ def move_by(rows, biases, squares, bias_squares, begin, end, pulls, bias_pulls, 
 
 @called()
 def _pull(biases, bias_pulls, j):
-    """The gradient of a bias; 0 where there is none."""
+    """Returns the gradient of a bias; 0 without biases."""
     if biases is None:
         return 0.0
     return bias_pulls[j]

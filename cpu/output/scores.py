@@ -1,7 +1,7 @@
-"""The log-probabilities of all classes at once, (B, V): for rankings and figures, not for training.
+"""The log-probabilities of all classes, (B, V): for rankings and metrics, not for training.
 
-Every matrix product multiplies a chunk of the table with all hidden vectors, and writes into `out`; beside `out` there is
-scratch of a few numbers a class and thread. Bits do not depend on the number of threads.
+Every matrix product multiplies a chunk of the table with all hidden vectors and writes into `out`. Further scratch is a few
+numbers per class and thread. Results do not depend on the thread count.
 """
 
 from typing import Any
@@ -26,14 +26,14 @@ def softmax(out: Array, learned: Any, hidden: Array) -> None:
 
 
 def tree(out: Array, learned: Any, tree: Any, hidden: Array) -> None:
-    """out[b, v] = log p(v | hidden[b]) of a hierarchical softmax; out (B, V), rows, the nodes (V - 1, D), hidden (B, D)."""
+    """out[b, v] = log p(v | hidden[b]) of a hierarchical softmax; out (B, V), rows: the nodes (V - 1, D), hidden (B, D)."""
     products(out, learned.rows, learned.biases, hidden)
     _descend(out, tree.children, numba.get_num_threads())
 
 
 @launched(parallel=True)
 def _logits(out, base, sums, weights, biases, hidden):
-    """Write the logits, and base and sums of every shard."""
+    """Writes the logits, and base and sums of every shard."""
     for shard in numba.prange(base.shape[0]):
         first, last = blas.shard_part(shard, base.shape[0], weights.shape[0])
         for begin in range(first, last, CHUNK):
@@ -54,7 +54,7 @@ def _lower(out, norm, threads):
 
 @launched(parallel=True)
 def products(out, nodes, biases, hidden):
-    """out[b, n] = hidden[b] . nodes[n] + biases[n], if there are biases; columns past the last node stay as they are."""
+    """out[b, n] = hidden[b] . nodes[n] + biases[n], if there are biases; columns past the last node stay unchanged."""
     for number in numba.prange(-(-nodes.shape[0] // CHUNK)):
         begin, end = number * CHUNK, min((number + 1) * CHUNK, nodes.shape[0])
         chunk(out[:, begin:end], nodes, biases, begin, end, hidden)
@@ -62,10 +62,9 @@ def products(out, nodes, biases, hidden):
 
 @launched(parallel=True, error_model="numpy")
 def _descend(out, children, threads):
-    """Each row of `out` turns from the scores of the nodes into the log-probabilities of the classes.
+    """Turns each row of `out` from the scores of the nodes into the log-probabilities of the classes.
 
-    Nodes are numbered breadth first, so a node's way from the root is known when it comes. The sum along it is float64,
-    as in cpu/tree_softmax.py.
+    Nodes are numbered breadth first, so each node follows its ancestors. Path sums are float64, as in cpu/tree_softmax.py.
     """
     inner = children.shape[0]
     for thread in numba.prange(threads):

@@ -1,7 +1,7 @@
-"""The k best of a stream of scored ids, and what searches for them share.
+"""The k best of a stream of scored ids, and common parts of searches.
 
 The k best are two arrays that form a heap with the worst of them at the root. Better is a higher score, and among equal scores
-a lower id; a NaN is best of all, so that it stays visible. At first, after `clear`, ids are -1 and scores -inf.
+a lower id. A NaN is best of all, so that it stays visible. After `clear`, ids are -1 and scores -inf.
 """
 
 import math
@@ -14,7 +14,7 @@ from cpu.runtime.compiled import Array, called, launched
 
 
 class Excluded(NamedTuple):
-    """Row b excludes ids[first[b] : last[b]], which rise and are distinct.
+    """The excluded ids: row b excludes ids[first[b] : last[b]], ascending and distinct.
 
     first, last  (B,) int64
     ids          (N,) int32
@@ -25,19 +25,19 @@ class Excluded(NamedTuple):
     ids: np.ndarray
 
     def of(self, rows: slice | Array) -> "Excluded":
-        """What some of the rows exclude; rows: a slice or indices."""
+        """Returns the exclusions of some rows; rows: a slice or indices."""
         return Excluded(self.first[rows], self.last[rows], self.ids)
 
 
 def none_excluded(rows: int) -> Excluded:
-    """No row excludes anything."""
+    """Returns an Excluded without exclusions."""
     ends = np.zeros(rows, np.int64)
     return Excluded(ends, ends, np.empty(0, np.int32))
 
 
 @launched()
 def seek(ids, first, last, id_):
-    """The first place in ids[first : last] that holds id_ or a higher id; `last` where there is none."""
+    """Returns the first index in ids[first : last] of id_ or a higher id; `last` if there is none."""
     while first < last:
         middle = (first + last) // 2
         if ids[middle] < id_:
@@ -49,21 +49,21 @@ def seek(ids, first, last, id_):
 
 @launched()
 def is_excluded(ids, first, last, id_):
-    """Whether id_ is among ids[first : last]."""
+    """True if id_ is in ids[first : last]."""
     place = seek(ids, first, last, id_)
     return place < last and ids[place] == id_
 
 
 @called()
 def clear(ids, scores):
-    """Leave nothing in the heap."""
+    """Empties the heap."""
     for i in range(ids.size):
         ids[i], scores[i] = -1, -np.inf
 
 
 @called()
 def push(ids, scores, id_, score):
-    """Take an id in place of the worst, where it is better."""
+    """Replaces the worst entry by an id, if that is better."""
     if _worse(scores[0], ids[0], score, id_):
         ids[0], scores[0] = id_, score
         _sink(ids, scores, ids.size)
@@ -71,7 +71,7 @@ def push(ids, scores, id_, score):
 
 @called()
 def sort(ids, scores):
-    """Best first; ends the heap."""
+    """Sorts the heap, best first; afterwards it is no heap."""
     for size in range(ids.size - 1, 0, -1):
         ids[0], ids[size] = ids[size], ids[0]
         scores[0], scores[size] = scores[size], scores[0]
@@ -80,7 +80,7 @@ def sort(ids, scores):
 
 @launched(parallel=True)
 def merge(ids, scores, parts, part_scores, threads):
-    """Push the heaps of all parts (S, B, P) into those of ids and scores (B, k), and sort them."""
+    """Pushes the heaps of all parts (S, B, P) into those of ids and scores (B, k), and sorts them."""
     size = -(-ids.shape[0] // threads)
     for thread in numba.prange(threads):
         for b in range(thread * size, min((thread + 1) * size, ids.shape[0])):
@@ -93,7 +93,7 @@ def merge(ids, scores, parts, part_scores, threads):
 
 @called()
 def offer(ids, scores, slots, alone, left_out, first, last):
-    """Push the classes that have a slot alone and are not left out into a heap of the k best."""
+    """Pushes the classes with a slot of their own that are not excluded into a heap of the k best."""
     for slot in range(alone.size):
         if not slots[slot] < scores[0] and not is_excluded(left_out, first, last, alone[slot]):
             push(ids, scores, alone[slot], slots[slot])
@@ -108,7 +108,7 @@ def _worse(score, id_, other_score, other_id):
 
 @called()
 def _sink(ids, scores, size):
-    """Let the root sink to its place among the first `size`."""
+    """Sifts the root down to its place among the first `size`."""
     at = 0
     while 2 * at + 1 < size:
         child = 2 * at + 1
@@ -121,12 +121,12 @@ def _sink(ids, scores, size):
         at = child
 
 
-# A heap of (key, item) pairs in two arrays, the greatest at its top: what best-first searches go on from next.
+# A heap of (key, item) pairs in two arrays with the greatest at its top: the queue of best-first searches.
 
 
 @launched()
 def heap_push(keys, items, size, key, item):
-    """Add to the heap, which doubles when it is full; returns its size and arrays."""
+    """Adds to the heap, which doubles when it is full; returns its size and arrays."""
     if size == keys.size:
         keys, items = _doubled(keys), _doubled(items)
     place = size
@@ -142,7 +142,7 @@ def heap_push(keys, items, size, key, item):
 
 @launched()
 def drop(keys, items, size):
-    """Remove the top of the heap, if there is one; returns its size."""
+    """Removes the top of the heap, if there is one; returns its size."""
     if size < 2:
         return 0
     size -= 1
@@ -162,7 +162,7 @@ def drop(keys, items, size):
 
 @called()
 def _doubled(values):
-    """A copy with room for twice as many; a loop, since np.append takes Numba long to compile."""
+    """Returns a copy with twice the room; a loop, since np.append is slow to compile in Numba."""
     out = np.empty(2 * values.size, values.dtype)
     for i in range(values.size):
         out[i] = values[i]

@@ -1,1 +1,1 @@
-"""The process: threads, memory, compiled kernels and where they are kept."""
+"""The process: threads, memory, compiled kernels and their cache."""

@@ -1,8 +1,8 @@
-"""Where compiled kernels are kept: in a folder that only this user can write, since loading one runs the code in it.
+"""The cache of compiled kernels, in a folder that only this user can write, since loading a kernel runs its code.
 
-Processes take turns at the files in it. Numba numbers these files, and writes what a number means before the file itself,
-without a lock. Two processes that compile one kernel for two dtypes at once would leave the code of one under the name of the
-other, and later processes would run it.
+Processes lock the folder while they use its files. Numba numbers these files, and writes the index entry before the file,
+without a lock. Two processes that concurrently compile a kernel for two dtypes could store one's code under the other's name,
+and later processes would run it.
 """
 
 import atexit
@@ -24,22 +24,22 @@ from cpu.runtime.private import private
 
 try:
     fcntl: Any = importlib.import_module("fcntl")
-except ImportError:  # Windows: no folder is locked there
+except ImportError:  # Windows: no folder locks
     fcntl = None
 
 
 def kernel_cache() -> str:
-    """The folder of compiled kernels, made if need be: one for every state of this package's sources.
+    """Returns the folder of compiled kernels, created if missing: one per state of this package's sources.
 
-    Numba asks only whether a kernel's own file has changed, not the files of the functions that it inlines; a folder named
-    by all of them keeps an upgrade or a `git pull` from running old arithmetic. Where it cannot be made, or others could
-    have written to it, a warning says so, with the remedy, and a temporary one takes its place: this process compiles anew.
+    Numba checks only whether a kernel's own file has changed, not the files of inlined functions. A folder named by a hash of
+    all sources keeps an upgrade or a `git pull` from running stale kernels. If it cannot be created, or others could have
+    written to it, a warning names the remedy. A temporary folder replaces it, so this process compiles anew.
     """
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     base = Path(numba.config.CACHE_DIR or Path(home) / "hybrid-engine" / "kernels")
     try:
         return str(private(base / digest(), "NUMBA_CACHE_DIR"))
-    except OSError as error:  # a home that cannot be written, too
+    except OSError as error:  # also a home that is not writable
         warnings.warn(f"compiled kernels are not kept, since {error}", RuntimeWarning, stacklevel=2)
     temporary = tempfile.mkdtemp(prefix="hybrid-kernels-")
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
@@ -47,7 +47,7 @@ def kernel_cache() -> str:
 
 
 def digest() -> str:
-    """What names a state of this package's sources."""
+    """Returns a hash of this package's sources."""
     content = hashlib.sha256()
     for path in sorted(Path(__file__).parents[1].rglob("*.py")):
         content.update(path.read_bytes())
@@ -55,49 +55,49 @@ def digest() -> str:
 
 
 def take() -> None:
-    """From now on Numba keeps the kernels of this process so."""
+    """Makes Numba use this cache for all kernels of the process."""
     caching.IndexDataCacheFile = InTurn
 
 
 class InTurn(caching.IndexDataCacheFile):
-    """The files of one kernel; nobody else reads or writes in their folder meanwhile.
+    """The files of one kernel; their folder is locked during each access.
 
-    Damaged files are as none: the kernel is compiled again, and its new files take their places.
+    A damaged file counts as missing: the kernel is compiled again, and its new files replace the old.
     """
 
     def save(self, key: Any, data: Any) -> None:
-        """Keep the code for some types of arguments."""
+        """Stores the code for a signature."""
         with _turn(self._cache_path):
             super().save(key, data)
 
     def load(self, key: Any) -> Any:
-        """The code for some types of arguments; None where there is none."""
+        """Returns the code for a signature; None if missing."""
         with _turn(self._cache_path):
             return super().load(key)
 
     def _load_index(self) -> Any:
-        """Which file has the code for which types."""
+        """Returns the index from signatures to files."""
         index = _undamaged(super()._load_index)
         return index if isinstance(index, dict) else {}
 
     def _load_data(self, name: str) -> Any:
-        """What a file has; None where it is damaged."""
+        """Returns the content of a file; None if it is damaged."""
         return _undamaged(lambda: super(InTurn, self)._load_data(name))
 
 
 def _undamaged(read: Callable[[], Any]) -> Any:
-    """What is read of a file; None where it is cut short, or no pickle at all. Raises OSError where it cannot be read."""
+    """Returns the result of `read`; None if the file is truncated or no pickle. Raises OSError if it is unreadable."""
     try:
         return read()
     except OSError:
         raise
-    except Exception:  # of damaged bytes `pickle` raises almost any
+    except Exception:  # `pickle` raises almost any exception on damaged bytes
         return None
 
 
 @contextlib.contextmanager
 def _turn(folder: str) -> Iterator[None]:
-    """A context that begins once nobody else is in one for this folder; where there are no locks, at once."""
+    """A context that holds an exclusive lock of this folder; without lock support it does not block."""
     if fcntl is None:
         yield
         return

@@ -1,13 +1,13 @@
-"""How functions are compiled: for those who call them, and for nobody else.
+"""Decorators that compile functions only for their actual callers.
 
-For each combination of types Numba compiles a function, and also two more through which Python and C could call it. These cost
-a fifth to a third of the time that a user waits for at the first use of a kernel. C calls none of ours, and most are called by
-other compiled functions only.
+For each signature Numba compiles the function and two wrappers, callable from Python and from C. These take a fifth to a third
+of the compile time that a user waits for at a kernel's first use. C calls none of these kernels, and most are called by other
+compiled functions only.
 
     launched  by Python
     called    by compiled functions only: a call from Python ends the process
-    inlined   the same, into whatever calls it. Without reference counts: a count is an atomic addition that all threads fight
-              over, and costs more than a row does
+    inlined   as called, but inlined into its caller. Without reference counts: a count is an atomic addition contended by
+              all threads, and costs more than a row does
 """
 
 from functools import partial
@@ -16,7 +16,7 @@ from typing import Any
 import numba
 from numpy.typing import NDArray
 
-# The type of the arrays that kernels take, for annotations: NumPy's; what dtype and order they have stands in docstrings.
+# Type of the kernels' arrays, for annotations: NumPy's; docstrings give dtype and order.
 
 Array = NDArray[Any]
 

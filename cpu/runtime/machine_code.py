@@ -1,9 +1,9 @@
-"""Machine code is made of a compiled function where somebody asks for its address, and not before.
+"""Machine code is generated only for compiled functions whose address is requested.
 
-Numba makes it of every function, also of one that only others call; those take its intermediate code into their own. It
-optimises a parallel loop four times, and makes machine code of it each time: for the loop, two wrappers and the function around
-them, of which the last alone is ever run. Here the wrappers are optimised as a part of that function, which comes out the same
-in three quarters of the time.
+Numba generates it for every function, even one that only other functions call; those link its intermediate code. It optimises a
+parallel loop four times and generates machine code each time: for the loop, two wrappers and the enclosing function. Only the
+last is ever run. Here the wrappers are optimised as a part of that function, with the same result in three quarters of the
+time.
 """
 
 from typing import Any
@@ -11,14 +11,14 @@ from typing import Any
 import numba
 from numba.core import codegen, environment, registry
 
-TRIED = "0.68."  # begins the version of Numba whose inner works this knows; any other is left to do as it does
-ENVIRONMENT = "_ZN08NumbaEnv"  # begins the name of what points to all that a function needs of Python
-LOOP = "__numba_parfor_gufunc"  # is in the names of what Numba makes of a parallel loop
-WRAPPER = "gufuncwrapper"  # of what it puts around one
+TRIED = "0.68."  # prefix of the supported Numba versions, whose internals this patches; others are left unchanged
+ENVIRONMENT = "_ZN08NumbaEnv"  # prefix of the symbol that points to a function's Python environment
+LOOP = "__numba_parfor_gufunc"  # part of the names that Numba gives to a parallel loop's functions
+WRAPPER = "gufuncwrapper"  # part of the names of its wrappers
 
 
 class Library(codegen.JITCodeLibrary):
-    """The code of one function and of all that it calls: intermediate code until an address is asked for."""
+    """The code of one function and its callees: intermediate code until an address is requested."""
 
     _made = False
 
@@ -31,13 +31,13 @@ class Library(codegen.JITCodeLibrary):
             super()._optimize_final_module()
 
     def _finalize_final_module(self) -> None:
-        """Numba: the intermediate code is complete. What comes from the cache may be machine code already."""
+        """Marks the intermediate code as complete; code from the cache may be machine code already."""
         self._finalized = True
         if self._disable_inspection:
             self._make()
 
     def _make(self) -> None:
-        """Make the machine code, unless it is there."""
+        """Generates the machine code, unless it exists."""
         if self._made:
             return
         self._made = True
@@ -51,7 +51,7 @@ class Library(codegen.JITCodeLibrary):
                     self._codegen.set_env(variable.name, known)
 
     def get_pointer_to_function(self, name: str) -> Any:
-        """The address of one of these functions; 0 where there is none of this name, as of one that Python does not call."""
+        """Returns the address of one of these functions; 0 if none has this name, as for one that Python does not call."""
         self._ensure_finalized()
         if not self._made:
             if LOOP in name or not self._defines(name):
@@ -66,20 +66,20 @@ class Library(codegen.JITCodeLibrary):
             return False
 
     def serialize_using_object_code(self) -> tuple[Any, ...]:
-        """As the cache keeps it."""
+        """Returns the form for the cache."""
         kept: tuple[Any, ...] = super().serialize_using_object_code() if self._made else self.serialize_using_bitcode()
         return kept
 
 
 def on_demand() -> None:
-    """From now on Numba makes the machine code of this process so, if it is the version that this was tried with."""
+    """Makes Numba generate machine code on demand in this process, if its version is supported."""
     if not numba.__version__.startswith(TRIED):
         return
     generator = registry.cpu_target.target_context.codegen()
     generator._library_class, set_env = Library, generator.set_env
 
     def set_if_there(name: str, environment: Any) -> None:
-        if generator._engine.is_symbol_defined(name):  # of functions without machine code it is not: `_make` sets it
+        if generator._engine.is_symbol_defined(name):  # else it has no machine code yet: `_make` sets it
             set_env(name, environment)
 
     generator.set_env = set_if_there

@@ -1,14 +1,13 @@
-"""Arrays that begin on a cache line, on the memory of the threads that use them; prefetch; bandwidth.
+"""Arrays aligned to cache lines and placed on the memory nodes of the threads that use them; prefetch; bandwidth.
 
-NumPy begins large arrays 16 bytes past a line. Then every row of 128 numbers touches 9 lines instead of 8, every wide load
-crosses from one line to the next, and two threads compete for a line that neighbouring rows share: a tree step takes twice
-as long.
+NumPy starts large arrays 16 bytes past a line. Then every row of 128 numbers spans 9 lines instead of 8, and every wide load
+crosses lines. Two threads compete for the line between neighbouring rows. A tree step takes twice as long.
 
-NumPy writes a table in one thread, and the system puts a page on the node of memory of its first writer: all of it lies on one
-node then, whose bandwidth is all that the threads of other nodes have. `touched_zeros` and `spread_pages` let each thread write
-an even run of the table. Runs of rows are also what threads take of units and of a full softmax; rows by id, and nodes of a
-tree, have owners that a page knows nothing of, and lie on all nodes evenly. A checkpoint is read into tables that are there, so
-their pages stay where they are. On a machine of one node nothing is done, and no kernel runs.
+NumPy writes a table in one thread, and the system places a page on the memory node of its first writer. So a whole table lies
+on one node, whose bandwidth limits the threads of all other nodes. `touched_zeros` and `spread_pages` let each thread write an
+equal run of the table. Units and a full softmax partition their rows among threads in such runs. Rows by id and nodes of a tree
+have owners that do not follow pages; these spread evenly over all nodes. A checkpoint is read into existing tables, so their
+pages stay in place. On a machine with one node this does nothing and runs no kernel.
 """
 
 import math
@@ -26,17 +25,17 @@ from numpy.typing import DTypeLike
 
 from cpu.runtime.compiled import Array, inlined, launched
 
-LINE = 64  # bytes of a cache line on every machine this runs on; a wrong guess costs time, not correctness
+LINE = 64  # bytes of a cache line on every supported machine; a wrong guess costs time, not correctness
 NODES = Path("/sys/devices/system/node")
 
 
 def empty(shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
-    """An uninitialised array whose first byte begins a cache line."""
+    """Returns an uninitialised array aligned to a cache line."""
     return _on_a_line(np.empty, shape, dtype)
 
 
 def zeros(shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
-    """The same, of zeros: memory is taken when a number is first written."""
+    """Returns the same, zeroed: memory is committed when a number is first written."""
     return _on_a_line(np.zeros, shape, dtype)
 
 
@@ -48,7 +47,7 @@ def _on_a_line(make: Any, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarra
 
 
 def touched_zeros(shape: tuple[int, ...], dtype: DTypeLike) -> Array:
-    """Written zeros, which begin on a cache line."""
+    """Returns written zeros, aligned to a cache line."""
     made = empty(shape, dtype)
     if _several():
         _fill(made.reshape(-1).view(np.uint8), None, numba.get_num_threads())
@@ -58,7 +57,7 @@ def touched_zeros(shape: tuple[int, ...], dtype: DTypeLike) -> Array:
 
 
 def spread_pages(array: Array) -> Array:
-    """The array itself, or on several nodes a copy which begins on a cache line; array is contiguous."""
+    """Returns the array, or on several nodes an aligned copy; array is contiguous."""
     if not _several():
         return array
     made = empty(array.shape, array.dtype)
@@ -67,13 +66,13 @@ def spread_pages(array: Array) -> Array:
 
 
 def _several() -> bool:
-    """Whether this machine has several nodes of memory."""
+    """True if this machine has several memory nodes."""
     return len(list(NODES.glob("node[0-9]*"))) > 1
 
 
 @launched(parallel=True)
 def _fill(out, source, threads):
-    """Copy the bytes of the source; None: write zeros."""
+    """Copies the bytes of the source; None: writes zeros."""
     for thread in numba.prange(threads):
         for i in range(thread * out.size // threads, (thread + 1) * out.size // threads):
             if source is None:
@@ -84,7 +83,7 @@ def _fill(out, source, threads):
 
 @inlined()
 def prefetch_row(table, row):
-    """Ask for all cache lines of table[row]; table is a C-contiguous array of one or two dimensions, or None: nothing."""
+    """Prefetches all cache lines of table[row], C-contiguous in one or two dimensions; table None: does nothing."""
     if table is None:
         return
     if table.ndim == 1:
@@ -96,7 +95,7 @@ def prefetch_row(table, row):
 
 @intrinsic
 def _prefetch(typingctx, table, place):
-    """Hint that table[place], a number, is about to be read and written; a no-op for the program's meaning."""
+    """Prefetches table[place] for reading and writing."""
 
     def generate(context, builder, signature, arguments):
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -116,10 +115,10 @@ def _prefetch(typingctx, table, place):
 
 
 def pass_over(arrays: Sequence[Array], step: float = 0) -> float:
-    """Bytes a second of one `array += step` over each of these float arrays, one read and one write of each number.
+    """Returns bytes per second of one `array += step` over these float arrays, one read and one write per number.
 
-    Memory of one machine is not equally fast everywhere; so measure with the arrays that the work uses. A step of 0 leaves
-    them as they are.
+    Memory of one machine is not uniformly fast, so measure with the arrays that the work uses. A step of 0 leaves them
+    unchanged.
     """
     start = time.perf_counter()
     for array in arrays:
@@ -129,7 +128,7 @@ def pass_over(arrays: Sequence[Array], step: float = 0) -> float:
 
 
 def read_modify_write(megabytes: int = 1024, repeat: int = 5) -> list[float]:
-    """Samples of the bandwidth of `array += 1`, in bytes a second, on the current number of Numba threads.
+    """Returns samples of the bandwidth of `array += 1`, in bytes per second, on the current number of Numba threads.
 
     Counts 8 bytes a float32: one read, one write. The array is larger than any cache; the first pass is not timed.
     """

@@ -1,9 +1,9 @@
-"""How the threads of kernels wait for work.
+"""The wait policy of kernel threads.
 
-Threads that spin while they wait are the fastest on a quiet machine; where another process has one of their cores, they spin
-through time slices in which the thread that they wait for could run, and a step of half a millisecond takes 24. TBB's threads
-give their core away soon and take over what a late thread has not begun; OpenMP's are told to spin for a short time only, and
-PyTorch's in the same process too, whichever is imported first. `python -m bench busy` is the table that this was chosen by.
+Threads that spin while they wait are the fastest on a quiet machine. If another process occupies a core, they spin through the
+time slices of the thread they wait for. A step of 0.5 ms then takes 24 ms. TBB's threads yield early and steal work from late
+threads. OpenMP's are limited to short spins, PyTorch's in the same process too, in either import order. `python -m bench busy`
+measured this choice.
 """
 
 import contextlib
@@ -18,22 +18,22 @@ import numba
 
 SPINS = "3000"  # some tens of microseconds
 PARTS = 8
-SAID = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "KMP_BLOCKTIME")  # how a user says otherwise
+SAID = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "KMP_BLOCKTIME")  # the user's own settings
 TBB = {"linux": "libtbb.so.12", "win32": "tbb12.dll"}
 
 
 def settle() -> None:
-    """Choose how threads wait, unless the user has chosen. Runtimes read the variable once, when they are loaded."""
+    """Sets the wait policy, unless the user has set one. Runtimes read the variable once, when they are loaded."""
     if not any(name in os.environ for name in SAID):
         os.environ["GOMP_SPINCOUNT"] = SPINS
         for runtime in _loaded():
             _calm(runtime)
-    if os.environ.get("NUMBA_THREADING_LAYER") not in ("omp", "workqueue"):  # of its other values each can be TBB
+    if os.environ.get("NUMBA_THREADING_LAYER") not in ("omp", "workqueue"):  # every other value allows TBB
         _load_tbb()
 
 
 def _load_tbb() -> None:
-    """Load the library of the package `tbb`: Numba would not find it, since the system's loader does not search its folder."""
+    """Loads the library of the package `tbb`, whose folder is not in the system loader's path."""
     try:
         files = importlib.metadata.files("tbb") or []
     except importlib.metadata.PackageNotFoundError:
@@ -42,12 +42,12 @@ def _load_tbb() -> None:
         if file.name == TBB.get(sys.platform):
             try:
                 ctypes.CDLL(str(file.locate()), ctypes.RTLD_GLOBAL)
-            except OSError:  # not for this machine: OpenMP it is
+            except OSError:  # not built for this machine: OpenMP is used
                 return
 
 
 def _loaded() -> list[str]:
-    """The OpenMP runtimes of this process, such as that of a PyTorch which was imported earlier."""
+    """Returns the OpenMP runtimes loaded in this process, such as that of an earlier imported PyTorch."""
     try:
         lines = Path("/proc/self/maps").read_text().splitlines()
     except OSError:  # not Linux
@@ -57,10 +57,10 @@ def _loaded() -> list[str]:
 
 
 def _calm(path: str) -> None:
-    """Have a runtime that is loaded already spin for a short time only.
+    """Limits a loaded runtime to short spins.
 
-    LLVM's and Intel's have a call for it. GNU's has none, but spins very little while it has more threads than cores: so it is
-    given as many that sleep, in a team of their own, which lasts as long as the thread that made it.
+    LLVM's and Intel's have a call for it. GNU's has none, but spins very little while it has more threads than cores. So it
+    gets that many sleeping threads, in a team of their own, which lasts as long as the thread that created it.
     """
     runtime = ctypes.CDLL(path, os.RTLD_NOLOAD)
     if hasattr(runtime, "kmp_set_blocktime"):
@@ -69,30 +69,29 @@ def _calm(path: str) -> None:
     ready = threading.Event()
 
     def hold() -> None:
-        nothing = ctypes.cast(ctypes.CDLL(None).free, ctypes.c_void_p)  # of the pointer None: does nothing
+        nothing = ctypes.cast(ctypes.CDLL(None).free, ctypes.c_void_p)  # free(NULL) does nothing
         runtime.GOMP_parallel(nothing, None, ctypes.c_uint((os.cpu_count() or 1) + 1), ctypes.c_uint(0))
         ready.set()
         threading.Event().wait()
 
     import resource
 
-    # Where memory for stacks is limited GNU's runtime ends the process: it cannot make a thread.
+    # With limited address space GNU's runtime ends the process: it cannot create a thread.
     if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
         threading.Thread(target=hold, name="omp-sleepers", daemon=True).start()
         ready.wait()
 
 
 def shared(items: int) -> contextlib.AbstractContextManager[None]:
-    """A context in which a parallel loop over so many items is cut into PARTS parts for each thread, so that other threads can
-    take over what a late one has not begun. For loops whose results do not depend on the cut.
-    """
+    """A context that splits a parallel loop over `items` into PARTS parts per thread, so that threads steal work.
+    For loops whose results do not depend on the partition."""
     chunk = max(1, items // (PARTS * numba.get_num_threads()))
     context: contextlib.AbstractContextManager[None] = numba.parallel_chunksize(chunk)
     return context
 
 
 def layer() -> str:
-    """The runtime of Numba's threads, "tbb", "omp" or "workqueue": known after a parallel kernel has run."""
+    """Returns the runtime of Numba's threads, "tbb", "omp" or "workqueue"; runs a parallel kernel, which determines it."""
     from cpu.runtime import memory
 
     memory.read_modify_write(megabytes=1, repeat=1)

@@ -1,6 +1,6 @@
-"""Brute force search: the nearest of a table's rows by cosine or dot product; all rows are scored, in chunks, by GEMM.
+"""Brute force search: the nearest rows of a table by cosine or dot product; GEMMs score all rows in chunks.
 
-Among equal scores the lower id is first, so the best do not depend on how rows are dealt to threads.
+Among equal scores the lower id is first, so results do not depend on the partition of rows among threads.
 """
 
 import math
@@ -15,22 +15,22 @@ from cpu.runtime.memory import prefetch_row
 from cpu.vectors.activation import ZERO
 from cpu.vectors.blas import CHUNK, gemm
 
-QUERIES = 256  # a pass; its scratch is some MB, whatever the number of queries
-GROUP = 64  # rows that are compared with the worst of the best so far before they are looked at one by one
+QUERIES = 256  # queries per pass, whose scratch is some MB
+GROUP = 64  # rows compared as a group with the worst of the best so far, before each is checked
 
 
 def search(
     ids: Array, scores: Array, table: Array, hidden: Array, metric: str, rows: Array | None = None,
     proposed: Array | None = None, without: Excluded | None = None,
 ) -> None:  # fmt: skip
-    """Write the k nearest rows of each query, nearest first; ids (B, k) int32, scores (B, k); table (V, D), hidden (B, D).
+    """Writes the k nearest rows of each query, nearest first; ids (B, k) int32, scores (B, k); table (V, D), hidden (B, D).
 
     metric    "angular": scores are cosines, 0 with a zero vector; "dot": dot products
-    rows      (N,) int32, rising: search only these rows
+    rows      (N,) int32, ascending: search only these rows
     proposed  (B, P) int32: for each query, also search these rows, which are not among `rows`; -1: none
     without   the rows that each query excludes, see cpu/output/topk.py
 
-    Where fewer than k rows are searched, the last ids are -1 and their scores -inf.
+    If fewer than k rows are searched, the last ids are -1 and their scores -inf.
     """
     everything = rows is None
     rows = np.arange(len(table), dtype=np.int32) if rows is None else rows
@@ -59,7 +59,7 @@ def search(
 
 @launched(parallel=True)
 def _scan(best, scores, dots, lengths, some, table, rows, hidden, angular, out_first, out_last, left_out):
-    """Write the best of each thread's rows, as heaps. Chunks are whole, so that products have the same bits at any number."""
+    """Writes the best of each thread's rows, as heaps. Chunks are whole, so products are bit-identical at any thread count."""
     threads, chunks = best.shape[0], -(-rows.size // CHUNK)
     for thread in numba.prange(threads):
         last = min((thread + 1) * chunks // threads * CHUNK, rows.size)
@@ -80,15 +80,15 @@ def _scan(best, scores, dots, lengths, some, table, rows, hidden, angular, out_f
 
 @called()
 def _push(ids, scores, rows, dots, left_out):
-    """Push those of a chunk's rows that are as good as the worst so far, and are not left out.
+    """Pushes the rows of a chunk that are as good as the worst so far, and are not excluded.
 
-    After the first rows few are: so a group is first compared as a whole, by one vector instruction for many rows.
+    Few rows qualify after the first. So a whole group is compared first, with one vector instruction for many rows.
     """
     for begin in range(0, rows.size, GROUP):
         end = min(begin + GROUP, rows.size)
         worst, some = scores[0], 0
         for j in range(begin, end):
-            some |= not dots[j] < worst  # a NaN too
+            some |= not dots[j] < worst  # also a NaN
         if some:
             for j in range(begin, end):
                 if not dots[j] < scores[0] and not is_excluded(left_out, 0, left_out.size, rows[j]):
@@ -103,7 +103,7 @@ def _divide(dots, lengths):
 
 @called()
 def _chunk(some, table, rows, begin, end):
-    """Those rows of the table: where they lie, when all rows are searched, or copied to `some`."""
+    """Returns these rows of the table: a view when all rows are searched, else a copy in `some`."""
     if some.shape[0] == 0:
         return table[begin:end]
     for j in range(end - begin):
@@ -114,7 +114,7 @@ def _chunk(some, table, rows, begin, end):
 
 @launched(parallel=True)
 def _take(ids, scores, table, proposed, hidden, angular, out_first, out_last, left_out, ordered, threads):
-    """Write the best of each query's own proposals, as a heap; ordered: best first."""
+    """Writes the best of each query's own proposals, as a heap; ordered: best first."""
     size = -(-ids.shape[0] // threads)
     for thread in numba.prange(threads):
         last = min((thread + 1) * size, ids.shape[0])
@@ -141,6 +141,6 @@ def _dot(a, b):
 
 @called()
 def _length(a):
-    """Of a zero vector 1, so that its cosines are 0."""
+    """Returns the length of a vector; 1 for a zero vector, so that its cosines are 0."""
     square = _dot(a, a)
     return math.sqrt(square) if square > 0 else square + 1

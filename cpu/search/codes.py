@@ -1,17 +1,17 @@
-"""The k largest w . h + b over a table that stands still: exactly, from little more than a quarter of its bytes.
+"""The k largest w . h + b over a constant table: exact, reading little more than a quarter of its bytes.
 
-A product with one hidden vector is bound by memory: 4 D bytes a row of float32. Here a row is the centre of its cluster and a
-residual, kept as D int8 numbers and 16 bytes beside them, and
+A product with one hidden vector is memory-bound: 4 D bytes per float32 row. Here a row is the centre of its cluster plus a
+residual, stored as D int8 numbers and 16 more bytes, and
 
     w . h = c . h + s t (q . g) + error,    |error| <= |h| (|r - s q| + |s q| |h - t g| / |h| + rounding)
 
-for codes q of the residual r and 16-bit numbers g of h. The product q . g is exact in int32, so a row is certainly
-less than the k-th best so far, or it is scored in float64 from its float32 numbers. Few are. A cluster is passed over where
+for codes q of the residual r and 16-bit numbers g of h. The product q . g is exact in int32. So a row is either certainly worse
+than the k-th best so far, or scored in float64 from its float32 numbers. Few need that. A cluster is skipped if
 
     c . h + |h| max |r| + max b
 
-is less than the k-th best: this is Cauchy and Schwarz's inequality, which spares few clusters above a width of 64. With a part
-of the radii in place of all, clusters are passed over that hold a neighbour seldom: the search is then quicker and not exact.
+is below the k-th best. This Cauchy-Schwarz bound skips few clusters above a width of 64. With only a part of the radii,
+clusters that seldom hold a neighbour are skipped: the search is faster and no longer exact.
 """
 
 import math
@@ -26,28 +26,26 @@ from cpu.runtime.compiled import Array, called, launched
 from cpu.tree import clusters as alike
 from cpu.vectors.simd import BYTES, add_byte_products, no_products, sum_products
 
-ROWS = 128  # of a cluster, about: reading the centres costs 4 / 128 of what the codes cost
-GROUP = 32  # rows that are compared with the worst of the best so far before they are looked at one by one
-FIRST = (
-    32  # the share of the clusters that is searched first, one over it, so that most of the other rows are not scored
-)
-PASS = 128  # clusters that are coded at a time
+ROWS = 128  # average rows per cluster: reading the centres costs 4 / 128 of the codes
+GROUP = 32  # rows compared as a group with the worst of the best so far, before each is checked
+FIRST = 32  # one in this many clusters is searched first, so that most of the other rows are not scored
+PASS = 128  # clusters coded at a time
 UNIT = 2.0**-24  # half the distance of float32 numbers at 1
 
 
 class Codes(NamedTuple):
-    """A table (V, D) in C clusters; rows are in the order of their clusters, but for weights and bias.
+    """A table (V, D) in C clusters; rows are in the order of their clusters, except weights and bias.
 
-    weights  (V, D) float32, those that were given, and bias (V,) float32
+    weights  (V, D) float32, as given, and bias (V,) float32
     ids      (V,) int32, the row of the table
     codes    (V P,) int8, P: D rounded up
     scales   (V,) float32, of the codes
-    highest  (V,) float32, what the bias is at most
-    off      (V,) float32, the most that a product with a unit vector is off
-    ends     (C + 1,) int64, where clusters begin
+    highest  (V,) float32, an upper bound of the bias
+    off      (V,) float32, the error bound of a product with a unit vector
+    ends     (C + 1,) int64, the start of each cluster
     centres  (C, D) float32
     bounds   (3, C) float32: the longest residual, the highest bias, the error of a centre's product with a unit vector
-    most     the greatest 16-bit number that a hidden vector may have; widest: rows of the largest cluster, rounded up
+    most     the largest 16-bit number allowed for a hidden vector; widest: rows of the largest cluster, rounded up
     """
 
     weights: Array
@@ -65,9 +63,8 @@ class Codes(NamedTuple):
 
 
 class _Queries(NamedTuple):
-    """Hidden vectors (B, D), their 16-bit numbers (B, P), lengths and scales (B,) float32; products with the centres and the
-    most that a row of a cluster may score, (B, C); and which rows each leaves out, see cpu/output/topk.py.
-    """
+    """Hidden vectors (B, D), their 16-bit numbers (B, P), lengths and scales (B,) float32; products with the centres and upper
+    bounds of a row's score per cluster, (B, C); exclusions as in cpu/output/topk.py."""
 
     hidden: Array
     numbers: Array
@@ -81,14 +78,14 @@ class _Queries(NamedTuple):
 
 
 def encode(weights: Array, bias: Array | None = None, *, seed: int = 0, rows: int = ROWS) -> Codes:
-    """The codes of weights (V, D) float32, C-contiguous and finite; bias (V,) float32, None: 0. O(V D log V).
+    """Encodes weights (V, D) float32, C-contiguous and finite; bias (V,) float32, None: 0. O(V D log V).
 
-    rows  of a cluster, about
+    rows  average of a cluster
     """
     classes, width = weights.shape
     bias = np.zeros(classes, np.float32) if bias is None else bias
     parts = max(1, classes // rows)
-    cluster = alike.equal(weights - weights.mean(axis=0), parts, seed=seed)  # what all have in common orders nothing
+    cluster = alike.equal(weights - weights.mean(axis=0), parts, seed=seed)  # the common mean does not affect the order
     ids = np.argsort(cluster, kind="stable").astype(np.int32)
     ends = np.searchsorted(cluster[ids], np.arange(parts + 1))
     widest = -(-classes // parts) + 3
@@ -118,17 +115,17 @@ def encode(weights: Array, bias: Array | None = None, *, seed: int = 0, rows: in
 
 
 def _up(bound: Array) -> Array:
-    """As float32, and no less; the margin covers the roundings of float64, too."""
+    """Rounds up to float32; the margin covers the rounding errors of float64, too."""
     return np.nextafter((bound * (1 + 4 * UNIT)).astype(np.float32), np.float32(np.inf))
 
 
 def search(
     ids: Array, scores: Array, table: Codes, hidden: Array, share: float = 1.0, without: Excluded | None = None
 ) -> Array:
-    """Write the k largest of each query, largest first; ids (B, k) int32, scores (B, k) float32, hidden (B, D) float32.
+    """Writes the k largest of each query, largest first; ids (B, k) int32, scores (B, k) float32, hidden (B, D) float32.
 
-    share  of the clusters' radii: 1 is exact. Equal scores, as float64 has them: the lower id is first
-    Returns the rows (B,) of which the codes were read.
+    share  of the clusters' radii: 1 is exact. Equal float64 scores: the lower id is first
+    Returns the number of rows (B,) whose codes were read.
     """
     threads, without = numba.get_num_threads(), without or none_excluded(len(hidden))
     numbers, lengths, scales = _numbers(hidden, table)
@@ -154,7 +151,7 @@ def search(
 
 
 def shares(table: Codes, hidden: Array, truth: Array) -> Array:
-    """The least share of the radii at which each of the true ids (B, k) is found for certain, (B, k)."""
+    """Returns the least share of the radii that guarantees to find each of the true ids (B, k), (B, k)."""
     cluster = np.empty(len(table.ids), np.int32)
     cluster[table.ids] = np.repeat(np.arange(len(table.centres), dtype=np.int32), np.diff(table.ends))
     lengths = np.linalg.norm(hidden, axis=1, keepdims=True).astype(np.float64)
@@ -167,7 +164,7 @@ def shares(table: Codes, hidden: Array, truth: Array) -> Array:
 
 
 def _numbers(hidden: Array, table: Codes) -> tuple[Array, Array, Array]:
-    """16-bit numbers (B, P) of the queries; their lengths (B,) float64, rounded up; the scales of the numbers (B,) float32."""
+    """Returns the queries' 16-bit numbers (B, P), lengths (B,) float64, rounded up, and scales (B,) float32."""
     wide = hidden.astype(np.float64)
     scale = np.maximum(np.abs(wide).max(axis=1), np.finfo(np.float32).tiny * 2**20) / table.most
     numbers = np.zeros((len(hidden), len(table.codes) // max(len(table.ids), 1)), np.int16)
@@ -177,7 +174,7 @@ def _numbers(hidden: Array, table: Codes) -> tuple[Array, Array, Array]:
 
 @launched(parallel=True)
 def _search_first(ids, scores, read, done, order, most, table, queries, threads):
-    """Write the best of each query's first clusters as heaps, until no other may hold a better row."""
+    """Writes the best of each query's first clusters as heaps, until no other cluster may hold a better row."""
     for thread in numba.prange(threads):
         room = np.empty(table.widest, np.float32)
         for b in range(thread, ids.shape[0], threads):
@@ -193,7 +190,7 @@ def _search_first(ids, scores, read, done, order, most, table, queries, threads)
 
 @launched(parallel=True)
 def _search_rest(ids, scores, read, done, floors, table, queries):
-    """Write the best of the other clusters as heaps of each thread; a cluster's codes are read once for all queries."""
+    """Writes the best of the other clusters as heaps per thread; a cluster's codes are read once for all queries."""
     threads = ids.shape[0]
     for thread in numba.prange(threads):
         room = np.empty(table.widest, np.float32)
@@ -208,7 +205,7 @@ def _search_rest(ids, scores, read, done, floors, table, queries):
 
 @called(error_model="numpy")
 def _visit(ids, scores, floor, table, c, queries, b, room):
-    """Push the rows of a cluster that may be as good as `floor` and as the worst of query b's heap; four rows at a time."""
+    """Pushes a cluster's rows that may reach `floor` and the worst of query b's heap; four rows at a time."""
     hidden, numbers, length, scale = queries.hidden[b], queries.numbers[b], queries.lengths[b], queries.scales[b]
     dot, left_out = queries.dots[b, c], queries.left_out[queries.out_first[b] : queries.out_last[b]]
     begin, rows, pitch = table.ends[c], table.ends[c + 1] - table.ends[c], numbers.size
@@ -231,14 +228,14 @@ def _visit(ids, scores, floor, table, c, queries, b, room):
 
 @called(error_model="numpy")
 def _bound(room, scales, highest, off, length, scale, dot):
-    """In place of the products of the codes: the most that rows may score."""
+    """Replaces the products of the codes by upper bounds of the rows' scores."""
     for j in range(room.size):
         room[j] = dot + highest[j] + scales[j] * (scale * room[j]) + off[j] * length
 
 
 @called(error_model="numpy")
 def _products(codes, v, rows, pitch, numbers):
-    """The products of four rows' codes from row v on with the numbers; rows past the last are the last again."""
+    """Returns the products of `numbers` with the codes of four rows from v on; rows past the last repeat the last row."""
     first, second = v * pitch, (v + min(1, rows - 1)) * pitch
     third, fourth = (v + min(2, rows - 1)) * pitch, (v + rows - 1) * pitch
     a, b, c, d = no_products(), no_products(), no_products(), no_products()

@@ -1,12 +1,11 @@
 """Search by an index of cpu/search/libraries.py, and the choice of one.
 
-An index proposes; what it proposes is scored against the table, so scores are always right, but a neighbour may be missed. An
-index never changes once it is built.
+An index proposes rows, which are scored against the table. So scores are always right, but a neighbour may be missed. An index
+never changes once it is built.
 
-`choose` takes the index by measurement: the fastest that reaches a recall on the vectors and queries at hand. Kinds and sizes
-are tried on at most SAMPLE rows, evenly taken. The fastest are made over all rows, and how much effort they need for the recall
-is measured there. Where exact search is nearly as fast, there is no index. The figures of the choice are measured on
-queries that it was not made by.
+`choose` measures indexes and takes the fastest that reaches a recall on the given vectors and queries. It tries kinds and sizes
+on at most SAMPLE evenly spaced rows. It builds the fastest over all rows and measures the effort they need for the recall. If
+exact search is nearly as fast, there is no index. The reported figures use queries that were held out from the choice.
 """
 
 import time
@@ -28,26 +27,26 @@ SIZES = (
     ("hnsw", 32),
 )  # fmt: skip
 SAMPLE = 10_000  # rows of the first trials
-FINAL = 2  # kinds and sizes that are then tried on all rows, if one of them reaches the recall
-QUERIES = 256  # to choose by, and as many to measure what was chosen
-NOISE = 0.5  # of queries that are made from rows: beside the rows' own spread
-DEAREST = 2**17  # effort
-GAIN = 0.9  # of exact search's time: what is hardly faster is not worth what it misses
+FINAL = 2  # kinds and sizes then tried on all rows, if one of them reaches the recall
+QUERIES = 256  # queries for the choice, and as many to measure the chosen index
+NOISE = 0.5  # noise of queries made from rows, relative to the rows' own spread
+DEAREST = 2**17  # maximum effort
+GAIN = 0.9  # share of exact search's time: a smaller gain is not worth the missed neighbours
 
 
 def search(
     ids: Array, scores: Array, table: Array, hidden: Array, metric: str, index: Index, effort: int,
     changed: Array | None = None, without: Excluded | None = None,
 ) -> None:  # fmt: skip
-    """As brute_force.search, but among what the index proposes and the rows that have changed since it was made.
+    """Searches like brute_force.search, but only the index's proposals and the rows changed since it was built.
 
-    A query for which these are fewer than k is searched exactly.
+    A query with fewer than k such rows is searched exactly.
 
     changed  (V,) bool: rows to search exactly
     """
     rows = NO_ROWS if changed is None else np.flatnonzero(changed).astype(np.int32)
-    # Of changed rows the index does not know where they are now, so more are asked for. A forest and cells have scored more
-    # than they are asked for, and give them for nothing; a graph would walk further for them.
+    # The index holds old values of changed rows, so more proposals are requested. A forest and cells have already scored more
+    # rows than requested, so these are free; a graph would search longer for them.
     most = ids.shape[1] if index.walks and not rows.size else 2 * ids.shape[1] + 16
     most += int((without.last - without.first).max(initial=0)) if without else 0
     proposed = index.propose(hidden, most, effort)
@@ -63,25 +62,25 @@ def search(
 
 
 def recall(truth: Array, ids: Array) -> float:
-    """Which share of the true ids (B, k) were found (B, k)."""
+    """Returns the share of the true ids (B, k) that are in ids (B, k)."""
     return float(np.mean([np.isin(a, b).mean() for a, b in zip(truth, ids, strict=True)])) if truth.size else 1.0
 
 
 def empty(rows: int, k: int, dtype: Any) -> tuple[Array, Array]:
-    """Ids (B, k) and scores (B, k) to write to."""
+    """Returns uninitialised ids (B, k) and scores (B, k)."""
     return np.empty((rows, k), np.int32), np.empty((rows, k), dtype)
 
 
 class Choice(NamedTuple):
-    """What was chosen, and what it was measured to do.
+    """The chosen index and its measurements.
 
     kind     one of KINDS but "auto"
     size     trees of a forest, links of a graph, rows of a cell; 0: exact
     effort   nodes, rows or cells that a query visits; 0: exact
-    k        how many nearest were asked for
-    recall   which share of them it found, of queries that it was not chosen by
-    seconds, exact_seconds  of a query, and of one by exact search
-    tried    the kinds among which it was chosen
+    k        number of nearest rows per query
+    recall   share of these found, on queries held out from the choice
+    seconds, exact_seconds  per query, and per query of exact search
+    tried    the candidate kinds
     """
 
     kind: str
@@ -94,7 +93,7 @@ class Choice(NamedTuple):
     tried: tuple[str, ...] = ()
 
     def line(self) -> str:
-        """The choice in a line."""
+        """Returns a one-line description."""
         rate, exact_rate = 1 / self.seconds, 1 / self.exact_seconds
         among = f"; the fastest of {', '.join((*self.tried, 'exact'))}" if self.tried else ""
         if self.kind == "exact":
@@ -109,10 +108,10 @@ class Choice(NamedTuple):
 def choose(
     vectors: Array, hidden: Array, metric: str, k: int, recall: float, seed: int, threads: int, before: Choice | None = None,
 ) -> tuple[Index | None, Choice]:  # fmt: skip
-    """The fastest index over vectors (V, D) that finds this share of the k nearest of queries (B, D), and its figures.
+    """Returns the fastest index over vectors (V, D) with this recall of the k nearest of queries (B, D), and its figures.
 
-    hidden  every second of them chooses; the figures are those of the others
-    before  an earlier choice for the same table: its kind and size are taken where they still reach the recall
+    hidden  every second query is used for the choice, the others for the figures
+    before  an earlier choice for the same table: its kind and size are reused if they still reach the recall
 
     None in place of an index: exact search is the fastest.
     """
@@ -133,7 +132,7 @@ def choose(
 
 
 def queries(vectors: Array, seed: int) -> Array:
-    """Queries (B, D) as users may have: some of the rows, with noise as large as NOISE times a row's own numbers."""
+    """Returns realistic queries (B, D): some of the rows, with noise of NOISE times a row's root mean square."""
     rng = np.random.default_rng(seed)
     rows = vectors[rng.integers(0, len(vectors), 2 * QUERIES)]
     spread = np.sqrt(np.mean(rows**2, axis=1, keepdims=True))
@@ -142,7 +141,7 @@ def queries(vectors: Array, seed: int) -> Array:
 
 
 class Trial:
-    """Vectors, queries and what is right: measures indexes over them."""
+    """Vectors, queries and their exact neighbours: measures indexes over them."""
 
     def __init__(self, vectors: Array, hidden: Array, metric: str, k: int, recall: float):
         self.vectors, self.hidden, self.metric, self.k, self.wanted = vectors, hidden, metric, k, recall
@@ -151,9 +150,9 @@ class Trial:
         self.exact_seconds = self._seconds(None, 0)
 
     def walk(self, made: Index, limit: float) -> tuple[int, float, float] | None:
-        """The least effort that reaches the recall, the recall, and a query's seconds; None where those are not below `limit`.
+        """Returns the least sufficient effort, its recall and seconds per query; None unless these are below `limit`.
 
-        Twice the effort each time, then the steps between the last two are halved.
+        Doubles the effort until the recall is reached, then bisects between the last two.
         """
         low, high = self.k // 2, self.k
         while (recall := self._recall(made, high)) < self.wanted:
@@ -170,7 +169,7 @@ class Trial:
         return (high, recall, seconds) if seconds < limit else None
 
     def judged(self, made: Index, choice: Choice) -> Choice:
-        """The choice with what it does for these queries."""
+        """Returns the choice with the figures of these queries."""
         recall, seconds = self._recall(made, choice.effort), self._seconds(made, choice.effort)
         return choice._replace(recall=recall, seconds=seconds, exact_seconds=self.exact_seconds)
 
@@ -179,7 +178,7 @@ class Trial:
         return recall(self.truth, self._ids)
 
     def _seconds(self, made: Index | None, effort: int, times: int = 3) -> float:
-        """Of a query, the least of some times; without an index of an exact one, which writes the truth."""
+        """Returns the least of several times per query; without an index, of exact search, which writes the truth."""
         taken = []
         for _ in range(times + (times > 1)):  # the first may compile
             start = time.perf_counter()
@@ -192,7 +191,7 @@ class Trial:
 
 
 def _fastest(trial: Trial, sizes: Sizes, least: int, seed: int, threads: int) -> tuple[Index | None, Choice]:
-    """Of the first `least` sizes, and of those after them as long as none has reached the recall."""
+    """Returns the fastest of the first `least` sizes, and of further ones until one reaches the recall."""
     best, choice = None, Choice("exact", 0, 0, trial.k, 1.0, trial.exact_seconds, trial.exact_seconds)
     limit = GAIN * trial.exact_seconds
     for number, (kind, size) in enumerate(sizes):
@@ -206,9 +205,9 @@ def _fastest(trial: Trial, sizes: Sizes, least: int, seed: int, threads: int) ->
 
 
 def _promising(trial: Trial, sizes: Sizes, seed: int, threads: int) -> Sizes:
-    """The kinds and sizes to try on all rows: those that are faster than exact search on a sample, the fastest first.
+    """Returns the kinds and sizes that beat exact search on a sample, the fastest first: candidates for all rows.
 
-    Also the slower of two: over all rows a graph of few links may never reach a recall that it reaches on the sample.
+    Slower sizes of a kind are included: over all rows a graph of few links may not reach the sample's recall.
     """
     step = -(-len(trial.vectors) // SAMPLE)
     sample = Trial(np.ascontiguousarray(trial.vectors[::step]), trial.hidden, trial.metric, trial.k, trial.wanted)

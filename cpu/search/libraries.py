@@ -1,10 +1,10 @@
-"""Libraries that find near rows without looking at all of them, behind one contract: see Index.
+"""Libraries that find near rows without scoring all of them, behind one contract: see Index.
 
 Annoy       a forest: Bernhardsson 2013, https://github.com/spotify/annoy
 hnswlib, Voyager, usearch  a graph: Malkov and Yashunin 2016, arXiv:1603.09320
 FAISS       cells around centres, of which the nearest are searched: Jegou et al. 2011; Douze et al. 2024, arXiv:2401.08281
 
-None of them checks widths, or that numbers are finite. They are built and asked outside the interpreter's lock.
+None of them validates widths, or that numbers are finite. They are built and queried without the GIL.
 """
 
 import contextlib
@@ -18,56 +18,56 @@ import numpy as np
 
 from cpu.runtime.compiled import Array
 
-FEW = 16  # queries that are not worth a hand-off to other threads, of a forest
-BUILD_SEARCH = 100  # of building a graph: 200 takes twice as long, and no smaller `effort` reached a recall by it
+FEW = 16  # fewer queries of a forest are not worth a hand-off to threads
+BUILD_SEARCH = 100  # effort of building a graph: 200 takes twice as long, with no smaller `effort` for a recall
 
 
 class Index:
-    """The rows of a table, as they were when it was made; it proposes rows, and may miss a neighbour."""
+    """A snapshot index over the rows of a table; it proposes rows, and may miss a neighbour."""
 
-    walks = True  # whether it takes longer when more rows are asked for
+    walks = True  # True if it takes longer when more rows are requested
 
     def __init__(self, index: Any):
         self._index = index
 
     @classmethod
     def build(cls, vectors: Array, metric: str, size: int, seed: int, threads: int) -> "Index":
-        """See `make`."""
+        """Builds the index, see `make`."""
         raise NotImplementedError
 
     def propose(self, hidden: Array, most: int, effort: int) -> Array:
-        """Near rows of each query (B, D), (B, most) int32, filled up with -1. With more effort it finds more, more slowly."""
+        """Returns near rows of each query (B, D), (B, most) int32, padded with -1. More effort finds more, more slowly."""
         raise NotImplementedError
 
     def save(self, path: str) -> None:
-        """Write the library's own file."""
+        """Writes the library's own file."""
         self._index.save(path)
 
     @classmethod
     def load(cls, path: str, metric: str, width: int) -> "Index":
-        """Read what `save` wrote of an index over vectors of this width."""
+        """Reads an index over vectors of this width that `save` wrote."""
         raise NotImplementedError
 
 
 class Forest(Index):
     """Annoy's trees.
 
-    For dot products every row gets one more number, which makes all rows equally long; a query gets a 0 there. Then the
-    nearest by angle is the nearest by dot product (Bachrach et al. 2014, "Speeding Up the Xbox Recommender System").
-    Annoy 1.17's own "dot" found 5 % of the 10 nearest words where this finds all, at the same cost.
+    For dot products every row gets one extra number that makes all rows equally long; a query gets a 0 there. Then the nearest
+    by angle is the nearest by dot product (Bachrach et al. 2014, "Speeding Up the Xbox Recommender System"). Annoy 1.17's own
+    "dot" found 5 % of the 10 nearest words where this finds all, at the same cost.
     """
 
-    walks = False  # a forest has scored more rows than it is asked for
+    walks = False  # a forest has scored more rows than requested
 
     @classmethod
     def build(cls, vectors: Array, metric: str, size: int, seed: int, threads: int) -> "Forest":
-        """`size` trees."""
+        """Builds `size` trees."""
         import annoy
 
         squares = np.einsum("vd,vd->v", vectors, vectors, dtype=np.float64)
         more = np.sqrt(squares.max() - squares)[:, None] if metric == "dot" else vectors[:, :0]
         index: Any = annoy.AnnoyIndex(vectors.shape[1] + more.shape[1], "angular")
-        index.set_seed(seed % 2**31 + 1)  # Annoy's generator stands still at 0
+        index.set_seed(seed % 2**31 + 1)  # Annoy's generator is stuck at 0
         for first in range(0, len(vectors), 1024):
             block = np.hstack([vectors[first : first + 1024], more[first : first + 1024]]).tolist()
             for row, vector in enumerate(block, first):
@@ -77,7 +77,7 @@ class Forest(Index):
 
     @classmethod
     def load(cls, path: str, metric: str, width: int) -> "Forest":
-        """The file stays mapped to memory."""
+        """Maps the file to memory."""
         import annoy
 
         index: Any = annoy.AnnoyIndex(width + (metric == "dot"), "angular")
@@ -85,7 +85,7 @@ class Forest(Index):
         return cls(index)
 
     def propose(self, hidden: Array, most: int, effort: int) -> Array:
-        """The nearest rows that a visit of `effort` nodes finds."""
+        """Returns the nearest rows found by visiting `effort` nodes."""
         index, threads = self._index, numba.get_num_threads()
         proposed = np.full((len(hidden), most), -1, np.int32)
         queries = np.pad(hidden, ((0, 0), (0, index.f - hidden.shape[1])))
@@ -104,15 +104,15 @@ class Forest(Index):
 
 
 class Graph(Index):
-    """hnswlib's graph; links of a row to near rows are hnswlib's M.
+    """hnswlib's graph; hnswlib's M is the number of links of a row to near rows.
 
-    Dot products are hnswlib's "ip". The longer vectors by which a forest turns them into angles are no help to a graph: on
-    vectors of lengths that differ as those of words do they found 4 % of the 10 nearest where this finds 90 %.
+    Dot products are hnswlib's "ip". Extending the vectors, as a forest does, does not help a graph. On vectors whose lengths
+    vary as those of words do, it found 4 % of the 10 nearest where this finds 90 %.
     """
 
     @classmethod
     def build(cls, vectors: Array, metric: str, size: int, seed: int, threads: int) -> "Graph":
-        """`size` links."""
+        """Builds a graph with `size` links per row."""
         made = cls._empty(metric, vectors.shape[1])
         made._index.init_index(len(vectors), M=size, ef_construction=BUILD_SEARCH, random_seed=seed % 2**31)
         made._index.add_items(vectors, num_threads=threads)
@@ -125,35 +125,35 @@ class Graph(Index):
         return cls(hnswlib.Index("ip" if metric == "dot" else "cosine", width))
 
     def propose(self, hidden: Array, most: int, effort: int) -> Array:
-        """The nearest rows that a walk which keeps `effort` of them finds."""
+        """Returns the nearest rows of a graph search that keeps `effort` candidates."""
         reached = min(most, self._index.element_count)
         proposed = np.full((len(hidden), most), -1, np.int32)
         self._index.set_ef(max(effort, reached))
         try:
             near, _ = self._index.knn_query(hidden, reached, num_threads=numba.get_num_threads())
             proposed[:, :reached] = near
-        except RuntimeError:  # some query reached fewer rows: the graph has parts without a link between them
+        except RuntimeError:  # some query reached fewer rows: the graph is disconnected
             pass
         return proposed
 
     def save(self, path: str) -> None:
-        """See Index."""
+        """Saves the index, see Index."""
         self._index.save_index(path)
 
     @classmethod
     def load(cls, path: str, metric: str, width: int) -> "Graph":
-        """See Index."""
+        """Loads an index, see Index."""
         made = cls._empty(metric, width)
         made._index.load_index(path)
         return made
 
 
 class VoyagerGraph(Index):
-    """Voyager's graph, whose dot products are angles between vectors that it makes longer by a number, as a forest's here."""
+    """Voyager's graph; it reduces dot products to angles by one extra number per vector, as a forest here does."""
 
     @classmethod
     def build(cls, vectors: Array, metric: str, size: int, seed: int, threads: int) -> "VoyagerGraph":
-        """`size` links."""
+        """Builds a graph with `size` links per row."""
         import voyager
 
         space = voyager.Space.InnerProduct if metric == "dot" else voyager.Space.Cosine
@@ -163,7 +163,7 @@ class VoyagerGraph(Index):
         return cls(index)
 
     def propose(self, hidden: Array, most: int, effort: int) -> Array:
-        """The nearest rows that a walk which keeps `effort` of them finds."""
+        """Returns the nearest rows of a graph search that keeps `effort` candidates."""
         import voyager
 
         reached = min(most, len(self._index))
@@ -172,24 +172,24 @@ class VoyagerGraph(Index):
         try:
             if len(hidden):
                 proposed[:, :reached], _ = self._index.query(queries, reached, threads, max(effort, reached))
-        except voyager.RecallError:  # as of hnswlib
+        except voyager.RecallError:  # as in hnswlib
             pass
         return proposed
 
     @classmethod
     def load(cls, path: str, metric: str, width: int) -> "VoyagerGraph":
-        """See Index."""
+        """Loads an index, see Index."""
         import voyager
 
         return cls(voyager.Index.load(path))
 
 
 class UsearchGraph(Index):
-    """usearch's graph, which takes no seed: its levels are always drawn alike."""
+    """usearch's graph, which takes no seed: it always draws the same levels."""
 
     @classmethod
     def build(cls, vectors: Array, metric: str, size: int, seed: int, threads: int) -> "UsearchGraph":
-        """`size` links."""
+        """Builds a graph with `size` links per row."""
         from usearch.index import Index as Usearch
 
         kind = {"metric": "ip" if metric == "dot" else "cos", "dtype": "f32"}
@@ -198,33 +198,33 @@ class UsearchGraph(Index):
         return cls(index)
 
     def propose(self, hidden: Array, most: int, effort: int) -> Array:
-        """The nearest rows that a walk which keeps `effort` of them finds."""
+        """Returns the nearest rows of a graph search that keeps `effort` candidates."""
         proposed, reached = np.full((len(hidden), most), -1, np.int32), min(most, len(self._index))
         if len(hidden):
             self._index.expansion_search = max(effort, reached)
             queries = hidden.astype(np.float32, copy=False)
             near = self._index.search(queries, reached, threads=numba.get_num_threads())
             proposed[:, :reached] = near.keys
-            if len(hidden) > 1:  # of a single query keys are those that were reached
+            if len(hidden) > 1:  # for a single query, keys are those that were reached
                 proposed[np.arange(most) >= near.counts[:, None].astype(np.int64)] = -1
         return proposed
 
     @classmethod
     def load(cls, path: str, metric: str, width: int) -> "UsearchGraph":
-        """See Index."""
+        """Loads an index, see Index."""
         from usearch.index import Index as Usearch
 
         return cls(Usearch.restore(path))
 
 
 class Cells(Index):
-    """FAISS's cells of rows around the centres of k-means (IndexIVFFlat), searched by dot product; angles are of unit rows."""
+    """FAISS's cells of rows around k-means centres (IndexIVFFlat), searched by dot product; angles use unit rows."""
 
     walks = False
 
     @classmethod
     def build(cls, vectors: Array, metric: str, size: int, seed: int, threads: int) -> "Cells":
-        """Cells of about `size` rows."""
+        """Builds cells of about `size` rows."""
         import faiss
 
         rows = vectors.astype(np.float32)
@@ -239,7 +239,7 @@ class Cells(Index):
         return cls(index)
 
     def propose(self, hidden: Array, most: int, effort: int) -> Array:
-        """The nearest rows of the `effort` nearest cells."""
+        """Returns the nearest rows of the `effort` nearest cells."""
         import faiss
 
         few = faiss.SearchParametersIVF()
@@ -249,14 +249,14 @@ class Cells(Index):
         return proposed.astype(np.int32)
 
     def save(self, path: str) -> None:
-        """See Index."""
+        """Saves the index, see Index."""
         import faiss
 
         faiss.write_index(self._index, path)
 
     @classmethod
     def load(cls, path: str, metric: str, width: int) -> "Cells":
-        """See Index."""
+        """Loads an index, see Index."""
         import faiss
 
         return cls(faiss.read_index(path))
@@ -264,7 +264,7 @@ class Cells(Index):
 
 @contextlib.contextmanager
 def _faiss_threads(threads: int) -> Iterator[None]:
-    """FAISS has one number of threads, OpenMP's."""
+    """A context that sets FAISS's global thread count, which is OpenMP's."""
     import faiss
 
     before = faiss.omp_get_max_threads()
@@ -276,11 +276,11 @@ def _faiss_threads(threads: int) -> Iterator[None]:
 
 
 class Library(NamedTuple):
-    """How a kind of index comes to be.
+    """The library of a kind of index.
 
-    module   that is imported, and the extra of this package that installs it
+    module   to import, and the extra of this package that installs it
     form     the class of its indexes
-    setting  what `size` and `effort` are, for a sentence
+    setting  template that describes `size` and `effort`
     """
 
     module: str
@@ -300,23 +300,23 @@ KINDS = (*LIBRARIES, "exact", "auto")
 
 
 def there(kind: str) -> bool:
-    """Whether the library of a kind is installed."""
+    """True if the library of a kind is installed."""
     return importlib.util.find_spec(LIBRARIES[kind].module) is not None
 
 
 def check(kind: str) -> None:
-    """ValueError, which says how to install it, where the library of a kind is missing."""
+    """Raises ValueError, with the install command, if the library of a kind is missing."""
     if kind in LIBRARIES and not there(kind):
         library = LIBRARIES[kind]
         raise ValueError(f'index "{kind}": needs {library.module}, which is not installed; pip install {library.extra}')
 
 
 def make(kind: str, vectors: Array, metric: str, size: int, seed: int, threads: int) -> Index:
-    """The index of a kind over all rows (V, D); metric "angular" or "dot".
+    """Builds the index of a kind over all rows (V, D); metric "angular" or "dot".
 
-    size     the trees of a forest, the links of a graph, the rows of a cell: with more trees or links, or fewer rows, more
-             neighbours are found, and building takes longer
+    size     the trees of a forest, the links of a graph, the rows of a cell: more trees or links, or smaller cells, find more
+             neighbours, and take longer to build
     seed     equal seeds give equal indexes
-    threads  build it; with more than one, which neighbours are missed may differ from run to run
+    threads  of the build; with more than one, the missed neighbours may differ between runs
     """
     return LIBRARIES[kind].form.build(vectors, metric, size, seed, threads)

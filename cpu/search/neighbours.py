@@ -1,9 +1,9 @@
-"""The nearest rows of a table that is still being trained: an index that is built anew while it is asked, or exact search.
+"""The nearest rows of a table in training: an index rebuilt in the background while it answers queries, or exact search.
 
-An index never changes once it is built. So a rebuild runs in a thread of its own, on a snapshot of the table, while
-the old index answers queries; then the new index replaces it. Rows that have changed since the snapshot are searched
-exactly, and what the index proposes is scored against the present table: scores are always right, but a neighbour may be
-missed. Widths, and that numbers are finite, are checked here: libraries of indexes check neither.
+An index never changes once it is built. So a rebuild runs in its own thread on a snapshot of the table while the old index
+answers queries; then the new index replaces it. Rows changed since the snapshot are searched exactly, and proposals are scored
+against the present table. So scores are always right, but a neighbour may be missed. Widths and finiteness are validated here,
+since the libraries validate neither.
 """
 
 import contextlib
@@ -26,38 +26,37 @@ from cpu.search import index as indexes
 from cpu.search.index import Choice
 from cpu.search.libraries import KINDS, Index
 
-FORMAT = 1  # of what is beside a saved index
+FORMAT = 1  # version of a saved index's metadata
 METRICS = ("angular", "dot")
 RECALL = 0.95
-# Measured on word vectors of width 128 (CBOW on WikiText-2, 28,911 rows), k = 10, 2 threads, default settings, recall
-# 0.975: 256 queries at once take 211 us each by forest and 171 us exactly, one query alone 313 us and 827 us. At 100,000
-# rows (the same with noise) the forest is 2 and 4 times as fast.
+# Measured on word vectors of width 128 (CBOW on WikiText-2, 28,911 rows), k = 10, 2 threads, default settings, recall 0.975:
+# 256 queries in one call take 211 us each by forest and 171 us exactly, one query alone 313 us and 827 us. At 100,000 rows (the
+# same with noise) the forest is 2 and 4 times as fast.
 EXACT_BELOW = 30_000
-TRIED_FROM = 1000  # rows from which it is measured whether an index pays
+TRIED_FROM = 1000  # rows from which indexes are measured against exact search
 CELL = 64  # rows of a cell
-STALE = 0.25  # share of changed rows from which searching everything exactly is faster than forest and changed rows
+STALE = 0.25  # share of changed rows above which exact search is faster than a forest plus changed rows
 
 
 class Neighbours:
     """Finds the nearest rows of `vectors` (V, D), a table that may be written between queries.
 
     metric       "angular": scores are cosines; "dot": scores are dot products; a higher score is nearer
-    index        one of KINDS, see cpu/search/libraries.py; "exact": none; "auto": the one that is measured to be the fastest at
-                 a recall, see cpu/search/index.py
-    trees        in the forest: with more of them more neighbours are found, and building takes longer
-    search       how many nodes of the forest a query visits: with more, more neighbours are found, and a query takes longer
-    links        of a row of a graph, as trees
-    effort       how many rows a query keeps while it walks a graph, as search; "faiss": how many cells it searches
-    recall, k    auto: the share of the k nearest that is to be found, None: RECALL
-    threads      build the index; with more than one, which neighbours are missed may differ from run to run
-    exact_below  for tables of fewer rows no index is built and search is exact. None: EXACT_BELOW, or
-                 TRIED_FROM where index is "auto"
+    index        one of KINDS, see cpu/search/libraries.py; "exact": none; "auto": the one measured as the fastest at a recall,
+                 see cpu/search/index.py
+    trees        in the forest: more of them find more neighbours, and take longer to build
+    search       nodes of the forest that a query visits: more find more neighbours, and take longer
+    links        per row of a graph, as trees
+    effort       candidates that a query keeps in a graph search, as search; "faiss": cells that it searches
+    recall, k    auto: the required share of the k nearest, None: RECALL
+    threads      of the build; with more than one, the missed neighbours may differ between runs
+    exact_below  smaller tables get no index and are searched exactly. None: EXACT_BELOW, or TRIED_FROM for index "auto"
 
-    choice       auto: what was chosen, and its figures; None before
+    choice       auto: the choice and its figures; None before
 
-    Nothing is indexed before `build` or `rebuild`: until then the search is exact too. Which index "auto" takes depends on
-    measured times, and may differ from run to run. Raises ValueError for another metric or index, for vectors that are no
-    C-contiguous table of float32 or float64, and where the library of an index is missing.
+    Until `build` or `rebuild` the search is exact too. The index that "auto" takes depends on measured times, and may differ
+    between runs. Raises ValueError for another metric or index, for vectors that are no C-contiguous float32 or float64 table,
+    and if the index's library is missing.
     """
 
     def __init__(
@@ -103,23 +102,23 @@ class Neighbours:
         self._lock, self._beginning = threading.Lock(), threading.Lock()
         self._index: Index | None = None
         self._changed = np.ones(len(vectors), np.bool_)  # since the snapshot of the index
-        self._changed_next = self._changed  # since the snapshot of the index that is being built, or was last
+        self._changed_next = self._changed  # since the snapshot of the index being built, or the last one built
         self._building: Future[None] = Future()
         self._building.set_result(None)
 
     def build(self, queries: Array | None = None) -> None:
-        """Index the rows as they are now; returns once queries use the new index. queries: as of `rebuild`.
+        """Indexes the current rows; returns once queries use the new index. queries: as in `rebuild`.
 
-        Raises ValueError, naming the row, for a number that is not finite; the old index stays.
+        Raises ValueError, naming the row, if a number is not finite; the old index stays.
         """
         self.rebuild(queries).result()
 
     def rebuild(self, queries: Array | None = None) -> Future[None]:
-        """Begin to index the rows as they are now, while the present index is used; wait first for a rebuild that is running.
+        """Starts indexing the current rows while the present index is used; waits for a running rebuild first.
 
-        queries  auto: (B, D), on which the recall is measured; None: some of the rows, with noise
+        queries  auto: (B, D), for measuring the recall; None: some of the rows, with noise
 
-        The Future's result is None, once queries use the new index. Raises as `build`.
+        The Future's result is None, once queries use the new index. Raises like `build`.
         """
         _refuse("vectors", self.vectors, self.vectors.shape[1])
         if queries is not None:
@@ -144,12 +143,12 @@ class Neighbours:
 
     @property
     def building(self) -> bool:
-        """Whether a rebuild is running."""
+        """True if a rebuild is running."""
         return not self._building.done()
 
     @property
     def built(self) -> bool:
-        """Whether an index answers: it has been built, and few rows have changed since."""
+        """True if an index answers queries: it has been built, and few rows have changed since."""
         with self._lock:
             return self._index is not None and float(self._changed.mean()) <= STALE
 
@@ -161,7 +160,7 @@ class Neighbours:
 
     def _build(self, snapshot: Array, queries: Array | None, done: Future[None], threads: int) -> None:
         try:
-            numba.set_num_threads(threads)  # a new thread has all
+            numba.set_num_threads(threads)  # a new thread defaults to all threads
             index, effort, choice = self._made(snapshot, queries)
             with self._lock:
                 self._index, self._effort, self.choice, self._changed = index, effort, choice, self._changed_next
@@ -170,7 +169,7 @@ class Neighbours:
             done.set_exception(failure)
 
     def _made(self, snapshot: Array, queries: Array | None) -> tuple[Index | None, int, Choice | None]:
-        """An index, the effort of a query, and what was measured."""
+        """Returns an index, the effort of a query, and the choice with its measurements."""
         if self.index != "auto":
             made = libraries.make(self.index, snapshot, self.metric, self.size, self.seed, self.threads)
             return made, self._effort, None
@@ -183,9 +182,9 @@ class Neighbours:
         return index, choice.effort, choice
 
     def save(self, path: str) -> None:
-        """Write the index to `path`, as its library does, and what it is of beside it, to `path`.json; the rows are not kept.
+        """Writes the library's index file to `path` and its metadata to `path`.json; the rows are not saved.
 
-        Raises ValueError where no index is in use, or rows have changed since it was built.
+        Raises ValueError if no index is in use, or rows have changed since it was built.
         """
         with self._lock:
             index, changed, choice, effort = self._index, int(self._changed.sum()), self.choice, self._effort
@@ -201,7 +200,7 @@ class Neighbours:
         kind = choice.kind if choice else self.index
         facts = {"format": FORMAT, "kind": kind, "metric": self.metric, "effort": effort, "of": _print(self.vectors)}
         facts |= {"choice": choice._asdict() if choice else None}
-        parts = path + ".part", path + ".json.part"  # what stands at `path` is whole whenever the process ends
+        parts = path + ".part", path + ".json.part"  # files are replaced as a whole, even if the process ends meanwhile
         try:
             index.save(parts[0])
             with open(parts[1], "w", encoding="utf-8") as file:
@@ -214,7 +213,7 @@ class Neighbours:
                     os.remove(part)
 
     def load(self, path: str) -> None:
-        """Take the index that `save` wrote of these rows, in place of building one.
+        """Loads the index that `save` wrote of these rows, instead of building one.
 
         Raises ValueError for one of another kind or metric, or of other rows; the index in use stays.
         """
@@ -243,17 +242,17 @@ class Neighbours:
                 self._index, self._effort, self.choice = index, int(facts["effort"]), choice
 
     def changed(self, ids: Any = slice(None)) -> None:
-        """Tell that the rows with these ids have changed; without ids: all rows."""
+        """Marks the rows with these ids as changed; without ids: all rows."""
         with self._lock:
             self._changed[ids] = True
             self._changed_next[ids] = True
 
     def query(self, ids: Array, scores: Array, hidden: Array, without: Excluded | None = None) -> None:
-        """Write the k nearest rows of each query, nearest first; ids (B, k) int32, scores (B, k), hidden (B, D).
+        """Writes the k nearest rows of each query, nearest first; ids (B, k) int32, scores (B, k), hidden (B, D).
 
-        without: what each query leaves out, see cpu/output/topk.py; where fewer than k rows are left the last ids are -1 and
-        their scores -inf. As many more are asked of the index.
-        Raises ValueError for queries of another width or that are not finite.
+        without: each query's excluded rows, see cpu/output/topk.py; as many more are requested from the index. If fewer than k
+        rows remain, the last ids are -1 and their scores -inf. Raises ValueError for queries of another width or that are not
+        finite.
         """
         hidden = np.ascontiguousarray(hidden, self.vectors.dtype)
         _refuse("hidden", hidden, self.vectors.shape[1])
@@ -265,7 +264,7 @@ class Neighbours:
         indexes.search(ids, scores, self.vectors, hidden, self.metric, index, effort, changed, without)
 
     def recall(self, hidden: Array, k: int) -> float:
-        """Which share of the k nearest rows of these queries (B, D) `query` finds."""
+        """Returns the share of the k nearest rows of these queries (B, D) that `query` finds."""
         hidden = np.ascontiguousarray(hidden, self.vectors.dtype)
         ids, scores = indexes.empty(len(hidden), k, hidden.dtype)
         truth = ids.copy()
@@ -274,8 +273,8 @@ class Neighbours:
         return indexes.recall(truth, ids)
 
     def measured(self, hidden: Array, k: int) -> tuple[float, float, float]:
-        """Seconds of a query, and of one by exact search, for these queries (B, D), medians of 5; and the recall."""
-        recall = self.recall(hidden, k)  # which also compiles
+        """Returns median seconds of 5 per query, by `query` and by exact search, for queries (B, D); and the recall."""
+        recall = self.recall(hidden, k)  # also compiles
         ids, scores = indexes.empty(len(hidden), k, self.vectors.dtype)
         hidden = np.ascontiguousarray(hidden, self.vectors.dtype)
 
@@ -290,7 +289,7 @@ class Neighbours:
 
 
 def _print(vectors: Array) -> str:
-    """What tells a table from another."""
+    """Returns a fingerprint of a table."""
     return f"{vectors.dtype} {vectors.shape[0]} x {vectors.shape[1]} {zlib.crc32(vectors.data):08x}"
 
 

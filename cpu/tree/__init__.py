@@ -1,1 +1,1 @@
-"""Binary trees over classes: shape, nodes that learn, search, growth."""
+"""Binary trees over classes: shape, logistic regressions at the nodes, search, growth."""

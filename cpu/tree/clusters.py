@@ -1,12 +1,12 @@
-"""Classes whose vectors are alike, side by side: repeated 2-means over unit vectors -> parts of equal size, or a binary tree.
+"""Clustering of similar classes by repeated 2-means over unit vectors, into parts of equal size or a binary tree.
 
-A segment of classes is put in order along the difference of two centres, and cut. The two sides have new centres, which give a
-new order, a few times. As in Prabhu et al. 2018, "Parabel: Partitioned Label Trees for Extreme Classification with Application
-to Dynamic Search Advertising", where the cut is in the middle; the others follow Baharav et al. 2021, "Enabling
-Efficiency-Precision Trade-offs for Label Trees in Extreme Classification", in weighing likeness against the length of codes.
+A segment of classes is sorted along the difference of two centres, and cut. The two sides give new centres and a new order, a
+few times. As in Prabhu et al. 2018, "Parabel: Partitioned Label Trees for Extreme Classification with Application to Dynamic
+Search Advertising", where the cut is in the middle. The other cuts trade similarity against code length, after Baharav et al.
+2021, "Enabling Efficiency-Precision Trade-offs for Label Trees in Extreme Classification".
 
-One thread splits a segment, in an order that only the segment knows: the same bits at any number of threads. A vector of zeros
-is like no other, and of equal vectors the lower class comes first; where all are equal, the cut is in the middle.
+One thread splits a segment, with a seed that depends only on the segment: bit-identical at any number of threads. A zero vector
+resembles no other, and of equal vectors the lower class comes first. If all are equal, the cut is in the middle.
 """
 
 from typing import NamedTuple
@@ -18,19 +18,19 @@ from numpy.typing import ArrayLike
 from cpu.runtime.compiled import Array, called, launched
 from cpu.vectors.splitmix import GOLDEN, mix
 
-ROUNDS = 8  # of 2-means, at most; most segments stand still after four or five
-SAMPLE = 16384  # of a larger segment the centres are those of about so many classes, evenly spread
-NO_MASSES, DEEP = np.empty(0), 62  # where every cut is in the middle
+ROUNDS = 8  # maximum number of 2-means iterations; most segments converge after four or five
+SAMPLE = 16384  # larger segments compute the centres from about this many evenly spaced classes
+NO_MASSES, DEEP = np.empty(0), 62  # for cuts in the middle
 
 
 class Cuts(NamedTuple):
-    """How the splits of a tree are cut.
+    """The rule that cuts the splits of a tree.
 
-    masses   (V,) above 0: how often each class is met
-    quality  1: between the most unlike classes along the order. 0: where both sides are met equally often, which makes paths
-             short. Between: where quality * (share of the variance along the order that the cut explains) + (1 - quality) *
-             (bits that the turn tells) is greatest
-    depth    most nodes on a path
+    masses   (V,) above 0: the frequency of each class
+    quality  1: cut between the most dissimilar classes along the order. 0: cut where both sides are equally frequent, for short
+             paths. Between: maximise quality * (share of the variance along the order that the cut explains) + (1 - quality)
+             * (bits of the turn)
+    depth    maximum number of nodes on a path
     """
 
     masses: np.ndarray
@@ -39,12 +39,12 @@ class Cuts(NamedTuple):
 
 
 def equal(vectors: ArrayLike, parts: int, *, seed: int = 0) -> Array:
-    """The part, 0 to `parts`, of each class: (V,) int32; sizes differ by 1 at most, and neighbouring parts are alike.
+    """Returns the part, 0 to `parts` - 1, of each class: (V,) int32; sizes differ by 1 at most, neighbouring parts are similar.
 
-    vectors  (V, D): one a class, of which only the directions count
+    vectors  (V, D): one per class, of which only the directions count
     parts    1 to V
 
-    It costs O(V D log parts). Which of all divisions is found depends on `seed`, and on nothing else.
+    It costs O(V D log parts). The division depends only on the arguments.
     """
     unit = _unit(vectors)
     classes = len(unit)
@@ -62,7 +62,7 @@ def equal(vectors: ArrayLike, parts: int, *, seed: int = 0) -> Array:
 
 
 def binary(vectors: ArrayLike, cuts: Cuts | None = None, *, seed: int = 0) -> tuple[Array, Array]:
-    """A tree over V >= 2 classes: leaf_up and node_up of `cpu.tree.tree.Tree`, numbered breadth first.
+    """Builds a tree over V >= 2 classes: leaf_up and node_up of `cpu.tree.tree.Tree`, numbered breadth first.
 
     cuts  None: every segment is cut in the middle, and all paths are about log2 V long
     """
@@ -88,16 +88,16 @@ def binary(vectors: ArrayLike, cuts: Cuts | None = None, *, seed: int = 0) -> tu
 
 
 def _unit(vectors: ArrayLike) -> Array:
-    """The vectors (V, D) at length 1, float32; one of zeros stays."""
+    """Returns the vectors (V, D) at length 1, float32; zero vectors stay zero."""
     wide: Array = np.asarray(vectors, np.float32)
-    largest = np.abs(wide).max(axis=1, keepdims=True)  # a square of it may have no room in float32
+    largest = np.abs(wide).max(axis=1, keepdims=True)  # its square may overflow float32
     wide = wide / np.where(largest > 0, largest, np.float32(1))
     length = np.sqrt(np.einsum("vd,vd->v", wide, wide))[:, None]
     return np.ascontiguousarray(wide / np.where(length > 0, length, np.float32(1)))
 
 
 def _seeds(seed: int, begin: Array, end: Array) -> Array:
-    """One number for every segment, which follows from where it lies."""
+    """Returns one seed per segment, a function of its bounds."""
     place = (begin.astype(np.uint64) << np.uint64(32)) + end.astype(np.uint64)
     with np.errstate(over="ignore"):
         return place + np.uint64(seed) * GOLDEN
@@ -105,25 +105,25 @@ def _seeds(seed: int, begin: Array, end: Array) -> Array:
 
 @launched(parallel=True)
 def _split(order, unit, begin, end, cut, seeds, masses, quality, widest):
-    """Put the classes of every segment in an order whose first cut - begin are alike.
+    """Sorts the classes of every segment so that the first cut - begin are similar.
 
-    With masses (V,) the cut is found, and written: no side has more classes than `widest`.
+    With masses (V,) the cut is computed and written: no side has more classes than `widest`.
     """
     for s in numba.prange(begin.size):
         ids, left = order[begin[s] : end[s]], cut[s] - begin[s]
         cut[s] = begin[s] + _part(ids, unit, left, seeds[s], masses, quality, widest)
 
 
-# Loops instead of expressions of arrays: those take Numba ten seconds more.
+# Loops instead of array expressions, which take Numba ten seconds more to compile.
 
 
 @called()
 def _part(ids, unit, left, seed, masses, quality, widest):
-    """Put the classes of one segment in order; returns how many stand on the left, without masses `left`."""
+    """Sorts the classes of one segment; returns the number on the left, which without masses is `left`."""
     count = ids.size
     some = _every(ids, max(1, count // SAMPLE))
     key, centre = np.empty(count, np.float32), _begin(unit, some, seed)
-    side = np.zeros(some.size, np.bool_)  # of each place
+    side = np.zeros(some.size, np.bool_)  # True: on the left
     for _ in range(ROUNDS):
         _project(key, unit, some, centre)
         ranked = np.argsort(-key[: some.size], kind="mergesort")
@@ -146,7 +146,7 @@ def _part(ids, unit, left, seed, masses, quality, widest):
 
 @called()
 def _every(ids, step):
-    """A copy of ids[::step]."""
+    """Returns a copy of ids[::step]."""
     out = np.empty((ids.size + step - 1) // step, ids.dtype)
     for i in range(out.size):
         out[i] = ids[i * step]
@@ -155,7 +155,7 @@ def _every(ids, step):
 
 @called()
 def _begin(unit, ids, seed):
-    """The first direction: one of the vectors against the one that is least like it."""
+    """Returns the first direction: a random vector minus the one least similar to it."""
     chosen = unit[ids[int(mix(seed) % np.uint64(ids.size))]]
     key = np.empty(ids.size, np.float32)
     _project(key, unit, ids, chosen)
@@ -173,7 +173,7 @@ def _project(key, unit, ids, centre):
 
 @called()
 def _moved(side, ranked, left):
-    """Write which places are on the left: those of the first ranks; False where they were before."""
+    """Writes the mask of the left side, the first ranks; returns True if it changed."""
     moved = False
     for rank in range(ranked.size):
         now = rank < left
@@ -184,7 +184,7 @@ def _moved(side, ranked, left):
 
 @called()
 def _centre(centre, unit, ids, side):
-    """Write the difference of the two sides' mean directions, each at length 1."""
+    """Writes the difference of the two sides' mean directions, each at length 1."""
     sums = np.zeros((2, centre.size))
     for i in range(ids.size):
         of = sums[int(side[i])]
@@ -204,7 +204,7 @@ def _centre(centre, unit, ids, side):
 
 @called()
 def _best_cut(key, ranked, ids, masses, quality, widest):
-    """How many of the classes, by falling key, stand on the left; see `Cuts`. ranked: the places in `ids` by falling key."""
+    """Returns the number of classes on the left, by falling key; see `Cuts`. ranked: indices into `ids` by falling key."""
     count = ranked.size
     mean, whole, spread = 0.0, 0.0, 0.0
     for i in range(count):
@@ -214,7 +214,7 @@ def _best_cut(key, ranked, ids, masses, quality, widest):
         spread += (key[ranked[i]] - mean) ** 2
     fewest = max(1, count - widest)
     best, cut = -1.0, count // 2
-    above, before = 0.0, 0.0  # sum of the keys on the left, over their mean; mass on the left
+    above, before = 0.0, 0.0  # left side: sum of the keys minus their mean; mass
     for left in range(1, count):
         above += key[ranked[left - 1]] - mean
         before += masses[ids[ranked[left - 1]]]

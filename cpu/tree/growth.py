@@ -1,8 +1,8 @@
-"""What the nodes of a tree have learned, carried to another tree; and more classes for a tree, beside one leaf.
+"""Transfer of learned node weights to another tree, and new classes for a tree below one leaf.
 
-Where a node's right side is met in the share p of its examples, log p(right) is, near there, (1 - p) w . h + constant, and
-log p(left) is -p w . h + constant. So the tree says of class v: log p(v) = c_v . h + constant, c_v the sum of (turn - p) w
-along the path to v.
+If the right side of a node has the share p of its examples, log p(right) is approximately (1 - p) w . h + constant there, and
+log p(left) is -p w . h + constant. So for class v: log p(v) = c_v . h + constant, where c_v is the sum of (turn - p) w along
+the path to v.
 """
 
 from typing import Any, NamedTuple
@@ -15,10 +15,10 @@ from cpu.tree.tree import Tree
 
 
 def vectors(learned: Any, tree: Tree, masses: Array) -> Array:
-    """c_v of every class, (V, D) float32: alike where the tree treats two classes alike.
+    """Returns c_v of every class, (V, D) float32: similar if the tree treats two classes similarly.
 
-    learned  rows (V - 1, D), biases, squares and bias_squares of the nodes, the last three perhaps None
-    masses   (V,) above 0: how often each class is met
+    learned  rows (V - 1, D), biases, squares and bias_squares of the nodes, the last three possibly None
+    masses   (V,) above 0: the frequency of each class
     """
     classes = np.zeros((masses.size, learned.rows.shape[1]), np.float32)
     along_paths(classes, np.zeros(masses.size), learned, tree, masses)
@@ -26,7 +26,7 @@ def vectors(learned: Any, tree: Tree, masses: Array) -> Array:
 
 
 def along_paths(c: Array, d: Array, learned: Any, tree: Tree, masses: Array) -> None:
-    """Add c_v to c (V, D) float32, and the log-probability of each class that biases give at h = 0 to d (V,) float64.
+    """Adds c_v to c (V, D) float32, and each class's log-probability by biases at h = 0 to d (V,) float64.
 
     tree  or a forest, see cpu/tree/tree.py
     """
@@ -37,14 +37,14 @@ def along_paths(c: Array, d: Array, learned: Any, tree: Tree, masses: Array) -> 
 
 
 def kept(learned: Any, tree: Tree, new: Tree) -> tuple[Any, int]:
-    """`learned` of the nodes of a tree -> that of the nodes of the new one, in arrays of its own, and how many keep theirs.
+    """Copies `learned` of a tree's nodes to the nodes of a new tree; returns new arrays and the number of nodes kept.
 
-    A node that parts the same two sets keeps all its numbers, their signs turned where right is left now. The others are 0:
-    made of what the old nodes know of their classes they were surer than they had learned to be, and the model got worse.
+    A node that separates the same two sets keeps its state, negated if left and right are swapped. The others are 0:
+    initialised from the old tree's class vectors they were overconfident, and the model got worse.
     """
     made = type(learned)(*(None if array is None else np.zeros_like(array) for array in learned))
     names = np.random.default_rng(0).integers(0, 2**64, tree.leaf_up.size, np.uint64)
-    # A set is known by the sum of its classes' names, modulo 2^64: two different ones agree once in 10^19.
+    # A set is identified by the sum of its classes' random names modulo 2^64: two different sets collide once in 10^19.
     old_sides, new_sides = sides_of(tree.children, names), sides_of(new.children, names)
     old_keys, new_keys = (np.sort(side, axis=1).view("u8,u8")[:, 0] for side in (old_sides, new_sides))
     _, before, after = np.intersect1d(old_keys, new_keys, assume_unique=True, return_indices=True)
@@ -59,9 +59,9 @@ def kept(learned: Any, tree: Tree, new: Tree) -> tuple[Any, int]:
 
 
 def rows_of(tree: Tree, vectors: Array, masses: Array) -> Array:
-    """(V - 1, D): the rows of nodes from which `vectors` finds these vectors (V, D) float32, less their weighted mean.
+    """Returns node rows (V - 1, D) for which `vectors` yields these vectors (V, D) float32, minus their weighted mean.
 
-    A node has the mean over the classes on its right, less that over those on its left; masses (V,) weigh them.
+    A node has the mean over the classes on its right minus that over those on its left, weighted by masses (V,).
     """
     rows, means = np.empty((2, len(vectors) - 1, vectors.shape[1]), np.float32)
     differences(rows, means, tree.children, vectors, sides_of(tree.children, masses))
@@ -70,7 +70,7 @@ def rows_of(tree: Tree, vectors: Array, masses: Array) -> Array:
 
 @launched()
 def sides_of(children, values):
-    """(N, 2): the sum of the classes' values on the left and on the right of each node; children stand after their parents."""
+    """Returns the sums of the classes' values on the left and right of each node, (N, 2); children follow parents."""
     sides = np.empty(children.shape, values.dtype)
     for node in range(len(children) - 1, -1, -1):
         for turn in range(2):
@@ -81,7 +81,7 @@ def sides_of(children, values):
 
 @launched()
 def _down(c, d, ways, starts, children, rows, biases, share):
-    """Add to each class what the nodes of its path say."""
+    """Adds to each class the contributions of the nodes on its path."""
     for node in range(len(children)):
         for turn in range(2):
             child = children[node, turn]
@@ -97,7 +97,7 @@ def _down(c, d, ways, starts, children, rows, biases, share):
 
 @launched()
 def differences(rows, means, children, vectors, sides):
-    """Write each node's mean over the classes on its right less that on its left, and their mean, weighted by `sides_of`."""
+    """Writes each node's mean over its right side minus that over its left, and their mean, weighted by `sides_of`."""
     for node in range(len(children) - 1, -1, -1):
         left, right = children[node]
         low = means[left] if left >= 0 else vectors[~left]
@@ -111,7 +111,7 @@ class Grown(NamedTuple):
 
     leaf_up  (V + n,) int32
     node_up  (V + n - 1,) int32
-    place    (V - 1,) the numbers that the nodes of the tree of V classes have now
+    place    (V - 1,) the new numbers of the nodes of the tree of V classes
     """
 
     leaf_up: Array
@@ -120,13 +120,13 @@ class Grown(NamedTuple):
 
 
 def grown(tree: Tree, counts: Array, more: Array, deepest: int) -> Grown:
-    """A tree with n more classes: their Huffman tree stands beside the rarest class that has room, under a new node.
+    """Adds n classes to a tree: their Huffman tree becomes the sibling of the rarest class with room, under a new node.
 
-    counts   (V,) how often each class is met
-    more     (n,) the same of the new classes, n >= 1
-    deepest  nodes on a path that a class with room has afterwards; as many more as needed where no class has room
+    counts   (V,) the frequency of each class
+    more     (n,) the frequencies of the new classes, n >= 1
+    deepest  maximum number of nodes on a path for a class with room; exceeded only if no class has room
 
-    Without `deepest` classes that come one by one would stand on one path after another, each below the one before it.
+    Without `deepest`, classes added one by one would all end up on one ever longer path.
     """
     if more.size == 1:  # a tree of one class has no nodes
         return _hung(tree, _beside(tree, counts, 1, deepest), np.full(1, -1, np.int32), np.empty(0, np.int32))
@@ -135,7 +135,7 @@ def grown(tree: Tree, counts: Array, more: Array, deepest: int) -> Grown:
 
 
 def _beside(tree: Tree, counts: Array, below: int, deepest: int) -> int:
-    """The rarest class whose path may get longer by so many nodes; of equally rare ones the one with the shortest path."""
+    """Returns the rarest class whose path may grow by this many nodes; of equally rare ones the one with the shortest path."""
     lengths = trees.levels(tree.node_up)[tree.leaf_up >> 1] + 1
     free = np.flatnonzero(lengths + below <= max(deepest, lengths.min() + below))
     rare = free[counts[free] == counts[free].min()]
@@ -143,7 +143,7 @@ def _beside(tree: Tree, counts: Array, below: int, deepest: int) -> int:
 
 
 def _hung(tree: Tree, leaf: int, leaf_up: Array, node_up: Array) -> Grown:
-    """A tree with a new node in the place of a leaf: the leaf on its left, the other tree on its right."""
+    """Replaces a leaf by a new node: the leaf on its left, the other tree on its right."""
     before, joint = tree.node_up.size, 2 * tree.node_up.size
     leaves, nodes = (np.where(up < 0, joint + 1, up + joint + 2) for up in (leaf_up, node_up))
     every = np.concatenate([tree.node_up, tree.leaf_up[leaf : leaf + 1], nodes])

@@ -1,18 +1,17 @@
 """Logistic regression along lists of rows: the inner kernel of the tree and of negative sampling.
 
-An example brings a hidden vector h and a list of entries 2 * row + turn, each of another row. At each of its rows w
+An example consists of a hidden vector h and a list of entries 2 * row + turn with distinct rows. At each of its rows w
 
     miss = turn - logistic(w . h);  grad -= miss * w;  w += rate * miss * h;  loss -= log p(turn)
 
-where grad uses the row before it moves. cpu/tree/logistic_visit.py does this; cpu/output/rule.py has what else a row may do.
+where grad uses the row before its update. cpu/tree/logistic_visit.py computes this; cpu/output/rule.py has the other updates.
 
-Hidden vectors do not change within a batch, so the new value of a row depends only on its old value and on the examples that
-visit it, in order, not on other rows. So each row has one of OWNERS *owners*.
-One thread works for some owners: it takes the examples in order and moves the owners' rows. Every row goes through exactly the
-steps of the serial loop over examples, bit for bit, at any number of threads; and no two threads write one row, so the often
-used rows near a root stay in the cache of one core. Gradients are summed by owner and then over the owners, whoever worked for
-them: their last bits depend on how many owners there are, and not on the threads. But all rows of one thread are scored and
-judged together, since a few of them take as long as sixteen.
+Hidden vectors are constant within a batch. So a row's new value depends only on its old value and on its examples in order, not
+on other rows. Each row has one of OWNERS *owners*. One thread works for some owners: it processes the examples in order and
+updates the owners' rows. Every row takes exactly the steps of the serial loop over examples, bit for bit, at any number of
+threads. No two threads write one row, so the hot rows near a root stay in one core's cache. Gradients are summed per owner and
+then over the owners. So their last bits depend on OWNERS, but not on the thread count. All rows of one thread are scored
+together, since a few of them take as long as sixteen.
 """
 
 from typing import Any, NamedTuple
@@ -28,11 +27,11 @@ from cpu.runtime.threads import shared
 from cpu.tree.logistic_visit import WIDE, cost, forget, judge, move, weighed
 from cpu.vectors.simd import LANES, load_row, multiply_add, splat, store_row
 
-OWNERS = 4  # owners of rows, and the most threads that share one step
-AHEAD = 2  # examples between asking for a row and using it
-HOT = 256  # rows below are near the root, and in the cache anyway
-LONGEST = 16  # examples of a group, see cpu/words.py
-COLUMNS = 64  # of a group's tiles: a multiple of what a vector of them has
+OWNERS = 4  # owners of rows, and the maximum number of threads per step
+AHEAD = 2  # prefetch distance in examples
+HOT = 256  # lower rows are near the root, and so in the cache
+LONGEST = 16  # maximum number of examples per group, see cpu/words.py
+COLUMNS = 64  # column padding of a group's tiles: a multiple of their vector length
 
 
 class Work(NamedTuple):
@@ -40,12 +39,12 @@ class Work(NamedTuple):
 
     entries  (B, L + WIDE) int32     2 * row + turn
     cuts     (B, O + 1) int32       entries[b, cuts[b, o]:cuts[b, o + 1]] belong to owner o
-    grads    (O * B, D)             what owner o adds to the gradient of example b, in row o * B + b
+    grads    (O * B, D)             owner o's part of the gradient of example b, in row o * B + b
     losses   (O, B)
-    misses   (threads, ...)         of the current example or group; rows lie far enough apart not to share cache lines
+    misses   (threads, ...)         of the current example or group; padded so that threads share no cache line
     costs    (threads, ...)         -log p(turn) of the current example or group
-    moves    (threads, ...)         how far each row of the current example or group goes, where that is not its miss
-    tiles    (...)                  hidden vectors and rows of the current group, side by side
+    moves    (threads, ...)         the update factor of each row of the current example or group, where not its error
+    tiles    (...)                  hidden vectors and rows of the current group, adjacent
     """
 
     entries: np.ndarray
@@ -59,12 +58,11 @@ class Work(NamedTuple):
 
 
 def workspace(batch: int, width: int, length: int, dtype: DTypeLike) -> Work:
-    """Scratch for calls with up to `batch` examples of `width` numbers and up to `length` entries each.
+    """Allocates scratch for calls with up to `batch` examples of `width` numbers and up to `length` entries each.
 
-    Of grads, which several threads alone write, an example touches as many rows as it meets owners.
+    grads is written by several threads only; an example touches as many of its rows as it has owners.
 
-    What is computed and never read, at the ends of vectors, begins at 0: with what memory held before, such as the tiniest
-    numbers there are, it can take five times as long.
+    Vector padding that is computed but never read is zeroed: denormals left in memory can take five times as long.
     """
     threads = max(OWNERS, numba.config.NUMBA_NUM_THREADS)
     room = LONGEST * -(-length // WIDE) * WIDE + 128
@@ -82,10 +80,10 @@ def workspace(batch: int, width: int, length: int, dtype: DTypeLike) -> Work:
 
 
 def learn(grad: Array, loss: Array, learned: Any, work: Work, hidden: Array, weight: Array | None, rate: float) -> None:
-    """Take all examples through their entries in `work`: write grad (B, D) and loss (B,), move the rows."""
+    """Processes all examples by their entries in `work`: writes grad (B, D) and loss (B,), updates the rows."""
     threads = numba.get_num_threads()
     workers = min(threads, OWNERS)
-    if workers == 1:  # adds up as it goes
+    if workers == 1:  # accumulates directly
         _own(grad, loss[None], *learned, *work[:2], *_given(learned, work, hidden, weight, rate), workers)
     else:
         with shared(workers):
@@ -105,9 +103,9 @@ def _given(learned: Any, work: Work, hidden: Array, weight: Array | None, rate: 
 def _own(
     grads, losses, rows, biases, squares, bias_squares, entries, cuts, misses, costs, moves, hidden, weight, rate, workers,
 ):  # fmt: skip
-    """Each worker takes all examples through the rows of its owners.
+    """Processes all examples at the rows of each worker's owners.
 
-    Where there is one worker, grads (B, D) and losses (1, B) are those of all owners, added in the order of the owners.
+    With one worker, grads (B, D) and losses (1, B) are sums over all owners, in the order of the owners.
     """
     batch = hidden.shape[0]
     for worker in numba.prange(workers):
@@ -136,7 +134,7 @@ def _own(
 
 @inlined()
 def by_owner(entries, cuts, b, listed, count):
-    """Write the first `count` of `listed`, 2 * row + turn, as the entries of example b, those of an owner in their order.
+    """Writes the first `count` of `listed`, 2 * row + turn, as the entries of example b, grouped by owner, order kept.
 
     Row r belongs to owner r % OWNERS.
     """
@@ -149,7 +147,7 @@ def by_owner(entries, cuts, b, listed, count):
     for i in range(count):
         o = (listed[i] >> 1) % OWNERS
         entries[b, cuts[b, o]] = listed[i]
-        cuts[b, o] += 1  # where the next one goes; in the end, where the next owner begins
+        cuts[b, o] += 1  # the next write position; finally the next owner's start
     for o in range(OWNERS, 0, -1):
         cuts[b, o] = cuts[b, o - 1]
     cuts[b, 0] = 0
@@ -157,11 +155,11 @@ def by_owner(entries, cuts, b, listed, count):
 
 @launched(parallel=True)
 def _add_owners(grad, loss, cuts, grads, losses, threads):
-    """Sum what the owners found for each example, in the order of the owners."""
+    """Sums the owners' parts of each example, in the order of the owners."""
     batch, width = grad.shape
     for thread in numba.prange(threads):
         for b in range(thread * batch // threads, (thread + 1) * batch // threads):
-            loss[b], begin, end = 0, 0, 0  # all owners that the example meets are among begin to end
+            loss[b], begin, end = 0, 0, 0  # all owners with entries of the example are in begin:end
             for owner in range(OWNERS):
                 if cuts[b, owner + 1] > cuts[b, owner]:
                     loss[b] += losses[owner, b]
@@ -172,7 +170,7 @@ def _add_owners(grad, loss, cuts, grads, losses, threads):
 
 @inlined()
 def _add(grad, cuts, grads, b, begin, end, d, count):
-    """Columns d to d + count of one sum."""
+    """Writes columns d to d + count of one sum."""
     value = splat(grad.dtype.type(0))
     for owner in range(begin, end):
         if cuts[b, owner + 1] > cuts[b, owner]:
@@ -182,7 +180,7 @@ def _add(grad, cuts, grads, b, begin, end, d, count):
 
 @inlined()
 def _ask(rows, biases, squares, bias_squares, entries, b, first, last):
-    """Ask for the rows at entries[b, first:last], and what is kept for them."""
+    """Prefetches the rows at entries[b, first:last] and their optimiser state."""
     for i in range(first, last):
         if entries[b, i] >> 1 >= HOT:
             prefetch_row(rows, entries[b, i] >> 1)

@@ -1,7 +1,7 @@
-"""An example at its rows, each a logistic regression: the inner kernels of cpu/tree/logistic_rows.py, compiled into its loops.
+"""One example at its rows, each a logistic regression: the inner kernels of cpu/tree/logistic_rows.py, inlined into its loops.
 
-A row w with the turn of the example's list: miss = turn - logistic(w . h), times the weight of the example, if it has one; the
-row goes by the miss along h, or, where cpu/output/rule.py has more to say, by a number of its own.
+For a row w with the turn of the example's list: miss = turn - logistic(w . h), times the example's weight, if any. The update
+of the row is a multiple of h: the error times the rate, or a factor by cpu/output/rule.py.
 """
 
 import numpy as np
@@ -11,13 +11,13 @@ from cpu.runtime.compiled import inlined
 from cpu.vectors.activation import ZERO, miss_and_loss
 from cpu.vectors.simd import LANES, add, load_row, multiply_add, splat, store_row, store_totals, total, totals
 
-WIDE = 16  # scores judged at once: the compiler makes vectors of a loop of 16, and not of one of 4
+WIDE = 16  # scores judged at a time: the compiler vectorises a loop of 16, but not one of 4
 
 
 @inlined()
 def judge(misses, costs, rows, biases, hidden, b, entries, first, last, weight):
-    """Write misses[first:last] and costs[first:last], -log p(turn), of example b at entries[b, first:last]."""
-    # Unsigned indices: Numba then leaves out its test for negative ones, which costs more here than the arithmetic.
+    """Writes misses[first:last] and costs[first:last], -log p(turn), of example b at entries[b, first:last]."""
+    # Unsigned indices: Numba then omits its test for negative ones, which costs more here than the arithmetic.
     b, first, last = np.uintp(b), np.uintp(first), np.uintp(last)
     for i in range(first, last, WIDE):
         score(misses, i, rows, hidden, b, entries, b, i, last)
@@ -28,7 +28,7 @@ def judge(misses, costs, rows, biases, hidden, b, entries, first, last, weight):
 
 @inlined()
 def cost(costs, thread, first, last):
-    """The sum of costs[thread, first:last]."""
+    """Returns the sum of costs[thread, first:last]."""
     sums = ZERO
     for i in range(first, last, WIDE):
         sums += total(load_row(costs, thread, i, min(WIDE, last - i)))
@@ -39,8 +39,8 @@ def cost(costs, thread, first, last):
 def move(
     out, part, fresh, rows, biases, squares, bias_squares, misses, moves, steps, hidden, b, entries, first, last, rate,
 ):  # fmt: skip
-    """Move the rows of example b at entries[b, first:last], each of another row: their gradient becomes out[part], or, unless
-    that is fresh, is added to it.
+    """Updates the distinct rows at entries[b, first:last] of example b; adds their gradient to out[part], or writes it if
+    fresh.
 
     misses  of the entries; steps, moves: scratch; moves None: steps is misses
     """
@@ -86,9 +86,9 @@ def forget(out, part):
 
 @inlined()
 def score(scores, at, table, vectors, v, entries, e, i, last):
-    """scores[at : at + WIDE] = vectors[v] . table[entry >> 1] of entries[e, i] and on; past the last numbers that nobody reads.
+    """scores[at : at + WIDE] = vectors[v] . table[entry >> 1] of entries[e, i] and on; those past the last are never read.
 
-    A hidden vector and the rows on its list, or a row and the hidden vectors on its list.
+    The vector is a hidden vector and the list has rows, or vice versa.
     """
     q0 = _four_scores(scores, table, vectors, v, entries, e, i, last)
     q1 = q2 = q3 = q0
@@ -103,7 +103,7 @@ def score(scores, at, table, vectors, v, entries, e, i, last):
 
 @inlined()
 def _four_scores(scores, table, vectors, v, entries, e, i, last):
-    """Four of them: independent sums hide each other's latency. Past the last, its row again."""
+    """Computes four scores: independent sums hide latency. Scores past the last repeat the last row."""
     end = last - np.uintp(1)
     r0 = entries[e, i] >> 1
     r1 = entries[e, min(i + np.uintp(1), end)] >> 1
@@ -130,9 +130,9 @@ def _four_scores(scores, table, vectors, v, entries, e, i, last):
 
 @inlined(error_model="numpy", fastmath={"reassoc", "contract"})
 def compare(misses, costs, entries, e, i):
-    """Turn WIDE scores into misses, turn - logistic(score), and costs, -log p(turn).
+    """Turns WIDE scores into errors, turn - logistic(score), and costs, -log p(turn).
 
-    All of them, also those past the last: then the compiler makes vectors of the loop.
+    This includes those past the last, so that the compiler vectorises the loop.
     """
     for k in range(WIDE):
         j = i + np.uintp(k)
@@ -141,7 +141,7 @@ def compare(misses, costs, entries, e, i):
 
 @inlined()
 def add_biases(scores, at, biases, entries, b, i, last):
-    """Add the biases of entries i and on, up to WIDE of them, to the scores that begin at `at`."""
+    """Adds the biases of up to WIDE entries from i on to the scores from `at` on."""
     if biases is not None:
         for k in range(min(np.uintp(WIDE), last - i)):
             scores[at + np.uintp(k)] += biases[entries[b, i + np.uintp(k)] >> 1]
@@ -149,7 +149,7 @@ def add_biases(scores, at, biases, entries, b, i, last):
 
 @inlined()
 def weigh(misses, first, last, weight, b):
-    """Multiply misses[first:last] by the weight of example b."""
+    """Multiplies misses[first:last] by the weight of example b."""
     if weight is not None:
         for i in range(first, last):
             misses[i] *= weight[b]
@@ -157,7 +157,7 @@ def weigh(misses, first, last, weight, b):
 
 @inlined()
 def weighed(loss, weight, b):
-    """The loss of example b, or a part of it, times its weight."""
+    """Returns the loss of example b, or a part of it, times its weight."""
     if weight is None:
         return loss
     return loss * weight[b]
@@ -165,7 +165,7 @@ def weighed(loss, weight, b):
 
 @inlined()
 def _pace(moves, steps, misses, biases, squares, bias_squares, hidden, b, entries, first, last, rate):
-    """Write how far each row goes along h, in units of the rate, and move the biases; moves None: all go by their misses."""
+    """Writes each row's update factor along h, in units of the rate, and updates biases; moves None: factors are the errors."""
     if moves is not None:
         mean = with_bias(length_squared(hidden, b), biases) / hidden.dtype.type(size(hidden.shape[1], biases))
         for i in range(first, last):
@@ -176,7 +176,7 @@ def _pace(moves, steps, misses, biases, squares, bias_squares, hidden, b, entrie
 
 @inlined()
 def _move(out, part, fresh, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, d, count):
-    """Columns d to d + count of the gradient and of all rows."""
+    """Updates columns d to d + count of the gradient and of all rows."""
     grad = splat(out.dtype.type(0))
     h = multiply_add(load_row(hidden, b, d, count), splat(scale), grad)
     for i in range(first, last):
@@ -189,7 +189,7 @@ def _move(out, part, fresh, rows, squares, misses, steps, hidden, b, entries, fi
 
 @inlined()
 def _move_wide(out, part, fresh, rows, squares, misses, steps, hidden, b, entries, first, last, scale, rate, d):
-    """The same for 4 LANES columns at once: a row's place is worked out once for all of them."""
+    """Does the same for 4 LANES columns: the address of a row is computed once for all of them."""
     d1, d2, d3 = d + LANES, d + 2 * LANES, d + 3 * LANES
     g0 = g1 = g2 = g3 = splat(out.dtype.type(0))
     step = splat(scale)
@@ -216,7 +216,7 @@ def _move_wide(out, part, fresh, rows, squares, misses, steps, hidden, b, entrie
 
 @inlined()
 def _pull_wide(out, part, table, misses, entries, e, first, last, d):
-    """4 LANES columns of `pull` at once: a row's place is worked out once for all of them."""
+    """Does `pull` for 4 LANES columns: the address of a row is computed once for all of them."""
     d1, d2, d3 = d + LANES, d + 2 * LANES, d + 3 * LANES
     g0 = g1 = g2 = g3 = splat(out.dtype.type(0))
     for i in range(first, last):

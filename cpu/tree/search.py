@@ -1,9 +1,9 @@
 """The most likely classes of a hierarchical softmax: exact best-first search.
 
-A prefix, the way from the root to some node, is at least as likely as every leaf below it. Prefixes and leaves lie in a
-heap (cpu/output/topk.py) in falling order of (log p, item), where an item is a node, or ~leaf: equally likely leaves come out
-by rising class, and after the equally likely prefixes that may hide a leaf of a lower class. The search visits exactly the
-nodes that are at least as likely as the k-th class; what is less likely than k leaves that were met is not remembered.
+A prefix, the path from the root to some node, is at least as likely as every leaf below it. A heap (cpu/output/topk.py) holds
+prefixes and leaves in falling order of (log p, item), where an item is a node, or ~leaf. So equally likely leaves come out by
+ascending class, after equally likely prefixes that may contain a leaf of a lower class. The search visits exactly the nodes
+that are at least as likely as the k-th class. Items less likely than k leaves seen so far are dropped.
 """
 
 from typing import Any
@@ -19,15 +19,14 @@ from cpu.tree.tree import Forest
 from cpu.tree_softmax import node_score
 from cpu.vectors.activation import ZERO, softplus
 
-SLACK = 1e-5  # of a bound, against rounding
+SLACK = 1e-5  # slack of a bound for rounding errors
 
 
 def best(ids: Array, log_probs: Array, learned: Any, tree: Any, hidden: Array, without: Excluded | None = None) -> None:
-    """Write the k most likely classes of each row, most likely first, equals by rising class; exact.
+    """Writes the k most likely classes of each row, most likely first, ties by ascending class; exact.
 
-    ids (B, k) int32, log_probs (B, k); rows, the nodes (V - 1, D), hidden (B, D); k <= V.
-    without: the classes that each row excludes, see cpu/output/topk.py; where fewer than k are left, ids ends with -1 and
-    log_probs with -inf.
+    ids (B, k) int32, log_probs (B, k); rows, the nodes (V - 1, D), hidden (B, D); k <= V. without: the classes that each row
+    excludes, see cpu/output/topk.py; if fewer than k remain, ids ends with -1 and log_probs with -inf.
     """
     forest, certain = Forest(tree, np.zeros(1, np.int32)), np.zeros((len(hidden), 1), log_probs.dtype)
     without = without or none_excluded(len(hidden))
@@ -44,10 +43,10 @@ def best_in_forest(
     hidden: Array,
     without: Excluded,
 ) -> None:
-    """The same for trees in the clusters of a head.
+    """Does the same for trees in the clusters of a head.
 
-    slots  (B, H + K) the log-probability of each slot of the head: H of classes alone, then one a cluster
-    alone  (H,) int32, the classes that have a slot alone, rising
+    slots  (B, H + K) the log-probability of each slot of the head: H of classes alone, then one per cluster
+    alone  (H,) int32, the classes with a slot of their own, ascending
     """
     nodes = learned.rows, learned.biases, forest.tree.children, forest.roots
     _best(ids, log_probs, *nodes, slots, alone, hidden, *without, numba.get_num_threads())
@@ -57,7 +56,7 @@ def best_in_forest(
 def _best(ids, log_probs, nodes, biases, children, roots, slots, alone, hidden, out_first, out_last, left_out, threads):
     for thread in numba.prange(threads):
         keys, items = np.empty(1024), np.empty(1024, np.int32)
-        leaf_keys = np.empty(ids.shape[1])  # of the likeliest leaves that were met, rising
+        leaf_keys = np.empty(ids.shape[1])  # keys of the likeliest leaves seen, ascending
         for b in range(thread, hidden.shape[0], threads):
             topk.clear(ids[b], log_probs[b])
             topk.offer(ids[b], log_probs[b], slots[b], alone, left_out, out_first[b], out_last[b])
@@ -86,7 +85,7 @@ def _best(ids, log_probs, nodes, biases, children, roots, slots, alone, hidden, 
                 for side in range(2):
                     away = score if side == 0 else -score
                     if key - max(away, ZERO) < leaf_keys[0] - SLACK:
-                        continue  # softplus(x) is at least x, and 0: k leaves are likelier
+                        continue  # softplus(x) >= max(x, 0): k leaves are likelier
                     below, child = key - softplus(away), children[item, side]
                     if below < leaf_keys[0]:
                         continue
@@ -101,7 +100,7 @@ def _best(ids, log_probs, nodes, biases, children, roots, slots, alone, hidden, 
 
 @called()
 def _rise(keys, key):
-    """Take a key in place of the lowest; keys rise."""
+    """Replaces the lowest of the ascending keys by a key."""
     place = 0
     while place + 1 < keys.size and keys[place + 1] < key:
         keys[place] = keys[place + 1]

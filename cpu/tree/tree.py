@@ -1,4 +1,4 @@
-"""Binary trees over V classes as flat arrays: how often each class is met, or how many there are -> `Tree`."""
+"""Binary trees over V classes as flat arrays, built from class counts or the number of classes."""
 
 from typing import NamedTuple
 
@@ -11,15 +11,15 @@ from cpu.tree.logistic_rows import OWNERS
 
 
 class Tree(NamedTuple):
-    """A full binary tree: V >= 2 leaves, one a class, and V - 1 inner nodes, numbered breadth first from the root, 0.
+    """A full binary tree: V >= 2 leaves, one per class, and V - 1 inner nodes, numbered breadth first from the root, 0.
 
     leaf_up   (V,) int32        2 * parent + turn of each leaf; turn 1: the leaf is its parent's right child
     node_up   (V - 1,) int32    the same of each inner node; -1 at the root
-    children  (V - 1, 2) int32  left and right child: an inner node, or ~leaf where negative
-    owner     (V - 1,) uint8    which of the OWNERS moves the node; never falls on the way from a leaf to the root
+    children  (V - 1, 2) int32  left and right child: an inner node, or ~leaf if negative
+    owner     (V - 1,) uint8    which of the OWNERS updates the node; never decreases from a leaf to the root
     depth     int               inner nodes on the longest path
 
-    Pointers to parents describe all paths in 8 bytes a class; a table of paths would take about 100.
+    Pointers to parents encode all paths in 8 bytes a class; a table of paths would take about 100.
     """
 
     leaf_up: np.ndarray
@@ -29,13 +29,13 @@ class Tree(NamedTuple):
     depth: int
 
     def ranks(self) -> np.ndarray:
-        """(V,) int32: how many leaves stand to the left of each; of a forest's trees one after another."""
+        """Returns the number of leaves to the left of each, (V,) int32; a forest's trees follow each other."""
         rank: np.ndarray = _ranks(self.leaf_up, self.node_up)
         return rank
 
 
 def huffman(counts: ArrayLike) -> Tree:
-    """The tree of least mean path when class v is met `counts[v]` times; counts (V,) >= 0, V >= 2, zeros allowed.
+    """Builds the tree of least mean path if class v occurs `counts[v]` times; counts (V,) >= 0, V >= 2, zeros allowed.
 
     Of equal counts the lower class comes first, and leaves before inner nodes, which also keeps the tree shallow. Two queues
     are merged (van Leeuwen 1976): O(V log V) for the sort, O(V) for the rest.
@@ -45,7 +45,7 @@ def huffman(counts: ArrayLike) -> Tree:
 
 
 def huffman_pointers(counts: Array) -> tuple[Array, Array]:
-    """leaf_up and node_up of `huffman`."""
+    """Returns leaf_up and node_up of `huffman`."""
     order = np.argsort(counts, kind="stable")
     leaf_up, node_up = empty((counts.size,), np.int32), empty((counts.size - 1,), np.int32)
     _number(leaf_up, node_up, _merge(counts[order].astype(np.float64)), order)
@@ -53,9 +53,9 @@ def huffman_pointers(counts: Array) -> tuple[Array, Array]:
 
 
 def balanced(classes: int) -> Tree:
-    """The tree of least depth over `classes` >= 2 classes, which stand in order from left to right."""
-    # Places are numbered as in a heap, so place j hangs from 2 * parent + turn = j - 1; the last `classes` places are
-    # leaves, the leftmost of them on the last level.
+    """Builds the tree of least depth over `classes` >= 2 classes, in order from left to right."""
+    # Places are numbered as in a heap, so place j has 2 * parent + turn = j - 1. The last `classes` places are leaves, the
+    # leftmost of them on the last level.
     up = np.arange(-1, 2 * classes - 2, dtype=np.int32)
     last_level = 2 ** (classes - 1).bit_length() - 1
     leaf_up = np.roll(up[classes - 1 :], classes - 1 - last_level)
@@ -63,7 +63,7 @@ def balanced(classes: int) -> Tree:
 
 
 def path(tree: Tree, leaf: int) -> list[tuple[int, int]]:
-    """The (node, turn) pairs from the root to a class; for reading and for tests, kernels walk up on their own."""
+    """Returns the (node, turn) pairs from the root to a class; for tests and debugging, kernels climb on their own."""
     steps = []
     up = int(tree.leaf_up[leaf])
     while up >= 0:
@@ -74,7 +74,7 @@ def path(tree: Tree, leaf: int) -> list[tuple[int, int]]:
 
 @launched()
 def levels(node_up):
-    """How many nodes are above each; numbered breadth first."""
+    """Returns the depth of each node; numbered breadth first."""
     above = np.zeros(node_up.size, np.int32)
     for node in range(node_up.size):
         if node_up[node] >= 0:
@@ -83,11 +83,11 @@ def levels(node_up):
 
 
 def breadth_first(node_up: Array, most: int) -> Array:
-    """The inner nodes in breadth-first order, where their pointers have any numbering; those deeper than `most` are left out.
+    """Returns the inner nodes in breadth-first order, from pointers of any numbering; nodes deeper than `most` are left out.
 
     node_up  (N,) 2 * parent + turn, -1 at the root; no two the same
     """
-    below = np.full(2 * node_up.size, -1, np.int64)  # the inner node at each place, if there is one
+    below = np.full(2 * node_up.size, -1, np.int64)  # the inner node at each place, if any
     below[node_up[node_up >= 0]] = np.flatnonzero(node_up >= 0)
     every_level = [np.flatnonzero(node_up < 0)]
     while every_level[-1].size and len(every_level) <= most:
@@ -97,18 +97,18 @@ def breadth_first(node_up: Array, most: int) -> Array:
 
 
 def renumbered(leaf_up: Array, node_up: Array, order: Array) -> tuple[Array, Array]:
-    """Pointers to parents, int32, where node order[i] is now node i; roots come first, and -1 stays -1."""
-    place = np.empty(order.size + 1, np.int64)  # one more, which a pointer of -1 leads to
+    """Renumbers pointers to parents, int32, so that node order[i] becomes node i; roots come first, and -1 stays -1."""
+    place = np.empty(order.size + 1, np.int64)  # one more, the target of a pointer of -1
     place[order] = np.arange(order.size)
     leaves, nodes = (np.where(up < 0, -1, 2 * place[up >> 1] + (up & 1)) for up in (leaf_up, node_up[order]))
     return leaves.astype(np.int32), nodes.astype(np.int32)
 
 
 def split(tree: Tree, top: int) -> tuple[Tree, Tree]:
-    """The tree's first `top` nodes, and the rest: paths that end where they leave the part, with the nodes' own numbers.
+    """Splits off the tree's first `top` nodes: paths end at the boundary, and nodes keep their numbers.
 
-    Of nodes numbered breadth first the first are the nearest to the root, so every path is a path of the rest and then one
-    of the top, each perhaps empty (leaf_up -1). What is not on a way up, and the depth of the rest, are as in the tree.
+    In breadth-first order the first nodes are the nearest to the root. So every path is one in the rest followed by one in the
+    top, each possibly empty (leaf_up -1). All but the upward pointers, and the depth of the rest, are as in the tree.
     """
     leaf_up = tree.leaf_up.copy()
     while (below := leaf_up >> 1 >= top).any():
@@ -120,9 +120,9 @@ def split(tree: Tree, top: int) -> tuple[Tree, Tree]:
 
 
 def of_pointers(leaf_up: Array, node_up: Array, counts: Array) -> Tree:
-    """The tree of pointers to parents, its nodes numbered breadth first; or a forest, see cpu/tree/tree.py.
+    """Builds the tree, or forest, of pointers to parents, its nodes numbered breadth first.
 
-    Its owners share the visits as evenly as whole stretches of the tree allow.
+    Its owners divide the visits as evenly as whole stretches of the tree allow.
     """
     children = np.empty((node_up.size, 2), np.int32)
     visits = np.zeros(node_up.size)
@@ -135,7 +135,7 @@ def of_pointers(leaf_up: Array, node_up: Array, counts: Array) -> Tree:
 
 @launched()
 def _merge(counts):
-    """Counts in rising order -> pairs (V - 1, 2): what each inner node joins, leaf i as i and inner node i as V + i."""
+    """Merges ascending counts; returns pairs (V - 1, 2), each inner node's children: leaf i as i, inner node i as V + i."""
     leaves = counts.size
     pairs = np.empty((leaves - 1, 2), np.int32)
     weights = np.empty(leaves - 1)
@@ -156,9 +156,9 @@ def _merge(counts):
 
 @launched()
 def _number(leaf_up, node_up, pairs, order):
-    """Number the inner nodes breadth first from the last pair made, and write the pointers."""
+    """Numbers the inner nodes breadth first from the last pair, and writes the pointers."""
     leaves = order.size
-    made = np.empty(leaves - 1, np.int32)  # inner node -> the pair it came from; also the queue of the search
+    made = np.empty(leaves - 1, np.int32)  # inner node -> its pair; also the queue of the search
     made[0] = leaves - 2
     node_up[0] = -1
     numbered = 1
@@ -175,7 +175,7 @@ def _number(leaf_up, node_up, pairs, order):
 
 @launched()
 def _hang(children, visits, leaf_up, node_up, weights):
-    """Turn pointers to parents into children, and sum the leaves' weights over each node's subtree."""
+    """Turns pointers to parents into children, and sums the leaves' weights over each node's subtree."""
     for leaf in range(leaf_up.size):
         if leaf_up[leaf] >= 0:
             children[leaf_up[leaf] >> 1, leaf_up[leaf] & 1] = ~leaf
@@ -188,11 +188,11 @@ def _hang(children, visits, leaf_up, node_up, weights):
 
 @launched()
 def _share(owner, children, node_up, visits):
-    """Cut the tree, or one tree of a forest after another, in depth-first order, into stretches of equal work.
+    """Cuts the tree, or each tree of a forest, in depth-first order, into stretches of equal work.
 
-    So each owner has a few whole subtrees, which few paths leave, and the way up from a leaf meets the owners in rising order.
+    So each owner has a few whole subtrees, which few paths leave, and owners ascend on the way up from a leaf.
     """
-    work = visits.copy()  # of each node and all below it
+    work = visits.copy()  # work of each node and its descendants
     for node in range(owner.size - 1, -1, -1):
         for turn in range(2):
             if children[node, turn] >= 0:
@@ -201,7 +201,7 @@ def _share(owner, children, node_up, visits):
     for node in range(owner.size):
         if node_up[node] < 0:
             total += work[node]
-    before = np.zeros(owner.size)  # work met before the node
+    before = np.zeros(owner.size)  # work that precedes the node
     done = 0.0
     for node in range(owner.size):
         if node_up[node] < 0:
@@ -218,7 +218,7 @@ def _share(owner, children, node_up, visits):
 
 @launched()
 def _depth(node_up):
-    """Nodes on the path of the last node, which stands on the deepest level."""
+    """Returns the nodes on the path of the last node, which is on the deepest level."""
     depth = min(node_up.size, 1)
     node = node_up.size - 1
     while node >= 0 and node_up[node] >= 0:
@@ -229,15 +229,15 @@ def _depth(node_up):
 
 @launched()
 def _ranks(leaf_up, node_up):
-    """Tree.ranks; 0 for a class without a node."""
-    leaves = np.zeros(node_up.size, np.int32)  # below each node
-    left = np.zeros(node_up.size, np.int32)  # of them below its left child
+    """Returns Tree.ranks; 0 for a class without a node."""
+    leaves = np.zeros(node_up.size, np.int32)  # leaves below each node
+    left = np.zeros(node_up.size, np.int32)  # leaves below its left child
     for leaf in range(leaf_up.size):
         up = leaf_up[leaf]
         if up >= 0:
             leaves[up >> 1] += 1
             left[up >> 1] += 1 - (up & 1)
-    for node in range(node_up.size - 1, -1, -1):  # numbered breadth first: children after their parents
+    for node in range(node_up.size - 1, -1, -1):  # breadth first: children after their parents
         up = node_up[node]
         if up >= 0:
             leaves[up >> 1] += leaves[node]
@@ -264,7 +264,7 @@ class Forest(NamedTuple):
     A root has node_up -1, and a class without a path has leaf_up -1. So kernels that climb (cpu/tree_softmax.py) give such a
     class the log-probability 0, and any other its probability given its cluster.
 
-    tree   N nodes, one fewer a cluster than it has classes; numbered breadth first over all trees at once, so roots come first
+    tree   N nodes, for each cluster one fewer than its classes; numbered breadth first over all trees, so roots come first
     roots  (K,) int32: the root of each cluster; of a cluster of a single class, ~class
     """
 
@@ -273,10 +273,10 @@ class Forest(NamedTuple):
 
 
 def huffman_forest(cluster: Array, counts: Array) -> Forest:
-    """A Huffman tree in each cluster.
+    """Builds a Huffman tree in each cluster.
 
-    cluster  (V,) whole numbers: the cluster of each class, -1 for a class that is in none; none of 0 to K - 1 is empty
-    counts   (V,), how often each class is met
+    cluster  (V,) whole numbers: the cluster of each class, -1 for a class in none; none of 0 to K - 1 is empty
+    counts   (V,), the frequency of each class
     """
     leaf_up, node_ups, roots, first = np.full(cluster.size, -1, np.int32), [np.empty(0, np.int32)], [], 0
     for members in parts(cluster):
@@ -292,7 +292,7 @@ def huffman_forest(cluster: Array, counts: Array) -> Forest:
 
 
 def parts(cluster: Array) -> list[Array]:
-    """The classes of each cluster, rising."""
+    """Returns the classes of each cluster, ascending."""
     order = np.argsort(cluster, kind="stable")
     begins = np.searchsorted(cluster[order], np.arange(cluster.max(initial=-1) + 1))
     return np.split(order, begins)[1:]

@@ -1,8 +1,8 @@
 """exp, log1p and the activations as scalar functions that LLVM inlines and vectorises in a loop over an array.
 
-Calls into libm do not vectorise; the float32 versions here are straight-line arithmetic, and as accurate as float32 is.
-float64, which tests use, goes through libm. Constants are exact float32, so they take the precision of their partner.
-A NaN stays a NaN. Callers that loop over arrays need `error_model="numpy"`: a check for division by zero is a branch.
+Calls into libm do not vectorise. The float32 versions here are straight-line arithmetic, accurate to float32 precision.
+float64, which tests use, goes through libm. Constants are exact float32, so they take the precision of the other operand. A NaN
+stays a NaN. Callers that loop over arrays need `error_model="numpy"`: a check for division by zero is a branch.
 """
 
 import math
@@ -14,7 +14,7 @@ from numba.core import types
 
 from cpu.runtime.compiled import called, inlined
 
-intrinsic: Any = extending.intrinsic  # Numba's stubs do not know that callers leave out the typing context
+intrinsic: Any = extending.intrinsic  # Numba's stubs do not model that callers omit the typing context
 overload: Any = extending.overload
 
 LOGISTIC, RATIONAL, TANH, RELU, RATIONAL_2023, GELU, LINEAR = range(7)
@@ -25,7 +25,7 @@ ZERO, HALF, ONE, TWO = map(np.float32, (0, 0.5, 1, 2))
 LOG2_E = np.float32(math.log2(math.e))
 LN2_HIGH = np.float32(0.693359375)  # 9 bits, so that k LN2_HIGH is exact
 LN2_LOW = np.float32(math.log(2) - 0.693359375)
-ROUND = np.float32(1.5 * 2**23)  # adding it leaves no bit below 1: the nearest whole number is in the last bits
+ROUND = np.float32(1.5 * 2**23)  # adding it rounds to an integer, which is in the lowest bits
 ROUND_BITS = int(ROUND.view(np.int32))
 EXP_LEAST, EXP_MOST = np.float32(-104), np.float32(89)  # exp is 0 below and infinite above
 EXPM1_LEAST = np.float32(-20)  # expm1 is -1 below
@@ -34,7 +34,7 @@ NORMAL = tuple(
     map(np.float32, (0.127414796, -0.142248368, 0.7107068705, -0.7265760135, 0.5307027145))
 )  # see normal_cdf
 NORMAL_STEP = np.float32(0.3275911 / math.sqrt(2))
-PEAK = 1 / math.sqrt(2 * math.pi)  # of the normal density
+PEAK = 1 / math.sqrt(2 * math.pi)  # peak of the normal density
 NORMAL_PEAK = np.float32(PEAK)
 LOG1P = tuple(map(np.float32, (0.6666664, 0.40007671, 0.28233956, 0.26867548)))  # (2 artanh(z) / z - 2) / z^2, of z^2
 
@@ -44,7 +44,7 @@ OPTIONS = {"error_model": "numpy", "fastmath": {"contract"}}
 
 @intrinsic
 def _bits(typing, x):
-    """The float32 seen as an int32."""
+    """Returns the bits of a float32 as an int32."""
 
     def generate(context, builder, signature, arguments):
         return builder.bitcast(arguments[0], context.get_value_type(types.int32))
@@ -54,7 +54,7 @@ def _bits(typing, x):
 
 @intrinsic
 def _power_of_two(typing, k):
-    """2^k of an int32 k in [-126, 127]: k goes where a float32 keeps its exponent."""
+    """Returns 2^k for an int32 k in [-126, 127], by writing k to the exponent bits of a float32."""
 
     def generate(context, builder, signature, arguments):
         integer = context.get_value_type(types.int32)
@@ -66,7 +66,7 @@ def _power_of_two(typing, k):
 
 @scalar
 def _reduce(x):
-    """k and expm1(r) with x = k ln 2 + r, |r| <= ln(2) / 2. Any k for a NaN, but never a trap."""
+    """Returns k and expm1(r) with x = k ln 2 + r, |r| <= ln(2) / 2. Any k for a NaN, but never a trap."""
     shifted = x * LOG2_E + ROUND
     k = shifted - ROUND
     r = (x - k * LN2_HIGH) - k * LN2_LOW
@@ -88,7 +88,7 @@ def _exp(x):
         x = EXP_LEAST if x < EXP_LEAST else x
         x = EXP_MOST if x > EXP_MOST else x
         k, tail = _reduce(x)
-        half = np.int32(k >> 1)  # 2^k may be no normal number, its halves are
+        half = np.int32(k >> 1)  # 2^k may be subnormal or infinite, the factors of its halves are not
         return ((ONE + tail) * _power_of_two(half)) * _power_of_two(np.int32(k - half))
 
     return single
@@ -113,7 +113,7 @@ def _expm1(x):
 
 
 def log1p(x: float) -> float:
-    """log(1 + x) for x in [0, 1], what a softplus needs: relative error below 2e-7."""
+    """log(1 + x) for x in [0, 1], as for softplus: relative error below 2e-7."""
     return math.log1p(x)
 
 
@@ -132,7 +132,7 @@ def _log1p(x):
 
 @scalar
 def softplus(s):
-    """log(1 + e^s), without overflow: the loss of a logistic regression that should have said no."""
+    """log(1 + e^s), without overflow: the loss of a logistic regression whose target is 0."""
     return (s if s > 0 else ZERO) + log1p(exp(-abs(s)))
 
 
@@ -145,7 +145,7 @@ def logistic(s):
 
 @inlined(error_model="numpy", fastmath={"reassoc", "contract"})
 def miss_and_loss(score, turn):
-    """turn - logistic(score), and -log p(turn): how wrong a logistic regression is that should have said `turn`, 0 or 1."""
+    """Returns turn - logistic(score), and -log p(turn): error and loss of a logistic regression with target `turn`, 0 or 1."""
     toward = score if turn else -score
     small = exp(-abs(score))
     wrong = (small if toward > 0 else ONE) / (ONE + small)
@@ -153,7 +153,7 @@ def miss_and_loss(score, turn):
 
 
 def normal_cdf(s: float) -> float:
-    """The probability that a normal number is below s: absolute error below 2e-7 (Abramowitz and Stegun 1964, 7.1.26)."""
+    """Returns the standard normal CDF at s: absolute error below 2e-7 (Abramowitz and Stegun 1964, 7.1.26)."""
     return math.erfc(-s / math.sqrt(2)) / 2
 
 
@@ -172,7 +172,7 @@ def _normal_cdf(s):
 
 
 def normal_pdf(s: float) -> float:
-    """The normal density at s."""
+    """Returns the standard normal density at s."""
     return PEAK * math.exp(-s * s / 2)
 
 
@@ -185,19 +185,19 @@ def _normal_pdf(s):
 
 @scalar
 def gelu(s):
-    """s times the probability that a normal number is below s (Hendrycks and Gimpel 2016, arXiv:1606.08415)."""
+    """s times the standard normal CDF at s (Hendrycks and Gimpel 2016, arXiv:1606.08415)."""
     return s * normal_cdf(s)
 
 
 @scalar
 def gelu_slope(s):
-    """d gelu / d s, from s itself: the value does not tell it."""
+    """d gelu / d s, from s itself, which the value does not determine."""
     return normal_cdf(s) + s * normal_pdf(s)
 
 
 @scalar
 def rational(s):
-    """s / (2 (|s| + 1)) + 1/2, written without a difference of near equals, and good for an infinity."""
+    """s / (2 (|s| + 1)) + 1/2, without cancellation, also for infinities."""
     rest = HALF / (abs(s) + ONE)
     return rest if s < 0 else ONE - rest
 
@@ -231,7 +231,7 @@ def rational_slope(a):
 
 @scalar
 def rational2023_slope(a):
-    """What PVM_cuda of 2023 takes for the slope of the rational activation: a sign slip, 1 / (2 (1 + w / (1 + w))^2)."""
+    """Returns PVM_cuda's 2023 slope of the rational activation, with a sign slip: 1 / (2 (1 + w / (1 + w))^2)."""
     w = abs(TWO * a - ONE)
     root = ONE + w / (ONE + w)
     return HALF / (root * root)
@@ -239,19 +239,19 @@ def rational2023_slope(a):
 
 @scalar
 def tanh_slope(a):
-    """The slope of tanh where its value is a."""
+    """Returns the slope of tanh from its value a."""
     return ONE - a * a
 
 
 @scalar
 def relu_slope(a):
-    """The slope of relu where its value is a; 0 at 0."""
+    """Returns the slope of relu from its value a; 0 at 0."""
     return ONE if a > 0 else ZERO
 
 
 @called(_nrt=False, error_model="numpy")
 def activate(values, code):
-    """Every s of a contiguous vector becomes its activation; code: one of CODES, of which LINEAR changes nothing."""
+    """Replaces every s of a contiguous vector by its activation; code: one of CODES; LINEAR changes nothing."""
     if code == LOGISTIC:
         for i in range(values.size):
             values[i] = logistic(values[i])

@@ -1,7 +1,7 @@
 """GEMM for compiled kernels, also inside `prange`: sgemm and dgemm of the OpenBLAS that SciPy contains.
 
-SciPy publishes the C addresses of its BLAS in `scipy.linalg.cython_blas`. They are registered here under a symbol name.
-Kernels refer to the name, because the address differs from process to process: so compiled kernels can be cached.
+SciPy publishes the C addresses of its BLAS in `scipy.linalg.cython_blas`. They are registered here under a symbol name. Kernels
+refer to the name, since addresses differ between processes. So compiled kernels can be cached.
 """
 
 import os
@@ -18,10 +18,10 @@ from numba.core import cgutils, types
 
 from cpu.runtime.compiled import called, launched
 
-CHUNK = 256  # rows of a table that are worked together: 1 MB of products with 1024 others, which a core's cache holds
-SHARDS = 16  # the most threads that share one table
+CHUNK = 256  # rows of a table per product: 1 MB of products with 1024 others, which fits a core's cache
+SHARDS = 16  # maximum number of threads that partition one table
 
-intrinsic: Any = extending.intrinsic  # Numba's stubs do not know that callers leave out the typing context
+intrinsic: Any = extending.intrinsic  # Numba's stubs do not model that callers omit the typing context
 SYMBOLS = {types.float32: ("cpu_blas_sgemm", "sgemm"), types.float64: ("cpu_blas_dgemm", "dgemm")}
 
 for symbol, name in SYMBOLS.values():
@@ -29,13 +29,12 @@ for symbol, name in SYMBOLS.values():
 
 
 def _one_thread_each() -> None:
-    """Make SciPy's BLAS compute in the thread that calls it, for the whole process.
+    """Makes SciPy's BLAS compute in the thread that calls it, for the whole process.
 
-    Our kernels are parallel over chunks already: a BLAS that splits every chunk again would oversubscribe the cores,
-    make callers wait for each other, and let the bits of a sum depend on the number of threads. OpenBLAS may be called
-    by many threads at once; its thread count is one number for all of them, so it is set once, here. NumPy's wheels
-    bring an OpenBLAS of their own, which is left as it is; where the two packages share one library (some
-    distributions), that one is set.
+    Our kernels are already parallel over chunks. A BLAS that splits every chunk again would oversubscribe the cores, serialise
+    callers, and make results depend on the thread count. OpenBLAS supports concurrent calls; its thread count is global, so it
+    is set once, here. NumPy's wheels bring an OpenBLAS of their own, which is unchanged. If the two packages share one library
+    (some distributions), that one is set.
     """
     libraries = threadpoolctl.ThreadpoolController().select(user_api="blas")
     paths = [library.filepath for library in libraries.lib_controllers]
@@ -52,7 +51,7 @@ _ARGUMENTS = ("out", "a", "b", "a_flag", "b_flag", "sizes", "a_step", "b_step", 
 
 @intrinsic
 def _call(typing, out, a, b, a_flag, b_flag, sizes, a_step, b_step, out_step, alpha, beta):
-    """BLAS's ?gemm on the data of three arrays; flags are the characters "N" or "T", sizes the BLAS's (m, n, k)."""
+    """Calls BLAS's ?gemm on the data of three arrays; flags are the characters "N" or "T", sizes the BLAS's (m, n, k)."""
     if out.dtype not in SYMBOLS or not out.dtype == a.dtype == b.dtype == alpha == beta:
         return None
 
@@ -87,7 +86,7 @@ PLAIN, TRANSPOSED = np.int8(ord("N")), np.int8(ord("T"))
 
 @called(_nrt=False)
 def _stored(a):
-    """How BLAS, which counts columns first, has to read the matrix `a`, and the distance of its stored rows."""
+    """Returns the transposition flag for column-major BLAS to read the matrix `a`, and the stride of its stored rows."""
     if a.strides[1] == a.itemsize:
         return PLAIN, max(a.strides[0] // a.itemsize, a.shape[1], 1)
     return TRANSPOSED, max(a.strides[1] // a.itemsize, a.shape[0], 1)
@@ -97,32 +96,32 @@ def _stored(a):
 def gemm(out, a, b, alpha, beta):
     """out <- alpha a @ b + beta out, computed by the calling thread; call it from compiled code, in `prange` too.
 
-    out (M, N), a (M, K), b (K, N) are 2-D views of one dtype, float32 or float64. The rows of `out` are contiguous;
-    a and b are contiguous along either axis, so a slice and the `.T` of a slice both do, and nothing is copied.
-    beta 1 accumulates, beta 0 never reads `out`. The same sizes give the same bits, whoever calls. Nothing is checked.
+    out (M, N), a (M, K), b (K, N) are 2-D views of one dtype, float32 or float64. The rows of `out` are contiguous. a and b are
+    contiguous along either axis, so slices and transposed slices are not copied. beta 1 accumulates, beta 0 never reads `out`.
+    Results depend only on sizes and operands. Nothing is checked.
     """
     kind = out.dtype.type
     a_flag, a_step = _stored(a)
     b_flag, b_step = _stored(b)
     out_step = max(out.strides[0] // out.itemsize, out.shape[1], 1)
-    # Rows first is columns first transposed: out.T = b.T @ a.T, so the two factors change places
+    # Row-major is column-major transposed: out.T = b.T @ a.T, so the two factors are swapped
     sizes = (np.int32(out.shape[1]), np.int32(out.shape[0]), np.int32(a.shape[1]))
     steps = (np.int32(b_step), np.int32(a_step), np.int32(out_step))
     _call(out, b, a, b_flag, a_flag, sizes, *steps, kind(alpha), kind(beta))
 
 
-# The rows of a table in chunks that fit the cache, divided among a number of shards; one thread computes a shard.
-# Sums are taken over the chunks of a shard, then over the shards, in their order: so bits depend on the number of shards, and
-# not on that of threads.
+# A table is partitioned into cache-sized chunks of rows, and these into shards; one thread computes a shard. Sums are taken
+# over the chunks of a shard, then over the shards, in order. So results depend on the number of shards, not on the thread
+# count.
 
 
 @launched()
 def shard_part(shard, shards, count):
-    """The first of a shard's rows and the one after its last: whole chunks, dealt evenly."""
+    """Returns the begin and end of a shard's rows: whole chunks, dealt evenly."""
     chunks = -(-count // CHUNK)
     return shard * chunks // shards * CHUNK, min((shard + 1) * chunks // shards * CHUNK, count)
 
 
 def largest_shard(shards: int, count: int) -> int:
-    """The most rows that one of so many shards has."""
+    """Returns the number of rows of the largest shard."""
     return -(-count // (shards * CHUNK)) * CHUNK

@@ -1,8 +1,8 @@
-"""One example, one visit: the fused step of MLPs too many to stay in cache. Bound by memory, 8 bytes a parameter.
+"""The fused step of MLPs too many to stay in cache, for one example. Memory-bound: 8 bytes a parameter.
 
-A unit is read from memory once and written once; between, it stays in the core's own cache. While one unit is computed, the
-next one is prefetched: otherwise memory would wait for the arithmetic, and the arithmetic for memory. Rows are short and
-start anywhere, so the inner loops use the masked vectors of cpu/vectors/simd.py.
+A unit is read from memory once and written once; in between, it stays in the core's own cache. While one unit is computed, the
+next one is prefetched, so memory access and arithmetic overlap. Rows are short and unaligned, so the inner loops use the masked
+vectors of cpu/vectors/simd.py.
 """
 
 import numba
@@ -11,16 +11,16 @@ from cpu.runtime.compiled import called, launched
 from cpu.vectors.activation import activate, times_slope
 from cpu.vectors.simd import LINE, add_sums, broadcast, lanes, load, multiply_add, prefetch, store, zeros
 
-BITS = 2048  # of a vector: four of the widest registers
-REST = BITS - LINE  # of it, behind the first cache line
+BITS = 2048  # bits per vector: four of the widest registers
+REST = BITS - LINE  # bits after the first cache line
 
-# Without reference counts: each is an atomic addition, and a unit takes hundreds of parts of arrays.
+# Without reference counts: each is an atomic addition, and a unit takes hundreds of array slices.
 kernel = called(_nrt=False, error_model="numpy", fastmath={"reassoc", "contract"})
 
 
 @launched(error_model="numpy", fastmath={"reassoc", "contract"}, parallel=True)
 def step_online(loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout, x, target, rates, momentum, code):
-    """The arguments of `step` in cpu/units.py, with B = 1, rates (U,) and the activation's code. One unit a turn."""
+    """Takes a `step` of cpu/units.py with B = 1, rates (U,) and the activation's code; one unit per iteration."""
     for u in numba.prange(loss.size):
         outer = slice(layout.y_at[u], layout.y_at[u + 1])
         inner = slice(layout.h_at[u], layout.h_at[u + 1])
@@ -34,7 +34,7 @@ def step_online(loss, y, hidden, weights, velocity, y_grad, hidden_grad, layout,
 
 @kernel
 def _unit(weights, velocity, at, size, signals, slopes, target, rate, momentum, code):
-    """The step of the unit whose weights begin at `at`; `size` further the next unit begins. Returns its loss."""
+    """Takes the step of the unit whose weights start at `at`; the next unit starts `size` further. Returns its loss."""
     x, h, y = signals
     h_delta, y_delta = slopes
     second = at + h.size * (x.size + 1)
@@ -45,7 +45,7 @@ def _unit(weights, velocity, at, size, signals, slopes, target, rate, momentum, 
     for i in range(y.size):
         y_delta[i] = y[i] - target[i]
     loss = y.dtype.type(0)
-    for i in range(y.size):  # a loop that wrote too would sum in another order where arrays lie close together
+    for i in range(y.size):  # a loop that also wrote would change the order of the sum where arrays are close together
         loss += y_delta[i] * y_delta[i]
     times_slope(y_delta, y, code)
     h_delta[:] = 0
@@ -57,10 +57,10 @@ def _unit(weights, velocity, at, size, signals, slopes, target, rate, momentum, 
 
 @kernel
 def _affine(out, weights, at, x, size):
-    """out = matrix x + bias; the matrix begins at `at`, its bias follows. Four rows share each vector of x."""
+    """out = matrix x + bias; the matrix starts at `at`, its bias follows. Four rows share each vector of x."""
     n, last = x.size, out.size - 1
     assign(out, weights[at + out.size * n : at + out.size * (n + 1)])
-    for r in range(0, out.size, 4):  # rows past the last are the last again, and not written
+    for r in range(0, out.size, 4):  # rows past the last repeat the last row, and are not written
         r0, r1 = at + r * n, at + min(r + 1, last) * n
         r2, r3 = at + min(r + 2, last) * n, at + min(r + 3, last) * n
         t0 = t1 = t2 = t3 = zeros(x, BITS)
@@ -84,10 +84,10 @@ def assign(out, values):
 
 @kernel
 def _descend(weights, velocity, at, x_delta, delta, x, rate, momentum, size):
-    """matrix -= rate delta x^T, and its bias; before, x_delta = matrix^T delta (None: not wanted).
+    """matrix -= rate delta x^T, and its bias; before, x_delta = matrix^T delta (None: skipped).
 
-    A row is loaded before the row above it is stored: where rows are shorter than a vector, a load that overlaps a masked
-    store would wait until the store has left the core's buffer, which costs twice the time of all else here.
+    A row is loaded before the row above it is stored. If rows are shorter than a vector, a load that overlaps a masked store
+    waits until the store has left the core's buffer. That costs twice the time of all else here.
     """
     n, last = x.size, delta.size - 1
     for i in range(0, n, lanes(x, BITS)):
@@ -100,7 +100,7 @@ def _descend(weights, velocity, at, x_delta, delta, x, rate, momentum, size):
                 at + min(r + 1, last) * n + i,
                 broadcast(-rate * delta[r], BITS),
             )
-            prefetch(weights, place + size + lanes(x, LINE), REST)  # `_affine` has asked for the first line
+            prefetch(weights, place + size + lanes(x, LINE), REST)  # `_affine` has prefetched the first line
             row, below = below, load(weights, place_below, n - i, BITS)
             if x_delta is not None:
                 total = multiply_add(broadcast(delta[r], BITS), row, total)

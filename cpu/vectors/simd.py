@@ -1,13 +1,12 @@
 """Vectors of floats as a Numba type, for inner loops over rows that are too short for LLVM's own vectoriser.
 
-A row of 49 weights leaves an automatically vectorised loop with as many single steps as vector steps. Here the last vector
-of a row is loaded and stored under a mask instead: lanes past the end of the row read as 0 and are not written. A vector
-is several registers of the widest kind, so that independent sums hide each other's latency; LLVM splits it into what the
-processor has.
+In an automatically vectorised loop a row of 49 weights takes as many scalar steps as vector steps. Here the last vector of a
+row is loaded and stored under a mask: lanes past the end of the row read as 0 and are not written. A vector is several
+registers of the widest kind, so that independent sums hide each other's latency. LLVM splits it for the processor.
 
 There are two ways to address memory:
 
-    load, store          along an array of one dimension; a loop chooses the size of its vectors by `bits`, a constant
+    load, store          along a 1-D array; a loop chooses the size of its vectors by `bits`, a constant
     load_row, store_row  along a row of a table (R, D); vectors of LANES numbers
 """
 
@@ -21,17 +20,17 @@ from numba.core import cgutils, types
 from numba.core.datamodel import models
 
 LINE = 512  # bits of a cache line
-LANES = 32  # numbers of a vector along a row of a table
+LANES = 32  # numbers per vector along a row of a table
 
-Typed = tuple[Any, Callable[..., Any]]  # what an intrinsic returns: its signature, and what generates its code
+Typed = tuple[Any, Callable[..., Any]]  # returned by an intrinsic: its signature and code generator
 
-# Callers leave out the typing context. Of a width: `bits` comes as part of a type.
+# Callers omit the typing context. of_width: `bits` is a literal type.
 intrinsic: Callable[[Callable[..., Typed]], Any] = extending.intrinsic
 of_width: Callable[[Callable[..., Typed]], Any] = extending.intrinsic(prefer_literal=True)
 
 
 class Vector(types.Type):
-    """So many float32, float64 or int32."""
+    """A vector of float32, float64 or int32."""
 
     def __init__(self, element: Any, lanes: int):
         self.element, self.lanes = element, lanes
@@ -45,7 +44,7 @@ class _VectorModel(models.PrimitiveModel):
 
 
 def _of_bits(element: Any, bits: Any) -> Vector:
-    """The vector of this many bits; `bits` is a literal type."""
+    """Returns the vector of this many bits; `bits` is a literal type."""
     return Vector(element, bits.literal_value // element.bitwidth)
 
 
@@ -54,14 +53,14 @@ def _of_bits(element: Any, bits: Any) -> Vector:
 
 @of_width
 def lanes(typing: Any, array: Any, bits: Any) -> Typed:
-    """How many numbers of this array make a vector; known at compile time."""
+    """Returns the number of this array's numbers per vector; a compile-time constant."""
     count = _of_bits(array.dtype, bits).lanes
     return types.int64(array, bits), lambda context, builder, signature, arguments: ir.IntType(64)(count)
 
 
 @of_width
 def zeros(typing: Any, array: Any, bits: Any) -> Typed:
-    """A vector of zeros, of the dtype of this array."""
+    """Returns a vector of zeros, of the dtype of this array."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return ir.Constant(context.get_value_type(signature.return_type), None)
@@ -71,13 +70,13 @@ def zeros(typing: Any, array: Any, bits: Any) -> Typed:
 
 @of_width
 def broadcast(typing: Any, value: Any, bits: Any) -> Typed:
-    """A vector with `value` in every lane."""
+    """Returns a vector with `value` in every lane."""
     return _of_bits(value, bits)(value, bits), _spread
 
 
 @of_width
 def load(typing: Any, array: Any, index: Any, count: Any, bits: Any) -> Typed:
-    """array[index : index + lanes] of a contiguous array of one dimension; lanes from `count` on are 0 and not read."""
+    """Returns array[index : index + lanes] of a contiguous 1-D array; lanes from `count` on are 0 and not read."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = context.get_value_type(signature.return_type)
@@ -117,9 +116,9 @@ def add_sums(typing: Any, array: Any, index: Any, count: Any, a: Any, b: Any, c:
 
 @of_width
 def prefetch(typing: Any, array: Any, index: Any, bits: Any) -> Typed:
-    """Ask for the cache lines of a vector, in the core's second cache: the first is for what is in work.
+    """Prefetches the cache lines of a vector into the second-level cache, which keeps the first for current data.
 
-    A hint without meaning for the result; the index may lie outside of the array.
+    The index may lie outside of the array.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -140,13 +139,13 @@ def prefetch(typing: Any, array: Any, index: Any, bits: Any) -> Typed:
 
 @intrinsic
 def splat(typing: Any, number: Any) -> Typed:
-    """A vector of LANES numbers, all of them this one."""
+    """Returns a vector of LANES copies of this number."""
     return Vector(number, LANES)(number), _spread
 
 
 @intrinsic
 def load_row(typing: Any, table: Any, row: Any, column: Any, count: Any) -> Typed:
-    """table[row, column : column + LANES] of a C-contiguous table; lanes from `count` on are 0 and not read."""
+    """Returns table[row, column : column + LANES], C-contiguous; lanes from `count` on are 0 and not read."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = context.get_value_type(signature.return_type)
@@ -175,7 +174,7 @@ def store_row(typing: Any, table: Any, row: Any, column: Any, vector: Any, count
 
 @intrinsic
 def multiply_add(typing: Any, a: Any, b: Any, c: Any) -> Typed:
-    """a b + c in every lane, rounded once where the processor can."""
+    """a b + c in every lane, rounded once if the processor has an FMA."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = arguments[0].type
@@ -185,7 +184,7 @@ def multiply_add(typing: Any, a: Any, b: Any, c: Any) -> Typed:
 
 
 def _lane_by_lane(name: str, meaning: str) -> Callable[..., Typed]:
-    """An intrinsic: an instruction of LLVM on two vectors."""
+    """Returns an intrinsic: an LLVM instruction on two vectors."""
 
     def both(typing: Any, a: Any, b: Any) -> Typed:
         return a(a, b), lambda context, builder, signature, arguments: getattr(builder, name)(*arguments)
@@ -202,7 +201,7 @@ divide = _lane_by_lane("fdiv", "a / b in every lane, as exact as a single divisi
 
 @intrinsic
 def square_root(typing: Any, a: Any) -> Typed:
-    """The root of every lane, as exact as a single root."""
+    """Returns the square root of every lane, as exact as a scalar one."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = arguments[0].type
@@ -213,7 +212,7 @@ def square_root(typing: Any, a: Any) -> Typed:
 
 @intrinsic
 def total(typing: Any, a: Any) -> Typed:
-    """The sum of the lanes of a vector: its upper half is added to its lower until one lane is left."""
+    """Returns the sum of a vector's lanes: its upper half is added to its lower until one lane is left."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         value = _fold(builder, arguments[0], 1)
@@ -224,7 +223,7 @@ def total(typing: Any, a: Any) -> Typed:
 
 @intrinsic
 def totals(typing: Any, a: Any, b: Any, c: Any, d: Any) -> Typed:
-    """The sums of the lanes of four vectors, as a vector of four numbers.
+    """Returns the lane sums of four vectors, as a vector of four numbers.
 
     In every vector the upper half is added to the lower until one lane is left: the same order on every machine.
     """
@@ -239,7 +238,7 @@ def totals(typing: Any, a: Any, b: Any, c: Any, d: Any) -> Typed:
 def store_totals(typing: Any, array: Any, index: Any, a: Any, b: Any, c: Any, d: Any) -> Typed:
     """array[index : index + 16] = four vectors of four numbers, by one store.
 
-    A vector can be loaded at once from what a single store has written, but not from what several have.
+    Store forwarding to a vector load works from a single store, but not from several.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -252,7 +251,7 @@ def store_totals(typing: Any, array: Any, index: Any, a: Any, b: Any, c: Any, d:
     return types.void(array, types.uintp, a, b, c, d), generate
 
 
-# Products of int8 with int16, summed in int32. Processors have an instruction for it, which LLVM finds by its name alone.
+# Products of int8 with int16, summed in int32, by a processor instruction that LLVM exposes only by name.
 
 MULTIPLY = {"avx512bw": (32, "llvm.x86.avx512.pmaddw.d.512"), "avx2": (16, "llvm.x86.avx2.pmadd.wd")}
 BYTES, INSTRUCTION = next(
@@ -262,14 +261,14 @@ BYTES, INSTRUCTION = next(
 
 @intrinsic
 def no_products(typing: Any) -> Typed:
-    """A vector of zeros, to add products to."""
+    """Returns a vector of zeros, to add products to."""
     kind = Vector(types.int32, BYTES // 2)
     return kind(), lambda context, builder, signature, arguments: ir.Constant(context.get_value_type(kind), None)
 
 
 @intrinsic
 def add_byte_products(typing: Any, codes: Any, at: Any, numbers: Any, begin: Any, sums: Any) -> Typed:
-    """sums + the products of BYTES int8 from codes[at] on with as many int16 from numbers[begin] on, pairs of them added."""
+    """Returns sums + products of BYTES int8 from codes[at] on with as many int16 from numbers[begin] on, added in pairs."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         factors, wide, total = [], ir.VectorType(ir.IntType(16), BYTES), arguments[4]
@@ -293,7 +292,7 @@ def add_byte_products(typing: Any, codes: Any, at: Any, numbers: Any, begin: Any
 
 @intrinsic
 def sum_products(typing: Any, sums: Any) -> Typed:
-    """The sum of the lanes."""
+    """Returns the sum of the lanes."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = arguments[0].type
@@ -308,13 +307,13 @@ def sum_products(typing: Any, sums: Any) -> Typed:
 
 
 def pointer_to(context: Any, builder: Any, array_type: Any, array: Any, index: Any, kind: Any) -> Any:
-    """A pointer to array[index], as to a value of this kind."""
+    """Returns a pointer to array[index], as to a value of this kind."""
     place = builder.gep(context.make_array(array_type)(context, builder, array).data, [index])
     return builder.bitcast(place, kind.as_pointer())
 
 
 def _place_in_row(context: Any, builder: Any, table_type: Any, arguments: Sequence[Any], kind: Any) -> Any:
-    """A pointer to table[row, column], as to a value of this kind."""
+    """Returns a pointer to table[row, column], as to a value of this kind."""
     table, row, column = arguments
     array = context.make_array(table_type)(context, builder, table)
     return builder.bitcast(
@@ -323,54 +322,54 @@ def _place_in_row(context: Any, builder: Any, table_type: Any, arguments: Sequen
 
 
 def mask_of(builder: Any, kind: Any, count: Any) -> Any:
-    """The lanes below `count`, made of the bits of a number, which is what AVX-512 and SVE do masks with."""
+    """Returns the mask of the lanes below `count`, from the bits of an integer, as AVX-512 and SVE masks."""
     bits = ir.IntType(kind.count)
     shift = builder.trunc(count, bits) if kind.count < 64 else count
-    some = builder.not_(builder.shl(bits(-1), shift))  # undefined for a full vector, so not taken then
+    some = builder.not_(builder.shl(bits(-1), shift))  # undefined for a full vector, so not selected then
     full = builder.icmp_signed(">=", count, ir.IntType(64)(kind.count))
     return builder.bitcast(builder.select(full, bits(-1), some), ir.VectorType(ir.IntType(1), kind.count))
 
 
 def load_masked(builder: Any, place: Any, mask: Any) -> Any:
-    """The vector at a pointer to one; lanes that the mask leaves out are 0 and not read."""
+    """Loads the vector at a pointer; masked lanes are 0 and not read."""
     kind = place.type.pointee
     inputs = [place, _align(kind), mask, ir.Constant(kind, None)]
     return call_llvm(builder, "llvm.masked.load.{}.p0", kind, kind, inputs)
 
 
 def store_masked(builder: Any, value: Any, place: Any, mask: Any) -> None:
-    """Write a vector to a pointer to one; lanes that the mask leaves out are not written."""
+    """Stores a vector at a pointer; masked lanes are not written."""
     call_llvm(builder, "llvm.masked.store.{}.p0", value.type, ir.VoidType(), [value, place, _align(value.type), mask])
 
 
 def _align(kind: Any) -> Any:
-    """Arrays begin where their numbers may, and rows begin anywhere in them."""
+    """Returns the alignment of a single number, since rows start anywhere in an array."""
     return ir.IntType(32)({"f32": 4, "f64": 8}[kind.element.intrinsic_name])
 
 
 def call_llvm(builder: Any, name: str, kind: Any, returns: Any, inputs: Sequence[Any]) -> Any:
-    """Call LLVM's own function `name` for vectors of this kind, which its name spells v64f32."""
+    """Calls LLVM's intrinsic `name` for vectors of this kind, spelled like v64f32 in its name."""
     function = ir.FunctionType(returns, [value.type for value in inputs])
     name = name.format(f"v{kind.count}{kind.element.intrinsic_name}")
     return builder.call(cgutils.get_or_insert_function(builder.module, function, name), inputs)
 
 
 def _spread(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """The first argument in every lane of what is returned."""
+    """Generates a broadcast of the first argument to every lane of the return type."""
     kind = context.get_value_type(signature.return_type)
     first = builder.insert_element(ir.Constant(kind, ir.Undefined), arguments[0], ir.IntType(32)(0))
     return pick(builder, first, first, [0] * kind.count)
 
 
 def _totals(builder: Any, vectors: Sequence[Any]) -> Any:
-    """See `totals`: every vector is halved to four lanes, then the four of them together."""
+    """Generates `totals`: reduces each vector to four lanes, then combines the four vectors."""
     a, b, c, d = (_fold(builder, vector) for vector in vectors)
     ab, cd = (add_picks(builder, *pair, (0, 1, 4, 5), (2, 3, 6, 7)) for pair in ((a, b), (c, d)))
     return add_picks(builder, ab, cd, (0, 2, 4, 6), (1, 3, 5, 7))
 
 
 def _fold(builder: Any, value: Any, lanes: int = 4) -> Any:
-    """Add the upper half to the lower until so many lanes are left."""
+    """Adds the upper half to the lower until so many lanes are left."""
     while value.type.count > lanes:
         half = value.type.count // 2
         value = add_picks(builder, value, value, range(half), range(half, 2 * half))
@@ -378,15 +377,15 @@ def _fold(builder: Any, value: Any, lanes: int = 4) -> Any:
 
 
 def add_picks(builder: Any, a: Any, b: Any, first: Sequence[int], second: Sequence[int]) -> Any:
-    """The sum of two vectors, each picked from the lanes of a and then b."""
+    """Returns the sum of two vectors, each picked from the lanes of a and then b."""
     return builder.fadd(pick(builder, a, b, first), pick(builder, a, b, second))
 
 
 def _join(builder: Any, a: Any, b: Any) -> Any:
-    """The lanes of a, then those of b."""
+    """Returns the lanes of a, then those of b."""
     return pick(builder, a, b, range(2 * a.type.count))
 
 
 def pick(builder: Any, a: Any, b: Any, numbers: Sequence[int]) -> Any:
-    """The lanes with these numbers, counted through a and then b."""
+    """Returns the lanes with these numbers, counted through a and then b."""
     return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(ir.IntType(32), len(numbers)), list(numbers)))

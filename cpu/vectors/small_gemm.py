@@ -1,20 +1,20 @@
-"""Products of one unit's matrices with a batch: as small as they are, they are computed here and not by a BLAS.
+"""Products of one unit's small matrices with a batch, faster here than in a BLAS.
 
-A BLAS spends much of such a product on looking at its shape and on copies. Here a tile of the result (cpu/vectors/tile.py)
-stays in registers while all its terms are added; 160 of the 190 GFLOP/s of a core were reached where all is in its cache. Three
-products are what a dense layer needs, of a matrix (R, N) of weights whose biases follow it:
+For such a product a BLAS spends much time on shape dispatch and copies. Here a tile of the result (cpu/vectors/tile.py) stays
+in registers while all its terms are added. This reached 160 of a core's 190 GFLOP/s with all data in its cache. A dense layer
+needs three products of a matrix (R, N) of weights whose biases follow it:
 
-    multiply  out[b, r] = bias[r] + sum over n of matrix[r, n] x[b, n]: 8 rows by 8 examples. `pack` first orders x: four
-              neighbours of one example, four of the next. So no number is moved within a vector, and the lanes that belong
-              together are added once, at the end. A batch that is no multiple of 8 is filled up with zeros.
+    multiply  out[b, r] = bias[r] + sum over n of matrix[r, n] x[b, n]: 8 rows by 8 examples. `pack` first reorders x: four
+              neighbours of one example, four of the next. So no number moves within a vector, and lanes of one sum are added
+              once, at the end. A batch that is no multiple of 8 is zero-padded.
     pull      out[b, n] = sum over r of delta[b, r] matrix[r, n]: 4 examples by 4 vectors of columns
     move      matrix += rate sum over b of delta[b, r] x[b, n], and the biases: 4 rows by 4 vectors of columns. Weights, and
-              velocities where they have momentum, are read and written once.
+              velocities with momentum, are read and written once.
 
-Rows of a batch are given as a strip, a tuple (array of one dimension, where the first row begins, the distance of rows, the
-distance to what the next unit will need). What the next unit needs is asked for during the products: from memory only so many
-lines a microsecond can be on their way, and where nothing is computed meanwhile, they are waited for. `ask` says where the
-next weights to ask for are, and goes from product to product. The sizes alone say in what order is summed.
+Rows of a batch are passed as a strip: a tuple (1-D array, start of the first row, distance of rows, distance to the next unit's
+data). The next unit's data is prefetched during the products, since only so many lines per microsecond can be in flight. `ask`
+holds the position of the next weights to prefetch, and is passed from product to product. The order of sums depends on sizes
+alone.
 """
 
 from cpu.runtime.compiled import called, inlined
@@ -38,13 +38,13 @@ inner = inlined(error_model="numpy", fastmath={"reassoc", "contract"})
 
 
 def room(batch: int, columns: int) -> int:
-    """How many numbers `pack` writes at most, whatever their dtype."""
+    """Returns the maximum count of numbers that `pack` writes, for any dtype."""
     return -(-batch // 8) * 8 * (-(-columns // 4) * 4)
 
 
 @kernel
 def asking(batch, at, array):
-    """Ask for the weights at `at` and behind, and how far to go a step so that as many are asked for as are computed.
+    """Returns the first weights to prefetch and the stride per step that prefetches as many as are computed.
 
     All products of R N weights take about R N batch / 128 steps.
     """
@@ -53,9 +53,9 @@ def asking(batch, at, array):
 
 @kernel
 def pack(packed, x, n, batch):
-    """Rows of n numbers as `multiply` takes them; packed is an aligned array of one dimension, large enough for `room`."""
+    """Packs rows of n numbers for `multiply`; packed is an aligned 1-D array, large enough for `room`."""
     array, at, pitch, _ = x
-    wide = 2 * lanes(packed, BITS)  # numbers of a group of examples, of four columns
+    wide = 2 * lanes(packed, BITS)  # numbers per group of examples, for four columns
     examples = wide // 4
     for b in range(-(-batch // examples) * examples):
         to = b // examples * _whole(n, wide) + b % examples * 4
@@ -69,7 +69,7 @@ def pack(packed, x, n, batch):
 
 @kernel
 def multiply(out, weights, velocity, at, n, rows, packed, batch, ask, also):
-    """Write out, see above; `also`, if not None, is asked for where `out` will be written next. Returns ask."""
+    """Writes out, see above; `also`, if not None, is prefetched at the next write position of `out`. Returns ask."""
     array, out_at, pitch, ahead = out
     wide = 2 * lanes(packed, BITS)
     bias = at + rows * n
@@ -92,13 +92,13 @@ def multiply(out, weights, velocity, at, n, rows, packed, batch, ask, also):
 
 @inner
 def _whole(n, wide):
-    """How many numbers a group of examples has in `packed`."""
+    """Returns the numbers of a group of examples in `packed`."""
     return (n + 3) // 4 * wide
 
 
 @inner
 def _sum(tile, weights, velocity, place, n, left, packed, begin, ask):
-    """The tile of the rows at `place`, of which `left` are there, and of the group of examples at `begin`."""
+    """Returns the tile of the rows at `place`, `left` of which exist, and of the group of examples at `begin`; and ask."""
     wide = 2 * lanes(packed, BITS)
     for i in range(0, n - 3, 4):
         ask = _asked(weights, velocity, ask)
@@ -121,7 +121,7 @@ def _asked(weights, velocity, ask):
 
 @kernel
 def pull(out, weights, at, n, rows, pulled, delta, batch):
-    """Write the first `pulled` columns of out, see above."""
+    """Writes the first `pulled` columns of out, see above."""
     for i in range(0, pulled, 4 * lanes(weights, BITS)):
         for b in range(0, batch, 4):
             if pulled - i > 2 * lanes(weights, BITS):
@@ -132,7 +132,7 @@ def pull(out, weights, at, n, rows, pulled, delta, batch):
 
 @inner
 def _pull(tile, out, weights, at, n, rows, count, delta, b, i, left):
-    """Write the tile of four examples from b on, of which `left` are there, and the columns from i on."""
+    """Writes the tile of four examples from b on, `left` of which exist, and the columns from i on."""
     array, out_at, out_pitch, _ = out
     wrong, wrong_at, pitch, _ = delta
     begin = wrong_at + b * pitch
@@ -143,7 +143,7 @@ def _pull(tile, out, weights, at, n, rows, count, delta, b, i, left):
 
 @kernel
 def move(weights, velocity, at, n, rows, delta, x, batch, rate, momentum, ask):
-    """Move the matrix at `at` and its biases, see above; velocity None: no momentum. Returns ask."""
+    """Updates the matrix at `at` and its biases, see above; velocity None: no momentum. Returns ask."""
     speed = rate, momentum
     for i in range(0, n, 4 * lanes(weights, BITS)):
         for r in range(0, rows, 4):
@@ -157,7 +157,7 @@ def move(weights, velocity, at, n, rows, delta, x, batch, rate, momentum, ask):
 
 @inner
 def _move(zero, weights, velocity, at, n, rows, r, i, delta, x, batch, speed, ask):
-    """Move the tile of four rows from r on and of the columns from i on."""
+    """Updates the tile of four rows from r on and of the columns from i on."""
     wrong, wrong_at, pitch, ahead = delta
     seen, seen_at, seen_pitch, seen_ahead = x
     d, s, line = wrong_at + r, seen_at + i, seen_at + 4 * r + seen_ahead
@@ -182,7 +182,7 @@ def _move(zero, weights, velocity, at, n, rows, r, i, delta, x, batch, speed, as
 
 @inner
 def _before(zero, weights, velocity, place, n, left, count, momentum):
-    """What the products are added to: the weights, or the velocities times the momentum."""
+    """Returns the addend of the products: the weights, or the velocities times the momentum."""
     if velocity is None:
         return load_tile(weights, place, n, left, count, zero)
     return scale_and_add(load_tile(velocity, place, n, left, count, zero), momentum, zero)

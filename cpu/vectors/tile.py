@@ -1,12 +1,12 @@
 """Tiles: the vectors that a small product keeps in registers from its first term to its last. For cpu/vectors/small_gemm.py.
 
 A tile is a tuple of vectors, row after row. A step of R rows and C columns loads R factors and C vectors, and multiplies and
-adds R C times; so a core that loads two vectors while it multiplies two is busy multiplying. There are two kinds of factors:
+adds R C times. So a core with two loads and two multiplications per cycle is compute-bound. There are two kinds of factors:
 
     numbers  one number in all lanes: the columns are vectors along rows of numbers
-    fours    four neighbours, again and again: the columns hold four neighbours of one example, of the next example, ...
+    fours    four neighbours, repeated: the columns hold four neighbours of one example, of the next example, ...
 
-Rows past the last of a matrix are the last again: they are computed, and stored with the same values.
+Rows past the last of a matrix repeat the last row: they are computed, and stored with the same values.
 """
 
 from collections.abc import Sequence
@@ -30,14 +30,14 @@ from cpu.vectors.simd import (
     store_masked,
 )
 
-BITS = 512 if llvmlite.binding.get_host_cpu_features().get("avx512f") else 256  # of a vector: a tile has 16
+BITS = 512 if llvmlite.binding.get_host_cpu_features().get("avx512f") else 256  # bits per vector: a tile has 16 vectors
 FOUR, INDEX = 4, types.int64
 WORD = ir.IntType(64)
 
 
 @of_width
 def empty_tile(typing: Any, array: Any, vectors: Any) -> Typed:
-    """So many vectors of zeros, of the dtype of this array."""
+    """Returns a tile of `vectors` zero vectors, of the dtype of this array."""
     kind = _tuple(array, vectors.literal_value)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -72,12 +72,12 @@ def scale_and_add(typing: Any, tile: Any, factor: Any, other: Any) -> Typed:
     return tile(tile, factor, other), generate
 
 
-# What is loaded and stored
+# Loads and stores
 
 
 @intrinsic
 def numbers(typing: Any, array: Any, index: Any, step: Any, left: Any) -> Typed:
-    """Four factors: array[index + k step] in all lanes; those from k = left on are the last again."""
+    """Returns four factors: array[index + k step] in all lanes; those from k = left on repeat the last one."""
     kind = _tuple(array, FOUR)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -95,7 +95,7 @@ def numbers(typing: Any, array: Any, index: Any, step: Any, left: Any) -> Typed:
 
 @intrinsic
 def fours(typing: Any, array: Any, index: Any, step: Any, left: Any, count: Any, tile: Any) -> Typed:
-    """The factors of a tile of two columns: array[index + k step :][:4], repeated; from k = left on the last again.
+    """Returns factors of a two-column tile: array[index + k step :][:4], repeated; from k = left on the last one.
 
     Of the four, those from `count` on are 0 and not read.
     """
@@ -117,7 +117,7 @@ def fours(typing: Any, array: Any, index: Any, step: Any, left: Any, count: Any,
 
 @intrinsic
 def four(typing: Any, array: Any, index: Any, count: Any) -> Typed:
-    """array[index : index + 4]; those from `count` on are 0 and not read."""
+    """Returns array[index : index + 4]; those from `count` on are 0 and not read."""
     kind = Vector(array.dtype, FOUR)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -131,9 +131,9 @@ def four(typing: Any, array: Any, index: Any, count: Any) -> Typed:
 
 @of_width
 def columns(typing: Any, array: Any, index: Any, count: Any, vectors: Any) -> Typed:
-    """Vectors of array[index:], one behind the other; lanes from `count` on are 0 and not read.
+    """Returns consecutive vectors of array[index:]; lanes from `count` on are 0 and not read.
 
-    So many, or as many as a row has of a tile of four rows.
+    Their number is `vectors`, or that of a row if this is a tile of four rows.
     """
     kind = _tuple(
         array, vectors.count // FOUR if isinstance(vectors, types.containers.UniTuple) else vectors.literal_value
@@ -150,9 +150,9 @@ def columns(typing: Any, array: Any, index: Any, count: Any, vectors: Any) -> Ty
 
 @intrinsic
 def load_tile(typing: Any, array: Any, index: Any, step: Any, left: Any, count: Any, tile: Any) -> Typed:
-    """A tile of four rows like this one: row r is array[index + r step :], its lanes from `count` on are 0 and not read.
+    """Loads a tile of four rows like `tile`: row r is array[index + r step :], its lanes from `count` on are 0 and not read.
 
-    Rows from `left` on are the last again.
+    Rows from `left` on repeat the last row.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -164,7 +164,7 @@ def load_tile(typing: Any, array: Any, index: Any, step: Any, left: Any, count: 
 
 @intrinsic
 def store_tile(typing: Any, array: Any, index: Any, step: Any, left: Any, count: Any, tile: Any) -> Typed:
-    """The reverse: lanes from `count` on are not written."""
+    """Stores a tile like `load_tile`: lanes from `count` on are not written."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         places = _places(context, builder, signature.args[0], arguments[:5], tile, FOUR)
@@ -179,9 +179,9 @@ def store_tile(typing: Any, array: Any, index: Any, step: Any, left: Any, count:
 def store_sums(
     typing: Any, out: Any, index: Any, pitch: Any, examples: Any, left: Any, bias: Any, bias_at: Any, tile: Any
 ) -> Typed:
-    """Of a tile of `fours`: out[index + e pitch + r] = bias[bias_at + r] + the sum of the four lanes of example e in row r.
+    """Stores a tile of `fours`: out[index + e pitch + r] = bias[bias_at + r] + example e's sum of four lanes in row r.
 
-    The tile has two columns of as many examples as a vector has fours; `left` of its rows and `examples` of those are there.
+    The tile has two columns of as many examples as a vector has fours; `left` of its rows and `examples` of those exist.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -210,7 +210,7 @@ def store_sums(
 
 
 def _tuple(array: Any, vectors: int) -> Any:
-    """The type of a tuple of vectors for numbers like those of this array."""
+    """Returns the type of a tuple of vectors for this array's numbers."""
     return types.containers.UniTuple(Vector(array.dtype, BITS // array.dtype.bitwidth), vectors)
 
 
@@ -230,7 +230,7 @@ def _rest(builder: Any, count: Any, skipped: int) -> Any:
 def _places(
     context: Any, builder: Any, array_type: Any, arguments: Sequence[Any], kind: Any, rows: int
 ) -> list[tuple[Any, Any]]:
-    """Of every vector of a tile of so many rows, a pointer to its place and the mask of its lanes."""
+    """Returns, for every vector of a tile of `rows` rows, a pointer to its address and the mask of its lanes."""
     array, index, step, left, count = arguments
     vector, wide, places = context.get_value_type(kind.dtype), kind.count // rows, []
     for k in range(kind.count):
@@ -246,7 +246,7 @@ def _multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 def _sums_of_fours(builder: Any, vectors: Sequence[Any]) -> Any:
-    """Of four vectors: lane 4 e + k is the sum of the lanes 4 e to 4 e + 3 of vector k."""
+    """Reduces four vectors: lane 4 e + k is the sum of the lanes 4 e to 4 e + 3 of vector k."""
     a, b, c, d = vectors
     lanes = a.type.count
     even = [at + lane for at in range(0, lanes, FOUR) for lane in (0, 2, lanes, lanes + 2)]

@@ -1,3 +1,3 @@
-"""The device: contexts, queues, memory, compiled kernels, libraries of the vendor."""
+"""The device: contexts, queues, memory, compiled kernels, vendor libraries."""
 
 CUDA = "libcuda.so.1"  # the driver's library

@@ -11,16 +11,16 @@ Shape = int | tuple[int, ...]
 
 
 class Held(list[Any]):
-    """A thing that is to be freed in a device's order; empty once it is.
+    """A thing to be freed in the order of a device's work; empty once freed.
 
-    lent  another library has seen it, whose work is not ordered with the device's queues
+    lent  True if shared with another library, whose work is not ordered with the device's queues
     """
 
     lent = False
 
 
 class Guard:
-    """Keeps a thing alive: when it is deleted, its device frees the thing. `held` is emptied when the device is closed."""
+    """Keeps a thing alive: when it is deleted, its device frees the thing. Closing the device empties `held`."""
 
     def __init__(self, held: Held):
         self.held = held
@@ -32,8 +32,8 @@ class Array:
     keep     an object that keeps the memory alive
     ordinal  the number of the device
 
-    Other libraries read it through DLPack and __cuda_array_interface__ (version 3). Neither waits here: wait for the event of
-    the work that writes it, or let the other library's stream wait (`hand_over` in gpu/runtime/queues.py).
+    Other libraries read it through DLPack and __cuda_array_interface__ (version 3). Neither synchronises here: wait for the
+    event of the work that writes it, or let the other library's stream wait (`hand_over` in gpu/runtime/queues.py).
     """
 
     def __init__(self, pointer: int, shape: Shape, dtype: DTypeLike, keep: Any, ordinal: int = 0):
@@ -46,7 +46,7 @@ class Array:
         return self.shape[0]
 
     def __getitem__(self, rows: slice) -> "Array":
-        """A view of some rows; TypeError for anything but a slice, ValueError for one with a step."""
+        """Returns a view of some rows; TypeError for anything but a slice, ValueError for one with a step."""
         if not isinstance(rows, slice):
             raise TypeError(f"a device array is cut by a slice of rows, found {rows!r}")
         first, last, step = rows.indices(len(self))
@@ -57,7 +57,7 @@ class Array:
         return Array(pointer, (max(last - first, 0), *rest), self.dtype, self.keep, self.ordinal)
 
     def reshape(self, *shape: int) -> "Array":
-        """The same memory in another shape; one size may be -1."""
+        """Returns the same memory in another shape; one size may be -1."""
         known = -math.prod(shape)
         whole = tuple(self.size // known if size < 0 else size for size in shape)
         if math.prod(whole) != self.size:
@@ -74,7 +74,7 @@ class Array:
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
     ) -> Any:
-        """A capsule that keeps the memory alive; BufferError for another device, a copy, or a dtype DLPack lacks."""
+        """Returns a capsule that keeps the memory alive; BufferError for another device, a copy, or a dtype DLPack lacks."""
         device = self.__dlpack_device__()
         if copy or dl_device not in (None, device) or self.dtype.kind not in CODES or self.dtype.byteorder == ">":
             raise BufferError(
@@ -96,9 +96,9 @@ class Array:
 
 
 def adopt(foreign: Any, ordinal: int = 0) -> Array:
-    """A view of another library's memory on device number `ordinal`, which is kept alive.
+    """Returns a view of another library's memory on device number `ordinal`, which is kept alive.
 
-    foreign  has __cuda_array_interface__ (PyTorch, CuPy, Numba) or DLPack (JAX, too); its own streams are not waited for
+    foreign  has __cuda_array_interface__ (PyTorch, CuPy, Numba) or DLPack (JAX, too); its own streams are not awaited
 
     Raises TypeError for an object without either or of another device, ValueError for one that is not C-contiguous.
     """
@@ -122,8 +122,8 @@ def _strides(array: Array) -> tuple[int, ...]:
 
 # DLPack: https://dmlc.github.io/dlpack/latest/c_api.html. A capsule has the address of a DLManagedTensor, and one of two names.
 
-CUDA, UNORDERED = 2, -1  # kDLCUDA; the stream that nobody waits for
-CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}  # of dtypes, by their kinds in NumPy
+CUDA, UNORDERED = 2, -1  # kDLCUDA; the stream for no synchronisation
+CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}  # DLPack's dtype codes, by NumPy kind
 FRESH, USED = b"dltensor", b"used_dltensor"
 
 
@@ -148,7 +148,7 @@ _rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("Py
 
 
 class _Lent:
-    """An array that another library has: it and its DLManagedTensor live until that library calls the deleter."""
+    """An array lent to another library: it and its DLManagedTensor live until that library calls the deleter."""
 
     all: dict[int, "_Lent"] = {}  # noqa: RUF012  # by the address of the tensor
 
@@ -163,7 +163,7 @@ class _Lent:
         )  # fmt: skip
 
     def capsule(self) -> Any:
-        """Which deletes it, if nobody takes it."""
+        """Returns a capsule that calls the deleter, unless it is consumed."""
         address = ctypes.addressof(self.tensor)
         self.all[address] = self
         return _capsule(address, FRESH, ctypes.cast(_destroy, ctypes.c_void_p))
@@ -182,7 +182,7 @@ _delete, _destroy = _Delete(_forget), _Destroy(_forget_fresh)
 
 
 class _Taken:
-    """A tensor of another library, which is told once nobody needs it."""
+    """A tensor of another library, whose deleter is called once it is no longer needed."""
 
     def __init__(self, tensor: _Tensor):
         self.tensor = tensor
@@ -193,7 +193,7 @@ class _Taken:
 
 
 def taken(capsule: Any, ordinal: int) -> tuple[Array, tuple[int, ...] | None]:
-    """An array of a capsule's memory, which is kept alive, and its strides in bytes; None: C-contiguous."""
+    """Returns an array of a capsule's memory, which is kept alive, and its strides in bytes; None: C-contiguous."""
     tensor = _Tensor.from_address(_pointer(id(capsule), FRESH))
     _rename(id(capsule), USED)
     keep, size = _Taken(tensor), tensor.bits // 8

@@ -1,15 +1,15 @@
-"""Whether a GPU can be used: the driver, PyCUDA, a device that is new enough, a compiler and cuBLAS."""
+"""Tests for a usable GPU: the driver, PyCUDA, a recent enough device, a compiler and cuBLAS."""
 
 import ctypes
 import re
 
 from gpu.runtime import CUDA
 
-BUILT_13 = "12.8"  # the first with all functions that the headers of CUDA 13 make PyCUDA call: cuEventElapsedTime_v2
+BUILT_13 = "12.8"  # first with all functions that PyCUDA calls when built with CUDA 13: cuEventElapsedTime_v2
 
 
 def unavailable() -> str | None:
-    """The first reason why no GPU can be used, with the remedy; None when one can."""
+    """Returns the first reason why no GPU can be used, with the remedy; None if one can."""
     try:
         cuda = ctypes.CDLL(CUDA)
     except OSError as error:
@@ -18,7 +18,7 @@ def unavailable() -> str | None:
         import pycuda.driver as driver
     except ImportError as error:
         return _no_pycuda(error, cuda)
-    from gpu.device import too_old  # here and below: where there is no driver, none of this is needed
+    from gpu.device import too_old  # imported lazily: unnecessary without a driver
 
     try:
         driver.init()
@@ -32,7 +32,7 @@ def unavailable() -> str | None:
 
 
 def devices() -> int:
-    """How many devices the driver sees, where `unavailable` finds nothing wrong."""
+    """Returns the number of devices that the driver reports, if `unavailable` returns None."""
     import pycuda.driver as driver
 
     found: int = driver.Device.count()
@@ -40,7 +40,7 @@ def devices() -> int:
 
 
 def _no_pycuda(error: ImportError, cuda: ctypes.CDLL) -> str:
-    """Why PyCUDA cannot be imported: it is not there, or calls functions of CUDA that this driver does not have."""
+    """Returns why PyCUDA cannot be imported: it is missing, or calls CUDA functions that this driver lacks."""
     missing = re.search(r"undefined symbol: (cu[A-Z]\w*)", str(error))
     if not missing:
         return f"PyCUDA cannot be imported ({error}); install it: pip install 'hybrid-engine[gpu]', then python -m gpu.install"
@@ -55,7 +55,7 @@ def _no_pycuda(error: ImportError, cuda: ctypes.CDLL) -> str:
 
 
 def _no_compiler(supported: int) -> str | None:
-    """Why kernels cannot be compiled for a driver that supports this major version of CUDA."""
+    """Returns why kernels cannot be compiled for a driver that supports this major version of CUDA."""
     from gpu.runtime.compiler import OLDER, compiler
 
     try:
@@ -68,7 +68,7 @@ def _no_compiler(supported: int) -> str | None:
 
 
 def _no_code(capability: tuple[int, int], version: int) -> str | None:
-    """Why the compiler makes nothing that a device of this capability runs, with a driver of this version of CUDA, as 13000."""
+    """Returns why the compiler's code cannot run on this capability with a driver of this CUDA version, as 13000."""
     from gpu.runtime import kernels
     from gpu.runtime.compiler import compiler
 
@@ -86,7 +86,7 @@ def _no_code(capability: tuple[int, int], version: int) -> str | None:
 
 
 def _no_blas() -> str | None:
-    """Why matrices cannot be multiplied."""
+    """Returns why cuBLAS cannot be used."""
     from gpu.runtime import blas
 
     try:

@@ -1,9 +1,9 @@
 """GEMM on the device: cuBLAS through ctypes, for row-major float32 matrices, on the stream of the current queue.
 
-Results are the same bytes in every run. cuBLAS promises that for one version of the library, on devices of one architecture
-and number of multiprocessors, unless streams share a workspace or cublasSetAtomicsMode allows atomics. So every queue has a
-workspace of its own, which also avoids allocations in a loop, and atomics stay off. Products are computed in fp32; the tensor
-cores' TF32, with factors of 10 bits, is used only where the device was made with tf32=True.
+Results are byte-identical in every run. cuBLAS guarantees that for one version of the library, on devices of one architecture
+and number of multiprocessors, unless streams share a workspace or cublasSetAtomicsMode allows atomics. So every queue has its
+own workspace, which also avoids allocations in a loop, and atomics stay off. Products are computed in fp32. The tensor cores'
+TF32, with factors of 10 bits, is used only for a device created with tf32=True.
 """
 
 import ctypes
@@ -29,8 +29,8 @@ MISSING = (
 class Matrix(NamedTuple):
     """`number` row-major matrices of one shape in device memory.
 
-    pitch  numbers from the start of a row to the start of the next: more than columns for some columns of a wider array
-    step   numbers from the start of a matrix to the start of the next; 0: one for all products of a batch
+    pitch  stride of rows in numbers: more than columns for some columns of a wider array
+    step   stride of matrices in numbers; 0: one matrix for all products of a batch
     """
 
     pointer: int
@@ -42,7 +42,7 @@ class Matrix(NamedTuple):
 
     @classmethod
     def of(cls, array: "Array | Matrix") -> "Matrix":
-        """An array (rows, columns) or (number, rows, columns)."""
+        """Returns the Matrix of an array (rows, columns) or (number, rows, columns)."""
         if isinstance(array, Matrix):
             return array
         *number, rows, columns = array.shape
@@ -61,15 +61,15 @@ def gemm(
 ) -> None:
     """out <- alpha a b + beta out; beta 0 never reads `out`.
 
-    out (M, N), a (M, K) and b (K, N) are Arrays or a Matrix each; a, b are stored as (K, M), (N, K) where transposed.
-    Where `out` is several matrices, all products are made by one launch.
+    out (M, N), a (M, K) and b (K, N) are Arrays or a Matrix each; a, b are stored as (K, M), (N, K) if transposed. If `out` is
+    several matrices, one launch computes all products.
     """
     out, a, b = Matrix.of(out), Matrix.of(a), Matrix.of(b)
     if not (out.rows and out.columns and out.number):
         return
     queue = device.current()
     handle = _handle(queue.device)
-    # Row-major is column-major transposed: out^T = b^T a^T, so the factors change places
+    # Row-major is column-major transposed: out^T = b^T a^T, so the factors are swapped
     sizes = (b_transposed, a_transposed, out.columns, out.rows, a.rows if a_transposed else a.columns)
     scale, keep = ctypes.byref(ctypes.c_float(alpha)), ctypes.byref(ctypes.c_float(beta))
     if out.number == 1:
@@ -82,13 +82,13 @@ def gemm(
 
 
 def ready() -> None:
-    """Create what the first product on the current queue would create: the handle and the queue's workspace."""
+    """Creates the handle and workspace that the current queue's first product would otherwise create."""
     queue = device.current()
     _handle(queue.device).follow(queue)
 
 
 class Handle:
-    """cuBLAS on one device, made, used and destroyed in the thread of the device's owner."""
+    """cuBLAS on one device, created, used and destroyed in the thread of the device's owner."""
 
     def __init__(self, where: device.Device):
         self._device = where
@@ -100,7 +100,7 @@ class Handle:
             raise device.failed(where.name, error) from None
 
     def call(self, name: str, queue: device.Queue, *arguments: Any) -> None:
-        """Launch a function of the library on a queue."""
+        """Launches a function of the library on a queue."""
         if queue is not self._queue:
             self.follow(queue)
         mode = TF32 if self._device.tf32 else FP32
@@ -110,7 +110,7 @@ class Handle:
         self._do(name, self._handle, *arguments)
 
     def follow(self, queue: device.Queue) -> None:
-        """Switch to a queue: its stream, then its workspace, since cublasSetStream restores the library's own workspace."""
+        """Switches to a queue: its stream, then its workspace, since cublasSetStream restores the library's own workspace."""
         self._queue = None
         workspace = device.scratch("cublas", self._room(), "u1")
         self._do("cublasSetStream_v2", self._handle, queue.handle)
@@ -118,7 +118,7 @@ class Handle:
         self._queue = queue
 
     def _room(self) -> int:
-        """Bytes of workspace that cuBLAS recommends."""
+        """Returns the workspace bytes that cuBLAS recommends."""
         return 32 << 20 if self._device.capability[0] >= 9 else 4 << 20
 
     def _do(self, name: str, *arguments: Any) -> None:
@@ -128,7 +128,7 @@ class Handle:
             raise device.failed(self._device.name, f"{name} answers with {what}")
 
     def close(self) -> None:
-        """Destroy the handle; the device has done all its work, or is lost."""
+        """Destroys the handle; the device has done all its work, or is lost."""
         self._queue = None
         self._library.cublasDestroy_v2(self._handle)
 
@@ -141,9 +141,9 @@ def _handle(where: device.Device) -> Handle:
 
 
 def create() -> tuple[Any, Any]:
-    """A library that works with this driver, and a handle of it: cuBLAS 13 also opens where only 12 can work.
+    """Returns a library that works with this driver, and a handle of it: cuBLAS 13 also opens where only 12 works.
 
-    Raises OSError where no library opens, LookupError, with what each answers, where none makes a handle.
+    Raises OSError if no library opens, LookupError, with each error, if none creates a handle.
     """
     answers = []
     for found in libraries():
@@ -156,9 +156,9 @@ def create() -> tuple[Any, Any]:
 
 
 def libraries() -> Iterator[Any]:
-    """The libraries that open, the preferred first; OSError, with the remedy, where there is none.
+    """Yields the libraries that open, the preferred first; OSError, with the remedy, if there is none.
 
-    It is the one that HYBRID_CUBLAS names, else that of the wheel, of the toolkit or of the system, in this order.
+    The order is the one that HYBRID_CUBLAS names, else the wheel's, the toolkit's, the system's.
     """
     if named := os.environ.get("HYBRID_CUBLAS"):
         try:
@@ -192,7 +192,7 @@ def _places() -> Iterator[str]:
 
 
 def _load(path: str) -> ctypes.CDLL:
-    """Open libcublas. The libcublasLt in its folder is opened first, because the loader would not find it there."""
+    """Opens libcublas. The libcublasLt in its folder is opened first, because the loader would not search there."""
     beside = Path(path).with_name(Path(path).name.replace("libcublas.", "libcublasLt."))
     if beside.is_file() and beside.name != Path(path).name:
         ctypes.CDLL(str(beside))
@@ -200,7 +200,7 @@ def _load(path: str) -> ctypes.CDLL:
 
 
 def _declare(found: ctypes.CDLL) -> ctypes.CDLL:
-    """Declare the arguments for ctypes; a device pointer is a number."""
+    """Declares the arguments for ctypes; a device pointer is a number."""
     p, i, s, q = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t, ctypes.c_longlong
     found.cublasCreate_v2.argtypes = (p,)
     found.cublasDestroy_v2.argtypes = (p,)

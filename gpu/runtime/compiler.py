@@ -1,4 +1,4 @@
-"""What compiles the kernels: nvcc, or NVRTC where there is no nvcc, or one without a host compiler."""
+"""The compiler of the kernels: nvcc, or NVRTC if nvcc or its host compiler is missing."""
 
 import ctypes
 import functools
@@ -13,12 +13,12 @@ from typing import Any
 
 from gpu.runtime.queues import libcuda
 
-# NVRTC: NVIDIA's compiler as a library, which needs no host compiler. It compiles the kernels where there is no nvcc.
+# NVRTC, NVIDIA's compiler as a library, needs no host compiler. It compiles the kernels if there is no nvcc.
 #
 # It comes with the toolkit, with PyTorch, and in the wheel nvidia-cuda-nvrtc; the headers that kernels include come in
-# nvidia-cuda-runtime. Host headers it does not know: what our kernels take of them is given to it from here.
+# nvidia-cuda-runtime. It has no host headers, so the parts that kernels need are defined here.
 
-HEADER = "cuda_pipeline.h"  # whoever has it has all that the kernels include
+HEADER = "cuda_pipeline.h"  # comes with all headers that the kernels include
 # Folders of a library and of its headers, below a folder of packages: wheels of CUDA 13 and of 12.
 WHEELS = (("nvidia/cu13/lib", "nvidia/cu13/include"), ("nvidia/cuda_nvrtc/lib", "nvidia/cuda_runtime/include"))
 MATHS = b"""\
@@ -26,27 +26,27 @@ MATHS = b"""\
 #define FLT_MAX 3.402823466e+38F
 #define INFINITY __builtin_bit_cast(float, 0x7f800000)
 """
-HOST = {b"cfloat": MATHS, b"cmath": MATHS}  # the headers of the host, by name; nvcc includes cmath unasked
+HOST = {b"cfloat": MATHS, b"cmath": MATHS}  # host headers by name; nvcc includes cmath implicitly
 
 
 class CompileError(OSError):
-    """A kernel does not compile; the message has what the compiler says, a line each."""
+    """A kernel does not compile; the message has the compiler's output, line by line."""
 
     SEVERAL_LINES = True
 
 
 class Nvrtc:
-    """One libnvrtc. Raises OSError where it does not open, is none, or has no headers.
+    """One libnvrtc. Raises OSError if it does not open, is no NVRTC, or has no headers.
 
     version  of CUDA, as (13, 0)
-    told     what is compiled by it depends on
+    told     identifies the compiler, for cache keys
     """
 
     def __init__(self, path: str, include: Path):
         if not (include / HEADER).is_file():
             raise OSError(f"{path} has no {HEADER} in {include}; pip install nvidia-cuda-runtime")
         for builtins in Path(path).parent.glob("libnvrtc-builtins.so*"):
-            ctypes.CDLL(str(builtins))  # which NVRTC opens by name only
+            ctypes.CDLL(str(builtins))  # NVRTC opens it by name only
         self.path, self._include = path, include
         try:
             self._library = ctypes.CDLL(path)
@@ -56,7 +56,7 @@ class Nvrtc:
             raise OSError(f"{path} is no NVRTC: {error}") from None
         self.version = major.value, minor.value
         self.name = "NVRTC {}.{}".format(*self.version)
-        self.told = f"{self.name} {os.path.getsize(path)}"  # which tells updates of one version apart
+        self.told = f"{self.name} {os.path.getsize(path)}"  # distinguishes updates of one version
 
     @functools.cached_property
     def architectures(self) -> list[int]:
@@ -68,7 +68,7 @@ class Nvrtc:
         return list(found)
 
     def compile(self, source: Path, arch: str, options: tuple[str, ...], target: Path) -> None:
-        """Write machine code of "sm_90", or PTX of "compute_90"; CompileError where it does not compile."""
+        """Writes machine code of "sm_90", or PTX of "compute_90"; CompileError if the source does not compile."""
         program = ctypes.c_void_p()
         names, texts = ((ctypes.c_char_p * len(HOST))(*given) for given in (HOST, HOST.values()))
         text, name = source.read_bytes(), str(source).encode()
@@ -101,7 +101,7 @@ class Nvrtc:
 
 
 def found() -> Iterator[Nvrtc | OSError]:
-    """Every NVRTC of a wheel, then of the toolkit; in place of one that cannot be used, why not."""
+    """Yields every NVRTC of a wheel, then of the toolkit; an unusable one as its OSError."""
     toolkit = Path(os.environ.get("CUDA_HOME") or "/usr/local/cuda")
     places = [(Path(folder, lib), Path(folder, include)) for folder in sys.path for lib, include in WHEELS]
     for lib, include in (*places, (toolkit / "lib64", toolkit / "include")):
@@ -121,17 +121,17 @@ WANTED = (
     "pip install 'hybrid-engine[gpu]' brings NVRTC, which compiles them; or install the CUDA toolkit, or name its nvcc in "
     "HYBRID_NVCC"
 )
-OLDER = (  # for a driver that is older than the compiler
+OLDER = (  # for a driver older than the compiler
     "name an older nvcc in HYBRID_NVCC, or, for a driver of CUDA 12: "
     "pip install nvidia-cuda-nvrtc-cu12 nvidia-cuda-runtime-cu12"
 )
 
 
 class Nvcc:
-    """The program nvcc; OSError, with the remedy, where it cannot be used.
+    """The program nvcc; OSError, with the remedy, if it cannot be used.
 
     version  of CUDA, as (13, 0)
-    told     what is compiled by it depends on
+    told     identifies the compiler, for cache keys
     """
 
     def __init__(self, path: str):
@@ -150,12 +150,12 @@ class Nvcc:
 
     @functools.cached_property
     def architectures(self) -> list[int]:
-        """The capabilities that it compiles for on all devices that have them; empty where it does not say."""
+        """The capabilities for which it generates machine code; empty if nvcc does not list them."""
         said = subprocess.run([self.path, "--list-gpu-code"], capture_output=True, text=True)
         return [int(number) for number in re.findall(r"\bsm_(\d+)\b", said.stdout)]
 
     def compile(self, source: Path, arch: str, options: tuple[str, ...], target: Path) -> None:
-        """Write machine code of "sm_90", or PTX of "compute_90"; CompileError where it does not compile."""
+        """Writes machine code of "sm_90", or PTX of "compute_90"; CompileError if the source does not compile."""
         kind = "-ptx" if arch.startswith("compute") else "-cubin"
         files = ("-I", str(source.parent), "-o", str(target), str(source))
         done = subprocess.run([self.path, kind, f"-arch={arch}", *options, *files], capture_output=True, text=True)
@@ -167,9 +167,9 @@ Compiler = Nvcc | Nvrtc
 
 
 def compiler() -> Compiler:
-    """The nvcc that HYBRID_NVCC names; else of all that can be used the first that the driver is no older than, or the first.
+    """Returns the nvcc in HYBRID_NVCC; else the first usable compiler no newer than the driver, or the first usable one.
 
-    Raises OSError, with the remedy, where there is none.
+    Raises OSError, with the remedy, if there is none.
     """
     if named := os.environ.get("HYBRID_NVCC"):
         try:
@@ -206,14 +206,14 @@ def _nvcc(path: str) -> Nvcc:
 
 
 def nvcc() -> str | None:
-    """The path of nvcc: on the PATH, in CUDA_HOME, or from the wheel nvidia-cuda-nvcc, in this order; None without one."""
+    """Returns the path of nvcc: on the PATH, in CUDA_HOME, or from the wheel nvidia-cuda-nvcc, in this order; else None."""
     toolkit = Path(os.environ.get("CUDA_HOME") or "/usr/local/cuda", "bin", "nvcc")
     wheels = [Path(folder, "nvidia", "cu13", "bin", "nvcc") for folder in sys.path]
     return shutil.which("nvcc") or next((str(p) for p in (toolkit, *wheels) if os.access(p, os.X_OK)), None)
 
 
 def driver_version() -> int:
-    """The version of CUDA that the driver supports, as 13000; no limit where there is no driver."""
+    """Returns the CUDA version that the driver supports, as 13000; sys.maxsize without a driver."""
     version = ctypes.c_int()
     try:
         libcuda().cuDriverGetVersion(ctypes.byref(version))

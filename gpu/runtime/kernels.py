@@ -1,4 +1,4 @@
-"""Compiles the .cu file beside a launcher, once for each architecture, keeps the result on disk, launches kernels."""
+"""Compiles the .cu file of a launcher once per architecture, caches the result on disk, launches kernels."""
 
 import hashlib
 import os
@@ -16,16 +16,16 @@ from gpu.runtime.private import private
 HERE = Path(__file__).parents[1]
 OPTIONS = ("-std=c++17", "-lineinfo")
 
-Size = int | tuple[int, ...]  # of a grid or a block: one to three numbers
+Size = int | tuple[int, ...]  # size of a grid or block: one to three numbers
 
 
 def launch(launcher: str, name: str, kinds: str, grid: Size, block: Size, *values: Any, shared: int = 0) -> None:
-    """Launch the kernel `name` of the .cu beside `launcher` on the current queue.
+    """Launches the kernel `name` of the .cu file of `launcher` on the current queue.
 
-    kinds   one letter an argument: P a pointer (a device array, None for a null pointer), i int32, q int64, f float32
-    grid    how many blocks; where it is 0 nothing is launched
-    block   threads a block; both are a number, or up to three
-    shared  bytes of dynamic shared memory a block
+    kinds   one letter per argument: P a pointer (a device array, None for a null pointer), i int32, q int64, f float32
+    grid    number of blocks; 0: no launch
+    block   threads per block; both are one to three numbers
+    shared  bytes of dynamic shared memory per block
     """
     blocks = _three(grid)
     if 0 in blocks:
@@ -35,7 +35,7 @@ def launch(launcher: str, name: str, kinds: str, grid: Size, block: Size, *value
     if shared > function.allowed:
         _allow(function, shared)
     packed = function.pack(*[value.pointer if isinstance(value, Array) else value or 0 for value in values])
-    # What PyCUDA's prepared_async_call ends with, which calls the driver a second time for the shape of the block
+    # The end of PyCUDA's prepared_async_call, which calls the driver a second time for the shape of the block
     function.kernel._launch_kernel(blocks, _three(block), packed, shared, queue.stream)
 
 
@@ -45,7 +45,7 @@ def _three(size: Size) -> tuple[int, int, int]:
 
 
 class _Function:
-    """A kernel, what packs its arguments as C lays them out, and how much dynamic shared memory a block of it may have."""
+    """A kernel, the packer of its C arguments, and its current limit of dynamic shared memory per block."""
 
     allowed = 0
 
@@ -71,9 +71,9 @@ def _module(where: device.Device, launcher: str) -> Any:
 
 
 def _allow(function: _Function, shared: int) -> None:
-    """Allow so many bytes a block, and give shared memory all that the L1 cache can spare.
+    """Allows so many bytes per block, and maximises shared memory against the L1 cache.
 
-    Launchers count on as many blocks a multiprocessor as fit; the driver's own guess may leave room for fewer.
+    Launchers assume that as many blocks as fit share a multiprocessor; the driver's own choice may allow fewer.
     """
     import pycuda.driver as driver
 
@@ -84,9 +84,9 @@ def _allow(function: _Function, shared: int) -> None:
 
 
 def static_shared(where: device.Device, launcher: str, names: Iterable[str]) -> int:
-    """The most bytes of shared memory that one of these kernels of a launcher has, beside what a launch asks for.
+    """Returns the maximum static shared memory of these kernels of a launcher, in bytes.
 
-    Both together may be no more than `shared_block` of the device.
+    Static and dynamic memory together are limited to `shared_block` of the device.
     """
     import pycuda.driver as driver
 
@@ -99,10 +99,10 @@ def static_shared(where: device.Device, launcher: str, names: Iterable[str]) -> 
 
 
 def target(capability: tuple[int, int]) -> str:
-    """What to compile for a device: its own "sm_90"; for one newer than the compiler "compute_120", the newest that it knows.
+    """Returns the compile target of a device: its own "sm_90"; for one newer than the compiler its newest, "compute_120".
 
     The latter is PTX, which the driver translates for any newer device. Raises OSError for a device that the compiler no longer
-    knows, or where there is no compiler.
+    supports, or without a compiler.
     """
     number, made_by = 10 * capability[0] + capability[1], compiler()
     known = made_by.architectures
@@ -117,13 +117,13 @@ def target(capability: tuple[int, int]) -> str:
 
 
 def cubin(source: Path, arch: str) -> Path:
-    """The file with the compiled kernels of `source`, which is compiled where the cache does not have it.
+    """Returns the file with the compiled kernels of `source`, which is compiled unless it is cached.
 
-    arch  as `target` says: machine code of "sm_90", PTX of "compute_90"
+    arch  from `target`: machine code of "sm_90", PTX of "compute_90"
 
-    The name has a hash of everything that is compiled, so the file is never out of date. Processes that compile at the same
-    time write the same bytes, and each renames its file atomically. Raises OSError where a compiler or the cache is missing,
-    and, with the output of the compiler, where the source does not compile.
+    The name has a hash of all sources and options, so the file is never stale. Concurrent processes write the same bytes, and
+    each renames its file atomically. Raises OSError if a compiler or the cache is missing, and, with the output of the
+    compiler, if the source does not compile.
     """
     made_by, folder = compiler(), cache()
     kind = "ptx" if arch.startswith("compute") else "cubin"
@@ -144,6 +144,6 @@ def _content(source: Path, arch: str, compiler: str) -> str:
 
 
 def cache() -> Path:
-    """The folder of compiled kernels; OSError where it cannot be made, or others could write to it."""
+    """Returns the folder of compiled kernels; OSError if it cannot be created, or others could write to it."""
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return private(Path(root, "hybrid-engine", "cubins"), "XDG_CACHE_HOME")

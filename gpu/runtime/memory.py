@@ -1,8 +1,8 @@
-"""Memory that comes and goes in the order of the device's work, and copies of host memory that is not page-locked.
+"""Stream-ordered allocation of device memory, and copies of host memory that is not page-locked.
 
-What is freed goes behind the work of all queues, on a stream that nothing waits for. The next array may lie there: so when one
-is made the legacy default stream, and with it every queue and PyTorch's work, waits for that stream, on the device. Neither the
-host nor another library's streams wait for anything.
+Memory is freed behind the work of all queues, on a stream that nothing waits for. The next array may reuse it. So at an
+allocation the legacy default stream, and with it every queue and PyTorch's work, waits for that stream on the device. Neither
+the host nor other libraries' streams wait.
 """
 
 import collections
@@ -14,32 +14,32 @@ from numpy.typing import NDArray
 
 from gpu.runtime.queues import LEGACY, NON_BLOCKING, OUT_OF_MEMORY, check, libcuda, order
 
-PART = 4 << 20  # bytes of page-locked memory that a copy goes through; two take turns
+PART = 4 << 20  # bytes of each of the two page-locked buffers of a copy
 
 PINNED, ON_A_DEVICE = 1, 1  # CU_MEM_ALLOCATION_TYPE_PINNED, CU_MEM_LOCATION_TYPE_DEVICE
-RELEASE_THRESHOLD, RESERVED, USED = 4, 5, 7  # CU_MEMPOOL_ATTR_..., all of them cuuint64_t
+RELEASE_THRESHOLD, RESERVED, USED = 4, 5, 7  # CU_MEMPOOL_ATTR_..., all of type cuuint64_t
 EVERYTHING = (1 << 64) - 1
 
 
 class Behind:
-    """A stream behind what queues do, on which things are freed. Made and used in the owner's thread.
+    """A stream behind the work of all queues, on which memory is freed. Created and used in the owner's thread.
 
-    It has nothing to do with the legacy default stream: whatever is put on that one, such as a free, is a barrier between the
-    queues. So it is told of the queues that it is not behind.
+    It is independent of the legacy default stream, where any operation, such as a free, is a barrier between the queues. So it
+    tracks the queues with new work.
     """
 
     def __init__(self) -> None:
         import pycuda.driver as driver
 
         self.stream = driver.Stream(NON_BLOCKING)
-        self._busy: dict[int, Any] = {}  # PyCUDA's streams by handle, which are kept: their queues may be gone
+        self._busy: dict[int, Any] = {}  # PyCUDA's streams by handle, kept alive: their queues may be gone
 
     def note(self, stream: Any) -> None:
-        """A queue is about to put work on its stream."""
+        """Records that a queue is about to put work on its stream."""
         self._busy[stream.handle] = stream
 
     def follow(self) -> None:
-        """Let what is put on this stream later wait for what is on the queues now."""
+        """Lets later work on this stream wait for the present work of all queues."""
         for handle in self._busy:
             order(handle, self.stream.handle)
         self._busy.clear()
@@ -61,11 +61,10 @@ class Properties(ctypes.Structure):
 
 
 class Pool:
-    """Memory of a device from which blocks are taken, and which keeps what is free: to map memory anew takes 0.1 to 1 ms.
+    """A memory pool of a device that keeps free blocks: mapping memory anew takes 0.1 to 1 ms.
 
-    It is not the device's default pool, because CuPy and PyTorch's cudaMallocAsync may have theirs there: how much is kept is
-    for them to say, and what they keep is neither ours to count nor to give back. Used in the owner's thread; raises errors of
-    PyCUDA.
+    It is not the device's default pool, which CuPy and PyTorch's cudaMallocAsync may use. They choose how much that pool keeps,
+    and its memory is not this package's to count or release. Used in the owner's thread; raises PyCUDA's errors.
     """
 
     def __init__(self, ordinal: int, behind: Behind):
@@ -77,9 +76,9 @@ class Pool:
         check("cuMemPoolSetAttribute", status)
 
     def take(self, size: int) -> int:
-        """The address of so many bytes, there for whatever is put on a queue later.
+        """Returns the address of so many bytes, usable by work queued later.
 
-        Where there is no room, what is kept is given back first: free pieces, none of them large enough, may be in the way.
+        If memory runs out, the pool is trimmed first: free pieces that are too small may block the allocation.
         """
         place = ctypes.c_uint64()
         status = self._ask(place, size)
@@ -95,11 +94,11 @@ class Pool:
         return int(libcuda().cuMemAllocFromPoolAsync(ctypes.byref(place), size, self._pool, stream))
 
     def give(self, pointer: int) -> None:
-        """Free what was taken, behind what the stream is behind."""
-        libcuda().cuMemFreeAsync(pointer, self._behind.stream.handle)  # fails where the device is lost
+        """Frees a block in the order of the pool's stream."""
+        libcuda().cuMemFreeAsync(pointer, self._behind.stream.handle)  # fails if the device is lost
 
     def unused(self) -> int:
-        """Bytes that are kept and not in use."""
+        """Returns the bytes that are kept and not in use."""
         return self._told(RESERVED) - self._told(USED)
 
     def _told(self, attribute: int) -> int:
@@ -109,18 +108,18 @@ class Pool:
         return value.value
 
     def trim(self) -> None:
-        """Give back to the system what is not in use, once what is being freed is free."""
+        """Returns unused memory to the system, after pending frees."""
         self._behind.stream.synchronize()
         check("cuMemPoolTrimTo", libcuda().cuMemPoolTrimTo(self._pool, 0))
 
     def close(self) -> None:
-        """Give everything back; nothing is in use."""
+        """Releases everything; nothing is in use."""
         self.trim()
         check("cuMemPoolDestroy", libcuda().cuMemPoolDestroy(self._pool))
 
 
 class Block:
-    """Bytes of a pool, taken now. Deleted in the owner's thread, it is freed behind what the pool's stream is behind."""
+    """Bytes of a pool, allocated on creation. Deleted in the owner's thread, it is freed in the order of the pool's stream."""
 
     def __init__(self, pool: Pool, size: int):
         self._pool, self._pointer = pool, pool.take(size)
@@ -134,9 +133,9 @@ class Block:
 
 
 class Staging:
-    """Copies between a device and memory that is not page-locked, through two page-locked buffers in turn.
+    """Copies between a device and memory that is not page-locked, through two alternating page-locked buffers.
 
-    A copy begins once all that is on the queues is done, and is complete when a method returns.
+    A copy starts after all work on the queues, and is complete when a method returns.
     """
 
     def __init__(self, buffers: tuple[NDArray[np.uint8], NDArray[np.uint8]]):
@@ -145,12 +144,12 @@ class Staging:
         self._parts = [(buffer, driver.Event(driver.event_flags.DISABLE_TIMING)) for buffer in buffers]
 
     def write(self, pointer: int, source: NDArray[np.uint8]) -> None:
-        """To the device; source is contiguous."""
+        """Copies to the device; source is contiguous."""
         import pycuda.driver as driver
 
         for (buffer, free), at in self._turns(source.nbytes):
             part = source[at : at + PART]
-            free.synchronize()  # the copy before the last has read the buffer
+            free.synchronize()  # the buffer's previous copy is done
             buffer[: part.nbytes] = part
             driver.memcpy_htod_async(pointer + at, buffer[: part.nbytes], None)
             free.record()
@@ -158,7 +157,7 @@ class Staging:
             free.synchronize()
 
     def read(self, target: NDArray[np.uint8], pointer: int) -> None:
-        """From the device; target is contiguous."""
+        """Copies from the device; target is contiguous."""
         import pycuda.driver as driver
 
         under_way: collections.deque[Any] = collections.deque()
@@ -173,7 +172,7 @@ class Staging:
             _take(*under_way.popleft())
 
     def _turns(self, size: int) -> Any:
-        """A buffer with its event, and where its part of so many bytes begins."""
+        """Yields a buffer with its event, and the offset of its part."""
         return ((self._parts[number % 2], at) for number, at in enumerate(range(0, size, PART)))
 
 

@@ -1,6 +1,6 @@
-"""The one thread that owns a CUDA context: PyCUDA's objects are made, used and freed there.
+"""The one thread that owns a CUDA context: it creates, uses and frees PyCUDA's objects.
 
-PyCUDA ties a stream, an event or a piece of memory to the thread in which it was made: freed in another one, as the garbage
+PyCUDA ties a stream, an event or a piece of memory to the thread that created it. Freed in another one, as the garbage
 collector may do, it leaks with a warning.
 """
 
@@ -11,25 +11,25 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-# Errors of the driver as exceptions of this package, which name the device, what was asked for and the remedy.
+# Driver errors as exceptions of this package, which name the device, the request and the remedy.
 
 
 class DeviceError(OSError):
-    """The device or its driver failed: what was on the device is lost, what is on the host is not."""
+    """A device or driver failure: data on the device is lost, data on the host is not."""
 
 
 def failed(name: str, error: object) -> DeviceError:
-    """The exception to raise when the driver, or a library on the device `name`, reports an error."""
+    """Returns the exception for an error that the driver, or a library on the device `name`, reports."""
     return DeviceError(
         f"{name}: {error}; what was on the device is lost, the last checkpoint stands; `hybrid doctor` may say more"
     )
 
 
 class Translated:
-    """A context in which errors of the driver become MemoryError or DeviceError.
+    """A context that converts driver errors to MemoryError or DeviceError.
 
     name    of the device
-    wanted  what memory is asked for, for the message
+    wanted  the requested memory, for the message
     """
 
     def __init__(self, name: str, wanted: str = ""):
@@ -39,7 +39,7 @@ class Translated:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        driver = sys.modules.get("pycuda.driver")  # without it nothing of the driver's can have failed
+        driver = sys.modules.get("pycuda.driver")  # unless it is loaded, no driver call can have failed
         if driver is None or not isinstance(error, driver.Error):
             return
         if isinstance(error, driver.MemoryError):
@@ -48,7 +48,7 @@ class Translated:
 
 
 def _room() -> str:
-    """How much memory of the current device is free, for a message."""
+    """Returns the free memory of the current device, for a message."""
     import pycuda.driver as driver
 
     try:
@@ -59,10 +59,10 @@ def _room() -> str:
 
 
 class Owner:
-    """A thread of its own that does what it is given, in order.
+    """A thread that does submitted work in order.
 
-    It is a daemon: a thread that ends while a CUDA context is current makes PyCUDA abort the process. So where a process ends
-    without `close`, the thread must not end before it.
+    It is a daemon: a thread that ends while a CUDA context is current makes PyCUDA abort the process. So without `close` the
+    thread must outlive the process.
     """
 
     def __init__(self, name: str):
@@ -72,7 +72,7 @@ class Owner:
         self._thread.start()
 
     def submit(self, work: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Do the work after all earlier work; the future has its result or the exception, DeviceError for one of the driver.
+        """Does the work after all earlier work; the future has its result or exception, DeviceError for one of the driver.
 
         Raises RuntimeError once closed.
         """
@@ -83,23 +83,23 @@ class Owner:
         return future
 
     def call(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Do the work and return its result; without waiting in line where the caller is this thread itself."""
+        """Does the work and returns its result; runs it directly in the owner's own thread."""
         if threading.current_thread() is self._thread:
             return work(*arguments)
         return self.submit(work, *arguments).result()
 
     def post(self, work: Callable[..., Any], *arguments: Any) -> None:
-        """As submit, without a result, and nothing once closed; for finalizers, which may run in any thread, at any time.
+        """Does `submit` without a result, and nothing once closed; for finalizers, which may run in any thread, at any time.
 
-        A thread that was left as it is must not wake while the process ends: it would end, and PyCUDA abort.
+        An abandoned thread must not wake at process exit: it would end, and PyCUDA abort.
         """
         if not self.closed:
             self._work.put((None, work, arguments))
 
     def close(self, end: bool = True) -> None:
-        """Take no more work, and end the thread once all work is done.
+        """Rejects further work, and ends the thread once all work is done.
 
-        end  False: leave the thread as it is, because its context could not be released
+        end  False: leave the thread blocked, because its context could not be released
         """
         self.closed = True
         if end and self._thread.is_alive():
@@ -112,10 +112,10 @@ class Owner:
             try:
                 with Translated(self._thread.name):
                     result = work(*arguments)
-            except BaseException as failure:  # raised where the result is asked for, KeyboardInterrupt too
+            except BaseException as failure:  # raised by the future's result, KeyboardInterrupt too
                 if future:
                     future.set_exception(failure)
             else:
                 if future:
                     future.set_result(result)
-            del item, future, work, arguments  # nothing is kept alive while waiting
+            del item, future, work, arguments  # keeps nothing alive while waiting

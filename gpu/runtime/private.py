@@ -1,4 +1,4 @@
-"""Folders that this user alone can write, since what is loaded from them is run. The same file in cpu/ and in gpu/."""
+"""Folders that only this user can write: code from them is run. cpu/ and gpu/ have identical copies of this file."""
 
 import os
 import stat
@@ -6,13 +6,13 @@ from pathlib import Path
 
 
 def private(folder: Path, variable: str) -> Path:
-    """The folder itself, by the path that no link changes; it and those above it are made where they are missing.
+    """Returns the real path of the folder, which is created with its parents if missing.
 
-    variable  of the environment, that names another folder; for the message
+    variable  the environment variable that names another folder; for the message
 
-    Whatever the umask is, what is made here is this user's alone. Raises OSError, with the remedy, where another user could
-    write to the folder, or exchange it: by the owner and the mode of it and of all above it. Where entries are their owners'
-    alone, as in /tmp, a folder of this user's is his. root is trusted. Windows has neither owner nor mode to look at.
+    New folders are this user's alone, whatever the umask. Owner and mode of the folder and its parents are checked: OSError,
+    with the remedy, if another user could write to it or replace it. Parents with the sticky bit, as /tmp, are accepted. root
+    is trusted. Windows has neither owner nor mode, so nothing is checked there.
     """
     folder = Path(os.path.realpath(folder))
     for path in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
@@ -41,7 +41,7 @@ def _refuse(path: Path, last: bool, remedy: str) -> None:
 
 
 def _own_group(group: int) -> bool:
-    """Whether a group is this user's alone, as many systems make one for everybody: it has his name and no other member."""
+    """True if a group belongs to this user alone: it has the user's name and no other member, as is usual on many systems."""
     import grp
     import pwd
 

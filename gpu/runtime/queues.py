@@ -1,4 +1,4 @@
-"""Queues over CUDA streams and their events, and what the work of a queue may call: copy, fill_bytes, scratch."""
+"""Queues over CUDA streams and their events, and the operations of queued work: copy, fill_bytes, scratch."""
 
 import contextlib
 import ctypes
@@ -16,12 +16,12 @@ from gpu.runtime.array import Array, Shape
 from gpu.runtime.owner import Translated
 
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
-LEGACY = 0  # the handle of the legacy default stream, with which queues are in order
-NON_BLOCKING = 1  # a stream that has nothing to do with that one, where PyTorch computes meanwhile
+LEGACY = 0  # handle of the legacy default stream, which synchronises with the queues
+NON_BLOCKING = 1  # a stream independent of the legacy one, on which PyTorch may compute meanwhile
 
-# The driver's functions that are called without PyCUDA, by the names that the library exports, where cuda.h renames some, and
-# one letter an argument: P a pointer or a handle, a an address on the device, s a size, i int or an enumeration, u unsigned,
-# U unsigned long long. An int of Python would otherwise pass as 32 bits.
+# Driver functions that are called without PyCUDA, by exported name (cuda.h renames some), with one letter per argument: P a
+# pointer or a handle, a an address on the device, s a size, i int or an enumeration, u unsigned, U unsigned long long. A Python
+# int would otherwise pass as 32 bits.
 KINDS = {
     "P": ctypes.c_void_p,
     "a": ctypes.c_uint64,
@@ -53,11 +53,11 @@ CALLS = {
     "cuStreamWaitEvent": "PPu",
 }
 
-Note = Callable[[float, float], object]  # is told when work ran: from, to, in seconds of time.perf_counter
+Note = Callable[[float, float], object]  # receives the start and end time of the work, in seconds of time.perf_counter
 
 
 class Here(threading.local):
-    """The queue and the device that the calling thread works for."""
+    """The current queue and device of the calling thread."""
 
     device: Any = None
     queue: Any = None
@@ -74,23 +74,23 @@ class Event:
         self._notes = [note] if note else []
 
     def wait(self) -> Any:
-        """Wait until the device is past the point, in any thread; return what the work returned, raise what it raised."""
+        """Waits, in any thread, until the device has passed the point; returns the work's result, or raises its exception."""
         result, start, mark = self._future.result()
         device = self.queue.device
         device.wait(mark)
-        with contextlib.suppress(IndexError):  # of threads that wait at the same time one takes the note
+        with contextlib.suppress(IndexError):  # only one of several concurrent waiters takes the note
             self._notes.pop()(device.clock(start), device.clock(mark))
         return result
 
     def mark(self) -> Any:
-        """The CUDA event, once it has been recorded on its stream."""
+        """Returns the CUDA event, once it has been recorded on its stream."""
         return self._future.result()[2].event
 
 
 class Queue:
-    """A CUDA stream: its work launches kernels and copies, which the device does in order.
+    """A CUDA stream: its work launches kernels and copies, which the device executes in order.
 
-    After a failure the queue does no more work: everything put on it later fails with the same exception.
+    After a failure all later work of the queue fails with the same exception.
     """
 
     apart = True
@@ -116,9 +116,9 @@ class Queue:
     def run(
         self, work: Callable[..., Any], *arguments: Any, after: Sequence[Any] = (), note: Note | None = None
     ) -> Event:
-        """Do `work(*arguments)`, which launches on this queue, after its earlier work and after the events in `after`.
+        """Does `work(*arguments)`, which launches on this queue, after its earlier work and the events in `after`.
 
-        note(start, end) is called by the first wait for the event, with the time when the device did the work, in seconds of
+        The first wait for the event calls note(start, end) with the device's start and end time of the work, in seconds of
         time.perf_counter.
         """
         return Event(self, self.device.owner.submit(self._do, work, arguments, after, note), note)
@@ -131,7 +131,7 @@ class Queue:
                 self._follow(event)
             here.queue = self
             with Translated(self.device.name):
-                # who waits leaves its core to other threads, unless nothing goes on apart from this work
+                # waiting threads yield their core, unless the work is synchronous
                 sleeps = self.apart and self.device.sleeps
                 self.device.behind.note(self.stream)
                 start = self.device.mark(self.stream, sleeps) if note else None
@@ -141,29 +141,29 @@ class Queue:
             self._failure = failure
             raise
         finally:
-            here.queue = None  # a queue that is done with keeps nothing
+            here.queue = None  # an unused queue is not kept alive
 
     def _follow(self, event: Any) -> None:
-        """Let later launches wait for an event: on the device for an event of the same device, else here."""
+        """Lets later launches wait for an event: on the device for an event of the same device, else on the host."""
         if not isinstance(event, Event) or event.queue.device is not self.device:
             event.wait()
         elif event.queue is not self:
             self.stream.wait_for_event(event.mark())
 
     def copy(self, target: Any, source: Any, after: Sequence[Any] = (), note: Note | None = None) -> Event:
-        """Copy between page-locked host memory and the device, or within either; shapes may differ, bytes may not."""
+        """Copies between page-locked host memory and the device, or within either; shapes may differ, byte counts may not."""
         return self.run(copy, target, source, after=after, note=note)
 
     def wait_for(self, stream: int) -> None:
-        """Let later work of this queue wait for what another library has put on its CUDA stream so far."""
+        """Lets later work of this queue wait for another library's work on its CUDA stream so far."""
         self.device.owner.call(order, stream, self.handle)
 
     def hand_over(self, stream: int) -> None:
-        """Let later work on another library's CUDA stream wait for what has been put on this queue so far."""
+        """Lets later work on another library's CUDA stream wait for this queue's work so far."""
         self.device.owner.call(order, self.handle, stream)
 
     def close(self) -> None:
-        """Finish what was put on the queue; nothing where the device is closed already."""
+        """Finishes all queued work; does nothing if the device is closed."""
         if not self.device.closed:
             self.device.owner.call(self.stream.synchronize)
 
@@ -176,14 +176,14 @@ class Inline(Queue):
     def run(
         self, work: Callable[..., Any], *arguments: Any, after: Sequence[Any] = (), note: Note | None = None
     ) -> Event:
-        """Do the work now, on the device too."""
+        """Does the work now, on the device too."""
         event = super().run(work, *arguments, after=after, note=note)
         event.wait()
         return event
 
 
 def current() -> Queue:
-    """The queue whose work is being done; RuntimeError outside the work of a queue."""
+    """Returns the queue whose work is running; RuntimeError outside the work of a queue."""
     if here.queue is None:
         raise RuntimeError("gpu: kernels are launched by the work of a queue, see Queue.run in hybrid/contract.py")
     queue: Queue = here.queue
@@ -191,7 +191,7 @@ def current() -> Queue:
 
 
 def copy(target: Any, source: Any) -> None:
-    """Copy on the current queue, between host and device or within the device; ValueError for unequal numbers of bytes."""
+    """Copies on the current queue, between host and device or within the device; ValueError unless byte counts are equal."""
     import pycuda.driver as driver
 
     stream = current().stream
@@ -208,7 +208,7 @@ def copy(target: Any, source: Any) -> None:
 
 
 def fill_bytes(target: Array, value: int) -> None:
-    """Set every byte of a device array, on the current queue."""
+    """Sets every byte of a device array, on the current queue."""
     import pycuda.driver as driver
 
     if target.nbytes:
@@ -216,9 +216,9 @@ def fill_bytes(target: Array, value: int) -> None:
 
 
 def scratch(name: str, shape: Shape, dtype: DTypeLike, zero: bool = False) -> Array:
-    """Memory of the current queue under a name, kept for the next call with the same name.
+    """Returns named memory of the current queue, kept for later calls with the same name.
 
-    zero  it is filled with zeros when it is made; whoever uses it must leave zeros
+    zero  new memory is zeroed; users must leave it zeroed
     """
     queue = current()
     wanted = Array(0, shape, dtype, None)
@@ -232,18 +232,18 @@ def scratch(name: str, shape: Shape, dtype: DTypeLike, zero: bool = False) -> Ar
 
 @functools.cache
 def libcuda() -> ctypes.CDLL:
-    """The driver itself, for the few calls that PyCUDA does not offer."""
+    """Returns the driver library, for the few calls that PyCUDA lacks."""
     found = ctypes.CDLL(CUDA)
     for name, kinds in CALLS.items():
-        if function := getattr(found, name, None):  # an old driver is told to be old elsewhere
+        if function := getattr(found, name, None):  # an outdated driver is reported elsewhere
             function.argtypes = [KINDS[kind] for kind in kinds]
     return found
 
 
 def order(first: int, second: int) -> None:
-    """Let later work on the stream `second` wait for what has been put on the stream `first` so far.
+    """Lets later work on the stream `second` wait for the work on the stream `first` so far.
 
-    By the driver's own functions, because PyCUDA records events only on streams that it made.
+    Uses driver functions, because PyCUDA records events only on streams that it created.
     """
     cuda, event = libcuda(), ctypes.c_void_p()
     check("cuEventCreate", cuda.cuEventCreate(ctypes.byref(event), 2))  # 2: without timing
@@ -251,11 +251,11 @@ def order(first: int, second: int) -> None:
         check("cuEventRecord", cuda.cuEventRecord(event, first))
         check("cuStreamWaitEvent", cuda.cuStreamWaitEvent(second, event, 0))
     finally:
-        cuda.cuEventDestroy_v2(event)  # by the driver once it is past
+        cuda.cuEventDestroy_v2(event)  # the driver destroys it once it has passed
 
 
 def check(name: str, status: int) -> None:
-    """Raise what PyCUDA raises for the answer of a function of the driver, unless that is 0."""
+    """Raises PyCUDA's exception for a nonzero status of a driver function."""
     import pycuda.driver as driver
 
     if status == OUT_OF_MEMORY:
@@ -266,16 +266,16 @@ def check(name: str, status: int) -> None:
         raise driver.Error(f"{name} failed: {(said.value or b'error %d' % status).decode()}")
 
 
-# Work that comes again with the same arrays and numbers: a CUDA graph of all that it puts on a queue, launched at once.
+# Repeated work with the same arrays and numbers: a CUDA graph of all its queue operations, launched as one.
 
-MOST = 64  # graphs of a recorder
-THREAD_LOCAL = 1  # other threads may do what they like while this one records
+MOST = 64  # maximum number of graphs per recorder
+THREAD_LOCAL = 1  # recording does not restrict other threads
 
 
 class Recorder:
-    """Does pieces of work that come again; see the contract.
+    """Repeats work by replaying a recording; see the contract.
 
-    The first time of a key the work is done as ever: memory is taken, kernels are compiled. The second time it is recorded.
+    The first call for a key runs the work normally, which allocates memory and compiles kernels. The second records it.
     """
 
     def __init__(self, device: Any):
@@ -283,7 +283,7 @@ class Recorder:
         self._graphs: dict[Hashable, Graph | None] = {}
 
     def run(self, key: Hashable, work: Callable[..., Any], *arguments: Any) -> None:
-        """Do `work(*arguments)` in the work of a queue; what was done under the key before is done again, as it was."""
+        """Does `work(*arguments)` in the work of a queue, or replays the recording under the key."""
         queue = current()
         mine = key, queue
         if mine in self._graphs:
@@ -297,18 +297,18 @@ class Recorder:
 
 
 class Graph:
-    """What some work puts on a queue, recorded, and not done yet.
+    """The recorded, not yet executed queue operations of some work.
 
-    The work must need no new memory. What it raises is raised, and nothing is done; DeviceError where it does what cannot be
-    recorded, such as waiting.
+    The work must need no new memory. Its exceptions propagate, and nothing is executed; DeviceError for operations that cannot
+    be recorded, such as waiting.
     """
 
     def __init__(self, queue: Queue, work: Callable[..., Any], *arguments: Any):
-        self._scratch = dict(queue.scratch)  # a later piece of work may take more under a name: then this stays as well
+        self._scratch = dict(queue.scratch)  # later work may replace a name's memory by more: this keeps the old alive
         self._keep = queue.device.guard(_Executable(_recorded(queue, work, *arguments)), "graphs", 1)
 
     def launch(self, queue: Queue) -> None:
-        """Do all of it on the queue."""
+        """Launches the recording on the queue."""
         status = libcuda().cuGraphLaunch(self._keep.held[0].handle, ctypes.c_void_p(queue.handle))
         check("cuGraphLaunch", status)
 
@@ -324,7 +324,7 @@ class _Executable:
 
 
 class _Recording(Queue):
-    """Stands for a queue whose work is recorded: its memory, and a stream of its own."""
+    """Stands in for a queue during recording: its memory, and a stream of its own."""
 
     def __init__(self, queue: Queue):
         import pycuda.driver as driver
