@@ -1,1 +1,1 @@
-"""Comparative benchmarks: `python -m bench NAME [--json FILE]`; one file a benchmark, rivals interleaved in one run."""
+"""Comparative benchmarks: `python -m bench NAME [--json FILE]`; one file per benchmark, rivals interleaved in one run."""

@@ -1,4 +1,4 @@
-"""What the device can do at best: copies, reading and writing in place, fp32 and TF32 products; ours beside PyTorch's."""
+"""The ceilings of the device: copies, reading and writing in place, fp32 and TF32 products; ours and PyTorch's."""
 
 import contextlib
 import json
@@ -10,14 +10,14 @@ import numpy as np
 from bench.gpu.machine import SINGLY, Contest, Machine
 from bench.harness.measure import near
 
-NUMBERS, QUICK_NUMBERS = 1 << 30, 1 << 14  # float32 of a copy: 4 GiB are read and 4 GiB written
-SIDE, QUICK_SIDE = 8192, 48  # of the matrices
-SAMPLE = 8  # rows of a product that are checked
+NUMBERS, QUICK_NUMBERS = 1 << 30, 1 << 14  # float32 of a copy: reads 4 GiB and writes 4 GiB
+SIDE, QUICK_SIDE = 8192, 48  # side of the matrices
+SAMPLE = 8  # rows of a product to check
 TF32_TOLERANCE = 5e-3  # factors of 11 significant bits
 
 
 def ceilings(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:
-    """What makes the contest of each ceiling."""
+    """Yields a factory of the contest of each ceiling."""
     numbers, side = (QUICK_NUMBERS, QUICK_SIDE) if quick else (NUMBERS, SIDE)
     yield partial(_copy, machine, numbers)
     yield partial(_in_place, machine, numbers // 2)
@@ -26,12 +26,12 @@ def ceilings(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:
 
 
 def bandwidth(records: list[dict]) -> float:
-    """Bytes a second that the best of some copies moves."""
+    """Returns the bytes per second of the best copy."""
     return max(record["value"] for record in records if record["who"] != SINGLY)
 
 
 def measured(path: str, machine: Machine, quick: bool) -> float | None:
-    """The bandwidth that a file of results has of this machine, with its driver and compiler; None where it has none."""
+    """Returns the bandwidth of this machine, driver and compiler from a file of results; None if missing."""
     try:
         with open(path) as file:
             records = [json.loads(line) for line in file]
@@ -49,7 +49,7 @@ def measured(path: str, machine: Machine, quick: bool) -> float | None:
 
 @contextlib.contextmanager
 def precision(machine: Machine, tf32: bool):
-    """Matrices are multiplied in TF32, on both sides, or in fp32."""
+    """A context in which both sides multiply matrices in TF32, or in fp32."""
     for setting in _settings(machine):
         setting(tf32)
     try:
@@ -70,7 +70,7 @@ def _settings(machine: Machine):
 
 
 def _copy(machine: Machine, numbers: int) -> Contest:
-    """Device to device, beyond any cache; bytes read and bytes written are counted."""
+    """Returns device-to-device copies, beyond any cache; bytes read and bytes written are counted."""
     from gpu.device import copy
 
     contest = Contest(machine, "gpu.copy", {"numbers": numbers}, 8.0 * numbers, "bytes/s")
@@ -81,7 +81,7 @@ def _copy(machine: Machine, numbers: int) -> Contest:
     def check():
         for end in ends:
             near("copy", machine.device.to_host(target[end]), machine.device.to_host(source[end]), tolerance=0)
-            machine.device.write(target[end], np.full(1000, np.nan, np.float32))  # for the next to overwrite
+            machine.device.write(target[end], np.full(1000, np.nan, np.float32))  # for the next copy to overwrite
 
     contest.ours(lambda: copy(target, source), check)
     if machine.torch:
@@ -91,7 +91,7 @@ def _copy(machine: Machine, numbers: int) -> Contest:
 
 
 def _in_place(machine: Machine, numbers: int) -> Contest:
-    """Plain SGD reads and writes a weight and its gradient, 16 bytes; after the first step the gradient is zero.
+    """Returns plain SGD, which reads and writes a weight and its gradient, 16 bytes; after the first step the gradient is 0.
 
     PyTorch's `add_` reads and writes 8 bytes a number, and has twice as many numbers.
     """
@@ -120,7 +120,7 @@ def _in_place(machine: Machine, numbers: int) -> Contest:
 
 
 def _product(machine: Machine, side: int, tf32: bool) -> Contest:
-    """A square product."""
+    """Returns a square product."""
     from gpu.runtime import blas
 
     rng = np.random.default_rng(3)

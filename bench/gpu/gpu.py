@@ -1,16 +1,16 @@
-"""The GPU: its ceilings, and the fused step, softmax, rows, tree and PVM beside PyTorch.
+"""The GPU: its ceilings, and the fused step, softmax, rows, tree and PVM against PyTorch.
 
-`python -m bench gpu --out DIR` measures copy bandwidth and GEMM rate as ceilings, then the works, each beside its rivals. One
-.jsonl in DIR has all samples and the environment; the summary comes last. `--only WORK` takes a part, with the ceilings that
-are in the .jsonl already. Memory: about 10 GB, on the device and on the host. The exit code is 1 where a work could not be
-measured, 2 where there is no device; a bar that is missed is said, and is no failure.
+`python -m bench gpu --out DIR` measures copy bandwidth and GEMM rate as ceilings, then each work with its rivals. One .jsonl in
+DIR has all samples and the environment; the summary comes last. `--only WORK` selects works, with the ceilings already in the
+.jsonl. Memory: about 10 GB, on the device and on the host. The exit code is 1 if a work could not be measured, 2 without a
+device. A missed bar is reported, but is no failure.
 
-It wants NumPy, PyCUDA, nvcc or NVRTC (see gpu/runtime/compiler.py) and cuBLAS (see gpu/runtime/blas.py); Numba and SciPy for
-what computes on the CPU; PyTorch with CUDA to be compared with. `make gpu-kit` collects what a machine without a network lacks;
-bench/first_ten.sh installs it there, tests and measures, the most valuable first. `--tell OUT` prints a page of what it found.
+It needs NumPy, PyCUDA, nvcc or NVRTC (see gpu/runtime/compiler.py) and cuBLAS (see gpu/runtime/blas.py); Numba and SciPy for
+CPU works; PyTorch with CUDA for comparison. `make gpu-kit` collects the packages for a machine without a network;
+bench/first_ten.sh installs them there, tests and measures, the most valuable first. `--tell OUT` prints a page of its results.
 
-`python -m tests.cudasim python -m bench gpu --quick` runs on the simulated driver: it shows that all of this runs, and nothing
-about speed.
+`python -m tests.cudasim python -m bench gpu --quick` runs on the simulated driver: a functional test, without meaningful
+speeds.
 """
 
 import argparse
@@ -35,7 +35,7 @@ ONLY = WORKS
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ceilings, works, summary; returns the exit code."""
+    """Runs ceilings, works, summary; returns the exit code."""
     if arguments.tell:
         return tell.tell(arguments.tell)
     from gpu.runtime.available import unavailable
@@ -66,14 +66,14 @@ def _run(machine: Machine, arguments: argparse.Namespace) -> int:
         except Exception as error:
             traceback.print_exc()
             failures.append(f"{name}: {error}")
-            if isinstance(error, DeviceError):  # the device answers no more: what follows would only fail too
+            if isinstance(error, DeviceError):  # the device is lost: all further works would fail too
                 break
             continue
         _report(machine, records, judged=not (arguments.quick or machine.simulated))
         kept += records
         append(path, records)
         print(f"  ({time.perf_counter() - began:.0f} s)", flush=True)
-    if machine.silent:  # which is known once a work has asked for PyTorch
+    if machine.silent:  # known once a work has imported PyTorch
         print(f"\nours alone: {machine.silent}")
     print(f"\nSummary, after {time.perf_counter() - started:.0f} s\n", *tell.table(kept), sep="\n")
     print(*(f"  FAILED {failure}" for failure in failures), sep="\n", flush=True)
@@ -81,7 +81,7 @@ def _run(machine: Machine, arguments: argparse.Namespace) -> int:
 
 
 def _file(arguments: argparse.Namespace, device: str) -> Path:
-    """Of a day and a device; made now, so that a folder that cannot be written is found before the measurement."""
+    """Returns a file name of date and device; creates the file, so that an unwritable folder fails before the measurement."""
     folder = Path(arguments.out or "runs")
     folder.mkdir(parents=True, exist_ok=True)
     name = re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-")
@@ -91,9 +91,9 @@ def _file(arguments: argparse.Namespace, device: str) -> Path:
 
 
 def contests(threads: int) -> dict[str, Callable[[Machine, bool], Iterator[Callable[[], Any]]]]:
-    """Of each work, what makes its contests when their turn comes, on a machine, in small sizes or not.
+    """Returns, for each work, a function of a machine and `quick` that yields factories of its contests.
 
-    A work's module is imported when its contests are made: most need no Numba, and go on where Numba does not start.
+    A work's module is imported only for its contests: most need no Numba, and run even if Numba does not start.
     """
     return {
         "ceilings": partial(_made, "gpu.ceilings.ceilings"),
@@ -108,7 +108,7 @@ def contests(threads: int) -> dict[str, Callable[[Machine, bool], Iterator[Calla
 
 
 def _made(maker: str, machine: Machine, quick: bool, **more: int) -> Iterator[Callable[[], Any]]:
-    """What a function of a module of bench makes."""
+    """Yields the factories of a function in a module of bench."""
     module, _, name = maker.rpartition(".")
     yield from getattr(importlib.import_module(f"bench.{module}"), name)(machine, quick, **more)
 
@@ -120,7 +120,7 @@ def _raise(error: Exception) -> Any:
 def _contests(
     machine: Machine, arguments: argparse.Namespace, wanted: Sequence[str], path: str
 ) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """The contests of the works that are wanted; the ceilings too, where nobody knows them."""
+    """Yields the contests of the requested works, and the ceilings if unknown."""
     if "ceilings" not in (arguments.only or ()):
         machine.bandwidth = measured(path, machine, arguments.quick)
     groups = contests(arguments.threads)
@@ -131,12 +131,12 @@ def _contests(
         try:
             for make in groups[name](machine, arguments.quick):
                 yield name, make
-        except Exception as error:  # of this work alone, such as a module that cannot be imported
+        except Exception as error:  # affects this work alone, such as a failed import
             yield name, partial(_raise, error)
 
 
 def _report(machine: Machine, records: list[dict], judged: bool) -> None:
-    """Print a contest, and note in our record how it stands to its bars."""
+    """Prints a contest, and adds our verdict on its bars to our record."""
     ours = records[0]
     if ours["work"] == "gpu.copy":
         machine.bandwidth = bandwidth(records)
@@ -147,7 +147,7 @@ def _report(machine: Machine, records: list[dict], judged: bool) -> None:
 
 
 def _details(ours: dict, records: list[dict], copied: float | None) -> Iterator[str]:
-    """What the table has no column for."""
+    """Yields details beyond the table's columns."""
     if "bandwidth_share" in ours:
         counted = f" at {ours['bytes_per_parameter']} bytes each" if "bytes_per_parameter" in ours else ""
         rate = ours["bandwidth_share"] * (copied or 0) / 1e9
@@ -174,7 +174,7 @@ def _details(ours: dict, records: list[dict], copied: float | None) -> Iterator[
 
 
 class Bar(NamedTuple):
-    """What was promised of ours at a work.
+    """A promised figure of ours at a work.
 
     of     "value", "bandwidth_share", "overlap", or "ratio": ours over the best rival whose name ends with `rival`
     """
@@ -200,7 +200,7 @@ BARS: dict[tuple[str, tuple], tuple[Bar, ...]] = {
 
 
 def bars_of(ours: dict) -> tuple[Bar, ...]:
-    """The bars of a record: those whose work and sizes are its own."""
+    """Returns the bars for the work and sizes of a record."""
     for (work, params), bars in BARS.items():
         if work == ours["work"] and set(params) <= set(ours["params"].items()):
             return bars
@@ -208,7 +208,7 @@ def bars_of(ours: dict) -> tuple[Bar, ...]:
 
 
 def judge(bar: Bar, ours: dict, records: list[dict]) -> dict[str, Any]:
-    """Whether the bar is met; `found` and `met` are None where there was nothing to compare with, a rival or a ceiling."""
+    """Judges a bar; `found` and `met` are None without a rival or ceiling to compare with."""
     if bar.of == "ratio":
         rivals = [
             one["value"] for one in records if one["who"] not in ("ours", SINGLY) and one["who"].endswith(bar.rival)

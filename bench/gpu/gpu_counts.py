@@ -1,13 +1,13 @@
-"""What our GPU kernels do, counted by the simulated driver: bytes, sectors, bank conflicts; tests/cudasim/counted.py."""
+"""Counts of our GPU kernels on the simulated driver: bytes, sectors, bank conflicts; tests/cudasim/counted.py."""
 
 import argparse
 import subprocess
 import sys
 
-COUNTS = True  # and times nothing: it runs beside other work
+COUNTS = True  # times nothing, so it may run in parallel with other work
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the table; with --json a line a kernel."""
+    """Prints the table; --json writes one line per kernel."""
     more = ["--json", arguments.json] if arguments.json else []
     return subprocess.run([sys.executable, "-m", "tests.cudasim.counted", *more]).returncode

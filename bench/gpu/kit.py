@@ -1,13 +1,13 @@
-"""What a lent GPU machine without a network lacks, ready to be carried: `make gpu-kit`, which runs `python -m bench.gpu.kit`.
+"""A package of everything that a lent GPU machine without a network lacks: `make gpu-kit` runs `python -m bench.gpu.kit`.
 
-Such a machine has Python 3.12, CUDA with nvcc, NumPy, SciPy, Numba, PyTorch and pytest. In build/ are then
-    gpu-kit   wheels: PyCUDA and Annoy, which are published as source only, built for that Python, and what they need
-    cache     the kernels, compiled for TARGET, in an archive that is a fifth of their size
-    golden    a recording of the original Predictive Vision Model, where RECORDING is at hand
-    commit    the commit of this checkout, which travels without its history
-GPU_PYTHON names a Python of another version. bench/first_ten.sh uses all of it there: `python -m bench.gpu.kit compile [sm_90]`
-makes the kernels alone, on the device those that the cache lacks. A file's name has a hash of its source and of the compiler's
-version, so under another compiler all are made there, on all cores at once.
+Such a machine has Python 3.12, CUDA with nvcc, NumPy, SciPy, Numba, PyTorch and pytest. The result in build/ is
+    gpu-kit   wheels: PyCUDA and Annoy, published as source only and built for that Python, and their dependencies
+    cache     the kernels, compiled for TARGET, in an archive of a fifth of their size
+    golden    a recording of the original Predictive Vision Model, if RECORDING exists
+    commit    the commit of this checkout, which is copied without its history
+GPU_PYTHON names a Python of another version. bench/first_ten.sh uses all of it there. `python -m bench.gpu.kit compile [sm_90]`
+compiles the kernels alone; on the device those that the cache lacks. File names have a hash of source and compiler version, so
+under another compiler all are compiled there, on all cores.
 """
 
 import concurrent.futures
@@ -30,21 +30,21 @@ KIT = BUILD / "gpu-kit"
 CACHE = BUILD / "cache"
 GOLDEN = BUILD / "golden" / "A_poly4_float32.npz"
 RECORDING = ROOT.parent / "shared" / "golden" / GOLDEN.name
-VERSION = (3, 12)  # of Python
+VERSION = (3, 12)  # Python version
 TARGET = "sm_90"  # an H100 or an H200
-MOST = 12_000_000  # bytes of all wheels
+MOST = 12_000_000  # maximum bytes of all wheels
 BUILT = ("pycuda", "annoy")
 PUBLISHED = ("pytools", "mako", "platformdirs", "siphash24", "tbb", "tcmlib", "cut-cross-entropy")
-# Annoy asks for the processor that compiles it, which the GPU machine may not have.
+# Annoy defaults to the building processor's instruction set, which the GPU machine may lack.
 ANNOY = "-O3,-march=x86-64-v3,-fpermissive,-ffast-math,-fno-associative-math,-DANNOYLIB_MULTITHREADED_BUILD,-std=c++14"
 
 
 class KitError(Exception):
-    """What is missing, and the remedy."""
+    """A missing part, with the remedy."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Build all of it and list it, or compile; 0 done, 1 failed."""
+    """Builds and lists everything, or compiles; returns 0 if done, 1 if failed."""
     if command := sys.argv[1:] if arguments is None else arguments:
         return _compile(*command[1:])
     try:
@@ -61,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def find_python(named: str | None) -> str:
-    """The path of the Python named, or of a Python 3.12 that can make environments; KitError where there is none."""
+    """Returns the path of the named Python, or of a Python 3.12 that can create environments; KitError if there is none."""
     pyenv = sorted(Path.home().glob(".pyenv/versions/{}.{}*/bin/python3".format(*VERSION)))
     found = [path for name in ([named] if named else ["python3.12", *map(str, pyenv)]) if (path := shutil.which(name))]
     for path in found:
@@ -85,7 +85,7 @@ def _suits(python: str, exactly: bool) -> bool:
 
 
 def build(python: str) -> None:
-    """Make the folder of wheels for a Python, in one step, so that half of one is never taken for whole."""
+    """Creates the folder of wheels for a Python atomically, so that it is never incomplete."""
     print(f"collecting wheels for {python}", flush=True)
     BUILD.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=BUILD) as made:
@@ -101,20 +101,20 @@ def build(python: str) -> None:
 
 
 def collect(python: str, folder: Path) -> None:
-    """Put the wheels of BUILT and of PUBLISHED into a new folder."""
+    """Puts the wheels of BUILT and of PUBLISHED into a new folder."""
     folder.mkdir()
     into = ("wheel", "--no-deps", "--wheel-dir", str(folder))
     shutil.copy(install.wheel(python), folder)
     install.pip("collect wheels", *into, *PUBLISHED, python=python)
     os.environ["ANNOY_COMPILER_ARGS"] = ANNOY
-    try:  # pip's own cache may have one that was built for this processor
+    try:  # pip's own cache may have a build for this processor
         install.pip("build Annoy", *into, "--no-cache-dir", "annoy", python=python)
     finally:
         del os.environ["ANNOY_COMPILER_ARGS"]
 
 
 def prepare() -> None:
-    """Beside the wheels: kernels, recording, commit. What is missing is said, and made or done without on the device."""
+    """Adds kernels, recording and commit to the wheels. Missing ones are reported; the device makes or omits them."""
     shutil.rmtree(CACHE, ignore_errors=True)
     CACHE.mkdir(mode=0o700)
     command = [sys.executable, "-m", "bench.gpu.kit", "compile", TARGET]
@@ -128,7 +128,7 @@ def prepare() -> None:
 
 
 def record() -> None:
-    """The recording, where it is at hand, and the commit."""
+    """Copies the recording, if it exists, and writes the commit."""
     if RECORDING.exists():
         GOLDEN.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(RECORDING, GOLDEN)
@@ -136,9 +136,9 @@ def record() -> None:
 
 
 def compile_kernels(target: str) -> str:
-    """Compile every kernel for "sm_90", several at a time; says what was done. OSError where one does not compile."""
+    """Compiles every kernel for "sm_90", several in parallel; returns a message. OSError if one does not compile."""
     began, sources = time.perf_counter(), sorted([*kernels.HERE.glob("*.cu"), *Path(__file__).parent.glob("*.cu")])
-    # The kernel of a rival is among them.
+    # Includes the kernel of a rival.
     before = set(kernels.cache().iterdir())
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         paths = list(pool.map(lambda source: kernels.cubin(source, target), sources))
@@ -147,7 +147,7 @@ def compile_kernels(target: str) -> str:
 
 
 def _compile(target: str | None = None) -> int:
-    """For a target, else for the first device; the exit code."""
+    """Compiles for a target, else for the first device; returns the exit code."""
     try:
         print(compile_kernels(target or _target()), flush=True)
     except OSError as error:

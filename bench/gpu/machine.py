@@ -1,8 +1,8 @@
-"""The machine of `python -m bench gpu`: one CUDA device, PyTorch on the same device, and what a step takes on either.
+"""The machine of `python -m bench gpu`: one CUDA device, PyTorch on the same device, and the time of a step on either.
 
-Time is taken by events of the device around a batch of steps, and by the host's clock around the same batch. Steps that do
-not count go before it, so that clocks are up when it begins. All of our steps of a batch are launched by one piece of work
-of a queue, so no hand-over between threads lies between them; what such hand-overs cost is shown by a rival of its own, SINGLY.
+Device events and the host's clock time the same batch of steps. Uncounted steps precede it, so that clocks have ramped up. One
+piece of queued work launches all of our steps of a batch, so it has no hand-over between threads. A separate rival, SINGLY,
+measures the cost of such hand-overs.
 """
 
 import contextlib
@@ -22,15 +22,15 @@ import numpy as np
 from bench.harness.measure import FIRST, Work, measure
 
 NVML = "libnvidia-ml.so.1"
-KINDS = {"sm": 1, "memory": 2}  # of clocks, as NVML numbers them
-EVERY = 0.1  # seconds: the first reading finds the clocks up
+KINDS = {"sm": 1, "memory": 2}  # NVML's numbers of the clocks
+EVERY = 0.1  # seconds: the first reading comes after clocks have ramped up
 READS = "nvmlDeviceGetClockInfo", "nvmlDeviceGetPowerUsage"
 
 
 class Clocks:
-    """Reads the device at a place on the bus, as "0000:3b:00.0"; nothing of None, or where there is no NVML.
+    """Reads the clocks of the device at a bus address, as "0000:3b:00.0"; reads nothing for None, or without NVML.
 
-    driver  the version of the driver; None where NVML does not tell
+    driver  the version of the driver; None if NVML does not report it
     """
 
     def __init__(self, bus: str | None):
@@ -39,7 +39,7 @@ class Clocks:
         self._library = None if bus is None else self._open(bus)
 
     def now(self) -> dict[str, int]:
-        """Clocks in MHz, power in mW; only what NVML tells of this device."""
+        """Returns clocks in MHz, power in mW; only those that NVML reports for this device."""
         found: dict[str, int] = {}
         if self._library:
             clock, power = (getattr(self._library, name) for name in READS)
@@ -53,7 +53,7 @@ class Clocks:
 
     @contextlib.contextmanager
     def read(self, readings: list[dict[str, int]]) -> Iterator[None]:
-        """Add a reading every tenth of a second while the body runs."""
+        """A context that adds a reading every tenth of a second."""
         if not self._library:
             yield
             return
@@ -72,7 +72,7 @@ class Clocks:
             thread.join()
 
     def _open(self, bus: str) -> ctypes.CDLL | None:
-        """NVML, begun, with the device found; None where one of these fails."""
+        """Returns initialised NVML, with the device opened; None if that fails."""
         try:
             library = ctypes.CDLL(NVML)
         except OSError:
@@ -87,27 +87,27 @@ class Clocks:
 
 
 def clock_spread(readings: list[dict[str, int]]) -> dict[str, list[float]]:
-    """Least, median and most of each figure that was read."""
+    """Returns minimum, median and maximum of each figure."""
     names = sorted({name for reading in readings for name in reading})
     values = {name: [reading[name] for reading in readings if name in reading] for name in names}
     return {name: [min(found), statistics.median(found), max(found)] for name, found in values.items()}
 
 
-LONG = 0.15 if FIRST else 0.3  # seconds of a batch, far above what events resolve and what a first launch costs
-SPIN = 0.03 if FIRST else 0.05  # seconds of steps before it, for clocks to go up
-MOST = 30_000  # steps of a batch
+LONG = 0.15 if FIRST else 0.3  # seconds of a batch, far above the resolution of events and the cost of a first launch
+SPIN = 0.03 if FIRST else 0.05  # seconds of preceding steps, while clocks ramp up
+MOST = 30_000  # maximum steps of a batch
 SINGLY = "ours, a queue.run a step"
 CHUNK = 1 << 24  # random numbers drawn on the host; larger arrays repeat them
 
 
 class Steps:
-    """Seconds that a step takes: `run` of a Work with a clock of its own.
+    """The seconds of a step: `run` of a Work with its own clock.
 
-    The first call takes one step, whose result can be checked; the second a few, from which follows how many fill LONG.
+    The first call takes one step, whose result can be checked; the second a few, to determine how many fill LONG.
     """
 
     def __init__(self, batch: Callable[[int, int], tuple[float, float]], long: float, clocks: Clocks):
-        """batch(spin, count) takes `spin` steps, then `count`; returns the seconds of these by the device and by the host."""
+        """Takes batch(spin, count), which does that many steps and returns the latter's device and host seconds."""
         self._batch, self._long, self._clocks = batch, long, clocks
         self.count, self.walls = 0, []  # type: ignore[var-annotated]
         self.readings: list[dict[str, int]] = []
@@ -126,16 +126,16 @@ class Steps:
 
 
 class Machine:
-    """A device, PyTorch where it can use the same device, and the copy bandwidth once it is measured.
+    """A device, PyTorch if it can use the same device, and the copy bandwidth once it is measured.
 
-    simulated  the device is the simulated driver of the tests: everything runs, no figure means anything
-    torch      PyTorch; None where it is missing, and silent says why
+    simulated  the device is the simulated driver of the tests: everything runs, figures are meaningless
+    torch      PyTorch; None if missing, with the reason in `silent`
     """
 
     def __init__(self) -> None:
         from gpu.device import Device
 
-        self.simulated = simulated = bool(os.environ.get("CUDASIM"))  # as `python -m tests.cudasim COMMAND` sets it
+        self.simulated = simulated = bool(os.environ.get("CUDASIM"))  # set by `python -m tests.cudasim COMMAND`
         self.long = 0.0 if simulated else LONG
         self.device = Device(0)
         self.clocks = Clocks(None if simulated else self.device.cuda.pci_bus_id())
@@ -144,11 +144,11 @@ class Machine:
             self.facts["simulated"] = True
         self.name: str = self.facts["gpu"]
         self.silent: str | None = "the device is simulated" if simulated else None
-        self.bandwidth: float | None = None  # bytes a second
+        self.bandwidth: float | None = None  # bytes per second
 
     @functools.cached_property
     def torch(self) -> Any:
-        """PyTorch, imported when a work first asks for its rival: that takes seconds."""
+        """PyTorch, imported when a work first needs its rival: that takes seconds."""
         if self.silent:
             return None
         torch, self.silent = _torch()
@@ -157,14 +157,14 @@ class Machine:
         return torch
 
     def release(self) -> None:
-        """Give back what the last work had in memory, here and in PyTorch's cache."""
+        """Releases the memory of the last work, here and in PyTorch's cache."""
         gc.collect()
         self.device.owner.call(self.device.context.synchronize)
         if torch := self.__dict__.get("torch"):
             torch.cuda.empty_cache()
 
     def random(self, shape, rng: np.random.Generator, scale: float = 1.0):
-        """A device array of normal random numbers; beyond CHUNK of them they repeat."""
+        """Returns a device array of normal random numbers; they repeat after CHUNK."""
         array = self.device.empty(shape, np.float32)
         flat = array.reshape(array.size)
         some = rng.standard_normal(min(CHUNK, array.size), np.float32) * np.float32(scale)
@@ -177,8 +177,8 @@ class Machine:
         return array
 
     def close(self) -> None:
-        """Give the device back."""
-        with contextlib.suppress(Exception):  # a device that is lost has nothing left to release
+        """Closes the device."""
+        with contextlib.suppress(Exception):  # a lost device has nothing left to release
             self.release()
         self.device.close()
 
@@ -186,7 +186,7 @@ class Machine:
 class Contest:
     """Rivals at one work on one machine; the sizes of the work are those of bench.harness.measure.Work, for one step.
 
-    within  the setting in which they are measured
+    within  the setting of the measurement
     """
 
     def __init__(self, machine: Machine, work: str, params: dict, amount: float, unit: str, moved: float | None = None):
@@ -197,31 +197,31 @@ class Contest:
         self.within: contextlib.AbstractContextManager = contextlib.nullcontext()
 
     def do(self, work: Callable, *arguments) -> Any:
-        """The result of some work on the queue that our steps run on."""
+        """Does work on the queue of our steps; returns its result."""
         return self.queue.run(work, *arguments).wait()
 
     def ours(self, step: Callable[[], Any], check: Callable[[], Any], more: dict | None = None) -> None:
-        """Our step, launched in one piece of work a batch, and once more in a piece of work each."""
+        """Adds our step, launched in one piece of work per batch, and again in one piece of work per step."""
         self._add("ours", self._together(step), check, more)
         self._add(SINGLY, self._singly(step), lambda: None, {"clock": "host"})
 
     def beside(self, who: str, step: Callable[[], Any], check: Callable[[], Any]) -> None:
-        """A rival that launches kernels as we do."""
+        """Adds a rival that launches kernels as we do."""
         self._add(who, self._together(step), check, None)
 
     def torch(self, who: str, step: Callable[[], Any], check: Callable[[], Any], more: dict | None = None) -> None:
-        """A step of PyTorch, on its default stream."""
+        """Adds a step of PyTorch, on its default stream."""
         name = f"torch {self.machine.torch.__version__} {who}"
         self._add(name, self._on_stream(step), check, more)
 
     def once(self) -> None:
-        """One step of ours, checked."""
+        """Takes one checked step of ours."""
         with self.within:
             self.works[0].run()
             self.works[0].check()
 
     def records(self, repeat: int) -> list[dict]:
-        """Check and measure; one record a rival, with the environment, the clocks during it, and the host's seconds."""
+        """Checks and measures; returns one record per rival, with environment, clocks, and the host's seconds."""
         with self.within:
             records = measure(self.works, repeat, self.machine.bandwidth)
         for work, record in zip(self.works, records, strict=True):
@@ -233,7 +233,7 @@ class Contest:
 
     def _add(self, who: str, batch: Callable[[int, int], tuple[float, float]], check, more: dict | None) -> None:
         run = Steps(batch, self.machine.long, self.machine.clocks)
-        more = {} if more is None else more  # what `check` adds to it later is in the record too
+        more = {} if more is None else more  # `check` may add to it later
         more.setdefault("clock", "device")
         settings: dict[str, Any] = {"warm": 2, "own_clock": True, "device": self.machine.name, "more": more}
         self.works.append(Work(who=who, run=run, check=check, **self._sizes, **settings))
@@ -242,7 +242,7 @@ class Contest:
         device = self.machine.device
 
         def loop(count):
-            stream = self.queue.stream  # here, in the owner's thread: a closure that kept it would free it in another
+            stream = self.queue.stream  # local to the owner's thread: a closure would free it in another
             start = device.mark(stream)
             for _ in range(count):
                 step()
@@ -295,7 +295,7 @@ class Contest:
 
 
 def _torch() -> tuple[Any, str | None]:
-    """PyTorch, where it can compute on this device; else why not."""
+    """Returns PyTorch, if it can compute on this device; else the reason."""
     try:
         import torch
     except ImportError as error:
@@ -308,7 +308,7 @@ def _torch() -> tuple[Any, str | None]:
 
 
 def _facts(device) -> dict[str, Any]:
-    """What the figures depend on, of the device and what compiles for it."""
+    """Returns the device and compiler facts that the figures depend on."""
     import pycuda.driver as driver
 
     from gpu.runtime.compiler import compiler

@@ -1,7 +1,7 @@
-"""A few steps of our kernels, checked, for tools that look at kernels: python -m bench.gpu.once [--quick] [WORK...].
+"""A few checked steps of our kernels, for kernel profilers: python -m bench.gpu.once [--quick] [WORK...].
 
-So `ncu` sees our launches and little else: no other implementation, no repetition. Sizes are small, since a tool repeats each
-launch many times, but they fill the device. It needs NumPy and PyCUDA alone.
+So `ncu` sees almost only our launches: no other implementation, no repetition. Sizes are small, since a profiler repeats each
+launch many times, but they fill the device. It needs only NumPy and PyCUDA.
 """
 
 import argparse
@@ -18,7 +18,7 @@ BATCH, QUICK_BATCH = 1024, 80
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Take the steps of each work; returns 0, an exception says what is wrong."""
+    """Takes the steps of each work; returns 0, an error raises."""
     parser = argparse.ArgumentParser("python -m bench.gpu.once", description=__doc__)
     parser.add_argument("works", nargs="*", metavar="WORK", help=f"of {', '.join(WORKS)} (default: all)")
     parser.add_argument("--quick", action="store_true", help="tiny sizes, which fill nothing")
@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _units(machine: Machine, quick: bool) -> Iterator[Callable[[], None]]:
-    """One online step of units of 150-49-150, without and with momentum."""
+    """Yields one online step of units of 150-49-150, without and with momentum."""
     from bench.gpu.units import MOMENTUM, contest
     from bench.step.units import Problem, equal
 
@@ -47,7 +47,7 @@ def _units(machine: Machine, quick: bool) -> Iterator[Callable[[], None]]:
 
 
 def _pvm(machine: Machine, quick: bool) -> Iterator[Callable[[], None]]:
-    """Four frames of a flat layer; its first matrices learn from the third on."""
+    """Yields four frames of a flat layer; its first matrices learn from the third on."""
     yield lambda: _frames(QUICK_SIDE if quick else SIDE)
 
 
@@ -66,7 +66,7 @@ def _frames(side: int) -> None:
 
 
 def _tree(machine: Machine, quick: bool) -> Iterator[Callable[[], None]]:
-    """A step of a Huffman tree whose nodes learn together, from all of the batch or from 64, and in order."""
+    """Yields a step of a Huffman tree whose nodes learn from the whole batch, from groups of 64, and in order."""
     from bench.gpu.tree import GROUP, Way, tree_contest
     from bench.oracles.tree import Task
 
@@ -77,7 +77,7 @@ def _tree(machine: Machine, quick: bool) -> Iterator[Callable[[], None]]:
 
 
 def _softmax(machine: Machine, quick: bool) -> Iterator[Callable[[], None]]:
-    """A step of the full softmax, in TF32 and in fp32."""
+    """Yields a step of the full softmax, in TF32 and in fp32."""
     from bench.gpu.sparse import QUICK_WIDTH, WIDTH, Classification, softmax_contest
 
     problem = Classification(*((QUICK_CLASSES, QUICK_WIDTH, QUICK_BATCH) if quick else (CLASSES, WIDTH, BATCH)))

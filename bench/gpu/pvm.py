@@ -1,9 +1,9 @@
-"""Frames per second of the Predictive Vision Model on a GPU, through `PVM.run`; the flat layer beside PyTorch.
+"""Frames per second of the Predictive Vision Model on a GPU, through `PVM.run`; the flat layer against PyTorch.
 
-A frame is what it is on the CPU (bench/step/pvm.py): a byte image sent while the device works on the one before, learning, the
-error home. "tick alone" launches nothing but the kernels, of a tick that learns, without frames: what `run` costs is the
-difference. What the stages of a run take is in its record. A sample lasts some tenths of a second, after frames that do not
-count and bring the clocks up.
+A frame is the same as on the CPU (bench/step/pvm.py): a byte image copied while the device computes the previous one, learning,
+the error copied back. "tick alone" launches only the kernels of a training tick, without frames: the difference is the cost of
+`run`. The record has the time of each stage of a run. A sample lasts some tenths of a second, after uncounted frames that ramp
+up the clocks.
 """
 
 import functools
@@ -21,9 +21,9 @@ from hybrid.machine import available
 from hybrid.schedule.trace import Trace
 
 FRAMES, QUICK = {"flat210m": 300, "small": 1000} if FIRST else {"flat210m": 600, "small": 2000}, 2
-THREADS = min(4, available())  # of the host, that make the result of a complete frame
-EXACT = 2  # frames of PyTorch before and in the sample that is checked: sums in another order drift apart
-SPIN = 6  # of a sample's frames the sixth part goes before it
+THREADS = min(4, available())  # on the host, for the result of a complete frame
+EXACT = 2  # frames of PyTorch before and in the checked sample: sums in another order drift apart
+SPIN = 6  # a sample is preceded by a sixth of its frames
 CASES = (
     pvm.Case("flat210m", momentum=0.0),
     pvm.Case("flat210m", momentum=0.5),
@@ -34,7 +34,7 @@ CASES = (
 
 
 class Sample:
-    """`run` of a Work with a clock of its own: the seconds of some frames, after some that do not count.
+    """The `run` of a Work with its own clock: the seconds of some frames, after some uncounted ones.
 
     steps     steps(n) takes n frames, and is complete when it returns
     first     is called before
@@ -57,7 +57,7 @@ class Sample:
 class Video:
     """The contest of one case; nothing is measured before a tick agrees with float64.
 
-    model   of the case, where there is one already
+    model   of the case, if it exists already
     beside  PyTorch instead of the tick alone
     """
 
@@ -69,15 +69,15 @@ class Video:
         self.model = model or pvm.Ours(case, "cuda:0", THREADS)
 
     def once(self) -> None:
-        """A few frames of ours, checked."""
+        """Takes a few checked frames of ours."""
         self.model.learn(QUICK)
         self.model.check()
 
     def records(self, repeat: int) -> list[dict]:
-        """Check and measure; one record a rival."""
+        """Checks and measures; returns one record per rival."""
         _checked()
         works = self.works()
-        records = measure(works, repeat, self.machine.bandwidth)  # which leaves those out that fail
+        records = measure(works, repeat, self.machine.bandwidth)  # leaves out rivals that fail
         for record, work in zip(records, works, strict=True):
             record["env"] |= self.machine.facts
             if isinstance(work.run, Sample):
@@ -85,7 +85,7 @@ class Video:
         return records
 
     def works(self) -> list[Work]:
-        """A run of ours, and the tick alone: what is the device's part of a frame, and what the host's. Or PyTorch."""
+        """Returns our run and the tick alone, which separates the device's part of a frame from the host's; or PyTorch."""
         return [self._run(), self._torch() if self.beside else self._alone()]
 
     def _work(
@@ -96,7 +96,7 @@ class Video:
         more: dict | None = None,
         first: Callable[[], Any] = lambda: None,
     ) -> Work:
-        """See Sample."""
+        """Returns a work measured by `Sample`."""
         params, moved = self.case._asdict(), self.model.moved * self.frames
         sample = Sample(steps, self.frames, self.machine.clocks, first)
         work = ("pvm.frame", who, params, self.frames, "frames/s", sample, check)
@@ -114,10 +114,10 @@ class Video:
         return self._work("ours", steps, model.check, more, lambda: model.pvm.trace.clear())
 
     def _alone(self) -> Work:
-        """The kernels on a slot that is filled once, launched again and again by one piece of work."""
+        """Returns the kernels on a slot that is filled once, launched repeatedly by one piece of work."""
         model, before = self.model.pvm, self.model.sample()
         slot, queue = model.pipeline.slot(), model.pipeline.inline
-        # Before, nothing is learned: half of the bytes stay where they are
+        # Earlier ticks learn nothing and update only half of the bytes
         tick = max(model.tick, model.layout.steps)
         slot.fill(tick, 0, pvm.frame_input(model, self.model.feed, tick), 0, self.case.streams)
 
@@ -130,11 +130,11 @@ class Video:
             queue.run(loop, count).wait()
 
         def check():
-            steps(model.layout.steps + 1)  # first matrices learn from the frame so many ticks ago
+            steps(model.layout.steps + 1)  # first matrices learn from the frame this many ticks ago
             if np.array_equal(before, self.model.sample()):
                 raise ValueError(f"{self.case}, tick alone: nothing was learned")
 
-        # What a run has begun is no part of it
+        # Excludes work that a run has left in flight
         return self._work("ours, tick alone", steps, check, None, model.settle)
 
     def _torch(self) -> Work:
@@ -153,7 +153,7 @@ class Video:
 
 
 def _stages(trace: Trace) -> dict[str, float]:
-    """Microseconds a frame of each stage of a run, and of the wait for all of them."""
+    """Returns microseconds per frame of each stage of a run, and of the wait for all of them."""
     found = trace.summary()
     ticks = max(found["ticks"], 1)
     return {name: 1e6 * seconds / ticks for name, seconds in (found["stages"] | {"wall": found["wall"]}).items()}
@@ -163,9 +163,9 @@ _checked = functools.cache(lambda: pvm.check_tick("cuda:0"))
 
 
 def frames(machine: Machine, quick: bool) -> Iterator[Callable[[], Video]]:
-    """What makes the contests, the most valuable first; PyTorch beside the flat layer is the last. Each may fail alone."""
+    """Yields factories of the contests, the most valuable first, PyTorch with the flat layer last. Each may fail alone."""
     cases = pvm.cases(quick) if quick else CASES[:3] if FIRST else CASES
-    flat = functools.cache(lambda: pvm.Ours(cases[0], "cuda:0", THREADS))  # drawn once: that takes seconds
+    flat = functools.cache(lambda: pvm.Ours(cases[0], "cuda:0", THREADS))  # drawn once, which takes seconds
     count = {case: QUICK if quick else FRAMES[case.config] for case in cases}
     yield lambda: Video(machine, cases[0], count[cases[0]], flat())
     for case in cases[1:]:

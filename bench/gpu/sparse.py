@@ -1,8 +1,8 @@
 """Output layers and rows on a GPU: the full softmax, the tree and tables of vectors, with Zipf-distributed targets.
 
-Batches are taken in turn. What lies in the cache when a step begins is what lies there in training: the weights of the
-softmax (51 MB) are about as large as an H200's L2, but its logits are several times that; of the tables and trees (0.5 to
-5 GB) the rows that are met often. Only rows that a gather reads are all different, so that none of them comes from a cache.
+Batches are used in turn. A step starts with the cache content of training. The softmax's weights (51 MB) are about as large as
+an H200's L2, but its logits are several times that. Of the tables and trees (0.5 to 5 GB) the frequent rows are cached. Only
+the rows that a gather reads are all distinct, so that none comes from a cache.
 """
 
 import contextlib
@@ -19,15 +19,15 @@ from hybrid.contract import Learned
 
 WIDTH, BATCH = 128, 1024
 QUICK_WIDTH, QUICK_BATCH = 32, 16
-CLASSES, QUICK_CLASSES = 100_000, 300  # of the full softmax
-ROWS, QUICK_ROWS = 1_000_000, 200  # of the table; 512 MB
-IDS, QUICK_IDS = (4096, 65_536), (64,)  # of one gather or scatter
-TURNS = 8  # different batches, taken in turn
-RATE = 1e-3  # of a gradient summed over the batch
+CLASSES, QUICK_CLASSES = 100_000, 300  # classes of the full softmax
+ROWS, QUICK_ROWS = 1_000_000, 200  # rows of the table; 512 MB
+IDS, QUICK_IDS = (4096, 65_536), (64,)  # ids per gather or scatter
+TURNS = 8  # distinct batches, used in turn
+RATE = 1e-3  # for a gradient summed over the batch
 
 
 def zipf(rng: np.random.Generator, classes: int, shape) -> np.ndarray:
-    """Ids by Zipf's law, the lowest the most frequent."""
+    """Draws ids by Zipf's law, the lowest the most frequent."""
     chance = np.cumsum(1 / np.arange(1, classes + 1))
     return np.minimum(np.searchsorted(chance / chance[-1], rng.random(shape)), classes - 1).astype(np.int32)
 
@@ -36,35 +36,35 @@ def zipf(rng: np.random.Generator, classes: int, shape) -> np.ndarray:
 
 
 def softmax(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:
-    """What makes the contests of a step in fp32 and of one in TF32, on both sides."""
+    """Yields factories of the contests of a step in fp32 and one in TF32, on both sides."""
     problem = classification(quick)
     for tf32 in (False, True):
         yield partial(softmax_contest, machine, problem, tf32)
 
 
 def classification(quick: bool) -> "Classification":
-    """The problem of all contests of the softmax."""
+    """Returns the problem of all contests of the softmax."""
     return Classification(*((QUICK_CLASSES, QUICK_WIDTH, QUICK_BATCH) if quick else (CLASSES, WIDTH, BATCH)))
 
 
 class Classification:
-    """Weights, batches of hidden vectors and targets, and what the first step makes of the first batch, in float64."""
+    """Weights, batches of hidden vectors and targets, and the first step on the first batch, in float64."""
 
     def __init__(self, classes: int, width: int, batch: int):
         rng = np.random.default_rng(6)
         self.weights = rng.standard_normal((classes, width), np.float32) * np.float32(0.05)
         self.hidden = rng.standard_normal((TURNS, batch, width), np.float32)
         self.target = zipf(rng, classes, (TURNS, batch))
-        self.sample = np.unique([*self.target[0, :50], *np.linspace(0, classes - 1, 50).astype(int)])  # of the classes
+        self.sample = np.unique([*self.target[0, :50], *np.linspace(0, classes - 1, 50).astype(int)])  # of classes
         self.loss, self.grad, self.learned = self._step()
 
     def check(self, grad, learned, tolerance: float) -> None:
-        """Raise unless these are the gradients (B, D) and, after the step, the weights of the sample."""
+        """Raises unless these are the gradients (B, D) and, after the step, the weights of the sample."""
         near("gradient of hidden", grad, self.grad, tolerance=tolerance)
         near("weights", learned, self.learned, self.weights[self.sample], tolerance)
 
     def _step(self, chunk: int = 8192):
-        """One walk over the classes, in chunks; the logits are so small that no exponential overflows."""
+        """Computes the step in one pass over chunks of classes; the logits are so small that no exponential overflows."""
         hidden, target = self.hidden[0].astype(np.float64), self.target[0]
         total, pulled = np.zeros(len(hidden)), np.zeros(hidden.shape)
         for first in range(0, len(self.weights), chunk):
@@ -79,7 +79,7 @@ class Classification:
 
 
 def softmax_contest(machine: Machine, problem: Classification, tf32: bool) -> Contest:
-    """Ours and PyTorch's at one problem."""
+    """Returns ours and PyTorch's at one problem."""
     from gpu import softmax
 
     classes, width = problem.weights.shape
@@ -107,7 +107,7 @@ def softmax_contest(machine: Machine, problem: Classification, tf32: bool) -> Co
 
 
 class TorchSoftmax:
-    """PyTorch: linear, cross entropy summed over the batch, autograd, SGD in one kernel."""
+    """The softmax in PyTorch: linear, summed cross entropy, autograd, SGD in one kernel."""
 
     def __init__(self, torch, problem: Classification, place: str):
         self.problem, self.functional = problem, torch.nn.functional
@@ -119,7 +119,7 @@ class TorchSoftmax:
         self.loss = None
 
     def step(self) -> None:
-        """One step on the next batch."""
+        """Takes one step on the next batch."""
         hidden, target = next(self.turns)
         self.optimiser.zero_grad()
         hidden.grad = None
@@ -130,7 +130,7 @@ class TorchSoftmax:
         self.loss = loss.detach()
 
     def check(self, tolerance: float) -> None:
-        """Raise unless the first step is right; of the losses PyTorch keeps the sum only."""
+        """Raises unless the first step is right; PyTorch keeps only the sum of the losses."""
         near("loss", self.loss.cpu(), self.problem.loss.sum(), tolerance=tolerance)  # type: ignore[attr-defined]
         learned = self.weights.detach()[self.problem.sample.tolist()].cpu()
         self.problem.check(self.hidden[0].grad.cpu(), learned, tolerance)
@@ -140,9 +140,9 @@ class TorchSoftmax:
 
 
 def rows(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:
-    """What makes the contests of gather and scatter, for few and for many ids.
+    """Yields factories of the contests of gather and scatter, for few and for many ids.
 
-    Of a scatter hot rows stay in the cache, as they do in training; the table is larger than any cache.
+    In a scatter hot rows stay in the cache, as in training; the table is larger than any cache.
     """
     size, width = (QUICK_ROWS, QUICK_WIDTH) if quick else (ROWS, WIDTH)
     rng = np.random.default_rng(7)
@@ -182,7 +182,7 @@ def _gather(machine: Machine, table: np.ndarray, ids: np.ndarray) -> Contest:
 
 
 def scatter(machine: Machine, table: np.ndarray, ids: np.ndarray, grad: np.ndarray) -> Contest:
-    """Ours and PyTorch's in its deterministic mode, so that both give the same bits in every run."""
+    """Returns ours and PyTorch's in its deterministic mode, so that both are bit-identical in every run."""
     from gpu import rows
 
     met, place = np.unique(ids[0], return_inverse=True)
@@ -211,7 +211,7 @@ def scatter(machine: Machine, table: np.ndarray, ids: np.ndarray, grad: np.ndarr
 
 @contextlib.contextmanager
 def _deterministic(torch):
-    """PyTorch's deterministic mode, without its filling of fresh memory, which would only cost time."""
+    """A context of PyTorch's deterministic mode, without filling fresh memory, which would only cost time."""
     if torch is None:
         yield
         return

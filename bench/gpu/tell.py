@@ -1,6 +1,6 @@
-"""What bench/first_ten.sh brought home, as a page of Markdown: python -m bench gpu --tell OUT.
+"""The results of bench/first_ten.sh as a page of Markdown: python -m bench gpu --tell OUT.
 
-It reads results.jsonl, summary.txt, tests.xml and log.txt, as far as they are there; a last line that was cut off is left out.
+It reads results.jsonl, summary.txt, tests.xml and log.txt, as far as they exist; a truncated last line is skipped.
 """
 
 import contextlib
@@ -16,13 +16,13 @@ from bench.harness.measure import NOISY
 from bench.harness.report import scaled
 from bench.report.section import drawn
 
-FEW = 6  # failures of a kind that are named
+FEW = 6  # maximum failures of a kind to name
 STEP = re.compile(r"== (\S+) \(")
 NOTED = re.compile(r"  FAILED |.* is left out: ")
 
 
 def tell(folder: str) -> int:
-    """Print the page; 2 where nothing was kept in the folder."""
+    """Prints the page; returns 2 if the folder has no results."""
     out = Path(folder)
     records = read(out / "results.jsonl")
     if not records and not (out / "summary.txt").exists():
@@ -43,7 +43,7 @@ def tell(folder: str) -> int:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The records of a file, without a line that is not whole."""
+    """Returns the records of a file, without incomplete lines."""
     found = []
     for line in path.read_text(errors="replace").splitlines() if path.exists() else ():
         with contextlib.suppress(ValueError):
@@ -52,7 +52,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def _head(out: Path, records: list[dict]) -> list[str]:
-    """Device, driver, date, commit, and what else the figures depend on."""
+    """Returns device, driver, date, commit, and other facts that the figures depend on."""
     env: dict[str, Any] = next((record["env"] for record in reversed(records) if "env" in record), {})
     device = next((record["device"] for record in records if record.get("device")), "unknown device")
     commit = next((record["commit"] for record in records if "commit" in record), "unknown")
@@ -72,7 +72,7 @@ def _head(out: Path, records: list[dict]) -> list[str]:
 
 
 def _day(out: Path) -> str:
-    """When nvidia-smi was asked for its facts; else when the files were written."""
+    """Returns the time of nvidia-smi's facts; else of the files."""
     stamp = re.search(r"Timestamp +: (.+)", _text(out / "log.txt"))
     with contextlib.suppress(ValueError):
         if stamp:
@@ -84,11 +84,11 @@ def _text(path: Path) -> str:
     return path.read_text(errors="replace") if path.exists() else ""
 
 
-# What is right
+# Correctness
 
 
 def _agreement(smoke: list[dict]) -> list[str]:
-    """How many kernels agree, and each that does not."""
+    """Returns the number of kernels that agree, and each that does not."""
     if not smoke:
         return ["The smoke test left no record."]
     wrong = []
@@ -101,11 +101,11 @@ def _agreement(smoke: list[dict]) -> list[str]:
 
 
 def _tests(path: Path) -> list[str]:
-    """How many of pytest's tests passed, and each that did not."""
+    """Returns the number of pytest's tests that passed, and each that did not."""
     if not path.exists():
         return ["", "The kernels' tests left no tests.xml."]
     counts, wrong = {"passed": 0, "failed": 0, "skipped": 0}, []
-    with contextlib.suppress(xml.ParseError):  # of a file that was cut off, what is whole counts
+    with contextlib.suppress(xml.ParseError):  # a truncated file counts as far as it is complete
         for _, case in xml.iterparse(path):
             if case.tag == "testcase" and case.get("name"):
                 bad = next((child for child in case if child.tag in ("failure", "error")), None)
@@ -121,7 +121,7 @@ def _tests(path: Path) -> list[str]:
 
 
 def table(records: list[dict]) -> list[str]:
-    """A row a figure of ours."""
+    """Returns a row per figure of ours."""
     if not records:
         return ["No benchmark left a record."]
     header = [
@@ -136,7 +136,7 @@ def table(records: list[dict]) -> list[str]:
 
 
 def _contests(records: list[dict]) -> list[tuple[dict, list[dict]]]:
-    """Each figure of ours on the device, the first of those measured in turns with what was measured beside them."""
+    """Returns each figure of ours on the device, the first of each contest with its rivals."""
     found: list[tuple[dict, list[dict]]] = []
     first = 0
     for record in records:
@@ -152,7 +152,7 @@ def _contests(records: list[dict]) -> list[tuple[dict, list[dict]]]:
 def _row(ours: dict, peers: list[dict]) -> list[str]:
     words = dict.fromkeys([*_words(ours["params"]), *ours["who"].split(", ")[1:]])
     targets = [_target(bar) for bar in ours.get("bars", ()) if bar["met"] is not None]
-    others: dict[bool, list[str]] = {False: [], True: []}  # on the CPU?
+    others: dict[bool, list[str]] = {False: [], True: []}  # key: on the CPU
     for peer in peers:
         host = peer["device"] == "cpu"
         name = f"{peer['threads']} threads" if host else re.sub(r"^(torch) \S+", r"\1", peer["who"])
@@ -167,7 +167,7 @@ def _row(ours: dict, peers: list[dict]) -> list[str]:
 
 
 def _target(bar: dict[str, Any]) -> str:
-    """What was promised, and whether it was met."""
+    """Returns the promised figure, and the verdict."""
     least, kind = bar["least"], bar["of"]
     whats = {
         "ratio": f"{least:g} x {bar['rival'].strip() or 'the best of others'}",
@@ -178,7 +178,7 @@ def _target(bar: dict[str, Any]) -> str:
 
 
 def _words(params: dict[str, Any]) -> list[str]:
-    """Parameters in words: a switch that is on and a text as they are, a number behind its name."""
+    """Returns parameters in words: switches that are on and texts unchanged, numbers after their names."""
     found: list[str] = []
     for name, value in params.items():
         if isinstance(value, bool):
@@ -188,11 +188,11 @@ def _words(params: dict[str, Any]) -> list[str]:
     return found
 
 
-# What went wrong
+# Failures
 
 
 def _failures(out: Path) -> list[str]:
-    """Each step that failed or was skipped; what the log says of it, and at which line."""
+    """Returns each step that failed or was skipped, with its log message and line number."""
     begins: dict[str, int] = {}
     notes: dict[str, list[str]] = {}
     step = None
@@ -215,7 +215,7 @@ def _failures(out: Path) -> list[str]:
 
 
 def _steps(out: Path) -> str:
-    """The steps with their seconds, in order."""
+    """Returns the steps with their seconds, in order."""
     lines = re.findall(r"^(\S+) +(\d+) s, exit code", _text(out / "summary.txt"), re.MULTILINE)
     return ", ".join(f"{name} {seconds} s" for name, seconds in lines) + "." if lines else "summary.txt has none."
 
@@ -225,6 +225,6 @@ def _some(lines: list[str], file: str) -> list[str]:
 
 
 def _short(text: str, most: int = 140) -> str:
-    """The beginning of a text, in one line."""
+    """Returns the beginning of a text, in one line."""
     line = " ".join(text.split()).replace("|", "/")
     return line if len(line) <= most else line[: most - 3] + "..."

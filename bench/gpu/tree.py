@@ -1,6 +1,6 @@
-"""The tree on a GPU: the serial loop, beside the host's cores; and ways to learn otherwise.
+"""The tree on a GPU: the serial loop, against the host's cores, and other ways to learn.
 
-Only what competes on the host's cores imports Numba.
+Only the competitor on the host's cores imports Numba.
 """
 
 import itertools
@@ -18,41 +18,41 @@ from hybrid.contract import Learned
 
 TREES, QUICK_TREES = (1_000_000, 10_000_000), (500,)
 QUICK_BATCH = 80
-GROUP = 64  # examples that a node learns from at once, beside one and all of a batch
+GROUP = 64  # examples per group at a node, besides one and the whole batch
 TOP = 255  # nodes that learn as dense products
 GRAPH = "ours, one graph"
 
 
 class Way(NamedTuple):
-    """How the nodes learn.
+    """A learning mode of the nodes.
 
-    together  from so many examples at once
-    top       the first so many nodes learn from the whole batch, as dense products; 0: none
+    together  examples per group
+    top       this many first nodes learn from the whole batch, as dense products; 0: none
     """
 
     together: int = 1
     top: int = 0
 
     def params(self) -> dict[str, Any]:
-        """What a record says of it."""
+        """Returns its parameters in a record."""
         return {"together": self.together} | {
             name: value for name, value in self._asdict().items() if value != getattr(Way(), name)
         }
 
 
 def first_ways(batch: int) -> Iterator[Way]:
-    """Those of a first contact, but the one that stands beside Hogwild: all of the batch together."""
+    """Yields the modes of a first contact, except the one measured against Hogwild: the whole batch as one group."""
     yield from (Way(batch, top=TOP), Way(), Way(top=TOP), Way(min(GROUP, batch)))
 
 
 def tree(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], Contest]]:
-    """What makes the contests of the tree on the device and on all cores of its host, with the same targets."""
+    """Yields factories of the contests of the tree on the device and on all cores of its host, with the same targets."""
     for classes in QUICK_TREES if quick else TREES:
         yield partial(_beside, machine, classes, threads)
 
 
 def _beside(machine: Machine, classes: int, threads: int) -> Contest:
-    """Beside the same tree on the cores of the host, where Numba can be imported."""
+    """Returns the contest against the same tree on the host's cores, if Numba can be imported."""
     if peer("numba") is None:
         return tree_contest(machine, Task(classes, threads), Way())
     from bench.step import tree as on_the_host
@@ -64,7 +64,7 @@ def _beside(machine: Machine, classes: int, threads: int) -> Contest:
 
 
 def tree_contest(machine: Machine, task: Task, way: Way) -> Contest:
-    """Our step, and the same as a CUDA graph: of several launches from Python, or of one."""
+    """Returns our step, and the same as a CUDA graph: several launches from Python, or one."""
     classes, batch, width = task.classes, task.batch, task.width
     params = {"classes": classes, "width": width, "batch": batch} | way.params()
     made = Contest(machine, "tree.step", params, batch, "examples/s")
@@ -93,7 +93,7 @@ def tree_contest(machine: Machine, task: Task, way: Way) -> Contest:
 def _recorded(
     made: Contest, learn: Callable[..., None], batches: list[tuple], restart: Callable[[], None], check: Callable[[], None]
 ) -> None:  # fmt: skip
-    """The step beside itself, each batch in a graph of its own: all are recorded before the first that counts."""
+    """Adds the step as a rival, each batch in a graph of its own: all are recorded before the first counted step."""
     from gpu.runtime.queues import MOST as GRAPHS
 
     recorder, batches = made.machine.device.recorder(), batches[:GRAPHS]
@@ -113,7 +113,7 @@ def _recorded(
 
 
 def _learner(made: Contest, task: Task, way: Way) -> Callable[..., None]:
-    """A step of the tree: learn(grad, loss, learned, hidden, target)."""
+    """Returns a step of the tree: learn(grad, loss, learned, hidden, target)."""
     upper, lower = split(task.tree, way.top) if way.top else (None, task.tree)
     learn_rest = (_learner_in_order if way.together == 1 else _learner_of_batches)(made, task, lower, way)
     if not way.top:
@@ -128,10 +128,10 @@ def _learner(made: Contest, task: Task, way: Way) -> Callable[..., None]:
 
 
 def _learner_of_batches(made: Contest, task: Task, tree: Any, way: Way) -> Callable[..., None]:
-    """The same of a tree, or of what is left of it below a top, where nodes learn from several examples at once."""
+    """Returns the step of a tree, or of the part below a top, whose nodes learn from groups of examples."""
     from gpu import tree_batch
 
-    # Examples stand in the order of the whole tree's leaves: so those of a node are neighbours below a top, too.
+    # Examples are in the order of the whole tree's leaves, so those of a node are adjacent below a top, too.
     plan = made.do(tree_batch.plan, tree)._replace(rank=made.machine.device.from_host(task.tree.ranks()))
     rate = RATE
     work = made.do(tree_batch.workspace, task.batch, task.width, tree.depth, way.together, np.float32)
@@ -143,7 +143,7 @@ def _learner_of_batches(made: Contest, task: Task, tree: Any, way: Way) -> Calla
 
 
 def _learner_in_order(made: Contest, task: Task, tree: Any, way: Way) -> Callable[..., None]:
-    """The same where nodes learn from one example after another."""
+    """Returns the step with nodes that learn from one example after another."""
     from gpu import tree_softmax
 
     rate, plan, sizes = RATE, made.do(tree_softmax.plan, tree), (task.batch, task.width)
@@ -156,7 +156,7 @@ def _learner_in_order(made: Contest, task: Task, tree: Any, way: Way) -> Callabl
 
 
 def _top_learner(made: Contest, task: Task, tree: Any, top: int) -> Callable[..., None]:
-    """The same of the first nodes, which add their part to grad and loss."""
+    """Returns the step of the first nodes, which add their part to grad and loss."""
     from gpu import head, split, tree_softmax
 
     rate, plan = RATE, made.do(tree_softmax.plan, tree)
@@ -171,7 +171,7 @@ def _top_learner(made: Contest, task: Task, tree: Any, top: int) -> Callable[...
 
 
 def some_rows(contest: Contest, table, ids: np.ndarray) -> np.ndarray:
-    """Some rows of a table that is too large to fetch for them."""
+    """Copies some rows of a table that is too large to copy whole."""
     from gpu import rows
 
     device = contest.machine.device
@@ -180,17 +180,17 @@ def some_rows(contest: Contest, table, ids: np.ndarray) -> np.ndarray:
     return device.to_host(out)
 
 
-# Hogwild on a GPU, the rival of our trees: an example a warp, and all of them race (Niu et al. 2011, arXiv:1106.5730).
+# Hogwild on a GPU, the rival of our trees: a warp per example, without synchronisation (Niu et al. 2011, arXiv:1106.5730).
 
 HOGWILD = Path(__file__).with_name("hogwild.cu")
-CAREFUL = 1e-5  # the rate of the step that is checked: so small that it hardly matters who came first
+CAREFUL = 1e-5  # rate of the checked step: so small that the order of updates hardly matters
 TOLERANCE = 1e-2
 
 
 def first(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], Contest]]:
-    """What makes those of a first contact: our tree, all of the batch together, beside this rival; then its other ways.
+    """Yields factories for a first contact: our tree with the whole batch as one group, against Hogwild; then other modes.
 
-    They share a task, which is made once.
+    They share a task, which is created once.
     """
     classes, batch = (QUICK_TREES[0], QUICK_BATCH) if quick else (TREES[0], BATCH)
     task = Task(classes, threads, batch=batch)
@@ -199,7 +199,7 @@ def first(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], 
 
 
 def hogwild_contest(machine: Machine, task: Task) -> Contest:
-    """Beside our tree whose nodes learn from the whole batch at once."""
+    """Returns Hogwild against our tree whose nodes learn from the whole batch."""
     batch = task.batch
     made = tree_contest(machine, task, Way(batch))
     put, get, device = machine.device.from_host, machine.device.to_host, machine.device
@@ -209,7 +209,7 @@ def hogwild_contest(machine: Machine, task: Task) -> Contest:
     turns = itertools.cycle(batches)
 
     def check():
-        """One careful step from the first nodes: to first order it is that of a mini-batch."""
+        """Checks one step at a small rate from the initial nodes: to first order it is that of a mini-batch."""
         met, first, moved, pulled, losses = learned(task, batch, rate=CAREFUL)
         device.write(nodes, task.nodes)
         made.do(hogwild_step, grad, loss, nodes, *plan, *batches[0], CAREFUL)
@@ -222,7 +222,7 @@ def hogwild_contest(machine: Machine, task: Task) -> Contest:
 
 
 def hogwild_step(grad, loss, nodes, leaf_up, node_up, hidden, target, rate: float) -> None:
-    """One step, on the current queue."""
+    """Takes one step on the current queue."""
     from gpu.runtime import kernels
 
     B, D = hidden.shape

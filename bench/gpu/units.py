@@ -1,7 +1,7 @@
-"""The fused online step of collections of small MLPs on a GPU: equal units and ragged ones, beside PyTorch.
+"""The fused online step of collections of small MLPs on a GPU: equal units and ragged ones, against PyTorch.
 
-Its rivals are those of bench/step/units.py: "bmm + SGD" as one would write it, with autograd and torch.optim.SGD, and "bmm by
-hand", its fastest form that we know. Ragged units are padded, which costs PyTorch the traffic that its record tells.
+Its rivals are those of bench/step/units.py: "bmm + SGD", the usual code with autograd and torch.optim.SGD, and "bmm by hand",
+the fastest form that we know. Ragged units are padded, which costs PyTorch the extra traffic in its record.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,14 +17,14 @@ from hybrid.units import UnitLayout, unit_layout
 
 UNITS, QUICK_UNITS = 119 * 119, 4
 RAGGED = ((400, 2001), (49, 101), (100, 301))  # ranges of inputs, hidden, outputs
-PARAMETERS = 200_000_000  # of the ragged units, about
+PARAMETERS = 200_000_000  # approximate total of the ragged units
 MOMENTUM = 0.9
 BATCHES = (1, 4, 16)
 RIVALS = {"autograd": "bmm + SGD", "bmm": "bmm by hand"}
 
 
 def of_one_size(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:
-    """What makes the contests of units of one size: B = 1 without and with momentum, then streams that share the weights.
+    """Yields factories of the contests of units of one size: B = 1 without and with momentum, then streams with shared weights.
 
     On a first contact B = 1 alone.
     """
@@ -34,14 +34,14 @@ def of_one_size(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]
 
 
 def ragged(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:
-    """What makes the contests of units of many sizes."""
+    """Yields factories of the contests of units of many sizes."""
     layout = ragged_layout(2 * 10**5 if quick else PARAMETERS)
     for batch in BATCHES[:1] if FIRST else BATCHES:
         yield partial(contest, machine, Problem(layout, batch, 0.0, "units.ragged"))
 
 
 def ragged_layout(parameters: int) -> UnitLayout:
-    """Units with sizes drawn from RAGGED, until they have so many parameters."""
+    """Draws unit sizes from RAGGED up to this number of parameters."""
     rng = np.random.default_rng(5)
     most = -(-parameters // (RAGGED[1][0] * (RAGGED[0][0] + 1))) + 1
     n, h, o = (rng.integers(*ends, most) for ends in RAGGED)
@@ -50,7 +50,7 @@ def ragged_layout(parameters: int) -> UnitLayout:
 
 
 def contest(machine: Machine, problem: Problem) -> Contest:
-    """Ours and PyTorch's at one problem."""
+    """Returns ours and PyTorch's at one problem."""
     params = {"units": problem.units, "batch": problem.batch, "momentum": problem.momentum}
     found = Contest(machine, problem.name, params, problem.parameters, "parameters/s", problem.moved)
     _ours(found, problem)
@@ -79,7 +79,7 @@ def _ours(found: Contest, problem: Problem) -> None:
         return np.concatenate([device.to_host(array[begin:end]) for begin, end in problem.spans()])
 
     def check():
-        """After the first step, which has sorted the units into launches: all memory that it needs is taken."""
+        """Checks the first step, which has sorted the units into launches and allocated all memory."""
         parts = {"weights": weights.nbytes, "velocity": velocity.nbytes if velocity else 0, "signals": signals}
         held = device.memory()["device"] - before
         more["memory"] = parts | {"plan": held - sum(parts.values()), "total": held}

@@ -1,7 +1,7 @@
-"""Check, then time: rivals take turns in one run, every sample is kept, one JSON line a result.
+"""Checks, then times: rivals take turns in one run, every sample is kept, one JSON line per result.
 
-Where the samples of one of them spread widely, all take their turns again, up to ROUNDS times, and the calmest round counts.
-A figure is the median of its samples; `interval` says where that lies (by bootstrap), `load` what others took meanwhile.
+If the samples of one rival spread widely, all repeat their turns, up to ROUNDS times, and the calmest round counts. A figure is
+the median of its samples. `interval` is its bootstrap interval, `load` the use of the machine by others meanwhile.
 """
 
 import functools
@@ -27,12 +27,12 @@ CONFIDENCE, RESAMPLES, SEED = 0.95, 9_999, 0
 
 
 def of_median(values: Sequence[float]) -> list[float] | None:
-    """Where the median lies; None for fewer than two values, which leave it open."""
+    """Returns the interval of the median; None for fewer than two values."""
     return _bootstrap((values,), np.median)
 
 
 def of_ratio(over: Sequence[float], under: Sequence[float]) -> list[float] | None:
-    """Where the ratio of two medians lies, of samples that were not taken in pairs; None where either has fewer than two."""
+    """Returns the interval of the ratio of the medians of unpaired samples; None if either has fewer than two."""
 
     def ratio(over: np.ndarray, under: np.ndarray, axis: int) -> Any:
         return np.median(over, axis=axis) / np.median(under, axis=axis)
@@ -41,7 +41,7 @@ def of_ratio(over: Sequence[float], under: Sequence[float]) -> list[float] | Non
 
 
 def _bootstrap(samples: tuple[Sequence[float], ...], statistic: Any) -> list[float] | None:
-    """By percentiles: what corrects them has no answer where all samples are equal. The numbers are those of SciPy's
+    """Returns a percentile interval: bias correction fails if all samples are equal. The numbers equal SciPy's
     `stats.bootstrap`, which a machine with a GPU may lack."""
     if min(map(len, samples)) < 2:
         return None
@@ -51,25 +51,25 @@ def _bootstrap(samples: tuple[Sequence[float], ...], statistic: Any) -> list[flo
     return [float(end) for end in np.percentile(statistic(*drawn, axis=-1), (tail, 100 - tail))]
 
 
-LEAST = 5  # turns of each rival, but where only a quick look is asked for
-NOISY = 0.2  # of the median: a wider range of samples is repeated, and marked where it stays
+LEAST = 5  # minimum turns of each rival, except in quick mode
+NOISY = 0.2  # share of the median: a wider range of samples is repeated, and marked if it persists
 FIRST = bool(os.environ.get("FIRST"))  # bench/first_ten.sh: seconds are few, and a device's clocks fall in a pause
-ROUNDS = 1 if FIRST else 2  # of turns at most: a third one takes time, and is seldom calm where the second one is not
-PAUSE = 0.0 if FIRST else 0.1  # seconds; OpenMP threads of the rival before spin for 20 ms, on the cores of the next
+ROUNDS = 1 if FIRST else 2  # maximum rounds: a third one takes time, and is seldom calm if the second one is not
+PAUSE = 0.0 if FIRST else 0.1  # seconds; the previous rival's OpenMP threads spin for 20 ms, on the cores of the next
 
 
 @dataclass
 class Work:
     """One rival at one work: `run()` does it once and is complete when it returns.
 
-    work, params   what is done ("units.step") and its sizes: rivals at the same work have the same two
+    work, params   the work ("units.step") and its sizes: equal for rivals at the same work
     who            "ours", or the peer's name and version
-    amount, unit   what one run achieves: value = amount / seconds, in `unit`
-    check          raises when the result of run() is wrong; a wrong result is never timed
-    moved          bytes that one run must move at least, for the share of the machine's bandwidth; None: not bound by it
-    own_clock      run() returns the seconds to count, because part of what it does is not the work
+    amount, unit   the amount of work per run: value = amount / seconds, in `unit`
+    check          raises if the result of run() is wrong; a wrong result is never timed
+    moved          minimum bytes that one run moves, for the share of the machine's bandwidth; None: not memory-bound
+    own_clock      run() returns the seconds to count, because part of its time is not the work
     device         where the work is done
-    more           what else the record says, by name
+    more           additional entries of the record, by name
     """
 
     work: str
@@ -90,11 +90,11 @@ class Work:
 
 
 def measure(works: list[Work], repeat: int = 7, bandwidth: float | None = None) -> list[dict]:
-    """Check every rival, then let them take turns `repeat` times; returns one record a rival, in the order given.
+    """Checks every rival, then measures them in `repeat` turns; returns one record per rival, in the given order.
 
-    bandwidth: bytes a second of the machine, measured in the same run; gives `bandwidth_share` where a work says `moved`.
-    Where a spread is over NOISY the turns are taken again, ROUNDS times at most; samples that do not count are `set_aside`.
-    On a first contact a rival that fails is taken out of `works`, and the others are measured.
+    bandwidth: bytes per second of the machine, measured in the same run; gives `bandwidth_share` for works with `moved`. If a
+    spread exceeds NOISY, the turns are repeated, up to ROUNDS times; uncounted samples are `set_aside`. On a first contact a
+    rival that fails is removed from `works`, and the others are measured.
     """
     for work in list(works):
         try:
@@ -122,9 +122,9 @@ def _prepare(work: Work) -> None:
 
 
 def near(what: str, found, expected, first=0.0, tolerance: float = 1e-4) -> None:
-    """Raise AssertionError unless ||found - expected|| is at most `tolerance` of the change ||expected - first||.
+    """Raises AssertionError unless ||found - expected|| is at most `tolerance` of the change ||expected - first||.
 
-    A step may change its weights by little: two roundings of the result to float32 are allowed for besides.
+    A step may change its weights by little, so two float32 roundings of the result are allowed in addition.
     """
     found, expected = np.asarray(found, np.float64), np.asarray(expected, np.float64)
     error, change = np.linalg.norm(found - expected), np.linalg.norm(expected - first)
@@ -136,11 +136,11 @@ def near(what: str, found, expected, first=0.0, tolerance: float = 1e-4) -> None
         )
 
 
-Round = tuple[list[list[float]], Load | None]  # seconds of each work at each turn; what others took meanwhile
+Round = tuple[list[list[float]], Load | None]  # seconds of each work at each turn; others' load meanwhile
 
 
 def _turns(works: list[Work], repeat: int) -> Round:
-    """One round of all works."""
+    """Measures one round of all works."""
     samples: list[list[float]] = [[] for _ in works]
     before = snapshot()
     for _ in range(repeat):
@@ -153,7 +153,7 @@ def _turns(works: list[Work], repeat: int) -> Round:
 
 
 def _widest(turns: Round) -> float:
-    """The largest spread of all works."""
+    """Returns the largest spread of all works."""
     return max(_spread([1 / seconds for seconds in found]) for found in turns[0])
 
 
@@ -162,7 +162,7 @@ def _spread(values: list[float]) -> float:
 
 
 def record(work: Work, bandwidth: float | None = None, load: Load | None = None) -> dict:
-    """What is kept of a rival whose samples, in seconds, have been taken."""
+    """Returns the record of a rival whose samples, in seconds, are complete."""
     values = [work.amount / seconds for seconds in work.samples]
     value = statistics.median(values)
     found: dict[str, Any] = {
@@ -191,7 +191,7 @@ def record(work: Work, bandwidth: float | None = None, load: Load | None = None)
 
 
 def show(records: list[dict]) -> None:
-    """Print a table: each rival's figure with its interval and spread, its share of the bandwidth, and ours over it."""
+    """Prints a table: each rival's figure with interval and spread, its share of the bandwidth, and our ratio to it."""
     ours = next((record for record in records if record["who"] == "ours"), None)
     print(f"\n{records[0]['work']}  {records[0]['params']}")
     for record in records:
@@ -212,7 +212,7 @@ def show(records: list[dict]) -> None:
 
 
 def append(path: str | None, records: list[dict]) -> None:
-    """Append one line a record to a .jsonl file (None: nowhere); one that says no load gets that since the last call."""
+    """Appends one line per record to a .jsonl file (None: nowhere); a record without load gets that since the last call."""
     load = laps.lap()
     meanwhile = {"load": load._asdict()} if load else {}
     if path:
@@ -223,7 +223,7 @@ def append(path: str | None, records: list[dict]) -> None:
 
 @functools.cache
 def peer(module: str) -> Any:
-    """The module of a rival; None where it cannot be imported, which is said once: ours is then measured without it."""
+    """Returns the module of a rival; None if it cannot be imported, with one message: ours is then measured alone."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -232,7 +232,7 @@ def peer(module: str) -> Any:
 
 
 def commit() -> str:
-    """The commit of the checkout, with a "+" when it has changes; HYBRID_COMMIT of a copy without one, else "unknown"."""
+    """Returns the commit of the checkout, with a "+" if it has changes; HYBRID_COMMIT of a plain copy, else "unknown"."""
     if carried := os.environ.get("HYBRID_COMMIT"):
         return carried
     here = os.path.dirname(__file__)
@@ -245,12 +245,12 @@ def commit() -> str:
 
 
 def made_by(threads: int) -> dict[str, Any]:
-    """What every record says of a figure of the CPU, where no Work says it."""
+    """Returns the common record entries of a CPU figure measured without a Work."""
     return {"threads": threads, "device": "cpu", "checked": True, "commit": commit(), "env": environment()}
 
 
 def environment() -> dict[str, Any]:
-    """Processor, cores, operating system and the versions of what the figures depend on."""
+    """Returns processor, cores, operating system and the versions of packages that the figures depend on."""
     packages = ("numpy", "scipy", "numba", "annoy", "hnswlib", "pycuda", "torch", "jax", "gensim", "fasttext-wheel")
     versions = {}
     for package in packages:

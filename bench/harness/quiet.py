@@ -1,10 +1,10 @@
-"""A quiet machine: one benchmark at a time, and what others take of its cores meanwhile, as Linux says in /proc.
+"""A quiet machine: one benchmark at a time, and the use of its cores by others, from Linux's /proc.
 
-Ours is the time of this process and of all that it has started; others have the rest of what the cores worked, and what the
-hypervisor gave to other machines is told apart. Ticks of the system are 10 ms, so nothing is said of less than ten of them.
+Our time is that of this process and its descendants. Others have the remaining busy time; time stolen by the hypervisor is
+reported separately. System ticks are 10 ms, so nothing shorter than ten of them is reported.
 
-The lock is on a file in the temporary folder. A second benchmark is refused at once, and told who measures: one that waited
-would look as if it hung, for up to hours. The file is only read, so that every user of the machine can lock it, and stays.
+The lock is on a file in the temporary folder. A second benchmark is rejected immediately with a message that names the first:
+waiting would look like a hang, for up to hours. The file is only read, so that every user can lock it, and is never deleted.
 """
 
 import contextlib
@@ -22,14 +22,14 @@ PATH = Path(tempfile.gettempdir(), "hybrid-bench.lock")
 
 
 class Taken(Exception):
-    """Another benchmark is under way on this machine."""
+    """Another benchmark is running on this machine."""
 
 
 @contextlib.contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """A context in which this is the only benchmark on the machine; without locks (Windows) it only says so.
+    """A context that excludes other benchmarks on the machine; without locks (Windows) it only prints a warning.
 
-    Raises Taken, which names the other process where the system tells.
+    Raises Taken, which names the other process if the system reports it.
     """
     if fcntl is None:
         print("benchmarks cannot lock this system: let no second one run beside this one", flush=True)
@@ -50,7 +50,7 @@ def alone(path: Path) -> Iterator[None]:
 
 
 def _open(path: Path) -> int:
-    """To read; made where it is not there. Linux lets nobody open another user's file in a shared folder as if to make it."""
+    """Opens for reading; creates if missing. Linux forbids opening another user's file in a shared folder with O_CREAT."""
     try:
         return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -58,7 +58,7 @@ def _open(path: Path) -> int:
 
 
 def _holder(inode: int) -> str:
-    """The process that has locked a file, with its command, as Linux tells."""
+    """Returns the process that has locked a file, with its command, as Linux reports it."""
     try:
         lines = [line.split() for line in (PROC / "locks").read_text().splitlines()]
         number = next(line[4] for line in lines if line[1] == "FLOCK" and line[5].rpartition(":")[2] == str(inode))
@@ -68,20 +68,20 @@ def _holder(inode: int) -> str:
     return f"process {number} ({command[:80]})"
 
 
-REFUSED = 75  # the exit code where nothing was timed, by which scripts know that it may go another time
-BUSY = 0.1  # of these cores: where others take more, nothing is timed unless it is asked for
-LOOK = 1.0  # seconds that are looked at before that
-SHORT = 0.1  # seconds of which nothing is said
-SHOWN = 3  # processes that are named
+REFUSED = 75  # exit code if nothing was timed, for scripts to retry later
+BUSY = 0.1  # share of these cores: if others take more, nothing is timed unless forced
+LOOK = 1.0  # seconds of observation before that
+SHORT = 0.1  # minimum seconds to report
+SHOWN = 3  # maximum processes to name
 WORKED, STOLEN = (0, 1, 2, 5, 6), 7  # columns of a core's line: user, nice, system, irq, softirq
 
 
 class Busy(Exception):
-    """Others take so much of the machine that a measurement would be of them too."""
+    """Others use so much of the machine that a measurement would be distorted."""
 
 
 class Process(NamedTuple):
-    """Seconds of its own, and of its children that have ended."""
+    """Seconds of its own, and of its terminated children."""
 
     name: str
     parent: int
@@ -90,7 +90,7 @@ class Process(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """Seconds since the system began: what cores worked, what was stolen from them; and all processes by number."""
+    """Seconds since boot: busy and stolen time of the cores; and all processes by number."""
 
     at: float
     cores: int
@@ -100,7 +100,7 @@ class Snapshot(NamedTuple):
 
 
 class Load(NamedTuple):
-    """Means over a while, in cores: what other processes took, and what other machines did."""
+    """Mean cores used by other processes, and by other machines."""
 
     cores: int
     others: float
@@ -108,12 +108,12 @@ class Load(NamedTuple):
 
     @property
     def busy(self) -> bool:
-        """Whether that is too much to time anything."""
+        """True if that is too much to time anything."""
         return self.others + self.stolen > BUSY * self.cores
 
 
 def snapshot() -> Snapshot | None:
-    """Now; None where the system does not say."""
+    """Returns the present snapshot; None if the system does not report it."""
     try:
         lines = [line.split() for line in (PROC / "stat").read_text().splitlines()]
     except OSError:
@@ -125,7 +125,7 @@ def snapshot() -> Snapshot | None:
 
 
 def between(before: Snapshot | None, after: Snapshot | None) -> Load | None:
-    """What was taken between two snapshots; None where the system does not say, or too little time went by."""
+    """Returns the load between two snapshots; None if the system does not report it, or the time was too short."""
     if before is None or after is None or not after.cores or after.at - before.at < SHORT:
         return None
     seconds = after.at - before.at
@@ -135,7 +135,7 @@ def between(before: Snapshot | None, after: Snapshot | None) -> Load | None:
 
 
 def check_quiet() -> None:
-    """Raise Busy, which says how busy the machine is and by whom, where others take more than BUSY of it now."""
+    """Raises Busy, with the load and its processes, if others use more than BUSY of the machine."""
     before = snapshot()
     time.sleep(LOOK)
     after = snapshot()
@@ -149,17 +149,17 @@ def check_quiet() -> None:
 
 
 class Laps:
-    """The load since the last lap: of benchmarks that keep their own clock, a record at a time."""
+    """The load since the last lap, per record, for benchmarks with their own clock."""
 
     def __init__(self) -> None:
         self._last: Snapshot | None = None
 
     def begin(self) -> None:
-        """The first lap begins."""
+        """Starts the first lap."""
         self._last = snapshot()
 
     def lap(self) -> Load | None:
-        """End a lap and begin the next; None where none has begun."""
+        """Ends a lap and starts the next; None if none has started."""
         if self._last is None:
             return None
         now = snapshot()
@@ -174,9 +174,9 @@ def _processes() -> Iterator[tuple[int, Process]]:
     for path in PROC.glob("[0-9]*/stat"):
         try:
             text = path.read_text(errors="replace")
-        except OSError:  # it has ended meanwhile
+        except OSError:  # terminated meanwhile
             continue
-        head, _, tail = text.rpartition(")")  # names may have blanks and brackets
+        head, _, tail = text.rpartition(")")  # names may have blanks and parentheses
         columns = tail.split()
         own, system, ended, ended_system = (int(column) / _ticks() for column in columns[11:15])
         name = head.partition("(")[2]
@@ -184,17 +184,17 @@ def _processes() -> Iterator[tuple[int, Process]]:
 
 
 def _ticks() -> int:
-    """Of a second."""
+    """Returns the ticks per second."""
     return os.sysconf("SC_CLK_TCK")
 
 
 def _ours(processes: dict[int, Process]) -> float:
-    """Seconds of this process and of all that it has started."""
+    """Returns the seconds of this process and its descendants."""
     return sum(processes[number].own + processes[number].ended for number in _family(processes))
 
 
 def _family(processes: dict[int, Process]) -> set[int]:
-    """This process, its children, and theirs."""
+    """Returns this process and its descendants."""
     found: set[int] = set()
     more = {os.getpid()} & processes.keys()
     while more:
@@ -204,7 +204,7 @@ def _family(processes: dict[int, Process]) -> set[int]:
 
 
 def _named(before: Snapshot, after: Snapshot) -> str:
-    """The other processes that took most."""
+    """Returns the other processes that took most."""
     family, seconds = _family(after.processes), after.at - before.at
     taken = {
         number: (process.own - before.processes[number].own) / seconds

@@ -1,4 +1,4 @@
-"""Tables from .jsonl files, as the README shows them; ratios are worked out here and stored nowhere."""
+"""Tables from .jsonl files, as in the README; ratios are computed here and not stored."""
 
 import json
 import statistics
@@ -17,7 +17,7 @@ NOISE = f"(noisy): samples lie over {NOISY:.0%} of the median apart; other work 
 
 
 def read(paths: Iterable[str]) -> list[Record]:
-    """The records of some .jsonl files; of equal measurements, the last. Those of `tests.smoke` measure nothing.
+    """Returns the records of some .jsonl files; of equal measurements, the last. Those of `tests.smoke` measure nothing.
 
     Raises ValueError, with file and line, for a line that is not a record.
     """
@@ -35,17 +35,17 @@ def read(paths: Iterable[str]) -> list[Record]:
 
 
 def identity(record: Record) -> str:
-    """What two records of the same measurement have in common."""
+    """Returns a key that records of the same measurement share."""
     same = [record["work"], record["params"], record["who"], _setting(record)]
     same += [record[name] for name in ("run", "data") if "run" in record]  # one of many trainings
     return json.dumps(same)
 
 
 def tables(records: list[Record]) -> str:
-    """One Markdown table a work, one row for each of our figures, one column a peer with our ratio to it."""
+    """Returns one Markdown table per work, with a row per figure of ours, and a column per peer with our ratio to it."""
     figures = [
         record for record in records if "value" in record or "quality" in record
-    ]  # others are of reports of their own
+    ]  # others belong to separate reports
     others = [record for record in figures if not quality.ours(record) and not table7.ours(record)]
     works = dict.fromkeys(record["work"] for record in others)
     found = []
@@ -58,17 +58,17 @@ def tables(records: list[Record]) -> str:
 
 
 def ratio(ours: Record, peer: Record) -> float:
-    """How many times as fast ours is; of bytes, how many times as many the peer takes."""
+    """Returns our speedup over a peer; for bytes, the peer's bytes over ours."""
     return peer["value"] / ours["value"] if less_is_better(ours) else ours["value"] / peer["value"]
 
 
 def less_is_better(record: Record) -> bool:
-    """Whether a figure is better where it is smaller."""
+    """True if a smaller figure is better."""
     return record["unit"] in ("s", "seconds", "bytes")
 
 
 def rivals(ours: Record, records: list[Record]) -> dict[str, Record]:
-    """The peers that did the same work in the same setting: what they state of their params agrees with ours."""
+    """Returns the peers at the same work in the same setting, whose params agree with ours as far as given."""
     return {
         record["who"]: record
         for record in records
@@ -84,7 +84,7 @@ def _setting(record: Record) -> list:
 
 
 def _qualities(work: str, records: list[Record]) -> str:
-    """One row a record without a clock: of each quality the mean over seeds, and the lowest and highest."""
+    """Returns one row per untimed record: for each quality the mean over seeds, the lowest and the highest."""
     params = list(dict.fromkeys(name for record in records for name in record["params"]))
     names = list(dict.fromkeys(name for record in records for name in record["quality"]))
     rows = [[*params, "who", "seeds", *names]]
@@ -125,7 +125,7 @@ def _timed(work: str, records: list[Record]) -> str:
 
 
 def notes(shown: list[Record], mine: list[Record]) -> list[str]:
-    """What the reader of a table needs: how figures are given, which are doubtful, where ours come from."""
+    """Returns the notes of a table: the form of figures, doubtful figures, the environment of ours."""
     said = {
         RANGE: not all(record.get("interval") for record in shown),
         INTERVAL: any(record.get("interval") for record in shown),
@@ -141,7 +141,7 @@ def notes(shown: list[Record], mine: list[Record]) -> list[str]:
 
 
 def _place(record: Record, header: str) -> str:
-    """Where it was done: how many threads, under "on" the name of a device too."""
+    """Returns the place of a measurement: the number of threads, under "on" also the name of a device."""
     threads = str(record["threads"])
     return threads if header == "threads" else f"{threads} threads" if record["device"] == "cpu" else record["device"]
 
@@ -152,7 +152,7 @@ def _machine(record: Record) -> str:
 
 
 def _figure(record: Record) -> str:
-    """The median with its unit; see INTERVAL and RANGE for what is beside it, and NOISE for the mark."""
+    """Returns the median with its unit; see INTERVAL and RANGE for additions, and NOISE for the mark."""
     beside = f"± {record['spread'] / 2:.0%}"
     if record.get("interval"):
         scale, _ = _prefix(record["value"])
@@ -161,7 +161,7 @@ def _figure(record: Record) -> str:
 
 
 def scaled(value: float, unit: str) -> str:
-    """Three digits, with a prefix for thousands."""
+    """Formats three digits, with a prefix for thousands."""
     scale, prefix = _prefix(value)
     return f"{value / scale:.3g} {prefix}{unit}"
 
@@ -178,16 +178,16 @@ def _plain(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
-# Two files, figure by figure: how many times as good the second is, with an interval, and what got worse.
+# Comparison of two files: the ratio of each figure, second over first, with an interval, and the regressions.
 #
-# A figure is worse where the interval of its ratio lies wholly below 1 - tolerance. The tolerance is for what differs between
-# two runs of the same code, which no interval of one run knows. Peers are shown beside ours: where they moved, the machine did.
+# A figure is worse if the interval of its ratio is entirely below 1 - tolerance. The tolerance covers differences between runs
+# of the same code, which no interval of one run includes. Peers are shown too: if they changed, the machine did.
 
 TOLERANCE = 0.05
 
 
 class Change(NamedTuple):
-    """One figure of both files. ratio: how many times as fast, or as small, it is in the second; interval: of that, or None."""
+    """One figure of both files. ratio: speedup, or reduction, of the second file; interval: of that, or None."""
 
     before: Record
     after: Record
@@ -196,12 +196,12 @@ class Change(NamedTuple):
 
     @property
     def ours(self) -> bool:
-        """Whether it is not a peer's."""
+        """True unless it is a peer's."""
         who: str = self.after["who"]
         return who.startswith("ours")
 
     def verdict(self, tolerance: float) -> str:
-        """What the interval leaves no doubt of: "worse", "better", or "" where it leaves one."""
+        """Returns the verdict beyond the interval's doubt: "worse", "better", or "" if undecided."""
         if self.interval is None:
             return ""
         low, high = self.interval
@@ -209,14 +209,14 @@ class Change(NamedTuple):
 
 
 def changes(before: Sequence[Record], after: Sequence[Record]) -> list[Change]:
-    """The figures that both have, measured on a processor of the same name, in the order of the second."""
+    """Returns the figures of both files, measured on the same processor model, in the order of the second."""
     earlier = {identity(record): record for record in before if "samples" in record}
     pairs = ((earlier.get(identity(record)), record) for record in after if "samples" in record)
     return [_change(old, new) for old, new in pairs if old]
 
 
 def comparison(found: Sequence[Change], tolerance: float) -> str:
-    """As Markdown, a figure a row."""
+    """Formats a Markdown table, one row per figure."""
     rows = [["work", "params", "who", "on", "before", "after", "times", ""]]
     for change in found:
         record, between = change.after, ""
@@ -233,7 +233,7 @@ def comparison(found: Sequence[Change], tolerance: float) -> str:
 
 
 def summary(found: Sequence[Change], tolerance: float) -> str:
-    """One line: how many of ours got worse and better, and the middle ratio of ours and of the peers."""
+    """Summarises in one line: how many of ours got worse and better, and the median ratio of ours and of the peers."""
     ours, peers = ([change for change in found if change.ours is own] for own in (True, False))
     told = [f"{sum(change.verdict(tolerance) == kind for change in ours)} {kind}" for kind in ("worse", "better")]
     said = f"of {len(ours)} figures of ours {' and '.join(told)} by more than {tolerance:.0%}"
@@ -244,9 +244,9 @@ def summary(found: Sequence[Change], tolerance: float) -> str:
 
 
 def show_changes(before: Sequence[Record], after: Sequence[Record], tolerance: float) -> int:
-    """Print table and summary; returns the exit code: 1 where a figure of ours is worse.
+    """Prints table and summary; returns the exit code: 1 if a figure of ours is worse.
 
-    Raises ValueError where the two have no figure in common.
+    Raises ValueError if the two have no figure in common.
     """
     found = changes(before, after)
     if not found:
@@ -261,5 +261,5 @@ def _change(old: Record, new: Record) -> Change:
 
 
 def _middle(record: Record) -> float:
-    """Of the samples: some benchmarks give another figure as their value, as the mean of all steps."""
+    """Returns the median of the samples: some benchmarks have another value, as the mean of all steps."""
     return statistics.median(record["samples"])

@@ -1,6 +1,6 @@
-"""A tick of a Predictive Vision Model in float64, as hybrid/contract.py promises it, and what a backend makes of it.
+"""A float64 oracle of a Predictive Vision Model's tick, per hybrid/contract.py, and checks of a backend against it.
 
-Five units in two layers, simple ones: features are signal and past, two frames are predicted, the newest first, by the rational
+Five simple units in two layers: features are signal and past, two frames are predicted, the newest first, with the rational
 activation.
 """
 
@@ -20,7 +20,7 @@ GATHERING = Gathering(0.8, 0.1, 0.9, 1.0, 0.5)
 
 
 class Tick(NamedTuple):
-    """What a tick begins with. speeds: rates and momenta of the units; velocity: None without momentum."""
+    """The inputs of a tick. speeds: rates and momenta of the units; velocity: None without momentum."""
 
     layout: TapeLayout
     past: Past
@@ -30,7 +30,7 @@ class Tick(NamedTuple):
 
 
 def drawn(rng: np.random.Generator, streams: int, momentum: bool) -> Tick:
-    """One of random numbers."""
+    """Draws a tick of random numbers."""
     layout = tape_layout(wire(CONFIG), CONFIG)
     tape, signals, many = int(layout.tape_at[-1]), int(layout.signal_at[-1]), len(layout.hidden)
     size = int((layout.rows.astype(int) * (layout.columns + 1)).sum())
@@ -44,10 +44,10 @@ def drawn(rng: np.random.Generator, streams: int, momentum: bool) -> Tick:
 def checks(
     kernels: Any, tick: Tick, do: Callable[..., Any], put: Callable[[Any], Any], get: Callable[[Any], Any]
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray, Any]]:
-    """Of each array that a backend's tick writes: its name, the numbers, those of the oracle, those of before where they moved.
+    """Yields the name of each array that a backend's tick writes, its values, the oracle's, and the old values if updated.
 
     kernels  cpu.pvm or gpu.pvm
-    do       the result of some work on a queue; put, get: copies to the device and back, put(None) is None
+    do       runs work on a queue and returns its result; put, get: copies to the device and back, put(None) is None
     """
     layout, many = tick.layout, len(tick.layout.hidden)
     streams, tape = tick.past.tape.shape
@@ -65,7 +65,7 @@ def checks(
 
 
 def expected(tick: Tick) -> dict[str, Any]:
-    """What it writes; NaN where it writes nothing."""
+    """Returns the arrays that a tick writes; NaN where nothing is written."""
     layout = tick.layout
     world, _, record, before = (array.astype(float) for array in tick.past)
     scale, offset = GATHERING.scale, GATHERING.offset
@@ -93,7 +93,7 @@ def expected(tick: Tick) -> dict[str, Any]:
 
 
 def _learn(layout: TapeLayout, u: int, own: dict[str, Any], record: Any, error: Any, speeds: Any) -> None:
-    """The dense layers of a unit predict, then learn from an error of what they predicted before."""
+    """Lets a unit's dense layers predict, then learn from the error of an earlier prediction."""
     activate, slope = ACTIVATIONS["rational"]
     changes: list[tuple[slice, Any]] = []
     for k in range(layout.layer_at[u], layout.layer_at[u + 1]):

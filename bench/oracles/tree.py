@@ -1,6 +1,6 @@
-"""The task of `tree.step`: classes by Zipf's law, their Huffman tree and its nodes, batches; what a step makes of the first.
+"""The task of `tree.step`: Zipf-distributed classes, their Huffman tree and its nodes, batches, and the expected first step.
 
-By NumPy alone: on a GPU neither the task nor what checks it needs Numba. bench/step/tree.py has the same for the host's cores.
+It uses only NumPy: on a GPU neither the task nor its checks need Numba. bench/step/tree.py has the same for the host's cores.
 """
 
 import itertools
@@ -13,23 +13,23 @@ from numpy.typing import ArrayLike
 
 from hybrid.contract import Learned
 
-# The Huffman tree of cpu/tree/tree.py by NumPy alone, for a machine where Numba may be missing or slow to start.
+# The Huffman tree of cpu/tree/tree.py in NumPy alone, for a machine where Numba may be missing or slow to start.
 #
-# It has what kernels of a GPU take of a tree: pointers to parents, the depth of the longest path, and ranks. The numbering is
-# that of `cpu.tree.tree.huffman`, to the last node.
+# It has the parts that GPU kernels read: pointers to parents, the depth of the longest path, and ranks. The numbering is
+# exactly that of `cpu.tree.tree.huffman`.
 
 
 class Shape(NamedTuple):
-    """leaf_up (V,), node_up (V - 1,) int32 and depth as in `cpu.tree.tree.Tree`, which also says what they mean."""
+    """The arrays leaf_up (V,) and node_up (V - 1,) int32, and depth, of `cpu.tree.tree.Tree`."""
 
     leaf_up: np.ndarray
     node_up: np.ndarray
     depth: int
 
     def ranks(self) -> np.ndarray:
-        """(V,) int32: how many leaves stand to the left of each."""
+        """Returns the number of leaves to the left of each, (V,) int32."""
         under = levels(self.node_up)
-        leaves, left = np.zeros((2, self.node_up.size), np.int64)  # below each node; of them below its left child
+        leaves, left = np.zeros((2, self.node_up.size), np.int64)  # leaves below each node, and below its left child
         _count(leaves, left, self.leaf_up, np.ones(self.leaf_up.size, np.int64))
         for level in under[:0:-1]:
             _count(leaves, left, self.node_up[level], leaves[level])
@@ -40,9 +40,9 @@ class Shape(NamedTuple):
 
 
 def huffman(counts: ArrayLike) -> Shape:
-    """The tree of least mean path when class v is met `counts[v]` times; counts (V,) whole numbers >= 0, V >= 2.
+    """Builds the tree of least mean path if class v occurs `counts[v]` times; counts (V,) whole numbers >= 0, V >= 2.
 
-    It takes as many rounds as `_merge` does, a few dozen where counts fall slowly, as Zipf's do.
+    It takes as many rounds as `_merge`, a few dozen if counts fall slowly, as Zipf's do.
     """
     counts = np.asarray(counts)
     order = np.argsort(counts, kind="stable")
@@ -50,7 +50,7 @@ def huffman(counts: ArrayLike) -> Shape:
 
 
 def levels(node_up: np.ndarray) -> list[slice]:
-    """The nodes of each level, from the root's on."""
+    """Returns the nodes of each level, from the root on."""
     parents, ends = node_up >> 1, [0, 1]
     while ends[-1] < parents.size:
         ends.append(int(np.searchsorted(parents, ends[-1])))
@@ -58,7 +58,7 @@ def levels(node_up: np.ndarray) -> list[slice]:
 
 
 def path(tree: Any, leaf: int) -> list[tuple[int, int]]:
-    """The (node, turn) pairs from the root to a class, of a `Shape` or a `cpu.tree.tree.Tree`."""
+    """Returns the (node, turn) pairs from the root to a class, of a `Shape` or a `cpu.tree.tree.Tree`."""
     steps = []
     up = int(tree.leaf_up[leaf])
     while up >= 0:
@@ -68,7 +68,7 @@ def path(tree: Any, leaf: int) -> list[tuple[int, int]]:
 
 
 def split(tree: Any, top: int) -> tuple[Any, Any]:
-    """The tree's first `top` nodes, and the rest, as `cpu.tree.tree.split` does it; of a `Shape` or a `cpu.tree.tree.Tree`."""
+    """Splits off the tree's first `top` nodes like `cpu.tree.tree.split`; of a `Shape` or a `cpu.tree.tree.Tree`."""
     leaf_up = tree.leaf_up.copy()
     while (below := leaf_up >> 1 >= top).any():
         leaf_up[below] = tree.node_up[leaf_up[below] >> 1]
@@ -79,14 +79,14 @@ def split(tree: Any, top: int) -> tuple[Any, Any]:
 
 
 def _merge(counts: np.ndarray) -> np.ndarray:
-    """Counts in rising order -> pairs (V - 1, 2): what each inner node joins, leaf i as i and inner node i as V + i.
+    """Merges ascending counts; returns pairs (V - 1, 2), each inner node's children: leaf i as i, inner node i as V + i.
 
-    A new node weighs at least as much as the two lightest items together, so all that weigh at most that much are joined
-    in one round, two by two; of equal weights leaves come first, then inner nodes as they were made.
+    A new node weighs at least as much as the two lightest items together. So all items up to that weight are paired in one
+    round. Of equal weights leaves come first, then inner nodes in order of creation.
     """
     leaves = counts.size
     pairs, weights = np.empty((leaves - 1, 2), np.int32), np.empty(leaves - 1)
-    leaf = inner = made = 0  # leaves and inner nodes that are joined already; inner nodes made
+    leaf = inner = made = 0  # leaves and inner nodes already paired; inner nodes created
     while made < leaves - 1:
         lightest = np.sort(np.concatenate([counts[leaf : leaf + 2], weights[inner : min(inner + 2, made)]]))
         most = lightest[:2].sum()
@@ -104,7 +104,7 @@ def _merge(counts: np.ndarray) -> np.ndarray:
 
 
 def _numbered(pairs: np.ndarray, order: np.ndarray) -> Shape:
-    """The tree of such pairs, its inner nodes numbered breadth first from the last pair, a level at a time."""
+    """Builds the tree of such pairs, its inner nodes numbered breadth first from the last pair, level by level."""
     leaves = order.size
     leaf_up, node_up = np.empty(leaves, np.int32), np.empty(leaves - 1, np.int32)
     node_up[0], first, depth = -1, 0, 0
@@ -120,27 +120,25 @@ def _numbered(pairs: np.ndarray, order: np.ndarray) -> Shape:
 
 
 def _count(leaves: np.ndarray, left: np.ndarray, ups: np.ndarray, below: np.ndarray) -> None:
-    """Add what is below some children to their parents."""
+    """Adds the counts of some children to their parents."""
     np.add.at(leaves, ups >> 1, below)
     np.add.at(left, ups >> 1, below * (1 - (ups & 1)))
 
 
 def _place(first: np.ndarray, left: np.ndarray, ups: np.ndarray) -> np.ndarray:
-    """How many leaves stand to the left of some children, where that is known of their parents."""
+    """Returns the number of leaves to the left of some children, from those of their parents."""
     return first[ups >> 1] + left[ups >> 1] * (ups & 1)
 
 
 WIDTH, BATCH, RATE = 128, 1024, 0.02
-BATCHES = (
-    64  # different targets, more of small ones, so that a batch finds its rows gone from the cache when it comes again
-)
-TRUNKS = 8  # different hidden vectors: in training a trunk has just written them
+BATCHES = 64  # target batches, more if small, so that a batch's rows have left the cache when it repeats
+TRUNKS = 8  # hidden vector batches: in training a trunk has just written them
 
 
 class Task:
     """Classes, their tree, its nodes, and batches of hidden vectors and targets.
 
-    empty(shape, dtype)  makes the large arrays
+    empty(shape, dtype)  allocates the large arrays
     """
 
     empty: Callable[..., np.ndarray] = staticmethod(np.empty)
@@ -161,22 +159,22 @@ class Task:
 
     @cached_property
     def tree(self) -> Any:
-        """What kernels of a GPU take of it."""
+        """The tree in the form that GPU kernels read."""
         return huffman(self.counts)
 
     def draw(self, count: int) -> np.ndarray:
-        """Targets by Zipf's law."""
+        """Draws targets by Zipf's law."""
         return np.minimum(np.searchsorted(self.chance, self.rng.random(count)), self.classes - 1).astype(np.int32)
 
     def length(self) -> float:
-        """The nodes of a mean path."""
+        """Returns the mean number of nodes on a path."""
         return float(np.mean([len(path(self.tree, leaf)) for targets in self.targets for leaf in targets]))
 
 
 def learned(task: Task, together: int, top: int = 0, rate: float = RATE):
-    """Ids of the nodes that the first batch meets, those nodes before and after the step, the gradients and the losses.
+    """Returns the ids of the first batch's nodes, these nodes before and after the step, the gradients and the losses.
 
-    top  the first so many nodes learn from the whole batch at once
+    top  this many first nodes learn from the whole batch
     """
     lists = [path(task.tree, leaf) for leaf in task.targets[0]]
     met = np.unique([node for steps in lists for node, _ in steps])
@@ -192,11 +190,11 @@ def learned(task: Task, together: int, top: int = 0, rate: float = RATE):
     return met, first, nodes.rows, *(sum(found) for found in zip(*parts, strict=True))
 
 
-# What learns sparsely, in float64: one visit after another, as the contract says.
+# Sparse learning in float64: one visit after another, as in the contract.
 
 
 def visit(learned, row, g, g_bias, rate):
-    """One row, and its bias if it has one, moves against its gradient."""
+    """Updates a row, and its bias if present, with its gradient."""
     whole = g if learned.biases is None else np.append(g, g_bias)
     if learned.squares is None:
         move = rate * whole
@@ -216,7 +214,7 @@ def visit(learned, row, g, g_bias, rate):
 
 
 def learn_together(learned, hidden, lists, weight, rate, together):
-    """TreeBatch.step: at each node the examples that pass it learn in their order, `together` at a time; grad and loss."""
+    """Takes TreeBatch.step: each node's examples learn in order, `together` at a time; returns grad and loss."""
     grad, loss = np.zeros(hidden.shape), np.zeros(len(hidden))
     visitors: dict = {}
     for b, steps in enumerate(lists):
@@ -236,6 +234,6 @@ def learn_together(learned, hidden, lists, weight, rate, together):
 
 
 def missed(learned, node, turn, h):
-    """turn - logistic(score), and -log p(turn)."""
+    """Returns turn - logistic(score), and -log p(turn)."""
     score = learned.rows[node] @ h + (0 if learned.biases is None else learned.biases[node])
     return turn - 1 / (1 + np.exp(-score)), np.logaddexp(0, -score if turn else score)

@@ -1,4 +1,4 @@
-"""What both backends of collections of MLPs are held to: one float64 oracle in plain NumPy, the same sizes."""
+"""The float64 NumPy oracle of both backends of collections of MLPs, and test sizes."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ SIXTY = tuple(size * 15 for size in ([10, 7, 33, 4], [5, 16, 3, 1], [3, 9, 1, 20
 
 
 def parts(layout, u, numbers):
-    """First matrix, bias, second matrix, bias of unit u, in float64."""
+    """Returns the first matrix, its bias, the second matrix and its bias of unit u, in float64."""
     n, h, o = int(layout.inputs[u]), int(layout.hidden[u]), int(layout.outputs[u])
     flat = np.split(numbers[layout.w_at[u] : layout.w_at[u + 1]].astype(float), np.cumsum([h * n, h, o * h]))
     return flat[0].reshape(h, n), flat[1], flat[2].reshape(o, h), flat[3]
@@ -37,7 +37,7 @@ def forward(layout, weights, x, activation):
 
 
 def backward(layout, weights, y_grad, hidden, y, x, activation):
-    """d loss / d x and d loss / d weights, from d loss / d y."""
+    """Returns d loss / d x and d loss / d weights, from d loss / d y."""
     slope = ACTIVATIONS[activation][1]
     x_grad, weight_grad = np.empty(x.shape), np.empty(weights.size)
     for u in range(layout.inputs.size):
@@ -52,13 +52,13 @@ def backward(layout, weights, y_grad, hidden, y, x, activation):
 
 
 def close(found, expected, dtype, terms):
-    """A sum of `terms` products of numbers about 1 drifts by about its root in roundings; 64: slopes and two layers."""
+    """Asserts equality up to rounding in a sum of `terms` products near 1, about its root; 64: slopes and two layers."""
     unit = 64 * np.finfo(dtype).eps * np.sqrt(terms)
     np.testing.assert_allclose(found, expected, rtol=unit, atol=unit * max(1, abs(expected).max()))
 
 
 def step(layout, weights, velocity, hidden, y, x, target, rate, momentum, activation):
-    """Loss, weights and velocity after an online step, from the activations that were found."""
+    """Returns loss, weights and velocity after an online step, from the given activations."""
     wrong = y.astype(float) - target
     _, grad = backward(layout, weights, wrong, hidden.astype(float), y, x, activation)
     speed = (0 if velocity is None else momentum * velocity.astype(float)) - rate * grad

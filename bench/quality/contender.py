@@ -1,4 +1,4 @@
-"""What `python -m bench quality` compares: contenders at a problem, each of which can be trained for so many epochs."""
+"""The contenders of `python -m bench quality` and their problems; each can be trained for a number of epochs."""
 
 import ctypes
 import functools
@@ -20,41 +20,41 @@ DRAWN = 0  # the seed of the settings
 
 
 class Draw(Protocol):
-    """One number or name of settings."""
+    """The distribution of one setting, a number or name."""
 
     def at(self, share: float, found: Mapping[str, Any]) -> Any:
-        """The value at a share from 0 to 1 of what there is; found: the settings drawn before."""
+        """Returns the value at a quantile `share` from 0 to 1; found: the settings drawn before."""
 
 
 class Among(NamedTuple):
-    """One of some values, which may be there more than once."""
+    """One of several values, possibly repeated for weight."""
 
     values: tuple[Any, ...]
 
     def at(self, share: float, found: Mapping[str, Any]) -> Any:
-        """See Draw."""
+        """Draws a value, see Draw."""
         return self.values[int(share * len(self.values))]
 
 
 class Log(NamedTuple):
-    """A number, evenly in the logarithm, of two digits."""
+    """A log-uniform number, rounded to two digits."""
 
     low: float
     high: float
 
     def at(self, share: float, found: Mapping[str, Any]) -> float:
-        """See Draw."""
+        """Draws a value, see Draw."""
         return float(f"{math.exp(math.log(self.low) + share * math.log(self.high / self.low)):.2g}")
 
 
 class By(NamedTuple):
-    """As another setting says, which was drawn before: the rate of an optimiser; where there is none to choose, of sgd."""
+    """A distribution conditional on an earlier setting: the rate of an optimiser; without that setting, of sgd."""
 
     name: str
     each: Mapping[str, Draw]
 
     def at(self, share: float, found: Mapping[str, Any]) -> Any:
-        """See Draw."""
+        """Draws a value, see Draw."""
         return self.each[found.get(self.name, "sgd")].at(share, found)
 
 
@@ -74,7 +74,7 @@ RATE = {"tree": BY_EXAMPLE, "full": BY_BATCH, "sampled": BY_BATCH}
 
 
 def sparse(readout: str, rows: Log) -> Space:
-    """Optimisers and rates of rows and readout; of kinds that are not in RATE, both ranges of rates together."""
+    """Returns optimisers and rates of rows and readout; for kinds not in RATE the union of both ranges."""
     return {
         "rows_optimiser": OPTIMISERS,
         "rows_rate": By("rows_optimiser", {"sgd": rows, **ADAGRAD}),
@@ -84,7 +84,7 @@ def sparse(readout: str, rows: Log) -> Space:
 
 
 def drawn(space: Space, number: int) -> dict[str, Any]:
-    """The number-th settings. A name has the same share of its range in every space, whatever else is drawn."""
+    """Draws the number-th settings. A name has the same quantile in every space, independent of other names."""
     found: dict[str, Any] = {}
     for name, draw in space.items():
         share = np.random.default_rng([DRAWN, number, zlib.crc32(name.encode())]).random()
@@ -96,14 +96,14 @@ Figures = dict[str, float]
 
 
 class Run(NamedTuple):
-    """One training that is over.
+    """One finished training.
 
-    valid, test  measure the model when they are called, off the clock; no figures where it diverged
-    epochs       passes over the data, also a part of one
+    valid, test  measure the model when called, untimed; no figures if it diverged
+    epochs       passes over the data, possibly fractional
     seconds      of training alone
-    examples     learned from
-    parameters   numbers that are learned
-    memory       bytes that the process took at its peak beyond what it had before; None where the system does not say
+    examples     number of training examples processed
+    parameters   number of trained parameters
+    memory       peak bytes of the process beyond those before; None if the system does not report it
     """
 
     valid: Callable[[], Figures]
@@ -119,12 +119,12 @@ Train = Callable[[Mapping[str, Any], int, float], Run]
 
 
 class Contender(NamedTuple):
-    """One that learns.
+    """A training method.
 
-    train  (settings, seed, epochs) -> Run; its schedule ends where the epochs do, which may be a part of one
-    space  what a search draws of its settings; {}: nothing is searched
-    first  settings that are tried before any are drawn: the defaults of the time; all of them where nothing is searched
-    once   it is trained once, on one pass: there is nothing random in it, and more time is no use to it
+    train  (settings, seed, epochs) -> Run; its schedule ends with the epochs, which may be fractional
+    space  the settings that a search draws; {}: no search
+    first  settings tried before any are drawn: the current defaults; the only ones without a search
+    once   trained once, on one pass: it is deterministic, and more time does not help
     small  train on the smaller data of a search; None: as `train`
     """
 
@@ -136,15 +136,15 @@ class Contender(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Data, what is asked of a model of them, and who contends.
+    """Data, the task, and the contenders.
 
-    data        what is learned from and measured on, in words
-    judged      the figure of validation data that decides, and whether less of it is better
-    contenders  by the name that tables show
+    data        training and test data, in words
+    judged      the deciding figure of validation data, and its direction
+    contenders  by their names in tables
     epochs      lengths at which all are compared; a search trains for the last
     seconds     other lengths
     seeds       of every comparison
-    small       what a search learns from where that is less, in words
+    small       a search's training data if smaller, in words
     """
 
     data: str
@@ -156,11 +156,11 @@ class Problem(NamedTuple):
     small: str | None = None
 
 
-STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")  # Linux alone has them
+STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")  # Linux only
 
 
 class Cut:
-    """The first so many ticks of a feed: a schedule ends with them, whatever part of an epoch they are."""
+    """The first `ticks` ticks of a feed: a schedule ends with them, at any part of an epoch."""
 
     def __init__(self, feed: Any, ticks: int):
         self._feed, self._ticks = feed, ticks
@@ -176,20 +176,20 @@ class Cut:
 
 
 class Peak:
-    """The most memory that this process holds from now on, beyond what it holds now."""
+    """The peak memory of this process from now on, beyond the present memory."""
 
     def __init__(self) -> None:
         gc.collect()
         self._before = None
         try:
-            ctypes.CDLL(None).malloc_trim(0)  # what was freed before would hide what is taken now
-            RESET.write_text("5")  # the system's record of the peak begins anew
+            ctypes.CDLL(None).malloc_trim(0)  # freed memory would hide new allocations
+            RESET.write_text("5")  # resets the system's record of the peak
             self._before = _held("VmRSS")
         except (AttributeError, OSError):
             pass
 
     def bytes(self) -> int | None:
-        """So far; None where the system does not say."""
+        """Returns the bytes so far; None if the system does not report them."""
         return None if self._before is None else _held("VmHWM") - self._before
 
 
@@ -204,10 +204,10 @@ def contender(
     prepare: Callable[[dict[str, Any]], Any],
     test: Callable[[Any, Any], Figures],
 ) -> Contender:
-    """One that options of `hybrid train MODEL` make.
+    """Builds a contender from options of `hybrid train MODEL`.
 
-    options  what makes it: the readout, its shape, the data, threads
-    space    what is drawn, of those options that it takes
+    options  fixed: the readout, its shape, the data, threads
+    space    distributions of those options that the model has
     prepare  options -> a Job whose feed is cut into ticks
     test     (job, model) -> figures of test data
     """
@@ -223,7 +223,7 @@ def contender(
 
 
 def learn(job: Any, epochs: float, valid: Callable[[Any], Figures], test: Callable[[Any], Figures]) -> Run:
-    """Train a Job's model for so many epochs, a tick at least; kernels are compiled off the clock."""
+    """Trains a Job's model for so many epochs, at least one tick; kernels are compiled untimed."""
     job.feed = Cut(job.feed, max(round(epochs * job.feed.ticks_per_epoch), 1))
     next(job.make().run(job.feed))
     peak = Peak()
@@ -237,7 +237,7 @@ def learn(job: Any, epochs: float, valid: Callable[[Any], Figures], test: Callab
 
 
 def _timed(model: Any, feed: Any) -> tuple[float, int, bool]:
-    """Seconds, examples, and whether the model came to the end with numbers that are finite."""
+    """Returns seconds, examples, and True if the model finished with finite parameters."""
     start, examples = time.perf_counter(), 0
     try:
         for tick in model.run(feed):
@@ -249,12 +249,12 @@ def _timed(model: Any, feed: Any) -> tuple[float, int, bool]:
 
 
 def finite(figures: Mapping[str, float]) -> Figures:
-    """Those that are numbers."""
+    """Returns the finite figures."""
     return {name: float(value) for name, value in figures.items() if math.isfinite(value)}
 
 
 def there(name: str) -> Path | None:
-    """A file or folder of the data that are not ours to give away; None, which is said, where it is not there."""
+    """Returns a file or folder of data that cannot be redistributed; None, with a message, if it is missing."""
     path = Path(os.environ.get("HYBRID_DATA", "data")) / name
     if path.exists():
         return path

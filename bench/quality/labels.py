@@ -1,7 +1,7 @@
-"""Any number of labels an example: what contends, and how it is measured.
+"""Contenders and metrics for any number of labels per example.
 
-A search learns from four fifths of the training examples and validates on the rest. A comparison learns from the same for
-its validation figures, and then, on the clock, from all of them for the test figures.
+A search trains on four fifths of the training examples and validates on the rest. A comparison trains on the same part for its
+validation figures. Then it trains on all of them, timed, for the test figures.
 """
 
 import math
@@ -26,21 +26,21 @@ from hybrid.formats import svm
 from hybrid.sklearn import LabelTreeClassifier, SparseLabelTreeClassifier, TreeClassifier, label_trees
 from hybrid.train.job import Watched
 
-KEPT = 5  # labels ranked of each example
+KEPT = 5  # labels ranked per example
 SEARCHED = "four fifths of it"
 DENSE: Space = {"rate": Log(0.02, 0.5), "batch": Among((8, 32, 128)), "width": Among((50, 100, 200))}
 LINEAR: Space = {"C": Log(1, 100), "arity": Among((2, 8, 16)), "leaves": Among((50, 100, 200))}
 
 
 class Examples(NamedTuple):
-    """Features (n, F) CSR, labels (n, V) CSR and, of texts, their words."""
+    """Features (n, F) CSR, labels (n, V) CSR and, for texts, their words."""
 
     features: Any
     labels: Any
     texts: list[str] | None = None
 
     def of(self, rows: np.ndarray) -> "Examples":
-        """Some of them."""
+        """Returns some of the examples."""
         texts = [self.texts[row] for row in rows] if self.texts is not None else None
         return Examples(self.features[rows], self.labels[rows], texts)
 
@@ -50,7 +50,7 @@ Learn = Callable[[Examples, Mapping[str, Any], int, float], tuple[Rank, int, flo
 
 
 def of_labels(data: str, train: Examples, test: Examples, rivals: Mapping[str, tuple[Learn, Space, dict]]) -> Problem:
-    """From examples to learn from and to test on. rivals: more contenders: how they learn, what is drawn, what comes first."""
+    """Builds a problem from training and test examples. rivals: additional contenders: learn, space, first settings."""
     order = np.random.default_rng(0).permutation(train.labels.shape[0])
     parts = [train.of(np.sort(part)) for part in np.split(order, [len(order) * 4 // 5])]
     contenders = {name: _contender(*one, parts, train, test) for name, one in {**ours(), **rivals}.items()}
@@ -60,7 +60,7 @@ def of_labels(data: str, train: Examples, test: Examples, rivals: Mapping[str, t
 
 
 def ours() -> dict[str, tuple[Learn, Space, dict]]:
-    """Our contenders: linear trees, trees over a hidden vector, and two that take one label at a time."""
+    """Returns our contenders: linear trees, trees over a hidden vector, and two that learn one label at a time."""
     linear, dense = {"C": 10.0, "arity": 2, "leaves": 100}, {"rate": 0.1, "batch": 32, "width": 100}
     shapes = Among(("huffman", "clusters"))
     found: dict[str, tuple[Learn, Space, dict]] = {
@@ -78,7 +78,7 @@ def ours() -> dict[str, tuple[Learn, Space, dict]]:
 
 
 def figures(rank: Rank, examples: Examples, propensity: np.ndarray) -> Figures:
-    """precision and propensity-scored precision at 1, 3, 5; nDCG at 3, 5."""
+    """Returns precision and propensity-scored precision at 1, 3, 5; nDCG at 3, 5."""
     ids, found = rank(examples), {}
     for k in (1, 3, 5):
         found[f"precision@{k}"] = metrics.precision(ids[:, :k], examples.labels)
@@ -110,7 +110,7 @@ def _contender(
 
 
 def _estimator(kind: type, **fixed: Any) -> Learn:
-    """An estimator of hybrid.sklearn. One that takes a single label an example learns from a copy for each label."""
+    """Wraps an estimator of hybrid.sklearn. A single-label estimator learns from a copy of the example for each label."""
 
     def learn(examples: Examples, settings: Mapping[str, Any], seed: int, epochs: float) -> tuple[Rank, int, float]:
         asked = {**fixed, **settings, "random_state": seed, "n_jobs": -1}
@@ -127,7 +127,7 @@ def _estimator(kind: type, **fixed: Any) -> Learn:
 
 
 def _ranked(model: Any, examples: Examples) -> np.ndarray:
-    """Of an estimator that has met some of the labels, or all."""
+    """Ranks with an estimator that was trained on some or all labels."""
     scores = model.predict_proba(examples.features)
     ids = metrics.ranked(scores, min(KEPT, scores.shape[1]))
     return np.asarray(model.classes_)[ids]
@@ -143,7 +143,7 @@ def _size(model: Any) -> int:
 def _one_against_the_rest(
     examples: Examples, settings: Mapping[str, Any], seed: int, epochs: float
 ) -> tuple[Rank, int, float]:
-    """A logistic regression a label, of scikit-learn: the ceiling, at a cost in proportion to the labels."""
+    """Trains scikit-learn's logistic regression per label: the ceiling, at a cost proportional to the labels."""
     model = OneVsRestClassifier(LogisticRegression(solver="liblinear", **settings))
     used = np.flatnonzero(np.bincount(examples.labels.indices, minlength=examples.labels.shape[1]))
     start = time.perf_counter()
@@ -162,7 +162,7 @@ FASTTEXT: Space = {"lr": Log(0.1, 2), "dim": Among((50, 100, 200)), "wordNgrams"
 
 
 def make_labels(arguments: Any) -> Problem | None:
-    """See bench/quality/quality.py. All contenders meet the same words: lower case, of two letters or more."""
+    """Builds the problem, see bench/quality/quality.py. All contenders use the same words: lower case, two letters or more."""
     folder = there("labels")
     if folder is None or not (folder / "cooking.train").exists():
         return None
@@ -191,7 +191,7 @@ def make_labels(arguments: Any) -> Problem | None:
 
 
 def _fasttext(loss: str, threads: int) -> Learn:
-    """fastText's own trainer on a file in an order drawn from the seed; it reads it on the clock."""
+    """Wraps fastText's own trainer on a file in an order drawn from the seed; reading it is timed."""
 
     def learn(examples: Examples, settings: Mapping[str, Any], seed: int, epochs: float) -> tuple[Rank, int, float]:
         import fasttext
@@ -225,7 +225,7 @@ FEATURES, LABELS = 103, 14
 
 
 def make_yeast(arguments: Any) -> Problem | None:
-    """See bench/quality/quality.py."""
+    """Builds the problem, see bench/quality/quality.py."""
     folder = there("labels")
     if folder is None or not (folder / "yeast_train.txt").exists():
         return None

@@ -1,4 +1,4 @@
-"""Language models that contend: one trunk under every readout."""
+"""Language model contenders: one trunk under every readout."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ ROWS = Log(0.05, 0.5)
 
 
 def contenders(arguments: Any, options: Mapping[str, Any], texts: Sequence[Text]) -> dict[str, Contender]:
-    """By name. texts: to learn from, to validate, to test."""
+    """Returns the contenders by name. texts: for training, validation and test."""
 
     def job(options: dict[str, Any]) -> language.Language:
         return language.Language(options, *texts)
@@ -36,15 +36,15 @@ def contenders(arguments: Any, options: Mapping[str, Any], texts: Sequence[Text]
 
 
 def tested(job: language.Language, model: Any) -> Figures:
-    """Perplexity of the test text."""
+    """Returns the perplexity of the test text."""
     return {"perplexity": job.final(model)["test_perplexity"]}
 
 
-# The next word of Python's documentation, which every machine has: lower case, words that occur twice.
+# The next word of Python's documentation, available on every machine: lower case, words that occur twice.
 
 
 def make_documentation(arguments: Any) -> Problem:
-    """Its paragraphs, each once; a tenth validates, a tenth tests."""
+    """Builds the problem from its distinct paragraphs; a tenth validates, a tenth tests."""
     parts = documentation().split(valid=0.1, test=0.1, seed=0)
     train, valid, test = (f"{sum(map(len, part)):,}" for part in parts)
     return Problem(
@@ -63,7 +63,7 @@ OPTIONS = {"tokens": "whitespace", "case": "keep", "eos": True, "min_count": 1}
 
 
 def make_language(arguments: Any) -> Problem | None:
-    """Learned from, validated and tested by a file each."""
+    """Builds the problem with one file each for training, validation and test."""
     folder = there("wikitext-2")
     if folder is None:
         return None

@@ -20,10 +20,10 @@ CONTEXT, BATCH = 4, 512
 
 
 class Size(NamedTuple):
-    """What a class is.
+    """The definition of classes.
 
-    words    how many of the next words, each of them an example
-    classes  the most frequent ones that are kept; None: all
+    words    lengths of the following n-grams, each of which is an example
+    classes  number of most frequent ones kept; None: all
     """
 
     words: Sequence[int]
@@ -36,7 +36,7 @@ QUICK = {"words": Size((1,), None), "pairs": Size((2,), 3_000), "phrases": Size(
 
 
 class Examples(NamedTuple):
-    """Contexts (N, CONTEXT) int32 and the class of each, (N,) int32; rows: how many ids contexts have; share: that is kept."""
+    """Contexts (N, CONTEXT) int32 and targets (N,) int32; rows: the number of ids in contexts; share: the part kept."""
 
     contexts: np.ndarray
     target: np.ndarray
@@ -45,7 +45,7 @@ class Examples(NamedTuple):
 
 
 class Data(NamedTuple):
-    """counts (V,) of classes in the training text, falling."""
+    """Training and validation examples; counts (V,) of classes in the training text, falling."""
 
     train: Examples
     valid: Examples
@@ -53,7 +53,7 @@ class Data(NamedTuple):
 
 
 class Grams:
-    """Examples, shuffled anew in every epoch, as a `Feed`; ordered: as they are."""
+    """A `Feed` of examples, reshuffled in every epoch; ordered: in the given order."""
 
     def __init__(
         self, examples: Examples, counts: np.ndarray, *, epochs: int = 1, seed: int = 0, ordered: bool = False
@@ -75,12 +75,12 @@ class Grams:
         return Batch(self.examples.contexts[taken].reshape(-1), None, self.examples.target[taken])
 
     def describe(self) -> dict[str, Any]:
-        """See `Feed`."""
+        """Describes the feed, see `Feed`."""
         return {"kind": "grams", "classes": self.classes, "seed": self.seed}
 
 
 def make(folder: Path, size: Size, tokens: int | None = None) -> Data:
-    """The examples of a folder's train.txt and valid.txt; tokens: the first so many of each alone."""
+    """Builds the examples from a folder's train.txt and valid.txt; tokens: only the first so many of each."""
     train, valid = (_words(folder / f"{part}.txt")[:tokens] for part in ("train", "valid"))
     numbers: dict[str, int] = {}
     for word in train:
@@ -95,13 +95,13 @@ def make(folder: Path, size: Size, tokens: int | None = None) -> Data:
 
 @functools.cache
 def _words(path: Path) -> list[str]:
-    """The words of a text, with a mark at the end of every line."""
+    """Returns the words of a text, with a mark at the end of every line."""
     with open(path, encoding="utf-8") as lines:
         return [word for line in lines for word in [*line.split(), "<eos>"]]
 
 
 def _grams(ids: np.ndarray, words: Sequence[int], vocabulary: int) -> tuple[np.ndarray, np.ndarray]:
-    """Of every length, at every place: where it begins, and a number for the words that follow."""
+    """Returns n-grams of every length at every position: their starts, and a number for the words."""
     places, numbers = [], []
     for length in words:
         last = len(ids) - length + 1
@@ -116,7 +116,7 @@ def _grams(ids: np.ndarray, words: Sequence[int], vocabulary: int) -> tuple[np.n
 def _examples(
     ids: np.ndarray, places: np.ndarray, numbers: np.ndarray, classes: np.ndarray, vocabulary: int
 ) -> Examples:
-    """Those whose number is one of the classes, which are in falling order of frequency."""
+    """Returns the examples whose number is one of the classes, which are in falling order of frequency."""
     order = np.argsort(classes)
     found = np.minimum(np.searchsorted(classes[order], numbers), len(classes) - 1)
     there = classes[order][found] == numbers
@@ -133,17 +133,17 @@ READOUTS: dict[str, dict[str, Any]] = {
     **SAMPLED,
     **{f"{name} log-uniform": options | {"draws": "log-uniform"} for name, options in SAMPLED.items()},
 }
-SECONDS, SEARCH = (60, 120, 240), 8  # of one processor: when all are measured, and of a training of the search
-STEP, TRIES = 3.0, 7  # from a rate to the next one that a search tries; how many pairs of rates it tries at most
-TUNED = ("rate", "rows_rate")  # of the readout and of the input rows, one after the other
+SECONDS, SEARCH = (60, 120, 240), 8  # processor seconds of the measurements, and of a search's training
+STEP, TRIES = 3.0, 7  # factor between the rates of a search; maximum number of rate pairs to try
+TUNED = ("rate", "rows_rate")  # rates of the readout and of the input rows, in search order
 JUDGED, SEARCHED = (
     2_000,
     500,
-)  # validation examples of the figures, and others of the search: a million classes cost each
+)  # validation examples of the figures, and of the search: each costs a pass over a million classes
 
 
 class Plan(NamedTuple):
-    """What the command line asks for: seconds at which a contender is measured, and of a try of its search; small sizes."""
+    """The command line's plan: seconds at which a contender is measured, seconds of a search's trial, small sizes."""
 
     seconds: Sequence[int]
     search: float
@@ -151,7 +151,7 @@ class Plan(NamedTuple):
 
 
 def run(arguments) -> int:
-    """Every size of --only and contender of --readouts, --threads of them at a time, each in a process with one thread."""
+    """Runs every size of --only and contender of --readouts, --threads in parallel, each in a single-threaded process."""
     if there("wikitext-2") is None:
         return 1
     if strays := sorted(set(arguments.readouts or ()) - set(READOUTS)):
@@ -159,7 +159,7 @@ def run(arguments) -> int:
         return 2
     plan = Plan((1, 2), 0.5, True) if arguments.quick else Plan(arguments.seconds or SECONDS, SEARCH, False)
     for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[name] = "1"  # of the processes that are begun now
+        os.environ[name] = "1"  # inherited by the processes started below
     context = multiprocessing.get_context("spawn")
     for size in arguments.only or SIZES:
         with concurrent.futures.ProcessPoolExecutor(arguments.threads, context) as pool:
@@ -171,7 +171,7 @@ def run(arguments) -> int:
 
 
 def contend(size: str, who: str, plan: Plan) -> dict[str, Any]:
-    """The record of a contender: its rates searched for, then trained once, and measured on the way."""
+    """Returns the record of a contender: a search for its rates, then one training with measurements on the way."""
     data, seed = _data(size, plan.quick), 0
     _warm(who)
     places = np.random.default_rng(seed).permutation(len(data.valid.target))
@@ -199,7 +199,7 @@ def contend(size: str, who: str, plan: Plan) -> dict[str, Any]:
 
 
 def climb(perplexity: Callable[[tuple[float, ...]], float], settings: tuple[float, ...]) -> tuple[float, ...]:
-    """The best of up to TRIES settings: one number after the other goes up as long as that is better, or else down."""
+    """Returns the best of up to TRIES settings by coordinate search: each number goes up while that helps, else down."""
     asked = {settings: perplexity(settings)}
     for place in range(len(settings)):
         for factor in (STEP, 1 / STEP):
@@ -219,9 +219,9 @@ def climb(perplexity: Callable[[tuple[float, ...]], float], settings: tuple[floa
 def learn(
     data: Data, who: str, settings: tuple[float, ...], seconds: Sequence[float], judged: Grams
 ) -> list[dict[str, float]]:
-    """Train, and measure as often as there are `seconds` of processor time; infinite from where it diverges.
+    """Trains, and measures at each of `seconds` of processor time; infinite once it diverges.
 
-    Only training counts. Rates stand still, so that all figures are of one training.
+    Only training is timed. Rates are constant, so that all figures are of one training.
     """
     feed = Grams(data.train, data.counts, epochs=10**6)
     engine = _engine(who, dict(zip(TUNED, settings, strict=True)), feed)
@@ -237,7 +237,7 @@ def learn(
 
 
 def _due(ticks: Iterator[Any], seconds: Sequence[float]) -> Iterator[None]:
-    """Yields when so many seconds of processor time have gone into the ticks; what the caller does meanwhile is not counted."""
+    """Yields when the ticks have used so many seconds of processor time; the caller's own time is not counted."""
     spent, begun, left = 0.0, time.process_time(), list(seconds)
     for _ in ticks:
         now = time.process_time()
@@ -255,7 +255,7 @@ def _exp(loss: float) -> float:
 
 
 def _options(who: str) -> dict[str, Any]:
-    """Those of the language model of `hybrid train`, and its defaults under this readout."""
+    """Returns the options of the language model of `hybrid train`, with defaults for this readout."""
     from hybrid.train.options import choose
 
     given = {"context": CONTEXT, "device": "cpu", "threads": 1, "micro_batches": 1}
@@ -276,7 +276,7 @@ def _data(size: str, quick: bool) -> Data:
 
 
 def _some(data: Data, places: np.ndarray) -> Grams:
-    """Some validation examples, in their order."""
+    """Returns some validation examples, in order."""
     valid = data.valid
     return Grams(
         valid._replace(contexts=valid.contexts[places], target=valid.target[places]), data.counts, ordered=True
@@ -284,7 +284,7 @@ def _some(data: Data, places: np.ndarray) -> Grams:
 
 
 def _warm(who: str) -> None:
-    """Compile the kernels, off the clock: on the same shapes but for the number of classes."""
+    """Compiles the kernels, untimed: on the same shapes except the number of classes."""
     rng = np.random.default_rng(0)
     contexts, target = rng.integers(0, 5_000, (2_000, CONTEXT)).astype(np.int32), rng.integers(0, 5_000, 2_000)
     examples = Examples(contexts, target.astype(np.int32), 5_000, 1.0)

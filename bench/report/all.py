@@ -1,8 +1,8 @@
 """All benchmarks of the report, one process each, then the report: python -m bench all --out DIR [--quick] [--only SECTION].
 
-Steps go one after another into one results.jsonl, and what is done already is not done again. What became of a step is a
-record of that file too, so that the report needs nothing else: "done", "skipped" with what the machine lacks, "failed" with
-the last line that it printed, "stopped". Steps that are not done are tried again by the next run.
+Steps run in sequence into one results.jsonl; finished steps are not repeated. The state of a step is a record of that file too,
+so the report needs nothing else. It is "done", "skipped" with what the machine lacks, "failed" with the last line printed, or
+"stopped". The next run retries unfinished steps.
 """
 
 import contextlib
@@ -24,17 +24,17 @@ from bench.harness.quiet import REFUSED
 from bench.report.section import RESULTS, STEP, Record, Step, clock, found_sections, found_steps, lacks
 
 ONLY = tuple(found_sections())
-COUNTS = True  # its steps take the machine's lock, each for itself
+COUNTS = True  # each step takes the machine's lock itself
 QUICK_REPEAT = "2"
-STOPPED = 130  # the exit code, as shells have it
-NEEDED = ("markdown_it",)  # of the page
+STOPPED = 130  # exit code, as in shells
+NEEDED = ("markdown_it",)  # packages that the page needs
 LOGS = "logs"
-ENDS = 20.0  # seconds that a step has to end in, when it is stopped
-TRIES, WAITS = 10, 30.0  # of a step that the machine is too busy for; seconds
+ENDS = 20.0  # seconds that a stopped step has to end
+TRIES, WAITS = 10, 30.0  # attempts at a step while the machine is busy; seconds between them
 
 
 def run(arguments) -> int:
-    """Do the steps that are not done yet, then write the report; with --page the report alone."""
+    """Runs the unfinished steps, then writes the report; with --page the report alone."""
     if arguments.json:
         return _refused("--json: all keeps its results in --out DIR, as results.jsonl")
     if not arguments.out:
@@ -61,7 +61,7 @@ def run(arguments) -> int:
 
 
 def _write(folder: Path, code: int) -> int:
-    """The report of what is there; returns the exit code that it is given."""
+    """Writes the report of the results so far; returns the given exit code."""
     from bench.report import page
 
     for path in page.write(folder):
@@ -76,7 +76,7 @@ def _refused(reason: str) -> int:
 
 @dataclass(frozen=True)
 class Settings:
-    """What every step is given. folder: of the results; more: options as --anyway."""
+    """The common settings of all steps. folder: of the results; more: options as --anyway."""
 
     folder: Path
     quick: bool
@@ -85,9 +85,9 @@ class Settings:
 
 
 def run_steps(steps: Sequence[tuple[str, Step]], given: Settings) -> bool:
-    """Do the steps, of which each comes with its section's name; returns whether none failed.
+    """Runs the steps, each paired with its section's name; returns True if none failed.
 
-    Raises KeyboardInterrupt, when the step under way has ended and is noted as stopped.
+    Raises KeyboardInterrupt, once the running step has ended and is recorded as stopped.
     """
     results = given.folder / RESULTS
     (given.folder / LOGS).mkdir(parents=True, exist_ok=True)
@@ -125,7 +125,7 @@ def run_steps(steps: Sequence[tuple[str, Step]], given: Settings) -> bool:
 
 
 def finished(results: Path) -> dict[str, float]:
-    """The commands that were done, with the seconds that they took."""
+    """Returns the finished commands, with their seconds."""
     if not results.exists():
         return {}
     steps = [one for one in report.read([str(results)]) if one["work"] == STEP]
@@ -133,13 +133,13 @@ def finished(results: Path) -> dict[str, float]:
 
 
 def modes(results: Path) -> set[bool]:
-    """Whether what is there was made in quick mode: True, False, both, or nothing is there."""
+    """Returns the modes of existing results: quick True, False, both, or none."""
     records = report.read([str(results)]) if results.exists() else []
     return {one["quick"] for one in records if one["work"] == STEP}
 
 
 def _command(step: Step, quick: bool) -> str:
-    """As a user types it, without what every step is given."""
+    """Returns the command as a user types it, without the common settings."""
     words = (*step.quick, "--quick") if quick and step.quick is not None else step.command
     return f"python -m bench {shlex.join(words)}"
 
@@ -149,7 +149,7 @@ def _options(given: Settings, results: Path) -> list[str]:
 
 
 def _taken(command: list[str], log: Path) -> int:
-    """Run it, again where the machine was busy, or measured something else, for a while; returns the last exit code."""
+    """Runs it, and retries while the machine is busy or another benchmark runs; returns the last exit code."""
     for _ in range(TRIES):
         code = _process(command, log)
         if code != REFUSED:
@@ -160,7 +160,7 @@ def _taken(command: list[str], log: Path) -> int:
 
 
 def _process(command: list[str], log: Path) -> int:
-    """Run it in a group of its own, of which nothing is left when this returns or raises; returns its exit code."""
+    """Runs it in its own process group, which is gone when this returns or raises; returns its exit code."""
     here = Path(__file__).parents[2]
     paths = os.pathsep.join(filter(None, [str(here), os.environ.get("PYTHONPATH")]))
     with log.open("w") as file:
@@ -178,7 +178,7 @@ def _process(command: list[str], log: Path) -> int:
 
 
 def _end(process: subprocess.Popen) -> None:
-    """Ask a process to stop, if it runs; then end what is left of its group."""
+    """Interrupts a running process; then kills the rest of its group."""
     if process.poll() is None:
         process.send_signal(signal.SIGINT)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -189,7 +189,7 @@ def _end(process: subprocess.Popen) -> None:
 
 
 def _last(log: Path) -> str:
-    """The last line that says something."""
+    """Returns the last non-blank line."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     return lines[-1] if lines else ""
 
@@ -205,7 +205,7 @@ def _note(
     seconds: float = 0.0,
     reason="",
 ) -> None:
-    """Keep what became of a step; of several such records of a step the last counts."""
+    """Records the state of a step; of several such records of a step the last counts."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     record: Record = {"bench": "all", "work": STEP, "who": "ours", "params": {"step": step.name, "command": command}}
     record |= {"section": section, "state": state, "reason": reason, "seconds": seconds, "quick": given.quick}

@@ -1,7 +1,7 @@
-"""The report, made of its results.jsonl alone: report.md, the same as one page of HTML, figures, tables, a citation.
+"""The report, from its results.jsonl alone: report.md, the same as one page of HTML, figures, tables, a citation.
 
-Its tables are in the README and in docs too, between `<!-- report: NAME -->` and `<!-- /report -->`, where NAME is that of a
-table: `python -m bench pages docs/report/results.jsonl` writes them anew, and a test compares them.
+Its tables are in the README and in docs too, between `<!-- report: NAME -->` and `<!-- /report -->`, where NAME is a table's
+name. `python -m bench pages docs/report/results.jsonl` rewrites them, and a test compares them.
 """
 
 import csv
@@ -26,7 +26,7 @@ from bench.report.section import (
 )
 
 TITLE = "Trees, heads and brute force at the output layer: comparative benchmarks"
-PLACES = ("cpu", "cores", "os")  # of an environment, what is no version
+PLACES = ("cpu", "cores", "os")  # entries of an environment that are no versions
 FIGURES, TABLES = "figures", "tables"
 STYLE = """
 body { margin: 2rem auto; padding: 0 1.25rem; max-width: 60rem; color: #1b1f24;
@@ -45,7 +45,7 @@ MARKED = re.compile(r"(<!-- report: (\w+) -->\n)(.*?)(<!-- /report -->)", re.DOT
 
 
 def write(folder: Path) -> list[Path]:
-    """Write report.html, report.md, citation.bib, figures/ and tables/ of folder/results.jsonl; returns the first three."""
+    """Writes report.html, report.md, citation.bib, figures/ and tables/ of folder/results.jsonl; returns the first three."""
     records = report.read([str(folder / RESULTS)])
     facts, found = facts_of(records), parts(records)
     for name in (FIGURES, TABLES):
@@ -63,7 +63,7 @@ def write(folder: Path) -> list[Path]:
 
 
 class Part(NamedTuple):
-    """A section; gaps: its own, and steps that were not done."""
+    """A section; gaps: its own, and unfinished steps."""
 
     name: str
     section: Section
@@ -71,13 +71,13 @@ class Part(NamedTuple):
 
 
 def parts(records: Sequence[Record]) -> list[Part]:
-    """All sections, in the order of the page."""
+    """Returns all sections, in the order of the page."""
     made = {name: module.section(records) for name, module in found_sections().items()}
     return [Part(name, section, [*section.gaps, *undone(name, records)]) for name, section in made.items()]
 
 
 def undone(section: str, records: Sequence[Record]) -> list[str]:
-    """The steps of a section that were not done, with the reason."""
+    """Returns the unfinished steps of a section, with the reason."""
     states = {one["params"]["step"]: one for one in records if one["work"] == STEP}
     found = []
     for _, step in found_steps([section]):
@@ -89,7 +89,7 @@ def undone(section: str, records: Sequence[Record]) -> list[str]:
 
 
 class Facts(NamedTuple):
-    """Of the whole report. date: of the last step, ISO, or ""; quick: small sizes, which show that it runs."""
+    """Facts of the whole report. date: of the last step, ISO, or ""; quick: small sizes, a functional test."""
 
     date: str
     machines: list[str]
@@ -99,7 +99,7 @@ class Facts(NamedTuple):
 
 
 def facts_of(records: Sequence[Record]) -> Facts:
-    """What the records say."""
+    """Returns the facts in the records."""
     steps = [one for one in records if one["work"] == STEP]
     environments = [one["env"] for one in records if one.get("env")]
     machines = [f"{env['cpu']}, {env['cores']} cores" for env in environments if env.get("cpu")]
@@ -112,7 +112,7 @@ def facts_of(records: Sequence[Record]) -> Facts:
 
 
 def citation(facts: Facts) -> str:
-    """A BibTeX entry of this report."""
+    """Returns a BibTeX entry of this report."""
     year, month = [*facts.date.split("-"), "", ""][:2]
     machines = "".join(f"\\{sign}" if sign in "&%$#_{}" else sign for sign in "; ".join(facts.machines))
     fields = {
@@ -129,7 +129,7 @@ def citation(facts: Facts) -> str:
 
 
 def markdown(facts: Facts, parts: Sequence[Part]) -> str:
-    """All of it; pictures and CSV files are beside it."""
+    """Returns the whole report; pictures and CSV files are separate."""
     lines = [f"# {TITLE}", ""]
     if facts.quick:
         lines += ["**Quick mode: small sizes show that everything runs, not how fast it is.**", ""]
@@ -153,7 +153,7 @@ def markdown(facts: Facts, parts: Sequence[Part]) -> str:
 
 
 def laid_out(section: Section) -> list[Figure | Table]:
-    """The tables of a section, each after the figures that it has the numbers of.
+    """Returns the tables of a section, each after the figures that show its numbers.
 
     Raises ValueError for a figure without a table.
     """
@@ -177,7 +177,7 @@ def _table(table: Table) -> list[str]:
 
 
 def write_csv(table: Table, folder: Path) -> None:
-    """NAME.csv, with all digits."""
+    """Writes NAME.csv, with all digits."""
     with (folder / f"{table.name}.csv").open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(table.header)
@@ -185,13 +185,13 @@ def write_csv(table: Table, folder: Path) -> None:
 
 
 def as_html(text: str, folder: Path) -> str:
-    """The Markdown `text` as one page, with the style and the pictures, which are read from `folder`, in it."""
+    """Returns the Markdown `text` as one page, with the style and the pictures from `folder` embedded."""
     from markdown_it import MarkdownIt
 
-    def drawn(found: re.Match[str]) -> str:  # with its text for those who cannot see it
+    def drawn(found: re.Match[str]) -> str:  # with alternative text
         return (folder / found[1]).read_text().replace("<svg ", f'<svg role="img" aria-label="{found[2]}" ', 1)
 
-    body = MarkdownIt("js-default").render(text)  # which shows HTML of a section as text
+    body = MarkdownIt("js-default").render(text)  # shows HTML of a section as text
     body = re.sub(r'<img src="([^"]*\.svg)" alt="([^"]*)"\s*/?>', drawn, body)
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
     head += f"<title>{html.escape(TITLE)}</title><style>{STYLE}</style>"
@@ -199,9 +199,9 @@ def as_html(text: str, folder: Path) -> str:
 
 
 def write_pages(records: Sequence[Record], root: Path) -> list[Path]:
-    """Write the tables of all pages under `root` that have some; returns the pages that changed.
+    """Writes the tables of all pages under `root` that have some; returns the pages that changed.
 
-    Raises ValueError for a NAME that is no table of the report; nothing is written then.
+    Raises ValueError, before any write, for a NAME that is no table of the report.
     """
     changed = {path: text for path, text in rewritten(records, root) if text != path.read_text()}
     for path, text in changed.items():
@@ -210,7 +210,7 @@ def write_pages(records: Sequence[Record], root: Path) -> list[Path]:
 
 
 def rewritten(records: Sequence[Record], root: Path) -> Iterator[tuple[Path, str]]:
-    """The pages that have such tables, with the tables that the records give."""
+    """Yields the pages with such tables, with new tables from the records."""
     tables = {table.name: table for part in parts(records) for table in part.section.tables}
     for path in (
         root / "README.md",
@@ -229,9 +229,9 @@ def _anew(found: re.Match[str], path: Path, tables: Mapping[str, Table]) -> str:
     return found[1] + "".join(f"{line}\n" for line in lines_of(tables[name])) + found[4]
 
 
-# Figures as SVG, by Matplotlib: one look, in colours that colour-blind eyes tell apart.
+# Figures as SVG, by Matplotlib: one look, in colours that are distinct for colour-blind readers.
 
-# In order of use; each has a contrast of 3 or more to its background, as graphics must have by WCAG 2.
+# In order of use; each has a contrast of at least 3 to its background, as WCAG 2 requires of graphics.
 SERIES = ["#0072b2", "#d55e00", "#00835f", "#a8487f", "#8a6a00", "#5b5b5b", "#5a50c8", "#8b1a1a", "#c4008f", "#4a7a00"]
 MARKERS = "os^DPvX<>*"
 SIZE = 7.2, 4.2  # inches
@@ -249,7 +249,7 @@ LOOK: Any = {
 
 
 def draw(figure: Figure, folder: Path) -> None:
-    """NAME.svg, the same bytes from the same figure."""
+    """Writes NAME.svg, byte-identical for the same figure."""
     import matplotlib
     from matplotlib.figure import Figure as Canvas
 
@@ -265,7 +265,7 @@ def draw(figure: Figure, folder: Path) -> None:
         canvas.savefig(path, metadata={"Date": None})
     text = path.read_text()
     text = " ".join(text[text.index("<svg") :].split())
-    # On one page names of parts are one of a kind
+    # Makes element ids unique on one page
     path.write_text(re.sub(r'( id="|url\(#|href="#)', rf"\1{figure.name}-", text) + "\n")
 
 
@@ -277,7 +277,7 @@ def _series(points: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]
 
 
 def _interval(points: Sequence[dict[str, Any]]) -> list[list[float]]:
-    """How far each lies from the ends of its interval; nothing where it has none."""
+    """Returns the distances of each point to the ends of its interval; empty without intervals."""
     return [
         [max(point["y"] - (point.get("low") or point["y"]), 0) for point in points],
         [max((point.get("high") or point["y"]) - point["y"], 0) for point in points],
@@ -294,7 +294,7 @@ def _draw_lines(axes: Any, points: Sequence[dict[str, Any]]) -> None:
 
 
 def _bars(axes: Any, points: Sequence[dict[str, Any]]) -> None:
-    """A group of bars a place on the x axis, one of each series."""
+    """Draws a group of bars at each x, one bar per series."""
     places = list(dict.fromkeys(point["x"] for point in points))
     series = _series(points)
     width = 0.8 / len(series)
@@ -306,7 +306,7 @@ def _bars(axes: Any, points: Sequence[dict[str, Any]]) -> None:
 
 
 def _timeline(axes: Any, points: Sequence[dict[str, Any]]) -> None:
-    """A lane each `y`, from x to `end`, with a colour each series."""
+    """Draws a lane per `y`, from x to `end`, with a colour per series."""
     lanes = list(dict.fromkeys(point["y"] for point in points))
     for number, (who, some) in enumerate(_series(points).items()):
         lane, left = [lanes.index(point["y"]) for point in some], [point["x"] for point in some]

@@ -1,7 +1,7 @@
 """Sections of the report that `python -m bench all` writes, and the steps that measure for them.
 
-A file of bench/report/sections has `section(records) -> Section`, which measures nothing, so that a report can be made again
-from its results.jsonl on any machine; STEPS, the benchmarks that make its records; and PLACE, where it stands on the page.
+A file of bench/report/sections has `section(records) -> Section`, which measures nothing, so that any machine can rebuild a
+report from its results.jsonl. It also has STEPS, the benchmarks that write its records, and PLACE, its position on the page.
 """
 
 import importlib
@@ -18,7 +18,7 @@ from typing import Any
 from bench.report import sections
 from hybrid.machine import memory
 
-STEP = "all.step"  # the work of a record that says what became of a step
+STEP = "all.step"  # the work of a record of a step's state
 RESULTS = "results.jsonl"
 GIB = 2**30
 NONE = "\u2013"  # a dash
@@ -28,9 +28,9 @@ Cell = str | float | int | None
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers of a section; they are on the page, and in a file NAME.csv beside it.
+    """Numbers of a section; they are on the page, and in a separate file NAME.csv.
 
-    command  which repeats the figures, as a user types it
+    command  the command that reproduces the figures
     """
 
     name: str
@@ -41,7 +41,7 @@ class Table:
 
 
 def lines_of(table: Table) -> list[str]:
-    """A table as Markdown; columns of numbers stand on the right."""
+    """Returns a table as Markdown; columns of numbers are right-aligned."""
     columns = [[cell for cell in column if cell is not None] for column in zip(*table.rows, strict=True)]
     numbers = [bool(column) and all(isinstance(cell, int | float) for cell in column) for column in columns]
     rules = ["---:" if number else "---" for number in numbers] or ["---"] * len(table.header)
@@ -50,12 +50,12 @@ def lines_of(table: Table) -> list[str]:
 
 
 def drawn(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows as Markdown, the header first."""
+    """Returns rows as Markdown, the header first."""
     return [f"| {' | '.join(row)} |" for row in (rows[0], ["---"] * len(rows[0]), *rows[1:])]
 
 
 def shown(cell: Cell) -> str:
-    """Three digits or more of a number that was measured, all of one that was counted."""
+    """Formats three or more digits of a measured number, all digits of a count."""
     if cell is None:
         return NONE
     if isinstance(cell, str):
@@ -69,11 +69,11 @@ def shown(cell: Cell) -> str:
 class Figure:
     """A picture of a section, in NAME.svg.
 
-    told    what a reader learns from it who cannot see it
+    told    alternative text for readers who cannot see it
     table   the name of the table that has its numbers
-    points  each with x, y and `who`, the series that it is of; "low" and "high" are the ends of an interval of y
-    x, y    titles of the axes; log: those that are logarithmic
-    kind    "lines"; "bars", one a series at each x; "timeline", where y is a lane and points have an "end"
+    points  each with x, y and `who`, its series; "low" and "high" are the ends of an interval of y
+    x, y    titles of the axes; log: the logarithmic ones
+    kind    "lines"; "bars", one per series at each x; "timeline", where y is a lane and points have an "end"
     """
 
     name: str
@@ -91,8 +91,8 @@ class Figure:
 class Section:
     """One question and its answer.
 
-    answer  paragraphs in Markdown; every number in them is worked out from the records
-    gaps    what was not measured, with the reason
+    answer  paragraphs in Markdown; every number in them is computed from the records
+    gaps    missing measurements, with the reason
     """
 
     title: str
@@ -103,13 +103,13 @@ class Section:
 
 
 def clock(seconds: float) -> str:
-    """Minutes and seconds."""
+    """Formats minutes and seconds."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes}:{rest:02}"
 
 
 def ends(record: Record) -> dict[str, float | None]:
-    """The interval of a record's value, as points of figures have it."""
+    """Returns the interval of a record's value, in the form of points of figures."""
     low, high = record.get("interval") or (None, None)
     return {"low": low, "high": high}
 
@@ -118,12 +118,12 @@ def ends(record: Record) -> dict[str, float | None]:
 class Step:
     """One benchmark.
 
-    name          as progress and gaps show it
-    command       what follows `python -m bench`, without --json, --threads, --repeat
-    worth         steps that are worth more go first
-    minutes       about, of the full size on two cores
+    name          in progress messages and gaps
+    command       arguments after `python -m bench`, without --json, --threads, --repeat
+    worth         steps of higher worth run first
+    minutes       approximate, of the full size on two cores
     quick         the command in quick mode, to which --quick is added; None: it has no small size
-    needs         what the machine must have: names of NEEDS
+    needs         requirements of the machine: names of NEEDS
     memory        GiB of the full size
     """
 
@@ -137,14 +137,14 @@ class Step:
 
 
 def found_sections() -> dict[str, ModuleType]:
-    """The files of bench/report/sections by name, in the order of the page."""
+    """Returns the files of bench/report/sections by name, in the order of the page."""
     names = (found.name for found in pkgutil.iter_modules(sections.__path__))
     modules = {name: importlib.import_module(f"bench.report.sections.{name}") for name in names}
     return dict(sorted(modules.items(), key=lambda one: (one[1].PLACE, one[0])))
 
 
 def found_steps(only: Sequence[str] | None = None) -> list[tuple[str, Step]]:
-    """The steps of all sections, or of some, with the names of the sections; those of most worth first."""
+    """Returns the steps of all or some sections, with the names of the sections, by falling worth."""
     steps = [
         (name, step) for name, module in found_sections().items() if not only or name in only for step in module.STEPS
     ]
@@ -152,7 +152,7 @@ def found_steps(only: Sequence[str] | None = None) -> list[tuple[str, Step]]:
 
 
 def lacks(step: Step, quick: bool) -> str | None:
-    """Why this machine cannot do a step; None where it can."""
+    """Returns why this machine cannot run a step; None if it can."""
     if quick and step.quick is None:
         return "it has no small size, and this is quick mode"
     for need in step.needs:

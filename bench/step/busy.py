@@ -1,9 +1,9 @@
-"""How much speed is left while other processes want the cores too: our kernels, and PyTorch's, under each way of waiting.
+"""The speed of our kernels and of PyTorch's while other processes use the cores, for each wait policy of the threads.
 
-OpenMP's threads spin at the end of every parallel loop, for as long as the runtime's settings say; where another process has
-a core, the thread that is late is one that does not run, and its partner spins through the rest of its own time slice. So the
-setting decides what a busy machine leaves. Every setting gets a process of its own, since a runtime reads it once; all of
-them are measured in turns under every load. A load of n is n processes that do nothing but count.
+OpenMP's threads spin at the end of every parallel loop for a configured time. If another process occupies a core, the late
+thread is the one that does not run. Its partner then spins through the rest of its own time slice. So the setting determines
+the speed on a busy machine. Every setting gets a process of its own, since a runtime reads it once; all take turns under every
+load. A load of n is n processes that only count.
 """
 
 import concurrent.futures
@@ -22,7 +22,7 @@ import numpy as np
 from bench.harness.measure import append, made_by
 from hybrid.machine import available
 
-# "ours" is what the package chooses by itself (cpu/__init__.py); the others are what a user could say instead.
+# "ours" is the package's default (cpu/__init__.py); the others are alternative user settings.
 NAMES = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "NUMBA_THREADING_LAYER")
 SETTINGS: dict[str, dict[str, str]] = {
     "ours": {},
@@ -31,14 +31,14 @@ SETTINGS: dict[str, dict[str, str]] = {
     "omp, 1,000 spins": {"NUMBA_THREADING_LAYER": "omp", "GOMP_SPINCOUNT": "1000"},
     "omp, 3,000 spins": {"NUMBA_THREADING_LAYER": "omp", "GOMP_SPINCOUNT": "3000"},
 }
-SECONDS = 1.0  # a work is repeated for, in one turn; the first tenth is not counted
+SECONDS = 1.0  # duration of a work per turn; the first tenth is not counted
 SPIN = "while True: pass"
 
-Found = dict[tuple[str, int], list[list[float]]]  # by setting and load: the turns, of each the seconds of every step
+Found = dict[tuple[str, int], list[list[float]]]  # (setting, load) -> for each turn the seconds of every step
 
 
 def run(arguments) -> None:
-    """The table: works x loads x settings; those of --only alone."""
+    """Prints the table of works x loads x settings; --only selects some."""
     cores = available()
     loads = (0, 1) if arguments.quick else sorted({0, 1, cores, 2 * cores})
     turns = 1 if arguments.quick else arguments.repeat
@@ -58,11 +58,11 @@ def run(arguments) -> None:
 
 
 def _worker(setting: dict[str, str]) -> concurrent.futures.ProcessPoolExecutor:
-    """A process in which this setting is in force."""
+    """Returns a process in which this setting is in force."""
     kept = {name: os.environ.pop(name, None) for name in NAMES}
     os.environ |= setting
     worker = concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
-    worker.submit(os.getpid).result()  # it has begun, and has the environment
+    worker.submit(os.getpid).result()  # waits until it has started with the environment
     for name, value in kept.items():
         os.environ.pop(name, None)
         if value is not None:
@@ -71,7 +71,7 @@ def _worker(setting: dict[str, str]) -> concurrent.futures.ProcessPoolExecutor:
 
 
 def _measured(workers, work: str, loads, turns: int, seconds: float, threads: int) -> Found:
-    """The turns of each setting under each load; settings without a runtime (no tbb, no PyTorch) are left out."""
+    """Returns the turns of each setting under each load; settings without a runtime (no tbb, no PyTorch) are left out."""
     found: Found = {}
     able = {}
     for name, worker in workers.items():
@@ -93,7 +93,7 @@ def _measured(workers, work: str, loads, turns: int, seconds: float, threads: in
 
 
 def _steps(work: str, threads: int, seconds: float) -> list[float]:
-    """Seconds of each step of a work, repeated for about so long."""
+    """Returns the seconds of each step of a work, repeated for about `seconds`."""
     step = _ready(work, threads)
     begin, found = time.perf_counter(), []
     while (start := time.perf_counter()) < begin + seconds:
@@ -109,7 +109,7 @@ def _ready(work: str, threads: int):
 
 
 def _learning(step: Callable[[], float]) -> Callable[[], float]:
-    """The step, once it is seen to learn: the losses that it returns are numbers, and fall."""
+    """Returns the step after checking that its losses are numbers and fall."""
     losses = np.array([step() for _ in range(32)])
     if not np.nanmean(losses[16:]) < np.nanmean(losses[:16]):
         raise AssertionError(f"the loss does not fall: {losses}")
@@ -176,7 +176,7 @@ def _pvm(threads: int):
 
 
 def _torch(threads: int):
-    """A step of a dense net in PyTorch, in a process where our kernels were imported first."""
+    """Returns a step of a dense net in PyTorch, in a process that imported our kernels first."""
     import cpu  # noqa: F401  first: what it sets is read by PyTorch's OpenMP too
 
     import torch  # isort: skip
@@ -209,7 +209,7 @@ ONLY = tuple(WORKS)
 
 
 def _figures(turns: list[list[float]]) -> dict:
-    """Steps a second of all turns and of each; a step's seconds, the median and what 99 of 100 are below."""
+    """Returns steps per second, over all turns and for each turn; the median and 99th percentile of a step's seconds."""
     rates = [len(steps) / sum(steps) for steps in turns]
     steps = list(itertools.chain(*turns))
     value = len(steps) / sum(steps)
@@ -218,7 +218,7 @@ def _figures(turns: list[list[float]]) -> dict:
 
 
 def _show(work: str, found: Found, loads, threads: int) -> None:
-    """Steps a second under each load, what is left of the quiet figure, and the slowest of a hundred steps."""
+    """Prints steps per second under each load, relative to the quiet figure, and the 99th percentile of a step."""
     print(f"\n{work}, {threads} threads: load: steps a second (of quiet; milliseconds: median, 99 of 100 are below)")
     for name in dict.fromkeys(name for name, _ in found):
         quiet, cells = _figures(found[name, 0])["value"], []

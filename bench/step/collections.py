@@ -1,8 +1,7 @@
-"""Collections of 10 M to 1 G parameters, beside PyTorch and JAX.
+"""Collections of 10 M to 1 G parameters, compared with PyTorch and JAX.
 
-Units are 150-49-150, as those of Piekniewski's video model, whose figure on a GPU is told beside ours. Rivals take turns, so
-all of a case lie in memory together: whom memory does not hold is left out by name, and so is a case for which there is no
-time.
+Units are 150-49-150, as in Piekniewski's video model, whose GPU figure is shown for comparison. Rivals take turns, so all of a
+case are in memory together. Rivals that do not fit in memory, and cases beyond the time limit, are left out with a message.
 """
 
 import statistics
@@ -15,15 +14,15 @@ from bench.step.units import SIZES, Problem, bandwidth, equal, jax_available, ja
 from hybrid.machine import memory
 
 TORCH = {"bmm": ((35, 8), 0), "autograd": ((200, 20), 0), "compile": ((80, 8), 30)}  # passes and begin, see Rival
-SLOW_AT = 14_161  # units: the one size of the slow ones: autograd, and compiling, which takes longer than all its steps
+SLOW_AT = 14_161  # units: the only size of the slow rivals, autograd and compile, whose compilation exceeds its steps
 
 
 class Rival(NamedTuple):
-    """Whom a case measures.
+    """A rival of a case.
 
-    held    bytes a parameter that lie in memory without momentum, of which 4 more with it
-    passes  what memory could have moved while a parameter takes its step, in bytes: without an example, and for each of them.
-            Roughly, from earlier records; it predicts how long all takes and nothing else
+    held    bytes of memory per parameter without momentum, which adds 4
+    passes  bytes that memory could have moved per parameter of a step: without examples, and per example. A rough estimate from
+            earlier records, used only to predict the run time
     begin   seconds before its first step
     """
 
@@ -35,7 +34,7 @@ class Rival(NamedTuple):
 
 
 def rivals(units: int) -> list[Rival]:
-    """Ours, and the peers that are installed, those that need least memory first."""
+    """Returns ours and the installed peers, by ascending memory."""
     found = [Rival("ours", ours, 4, (9, 1.5))]
     if peer("torch"):
         kinds = {"bmm": 4} | ({"autograd": 8, "compile": 4} if units == SLOW_AT else {})
@@ -64,14 +63,14 @@ class Case(NamedTuple):
         return f"{self.parameters:,} parameters, batch {self.batch}, momentum {self.momentum:g}"
 
     def bytes(self, rival: Rival) -> int:
-        """What a rival holds: weights, velocities, gradients, and signals and their gradients."""
+        """Returns the bytes of a rival: weights, velocities, gradients, and signals and their gradients."""
         n, h, o = SIZES
         return (rival.held + 4 * bool(self.momentum)) * self.parameters + 4 * self.batch * self.units * (
             n + 2 * h + 4 * o
         )
 
     def seconds(self, rivals: list[Rival], runs: int, bandwidth: float) -> float:
-        """Roughly what it takes, by bytes: each rival's steps, and 20 bytes a parameter to draw its weights."""
+        """Estimates the run time by bytes: each rival's steps, and 20 bytes a parameter to draw its weights."""
         passed = (
             runs * (1 + bool(self.momentum)) * (one.passes[0] + one.passes[1] * self.batch) + 20 for one in rivals
         )
@@ -79,7 +78,7 @@ class Case(NamedTuple):
 
 
 class Planned(NamedTuple):
-    """A case with those whom memory holds, and who is left out, with the reason."""
+    """A case with the rivals that fit in memory, and those left out, with the reason."""
 
     case: Case
     rivals: list[Rival]
@@ -89,10 +88,10 @@ class Planned(NamedTuple):
 def plan(
     cases: list[Case], room: int, runs: int, bandwidth: float, seconds: float
 ) -> tuple[list[Planned], list[str], float]:
-    """What is measured, in order; which cases are not, with the reasons; the seconds predicted."""
+    """Returns the cases to measure, in order; the cases left out, with the reasons; the predicted seconds."""
     planned, left_out, total = [], [], 0.0
     for case in cases:
-        taken, kept, without = 4 * case.parameters, [], []  # a copy of the weights, while they are laid out for a rival
+        taken, kept, without = 4 * case.parameters, [], []  # a copy of the weights, during conversion for a rival
         for one in rivals(case.units):
             needed = case.bytes(one)
             if taken + needed > room:
@@ -114,7 +113,7 @@ def plan(
 
 
 def free_memory() -> int:
-    """Bytes of memory that a program may take; where the system does not say, half of the machine's."""
+    """Returns the bytes of available memory; half of the machine's if the system does not report it."""
     try:
         with open("/proc/meminfo") as lines:
             return next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
@@ -129,17 +128,17 @@ def _gib(count: float) -> str:
 STEP = "collections.step"
 UNITS = (671, 6712, 14_161, 67_119)  # 10 M, 100 M, 210,984,739 (Piekniewski's), 1 G parameters
 BATCHES, MOMENTA = (1, 8, 16), (0.0, 0.9)
-MINUTES = 10  # of the full size, as predicted; cases beyond it are left out
+MINUTES = 10  # maximum predicted for the full size; cases beyond it are left out
 WARM = 2  # runs of a rival before its turns, the first of which is checked
 
 
 def run(arguments) -> None:
-    """Every collection."""
+    """Measures every collection."""
     import numba
 
     numba.set_num_threads(arguments.threads)
     passing = bandwidth(64 if arguments.quick else 512, arguments.threads)
-    runs = WARM + 1 + 2 * arguments.repeat  # turns are often taken again
+    runs = WARM + 1 + 2 * arguments.repeat  # turns are often repeated
     cases = [Case(*one) for one in _sizes(arguments.quick)]
     planned, left_out, seconds = plan(cases, free_memory(), runs, passing.amount / passing.run(), 60 * MINUTES)
     print(f"about {seconds / 60:.1f} minutes for {len(planned)} collections, predicted by bytes", flush=True)
@@ -150,7 +149,7 @@ def run(arguments) -> None:
         works = [one.make(problem, arguments.threads) for one in kept]
         records = _measured(problem, works, passing, arguments.repeat)
         records[0]["left_out"] = [*without, *left_out]
-        left_out = []  # told once
+        left_out = []  # reported once
         _tell(arguments.json, records)
         for text in without:
             print(f"  left out: {text}")
@@ -158,21 +157,21 @@ def run(arguments) -> None:
 
 
 def _sizes(quick: bool) -> list[tuple[int, int, float]]:
-    """Units, batch, momentum: what is left out for time comes last."""
+    """Returns units, batch, momentum; the cases that the time limit drops first come last."""
     if quick:
         return [(144, 1, 0.0), (144, 8, 0.9)]
     return [(units, batch, momentum) for batch in BATCHES for units in UNITS for momentum in MOMENTA]
 
 
 def _measured(problem: Problem, works: list[Work], passing: Work, repeat: int) -> list[dict[str, Any]]:
-    """The records of the works, each with its share of the bandwidth of the same turns."""
+    """Returns the records of the works, each with its share of the bandwidth of the same turns."""
     passing.samples = []
     _, *records = measure([passing, *works], repeat)
     reached = passing.amount / statistics.median(passing.samples)
     for work, record in zip(works, records, strict=True):
         record["bandwidth_share"] = problem.share(work, passing)
         record["bytes_least"] = problem.moved / problem.parameters
-        record["bytes_spent"] = reached / record["value"]  # that memory could have moved meanwhile, a parameter
+        record["bytes_spent"] = reached / record["value"]  # potential memory traffic a parameter
         record["bandwidth"], record["parameters"] = reached, problem.parameters
     return records
 

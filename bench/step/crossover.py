@@ -1,7 +1,7 @@
 """The crossover map: a training step of every output layer, alone and with a trunk, over classes, widths, batches and threads.
 
-Only records come of it; `bench/report/sections/crossover.py` says who wins where. A step is one batch:
-B examples with targets by Zipf's law, the gradient that goes back to their hidden vectors, and the update.
+It only writes records; `bench/report/sections/crossover.py` determines the winners. A step is one batch: B examples with
+Zipf-distributed targets, the gradient of their hidden vectors, and the update.
 """
 
 import functools
@@ -22,19 +22,19 @@ from hybrid import SGD, Batched
 from hybrid.machine import memory
 from hybrid.readout import HeadReadout
 
-# Which sizes are measured, whom at each, and how long that takes: few points, so that all of it takes minutes.
+# The measured sizes, their contenders, and time estimates: few points, so that the whole map takes minutes.
 #
-# One row of points goes through all classes, at each batch; others leave it to the smallest and the largest width. What takes
-# too long or does not fit is left out by name: roughly, by the products of a dense layer on a slow core, and by its arrays.
+# One row of points covers all class counts, at each batch; others only the extreme widths. Points that take too long or do not
+# fit are left out with a message. The estimates use a dense layer's products and arrays.
 
-TOGETHER = 64  # examples that learn at once at a node, in the mode "batch"
-CHUNK_LOGITS = 3e8  # at most of what PyTorch has at once of a softmax in chunks, with their gradients
+TOGETHER = 64  # examples per group at a node, in the mode "batch"
+CHUNK_LOGITS = 3e8  # maximum number of logits with gradients that PyTorch's chunked softmax holds
 
 
 CLASSES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 WIDTHS = (64, 128, 256, 512)
 BATCHES = (64, 1024, 8192)
-LARGEST = Size(100_000_000, 64, BATCH)  # where the memory is there
+LARGEST = Size(100_000_000, 64, BATCH)  # if the memory suffices
 OURS = ("full", "sampled", "head", "tree", "tree in batches")
 THEIRS = ("torch full", "torch chunked", "torch adaptive")
 WORKS = {"output": (*OURS, *THEIRS), "step": (*OURS, "tree overlapped", *THEIRS)}
@@ -45,13 +45,13 @@ DENSE = {
     "torch chunked": 1.0,
     "head": 0.1,
     "torch adaptive": 0.12,
-}  # of 6 B V d operations
+}  # share of 6 B V d operations
 CORE = 80e9  # operations a second of a slow core
-LONGEST = 0.75  # seconds of a step: who takes longer is left out
-SHARE = 0.5  # of the machine's memory, which all rivals of a contest may take
-TURN = 0.05  # seconds of a turn, of so many steps
-READY, READY_CLASS = 0.5, 8e-7  # seconds to make a rival ready, and for each class
-TURNS, WAITED = 10, 0.1  # with those that do not count or are taken again; seconds before each
+LONGEST = 0.75  # maximum seconds of a step: slower contenders are left out
+SHARE = 0.5  # share of the machine's memory for all rivals of a contest
+TURN = 0.05  # seconds per turn of several steps
+READY, READY_CLASS = 0.5, 8e-7  # seconds to prepare a rival, plus per class
+TURNS, WAITED = 10, 0.1  # including uncounted and repeated turns; seconds before each
 
 
 class Point(NamedTuple):
@@ -63,12 +63,12 @@ class Point(NamedTuple):
 
 
 def points(quick: bool, threads: int) -> list[Point]:
-    """All of them, small ones first; on all threads and on one."""
+    """Returns all points, small ones first; on all threads and on one."""
     if quick:
         sizes = [Size(1_000, 16, 32), Size(8_000, 32, 32), Size(1_000, 32, 64)]
         return [Point("output", size, threads) for size in sizes] + [Point("step", size, threads) for size in sizes[:2]]
     row = [Size(count, WIDTH, batch) for batch in BATCHES for count in CLASSES]
-    row.remove(Size(CLASSES[-1], WIDTH, BATCHES[-1]))  # half a minute, to make it ready
+    row.remove(Size(CLASSES[-1], WIDTH, BATCHES[-1]))  # takes half a minute to prepare
     wide = [Size(count, width, BATCH) for width in WIDTHS if width != WIDTH for count in (10_000, 100_000, 1_000_000)]
     corners = [Size(1_000, 512, 64), Size(1_000, 64, 8192), LARGEST]
     alone = [Size(count, WIDTH, BATCH) for count in CLASSES[:4]]
@@ -82,13 +82,13 @@ def points(quick: bool, threads: int) -> list[Point]:
 
 
 def seconds(contender: str, point: Point) -> float:
-    """How long a step is taken to be: what is not dense takes no time that matters here."""
+    """Estimates the seconds of a step; non-dense parts are neglected."""
     V, d, B = point.size
     return DENSE.get(contender, 0.0) * 6.0 * B * V * d / (CORE * point.threads)
 
 
 def left_out(contender: str, point: Point, available: float) -> str | None:
-    """Why a contender is not measured at a point, where it is not; available: bytes of the machine's memory."""
+    """Returns why a contender is not measured at a point, else None; available: bytes of the machine's memory."""
     if contender == "tree overlapped" and point.threads == 1:
         return "one thread has nothing to overlap"
     if (taken := held(contender, point)) > SHARE * available:
@@ -99,7 +99,7 @@ def left_out(contender: str, point: Point, available: float) -> str | None:
 
 
 def shared_out(point: Point, contenders: Sequence[str], available: float) -> list[list[str]]:
-    """Who takes turns with whom at a point: all of them, where the memory suffices, else in several contests."""
+    """Groups a point's contenders into contests: one if the memory suffices, else several."""
     found: list[list[str]] = []
     room = 0.0
     for one in contenders:
@@ -113,13 +113,13 @@ def shared_out(point: Point, contenders: Sequence[str], available: float) -> lis
 
 
 def duration(point: Point, contenders: Sequence[str]) -> float:
-    """Seconds that a point takes, about."""
+    """Estimates the seconds of a point."""
     turns = sum(max(TURN, seconds(one, point)) + WAITED for one in contenders)
     return (READY + READY_CLASS * point.size.classes) * len(contenders) + TURNS * turns
 
 
 def held(contender: str, point: Point) -> float:
-    """Bytes that a contender holds at the peak of a step: its rows, PyTorch's with as large a gradient; and logits."""
+    """Estimates a contender's peak bytes in a step: its rows, PyTorch's with a gradient of the same size; and logits."""
     V, d, B = point.size
     rows = 4.0 * V * d + 40.0 * V
     more = {
@@ -139,20 +139,20 @@ KINDS = {
     "torch full": "softmax",
     "torch chunked": "softmax in chunks",
     "torch adaptive": "adaptive softmax",
-}  # of a whole step
-USUAL = softmax.WIDTH * softmax.BATCH  # numbers of a batch for which rates are chosen
+}  # readouts of a whole step
+USUAL = softmax.WIDTH * softmax.BATCH  # numbers of a batch for which rates are tuned
 
 
 def works(point: Point, contenders: Sequence[str], quick: bool) -> list[Work]:
-    """Checked, and ready to take turns."""
-    gc.collect()  # what the last point had
+    """Returns the checked and prepared rivals."""
+    gc.collect()  # objects of the previous point
     numba.set_num_threads(point.threads)
     make: Callable[[str], Work] = (Output if point.work == "output" else Step)(point).work
     return [_named(point, one, _long(make(one), 0.0 if quick else TURN)) for one in contenders]
 
 
 def _long(work: Work, turn: float) -> Work:
-    """The same by turns of about so many seconds; what it does first is checked here."""
+    """Returns the work with turns of about `turn` seconds; its first result is checked here."""
     work.run()
     work.check()
     begun = time.perf_counter()
@@ -165,7 +165,7 @@ def _long(work: Work, turn: float) -> Work:
 
 
 def _named(point: Point, contender: str, work: Work) -> Work:
-    """Ours and PyTorch's have the sizes in common; which of ours it is, is a parameter."""
+    """Gives ours and PyTorch's the same size parameters; for ours the contender is a parameter too."""
     params = point.size._asdict()
     if not contender.startswith("torch"):
         params = {"contender": contender} | params
@@ -174,13 +174,13 @@ def _named(point: Point, contender: str, work: Work) -> Work:
 
 
 class Output:
-    """A step of the output layer alone: of given hidden vectors, with the gradient that goes back to them."""
+    """A step of the output layer alone: from given hidden vectors, with their gradient."""
 
     def __init__(self, point: Point):
         self.point = point
 
     def work(self, contender: str) -> Work:
-        """One rival."""
+        """Returns one rival."""
         if contender.startswith("tree"):
             together = TOGETHER if contender == "tree in batches" else 1
             return tree.ours(self._tree, together, min(RATE, RATE * WIDTH / self.point.size.width))
@@ -204,26 +204,26 @@ class Output:
 
     @functools.cached_property
     def _dense(self) -> softmax.Task:
-        """With a rate that falls where more, or longer, vectors are summed."""
+        """The task of dense contenders; its rate falls with the number and length of the summed vectors."""
         classes, width, batch = self.point.size
         rate = softmax.RATE * min(1.0, USUAL / (width * batch))
         return softmax.Task(classes, batch, self.point.threads, width, rate)
 
     @functools.cached_property
     def _tree(self) -> tree.Task:
-        """One for both trees: they learn the same nodes, in turns."""
+        """The task of both trees, which update the same nodes in turns."""
         classes, width, batch = self.point.size
         return tree.Task(classes, self.point.threads, width, batch)
 
 
 class Step:
-    """A whole step of `bench language`: rows, trunk and output layer; what is not overlapped is in turn on all threads."""
+    """A whole step of `bench language`: rows, trunk and output layer; sequential on all threads unless overlapped."""
 
     def __init__(self, point: Point):
         self.point, self.feed = point, language.ZipfFeed(point.size.classes, point.size.batch)
 
     def work(self, contender: str) -> Work:
-        """One rival."""
+        """Returns one rival."""
         threads, width = self.point.threads, self.point.size.width
         if contender in KINDS:
             return language.of_torch(self.feed, KINDS[contender], 1, threads, width)
@@ -233,11 +233,11 @@ class Step:
         return language.ours(self.feed, readout, 1, threads, width, overlap, **settings)
 
 
-UNKNOWN = 8e9  # bytes that a machine is taken to have which does not say
+UNKNOWN = 8e9  # bytes assumed for a machine that does not report its memory
 
 
 class Contest(NamedTuple):
-    """Rivals who take turns; seconds: how long that takes, about; records: does it."""
+    """Rivals that take turns; seconds: estimated duration; records: measures them."""
 
     title: str
     seconds: float
@@ -245,7 +245,7 @@ class Contest(NamedTuple):
 
 
 def run(arguments) -> int:
-    """Every contest, small ones first; --only: these works and contenders."""
+    """Runs every contest, small ones first; --only selects works and contenders."""
     failed = hold([*contests(arguments)], arguments.json)
     if failed:
         print(f"{len(failed)} contests were not timed, since a result was wrong: {'; '.join(failed)}")
@@ -253,7 +253,7 @@ def run(arguments) -> int:
 
 
 def hold(todo: Sequence[Contest], path: str | None) -> list[str]:
-    """One contest after another; records are kept as soon as they are there. Returns those of a wrong result."""
+    """Runs the contests in order and appends their records immediately; returns those with a wrong result."""
     failed = []
     left, begun = sum(one.seconds for one in todo), time.perf_counter()
     print(f"crossover: {len(todo)} contests, about {left / 60:.0f} min", flush=True)
@@ -277,7 +277,7 @@ def hold(todo: Sequence[Contest], path: str | None) -> list[str]:
 
 
 def contests(arguments) -> Iterator[Contest]:
-    """All that are to be held; says who is left out."""
+    """Yields all contests; prints the contenders left out."""
     available = float(memory() or UNKNOWN)
     repeat = arguments.repeat if arguments.quick else min(arguments.repeat, LEAST)
     for point in points(arguments.quick, arguments.threads):
@@ -295,7 +295,7 @@ def contests(arguments) -> Iterator[Contest]:
 
 
 def chosen(point: Point, only: Sequence[str]) -> list[str]:
-    """The contenders that are wanted at a point: all, or those that are named, of the works that are named."""
+    """Returns the contenders of a point selected by `only`: all, or the named ones, of all or the named works."""
     works, contenders = set(only) & set(WORKS), set(only) - set(WORKS)
     if works and point.work not in works:
         return []
@@ -304,18 +304,18 @@ def chosen(point: Point, only: Sequence[str]) -> list[str]:
 
 
 def timed(point: Point, rivals: list[str], repeat: int, quick: bool) -> list[dict]:
-    """The records of a contest."""
+    """Returns the records of a contest."""
     return measure(works(point, rivals, quick), repeat)
 
 
 def title(point: Point) -> str:
-    """A point in words."""
+    """Describes a point."""
     V, d, B = point.size
     return f"{TOLD[point.work]}, V {V:,}, d {d}, B {B:,}, {point.threads} threads"
 
 
 def lines(records: list[dict]) -> Iterator[str]:
-    """A contest, the fastest first."""
+    """Yields the lines of a contest, the fastest first."""
     for one in sorted(records, key=lambda record: -record["value"]):
         step = 1e3 * one["params"]["batch"] / one["value"]
         spread = f"+-{one['spread'] / 2:.0%}"

@@ -1,4 +1,4 @@
-"""Operations a byte of every stage, counted, and how near it comes to the roof: the peak of a BLAS, or the bandwidth."""
+"""Operations per byte of every stage, counted, and its share of the roof: the peak of a BLAS, or the bandwidth."""
 
 import math
 import statistics
@@ -31,7 +31,7 @@ QUICK = Sizes(144, 64, 500, 5000, 5000, "tiny")
 
 
 class Stage(NamedTuple):
-    """sizes: in words; operations and bytes moved: of one run; check raises where what `run` did is wrong, after its first."""
+    """A stage. sizes: in words; operations and bytes moved: per run; check raises if the first `run` gave a wrong result."""
 
     name: str
     sizes: str
@@ -42,7 +42,7 @@ class Stage(NamedTuple):
 
 
 def stages(sizes: Sizes, threads: int) -> Iterator[Stage]:
-    """One after another, so that only one lies in memory."""
+    """Yields the stages one by one, so that only one is in memory."""
     for batch in (1, 16):
         yield _units(sizes, batch, threads)
     yield _video(sizes, threads)
@@ -65,7 +65,7 @@ def _video(sizes: Sizes, threads: int) -> Stage:
 
     model = Ours(Case(sizes.video, momentum=0.0), "cpu", threads)
     told = f"{model.parameters:,} parameters"
-    # a weight is multiplied and moved; what flows back adds to it, so at least this
+    # a lower bound: each weight is multiplied and updated; back-propagation adds to it
     return Stage("pvm frame", told, 4 * model.parameters, model.moved, lambda: model.learn(1), model.check)
 
 
@@ -102,25 +102,25 @@ def _dense(sizes: Sizes) -> Iterator[Stage]:
 
 
 def _readout(pairs: int, rows: int) -> tuple[int, int]:
-    """Operations and bytes where so many pairs of an example and a row each make a score and two parts of gradients."""
+    """Returns operations and bytes if each pair of an example and a row gives a score and two gradient terms."""
     return 6 * pairs * WIDTH, FLOAT * 2 * (rows + BATCH) * WIDTH
 
 
 def _softmax(name: str, classes: int, threads: int) -> Stage:
-    """A step of the full or the sampled softmax of bench/step/softmax.py."""
+    """Returns a step of the full or the sampled softmax of bench/step/softmax.py."""
     task, full = softmax.Task(classes, BATCH, threads), name == "full softmax"
     work = task.work("", name, {}, task.full() if full else task.sampled())
     told = f"{classes:,} classes, {WIDTH} wide, batch {BATCH:,}"
     if full:
         return Stage(name, told, *_readout(BATCH * classes, classes), work.run, work.check)
     share = np.log1p(1 / np.arange(1, classes + 1)) / math.log(classes + 1)
-    negatives = round(-float(np.expm1(softmax.NEGATIVES * np.log1p(-share)).sum()))  # different ones, in the mean
+    negatives = round(-float(np.expm1(softmax.NEGATIVES * np.log1p(-share)).sum()))  # expected number of distinct ones
     count = _readout(BATCH * (negatives + 1), negatives + len(np.unique(task.targets[0])))
     return Stage(name, f"{told}, {softmax.NEGATIVES:,} negatives", *count, work.run, work.check)
 
 
 def _tree(classes: int, threads: int) -> Stage:
-    """Steps of bench/step/tree.py, one on each of its batches."""
+    """Returns steps of bench/step/tree.py, one on each of its batches."""
     task = tree.Task(classes, threads)
     work = tree.ours(task)
     lists = [[node for leaf in targets for node, _ in path(task.tree, leaf)] for targets in task.targets]
@@ -159,11 +159,11 @@ def _rows(sizes: Sizes) -> Iterator[Stage]:
     yield Stage("rows scatter", told, 2 * many, moved + FLOAT * met.size * WIDTH, move, check_scatter)
 
 
-BLOCK = 256  # examples of the products that the peak is measured by
+BLOCK = 256  # examples per product of the peak measurement
 
 
 def run(arguments) -> None:
-    """Each stage takes turns with both ceilings."""
+    """Measures each stage in turns with both ceilings."""
     import numba
 
     numba.set_num_threads(arguments.threads)

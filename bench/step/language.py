@@ -1,4 +1,4 @@
-"""A training step of a language model: rows -> MLP -> readout, ours beside the same model in PyTorch."""
+"""A training step of a language model: rows -> MLP -> readout, ours and the same model in PyTorch."""
 
 import math
 from collections.abc import Callable
@@ -19,13 +19,13 @@ from hybrid.trunk.mlp import MLP
 CONTEXT, WIDTH, HIDDEN, OUTPUTS = 4, 64, 256, 128
 RATE = 0.01
 READOUTS: dict[str, Any] = {"tree": TreeReadout, "full": FullReadout, "sampled": SampledReadout, "head": HeadReadout}
-LARGE = 1024  # examples of a batch, from which on the rate falls as they rise: gradients of a row or a node are summed
-TURNS, EXAMPLES = 16, 8192  # batches at least, and examples, after which the first ones come again
-CHUNK = 256  # examples whose logits PyTorch has at once, of a softmax in chunks
+LARGE = 1024  # batch size from which the rate falls: gradients of a row or a node are summed
+TURNS, EXAMPLES = 16, 8192  # minimum number of batches, and of examples, before the data repeats
+CHUNK = 256  # examples whose logits PyTorch holds, in a chunked softmax
 
 
 class ZipfFeed:
-    """Random contexts and targets whose frequencies fall as 1 / rank; as many ticks as anyone asks for."""
+    """Random contexts and targets with frequencies proportional to 1 / rank; any number of ticks."""
 
     epochs = 1
 
@@ -46,19 +46,19 @@ class ZipfFeed:
 
     @property
     def turns(self) -> int:
-        """Batches, after which the first one comes again."""
+        """The number of batches before the data repeats."""
         return len(self._batches)
 
     def __getitem__(self, tick):
         return self._batches[tick % self.turns]
 
     def describe(self):
-        """What it is."""
+        """Describes the feed."""
         return {"kind": "zipf", "classes": self.classes, "batch": self.batch}
 
 
 def run(arguments) -> None:
-    """Full softmax and tree, at 10 thousand and 100 thousand classes."""
+    """Measures full softmax and tree, at 10 thousand and 100 thousand classes."""
     sizes = [(1_000, 512)] if arguments.quick else [(10_000, 512), (100_000, 512)]
     for classes, batch in sizes:
         feed = ZipfFeed(classes, batch)
@@ -68,7 +68,7 @@ def run(arguments) -> None:
             if peer("torch"):
                 kind = "softmax" if readout == "full" else "adaptive softmax"
                 theirs = of_torch(feed, kind, steps, arguments.threads)
-                theirs.params["readout"] = readout  # of ours, which it stands beside
+                theirs.params["readout"] = readout  # the readout of ours in the same table
                 rivals.append(theirs)
             records = measure(rivals, arguments.repeat)
             show(records)
@@ -86,7 +86,7 @@ def make_engine(
     route: Callable[[Engine], Route] = routed,
     **settings: Any,
 ) -> Engine:
-    """The model under one of READOUTS, which settings are for; micro_batches, overlap, route: see Pipeline."""
+    """Builds the model under one of READOUTS, configured by settings; micro_batches, overlap, route: see Pipeline."""
     rate = RATE * min(1.0, LARGE / feed.batch)
     return Engine(
         Embedding(feed.rows, WIDTH, per_example=CONTEXT, spread=0.1, optimiser=SGD(rate)),
@@ -107,7 +107,7 @@ def ours(
     overlap: bool | None = None,
     **settings: Any,
 ) -> Work:
-    """A turn is so many steps; see make_engine."""
+    """Returns our work; a turn is `steps` steps; see make_engine."""
     engine = make_engine(feed, readout, threads, width, overlap=overlap, **settings)
     ticks = engine.run(feed)
     losses: list[float] = []
@@ -116,26 +116,24 @@ def ours(
         losses.extend(next(ticks).loss for _ in range(steps))
 
     def check():
-        # Before it has learned anything every class of the full softmax is as likely as any other.
+        # At first all classes of the full softmax are equally likely.
         while len(losses) <= feed.turns:
             step()
         first, again = losses[0], losses[feed.turns]
         if readout == "full" and abs(first - math.log(feed.classes)) > 0.02:
             raise AssertionError(f"first loss {first}, expected log V = {math.log(feed.classes)}")
-        if not (math.isfinite(again) and (again < first or readout == "sampled")):  # which draws other negatives
+        if not (math.isfinite(again) and (again < first or readout == "sampled")):  # it draws other negatives
             raise AssertionError(f"the loss of the first batch does not fall: {losses}")
 
     params = {"classes": feed.classes, "batch": feed.batch, "width": width} | {"readout": readout}
-    warm = (
-        2 if steps > 2 or overlap is not None else 12
-    )  # the engine measures how to spend the cores in its first 24 ticks
+    warm = 2 if steps > 2 or overlap is not None else 12  # the engine's first 24 ticks measure how to use the cores
     return Work(
         "language.step", "ours", params, steps * feed.batch, "examples/s", step, check, threads=threads, warm=warm
     )
 
 
 def of_torch(feed: ZipfFeed, kind: str, steps: int, threads: int, width: int = OUTPUTS) -> Work:
-    """The same trunk in PyTorch, under a "softmax", one "in chunks", or its "adaptive softmax", which is a smaller model."""
+    """Returns the same trunk in PyTorch, under a "softmax", one "in chunks", or its "adaptive softmax", a smaller model."""
     torch = peer("torch")
     torch.set_num_threads(threads)
     torch.manual_seed(0)
@@ -174,7 +172,7 @@ def of_torch(feed: ZipfFeed, kind: str, steps: int, threads: int, width: int = O
 
 
 def _head(torch: Any, kind: str, classes: int, width: int) -> tuple[Any, Any]:
-    """PyTorch's output layer, and its losses of a batch, summed."""
+    """Returns PyTorch's output layer, and its summed losses of a batch."""
     if kind == "adaptive softmax":
         head = torch.nn.AdaptiveLogSoftmaxWithLoss(width, classes, softmax.cutoffs(classes))
         return head, lambda hidden, target: -head(hidden, target).output.sum()

@@ -1,12 +1,12 @@
-"""The ten nearest of many vectors at a recall asked for, and the ten likeliest classes of trained softmaxes, beside libraries.
+"""The ten nearest of many vectors at a given recall, and the ten likeliest classes of trained softmaxes, against libraries.
 
-Indexes: every library of cpu/search/libraries.py that is installed has the same 512 queries to be tuned on, by the same search
-for the least effort that reaches the recall, and is timed on 1,024 others. One that reaches it only at more than SLOWEST
-times exact search's seconds is named and left out. Records say how long the index was built, and by how much memory grew.
+Indexes: every installed library of cpu/search/libraries.py is tuned on the same 512 queries, by the same search for the least
+effort that reaches the recall. It is timed on 1,024 others. One that takes more than SLOWEST times exact search's seconds is
+left out with a message. Records have the build time of the index and the growth of memory.
 
-Heads: an LSTM learns WikiText-2; its output layer, and as many rows as are asked for drawn around its rows, are asked for the
-ten largest logits of its hidden vectors: FastHead, exactly and at a recall of .99, beside PyTorch in float32 and bfloat16, and
-FAISS flat and by cells.
+Heads: an LSTM is trained on WikiText-2. Its output layer, and any number of rows drawn around its rows, must find the ten
+largest logits of its hidden vectors. The contenders are FastHead, exact and at a recall of .99, PyTorch in float32 and
+bfloat16, and FAISS, flat and with cells.
 """
 
 import functools
@@ -30,20 +30,20 @@ from hybrid.feeds.vocabulary import Vocabulary
 
 K, QUERIES, BLOCK = 10, 1024, 256
 RECALLS = (0.9, 0.99)
-RANDOM, ROWS = 100, (100_000, 1_000_000)  # the width of random vectors; how many there are
+RANDOM, ROWS = 100, (100_000, 1_000_000)  # the width of random vectors; their numbers of rows
 SLOWEST = 4.0
 LINKS = (8, 16, 32)
-SIZES = {"annoy": (10, 40, 100), "faiss": (32, 128, 512)}  # of other kinds LINKS
-WIDTHS, CLASSES, BATCHES = (128, 512, 1024), (250_000, 1_000_000), (1, 64)  # of heads
-MOST = 3 * 10**8  # weights of a head: five copies have to fit
-STEPS, STREAMS, LENGTH = 2000, 64, 35  # of training one
+SIZES = {"annoy": (10, 40, 100), "faiss": (32, 128, 512)}  # other kinds use LINKS
+WIDTHS, CLASSES, BATCHES = (128, 512, 1024), (250_000, 1_000_000), (1, 64)  # heads
+MOST = 3 * 10**8  # maximum number of weights of a head: five copies have to fit
+STEPS, STREAMS, LENGTH = 2000, 64, 35  # training of the LSTM
 
 Ask = Callable[[np.ndarray, int], np.ndarray]  # queries (B, D), effort -> ids (B, k)
-Built = tuple[str, str, Ask, dict[str, Any]]  # library, setting, how it is asked, what building took
+Built = tuple[str, str, Ask, dict[str, Any]]  # library, setting, query function, cost of building
 
 
 def run(arguments) -> None:
-    """Indexes over trained and random vectors, by cosine and by dot product; then heads."""
+    """Measures indexes over trained and random vectors, by cosine and by dot product; then heads."""
     for name, vectors in _data(arguments):
         for metric in ("angular", "dot"):
             problem = Problem(name, vectors, metric, arguments.threads)
@@ -65,7 +65,7 @@ def _report(works: list[Work], arguments: Any) -> None:
 
 
 def _data(arguments) -> Iterator[tuple[str, np.ndarray]]:
-    """Their name, and vectors (V, D) float32."""
+    """Yields names and vectors (V, D) float32."""
     name, words = _word_vectors(arguments)
     yield name, words
     for rows in () if arguments.quick else ROWS:
@@ -76,7 +76,7 @@ def _data(arguments) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def _grown(rows: np.ndarray, many: int) -> np.ndarray:
-    """So many rows: those, or others around them, as far off as half of what a row's numbers spread."""
+    """Returns `many` rows: the given ones, or others around them, with noise of half a row's spread."""
     if many <= len(rows):
         return rows
     rng = np.random.default_rng(0)
@@ -86,7 +86,7 @@ def _grown(rows: np.ndarray, many: int) -> np.ndarray:
 
 
 def _word_vectors(arguments) -> tuple[str, np.ndarray]:
-    """CBOW of one epoch over WikiText-2 where HYBRID_DATA has it, else over Python's documentation."""
+    """Returns CBOW vectors of one epoch over WikiText-2 from HYBRID_DATA, else over Python's documentation."""
     file = Path(os.environ.get("HYBRID_DATA", "data")) / "wikitext-2" / "train.txt"
     known = file.exists() and not arguments.quick
     learned = text.read(file) if known else text.documentation()
@@ -99,7 +99,7 @@ def _word_vectors(arguments) -> tuple[str, np.ndarray]:
 
 
 class Problem:
-    """Vectors and queries: tunes the rivals and makes their works."""
+    """Vectors and queries: tunes the rivals and creates their works."""
 
     def __init__(self, name: str, vectors: np.ndarray, metric: str, threads: int):
         self.name, self.vectors, self.metric, self.threads = name, vectors, metric, threads
@@ -112,7 +112,7 @@ class Problem:
         self.limit = SLOWEST * (time.perf_counter() - start)
 
     def works(self, recall: float, indexes: list[Built]) -> list[Work]:
-        """Ours, exact search by NumPy and by us, and the fastest setting of every library."""
+        """Returns ours, exact search by NumPy and by us, and the fastest setting of every library."""
         print(f"{self.name}, {self.metric}, recall@{K} {recall}:", flush=True)
         more: dict[str, Any] = {"metric": self.metric, "recall": recall, "k": K, "queries": self.tuning}
         ours = Neighbours(self.vectors, index="auto", threads=self.threads, **more)
@@ -129,7 +129,7 @@ class Problem:
         return made
 
     def indexes(self) -> Iterator[Built]:
-        """Built once for all recalls, by the threads of the measurement."""
+        """Yields the indexes, built once for all recalls, by the threads of the measurement."""
         for kind, library in libraries.LIBRARIES.items():
             for size in SIZES.get(kind, LINKS) if peer(library.module) else ():
                 before, start = _resident(), time.perf_counter()
@@ -146,7 +146,7 @@ class Problem:
         return min(reached, key=lambda one: one[0])[1:] if reached else None
 
     def _least_effort(self, recall: float, ask: Ask) -> tuple[int, float] | None:
-        """The least effort that reaches the recall on the queries to tune on, and its seconds."""
+        """Returns the least effort that reaches the recall on the tuning queries, and its seconds."""
 
         def tried(effort: int) -> tuple[float, float]:
             start = time.perf_counter()
@@ -155,7 +155,7 @@ class Problem:
 
         low, high = K // 2, K
         while tried(high)[0] < recall:
-            if tried(high)[1] > self.limit or high > len(self.vectors):  # a graph may be in parts: no effort links them
+            if tried(high)[1] > self.limit or high > len(self.vectors):  # a graph may be disconnected
                 return None
             low, high = high, 2 * high
         while high - low > max(1, high // 16):
@@ -175,7 +175,7 @@ class Problem:
         print(f"  {who}: {setting or 'exact'}; recall of the timed queries {found:.3f}", flush=True)
 
         def check():
-            if found < recall - 0.03:  # other queries than those that it was tuned on
+            if found < recall - 0.03:  # tolerance, since these are not the tuning queries
                 raise AssertionError(f"{who}: found {found:.3f} of the ten nearest, expected {recall}")
 
         params = {"data": self.name, "metric": self.metric, "k": K, "recall": recall}
@@ -207,7 +207,7 @@ def _propose(made: libraries.Index, hidden: np.ndarray, effort: int) -> np.ndarr
 
 
 def _resident() -> float:
-    """MB of this process, those that were freed included."""
+    """Returns MB of this process, including freed memory."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
 
 
@@ -215,7 +215,7 @@ def _resident() -> float:
 
 
 def _softmax(arguments, width: int) -> tuple[str, np.ndarray, np.ndarray]:
-    """Name, weights (V, D) and hidden vectors (N, D) of an LSTM that has learned WikiText-2, or else drawn tokens."""
+    """Returns name, weights (V, D) and hidden vectors (N, D) of an LSTM trained on WikiText-2, else on random tokens."""
     import torch
 
     from bench.step.plugs import wikitext, zipf
@@ -241,7 +241,7 @@ def _softmax(arguments, width: int) -> tuple[str, np.ndarray, np.ndarray]:
 
 
 def _heads(name: str, weights: np.ndarray, hidden: np.ndarray, threads: int) -> Iterator[list[Work]]:
-    """The rivals of each batch; half of the hidden vectors are there to choose by."""
+    """Yields the rivals of each batch; half of the hidden vectors are for tuning."""
     import torch
 
     torch.set_num_threads(threads)

@@ -1,4 +1,4 @@
-"""Dense and sparse stages at the same time, one core each, beside the same stages in turn on one core and on all cores."""
+"""Dense and sparse stages overlapped, one core each, against the same stages in turn on one core and on all cores."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
@@ -15,23 +15,23 @@ from hybrid.engine.embedding import Embedding
 from hybrid.readout import TreeReadout
 from hybrid.trunk.mlp import MLP
 
-WAYS = {  # who: (overlap, None: it decides itself; threads, None: all that are given)
+WAYS = {  # who: (overlap, None: automatic; threads, None: all)
     "ours": (None, None),
     "overlapped": (True, 2),
     "serial-one-core": (False, 1),
     "serial-all-cores": (False, None),
 }
 DENSE, SPARSE = ("forward", "backward", "update"), ("feed", "gather", "readout", "scatter")
-WARM = 24  # ticks in which the engine measures how to spend the cores
-WIDEST = 16_384  # hidden width
-TRIAL = 64  # hidden width of the trial by which dense and sparse stages are balanced
+WARM = 24  # ticks in which the engine measures how to use the cores
+WIDEST = 16_384  # maximum hidden width
+TRIAL = 64  # hidden width of the trial that balances dense and sparse stages
 
 
 def run(arguments) -> None:
-    """At delay 0 and 1, micro-batches long enough that a hand-off does not show."""
+    """Measures delay 0 and 1, with micro-batches long enough to hide a hand-off."""
     classes, batch, micro, ticks = (1_000, 256, 2, 2) if arguments.quick else (100_000, 8_192, 8, 8)
     feed = ZipfFeed(classes, batch)
-    hidden = balanced(feed, micro, threads=1)  # a core each
+    hidden = balanced(feed, micro, threads=1)  # one core each
     ways = {who: (overlap, most or arguments.threads) for who, (overlap, most) in WAYS.items()}
     for delay in (0, 1):
         case = Case(feed, hidden, micro, delay, ticks)
@@ -43,7 +43,7 @@ def run(arguments) -> None:
 
 
 def make_engine(feed: ZipfFeed, hidden, micro, delay, overlap, threads, device="cpu") -> Engine:
-    """The language model under a tree, with the cores spent in one of the ways."""
+    """Builds the language model under a tree, with the cores used in one of the ways."""
     return Engine(
         Embedding(feed.rows, WIDTH, per_example=CONTEXT, spread=0.1, optimiser=SGD(RATE)),
         MLP([CONTEXT * WIDTH, hidden, OUTPUTS], optimiser=SGD(RATE)),
@@ -56,7 +56,7 @@ def make_engine(feed: ZipfFeed, hidden, micro, delay, overlap, threads, device="
 
 
 def balanced(feed: ZipfFeed, micro: int, threads: int, device: str = "cpu") -> int:
-    """The hidden width at which dense stages take about as long as sparse ones."""
+    """Returns the hidden width at which dense stages take about as long as sparse ones."""
     hidden = TRIAL
     for _ in range(3):
         dense, sparse = kinds(_trial(feed, hidden, micro, threads, device))
@@ -76,16 +76,16 @@ def _trial(feed: ZipfFeed, hidden: int, micro: int, threads: int, device: str) -
 
 
 def kinds(engine: Engine) -> tuple[float, float]:
-    """Seconds of dense and of sparse stages since the trace began; copies are neither."""
+    """Returns the seconds of dense and of sparse stages since the trace began; copies are neither."""
     stages = engine.trace.summary()["stages"]
     return tuple(sum(stages[name] for name in names) for names in (DENSE, SPARSE))
 
 
-Ways = Mapping[str, tuple[bool | None, int]]  # of whom: overlap, threads
+Ways = Mapping[str, tuple[bool | None, int]]  # who -> overlap, threads
 
 
 class Case(NamedTuple):
-    """Ticks of one size, so many a turn; device: of the dense stages."""
+    """Ticks of one size, so many per turn; device: of the dense stages."""
 
     feed: ZipfFeed
     hidden: int
@@ -95,11 +95,11 @@ class Case(NamedTuple):
     device: str = "cpu"
 
     def engine(self, overlap: bool | None, threads: int) -> Engine:
-        """With the cores spent in one of the ways."""
+        """Builds an engine that uses the cores in one of the ways."""
         return make_engine(self.feed, self.hidden, self.micro, self.delay, overlap, threads, self.device)
 
     def check_bytes(self, ways: Ways) -> None:
-        """However the cores are spent, the parameters end as the same bytes; else nothing is timed."""
+        """Raises unless all ways give byte-identical parameters; runs before any timing."""
         found = set()
         for way in ways.values():
             engine = self.engine(*way)
@@ -110,7 +110,7 @@ class Case(NamedTuple):
             raise AssertionError(f"the ways to spend the cores end with different parameters: {list(ways)}")
 
     def records(self, ways: Ways, repeat: int, warm: int, name: str = "cpu") -> list[dict]:
-        """Of each way, with what the timeline says of it; warm: ticks before those that count; name: of the device."""
+        """Returns the record of each way, with its timeline figures; warm: uncounted ticks; name: of the device."""
         engines = [self.engine(*way) for way in ways.values()]
         works = [self._work(who, engine, warm) for who, engine in zip(ways, engines, strict=True)]
         for work, (_, threads) in zip(works, ways.values(), strict=True):
@@ -137,7 +137,7 @@ class Case(NamedTuple):
 
 
 def facts(engine: Engine) -> dict:
-    """What the trace says of the measured ticks, for the record; of the last that is over every stage, in seconds."""
+    """Returns the trace figures of the measured ticks; of the last complete tick every stage, in seconds."""
     summary, recent = engine.trace.summary(), list(engine.trace.recent)
     over = max((one.tick for one in recent if one.stage == SPARSE[-1]), default=0)
     last = [one for one in recent if one.tick == over]
@@ -154,7 +154,7 @@ def facts(engine: Engine) -> dict:
 
 
 def _judge(records: dict[str, dict]) -> None:
-    """The bars, with what was measured."""
+    """Prints the bars with the measured values."""
     ours, together = records["ours"], records["overlapped"]
     one, everyone = records["serial-one-core"], records["serial-all-cores"]
     best = min(together["seconds"], everyone["seconds"])
@@ -170,7 +170,7 @@ def _judge(records: dict[str, dict]) -> None:
     print(f"  ours: {ours['pace']}")
 
 
-# `bench gpu`: trunk on the GPU, rows and tree on the CPU, overlapped beside every stage in turn.
+# `bench gpu`: trunk on the GPU, rows and tree on the CPU, overlapped against every stage in turn.
 
 GPU, GPU_QUICK, GPU_WARM = (
     (1_000_000, 8192, 8, 20),
@@ -190,7 +190,7 @@ class Hybrid:
         self.case = Case(feed, balanced(feed, micro, threads, "cuda:0"), micro, delay, ticks, "cuda:0")
 
     def records(self, repeat: int) -> list[dict]:
-        """Ours first, then the same stages in turn."""
+        """Returns ours first, then the same stages in turn."""
         ways = {"ours": (None, self.threads), "in turn": (False, self.threads)}
         found = self.case.records(ways, repeat, GPU_WARM, self.machine.name)
         for one in found:
@@ -200,6 +200,6 @@ class Hybrid:
 
 
 def on_gpu(machine: Any, quick: bool, threads: int) -> Iterator[Callable[[], Hybrid]]:
-    """What makes the contests of delay 0 and 1."""
+    """Yields factories of the contests of delay 0 and 1."""
     for delay in (0, 1):
         yield partial(Hybrid, machine, GPU_QUICK if quick else GPU, delay, threads)

@@ -1,8 +1,8 @@
-"""An LSTM language model in PyTorch with its output layer swapped by one line: tokens a second, memory.
+"""An LSTM language model in PyTorch with its output layer swapped by one line: tokens per second, memory.
 
 The sizes are those of word_language_model in pytorch/examples: two layers of 200 numbers, 20 streams of text, 35 tokens at a
-time, dropout 0.2, SGD, gradients of the LSTM cut to a norm of 0.25. The input table has sparse gradients under every output
-layer: a dense gradient of it would hide what the output layers cost.
+time, dropout 0.2, SGD, gradients of the LSTM clipped to a norm of 0.25. The input table has sparse gradients under every output
+layer: a dense gradient would dominate the cost of the output layers.
 """
 
 import concurrent.futures
@@ -25,12 +25,12 @@ from hybrid import SGD
 from hybrid.torch import SampledLoss, TreeLoss
 
 MILLION = 1_000_000
-FEW = 4  # streams of a dense layer over a million classes: its arrays of tokens by classes take 560 MB each
-TOKENS = 400_000  # of Zipf ids
+FEW = 4  # streams of a dense layer over a million classes: each array of tokens by classes takes 560 MB
+TOKENS = 400_000  # number of Zipf ids
 
 
 def run(arguments) -> None:
-    """Speed at the words of WikiText-2 and at a million; memory at a million."""
+    """Measures speed at WikiText-2's vocabulary and at a million classes; memory at a million."""
     tokens = (None if arguments.quick else wikitext()) or zipf(500 if arguments.quick else 33_278, TOKENS)
     million = zipf(5_000 if arguments.quick else MILLION, TOKENS)
     for data in (tokens, million):
@@ -38,11 +38,11 @@ def run(arguments) -> None:
     _memory(million, arguments)
 
 
-# Tokens a second
+# Tokens per second
 
 
 def _speed(data: Any, arguments) -> None:
-    """Whole training steps, the rivals in turns."""
+    """Measures whole training steps, the rivals in turns."""
     works = [_work(who, head, data, arguments) for who, head in heads().items()]
     records = measure(works, arguments.repeat)
     show(records)
@@ -84,7 +84,7 @@ def _dense(who: str) -> bool:
 
 
 def _memory(data: Any, arguments) -> None:
-    """The peak of each rival in a process of its own, against the parameters."""
+    """Measures the peak of each rival in a process of its own, relative to the parameters."""
     print(f"\nplugs.memory  {data.name}")
     for who in heads():
         context = multiprocessing.get_context("spawn")
@@ -108,7 +108,7 @@ def _record(who: str, found: dict[str, int], data: Any, arguments) -> dict:
 
 
 def _peak(who: str, classes: int, threads: int) -> dict[str, int]:
-    """In bytes: the parameters, the process after a step of a small model, and its peak after three steps of this one."""
+    """Returns bytes: the parameters, the process after a step of a small model, and its peak after three steps."""
     torch.set_num_threads(threads)
     head = heads()[who]
     _steps(Model(head, zipf(300, 1).counts, 1.0, head.rate), zipf(300, 4_000), STREAMS)
@@ -125,12 +125,12 @@ def _steps(model: Any, data: Any, streams: int) -> None:
 
 
 def _resident(name: str) -> int:
-    """A line of the system's about this process: VmRSS is what it has now, VmHWM the peak, not taken over from its parent."""
+    """Returns a memory figure of this process: VmRSS is the current size, VmHWM the peak, not inherited from its parent."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 
 
-# The model, its output layers, and the tokens that it learns from
+# The model, its output layers, and the training tokens
 
 WIDTH, LAYERS, STREAMS, STEPS, DROPOUT, CLIP = 200, 2, 20, 35, 0.2, 0.25
 
@@ -144,10 +144,10 @@ class Tokens(NamedTuple):
 
 
 class Head(NamedTuple):
-    """An output layer and how it is made: make(counts, rate) is a module, called (hidden, target) -> (output, loss).
+    """An output layer and its factory: make(counts, rate) is a module, called (hidden, target) -> (output, loss).
 
-    rate  of ours for each example, of PyTorch's SGD for the mean over a batch
-    own   whether its parameters are moved by its own backward
+    rate  per example for ours, for the mean over a batch for PyTorch's SGD
+    own   True if its own backward updates its parameters
     """
 
     make: Callable[[np.ndarray, float], Any]
@@ -156,7 +156,7 @@ class Head(NamedTuple):
 
 
 def wikitext() -> Tokens | None:
-    """WikiText-2 from HYBRID_DATA: words between white space, and <eos> at the end of a line; None where it is not there."""
+    """Returns WikiText-2 from HYBRID_DATA: words between white space, and <eos> at the end of a line; None if missing."""
     folder = Path(os.environ.get("HYBRID_DATA", "data")) / "wikitext-2"
     if not (folder / "train.txt").exists():
         return None
@@ -168,7 +168,7 @@ def wikitext() -> Tokens | None:
 
 
 def zipf(classes: int, tokens: int) -> Tokens:
-    """Ids drawn by Zipf's law."""
+    """Draws ids by Zipf's law."""
     counts = np.maximum(1e9 / np.arange(1, classes + 1), 1)
     share = np.cumsum(counts) / counts.sum()
     drawn = np.searchsorted(share, np.random.default_rng(0).random(tokens))
@@ -181,31 +181,31 @@ class Dense(torch.nn.Module):
     def __init__(self, classes: int):
         super().__init__()
         self.linear = torch.nn.Linear(WIDTH, classes, bias=False)
-        torch.nn.init.uniform_(self.linear.weight, -0.1, 0.1)  # as the example does
+        torch.nn.init.uniform_(self.linear.weight, -0.1, 0.1)  # as in the PyTorch example
 
     def forward(self, hidden, target):
-        """Nothing, and the mean loss."""
+        """Returns None and the mean loss."""
         return None, torch.nn.functional.cross_entropy(self.linear(hidden), target)
 
 
 class Chunked(Dense):
-    """The same by F.linear_cross_entropy, which cuts the tokens into chunks."""
+    """The same with F.linear_cross_entropy, which processes the tokens in chunks."""
 
     def forward(self, hidden, target):
-        """As of Dense."""
-        made = getattr(torch.nn, "LinearCrossEntropyOptions", None)  # the first releases of the function had none
+        """Returns None and the mean loss."""
+        made = getattr(torch.nn, "LinearCrossEntropyOptions", None)  # missing in early releases of the function
         chunks = {"options": made()} if made else {}
         return None, torch.nn.functional.linear_cross_entropy(hidden, self.linear.weight, target, **chunks)
 
 
 def adaptive(counts: np.ndarray, rate: float) -> Any:
-    """PyTorch's adaptive softmax, cut as its authors cut such vocabularies; a smaller model."""
+    """Builds PyTorch's adaptive softmax, with its authors' cutoffs for such vocabularies; a smaller model."""
     cuts = [cut for cut in (2_000, 10_000, 200_000) if cut < len(counts) - 1] or [len(counts) // 2]
     return torch.nn.AdaptiveLogSoftmaxWithLoss(WIDTH, len(counts), cuts)
 
 
 def heads() -> dict[str, Head]:
-    """Ours first, then what they are measured beside; all that this PyTorch has."""
+    """Returns ours first, then the peers that this PyTorch supports."""
     version = f"torch {torch.__version__}"
     dense = 1.0
     found = {
@@ -221,7 +221,7 @@ def heads() -> dict[str, Head]:
 
 
 class Model(torch.nn.Module):
-    """Rows of tokens, an LSTM, an output layer; and how it learns.
+    """Rows of tokens, an LSTM, an output layer, and their training.
 
     lr    of SGD, for rows and LSTM
     rate  of the output layer
@@ -241,13 +241,13 @@ class Model(torch.nn.Module):
         self.optimiser = torch.optim.SGD(groups, lr=lr)
 
     def forward(self, ids, target):
-        """(output, loss) of a segment: ids and target (T, B)."""
+        """Returns (output, loss) of a segment: ids and target (T, B)."""
         hidden, state = self.lstm(self.drop(self.rows(ids)), self.state)
         self.state = tuple(part.detach() for part in state)
         return self.head(self.drop(hidden).reshape(-1, WIDTH), target.reshape(-1))
 
     def step(self, ids, target) -> float:
-        """Forward, backward, optimiser's step; the loss."""
+        """Takes a step: forward, backward, optimiser; returns the loss."""
         loss = self(ids, target)[1]
         self.optimiser.zero_grad()
         loss.backward()
@@ -256,12 +256,12 @@ class Model(torch.nn.Module):
         return float(loss.detach())
 
     def bytes(self) -> int:
-        """Of all that is learned; SGD keeps nothing else."""
+        """Returns the bytes of all parameters; SGD has no other state."""
         return sum(value.numel() * value.element_size() for value in self.state_dict().values())
 
 
 def segments(ids, streams: int) -> Iterator[tuple[Any, Any]]:
-    """A text in `streams` columns, STEPS tokens at a time: (ids, the tokens after them), each (T, streams)."""
+    """Yields a text in `streams` columns, STEPS tokens at a time: (ids, the tokens after them), each (T, streams)."""
     columns = ids[: len(ids) // streams * streams].view(streams, -1).t().contiguous()
     for at in range(0, len(columns) - 1, STEPS):
         target = columns[at + 1 : at + 1 + STEPS]

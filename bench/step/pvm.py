@@ -1,7 +1,7 @@
 """Frames per second of the Predictive Vision Model: 211 M parameters in a flat layer, and the hierarchy `small`.
 
-Before anything is timed, a tick of five units is held to float64. A frame is a tick of `PVM.run`: an image of bytes goes in,
-the units learn, the error is read. All results are read of every 25th frame; between those a GPU may run 4 ticks ahead.
+Before timing, a tick of five units is checked against float64. A frame is a tick of `PVM.run`: a byte image goes in, the units
+learn, the error is read. All results are read every 25th frame; in between, 4 ticks of a GPU may be in flight.
 """
 
 import functools
@@ -18,11 +18,11 @@ from hybrid.backend import choose
 
 FRAMES, EVERY, AHEAD, SEED = 8, 25, 4, 0
 RATE = 0.001
-TINY: dict[str, Any] = {"name": "tiny", "grids": (3, 1), "hidden": 9}  # shows that it runs
+TINY: dict[str, Any] = {"name": "tiny", "grids": (3, 1), "hidden": 9}  # for a functional test
 
 
 def run(arguments) -> None:
-    """flat210m without and with momentum, small without and with readouts that learn, small with 4 streams."""
+    """Measures flat210m without and with momentum, small without and with trained readouts, small with 4 streams."""
     check_tick("cpu")
     for case in cases(arguments.quick):
         ours = Ours(case, "cpu", arguments.threads)
@@ -35,7 +35,7 @@ def run(arguments) -> None:
 
 
 class Case(NamedTuple):
-    """What is measured: a named configuration, its streams, momentum for all layers, whether readouts learn."""
+    """A measured case: a named configuration, its streams, momentum for all layers, trained readouts or not."""
 
     config: str
     streams: int = 1
@@ -44,7 +44,7 @@ class Case(NamedTuple):
 
     @property
     def frames(self) -> int:
-        """Of one sample: some tenths of a second, of which the first after a pause is a small part."""
+        """The frames of a sample: some tenths of a second, which makes the first frame after a pause negligible."""
         return 6 if self.config == "flat210m" else 30
 
 
@@ -56,13 +56,13 @@ BARS = {
 
 
 def cases(quick: bool) -> list[Case]:
-    """All of them; for a quick look the smallest."""
+    """Returns all cases; with `quick` the smallest."""
     small = [Case("small"), Case("small", readouts=True), Case("small", streams=4)]
     return [Case(TINY["name"])] if quick else [Case("flat210m", momentum=0.0), Case("flat210m", momentum=0.5), *small]
 
 
 def check_tick(device: str) -> None:
-    """Raise AssertionError unless a tick on a device is that of float64."""
+    """Raises AssertionError unless a tick on a device equals that of float64."""
     backend = choose(device)
     queue = backend.device.inline("check", 1)
     put, get = backend.device.from_host, backend.device.to_host
@@ -72,7 +72,7 @@ def check_tick(device: str) -> None:
             backend.pvm,
             given,
             lambda work, *arguments: queue.run(work, *arguments).wait(),
-            lambda array: None if array is None else put(array.copy()),  # which a CPU takes as it is
+            lambda array: None if array is None else put(array.copy()),  # the CPU would use the array itself
             get,
         )
         for name, found, expected, first in checks:
@@ -80,7 +80,7 @@ def check_tick(device: str) -> None:
 
 
 class Feed:
-    """Random frames, the same few again and again, with a box in each."""
+    """A few random frames that repeat, with a box in each."""
 
     def __init__(self, shape: tuple[int, int, int], case: Case):
         rng = np.random.default_rng(SEED)
@@ -122,23 +122,23 @@ class Ours:
         self.before = self.sample()
 
     def sample(self) -> np.ndarray:
-        """Some of the first unit's weights, as they are now."""
+        """Returns some of the first unit's current weights."""
         return np.array(self.pvm.backend.device.to_host(self.pvm.weights[:1000]))
 
     def check(self) -> None:
-        """Ticks learn, and their errors are numbers; what they should be, `check_tick` has told."""
+        """Checks that ticks learn and errors are finite; `check_tick` has verified the values."""
         *_, seen = itertools.islice(self.frames, 3)  # first matrices learn from the frame two ticks ago
         if not np.isfinite(seen.error).all() or np.array_equal(self.before, self.sample()):
             raise ValueError(f"{self.case}: nothing was learned")
 
     def held(self) -> float:
-        """Bytes of the units and their state, over those of weights, momentum and tapes alone."""
+        """Returns the bytes of the units and their state, relative to weights, momentum and tapes alone."""
         arrays = {name: array.nbytes for name, array in self.pvm.arrays().items() if not name.startswith("readout")}
         least = sum(size for name, size in arrays.items() if name in ("weights", "velocity") or name.startswith("tape"))
-        return (sum(arrays.values()) + arrays["tape_0"]) / least  # and what flows back, as large as a tape
+        return (sum(arrays.values()) + arrays["tape_0"]) / least  # plus the back-propagated gradients, a tape's size
 
     def work(self, threads: int) -> Work:
-        """As a rival."""
+        """Returns the model as a rival."""
         params = self.case._asdict()
         more = {"parameters": self.parameters, "readout_parameters": self.pvm.size[1], "memory_over_least": self.held()}
         step = functools.partial(self.learn, self.case.frames)
@@ -146,13 +146,13 @@ class Ours:
         return Work(*work, threads=threads, warm=1, more=more)
 
     def learn(self, frames: int) -> None:
-        """So many frames more."""
+        """Processes `frames` more frames."""
         for _ in itertools.islice(self.frames, frames):
             pass
 
 
 def frame_input(model, feed: Feed, tick: int | None = None):
-    """What a slot is filled with for a tick, or the model's next one; in its first nothing is there to learn from."""
+    """Returns the input of a slot for a tick, or the model's next one; its first tick has nothing to learn from."""
     from hybrid.pvm.slot import FrameInput, Rates
 
     tick = model.tick if tick is None else tick
@@ -161,15 +161,15 @@ def frame_input(model, feed: Feed, tick: int | None = None):
 
 
 def shares(ours: Ours, repeat: int) -> dict:
-    """How much of the bandwidth ours takes: some frames between two passes over the same weights, again and again.
+    """Returns the share of the bandwidth that ours uses: some frames between two passes over the same weights, repeated.
 
-    The machine's bandwidth drifts within seconds, and one array may lie in faster memory than another.
+    The machine's bandwidth drifts within seconds, and one array may be in faster memory than another.
     """
     from cpu.runtime.memory import pass_over
 
     moving = [array for array in (ours.pvm.weights, ours.pvm.velocity) if array is not None]
     frames, speeds = -(-ours.case.frames // 3), []
-    pass_over(moving)  # the first one is compiled
+    pass_over(moving)  # compiles
     passes = [pass_over(moving)]
     for _ in range(5 * repeat):
         start = time.perf_counter()
@@ -187,7 +187,7 @@ def shares(ours: Ours, repeat: int) -> dict:
 
 
 def rivals(case: Case, threads: int) -> list[Work]:
-    """The same tick in PyTorch, where one product serves all units: the flat layer."""
+    """Returns the same tick in PyTorch, if one product serves all units: the flat layer."""
     if case.config != "flat210m":
         return []
     torch = peer("torch")
@@ -198,9 +198,9 @@ def rivals(case: Case, threads: int) -> list[Work]:
 
 
 class Torch:
-    """The flat layer in PyTorch: products of all units by bmm, backward by hand, the update added in place.
+    """The flat layer in PyTorch: products of all units by bmm, manual backward, in-place updates.
 
-    A unit sees its patch of this frame and of the one before, and learns from what it predicted two frames ago.
+    A unit sees its patch of this frame and of the one before, and learns from its prediction two frames ago.
     """
 
     def __init__(self, case: Case, device: str = "cpu"):
@@ -224,7 +224,7 @@ class Torch:
         self.kept, self.before = [self._forward(nothing)], nothing[:, :, : n // 2]
 
     def step(self) -> None:
-        """One frame."""
+        """Processes one frame."""
         torch = self.torch
         with torch.no_grad():
             x = torch.cat([self._patches(), self.before], 2)
@@ -236,13 +236,13 @@ class Torch:
             self.tick += 1
 
     def _forward(self, x):
-        """Inputs, hidden vectors and predictions of all units."""
+        """Returns the inputs, hidden vectors and predictions of all units."""
         first, first_bias, second, second_bias = self.parts
         hidden = self._rational(self.torch.baddbmm(first_bias, x, first.mT))
         return x, hidden, self._rational(self.torch.baddbmm(second_bias, hidden, second.mT))
 
     def _patches(self):
-        """This frame, squeezed, a row a unit."""
+        """Returns this frame, squeezed, one row per unit."""
         image = (
             self.torch.from_numpy(self.feed[self.tick].image[0])
             .to(self.place, self.torch.float32)
@@ -270,9 +270,9 @@ class Torch:
             part.add_(speed)
 
     def check(self) -> None:
-        """After as many frames as were taken some units' weights are those of ours."""
+        """Checks that some units' weights equal those of ours after the same number of frames."""
         ours = Ours(self.case, self.device, 1)
-        for _ in itertools.islice(ours.pvm.run(ours.feed), self.tick):  # without `ahead`: a GPU has begun no other
+        for _ in itertools.islice(ours.pvm.run(ours.feed), self.tick):  # without `ahead`: no further frame is in flight
             pass
         size = ours.parameters // self.units
         for unit in (0, self.units // 2, self.units - 1):
@@ -281,18 +281,18 @@ class Torch:
             np.testing.assert_allclose(found, ours.pvm.backend.device.to_host(there), atol=1e-6)
 
     def work(self, threads: int) -> Work:
-        """As a rival."""
+        """Returns the model as a rival."""
         work = ("pvm.frame", self.who, self.case._asdict(), self.case.frames, "frames/s", self.some, self.check)
         return Work(*work, threads=threads, warm=1)
 
     def some(self) -> None:
-        """The frames of a sample."""
+        """Processes the frames of a sample."""
         for _ in range(self.case.frames):
             self.step()
 
 
 def bound(ours: Ours, record: dict) -> str:
-    """What the figure is held against, in a line."""
+    """Returns the comparison of the figure with its bound, in one line."""
     low, _, high = statistics.quantiles(record["bandwidth_shares"])
     line = (
         f"  {ours.parameters * record['value'] / 1e9:.2f} G parameters/s; in turns with passes over its weights "

@@ -1,6 +1,6 @@
-"""Ranks on MPI: what messages take, what a tick of a PVM on ranks takes beside its compute, steps of a language model.
+"""Ranks on MPI: the time of messages, a PVM's tick on ranks against its compute, steps of a language model.
 
-Each rank computes on one thread. Ticks are those of a model that learns and whose units the ranks share.
+Each rank computes on one thread. Ticks are those of a training model whose units are partitioned among the ranks.
 """
 
 import dataclasses
@@ -33,15 +33,15 @@ from hybrid.pvm.model import PVM
 RANKS = (2, 4)
 LANGUAGE = {"batch": 1024, "classes": 100_000, "micro_batches": 4, "ticks": 8}
 MODELS, QUICK = ("small", "mesh100m", "flat210m"), ("mesh1m",)
-BAR = 1.1  # a tick of flat210m on 2 ranks, over the compute of one rank's half
+BAR = 1.1  # maximum time of a flat210m tick on 2 ranks, relative to the compute of one rank's half
 SIZES = tuple(8 << power for power in (0, 4, 8, 11, 14, 17, 19))  # bytes of a message: 8 to 4 Mi
-MESSAGES = 0.004  # seconds that one sample of messages takes, about: many short ones, or one long one
-TURNS = 2000  # in one sample at most
-REST = 0.001  # seconds between two looks of a rank that waits, so that it takes no core from those that are measured
+MESSAGES = 0.004  # approximate seconds per sample of messages: many short ones, or one long one
+TURNS = 2000  # maximum per sample
+REST = 0.001  # seconds between two polls of a waiting rank, which leaves its core to the measured ranks
 
 
 def run(arguments: Any) -> None:
-    """Messages on 2 and 4 ranks, then ticks on 1, 2 and 4."""
+    """Measures messages on 2 and 4 ranks, then ticks on 1, 2 and 4."""
     models = QUICK if arguments.quick else MODELS
     several = RANKS[:1] if arguments.quick else RANKS
     for ranks in several:
@@ -68,7 +68,7 @@ def run(arguments: Any) -> None:
 
 
 def kept(work: str, params: dict[str, Any], samples: list[float], amount: float = 1, unit: str = "ticks/s") -> dict:
-    """One line of a .jsonl file, of samples that ranks took; what is measured on ranks runs and is checked there."""
+    """Returns a record of samples that ranks took; measurements on ranks are checked there."""
     return record(Work(f"ranks.{work}", "ours", params, amount, unit, _nothing, _nothing, samples=samples))
 
 
@@ -77,7 +77,7 @@ def _nothing() -> None:
 
 
 def ticks_of(model: str, ranks: int, repeat: int) -> list[dict[str, Any]]:
-    """Records of a tick, of its compute on all ranks at once, and of one rank's share while no other computes."""
+    """Returns records of a tick, of its compute on all ranks concurrently, and of one rank's share while no other computes."""
     samples = measured("ticks", ranks, config=model, repeat=repeat)
     samples["alone"] = measured("alone", 1, config=model, parts=ranks, repeat=repeat)
     params = {"ranks": ranks, "model": model}
@@ -85,7 +85,7 @@ def ticks_of(model: str, ranks: int, repeat: int) -> list[dict[str, Any]]:
 
 
 def message_table(records: list[dict[str, Any]], cores: int) -> str:
-    """As Markdown."""
+    """Returns the messages as a Markdown table."""
     ranks = records[0]["params"]["ranks"]
     lines = [
         f"{ranks} ranks, {cores} cores"
@@ -103,7 +103,7 @@ def message_table(records: list[dict[str, Any]], cores: int) -> str:
 
 
 def tick_row(model: str, records: list[dict[str, Any]]) -> str:
-    """A tick beside its compute; of flat210m whether the bar is met."""
+    """Returns a row of a tick and its compute; for flat210m also the verdict on the bar."""
     tick, compute, alone = (statistics.median(1 / value for value in one["samples"]) for one in records)
     judged = ""
     if model == "flat210m":
@@ -112,13 +112,13 @@ def tick_row(model: str, records: list[dict[str, Any]]) -> str:
     return f"| {model} | {records[0]['params']['ranks']} | {figures} | {tick / compute:.2f}, {tick / alone:.2f} | {judged} |"
 
 
-# What the ranks do: all call each function, and rank 0 knows the figures.
+# The ranks' part: all call each function, and rank 0 gets the figures.
 
 
 def measured(what: str, ranks: int, **options: Any) -> Any:
-    """What rank 0 returns of a function of this file, which all of so many ranks call with these options; both go as JSON.
+    """Returns rank 0's result of a function of this file that `ranks` ranks call with these options; both as JSON.
 
-    Each rank computes on one thread. Raises RuntimeError where a rank fails; it has said why.
+    Each rank computes on one thread. Raises RuntimeError if a rank fails, which has printed the reason.
     """
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "found.json"
@@ -129,7 +129,7 @@ def measured(what: str, ranks: int, **options: Any) -> Any:
 
 
 def main(what: str, options: str, out: str) -> None:
-    """Do it as one rank."""
+    """Runs the function as one rank."""
     import numba
 
     numba.set_num_threads(1)
@@ -138,12 +138,12 @@ def main(what: str, options: str, out: str) -> None:
         Path(out).write_text(json.dumps(found))
 
 
-RATE, SECONDS = 0.001, 0.2  # seconds of a sample, about
-MESHES = {"mesh1m": 6, "mesh100m": 47}  # units a side of a flat layer whose units read their neighbours
+RATE, SECONDS = 0.001, 0.2  # learning rate; approximate seconds per sample
+MESHES = {"mesh1m": 6, "mesh100m": 47}  # units per side of a flat layer whose units read their neighbours
 
 
 def messages(sizes: list[int], repeat: int) -> list[tuple[str, int, list[float]]]:
-    """Messages one way of some sizes, sums, all to all: what, bytes, samples in seconds."""
+    """Measures one-way messages of some sizes, sums, all-to-all; returns name, bytes, samples in seconds."""
     told = Messages()
     found = [("message", size, told.pingpong(1, size, repeat)) for size in sizes]
     found.append(("allreduce", 4 << 20, told.allreduce(4 << 20, repeat)))
@@ -152,7 +152,7 @@ def messages(sizes: list[int], repeat: int) -> list[tuple[str, int, list[float]]
 
 
 def configuration(name: str) -> Config:
-    """One of the package's, or a mesh; it learns from the first tick on."""
+    """Returns a configuration of the package, or a mesh; it learns from the first tick on."""
     if name in MESHES:
         side = MESHES[name]
         flat = presets.load("flat210m")[0]
@@ -163,7 +163,7 @@ def configuration(name: str) -> Config:
 
 
 class Share:
-    """A range of units that this rank computes and tells nobody of: from `first` to before `last`, which have `weights`."""
+    """The units first:last, with `weights` weights, that this rank computes without any exchange."""
 
     def __init__(self, config: Config, group: Group):
         self.group, self.model = group, PVM(config, device="cpu", threads=1)
@@ -186,38 +186,38 @@ class Share:
         self._gathering, self._activation = contract.Gathering(0.8, 0.1, config.tau, 1.0, 1.0), config.activation
 
     def take(self, parts: int) -> None:
-        """Have 1 / parts of the model's cost, a unit at least, at the place of this rank."""
+        """Takes 1 / parts of the model's cost, at least one unit, at this rank's position."""
         rank, all_of_it = self.group.rank, int(self._starts[-1])
         ends = np.searchsorted(self._starts, [all_of_it * rank // parts, all_of_it * (rank + 1) // parts])
         self.first, self.last = int(ends[0]), max(int(ends[1]), int(ends[0]) + 1)
         self.weights = int(self._starts[self.last] - self._starts[self.first])
 
     def show(self) -> None:
-        """Take in a frame, the whole of it."""
+        """Reads a whole frame."""
         np.copyto(self._frame, self._image)
         self._kernels.show(self._past.world, self._frame, 1 / 255)
 
     def move(self, first: int, last: int) -> None:
-        """Some units learn and predict."""
+        """Lets some units learn and predict."""
         if last > first:
             given = self._past, self._learning, self._gathering, self._activation
             self._kernels.tick(self._now, self._plan, *given, first, last)
 
     def compute(self) -> None:
-        """A tick of the units."""
+        """Computes a tick of the units."""
         self.show()
         self.move(self.first, self.last)
 
 
 def running(config: Config, group: Group) -> tuple[PVM, Iterator[Any]]:
-    """A model whose units the ranks share, and its ticks."""
+    """Returns a model whose units are partitioned among the ranks, and its ticks."""
     model = PVM(config, device="cpu", threads=1, ranks=Ranks(group))
     frame = np.random.default_rng(0).integers(0, 256, model.wiring.frame, np.uint8)
     return model, model.run(itertools.repeat(frame), every=1 << 30)
 
 
 def ticks(config: str, repeat: int) -> dict[str, list[float]]:
-    """Samples of the seconds of a tick of all ranks, and of as many weights a rank when nobody tells anybody anything."""
+    """Returns samples of the seconds of a tick of all ranks, and of the same weights per rank without exchange."""
     group = Group()
     share = Share(configuration(config), group)
     share.take(group.size)
@@ -229,14 +229,14 @@ def ticks(config: str, repeat: int) -> dict[str, list[float]]:
 
 
 def alone(config: str, parts: int, repeat: int) -> list[float]:
-    """Samples of the seconds in which one process computes its share of a model, for as many ranks, while no other computes."""
+    """Returns samples of the seconds in which one process computes its share for `parts` ranks, with the others idle."""
     share = Share(configuration(config), Group())
     share.take(parts)
     return timed(share.group, share.compute, repeat)
 
 
 def steps(batch: int, classes: int, micro_batches: int, ticks: int, repeat: int) -> list[float]:
-    """Samples of the seconds of a step of all ranks, which share the trunk; each the mean of some ticks."""
+    """Returns samples of the seconds of a step of all ranks, with the trunk partitioned; each the mean of some ticks."""
     group, samples, feed = Group(), np.empty(repeat), ZipfFeed(classes, batch)
     running = make_engine(feed, "tree", 1, micro_batches=micro_batches, route=ranked(group)).run(feed)
     for sample in range(-1, repeat):  # the first warms up
@@ -252,7 +252,7 @@ def steps(batch: int, classes: int, micro_batches: int, ticks: int, repeat: int)
 
 
 def timed(group: Group, once: Callable[[], Any], repeat: int) -> list[float]:
-    """Means of as many calls in a row as rank 0 finds long enough, those of the rank that took longest, `repeat` times."""
+    """Returns `repeat` means over consecutive calls, of the slowest rank; rank 0 chooses the number of calls."""
     once()
     start = time.perf_counter()
     once()
@@ -271,9 +271,9 @@ def timed(group: Group, once: Callable[[], Any], repeat: int) -> list[float]:
 
 
 class Messages:
-    """Messages of this run's ranks, which are timed. All ranks make the same calls in the same order.
+    """Timed messages between this run's ranks. All ranks make the same calls in the same order.
 
-    Needs ranks: ValueError in a world of one.
+    Raises ValueError with a single rank.
     """
 
     def __init__(self) -> None:
@@ -286,7 +286,7 @@ class Messages:
         self._comm: Any = MPI.COMM_WORLD.Dup()
 
     def pingpong(self, other: int, size: int, repeat: int) -> list[float]:
-        """Samples of the seconds that a message of `size` bytes takes one way, between rank 0 and another; [] elsewhere."""
+        """Returns samples of the one-way seconds of a message of `size` bytes between rank 0 and another; [] elsewhere."""
         gone, come = np.zeros(size, np.uint8), np.empty(size, np.uint8)
 
         def there_and_back() -> None:
@@ -301,17 +301,17 @@ class Messages:
         return [seconds / 2 for seconds in samples]
 
     def allreduce(self, size: int, repeat: int) -> list[float]:
-        """Samples of the seconds that all ranks take to sum `size` bytes of float32 numbers."""
+        """Returns samples of the seconds that all ranks take to sum `size` bytes of float32 numbers."""
         array, total = np.zeros((2, size // 4), np.float32)
         return self._timed(lambda: self._comm.Allreduce(array, total), repeat)
 
     def alltoall(self, size: int, repeat: int) -> list[float]:
-        """Samples of the seconds in which each rank sends `size` bytes to each."""
+        """Returns samples of the seconds in which each rank sends `size` bytes to each."""
         gone, come = np.zeros((2, self.size, size), np.uint8)
         return self._timed(lambda: self._comm.Alltoall(gone, come), repeat)
 
     def _timed(self, once: Callable[[], Any], repeat: int, taking_part: bool = True) -> list[float]:
-        """Samples of the seconds of a call, of as many in a row as rank 0 finds long enough; [] where it is not called."""
+        """Returns mean seconds per call over a number of calls that rank 0 chooses; [] on ranks that take no part."""
         turns = np.ones(1, np.int64)
         if taking_part:
             once()
@@ -331,7 +331,7 @@ class Messages:
         return (time.perf_counter() - start) / turns
 
     def _rest(self) -> None:
-        """Wait until all have come, leaving the core to those that have not."""
+        """Waits until all ranks have arrived, without occupying the core."""
         come = self._comm.Ibarrier()
         while not come.Test():
             time.sleep(REST)

@@ -1,4 +1,4 @@
-"""Full and sampled softmax beside PyTorch's at their best; the bound by products."""
+"""Full and sampled softmax against PyTorch's at their best, and the bound by products."""
 
 import functools
 import math
@@ -12,10 +12,10 @@ from bench.harness.measure import LEAST, Work, append, measure, peer, show
 from hybrid import SGD, SampledSoftmax
 from hybrid.readout import FullReadout, HeadReadout, SampledReadout
 
-Step = Callable[[int], float]  # of batch b: its mean loss before the step
+Step = Callable[[int], float]  # batch b -> its mean loss before the step
 
-CHUNKS = (64, 128, 256, 512)  # examples, of which the fastest counts
-CUTOFFS, NARROWER = (2_000, 20_000, 200_000), 4  # of the adaptive softmax, and its div_value
+CHUNKS = (64, 128, 256, 512)  # candidate numbers of examples, of which the fastest counts
+CUTOFFS, NARROWER = (2_000, 20_000, 200_000), 4  # cutoffs and div_value of the adaptive softmax
 
 
 class Batches:
@@ -29,7 +29,7 @@ class Batches:
 
 
 def full(batches: Batches, weights: Any, rate: float, loss: Callable[[Any, Any, Any], Any]) -> Step:
-    """A full softmax by one of PyTorch's losses, summed over the batch."""
+    """Returns a full softmax by one of PyTorch's losses, summed over the batch."""
     torch = peer("torch")
 
     def step(b: int) -> float:
@@ -45,13 +45,13 @@ def full(batches: Batches, weights: Any, rate: float, loss: Callable[[Any, Any, 
 
 
 def cross_entropy(hidden: Any, weights: Any, target: Any) -> Any:
-    """Of all logits at once."""
+    """Returns the cross entropy from all logits."""
     torch = peer("torch")
     return torch.nn.functional.cross_entropy(torch.nn.functional.linear(hidden, weights), target, reduction="sum")
 
 
 def chunked(size: int) -> Callable[[Any, Any, Any], Any]:
-    """`linear_cross_entropy` by so many examples at a time."""
+    """Returns `linear_cross_entropy` in chunks of `size` examples."""
     torch = peer("torch")
     options = torch.nn.LinearCrossEntropyOptions(batch_chunk_size=size)
 
@@ -63,9 +63,9 @@ def chunked(size: int) -> Callable[[Any, Any, Any], Any]:
 
 
 def sampled(batches: Batches, weights: Any, rate: float, lower: np.ndarray) -> Step:
-    """Sampled softmax by hand: rows are gathered, and their gradients added where they belong; negatives come for nothing.
+    """Returns a manual sampled softmax: rows are gathered, and their gradients scattered back; negatives are precomputed.
 
-    lower  (V,): the log of how often each class is expected among the negatives, which its logit is lowered by
+    lower  (V,): the log of each class's expected frequency among the negatives, subtracted from its logit
     """
     torch = peer("torch")
     lowered = torch.from_numpy(lower)
@@ -88,7 +88,7 @@ def sampled(batches: Batches, weights: Any, rate: float, lower: np.ndarray) -> S
 
 
 def adaptive(batches: Batches, classes: int, cutoffs: list[int], rate: float, div_value: float) -> Step:
-    """AdaptiveLogSoftmaxWithLoss; div_value: by what the vectors of each next band are narrower."""
+    """Returns AdaptiveLogSoftmaxWithLoss; div_value: the factor by which each band's vectors are narrower."""
     torch = peer("torch")
     model = torch.nn.AdaptiveLogSoftmaxWithLoss(batches.hidden[0].shape[1], classes, cutoffs, div_value=div_value)
     parameters = list(model.parameters())
@@ -107,24 +107,24 @@ def adaptive(batches: Batches, classes: int, cutoffs: list[int], rate: float, di
 
 
 def cutoffs(classes: int) -> list[int]:
-    """Where the bands of the adaptive softmax begin."""
+    """Returns the starts of the bands of the adaptive softmax."""
     return [cut for cut in CUTOFFS if cut < classes] or [classes // 4]
 
 
 WIDTH, BATCH, RATE, NEGATIVES = 128, 1024, 1e-3, 1024
 CLASSES, HUGE, FEW = (10_000, 100_000, 1_000_000), 10_000_000, 256  # FEW: the batch of the HUGE ones
-WHOLE = 100_000  # classes up to which PyTorch has all logits at once: they take 3 x 4 GB at a million
-MOST = 1.5e8  # logits of a chunk: more take longer, and gigabytes
+WHOLE = 100_000  # maximum classes for which PyTorch holds all logits: 3 x 4 GB at a million
+MOST = 1.5e8  # maximum logits per chunk: more take longer, and gigabytes
 SPARSE = 1_000_000  # classes of the sampled softmax
-Rival = tuple[Step, Callable[[list[float]], None]]  # what it does, and a check of its first losses
-BATCHES, SIDE = 4, 2048  # different batches; of the square product that the bound is measured by
+Rival = tuple[Step, Callable[[list[float]], None]]  # step, and check of its first losses
+BATCHES, SIDE = 4, 2048  # distinct batches; side of the square product that measures the bound
 
 
 ONLY = ("full", "sampled", *map(str, (*CLASSES, HUGE)))
 
 
 def run(arguments) -> None:
-    """One table a number of classes and kind; each rival is checked first, and takes its turns with ours."""
+    """Prints one table per number of classes and kind; each rival is checked first, and takes its turns with ours."""
     classes, sparse = ((2_000,), 5_000) if arguments.quick else (CLASSES, SPARSE)
     tasks = [*((count, BATCH, "full") for count in classes), (sparse, BATCH, "sampled")]
     for count, batch, kind in tasks if arguments.quick else [*tasks, (HUGE, FEW, "full")]:
@@ -134,7 +134,7 @@ def run(arguments) -> None:
 
 
 def _table(task: "Task", kind: str, repeat: int) -> list[dict]:
-    """Measure and print; of a full softmax with the share of the peak of products that its 6 B V D operations make."""
+    """Measures and prints; for a full softmax also the share of the product peak that its 6 B V D operations reach."""
     full = kind == "full"
     peak = _peak(task.threads) if full else 0.0
     rivals = task.rivals(kind)
@@ -147,7 +147,7 @@ def _table(task: "Task", kind: str, repeat: int) -> list[dict]:
 
 
 def _peak(threads: int) -> float:
-    """Operations a second of a large product of float32: PyTorch's where it is, which has the faster library, else NumPy's."""
+    """Returns operations per second of a large float32 product: PyTorch's, which is faster, or else NumPy's."""
     a, b = np.random.default_rng(0).standard_normal((2, SIDE, SIDE), np.float32)
     if torch := peer("torch"):
         torch.set_num_threads(threads)
@@ -162,7 +162,7 @@ def _seconds(call: Callable[[], object]) -> float:
 
 
 class Task:
-    """Hidden vectors, targets by Zipf's law, negatives; weights of all rivals begin at 0 and move by `rate`."""
+    """Hidden vectors, Zipf-distributed targets, negatives; weights of all rivals start at 0 with learning rate `rate`."""
 
     def __init__(self, classes: int, batch: int, threads: int, width: int = WIDTH, rate: float = RATE):
         rng = np.random.default_rng(0)
@@ -172,13 +172,13 @@ class Task:
         self.hidden = rng.standard_normal((BATCHES, batch, width), np.float32)
 
     def rivals(self, kind: str) -> list[Work]:
-        """Ours and PyTorch's at one kind of softmax."""
+        """Returns ours and PyTorch's at one kind of softmax."""
         made = self._full() if kind == "full" else self._sampled()
         params = {"kind": kind, "classes": self.classes, "width": self.width, "batch": self.batch}
         return [self.work("softmax.step", who, params, rival) for who, rival in made.items()]
 
     def work(self, name: str, who: str, params: dict, rival: Rival) -> Work:
-        """A turn is one step, on the next batch."""
+        """Returns a work whose turn is one step, on the next batch."""
         step, check = rival
         losses: list[float] = []
 
@@ -193,14 +193,14 @@ class Task:
         return Work(name, who, params, self.batch, "examples/s", run, checked, threads=self.threads)
 
     def ours(self, readout: FullReadout | HeadReadout) -> Step:
-        """A step of one of our readouts."""
+        """Returns a step of one of our readouts."""
         grad = np.empty((self.batch, self.width), np.float32)
         return lambda b: float(np.mean(readout.step(grad, self.hidden[b], self.targets[b])))
 
     def _full(self) -> dict[str, Rival]:
         found = {"ours": self.full()}
         torch = peer("torch")
-        if not torch or self.classes >= HUGE:  # where its gradient is as large as the weights, 5 GB
+        if not torch or self.classes >= HUGE:  # its gradient would be as large as the weights, 5 GB
             return found
         best = self.best_chunk()
         losses = {f"linear_cross_entropy, chunks of {best}": chunked(best)}
@@ -209,12 +209,12 @@ class Task:
         return found | {f"torch {torch.__version__} {name}": self.torch(loss) for name, loss in losses.items()}
 
     def full(self) -> Rival:
-        """Our full softmax."""
+        """Returns our full softmax."""
         readout = FullReadout(self.classes, self.width, batch=self.batch, optimiser=SGD(self.rate))
         return self.ours(readout), functools.partial(self._check_full, readout.weights)
 
     def torch(self, loss: Callable) -> Rival:
-        """PyTorch's, by one of the losses of bench/step/softmax.py."""
+        """Returns PyTorch's, by one of the losses above."""
         torch = peer("torch")
         torch.set_num_threads(self.threads)
         weights = torch.zeros(self.classes, self.width, requires_grad=True)
@@ -222,7 +222,7 @@ class Task:
         return step, functools.partial(self._check_full, weights.detach().numpy())
 
     def best_chunk(self) -> int:
-        """With which number of examples at a time PyTorch's `linear_cross_entropy` is the fastest."""
+        """Returns the fastest chunk size of PyTorch's `linear_cross_entropy`."""
         torch = peer("torch")
         torch.set_num_threads(self.threads)
         weights = torch.zeros(self.classes, self.width, requires_grad=True)
@@ -240,7 +240,7 @@ class Task:
         return Batches(self.hidden, self.targets, self.negatives)
 
     def _check_full(self, weights: np.ndarray, losses: list[float]) -> None:
-        """After one step from 0, whose probabilities are all 1 / V: worked by hand in float64, for the rows of some targets."""
+        """Checks a step from 0, with all probabilities 1 / V, against float64 by hand, for the rows of some targets."""
         np.testing.assert_allclose(losses[0], math.log(self.classes), rtol=1e-5)
         hidden, some = self.hidden[0].astype(float), np.unique(self.targets[0])[:9]
         gradient = hidden.sum(0) / self.classes - np.array([hidden[self.targets[0] == one].sum(0) for one in some])
@@ -260,7 +260,7 @@ class Task:
         return found
 
     def sampled(self) -> Rival:
-        """Our sampled softmax."""
+        """Returns our sampled softmax."""
         readout = SampledReadout(
             self.classes,
             self.width,
@@ -271,7 +271,7 @@ class Task:
         return self.learns(self.ours(readout))
 
     def learns(self, step: Step) -> Rival:
-        """A rival whose arithmetic is held to oracles elsewhere: here steps on one batch must lower its loss."""
+        """Returns a rival that other tests check against oracles: here steps on one batch must lower its loss."""
 
         def check(losses: list[float]) -> None:
             if not (after := [step(0) for _ in range(8)])[-1] < losses[0]:
@@ -280,6 +280,6 @@ class Task:
         return step, check
 
     def torch_adaptive(self, cutoffs: list[int], value: float) -> Rival:
-        """PyTorch's adaptive softmax; value: by what the vectors of each next band are narrower."""
+        """Returns PyTorch's adaptive softmax; value: the factor by which each band's vectors are narrower."""
         peer("torch").set_num_threads(self.threads)
         return self.learns(adaptive(self.batches, self.classes, cutoffs, self.rate, value))

@@ -1,12 +1,12 @@
-"""Table 7 of Shi et al. 2016 today: seconds a mini-batch of its networks, over threads and on a GPU, ours beside PyTorch.
+"""Table 7 of Shi et al. 2016 today: seconds per mini-batch of its networks, over threads and on a GPU, ours and PyTorch's.
 
-Within the clock is one whole step: forward, loss, backward and update, and the loss as a number. Data lie in memory; ours has
-them copied by its engine, also to a GPU, where PyTorch's lie on the device before. Before anything is timed the first losses
-of all are compared, of the dense nets with those of float64, and their parameters are counted.
+The clock covers one whole step: forward, loss, backward and update, and the loss as a number. Data are in memory. Our engine
+copies them, also to a GPU, where PyTorch's are on the device beforehand. Before timing, the first losses of all are compared,
+those of dense nets with float64, and parameters are counted.
 
-Ours is an engine: of dense nets our MLP and full softmax (where SGD has momentum, which our readouts have not, the last layer
-is the MLP's and the loss NumPy's); of the other nets `TorchTrunk` and our rows and full softmax, where there is no momentum.
-FCN-S with a tree in the place of its output layer is another model, of its own work, which no published figure stands beside.
+Ours is an engine. Dense nets are our MLP and full softmax. With momentum, which our readouts lack, the last layer is part of
+the MLP and the loss is NumPy's. Other nets are `TorchTrunk` with our rows and full softmax, if there is no momentum. FCN-S with
+a tree as its output layer is another model, with a work of its own and no published figure.
 """
 
 import gc
@@ -27,10 +27,10 @@ from hybrid.engine.embedding import Inputs
 from hybrid.feeds import Batch
 from hybrid.readout.base import Base
 
-# Networks as their configurations have them, and data, which are drawn: normal, but for the pixels of FCN-R, classes and words.
+# Networks as in their configurations, and random data: normal, except the pixels of FCN-R, classes and words.
 
-BATCHES = 2  # different ones, in turn: what is learned of the first one shows at its second visit
-FIRST = 4  # losses that are compared before anything is timed
+BATCHES = 2  # distinct and alternating: learning from the first shows at its second visit
+FIRST = 4  # losses compared before timing
 
 
 class Row(NamedTuple):
@@ -38,10 +38,10 @@ class Row(NamedTuple):
 
     name        as published
     net         "dense", "tree" (its last layer is a tree), or one of NETS
-    sizes       dense: all widths; of images their side and how many classes; of the LSTM its width and how many words
-    batch       examples, or sequences of so many `steps`
+    sizes       dense: all widths; images: their side and the number of classes; LSTM: its width and the number of words
+    batch       examples, or sequences of `steps` steps
     rate, momentum, decay  of SGD
-    parameters  that it must have; None: small sizes
+    parameters  expected number; None: small sizes
     """
 
     name: str
@@ -60,12 +60,12 @@ class Row(NamedTuple):
 
     @property
     def examples(self) -> int:
-        """Targets of a batch."""
+        """The number of targets of a batch."""
         return self.batch * self.steps
 
     @property
     def inputs(self) -> int:
-        """Numbers of an example; of the LSTM those of a word's vector."""
+        """The numbers of an example; for the LSTM those of a word's vector."""
         return 3 * self.sizes[0] ** 2 if self.net not in ("dense", "tree", "lstm") else self.sizes[0]
 
 
@@ -75,15 +75,15 @@ FULL = (
     Row(TREE, "tree", WIDE, 64, 0.01, 0.0, 63_182_848 + 26_751 * 2048),
     Row("FCN-R", "dense", (784, 2048, 4096, 1024, 10), 1024, 0.05, 0.9, 14_205_962),
     Row("AlexNet-S", "alexnet_s", (224, 1000), 16, 0.01, 0.0, 62_378_344),
-    # of its published step nothing moves; so little that rounding, which its batch norms make larger, stays small
+    # its published step updates nothing; this rate limits rounding errors, which its batch norms amplify
     Row("ResNet-50", "resnet50", (224, 1000), 16, 1e-5, 0.0, 25_557_032),
     Row("AlexNet-R", "alexnet_r", (32, 10), 1024, 0.01, 0.9, 85_098),
     Row("ResNet-56", "resnet56", (32, 10), 128, 0.01, 0.9, 853_018, decay=1e-4),
-    # 6,180,624 as published, and a second bias of each gate, which PyTorch's has
+    # 6,180,624 as published, and PyTorch's second bias of each gate
     Row("LSTM", "lstm", (256, 10_000), 128, 0.1, 0.0, 6_180_624 + 2 * 4 * 256, steps=32),
 )
 ONLY = tuple(row.name for row in FULL)
-SMALL = {  # sizes and batches that show that it runs
+SMALL = {  # sizes and batches for a functional test
     "FCN-S": ((300, 24, 24, 24, 300), 8),
     TREE: ((300, 24, 24, 24, 300), 8),
     "FCN-R": ((20, 16, 24, 12, 10), 16),
@@ -96,14 +96,14 @@ SMALL = {  # sizes and batches that show that it runs
 
 
 def rows(quick: bool) -> list[Row]:
-    """All networks; small ones for a quick look."""
+    """Returns all networks; with `quick` small ones."""
     if not quick:
         return list(FULL)
     return [row._replace(sizes=SMALL[row.name][0], batch=SMALL[row.name][1], parameters=None) for row in FULL]
 
 
 class Feed:
-    """Batches of a row, the same ones again and again, as an engine takes them."""
+    """Batches of a row, which repeat, in an engine's form."""
 
     epochs, ticks_per_epoch = 1, 10**6
 
@@ -131,7 +131,7 @@ class Feed:
         return {"kind": "drawn"}
 
     def _drawn(self, rng: np.random.Generator, row: Row) -> np.ndarray:
-        """(BATCHES, examples, width) float32, or (BATCHES, examples) int32 words."""
+        """Draws (BATCHES, examples, width) float32, or (BATCHES, examples) int32 words."""
         if row.net == "lstm":
             return rng.integers(0, row.classes, (BATCHES, row.examples)).astype(np.int32)
         shape = (BATCHES, row.examples, row.inputs)
@@ -139,7 +139,7 @@ class Feed:
 
 
 def first_weights(sizes: tuple[int, ...]) -> np.ndarray:
-    """Of a dense net, layer by layer: its matrix (outputs, inputs), uniform within 1 / sqrt(inputs), and biases of 0."""
+    """Draws a dense net's weights layer by layer: matrix (outputs, inputs), uniform within 1 / sqrt(inputs), biases 0."""
     rng, parts = np.random.default_rng(1), []
     for inputs, outputs in itertools.pairwise(sizes):
         matrix = rng.random(outputs * inputs, np.float32)
@@ -150,7 +150,7 @@ def first_weights(sizes: tuple[int, ...]) -> np.ndarray:
 
 
 def layers(sizes: tuple[int, ...], weights: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Matrix and bias of each layer, views of such weights."""
+    """Returns the matrix and bias of each layer, views of such weights."""
     found, at = [], 0
     for inputs, outputs in itertools.pairwise(sizes):
         end = at + outputs * inputs
@@ -160,7 +160,7 @@ def layers(sizes: tuple[int, ...], weights: np.ndarray) -> list[tuple[np.ndarray
 
 
 def expected(row: Row, feed: Feed, weights: np.ndarray) -> list[float]:
-    """The first losses of a dense net in float64: logistic layers, softmax, SGD on the mean loss."""
+    """Returns the first losses of a dense net in float64: logistic layers, softmax, SGD on the mean loss."""
     weights = weights.astype(float)
     parts = layers(row.sizes, weights)
     speeds = layers(row.sizes, np.zeros_like(weights)) if row.momentum else None
@@ -193,7 +193,7 @@ Made = tuple[Any, int]
 
 
 def alexnet_s(sizes: tuple[int, ...]) -> Made:
-    """AlexNet in one tower, without local normalisation and dropout."""
+    """Builds AlexNet in one tower, without local normalisation and dropout."""
     from torch import nn
 
     side = sizes[0]
@@ -202,7 +202,7 @@ def alexnet_s(sizes: tuple[int, ...]) -> Made:
     for inputs, outputs in ((256, 384), (384, 384), (384, 256)):
         layers += [nn.Conv2d(inputs, outputs, 3, padding=1), nn.ReLU()]
     left = side
-    for kernel, stride, padding in ((11, 4, 2), (3, 2, 0), (3, 2, 0), (3, 2, 0)):  # what makes the image smaller
+    for kernel, stride, padding in ((11, 4, 2), (3, 2, 0), (3, 2, 0), (3, 2, 0)):  # these reduce the image
         left = (left + 2 * padding - kernel) // stride + 1
     layers += [
         nn.MaxPool2d(3, 2),
@@ -216,7 +216,7 @@ def alexnet_s(sizes: tuple[int, ...]) -> Made:
 
 
 def alexnet_r(sizes: tuple[int, ...]) -> Made:
-    """Caffe's net for CIFAR-10, without local normalisation."""
+    """Builds Caffe's net for CIFAR-10, without local normalisation."""
     from torch import nn
 
     layers: list[Any] = [nn.Unflatten(1, (3, 32, 32)), nn.Conv2d(3, 32, 5, padding=2), nn.MaxPool2d(3, 2), nn.ReLU()]
@@ -226,7 +226,7 @@ def alexnet_r(sizes: tuple[int, ...]) -> Made:
 
 
 def resnet50(sizes: tuple[int, ...]) -> Made:
-    """Bottlenecks of three convolutions, the stride in the middle one."""
+    """Builds ResNet-50 from bottlenecks of three convolutions, the stride in the middle one."""
     from torch import nn
 
     side, width, layers = sizes[0], 64, list[Any]()
@@ -244,11 +244,11 @@ def resnet50(sizes: tuple[int, ...]) -> Made:
 
 
 def resnet56(sizes: tuple[int, ...]) -> Made:
-    """Three stages of nine blocks of two convolutions; a shortcut that changes size has no weights: it is padded with 0."""
+    """Builds three stages of nine blocks of two convolutions; shortcuts that change size are zero-padded, without weights."""
     from torch import nn
 
     class Padded(nn.Module):
-        """Every second pixel, and as many channels of 0 again."""
+        """Takes every second pixel, and appends as many zero channels."""
 
         def forward(self, x: Any) -> Any:
             quarter = x.shape[1] // 2
@@ -267,7 +267,7 @@ def resnet56(sizes: tuple[int, ...]) -> Made:
 
 
 def lstm(sizes: tuple[int, ...]) -> Made:
-    """Two layers as wide as the words' vectors; takes and gives (sequences, steps, width)."""
+    """Builds two layers as wide as the words' vectors; maps (sequences, steps, width) to the same shape."""
     from torch import nn
 
     class Lstm(nn.Module):
@@ -287,7 +287,7 @@ NETS: dict[str, Callable[[tuple[int, ...]], Made]] = {
 
 
 def _convolved(inputs: int, outputs: int, kernel: int, stride: int = 1) -> list[Any]:
-    """A convolution without bias, and its batch norm."""
+    """Returns a convolution without bias, and its batch norm."""
     from torch import nn
 
     convolution = nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
@@ -295,7 +295,7 @@ def _convolved(inputs: int, outputs: int, kernel: int, stride: int = 1) -> list[
 
 
 def _block(path: Any, shortcut: Any) -> Any:
-    """relu(path(x) + shortcut(x))."""
+    """Builds relu(path(x) + shortcut(x))."""
     from torch import nn
 
     class Block(nn.Module):
@@ -313,7 +313,7 @@ CUDA = "cuda:0"
 
 
 class Place(NamedTuple):
-    """Where a step is done: device is "cpu" or CUDA, name what records call it."""
+    """The place of a step: device is "cpu" or CUDA, name is used in records."""
 
     threads: int
     device: str
@@ -321,7 +321,7 @@ class Place(NamedTuple):
 
 
 class Rival(NamedTuple):
-    """Who takes steps: step() learns from the next batch and returns its loss."""
+    """A rival: step() learns from the next batch and returns its loss."""
 
     who: str
     step: Callable[[], float]
@@ -329,7 +329,7 @@ class Rival(NamedTuple):
 
 
 def run(arguments) -> None:
-    """Every network at 1, 2, 4, ... threads, then on a GPU where there is one; a table each."""
+    """Prints one table per network, at 1, 2, 4, ... threads, then on a GPU if present."""
     chosen = [row for row in rows(arguments.quick) if not arguments.only or row.name in arguments.only]
     for row in chosen:
         task, records = Task(row), []
@@ -338,14 +338,14 @@ def run(arguments) -> None:
             if works:
                 records += measure(works, arguments.repeat)
             del works
-            gc.collect()  # before the next takes as much memory
+            gc.collect()  # frees memory for the next
         append(arguments.json, records)
         if records:
             print("", report.tables(records), sep="\n", flush=True)
 
 
 def places(threads: int) -> list[Place]:
-    """1, 2, 4, ... threads and all of them; then a GPU that ours or PyTorch can use."""
+    """Returns 1, 2, 4, ... threads and all of them; then a GPU that ours or PyTorch can use."""
     counts = sorted({1 << power for power in range(threads.bit_length())} | {threads})
     found = [Place(count, "cpu", "cpu") for count in counts]
     if name := _gpu():
@@ -354,7 +354,7 @@ def places(threads: int) -> list[Place]:
 
 
 class Task:
-    """A network, its data, and the losses that every rival must have."""
+    """A network, its data, and the losses expected of every rival."""
 
     def __init__(self, row: Row):
         self.row, self.feed = row, Feed(row)
@@ -363,7 +363,7 @@ class Task:
         self.parameters = row.parameters
 
     def work(self, rival: Rival, place: Place) -> Work:
-        """A turn is one step; the first ones are compared."""
+        """Returns a work whose turn is one step; the first losses are compared."""
         row, losses = self.row, list[float]()
 
         def step() -> None:
@@ -379,9 +379,9 @@ class Task:
         return Work(work, rival.who, params, 1, "mini-batches/s", step, check, threads=place.threads, device=place.name)
 
     def check(self, rival: Rival, losses: list[float]) -> None:
-        """AssertionError for another number of parameters, and for losses that are not those of the others.
+        """Raises AssertionError for another number of parameters, or losses that differ from the others'.
 
-        They may differ by a hundredth of what the first batch's loss changes by until its second visit.
+        The tolerance is a hundredth of the change of the first batch's loss until its second visit.
         """
         self.parameters = self.parameters or rival.parameters
         if rival.parameters != self.parameters:
@@ -393,9 +393,8 @@ class Task:
         np.testing.assert_allclose(losses, self.losses, rtol=1e-6, atol=0.01 * changed)
 
     def _check_tree(self, losses: list[float]) -> None:
-        """Nodes begin at 0: the first loss is log 2 for each of the way, but that examples find nodes which others of the batch
-        have moved a little. Then the same batch costs less.
-        """
+        """Checks that the first loss is log 2 per path node, since nodes start at 0, and that the same batch's loss falls.
+        The tolerance covers earlier updates within the batch."""
         tree = huffman(self.feed.counts)
         length = float(np.mean([len(path(tree, leaf)) for leaf in self.feed.targets[0]]))
         np.testing.assert_allclose(losses[0], length * np.log(2), rtol=1e-3)
@@ -404,7 +403,7 @@ class Task:
 
 
 def _works(task: Task, place: Place) -> Iterator[Work]:
-    """The rivals of a place. Of nets of PyTorch its own loop comes first: ours is held to its losses."""
+    """Yields the rivals of a place. For PyTorch's nets its own loop comes first: ours is compared with its losses."""
     row, on_gpu = task.row, place.device == CUDA
     torch = peer("torch")
     beside = torch and row.net != "tree" and (not on_gpu or torch.cuda.is_available())
@@ -423,7 +422,7 @@ def _works(task: Task, place: Place) -> Iterator[Work]:
 
 
 def _dense(task: Task, place: Place) -> Rival:
-    """An MLP and a full softmax, or a tree; with momentum the MLP is the whole net."""
+    """Returns an MLP and a full softmax, or a tree; with momentum the MLP is the whole net."""
     row, weights = task.row, task.weights
     assert weights is not None
     trunk = MLP(
@@ -442,7 +441,7 @@ def _dense(task: Task, place: Place) -> Rival:
 
 
 def _trunk_of_torch(task: Task, place: Place) -> Rival:
-    """The same module as PyTorch's loop has, under an engine."""
+    """Returns the module of PyTorch's loop, under an engine."""
     import torch
 
     from hybrid import TorchTrunk
@@ -461,18 +460,18 @@ def _trunk_of_torch(task: Task, place: Place) -> Rival:
 
 
 def _readout(row: Row, width: int, matrix: np.ndarray, place: Place) -> Any:
-    """The last layer and its loss; the loss alone where SGD has momentum."""
+    """Returns the last layer and its loss; the loss alone if SGD has momentum."""
     if row.momentum:
         return Logits(row.classes, batch=row.examples)
     backend = choose(CUDA) if place.device == CUDA and row.net == "dense" else None
-    rate = row.rate / row.examples  # of the loss summed over a batch
+    rate = row.rate / row.examples  # learning rate for the loss summed over a batch
     readout = FullReadout(row.classes, width, batch=row.examples, biases=True, backend=backend, optimiser=SGD(rate))
     readout.begin_with(matrix)
     return readout
 
 
 def _rows(row: Row) -> Embedding:
-    """The words' vectors."""
+    """Returns the words' vectors."""
     return Embedding(row.classes, row.inputs, spread=0.1, optimiser=SGD(row.rate / row.examples))
 
 
@@ -498,7 +497,7 @@ def _engine(task: Task, below: Any, trunk: Any, readout: Any, place: Place, para
 
 
 def _torch(task: Task, place: Place) -> Rival:
-    """As one would write it."""
+    """Returns a plain PyTorch loop."""
     import torch
 
     row, device = task.row, place.device
@@ -507,7 +506,7 @@ def _torch(task: Task, place: Place) -> Rival:
     else:
         body, head = _net(row)
         parts = [body, head]
-        if row.net == "lstm":  # the words' vectors begin as ours do
+        if row.net == "lstm":  # the words' vectors start as ours do
             table = torch.from_numpy(_rows(row).table.copy())
             parts.insert(0, torch.nn.Embedding.from_pretrained(table, freeze=False))
         module = torch.nn.Sequential(*parts)
@@ -521,7 +520,7 @@ def _torch(task: Task, place: Place) -> Rival:
 
     def step() -> float:
         nonlocal made
-        torch.set_num_threads(place.threads)  # an engine beside it says so too
+        torch.set_num_threads(place.threads)  # an engine in the same process sets it too
         batch, made = made % BATCHES, made + 1
         moves.zero_grad()
         loss = torch.nn.functional.cross_entropy(module(inputs[batch]).reshape(-1, row.classes), targets[batch])
@@ -545,7 +544,7 @@ def _dense_module(row: Row, weights: np.ndarray) -> Any:
 
 
 def _net(row: Row) -> tuple[Any, Any]:
-    """A net without its last layer, and that: the same numbers every time, biases of the last layer 0."""
+    """Builds a net without its last layer, and that layer: deterministic, with biases of the last layer 0."""
     import torch
 
     torch.manual_seed(0)
@@ -565,7 +564,7 @@ def _sgd(row: Row, parameters: Any) -> Any:
 
 
 def _gpu() -> str | None:
-    """The name of a GPU that ours or PyTorch can use."""
+    """Returns the name of a GPU that ours or PyTorch can use."""
     if unavailable() is None:
         import pycuda.driver
 
@@ -576,7 +575,7 @@ def _gpu() -> str | None:
 
 
 class Logits(Base):
-    """Where a whole net, its last layer too, is one trunk, which moves as no readout does: with momentum."""
+    """The loss alone, if the whole net with its last layer is one trunk, updated with momentum, which readouts lack."""
 
     kind = "logits"
 
@@ -584,7 +583,7 @@ class Logits(Base):
         super().__init__(classes, classes, batch=batch, optimiser=SGD(0.0))
 
     def learn(self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
-        """The loss of each example, and its gradient by the logits."""
+        """Writes the loss of each example, and its gradient with respect to the logits."""
         rows = np.arange(len(hidden))
         np.subtract(hidden, hidden.max(axis=1, keepdims=True), out=grad)
         loss[:] = -grad[rows, target]
@@ -595,7 +594,7 @@ class Logits(Base):
         grad[rows, target] -= 1
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """None."""
+        """Returns no parameters."""
         return {}
 
     def _pairs(self) -> list:

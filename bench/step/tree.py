@@ -1,4 +1,4 @@
-"""Hierarchical softmax: one training step over 1 M and 10 M classes, ours beside fastText and PyTorch."""
+"""Hierarchical softmax: one training step over 1 M and 10 M classes, ours against fastText and PyTorch."""
 
 import importlib.metadata
 import itertools
@@ -22,13 +22,13 @@ from cpu.runtime.memory import empty
 from cpu.tree.tree import Tree, huffman, path
 from hybrid.contract import Learned
 
-TOGETHER = 64  # examples of a node
+TOGETHER = 64  # examples per group at a node
 
 
 def run(arguments) -> None:
-    """Zipf(1) targets on their Huffman tree: 10 M classes alone, for speed and memory, then 1 M beside the peers."""
+    """Measures Zipf(1) targets on their Huffman tree: 10 M classes alone, for speed and memory, then 1 M against the peers."""
     small, large, lines = (20_000, 50_000, 50_000) if arguments.quick else (1_000_000, 10_000_000, 1_000_000)
-    task = Task(large, arguments.threads)  # first, for the peak of memory is that of the process so far
+    task = Task(large, arguments.threads)  # first, since the memory peak is that of the process so far
     _show(measure([ours(task)], arguments.repeat), task, arguments)
     peak, asked = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, task.nodes.nbytes + task.hidden.nbytes
     print(f"  peak memory {peak / 1e9:.2f} GB = {peak / asked:.2f} x (nodes {task.nodes.nbytes / 1e9:.2f} GB + slots)")
@@ -43,7 +43,7 @@ def run(arguments) -> None:
 
 
 class Task(tree_task.Task):
-    """The task of a GPU's benchmark too, on so many of the host's threads: rows begin on cache lines, nodes have owners."""
+    """The task of a GPU's benchmark on `threads` host threads: rows are aligned to cache lines, nodes have owners."""
 
     empty = staticmethod(empty)
 
@@ -53,17 +53,17 @@ class Task(tree_task.Task):
 
     @cached_property
     def tree(self) -> Tree:
-        """With what kernels of the CPU take of it."""
+        """The tree in the form that CPU kernels read."""
         return huffman(self.counts)
 
     def work(self, who, steps, run, check) -> Work:
-        """The record of one rival, whose run takes `steps` steps."""
+        """Returns the work of one rival, whose run takes `steps` steps."""
         params = {"classes": self.classes, "width": self.width, "batch": self.batch}
         return Work("tree.step", who, params, steps * self.batch, "examples/s", run, check, threads=self.threads)
 
 
 def ours(task: Task, together: int = 1, rate: float = RATE) -> Work:
-    """One run is a step on each batch; more than one together is another model, see bench/NOTES.md."""
+    """Returns our work, a step on each batch per run; together > 1 is another model, see bench/NOTES.md."""
     grad, loss = empty((task.batch, task.width), np.float32), empty((task.batch,), np.float32)
     sizes = task.batch, task.width, task.tree.depth
     kernels: Any = tree_softmax if together == 1 else tree_batch
@@ -75,7 +75,7 @@ def ours(task: Task, together: int = 1, rate: float = RATE) -> Work:
         kernels.step(grad, loss, Learned(task.nodes), work, tree, *given, *more)
 
     def check():
-        """The next step against plain float64."""
+        """Checks the next step against plain float64."""
         met, _, rows, *expected = learned(task, together, rate=rate)
         learn(0)
         for found, wanted in zip((grad, loss, task.nodes[met]), (*expected, rows), strict=True):
@@ -87,7 +87,7 @@ def ours(task: Task, together: int = 1, rate: float = RATE) -> Work:
 
 
 def torch_tree(task: Task) -> Work:
-    """The same tree in PyTorch: rows of a sparse embedding, plain SGD; the paths are looked up outside the clock."""
+    """Returns the same tree in PyTorch: rows of a sparse embedding, plain SGD; path lookup is not timed."""
     import torch
 
     torch.set_num_threads(task.threads)
@@ -114,7 +114,7 @@ def torch_tree(task: Task) -> Work:
         optimiser.step()
 
     def check():
-        """The same loss as ours has for its nodes."""
+        """Checks that the loss equals that of our nodes."""
         out = np.empty(BATCH, np.float32)
         tree_softmax.log_prob(out, Learned(nodes.weight.detach().numpy()), task.tree, task.hidden[0], task.targets[0])
         np.testing.assert_allclose(losses(*batches[0]).detach().numpy(), -out, rtol=1e-4)
@@ -123,7 +123,7 @@ def torch_tree(task: Task) -> Work:
 
 
 def torch_adaptive(task: Task) -> Work:
-    """PyTorch's adaptive softmax: another, smaller model of the same targets, with a dense gradient."""
+    """Returns PyTorch's adaptive softmax: another, smaller model of the same targets, with a dense gradient."""
     torch = peer("torch")
     torch.set_num_threads(task.threads)
     targets = task.targets[:TRUNKS]
@@ -141,9 +141,9 @@ def torch_adaptive(task: Task) -> Work:
 
 
 def fasttext(task: Task, file: Path, lines: int) -> Work:
-    """Hierarchical softmax over labels, one a line; three epochs less one, so that start and end are not counted.
+    """Returns hierarchical softmax over labels, one per line; three epochs minus one, which cancels start and end.
 
-    Labels that no line has are not in its tree, which is therefore smaller than ours.
+    Its tree lacks labels that no line has, so it is smaller than ours.
     """
     import fasttext
 

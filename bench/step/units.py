@@ -1,4 +1,4 @@
-"""The fused online step of 14,161 small MLPs, 211 M parameters, beside PyTorch (bmm, manual backward) and torch.compile."""
+"""The fused online step of 14,161 small MLPs, 211 M parameters, against PyTorch (bmm, manual backward) and torch.compile."""
 
 import functools
 import itertools
@@ -14,15 +14,15 @@ from bench.harness.measure import Work, append, measure, near, peer, show
 from bench.oracles import units as oracle
 from hybrid.units import UnitLayout, unit_layout
 
-SIZES = INPUTS, HIDDEN, OUTPUTS = 150, 49, 150  # of a unit of Piekniewski's video model
+SIZES = INPUTS, HIDDEN, OUTPUTS = 150, 49, 150  # unit sizes of Piekniewski's video model
 RATE, ACTIVATION, SEED = 0.01, "logistic", 0
-SAMPLE = 13  # units checked against the oracle, spread over all, beside the largest and the smallest
-DRAWN = 15_000_000  # first weights that are drawn; these come again, since numbers take time to draw
+SAMPLE = 13  # units checked against the oracle, evenly spread, besides the largest and the smallest
+DRAWN = 15_000_000  # number of drawn initial weights; these repeat, since drawing takes time
 OFF = -1e4  # a bias at which a hidden unit is exactly 0
 
 
 def run(arguments) -> None:
-    """B = 1 without and with momentum, then B = 8, 16 and 32."""
+    """Measures B = 1 without and with momentum, then B = 8, 16 and 32."""
     import numba
 
     numba.set_num_threads(arguments.threads)
@@ -45,7 +45,7 @@ def run(arguments) -> None:
 
 
 def _bound(problem: "Problem", ours: dict, bandwidth: float, peak: float) -> str:
-    """One line: what the figure of ours is held against."""
+    """Returns one line that compares our figure with its bound."""
     rate = problem.operations / ours["seconds"] / 1e9
     bound = "memory" if ours["bandwidth_share"] > 0.6 else "arithmetic"
     return (
@@ -56,14 +56,14 @@ def _bound(problem: "Problem", ours: dict, bandwidth: float, peak: float) -> str
 
 
 def equal(units: int, sizes: tuple[int, int, int] = SIZES) -> UnitLayout:
-    """Units of one size."""
+    """Returns a layout of units of one size."""
     return unit_layout(*([size] * units for size in sizes))
 
 
 class Problem:
-    """Units, inputs and targets that all rivals share, their first weights, and what a step makes of a sample, in float64.
+    """The rivals' shared units, inputs, targets and initial weights, and a sample's step in float64.
 
-    name  as the record's `work` says it
+    name  as in the record's `work`
     """
 
     def __init__(self, layout: UnitLayout, batch: int, momentum: float, name: str = "units.step"):
@@ -71,7 +71,7 @@ class Problem:
         self.units, self.parameters = len(layout.inputs), int(layout.w_at[-1])
         self.counted = 16 if momentum else 8  # bytes a parameter: each number is read and written once
         self.moved = float(self.counted * self.parameters)
-        # a weight takes 2 B operations forward and 2 B for its gradient, and one of the second layer 2 B more for the error
+        # a weight takes 2 B operations forward, 2 B for its gradient, and one of the second layer 2 B more for the error
         self.operations = (4 * self.parameters + 2 * int((layout.outputs * layout.hidden).sum())) * batch
         rng = np.random.default_rng(SEED)
         self.x = rng.random((batch, int(layout.x_at[-1])), dtype=np.float32)
@@ -83,25 +83,25 @@ class Problem:
         self.loss, self.expected, self.speed = self._step()
 
     def weights(self) -> np.ndarray:
-        """The same first weights for every rival, an array of its own."""
+        """Returns the same initial weights for every rival, in a new array."""
         drawn = np.random.default_rng(SEED + 1).standard_normal(min(self.parameters, DRAWN), dtype=np.float32)
         drawn *= np.float32(0.1)
         return np.resize(drawn, self.parameters)
 
     def velocity(self) -> np.ndarray | None:
-        """The first velocity; None without momentum."""
+        """Returns the initial velocity; None without momentum."""
         return self.weights() * np.float32(0.01) if self.momentum else None
 
     def spans(self) -> list[tuple[int, int]]:
-        """Where the weights of the units of the sample begin and end."""
+        """Returns the start and end of the weights of each unit of the sample."""
         return [(int(self.layout.w_at[u]), int(self.layout.w_at[u + 1])) for u in self.sample]
 
     def sampled(self, flat: np.ndarray) -> np.ndarray:
-        """The weights of the units of the sample, one after the other."""
+        """Returns the weights of the units of the sample, concatenated."""
         return np.concatenate([flat[begin:end] for begin, end in self.spans()])
 
     def check(self, weights: np.ndarray, velocity: np.ndarray | None = None) -> None:
-        """Raise unless a step from the first weights has led to these, in the units of the sample."""
+        """Raises unless one step from the initial weights gives these, in the units of the sample."""
         near("weights", weights, self.expected, self.first)
         if velocity is not None:
             near("velocity", velocity, self.speed, 0.01 * self.first)
@@ -117,19 +117,19 @@ class Problem:
         return oracle.step(some, self.first, velocity, hidden, y, x, target, RATE, self.momentum, ACTIVATION)
 
     def share(self, work: Work, machine: Work) -> float:
-        """Of the bandwidth, turn by turn: it drifts."""
+        """Returns the share of the bandwidth, turn by turn, since it drifts."""
         turns = zip(work.samples, machine.samples, strict=True)
         return statistics.median(self.moved / own * other / machine.amount for own, other in turns)
 
     def work(self, who: str, step: Callable[[], Any], check: Callable[[], None], threads: int) -> Work:
-        """A rival at this problem."""
+        """Returns a rival at this problem."""
         params = {"units": self.units, "batch": self.batch, "momentum": self.momentum}
         work = (self.name, who, params, self.parameters, "parameters/s", step, check)
         return Work(*work, moved=self.moved, threads=threads, warm=2)
 
 
 def ours(problem: Problem, threads: int) -> Work:
-    """The fused step."""
+    """Returns our fused step."""
     from cpu import units
 
     weights, velocity = problem.weights(), problem.velocity()
@@ -144,17 +144,17 @@ def ours(problem: Problem, threads: int) -> Work:
     return problem.work("ours", lambda: units.step(*written, *read), check, threads)
 
 
-# The rivals: products of all units at once, from padded arrays
+# The rivals: batched products over all units, from padded arrays
 
 
 def padded(layout: UnitLayout, flat: np.ndarray, off: float = OFF) -> list[np.ndarray]:
-    """Flat weights as (U, H, N), (U, 1, H), (U, O, H), (U, 1, O), of units padded to the largest.
+    """Converts flat weights to (U, H, N), (U, 1, H), (U, O, H), (U, 1, O), padded to the largest unit.
 
-    What pads is 0, and `off` in a bias of the first layer, which switches a padded hidden unit off: padding learns nothing.
+    Padding is 0, but `off` in a bias of the first layer, which switches a padded hidden unit off: padding learns nothing.
     """
     many, (n, h, o) = len(layout.inputs), (int(size.max()) for size in layout[:3])
     shapes = ((many, h, n), (many, 1, h), (many, o, h), (many, 1, o))
-    if flat.size == many * (h * (n + 1) + o * (h + 1)):  # no unit is smaller
+    if flat.size == many * (h * (n + 1) + o * (h + 1)):  # all units have the same size
         cuts = np.split(flat.reshape(many, -1), np.cumsum([h * n, h, o * h]), axis=1)
         return [np.ascontiguousarray(cut).reshape(shape) for cut, shape in zip(cuts, shapes, strict=True)]
     fills = (0.0, off, 0.0, 0.0)
@@ -168,7 +168,7 @@ def padded(layout: UnitLayout, flat: np.ndarray, off: float = OFF) -> list[np.nd
 
 
 def by_unit(signals: np.ndarray, at: np.ndarray, fill: float = 0.0) -> np.ndarray:
-    """Signals (B, X) as (U, B, most), padded."""
+    """Converts signals (B, X) to (U, B, most), padded."""
     found = np.full((at.size - 1, len(signals), int(np.diff(at).max())), fill, np.float32)
     for u, (begin, end) in enumerate(itertools.pairwise(at)):
         found[u, :, : end - begin] = signals[:, begin:end]
@@ -176,7 +176,7 @@ def by_unit(signals: np.ndarray, at: np.ndarray, fill: float = 0.0) -> np.ndarra
 
 
 def unpadded(problem: Problem, parts: list[np.ndarray]) -> np.ndarray:
-    """The flat weights of the units of the sample, from the rows of the four arrays that are theirs."""
+    """Returns the flat weights of the units of the sample, from their rows of the four arrays."""
     found = []
     for i, u in enumerate(problem.sample):
         n, h, o = (int(size[u]) for size in problem.layout[:3])
@@ -186,12 +186,12 @@ def unpadded(problem: Problem, parts: list[np.ndarray]) -> np.ndarray:
 
 
 class Torch:
-    """The step in PyTorch on padded arrays, as cheap as it can be; `step()` takes it.
+    """The cheapest known step in PyTorch on padded arrays; `step()` takes it.
 
-    kind     "bmm": backward by hand, each matrix learns in place; "compile": the same, compiled; "autograd": autograd and
-             torch.optim.SGD, fused
+    kind     "bmm": manual backward, in-place updates; "compile": the same, compiled; "autograd": autograd and torch.optim.SGD,
+             fused
     place    "cpu" or "cuda"
-    padding  numbers that it computes with, over the parameters
+    padding  numbers that it computes with, relative to the parameters
     """
 
     def __init__(self, problem: Problem, kind: str, place: str = "cpu"):
@@ -203,9 +203,9 @@ class Torch:
         velocity = problem.velocity()
         self.speeds = None if velocity is None else [put(part) for part in padded(layout, velocity, 0.0)]
         self.x = put(by_unit(problem.x, layout.x_at))
-        self.target = put(by_unit(problem.target, layout.y_at, 0.5))  # what a unit without weights answers
+        self.target = put(by_unit(problem.target, layout.y_at, 0.5))  # output of a unit without weights
         self.padding = sum(part.numel() for part in self.parts) / problem.parameters
-        self.scale = 1.0  # of a velocity, over that of PyTorch
+        self.scale = 1.0  # our velocity relative to PyTorch's
         if kind == "autograd":
             self.step = self._by_autograd(torch)
         else:
@@ -213,7 +213,7 @@ class Torch:
             self.step = self._by_hand(torch, wrap)
 
     def check(self) -> None:
-        """Raise unless one step has led to these weights."""
+        """Raises unless one step has given the expected weights."""
         speeds = None if self.speeds is None else self.scale * self._sampled(self.speeds)
         self.problem.check(self._sampled(self.parts), speeds)
 
@@ -268,7 +268,7 @@ class Torch:
 
 
 def torch_rival(problem: Problem, threads: int, kind: str) -> Work:
-    """See Torch."""
+    """Returns the rival of `Torch`."""
     torch = peer("torch")
     torch.set_num_threads(threads)
     made = Torch(problem, kind)
@@ -276,17 +276,17 @@ def torch_rival(problem: Problem, threads: int, kind: str) -> Work:
 
 
 def jax_available() -> bool:
-    """Whether JAX is there; it is told to compute on the CPU before it is imported."""
+    """True if JAX is installed; sets it to the CPU before it is imported."""
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     return peer("jax") is not None
 
 
 def jax_rival(problem: Problem, threads: int) -> Work:
-    """A loss of one unit, its gradient by `vmap` over all, jitted, in donated buffers.
+    """Returns a rival with a loss of one unit, its gradient by `vmap` over all, jitted, in donated buffers.
 
-    Threads are those that JAX began with: the first rival of a process decides.
+    JAX keeps its initial thread count: the first rival of a process determines it.
     """
-    os.environ["NPROC"] = str(threads)  # read when the first array is made
+    os.environ["NPROC"] = str(threads)  # read when the first array is created
     jax = peer("jax")
     jnp = jax.numpy
     momentum = problem.momentum
@@ -305,9 +305,7 @@ def jax_rival(problem: Problem, threads: int) -> Work:
         return tuple(part + speed for part, speed in zip(parts, speeds, strict=True)), speeds
 
     layout, velocity = problem.layout, problem.velocity()
-    parts = tuple(
-        jnp.array(part) for part in padded(layout, problem.weights())
-    )  # copies: those of NumPy are not donated
+    parts = tuple(jnp.array(part) for part in padded(layout, problem.weights()))  # copies: NumPy's are not donated
     speeds = () if velocity is None else tuple(jnp.array(part) for part in padded(layout, velocity, 0.0))
     signals = [jnp.array(by_unit(problem.x, layout.x_at)), jnp.array(by_unit(problem.target, layout.y_at, 0.5))]
     learn = jax.jit(jax.vmap(step), donate_argnums=(0, 1))
@@ -326,11 +324,11 @@ def jax_rival(problem: Problem, threads: int) -> Work:
     return problem.work(f"jax {jax.__version__} vmap", run, check, threads)
 
 
-# What a machine reaches at most: bytes a second through memory, operations a second of a BLAS on small matrices.
+# Ceilings of a machine: memory bandwidth, and the rate of a BLAS on small matrices.
 
 
 def bandwidth(megabytes: int, threads: int) -> Work:
-    """The machine itself takes a turn among the rivals: its bandwidth drifts, so a share is taken turn by turn."""
+    """Returns the bandwidth as a rival: it drifts, so its share is computed turn by turn."""
     from cpu.runtime.memory import read_modify_write
 
     moved = 2.0 * megabytes * 2**20
@@ -343,9 +341,9 @@ def bandwidth(megabytes: int, threads: int) -> Work:
 
 
 def gemm(batch: int, threads: int) -> Work:
-    """What SciPy's BLAS reaches on small matrices that lie in the core's cache, one after another: the best of four shapes.
+    """Returns the rate of SciPy's BLAS on small matrices in the core's cache, one after another: the best of four shapes.
 
-    Three are products of the step; one thread is timed, and counted as often as there are threads.
+    Three are products of the step; one thread is timed, and multiplied by the number of threads.
     """
     import numba
 

@@ -1,4 +1,4 @@
-"""word2vec: an epoch of skip-gram and CBOW under a tree and 5 negatives, ours beside gensim and fastText."""
+"""word2vec: an epoch of skip-gram and CBOW under a tree and 5 negatives, ours against gensim and fastText."""
 
 import os
 import tempfile
@@ -25,7 +25,7 @@ ONLY = tuple(CASES)
 
 
 def run(arguments) -> None:
-    """Words a second are those of the text, over the seconds of training."""
+    """Measures words per second: words of the text, over the seconds of training."""
     text = _text(arguments.quick)
     corpus = Corpus(text, Vocabulary.build(text, min_count=MIN_COUNT, unknown=False))
     with tempfile.TemporaryDirectory() as folder:
@@ -40,7 +40,7 @@ def run(arguments) -> None:
 
 
 def _text(quick: bool) -> Text:
-    """WikiText-2 where HYBRID_DATA has it, without its <unk>, else Python's documentation."""
+    """Returns WikiText-2 from HYBRID_DATA, without its <unk>, else Python's documentation."""
     path = Path(os.environ.get("HYBRID_DATA", "data")) / "wikitext-2" / "train.txt"
     if quick or not path.exists():
         print(f"text: Python's documentation, not {path} (HYBRID_DATA names the folder that holds wikitext-2/)")
@@ -53,7 +53,7 @@ def _text(quick: bool) -> Text:
 class Case:
     """One model under one readout, on a text.
 
-    corpus, sentences, path  the text as each rival reads it
+    corpus, sentences, path  the text in each rival's format
     """
 
     def __init__(self, model: str, readout: str, corpus: Corpus, sentences: list[list[str]], path: Path, threads: int):
@@ -61,12 +61,12 @@ class Case:
         self.threads, self.tokens = threads, sum(map(len, sentences))
 
     def ours(self) -> Work:
-        """An engine, from its first tick to its last."""
+        """Returns our engine, from its first tick to its last."""
         losses: list[float] = []
 
         def check():
             first, last = losses[0], np.nanmean(losses[-10:])
-            if not last < first - 0.05:  # nats: skip-gram has much entropy, and begins at that of single words
+            if not last < first - 0.05:  # nats: skip-gram has high entropy, and starts at that of single words
                 raise AssertionError(f"the loss fell from {first} to {last} only")
 
         def epoch() -> float:
@@ -78,7 +78,7 @@ class Case:
         return self._work("ours", epoch, check)
 
     def gensim(self) -> list[Work]:
-        """Its Cython routines on sentences in memory."""
+        """Returns gensim's Cython routines on sentences in memory."""
         gensim = peer("gensim")
         if not gensim:
             return []
@@ -112,7 +112,7 @@ class Case:
         return [self._work(f"gensim {gensim.__version__} (FAST_VERSION {word2vec.FAST_VERSION})", epoch, check)]
 
     def fasttext(self) -> list[Work]:
-        """Without subwords; of its seconds those of reading the file and building the vocabulary are taken off."""
+        """Returns fastText without subwords; the time to read the file and build the vocabulary is subtracted."""
         fasttext = peer("fasttext")
         if not fasttext:
             return []
@@ -155,7 +155,7 @@ class Case:
 
 
 def learner(corpus: Corpus, model: str, readout: str, threads: int, epochs: int = 1) -> tuple[Engine, PairFeed]:
-    """An engine at its start, and its feed; readout: "tree" or "sampled"."""
+    """Returns a new engine and its feed; readout: "tree" or "sampled"."""
     batch = batch_of(len(corpus.vocabulary))
     feed = PairFeed(corpus, model=model, window=WINDOW, sample=SAMPLE, mean_batch=batch, epochs=epochs)
     embedding = Embedding(feed.rows, WIDTH, bags="undivided" if model == "cbow" else None, optimiser=SGD(RATE))

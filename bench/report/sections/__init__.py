@@ -1,1 +1,1 @@
-"""The sections of the report of `python -m bench all`, a file each, with a function `section(records) -> Section`."""
+"""The sections of the report of `python -m bench all`, one per file, with a function `section(records) -> Section`."""

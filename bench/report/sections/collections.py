@@ -1,4 +1,4 @@
-"""Unit collections: parameters a second of thousands of small MLPs by size and batch."""
+"""Unit collections: parameters per second of thousands of small MLPs by size and batch."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,7 @@ OPENING = (
 
 
 def section(records: Sequence[Record]) -> Section:
-    """Rates over sizes and batches beside Piekniewski's."""
+    """Shows rates over sizes and batches, with Piekniewski's."""
     steps = [one for one in records if one["work"] == STEP]
     answer, figures, tables = [OPENING], [], []
     gaps = [text for one in steps for text in one.get("left_out", ())]
@@ -68,13 +68,13 @@ def _row(one: Record) -> list[Cell]:
 
 
 def _published_row() -> list[Cell]:
-    """What he had in the clock is a frame of a video model, with batch 1."""
+    """Returns the published row: he timed a frame of a video model, with batch 1."""
     rate = float(PUBLISHED_FRAMES * PUBLISHED_PARAMETERS)
     return [PUBLISHED_PARAMETERS, 1, None, PUBLISHED, None, rate, None, None, None, None, None, "published"]
 
 
 def _by_size(steps: Sequence[Record], told: str) -> Figure:
-    """One example, no momentum, beside the published figure."""
+    """Shows one example, without momentum, with the published figure."""
     chosen = [one for one in steps if one["params"]["batch"] == 1 and not one["params"]["momentum"]]
     points = [{"who": one["who"], "x": one["parameters"], "y": one["value"], **ends(one)} for one in chosen]
     points.append({"who": PUBLISHED, "x": PUBLISHED_PARAMETERS, "y": PUBLISHED_FRAMES * PUBLISHED_PARAMETERS})
@@ -83,7 +83,7 @@ def _by_size(steps: Sequence[Record], told: str) -> Figure:
 
 
 def _by_batch(steps: Sequence[Record], told: str) -> Figure:
-    """At the published size, or the largest that was measured."""
+    """Shows the published size, or the largest measured."""
     plain = [one for one in steps if not one["params"]["momentum"]] or list(steps)
     sizes = {one["parameters"] for one in plain}
     size = PUBLISHED_PARAMETERS if PUBLISHED_PARAMETERS in sizes else max(sizes)

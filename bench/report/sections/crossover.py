@@ -1,7 +1,7 @@
-"""The crossover map: which output layer is the fastest at which size, and which at equal quality.
+"""The crossover map: the fastest output layer at each size, and at equal quality.
 
 Seconds to a perplexity are from trainings of `bench quality` and `bench large` in the same records. A point of `bench quality`
-is a training of its own, whose schedule ends with it; one of `bench large` is a look at a training that goes on.
+is a training of its own, with its own schedule; one of `bench large` is an intermediate measurement.
 """
 
 import itertools
@@ -19,11 +19,11 @@ PLACE = 10
 STEPS = [Step("crossover", ("crossover",), 100, 18, quick=("crossover",))]
 CLAIMED = "https://erikbern.com/2016/02/03/my-issue-with-gpu-accelerated-deep-learning.html"
 TOLD = {"output": "the output layer alone", "step": "trunk and output layer"}
-WIDTH, BATCH = 128, 1024  # at which all classes are measured
+WIDTH, BATCH = 128, 1024  # common size at which all classes are measured
 WORDS = 33_278  # classes of the problem "language" of `bench quality`: the words of WikiText-2 as published
 CLOCKS = {"quality": "seconds on {} threads", "large": "seconds of one processor"}
-NEAR = (1.05, 1.25)  # times the lowest perplexity that anybody reached: what others are asked to reach
-LOST = 1e6  # perplexities above this are of trainings that diverged
+NEAR = (1.05, 1.25)  # targets, relative to the lowest perplexity of any contender
+LOST = 1e6  # higher perplexities are of diverged trainings
 GAPS = (
     "No GPU was there: dense products and trees on one were not measured. Nothing here is about the claim that brute force on "
     "a GPU loses to a logarithm on a CPU.",
@@ -42,7 +42,7 @@ class Size(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """What points of one table share: "output" or "step", the device, threads of the CPU."""
+    """The setting of one table's points: "output" or "step", the device, threads of the CPU."""
 
     work: str
     device: str
@@ -50,12 +50,12 @@ class Setting(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Where that is."""
+        """The device, or the number of threads."""
         return f"{self.threads} threads" if self.device == "cpu" else self.device
 
 
 class Measured(NamedTuple):
-    """A contender's step at a size; low, high: seconds at the ends of the interval, None where there is none."""
+    """A contender's step at a size; low, high: seconds at the ends of the interval, None without one."""
 
     contender: str
     size: Size
@@ -65,7 +65,7 @@ class Measured(NamedTuple):
 
 
 def section(records: Sequence[Record]) -> Section:
-    """Of records of `bench crossover`, and of trainings."""
+    """Shows the records of `bench crossover`, and of trainings."""
     found = measured(records)
     if not found:
         return Section(TITLE, [], gaps=[f"Nothing was measured: `{COMMAND}` does it."])
@@ -78,7 +78,7 @@ def section(records: Sequence[Record]) -> Section:
 
 
 def measured(records: Iterable[Record]) -> dict[Setting, list[Measured]]:
-    """All points of the records that are of the crossover, by setting; those with most threads of a work first."""
+    """Returns all crossover points of the records, by setting; those of a work with most threads first."""
     found: dict[Setting, list[Measured]] = {}
     for one in records:
         if one["work"] in ("crossover.output", "crossover.step"):
@@ -91,7 +91,7 @@ def measured(records: Iterable[Record]) -> dict[Setting, list[Measured]]:
 
 
 def _lines(setting: Setting, some: Sequence[Measured]) -> Figure:
-    """Milliseconds of a step over classes, at the width and batch of most classes; of several, those that all plans have."""
+    """Plots milliseconds of a step over classes, at the width and batch with most classes; ties: WIDTH and BATCH."""
     counts: dict[tuple[int, int], set[int]] = {}
     for one in some:
         counts.setdefault((one.size.width, one.size.batch), set()).add(one.size.classes)
@@ -108,7 +108,7 @@ def _lines(setting: Setting, some: Sequence[Measured]) -> Figure:
 
 
 def _short(setting: Setting, some: Sequence[Measured]) -> Table:
-    """A row a number of classes, a column a contender, at the width and the batch that all classes were measured at."""
+    """Tabulates a row per number of classes and a column per contender, at the common width and batch."""
     at = {(one.size.classes, one.contender): 1e3 * one.seconds for one in some if one.size[1:] == (WIDTH, BATCH)}
     names = list(dict.fromkeys(name for _, name in at))
     rows: list[list[Cell]] = [[V, *(at.get((V, name)) for name in names)] for V in sorted({V for V, _ in at})]
@@ -133,7 +133,7 @@ def _points(found: Mapping[Setting, Sequence[Measured]]) -> Table:
 
 
 class Curve(NamedTuple):
-    """A contender at so many classes: (seconds, perplexity of validation data), in rising order; clock: which seconds."""
+    """A contender at a number of classes: ascending (seconds, perplexity of validation data); clock: the kind of seconds."""
 
     who: str
     classes: int
@@ -146,7 +146,7 @@ class Curve(NamedTuple):
         return min(self.points, key=lambda point: point[1])
 
     def seconds_to(self, perplexity: float) -> float | None:
-        """When it gets there; at the latest at its first point, where that is there already; None where it never does."""
+        """Returns the time to a perplexity, at most that of a first point that has reached it; None if it is never reached."""
         for (before, high), (after, low) in itertools.pairwise([(self.points[0][0], math.inf), *self.points]):
             if low <= perplexity:
                 share = 1.0 if math.isinf(high) else math.log(high / perplexity) / math.log(high / low)
@@ -158,7 +158,7 @@ Curves = Mapping[int, Sequence[Curve]]
 
 
 def curves(records: Sequence[Record]) -> dict[int, list[Curve]]:
-    """By numbers of classes, in rising order; contenders in the order of their records, without trainings that diverged."""
+    """Returns curves by ascending number of classes; contenders in record order, without diverged trainings."""
     found: dict[int, list[Curve]] = {}
     for row in quality.rows("language", records):
         whole = [one for one in row.lengths if len(one.values("valid", "perplexity")) == len(one.records)]
@@ -174,25 +174,25 @@ def curves(records: Sequence[Record]) -> dict[int, list[Curve]]:
 
 
 def _looks(figures: Mapping[str, list[float]]) -> Iterator[tuple[float, float]]:
-    """Of names as "after 60 s"."""
+    """Yields seconds and perplexity from names such as "after 60 s"."""
     for name, values in figures.items():
         if name.startswith("after ") and (perplexity := statistics.mean(values)) < LOST:
             yield float(name.split()[1]), perplexity
 
 
 def targets(some: Sequence[Curve]) -> list[float]:
-    """Perplexities that contenders at the same classes are asked to reach, the hardest first."""
+    """Returns the target perplexities of contenders at the same classes, the hardest first."""
     return [times * min(one.best[1] for one in some) for times in NEAR]
 
 
 def _firsts(target: float, some: Sequence[Curve]) -> dict[str, float]:
-    """Who reaches it first, and when: several where their first point is there already."""
+    """Returns the first contenders to reach a target, with the time; several if their first points have reached it."""
     times = {one.who: at for one in some if (at := one.seconds_to(target)) is not None}
     return {who: at for who, at in times.items() if at == min(times.values())}
 
 
 def _claim(trained: Curves) -> str:
-    """The claim, and at which numbers of classes it holds at equal quality."""
+    """Returns the claim, and the numbers of classes at which it holds at equal quality."""
     said = (
         f"**The claim** (Bernhardsson, [2016]({CLAIMED})): brute force on a GPU pays for every parameter in every mini-batch, "
         "a tree on a CPU for a logarithm of them, so from about a billion parameters on such structures win. A step's time is "
@@ -216,7 +216,7 @@ def _reached(count: int, some: Sequence[Curve]) -> str:
 
 
 def _quality_table(trained: Curves) -> Table:
-    """Who reaches a perplexity, and when."""
+    """Tabulates the time of each contender to each perplexity."""
     rows: list[list[Cell]] = []
     for count, some in trained.items():
         for target, one in itertools.product(targets(some), some):

@@ -1,4 +1,4 @@
-"""Arithmetic intensity: operations a byte of every stage, under the roof of the machine."""
+"""Arithmetic intensity: operations per byte of every stage, under the roof of the machine."""
 
 import statistics
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from bench.report.section import Cell, Figure, Record, Section, Step, Table
 PLACE = 90
 STEPS = [Step("intensity", ("intensity",), 60, 3, quick=("intensity",), memory=4)]
 WORK, COMMAND = "intensity.stage", "python -m bench intensity"
-ASKED = 10, 50  # operations a fetch, on slides of courses on GPUs
+ASKED = 10, 50  # operations per fetch, on slides of courses on GPUs
 FETCH = 4  # bytes: a float32
 HEADER = [
     *("stage", "sizes", "threads", "operations", "bytes", "operations a byte", "operations a fetch"),
@@ -17,7 +17,7 @@ HEADER = [
 
 
 def section(records: Sequence[Record]) -> Section:
-    """All stages in one picture."""
+    """Shows all stages in one picture."""
     stages = [one for one in records if one["work"] == WORK]
     if not stages:
         return Section("Arithmetic intensity", [], gaps=["No stage has been measured."])
@@ -60,7 +60,7 @@ def _row(one: Record) -> list[Cell]:
 
 
 def _roofline(stages: Sequence[Record], peak: float, passing: float, told: str) -> Figure:
-    """The roof as a line, a point a stage."""
+    """Plots the roof as a line, and a point per stage."""
     balance, measured = peak / passing, [one["intensity"] for one in stages]
     corners = [min(*measured, balance) / 2, balance, 2 * max(*measured, balance)]
     points = [{"who": "the roof", "x": at, "y": min(peak, at * passing)} for at in corners]

@@ -1,4 +1,4 @@
-"""Method and environment: how everything was measured, on what, how busy that was, and what became of each step."""
+"""Method and environment: the measurement procedure, the machine and its load, and the state of each step."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ CLOCK = (
 
 
 def section(records: Sequence[Record]) -> Section:
-    """What holds for every figure above."""
+    """Describes what holds for every figure above."""
     steps = [one for one in records if one["work"] == STEP]
     timed = [one for one in records if one.get("samples") and one["work"] != STEP]
     answer = [_rules(steps), CLOCK, _noise(timed), _load(timed)]

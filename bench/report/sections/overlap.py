@@ -1,4 +1,4 @@
-"""Overlap: dense and sparse stages in turn and at the same time, a tick as a timeline, and what a busy machine leaves of it."""
+"""Overlap: dense and sparse stages in turn and overlapped, a tick as a timeline, and the speed on a busy machine."""
 
 import statistics
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ BUSY = ["work", "other processes", "steps/s", "share of the quiet machine's", "s
 
 
 def section(records: Sequence[Record]) -> Section:
-    """Paces by delay, one tick, a busy machine."""
+    """Shows rates by delay, one tick, a busy machine."""
     ticks = [one for one in records if one["work"] == "overlap.tick"]
     busy = [one for one in records if one["work"].startswith("busy.") and one["who"] == "ours"]
     answer: list[str] = []
@@ -76,7 +76,7 @@ def _sizes(record: Record) -> str:
 
 
 def _told(delay: int, ticks: Sequence[Record]) -> str:
-    """How much overlapping gives at a delay."""
+    """Returns the gain of overlapping at a delay."""
     by = {one["who"]: one for one in ticks if one["params"]["delay"] == delay}
     said = f"Delay {delay}:"
     for who in ("serial-one-core", "serial-all-cores", "in turn"):
@@ -112,7 +112,7 @@ def _pace_table(ticks: Sequence[Record]) -> Table:
 
 
 def _intervals(ticks: Sequence[Record]) -> list[dict[str, Any]]:
-    """One tick in turn and one overlapped, in milliseconds."""
+    """Returns one tick in turn and one overlapped, in milliseconds."""
     return [
         {"way": _way(one), **each, "start": 1e3 * each["start"], "end": 1e3 * each["end"]}
         for one in ticks

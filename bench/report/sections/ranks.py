@@ -10,7 +10,7 @@ PARTS = {"tick": "whole tick", "compute": "compute, all at once", "alone": "one 
 
 
 def section(records: Sequence[Record]) -> Section:
-    """What ticks take."""
+    """Shows the time of ticks."""
     ticks = [one for one in records if one["work"] in {f"ranks.{part}" for part in PARTS}]
     answer: list[str] = []
     tables, gaps = [], []

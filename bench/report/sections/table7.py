@@ -1,4 +1,4 @@
-"""Table 7 of Shi et al. 2016: seconds a mini-batch of its networks, ours and PyTorch's, beside what was published."""
+"""Table 7 of Shi et al. 2016: seconds per mini-batch of its networks, ours, PyTorch's and the published ones."""
 
 import json
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ Row = dict[str, Cell]
 
 
 def section(records: Sequence[Record]) -> Section:
-    """A figure and a table a network."""
+    """Shows a figure and a table per network."""
     mine = [one for one in records if ours(one)]
     nets = list(dict.fromkeys((one["work"], one["params"]["net"]) for one in mine))
     source = told_2016()
@@ -57,18 +57,18 @@ def section(records: Sequence[Record]) -> Section:
 
 
 def ours(record: Record) -> bool:
-    """Whether a record is of `python -m bench table7`."""
+    """True if a record is of `python -m bench table7`."""
     return str(record["work"]).startswith("table7.")
 
 
 def told_2016() -> Record:
-    """The published figures, with where they are from: table7.json."""
+    """Returns the published figures, with their sources: table7.json."""
     found: Record = json.loads(PUBLISHED.read_text())
     return found
 
 
 def beside(record: Record) -> dict[str, Any]:
-    """The published figures of the network of a record, by tool; none for another model, or for small sizes."""
+    """Returns the published figures of a record's network, by tool; none for another model, or for small sizes."""
     params, published = record["params"], told_2016()
     same = record["work"] == "table7.step" and params["parameters"] == published["parameters"].get(params["net"])
     found: dict[str, Any] = published["nets"][params["net"]] if same else {}
@@ -76,7 +76,7 @@ def beside(record: Record) -> dict[str, Any]:
 
 
 def _fastest(net: str, records: Sequence[Record]) -> str:
-    """Ours beside the fastest peer, each where it is at its best."""
+    """Compares ours with the fastest peer, each at its best."""
     best: dict[str, Record] = {}
     for one in records:
         if one["who"] not in best or one["value"] > best[one["who"]]["value"]:
@@ -95,7 +95,7 @@ def _where(record: Record) -> str:
 
 
 def _rows(records: Sequence[Record]) -> list[Row]:
-    """Ours, the peers', then the published ones."""
+    """Returns our rows, the peers', then the published ones."""
     found: list[list[Cell]] = []
     for one in records:
         low, high = (1 / end for end in reversed(one["interval"])) if one.get("interval") else (None, None)
@@ -114,7 +114,7 @@ def _rows(records: Sequence[Record]) -> list[Row]:
 
 
 def _figure(name: str, size: str, rows: Sequence[Row], told: str) -> Figure:
-    """On a CPU, over threads, with the published ones."""
+    """Plots the CPU over threads, with the published figures."""
     points = [
         {"who": row["who"], "x": row["threads"], "y": row["seconds"], "low": row["low"], "high": row["high"]}
         for row in rows
