@@ -10,7 +10,7 @@ from .. import check
 from . import Batch, Epochs, Permuted, check_sizes, shuffled_by
 from .ragged import spans
 
-BAG, DECAY, CONCATENATED, SEQUENCE = ORDERS = ("bag", "decay", "concatenated", "sequence")
+BAG, SEQUENCE = ORDERS = ("bag", "sequence")
 
 
 class Histories(NamedTuple):
@@ -50,74 +50,41 @@ class Histories(NamedTuple):
 class Order(NamedTuple):
     """The conversion of the last items of a history to engine inputs.
 
-    kind    "bag": the mean of their rows. "decay": a mean weighted by age. "concatenated": the concatenated rows, the last item
-            last; the row `items`, which stands for no item, pads a short history in front. "sequence": positions of a window
-            for SequenceFeed and a trunk with sequence=length
+    kind    "bag": the mean of their rows. "sequence": positions of a window for SequenceFeed and a trunk with sequence=length;
+            the row `items`, which stands for no item, pads a short history
     length  maximum number of items used
-    decay   for "decay": an item weighs `decay` times as much as the one after it; weights sum to 1
     """
 
     kind: str = BAG
     length: int = 5
-    decay: float = 0.8
 
     def checked(self) -> "Order":
-        """Returns self; ValueError for an unknown kind, a length below 1 and a decay outside 0 to 1."""
+        """Returns self; ValueError for an unknown kind and a length below 1."""
         check.choice("order", self.kind, ORDERS)
         check.whole("length", self.length, 1)
-        if check.number("decay", self.decay, 0) > 1:
-            raise ValueError(f"decay: found {self.decay}, expected a number from 0 to 1")
         return self
 
     @property
     def padded(self) -> bool:
         """True if an extra row, after those of the items, pads short histories."""
-        return self.kind in (CONCATENATED, SEQUENCE)
+        return self.kind == SEQUENCE
 
     @property
     def embedding(self) -> dict[str, Any]:
         """The arguments of an Embedding that accepts these inputs."""
-        if self.kind in (BAG, DECAY):
-            return {"bags": "weighted" if self.kind == DECAY else "mean"}
-        return {"per_example": self.length if self.kind == CONCATENATED else 1}
-
-    def read(
-        self, item: np.ndarray, first: np.ndarray, last: np.ndarray, items: int
-    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-        """Returns the ids, bag_at and values of a Batch whose example b has the last items of item[first[b] : last[b]].
-
-        items  number of items, which is also the padding row
-
-        Not for "sequence".
-        """
-        if self.kind == CONCATENATED:
-            at = last[:, None] + np.arange(-self.length, 0)
-            return _padded(item, at, at >= first[:, None], items), None, None
-        places, bag_at = spans(np.maximum(first, last - self.length), last)
-        if self.kind == BAG:
-            return item[places], bag_at, None
-        weights = np.power(self.decay, np.repeat(last, np.diff(bag_at)) - 1 - places)
-        sums = np.add.reduceat(np.append(weights, 0.0), bag_at[:-1]) if len(last) else np.empty(0)
-        return item[places], bag_at, (weights / np.repeat(sums, np.diff(bag_at))).astype(np.float32)
+        return {"bags": "mean"} if self.kind == BAG else {"per_example": 1}
 
     def question(self, histories: Histories, users: np.ndarray) -> dict[str, Any]:
         """Returns the arguments of Engine.hidden, best and scores that predict the next item of B users."""
+        if self.kind == BAG:
+            return dict(zip(("ids", "bag_at"), lasts(histories, users, self.length), strict=True))
         first, last, items = histories.at[:-1][users], histories.at[1:][users], len(histories.items)
-        if self.kind != SEQUENCE:
-            ids, bag_at, values = self.read(histories.item, first, last, items)
-            arguments = {"ids": ids, "bag_at": bag_at, "values": values}
-            return {name: array for name, array in arguments.items() if array is not None}
         begin = np.maximum(first, last - self.length)
         at = begin[:, None] + np.arange(self.length)
-        rows = np.arange(len(users)) * self.length + np.maximum(last - begin - 1, 0)
-        return {"ids": _padded(histories.item, at, at < last[:, None], items), "rows": rows}
-
-
-def _padded(item: np.ndarray, at: np.ndarray, there: np.ndarray, items: int) -> np.ndarray:
-    """Returns the items at the given positions, flat int32, and `items` where a position is empty."""
-    ids = np.full(at.shape, items, np.int32)
-    ids[there] = item[at[there]]
-    return ids.reshape(-1)
+        there = at < last[:, None]
+        ids = np.full(at.shape, items, np.int32)
+        ids[there] = histories.item[at[there]]
+        return {"ids": ids.reshape(-1), "rows": np.arange(len(users)) * self.length + np.maximum(last - begin - 1, 0)}
 
 
 class HistoryFeed(Epochs):
@@ -129,9 +96,9 @@ class HistoryFeed(Epochs):
     epochs     number of passes over the histories
     seed       each epoch is a permutation of the targets, drawn from (seed, epoch); None: each epoch is in the order of users
                and times
-    order      "bag", "decay" or "concatenated", see `Order`: the mean of the items' rows, a mean in which an item weighs
-               `decay` times as much as the one after it, or the concatenated rows. Order(...).embedding holds the matching
-               arguments of Embedding; SequenceFeed learns at all positions of a history together
+
+    Order(length=...).embedding holds the matching arguments of Embedding; SequenceFeed learns at every position of a history
+    at once.
 
     Raises ValueError if no user has two items, and ValueError or IndexError for inconsistent arrays.
     """
@@ -144,8 +111,6 @@ class HistoryFeed(Epochs):
         batch: int = 512,
         epochs: int = 1,
         seed: int | None = 0,
-        order: str = BAG,
-        decay: float = 0.8,
     ):
         self.seed, self.shuffle = shuffled_by(seed)
         check_sizes(self.seed, length=length, batch=batch, epochs=epochs)
@@ -156,32 +121,26 @@ class HistoryFeed(Epochs):
             )
         histories = checked(histories)
         self.histories, self.length, self.batch = histories, length, batch
-        self.order = Order(order, length, decay).checked()
-        if order == SEQUENCE:
-            raise ValueError(f"order: found {order!r}, expected another one; SequenceFeed makes batches of sequences")
         sizes = np.diff(histories.at)
         before = np.arange(len(histories.item)) - np.repeat(histories.at[:-1], sizes)  # earlier items of the same user
         at = np.flatnonzero(before)
         if not len(at):
             raise ValueError(f"histories: none of {len(sizes)} users has 2 items; expected some to learn from")
         self._before, self._order = before, Permuted(at, self.seed, self.shuffle)
-        self.classes = len(histories.items)
-        self.rows = self.classes + self.order.padded
+        self.rows = self.classes = len(histories.items)
         self.counts = np.bincount(histories.item, minlength=self.classes)
         self.most_ids = batch * length
         super().__init__(epochs, -(-len(at) // batch))
 
     def describe(self) -> dict[str, Any]:
         """Returns the description; see `Feed`."""
-        facts = self._described("histories", self.histories.sha256, "length", "batch", "epochs", "seed", "shuffle")
-        facts |= {} if self.order.kind == BAG else {"order": self.order.kind}
-        return facts | ({"decay": self.order.decay} if self.order.kind == DECAY else {})
+        return self._described("histories", self.histories.sha256, "length", "batch", "epochs", "seed", "shuffle")
 
     def _cut(self, epoch: int, tick: int) -> Batch:
         at = self._order.part(epoch, tick, self.batch)
         item, weight = self.histories.item, self.histories.weight
-        ids, bag_at, values = self.order.read(item, at - self._before[at], at, self.classes)
-        return Batch(ids, bag_at, item[at], None if weight is None else weight[at], values)
+        places, bag_at = spans(at - np.minimum(self._before[at], self.length), at)
+        return Batch(item[places], bag_at, item[at], None if weight is None else weight[at])
 
 
 def checked(histories: Histories) -> Histories:

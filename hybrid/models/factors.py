@@ -20,7 +20,7 @@ import numpy as np
 from .. import baselines, console, metrics, trees
 from ..engine import Engine
 from ..feeds import ratings, splits
-from ..feeds.histories import BAG, CONCATENATED, DECAY, ORDERS, SEQUENCE, Histories, HistoryFeed, Order
+from ..feeds.histories import BAG, ORDERS, SEQUENCE, Histories, HistoryFeed, Order
 from ..feeds.sequences import SequenceFeed, transition_vectors, turned
 from ..feeds.splits import HeldOut, Split
 from ..readout import registry as readout_kinds
@@ -132,18 +132,16 @@ class Options(DenseOptions):
         ATTENTION if TORCH else MLP,
         "the dense part between rows and readout",
         registry=trunk_kinds,
-        by=("order", dict.fromkeys((BAG, DECAY, CONCATENATED), MLP)),
+        by=("order", {BAG: MLP}),
     )
     order: str = option(
         SEQUENCE if TORCH else BAG,
-        "how they are read: the mean of their rows, a mean weighted by age, row beside row, or as a sequence of which every"
-        " place learns, by --trunk attention or torch",
+        "how they are read: the mean of their rows, or as a sequence of which every place learns, by --trunk attention or"
+        " torch",
         choices=ORDERS,
         by=("trunk", dict.fromkeys((MLP, "torch"), BAG)),
     )
-    history: int = option(
-        20, "most items of a user's history", type=positive, by=("order", {BAG: 5, DECAY: 10, CONCATENATED: 3})
-    )
+    history: int = option(20, "most items of a user's history", type=positive, by=("order", {BAG: 5}))
     start: str = option(
         "drawn",
         "input rows, and classes where the readout is as wide, begin as drawn, or alike where items come soon after the same"
@@ -305,7 +303,7 @@ def _feed(options: Mapping[str, Any], order: Order, train: Histories) -> History
     """What is learned from; a sequence's padding has no target where the readout is on the CPU, which then leaves it out."""
     sizes = {"length": order.length, "epochs": options["epochs"], "seed": options["seed"]}
     if order.kind != SEQUENCE:
-        return HistoryFeed(train, batch=options["batch"], order=order.kind, decay=order.decay, **sizes)
+        return HistoryFeed(train, batch=options["batch"], **sizes)
     here = options["readout_device"] == "cpu"
     return SequenceFeed(train, windows=options["batch"] // order.length, start=False, unlabelled=here, **sizes)
 
@@ -465,9 +463,9 @@ class Use(Recommender):
     def __init__(self, run: Trained):
         self._run = run
         items, engine = _items(run), run.load()
-        kind, length, decay = _order(run.options)
+        order = _order(run.options)
         with files.named(run.folder / ITEMS):
-            super().__init__(engine, items=items, length=length, order=kind, decay=decay)
+            super().__init__(engine, items=items, length=order.length, order=order.kind)
         self.columns, self.counts = run.options["columns"], _kept(run, items)
 
     @functools.cached_property

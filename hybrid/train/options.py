@@ -79,8 +79,11 @@ class Parts:
         return {name: options.get(name) or cast(str, self._beside(name, options)) for name in self.registries}
 
     def _beside(self, name: str, options: Mapping[str, Any]) -> Any:
-        other, values = self.own[name].metadata["by"] or (None, {})
-        return values.get(options.get(other), self.own[name].default)
+        field = self.own[name]
+        if not field.metadata["by"]:
+            return field.default
+        other, values = field.metadata["by"]
+        return values.get(options.get(other), field.default)
 
     def every(self) -> dict[str, dataclasses.Field[Any]]:
         """All options that a run of this model can have, under whatever parts."""

@@ -50,7 +50,7 @@ class AttentionTrunk(TorchTrunk):
     outputs  dimensions of a hidden vector; None: width
     length   T, maximum number of items used
     every    True: T examples are a sequence, as from a SequenceFeed of that length, and each position gives a hidden vector.
-             False: an example is T concatenated vectors, as from a HistoryFeed(order="concatenated"), and the last gives it
+             False: an example is T concatenated vectors, as contexts of a text, and the last gives it
     blocks   AttentionBlocks(2, heads=1, dropout=0.2), or their number
     optimiser  AdamW(rate, betas=..., decay=..., clip=...); None: of rate 0.001 with betas 0.9 and 0.98, without decay
     threads, seed  see TorchTrunk; the seed draws the weights too
@@ -113,8 +113,8 @@ def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) ->
     length = options["history"] if every else inputs // options["width"]
     if length < 2:
         raise ValueError(
-            f"--trunk attention: found examples of {length} row, expected several: --order sequence or concatenated with "
-            "--history of at least 2, or --context"
+            f"--trunk attention: found examples of {length} row, expected several: --order sequence with --history, or "
+            "--context, of at least 2"
         )
     blocks, moves = AttentionBlocks(dropout=options["dropout"]), AdamW(options["trunk_rate"], betas=BETAS, decay=0.0)
     own: dict[str, Any] = {"length": length, "every": every, "blocks": blocks, "optimiser": moves, "seed": seed}

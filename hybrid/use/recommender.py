@@ -30,8 +30,7 @@ class Recommender(Similar):
     histories  each user's items in temporal order, for `recommend`; None: no users
     items      names of the items; None: those of the histories
     length     maximum history length that the model sees: the feed's
-    order, decay  as of its HistoryFeed, or "sequence" if it was trained on a SequenceFeed with start=False
-
+    order      "bag" if it was trained on a HistoryFeed, "sequence" if on a SequenceFeed with start=False
     counts     hybrid.baselines.Counts for a mixture, as in a run of factors; None: the engine alone
 
     Scores are log-probabilities of an item as the next one, among all items; for negative sampling see `Readout.scores`.
@@ -50,7 +49,6 @@ class Recommender(Similar):
         items: Sequence[str] | None = None,
         length: int = 5,
         order: str = "bag",
-        decay: float = 0.8,
     ):
         if items is None:
             if histories is None:
@@ -62,7 +60,7 @@ class Recommender(Similar):
             )
         super().__init__(items, engine.embedding, "item")
         self.engine, self.items, self.length = engine, items, check.whole("length", length, 1)
-        self.order = Order(order, length, decay).checked()
+        self.order = Order(order, length).checked()
         self._items = Names(items, "item")
         if histories is not None:
             self.histories = self._fitting(histories)

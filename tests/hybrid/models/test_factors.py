@@ -42,8 +42,7 @@ SEQUENCE = (
 )
 RATES = "--rows-rate 0.05 --rate 0.02 --trunk-rate 0.01 --dropout 0".split()
 ORDERS = {
-    "decay": ["--order", "decay", *SMALL],
-    "concatenated": ["--order", "concatenated", "--history", "2", *SMALL],
+    "bag": ["--order", "bag", *SMALL],
     "sequence": [*SEQUENCE, *RATES, "--width", "8", "--batch", "96", "--epochs", "8", "--threads", "1"],
 }
 
@@ -273,7 +272,7 @@ def test_ways_that_cannot_be_read(capsys, value):
 
 @pytest.mark.parametrize("readout", [["head"], ["tree", "--tree", "clustered"]])
 def test_a_readout_that_is_as_wide_begins_as_the_rows_do(folder, capsys, readout):
-    still = ["--start", "counts", "--order", "decay", "--rate", "0", "--rows-rate", "0", "--trunk-rate", "0"]
+    still = ["--start", "counts", "--rate", "0", "--rows-rate", "0", "--trunk-rate", "0"]
     run_json(capsys, *TRAIN, *SMALL, *still, "--readout", *readout)
     model = open_run("run").engine
     rows, found = model.embedding.table[:25], model.readout.vectors()
@@ -307,9 +306,8 @@ def test_what_contradicts(said, message):
 
 
 def test_defaults_follow_the_order():
-    lengths = {"bag": 5, "decay": 10, "concatenated": 3}
-    assert {order: choose("factors", ratings="-", order=order)["history"] for order in lengths} == lengths
-    assert all(choose("factors", ratings="-", order=order)["trunk"] == "mlp" for order in lengths)
+    bag = choose("factors", ratings="-", order="bag")
+    assert (bag["trunk"], bag["history"]) == ("mlp", 5)
     assert all(choose("factors", ratings="-", trunk=trunk)["order"] == "bag" for trunk in ("mlp", "torch"))
     found = choose("factors", ratings="-", order="sequence", trunk="attention", readout="full")
     assert found["readout_width"] == found["width"] and found["micro_batches"] == 2
