@@ -70,7 +70,7 @@ COLUMNS = "which columns of --ratings these are: names of its header, or numbers
 # Of sequences, unless the user says otherwise: the best of those tried on Amazon's Beauty (docs/results/measurements.md).
 SEQUENCES = {"start": "counts", "tree": CLUSTERED, "tails": "softmax", "epochs": 12, "width": 128, "readout_width": 128}
 SEQUENCES |= {"rows_optimiser": "adagrad", "readout_optimiser": "adagrad"}
-EXAMPLES = 2560  # of a batch of them, about
+TARGETS = 700  # of a batch, about; windows of short histories are mostly padding
 SPARSE, DENSE = {"dropout": 0.5, "history": 20}, {"dropout": 0.2, "history": 50}
 OFTEN = 30  # ratings an item to learn from, from which on a catalogue is dense
 ADAGRAD_RATE = 0.03
@@ -196,7 +196,9 @@ def _by_data(options: Mapping[str, Any], train: Histories) -> tuple[dict[str, An
     line = " ".join([f"{often:.0f} ratings an item, {kind}:", *(f"{flag(name)} {found[name]}" for name in found)])
     history = found.get("history", options["history"])
     if options["batch"] is None:
-        found["batch"] = history * max(1, EXAMPLES // history)
+        targets = np.maximum(np.diff(train.at) - 1, 0)
+        windows = -(-targets // history)
+        found["batch"] = history * max(1, round(TARGETS * windows.sum() / max(targets.sum(), 1)))
     elif options["batch"] < history:
         raise ValueError(
             f"--batch: found {options['batch']}, expected at least {history}, the places of a sequence (--history)"

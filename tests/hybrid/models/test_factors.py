@@ -319,10 +319,10 @@ def test_defaults_follow_the_order():
 @pytest.mark.parametrize(
     ("ratings_an_item", "said", "expected"),
     [
-        (6, {}, {"dropout": 0.5, "history": 20, "batch": 2560}),
-        (factors.OFTEN, {}, {"dropout": 0.2, "history": 50, "batch": 2550}),
-        (6, {"dropout": 0.1, "history": 30}, {"batch": 2550}),
-        (6, {"history": 5000}, {"dropout": 0.5, "batch": 5000}),
+        (6, {}, {"dropout": 0.5, "history": 20, "batch": 20 * 36}),  # 3 windows have 59 targets
+        (factors.OFTEN, {}, {"dropout": 0.2, "history": 50, "batch": 50 * 14}),  # 6 have 299
+        (6, {"dropout": 0.1, "history": 30}, {"batch": 30 * 24}),  # 2 have 59
+        (6, {"history": 5000}, {"dropout": 0.5, "batch": 5000 * 12}),  # 1 has 59
         (6, {"batch": 700}, {"dropout": 0.5, "history": 20}),
     ],
 )
