@@ -1,4 +1,4 @@
-"""python -m bench NAME [OPTION...]; and of .jsonl files: report FILE..., compare BEFORE AFTER, pages FILE."""
+"""The command line: python -m bench NAME [OPTION...]; for .jsonl files: report FILE..., compare BEFORE AFTER, pages FILE."""
 
 import argparse
 import ast
@@ -74,7 +74,7 @@ OWN: dict[str, tuple[str, dict[str, Any]]] = {  # options of some benchmarks alo
 
 
 def benchmarks() -> dict[str, tuple[str, str]]:
-    """The benchmarks: files with a function `run`. Of each its module and the first line of its docstring; imports none."""
+    """Returns module and first docstring line of each benchmark, a file with a function `run`; imports none."""
     found = {}
     for path in sorted(HERE.glob("*/[a-z]*.py"), key=lambda path: path.stem):
         tree = ast.parse(path.read_text())
@@ -84,7 +84,7 @@ def benchmarks() -> dict[str, tuple[str, str]]:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Returns the parser of the command line."""
     names = "\n".join(f"  {name:<10} {line}" for name, (_, line) in benchmarks().items())
     parser = argparse.ArgumentParser(
         "python -m bench",
@@ -109,7 +109,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one benchmark or print a report; returns the exit code."""
+    """Runs one benchmark or prints a report; returns the exit code."""
     chosen = parser()
     given = chosen.parse_intermixed_args(arguments)  # files may come behind options
     if given.name is None:
@@ -150,7 +150,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _timed(chosen: argparse.ArgumentParser, benchmark: Any, given: argparse.Namespace) -> int:
-    """Run a benchmark that measures time: alone on the machine, which is quiet; else the exit code is REFUSED."""
+    """Runs a timed benchmark, alone on a quiet machine; returns its exit code, or REFUSED on a busy or taken one."""
     from bench.harness import measure, quiet
 
     if given.repeat < measure.LEAST:
@@ -169,7 +169,7 @@ def _timed(chosen: argparse.ArgumentParser, benchmark: Any, given: argparse.Name
 
 
 def _of_files(chosen: argparse.ArgumentParser, given: argparse.Namespace) -> int:
-    """Print a report or a comparison, or write tables of pages; returns the exit code."""
+    """Prints a report or a comparison, or writes tables of pages; returns the exit code."""
     from bench.harness import report
     from bench.report import page
 

@@ -1,9 +1,9 @@
-"""The softmax over the target of each row and a few negatives, which are drawn once a batch and shared by its rows.
+"""The softmax over the target of each row and a few negatives that are drawn once per batch and shared by its rows.
 
-Every class v is among the negatives with a known probability p(v), see cpu/output/negatives.py. A logit is lowered by log p, as
-Jean et al. 2015 ("On Using Very Large Target Vocabulary for Neural Machine Translation", section 3.2) do, and a negative that
-equals the target of the row is left out: then the gradient approaches that of the full softmax, and the weights learn its
-logits. Where every class is taken it is the full softmax.
+Every class v is a negative with a known probability p(v), see cpu/output/negatives.py. Logits are lowered by log p (Jean et al.
+2015, "On Using Very Large Target Vocabulary for Neural Machine Translation", section 3.2). A negative that equals the row's
+target is skipped. So the gradient approaches that of the full softmax, and the weights learn its logits. If every class is
+taken, it is the full softmax.
 """
 
 import math
@@ -28,10 +28,10 @@ def step(
     grad: Array, loss: Array, learned: Any, work: Work, sampler: Sampler, hidden: Array, target: Array,
     weight: Array | None, rate: float, seed: int, tick: int,
 ) -> Array:  # fmt: skip
-    """Write grad (B, D) = d loss / d hidden and loss (B,) in nats; rows move against the gradient summed over B.
+    """Writes grad (B, D) = d loss / d hidden and loss (B,) in nats; updates rows with the gradient summed over B.
 
-    loss is that of the softmax over the target and the negatives, with lowered logits. Returns the negatives, which are
-    scratch: valid until the next step.
+    The softmax of the loss is over the target and the negatives, with lowered logits. Returns the negatives, valid until the
+    next step.
     """
     count = draw(work, sampler, work.ids.size, target, seed, tick)
     return learn(grad, loss, learned, work, count, hidden, target, weight, rate)
@@ -41,7 +41,7 @@ def learn(
     grad: Array, loss: Array, learned: Any, work: Work, count: int, hidden: Array, target: Array, weight: Array | None,
     rate: float,
 ) -> Array:  # fmt: skip
-    """What `step` does with the `count` negatives that `draw` has written to the scratch; returns them."""
+    """Performs `step` with the `count` negatives that `draw` wrote to the scratch; returns them."""
     met = gather(work, learned, count, target)
     given = met.score, work.logits, met.picked, met.ids, work.lower, hidden, target, weight
     _learn(grad, loss, met.own, met.own_pulls, *given)
@@ -51,7 +51,7 @@ def learn(
 
 @launched(parallel=True)
 def _learn(grad, loss, own, own_pulls, score, logits, picked, ids, lower, hidden, target, weight):
-    """Write loss, grad, probabilities to logits, and to `own` the gradient of the targets' weights; all times the weight."""
+    """Writes loss, grad, probabilities to logits, and the gradients of the targets' weights to `own`; all weighted."""
     count = ids.size
     for block in numba.prange(-(-loss.size // ROWS)):
         first, last = block * ROWS, min((block + 1) * ROWS, loss.size)
@@ -78,7 +78,7 @@ def _lower(row, ids, lower, target):
 
 @called(error_model="numpy")
 def _norm(row, score):
-    """log(exp(score) + sum of exp(row))."""
+    """Returns log(exp(score) + sum of exp(row))."""
     base = score
     total = 1 + sum_exp(row, base)
     if math.isinf(total):

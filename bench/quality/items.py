@@ -1,4 +1,4 @@
-"""Next items: every output layer under one sequence model, beside counts and published figures, as users train them."""
+"""Next items: every output layer under one sequence model, against counts and published figures, by the command line."""
 
 import functools
 import json
@@ -23,7 +23,7 @@ PROTOCOL = "the last item of each user tests, the one before it validates; all i
 JUDGED = Watched("ndcg@10", lowest=False)
 EPOCHS = 12
 MIXED = " with counts"
-LAYERS = {  # rows of the board: what is added to `hybrid train factors --ratings FILE`
+LAYERS = {  # rows of the table, with options added to `hybrid train factors --ratings FILE`
     "full softmax": ("--readout", "full"),
     "sampled softmax": ("--readout", "sampled"),
     "gBCE": ("--readout", "sampled", "--loss", "gbce"),
@@ -37,14 +37,14 @@ DATA: dict[str, tuple[str, list[str] | None]] = {
     "ml-100k": ("ml-100k/u.data", None),
 }
 ONLY = tuple(DATA)
-PUBLISHED = {  # nDCG@10 of the same protocol
+PUBLISHED = {  # nDCG@10 under the same protocol
     "beauty": {"SASRec, full cross-entropy (arXiv:2309.07602)": 0.0327, "BERT4Rec (arXiv:2309.07602)": 0.0187},
     "sports": {"SASRec, sampled softmax (published)": 0.0314, "TIGER (published)": 0.0225},
 }
 
 
 def run(arguments: Any) -> int:
-    """Train what is not recorded yet, then print a table for each data set."""
+    """Trains contenders without a record, then prints a table for each data set; returns the exit code."""
     book = quality.Book(arguments.json, arguments.threads)
     for name, path, columns in _files(arguments):
         problem = of_ratings(arguments, name, path, columns)
@@ -63,7 +63,7 @@ def _files(arguments: Any) -> list[tuple[str, Path, list[str] | None]]:
 
 
 def of_ratings(arguments: Any, name: str, path: Path, columns: list[str] | None) -> Problem:
-    """Of a file of ratings, with its `--columns`, or None where it tells them itself."""
+    """Returns the problem of a file of ratings, with its `--columns`, or None if it declares them itself."""
     words = ["--ratings", str(path), "--threads", str(arguments.threads), "--device", "cpu"]
     words += ["--columns", ",".join(columns)] if columns else []
     layers = {row: Contender(functools.partial(_trained, [*words, *more]), {}, {}) for row, more in LAYERS.items()}
@@ -77,7 +77,7 @@ def of_ratings(arguments: Any, name: str, path: Path, columns: list[str] | None)
 
 
 def _trained(words: Sequence[str], settings: Mapping[str, Any], seed: int, epochs: float) -> Run:
-    """A run of the command line in a process of its own: its memory is its own."""
+    """Runs the command line in a separate process, which has its own peak memory."""
     with tempfile.TemporaryDirectory() as folder:
         more = ["--seed", str(seed), "--epochs", str(max(round(epochs), 1)), "--out", f"{folder}/run", "--json"]
         done = subprocess.run([*COMMAND, *words, *more], capture_output=True, text=True)
@@ -102,10 +102,10 @@ def _ten(part: str, figures: Mapping[str, Any], more: str = "") -> Figures:
 
 
 def _baseline(parts: Split, row: str, settings: Mapping[str, Any], seed: int, epochs: float) -> Run:
-    """One of hybrid.baselines, with the settings that validate best."""
+    """Fits one of hybrid.baselines, with the settings that validate best."""
     start = time.perf_counter()
     scores, valid = baselines.tuned(row, parts), parts.valid
-    step = -(-len(valid.user) // VALIDATING)  # users at most, evenly taken, as while models learn
+    step = -(-len(valid.user) // VALIDATING)  # at most VALIDATING users, evenly spaced, as in training
     some = HeldOut(valid.user[::step], valid.item[::step])
 
     def figures(seen: Histories, held: HeldOut) -> Figures:
@@ -122,7 +122,7 @@ def _baseline(parts: Split, row: str, settings: Mapping[str, Any], seed: int, ep
 
 
 def board(name: str, records: Sequence[Mapping[str, Any]]) -> str:
-    """A table of what was trained on a data set, beside what was published."""
+    """Returns a table of the records of a data set, followed by published figures."""
     lines = [
         ["output layer", "recall@10", "nDCG@10", "nDCG@10 mixed with counts", "valid nDCG@10", "seconds", "memory"]
     ]

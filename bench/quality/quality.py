@@ -1,4 +1,4 @@
-"""Contenders at a problem, settings found by one search: figures at equal epochs and equal seconds (docs/results/report.md)."""
+"""Contenders at a problem, tuned by one search: figures at equal epochs and equal seconds (docs/results/report.md)."""
 
 import functools
 import importlib
@@ -14,19 +14,19 @@ from bench.quality.contender import Contender, Figures, Problem, Run, Train, dra
 from hybrid.train.job import Watched
 
 Record = dict[str, Any]
-PROBLEMS = {  # the module of each, with a function make_NAME(arguments): a Problem, or None where its data are missing
+PROBLEMS = {  # modules with a function make_NAME(arguments), which returns a Problem, or None if its data are missing
     "documentation": "language",
     "labels": "labels",
     "language": "language",
     "yeast": "labels",
 }
 ONLY = tuple(PROBLEMS)
-OURS = ("", "bench", "cpu", "gpu", "hybrid")  # to miss a module of these is a mistake
-SAME = ("work", "who", "params", "run", "data", "threads")  # of the same training
+OURS = ("", "bench", "cpu", "gpu", "hybrid")  # a missing module of these packages is an error
+SAME = ("work", "who", "params", "run", "data", "threads")  # fields that identify a training
 
 
 class Book:
-    """The records of a file of JSON lines, which grows; without a file they are kept in memory."""
+    """The records of a file of JSON lines, to which new ones are appended; without a file they stay in memory."""
 
     def __init__(self, path: str | None, threads: int):
         self.path, self.threads = path, threads
@@ -35,7 +35,7 @@ class Book:
         self.records: list[Record] = [one for one in map(json.loads, lines) if one.get("bench") == "quality"]
 
     def having(self, **wanted: Any) -> list[Record]:
-        """Those of trainings with so many threads of which all of this is true."""
+        """Returns the records with these values and this number of threads."""
         return [one for one in self.records if one.items() >= (wanted | {"threads": self.threads}).items()]
 
     def once(
@@ -50,12 +50,12 @@ class Book:
         judged: Watched,
         test: bool,
     ) -> Record:
-        """The record of a training, which is done now unless it is there.
+        """Returns the record of a training; trains if there is none.
 
         params  its settings
-        run     seed and length: what else makes it this training
-        judged  the figure of validation data that decides
-        test    whether it is measured on test data too
+        run     its seed and length
+        judged  the deciding figure on validation data
+        test    True: measures test data too
         """
         record: Record = {"bench": "quality", "work": work, "who": who, "params": dict(params), "run": dict(run)}
         record |= {"data": data, "threads": self.threads, "judged": judged.name, "lowest": judged.lowest}
@@ -64,13 +64,13 @@ class Book:
             found = record | _measured(train(), test) | self.made_by
             self.records.append(found)
             append(self.path, [found])
-            if test:  # a search says itself what it finds
+            if test:  # a search prints its own results
                 print(_line(found), flush=True)
         return found
 
 
 def _same(one: Record, other: Record) -> bool:
-    """Whether two are the same training; numbers as JSON writes them."""
+    """True if two records are of the same training; compared as JSON text."""
     return all(json.dumps(one[name], sort_keys=True) == json.dumps(other[name], sort_keys=True) for name in SAME)
 
 
@@ -98,18 +98,18 @@ def _line(record: Record) -> str:
 
 
 TRIES, SEARCH_SEEDS = 12, 3
-FINALISTS = 3  # settings that a search tries with more seeds
-SHARE = 0.1  # of the longest training, for one of the search, where nothing else says how long it is
-PROBE, PROBED = 0.02, 2.0  # epochs, and the seconds that are enough, of a training that measures the speed
+FINALISTS = 3  # settings that a search repeats with more seeds
+SHARE = 0.1  # default budget of a search training, as a part of the longest training
+PROBE, PROBED = 0.02, 2.0  # epochs and minimum seconds of a training that measures the speed
 
 
 class Plan(NamedTuple):
-    """What the command line asks for.
+    """The sizes of a comparison.
 
     epochs, seconds  lengths to compare at
-    seeds            of each
-    tries            settings of each contender
-    budget           seconds of a training of the search at most
+    seeds            of each length
+    tries            number of settings per contender
+    budget           maximum seconds of a search training
     """
 
     epochs: Sequence[float]
@@ -120,7 +120,7 @@ class Plan(NamedTuple):
 
 
 def run(arguments) -> int:
-    """Every problem whose data are there, or those of --only; its contenders, or those of --readouts, one after another."""
+    """Compares contenders, or those of --readouts, at every problem with data, or those of --only; returns the exit code."""
     book = Book(arguments.json, arguments.threads)
     for name in arguments.only or PROBLEMS:
         problem = load(name, arguments)
@@ -132,7 +132,7 @@ def run(arguments) -> int:
 
 
 def compare_all(name: str, problem: Problem, arguments: Any, book: Book) -> int:
-    """Compare the contenders of a problem, or those of --readouts; returns the exit code."""
+    """Compares the contenders of a problem, or those of --readouts; returns the exit code."""
     asked = arguments.readouts or list(problem.contenders)
     if strays := sorted(set(asked) - set(problem.contenders)):
         print(f"--readouts: found {strays[0]!r}, expected some of {', '.join(problem.contenders)}")
@@ -144,9 +144,9 @@ def compare_all(name: str, problem: Problem, arguments: Any, book: Book) -> int:
 
 
 def load(name: str, arguments: Any) -> Problem | None:
-    """The problem of a file; None, which is said, where its data are missing, or a library of those that contend.
+    """Returns a problem; None, with a printed reason, if its data or a contender's library are missing.
 
-    It reads of the arguments threads and quick, and what the command line says is for it.
+    Problems read threads, quick, and their own options from the arguments.
     """
     try:
         module = importlib.import_module(f"bench.quality.{PROBLEMS[name]}")
@@ -160,7 +160,7 @@ def load(name: str, arguments: Any) -> Problem | None:
 
 
 def planned(arguments, problem: Problem) -> Plan:
-    """What is asked for, else what the problem says; --quick: one short training of each kind."""
+    """Returns the sizes in the arguments, else those of the problem; --quick: one short training of each kind."""
     if arguments.quick:
         return Plan((PROBE,), problem.seconds[:1] and (1,), problem.seeds[:1], arguments.tries or 2, math.inf)
     epochs, seconds = arguments.epochs or problem.epochs, arguments.seconds or problem.seconds
@@ -170,7 +170,7 @@ def planned(arguments, problem: Problem) -> Plan:
 
 
 def compare(name: str, problem: Problem, who: str, plan: Plan, book: Book) -> None:
-    """Search for the settings of a contender, then train it at every length with every seed."""
+    """Searches the settings of a contender, then trains it at every length with every seed."""
     contender = problem.contenders[who]
 
     def trained(length: dict[str, float], seed: int, epochs: float) -> Record:
@@ -204,7 +204,7 @@ def compare(name: str, problem: Problem, who: str, plan: Plan, book: Book) -> No
 
 
 def searched(name: str, problem: Problem, who: str, plan: Plan, book: Book) -> dict[str, Any]:
-    """The best settings on validation data: all with the first seed, the finalists with more. Test data are not looked at."""
+    """Returns the best settings on validation data: all run with the first seed, finalists with more. It reads no test data."""
     contender = problem.contenders[who]
     if not contender.space:
         return dict(contender.first)
@@ -228,7 +228,7 @@ def searched(name: str, problem: Problem, who: str, plan: Plan, book: Book) -> d
 
 
 def _length(contender: Contender, train: Train, plan: Plan, records: list[Record]) -> float:
-    """Epochs of a training of the search: as many as fit into its budget of seconds, as measured once."""
+    """Returns the epochs of a search training that fit into its budget of seconds, measured once."""
     if records:
         return records[0]["run"]["epochs"]
     most = max(plan.epochs, default=math.inf)
@@ -239,9 +239,7 @@ def _length(contender: Contender, train: Train, plan: Plan, records: list[Record
 
 
 def _pace(train: Train, settings: Any, records: list[Record]) -> float:
-    """Epochs a second: of the longest training that is recorded, where what comes before the first tick counts least, else of
-    a short one.
-    """
+    """Returns epochs per second of the longest recorded training, where start-up counts least, else of a short one."""
     if records:
         longest = max(records, key=lambda one: one["epochs"])
         return longest["epochs"] / longest["seconds"]
@@ -252,6 +250,6 @@ def _pace(train: Train, settings: Any, records: list[Record]) -> float:
 
 
 def _merit(problem: Problem, records: list[Record]) -> float:
-    """Less is better: the mean over seeds of the figure that decides; infinite where one diverged."""
+    """Returns the mean of the deciding figure over seeds, signed so that less is better; infinite if one diverged."""
     sign, name = (1 if problem.judged.lowest else -1), problem.judged.name
     return statistics.mean(sign * one["valid"].get(name, sign * math.inf) for one in records)

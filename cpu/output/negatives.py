@@ -1,12 +1,11 @@
-"""Negatives that all rows of a batch share: their weights are gathered once, meet the batch in dense products, and move.
+"""Negatives shared by all rows of a batch: their weights are gathered once, used in dense products, and updated.
 
-A batch makes S draws with replacement, a function of the seed and the tick alone, and keeps the distinct classes, so that
-p(v) = 1 - (1 - q(v))^S is exact; drawing until there are so many distinct classes would give an estimate only. With S >= V
-every class is taken and p = 1.
+A batch makes S draws with replacement, a function of the seed and the tick alone, and keeps the distinct classes. So
+p(v) = 1 - (1 - q(v))^S is exact; drawing a fixed number of distinct classes would give only an estimate. If S >= V, every
+class is taken and p = 1.
 
-Every class moves against the sum of its gradients as a negative and as the target of some rows, so a step costs 6 B S D
-operations for S negatives, nearly all of them in matrix products. What a loss makes of the logits is cpu/sampled_softmax.py's
-and cpu/sampled_logistic.py's business.
+Every class is updated with the sum of its gradients as a negative and as a target. A step costs 6 B S D operations for S
+negatives, nearly all in matrix products. The losses are in cpu/sampled_softmax.py and cpu/sampled_logistic.py.
 """
 
 import math
@@ -22,8 +21,8 @@ from cpu.runtime.compiled import Array, called, launched
 from cpu.vectors.blas import gemm
 from cpu.vectors.splitmix import GOLDEN, mix
 
-ROWS = 64  # rows of a batch that are worked together
-NEGATIVES = 128  # negatives whose weights are moved together
+ROWS = 64  # rows of a batch per block
+NEGATIVES = 128  # negatives per block of gradients
 
 
 class Sampler(NamedTuple):
@@ -38,20 +37,20 @@ class Sampler(NamedTuple):
 
 
 def log_uniform(classes: int) -> Sampler:
-    """q(v) = log((v + 2) / (v + 1)) / log(V + 1), close to Zipf's law for classes in falling order of frequency."""
+    """Returns q(v) = log((v + 2) / (v + 1)) / log(V + 1), near Zipf's law for classes in descending order of frequency."""
     ranks = np.arange(classes)
     return _sampler(np.log1p(1 / (ranks + 1)))
 
 
 def unigram(counts: Array) -> Sampler:
-    """q(v) in proportion to counts[v]^0.75 (Mikolov et al. 2013), at least a hundredth of the mean."""
+    """Returns q(v) proportional to counts[v]^0.75 (Mikolov et al. 2013), at least a hundredth of the mean."""
     weights = np.asarray(counts, np.float64) ** 0.75
     mean = weights.mean()
     return _sampler(np.maximum(weights, mean / 100) if mean else np.ones_like(weights))
 
 
 def uniform(classes: int) -> Sampler:
-    """q(v) = 1 / V."""
+    """Returns q(v) = 1 / V."""
     return _sampler(np.ones(classes))
 
 
@@ -62,14 +61,14 @@ def _sampler(weights: Array) -> Sampler:
 
 
 class Work(NamedTuple):
-    """Scratch of up to B rows and S negatives.
+    """Scratch for up to B rows and S negatives.
 
-    ids     (S,) int32  the negatives of the last batch
-    lower   (S,)        what is taken off the logit of each
-    logits  (B, S)      lowered, then their gradients
-    both    (S + B, D)  weights of the negatives, then of the targets; then their gradients
-    pulls   (S + B,)    the gradients of their biases
-    score   (B,)        what is taken off the logits of the targets, then the lowered logits
+    ids     (S,) int32  negatives of the last batch
+    lower   (S,)        amounts subtracted from their logits
+    logits  (B, S)      lowered logits, then their gradients
+    both    (S + B, D)  weights of the negatives, then of the targets; later their gradients
+    pulls   (S + B,)    gradients of their biases
+    score   (B,)        amounts subtracted from the targets' logits, then the lowered logits
     """
 
     ids: np.ndarray
@@ -81,7 +80,7 @@ class Work(NamedTuple):
 
 
 def workspace(batch: int, width: int, negatives: int, dtype: DTypeLike) -> Work:
-    """Scratch for calls with up to `batch` rows of `width` numbers, and `negatives` classes beside them."""
+    """Allocates scratch for calls with up to `batch` rows of `width` numbers, and `negatives` classes."""
     ids, lower = np.empty(negatives, np.int32), np.empty(negatives, dtype)
     both, pulls = np.empty((negatives + batch, width), dtype), np.empty(negatives + batch, dtype)
     logits, score = np.empty((batch, negatives), dtype), np.empty(batch, dtype)
@@ -89,18 +88,18 @@ def workspace(batch: int, width: int, negatives: int, dtype: DTypeLike) -> Work:
 
 
 def draw(work: Work, sampler: Sampler, count: int, target: Array, seed: int, tick: int) -> int:
-    """Write the distinct negatives of `count` draws to ids, log p of them to lower, and of the targets (B,) to score.
+    """Writes the distinct negatives of `count` draws to ids, their log p to lower, and that of the targets (B,) to score.
 
-    Returns how many they are; where count >= V, all classes are taken.
+    Returns the number of negatives: all classes if count >= V.
     """
     return int(_draw(work.ids, work.lower, work.score[: target.size], *sampler, count, target, seed, tick))
 
 
 class Met(NamedTuple):
-    """What a batch meets: views of the scratch.
+    """Views of the scratch for one batch, see Work.
 
     ids     (S,) int32  the negatives
-    picked  (S, D)      their weights, then their gradients
+    picked  (S, D)      their weights, then the gradients of these
     own     (B, D)      those of the targets
     pulls, own_pulls    (S,), (B,)
     score   (B,)
@@ -115,23 +114,23 @@ class Met(NamedTuple):
 
 
 def gather(work: Work, learned: Any, count: int, target: Array) -> Met:
-    """The weights of the first `count` negatives and of the targets; biases go to lower and score."""
+    """Gathers the weights of the first `count` negatives and of the targets; subtracts biases from lower and score."""
     batch, most = target.size, work.ids.size
     ids, picked, own = work.ids[:count], work.both[:count], work.both[most : most + batch]
     pulls, own_pulls, score = work.pulls[:count], work.pulls[most : most + batch], work.score[:batch]
     rows.gather(picked, learned.rows, ids)
     rows.gather(own, learned.rows, target)
-    if learned.biases is not None:  # a bias raises a logit, what is in `lower` and `score` lowers it
+    if learned.biases is not None:  # a bias raises a logit, `lower` and `score` are subtracted from it
         work.lower[:count] -= learned.biases[ids]
         score -= learned.biases[target]
     return Met(ids, picked, own, pulls, own_pulls, score)
 
 
 def move(learned: Any, work: Work, met: Met, hidden: Array, target: Array, rate: float) -> None:
-    """Move every class, against the gradients that a loss has left in work.logits, met.own and met.own_pulls.
+    """Updates every class with the gradients that a loss wrote to work.logits, met.own and met.own_pulls.
 
-    Unless rows move by plain SGD, each class moves once, against the sum of its gradients as a negative and as the target of
-    some rows, in this order.
+    Except under plain SGD, each class is updated once, with the sum of its gradients as a negative and as a target, in this
+    order.
     """
     _turn(met.picked, met.pulls, learned.biases, work.logits[: target.size], hidden)
     if plain(learned):
@@ -194,13 +193,13 @@ def _log_p(cumulative, v, draws):
 
 @called()
 def _uniform(state, i):
-    """The i-th number of a stream, in [0, 1)."""
+    """Returns the i-th number of a stream, in [0, 1)."""
     return float(mix(state + np.uint64(i + 1) * GOLDEN) >> np.uint64(11)) * 2.0**-53
 
 
 @launched(parallel=True)
 def _turn(picked, pulls, biases, logits, hidden):
-    """The gradient of the negatives' weights and biases, from those of their logits in `logits`."""
+    """Writes the gradients of the negatives' weights and biases, from those of their logits in `logits`."""
     count = picked.shape[0]
     for block in numba.prange(-(-count // NEGATIVES)):
         first, last = block * NEGATIVES, min((block + 1) * NEGATIVES, count)
@@ -210,7 +209,7 @@ def _turn(picked, pulls, biases, logits, hidden):
 
 @launched(parallel=True)
 def _move_each(weights, biases, squares, bias_squares, both, pulls, classes, place, ends, rate, threads):
-    """Move class classes[ends[i]], each i another one, against the sum of both[place[ends[i] : ends[i + 1]]]."""
+    """Updates class classes[ends[i]], distinct for each i, with the gradient sum of both[place[ends[i] : ends[i + 1]]]."""
     count, one = ends.size - 1, both.dtype.type(1)
     for thread in numba.prange(threads):
         for i in range(thread * count // threads, (thread + 1) * count // threads):

@@ -1,8 +1,8 @@
-"""What a user takes next: the rows of his last items -> trunk -> a distribution over items.
+"""Prediction of a user's next item: the rows of the last items -> trunk -> a distribution over items.
 
-The last item of every user tests, the one before it validates (users with at least 3 items), the rest is learned from;
---split-by names other ways. During training only validation is measured, on at most VALIDATING users, evenly taken; the test
-is measured once, at the end and by `hybrid eval`, on all, with the validation items among what the user has had.
+By default the last item of each user with at least 3 is for test, the one before it for validation; see --split-by.
+Training validates on at most VALIDATING users, evenly spaced. The test runs once at the end, and in `hybrid eval`, on all
+users; their histories then include the validation items.
 """
 
 import argparse
@@ -53,10 +53,10 @@ __all__ = [
 
 ITEMS, USERS = FILES = store.FILES["factors"]
 RANKS = True
-VALIDATING = 10_000  # users measured during training, so that on large data it does not take longer than to learn
+VALIDATING = 10_000  # maximum number of users per validation, so that on large data it takes less time than training
 TORCH = importlib.util.find_spec("torch") is not None
 ATTENTION, MLP = "attention", "mlp"
-PATIENCE = 3  # epochs without a better validation figure that end a run; the best checkpoint is what is tested
+PATIENCE = 3  # epochs without a better validation figure before a run stops; the best checkpoint is tested
 STARTS = ("drawn", "counts")
 LAST, RATIO, DRAWN, TIME = "last", "ratio", "drawn", "time"
 SPLITS = {
@@ -67,16 +67,16 @@ SPLITS = {
 }
 COLUMNS = "which columns of --ratings these are: names of its header, or numbers from 1 where it has none; nothing for no time"
 
-# Of sequences, unless the user says otherwise: the best of those tried on Amazon's Beauty (docs/results/measurements.md).
+# Defaults for sequences: the best of those tried on Amazon's Beauty (docs/results/measurements.md).
 SEQUENCES = {"start": "counts", "tree": CLUSTERED, "tails": "softmax", "epochs": 12, "width": 128, "readout_width": 128}
 SEQUENCES |= {"rows_optimiser": "adagrad", "readout_optimiser": "adagrad"}
-TARGETS = 700  # of a batch, about; windows of short histories are mostly padding
+TARGETS = 700  # approximate targets per batch; windows of short histories are mostly padding
 SPARSE, DENSE = {"dropout": 0.5, "history": 20}, {"dropout": 0.2, "history": 50}
-OFTEN = 30  # ratings an item to learn from, from which on a catalogue is dense
+OFTEN = 30  # minimum mean of training ratings per item in a dense catalogue
 ADAGRAD_RATE = 0.03
 
-# The best of a search (bench/results/summary.jsonl): the same under full and sampled softmax, others under the tree.
-# Trees and heads begin by counts: validation nDCG@10 on MovieLens-100k .105 and .107, drawn .099 and .099.
+# Best settings of a search (bench/results/summary.jsonl): full and sampled softmax share theirs, the tree has others.
+# Trees and heads start from counts: validation nDCG@10 on MovieLens-100k is .105 and .107; from drawn rows .099 and .099.
 _SOFTMAX = {"history": 5, "width": 64, "hidden": 256, "readout_width": 32, "rate": 0.093, "rows_rate": 0.18}
 _SOFTMAX |= {"trunk_rate": 0.16}
 TUNED: dict[str, dict[str, Any]] = {
@@ -90,7 +90,7 @@ TUNED: dict[str, dict[str, Any]] = {
 
 
 def _split_by(text: str) -> str:
-    """A way to split; argparse's error for one that is none, and for shares that are not from 0 to below 1."""
+    """Validates --split-by; argparse's error for an unknown kind, or for shares outside [0, 1)."""
     kind, *shares = text.split(":")
     if kind not in SPLITS or len(shares) > (2 if kind != LAST else 0):
         raise argparse.ArgumentTypeError(
@@ -109,7 +109,7 @@ def _split_by(text: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Options(DenseOptions):
-    """Of `hybrid train factors`."""
+    """Options of `hybrid train factors`."""
 
     ratings: str | None = option(
         None,
@@ -154,7 +154,7 @@ class Options(DenseOptions):
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
-    """Of `hybrid eval` on a run of factors."""
+    """Options of `hybrid eval` on a run of factors."""
 
     k: list[int] | None = option(
         None, "of recall, nDCG, MRR, MAP and coverage; several rise (default: 10)", type=rising, metavar="K[,K]"
@@ -169,7 +169,7 @@ class Evaluation:
 
 
 def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
-    """Options that follow from others; ValueError for those that contradict each other."""
+    """Returns the options with dependent ones filled in; ValueError for contradictory ones."""
     if said.get("patience") is None:
         chosen = chosen | {"patience": PATIENCE}
     if chosen["order"] == SEQUENCE:
@@ -180,7 +180,7 @@ def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
 def _complete_sequence(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     if chosen["trunk"] == "mlp":
         raise ValueError("--order sequence: needs a trunk that reads sequences, --trunk attention or torch, found mlp")
-    usual = SEQUENCES | dict.fromkeys([*SPARSE, "batch"])  # None: by the data, see _by_data
+    usual = SEQUENCES | dict.fromkeys([*SPARSE, "batch"])  # None: chosen from the data, see _by_data
     chosen |= {name: value for name, value in usual.items() if name in chosen and said.get(name) is None}
     for rate, optimiser in (("rows_rate", "rows_optimiser"), ("rate", "readout_optimiser")):
         if said.get(rate) is None and chosen[optimiser] == "adagrad":
@@ -189,7 +189,7 @@ def _complete_sequence(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[
 
 
 def _by_data(options: Mapping[str, Any], train: Histories) -> tuple[dict[str, Any], str]:
-    """Options of sequences that the user did not say, by how often items occur, and a line that tells them."""
+    """Returns unset sequence options, chosen by the data, and a line on them; ValueError for a batch shorter than a window."""
     often = len(train.item) / len(train.items)
     kind, usual = ("dense", DENSE) if often >= OFTEN else ("sparse", SPARSE)
     found = {name: value for name, value in usual.items() if name in options and options[name] is None}
@@ -216,7 +216,7 @@ def _complete_tied(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str,
 
 
 class Factors(EngineJob):
-    """Histories without every user's last two items; validated on the first of the two."""
+    """The training on histories without validation and test items; validates nDCG@10."""
 
     evaluations = 1
     rows_are_classes = True
@@ -240,18 +240,18 @@ class Factors(EngineJob):
         )
 
     def make(self) -> Engine:
-        """The untrained engine; with --start counts its input rows know what comes soon after what."""
+        """Returns the untrained engine; with --start counts its input rows depend on item transitions."""
         made = super().make()
         if self.options["start"] == "counts":
             self._start_by_counts(made)
         return made
 
     def chosen(self, model: Engine) -> dict[str, Any]:
-        """What follows from the data too."""
+        """Returns the measured options, and those chosen from the data."""
         return super().chosen(model) | self._by_data
 
     def _start_by_counts(self, engine: Any) -> None:
-        """Classes begin as input rows do, where the readout is as wide."""
+        """Rotates input rows towards transition vectors; regrows a clustered tree; copies rows to classes of the same width."""
         train, embedding, readout = self._parts.train, engine.embedding, engine.readout
         rows = embedding.parameters()["table"][: len(train.items)]
         rows[:] = turned(rows, transition_vectors(train, embedding.width, self.options["seed"]))
@@ -262,7 +262,7 @@ class Factors(EngineJob):
             readout.begin_with(rows)
 
     def begin(self, model: Engine, facts: dict[str, Any]) -> None:
-        """Say how is measured."""
+        """Prints the evaluation protocol, and options chosen from the data."""
         super().begin(model, facts)
         console.note(_protocol(self.options))
         if self._by_data.keys() & SPARSE.keys():
@@ -271,24 +271,24 @@ class Factors(EngineJob):
             console.note("the mean of a history under an MLP; pip install torch: a sequence model, the better default")
 
     def keep(self, folder: Path) -> None:
-        """Write the names of items and users."""
+        """Writes the names of items and users."""
         store.write_json(folder / ITEMS, self._parts.train.items)
         store.write_json(folder / USERS, self._parts.train.users)
 
     def validate(self, model: Engine) -> dict[str, float]:
-        """Ranks of the validation items."""
+        """Returns the figures on validation items that are new to their users."""
         train = self._parts.train
         ranks = metrics.ranks(scores(model, train, self._order), train, self._new)
         return {f"valid {name}": value for name, value in metrics.measures(ranks, user=self._new.user).items()}
 
     def final(self, model: Engine) -> dict[str, Any]:
-        """Figures on test items, alone and mixed with counts, and how many users validated."""
+        """Returns figures on test items, alone and mixed with counts, and the number of users that validated."""
         counted = {"valid users": len(np.unique(self._new.user)), "valid repeats": self._repeats}
         self._counts = _counts(model, self._parts, self._order)
         return counted | _test(model, self._parts, self._order, self._counts, coverage=False)
 
     def draw(self, folder: Path, report: dict[str, Any], model: Engine) -> None:
-        """The pictures, and the counts that recommendations are mixed with."""
+        """Writes the plots, and the counts that recommendations are mixed with."""
         super().draw(folder, report, model)
         if self._counts is not None:
             self._counts.save(folder / store.COUNTS)
@@ -302,7 +302,7 @@ def _order(options: Mapping[str, Any]) -> Order:
 
 
 def _feed(options: Mapping[str, Any], order: Order, train: Histories) -> HistoryFeed | SequenceFeed:
-    """What is learned from; a sequence's padding has no target where the readout is on the CPU, which then leaves it out."""
+    """Returns the training feed; padding of sequences has no target for a readout on the CPU, which then skips it."""
     sizes = {"length": order.length, "epochs": options["epochs"], "seed": options["seed"]}
     if order.kind != SEQUENCE:
         return HistoryFeed(train, batch=options["batch"], **sizes)
@@ -315,7 +315,7 @@ def _kind(options: Mapping[str, Any]) -> str:
 
 
 def _split(every: Histories, options: Mapping[str, Any]) -> Split:
-    """The histories, split as the options say."""
+    """Splits the histories by --split-by."""
     kind, *said = options["split_by"].split(":")
     shares: dict[str, Any] = dict(zip(("test", "valid"), map(float, said), strict=False))
     if kind == LAST:
@@ -328,7 +328,7 @@ def _split(every: Histories, options: Mapping[str, Any]) -> Split:
 
 
 def _protocol(options: Mapping[str, Any]) -> str:
-    """How is measured, in words."""
+    """Returns the evaluation protocol in words."""
     return (
         f"{SPLITS[_kind(options)]}; all items are ranked but those that the user had; items of equal times are in the order"
         " of the file"
@@ -336,16 +336,16 @@ def _protocol(options: Mapping[str, Any]) -> str:
 
 
 def _digest(every: Histories, options: Mapping[str, Any]) -> str:
-    """Digest of all that the split depends on."""
+    """Returns a digest of all that the split depends on."""
     if _kind(options) != TIME or every.time is None:
         return every.sha256
     return hashlib.sha256(every.sha256.encode() + every.time.tobytes()).hexdigest()
 
 
 def _check(path: str, parts: Split, new: HeldOut) -> None:
-    """ValueError for ratings that leave nothing to validate or to test with.
+    """Raises ValueError for ratings that leave nothing for validation or test.
 
-    new  validation items that their users have not had
+    new  validation items that are new to their users
     """
     users = len(parts.train.users)
     if not len(parts.test.user) and not any(np.diff(parts.seen.at) >= splits.LEAST):
@@ -363,19 +363,19 @@ def _check(path: str, parts: Split, new: HeldOut) -> None:
 
 
 def _some_users(held: HeldOut) -> HeldOut:
-    """What is held out of at most VALIDATING users, evenly taken."""
+    """Returns the held-out items of at most VALIDATING users, evenly spaced."""
     users = np.unique(held.user)
     chosen = np.isin(held.user, users[:: -(-len(users) // VALIDATING) or 1])
     return HeldOut(held.user[chosen], held.item[chosen])
 
 
 def scores(engine: Engine, seen: Histories, order: Order) -> metrics.Scores:
-    """Users -> log probability of every item as their next."""
+    """Returns a function from users to the log-probability of every item as their next."""
     return lambda users: engine.scores(**order.question(seen, users))
 
 
 def _counts(engine: Engine, parts: Split, order: Order) -> baselines.Counts | None:
-    """Counts with their share in a mixture with the engine; None where the ratings are too many."""
+    """Returns counts with their share in a mixture with the engine; None for too many ratings."""
     if "counts" not in baselines.names(parts.train):
         return None
     return baselines.shared(baselines.counts(parts), lambda seen: scores(engine, seen, order), parts)
@@ -389,7 +389,7 @@ def _test(
     k: Sequence[int] = (10,),
     **more: Any,
 ) -> dict[str, Any]:
-    """Figures on test items, mixed with counts, and of baselines, which as the model know only what was learned from."""
+    """Returns test figures of the model, its mixture with counts, and baselines, which also learn from training items only."""
     model = scores(engine, parts.seen, order)
     ours = metrics.figures(model, parts.seen, parts.test, k, **more)
     others = {f"of {name}": baselines.tuned(name, parts) for name in baselines.names(parts.train) if name != "counts"}
@@ -403,7 +403,7 @@ def _test(
 
 
 def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
-    """Figures at every K of every user's last item, beside those of baselines."""
+    """Returns figures at every K on the test items, with those of baselines; ValueError for missing or other ratings."""
     folder, options = run.folder, run.options
     path = given["ratings"] or options["ratings"]
     try:
@@ -426,24 +426,24 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _kept(run: Trained, items: Sequence[str]) -> baselines.Counts | None:
-    """The counts of a finished run; None where it has none."""
+    """Returns the counts of a finished run; None if it has none."""
     path = run.folder / store.COUNTS
     return baselines.Counts.load(path, len(items)) if path.exists() else None
 
 
 def vectors(run: Trained) -> tuple[list[str], np.ndarray]:
-    """The items and their input rows."""
+    """Returns the items and their input rows."""
     items = _items(run)
     return items, run.load().embedding.vectors()[: len(items)]
 
 
 def outputs(run: Trained) -> tuple[list[str], np.ndarray]:
-    """The items and what the products with the vectors of `users` order them by."""
+    """Returns the items and their class vectors, whose products with the vectors of `users` rank them."""
     return _engine.outputs(run, _items(run))
 
 
 def users(run: Trained) -> tuple[list[str], np.ndarray]:
-    """The users of the run's ratings and their hidden vectors, by what each had, test items too."""
+    """Returns the users of the run's ratings and the hidden vectors of their histories, test items included."""
     use = Use(run)
     every = np.arange(len(use.users), dtype=np.int32)
     parts = (every[first : first + BLOCK] for first in range(0, len(every), BLOCK))
@@ -452,7 +452,7 @@ def users(run: Trained) -> tuple[list[str], np.ndarray]:
 
 
 def _items(run: Trained) -> list[str]:
-    """The names of the items, of the run's folder."""
+    """Returns the item names in the run's folder; ValueError if the file was altered."""
     items = files.read(run.folder / ITEMS)
     if not files.words(items):
         raise ValueError(f"{run.folder / ITEMS}: found no list of names; the file was altered")
@@ -460,7 +460,7 @@ def _items(run: Trained) -> list[str]:
 
 
 class Use(Recommender):
-    """A run of factors: recommends to the users of the ratings that it was trained on, or of others; see Recommender."""
+    """A run of factors in use: recommends to the users of its training ratings, or of others; see Recommender."""
 
     def __init__(self, run: Trained):
         self._run = run
@@ -472,7 +472,7 @@ class Use(Recommender):
 
     @functools.cached_property
     def histories(self) -> Histories:
-        """What each user of the run's ratings had, test items too; read when they are first asked for."""
+        """The histories of the users of the run's ratings, test items included; read on first use."""
         path = self._run.options["ratings"]
         try:
             self.remember(path)

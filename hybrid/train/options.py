@@ -1,4 +1,4 @@
-"""Options that every run has, and the options of one command with all defaults filled in."""
+"""Options of every run, and the options of one command with defaults filled in."""
 
 import argparse
 import contextlib
@@ -11,13 +11,13 @@ from typing import Any, cast
 
 from ..settings import MODELS, Registry, fields, flag, given, number, option, positive, possible, whole
 
-EVERY = 60  # seconds between saves by the clock, where the user does not say
+EVERY = 60  # default seconds between saves
 ASKED = ("resume", "previous", "overwrite", "out")  # options of a command, not of its run
 
 
 @dataclasses.dataclass(frozen=True)
 class RunOptions:
-    """Of every model; `seed` draws all that is random."""
+    """Options of every model; `seed` determines all random draws."""
 
     device: str | None = option(
         None,
@@ -52,11 +52,11 @@ class RunOptions:
 
 
 class Parts:
-    """A model and the parts that its options choose by name: whatever declares options of the run.
+    """A model and the parts that its options name; each declares options of the run.
 
-    module      of the model
+    module      the model's module
     own         options of every run and of the model, by name
-    registries  by option, such as "readout": where the option's value is a name
+    registries  by option whose value names a part, such as "readout"
     """
 
     def __init__(self, kind: str):
@@ -68,14 +68,14 @@ class Parts:
 
     @functools.cached_property
     def choices(self) -> dict[str, dict[str, ModuleType]]:
-        """By option: those kinds of its part that runs may name, which are the ones that declare options."""
+        """The modules of the kinds that runs may name, by option and kind: those that declare options."""
         return {
             name: {kind: registry.load(kind) for kind in registry.having("Options")}
             for name, registry in self.registries.items()
         }
 
     def named(self, options: Mapping[str, Any]) -> dict[str, str]:
-        """By option: the part that it names, or that its default beside the other options does."""
+        """Returns the part that each option names, or that its default under the other options names."""
         return {name: options.get(name) or cast(str, self._beside(name, options)) for name in self.registries}
 
     def _beside(self, name: str, options: Mapping[str, Any]) -> Any:
@@ -86,7 +86,7 @@ class Parts:
         return values.get(options.get(other), field.default)
 
     def every(self) -> dict[str, dataclasses.Field[Any]]:
-        """All options that a run of this model can have, under whatever parts."""
+        """Returns all options that a run of this model can have, with any parts."""
         parts = {
             name: field
             for modules in self.choices.values()
@@ -96,17 +96,17 @@ class Parts:
         return {**self.own, **{name: field for name, field in parts.items() if name not in self.own}}
 
     def validate(self, options: Mapping[str, Any]) -> None:
-        """ValueError for options that a run keeps and no command gives."""
+        """Raises ValueError for stored options with values that their flags do not accept."""
         for name, field in self._declared(options).items():
             if name in options and not possible(field, options[name]):
                 raise ValueError(f"{name}: found {options[name]!r}, which {flag(name)} cannot be; the file was altered")
 
     def defaults(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The defaults of a run whose parts the options name, and those that follow from other options."""
+        """Returns the defaults of a run whose parts the options name, including those that depend on other options."""
         declared = self._declared(options)
         plain = {name: field.default for name, field in declared.items()}
         readout = options.get("readout") or plain.get("readout")
-        usual = self._declared({"readout": readout, "trunk": "mlp"})  # of the parts that were tuned
+        usual = self._declared({"readout": readout, "trunk": "mlp"})  # options of the tuned parts
         tuned = {
             name: value
             for name, value in getattr(self.module, "TUNED", {}).get(readout, {}).items()
@@ -124,14 +124,14 @@ class Parts:
         return found
 
     def _declared(self, options: Mapping[str, Any]) -> dict[str, dataclasses.Field[Any]]:
-        """The options of a run whose parts the options name."""
+        """Returns the option fields of a run whose parts the options name."""
         declared: dict[str, dataclasses.Field[Any]] = {}
         for name, kind in self.named(options).items():
             declared |= fields(getattr(self.registries[name].load(kind), "Options", None))
         return declared | self.own
 
     def read(self, words: Sequence[str]) -> dict[str, Any]:
-        """What words of a command line say of options, as far as it can be read."""
+        """Returns the options in the words of a command line; skips values that cannot be parsed."""
         read: dict[str, Any] = {}
         for name, field in self.every().items():
             for word, after in itertools.zip_longest(words, words[1:], fillvalue=""):
@@ -147,9 +147,9 @@ class Parts:
         return read
 
     def shown(self, options: Mapping[str, Any]) -> dict[str, tuple[dataclasses.Field[Any], str]]:
-        """The options of the parts that these name, each with the default that holds beside them, "" for none."""
+        """Returns the options of the parts that these name, each with its default under them, "" for none."""
         chosen = plain = self.defaults(options)
-        with contextlib.suppress(ValueError):  # of options that contradict each other, which choose tells
+        with contextlib.suppress(ValueError):  # of contradictory options, which `choose` reports
             made = chosen | {name: value for name, value in options.items() if name in chosen}
             made = getattr(self.module, "complete", lambda chosen, said: chosen)(made, dict(options))
             chosen = chosen | made | {name: plain[name] for name in options if name in plain}
@@ -159,27 +159,27 @@ class Parts:
         }
 
     def says(self, options: Mapping[str, Any]) -> str:
-        """How a user asks for these parts: the readout, and others that are not the default."""
+        """Returns the words of the command that selects these parts: the readout, and others that are not the default."""
         named = self.named(options)
         shown = [name for name, kind in named.items() if name == "readout" or kind != self.own[name].default]
         return " ".join([f"train {self.kind}", *(f"{flag(name)} {named[name]}" for name in shown)])
 
     def elsewhere(self, option: str) -> str:
-        """Which other parts take an option, in words; "" for none."""
+        """Returns a phrase that names the parts that take an option; "" for none."""
         kinds = [(name, kind, module) for name, choices in self.choices.items() for kind, module in choices.items()]
         takers = [f"{flag(name)} {kind}" for name, kind, module in kinds if option in fields(module.Options)]
         return f" but by {' and '.join(takers)}" if takers else ""
 
 
 def _text(value: Any) -> str:
-    """A value as a user types it."""
+    """Returns a value as typed on the command line."""
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def choose(kind: str, **said: Any) -> dict[str, Any]:
-    """The options of a run of this kind: those that are said, and the defaults of all others.
+    """Returns the options of a run of this kind: the arguments, and defaults for all others.
 
-    Raises ValueError for options that contradict each other, that this model or its parts do not take, or that it needs.
+    Raises ValueError for contradictory options, those that the model and its parts do not take, and missing required ones.
     """
     parts = Parts(kind)
     taken = parts.defaults(said)
@@ -195,12 +195,12 @@ def choose(kind: str, **said: Any) -> dict[str, Any]:
 
 
 def free(kind: str) -> set[str]:
-    """The options with which a run may go on, whatever it was begun with: they change no number."""
+    """Returns the options that a resumed run may change: they affect no result."""
     return {name for name, field in Parts(kind).every().items() if field.metadata["free"]}
 
 
 def kept(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Those options that belong to the run, not to the command that begins it."""
+    """Returns the options that are stored with the run, without those of the command that starts it."""
     every = Parts(options["kind"]).every()
     asked = {*ASKED, *(name for name, field in every.items() if not field.metadata["kept"])}
     return {name: value for name, value in options.items() if name not in asked}

@@ -1,6 +1,6 @@
-"""Equal time, equal quality: what readouts reach in so many seconds of training, and how many they take to reach as much.
+"""Equal time, equal quality: the figures of readouts by seconds of training, and the seconds to an equal figure.
 
-Here are the tables too that `python -m bench report` makes of the same records: figures, costs, settings, the search.
+It also has the tables that `python -m bench report` prints of the same records: figures, costs, settings, the search.
 """
 
 import statistics
@@ -38,17 +38,17 @@ STEPS = [
     Step("quality at large vocabularies", (*LARGE, "--seconds", "15,45"), 25, 5, needs=("wikitext-2",)),
 ]
 CURVE = ["who", "asked for", "seconds", "seeds", "mean", "lowest", "highest", "on test data"]
-AFTER = ("after ", " s")  # what names of figures of `large` have around the seconds
+AFTER = ("after ", " s")  # prefix and suffix of the seconds in figure names of `large`
 LARGE_HEADER = ["classes", "who", "seconds of one processor", "perplexity"]
 
 
-LATE = 1.05  # times the seconds of a column, by which a training may end later
+LATE = 1.05  # factor by which a training may exceed the seconds of its column
 
 
 class Length(NamedTuple):
-    """Trainings of one contender of one length, a record a seed.
+    """Trainings of one contender at one length, one record per seed.
 
-    kind, amount  ("epochs", 2) or ("seconds", 60): what was asked for
+    kind, amount  the requested length: ("epochs", 2) or ("seconds", 60)
     """
 
     kind: str
@@ -56,17 +56,17 @@ class Length(NamedTuple):
     records: list[Record]
 
     def values(self, part: str, name: str) -> list[float]:
-        """A figure of "valid" or "test", a seed."""
+        """Returns a figure of "valid" or "test" for each seed that has it."""
         return [one[part][name] for one in self.records if name in one[part]]
 
     @property
     def seconds(self) -> float:
-        """Of training, the mean over seeds."""
+        """The seconds of training, mean over seeds."""
         return statistics.mean(one["seconds"] for one in self.records)
 
 
 class Row(NamedTuple):
-    """A contender with what it was trained with, by lengths; figures: names and, of the first, whether less is better."""
+    """A contender, its settings and its trainings by length; lowest: True if less of the deciding figure is better."""
 
     who: str
     settings: dict[str, Any]
@@ -74,18 +74,18 @@ class Row(NamedTuple):
     lowest: bool
 
     def at(self, kind: str, amount: float) -> Length | None:
-        """The trainings of a length; None where there are none."""
+        """Returns the trainings of a length; None if there are none."""
         return next((one for one in self.lengths if (one.kind, one.amount) == (kind, amount)), None)
 
     def within(self, seconds: float, name: str) -> Length | None:
-        """Of all trainings that took no more, those with the best mean on validation data; None where none did."""
+        """Returns the length with the best validation mean among those of at most LATE times the seconds; None without any."""
         sign = 1 if self.lowest else -1
         done = [one for one in self.lengths if one.seconds <= LATE * seconds and one.values("valid", name)]
         return min(done, key=lambda one: sign * statistics.mean(one.values("valid", name)), default=None)
 
 
 def section(records: Sequence[Record]) -> Section:
-    """A figure and a table a problem; then vocabularies of up to a million classes."""
+    """Returns a figure and a table per problem, then those of vocabularies of up to a million classes."""
     answer = [
         "Every readout is trained under the same trunk, with settings that one search found for it on validation data. Lines "
         "are means over seeds of validation data, bands go from the lowest seed to the highest; seconds are of training alone."
@@ -112,7 +112,7 @@ def _judged(row: Row) -> str:
 
 
 def _points(row: Row) -> Iterator[dict[str, Any]]:
-    """What a contender reached, by the seconds that it took."""
+    """Yields the figures of a contender at each length, in order of seconds."""
     name = _judged(row)
     for one in sorted(row.lengths, key=lambda one: one.seconds):
         values, tested = one.values("valid", name), one.values("test", name)
@@ -130,7 +130,7 @@ def _points(row: Row) -> Iterator[dict[str, Any]]:
 
 
 def _told(problem: str, rows: Sequence[Row]) -> str:
-    """Who reaches most, and how long the others take to reach what the fastest has first."""
+    """Returns sentences on the best contender, and on the seconds of each to the best level that all reach."""
     sign = 1 if rows[0].lowest else -1
     best = {row.who: min(_points(row), key=lambda point: sign * point["mean"]) for row in rows}
     who, first = min(best.items(), key=lambda one: sign * one[1]["mean"])
@@ -170,7 +170,7 @@ def _table(problem: str, rows: Sequence[Row]) -> Table:
 
 
 def _reached(record: Record) -> list[tuple[float, float]]:
-    """Seconds and perplexity of a record of `large`."""
+    """Returns the seconds and perplexities of a record of `large`."""
     before, after = AFTER
     return [
         (float(name.removeprefix(before).removesuffix(after)), values[0])
@@ -192,7 +192,7 @@ def _large_figure(work: str, found: Sequence[Record]) -> Figure:
         {"who": one["who"], "x": seconds, "y": value}
         for one in found
         for seconds, value in _reached(one)
-        if value < one["params"]["classes"]  # that of guessing; one that diverges has more
+        if value < one["params"]["classes"]  # perplexity of guessing; diverged trainings exceed it
     ]
     caption = f"{found[0]['params']['classes']:,} classes: perplexity by seconds of one processor (less is better)"
     axes, name = ("seconds of one processor", "perplexity of validation data"), work.replace(".", "-")
@@ -211,17 +211,17 @@ def _large_table(work: str, found: Sequence[Record]) -> Table:
 
 
 def ours(record: Record) -> bool:
-    """Whether a record is of `python -m bench quality`."""
+    """True if a record is from `python -m bench quality`."""
     return record.get("bench") == "quality"
 
 
 def problems(records: Iterable[Record]) -> list[str]:
-    """The names of the problems that are recorded."""
+    """Returns the names of the recorded problems."""
     return list(dict.fromkeys(one["work"].split(".")[0] for one in records if ours(one)))
 
 
 def rows(name: str, records: Sequence[Record]) -> list[Row]:
-    """The contenders at a problem, in the order of their records."""
+    """Returns the contenders at a problem, in the order of their records."""
     found = [one for one in records if ours(one) and one["work"] in (f"{name}.epochs", f"{name}.seconds")]
     return [
         _row(who, [one for one in found if one["who"] == who]) for who in dict.fromkeys(one["who"] for one in found)
@@ -239,7 +239,7 @@ def _row(who: str, records: list[Record]) -> Row:
 
 
 def all_tables(records: Sequence[Record]) -> list[str]:
-    """Of every problem one table of figures, one of costs and one of settings."""
+    """Returns tables of validation figures, test figures, costs, settings and the search of every problem."""
     found = []
     for name in problems(records):
         if at := rows(name, records):
@@ -250,7 +250,7 @@ def all_tables(records: Sequence[Record]) -> list[str]:
 
 
 def _figures(name: str, at: list[Row], part: str) -> str:
-    """Every figure of validation or test data at all lengths. What is taken within seconds is chosen on validation data."""
+    """Returns a table of all figures of "valid" or "test" by length; validation data select the best length within seconds."""
     judged = _judged(at[0])
     names = list(
         dict.fromkeys(figure for row in at for one in row.lengths for run in one.records for figure in run[part])
@@ -280,7 +280,7 @@ def _cell(taken: Length | None, part: str, figure: str) -> str:
 
 
 def mean(values: Sequence[float]) -> str:
-    """Of seeds, with the lowest and the highest."""
+    """Returns the mean over seeds, with the lowest and the highest; "" for none."""
     if not values:
         return ""
     low, middle, high = (_short(value) for value in (min(values), statistics.mean(values), max(values)))
@@ -292,7 +292,7 @@ def _short(value: float) -> str:
 
 
 def _costs(name: str, at: list[Row]) -> str:
-    """Of the longest training by epochs: speed, parameters, memory."""
+    """Returns a table of speed, parameters and memory in the longest training by epochs."""
     lines = [["readout", "examples/s", "seconds an epoch", "parameters", "peak memory"]]
     for row in at:
         records = next((one.records for one in row.lengths[::-1] if one.kind == "epochs"), row.lengths[-1].records)
@@ -313,7 +313,7 @@ def _settings(name: str, at: list[Row]) -> str:
 
 
 def _search(name: str, tried: list[Record]) -> str:
-    """How many settings were tried, and the spread of what they reach: how much the search decides."""
+    """Returns a table of the number of settings tried and the spread of their figures, which shows the effect of the search."""
     judged = tried[0]["judged"]
     lines = [["readout", "tried", "of them diverged", f"best {judged}", "median", "worst", "seconds in all"]]
     for who in dict.fromkeys(one["who"] for one in tried):
