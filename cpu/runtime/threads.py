@@ -91,6 +91,11 @@ def shared(items: int) -> contextlib.AbstractContextManager[None]:
     return context
 
 
+def enters_together() -> bool:
+    """Whether several threads may enter kernels at once: the layer "workqueue" would end the process."""
+    return numba.config.THREADING_LAYER not in ("workqueue", "forksafe") or layer() != "workqueue"
+
+
 def layer() -> str:
     """The runtime of Numba's threads, "tbb", "omp" or "workqueue": known after a parallel kernel has run."""
     from cpu.runtime import memory

@@ -14,6 +14,7 @@ numbers.
 import functools
 import itertools
 import math
+import os
 import statistics
 import time
 from collections import deque
@@ -22,6 +23,11 @@ from typing import Any, NamedTuple
 
 from .slot import SlotState
 from .trace import Trace
+
+FORKED = (
+    "run: found a process that was forked within the run, expected the process that began it; begin another run here, or "
+    "fork before the first tick"
+)
 
 
 class Stage(NamedTuple):
@@ -87,6 +93,7 @@ class Schedule:
         self.seconds = 0.0  # of the last tick
         self.moving = False
         self._filling: Any = None
+        self._process = os.getpid()
 
     def run(
         self,
@@ -103,7 +110,8 @@ class Schedule:
         While the caller has a tick, only the `delay` batches begun are in flight, and the next batch is being filled in.
 
         Raises what a stage raised, with a note of the stage, the tick and the micro-batch. What `batches` raised, and a slot
-        that a batch does not fit, is raised after the ticks before it; then nothing is moving.
+        that a batch does not fit, is raised after the ticks before it; then nothing is moving. So is the RuntimeError of a
+        process that was forked within the run: the threads of the queues stayed with its parent.
         """
         sets = itertools.cycle(self.slots)
         self._fill(sets, batches)
@@ -140,6 +148,8 @@ class Schedule:
             self.trace.ticks += 1
             self.trace.wall += self.seconds
             yield _tick(finishing)
+            if os.getpid() != self._process:
+                raise RuntimeError(FORKED)
 
     @property
     def _feeds_apart(self) -> bool:
@@ -147,7 +157,14 @@ class Schedule:
         return bool(self.queues["feed"].apart)
 
     def wait(self, sets: Iterable[list[Any]] | None = None) -> None:
-        """Wait for what has been put on the queues for these sets of slots (None: all that is in flight)."""
+        """Wait for what has been put on the queues for these sets of slots (None: all that is in flight).
+
+        In a process that was forked within the run the queues' threads are missing: RuntimeError where batches are begun.
+        """
+        if os.getpid() != self._process and any(queue.apart for queue in self.queues.values()):
+            if self.begun:
+                raise RuntimeError(FORKED)
+            return
         if sets is None and self._filling:  # otherwise the first batch could not be asked for
             self._filling.wait()
         for slots in self.begun if sets is None else sets:
@@ -289,6 +306,7 @@ class Copies:
                 self._device.copy(getattr(slot, target), getattr(slot, source))
 
 
+SINGLE = "Numba's layer workqueue, which ends a process in which two threads enter kernels, expected tbb or omp"
 SKIPPED = 2  # ticks after a change that are not measured: kernels load, threads start
 DENSE = ("dense", "copy in", "copy out")  # the queues of the device where dense stages run
 MEASURED = 4  # ticks a way of spending the cores is measured for at a time
@@ -319,11 +337,15 @@ class Cores:
     ):
         self._sparse = sparse
         apart = not dense.threads
+        self._in_turn = "stages in turn on all threads"
+        if overlap is not False and not sparse.enters_together():
+            if overlap:
+                raise ValueError(f"overlap: found {SINGLE}; unset NUMBA_THREADING_LAYER, or leave overlap out")
+            overlap, self._in_turn = False, f"{self._in_turn}: found {SINGLE}"
         if overlap and threads < 2 and not apart:
             raise ValueError(f"overlap: needs at least 2 threads, found {threads}; raise threads or leave overlap out")
         inline = sparse.inline("all", threads)
         here = dense.inline("dense", threads) if apart else inline
-        self._in_turn = "stages in turn on all threads"
         if spare:
             self._in_turn = "one thread learns" + (", one makes the next batch" if threads > 1 else "")
         feed = sparse.queue("feed", 1) if spare and threads > 1 else inline
