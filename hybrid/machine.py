@@ -5,7 +5,7 @@ import math
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,8 +13,9 @@ T = TypeVar("T")
 
 CGROUPS = Path("/sys/fs/cgroup")
 LAUNCHERS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")  # of MPICH, of Slurm's PMIx and Open MPI, of Open MPI
-# Bytes of address space that NumPy, SciPy, Numba's compiler and the stacks of some threads take, and room.
-LEAST = 2 << 30
+# Bytes that NumPy, SciPy, Numba's compiler and the stacks of some threads take, and room: of address space, of data.
+LEAST = {"RLIMIT_AS": 2 << 30, "RLIMIT_DATA": 1 << 30}
+LEAST_TORCH = {"RLIMIT_AS": 5 << 30, "RLIMIT_DATA": 3 << 29}  # with PyTorch beside them
 
 
 def launched() -> bool:
@@ -115,19 +116,21 @@ def memory() -> int | None:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def refuse_little_memory() -> None:
-    """MemoryError where this process may have less address space (ulimit -v) than libraries need before any model: below that
-    they end the process, or try for ever, and no error comes back.
+def refuse_little_memory(needs: Mapping[str, int] = LEAST) -> None:
+    """MemoryError where a limit of memory (ulimit -v, -d) is lower than what libraries need before any model.
+
+    Below that they end the process, or try for ever, and no error comes back.
     """
     try:
         import resource
     except ImportError:  # Windows
         return
-    most = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if most not in (resource.RLIM_INFINITY, -1) and most < LEAST:
-        raise MemoryError(
-            f"ulimit -v: found {most >> 10} KiB, expected at least {LEAST >> 10}; ulimit -v unlimited lifts it"
-        )
+    for kind, least in needs.items():
+        most, option = resource.getrlimit(getattr(resource, kind))[0], "-v" if kind == "RLIMIT_AS" else "-d"
+        if most not in (resource.RLIM_INFINITY, -1) and most < least:
+            raise MemoryError(
+                f"ulimit {option}: found {most >> 10} KiB, expected at least {least >> 10}; ulimit {option} unlimited lifts it"
+            )
 
 
 def peak_memory() -> int | None:

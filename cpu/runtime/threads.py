@@ -77,7 +77,8 @@ def _calm(path: str) -> None:
     import resource
 
     # Where memory for stacks is limited GNU's runtime ends the process: it cannot make a thread.
-    if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
+    kinds = resource.RLIMIT_AS, resource.RLIMIT_DATA
+    if all(resource.getrlimit(kind)[0] == resource.RLIM_INFINITY for kind in kinds):
         threading.Thread(target=hold, name="omp-sleepers", daemon=True).start()
         ready.wait()
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import check, console
+from .. import check, console, machine
 from ..data import caches
 from ..schedule.schedule import Buffers
 from ..schedule.slot import Slot
@@ -232,6 +232,17 @@ class TorchTrunk(Stages):
 
 
 # The module and its optimiser
+
+
+def pytorch() -> Any:
+    """PyTorch, imported. Raises MemoryError where a limit leaves it too little, ValueError where it cannot be imported."""
+    if "torch" not in sys.modules:
+        machine.refuse_little_memory(machine.LEAST_TORCH)
+    try:
+        import torch
+    except ImportError as failure:
+        raise ValueError(f"torch: cannot be imported ({failure}); pip install torch") from None
+    return torch
 
 
 def _optimiser(optimiser: Any, module: Any) -> Any:
@@ -668,11 +679,10 @@ def call(reference: str, arguments: dict[str, Any]) -> Any:
     Raises OSError for a file that cannot be read, PermissionError for one that the user has not named; ValueError, naming file
     and function, where one of them fails or is missing.
     """
-    import torch
-
     path, name = _split(reference)
     path.read_bytes()  # OSError where it cannot be read
     refuse_stranger(path)
+    torch = pytorch()
     with drawing([torch.default_generator], (arguments["seed"],)):
         try:
             function = _function(path, name)
