@@ -568,7 +568,7 @@ def drawing(generators: list[Any], key: tuple[int, ...]) -> Iterator[None]:
 # On the command line a function in a program of the user's makes the module: --module FILE.py:FUNCTION.
 #
 # A run keeps the path of its program and runs it again when it is opened, so whoever wrote the run chose the path. So only what
-# the user has named is run: to --module, once on this machine, or in HYBRID_MODULES.
+# the user has named is run: to --module, once on this machine and as it was then, or in HYBRID_MODULES.
 
 VARIABLE = "HYBRID_MODULES"  # further programs, with os.pathsep between them: for other machines, or an emptied cache
 _named: set[str] = set()  # in this process
@@ -579,35 +579,46 @@ class Named(argparse.Action):
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
         """Keep the value FILE.py:FUNCTION, and the agreement."""
-        agree(_split(values)[0])
+        try:
+            agree(_split(values)[0])
+        except OSError as failure:
+            raise argparse.ArgumentError(self, f"{failure.filename}: {failure.strerror}") from None
         setattr(namespace, self.dest, values)
 
 
 def agree(program: Path) -> None:
-    """Remember that the user has named this program, for commands to come where the cache can be written."""
-    path = os.path.realpath(program)
-    if path not in _agreed():
-        _named.add(path)
+    """Remember that the user has named this program as it is, for commands to come where the cache can be written.
+
+    Raises OSError for a program that cannot be read.
+    """
+    mark = _mark(program)
+    if mark not in _agreed():
+        _named.add(mark)
         with contextlib.suppress(OSError), open(_list(), "a") as file:  # where it cannot, the next command asks anew
-            file.write(f"{path}\n")
+            file.write(f"{mark}\n")
 
 
 def refuse_stranger(program: Path) -> None:
-    """PermissionError for a program that the user has not named."""
-    if os.path.realpath(program) not in _agreed():
+    """PermissionError for a program that the user has not named as it is now, OSError for one that cannot be read."""
+    listed = [os.path.realpath(path) for path in os.environ.get(VARIABLE, "").split(os.pathsep) if path]
+    if os.path.realpath(program) not in listed and _mark(program) not in _agreed():
         raise PermissionError(
-            f"{program}: found a program that the run names and would run, expected one that you have named to --module here;"
-            f" read it, then set {VARIABLE}={program}"
+            f"{program}: found a program that the run names and would run, expected one that you have named to --module here,"
+            f" unchanged; read it, then set {VARIABLE}={program}"
         )
 
 
+def _mark(program: Path) -> str:
+    """Digest of a program's real path and content."""
+    return hashlib.sha256(os.fsencode(os.path.realpath(program)) + b"\0" + program.read_bytes()).hexdigest()
+
+
 def _agreed() -> set[str]:
-    listed = os.environ.get(VARIABLE, "").split(os.pathsep)
     try:
         kept = _list().read_text().splitlines()
     except OSError:  # there is none, or others could write it
         kept = []
-    return _named | {os.path.realpath(path) for path in listed if path} | set(kept)
+    return _named | set(kept)
 
 
 def _list() -> Path:
