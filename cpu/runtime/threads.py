@@ -77,8 +77,8 @@ def _calm(path: str) -> None:
     import resource
 
     # Where memory for stacks is limited GNU's runtime ends the process: it cannot make a thread.
-    kinds = resource.RLIMIT_AS, resource.RLIMIT_DATA
-    if all(resource.getrlimit(kind)[0] == resource.RLIM_INFINITY for kind in kinds):
+    space, data = (resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA))
+    if space == resource.RLIM_INFINITY and (data == space or data >= 4 << 30):
         threading.Thread(target=hold, name="omp-sleepers", daemon=True).start()
         ready.wait()
 
