@@ -9,6 +9,7 @@ import numba
 import numpy as np
 from numpy.typing import DTypeLike
 
+from cpu.runtime import threads as waiting
 from cpu.runtime.compiled import Array
 
 Note = Callable[[float, float], object]  # receives the start and end time of the work, in seconds of time.perf_counter
@@ -133,6 +134,10 @@ class Device:
     def inline(self, name: str, threads: int) -> Inline:
         """Returns a queue in the caller's own thread."""
         return Inline(name, check_threads(threads))
+
+    def enters_together(self) -> bool:
+        """Whether several threads may run kernels at once."""
+        return waiting.enters_together()
 
     def recorder(self) -> Recorder:
         """Returns a recorder."""

@@ -69,7 +69,7 @@ def choose(device: str | None = None) -> Backend:
         device = "cpu" if why_no_gpu() else "cuda:0"
     if device == "cpu":
         return _backend("cpu", "cpu")
-    named = re.fullmatch(r"cuda:(\d+)(\+tf32)?", device)
+    named = re.fullmatch(r"cuda:(\d+)(\+tf32)?", str(device))
     if not named:
         raise ValueError(f'device: found "{device}", expected "auto", "cpu", "cuda:N" or "cuda:N+tf32"')
     reason = why_no_gpu()

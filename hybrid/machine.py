@@ -5,7 +5,7 @@ import math
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,8 +13,9 @@ T = TypeVar("T")
 
 CGROUPS = Path("/sys/fs/cgroup")
 LAUNCHERS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")  # MPICH, Slurm's PMIx and Open MPI, Open MPI
-# Bytes of address space for NumPy, SciPy, Numba's compiler and several thread stacks, with a margin.
-LEAST = 2 << 30
+# Bytes for NumPy, SciPy, Numba's compiler and several thread stacks, with a margin: of address space, of data.
+LEAST = {"RLIMIT_AS": 2 << 30, "RLIMIT_DATA": 1 << 30}
+LEAST_TORCH = {"RLIMIT_AS": 5 << 30, "RLIMIT_DATA": 3 << 29}  # with PyTorch
 
 
 def launched() -> bool:
@@ -115,17 +116,18 @@ def memory() -> int | None:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def refuse_little_memory() -> None:
-    """Raises MemoryError if ulimit -v is below the libraries' own need, where they abort or hang without an error."""
+def refuse_little_memory(needs: Mapping[str, int] = LEAST) -> None:
+    """Raises MemoryError if ulimit -v or -d is below the libraries' own need, where they abort or hang without an error."""
     try:
         import resource
     except ImportError:  # Windows
         return
-    most = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if most not in (resource.RLIM_INFINITY, -1) and most < LEAST:
-        raise MemoryError(
-            f"ulimit -v: found {most >> 10} KiB, expected at least {LEAST >> 10}; ulimit -v unlimited lifts it"
-        )
+    for kind, least in needs.items():
+        most, option = resource.getrlimit(getattr(resource, kind))[0], "-v" if kind == "RLIMIT_AS" else "-d"
+        if most not in (resource.RLIM_INFINITY, -1) and most < least:
+            raise MemoryError(
+                f"ulimit {option}: found {most >> 10} KiB, expected at least {least >> 10}; ulimit {option} unlimited lifts it"
+            )
 
 
 def peak_memory() -> int | None:

@@ -76,8 +76,9 @@ def _calm(path: str) -> None:
 
     import resource
 
-    # With limited address space GNU's runtime ends the process: it cannot create a thread.
-    if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
+    # With limited memory for stacks GNU's runtime ends the process: it cannot create a thread.
+    space, data = (resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA))
+    if space == resource.RLIM_INFINITY and (data == space or data >= 4 << 30):
         threading.Thread(target=hold, name="omp-sleepers", daemon=True).start()
         ready.wait()
 
@@ -88,6 +89,11 @@ def shared(items: int) -> contextlib.AbstractContextManager[None]:
     chunk = max(1, items // (PARTS * numba.get_num_threads()))
     context: contextlib.AbstractContextManager[None] = numba.parallel_chunksize(chunk)
     return context
+
+
+def enters_together() -> bool:
+    """True if several threads may enter kernels at once; under the layer "workqueue" the process would abort."""
+    return numba.config.THREADING_LAYER not in ("workqueue", "forksafe") or layer() != "workqueue"
 
 
 def layer() -> str:

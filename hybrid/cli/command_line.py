@@ -71,5 +71,5 @@ def _message(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         own = ";" in str(error)  # ours has a remedy; NumPy's has none
         remedy = "" if own else "; lower the sizes of the model, --batch or the number of classes (--min-count)"
-        return f"out of memory: {error}{remedy}"
+        return f"out of memory{': ' * bool(str(error))}{error}{remedy}"
     return f"{error}{notes}"

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -247,7 +248,8 @@ class Engine(Runner[Tick]):
     def evaluate(self, feed: Feed) -> float:
         """Returns the mean loss in nats over the feed's first epoch, weighted by example weights; its exp is the perplexity.
 
-        It trains nothing. Raises ValueError for a feed that does not fit this engine, or without any weighted example.
+        It trains nothing. Raises ValueError for a feed that does not fit this engine, or without any weighted example;
+        FloatingPointError for a loss that is not finite.
         """
         self._check_feed(feed)
         loss = total = 0.0
@@ -267,6 +269,10 @@ class Engine(Runner[Tick]):
                 total += batch.total(unlabelled)
         if not total:
             raise ValueError("evaluation: the feed has no example with a target and a weight above 0, expected some")
+        if not math.isfinite(loss):
+            raise FloatingPointError(
+                f"evaluation: found a mean loss of {loss / total}, expected a finite one; take an earlier checkpoint"
+            )
         return loss / total
 
     def _forward(self, slot: Slot, batch: Batch, tick: int, first: int, last: int) -> np.ndarray:

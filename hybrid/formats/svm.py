@@ -17,6 +17,7 @@ import numpy as np
 from .. import check
 from ..storage import files
 
+PLAIN = 2**20  # features and labels that a file without a header may have, however few occur
 MOST = check.ID  # features and labels, whose numbers are int32
 _NUMBER = "[0-9]{1,18}"  # feature or label number; more digits are rejected
 _HEADER = re.compile(rf"\s*({_NUMBER})[ \t]+({_NUMBER})[ \t]+({_NUMBER})\s*")
@@ -53,7 +54,8 @@ def load(
     named             True: labels are names, such as +1 and -1, numbered in alphabetical order; False: numbers from 0
 
     Text after a # is ignored. Raises OSError for an unreadable file; ValueError, with the line, for a malformed line, a
-    duplicate feature, a number out of range or not finite, and a wrong number of examples.
+    duplicate feature, a number out of range or not finite, and a wrong number of examples. Without header and sizes, a number
+    of a million or more that is a hundred times the entries is rejected: each number takes memory.
     """
     lines = files.numbered_lines(path)
     head = next(lines, (0, ""))
@@ -169,6 +171,11 @@ class _Read:
         limit = MOST if wide is None else min(wide, MOST)
         if most > limit:
             raise ValueError(f"{self.path}: {name}: found the number {most - 1}, expected at most {limit - 1}")
+        if wide is None and most > max(PLAIN, 100 * len(index)):
+            raise ValueError(
+                f"{self.path}: {name}: found the number {most - 1} among {len(index)} entries, expected numbers without such "
+                f'gaps; {name}={most}, or a first line "examples features labels", says that they are meant'
+            )
         if len(index) and index.min() < 0:
             raise ValueError(f"{self.path}: a feature 0, expected numbers from 1 on; read it with first=0")
         shape = (self.examples, max(most, 1) if wide is None else limit)

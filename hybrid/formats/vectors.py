@@ -6,6 +6,7 @@ number". In binary, each is the word, a blank, D little-endian float32 and a lin
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -68,7 +69,7 @@ def load(path: str | Path, *, binary: bool = False) -> Vectors:
     `words, rows = load(path)` gives both.
 
     Raises OSError for a file that cannot be read. Raises ValueError, for a text with the line number, for a file that is
-    truncated or in another format, and for NaN, infinity, and words that are empty or hold white space.
+    truncated or in another format, and for NaN, infinity, and words that are empty, repeated or hold white space.
     """
     files.expect_file(path)
     with open(path, "rb") as file:
@@ -100,6 +101,8 @@ def load(path: str | Path, *, binary: bool = False) -> Vectors:
                 f"{path}: more than the {count} words of its first line; expected no more; {_other(binary)}"
             )
     _check_finite(path, words, rows)
+    with files.named(path):
+        _check_names(words)
     return Vectors(words, rows)
 
 
@@ -127,7 +130,8 @@ def _check_names(words: Sequence[str]) -> None:
     if not all(words):
         raise ValueError(f"words[{[*words].index('')}]: found an empty one, expected a name")
     if len(set(words)) < len(words):
-        raise ValueError(f"words: {len(words)}, of which {len(set(words))} differ; expected different words")
+        twice, times = Counter(words).most_common(1)[0]
+        raise ValueError(f"words: found {twice!r} {times} times, expected different words; remove what repeats")
 
 
 def _check_finite(name: str | Path, words: Sequence[str], rows: np.ndarray) -> None:

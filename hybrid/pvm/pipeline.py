@@ -2,6 +2,7 @@
 
 import functools
 import math
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -381,6 +382,10 @@ def copied(array: np.ndarray, threads: int) -> np.ndarray:
 def _helpers(threads: int) -> ThreadPoolExecutor:
     """Returns the thread pool, which ends with the process; only models with large frames need it."""
     return ThreadPoolExecutor(threads, "pvm result")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_helpers.cache_clear)  # a child has no threads of its parent
 
 
 # The queue of a feed with a GPU: it runs work immediately, in the caller's thread, and needs no Numba unless the feed does.

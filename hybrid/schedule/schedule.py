@@ -12,6 +12,7 @@ finished. Its parameters lack the updates of batches t to t + k - 1, which chang
 import functools
 import itertools
 import math
+import os
 import statistics
 import time
 from collections import deque
@@ -20,6 +21,11 @@ from typing import Any, NamedTuple
 
 from .slot import SlotState
 from .trace import Trace
+
+FORKED = (
+    "run: found a process that was forked within the run, expected the process that began it; begin another run here, or "
+    "fork before the first tick"
+)
 
 
 class Stage(NamedTuple):
@@ -84,6 +90,7 @@ class Schedule:
         self.seconds = 0.0  # wall time of the last step
         self.moving = False
         self._filling: Any = None
+        self._process = os.getpid()
 
     def run(
         self,
@@ -98,8 +105,8 @@ class Schedule:
 
         While the caller handles a step, only `delay` batches are in flight, and the next batch is being filled.
 
-        Raises a stage's error, with a note of the stage, the step and the micro-batch. An error of `batches`, or of a slot
-        that a batch does not fit, is raised after the steps before it; then `moving` is False.
+        Raises a stage's error, with a note of the stage, the step and the micro-batch. An error of `batches`, of a slot that a
+        batch does not fit, or of a process forked within the run, is raised after the steps before it; then `moving` is False.
         """
         sets = itertools.cycle(self.slots)
         self._fill(sets, batches)
@@ -136,6 +143,8 @@ class Schedule:
             self.trace.ticks += 1
             self.trace.wall += self.seconds
             yield _tick(finishing)
+            if os.getpid() != self._process:
+                raise RuntimeError(FORKED)
 
     @property
     def _feeds_apart(self) -> bool:
@@ -143,7 +152,14 @@ class Schedule:
         return bool(self.queues["feed"].apart)
 
     def wait(self, sets: Iterable[list[Any]] | None = None) -> None:
-        """Waits for the submitted work of these sets of slots (None: all in flight)."""
+        """Waits for the submitted work of these sets of slots (None: all in flight).
+
+        Raises RuntimeError in a process forked within the run, which lacks the queues' threads, if batches are in flight.
+        """
+        if os.getpid() != self._process and any(queue.apart for queue in self.queues.values()):
+            if self.begun:
+                raise RuntimeError(FORKED)
+            return
         if sets is None and self._filling:  # the feed is in flight too; None before the first batch
             self._filling.wait()
         for slots in self.begun if sets is None else sets:
@@ -284,6 +300,7 @@ class Copies:
                 self._device.copy(getattr(slot, target), getattr(slot, source))
 
 
+SINGLE = "Numba's layer workqueue, which ends a process in which two threads enter kernels, expected tbb or omp"
 SKIPPED = 2  # steps excluded after a change: kernels load, threads start
 DENSE = ("dense", "copy in", "copy out")  # queues of the dense device
 MEASURED = 4  # steps measured per turn of a way
@@ -314,11 +331,15 @@ class Cores:
     ):
         self._sparse = sparse
         apart = not dense.threads
+        self._in_turn = "stages in turn on all threads"
+        if overlap is not False and not sparse.enters_together():
+            if overlap:
+                raise ValueError(f"overlap: found {SINGLE}; unset NUMBA_THREADING_LAYER, or leave overlap out")
+            overlap, self._in_turn = False, f"{self._in_turn}: found {SINGLE}"
         if overlap and threads < 2 and not apart:
             raise ValueError(f"overlap: needs at least 2 threads, found {threads}; raise threads or leave overlap out")
         inline = sparse.inline("all", threads)
         here = dense.inline("dense", threads) if apart else inline
-        self._in_turn = "stages in turn on all threads"
         if spare:
             self._in_turn = "one thread learns" + (", one makes the next batch" if threads > 1 else "")
         feed = sparse.queue("feed", 1) if spare and threads > 1 else inline

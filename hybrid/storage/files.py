@@ -131,7 +131,7 @@ def write(path: str | Path, pieces: Pieces) -> None:
     """
     path = Path(path)
     if path.exists() and not (path.is_file() or path.is_dir()):
-        with open(path, "wb") as file:
+        with naming(path), open(path, "wb") as file:
             file.writelines(pieces)
         return
     path = Path(os.path.realpath(path))
@@ -140,6 +140,8 @@ def write(path: str | Path, pieces: Pieces) -> None:
 
 def part(path: Path) -> Path:
     """Returns a new temporary name next to `path`; ValueError if that belongs to a run, see `refuse_run`."""
+    if not path.name:
+        raise ValueError(f"{path}: is a folder, expected a file to write; add a name")
     refuse_run(path)
     return path.with_name(f".{path.name[:MOST]}.{secrets.token_hex(8)}.part")
 

@@ -8,7 +8,7 @@ from typing import Any
 from .. import check, optimisers
 from ..optimisers import AdamW
 from ..settings import number, option
-from .torch import TorchTrunk, drawing
+from .torch import TorchTrunk, drawing, pytorch
 
 RATE, BETAS = 0.001, (0.9, 0.98)
 
@@ -75,8 +75,7 @@ class AttentionTrunk(TorchTrunk):
         threads: int | None = None,
         seed: int = 0,
     ):
-        import torch
-
+        torch = pytorch()
         from ._attention import Attention
 
         self.width, self.length = check.whole("width", width, 1), check.whole("length", length, 1)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import check, console
+from .. import check, console, machine
 from ..data import caches
 from ..schedule.schedule import Buffers
 from ..schedule.slot import Slot
@@ -232,6 +232,17 @@ class TorchTrunk(Stages):
 
 
 # The module and its optimiser
+
+
+def pytorch() -> Any:
+    """Imports and returns PyTorch; MemoryError if a memory limit is too low, ValueError if it cannot be imported."""
+    if "torch" not in sys.modules:
+        machine.refuse_little_memory(machine.LEAST_TORCH)
+    try:
+        import torch
+    except ImportError as failure:
+        raise ValueError(f"torch: cannot be imported ({failure}); pip install torch") from None
+    return torch
 
 
 def _optimiser(optimiser: Any, module: Any) -> Any:
@@ -556,7 +567,7 @@ def drawing(generators: list[Any], key: tuple[int, ...]) -> Iterator[None]:
 # On the command line a function in a user's program makes the module: --module FILE.py:FUNCTION.
 #
 # A run keeps the path of its program and executes it again when it is opened, so the author of a run chooses the path. Only
-# programs that the user has named are therefore executed: in --module, once on this machine, or in HYBRID_MODULES.
+# programs that the user has named are therefore executed: in --module, once on this machine and unchanged, or in HYBRID_MODULES.
 
 VARIABLE = "HYBRID_MODULES"  # further programs, separated by os.pathsep: for other machines, or an emptied cache
 _named: set[str] = set()  # in this process
@@ -567,35 +578,46 @@ class Named(argparse.Action):
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
         """Stores the value FILE.py:FUNCTION, and the permission."""
-        agree(_split(values)[0])
+        try:
+            agree(_split(values)[0])
+        except OSError as failure:
+            raise argparse.ArgumentError(self, f"{failure.filename}: {failure.strerror}") from None
         setattr(namespace, self.dest, values)
 
 
 def agree(program: Path) -> None:
-    """Records that the user has named this program, for later commands if the cache is writable."""
-    path = os.path.realpath(program)
-    if path not in _agreed():
-        _named.add(path)
+    """Records that the user has named this program as it is, for later commands if the cache is writable.
+
+    Raises OSError for a program that cannot be read.
+    """
+    mark = _mark(program)
+    if mark not in _agreed():
+        _named.add(mark)
         with contextlib.suppress(OSError), open(_list(), "a") as file:  # otherwise for this process only
-            file.write(f"{path}\n")
+            file.write(f"{mark}\n")
 
 
 def refuse_stranger(program: Path) -> None:
-    """Raises PermissionError for a program that the user has not named."""
-    if os.path.realpath(program) not in _agreed():
+    """Raises PermissionError for a program that the user has not named as it is now, OSError for one that cannot be read."""
+    listed = [os.path.realpath(path) for path in os.environ.get(VARIABLE, "").split(os.pathsep) if path]
+    if os.path.realpath(program) not in listed and _mark(program) not in _agreed():
         raise PermissionError(
-            f"{program}: found a program that the run names and would run, expected one that you have named to --module here;"
-            f" read it, then set {VARIABLE}={program}"
+            f"{program}: found a program that the run names and would run, expected one that you have named to --module here,"
+            f" unchanged; read it, then set {VARIABLE}={program}"
         )
 
 
+def _mark(program: Path) -> str:
+    """Digest of a program's real path and content."""
+    return hashlib.sha256(os.fsencode(os.path.realpath(program)) + b"\0" + program.read_bytes()).hexdigest()
+
+
 def _agreed() -> set[str]:
-    listed = os.environ.get(VARIABLE, "").split(os.pathsep)
     try:
         kept = _list().read_text().splitlines()
     except OSError:  # missing, or writable by others
         kept = []
-    return _named | {os.path.realpath(path) for path in listed if path} | set(kept)
+    return _named | set(kept)
 
 
 def _list() -> Path:
@@ -667,11 +689,10 @@ def call(reference: str, arguments: dict[str, Any]) -> Any:
     Raises OSError for a file that cannot be read, PermissionError for one that the user has not named; ValueError, naming file
     and function, if one of them fails or is missing.
     """
-    import torch
-
     path, name = _split(reference)
     path.read_bytes()  # OSError if it cannot be read
     refuse_stranger(path)
+    torch = pytorch()
     with drawing([torch.default_generator], (arguments["seed"],)):
         try:
             function = _function(path, name)

@@ -22,7 +22,7 @@ def test_a_device_that_cannot_be_used_says_why(monkeypatch):
         backend.choose("cuda:1")
 
 
-@pytest.mark.parametrize("name", ["cuda", "cuda:x", "cuda:0+fp16", "gpu", ""])
+@pytest.mark.parametrize("name", ["cuda", "cuda:x", "cuda:0+fp16", "gpu", "", 5])
 def test_a_device_that_is_none_is_refused(name):
     with pytest.raises(ValueError, match=re.escape(f'device: found "{name}"')):
         backend.choose(name)

@@ -33,13 +33,26 @@ from hybrid.cli import main
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="ulimit -v is Linux's")
-@pytest.mark.parametrize("kibibytes", [300_000])
-def test_a_limit_of_memory_below_what_libraries_need_is_refused_by_name(kibibytes):
+@pytest.mark.skipif(sys.platform != "linux", reason="ulimit is Linux's")
+@pytest.mark.parametrize(
+    ("option", "kibibytes", "least", "more"),
+    [
+        ("-v", 300_000, 2097152, ""),
+        ("-d", 300_000, 1048576, ""),
+        ("-v", 4_000_000, 5242880, "--trunk attention"),
+        ("-d", 1_300_000, 1572864, "--trunk attention"),
+    ],
+)
+def test_a_limit_of_memory_below_what_libraries_need_is_refused_by_name(tmp_path, option, kibibytes, least, more):
     """By themselves they hang, end the process or fail to load, as the limit falls."""
-    limited = ["bash", "-c", f"ulimit -v {kibibytes}; exec {sys.executable} -m hybrid.cli train language --text x"]
-    done = subprocess.run(limited, cwd=ROOT, capture_output=True, text=True, timeout=60)
-    expected = f"ulimit -v: found {kibibytes} KiB, expected at least 2097152; ulimit -v unlimited lifts it\n"
+    (tmp_path / "text").write_text("some words of a text\n" * 20)
+    command = f"{sys.executable} -m hybrid.cli train language --text text --quiet --out run {more}"
+    limited = ["bash", "-c", f"ulimit {option} {kibibytes}; exec {command}"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(limited, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    expected = (
+        f"ulimit {option}: found {kibibytes} KiB, expected at least {least}; ulimit {option} unlimited lifts it\n"
+    )
     assert (done.returncode, done.stderr) == (2, f"hybrid: error: out of memory: {expected}")
 
 

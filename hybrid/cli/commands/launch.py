@@ -3,7 +3,7 @@
 import argparse
 import os
 
-from ...machine import launched
+from ...machine import affinity, launched
 from ...settings import positive
 from .. import options, ranks
 from ..arguments import Parser
@@ -21,6 +21,12 @@ def run(given: argparse.Namespace) -> int:
     if launched():
         raise ValueError(
             "launch: ranks were started already; a batch system runs python -m mpi4py -m hybrid.cli COMMAND"
+        )
+    most = max(16, 4 * len(affinity()))
+    if given.ranks > most:  # they would fill the memory of this machine
+        raise ValueError(
+            f"-n: found {given.ranks:,} ranks, expected at most {most}: {len(affinity())} cores are here; on several machines "
+            "a batch system runs python -m mpi4py -m hybrid.cli COMMAND"
         )
     from ...mpi import world
 

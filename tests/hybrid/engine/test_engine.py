@@ -102,6 +102,15 @@ def test_evaluate_is_the_mean_loss_and_an_untrained_model_knows_nothing():
     assert mean == pytest.approx(math.log(CLASSES), rel=1e-5)
 
 
+def test_an_evaluation_with_parameters_that_have_diverged_is_an_error():
+    torn = engine("full")
+    torn.readout.weights[3] = np.nan
+    with pytest.raises(
+        FloatingPointError, match=r"evaluation: found a mean loss of nan, expected a finite one; .* earlier"
+    ):
+        torn.evaluate(Feed(2))
+
+
 def test_best_agrees_with_log_prob():
     trained = engine()
     list(trained.run(Feed(50)))

@@ -84,6 +84,8 @@ BAD = {
     "found the number 2, expected at most 1": "1 2 3\n1 2:1\n",
     "data.txt: 1 examples, expected 3; is it cut short?": "3 2 3\n1 1:1\n",
     "1 examples, expected 999999999999": "999999999999 99999999999999999 3\n1 1:1\n",
+    "labels: found the number 2000000 among 2 entries, expected .*; labels=2000001, or a first line": "2000000,3 1:1\n",
+    "features: found the number 1999999 among 1 entries": "0 2000000:1\n",
     "data.txt: 0 examples, expected some": "",
 }
 
@@ -93,6 +95,13 @@ def test_files_that_are_refused(path, message):
     path.write_text(BAD[message])
     with pytest.raises(ValueError, match=message):
         svm.load(path)
+
+
+def test_large_numbers_that_are_meant(path):
+    path.write_text("2000000,3 1:1\n")
+    assert svm.load(path, labels=2000001).labels.shape == (1, 2000001)
+    path.write_text("1 3 2000001\n2000000,3 1:1\n")
+    assert svm.load(path).labels.shape == (1, 2000001)
 
 
 def test_sizes_that_do_not_fit(path):

@@ -56,7 +56,7 @@ ROWS = np.ones((2, 3), np.float32)
         (["a", "b"], np.ones((2, 3), int), r"found int64 \(2, 3\), expected floats"),
         (["a", "b c"], ROWS, "word 'b c': expected one without white space"),
         (["a", ""], ROWS, r"words\[1\]: found an empty one"),
-        (["a", "a"], ROWS, "words: 2, of which 1 differ"),
+        (["a", "a"], ROWS, "words: found 'a' 2 times, expected different words"),
     ],
 )
 @BOTH
@@ -88,6 +88,7 @@ def test_every_truncation_is_seen(tmp_path, binary):
         (b"2 2\na 1 2\n 3 4\n", "v, line 3, word 2 of 2: the word is '', expected one without white space"),
         (b"2 2\na\tb 1 2\nc 3 4\n", r"v, line 2, word 1 of 2: the word is 'a\\tb'"),
         ("1 2\na\u00a0b 1 2\n".encode(), "v, line 2, word 1 of 1: the word is 'a\\\\xa0b'"),
+        (b"3 2\na 1 2\nb 1 2\na 3 4\n", "v: words: found 'a' 2 times, expected different words; remove"),
         (b"1 2\na 1 nan\n", "the vector of 'a' is not finite"),
         (b"2 2\na 1 1e999\nb 2 3\n", "v: the vector of 'a' is not finite; expected float32"),
     ],

@@ -44,13 +44,15 @@ def begin(tmp_path, capsys):
     return run
 
 
-def test_a_run_is_trained_evaluated_and_gone_on_with(begin, tmp_path, capsys):
+def test_a_run_is_trained_evaluated_and_gone_on_with(begin, tmp_path, capsys, monkeypatch):
     report = begin("--epochs", "3")
     assert report["perplexity"] < report["curve"][0]["perplexity"]
     run = str(tmp_path / "run")
     assert main(["eval", run, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["perplexity"] == pytest.approx(report["perplexity"])
     (tmp_path / "net.py").write_text(PROGRAM + "\n# a remark\n")
+    assert main(["eval", run]) == 2 and "expected one that you have named" in capsys.readouterr().err
+    monkeypatch.setenv("HYBRID_MODULES", str(tmp_path / "net.py"))
     assert main(["train", "--resume", run, "--epochs", "4", "--json"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out)["perplexity"] < report["perplexity"] and "net.py has changed since the run was saved" in err

@@ -96,6 +96,59 @@ except RuntimeError as failure:
 """
 
 
+WITHIN = """
+import os, sys
+from tests.support.small_engine import Feed, engine
+made = engine(overlap=True, delay=int(sys.argv[1]))
+run = made.run(Feed(9))
+next(run)
+child = os.fork()
+if child:
+    code = os.waitpid(child, 0)[1]
+    print(len(list(run)), flush=True)
+    raise SystemExit(code)
+try:
+    next(run)
+except RuntimeError as failure:
+    print(failure)
+if not made.torn:
+    print(len(list(made.run(Feed(5)))), flush=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no system that forks")
+@pytest.mark.parametrize(("delay", "more"), [("0", ["4"]), ("1", [])])
+def test_a_child_does_not_go_on_with_its_parents_run(delay, more):
+    """Its threads are the parent's: it would wait for ever. A run of its own it may begin, where nothing was in flight."""
+    command, environment = [sys.executable, "-c", WITHIN, delay], os.environ | {"NUMBA_THREADING_LAYER": "tbb"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    if "No threading layer could be loaded" in done.stderr:
+        pytest.skip("no tbb here")
+    said, *others = [
+        line for line in done.stdout.splitlines() if line and "Unable to join" not in line
+    ]  # which TBB says
+    assert "run: found a process that was forked within the run, expected" in said, done.stderr
+    assert done.returncode == 0 and others == [*more, "8"]
+
+
+WORKQUEUE = """
+from tests.support.small_engine import Feed, engine
+print(len(list((made := engine(overlap=None)).run(Feed(9)))), made.cores.line())
+next(engine(overlap=True).run(Feed(9)))
+"""
+
+
+def test_stages_overlap_on_no_layer_that_two_threads_must_not_enter():
+    environment = os.environ | {"NUMBA_THREADING_LAYER": "workqueue"}
+    done = subprocess.run(
+        [sys.executable, "-c", WORKQUEUE], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.startswith(
+        "9 stages in turn on all threads: found Numba's layer workqueue, which ends a process"
+    )
+    assert done.stderr.splitlines()[-1].startswith("ValueError: overlap: found Numba's layer workqueue")
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no system that forks")
 @pytest.mark.parametrize(
     ("layer", "said"), [("omp", "full readout: found a process that was forked"), ("tbb", "stepped")]

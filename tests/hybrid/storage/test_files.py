@@ -106,6 +106,15 @@ def test_a_folder_of_that_name_is_named_and_nothing_is_left(tmp_path):
         files.write(tmp_path / "file", [b""])
     assert error.value.filename == str(tmp_path / "file")
     assert list(tmp_path.iterdir()) == [tmp_path / "file"]
+    with pytest.raises(ValueError, match=r"^/: is a folder, expected a file to write"):
+        files.write("/", [b""])
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no system with /dev/full")
+def test_a_device_that_is_full_is_named():
+    with pytest.raises(OSError, match="No space left") as error:
+        files.write("/dev/full", [b"some"])
+    assert error.value.filename == "/dev/full"
 
 
 def test_files_of_the_user_are_not_touched(tmp_path):

@@ -17,7 +17,8 @@ def program(tmp_path, monkeypatch):
     monkeypatch.setattr(trunk, "caches", lambda: tmp_path / "cache")
     monkeypatch.setattr(trunk, "_named", set())
     (tmp_path / "cache").mkdir(mode=0o700)
-    (tmp_path / "net.py").touch()
+    for name in ("net.py", "another.py", "third.py"):
+        (tmp_path / name).touch()
     return tmp_path / "net.py"
 
 
@@ -39,6 +40,22 @@ def test_a_named_program_is_run_in_later_processes_too(program, monkeypatch):
     monkeypatch.setattr(trunk, "_named", set())  # of this process
     assert not refused(program)
     assert refused(program.with_name("another.py"))
+
+
+def test_a_program_is_named_as_it_was_then(program, tmp_path):
+    """A file that is not there agrees to nothing, and a name with a line end to no second file."""
+    trunk.agree(program)
+    program.write_text("import os")
+    assert refused(program)
+    with pytest.raises(FileNotFoundError):
+        trunk.agree(tmp_path / "none\nnet.py")
+    (tmp_path / "two\nlines.py").touch()
+    trunk.agree(tmp_path / "two\nlines.py")
+    assert refused(program) and len(trunk._agreed()) == 2
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    parser.add_argument("--module", action=trunk.Named)
+    with pytest.raises(argparse.ArgumentError, match=r"none\.py: No such file"):
+        parser.parse_args(["--module", "none.py:make"])
 
 
 def test_a_link_is_named_as_what_it_points_to(program, tmp_path):

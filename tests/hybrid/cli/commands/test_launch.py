@@ -20,6 +20,7 @@ from tests.support.ranks import ended, started
     [
         (["-n", "2", "train", "words"], "the model words runs on one rank"),
         (["-n", "2", "data", "list"], "`hybrid data` runs on one rank"),
+        (["-n", "100000", "train", "pvm"], "-n: found 100,000 ranks, expected at most "),
         (["-n", "2", "train", "words", "--epoch", "3"], "--epoch: not used by `train words`; did you mean --epochs?"),
     ],
 )
