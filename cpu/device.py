@@ -136,7 +136,7 @@ class Device:
         return Inline(name, check_threads(threads))
 
     def enters_together(self) -> bool:
-        """Whether several threads may run kernels at once."""
+        """True if several threads may run kernels at once."""
         return waiting.enters_together()
 
     def recorder(self) -> Recorder:

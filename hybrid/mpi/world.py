@@ -1,4 +1,4 @@
-"""Which ranks this run has, which of them this process is, and the part of its machine's processors that it takes."""
+"""The ranks of this run, the rank of this process, and its part of the machine's processors."""
 
 import functools
 import importlib.util
@@ -35,7 +35,7 @@ class World(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What messages call this rank."""
+        """The name of this rank in messages."""
         return f"rank {self.rank} on {self.host}"
 
 
@@ -81,7 +81,7 @@ def mpiexec() -> str | None:
 
 
 def command(ranks: int, module: str, *arguments: str) -> list[str]:
-    """What starts `python -m MODULE ARGUMENTS` as several ranks. Raises ValueError without MPI."""
+    """Returns the command that starts `python -m MODULE ARGUMENTS` as several ranks. Raises ValueError without MPI."""
     program = mpiexec()
     if program is None:
         raise ValueError(f"launch: mpi4py or mpiexec was not found; to start ranks: {WANTED}")
@@ -89,7 +89,7 @@ def command(ranks: int, module: str, *arguments: str) -> list[str]:
 
 
 def finalised(limit: float) -> bool:
-    """Whether all ranks come within so many seconds; then MPI is finalised, and each may have an exit code of its own."""
+    """True if all ranks arrive within so many seconds; then MPI is finalised, and each may have its own exit code."""
     from mpi4py import MPI
 
     come, end = MPI.COMM_WORLD.Ibarrier(), time.monotonic() + limit

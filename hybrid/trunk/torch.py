@@ -567,7 +567,7 @@ def drawing(generators: list[Any], key: tuple[int, ...]) -> Iterator[None]:
 # On the command line a function in a user's program makes the module: --module FILE.py:FUNCTION.
 #
 # A run keeps the path of its program and executes it again when it is opened, so the author of a run chooses the path. Only
-# programs that the user has named are therefore executed: in --module, once on this machine and unchanged, or in HYBRID_MODULES.
+# programs that the user has named are therefore executed: in --module, once here and unchanged, or in HYBRID_MODULES.
 
 VARIABLE = "HYBRID_MODULES"  # further programs, separated by os.pathsep: for other machines, or an emptied cache
 _named: set[str] = set()  # in this process
