@@ -70,7 +70,7 @@ COLUMNS = "which columns of --ratings these are: names of its header, or numbers
 # Defaults for sequences: the best of those tried on Amazon's Beauty (docs/results/measurements.md).
 SEQUENCES = {"start": "counts", "tree": CLUSTERED, "tails": "softmax", "epochs": 12, "width": 128, "readout_width": 128}
 SEQUENCES |= {"rows_optimiser": "adagrad", "readout_optimiser": "adagrad"}
-TARGETS = 700  # approximate targets per batch; windows of short histories are mostly padding
+WINDOWS, TARGETS = 128, 700  # maximum number of a batch; short histories leave most of a window empty
 SPARSE, DENSE = {"dropout": 0.5, "history": 20}, {"dropout": 0.2, "history": 50}
 OFTEN = 30  # minimum mean of training ratings per item in a dense catalogue
 ADAGRAD_RATE = 0.03
@@ -198,7 +198,7 @@ def _by_data(options: Mapping[str, Any], train: Histories) -> tuple[dict[str, An
     if options["batch"] is None:
         targets = np.maximum(np.diff(train.at) - 1, 0)
         windows = -(-targets // history)
-        found["batch"] = history * max(1, round(TARGETS * windows.sum() / max(targets.sum(), 1)))
+        found["batch"] = history * min(WINDOWS, max(1, round(TARGETS * windows.sum() / max(targets.sum(), 1))))
     elif options["batch"] < history:
         raise ValueError(
             f"--batch: found {options['batch']}, expected at least {history}, the places of a sequence (--history)"

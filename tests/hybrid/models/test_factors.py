@@ -338,6 +338,12 @@ def test_sequences_follow_how_often_items_occur(ratings_an_item, said, expected)
     assert ("--dropout" in line) == ("dropout" not in said)
 
 
+def test_short_histories_share_a_batch_with_127_others():
+    train = Histories(np.arange(400) % 10, np.arange(0, 401, 2), [str(user) for user in range(200)], list("abcdefghij"))
+    options = choose("factors", ratings="-", order="sequence", trunk="attention")
+    assert factors._by_data(options, train)[0]["batch"] == 128 * 50
+
+
 def test_a_batch_smaller_than_a_sequence_is_refused():
     options = choose("factors", ratings="-", order="sequence", trunk="attention", batch=7)
     with pytest.raises(ValueError, match="--batch: found 7, expected at least 20"):
