@@ -268,7 +268,9 @@ class Factors(EngineJob):
         if self._by_data.keys() & SPARSE.keys():
             console.note(self._line)
         elif not TORCH and self.options["order"] == BAG:
-            console.note("the mean of a history under an MLP; pip install torch: a sequence model, the better default")
+            console.note(
+                "without PyTorch: an MLP on the mean of the last items; pip install torch for a sequence model, which is better"
+            )
 
     def keep(self, folder: Path) -> None:
         """Writes the names of items and users."""
