@@ -15,7 +15,7 @@ from bench.quality.contender import Contender, Figures, Problem, Run, there
 from bench.report.section import drawn
 from hybrid import baselines, metrics
 from hybrid.feeds.ratings import HeldOut, Histories, Split, histories, load, split
-from hybrid.models.factors import VALIDATING
+from hybrid.models.factors import some_users
 from hybrid.train.job import Watched
 
 COMMAND = (sys.executable, "-c", "import sys; from hybrid.cli import main; sys.exit(main())", "train", "factors")
@@ -104,9 +104,7 @@ def _ten(part: str, figures: Mapping[str, Any], more: str = "") -> Figures:
 def _baseline(parts: Split, row: str, settings: Mapping[str, Any], seed: int, epochs: float) -> Run:
     """Fits one of hybrid.baselines, with the settings that validate best."""
     start = time.perf_counter()
-    scores, valid = baselines.tuned(row, parts), parts.valid
-    step = -(-len(valid.user) // VALIDATING)  # at most VALIDATING users, evenly spaced, as in training
-    some = HeldOut(valid.user[::step], valid.item[::step])
+    scores, some = baselines.tuned(row, parts), some_users(metrics.unseen(parts.train, parts.valid))
 
     def figures(seen: Histories, held: HeldOut) -> Figures:
         return _ten("", metrics.figures(scores(seen), seen, held, coverage=False))

@@ -226,7 +226,7 @@ class Factors(EngineJob):
         self._parts = parts = _split(every, options)
         new = metrics.unseen(parts.train, parts.valid)
         _check(options["ratings"], parts, new)
-        self._repeats, self._new = len(parts.valid.user) - len(new.user), _some_users(new)
+        self._repeats, self._new = len(parts.valid.user) - len(new.user), some_users(new)
         self._by_data, self._line = _by_data(options, parts.train) if options["order"] == SEQUENCE else ({}, "")
         options = options | self._by_data
         self._order, self._counts = _order(options), cast(baselines.Counts | None, None)
@@ -364,7 +364,7 @@ def _check(path: str, parts: Split, new: HeldOut) -> None:
             )
 
 
-def _some_users(held: HeldOut) -> HeldOut:
+def some_users(held: HeldOut) -> HeldOut:
     """Returns the held-out items of at most VALIDATING users, evenly spaced."""
     users = np.unique(held.user)
     chosen = np.isin(held.user, users[:: -(-len(users) // VALIDATING) or 1])
