@@ -37,7 +37,7 @@ def _names(text: str) -> list[str]:
 
 OWN: dict[str, tuple[str, dict[str, Any]]] = {  # options of some benchmarks alone: theirs, and how they are read
     "only": (
-        "all busy crossover gpu items large softmax quality table7 words",
+        "all busy crossover gpu items language_board large softmax quality table7 words",
         {"action": "append", "metavar": "WORK"}
         | {"help": "this work, problem, size, case, network, contender or section of the report; may be repeated"},
     ),
@@ -55,21 +55,31 @@ OWN: dict[str, tuple[str, dict[str, Any]]] = {  # options of some benchmarks alo
         },
     ),
     "seconds": (
-        "large quality",
-        {"type": _several, "help": "lengths of training (default: 60,120,240, of quality 480 too)"},
+        "language_board large quality",
+        {
+            "type": _several,
+            "help": "lengths of training (default: 60,120,240; quality: 480 too; language_board: 120,480,1800)",
+        },
     ),
     "ratings": (
         "items",
         {"metavar": "FILE", "help": "ratings of your own instead, as `hybrid train factors` reads them"},
     ),
+    "texts": (
+        "language_board",
+        {"type": _names, "metavar": "TRAIN,VALID,TEST", "help": "three texts of your own instead of WikiText-2"},
+    ),
     "readouts": (
-        "items large quality",
+        "items language_board large quality",
         {"type": _names, "metavar": "A,B", "help": "these contenders alone (default: all)"},
     ),
-    "tries": ("quality", {"type": _positive, "help": "settings of each readout (default: 12)"}),
-    "epochs": ("items quality", {"type": _several, "help": "lengths of training, with commas between, as 1,2,4"}),
-    "budget": ("quality", {"type": _positive, "help": "seconds of a training of the search at most"}),
-    "seeds": ("items quality", {"type": _positive, "help": "so many of each training (default: 3)"}),
+    "tries": ("language_board quality", {"type": _positive, "help": "settings of each readout (default: 12)"}),
+    "epochs": ("items language_board quality", {"type": _several, "help": "lengths of training: 1,2,4"}),
+    "budget": ("language_board quality", {"type": _positive, "help": "seconds of a training of the search at most"}),
+    "seeds": (
+        "items language_board quality",
+        {"type": _positive, "help": "so many of each training (default: 3, of language_board 1)"},
+    ),
 }
 
 

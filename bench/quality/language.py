@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bench.quality.contender import TRUNK, Contender, Figures, Log, Problem, contender, sparse, there
-from hybrid.feeds.text import Text, documentation, read
+from bench.quality.contender import TRUNK, Contender, Figures, Log, Problem, contender, sparse
+from hybrid.feeds.text import Text, documentation
 from hybrid.models import language
 from hybrid.train.job import Watched
 
@@ -52,22 +52,4 @@ def make_documentation(arguments: Any) -> Problem:
         Watched("perplexity"),
         contenders(arguments, {}, parts),
         epochs=(2, 4, 8),
-    )
-
-
-# The next word of WikiText-2 as published: 33,278 words, case kept, <eos> at the end of every line.
-
-FILES = ("train.txt", "valid.txt", "test.txt")
-CUT: dict[str, Any] = {"tokens": "whitespace", "lower": False, "eos": True}
-OPTIONS = {"tokens": "whitespace", "case": "keep", "eos": True, "min_count": 1}
-
-
-def make_language(arguments: Any) -> Problem | None:
-    """Builds the problem with one file each for training, validation and test."""
-    folder = there("wikitext-2")
-    if folder is None:
-        return None
-    texts = [read(folder / file, **CUT) for file in FILES]
-    return Problem(
-        "WikiText-2 as published", Watched("perplexity"), contenders(arguments, OPTIONS, texts), epochs=(1, 2)
     )

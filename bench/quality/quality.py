@@ -17,7 +17,6 @@ Record = dict[str, Any]
 PROBLEMS = {  # modules with a function make_NAME(arguments), which returns a Problem, or None if its data are missing
     "documentation": "language",
     "labels": "labels",
-    "language": "language",
     "yeast": "labels",
 }
 ONLY = tuple(PROBLEMS)

@@ -20,7 +20,7 @@ STEPS = [Step("crossover", ("crossover",), 100, 18, quick=("crossover",))]
 CLAIMED = "https://erikbern.com/2016/02/03/my-issue-with-gpu-accelerated-deep-learning.html"
 TOLD = {"output": "the output layer alone", "step": "trunk and output layer"}
 WIDTH, BATCH = 128, 1024  # common size at which all classes are measured
-WORDS = 33_278  # classes of the problem "language" of `bench quality`: the words of WikiText-2 as published
+WORDS = 33_278  # classes of `bench language_board`: the words of WikiText-2 as published
 CLOCKS = {"quality": "seconds on {} threads", "large": "seconds of one processor"}
 NEAR = (1.05, 1.25)  # targets, relative to the lowest perplexity of any contender
 LOST = 1e6  # higher perplexities are of diverged trainings

@@ -165,8 +165,9 @@ def _table(problem: str, rows: Sequence[Row]) -> Table:
     caption = (
         f"{problem}: {_judged(rows[0])} of validation data, over seeds. {record['data']}; {record['threads']} threads"
     )
-    command = "quality" if problem in PROBLEMS else "items"
-    return Table(f"quality-{problem}", caption, CURVE, cells, f"python -m bench {command} --only {problem}")
+    boards = {"language": "language_board"} | dict.fromkeys(PROBLEMS, f"quality --only {problem}")
+    command = boards.get(problem, f"items --only {problem}")
+    return Table(f"quality-{problem}", caption, CURVE, cells, f"python -m bench {command}")
 
 
 def _reached(record: Record) -> list[tuple[float, float]]:
