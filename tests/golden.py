@@ -17,8 +17,7 @@ import copy
 import dataclasses
 import json
 import sys
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -78,9 +77,7 @@ class Recording:
         except KeyError:
             raise ValueError(f"{name}: not in the file, expected in a recording") from None
 
-    def same(
-        self, name: str, ours: Sequence[Any] | np.ndarray, recorded: Sequence[Any] | np.ndarray | None = None
-    ) -> None:
+    def same(self, name: str, ours: Any, recorded: Any = None) -> None:
         """Compare what must be equal, entry by entry: a list, sizes, shapes. recorded None: the array of this name."""
         if name not in self:
             return
@@ -111,11 +108,8 @@ class Recording:
 
     def missed(self) -> list[str]:
         """Arrays that nothing was compared with."""
-        return [
-            name
-            for name in self.arrays
-            if name not in self.rows and name not in FED and not name.startswith("t_label_")
-        ]
+        known = {*self.rows, *FED}
+        return [name for name in self.arrays if name not in known and not name.startswith("t_label_")]
 
 
 def difference(ours: np.ndarray, recorded: np.ndarray) -> float:
@@ -148,11 +142,16 @@ class Unbounded(PVM):
         return image[None] if image.dtype.kind == "f" else super()._image(frame)
 
 
-class Replay(ABC):
-    """A model that repeats a recording, frame by frame.
+class Replay:
+    """A model that repeats a recording, frame by frame. A subclass says the rest:
 
-    config, order, readout_order  set by the subclass: our configuration; where our weights are in the recorded ones
-    frames                        the array that says how many frames there are
+    configured()          our configuration of the recorded options
+    patterns()            compares wiring and sizes
+    places()              finds out where everything is: on our tape and in the recorded arrays
+    first()               recorded weights of units and readouts at the start
+    frame(t)              shows a frame and compares
+    order, readout_order  where our weights are in the recorded ones
+    frames                the array that says how many frames there are
     """
 
     frames: str
@@ -176,29 +175,9 @@ class Replay(ABC):
         for t in range(len(self.recording[self.frames])):
             self.frame(t)
 
-    @abstractmethod
-    def configured(self) -> Config:
-        """Our configuration of the recorded options."""
-
     def wired(self) -> Wiring:
         """The graph, with the original's mistakes."""
         return wire(self.config)
-
-    @abstractmethod
-    def patterns(self) -> None:
-        """Compare wiring and sizes."""
-
-    @abstractmethod
-    def places(self) -> None:
-        """Find out where everything is: on our tape and in the recorded arrays."""
-
-    @abstractmethod
-    def first(self) -> tuple[np.ndarray, np.ndarray]:
-        """Recorded weights of units and readouts at the start."""
-
-    @abstractmethod
-    def frame(self, t: int) -> None:
-        """Show a frame and compare."""
 
     def give(self, weights: np.ndarray, readouts: np.ndarray) -> None:
         """Start from these weights."""
@@ -258,9 +237,8 @@ class Classic(Replay):
             changes = (t for t in range(len(rates)) if t == 0 or rates[t] != rates[t - 1])
             readout = dataclasses.replace(readout, schedule=tuple((t, float(rates[t])) for t in changes))
         lateral, feedback = (switched(name, r[name]) for name in ("t_lateral", "t_feedback"))
-        return dataclasses.replace(
-            config, schedule=tuple(events), lateral_at=lateral, feedback_at=feedback, readout=readout
-        )
+        switches = {"lateral_at": lateral, "feedback_at": feedback}
+        return dataclasses.replace(config, schedule=tuple(events), readout=readout, **switches)
 
     def wired(self) -> Wiring:
         return beside_layer_0(wire(self.config))
@@ -278,9 +256,8 @@ class Classic(Replay):
         if self.pvm.readouts:
             small = self.pvm.readouts.layout
             sizes = zip(small.inputs.tolist(), small.hidden.tolist(), small.outputs.tolist(), strict=True)
-            self.readout_order = self._transposed(
-                "r_shapes", [shape for n, h, o in sizes for shape in ((n + 1, h), (h + 1, o))]
-            )
+            shapes = [shape for n, h, o in sizes for shape in ((n + 1, h), (h + 1, o))]
+            self.readout_order = self._transposed("r_shapes", shapes)
 
     def _transposed(self, name: str, shapes: list[tuple[int, int]]) -> np.ndarray:
         """Of each of our weights, where it is in matrices (inputs + 1, outputs), the bias in the last row."""

@@ -27,20 +27,7 @@ TRUNK = [*ENGINE, "--trunk", "mlp", "--hidden", "24", "--readout-width", "16", "
 LANGUAGE = ["language", "--text", "text.txt", *TRUNK]
 WORDS = ["words", "--text", "text.txt", "--min-count", "1", "--seed", "1", *ENGINE]
 FACTORS = ["factors", "--ratings", "u.data", *TRUNK]
-PVM = [
-    "pvm",
-    "--video",
-    "synthetic",
-    "--steps",
-    "120",
-    "--every",
-    "20",
-    "--threads",
-    "2",
-    "--device",
-    "cpu",
-    "--config",
-]
+PVM = "pvm --video synthetic --steps 120 --every 20 --threads 2 --device cpu --config".split()
 RUNS: dict[str, list[str]] = {
     "language_tree_delayed": [*LANGUAGE, "--readout", "tree", "--delay", "1", "--micro-batches", "2"],
     "language_full": [*LANGUAGE, "--readout", "full", "--eos", "--case", "keep", "--micro-batches", "3"],
@@ -57,31 +44,12 @@ STOPPED: dict[str, list[str]] = {
     "language_stopped": [*LANGUAGE, "--epochs", "12", "--readout", "tree", "--delay", "1"],
     "pvm_stopped": [*PVM, "classic.json", "--steps", "1500", "--streams", "2"],
 }
-CONFIGS: dict[str, dict[str, Any]] = {
-    "quick": {
-        "grids": [4, 2, 1],
-        "block": 3,
-        "hidden": [6],
-        "wiring": "classic",
-        "predict_steps": 1,
-        "init": "classic",
-        "activation": "logistic",
-        "schedule": [[0, None, 0.02, 0.0], [0, 0, 0.2, None], [60, None, 0.01, None]],
-        "readout": {"kind": "tile", "hidden": [8]},
-    },
-    "classic": {
-        "grids": [4, 2, 1],
-        "block": 3,
-        "hidden": [6],
-        "unit": "complex",
-        "wiring": "classic",
-        "features": ["signal", "derivative", "integral", "error"],
-        "predict_steps": 1,
-        "publish": "minmax",
-        "schedule": [[0, None, 0.01, 0.4]],
-        "readout": {"kind": "unit", "hidden": [5], "momentum": 0.3},
-    },
-}
+BASE = {"grids": [4, 2, 1], "block": 3, "hidden": [6], "wiring": "classic", "predict_steps": 1}
+QUICK = BASE | {"init": "classic", "activation": "logistic", "readout": {"kind": "tile", "hidden": [8]}}
+QUICK |= {"schedule": [[0, None, 0.02, 0.0], [0, 0, 0.2, None], [60, None, 0.01, None]]}
+CLASSIC = BASE | {"unit": "complex", "publish": "minmax", "schedule": [[0, None, 0.01, 0.4]]}
+CLASSIC |= {"features": ["signal", "derivative", "integral", "error"]}
+CLASSIC |= {"readout": {"kind": "unit", "hidden": [5], "momentum": 0.3}}
 
 
 def write_data(folder: Path) -> None:
@@ -94,7 +62,7 @@ def write_data(folder: Path) -> None:
     (folder / "text.txt").write_text("\n".join(lines) + "\n")
     rows = (f"{user}\t{(3 * user + time * time) % 151}\t4\t{1000 + time}" for user in range(200) for time in range(15))
     (folder / "u.data").write_text("\n".join(rows) + "\n")
-    for name, config in CONFIGS.items():
+    for name, config in (("quick", QUICK), ("classic", CLASSIC)):
         (folder / f"{name}.json").write_text(json.dumps({"name": name} | config))
 
 

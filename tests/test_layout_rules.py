@@ -4,6 +4,7 @@ import ast
 import inspect
 import subprocess
 import sys
+import tomllib
 import typing
 
 import pytest
@@ -16,20 +17,8 @@ MOST_PARAMETERS = 8  # of a constructor
 OURS = ("hybrid", "cpu", "gpu")
 ENDINGS = {".py", ".cu", ".cuh", ".cpp", ".h", ".html"}
 # Packages whose modules a registry, the backend, `hybrid.NAME` or Python itself finds by name.
-BY_NAME = {"cpu", "gpu"} | {
-    f"hybrid.{name}"
-    for name in (
-        "cli",
-        "cli.commands",
-        "feeds.video.clips",
-        "formats",
-        "models",
-        "readout",
-        "sklearn",
-        "torch",
-        "trunk",
-    )
-}
+BY_NAME = {f"hybrid.{name}" for name in "cli cli.commands feeds.video.clips formats models readout".split()}
+BY_NAME |= {"cpu", "gpu", "hybrid.sklearn", "hybrid.torch", "hybrid.trunk"}
 ALONE = {
     "cpu.runtime.cache": "read by tests.mutants without the package",
     "cpu.runtime.machine_code": "set before the first kernel",
@@ -121,3 +110,10 @@ def test_no_public_constructor_has_many_parameters():
     assert len(made) > 50 and len(made["TreeReadout"]) == 8 and "biases" in made["TreeReadout"]
     many = {name: names for name, names in made.items() if len(names) > MOST_PARAMETERS}
     assert many == {}, f"more than {MOST_PARAMETERS} parameters; what more a part knows stands in a dataclass"
+
+
+def test_a_wheel_has_the_kernels():
+    """The .cu and .cuh files are compiled on the user's machine; setuptools packs only Python unless told."""
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
+    data = {path for path in (ROOT / "gpu").rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
+    assert data and data <= {path for pattern in told["gpu"] for path in (ROOT / "gpu").glob(pattern)}

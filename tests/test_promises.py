@@ -7,29 +7,15 @@ from tests.support.imports import ROOT
 RUNS = {"eval", "exec", "compile", "__import__"}  # built-in functions
 PICKLES = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "marshal", "shelve", "joblib"}
 LOADS = {"load", "loads", "Unpickler", "open"}  # of theirs
-CALLS = {
-    *(
-        "os.system",
-        "os.popen",
-        "os.execv",
-        "os.execvp",
-        "os.spawnv",
-        "runpy.run_path",
-        "runpy.run_module",
-        "torch.load",
-    ),
-    *("yaml.load", "subprocess.getoutput", "subprocess.getstatusoutput"),
-}
+CALLS = set("os.system os.popen os.execv os.execvp os.spawnv runpy.run_path runpy.run_module torch.load".split())
+CALLS |= {"yaml.load", "subprocess.getoutput", "subprocess.getstatusoutput"}
 METHODS = {"exec_module", "extractall", "extract"}
 
 # What is allowed, by file: as often as it is there, and why.
 ALLOWED = {
     ("hybrid/mpi/group.py", "pickle.loads"): (2, "what ranks of this very run tell each other"),
     ("hybrid/cli/commands/launch.py", "os.execv"): (1, "the mpiexec that starts the ranks of a command"),
-    ("hybrid/trunk/torch.py", "exec_module"): (
-        1,
-        "--module FILE.py:FUNCTION, a program of the user's",
-    ),
+    ("hybrid/trunk/torch.py", "exec_module"): (1, "--module FILE.py:FUNCTION, a program of the user's"),
     ("gpu/install.py", "extractall"): (1, "PyCUDA's source from the package index, by tarfile's filter 'data'"),
 }
 

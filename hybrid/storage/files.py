@@ -63,9 +63,9 @@ def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
     """
     with open(path, "rb") as file:
         number = 0
-        while line := file.readline(LONGEST):
+        while line := file.readline(LONGEST + 1):
             number += 1
-            if len(line) == LONGEST:
+            if len(line) > LONGEST:
                 raise ValueError(f"{path}, line {number}: more than {LONGEST:,} bytes long; expected lines of text")
             try:
                 yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")

@@ -14,9 +14,8 @@ def two(monkeypatch):
 
 
 def test_sizes_are_those_that_are_told():
-    assert [Case(units, 1, 0.0).parameters for units in (671, 6712, 14_161, 67_119)] == [
-        *(9_997_229, 100_002_088, 210_984_739, 1_000_005_981)
-    ]
+    sizes = [Case(units, 1, 0.0).parameters for units in (671, 6712, 14_161, 67_119)]
+    assert sizes == [9_997_229, 100_002_088, 210_984_739, 1_000_005_981]
 
 
 def test_whom_memory_does_not_hold_is_left_out_by_name(two):

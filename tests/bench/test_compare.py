@@ -1,11 +1,10 @@
 """Two files compared: ratios by hand, doubt is no verdict, peers are no regression."""
 
-import json
-
 import pytest
 
 from bench.__main__ import main
 from bench.harness import report
+from tests.support.records import write
 
 
 def record(samples, who="ours", work="units.step", unit="params/s", cpu="Chip", **more):
@@ -20,13 +19,10 @@ def around(middle):
 
 @pytest.fixture
 def files(tmp_path):
-    def write(before, after):
-        paths = [tmp_path / "before.jsonl", tmp_path / "after.jsonl"]
-        for path, records in zip(paths, (before, after), strict=True):
-            path.write_text("".join(json.dumps(one) + "\n" for one in records))
-        return [str(path) for path in paths]
+    def both(before, after):
+        return [str(write(tmp_path / f"{name}.jsonl", found)) for name, found in (("before", before), ("after", after))]
 
-    return write
+    return both
 
 
 @pytest.mark.parametrize(

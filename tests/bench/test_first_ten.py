@@ -9,10 +9,11 @@ import shutil
 import signal
 import subprocess
 import tarfile
-import time
 from pathlib import Path
 
 import pytest
+
+from tests.support.bench_command import wait_for_the_end_of
 
 ROOT = Path(__file__).parents[2]
 BENCH = ["ceilings", "units", "pvm", "tree", "softmax", "rows", "ragged", "overlap"]
@@ -81,27 +82,13 @@ def records(checkout):
     return [json.loads(line)["work"] for line in (checkout / "out" / "results.jsonl").read_text().splitlines()]
 
 
-def wait_for_the_end_of(process: int) -> None:
-    """Return once it has ended; a test that waits for ever is stopped by whoever runs it."""
-    while True:
-        try:
-            state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-        except (FileNotFoundError, ProcessLookupError):
-            return
-        if state == "Z":  # nobody has asked for its exit code
-            return
-        time.sleep(0.01)
-
-
 def test_everything_in_its_order_the_most_valuable_first(checkout):
     done, summary = run(checkout)
     assert done.returncode == 0 and list(summary) == STEPS
     assert all(line.endswith("s, exit code 0") for line in summary.values())
     assert records(checkout) == ["smoke", *BENCH]
-    results, ran = (
-        checkout / "out" / "results.jsonl",
-        [line for line in done.stdout.splitlines() if line.startswith("runs: ")],
-    )
+    results = checkout / "out" / "results.jsonl"
+    ran = [line for line in done.stdout.splitlines() if line.startswith("runs: ")]
     assert f"runs: -m bench gpu --json {results} --anyway --repeat 5 --only units" in ran
     (tests,) = [line for line in ran if "-m pytest" in line]
     assert "--junitxml=" in tests and "tests/gpu/test_units.py" in tests

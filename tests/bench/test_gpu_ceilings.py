@@ -1,12 +1,12 @@
 """The copy bandwidth is taken from a file of results where it was measured on this machine, at this size."""
 
-import json
 from types import SimpleNamespace
 
 import pytest
 
 from bench.gpu import ceilings
 from bench.gpu.machine import SINGLY
+from tests.support.records import write
 
 FACTS = {"gpu": "Chip", "nvcc": "13.0"}
 
@@ -21,8 +21,7 @@ def measured(tmp_path):
     """The bandwidth that a file of these records gives."""
 
     def ask(*records, quick=False):
-        path = tmp_path / "results.jsonl"
-        path.write_text("".join(json.dumps(record) + "\n" for record in records))
+        path = write(tmp_path / "results.jsonl", records)
         return ceilings.measured(str(path), SimpleNamespace(facts=FACTS), quick)
 
     return ask

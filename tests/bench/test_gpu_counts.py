@@ -20,14 +20,8 @@ STEPS = {
 }
 # Which part of the passes over shared memory is due to bank conflicts, at most; of kernels that are not named, nothing.
 # `choose` sorts keys of 8 bytes, which it compares with those 1, 2, 4, ... places away.
-CONFLICTS = {
-    "step_whole_momentum": 0.19,
-    "step_part": 0.017,
-    "pass": 0.044,
-    "learn_4": 0.014,
-    "meet": 0.013,
-    "choose": 0.434,
-}
+CONFLICTS = {"step_whole_momentum": 0.19, "step_part": 0.017, "pass": 0.044, "learn_4": 0.014, "meet": 0.013}
+CONFLICTS["choose"] = 0.434
 
 
 @pytest.fixture(scope="module")
@@ -51,9 +45,12 @@ def test_a_step_of_units_moves_each_weight_once_in_and_once_out(step, case, bars
     assert found.read_full >= read_full and found.written_full >= written_full
 
 
-def test_units_that_are_held_on_chip_are_one_launch_for_each_size_of_their_blocks(step):
-    assert step("units.step 150-49-150").launches == 1
-    assert step("units.step ragged").launches == len(UNITS["ragged"][0])
+def test_units_that_are_held_on_chip_are_one_launch_for_each_size_of_their_blocks_and_meet_as_often_as_they_need(step):
+    """They meet where inputs are there, hidden signals, errors, sums of these, hidden errors, and all weights."""
+    for name, launches in (("150-49-150", 1), ("ragged", len(UNITS["ragged"][0]))):
+        found = step(f"units.step {name}")
+        assert found.launches == launches
+        assert found.barriers == 6 * len(UNITS[name][0]) and found.warp_barriers == 0
 
 
 @pytest.mark.parametrize(
@@ -135,10 +132,8 @@ def test_the_root_of_a_tree_moves_after_each_example_or_after_those_that_learn_t
 def test_a_tree_step_of_a_batch_reads_a_path_once(counts):
     """A warp that holds some rows of the path in registers reads the hidden vector for them, from the L1 cache."""
     depth, warps = TREE.bit_length() - 1, 4
-    line_up, meet, judge, move, finish = (
-        counts[f"tree step, {TREE} classes, {TOGETHER} together", name]
-        for name in ("line_up", "meet", "judge", "move", "finish")
-    )
+    kernels, case = ("line_up", "meet", "judge", "move", "finish"), f"tree step, {TREE} classes, {TOGETHER} together"
+    line_up, meet, judge, move, finish = (counts[case, name] for name in kernels)
     assert judge.read == (depth + warps) * ROW + 4 * (2 * depth + warps)  # entries and slots; order by each warp
     assert judge.written == ROW + 4 + 4 * depth
     assert line_up.read <= 1068 and line_up.written == 4 * (2 * depth + 2)  # ranks of all by a block of 8; paths, slots
@@ -165,14 +160,6 @@ def test_shared_memory_is_passed_over_with_few_conflicts_of_banks(counts):
         found[kernel] = max(record.conflicts, found.get(kernel, 0))
     assert {kernel for kernel, part in found.items() if part > 0} == CONFLICTS.keys()
     assert all(found[kernel] <= most for kernel, most in CONFLICTS.items()), found
-
-
-def test_warps_of_units_meet_as_often_as_their_steps_need(step):
-    """A unit that is held on chip: inputs are there, hidden signals, errors, sums of these, hidden errors, and all weights."""
-    units = {name: len(UNITS[name][0]) for name in ("150-49-150", "ragged")}
-    for name, count in units.items():
-        found = step(f"units.step {name}")
-        assert found.barriers == 6 * count and found.warp_barriers == 0
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,9 @@
 """The works of `bench gpu` need NumPy and PyCUDA alone, on a machine whose Numba or PyTorch is missing or does not start."""
 
 import json
-import os
 import subprocess
 import sys
 from argparse import Namespace
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,21 +13,8 @@ from bench.gpu import gpu
 from bench.oracles import tree as tree_shape
 from cpu.tree import tree
 from hybrid.pvm import pipeline
+from tests.support.bench_command import ROOT, bare
 
-ROOT = Path(__file__).parents[2]
-BLOCKED = "numba llvmlite tbb torch scipy annoy matplotlib threadpoolctl pytest hypothesis"
-WITHOUT = f"""
-import runpy, sys
-
-class Blocked:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {BLOCKED.split()}:
-            raise ImportError(f"{{name}} is blocked")
-
-sys.meta_path.insert(0, Blocked())
-sys.argv[0] = "bench"
-runpy.run_module("bench", run_name="__main__", alter_sys=True)
-"""
 COUNTS = {
     "ceilings": {"gpu.copy", "gpu.read-modify-write", "gpu.gemm"},
     "units": {"units.step"},
@@ -43,9 +28,9 @@ COUNTS = {
 @pytest.mark.slow
 def test_works_run_where_numba_torch_and_scipy_are_missing(tmp_path):
     options = "gpu --quick --anyway --repeat 2 --threads 2".split()
-    command = [sys.executable, "-m", "tests.cudasim", sys.executable, "-c", WITHOUT, *options]
+    command = [sys.executable, "-m", "tests.cudasim", sys.executable, "-m", "bench", *options]
     given = ["--json", str(tmp_path / "found.jsonl"), *(f"--only={work}" for work in COUNTS)]
-    environment = os.environ | {"FIRST": "1"}
+    environment = bare(tmp_path) | {"FIRST": "1"}
     done = subprocess.run([*command, *given], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "FAILED" not in done.stdout
@@ -67,9 +52,8 @@ def test_a_work_whose_module_cannot_be_imported_fails_alone(monkeypatch, tmp_pat
     for name in ("of_one_size", "ragged"):
         monkeypatch.setattr(f"bench.gpu.units.{name}", lambda machine, quick: [lambda: 1 / 0])
     machine = SimpleNamespace(bandwidth=None, name="Chip", facts={}, silent=None, torch=None, simulated=True)
-    given = Namespace(
-        only=["units", "tree", "ragged"], quick=True, threads=1, repeat=1, json=str(tmp_path / "x"), out=None
-    )
+    only = ["units", "tree", "ragged"]
+    given = Namespace(only=only, quick=True, threads=1, repeat=1, json=str(tmp_path / "x"), out=None)
     assert gpu._run(machine, given) == 1
     said = capsys.readouterr().out
     failed = [line.split()[1] for line in said.splitlines() if line.startswith("  FAILED")]

@@ -45,15 +45,11 @@ def python(folder: Path, says: str) -> Path:
     return path
 
 
-def test_the_kit_has_the_wheels_that_are_named_and_nothing_else(kit):
+def test_the_kit_has_the_wheels_that_are_named_and_annoy_is_built_for_other_processors(kit):
     gpu_kit.build(sys.executable)
     wheels = {path.name for path in gpu_kit.KIT.iterdir()}
     assert wheels == {f"{name}-1.whl" for name in (*gpu_kit.BUILT, *gpu_kit.PUBLISHED)}
     assert [*gpu_kit.BUILD.iterdir()] == [gpu_kit.KIT]
-
-
-def test_annoy_is_built_for_other_processors_than_this_one(kit):
-    gpu_kit.build(sys.executable)
     (built,) = [entry for entry in kit if entry[0] == "build Annoy"]
     assert "--no-cache-dir" in built[1] and "-march=x86-64-v3" in built[2]
     assert [options for purpose, _, options in kit if purpose != "build Annoy"] == [None]
@@ -103,10 +99,8 @@ def test_unless_named_it_is_python_3_12(tmp_path, monkeypatch, says, suits):
 def test_without_a_python_the_command_says_what_to_do(monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("GPU_PYTHON", str(tmp_path / "none"))
     assert gpu_kit.main([]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith(
-        f"the kit was not built: GPU_PYTHON={tmp_path / 'none'}: no Python with the module venv is found"
-    )
+    said, path = capsys.readouterr().err, tmp_path / "none"
+    assert said.startswith(f"the kit was not built: GPU_PYTHON={path}: no Python with the module venv is found")
     assert "make gpu-kit GPU_PYTHON=/path/to/python" in said
 
 

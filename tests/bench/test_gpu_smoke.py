@@ -1,7 +1,6 @@
 """The smoke of GPU kernels: every kernel is in it, and whatever a case does, the others run and leave their records."""
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -12,19 +11,8 @@ import pytest
 
 from tests.smoke.cases import CASES
 from tests.smoke.device import Check
+from tests.support.bench_command import ROOT, bare, importing
 
-ROOT = Path(__file__).parents[2]
-BLOCKED = """
-import sys
-from importlib.abc import MetaPathFinder
-
-class Absent(MetaPathFinder):
-    def find_spec(self, name, path, target=None):
-        if name.partition(".")[0] in "numba tbb torch scipy annoy matplotlib pytest hypothesis".split():
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-sys.meta_path.insert(0, Absent())
-"""
 COMPILED = """
 import os
 from tests import cudasim
@@ -75,20 +63,16 @@ def open_gpu():
 """
 
 
-def smoke(tmp_path, *arguments, under=(), **environment):
-    """Exit code, lines and records; modules in tmp_path can be imported."""
-    paths = os.pathsep.join([str(tmp_path), str(ROOT)])
+def smoke(tmp_path, environ, *arguments, under=()):
+    """Exit code, lines and records."""
     command = [*under, sys.executable, "-m", "tests.smoke", "--json", str(tmp_path / "found.jsonl"), *arguments]
-    done = subprocess.run(
-        command, cwd=ROOT, env=os.environ | environment | {"PYTHONPATH": paths}, capture_output=True, text=True
-    )
+    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
     records = [json.loads(line) for line in (tmp_path / "found.jsonl").read_text().splitlines()]
     return done.returncode, done.stdout.splitlines(), records
 
 
 def test_every_kernel_runs_on_the_simulated_driver_with_numpy_and_pycuda_alone(tmp_path):
-    (tmp_path / "sitecustomize.py").write_text(BLOCKED)
-    code, lines, records = smoke(tmp_path, under=[sys.executable, "-m", "tests.cudasim"])
+    code, lines, records = smoke(tmp_path, bare(tmp_path), under=[sys.executable, "-m", "tests.cudasim"])
     assert (code, lines[-1]) == (0, f"{len(CASES)} ok, 0 off, 0 error"), lines
     assert [record["name"] for record in records] == [*CASES]
     launched = {name for record in records for name in record["kernels"]}
@@ -108,7 +92,7 @@ def fakes(tmp_path_factory):
     """Code, lines and records of cases that go wrong in all ways."""
     folder = tmp_path_factory.mktemp("fakes")
     (folder / "fakes.py").write_text(FAKES)
-    return smoke(folder, "--cases", "fakes", "--limit", "2", HYBRID_COMMIT="abc")
+    return smoke(folder, importing(folder) | {"HYBRID_COMMIT": "abc"}, "--cases", "fakes", "--limit", "2")
 
 
 def test_whatever_a_case_does_the_others_run(fakes):

@@ -6,15 +6,8 @@ import pytest
 
 from bench.__main__ import main
 
-ENV = {
-    "gpu_driver": "580.1",
-    "numpy": "2.5",
-    "torch": "2.11",
-    "cuda": "13.0",
-    "compiler": "nvcc 13.0",
-    "cpu": "Xeon",
-    "cores": 16,
-}
+ENV = {"gpu_driver": "580.1", "numpy": "2.5", "torch": "2.11", "cuda": "13.0", "compiler": "nvcc 13.0"}
+ENV |= {"cpu": "Xeon", "cores": 16}
 COPY = {"of": "bandwidth_share", "least": 0.88, "rival": "", "found": 0.64, "met": False}
 RATIO = {"of": "ratio", "least": 8, "rival": " bmm + SGD", "found": 9.0, "met": True}
 UNKNOWN = {"of": "ratio", "least": 1.3, "rival": "", "found": None, "met": None}
@@ -77,10 +70,8 @@ def test_each_figure_beside_its_target_others_and_the_cpu(page):
         log=LOG,
     )
     assert lines[0] == "# H200, driver 580.1, 2026-11-06"
-    assert (
-        lines[2].startswith("Commit `abc+`, NumPy 2.5, PyTorch 2.11, CUDA 13.0")
-        and "SM clock 1,260 to 1,980 MHz" in lines[2]
-    )
+    assert lines[2].startswith("Commit `abc+`, NumPy 2.5, PyTorch 2.11, CUDA 13.0")
+    assert "SM clock 1,260 to 1,980 MHz" in lines[2]
     rows = [line for line in lines if line.startswith("| units.step")]
     assert rows == [
         "| units.step units 14,161, batch 1 | 340 G parameters/s | 64% | 88% of copy: missed; 8 x bmm + SGD: met "
@@ -112,11 +103,8 @@ def test_what_failed_and_where_to_look(page):
 def test_the_tests_of_the_kernels(page):
     cases = '<testcase classname="a" name="one"/><testcase classname="a" name="two"><skipped/></testcase>'
     bad = '<testcase classname="a" name="bad"><failure message="1 != 2&#10;more">x</failure></testcase>'
-    for text in (
-        f"<testsuites><testsuite>{cases}{bad}</testsuite></testsuites>",
-        f"<testsuites><testsuite>{cases}{bad}<testca",
-    ):
-        lines = page(summary=SUMMARY, tests=text)
+    for end in ("</testsuite></testsuites>", "<testca"):
+        lines = page(summary=SUMMARY, tests=f"<testsuites><testsuite>{cases}{bad}{end}")
         assert "The kernels' tests: 1 passed, 1 failed, 1 skipped." in lines
         assert "* `a::bad`: 1 != 2 more" in lines
 

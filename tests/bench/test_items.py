@@ -35,19 +35,8 @@ def test_a_row_is_what_the_command_reports_over_seeds_beside_baselines_and_publi
     ratings = ["--ratings", str(tmp_path / "walks.txt"), "--columns", "1,2", "--threads", "1", "--device", "cpu"]
     figures = []
     for seed in ("0", "1"):
-        more = [
-            *SMALL,
-            "--readout",
-            "full",
-            "--epochs",
-            "1",
-            "--seed",
-            seed,
-            "--out",
-            f"{tmp_path}/run{seed}",
-            "--json",
-        ]
-        done = subprocess.run([*items.COMMAND, *ratings, *more], capture_output=True, text=True, check=True)
+        more = ["--readout", "full", "--epochs", "1", "--seed", seed, "--out", f"{tmp_path}/run{seed}", "--json"]
+        done = subprocess.run([*items.COMMAND, *ratings, *SMALL, *more], capture_output=True, text=True, check=True)
         figures.append(json.loads(done.stdout)["test ndcg@10"])
     low, high = min(figures), max(figures)
     assert ours[0] == "| full softmax" and ours[2] == f"{sum(figures) / 2:.4f} ({low:.4f} to {high:.4f})"
@@ -61,9 +50,8 @@ def test_a_row_is_what_the_command_reports_over_seeds_beside_baselines_and_publi
 
 def test_a_file_of_the_user_and_a_row_that_is_not_there(asked, tmp_path, capsys):
     asked.ratings, asked.only, asked.readouts = str(tmp_path / "walks.txt"), None, ["popularity"]
-    (tmp_path / "walks.txt").write_text(
-        "user,item\n" + "".join(f"{u},{(u + s) % 9}\n" for u in range(9) for s in range(5))
-    )
+    rows = "".join(f"{user},{(user + step) % 9}\n" for user in range(9) for step in range(5))
+    (tmp_path / "walks.txt").write_text(f"user,item\n{rows}")
     assert items.run(asked) == 0
     assert "### walks, 9 users, 9 items: the last item of each user tests" in capsys.readouterr().out
     asked.readouts = ["x"]

@@ -14,9 +14,8 @@ HEADS = plugs.heads()
 def text(tmp_path, monkeypatch):
     """A text in which every word says which one is next."""
     (tmp_path / "wikitext-2").mkdir()
-    for name, lines in (("train", 400),):
-        words = (" ".join(f"w{(i + t) % 30}" for t in range(30)) for i in range(lines))
-        (tmp_path / "wikitext-2" / f"{name}.txt").write_text("<unk>\n" + "\n".join(words) + "\n")
+    lines = (" ".join(f"w{(i + t) % 30}" for t in range(30)) for i in range(400))
+    (tmp_path / "wikitext-2" / "train.txt").write_text("<unk>\n" + "\n".join(lines) + "\n")
     monkeypatch.setenv("HYBRID_DATA", str(tmp_path))
     return plugs.wikitext()
 

@@ -52,9 +52,8 @@ def test_a_search_tests_nothing_and_a_record_is_not_trained_again(toy, tmp_path)
     searched = 3 + 3  # each of three settings with seed 0, and all of them, as finalists, with seed 1
     assert "tested" not in toy[:searched] and toy.count("tested") == 2 + 2 + 1
     records = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [one["work"] for one in records] == ["toy.search"] * 6 + ["toy.epochs"] * 2 + ["toy.seconds"] * 2 + [
-        "toy.epochs"
-    ]
+    works = [one["work"] for one in records]
+    assert works == ["toy.search"] * 6 + ["toy.epochs"] * 2 + ["toy.seconds"] * 2 + ["toy.epochs"]
     assert all(not one["test"] for one in records[:6]) and all(one["test"] for one in records[6:])
     best = min(records[:6], key=lambda one: one["valid"]["loss"])
     assert {one["params"]["rate"] for one in records[6:10]} == {best["params"]["rate"]}

@@ -49,21 +49,16 @@ def machine(tmp_path, monkeypatch):
 def test_what_cores_worked_and_is_not_ours_is_that_of_others(machine):
     before = quiet.snapshot()
     core = [("cpu0", 0, 150), ("cpu0", 2, 20), ("cpu1", 1, 10), ("cpu1", 5, 5), ("cpu1", 6, 15)]  # 2 seconds of work
-    core += [
-        ("cpu0", 3, 500),
-        ("cpu1", 4, 500),
-        ("cpu1", 7, 30),
-        ("cpu2", 0, 900),
-    ]  # idle, waiting, stolen, another's core
+    # Idle, waiting, stolen, another's core
+    core += [("cpu0", 3, 500), ("cpu1", 4, 500), ("cpu1", 7, 30), ("cpu2", 0, 900)]
     machine.tick(4.0, core, processes=[(US, 0, 50), (US, 1, 10), (US, 2, 20), (CHILD, 0, 40), (OTHER, 0, 80)])
     assert quiet.between(before, quiet.snapshot()) == Load(2, others=(2.0 - 1.2) / 4, stolen=0.3 / 4)
 
 
 def test_a_busy_machine_is_refused_and_those_who_are_busy_are_named(machine, monkeypatch):
     taken = [(OTHER, 0, 30), (SECOND, 1, 50), (US, 0, 40)]
-    monkeypatch.setattr(
-        time, "sleep", lambda _: machine.tick(1.0, [("cpu0", 0, 120), ("cpu1", 7, 10)], processes=taken)
-    )
+    core = [("cpu0", 0, 120), ("cpu1", 7, 10)]
+    monkeypatch.setattr(time, "sleep", lambda _: machine.tick(1.0, core, processes=taken))
     with pytest.raises(quiet.Busy) as refused:
         quiet.check_quiet()
     assert "take 0.80 of 2 cores (a (b) c21 (21) 0.50, a (b) c20 (20) 0.30), other machines 0.10" in str(refused.value)
@@ -111,10 +106,8 @@ def holder(tmp_path):
 
 
 def test_a_second_one_is_refused_and_told_who_measures(tmp_path, holder):
-    with (
-        pytest.raises(quiet.Taken, match=rf"process {holder.pid} \({sys.executable}") as refused,
-        quiet.alone(tmp_path / "lock"),
-    ):
+    said = rf"process {holder.pid} \({sys.executable}"
+    with pytest.raises(quiet.Taken, match=said) as refused, quiet.alone(tmp_path / "lock"):
         pass
     assert "wait until it is done" in str(refused.value)
 

@@ -1,24 +1,16 @@
 """Ratios come from records, tables from ratios; the command line names what it can do."""
 
-import json
-
 import pytest
 
 from bench.__main__ import main
 from bench.harness import report
+from tests.support.records import write
 
 
 def record(who="ours", value=4e9, work="units.step", unit="params/s", threads=2, params=None, cpu="Chip", **more):
-    settings = {"device": "cpu", "commit": "abc", "env": {"cpu": cpu}, "spread": 0.04, "samples": [value]}
-    params = {"units": 9, "batch": 1} if params is None else params
-    return (
-        settings | {"work": work, "who": who, "value": value, "unit": unit, "threads": threads, "params": params} | more
-    )
-
-
-def write(path, *records):
-    path.write_text("".join(json.dumps(one) + "\n" for one in records))
-    return str(path)
+    made = {"device": "cpu", "commit": "abc", "env": {"cpu": cpu}, "spread": 0.04, "samples": [value], "value": value}
+    made |= {"work": work, "who": who, "unit": unit, "threads": threads}
+    return made | {"params": {"units": 9, "batch": 1} if params is None else params} | more
 
 
 def test_the_ratio_is_how_many_times_as_fast_ours_is():
@@ -27,7 +19,8 @@ def test_the_ratio_is_how_many_times_as_fast_ours_is():
 
 
 def test_what_measures_nothing_is_left_out(tmp_path):
-    path = write(tmp_path / "one.jsonl", {"bench": "gpu_smoke", "name": "rows.gather", "state": "ok"}, record())
+    smoke = {"bench": "gpu_smoke", "name": "rows.gather", "state": "ok"}
+    path = write(tmp_path / "one.jsonl", [smoke, record()])
     assert report.read([path]) == [record()]
 
 
@@ -47,14 +40,15 @@ def test_a_peer_at_other_work_is_no_rival():
 
 
 def test_of_equal_measurements_the_last_counts(tmp_path):
-    paths = [write(tmp_path / "a", record(value=1.0), record("peer", 5.0)), write(tmp_path / "b", record(value=2.0))]
+    first, second = [record(value=1.0), record("peer", 5.0)], [record(value=2.0)]
+    paths = [write(tmp_path / "a", first), write(tmp_path / "b", second)]
     assert [(one["who"], one["value"]) for one in report.read(paths)] == [("ours", 2.0), ("peer", 5.0)]
 
 
 @pytest.mark.parametrize("line", ["not json", "[1]", '{"work": "units.step"}', ""])
 def test_a_line_that_is_no_record_is_named(tmp_path, line):
-    path = tmp_path / "bad.jsonl"
-    path.write_text(json.dumps(record()) + "\n" + line + "\n")
+    path = write(tmp_path / "bad.jsonl", [record()])
+    path.write_text(f"{path.read_text()}{line}\n")
     with pytest.raises(ValueError, match=r"bad.jsonl:2: not a record"):
         report.read([str(path)])
 

@@ -372,15 +372,12 @@ class Campaign:
 
 def main() -> int:
     """The exit code: 1 where something was found."""
-    parser = argparse.ArgumentParser(
-        "python -m tests.crash", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = argparse.ArgumentParser("python -m tests.crash", description=__doc__)
     parser.add_argument("--faults", type=int, default=0, metavar="N", help="calls that fail or kill")
     parser.add_argument("--kills", type=int, default=0, metavar="N", help="runs that are killed, some times each")
     parser.add_argument("--device", action="append", help="of runs that are killed: cpu (default), cuda:0; several")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=0, metavar="N", help="the number of the first turn")
-    parser.add_argument("--keep", default="build/crash", help="folder of findings (default: build/crash)")
     given, begun, found = parser.parse_args(), time.monotonic(), 0
     with tempfile.TemporaryDirectory() as folder:
         campaign = Campaign(Path(folder).resolve(), given.device or ["cpu"])
@@ -393,7 +390,7 @@ def main() -> int:
                 device = "".join(f" --device {device}" for device in given.device or ())
                 again = f"python -m tests.crash --{what} 1 --first {number} --seed {given.seed}{device}"
                 print(f"{again}\n    {broken}", flush=True)
-                kept = Path(given.keep) / f"{what}-{given.seed}-{number}"
+                kept = Path("build/crash") / f"{what}-{given.seed}-{number}"
                 shutil.rmtree(kept, ignore_errors=True)
                 shutil.copytree(campaign.folder / "turn", kept)
     seconds = time.monotonic() - begun

@@ -26,9 +26,8 @@ def load() -> None:
     """Load the code of all kernels that are in the cache."""
     for module in pkgutil.iter_modules(cpu.__path__, "cpu."):
         importlib.import_module(module.name)
-    kernels = {
-        id(one): one for name in [*sys.modules] if name.startswith("cpu.") for one in vars(sys.modules[name]).values()
-    }
+    loaded = [module for name, module in sys.modules.items() if name.startswith("cpu.")]
+    kernels = {id(one): one for module in loaded for one in vars(module).values()}
     for kernel in kernels.values():
         files = isinstance(kernel, Dispatcher) and getattr(kernel._cache, "_cache_file", None)
         for types, *_ in files._load_index() if files else ():

@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 
 from bench.__main__ import WANTED, benchmarks
+from hybrid import Scene
 from hybrid.cli import main, options
 from hybrid.cli.options import COMMANDS
+from hybrid.feeds.video.film import Film
 
-from . import files
 from .pages import PAGES, ROOT, blocks, commands
 
 LONG = ("train pvm", "eval runs/pvm", "pvm compare")  # of videos; the first by default takes a minute
@@ -28,7 +29,7 @@ RUN = {page: [block for block in blocks(page) if block.language in LANGUAGES] fo
 
 @pytest.mark.parametrize("page", [page for page in PAGES if RUN[page]], ids=lambda page: page.stem)
 def test_blocks(page, tmp_path, monkeypatch, capsys):
-    files.write(tmp_path)
+    write(tmp_path)
     monkeypatch.chdir(tmp_path)
     space: dict = {"printed": []}
     printed = ""  # by the block before; a block of text after it shows that
@@ -70,12 +71,7 @@ def _video(space):
     assert Path("dream.gif").stat().st_size
 
 
-CHECKS = {
-    "language": _language,
-    "output-layers": _readout,
-    "units": _units,
-    "pvm": _video,
-}  # of pages, by name
+CHECKS = {"language": _language, "output-layers": _readout, "units": _units, "pvm": _video}  # of pages, by name
 
 
 def test_the_first_model_is_ten_lines():
@@ -84,13 +80,8 @@ def test_the_first_model_is_ten_lines():
 
 
 def test_every_command_is_shown():
-    shown = {
-        line.split()[1]
-        for page in PAGES
-        for block in RUN[page]
-        if block.language == "sh"
-        for line in commands(block.code)
-    }
+    shell = [block for page in PAGES for block in RUN[page] if block.language == "sh"]
+    shown = {line.split()[1] for block in shell for line in commands(block.code)}
     assert COMMANDS.keys() <= shown
 
 
@@ -119,7 +110,7 @@ def _run(command: str, capsys) -> None:
 def _hybrid(command: str, capsys) -> None:
     if command.startswith(LONG):
         command = re.sub(r" --steps \d+", "", command) + " --steps 40"
-    if command.startswith("data get"):  # there is no network in tests; tests/hybrid/cli/test_data.py has a server
+    if command.startswith("data get"):  # there is no network in tests; tests/hybrid/cli/commands/test_data.py has a server
         options.read(shlex.split(command))
         return
     if command.startswith("launch"):  # it becomes another program
@@ -140,3 +131,38 @@ def _extras() -> set[str]:
 def _plain(text: str) -> list[str]:
     """Words of an output, every number as #: what is printed must be shown so, but figures differ between machines."""
     return re.sub(r"\d[\d.,]*", "#", text).split()
+
+
+# Small files of the names that the pages use, so that their commands run as they stand
+
+NET = """
+import torch
+
+def make(inputs, outputs):
+    return torch.nn.Sequential(torch.nn.Linear(inputs, outputs), torch.nn.Tanh())
+"""
+DISHES = ("rice", "beans", "cake")
+WORDS = [f"word{i}" for i in range(20)]
+
+
+def write(folder: Path) -> None:
+    """Texts, ratings, judgements of words, the sweep of its page, a program that makes a net, and a clip."""
+    rng = np.random.default_rng(0)
+    for name in ("book", "other", "train", "valid", "test"):
+        lines = (" ".join(WORDS[(i + t) % 20] for t in range(8)) for i in rng.integers(0, 20, 200))
+        (folder / f"{name}.txt").write_text("\n".join(lines))
+    (folder / "net.py").write_text(NET)
+    tagged = "".join(f"__label__{DISHES[i % 3]} a pot of {DISHES[i % 3]} w{i % 7}\n" for i in range(60))
+    for name in ("tagged", "others"):
+        (folder / f"{name}.txt").write_text(tagged)
+    pairs = (f"{WORDS[i]}\t{WORDS[j]}\t{rng.random():.2f}" for i in range(5) for j in range(i))
+    (folder / "wordsim353.tsv").write_text("\n".join(pairs))
+    (folder / "questions-words.txt").write_text(": family\nword0 word1 word2 word3\n")
+    rows = [(u, (u + t) % 15, t) for u in range(40) for t in range(8)]
+    (folder / "u.data").write_text("".join(f"{u}\t{i}\t5\t{t}\n" for u, i, t in rows))
+    (folder / "ratings.csv").write_text("who,what,when\n" + "".join(f"{u},{i},{t}\n" for u, i, t in rows))
+    sweep = next(block.code for block in blocks(ROOT / "docs" / "runs.md") if block.language == "toml")
+    (folder / "sweep.toml").write_text(sweep)
+    with Film(folder / "clip.mp4", 25) as film:
+        for image, _ in Scene((60, 60, 3), length=30):
+            film.write(image)

@@ -17,13 +17,8 @@ def sums(monkeypatch, tmp_path):
     shown = [block.code for block in blocks(ROOT / "docs" / "extend.md") if block.language == "python"]
     feed, model = shown[0].split("feed = Sums()")[0], next(code for code in shown if "class SumsJob" in code)
     monkeypatch.chdir(tmp_path)
-    offered(
-        monkeypatch,
-        tmp_path,
-        "sums",
-        "hybrid.models",
-        model.replace("import dataclasses\n", f"import dataclasses\n{feed}"),
-    )
+    source = model.replace("import dataclasses\n", f"import dataclasses\n{feed}")
+    offered(monkeypatch, tmp_path, "sums", "hybrid.models", source)
 
 
 def test_it_is_trained_resumed_and_measured(sums, capsys):

@@ -1,7 +1,11 @@
 """What the pages name is there: options, files, public names."""
 
+import contextlib
+import io
 import re
+import runpy
 import sys
+from xml.etree import ElementTree
 
 import pytest
 
@@ -12,10 +16,7 @@ from hybrid.cli import main
 from .pages import PAGES, ROOT, prose
 
 HELP = [
-    *(
-        ["train", "language", "--readout", name]
-        for name in ("full", "head", "mixture", "neighbours", "sampled", "tree")
-    ),
+    *(["train", "language", "--readout", name] for name in "full head mixture neighbours sampled tree".split()),
     *(["train", "factors", "--trunk", name] for name in ("attention", "torch")),
     *(["train", model] for model in ("language", "words", "factors", "labels", "pvm")),
     *([name] for name in "sweep eval export recommend predict next neighbours analogy demo doctor launch".split()),
@@ -28,9 +29,6 @@ OTHERS = {"--help", "--debug"}  # of every command
 @pytest.fixture(scope="module")
 def options():
     """Every option that any command's help tells of."""
-    import contextlib
-    import io
-
     told = io.StringIO()
     for command in HELP:
         with contextlib.redirect_stdout(told), pytest.raises(SystemExit):
@@ -88,3 +86,12 @@ def test_a_code_host_shows_what_the_site_does():
     table = re.search(r"^\|.*\|$", readme, re.MULTILINE)[0]
     assert hooks.VERDICT in index and table in hooks.on_page_markdown(index)
     assert hooks.on_page_markdown("[notes](../bench/NOTES.md#a)") == "[notes](notes.md#a)"
+
+
+def test_the_picture_of_a_batch_is_what_its_script_draws(tmp_path, monkeypatch):
+    script = runpy.run_path(str(ROOT / "docs" / "draw_batch.py"))
+    kept = script["FILE"].read_text()
+    monkeypatch.setitem(script["main"].__globals__, "FILE", tmp_path / "batch.svg")
+    script["main"]()
+    assert (tmp_path / "batch.svg").read_text() == kept
+    assert ElementTree.fromstring(kept).tag.endswith("svg")

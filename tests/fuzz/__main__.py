@@ -22,6 +22,7 @@ import warnings
 import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -29,7 +30,10 @@ from unittest import mock
 
 import hypothesis
 import numpy as np
+import pyarrow
 from hypothesis import strategies
+from PIL import Image
+from pyarrow import parquet
 
 from hybrid import PVM, machine, open_clips, open_run
 from hybrid.cli import main as hybrid
@@ -38,19 +42,19 @@ from hybrid.engine import Engine
 from hybrid.feeds import ratings, stream, text
 from hybrid.feeds.vocabulary import Vocabulary
 from hybrid.formats import fasttext, svm, vectors
+from hybrid.pvm.originals import checkpoint as originals
 from hybrid.settings import flag
 from hybrid.storage import checkpoint
 from hybrid.train import runs
 from hybrid.train.options import Parts
 from tests.hybrid.pvm import tiny
-from tests.support import small_runs
+from tests.support import original_files, small_runs
 from tests.support.imports import ROOT
 
 MEMORY = 2**30  # bytes beyond what the process has once a good file was read
 SECONDS = 10.0  # of processors, so that a busy machine finds nothing
 HUNG = 60  # seconds by the clock: the alarm did not end the case
-DOCUMENTED = (ValueError, IndexError, OSError, FloatingPointError)  # those of hybrid/cli/command_line.py, but of memory
-CODES = (0, 1, 2, 130)  # likewise
+CODES = (0, 1, 2, 130)  # those of hybrid/cli/command_line.py
 
 # Changed copies
 
@@ -62,10 +66,8 @@ NAMES = ("../x", "/x", "./img1.png", "a/../../x", "", "con", "x" * 300, "\x1b[31
 
 
 def changed(name: str, content: bytes, rng: Random) -> bytes:
-    """One copy; what is changed within depends on how the name ends."""
-    within = {".json": of_json, ".zip": of_zip}.get(Path(name).suffix)
-    if within is None and zipfile.is_zipfile(io.BytesIO(content)):
-        within = of_zip
+    """One copy; what is changed within depends on what it is."""
+    within = of_json if name.endswith(".json") else of_zip if zipfile.is_zipfile(io.BytesIO(content)) else None
     return within(content, rng) if within and rng.random() < 0.6 else of_bytes(content, rng)
 
 
@@ -120,9 +122,8 @@ def _places(whole: Any) -> Iterator[tuple[Any, Any]]:
 
 def value(rng: Random) -> Any:
     """One that nobody expects."""
-    return copy.deepcopy(
-        rng.choice(rng.choice((NUMBERS, NUMBERS, NUMBERS, TEXTS, OTHERS)))
-    )  # it may be changed further
+    kind = rng.choice((NUMBERS, NUMBERS, NUMBERS, TEXTS, OTHERS))
+    return copy.deepcopy(rng.choice(kind))  # it may be changed further
 
 
 def of_zip(content: bytes, rng: Random) -> bytes:
@@ -152,13 +153,12 @@ def of_zip(content: bytes, rng: Random) -> bytes:
 def sealed(name: str, content: bytes, rng: Random) -> bytes:
     """A checkpoint's JSON file, changed by somebody who knows how its checksum is made."""
     found = of_json(content, rng)
-    try:
+    with contextlib.suppress(ValueError, KeyError, AttributeError, TypeError, RecursionError):
         manifest = json.loads(found)
         manifest.pop("checksum")
         manifest["checksum"] = hashlib.sha256(json.dumps(manifest, indent=1, allow_nan=False).encode()).hexdigest()
-    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
-        return found
-    return json.dumps(manifest, indent=1).encode("utf-8", "surrogatepass")
+        found = json.dumps(manifest, indent=1).encode()
+    return found
 
 
 # What is read
@@ -181,60 +181,50 @@ class Subject(NamedTuple):
 
 WORDS = ["the", "value", "of", "é", "a", "name"]
 ROWS = np.random.default_rng(0).standard_normal((len(WORDS), 5)).astype(np.float32)
+TEXT = "the value of a name\nthe name é of the value\n" * 5
+RATED = "user,item,rating,timestamp\n" + "".join(f"u{n % 5},i{n % 7},{n % 5},{n}\n" for n in range(40))
+LABELLED = "__label__a __label__b some words\n__label__c more\n" * 4
+SPARSE = "4 6 3\n0,1 0:1 3:0.5\n2 1:2 5:1e-3\n1 2:1\n0 4:-1\n"
 
 
-def written(name: str, content: str) -> Callable[[Path], Path]:
-    """One file."""
-    return lambda folder: ((folder / name).write_text(content), folder / name)[1]
-
-
-def saved(name: str, **more: Any) -> Callable[[Path], Path]:
-    """A file of vectors."""
-    return lambda folder: (vectors.save(folder / name, WORDS, ROWS, **more), folder / name)[1]
-
-
-def tabular(columns: dict[str, list[Any]]) -> Callable[[Path], Path]:
-    """A Parquet file."""
+def file(name: str, content: str | Callable[[Path], Any]) -> Callable[[Path], Path]:
+    """One file, of a text or of what writes it."""
 
     def make(folder: Path) -> Path:
-        import pyarrow
-        from pyarrow import parquet
-
-        parquet.write_table(pyarrow.table(columns), folder / "table.parquet")
-        return folder / "table.parquet"
+        write = content if callable(content) else partial(Path.write_text, data=content)
+        write(folder / name)
+        return folder / name
 
     return make
 
 
-def images(folder: Path) -> Path:
-    """A directory of small pictures and boxes, packed."""
-    from PIL import Image
+def saved(name: str, **more: Any) -> Callable[[Path], Path]:
+    """A file of vectors."""
+    return file(name, lambda path: vectors.save(path, WORDS, ROWS, **more))
 
-    with zipfile.ZipFile(folder / "clip.zip", "w") as archive:
+
+def tabular(columns: dict[str, list[Any]]) -> Callable[[Path], Path]:
+    """A Parquet file."""
+    return file("table.parquet", lambda path: parquet.write_table(pyarrow.table(columns), path))
+
+
+def images(path: Path) -> None:
+    """Small pictures, packed."""
+    with zipfile.ZipFile(path, "w") as archive:
         for number in range(4):
             packed = io.BytesIO()
             Image.fromarray(np.full((8, 8, 3), 50 * number, np.uint8)).save(packed, "PNG")
             archive.writestr(f"img{number}.png", packed.getvalue())
-    return folder / "clip.zip"
+
+
+def simulation(path: Path) -> None:
+    """A checkpoint of the CUDA original."""
+    original_files.save(path, original_files.trained(frames=2)[0])
 
 
 def frames(path: Path) -> Any:
     """All frames of the clips of a path."""
     return [clip[number] for clip in open_clips(str(path), (4, 4, 3)) for number in range(len(clip))]
-
-
-def original(folder: Path) -> Path:
-    """A checkpoint of the CUDA original."""
-    from tests.support.original_files import save, trained
-
-    return save(folder / "simulation.zip", trained(frames=2)[0])
-
-
-def simulation(path: Path) -> Any:
-    """Of such a checkpoint."""
-    from hybrid.pvm.originals import checkpoint as originals
-
-    return originals.read(path)
 
 
 def arrays(folder: Path) -> Path:
@@ -256,27 +246,16 @@ def run_of(kind: str) -> Callable[[Path], Path]:
     return make
 
 
-def opened(path: Path) -> Any:
-    """A run, to be used."""
-    return open_run(path, device="cpu", threads=1)
-
-
-def resumed(path: Path) -> None:
-    """A finished run, which is gone on with."""
+def resume(path: Path) -> None:
+    """Go on with a finished run."""
     runs.resume(str(path), {"device": "cpu", "threads": 1})
 
 
 # Command lines
 
-VALUES = [*"-1 3.5 1e18 1e-300 1e300 nan inf -inf 100000 5000 4294967296 a é / . ../x /dev/null /proc/self/mem".split()]
-VALUES += [
-    "1" + "0" * 400,
-    "",
-    " ",
-    "\x1b[31m",
-    "x" * 5_000,
-    *"cuda:0 cuda:99 auto 1,2,3 1:2 {} [ -- - full tree".split(),
-]
+VALUES = "-1 3.5 1e18 1e-300 1e300 nan inf -inf 100000 5000 4294967296 a é / . ../x /dev/null /proc/self/mem".split()
+VALUES += "cuda:0 cuda:99 auto 1,2,3 1:2 {} [ -- - full tree".split()
+VALUES += ["1" + "0" * 400, "", " ", "\x1b[31m", "x" * 5_000]
 LIKELY = "0 1 2 3 7 63 64 65 1000 1000000 1000000000 0.5 1e-30 1e30 1,2 2,2".split()  # the parser lets them pass
 LEFT = ("--help", "--version", "--live", "--tensorboard", "--out", "--debug", "--resume", "--module")
 KINDS = (*small_runs.KINDS, "labels")
@@ -287,14 +266,12 @@ def begun(folder: Path) -> Path:
     small = ["--threads", "1", "--device", "cpu"]
     data = small_runs.write_data(folder)
     trains = [small_runs.command(kind, data, folder / "out") for kind in KINDS]
-    for kind in small_runs.KINDS:
-        assert hybrid([*small_runs.command(kind, data, folder / kind), "--quiet"]) == 0
-    told: dict[str, str] = {kind: str(folder / kind) for kind in small_runs.KINDS}
+    told = {kind: str(folder / kind) for kind in small_runs.KINDS}
+    for kind, run in told.items():
+        assert hybrid([*small_runs.command(kind, data, run), "--quiet"]) == 0
     good = [[*words, *small, "--overwrite"] for words in trains] * 2
     good += [[*words, run, *small] for words in (["train", "--resume"], ["eval"]) for run in told.values()]
-    good += [
-        ["export", told["words"], str(folder / "exported.txt"), "--overwrite"],
-    ]
+    good += [["export", told["words"], str(folder / "exported.txt"), "--overwrite"]]
     good += [["recommend", told["factors"], *who] for who in (["--users", "1"], ["--history", "1,2"])]
     good += [["next", told["language"], "noun1 verb1"], ["pvm", "watch", told["pvm"], "--steps", "2"]]
     (folder / "words.json").write_text(json.dumps({"good": good, "words": good[0]}))
@@ -344,53 +321,40 @@ def obeyed(path: Path) -> None:
     assert code in CODES, f"{words}: code {code}"
 
 
-TEXT = "the value of a name\nthe name é of the value\n" * 5
-RATED = "user,item,rating,timestamp\n" + "".join(f"u{n % 5},i{n % 7},{n % 5},{n}\n" for n in range(40))
-
-
 def streamed(path: Path) -> Any:
     """The sentences of a file that is read piece by piece."""
     return list(stream.Lines(path))
 
 
-def configured(path: Path) -> Any:
-    """The model of a file."""
-    return PVM.from_config(path, threads=1, device="cpu")
-
-
 SUBJECTS = {
-    "text": Subject(written("text.txt", TEXT), text.read),
-    "text-streamed": Subject(written("text.txt", TEXT), streamed),
+    "text": Subject(file("text.txt", TEXT), text.read),
+    "text-streamed": Subject(file("text.txt", TEXT), streamed),
     "text-parquet": Subject(tabular({"text": ["the value of a name", "é of the value"] * 5}), streamed),
-    "vocabulary": Subject(
-        lambda folder: (Vocabulary(WORDS, [9, 7, 5, 4, 2, 1]).save(p := folder / "v.json"), p)[1], Vocabulary.load
-    ),
-    "ratings": Subject(written("u.data", RATED.partition("\n")[2].replace(",", "\t")), ratings.load),
-    "ratings-csv": Subject(written("ratings.csv", RATED), ratings.load),
+    "vocabulary": Subject(file("v.json", Vocabulary(WORDS, [9, 7, 5, 4, 2, 1]).save), Vocabulary.load),
+    "ratings": Subject(file("u.data", RATED.partition("\n")[2].replace(",", "\t")), ratings.load),
+    "ratings-csv": Subject(file("ratings.csv", RATED), ratings.load),
     "ratings-parquet": Subject(tabular({"user": ["a", "b", "a", "c"] * 3, "item": [1, 2, 3] * 4}), ratings.load),
     "vectors": Subject(saved("vectors.txt"), vectors.open_vectors),
     "vectors-binary": Subject(saved("vectors.bin", binary=True), vectors.open_vectors),
-    "vectors-npz": Subject(saved("vectors.npz", format="npz"), vectors.open_vectors),
-    "vectors-tsv": Subject(saved("vectors.tsv", format="tsv"), vectors.open_vectors),
-    "vectors-npy": Subject(lambda folder: (np.save(p := folder / "vectors.npy", ROWS), p)[1], vectors.open_vectors),
-    "vectors-parquet": Subject(saved("vectors.parquet", format="parquet"), vectors.open_vectors),
-    "labels-fasttext": Subject(
-        written("train.txt", "__label__a __label__b some words\n__label__c more\n" * 4), fasttext.load
-    ),
-    "labels-svm": Subject(written("train.svm", "4 6 3\n0,1 0:1 3:0.5\n2 1:2 5:1e-3\n1 2:1\n0 4:-1\n"), svm.load),
-    "pvm-json": Subject(written("tiny.json", json.dumps(tiny.TINY)), configured),
-    "pvm-original": Subject(original, simulation),
-    "images": Subject(images, frames),
+    "vectors-npy": Subject(file("vectors.npy", lambda path: np.save(path, ROWS)), vectors.open_vectors),
+    "labels-fasttext": Subject(file("train.txt", LABELLED), fasttext.load),
+    "labels-svm": Subject(file("train.svm", SPARSE), svm.load),
+    "pvm-json": Subject(file("tiny.json", json.dumps(tiny.TINY)), partial(PVM.from_config, threads=1, device="cpu")),
+    "pvm-original": Subject(file("simulation.zip", simulation), originals.read),
+    "images": Subject(file("clip.zip", images), frames),
     "checkpoint": Subject(arrays, checkpoint.load),
     "checkpoint-sealed": Subject(arrays, checkpoint.load, "checkpoint.json", sealed),
     "commands": Subject(begun, obeyed, "words.json", absurd, named=False, share=0.5),
 }
+for form in ("npz", "tsv", "parquet"):
+    SUBJECTS[f"vectors-{form}"] = Subject(saved(f"vectors.{form}", format=form), vectors.open_vectors)
 for kind in KINDS:
-    latest = "run/checkpoint/checkpoint.json"
-    SUBJECTS[f"run-{kind}"] = Subject(run_of(kind), opened, "run/**/*.json")
-    SUBJECTS[f"run-{kind}-sealed"] = Subject(run_of(kind), opened, latest, sealed)
-    SUBJECTS[f"resumed-{kind}"] = Subject(run_of(kind), resumed, "run/**/*.json", named=False, share=0.1)
-    SUBJECTS[f"resumed-{kind}-sealed"] = Subject(run_of(kind), resumed, latest, sealed, named=False, share=0.1)
+    every, latest = "run/**/*.json", "run/checkpoint/checkpoint.json"
+    opened = Subject(run_of(kind), partial(open_run, device="cpu", threads=1), every)
+    resumed = Subject(run_of(kind), resume, every, named=False, share=0.1)
+    for name, subject in (("run", opened), ("resumed", resumed)):
+        SUBJECTS[f"{name}-{kind}"] = subject
+        SUBJECTS[f"{name}-{kind}-sealed"] = subject._replace(files=latest, change=sealed)
 
 
 # Cases
@@ -407,24 +371,19 @@ class TooLong(BaseException):
 def fuzz(name: str, cases: int, seed: int, kept: Path) -> None:
     """Do so many cases of a subject; raises a Finding, the smallest. What is read lies in `kept` meanwhile."""
     subject = SUBJECTS[name]
-    with (
-        tempfile.TemporaryDirectory() as home,
-        contextlib.chdir(home),
-    ):  # what is written by an odd name is gone with it
+    # What is written by an odd name is gone with the folder.
+    with tempfile.TemporaryDirectory() as home, contextlib.chdir(home):
         (folder := Path(home, "good")).mkdir()
         with silent():
             path = subject.make(folder)
             subject.read(path)  # compiles, imports, and must be well
         files = {file: file.read_bytes() for file in sorted(folder.glob(subject.files)) if file.is_file()}
 
+        unbounded = {"database": None, "deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)}
+        phases = hypothesis.Phase.generate, hypothesis.Phase.shrink
+
         @hypothesis.seed(seed)
-        @hypothesis.settings(
-            max_examples=max(1, int(cases * subject.share)),
-            database=None,
-            deadline=None,
-            suppress_health_check=list(hypothesis.HealthCheck),
-            phases=(hypothesis.Phase.generate, hypothesis.Phase.shrink),
-        )
+        @hypothesis.settings(max_examples=max(1, int(cases * subject.share)), phases=phases, **unbounded)
         @hypothesis.given(strategies.randoms(use_true_random=False))
         def case(rng: Random) -> None:
             file = rng.choice(list(files))
@@ -446,19 +405,24 @@ def _read(subject: Subject, path: Path, file: Path) -> None:
     try:
         with silent():
             subject.read(path)
-    except DOCUMENTED as error:
-        said = f"{error} {getattr(error, 'filename', None) or ''}"
-        if subject.named and file.name not in said and path.name not in said:
-            raise Finding(f"refused without the file's name: {_short(error)}") from None
-    except MemoryError as error:
-        if "expected" not in str(error):  # else it was asked before it was taken
-            raise Finding(f"over {MEMORY / 2**30:g} GiB: {_short(error)}") from None
-    except TooLong as error:
-        raise Finding(f"over {SECONDS:g} s: {_short(error)}") from None
     except BaseException as error:
-        raise Finding(f"undocumented: {_short(error)}") from None
+        if what := _wrong(error, {file.name, path.name} if subject.named else {""}):
+            raise Finding(f"{what}: {_short(error)}") from None
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _wrong(error: BaseException, names: set[str]) -> str:
+    """What is wrong with an error, which should say one of the names; nothing where it is as documented."""
+    match error:
+        case ValueError() | IndexError() | OSError() | FloatingPointError():  # as in hybrid/cli/command_line.py
+            said = f"{error} {getattr(error, 'filename', None) or ''}"
+            return "" if any(name in said for name in names) else "refused without the file's name"
+        case MemoryError():  # if it says what it expected, it was asked before it was taken
+            return "" if "expected" in str(error) else f"over {MEMORY / 2**30:g} GiB"
+        case TooLong():
+            return f"over {SECONDS:g} s"
+    return "undocumented"
 
 
 def _short(error: BaseException) -> str:
@@ -493,62 +457,56 @@ def _late(*_: Any) -> None:
     raise TooLong
 
 
-def within(names: list[str], given: argparse.Namespace) -> int:
-    """Do the cases in this process; how many subjects found something."""
+def within(given: argparse.Namespace) -> int:
+    """Do the cases in this process; the exit code."""
     sys.setrecursionlimit(10_000)
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGPROF, _late)
     found = 0
-    for name in names:
+    for name in given.only:
         try:
             fuzz(name, given.cases, given.seed, given.keep)
         except BaseException as error:  # of several, hypothesis makes a group
             for one in getattr(error, "exceptions", [error]):
-                print(
-                    f"{name}: {one}\n    python -m tests.fuzz --only {name} --seed {given.seed} --cases {given.cases}"
-                )
-            found += 1
+                again = f"python -m tests.fuzz --only {name} --seed {given.seed} --cases {given.cases}"
+                print(f"{name}: {one}\n    {again}")
+            found = 1
     return found
+
+
+def child(given: argparse.Namespace, name: str) -> str:
+    """Do the cases of a subject in a process of its own; what it has found."""
+    words = ["--within", "--keep", given.keep, "--cases", given.cases, "--seed", given.seed, "--only", name]
+    command, limit = [sys.executable, "-m", "tests.fuzz", *map(str, words)], 300 + HUNG * (1 + given.cases // 100)
+    environ = os.environ | {"NUMBA_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
+    try:
+        done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=limit)
+    except subprocess.TimeoutExpired:
+        return f"{name}: hangs, and no alarm ends it: {given.keep}/{name}.*\n"
+    if done.returncode in (0, 1):
+        return done.stdout
+    return f"{done.stdout}{name}: the process ended, code {done.returncode}: {done.stderr[-300:]}\n"
 
 
 def main() -> int:
     """The exit code: 1 where something was found."""
-    parser = argparse.ArgumentParser(
-        "python -m tests.fuzz", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = argparse.ArgumentParser("python -m tests.fuzz", description=__doc__)
     parser.add_argument("--cases", type=int, default=1000, help="of each subject, fewer of slow ones (default: 1000)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="+", choices=sorted(SUBJECTS), default=list(SUBJECTS), metavar="SUBJECT")
-    parser.add_argument(
-        "--keep", type=Path, default=ROOT / "build" / "fuzz", help="folder of files that found something"
-    )
+    parser.add_argument("--keep", type=Path, default=ROOT / "build" / "fuzz", help="folder of what found something")
     parser.add_argument("--within", action="store_true", help="in this process, which a case may end")
     given = parser.parse_args()
     given.keep = given.keep.resolve()
     given.keep.mkdir(parents=True, exist_ok=True)
     if given.within:
-        return int(within(given.only, given) > 0)
-
-    def child(name: str) -> str:
-        words = ["--within", "--keep", given.keep, "--cases", given.cases, "--seed", given.seed, "--only", name]
-        command, limit = [sys.executable, "-m", "tests.fuzz", *map(str, words)], 300 + HUNG * (1 + given.cases // 100)
-        environ = os.environ | {"NUMBA_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"}
-        try:
-            done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=limit)
-        except subprocess.TimeoutExpired:
-            return f"{name}: hangs, and no alarm ends it: {given.keep}/{name}.*\n"
-        if done.returncode in (0, 1):
-            return done.stdout
-        return f"{done.stdout}{name}: the process ended, code {done.returncode}: {done.stderr[-300:]}\n"
-
+        return within(given)
     found = 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for said in pool.map(child, given.only):
+        for said in pool.map(partial(child, given), given.only):
             print(said, end="", flush=True)
             found += bool(said)
-    print(
-        f"{given.cases} cases of each of {len(given.only)} subjects, seed {given.seed}: {found} subjects found something"
-    )
+    print(f"{given.cases} cases of each of {len(given.only)} subjects, seed {given.seed}: {found} found something")
     return int(found > 0)
 
 

@@ -11,17 +11,7 @@ import pytest
 from tests.fuzz import __main__ as fuzz
 from tests.support.imports import ROOT
 
-QUICK = [
-    "text",
-    "vocabulary",
-    "ratings",
-    "vectors-npz",
-    "labels-svm",
-    "pvm-json",
-    "checkpoint-sealed",
-    "images",
-    "run-words",
-]
+QUICK = "text vocabulary ratings vectors-npz labels-svm pvm-json checkpoint-sealed images run-words".split()
 
 
 def run(*words, code="import tests.fuzz.__main__ as fuzz, sys; sys.exit(fuzz.main())"):
@@ -47,7 +37,7 @@ def subject(fault):
     def read(path):
         if path.read_text(errors="replace") != GOOD:
             fault()
-    return fuzz.Subject(fuzz.written("text.txt", GOOD), read)
+    return fuzz.Subject(fuzz.file("text.txt", GOOD), read)
 
 def raises(): raise KeyError("a")
 def nameless(): raise ValueError("something is wrong")

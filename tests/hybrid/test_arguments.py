@@ -46,10 +46,7 @@ SHAPE = (8, 8, 3)
 LEAST = [
     (functools.partial(Embedding, 4, 3), {"per_example": 1, "spread": 0.0, "seed": 0}),
     (lambda **given: Embedding(**{"rows": 4, "width": 3} | given), {"rows": 1, "width": 1}),
-    (
-        lambda **given: Engine(Embedding(4, 3), None, _full(), pipeline=Pipeline(**given)),
-        {"micro_batches": 1, "delay": 0},
-    ),
+    (lambda **own: Engine(Embedding(4, 3), None, _full(), pipeline=Pipeline(**own)), {"micro_batches": 1, "delay": 0}),
     (RateSchedule, {"warmup": 0}),
     (SGD, {"rate": 0.0, "momentum": 0.0, "decay": 0.0}),
     (_full, {"width": 1, "batch": 1, "seed": 0}),
@@ -58,10 +55,7 @@ LEAST = [
     (lambda **given: HeadReadout(9, 3, parts=HeadParts(clusters=2, **given)), {"head": 0}),
     (functools.partial(HeadReadout, 9, 3), {"tail_scale": 0.0}),
     (_mixture, {"pace": 0.0}),
-    (
-        lambda **given: NeighbourReadout(_full(), **given),
-        {"threads": 1, "exact_below": 0, "every": 1, "moved": 0.0},
-    ),
+    (lambda **given: NeighbourReadout(_full(), **given), {"threads": 1, "exact_below": 0, "every": 1, "moved": 0.0}),
     (Annoy, {"trees": 1, "search": 1}),
     (functools.partial(Neighbours, np.eye(9, 3, dtype=np.float32), index="exact"), {"k": 1, "threads": 1}),
     (_clusters, {"arity": 2, "leaves": 1, "seed": 0}),
@@ -74,18 +68,13 @@ LEAST = [
     (functools.partial(Film, "film.gif"), {"rate": 0.01}),
     (functools.partial(Film, "film.gif", 5), {"zoom": 1}),
     (functools.partial(PVM, _config()), {"streams": 1, "seed": 0}),
-    (
-        _config,
-        {"channels": 1, "fan_in": 1, "lateral_radius": 0.0, "tau": 0.0, "steps": 1, "streams": 1}
-        | {"lateral_at": 0, "feedback_at": 0},
-    ),
+    (_config, {"channels": 1, "fan_in": 1, "lateral_radius": 0.0, "tau": 0.0}),
+    (_config, {"steps": 1, "streams": 1, "lateral_at": 0, "feedback_at": 0}),
     (Readout, {"start": 0, "momentum": 0.0}),
 ]
 
 
-@pytest.mark.parametrize(
-    ("call", "name", "least"), [(call, name, least) for call, each in LEAST for name, least in each.items()]
-)
+@pytest.mark.parametrize(("call", "name", "least"), [(call, *one) for call, each in LEAST for one in each.items()])
 def test_the_least_is_taken_and_less_is_refused(call, name, least):
     call(**{name: least})
     less = least - (1 if isinstance(least, int) else least or 1e-3)

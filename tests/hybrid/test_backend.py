@@ -9,15 +9,11 @@ from hybrid import backend
 from hybrid.readout import FullReadout, TreeReadout
 
 
-def test_without_a_name_the_cpu_is_taken_where_no_gpu_can_be_used(monkeypatch):
+def test_where_no_gpu_can_be_used_the_cpu_is_taken_and_a_gpu_by_name_says_why(monkeypatch):
     monkeypatch.setattr(backend, "why_no_gpu", lambda: "no driver")
     assert backend.choose(None).name == "cpu"
     assert backend.choose("auto").name == "cpu"
     assert backend.auto() == "cpu, because no driver"
-
-
-def test_a_device_that_cannot_be_used_says_why(monkeypatch):
-    monkeypatch.setattr(backend, "why_no_gpu", lambda: "no driver")
     with pytest.raises(ValueError, match=r'"cuda:1" cannot be used: no driver; use --device cpu'):
         backend.choose("cuda:1")
 
@@ -28,15 +24,13 @@ def test_a_device_that_is_none_is_refused(name):
         backend.choose(name)
 
 
-@pytest.mark.parametrize(
-    ("turn", "name", "ordinal"), [(0, "cuda:1", 1), (1, "cuda:1", 2), (2, "cuda:1", 0), (2, "cuda:9", 9)]
-)
-def test_processes_of_a_machine_take_its_devices_in_turn(monkeypatch, turn, name, ordinal):
+@pytest.mark.parametrize("turn, name, at", [(0, "cuda:1", 1), (1, "cuda:1", 2), (2, "cuda:1", 0), (2, "cuda:9", 9)])
+def test_processes_of_a_machine_take_its_devices_in_turn(monkeypatch, turn, name, at):
     monkeypatch.setattr(backend, "why_no_gpu", lambda: None)
     monkeypatch.setattr(backend, "turn", turn)
     monkeypatch.setattr(backend, "_gpu", lambda *given: given)
     monkeypatch.setattr("gpu.runtime.available.devices", lambda: 3)
-    assert backend.choose(name) == (name, ordinal, False)
+    assert backend.choose(name) == (name, at, False)
 
 
 @pytest.fixture
@@ -55,17 +49,11 @@ def test_a_backend_offers_the_kernels_that_its_package_has(partial):
         _ = partial.colour
 
 
-@pytest.mark.parametrize(
-    ("kernels", "make"),
-    [
-        ("softmax", lambda partial: FullReadout(10, 4, backend=partial)),
-        ("tree_softmax", lambda partial: TreeReadout([3, 2, 1], 4, backend=partial)),
-    ],
-)
-def test_a_readout_whose_kernels_a_backend_lacks_is_refused(partial, kernels, make):
+@pytest.mark.parametrize(("kernels", "readout"), [("softmax", FullReadout), ("tree_softmax", TreeReadout)])
+def test_a_readout_whose_kernels_a_backend_lacks_is_refused(partial, kernels, readout):
     expected = f'"cuda:7" has no kernels for {kernels}, only for rows; use --device cpu'
     with pytest.raises(ValueError, match=re.escape(expected)):
-        make(partial)
+        readout([3, 2, 1], 4, backend=partial)
 
 
 class Device:

@@ -93,10 +93,8 @@ def test_settings_are_those_that_validate_best_and_never_see_the_test(parts, mon
 def _planted(parts, penalty):
     """Scores that put every user's validation item first where the penalty is 300, and last otherwise."""
     item = dict(zip(parts.valid.user.tolist(), parts.valid.item.tolist(), strict=True))
-    right = 1.0 if penalty == 300.0 else -1.0
-    return lambda users: np.array(
-        [right * (np.arange(len(parts.train.items)) == item[user]) for user in users.tolist()]
-    )
+    right, items = 1.0 if penalty == 300.0 else -1.0, np.arange(len(parts.train.items))
+    return lambda users: np.array([right * (items == item[user]) for user in users.tolist()])
 
 
 def test_what_is_too_large_is_left_out(parts, monkeypatch):
@@ -110,13 +108,8 @@ def test_the_share_is_the_one_that_validates_best(parts):
     made = baselines.counts(parts)
     poor = lambda seen: lambda users: np.tile(-np.arange(30.0), (len(users), 1))  # noqa: E731  # of what nobody takes next
     assert baselines.shared(made, poor, parts).share > 0
-    perfect = _planted(parts, 300.0)
-    assert (
-        baselines.shared(
-            made._replace(table=made.table[::-1]), lambda seen: lambda users: 50 * perfect(users), parts
-        ).share
-        == 0
-    )
+    perfect, poor_counts = _planted(parts, 300.0), made._replace(table=made.table[::-1])
+    assert baselines.shared(poor_counts, lambda seen: lambda users: 50 * perfect(users), parts).share == 0
 
 
 def test_counts_that_were_saved_score_alike_and_others_are_refused(parts, tmp_path):

@@ -1,22 +1,10 @@
 import numpy as np
 import pytest
 
-from hybrid import (
-    ArrayFeed,
-    FullReadout,
-    IterableFeed,
-    Text,
-    Units,
-    Vectors,
-    Vocabulary,
-    check,
-    formats,
-    metrics,
-    ratings,
-    trees,
-    vectors,
-)
-from hybrid.feeds.text import Corpus
+from hybrid import ArrayFeed, FullReadout, IterableFeed, Units, check, formats, metrics, ratings, trees, vectors
+from hybrid.feeds.text import Corpus, Text
+from hybrid.feeds.vocabulary import Vocabulary
+from hybrid.use.vectors import Vectors
 
 ONE, TWO = np.ma.masked_array([1, 2, 3], [0, 1, 0]), np.ma.masked_array(np.eye(3), np.eye(3) > 0)
 MASKED = {  # each lost the mask: what was masked counted
@@ -40,9 +28,7 @@ MASKED = {  # each lost the mask: what was masked counted
 @pytest.mark.parametrize("use", MASKED)
 def test_a_mask_is_not_lost(use, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(
-        ValueError, match=r"\w+: found a masked array, expected a plain one; \w+\.filled\(...\) makes one"
-    ):
+    with pytest.raises(ValueError, match=r"\w+: found a masked array, expected a plain one; \w+\.filled\(...\) makes"):
         MASKED[use]()
 
 
@@ -93,22 +79,10 @@ def test_loss_is_the_mean_and_names_the_first_bad_row():
 @pytest.mark.parametrize(
     "value, message",
     [
-        (
-            [[1.0, 2.0]],
-            r"x: found list, expected an array float32 \(any, 2\); numpy.asarray\(x, dtype=numpy.float32\) makes",
-        ),
-        (
-            np.ones((4, 3), np.float32),
-            r"x: found float32 \(4, 3\), expected float32 \(any, 2\): 2 along axis 1, not 3$",
-        ),
-        (
-            np.ones((4, 2)),
-            r"x: found float64 \(4, 2\), expected float32 \(any, 2\); x.astype\(numpy.float32\) makes one$",
-        ),
-        (
-            np.ones((2, 4), np.float32).T,
-            r"x: found strides \(4, 16\), expected C order; numpy.ascontiguousarray\(x\) makes",
-        ),
+        ([[1.0, 2.0]], r"x: found list, expected an array float32 \(any, 2\); numpy.asarray\(x, dtype=numpy.float32\)"),
+        (np.ones((4, 3), "f4"), r"x: found float32 \(4, 3\), expected float32 \(any, 2\): 2 along axis 1, not 3$"),
+        (np.ones((4, 2)), r"x: found float64 \(4, 2\), expected float32 \(any, 2\); x.astype\(numpy.float32\) makes"),
+        (np.ones((2, 4), "f4").T, r"x: found strides \(4, 16\), expected C order; numpy.ascontiguousarray\(x\) makes"),
     ],
 )
 def test_array_names_what_is_wrong_and_the_remedy_that_mends_that(value, message):

@@ -87,9 +87,8 @@ class Full(io.StringIO):
         raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
 
-class FullTerminal(Full):
-    def isatty(self):
-        return True
+class FullTerminal(Full, Terminal):
+    pass
 
 
 @pytest.mark.parametrize("kind", [Full, FullTerminal])

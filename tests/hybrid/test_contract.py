@@ -11,18 +11,11 @@ from hybrid import contract
 
 BACKENDS = ("cpu", "gpu")
 CPU_ONLY = {"LabelTree", "SampledLogistic", "SampledSoftmax"}
-CLASSES = {
-    "Device",
-    "Queue",
-    "Event",
-    "Recorder",
-}  # kept by a class of the same name in device.py; all others by a module
+CLASSES = {"Device", "Queue", "Event", "Recorder"}  # kept by classes of device.py; all others by a module
 PROMISES = [
-    (name, protocol)
-    for name, protocol in vars(contract).items()
-    if inspect.isclass(protocol)
-    and getattr(protocol, "_is_protocol", False)
-    and protocol.__module__.startswith(contract.__name__)
+    (name, one)
+    for name, one in inspect.getmembers(contract, inspect.isclass)
+    if getattr(one, "_is_protocol", False) and one.__module__.startswith(contract.__name__)
 ]
 
 
@@ -50,10 +43,5 @@ def test_a_backend_keeps_the_contract(backend, name, protocol):
     module = importlib.import_module(f"{backend}.{module_of(name)}")
     keeper = getattr(module, name) if name in CLASSES else module
     for function in promised(protocol):
-        assert arguments(getattr(keeper, function), name in CLASSES) == arguments(getattr(protocol, function), True), (
-            function
-        )
-
-
-# Every array of units is the caller's own, who has them from another call: nothing to put together. Seed and tick are two
-# numbers of one draw.
+        found = arguments(getattr(keeper, function), name in CLASSES)
+        assert found == arguments(getattr(protocol, function), True), function

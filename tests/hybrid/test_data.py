@@ -14,18 +14,14 @@ from tests.data import real
 from tests.support.file_server import serving
 
 FILES = [file for found in DATASETS.values() for file in found.files]
-OTHER_ORDER = (
-    "wikitext-2/train.txt"  # the copy beside the checkout has the articles in another order than the public file
-)
+OTHER_ORDER = "wikitext-2/train.txt"  # the copy beside the checkout has its articles in another order
 
 
 def test_addresses_name_one_state_of_what_they_point_to():
     for found in DATASETS.values():
         for source in found.sources:
-            assert re.match(
-                r"https://(raw\.githubusercontent\.com/[^/]+/[^/]+/[0-9a-f]{40}/|files\.grouplens\.org/)",
-                source.address,
-            )
+            pinned = r"https://(raw\.githubusercontent\.com/[^/]+/[^/]+/[0-9a-f]{40}/|files\.grouplens\.org/)"
+            assert re.match(pinned, source.address)
             assert re.fullmatch(r"sha256:[0-9a-f]{64}|git:[0-9a-f]{40}", source.file.digest)
     assert len({file.path for file in FILES}) == len(FILES)
 
@@ -46,15 +42,13 @@ def test_what_is_named_comes_before_the_environment_and_that_before_the_cache(mo
     assert data_folder("here") == Path.cwd() / "here"
 
 
-@pytest.mark.parametrize(
-    ("platform", "expected"), [("linux", ".cache"), ("darwin", "Library/Caches"), ("win32", "AppData/Local")]
-)
-def test_caches_by_system(monkeypatch, tmp_path, platform, expected):
+@pytest.mark.parametrize("system, at", [("linux", ".cache"), ("darwin", "Library/Caches"), ("win32", "AppData/Local")])
+def test_caches_by_system(monkeypatch, tmp_path, system, at):
     for name in ("HYBRID_DATA", "XDG_CACHE_HOME", "LOCALAPPDATA"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(data.sys, "platform", platform)
+    monkeypatch.setattr(data.sys, "platform", system)
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
-    assert data_folder() == tmp_path / expected / "hybrid-engine" / "data"
+    assert data_folder() == tmp_path / at / "hybrid-engine" / "data"
 
 
 TEXT, NUMBERS = b"a text\n" * 1000, b"1 2 3\n" * 500
@@ -77,13 +71,10 @@ def packed():
 @pytest.fixture
 def server(monkeypatch, packed):
     with serving({"text.txt": TEXT, "packed.zip": packed}) as found:
-        sources = (
-            Source(found.address + "text.txt", described("some/text.txt", TEXT)),
-            Source(
-                found.address + "packed.zip", described("packed.zip", packed), (described("packed/numbers", NUMBERS),)
-            ),
-        )
-        monkeypatch.setitem(data.DATASETS, "toy", Dataset("a toy", "none", "play with {0}", sources))
+        members = (described("packed/numbers", NUMBERS),)
+        text = Source(found.address + "text.txt", described("some/text.txt", TEXT))
+        archive = Source(found.address + "packed.zip", described("packed.zip", packed), members)
+        monkeypatch.setitem(data.DATASETS, "toy", Dataset("a toy", "none", "play with {0}", (text, archive)))
         yield found
 
 
@@ -137,8 +128,6 @@ def test_wrong_bytes_leave_nothing(server, tmp_path, packed):
 def test_a_file_of_the_users_is_left_as_it_is(server, tmp_path):
     (tmp_path / "some").mkdir()
     (tmp_path / "some" / "text.txt").write_text("mine")
-    with pytest.raises(
-        ValueError, match=r"text.txt: not the public file \(expected 7,000 bytes, sha256:.*left as it is"
-    ):
+    with pytest.raises(ValueError, match=r"text.txt: not the public file \(expected 7,000 bytes, sha256:.*left as it"):
         get("toy", tmp_path)
     assert (tmp_path / "some" / "text.txt").read_text() == "mine" and server.asked == []

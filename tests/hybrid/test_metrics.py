@@ -71,11 +71,10 @@ def test_what_does_not_fit_together():
         precision(np.array([[1, 1]]), HAS[:1])
 
 
-def table(lists, items=5) -> Histories:
+def table(lists) -> Histories:
     at = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)
-    return Histories(
-        np.array(list(chain(*lists)), np.int32), at, [f"u{user}" for user in range(len(lists))], list("abcde")[:items]
-    )
+    users, item = [f"u{user}" for user in range(len(lists))], np.array(list(chain(*lists)), np.int32)
+    return Histories(item, at, users, list("abcde"))
 
 
 def plain_rank(scores, seen, target):
@@ -90,9 +89,8 @@ def test_ranks_are_those_of_brute_force(data, block):
     lists = data.draw(st.lists(st.lists(item, max_size=6), min_size=1, max_size=6))
     n = len(lists)
     target = np.array(data.draw(st.lists(item, min_size=n, max_size=n)), np.int32)
-    scores = np.array(
-        data.draw(st.lists(st.lists(st.integers(0, 3), min_size=5, max_size=5), min_size=n, max_size=n)), np.float32
-    )
+    row = st.lists(st.integers(0, 3), min_size=5, max_size=5)
+    scores = np.array(data.draw(st.lists(row, min_size=n, max_size=n)), np.float32)
     scores[scores == 0] = -np.inf
     before = scores.copy()
     users = np.arange(n, dtype=np.int32)[::-1]
@@ -149,11 +147,7 @@ def test_figures_of_users_are_those_of_their_lists(data, k):
         assert found[f"{name}@{k}"] == pytest.approx(each.mean())
         assert found[f"{name}@{k} standard error"] == pytest.approx(each.std(ddof=1) / len(each) ** 0.5)
     assert found[f"coverage@{k}"] == len(shown) / 5 and found["recall@4"] >= found[f"recall@{k}"]
-    assert not [
-        name
-        for name in metrics.figures(lambda users: scores[users], table(had), held, coverage=False)
-        if "cover" in name
-    ]
+    assert "cover" not in " ".join(metrics.figures(lambda users: scores[users], table(had), held, coverage=False))
 
 
 def test_of_equal_scores_each_counts_at_a_place_of_its_own():
@@ -161,15 +155,11 @@ def test_of_equal_scores_each_counts_at_a_place_of_its_own():
     assert [float(each[0]) for each in found.values()] == [2 / 3, pytest.approx(2 / (1 + 1 / np.log2(3))), 1, 1]
 
 
-@pytest.mark.parametrize("shape", [(2, 4), (1, 5), (5,)])
-def test_scores_of_a_wrong_shape(shape):
+def test_scores_of_a_wrong_shape_or_that_are_nan():
     held = HeldOut(np.array([0, 1], np.int32), np.array([0, 1], np.int32))
-    with pytest.raises(ValueError, match=r"scores: found shape .*, expected \(2, 5\)"):
-        metrics.ranks(lambda users: np.zeros(shape), table([[], []]), held)
-
-
-def test_scores_that_are_nan():
-    held = HeldOut(np.array([0, 1], np.int32), np.array([0, 1], np.int32))
+    for shape in ((2, 4), (1, 5), (5,)):
+        with pytest.raises(ValueError, match=r"scores: found shape .*, expected \(2, 5\)"):
+            metrics.ranks(lambda users, shape=shape: np.zeros(shape), table([[], []]), held)
     with pytest.raises(ValueError, match="scores: NaN for user u1"):
         metrics.ranks(lambda users: np.where(users[:, None] == 1, np.nan, np.zeros((2, 5))), table([[], []]), held)
 
@@ -185,9 +175,7 @@ def test_what_a_user_had_before_is_counted_apart():
 
 
 WORDS = "man woman king queen boy girl Man apple".split()
-ROWS = np.array(
-    [[1, 0, 0], [1, 1, 0], [1, 0, 2], [1, 1, 2], [1, 0, -2], [1, 1, -2], [-1, 3, 1], [-1, -1, -1]], np.float32
-)
+ROWS = np.array([[1, 0, 0], [1, 1, 0], [1, 0, 2], [1, 1, 2], [1, 0, -2], [1, 1, -2], [-1, 3, 1], [-1, -1, -1]], "f4")
 
 
 def written(tmp_path, content: str):
@@ -235,32 +223,14 @@ def keyed(words, rows):
     return theirs
 
 
-def check_agreement(path, words, rows, **options):
-    _, spearman, percent = keyed(words, rows).evaluate_word_pairs(str(path), **options)
-    found = metrics.agreement(path, words, rows)
-    assert found.rho == pytest.approx(spearman[0], abs=1e-6)
-    assert 100 * found.unknown == pytest.approx(percent)
-    return found
-
-
-def check_analogies(path, words, rows, most_frequent):
-    _, sections = keyed(words, rows).evaluate_word_analogies(str(path), restrict_vocab=most_frequent)
-    found = metrics.analogies(path, words, rows, most_frequent=most_frequent)
-    assert len(sections) == len(found.sections) + 1
-    for ours, theirs in zip(found.sections, sections, strict=False):
-        assert ours[:3] == (
-            theirs["section"],
-            len(theirs["correct"]),
-            len(theirs["correct"]) + len(theirs["incorrect"]),
-        )
-    return found
-
-
 def test_agreement_is_gensims(tmp_path, trained):
     rng = np.random.default_rng(6)
     pairs = [(f"a{rng.integers(110)}", f"B{rng.integers(110)}", rng.random()) for _ in range(300)]
-    found = check_agreement(written(tmp_path, "".join(f"{a}\t{b}\t{score:.2f}\n" for a, b, score in pairs)), *trained)
-    assert found.known > 200
+    path = written(tmp_path, "".join(f"{a}\t{b}\t{score:.2f}\n" for a, b, score in pairs))
+    _, spearman, percent = keyed(*trained).evaluate_word_pairs(str(path))
+    found = metrics.agreement(path, *trained)
+    assert found.rho == pytest.approx(spearman[0], abs=1e-6)
+    assert 100 * found.unknown == pytest.approx(percent) and found.known > 200
 
 
 def test_analogies_are_gensims(tmp_path, trained):
@@ -272,40 +242,33 @@ def test_analogies_are_gensims(tmp_path, trained):
         lines.append(f"a{i} b{i} A{j} B{j}")
     path = written(tmp_path, "\n".join(lines))
     for most_frequent in (30_000, 350):
-        found = check_analogies(path, *trained, most_frequent)
+        _, sections = keyed(*trained).evaluate_word_analogies(str(path), restrict_vocab=most_frequent)
+        found = metrics.analogies(path, *trained, most_frequent=most_frequent)
+        assert len(sections) == len(found.sections) + 1
+        for ours, theirs in zip(found.sections, sections, strict=False):
+            right, wrong = len(theirs["correct"]), len(theirs["incorrect"])
+            assert ours[:3] == (theirs["section"], right, right + wrong)
         assert 0.1 < found.total.accuracy < 0.9
         assert found.syntactic.asked > 100 < found.semantic.asked
 
 
-@pytest.mark.parametrize(
-    "content, message",
-    [
-        ("", "file: no pairs"),
-        ("man woman\n", "file, line 1: found 'man woman', expected word, word, score"),
-        ("man woman nan\n", "file, line 1: the score is nan"),
-        ("man pear 3\nking queen 2\n", "file: 1 of 2 pairs are in the vocabulary; expected at least 2"),
-        ("man woman 3\nking queen 3\n", "the scores of all 2 pairs are equal"),
-    ],
-)
-def test_files_that_are_no_pairs(tmp_path, content, message):
+PAIRS = [
+    ("", ROWS, "file: no pairs"),
+    ("man woman\n", ROWS, "file, line 1: found 'man woman', expected word, word, score"),
+    ("man woman nan\n", ROWS, "file, line 1: the score is nan"),
+    ("man pear 3\nking queen 2\n", ROWS, "file: 1 of 2 pairs are in the vocabulary; expected at least 2"),
+    ("man woman 3\nking queen 3\n", ROWS, "the scores of all 2 pairs are equal"),
+    ("man woman 3\nking queen 2\n", 0 * ROWS, "the cosines of all 2 pairs are equal"),
+]
+ANALOGIES = [
+    ("", ROWS, "file: no questions"),
+    ("man woman king queen\n", ROWS, 'file, line 1: found .*, expected four words, under a line ": section"'),
+    (": family\nman woman king\n", ROWS, "file, line 2: found 'man woman king'"),
+]
+FILES = [*((metrics.agreement, *pairs) for pairs in PAIRS), *((metrics.analogies, *each) for each in ANALOGIES)]
+
+
+@pytest.mark.parametrize("judge, content, rows, message", FILES)
+def test_files_that_say_nothing_of_vectors(tmp_path, judge, content, rows, message):
     with pytest.raises(ValueError, match=message):
-        metrics.agreement(written(tmp_path, content), WORDS, ROWS)
-
-
-def test_vectors_that_order_nothing(tmp_path):
-    path = written(tmp_path, "man woman 3\nking queen 2\n")
-    with pytest.raises(ValueError, match="the cosines of all 2 pairs are equal"):
-        metrics.agreement(path, WORDS, np.zeros_like(ROWS))
-
-
-@pytest.mark.parametrize(
-    "content, message",
-    [
-        ("", "file: no questions"),
-        ("man woman king queen\n", 'file, line 1: found .*, expected four words, under a line ": section"'),
-        (": family\nman woman king\n", "file, line 2: found 'man woman king'"),
-    ],
-)
-def test_files_that_are_no_analogies(tmp_path, content, message):
-    with pytest.raises(ValueError, match=message):
-        metrics.analogies(written(tmp_path, content), WORDS, ROWS)
+        judge(written(tmp_path, content), WORDS, rows)

@@ -8,12 +8,6 @@ import pytest
 from hybrid import settings
 
 
-@dataclasses.dataclass(frozen=True)
-class Options:
-    width: int = settings.option(64, "how wide", type=settings.positive, metavar="N")
-    rows_rate: float = settings.option(0.5, "how fast", group="training", free=True)
-
-
 def test_a_flag_and_what_was_given():
     assert settings.flag("rows_rate") == "--rows-rate"
     assert settings.given({"width": 0, "rate": None, "quiet": False, "serial": True}) == {"width": 0, "serial": True}

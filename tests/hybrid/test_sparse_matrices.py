@@ -6,18 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hybrid import (
-    ArrayFeed,
-    BasketFeed,
-    FullReadout,
-    Neighbours,
-    SparseLabelTree,
-    check,
-    formats,
-    label_clusters,
-    ratings,
-)
+from hybrid import ArrayFeed, BasketFeed, FullReadout, SparseLabelTree, check, formats, label_clusters, ratings
 from hybrid import metrics as judge
+from hybrid.neighbours import Neighbours
 from hybrid.sklearn import LabelTreeClassifier, NextItem, SparseLabelTreeClassifier, TreeClassifier
 
 ROWS, COLUMNS = 12, 6
@@ -143,10 +134,7 @@ def test_a_matrix_that_is_merely_untidy_is_taken_and_left_as_it_is(tmp_path, edg
     [
         (np.ma.masked_array(np.ones((2, 6)), np.eye(2, 6) > 0), "x: found a masked array, expected a plain one"),
         ([["a", "b"]], r"x: found <U1 \(1, 2\), expected numbers of two axes"),
-        (
-            SOUND.astype(complex),
-            r"x: found complex128 \(12, 6\), expected a scipy sparse matrix \(any, 6\) of real numbers",
-        ),
+        (SOUND.astype(complex), r"x: found complex128 \(12, 6\), expected a scipy sparse matrix .* of real numbers"),
         (SOUND[:, :5], r"x: found \(12, 5\), expected a scipy sparse matrix \(any, 6\)"),
         (sparse.csr_array(([1e300], ([2], [3])), (4, 6)), r"x\[2, 3\]: found inf, expected a finite number"),
         (sparse.csr_array((2, 2**31)), r"x: found float64 \(2, 2147483648\).* at most 2147483647 columns"),

@@ -9,6 +9,7 @@ see, each with its reason.
 
 import argparse
 import collections
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -27,24 +28,18 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from tests import tiers
 from tests.mutants.plant import Mutant, drawn, mutants
 from tests.support.imports import ROOT, graph, modules
 
-TIERS = {
-    "test": "not slow and not later",
-    "all": "later and not slow",
-}  # what `make test` runs, and `make test-all` besides
-APART = tuple(f"tests/{name}/" for name in ("bench", "crash", "docs", "examples", "fuzz", "mutants", "soak"))
-FOUND_BY_NAME = {name: name for name in ("hybrid.cli.commands", "hybrid.models", "hybrid.readout", "hybrid.trunk")}
-FOUND_BY_NAME |= {
-    "hybrid.models": "hybrid.train.runs",
-    "hybrid.feeds.video.clips": "hybrid.feeds.video.open",
-    "cpu": "hybrid.backend",
-    "gpu": "hybrid.backend",
-}
-LEFT_OUT = shutil.ignore_patterns(
-    ".git", ".venv", "build", "dist", "*cache", "__pycache__", ".hypothesis", "*.egg-info"
-)
+# What `make test` runs, and `make test-all` besides
+TIERS = {"test": "not slow and not later", "all": "later and not slow"}
+APART = tuple(f"tests/{name}/" for name in ("docs", *tiers.APART))
+FOUND_BY_NAME = {name: name for name in ("hybrid.cli.commands", "hybrid.readout", "hybrid.trunk")}
+FOUND_BY_NAME |= {"hybrid.models": "hybrid.train.runs", "hybrid.feeds.video.clips": "hybrid.feeds.video.open"}
+FOUND_BY_NAME |= dict.fromkeys(("cpu", "gpu"), "hybrid.backend")
+LEFT_OUT = ".git .venv build dist *cache __pycache__ .hypothesis *.egg-info".split()
+BUDGET = 150.0  # seconds of a mutant's own tests, after which none begins; a fifth of it for those of others
 MORE = 10  # test files beside a mutant's own
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 
@@ -60,9 +55,9 @@ class Result:
     seconds: float
     state: str
 
-    def holds(self, mutant: Mutant, tier: str) -> bool:
-        """Whether it answers for a tier, and neither the file nor the test that killed has changed."""
-        return self.state == state(mutant, self.by) and (self.killed or tier in (self.tier, "test"))
+    def holds(self, mutant: Mutant) -> bool:
+        """Whether neither the file nor the test that killed has changed, nor a tier is left."""
+        return self.state == state(mutant, self.by) and (self.killed or self.tier == "all")
 
 
 def state(mutant: Mutant, by: str) -> str:
@@ -100,10 +95,7 @@ class Selection:
         found = {test for test in found if test.startswith(f"{folder}/")} | self._holding(path, "tests/**/test_*.py")
         for including in self._including(path):
             found |= set(self.own(including))
-        shelf = (
-            Path("tests", Path(path).parts[0]),
-            Path("tests", path).parent,
-        )  # tests of cpu/ and gpu/ are not in folders
+        shelf = Path("tests", Path(path).parts[0]), Path("tests", path).parent  # tests of cpu/, gpu/ are not in folders
         namesakes = {(place / f"test_{Path(path).stem}.py").as_posix() for place in shelf}
         found = {test for test in found | namesakes if (self.root / test).exists() and not test.startswith(APART)}
         return sorted(found, key=lambda test: (test not in namesakes, test))
@@ -143,9 +135,8 @@ class Worker:
     def __init__(self, folder: Path, selection: Selection, given: argparse.Namespace):
         self.folder, self.root, self.selection, self.given = folder, folder / "tree", selection, given
         shutil.rmtree(self.root, ignore_errors=True)
-        shutil.copytree(
-            ROOT, self.root, ignore=LEFT_OUT, symlinks=True
-        )  # files keep their times: what is compiled holds
+        # Files keep their times: what is compiled holds.
+        shutil.copytree(ROOT, self.root, ignore=shutil.ignore_patterns(*LEFT_OUT), symlinks=True)
         for name in ("kernels", "cache"):
             (folder / name).mkdir(mode=0o700, exist_ok=True)
         self.good, self.bad = set[str](), set[str]()  # tests that pass, and fail, without a mutant
@@ -153,15 +144,10 @@ class Worker:
     def result(self, mutant: Mutant) -> Result:
         """Let a mutant meet its tests."""
         begun, tier, by = time.monotonic(), "", ""
-        for tier in TIERS if self.given.tier == "all" else ("test",):
-            groups = self.selection.own(mutant.path), self.selection.others(mutant.path)
-            budgets = self.given.budget, self.given.budget / (5 if groups[0] else 1)
-            met = (
-                self._killer(mutant, files, TIERS[tier], budget)
-                for files, budget in zip(groups, budgets, strict=True)
-                if files
-            )
-            by = next(filter(None, met), "")
+        own, others = self.selection.own(mutant.path), self.selection.others(mutant.path)
+        for tier in TIERS:
+            for files, budget in ((own, BUDGET), (others, BUDGET / (5 if own else 1))):
+                by = by or (self._killer(mutant, files, TIERS[tier], budget) if files else "")
             if by:
                 break
         return Result(mutant.name, bool(by), tier, by, round(time.monotonic() - begun, 1), state(mutant, by))
@@ -192,36 +178,24 @@ class Worker:
         with tempfile.TemporaryDirectory(dir=self.folder, ignore_cleanup_errors=True) as scratch:
             log = Path(scratch, "log")
             log.touch()
-            environ = os.environ | self._caches(mutant, unchanged, Path(scratch)) | {"MUTANT_LOG": str(log)}
-            environ |= {
-                "HOME": scratch,
-                "TMPDIR": scratch,
-                "HYBRID_DATA": f"{scratch}/data",
-                "PYTHONPATH": str(self.root),
-            }
+            environ = os.environ | self._caches(mutant, unchanged, Path(scratch))
+            environ |= {"HOME": scratch, "TMPDIR": scratch, "HYBRID_DATA": f"{scratch}/data"}
+            environ |= {"PYTHONPATH": str(self.root), "MUTANT_LOG": str(log)}
             environ |= {"MUTANT_LIMIT": str(self.given.limit), "MUTANT_BUDGET": str(budget)}
             environ |= dict.fromkeys([watched, f"{watched}_COUNT"] if watched else [], "1")  # every access is watched
             bad = [f"--deselect={test}" for test in self.bad]
             plain = ["-x", "-q", "-p", "tests.mutants.meet", "-p", "no:cacheprovider", "-p", "no:xdist"]
             command = [sys.executable, "-m", "pytest", *plain, *bad, f"--basetemp={scratch}/pytest", *words]
+            silent = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
             running = subprocess.Popen(
-                command,
-                cwd=self.root,
-                env=environ,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-                preexec_fn=_bounded,
+                command, cwd=self.root, env=environ, start_new_session=True, preexec_fn=_bounded, **silent
             )
             try:
                 code = running.wait(budget + 3 * self.given.limit)
             except subprocess.TimeoutExpired:  # before the first test, or after the last
                 code = -1
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(running.pid, signal.SIGKILL)  # with what it has started and left
-            except ProcessLookupError:
-                pass
             running.wait()
             return code in (0, 5), (log.read_text().splitlines() or [""])[-1]
 
@@ -288,52 +262,36 @@ def known(folder: Path) -> dict[str, Result]:
 def main() -> int:
     """Run what has not been run, then tell."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
-    parser.add_argument(
-        "--paths", nargs="+", default=["hybrid", "cpu", "gpu"], help="files and folders to plant faults in"
-    )
+    paths = ["hybrid", "cpu", "gpu"]
+    parser.add_argument("--paths", nargs="+", default=paths, help="files and folders to plant faults in")
     parser.add_argument("--number", type=int, default=500, help="of mutants, shared evenly by the paths (default: 500)")
     parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--tier", choices=TIERS, default="all", help="test: what `make test` runs only (default: all)")
     parser.add_argument("--only", metavar="KEY", nargs="+", help="run these mutants, whatever is known of them")
     parser.add_argument("--tell", action="store_true", help="run nothing: what is known so far")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds for one test (default: 120)")
-    parser.add_argument(
-        "--budget",
-        type=float,
-        default=150.0,
-        help="seconds of a mutant's own tests, after which none begins; a fifth of it for those of others (default: 150)",
-    )
     parser.add_argument("--jobs", type=int, default=2, help="mutants at once (default: 2)")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "mutants")
     given = parser.parse_args()
     chosen = list[Mutant]()
     for path in given.paths:
         files = [ROOT / path] if (ROOT / path).is_file() else sorted((ROOT / path).rglob("*.*"))
-        every = [
-            mutant
-            for file in files
-            if file.suffix in (".py", ".cu", ".cuh")
-            for mutant in mutants(file.relative_to(ROOT).as_posix(), file.read_text())
-        ]
+        files = [file for file in files if file.suffix in (".py", ".cu", ".cuh")]
+        every = [one for file in files for one in mutants(file.relative_to(ROOT).as_posix(), file.read_text())]
         number = -(-given.number // len(given.paths))
         chosen += [one for one in every if one.key in given.only] if given.only else drawn(every, number, given.seed)
     lines = EQUIVALENT.read_text().splitlines() if EQUIVALENT.exists() else []
     equivalent = {line for line in lines if line and not line.startswith((" ", "#"))}
-    folder, found = given.folder.resolve(), known(given.folder)
-    left = [
-        mutant
-        for mutant in chosen
-        if given.only
-        or (
-            mutant.name not in equivalent
-            and not (mutant.name in found and found[mutant.name].holds(mutant, given.tier))
-        )
-    ]
+    folder = given.folder.resolve()
+
+    def results() -> list[tuple[Mutant, Result | None]]:
+        """Of those that are chosen what is known and holds."""
+        found = known(folder)
+        return [(one, found[one.name] if one.name in found and found[one.name].holds(one) else None) for one in chosen]
+
+    left = [one for one, result in results() if given.only or not (result or one.name in equivalent)]
     if left and not given.tell:
         run(left, folder, given)
-        found = known(folder)
-    told = [(one, found.get(one.name)) for one in chosen]
-    told = [(one, result if result and result.holds(one, given.tier) else None) for one, result in told]
+    told = results()
     for mutant, result in told:
         if result and not result.killed and mutant.name not in equivalent:
             print(f"survived: {mutant.name}\n    python -m tests.mutants --paths {mutant.path} --only {mutant.key}")
@@ -359,10 +317,8 @@ def run(left: list[Mutant], folder: Path, given: argparse.Namespace) -> None:
         with open(folder / "results.jsonl", "a") as file:
             file.write(json.dumps(dataclasses.asdict(result)) + "\n")
         counts["killed" if result.killed else "survived"] += 1
-        print(
-            f"{sum(counts.values())}/{len(left)} {result.seconds:6.1f} s  {mutant.key}  {mutant.name}  {result.by}",
-            flush=True,
-        )
+        done = f"{sum(counts.values())}/{len(left)} {result.seconds:6.1f} s"
+        print(f"{done}  {mutant.key}  {mutant.name}  {result.by}", flush=True)
 
     with ThreadPoolExecutor(given.jobs) as pool:
         list(pool.map(one, left))

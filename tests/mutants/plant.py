@@ -150,9 +150,8 @@ def _fetches(node: ast.AST) -> bool:
         return all(map(_fetches, node.body))
     if isinstance(node, ast.FunctionDef):
         return "prefetch" in node.name
-    return (
-        isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and "prefetch" in ast.unparse(node.value.func)
-    )
+    called = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+    return called and "prefetch" in ast.unparse(node.value.func)
 
 
 # The formatter leaves white space around operators of two operands only: brackets of templates and pointers have none.

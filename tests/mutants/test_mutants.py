@@ -54,24 +54,15 @@ def f(x: "a < 3" = 7) -> 4:
     return x
 '''
     assert [(one.old, one.new) for one in mutants("m.py", text)] == [
-        *[
-            ("1", "0"),
-            ("1", "2"),
-            ("<<", ">>"),
-            ("20", "19"),
-            ("20", "21"),
-            ("8", "7"),
-            ("8", "9"),
-        ],
+        *[("1", "0"), ("1", "2"), ("<<", ">>"), ("20", "19"), ("20", "21"), ("8", "7"), ("8", "9")],
         *[("x is not 5000", "not (x is not 5000)"), ("is not", "is")],
     ]
 
 
 def test_a_name_outlives_lines_put_before_it_and_a_larger_draw_begins_with_the_smaller_one():
     before = {one.name: one.plant(TOY) for one in mutants("m.py", TOY)}
-    assert {one.name: one.plant("# é\n" + TOY) for one in mutants("m.py", "# é\n" + TOY)} == {
-        name: "# é\n" + text for name, text in before.items()
-    }
+    after = {one.name: one.plant("# é\n" + TOY) for one in mutants("m.py", "# é\n" + TOY)}
+    assert after == {name: "# é\n" + text for name, text in before.items()}
     every = mutants("m.py", TOY)
     assert drawn(every, 9, 1)[:3] == drawn(every, 3, 1) != drawn(every, 3, 2)
 
@@ -93,10 +84,8 @@ template <int N> __global__ void __launch_bounds__(256) add(float *y, const floa
 def test_the_tests_of_a_file_come_first_then_those_that_import_it():
     selection = driver.Selection(ROOT)
     assert selection.own("cpu/tree/tree.py")[0] == "tests/cpu/test_tree.py"
-    assert selection.own("hybrid/engine/embedding.py")[:2] == [
-        "tests/hybrid/engine/test_embedding.py",
-        "tests/hybrid/engine/test_checks.py",
-    ], "by the package that offers its names"
+    found = [f"tests/hybrid/engine/test_{name}.py" for name in ("embedding", "checks")]
+    assert selection.own("hybrid/engine/embedding.py")[:2] == found, "by the package that offers its names"
     assert "tests/gpu/test_rows.py" in selection.own("gpu/include/scatter.cuh"), "of a header those of its kernels"
     assert "tests/cpu/test_units.py" not in selection.others("cpu/units.py")
     assert selection.others("cpu/output/topk.py")[0].startswith("tests/cpu/")
@@ -115,23 +104,20 @@ def toy(tmp_path, monkeypatch):
     (root / "cpu/runtime").mkdir(parents=True)
     shutil.copy(ROOT / "cpu/runtime/cache.py", root / "cpu/runtime")
     monkeypatch.setattr(driver, "ROOT", root)
-    monkeypatch.setattr(
-        "sys.argv", ["tests.mutants", "--paths", "toy", "--limit", "3", "--folder", str(tmp_path / "kept")]
-    )
+    words = ["--paths", "toy", "--limit", "3", "--folder", str(tmp_path / "kept")]
+    monkeypatch.setattr("sys.argv", ["tests.mutants", *words])
     return root
 
 
 def test_what_survives_is_told_and_what_fails_or_hangs_is_killed(toy, capsys, monkeypatch):
-    chosen = [
-        one for one in mutants("toy/scale.py", TOY) if (one.old, one.new) in [(">", ">="), ("<=", "<"), ("//", "*")]
-    ]
+    changes = [(">", ">="), ("<=", "<"), ("//", "*")]
+    chosen = [one for one in mutants("toy/scale.py", TOY) if (one.old, one.new) in changes]
     monkeypatch.setattr(driver, "mutants", lambda path, text: chosen if path == "toy/scale.py" else [])
     assert driver.main() == 0
     out = capsys.readouterr().out
     [survivor] = [line for line in out.splitlines() if line.startswith("survived: ")]
-    assert survivor == "survived: toy/scale.py | > to >= | return most if x > most else x | 0", (
-        "a test fails without it too"
-    )
+    # In a file with a test that fails without a mutant too
+    assert survivor == "survived: toy/scale.py | > to >= | return most if x > most else x | 0"
     assert out.splitlines()[-1] == "| toy | 3 | 0 | 3 | 2 (66.7%) | 2 (66.7%) |"
 
     monkeypatch.setattr(driver, "run", None)

@@ -1,4 +1,4 @@
-"""Every GPU kernel once, small, against NumPy in float64: python -m tests.smoke [--json FILE] [--list] [NAME...].
+"""Every GPU kernel once, small, against NumPy in float64: python -m tests.smoke [--json FILE] [NAME...].
 
 A line a case (tests/smoke/cases.py), as it comes:
 
@@ -40,10 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m tests.smoke", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="cases, or what their names begin with (default: all)")
     parser.add_argument("--json", metavar="FILE", help="append a line a case")
-    parser.add_argument("--list", action="store_true", help="print the names of the cases")
-    parser.add_argument(
-        "--limit", type=float, default=LIMIT, metavar="SECONDS", help="of a case (default: %(default)g)"
-    )
+    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds of a case (default: %(default)g)")
     parser.add_argument("--cases", default="tests.smoke.cases", help=argparse.SUPPRESS)  # a module: for tests
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)  # run them here, a JSON line each
     given = parser.parse_args(arguments)
@@ -52,10 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     module = importlib.import_module(given.cases)
     wanted = [name for name in module.CASES if not given.names or name.startswith(tuple(given.names))]
     if unknown := [name for name in given.names if not any(case.startswith(name) for case in wanted)]:
-        parser.error(f"found {unknown[0]!r}, expected some of --list")
-    if given.list:
-        print(*wanted, sep="\n")
-        return 0
+        parser.error(f"found {unknown[0]!r}, expected some of {', '.join(module.CASES)}")
     return watch(wanted, given)
 
 

@@ -1,6 +1,6 @@
 """The cases of tests/smoke: each launches kernels on random numbers, and says what NumPy makes of them in float64.
 
-What a kernel writes is NaN before it, and so are workspaces. Those of what learns sparsely are in tests/smoke/cases.py.
+What a kernel writes is NaN before it, and so are workspaces. What learns sparsely is held to tests/support/visits.py.
 """
 
 from collections.abc import Iterator
@@ -23,9 +23,8 @@ from tests.cudasim.counted import UNITS
 from tests.smoke.device import Case, Check, Gpu
 from tests.support import layers, optimisers, visits
 
-# The cases of tests/smoke for rows, softmaxes and trees, against tests/support/visits.py.
-
-RATE, F32 = 0.1, np.float32
+RATE, MOMENTUM, ACTIVATION, F32 = 0.1, 0.9, "logistic", np.float32
+open_gpu = Gpu  # what tests/smoke asks for, beside CASES
 WIDTHS = *(32 * chunks for chunks in tree_softmax.CHUNKS), 300  # a kernel each
 
 
@@ -86,11 +85,8 @@ def bags(gpu: Gpu, weighted: bool) -> Iterator[Check]:
 
 def batch_move(gpu: Gpu, kind: str) -> Iterator[Check]:
     """Rows that a batch moves together, with biases."""
-    learned, misses, hidden = (
-        visits.drawn(gpu.rng, 75, 33, kind, True),
-        gpu.normal(41, 75),
-        gpu.normal(41, 33, scale=0.2),
-    )
+    learned = visits.drawn(gpu.rng, 75, 33, kind, True)
+    misses, hidden = gpu.normal(41, 75), gpu.normal(41, 33, scale=0.2)
     there, expected = gpu.put(learned), visits.copied(learned)
     gpu.do(batch_rows.move, there, gpu.put(misses), gpu.put(hidden), RATE)
     for row, (g, g_bias) in enumerate(zip(misses.T.astype(float) @ hidden, misses.sum(0, dtype=float), strict=True)):
@@ -195,10 +191,8 @@ def tree_log_prob(gpu: Gpu, biased: bool) -> Iterator[Check]:
     """How likely classes are."""
     batch = Examples(gpu, 100, biased)
     gpu.do(tree_softmax.log_prob, batch.loss, batch.there, gpu.do(tree_softmax.plan, batch.tree), *batch.given[:2])
-    costs = [
-        sum(visits.missed(batch.learned, *step, h)[1] for step in steps)
-        for steps, h in zip(batch.paths, batch.hidden, strict=True)
-    ]
+    pairs = zip(batch.paths, batch.hidden, strict=True)
+    costs = [sum(visits.missed(batch.learned, *step, h)[1] for step in steps) for steps, h in pairs]
     yield Check("log p", gpu.get(batch.loss), -np.array(costs))
 
 
@@ -250,9 +244,7 @@ SPARSE_CASES = {
 }
 
 
-open_gpu = Gpu  # what tests/smoke asks for, beside CASES
-RATE, MOMENTUM, ACTIVATION = 0.1, 0.9, "logistic"
-F32 = np.float32
+# Units and layers
 
 
 def units_step(gpu: Gpu, sizes: Any, batch: int = 1, momentum: float = 0.0, rates: bool = False) -> Iterator[Check]:

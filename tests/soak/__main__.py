@@ -15,6 +15,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -36,25 +37,26 @@ from hybrid.schedule.schedule import Stage, part
 from hybrid.trunk.mlp import MLP
 from tests.soak.queues import ordered
 from tests.support.full_disk import Disk
+from tests.support.interrupts import Lines
 from tests.support.small_engine import through
 from tests.support.small_runs import Killed
 
 BATCHES = 37  # that a feed has, over and over
 EACH = 400  # ticks of each way of a seed
 LEGS = 16  # in which a run is about done
-READOUTS = {  # by name: counts, width and what all take
-    "tree": lambda counts, width, **more: TreeReadout(counts, width, **more),
-    "balanced tree": lambda counts, width, **more: TreeReadout(counts, width, tree="balanced", **more),
-    "tree in batches": lambda counts, width, **more: TreeReadout(counts, width, mode=Batched(3), **more),
-    "split tree": lambda counts, width, **more: TreeReadout(counts, width, mode=Split(4), **more),
-    "full": lambda counts, width, **more: FullReadout(counts, width, **more),
-    "sampled": lambda counts, width, **more: SampledReadout(counts, width, loss=SampledSoftmax(5), **more),
-    "gbce": lambda counts, width, **more: SampledReadout(counts, width, loss=GBCE(4), **more),
-    "head": lambda counts, width, **more: HeadReadout(counts, width, parts=HeadParts(head=4, clusters=3), **more),
-    "mixture": lambda counts, width, **more: MixtureReadout(
-        [TreeReadout(counts, width, tree=shape, **more) for shape in ("huffman", "balanced")], pace=0.1
+READOUTS: dict[str, Callable[..., Any]] = {
+    "tree": TreeReadout,
+    "balanced tree": partial(TreeReadout, tree="balanced"),
+    "tree in batches": partial(TreeReadout, mode=Batched(3)),
+    "split tree": partial(TreeReadout, mode=Split(4)),
+    "full": FullReadout,
+    "sampled": partial(SampledReadout, loss=SampledSoftmax(5)),
+    "gbce": partial(SampledReadout, loss=GBCE(4)),
+    "head": partial(HeadReadout, parts=HeadParts(head=4, clusters=3)),
+    "mixture": lambda *sizes, **more: MixtureReadout(
+        [TreeReadout(*sizes, tree=shape, **more) for shape in ("huffman", "balanced")], pace=0.1
     ),
-    "label tree": lambda counts, width, **more: LabelTreeReadout(counts, width, **more),
+    "label tree": LabelTreeReadout,
 }
 RULES = (SGD, RowAdagrad, Adagrad)
 Ticks = dict[int, bytes]  # the loss of each, as bytes of a float64
@@ -78,9 +80,8 @@ class Case:
         self.counts = np.array([rng.randint(0, 99) for _ in range(self.classes)])
         self.readout = rng.choice(list(READOUTS))
         self.trunk = {"dropout": rng.choice([0, 0.3]), "layer_norm": rng.random() < 0.5, "residual": rng.random() < 0.5}
-        self.trunk["optimiser"] = named(
-            rng.choice(["sgd", "adam", "adamw", "adagrad", "nesterov"]), TRUNK, rate=0.01, clip=1.0
-        )
+        move = rng.choice(["sgd", "adam", "adamw", "adagrad", "nesterov"])
+        self.trunk["optimiser"] = named(move, TRUNK, rate=0.01, clip=1.0)
         bags = {"bags": "mean", "values": "weighted"}.get(self.kind)
         shape: dict[str, Any] = {"bags": bags} if bags else {"per_example": self.context}
         shape |= {"rows": rows, "width": width, "spread": 0.3, "seed": seed}
@@ -97,9 +98,7 @@ class Case:
         self.most_targets = max(len(batch.target) for batch in self._made)
 
     def __str__(self) -> str:
-        return (
-            f"{self.kind}, trunk {self.depth}, {self.readout}, batch {self.batch}, {len(self)} ticks, {self.settings}"
-        )
+        return f"{self.kind}, trunk {self.depth}, {self.readout}, batch {self.batch}, {self.settings}"
 
     def __len__(self) -> int:
         return self.ticks_per_epoch
@@ -126,9 +125,8 @@ class Case:
             bag_at = np.concatenate([[0], np.cumsum(rng.integers(0, 6, size))])
             count = int(bag_at[-1])
             values = rng.normal(size=count).astype(np.float32) if self.kind == "values" else None
-        return Batch(
-            rng.integers(0, self.rows, count).astype(np.int32), bag_at, target, weight, values, None, target_at
-        )
+        ids = rng.integers(0, self.rows, count).astype(np.int32)
+        return Batch(ids, bag_at, target, weight, values, None, target_at)
 
     def make(self, threads: int, overlap: bool | None) -> Engine:
         """The engine at its beginning."""
@@ -220,8 +218,8 @@ class Ordeal:
         with mock.patch.object(cpu.device, "_timed", counted):
             while self.model.tick < len(self._case):
                 trial = self._rng.choice(TRIALS)
-                self.log.append(f"tick {self.model.tick}: {trial.__name__}")
-                trial(self)
+                self.log.append(f"tick {self.model.tick}: {trial}")
+                getattr(self, trial)()
             self._go(len(self._case) + 1)
             self._leave()
 
@@ -280,6 +278,18 @@ class Ordeal:
         self._go(20, KeyboardInterrupt)
         self._whole_or_refused()
 
+    def interrupt_at_lines(self) -> None:
+        """Ctrl-C before a line of the package, and maybe another one soon after, in ticks or in a save."""
+        first = self._rng.randrange(3000)
+        at = [first, first + self._rng.randint(1, 30)][: self._rng.randint(1, 2)]
+        with contextlib.suppress(KeyboardInterrupt), Lines(*at):
+            self._go(2, KeyboardInterrupt)
+            if not self.model.torn:
+                self._save()
+        self._saved = self._saved or (self._folder / "checkpoint.json").exists()
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, "Ctrl-C is not Python's own again"
+        self._whole_or_refused()
+
     def fault(self) -> None:
         """A piece of work fails."""
         self._plan(_fail)
@@ -323,9 +333,7 @@ class Ordeal:
                     break
                 self.done += 1
                 loss = np.float64(tick.loss).tobytes()
-                assert self.ticks.setdefault(tick.number, loss) == loss, (
-                    f"tick {tick.number} gave something else before"
-                )
+                assert self.ticks.setdefault(tick.number, loss) == loss, f"tick {tick.number} gave another loss before"
         except failures as failure:
             self._running = None
             if isinstance(failure, KeyboardInterrupt) and self.model.tick:
@@ -353,21 +361,14 @@ class Ordeal:
 
     def _whole_or_refused(self) -> None:
         """A torn model refuses by name to go on or to be saved, and the last checkpoint stands; another goes on."""
-        if not self.model.torn:
-            return
-        for refused in (self._save, lambda: next(iter(self.model.run(self)))):
-            try:
-                saved = self._saved
-                refused()
-                raise AssertionError("a torn model goes on")
-            except ValueError as error:
-                assert "load the last checkpoint" in str(error), error
-                self._saved = saved
-        self._load()
+        if self.model.torn:
+            for refused in (lambda: self.model.save(self._folder), lambda: next(iter(self.model.run(self)))):
+                with pytest.raises(ValueError, match="load the last checkpoint"):
+                    refused()
+            self._load()
 
 
-TRIALS = [getattr(Ordeal, name) for name in "leave ask save resume copy broken_save interrupt two_interrupts".split()]
-TRIALS += [Ordeal.fault, Ordeal.feed_fails]
+TRIALS = "leave ask save resume copy broken_save interrupt two_interrupts interrupt_at_lines fault feed_fails".split()
 
 
 def _interrupt() -> None:
@@ -417,7 +418,7 @@ def main() -> int:
         case = Case(seed, given.each)
         try:
             done += replay(case)
-        except Exception:
+        except (Exception, pytest.fail.Exception):
             traceback.print_exc()
             failed.append(seed)
             print(f"{case}\nseed {seed} fails: python -m tests.soak 1 --first {seed} --each {given.each}", flush=True)

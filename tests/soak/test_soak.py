@@ -1,22 +1,25 @@
-"""A seed passes, and so do interrupts at a few lines; faults planted in the schedule and in checkpoints are caught."""
+"""A seed passes; so do a PVM and readouts after a Ctrl-C at any line; faults planted in schedule and checkpoints are caught."""
 
+import contextlib
 import random
+import signal
 import subprocess
 import sys
-from collections import Counter
 
 import pytest
 
 from hybrid.engine import checkpoint
+from hybrid.pvm.model import PVM
 from hybrid.schedule.guards import Held
 from hybrid.schedule.schedule import Plan, Schedule
 from tests.soak.__main__ import Case, replay
-from tests.soak.interrupts import USES, OfModel, interrupted
+from tests.support import readouts
 from tests.support.imports import ROOT
+from tests.support.interrupts import Lines, drained
+from tests.support.small_pvm import TINY, Scene, bytes_of, walk
 
 TICKS = 40
 DELAYED = 57  # a seed: three micro-batches, delay 1, a tree
-HOWS = {"goes on", "refuses, and its checkpoint goes on", "is not told, and goes on"}
 
 
 def test_all_ways_of_an_engine_give_the_numbers_of_the_serial_run():
@@ -35,9 +38,7 @@ def test_a_wait_that_is_dropped_is_caught(monkeypatch, stage):
 
     made = Schedule.__init__
     monkeypatch.setattr(
-        Schedule,
-        "__init__",
-        lambda self, plan, *given, **named: made(self, Plan(*map(dropped, plan)), *given, **named),
+        Schedule, "__init__", lambda self, plan, *given, **named: made(self, Plan(*map(dropped, plan)), *given, **named)
     )
     caught()
 
@@ -60,21 +61,68 @@ def test_the_command_says_how_to_repeat_a_seed_that_fails():
     assert f"seed {DELAYED} fails: python -m tests.soak 1 --first {DELAYED} --each 20" in done.stdout, done.stderr
 
 
-def test_after_a_ctrl_c_at_any_line_all_goes_on_or_refuses_by_name():
-    rng = random.Random(0)
-    assert {interrupted(rng) for _ in range(12)} <= HOWS
+# Ctrl-C before any line of the package
 
 
-def test_a_second_ctrl_c_is_refused_by_name_or_comes_between_ticks():
-    rng = random.Random(1)
-    found = Counter(interrupted(rng, [(OfModel, "serial", "run")]) for _ in range(40))
-    assert found.keys() <= HOWS and found["refuses, and its checkpoint goes on"]
+@pytest.mark.parametrize("how", ["run", "step"])
+def test_a_pvm_goes_on_after_ctrl_c_at_any_line_or_refuses_by_name(tmp_path, how):
+    feed, rng, refused = Scene(8), random.Random(how), 0
+
+    def work(model):
+        drained(model.run(feed))() if how == "run" else walk(model, feed)
+        model.prediction()
+        model.receptive_field(1, 0)
+        model.save(tmp_path)
+
+    def begun():
+        model = PVM(TINY, device="cpu", threads=1)
+        walk(model, feed, 2)
+        model.save(tmp_path)
+        return model
+
+    whole = begun()
+    with Lines() as counted:
+        work(whole)
+    for turn in range(40):
+        model, first = begun(), rng.randint(1, counted.count)
+        at = [first, first + rng.randint(1, 30)]  # a second one breaks off what the first waits for
+        with contextlib.suppress(KeyboardInterrupt), Lines(*at[: 1 + turn % 2]):
+            work(model)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        saved, _ = PVM.load(tmp_path, device="cpu", threads=1)
+        if model.torn:
+            refused += 1
+            with pytest.raises(ValueError, match="load the last checkpoint"):
+                model.save(tmp_path)
+        for one in [saved] if model.torn else [saved, model]:
+            walk(one, feed)
+            assert bytes_of(one) == bytes_of(whole)
+    assert refused
+
+
+def step_and_ask(kind, turns=6):
+    """A readout beside one without interrupts; AssertionError where a step is neither made nor not made."""
+    readout, whole, rng = readouts.MAKE[kind](), readouts.MAKE[kind](), random.Random(kind)
+    for turn in range(turns):
+        before, asked = readouts.frozen(whole), readouts.batch()[1]
+        with Lines() as counted:
+            readouts.train(whole, 1, turn)
+            whole.best(asked, 3)
+        with contextlib.suppress(KeyboardInterrupt), Lines(rng.randint(1, counted.count)):
+            readouts.train(readout, 1, turn)
+            readout.best(asked, 3)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if readouts.frozen(readout) == before:
+            readouts.train(readout, 1, turn)
+        assert readouts.frozen(readout) == readouts.frozen(whole), "a step was made in part"
+
+
+@pytest.mark.parametrize("kind", readouts.MAKE)
+def test_a_step_of_a_readout_is_made_or_not_after_ctrl_c_at_any_line(kind):
+    step_and_ask(kind)
 
 
 def test_without_what_holds_signals_back_a_readout_has_made_half_a_step(monkeypatch):
-    steps = [(make, kind, name) for make, kind, name in USES if kind == "mixture" and name == "step"]
     monkeypatch.setattr(Held, "__enter__", lambda self: self)
-    rng = random.Random(2)
     with pytest.raises(AssertionError, match="a step was made in part"):
-        for _ in range(100):
-            interrupted(rng, steps)
+        step_and_ask("mixture", turns=100)

@@ -16,18 +16,10 @@ SECONDS = {
 def record(contender, size, work="output", threads=2, device="cpu"):
     """One line of the file."""
     value = size.batch / SECONDS[contender](size)
-    return {
-        "bench": "crossover",
-        "work": f"crossover.{work}",
-        "who": "torch 2" if contender.startswith("torch") else "ours",
-        "contender": contender,
-        "params": size._asdict(),
-        "unit": "examples/s",
-        "value": value,
-        "interval": [0.9 * value, 1.1 * value],
-        "threads": threads,
-        "device": device,
-    }
+    who = "torch 2" if contender.startswith("torch") else "ours"
+    found = {"bench": "crossover", "work": f"crossover.{work}", "who": who, "contender": contender}
+    found |= {"params": size._asdict(), "threads": threads, "device": device}
+    return found | {"unit": "examples/s", "value": value, "interval": [0.9 * value, 1.1 * value]}
 
 
 def planted():

@@ -2,11 +2,13 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 
 import cpu.device
 import hybrid.pvm.pipeline
+from tests.support.imports import ROOT
 
 
 class Kills:
@@ -68,3 +70,29 @@ def signals_seen():
 
 def drained(ticks):
     return lambda: [None for _ in ticks]
+
+
+class Lines:
+    """Counts the lines of the package that this thread executes within the context; before the lines `at` there is a Ctrl-C."""
+
+    packages = (f"{ROOT}/hybrid/", f"{ROOT}/cpu/")
+
+    def __init__(self, *at: int):
+        self.count, self._at = 0, at
+
+    def __enter__(self):
+        sys.settrace(self._called)
+        return self
+
+    def __exit__(self, *exception: object):
+        sys.settrace(None)
+
+    def _called(self, frame, event, argument):
+        return self._line if frame.f_code.co_filename.startswith(self.packages) else None
+
+    def _line(self, frame, event, argument):
+        if event == "line":
+            self.count += 1
+            if self.count in self._at:
+                signal.raise_signal(signal.SIGINT)
+        return self._line

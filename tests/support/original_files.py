@@ -9,7 +9,7 @@ import numpy as np
 
 from tests.support.hostile_pickles import EVIL
 from tests.twins.configurations import CUDA
-from tests.twins.pvm_cuda import SLOTS, CudaModel
+from tests.twins.pvm_cuda import CudaModel
 from tests.twins.recordings import HIDDEN, video
 
 SAVED, LATER = 7, 10  # frames before the file, and after it
@@ -55,108 +55,49 @@ def attributes(file, folder, values, suffix="", **how):
 
 
 def units(twin):
-    """The attributes of the original's units."""
-    size, half = len(twin.units), twin.step % 2
+    """The attributes of the original's units that tell their state, and one of the thirty that do not."""
+    half = twin.step % 2
     old = np.full_like(twin.velocity, 9)  # one of the two buffers is a step behind
-    outer, inner = ([np.ones_like(part[0]) for _ in range(SLOTS)] for part in (twin.input, twin.hidden))
     graph = [
-        {
-            "base_input_offset": 2 * twin.primary_dim[u] * (unit.layer == 0),
-            "output_dim": twin.output_dim[u],
-            "base_input_size": twin.primary_dim[u],
-            "xs": unit.xs,
-            "ys": unit.ys,
-            "id": u,
-            "type": "hidden",
-            "size": twin.h,
-            "input_dim": twin.input_dim[u],
-            "layer": unit.layer,
-            "grid_pos": (unit.x, unit.y),
-            "image_pos": None,
-            "primary_destinations": [up.id for up in twin.units if u in up.primary],
-            "context_destinations": [other.id for other in twin.units if u in other.context],
-            "primary_sources": unit.primary,
-            "context_sources": unit.context,
-            "context_dim": twin.context_dim[u],
-            "sources": [],
-            "w0_ptr": int(twin.w0_at[u]),
-        }
+        {"id": u, "grid_pos": (unit.x, unit.y), "primary_sources": unit.primary, "context_sources": unit.context}
         for u, unit in enumerate(twin.units)
     ]
-    return {
-        "device": "TITAN X (Pascal)",
+    said = {
         "specs": twin.config,
         "name": "small",
-        "uniq_id": "0badcafe",
-        "time_stamp": "2023_06_01_12_00_00",
         "poly": twin.config["polynomial"] == "1",
-        "total_weights": twin.weights.size,
-        "sequence_length": SLOTS,
+        "device": "TITAN X (Pascal)",
+    }
+    return said | {
         "step": twin.step,
-        "sequence_interval": 2,
         "graph": graph,
-        "learning_rate": float(twin.rate[0]),
-        "momentum": 0.9,
-        "input_channels": 3,
         "weight_memory_main": twin.weights,
         "dweight_memory_0": twin.velocity if half else old,
         "dweight_memory_1": old if half else twin.velocity,
-        "weight_memory_cache0": np.zeros_like(old),
         "buffer_index": half,
         "input_mem_activation": list(twin.input.copy()),
-        "input_mem_delta": outer,
-        "input_mem_error": outer,
         "output_mem_activation": list(twin.output.copy()),
-        "output_mem_delta": outer,
-        "output_mem_error": list(twin.out_error.copy()),
-        "beta_input": outer[0],
         "repre_mem_activation": list(twin.hidden.copy()),
-        "repre_mem_delta": inner,
-        "repre_mem_error": inner,
-        "weight_ptr0": np.array(twin.w0_at, np.int32),
-        "weight_ptr1": np.array(twin.w1_at, np.int32),
         "learning_rate_arr": twin.rate,
         "momentum_arr": twin.momentum,
-        "shape0_L0": np.full(size, twin.h, np.int32),
     }
 
 
 def readouts(twin):
-    """The attributes of the original's readouts; and of the collection of nets in them: all, and each layer's."""
+    """The same of the original's readouts; and of the collection of nets in them: all, and each layer's."""
     readout, tiles, h = twin.readout, len(twin.readout.tiles), twin.readout.hidden
     flipped = twin.trained % 2 == 1
-    own = {
-        "readout_layer": 2,
-        "heatmap_block_size": readout.block,
-        "sizes": np.array(readout.sizes),
-        "total_units": tiles,
-    }
-    nets = {
-        "layerwise_weight_objects": np.array([tiles, tiles, *[0] * 8], np.int32),
-        "flip_buf": flipped,
-        "max_layers": 2,
-    }
     layers = []
     for weights, velocity, rows, columns in (
         (readout.w0, readout.v0, [h] * tiles, np.add(readout.sizes, 1)),
         (readout.w1, readout.v1, [readout.outputs] * tiles, [h + 1] * tiles),
     ):
         old = np.full_like(velocity, 9)
-        layers.append(
-            {
-                "layer": len(layers),
-                "weight_mem": weights,
-                "weight_mem_buf": np.zeros_like(old),
-                "dweight_mem": velocity if flipped else old,
-                "mweight_mem": old if flipped else velocity,
-                "shape0": np.array(rows, np.int32),
-                "shape1": np.array(columns, np.int32),
-                "block_size": 128,
-                "learning_rate_mem": np.full(tiles, twin.readout_rate, np.float32),
-                "momentum_mem": np.full(tiles, readout.momentum, np.float32),
-            }
-        )
-    return own, nets, layers
+        layer = {"weight_mem": weights, "dweight_mem": velocity, "mweight_mem": old}
+        layer |= {} if flipped else {"dweight_mem": old, "mweight_mem": velocity}
+        layer |= {"shape0": np.array(rows, np.int32), "shape1": np.array(columns, np.int32)}
+        layers.append(layer | {"momentum_mem": np.full(tiles, readout.momentum, np.float32)})
+    return {"heatmap_block_size": readout.block}, {"flip_buf": flipped, "max_layers": 2}, layers
 
 
 def save(path, twin, with_readouts=True, **how):

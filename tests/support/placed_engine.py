@@ -26,10 +26,8 @@ class Ragged(Feed):
     def __getitem__(self, tick):
         rng = np.random.default_rng([self.seed, tick])
         bag_at = np.concatenate([[0], np.cumsum(rng.integers(0, 6, BATCH))])
-        ids, target = rng.integers(0, CLASSES, bag_at[-1]), rng.integers(0, CLASSES, BATCH)
-        return (
-            super().__getitem__(tick)._replace(ids=ids.astype(np.int32), bag_at=bag_at, target=target.astype(np.int32))
-        )
+        ids, target = (rng.integers(0, CLASSES, size).astype(np.int32) for size in (bag_at[-1], BATCH))
+        return super().__getitem__(tick)._replace(ids=ids, bag_at=bag_at, target=target)
 
 
 def placed(rows="cuda:0", readout="host", bags=False, trunk="cuda:0", **options):

@@ -51,12 +51,8 @@ def case(kind, streams=1, seed=0, plain=False, **fields):
     def some(*shape):
         return rng.random(shape)
 
-    sizes = [
-        *[(streams, n) for n in (world, tape, signals, signals, tape, world, world)],
-        (units,),
-        (weights,),
-        (weights,),
-    ]
+    sizes = [(streams, n) for n in (world, tape, signals, signals, tape, world, world)]
+    sizes += [(units,), (weights,), (weights,)]
     made = {name: some(*size) for name, size in zip(WRITTEN, sizes, strict=True)}
     made["weights"] -= 0.5
     made["high"] += 1.0

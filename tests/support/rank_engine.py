@@ -83,25 +83,18 @@ def deep(**options):
 
 def numbers(**options):
     """No rows."""
-    return Engine(
-        Inputs(5),
-        MLP((5, 9, 6), optimiser=SGD(0.1)),
-        FullReadout(CLASSES, 6, batch=BATCH, optimiser=SGD(0.05)),
-        **through(options),
-    )
+    readout = FullReadout(CLASSES, 6, batch=BATCH, optimiser=SGD(0.05))
+    return Engine(Inputs(5), MLP((5, 9, 6), optimiser=SGD(0.1)), readout, **through(options))
 
 
 def attention(**options):
     """A trunk of PyTorch."""
     from hybrid.trunk.attention import AttentionTrunk
 
-    trunk = AttentionTrunk(
-        4, 6, length=4, blocks=1, threads=1, optimiser=AdamW(0.01, betas=(0.9, 0.98), decay=0.0, clip=1.0)
-    )
-    rows, readout = (
-        Embedding(CLASSES, 4, spread=0.3, optimiser=SGD(0.05)),
-        FullReadout(Feed.counts, 6, batch=BATCH, optimiser=SGD(0.05)),
-    )
+    adam = AdamW(0.01, betas=(0.9, 0.98), decay=0.0, clip=1.0)
+    trunk = AttentionTrunk(4, 6, length=4, blocks=1, threads=1, optimiser=adam)
+    rows = Embedding(CLASSES, 4, spread=0.3, optimiser=SGD(0.05))
+    readout = FullReadout(Feed.counts, 6, batch=BATCH, optimiser=SGD(0.05))
     return Engine(rows, trunk, readout, **through(options))
 
 
@@ -115,9 +108,8 @@ MODELS = {
     "attention": (attention, Words, {"micro_batches": 4}),
 }
 ON_GPU = {
-    f"{model} on a GPU": (make, feed, options | {"device": "cuda:0"})
-    for model, (make, feed, options) in MODELS.items()
-    if model in ("tree", "overlapped", "numbers")
+    f"{model} on a GPU": (*MODELS[model][:2], MODELS[model][2] | {"device": "cuda:0"})
+    for model in ("tree", "overlapped", "numbers")
 }
 
 
@@ -200,15 +192,9 @@ def diverging(ranks, overlap):
 def unlike(ranks):
     """Rank 1 draws other weights."""
     base = engine()
-    trunk = MLP([12, 10, 6], seed=ranks.rank)
-    return lambda: Engine(
-        base.embedding,
-        trunk,
-        base.readout,
-        threads=1,
-        device="cpu",
-        pipeline=Pipeline(micro_batches=4, route=ranked(ranks)),
-    )
+    parts = base.embedding, MLP([12, 10, 6], seed=ranks.rank), base.readout
+    shared = Pipeline(micro_batches=4, route=ranked(ranks))
+    return lambda: Engine(*parts, threads=1, device="cpu", pipeline=shared)
 
 
 def unsaved(ranks, file):

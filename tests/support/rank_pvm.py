@@ -19,28 +19,24 @@ from tests.support.small_pvm import BLIND, TINY, Scene, assert_same, bytes_of, w
 
 CLASSIC = {"wiring": "classic", "features": ("signal", "derivative", "integral", "error"), "predict_steps": 1}
 TWO = {"wiring": "classic", "features": ("signal", "past"), "predict_steps": 2}
+STREAMS = {"streams": 2}
+OF_UNITS = dataclasses.replace(TINY.readout, kind="unit", hidden=(4,))
 STILL = ((0, None, 0.05, 0.0),)
 RESTS = ((0, None, 0.05, 0.3), (4, 1, 0.0, None), (5, 0, 0.0, None), (8, None, 0.04, None))
 
 # Changes of TINY, and settings of PVM
 CASES = {
     "readouts": ({}, {}),
-    "readouts of units, two streams": (
-        {"readout": dataclasses.replace(TINY.readout, kind="unit", hidden=(4,)), **TWO},
-        {"streams": 2},
-    ),
-    "two streams": ({"readout": None}, {"streams": 2}),
+    "readouts of units, two streams": ({"readout": OF_UNITS, **TWO}, STREAMS),
+    "two streams": ({"readout": None}, STREAMS),
     "residual, two streams, two threads": ({"readout": None, "unit": "residual"}, {"streams": 2, "threads": 2}),
     "complex residual": ({"readout": None, "unit": "complex_residual", **TWO}, {}),
-    "classic, one step, two streams, without momentum": (
-        {"readout": None, "schedule": STILL, **CLASSIC},
-        {"streams": 2},
-    ),
+    "classic, one step, two streams, without momentum": ({"readout": None, "schedule": STILL, **CLASSIC}, STREAMS),
     "by range, context to the output": (
         {"readout": None, "publish": "minmax", "context_to_output": True, **TWO},
-        {"streams": 2},
+        STREAMS,
     ),
-    "after a rest": ({"readout": None, "schedule": RESTS, **TWO}, {"streams": 2}),
+    "after a rest": ({"readout": None, "schedule": RESTS, **TWO}, STREAMS),
     "signs of errors": ({"readout": None, "sign_of_error": True}, {}),
     "in float64": ({"readout": None, "lateral_radius": 0, "top_to_all": False}, {"dtype": np.float64}),
 }

@@ -27,15 +27,9 @@ def command(module: str, *words: str, ranks: int) -> list[str]:
 def started(*words: str, ranks: int, module: str) -> subprocess.Popen[str]:
     """A module's ranks; the words are its arguments."""
     mark = f"{os.getpid()}-{time.monotonic_ns()}"
-    running = subprocess.Popen(
-        command(module, *words, ranks=ranks),
-        cwd=ROOT,
-        env=os.environ | {MARK: mark},
-        text=True,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    piped = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    started = command(module, *words, ranks=ranks)
+    running = subprocess.Popen(started, cwd=ROOT, env=os.environ | {MARK: mark}, text=True, **piped)
     running.mark = mark  # type: ignore[attr-defined]
     return running
 

@@ -5,12 +5,8 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parents[2] / "bench" / "results" / "summary.jsonl"
-MADE = {
-    "threads": 2,
-    "device": "cpu",
-    "commit": "abc",
-    "env": {"cpu": "Chip", "cores": 2, "os": "Linux", "python": "3.11"},
-}
+ENV = {"cpu": "Chip", "cores": 2, "os": "Linux", "python": "3.11"}
+MADE = {"threads": 2, "device": "cpu", "commit": "abc", "env": ENV}
 Record = dict[str, Any]
 
 
@@ -22,16 +18,9 @@ def committed(*names: str) -> list[Record]:
 def timed(work: str, who: str, params: Record, samples: list[float], **more: Any) -> Record:
     """One figure: the value is the middle sample."""
     value = sorted(samples)[len(samples) // 2]
-    found = {
-        "bench": work.split(".")[0],
-        "work": work,
-        "who": who,
-        "params": params,
-        "unit": "mini-batches/s",
-        "value": value,
-    }
-    found |= {"samples": samples, "interval": [min(samples), max(samples)], "seconds": 1 / value, "checked": True}
-    return found | {"spread": (max(samples) - min(samples)) / value, "load": None} | MADE | more
+    found = {"bench": work.split(".")[0], "work": work, "who": who, "params": params, "unit": "mini-batches/s"}
+    found |= {"value": value, "seconds": 1 / value, "samples": samples, "interval": [min(samples), max(samples)]}
+    return found | {"spread": (max(samples) - min(samples)) / value, "checked": True, "load": None} | MADE | more
 
 
 def table7() -> list[Record]:
@@ -51,16 +40,9 @@ def overlap() -> list[Record]:
         for queue, stage, start in (("compute", "forward", 0.0), ("host", "readout", 0.001))
     ]
     sizes = {"classes": 1000, "batch": 256, "micro_batches": 2, "hidden": 20}
+    spent = {"overlap": 0.5, "efficiency": 0.9, "timeline": timeline}
     return [
-        timed(
-            "overlap.tick",
-            who,
-            sizes | {"delay": delay},
-            [pace, 1.05 * pace],
-            overlap=0.5,
-            efficiency=0.9,
-            timeline=timeline,
-        )
+        timed("overlap.tick", who, sizes | {"delay": delay}, [pace, 1.05 * pace], **spent)
         for delay in (0, 1)
         for who, pace in (("serial-one-core", 1000.0), ("overlapped", 1600.0))
     ]
@@ -86,19 +68,8 @@ def busy() -> list[Record]:
 def step(name: str = "table7", command: str = "python -m bench table7", state: str = "done", **more: Any) -> Record:
     """What became of a step."""
     found = {"bench": "all", "work": "all.step", "who": "ours", "params": {"step": name, "command": command}}
-    return (
-        found
-        | {
-            "section": "table7",
-            "state": state,
-            "reason": "",
-            "seconds": 61.0,
-            "quick": False,
-            "ended": "2026-11-23T12:00:00+00:00",
-        }
-        | MADE
-        | more
-    )
+    found |= {"section": "table7", "state": state, "reason": "", "seconds": 61.0, "quick": False}
+    return found | {"ended": "2026-11-23T12:00:00+00:00"} | MADE | more
 
 
 def every_section() -> list[Record]:

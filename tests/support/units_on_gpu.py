@@ -7,11 +7,8 @@ from gpu import units
 from hybrid.units import unit_layout
 
 MANY = tuple(size * 8 for size in ([7, 33, 1, 12, 4], [5, 2, 1, 33, 3], [6, 34, 1, 3, 8]))  # enough to be no GEMMs
-WARPS = (
-    [31, 32, 33, 5, 64, 1, 40],
-    [33, 31, 32, 1, 2, 7, 3],
-    [1, 33, 31, 32, 3, 6, 66],
-)  # around a warp, and far from it
+# Around a warp, and far from it
+WARPS = [31, 32, 33, 5, 64, 1, 40], [33, 31, 32, 1, 2, 7, 3], [1, 33, 31, 32, 3, 6, 66]
 
 
 class Case:

@@ -34,56 +34,38 @@ C = A | {"feed_context_in_complex_layer": "1", "layer_shapes": ["3", "2", "1"]}
 D = A | {"hidden_block_size": "2", "input_block_size": "3", "layer_shapes": ["5", "3", "1"], "polynomial": "0"}
 CUDA = {"A": A, "B": B, "C": C, "D": D}
 # The rates and switches here are far beyond the frames of a recording, which brings its own.
-E = {
-    "autoencoder": "0",
-    "backpropagate_readout_error": "0",
-    "bias_free": "0",
-    "bias_free_readout": "0",
-    "context_exclude_self": "0",
+OFF = """
+    autoencoder backpropagate_readout_error bias_free bias_free_readout context_exclude_self disable_feedback disable_lateral
+    feed_context_in_complex_layer normalize_output only_one_channel predict_two_steps reverse save_source_files
+    send_context_two_layers_back stereo supervised use_global_backprop use_t_minus_2_block version_minor
+"""
+ON = """
+    last_layer_context_to_all lateral_radius polynomial readout_depth use_derivative use_error use_integral version_major
+"""
+E = dict.fromkeys(OFF.split(), "0") | dict.fromkeys(ON.split(), "1")
+E |= {
     "dataset": "short",
     "delay_each_layer_learning": "100000",
     "delay_final_learning_rate": "100000",
-    "disable_feedback": "0",
-    "disable_lateral": "0",
     "enable_feedback_at": "900000",
     "enable_lateral_at": "900000",
     "enable_readout": ["1", "1", "1", "1"],
     "ex_module": "PVM_models.PVM_unit_v1",
     "fan_in_radius": "2",
     "fan_in_square_size": "2",
-    "feed_context_in_complex_layer": "0",
     "final_learning_rate": "0.0001",
     "hidden_block_size": "3",
     "initial_learning_rate": "0.0003",
     "input_block_size": "2",
-    "last_layer_context_to_all": "1",
-    "lateral_radius": "1",
     "layer_shapes": ["4", "3", "2", "1"],
     "model_type": "small",
     "momentum": "0.5",
     "new_name": "",
-    "normalize_output": "0",
-    "only_one_channel": "0",
-    "polynomial": "1",
-    "predict_two_steps": "0",
     "readout_block_size": ["1", "1", "2", "4"],
-    "readout_depth": "1",
-    "reverse": "0",
-    "save_source_files": "0",
-    "send_context_two_layers_back": "0",
     "steps": "100000000",
-    "stereo": "0",
-    "supervised": "0",
     "supervised_rate": "0.0002",
     "tau": "0.98",
     "unit_type": "simple",
-    "use_derivative": "1",
-    "use_error": "1",
-    "use_global_backprop": "0",
-    "use_integral": "1",
-    "use_t_minus_2_block": "0",
-    "version_major": "1",
-    "version_minor": "0",
 }
 F = E | {
     "normalize_output": "1",

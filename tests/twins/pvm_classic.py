@@ -31,10 +31,9 @@ class Wiring:
             for layer, x, y in self.places
         ]
         self.context = []  # (source, is it feedback) for each unit, in the order of its inputs
+        lateral, alone = float(config["lateral_radius"]), config["context_exclude_self"] == "1"
         for layer, x, y in self.places:
-            beside = near(
-                self.shapes[layer], x, y, float(config["lateral_radius"]), config["context_exclude_self"] == "1"
-            )
+            beside = near(self.shapes[layer], x, y, lateral, alone)
             # The original forgets where the layer begins, so the neighbours are units of layer 0 with their numbers.
             self.context.append([(i * self.shapes[layer] + j, False) for i, j in beside])
         for up, (layer, x, y) in enumerate(self.places):

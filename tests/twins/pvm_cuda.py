@@ -202,6 +202,11 @@ class CudaModel:
         """Unit u's part of a slot of hidden values: h of them, a 1, then copies of the context if it is fed here."""
         return array[self.z_at[u] : self.z_at[u + 1]]
 
+    def activations(self, slot, u):
+        """Unit u's inputs, hidden values and outputs of a slot."""
+        x, y = (self.outer(array[slot], u) for array in (self.input, self.output))
+        return x, self.inner(self.hidden[slot], u), y
+
     def matrices(self, array, u):
         """Unit u's two matrices, of weights or of velocities."""
         columns, rows, inner = self.input_dim[u] + 1, self.output_dim[u], self.hidden_dim[u]
@@ -266,11 +271,7 @@ class CudaModel:
     def forward(self):
         for u in range(len(self.units)):
             first, second = self.matrices(self.weights, u)
-            x, z, y = (
-                self.outer(self.input[self.step % SLOTS], u),
-                self.inner(self.hidden[self.step % SLOTS], u),
-                self.outer(self.output[self.step % SLOTS], u),
-            )
+            x, z, y = self.activations(self.step % SLOTS, u)
             z[: self.h] = self.activate(first @ x)
             z[self.h] = 1
             o = self.output_dim[u]
@@ -285,11 +286,7 @@ class CudaModel:
             first, second = self.matrices(self.weights, u)
             v0, v1 = self.matrices(self.velocity, u)
             rate, momentum, o = self.dtype(self.rate[u]), self.dtype(self.momentum[u]), self.output_dim[u]
-            x, z, y = (
-                self.outer(self.input[then], u),
-                self.inner(self.hidden[then], u),
-                self.outer(self.output[then], u),
-            )
+            x, z, y = self.activations(then, u)
             error = self.outer(self.out_error[then], u)
             error[:] = self.outer(self.input[now], u) - y  # the target: what is seen now, and before; then leftovers
             delta = self.slope(y[:o]) * error[:o]

@@ -17,9 +17,8 @@ from tests.support.crossover_records import planted
 
 pytest.importorskip("markdown_it")
 
-TABLE = Table(
-    "t", "Some | numbers", ["who", "value"], [["<b>", 1234567], ["other", 0.000123456], ["none", None]], "python -m x"
-)
+ROWS = [["<b>", 1234567], ["other", 0.000123456], ["none", None]]
+TABLE = Table("t", "Some | numbers", ["who", "value"], ROWS, "python -m x")
 PAGE = "before\n<!-- report: crossover_short_output -->\n{}<!-- /report -->\nbetween | a | table |\n"
 
 
@@ -61,9 +60,8 @@ def test_the_page_needs_no_network_and_its_links_lead_somewhere(folder):
     assert all(not address.startswith(("http", "//")) for address in seen.fetched)
     assert len(seen.ids) == len(set(seen.ids))
     for link in seen.links:
-        assert link[1:] in seen.ids if link.startswith("#") else link.startswith("http") or (folder / link).exists(), (
-            link
-        )
+        there = link[1:] in seen.ids if link.startswith("#") else (folder / link).exists()
+        assert there or link.startswith("http"), link
 
 
 def test_it_is_the_same_from_the_same_records(folder, tmp_path):
@@ -114,9 +112,8 @@ def test_a_table_follows_the_figures_of_its_numbers():
 
 
 def test_numbers_have_three_digits_on_the_page_and_all_in_the_file(tmp_path):
-    assert [shown(cell) for cell in (1234567, 1234.567, 0.000123456, "word", None)] == [
-        "1,234,567", "1,235", "0.000123", "word", "\u2013",
-    ]  # fmt: skip
+    found = [shown(cell) for cell in (1234567, 1234.567, 0.000123456, "word", None)]
+    assert found == ["1,234,567", "1,235", "0.000123", "word", "\u2013"]
     page.write_csv(TABLE, tmp_path)
     assert (tmp_path / "t.csv").read_text().splitlines() == ["who,value", "<b>,1234567", "other,0.000123456", "none,"]
 
@@ -161,9 +158,8 @@ def test_a_mark_of_no_table_is_refused_and_nothing_is_written(root):
     other = root / "docs" / "a.md"
     other.write_text(PAGE.format(""))
     (root / "docs" / "b.md").write_text("<!-- report: nothing -->\n<!-- /report -->\n")
-    with pytest.raises(
-        ValueError, match=r"b\.md: found the mark of 'nothing', expected a table of the report: crossover_short"
-    ):
+    said = r"b\.md: found the mark of 'nothing', expected a table of the report: crossover_short"
+    with pytest.raises(ValueError, match=said):
         page.write_pages(planted(), root)
     assert other.read_text() == PAGE.format("")
 

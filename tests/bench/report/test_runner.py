@@ -1,10 +1,8 @@
 """Steps run once each, a run stops and goes on, what a machine lacks is skipped with the reason, and all of it is a record."""
 
-import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -13,6 +11,7 @@ from bench.harness.quiet import REFUSED
 from bench.report import all as runner
 from bench.report.all import RESULTS, STEP, Settings, finished, modes
 from bench.report.section import NEEDS, Step
+from tests.support.bench_command import wait_for_the_end_of
 
 ONE, OTHER = Step("one", ("tree",), 9, 1, quick=("tree",)), Step("other", ("units",), 1, 3)
 STEPS = [("table7", ONE), ("overlap", OTHER)]
@@ -107,9 +106,8 @@ def test_quick_mode_leaves_out_what_has_no_small_size(tmp_path, processes):
 
 def test_nothing_of_a_step_is_left_when_it_is_stopped(tmp_path, monkeypatch):
     """Neither the process nor what it has started, though that does not listen."""
-    child = (
-        "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
-    )
+    deaf = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+    child = f"{deaf}; print('up', flush=True); time.sleep(600)"
     program = (
         "import subprocess, sys, time\n"
         f"child = subprocess.Popen([sys.executable, '-c', {child!r}], stdout=subprocess.PIPE)\n"
@@ -128,18 +126,4 @@ def test_nothing_of_a_step_is_left_when_it_is_stopped(tmp_path, monkeypatch):
     monkeypatch.setattr(subprocess.Popen, "wait", interrupted)
     with pytest.raises(KeyboardInterrupt):
         runner._process(["python", "-c", program], log)
-    child_number = int(log.read_text().split()[0])
-    for _ in range(200):
-        if _gone(child_number):
-            return
-        time.sleep(0.05)
-    raise AssertionError("the child of the step is still there")
-
-
-def _gone(number):
-    try:
-        os.kill(number, 0)
-    except ProcessLookupError:
-        return True
-    stat = Path(f"/proc/{number}/stat")
-    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z"
+    wait_for_the_end_of(int(log.read_text().split()[0]))

@@ -47,14 +47,8 @@ def test_steps_are_commands_that_exist():
 def collection(who, value, batch=1, momentum=0.0, work=collections.STEP, units=14_161, **more):
     params = {"units": units, "batch": batch, "momentum": momentum}
     shares = {"bytes_least": 16 if momentum else 8, "bytes_spent": 40e9 / value, "bandwidth_share": 8 * value / 40e9}
-    found = {
-        "work": work,
-        "who": who,
-        "params": params,
-        "value": value,
-        "interval": [value * 0.9, value * 1.1],
-        "threads": 2,
-    }
+    found = {"work": work, "who": who, "params": params, "threads": 2}
+    found |= {"value": value, "interval": [value * 0.9, value * 1.1]}
     return found | shares | {"parameters": units * 14_899} | more
 
 
@@ -171,12 +165,8 @@ def curve(*points, who="tree"):
 def test_when_a_curve_reaches_a_perplexity():
     """The way between two points is straight on logarithmic axes; longer trainings may overfit."""
     found = curve((10, 400.0), (40, 100.0), (80, 300.0))
-    assert [found.seconds_to(asked) for asked in (200, 100, 500, 99)] == [
-        pytest.approx(20),
-        pytest.approx(40),
-        10,
-        None,
-    ]
+    asked = [found.seconds_to(perplexity) for perplexity in (200, 100, 500, 99)]
+    assert asked == [pytest.approx(20), pytest.approx(40), 10, None]
     assert found.best == (40, 100.0)
     assert targets([curve((10, 400.0)), curve((10, 200.0))]) == [times * 200 for times in NEAR]
 

@@ -13,10 +13,8 @@ from hybrid.train import store
 def book(tmp_path_factory):
     rng = np.random.default_rng(0)
     names = ["river", "mountain", "forest", "village", "garden", "castle"]
-    lines = [
-        " ".join(f"the {names[i]} leads to the {names[(i + 1) % 6]} ," for i in rng.integers(0, 6, 4))
-        for _ in range(320)
-    ]
+    clauses = [f"the {name} leads to the {names[(i + 1) % 6]} ," for i, name in enumerate(names)]
+    lines = [" ".join(clauses[i] for i in rng.integers(0, 6, 4)) for _ in range(320)]
     path = tmp_path_factory.mktemp("book") / "book.txt"
     path.write_text("\n".join(lines))
     return str(path)

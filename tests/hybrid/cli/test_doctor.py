@@ -91,10 +91,7 @@ def test_only_workqueue_is_not_enough(monkeypatch):
 
 
 def test_an_unwritable_kernel_cache(monkeypatch):
-    def full(**_):
-        raise PermissionError("may not write")
-
-    monkeypatch.setattr(doctor.tempfile, "TemporaryFile", full)
+    monkeypatch.setattr(doctor.tempfile, "TemporaryFile", raising(PermissionError("may not write")))
     found = doctor._kernel_cache()
     assert (found["ok"], found["found"]) == (False, "may not write")
     assert "NUMBA_CACHE_DIR" in found["remedy"]
@@ -217,11 +214,7 @@ def test_the_last_line_says_where_the_engine_runs_and_the_last_finding_why_not_o
 @pytest.mark.parametrize(
     ("driver", "cause", "remedy"),
     [
-        (
-            raising(OSError("libcuda.so.1: cannot open")),
-            r"none \(libcuda.so.1: cannot open",
-            "install it, where there is",
-        ),
+        (raising(OSError("libcuda.so.1: cannot open")), r"none \(libcuda.so.1: cannot open", "install it, where there"),
         (lambda: Driver(), "CUDA 13.0, 0 devices", "nvidia-smi says more; reboot"),
         (lambda: Driver((9, 0), status=100), "CUDA 13.0, 0 devices", "nvidia-smi says more; reboot"),
         (lambda: Driver((9, 0), status=803), "cuInit answers with error 803", "nvidia-smi says more; reboot"),

@@ -105,33 +105,21 @@ def test_a_default_is_the_one_that_the_help_names(command):
             assert re.search(rf"\(default: {action.default}\b", action.help), action.option_strings
 
 
-@pytest.mark.parametrize(
-    "option, value",
-    [("--epochs", "0"), ("--epochs", str(10**18)), ("--rate", "inf"), ("--rate", "-1"), ("--width", "٣")],
-)  # fmt: skip
-def test_absurd_numbers_are_refused_by_name(capsys, option, value):
-    code, message = said(capsys, "train", "language", "--text", "x", option, value)
-    assert code == 2 and f"argument {option}: found '{value}', expected" in message
+ABSURD = [("--epochs", "0"), ("--epochs", str(10**18)), ("--rate", "inf"), ("--rate", "-1"), ("--width", "٣")]
 
 
 @pytest.mark.parametrize(
     ("command", "message"),
     [
+        *((["train", "language", *one], "argument {}: found '{}', expected".format(*one)) for one in ABSURD),
         (["train", "words", "--text", "x", "--overwrite", "--out", ""], "argument --out: found '', expected a folder"),
         (["train", "words", "--text="], "argument --text: found '', expected a file"),
         (["pvm", "watch", "run", "-o", ""], "argument -o/--out: found '', expected a file"),
         (["train", "pvm", "--video", ""], "argument --video: found '', expected a video"),
+        (["train", "langauge"], f"argument MODEL: found 'langauge', expected one of {', '.join(MODELS)}"),
     ],
     ids=str,
 )
-def test_an_empty_path_is_refused(capsys, command, message):
+def test_absurd_numbers_empty_paths_and_other_models_are_refused_by_name(capsys, command, message):
     code, printed = said(capsys, *command)
     assert code == 2 and message in printed
-
-
-def test_a_model_that_is_not_known_is_refused_by_name(capsys):
-    code, message = said(capsys, "train", "langauge")
-    assert (
-        code == 2
-        and "argument MODEL: found 'langauge', expected one of factors, labels, language, pvm, words" in message
-    )

@@ -123,10 +123,7 @@ def test_a_part_on_a_device_must_be_on_that_of_the_trunk():
     readout = FullReadout(9, 3)
     readout.backend = SimpleNamespace(name="cuda:1", device=SimpleNamespace(host_memory=False))
     for trunk, message in (
-        (
-            LinearTrunk(3, 3),
-            r'found one on "cuda:1", expected .* on the trunk.s device, "cpu"; make it without backend',
-        ),
+        (LinearTrunk(3, 3), r'found one on "cuda:1", expected .* on the trunk.s device, "cpu"'),
         (None, r'found one on "cuda:1", expected one on the CPU: without a trunk the hidden vectors are rows'),
     ):
         with pytest.raises(ValueError, match=f"readout: {message}"):

@@ -42,11 +42,7 @@ def engine(kind=TreeReadout, bags=False, threads=2, move=SGD, update="online", *
 
 @pytest.mark.parametrize(
     ("kind", "bags", "weight", "move"),
-    [
-        (TreeReadout, True, 0.5, Adagrad),
-        (SampledReadout, False, None, RowAdagrad),
-        (TreeReadout, False, None, SGD),
-    ],
+    [(TreeReadout, True, 0.5, Adagrad), (SampledReadout, False, None, RowAdagrad), (TreeReadout, False, None, SGD)],
 )
 def test_batches_of_one_example_learn_as_in_batches(kind, bags, weight, move):
     feed = Words(40, bags, batch=1, weight=weight)

@@ -11,6 +11,7 @@ import cpu.device
 from hybrid import AdamW, Pipeline
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
+from hybrid.feeds import Batch
 from hybrid.readout import FullReadout, TreeReadout
 from hybrid.trunk.mlp import MLP
 from tests.hybrid.rise import rise
@@ -51,18 +52,16 @@ def test_overlapped_equals_serial_bit_for_bit_in_hostile_orders(hostile, model, 
         assert_same_bits(found, expected)
 
 
-@pytest.mark.parametrize(("kind", "overlap", "deep"), [("tree", True, False), ("full", False, True)])
+@pytest.mark.parametrize(("kind", "overlap", "deep"), [(TreeReadout, True, False), (FullReadout, False, True)])
 def test_no_array_is_allocated_in_the_loop(kind, overlap, deep):
     """Beyond what a tick's own Python objects take, memory does not rise, not even for a moment, once the run is warm."""
     width, batch = 32, 2048
     embedding = Embedding(CLASSES, width, per_example=CONTEXT)
-    made = {"tree": TreeReadout, "full": FullReadout}[kind](Feed.counts, width, batch=batch)
-    feed = Prepared(batch)
+    made = kind(Feed.counts, width, batch=batch)
     every = {"dropout": 0.1, "layer_norm": True, "residual": True, "optimiser": AdamW(clip=1.0)}
     dense = MLP((embedding.outputs, 64, 64, width), **every) if deep else MLP([embedding.outputs, 64, width])
     trained = Engine(embedding, dense, made, threads=2, device="cpu", pipeline=Pipeline(overlap=overlap))
-    ticks = trained.run(feed)
-    risen = rise(ticks)
+    risen = rise(trained.run(Prepared(batch)))
     assert risen < batch * width, f"{risen} bytes"  # less than a byte for each number of a hidden vector
 
 
@@ -73,9 +72,8 @@ class Prepared(Feed):
         super().__init__(ticks=40)
         self.batch, self.most_ids = batch, batch * CONTEXT
         made = [super(Prepared, self).__getitem__(tick) for tick in range(batch // BATCH)]
-        self._whole = type(made[0])(
-            np.concatenate([part.ids for part in made]), None, np.concatenate([part.target for part in made])
-        )
+        ids, target = (np.concatenate([getattr(part, name) for part in made]) for name in ("ids", "target"))
+        self._whole = Batch(ids, None, target)
 
     def __getitem__(self, tick):
         return self._whole

@@ -36,23 +36,15 @@ def test_a_failure_is_the_same_on_all_ranks(tmp_path):
 
 
 def linear():
-    embedding = Embedding(CLASSES, 4, per_example=CONTEXT)
-    return Engine(
-        embedding,
-        LinearTrunk(12, 6),
-        FullReadout(CLASSES, 6, batch=BATCH),
-        pipeline=Pipeline(micro_batches=2, route=TWO),
-    )
+    embedding, readout = Embedding(CLASSES, 4, per_example=CONTEXT), FullReadout(CLASSES, 6, batch=BATCH)
+    return Engine(embedding, LinearTrunk(12, 6), readout, pipeline=Pipeline(micro_batches=2, route=TWO))
 
 
 REFUSED = [
     (lambda: engine(trunk=False, micro_batches=2, route=TWO), "ranks: found 2 and no trunk, expected one"),
     (lambda: engine(micro_batches=1, route=TWO), "micro_batches: found 1 with 2 ranks, expected 2 at least"),
     (lambda: engine(micro_batches=2, delay=1, route=TWO), "delay: found 1 with 2 ranks, expected 0"),
-    (
-        lambda: torch_engine(micro_batches=2, route=TWO),
-        "ranks: found 2, expected 1: the module keeps 1.running_mean, which",
-    ),
+    (lambda: torch_engine(micro_batches=2, route=TWO), "ranks: found 2, expected 1: the module keeps 1.running_mean"),
     (linear, "ranks: found 2, expected 1: the trunk has no gradient that ranks could add"),
 ]
 

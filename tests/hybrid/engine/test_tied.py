@@ -36,10 +36,8 @@ class Pairs(Feed):
 
 
 def test_a_step_moves_one_table_first_as_readout_and_then_as_rows():
-    rows, readout = (
-        Embedding(CLASSES, WIDTH, spread=0.3, optimiser=SGD(0.1)),
-        FullReadout(CLASSES, WIDTH, batch=BATCH, optimiser=SGD(0.05)),
-    )
+    rows = Embedding(CLASSES, WIDTH, spread=0.3, optimiser=SGD(0.1))
+    readout = FullReadout(CLASSES, WIDTH, batch=BATCH, optimiser=SGD(0.05))
     alone, batch = copy.deepcopy(readout), Pairs(1)[0]
     alone.weights[:] = rows.table
     hidden = rows.table[batch.ids]

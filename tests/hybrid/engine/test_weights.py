@@ -18,11 +18,10 @@ from tests.support.small_engine import BATCH, CLASSES, Feed, assert_same_bits, e
 class Padded(Feed):
     """Every second example has no weight; the others have one of theirs."""
 
-    times = 1.0
+    weight = np.arange(BATCH, dtype=np.float32) % 2
 
     def __getitem__(self, tick):
-        weight = (np.arange(BATCH) % 2 * self.times).astype(np.float32)
-        return super().__getitem__(tick)._replace(weight=weight)
+        return super().__getitem__(tick)._replace(weight=self.weight)
 
 
 class Half(Feed):
@@ -33,8 +32,7 @@ class Half(Feed):
         return batch._replace(ids=batch.ids.reshape(BATCH, -1)[1::2].reshape(-1), target=batch.target[1::2])
 
 
-def run(feed, **options):
-    trained = engine(**options)
+def run(feed, trained):
     losses = [tick.loss for tick in trained.run(feed)]
     return losses, trained.evaluate(feed), parameters(trained)
 
@@ -44,24 +42,22 @@ def run(feed, **options):
     [("tree", {"micro_batches": 2, "delay": 1, "overlap": True}), ("full", {}), ("tree", {"trunk": False})],
 )
 def test_examples_of_no_weight_are_as_if_they_were_not_there(kind, options):
-    padded, half = (run(feed, kind=kind, **options) for feed in (Padded(12), Half(12)))
+    padded, half = (run(feed, engine(kind, **options)) for feed in (Padded(12), Half(12)))
     alike(padded, half)
 
 
 @pytest.mark.parametrize("kind", ["tree", "sampled"])
 def test_a_weight_of_one_changes_nothing(kind):
     feed = Padded(12)
-    feed.__class__ = type("Ones", (Padded,), {"__getitem__": lambda self, tick: Feed.__getitem__(self, tick)._replace(
-        weight=np.ones(BATCH, np.float32)
-    )})  # fmt: skip
-    weighted, plain = run(feed, kind=kind), run(Feed(12), kind=kind)
+    feed.weight = np.ones(BATCH, np.float32)
+    weighted, plain = run(feed, engine(kind)), run(Feed(12), engine(kind))
     assert weighted[0] == plain[0] and weighted[1] == pytest.approx(plain[1])
     assert_same_bits(weighted[2], plain[2])
 
 
 def test_a_batch_without_any_weight_moves_nothing():
     feed = Padded(3)
-    feed.times = 0.0
+    feed.weight = np.zeros(BATCH, np.float32)
     trained = engine("full")
     before = parameters(trained)
     assert [tick.loss for tick in trained.run(feed)] == [0, 0, 0]
@@ -105,11 +101,8 @@ def test_an_example_of_several_targets_is_as_several_of_a_share_of_its_weight(tr
     found = []
     for several in (True, False):
         net = MLP([4, 6, 3], optimiser=SGD(0.1)) if trunk else None
-        trained = Engine(
-            Inputs(4), net, FullReadout(7, 3 if trunk else 4, batch=12, optimiser=SGD(0.1)), **through(options)
-        )
-        losses = [tick.loss for tick in trained.run(labels(several))]
-        found.append((losses, trained.evaluate(labels(several)), parameters(trained)))
+        readout = FullReadout(7, 3 if trunk else 4, batch=12, optimiser=SGD(0.1))
+        found.append(run(labels(several), Engine(Inputs(4), net, readout, **through(options))))
     alike(*found)
 
 
@@ -151,16 +144,10 @@ class Valued(Feed):
 def test_bags_with_values_are_sums_of_their_rows_by_them():
     found = []
     for weighted in (True, False):
-        bags = "weighted" if weighted else "mean"
+        bags, readout = "weighted" if weighted else "mean", FullReadout(CLASSES, 6, batch=BATCH, optimiser=SGD(0.05))
         rows = Embedding(CLASSES, 4, bags=bags, optimiser=SGD(0.05), spread=0.3)
-        trained = Engine(
-            rows,
-            MLP([4, 10, 6], optimiser=SGD(0.1)),
-            FullReadout(CLASSES, 6, batch=BATCH, optimiser=SGD(0.05)),
-            threads=2,
-        )
-        losses = [tick.loss for tick in trained.run(Valued(weighted))]
-        found.append((losses, trained.evaluate(Valued(weighted)), parameters(trained)))
+        trained = Engine(rows, MLP([4, 10, 6], optimiser=SGD(0.1)), readout, threads=2)
+        found.append(run(Valued(weighted), trained))
     alike(*found)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hybrid import MLP, SGD, ArrayFeed, Embedding, Engine, FullReadout
+from hybrid import ArrayFeed
 from hybrid.feeds.fit import fitting
 from tests.support.purity import check_feed
 
@@ -120,17 +120,6 @@ def test_other_whole_numbers_lists_and_columns_are_the_same_examples():
     bags, contexts = (ArrayFeed(ids, [0, 1], seed=None)[0] for ids in ([[1, 2], [3, 4]], np.array([[1, 2], [3, 4]])))
     assert bags.bag_at.tolist() == [0, 2, 4] and contexts.bag_at is None and (bags.ids == contexts.ids).all()
     assert ArrayFeed(np.eye(2, dtype=np.float16), [0, 1]).width == 2
-
-
-@pytest.mark.parametrize("form", ["lists", "sparse to sparse"])
-def test_an_engine_takes_every_form(form):
-    feed = ArrayFeed(*FORMS[form], classes=5, weight=WEIGHT, batch=8, epochs=30)
-    source = Embedding(feed.rows, 4, bags="weighted" if form.startswith("sparse") else "mean", spread=0.5)
-    engine = Engine(
-        source, MLP([4, 8, 6], optimiser=SGD(0.1)), FullReadout(feed.counts, 6, optimiser=SGD(0.1)), threads=1
-    )
-    losses = [tick.loss for tick in engine.run(feed)]
-    assert np.isfinite(losses).all() and np.mean(losses[-9:]) < np.mean(losses[:9])
 
 
 BAD = {

@@ -1,4 +1,4 @@
-"""What every feed promises: a batch that is a function of the tick, and a note of the tick where it fails."""
+"""What every feed promises: a batch that is a function of the tick, and a seed that draws something."""
 
 import itertools
 
@@ -7,30 +7,8 @@ import pytest
 
 import hybrid
 from hybrid import ratings
-from hybrid.feeds import asked
 from hybrid.feeds.stream import StreamedLanguageFeed
 from tests.support.purity import check_feed
-
-
-class Failing:
-    def __init__(self, failure):
-        self.failure = failure
-
-    def __getitem__(self, tick):
-        raise self.failure
-
-
-@pytest.mark.parametrize("failure", [ValueError("bad line"), OSError("no such file"), KeyboardInterrupt()])
-def test_a_feed_that_fails_says_at_which_tick(failure):
-    with pytest.raises(type(failure)) as caught:
-        asked(Failing(failure), 7)
-    assert caught.value is failure and failure.__notes__ == ["in the feed, at tick 7"]
-
-
-def test_the_end_of_an_iterator_within_a_feed_is_no_end_of_the_run():
-    with pytest.raises(RuntimeError, match="the feed raised StopIteration at tick 7"):
-        asked(Failing(StopIteration()), 7)
-
 
 RNG = np.random.default_rng(0)
 SENTENCES = [["abcdefgh"[letter] for letter in RNG.integers(0, 8, size)] for size in RNG.integers(1, 12, 40)]

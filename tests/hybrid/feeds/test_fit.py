@@ -72,9 +72,8 @@ BAD = {
 
 def engine(bags):
     embedding = Embedding(ROWS, 2, **({"bags": "mean"} if bags else {"per_example": 3}))
-    return Engine(
-        embedding, MLP([embedding.outputs, 4, 3]), FullReadout(CLASSES, 3), threads=1, pipeline=Pipeline(overlap=False)
-    )
+    parts = embedding, MLP([embedding.outputs, 4, 3]), FullReadout(CLASSES, 3)
+    return Engine(*parts, threads=1, pipeline=Pipeline(overlap=False))
 
 
 @pytest.mark.parametrize("message", OUTSIDE | BAD)
@@ -133,11 +132,7 @@ def source(**facts):
         (Dense(PIXELS), {"per_example": 3}, "x: found an array, expected None: the engine has an embedding"),
         (Own(IDS, None, TARGET), {"dense": 3}, r"x: found None, expected \(2, 3\): the engine has Inputs"),
         (Bags(WEIGHTED), {"bags": "mean"}, "values: found an array, expected None: this embedding has bags='mean'"),
-        (
-            Bags(IDS, PLACES, TARGET),
-            {"bags": "weighted"},
-            "values: found None, expected a number for each id",
-        ),
+        (Bags(IDS, PLACES, TARGET), {"bags": "weighted"}, "values: found None, expected a number for each id"),
     ],
 )
 def test_inputs_of_another_kind_than_the_engine_takes_are_refused(feed, wanted, message):

@@ -69,21 +69,13 @@ def test_histories_that_point_elsewhere(message):
         HistoryFeed(table([[0, 1, 2]])._replace(**changes))
 
 
-SEEN = table([[0, 1, 2, 3], [5], [], [4, 4, 1, 0, 2] * 2])
 USERS = np.array([3, 0, 2, 1], np.int32)
 
 
-def test_a_bag_has_the_last_items():
-    found = Order("bag", 3).question(SEEN, USERS)
-    assert found["ids"].tolist() == [1, 0, 2, 1, 2, 3, 5] and found["bag_at"].tolist() == [0, 3, 6, 6, 7]
-
-
-def test_a_sequence_begins_at_its_first_place_and_its_last_item_is_asked():
-    found = Order("sequence", 3).question(SEEN, USERS)
-    assert found["ids"].reshape(4, 3).tolist() == [[1, 0, 2], [1, 2, 3], [6, 6, 6], [5, 6, 6]]
-    assert found["rows"].tolist() == [2, 5, 6, 9]
-
-
-def test_an_order_that_there_is_not():
+def test_a_bag_has_the_last_items_and_a_sequence_begins_at_its_first_place():
+    bag, sequence = (Order(name, 3).question(table(LISTS), USERS) for name in ("bag", "sequence"))
+    assert bag["ids"].tolist() == [1, 0, 2, 1, 2, 3, 5] and bag["bag_at"].tolist() == [0, 3, 6, 6, 7]
+    assert sequence["ids"].reshape(4, 3).tolist() == [[1, 0, 2], [1, 2, 3], [6, 6, 6], [5, 6, 6]]
+    assert sequence["rows"].tolist() == [2, 5, 6, 9]
     with pytest.raises(ValueError, match="order: found 'queue', expected one of bag, sequence"):
         Order("queue").checked()

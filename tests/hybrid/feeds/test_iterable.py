@@ -21,16 +21,9 @@ def shuffled(epoch):
     return ((IDS[order[at : at + 5]], TARGET[order[at : at + 5]]) for at in range(0, 22, 5))
 
 
-class Table(torch.utils.data.Dataset):
-    def __len__(self):
-        return len(IDS)
-
-    def __getitem__(self, n):
-        return IDS[n], int(TARGET[n])
-
-
 def loader(**options):
-    return torch.utils.data.DataLoader(Table(), batch_size=5, shuffle=True, **options)
+    table = torch.utils.data.TensorDataset(torch.tensor(IDS), torch.tensor(TARGET, dtype=torch.int64))
+    return torch.utils.data.DataLoader(table, batch_size=5, shuffle=True, **options)
 
 
 SOURCES = {
@@ -59,10 +52,8 @@ def test_is_a_pure_function_of_the_tick_and_fits(source):
 
 
 def test_worker_processes_change_no_batch():
-    alone, helped = (
-        IterableFeed(loader(), epochs=2),
-        IterableFeed(loader(num_workers=2, multiprocessing_context="spawn", persistent_workers=True), epochs=2),
-    )
+    helpers = {"num_workers": 2, "multiprocessing_context": "spawn", "persistent_workers": True}
+    alone, helped = (IterableFeed(loader(**options), epochs=2) for options in ({}, helpers))
     for tick in range(len(alone)):
         assert_equal(fitting(alone, tick), fitting(helped, tick))
     assert alone.describe() == helped.describe()
@@ -123,10 +114,9 @@ def test_a_loader_that_shuffles_is_a_function_of_seed_and_epoch():
     torch.manual_seed(0)
     state = torch.get_rng_state()
     data = torch.utils.data.TensorDataset(torch.arange(10))
-    one, other = (
-        torch.utils.data.DataLoader(data, batch_size=3, shuffle=True, generator=generator)
-        for generator in (None, torch.Generator())
-    )
+    settings = {"batch_size": 3, "shuffle": True}
+    one = torch.utils.data.DataLoader(data, **settings)
+    other = torch.utils.data.DataLoader(data, generator=torch.Generator(), **settings)
     first = ids(one, 3, 0)
     assert ids(other, 3, 0) == first == ids(one, 3, 0)
     assert ids(one, 3, 1) != first != ids(one, 4, 0)

@@ -1,5 +1,6 @@
 """Windows of sentences, of a running text and of histories: each target once, after the ids before it."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -43,10 +44,8 @@ def unpadded(feed):
     for tick in range(feed.ticks_per_epoch):
         batch = feed[tick]
         weight = np.ones(batch.examples) if batch.weight is None else batch.weight
-        shape = -1, feed.length
-        for ids, target, kept in zip(
-            *(array.reshape(shape) for array in (batch.ids, batch.target, weight)), strict=True
-        ):
+        parts = (array.reshape(-1, feed.length) for array in (batch.ids, batch.target, weight))
+        for ids, target, kept in zip(*parts, strict=True):
             count = int(kept.sum())
             assert (kept[:count] == 1).all() and not kept[count:].any() and (ids[count:] == V).all()
             found.append((ids[:count].tolist(), target[:count].tolist()))
@@ -81,20 +80,17 @@ def test_a_question_is_the_last_window_of_each_sequence(start):
         assert ids.reshape(-1, 3).tolist() == [[5, V, V], [1, 2, V], [2, 3, 4]] and rows.tolist() == [0, 4, 8]
 
 
+of_threes, ONE_WORD = functools.partial(SequenceFeed, length=3), Corpus.from_ids([1], corpus().vocabulary)
+
+
 @pytest.mark.parametrize(
     "call, message",
     [
-        (lambda: SequenceFeed([[1, 2]], length=3), "source: found list, expected a Corpus or Histories"),
+        (lambda: of_threes([[1, 2]]), "source: found list, expected a Corpus or Histories"),
         (lambda: SequenceFeed(corpus(), length=0), "length: found 0, expected a whole number of at least 1"),
-        (
-            lambda: SequenceFeed(histories(), length=3, running=True),
-            "running: found True with Histories, expected False",
-        ),
-        (lambda: SequenceFeed(corpus(), length=3, start=False).question([[]]), r"sequences\[0\]: found no id"),
-        (
-            lambda: SequenceFeed(Corpus.from_ids([1], corpus().vocabulary), length=3, start=False),
-            "source: no sequence has a target",
-        ),
+        (lambda: of_threes(histories(), running=True), "running: found True with Histories, expected False"),
+        (lambda: of_threes(corpus(), start=False).question([[]]), r"sequences\[0\]: found no id"),
+        (lambda: of_threes(ONE_WORD, start=False), "source: no sequence has a target"),
     ],
 )
 def test_what_makes_no_windows_is_refused(call, message):

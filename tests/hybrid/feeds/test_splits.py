@@ -18,10 +18,8 @@ def table(times) -> Histories:
     """Each item is a number of its own, so that it can be told where it went; its weight is its number too."""
     at = np.concatenate([[0], np.cumsum([len(part) for part in times])]).astype(np.int64)
     item = np.arange(at[-1], dtype=np.int32)
-    when = np.array(list(chain(*times)), np.int64)
-    return Histories(
-        item, at, [f"u{n}" for n in range(len(times))], list(map(str, item)), item.astype(np.float32), when
-    )
+    users, when = [f"u{n}" for n in range(len(times))], np.array(list(chain(*times)), np.int64)
+    return Histories(item, at, users, list(map(str, item)), item.astype(np.float32), when)
 
 
 def by_user(histories):

@@ -2,6 +2,7 @@
 
 import codecs
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from hybrid import Corpus, LanguageFeed, PairFeed, Text, Vocabulary, text
 from hybrid.feeds import stream
 from hybrid.feeds.stream import AT, IDS, Lines, StoredCorpus, StreamedLanguageFeed, stored, write
+from tests.support.small_runs import Killed
 
 contents = st.text(st.sampled_from("ab \n\n\rü\u2028"), min_size=1, max_size=60).filter(lambda found: found.strip())
 
@@ -31,13 +33,11 @@ def test_is_the_text_in_memory(tmp_path_factory, content, eos, mark, piece, long
         patch.setattr(text, "_PIECE", pattern)
         lines = content.removesuffix("\n").split("\n")
         if not eos:
-            lines = [
-                part for line in lines if line.strip() for part in (pattern.findall(line) if line[longest:] else [line])
-            ]
+            cut = (pattern.findall(line) if line[longest:] else [line] for line in lines if line.strip())
+            lines = list(itertools.chain(*cut))
         streamed, tokens = Text(Lines(path, every=eos), eos=eos), list(Text(lines, eos=eos))
-        assert list(streamed) == list(text.read(path, eos=eos)) == tokens == list(streamed), (
-            "it can be gone through again"
-        )
+        assert list(streamed) == list(text.read(path, eos=eos)) == tokens
+        assert list(streamed) == tokens, "it can be gone through again"
 
 
 TABLES = {
@@ -55,9 +55,7 @@ def test_a_column_of_texts_of_a_table_of_lines(tmp_path, name):
     assert list(Lines(path)) == ['one, "two"', "three", "four"] and list(Lines(path, column="more")) == ["a"] * 3
     corpus = stored(path, tmp_path / "kept")
     assert corpus.vocabulary.decode(corpus.ids) == ["one", ",", '"', "two", '"', "three", "four"]
-    with pytest.raises(
-        ValueError, match=f"{name}: 'none': no such column; found 'id', 'text', 'more'; expected one of"
-    ):
+    with pytest.raises(ValueError, match=f"{name}: 'none': no such column; found 'id', 'text', 'more'; expected one"):
         list(Lines(path, column="none"))
 
 
@@ -71,18 +69,13 @@ def test_a_column_of_texts_of_a_table_of_lines(tmp_path, name):
         ("t.jsonl", '{"text": "a"}\n{"text"\n', "t.jsonl, line 2: not JSON .* expected an object a line"),
         ("t.jsonl", '{"text": "a"}\n{"text": 3}\n', "t.jsonl, line 2: found int as 'text', expected a text; --columns"),
         ("t.jsonl", "[1]\n", "t.jsonl, line 1: found no object, expected a text"),
+        ("t", "PAR1 and no more", "t: no Parquet table"),
     ],
 )
 def test_tables_of_lines_that_are_none(tmp_path, name, content, message):
     (tmp_path / name).write_text(content)
     with pytest.raises(ValueError, match=message):
         list(Lines(tmp_path / name))
-
-
-def test_a_column_of_a_text_is_refused(tmp_path):
-    (tmp_path / "t.txt").write_text("one two\n")
-    with pytest.raises(ValueError, match=r"t\.txt: a text without columns, found --columns body; leave it out"):
-        stored(Lines(tmp_path / "t.txt", column="body"), tmp_path / "kept")
 
 
 def test_a_column_of_a_table(tmp_path):
@@ -97,20 +90,22 @@ def test_a_column_of_a_table(tmp_path):
             list(Lines(tmp_path / "t", column=column))
 
 
-BAD = {
-    "binary": (b"abc\0", "a zero byte at byte 3: a binary file; expected UTF-8 text"),
-    "latin-1": (b"caf\xe9 au lait\n", "byte 0xe9 at byte 3 is not UTF-8; expected UTF-8 text; convert"),
-    "cut in a letter": ("ü".encode()[:1], "byte 0xc3 at byte 0 is not UTF-8"),
-    "no table": (b"PAR1 and no more", "no Parquet table"),
-}
-
-
-@pytest.mark.parametrize("bad", BAD)
-def test_files_that_are_no_text(tmp_path, bad):
-    content, message = BAD[bad]
+@pytest.mark.parametrize("piece", [3, text.PIECE])
+@pytest.mark.parametrize("read", [text.read, lambda path: list(Lines(path))], ids=["at once", "by pieces"])
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (b"abcdefg\0h", "a zero byte at byte 7: a binary file; expected UTF-8 text"),
+        (b"\0", "a zero byte at byte 0: a binary file"),
+        (b"ab\ncd\xe9f", "byte 0xe9 at byte 5 is not UTF-8; expected UTF-8 text; convert .* iconv"),
+        ("ü".encode()[:1], "byte 0xc3 at byte 0 is not UTF-8"),
+    ],
+)
+def test_files_that_are_no_text(tmp_path, monkeypatch, content, message, read, piece):
+    monkeypatch.setattr(text, "PIECE", piece)
     (tmp_path / "text").write_bytes(content)
     with pytest.raises(ValueError, match=f"text: {message}"):
-        list(Lines(tmp_path / "text"))
+        read(tmp_path / "text")
 
 
 def test_a_pipe_is_read_once(tmp_path):
@@ -206,9 +201,6 @@ def test_it_is_made_once_and_anew_when_the_text_or_the_cut_changes(path, tmp_pat
 
 
 def test_a_build_that_fails_leaves_nothing_and_one_that_was_killed_is_begun_again(path, tmp_path, monkeypatch):
-    class Killed(BaseException):
-        pass
-
     def killed(folder, *_, **__):
         (folder / "ids.i32").write_bytes(b"half")
         raise Killed
@@ -238,8 +230,12 @@ def test_a_folder_for_corpora_has_some_or_is_empty(path, tmp_path):
 
 def test_texts_that_are_none(tmp_path):
     (tmp_path / "empty").write_text("\n \n")
+    with pytest.raises(ValueError, match="empty: a text without columns, found --columns body; leave it out"):
+        stored(Lines(tmp_path / "empty", column="body"), tmp_path / "ids")
     with pytest.raises(ValueError, match="empty has no words; expected a text"):
         stored(tmp_path / "empty", tmp_path / "ids")
+    with pytest.raises(ValueError, match="empty: empty, or only white space; expected text"):
+        text.read(tmp_path / "empty")
     with pytest.raises(FileNotFoundError):
         stored(tmp_path / "none", tmp_path / "ids")
     with pytest.raises(ValueError, match="not a file, and it is read twice"):

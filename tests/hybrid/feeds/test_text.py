@@ -73,30 +73,6 @@ def test_split_refuses(count, options, message):
         Text(["a b"] * count, source="F").split(**options)
 
 
-def test_a_file_is_read_by_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr("hybrid.feeds.text.PIECE", 3)
-    path = tmp_path / "some.txt"
-    path.write_bytes("one tw\u00f6\nthree".encode())
-    assert list(text.read(path)) == [["one", "tw\u00f6"], ["three"]]
-    path.write_bytes(b"abcdefg\0h")
-    with pytest.raises(ValueError, match="a zero byte at byte 7"):
-        text.read(path)
-
-
-@pytest.mark.parametrize(
-    "content, message",
-    [
-        (b"", "some.txt: empty, or only white space; expected text"),
-        (b"ab\ncd\xe9f", "some.txt: byte 0xe9 at byte 5 is not UTF-8; expected UTF-8 text; .* iconv"),
-        (b"PK\x03\x04\x00\x00", "some.txt: a zero byte at byte 4: a binary file"),
-        (b"\x00", "some.txt: a zero byte at byte 0: a binary file"),
-    ],
-)
-def test_files_that_are_no_text(tmp_path, content, message):
-    with pytest.raises(ValueError, match=message):
-        text.read(written(tmp_path, content))
-
-
 def test_documentation_is_english_text():
     sentences = list(text.documentation())
     tokens = list(chain(*sentences))

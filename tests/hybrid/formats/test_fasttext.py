@@ -6,19 +6,10 @@ TEXT = "__label__a __label__b  some words here\n\nno label ,\nwords __label__b i
 TEXTS, LABELS = ["some words here", "no label ,", "words in between", ""], [["a", "b"], [], ["b"], ["c"]]
 
 
-@pytest.fixture
-def path(tmp_path):
+def test_labels_and_texts_are_read_and_so_is_what_is_written(tmp_path):
     path = tmp_path / "data.train"
     path.write_text(TEXT)
-    return path
-
-
-def test_labels_and_texts(path):
     assert fasttext.load(path) == (TEXTS, LABELS)
-
-
-def test_what_is_written_is_read(tmp_path):
-    path = tmp_path / "data"
     fasttext.save(path, TEXTS, LABELS)
     assert fasttext.load(path) == (TEXTS, LABELS)
     assert path.read_text().splitlines()[0] == "__label__a __label__b some words here"

@@ -1,5 +1,4 @@
 import csv
-import os
 
 import numpy as np
 import pytest
@@ -125,13 +124,6 @@ def test_files_of_no_format(tmp_path, content, message):
         vectors.open_vectors(tmp_path / "v")
 
 
-@pytest.mark.parametrize("read", [vectors.load, vectors.open_vectors])
-def test_a_pipe_is_refused(tmp_path, read):
-    os.mkfifo(tmp_path / "v")
-    with pytest.raises(OSError, match="v: found no regular file"):
-        read(tmp_path / "v")
-
-
 NAMES = ["Star Wars", 'the "Bus"', "tab\there", "line\nend", "plain", "ünï"]
 TABLE = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
 
@@ -170,14 +162,11 @@ def test_tables_that_are_refused(tmp_path, bad):
     assert str(error.value).startswith(str(path))
 
 
-def test_other_programs_read_npz(tmp_path):
+def test_other_programs_read_npz_and_tsv(tmp_path):
     vectors.save(tmp_path / "v.npz", NAMES, TABLE, format="npz")
     with np.load(tmp_path / "v.npz") as found:  # without pickle
         assert found["names"].tolist() == NAMES
         assert found["vectors"].tobytes() == TABLE.tobytes() and found["vectors"].dtype == np.float32
-
-
-def test_other_programs_read_tsv(tmp_path):
     vectors.save(tmp_path / "v.tsv", NAMES, TABLE, format="tsv")
     with open(tmp_path / "v.tsv", newline="", encoding="utf-8") as file:
         header, *lines = csv.reader(file, delimiter="\t")

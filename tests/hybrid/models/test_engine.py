@@ -34,13 +34,6 @@ def test_a_place_is_measured_with_the_examples_of_the_largest_micro_batch(monkey
     assert job.chosen(model)["readout_device"] == "cpu"
 
 
-@pytest.mark.parametrize("epochs", [[2], [1, 2], [1, 3, 4]])
-def test_a_tree_is_exchanged_before_the_last_epoch(options, epochs):
-    message = f"--regrow: found {epochs[-1]}, expected epochs before the last one, 2 "
-    with pytest.raises(ValueError, match=message):
-        choose("language", **options, epochs=2, regrow=epochs)
-
-
 @pytest.mark.parametrize(
     ("ticks", "due"), [(1, {0}), (3, {0, 1, 2}), (4, {0, 1, 2, 3}), (10, {0, 2, 5, 7}), (100, {0, 25, 50, 75})]
 )

@@ -18,22 +18,14 @@ from hybrid.pvm.config import Config
 from hybrid.pvm.live import Latest
 from hybrid.pvm.model import PVM
 from hybrid.pvm.presets import load
-from hybrid.storage import checkpoint
 from hybrid.storage.lock import LOCK
 from hybrid.train.loop import Saves
 from tests.hybrid.pvm.tiny import TINY, command, tensors
+from tests.support.small_runs import figures
 
 
 def report_of(run):
     return json.loads((run / "report.json").read_text())
-
-
-def curve_of(run):
-    """The curve without its clock."""
-    return [
-        {name: value for name, value in point.items() if not name.endswith("seconds")}
-        for point in report_of(run)["curve"]
-    ]
 
 
 def at_tick(monkeypatch, tick, act):
@@ -48,18 +40,11 @@ def at_tick(monkeypatch, tick, act):
     monkeypatch.setattr(Frames, "__getitem__", asked)
 
 
-def whole_and_crashed(monkeypatch, folder, tick, *options):
-    """The folders of a run to its end, and of one whose feed crashed at a tick."""
-    whole, crashed = folder / "whole", folder / "crashed"
-    assert main(command(folder, whole, *options)) == 0
-
-    def crash():
-        raise RuntimeError("power cut")
-
-    with monkeypatch.context() as patch, pytest.raises(RuntimeError):
-        at_tick(patch, tick, crash)
-        main(command(folder, crashed, *options))
-    return whole, crashed
+def unlabelled(path):
+    with Film(path, 25) as film:
+        for shade in range(6):
+            film.write(np.full((8, 8, 3), 40 * shade, np.uint8))
+    return path
 
 
 def test_a_run_leaves_its_folder_and_a_report(capsys, tmp_path):
@@ -101,26 +86,19 @@ def test_the_figures_are_those_of_a_loop_written_by_hand(tmp_path, streams):
     assert last["last_frame"] == pytest.approx(np.mean(still[1:]), rel=1e-5)
 
 
-@pytest.mark.parametrize(("tick", "streams"), [(20, "3"), (21, "1")])
-def test_a_run_stopped_by_a_signal_goes_on_to_the_same_bytes(capsys, monkeypatch, tmp_path, tick, streams):
-    whole, stopped, number = tmp_path / "whole", tmp_path / "stopped", signal.SIGTERM
+@pytest.mark.parametrize(("tick", "streams", "number"), [(20, "3", signal.SIGHUP), (21, "1", signal.SIGINT)])
+def test_a_run_stopped_by_a_signal_goes_on_to_the_same_bytes(capsys, monkeypatch, tmp_path, tick, streams, number):
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     options = ["--steps", "40", "--every", "10", "--streams", streams]
     assert main(command(tmp_path, whole, *options)) == 0
     with monkeypatch.context() as patch:
         at_tick(patch, tick, lambda: signal.raise_signal(number))
         assert main(command(tmp_path, stopped, *options)) == 128 + number
-    assert f"go on with: hybrid train --resume {stopped}" in capsys.readouterr().err
+    assert f"stopped at step {tick}; go on with: hybrid train --resume {stopped}" in capsys.readouterr().err
     assert not (stopped / "report.json").exists()
     assert main(["train", "pvm", "--resume", str(stopped)]) == 0
     assert tensors(stopped) == tensors(whole)
-    assert curve_of(stopped) == curve_of(whole)
-
-
-def test_a_run_that_crashed_goes_on_from_its_last_checkpoint_to_the_same_bytes(monkeypatch, tmp_path):
-    whole, crashed = whole_and_crashed(monkeypatch, tmp_path, 18, "--steps", "30", "--save-every", "1e-9")
-    assert checkpoint.read_facts(crashed)["pvm"]["step"] == 18
-    assert main(["train", "--resume", str(crashed)]) == 0
-    assert tensors(crashed) == tensors(whole)
+    assert figures(stopped) == figures(whole)
 
 
 def test_a_finished_run_goes_further_to_the_same_bytes(tmp_path, capsys):
@@ -141,10 +119,7 @@ def test_a_finished_run_goes_further_to_the_same_bytes(tmp_path, capsys):
 
 
 def test_resume_refuses_other_options_and_another_video(tmp_path, capsys):
-    folder, run = tmp_path / "frames", tmp_path / "run"
-    with Film(folder, 25) as film:
-        for shade in range(6):
-            film.write(np.full((8, 8, 3), 40 * shade, np.uint8))
+    folder, run = unlabelled(tmp_path / "frames"), tmp_path / "run"
     assert main(command(tmp_path, run, "--video", str(folder), "--steps", "6")) == 0
     assert main(["train", "pvm", "--resume", str(run), "--streams", "2"]) == 2
     assert "--streams: --resume goes on with the options" in capsys.readouterr().err
@@ -193,9 +168,8 @@ def test_a_divergence_is_one_line_and_the_last_checkpoint_stands(tmp_path, capsy
 @pytest.mark.parametrize(("points", "error", "since"), [(1, 1, 0), (3, 2.5, 10), (30, 29, 270)])
 def test_errors_of_a_report_are_means_over_the_last_tenth_of_the_curve_and_two_points_at_least(points, error, since):
     model = PVM(Config.from_fields(TINY | {"readout": None}), device="cpu")
-    curve = [
-        {"step": 10 * at, "error": [at, 2, at / 2], "prediction": at, "last_frame": 2} for at in range(1, points + 1)
-    ]
+    numbers = range(1, points + 1)
+    curve = [{"step": 10 * n, "error": [n, 2, n / 2], "prediction": n, "last_frame": 2} for n in numbers]
     latest = Latest(model, 1.0, "synthetic")
     found = reports.report(model, {"curve": curve, "seconds": 1.0}, 5.0, latest)
     assert found["error"] == [error, 2, error / 2]
@@ -206,18 +180,11 @@ def test_errors_of_a_report_are_means_over_the_last_tenth_of_the_curve_and_two_p
     assert "process" not in reports.text(found | {"run": "r", "peak_memory_bytes": None})
 
 
-def unlabelled(path):
-    with Film(path, 25) as film:
-        for shade in range(6):
-            film.write(np.full((8, 8, 3), 40 * shade, np.uint8))
-    return str(path)
-
-
 def test_readouts_are_left_out_where_there_are_no_labels_unless_asked_for(capsys, tmp_path):
     video = unlabelled(tmp_path / "video")
     for name, more, kept in (("out", (), False), ("asked", ("--set", "readout.start=2"), True)):
         run = tmp_path / name
-        assert main([*command(tmp_path, run, "--steps", "6", "--video", video, *more), "--json"]) == 0
+        assert main([*command(tmp_path, run, "--steps", "6", "--video", str(video), *more), "--json"]) == 0
         printed = capsys.readouterr()
         assert (json.loads(printed.out)["readout_parameters"] > 0) == kept
         assert (f"hybrid: {video} has no labels: no readouts" in printed.err) == (not kept)
@@ -243,9 +210,8 @@ def test_a_run_of_a_version_that_counted_one_stream_goes_on_with_all_of_them(mon
 def test_every_tenth_point_of_the_curve_and_the_last_are_validated(tmp_path):
     run = tmp_path / "run"
     assert main(command(tmp_path, run, "--steps", "23", "--every", "1", "--valid", "synthetic")) == 0
-    assert [point["step"] for point in curve_of(run) if "valid prediction" in point] == [0, 10, 20, 21], (
-        "the prediction of the last step waits for its frame"
-    )
+    found = [point["step"] for point in figures(run) if "valid prediction" in point]
+    assert found == [0, 10, 20, 21], "the prediction of the last step waits for its frame"
 
 
 @pytest.mark.parametrize(

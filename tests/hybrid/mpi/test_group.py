@@ -12,7 +12,10 @@ def test_arrays_come_to_all_ranks():
     assert ended(started("arrays", ranks=3, module="tests.support.rank_group")) == (0, "right\n", "")
 
 
-def test_a_process_alone_tells_itself_nothing():
+def test_a_process_alone_tells_itself_nothing_and_raises_what_cannot_be_told():
+    class Local(ValueError):
+        """Not to be pickled."""
+
     group = Group()
     assert (group.rank, group.size, group.others) == (0, 1, [])
     array = np.arange(3)
@@ -27,17 +30,9 @@ def test_a_process_alone_tells_itself_nothing():
     assert group.once(lambda: array) is array
     with pytest.raises(KeyError):
         group.once(lambda: {}["none"])
-    for error in (ValueError("told"), KeyError("not told")):
+    for error in (ValueError("told"), KeyError("not told"), Local("not to be pickled")):
         with pytest.raises(type(error), match=str(error)), group.together():
             raise error
-
-
-def test_a_process_alone_raises_what_cannot_be_told():
-    class Local(ValueError):
-        """Not to be pickled."""
-
-    with pytest.raises(Local), Group().together():
-        raise Local
 
 
 def test_ranks_time_their_messages():

@@ -36,19 +36,13 @@ def test_each_unit_has_one_rank_and_ranks_have_equal_costs(ranks):
     assert len(found.edge) == ranks and (ranks > 1 or (found.edge == [0] and not found.reads))
 
 
-def as_lists(found):
-    return (
-        [units.tolist() for units in found.units],
-        found.edge,
-        {pair: ids.tolist() for pair, ids in found.reads.items()},
-    )
-
-
 def test_by_hand():
     layout = tape_layout(ROW, ROW_CONFIG)
     assert np.diff(weights_at(layout)).tolist() == [26, 26, 26, 17, 62]
     # the unit above is over the middle of the frame; unit 3, which unit 1 reads, comes first
-    assert as_lists(divide(ROW, layout, 2)) == ([[0, 1], [3, 2, 4]], [2, 1], {(0, 1): [3], (1, 0): [0, 1]})
+    found = divide(ROW, layout, 2)
+    assert [units.tolist() for units in found.units] == [[0, 1], [3, 2, 4]] and found.edge == [2, 1]
+    assert {pair: ids.tolist() for pair, ids in found.reads.items()} == {(0, 1): [3], (1, 0): [0, 1]}
 
 
 def test_any_number_of_ranks_up_to_that_of_the_units():

@@ -39,14 +39,12 @@ def test_launchers_are_known_by_what_they_set(monkeypatch, name):
     assert launched()
 
 
-def test_without_mpi4py_a_process_is_alone_whatever_a_batch_system_sets(monkeypatch):
+def test_without_mpi4py_a_process_is_alone_whatever_a_batch_system_sets_and_starts_no_ranks(monkeypatch):
     monkeypatch.setenv("PMI_RANK", "3")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert world.world().size == 1
-
-
-def test_the_name_of_a_rank():
-    assert World(2, 4, "north").name == "rank 2 on north"
+    assert world.world().size == 1 and world.mpiexec() is None
+    with pytest.raises(ValueError, match=r"pip install 'hybrid-engine\[mpi\]'"):
+        world.command(2, "module")
 
 
 @pytest.fixture
@@ -58,9 +56,8 @@ def unsaid(monkeypatch):
 
 def found(ranks):
     """What each rank takes: how many share its cores, OMP_NUM_THREADS, threads."""
-    code, out, err = ended(
-        started("cores", ranks=ranks, module="tests.support.rank_group"), limit=90
-    )  # each imports Numba
+    running = started("cores", ranks=ranks, module="tests.support.rank_group")
+    code, out, err = ended(running, limit=90)  # each imports Numba
     assert code == 0, err
     return json.loads(out)
 
@@ -103,10 +100,3 @@ def test_ranks_are_started_by_the_mpiexec_of_the_library():
     assert Path(program).is_absolute() and Path(program).name == "mpiexec"
     python = [sys.executable, "-m", "mpi4py", "-m", "module", "word"]
     assert words == ["-n", "3", *python]
-
-
-def test_without_mpi4py_there_is_none(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert world.mpiexec() is None
-    with pytest.raises(ValueError, match=r"pip install 'hybrid-engine\[mpi\]'"):
-        world.command(2, "module")

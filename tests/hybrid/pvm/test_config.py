@@ -24,9 +24,7 @@ def test_the_fields_are_on_their_page_with_their_defaults():
 
 def test_numbers_stand_for_squares_and_for_all_layers():
     config = Config(grids=[4, [3, 2]], block=5, hidden=7)
-    assert config.grids == ((4, 4), (3, 2))
-    assert config.block == (5, 5)
-    assert config.hidden == (7, 7)
+    assert (config.grids, config.block, config.hidden) == (((4, 4), (3, 2)), (5, 5), (7, 7))
     assert config.frame == (20, 20, 3)
     assert config == Config(grids=((4, 4), (3, 2)), block=(5, 5), hidden=(7, 7))
     assert hash(config) == hash(dataclasses.replace(config))
@@ -106,7 +104,7 @@ def test_context_is_silent_before_its_step():
         ({"unit": "odd"}, "unit: found 'odd', expected one of simple"),
         ({"init": "zeros"}, "init: found"),
         ({"squeeze": 1}, "squeeze: found 1, expected true or false"),
-        ({"streams": 0}, "streams: found 0, expected a whole number from 1 to 16"),
+        ({"streams": 17}, "streams: found 17, expected a whole number from 1 to 16"),
         ({"grids": (1,) * 1001}, "grids: found 1,001 layers, expected at most 1,000"),
         ({"fan_in_radius": 0.5}, "fan_in_radius: found 0.5, which leaves no unit"),
         ({"tau": 1.5}, "tau: found 1.5, expected from 0 to 1"),
@@ -160,9 +158,8 @@ def test_what_just_fits_is_taken():
 def test_rates_set_again_and_again_keep_the_schedule_short_and_say_the_same():
     """Beside a schedule that only grows, at every step that is still to come, and the one before."""
     rng = np.random.default_rng(0)
-    short = long = Config(
-        grids=(2, 1, 1), schedule=((0, None, 0.1, 0.5), (30, 1, 0.2, None), (5000, None, 0.3, 0.0)), readout=None
-    )
+    schedule = (0, None, 0.1, 0.5), (30, 1, 0.2, None), (5000, None, 0.3, 0.0)
+    short = long = Config(grids=(2, 1, 1), schedule=schedule, readout=None)
     for now in range(0, 600, 2):
         for _ in range(2):
             layer = None if rng.random() < 0.2 else int(rng.integers(3))

@@ -41,10 +41,8 @@ def three_streams(tmp_path_factory):
     with Film(folder / "video", 25) as film:
         for _ in range(8):
             film.write(rng.integers(0, 255, (8, 8, 3)).astype(np.uint8))
-    line = command(
-        folder, folder / "run", "--steps", "10", "--streams", "3", "--video", str(folder / "video"), readout=None
-    )
-    assert main(line) == 0
+    options = ["--steps", "10", "--streams", "3", "--video", str(folder / "video")]
+    assert main(command(folder, folder / "run", *options, readout=None)) == 0
     return folder / "run"
 
 
@@ -105,11 +103,6 @@ def test_a_model_of_streams_is_watched_as_its_first(capsys, three_streams):
         np.testing.assert_allclose(many.step(frames).prediction[0], one.step(frames[0]).prediction, atol=1e-6)
 
 
-def frames_in(path):
-    with av.open(str(path)) as container:
-        return [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
-
-
 def test_boxes_are_compared_in_an_arena_of_96_rows_and_columns():
     frames = [Frame(np.zeros((12, 24, 3), np.uint8), box) for box in (np.array([1, 2, 10, 11], np.float32), None)]
     watcher = SimpleNamespace(cut=lambda: None, see=lambda image: SimpleNamespace(heatmaps=[]))
@@ -121,7 +114,8 @@ def test_boxes_are_compared_in_an_arena_of_96_rows_and_columns():
 def test_watch_writes_a_film_of_all_there_is_to_see(capsys, run):
     assert main(["pvm", "watch", str(run), "--steps", "12"]) == 0
     assert "12 frames -> " in capsys.readouterr().out
-    frames = frames_in(run / "watch.mp4")
+    with av.open(str(run / "watch.mp4")) as film:
+        frames = [frame.to_ndarray(format="rgb24") for frame in film.decode(video=0)]
     assert len(frames) == 12 and frames[0].shape == (724, 1240, 3)  # 7 pictures in two rows
     assert frames[0].std() > 10
     assert any((a[:32] != b[:32]).any() for a, b in pairwise(frames)), "the title counts frames"
@@ -176,34 +170,29 @@ def test_an_evaluation_says_whether_the_clip_was_learned(capsys, run):
     assert "9 frames, which it has not learned" in capsys.readouterr().out
 
 
+def three_learned(ticks, seed):
+    """A model of three streams that has learned noise."""
+    model = PVM.from_config(Config.from_fields(TINY), device="cpu", threads=1, streams=3)
+    for frame in np.random.default_rng(seed).random((ticks, 3, *model.wiring.frame), np.float32):
+        model.step(frame)
+    return model
+
+
 @pytest.mark.parametrize("readouts", [True, False])
 def test_it_says_of_a_frame_what_the_first_stream_of_the_other_says(readouts):
-    model = PVM.from_config(Config.from_fields(TINY), device="cpu", threads=1, streams=3)
-    frames = np.random.default_rng(2).random((6, 3, *model.wiring.frame), np.float32)
-    for frame in frames[:5]:
-        model.step(frame)
+    model, frame = three_learned(5, seed=2), np.random.default_rng(3).random((3, 8, 8, 3), np.float32)
     one = single(model, readouts=readouts)
     follow(one, model)
     assert (one.streams, one.tick, one.readouts is not None) == (1, 5, readouts)
     model.frozen = one.frozen = True
-    said, expected = one.step(frames[5][0]), model.step(frames[5])
-    assert np.allclose(said.prediction, expected.prediction[0], atol=1e-6)
-    assert all(
-        np.allclose(mine, theirs[0], atol=1e-6) for mine, theirs in zip(said.hidden, expected.hidden, strict=True)
-    )
+    said, expected = one.step(frame[0]), model.step(frame)
+    parts = (said.prediction, *said.hidden), (expected.prediction, *expected.hidden)
+    for mine, theirs in zip(*parts, strict=True):
+        np.testing.assert_allclose(mine, theirs[0], atol=1e-6)
 
 
-def learned(streams=1, ticks=12):
-    model = PVM.from_config(Config.from_fields(TINY), device="cpu", threads=1, streams=streams)
-    frames = np.random.default_rng(1).random((ticks, streams, *model.wiring.frame), np.float32)
-    for frame in frames:
-        model.step(frame if streams > 1 else frame[0])
-    return model
-
-
-@pytest.mark.parametrize("streams", [3])
-def test_figures_are_those_of_the_model_frozen_and_it_is_left_as_it_was(streams):
-    model = learned(streams)
+def test_figures_are_those_of_the_model_frozen_and_it_is_left_as_it_was():
+    model = three_learned(12, seed=1)
     before = {name: array.copy() for name, array in model.fetch().items()}
     validation = Validation(model, clips("synthetic:5", model.config.frame))
     first = validation.figures(model)

@@ -81,9 +81,8 @@ def test_a_field_is_the_derivative_of_the_sums_by_the_pixels_of_a_frame(config):
             up, down = (moved(model, number, layer, where, sign * by) for sign in (1, -1))
             expected = (up - down) / (2 * by)
             assert abs(expected).max() > 1e-9
-            np.testing.assert_allclose(
-                field.weights[:, row, column, channel], expected, rtol=2e-3, atol=1e-3 * abs(expected).max()
-            )
+            found, near = field.weights[:, row, column, channel], {"rtol": 2e-3, "atol": 1e-3 * abs(expected).max()}
+            np.testing.assert_allclose(found, expected, **near)
 
 
 def test_a_region_is_what_reaches_a_unit():
@@ -99,13 +98,9 @@ def test_a_region_is_what_reaches_a_unit():
 
 def test_fields_of_a_graph_made_by_hand():
     """Patches on any layer, signals over two layers, and a loop, which is not followed."""
-    units = [
-        Unit(0, 2, patch=(0, 0, 2, 2), signal=(2,)),
-        Unit(1, 2, patch=(1, 1, 1, 2), signal=(0,)),
-        Unit(2, 3, signal=(0, 1)),
-    ]
-    config = dataclasses.replace(BASE, grids=(1, 1, 1), hidden=(2, 2, 3))
-    model = PVM(config, wiring=custom((3, 4, 1), units), dtype=np.float64)
+    units = Unit(0, 2, patch=(0, 0, 2, 2), signal=(2,)), Unit(1, 2, patch=(1, 1, 1, 2), signal=(0,))
+    wiring = custom((3, 4, 1), [*units, Unit(2, 3, signal=(0, 1))])
+    model = PVM(dataclasses.replace(BASE, grids=(1, 1, 1), hidden=(2, 2, 3)), wiring=wiring, dtype=np.float64)
     low, middle, top = (model.weights_of(unit)["hidden.weights"] for unit in range(3))
     zero, one, two = (model.receptive_field(layer, 0) for layer in range(3))
     np.testing.assert_allclose(zero.weights.reshape(2, 4), 0.8 * low[:, :4])
@@ -139,29 +134,21 @@ def test_what_is_published_by_its_range_is_stretched_by_it():
         ("simple", {"hidden": (3, 7), "prediction": (4, 3)}),
         (
             "complex_residual",
-            {
-                "context 1": (9, 3),
-                "context 2": (6, 9),
-                "first": (6, 10),
-                "hidden": (3, 6),
-                "context prediction": (4, 6),
-                "prediction": (4, 3),
-            },
+            {"context 1": (9, 3), "context 2": (6, 9), "first": (6, 10), "hidden": (3, 6)}
+            | {"context prediction": (4, 6), "prediction": (4, 3)},
         ),
     ],
 )
 def test_matrices_by_name(unit, shapes):
     fields = {"grids": 1, "block": 1, "channels": 2, "hidden": 3, "lateral_radius": 0, "unit": unit}
     model = PVM(Config(**fields, schedule=((0, None, 0.1, 0.5),), readout=None))
-    model.step(np.zeros((1, 1, 2)))
-    model.step(np.ones((1, 1, 2)))
-    model.step(np.ones((1, 1, 2)))
+    for shade in (0, 1, 1):
+        model.step(np.full((1, 1, 2), float(shade)))
     found = model.weights_of(0)
     expected = {f"{name}.weights": shape for name, shape in shapes.items()}
     expected |= {f"{name}.bias": shape[:1] for name, shape in shapes.items()}
-    assert {name: array.shape for name, array in found.items()} == expected | {
-        f"{name} velocity": shape for name, shape in expected.items()
-    }
+    expected |= {f"{name} velocity": shape for name, shape in expected.items()}
+    assert {name: array.shape for name, array in found.items()} == expected
     assert sum(array.size for array in found.values()) == model.weights.size + model.velocity.size
     found["hidden.bias"][:] = 9  # a copy
     assert not (model.fetch()["weights"] == 9).any()

@@ -58,15 +58,9 @@ def test_the_command_writes_a_picture_and_says_its_scale(capsys, tmp_path):
     assert "layer: found 3" in capsys.readouterr().err
 
 
-@pytest.fixture
-def shown(monkeypatch):
-    """What `panel.side_by_side` was given, picture by picture."""
-    given = []
-    monkeypatch.setattr(panel, "side_by_side", lambda views, **more: given.append((views, more)))
-    return given
-
-
-def test_captions_tell_the_error_of_the_prediction_beside_that_of_the_frame_before(shown):
+def test_captions_tell_the_error_of_the_prediction_beside_that_of_the_frame_before(monkeypatch):
+    shown = []
+    monkeypatch.setattr(panel, "side_by_side", lambda views, **more: shown.append((views, more)))
     scene, (model, twin) = Scene((8, 8, 3), 4), (PVM(Config.from_fields(TINY | {"readout": None})) for _ in range(2))
     watcher = Watcher(model)
     frames = [scene[number] for number in range(4)]

@@ -8,14 +8,8 @@ from hybrid.pvm.layout import FEEDBACK, LATERAL, RAW, tape_layout
 from hybrid.pvm.wiring import Unit, custom
 
 # A 2 x 3 frame of 1 channel; unit 0 sees its first two columns, unit 1 its last, unit 2 both units.
-WIRING = custom(
-    (2, 3, 1),
-    [
-        Unit(0, 3, patch=(0, 0, 2, 2), context=(1, 2)),
-        Unit(0, 2, patch=(0, 2, 2, 1)),
-        Unit(1, 4, signal=(1, 0), context=(2,), feedback=(True,)),
-    ],
-)
+PATCHES = Unit(0, 3, patch=(0, 0, 2, 2), context=(1, 2)), Unit(0, 2, patch=(0, 2, 2, 1))
+WIRING = custom((2, 3, 1), [*PATCHES, Unit(1, 4, signal=(1, 0), context=(2,), feedback=(True,))])
 
 
 def laid_out(**fields):
@@ -24,6 +18,11 @@ def laid_out(**fields):
 
 def lists(layout, *names):
     return [getattr(layout, name).tolist() for name in names]
+
+
+def places(layout, u=0):
+    """Where the features, the hidden vector and what a unit predicts stand."""
+    return [int(at[u]) for at in (layout.features_at, layout.hidden_at, layout.predicted_at, layout.residual_at)]
 
 
 def dense(layout, u):
@@ -39,10 +38,8 @@ def test_what_a_unit_gathers():
     # The world: 6 pixels, then what the units publish.
     assert layout.published_at.tolist() == [6, 9, 11]
     assert lists(layout, "part_at", "part_from", "part_size") == [[0, 2, 4, 6], [0, 3, 2, 5, 9, 6], [2, 2, 1, 1, 2, 3]]
-    assert layout.signal_at.tolist() == [0, 4, 6, 11]
-    assert layout.copy_at.tolist() == [0, 2, 2, 3]
-    assert layout.copy_from.tolist() == [9, 11, 11]
-    assert layout.copy_size.tolist() == [2, 4, 4]
+    assert lists(layout, "signal_at", "copy_at") == [[0, 4, 6, 11], [0, 2, 2, 3]]
+    assert lists(layout, "copy_from", "copy_size") == [[9, 11, 11], [2, 4, 4]]
     assert layout.copy_kind.tolist() == [LATERAL, FEEDBACK, FEEDBACK]
     # Behind the features of unit 0, two frames of 4 signals, and of unit 2, two of 5.
     assert (layout.copy_to - layout.tape_at[[0, 0, 2]]).tolist() == [8, 10, 10]
@@ -52,10 +49,7 @@ def test_a_simple_unit_on_its_tape():
     layout = laid_out()
     # features 8, context 6, hidden 3, prediction 8; then 4, 0, 2, 4; then 10, 4, 4, 10
     assert layout.tape_at.tolist() == [0, 25, 35, 63]
-    assert layout.features_at.tolist() == [0, 25, 35]
-    assert layout.hidden_at.tolist() == [14, 29, 49]
-    assert layout.predicted_at.tolist() == [17, 31, 53]
-    assert layout.residual_at.tolist() == [-1, -1, -1]
+    assert [places(layout, u) for u in range(3)] == [[0, 14, 17, -1], [25, 29, 31, -1], [35, 49, 53, -1]]
     assert [dense(layout, u) for u in range(3)] == [
         [(3, 14, 0, 0, 14), (8, 3, 3, 14, 17)],
         [(2, 4, 0, 0, 4), (4, 2, 2, 4, 6)],
@@ -63,8 +57,7 @@ def test_a_simple_unit_on_its_tape():
     ]
     assert layout.w_at.tolist() == [0, 45, 77, 87, 99, 159]
     assert (layout.features, layout.steps, layout.newest_first) == (0b10001, 2, True)
-    assert layout.block.tolist() == [4, 2, 5]
-    assert layout.signed.tolist() == [0, 0, 0]
+    assert lists(layout, "block", "signed") == [[4, 2, 5], [0, 0, 0]]
 
 
 def test_the_raw_context_stands_behind_the_hidden_vector():
@@ -92,28 +85,16 @@ def test_residual_units_read_the_context_first():
     layout = laid_out(**TWO, unit="residual")
     # context 6, a 6, features 8, hidden 3, two predictions of 8
     assert dense(layout, 0) == [(6, 6, 0, 0, 6), (3, 14, 0, 6, 20), (8, 6, 6, 6, 23), (8, 3, 3, 20, 31)]
-    assert (layout.features_at[0], layout.hidden_at[0], layout.predicted_at[0], layout.residual_at[0]) == (
-        12,
-        20,
-        23,
-        31,
-    )
+    assert places(layout) == [12, 20, 23, 31]
     deep = laid_out(**TWO, unit="complex_residual")
-    assert dense(deep, 0) == [
-        (9, 6, 0, 0, 6),
-        (6, 9, 9, 6, 15),
-        (6, 14, 0, 15, 29),
-        (3, 6, 6, 29, 35),
-        (8, 6, 6, 15, 38),
-        (8, 3, 3, 35, 46),
-    ]
-    assert (deep.features_at[0], deep.hidden_at[0], deep.predicted_at[0], deep.residual_at[0]) == (21, 35, 38, 46)
+    assert dense(deep, 0)[:3] == [(9, 6, 0, 0, 6), (6, 9, 9, 6, 15), (6, 14, 0, 15, 29)]
+    assert dense(deep, 0)[3:] == [(3, 6, 6, 29, 35), (8, 6, 6, 15, 38), (8, 3, 3, 35, 46)]
+    assert places(deep) == [21, 35, 38, 46]
     assert deep.tape_at[1] == 54
 
 
 def test_of_which_errors_only_the_sign_counts():
     assert laid_out(sign_of_error=True).signed.tolist() == [8, 4, 10]
-    assert laid_out().signed.tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize("unit", ["simple", "complex", "residual", "complex_residual"])

@@ -118,10 +118,8 @@ def test_a_run_is_shown_while_it_learns_and_its_numbers_stay(capsys, monkeypatch
         urllib.request.urlopen(f"http://127.0.0.1:{port}", timeout=5)
     assert "live" not in json.loads((shown / "run.json").read_text())
     assert main(command(tmp_path, plain, *options)) == 0
-    assert (
-        PVM.load(shown / "checkpoint", device="cpu")[1]["progress"]["curve"][-1]["error"]
-        == (PVM.load(plain / "checkpoint", device="cpu")[1]["progress"]["curve"][-1]["error"])
-    )
+    last = [PVM.load(run / "checkpoint", device="cpu")[1]["progress"]["curve"][-1] for run in (shown, plain)]
+    assert last[0]["error"] == last[1]["error"]
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed (Debian: apt-get install chromium)")

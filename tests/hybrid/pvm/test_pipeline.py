@@ -31,10 +31,8 @@ def test_weights_are_those_of_their_seed_and_rule():
     config, layout, weights, _ = begun()
     assert np.array_equal(weights, pipeline.initial_weights(layout, config, 0, np.float64))
     assert not np.array_equal(weights, pipeline.initial_weights(layout, config, 1, np.float64))
-    assert (
-        weights.size == (layout.rows * (layout.columns + 1)).sum()
-        and -0.015 <= weights.min() < -0.01 < 0.01 < weights.max() < 0.015
-    )
+    assert weights.size == (layout.rows * (layout.columns + 1)).sum()
+    assert -0.015 <= weights.min() < -0.01 < 0.01 < weights.max() < 0.015
     classic = pipeline.initial_weights(layout, dataclasses.replace(config, init="classic"), 0, np.float32)
     for at, rows, columns in zip(layout.w_at, layout.rows, layout.columns, strict=False):
         one = np.abs(classic[at : at + rows * (columns + 1)]).max()
@@ -50,14 +48,10 @@ def test_units_of_a_part_draw_what_they_draw_in_the_whole():
         assert np.array_equal(own, np.concatenate([weights[at[u] : at[u + 1]] for u in units]))
 
 
-@pytest.mark.parametrize(
-    ("activation", "f"),
-    [
-        ("rational", lambda s: s / (2 * (abs(s) + 1)) + 0.5),
-        ("logistic", lambda s: 1 / (1 + np.exp(-s))),
-        ("tanh", np.tanh),
-    ],
-)
+RATIONAL, LOGISTIC = lambda s: s / (2 * (abs(s) + 1)) + 0.5, lambda s: 1 / (1 + np.exp(-s))
+
+
+@pytest.mark.parametrize(("activation", "f"), [("rational", RATIONAL), ("logistic", LOGISTIC), ("tanh", np.tanh)])
 def test_a_model_has_predicted_what_it_makes_of_nothing(activation, f):
     _, layout, weights, state = begun(activation=activation)
     tape = state[f"tape_{layout.steps}"][0]  # of the tick before the first
@@ -176,14 +170,13 @@ def small(monkeypatch):
     monkeypatch.setattr(pipeline, "PORTION", 100)
 
 
-@pytest.mark.parametrize("threads", [3])
-def test_what_fails_is_raised(threads):
+def test_what_fails_is_raised():
     def fail(these):
         if these.start == 200:
             raise ValueError("two hundred")
 
     with pytest.raises(ValueError, match="two hundred"):
-        pipeline.in_portions(fail, 1000, threads)
+        pipeline.in_portions(fail, 1000, 3)
 
 
 @pytest.mark.parametrize("threads", [1, 3])

@@ -14,9 +14,8 @@ from hybrid.pvm.presets import load
 def test_files_of_ours(tmp_path):
     wanted = Config(name="mine", grids=(3, 1), schedule=((0, None, 0.1, 0.2),), lateral_at=7, readout=None)
     (tmp_path / "mine.json").write_text(wanted.to_json())
-    (tmp_path / "mine.toml").write_text(
-        'grids = [3, [1, 1]]\nlateral_at = 7\nreadout = false\nschedule = [[0, "all", 0.1, 0.2]]\n'
-    )
+    toml = 'grids = [3, [1, 1]]\nlateral_at = 7\nreadout = false\nschedule = [[0, "all", 0.1, 0.2]]\n'
+    (tmp_path / "mine.toml").write_text(toml)
     assert load(tmp_path / "mine.json") == (wanted, [])
     assert load(str(tmp_path / "mine.toml")) == (wanted, [])
 

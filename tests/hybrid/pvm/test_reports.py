@@ -2,9 +2,9 @@
 
 import csv
 
-import matplotlib.figure
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from hybrid.pvm import reports
 
@@ -21,11 +21,8 @@ def points(start: float, end: float) -> list[dict]:
 @pytest.fixture
 def frames(monkeypatch):
     """The axes of the last picture that was drawn, that of the next frame last."""
-    found = []
-    real = matplotlib.figure.Figure.subplots
-    monkeypatch.setattr(
-        matplotlib.figure.Figure, "subplots", lambda *given, **how: found.append(real(*given, **how)) or found[-1]
-    )
+    found, real = [], Figure.subplots
+    monkeypatch.setattr(Figure, "subplots", lambda *given, **how: found.append(real(*given, **how)) or found[-1])
     return lambda: found[-1][-1]
 
 

@@ -42,9 +42,8 @@ def test_nothing_learns_while_frozen_or_at_a_rate_of_0():
 
 
 def test_a_change_is_first_learned_from_the_third_frame():
-    config = dataclasses.replace(
-        CONFIG, wiring="classic", unit="change", features=("signal", "derivative"), predict_steps=1
-    )
+    change = {"wiring": "classic", "unit": "change", "features": ("signal", "derivative"), "predict_steps": 1}
+    config = dataclasses.replace(CONFIG, **change)
     assert [rates_of(config).at(tick, config, frozen=False).flags[0].any() for tick in range(3)] == [False, False, True]
 
 
@@ -65,11 +64,6 @@ def filled(slot, tick, dtype=np.uint8, heat=None, rates=RATES, complete=False):
     return image
 
 
-def again(slot):
-    slot.take()
-    slot.release()
-
-
 def test_what_is_filled_is_copied():
     slot = FrameSlot(SIZES, DEVICE, np.float32)
     heat = np.ones((2, 4), np.float32)
@@ -84,7 +78,8 @@ def test_what_is_filled_is_copied():
 def test_nothing_stays_of_the_tick_before_but_rates_that_hold_on():
     slot = FrameSlot(SIZES, DEVICE, np.float32)
     filled(slot, 0, heat=np.ones((2, 4), np.float32), complete=True)
-    again(slot)
+    slot.take()
+    slot.release()
     filled(slot, 1, np.float64, rates=TickRates(None, None, 0.0))
     assert slot.frame.dtype == np.float32 and (slot.frame == 1).all()
     assert not (slot.supervised or slot.complete or slot.fresh)

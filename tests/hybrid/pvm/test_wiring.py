@@ -37,13 +37,10 @@ def test_corrected_classic_differs_from_the_recorded_in_upper_laterals_only():
 
 def test_units_patches_and_places_of_oblong_layers():
     found = wire(small(((2, 3), (1, 2)), block=(4, 5), channels=1))
-    assert found.frame == (8, 15, 1)
-    assert found.grids == ((2, 3), (1, 2))
-    assert found.layer.tolist() == [0] * 6 + [1] * 2
-    assert found.row.tolist() == [0, 0, 0, 1, 1, 1, 0, 0]
-    assert found.column.tolist() == [0, 1, 2, 0, 1, 2, 0, 1]
-    assert found.patch[4] == (4, 5, 4, 5)
-    assert found.patch[6] is None
+    assert (found.frame, found.grids) == ((8, 15, 1), ((2, 3), (1, 2)))
+    places = [[0] * 6 + [1] * 2, [0, 0, 0, 1, 1, 1, 0, 0], [0, 1, 2, 0, 1, 2, 0, 1]]
+    assert lists((found.layer, found.row, found.column)) == places
+    assert (found.patch[4], found.patch[6]) == ((4, 5, 4, 5), None)
     assert lists(found.signal) == [[]] * 6 + [[0, 1, 3, 4], [1, 2, 4, 5]]
     assert lists(found.context) == [[6], [6, 7], [7], [6], [6, 7], [7], [], []]
     assert found.signal[0].dtype == found.context[6].dtype == np.int32
@@ -120,22 +117,19 @@ def test_a_block_larger_than_its_layer_meets_each_row_once():
 
 def graph(**changes):
     """Two units with a patch each, one above that sees both; `changes` of the last one."""
+    second = {"layer": 0, "hidden": 2, "patch": [0, 2, 4, 4], "context": [2]}
     last = {"layer": 1, "hidden": 3, "signal": (0, 1), "context": (2, 0), **changes}
-    return custom(
-        (4, 6, 1), [Unit(0, 2, (0, 0, 4, 3)), {"layer": 0, "hidden": 2, "patch": [0, 2, 4, 4], "context": [2]}, last]
-    )
+    return custom((4, 6, 1), [Unit(0, 2, (0, 0, 4, 3)), second, last])
 
 
 def test_a_graph_made_by_hand():
     found = graph()
-    assert found.layer.tolist() == [0, 0, 1]
-    assert found.hidden.tolist() == [2, 2, 3]
+    assert lists((found.layer, found.hidden)) == [[0, 0, 1], [2, 2, 3]]
     assert found.patch == [(0, 0, 4, 3), (0, 2, 4, 4), None]
     assert lists(found.signal) == [[], [], [0, 1]]
     assert lists(found.context) == [[], [2], [2, 0]]
     assert lists(found.feedback) == [[], [True], [False, False]]
-    assert found.grids == ((2, 1), (1, 1))
-    assert found.frame == (4, 6, 1)
+    assert (found.frame, found.grids) == ((4, 6, 1), ((2, 1), (1, 1)))
     assert lists(receptive(found)) == [[0, 2], [1, 2]]
     assert lists(graph(feedback=(True, False)).feedback)[2] == [True, False]
 

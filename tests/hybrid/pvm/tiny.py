@@ -3,14 +3,8 @@
 import json
 from pathlib import Path
 
-TINY = {
-    "name": "tiny",
-    "grids": [4, 2, 1],
-    "block": 2,
-    "hidden": [4],
-    "schedule": [[0, None, 0.05, 0.1]],
-    "readout": {"hidden": [6]},
-}
+TINY = {"name": "tiny", "grids": [4, 2, 1], "block": 2, "hidden": [4]}
+TINY |= {"schedule": [[0, None, 0.05, 0.1]], "readout": {"hidden": [6]}}
 
 
 def written(folder: Path, **changes) -> str:

@@ -11,10 +11,8 @@ SIZES = HeadParts(9, 5)
 
 
 def test_a_head_of_all_classes_is_the_full_softmax():
-    found, expected = (
-        HeadReadout(COUNTS, WIDTH, optimiser=SGD(0.3), parts=HeadParts(head=CLASSES)),
-        FullReadout(COUNTS, WIDTH, optimiser=SGD(0.3)),
-    )
+    found = HeadReadout(COUNTS, WIDTH, optimiser=SGD(0.3), parts=HeadParts(head=CLASSES))
+    expected = FullReadout(COUNTS, WIDTH, optimiser=SGD(0.3))
     np.testing.assert_allclose(train(found), train(expected), rtol=1e-6)
     np.testing.assert_allclose(found.parameters()["head"], expected.weights, atol=1e-6)
     assert found.clusters == 0 and found.parameters()["tail"].shape == (0, WIDTH)
@@ -88,21 +86,13 @@ def test_slots_of_a_checkpoint_that_are_none_are_refused():
         ({"clusters": [0] * 37, "head": 3}, "leave out head and vectors"),
         ({"clusters": [0] * 36}, "clusters: found 36 numbers from 0, expected 37"),
         ({"clusters": [0, 2] + [0] * 35}, "clusters: found none of the number 1"),
-        (
-            {"head": 9, "clusters": 5, "vectors": np.ones((36, 2))},
-            r"vectors: found float64 \(36, 2\), expected \(37, any\)",
-        ),
+        ({"head": 9, "clusters": 5, "vectors": np.ones((36, 2))}, r"vectors: found float64 \(36, 2\), expected \(37"),
         ({"head": 9, "clusters": 5, "vectors": np.full((37, 2), np.nan)}, r"vectors\[0\]: found NaN"),
     ],
 )
 def test_bad_settings_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
         HeadReadout(COUNTS, WIDTH, parts=HeadParts(**given))
-
-
-def test_a_tail_learns_at_no_negative_rate():
-    with pytest.raises(ValueError, match="tail_scale: found -1, expected a finite number of at least 0"):
-        HeadReadout(COUNTS, WIDTH, tail_scale=-1)
 
 
 def test_the_tail_learns_at_a_rate_of_its_own():
@@ -117,9 +107,8 @@ def squares_of_classes(readout):
     """The rows of a softmax's tail are in order of cluster and class; here those of all classes in a cluster, by class."""
     order = np.argsort(readout.slot, kind="stable")
     of = order[readout.slot[order] >= readout.head]
-    return np.column_stack(
-        [readout.parameters()[name][np.argsort(of)] for name in ("tail_squares", "tail_bias_squares")]
-    )
+    arrays, place = readout.parameters(), np.argsort(of)
+    return np.column_stack([arrays[name][place] for name in ("tail_squares", "tail_bias_squares")])
 
 
 @pytest.mark.parametrize("tails", ["tree", "softmax"])

@@ -156,11 +156,7 @@ def test_counts_that_a_checkpoint_declares():
 
 BAD = {
     "places": (lambda t, at: (t, at + 1), ValueError, r"target_at\[0\]: found 1, expected 0"),
-    "few places": (
-        lambda t, at: (t, at[:-1].copy()),
-        ValueError,
-        r"target_at: found int64 \(16,\), expected int64 \(17,\)",
-    ),
+    "few places": (lambda t, at: (t, at[:-1].copy()), ValueError, r"target_at: found int64 \(16,\), .* int64 \(17,\)"),
     "label": (lambda t, at: (t + LABELS, at), IndexError, r"target\[0\]: found \d+, expected 0 to 30"),
     "one each": (lambda t, at: (t, None), ValueError, r"target: found int32 \(\d+,\), expected int32 \(16,\)"),
 }
@@ -224,9 +220,8 @@ def test_an_engine_keeps_the_labels_of_an_example_together(make):
     for tick in range(6):
         hidden, target, target_at = batch(seed=tick)
         loss = alone.step(np.empty_like(hidden), hidden, target, Labelled.weight, target_at)
-        expected.append(
-            loss * BATCH / Labelled.weight.sum()
-        )  # also of examples without a label: the root learns from them
+        # Also of examples without a label: the root learns from them.
+        expected.append(loss * BATCH / Labelled.weight.sum())
     np.testing.assert_allclose(losses, expected, rtol=1e-6)
     assert frozen(within) == frozen(alone)
     biases = within.biases

@@ -4,16 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hybrid import SGD, Split
-from hybrid.readout import (
-    FullReadout,
-    LabelTreeReadout,
-    MixtureReadout,
-    NeighbourReadout,
-    SampledReadout,
-    TreeReadout,
-    make,
-)
+from hybrid import SGD, FullReadout, Split, TreeReadout
+from hybrid.readout import LabelTreeReadout, MixtureReadout, NeighbourReadout, SampledReadout, make
 from tests.support.readouts import BATCH, CLASSES, COUNTS, MAKE, WIDTH, batch, train
 
 WEIGHT = np.linspace(0, 2, BATCH).astype(np.float32)
@@ -124,10 +116,7 @@ BAD = [
     (lambda: [MAKE["full"](), SampledReadout(CLASSES, WIDTH)], r"readouts\[1\]: found SampledReadout, expected"),
     (lambda: [MAKE["full"](), LabelTreeReadout(COUNTS, WIDTH)], r"readouts\[1\]: found LabelTreeReadout"),
     (lambda: [NeighbourReadout(MAKE["full"]()), MAKE["full"]()], r"readouts\[0\]: found NeighbourReadout"),
-    (
-        lambda: [MAKE["full"](), FullReadout(5, WIDTH)],
-        r"readouts\[1\]: found 5 as classes, expected 37, as of the first",
-    ),
+    (lambda: [MAKE["full"](), FullReadout(5, WIDTH)], r"readouts\[1\]: found 5 as classes, expected 37, as of"),
     (lambda: [MAKE["full"](), FullReadout(CLASSES, 2)], r"readouts\[1\]: found 2 as width, expected 6"),
     (lambda: [MAKE["full"]()] * 2, r"readouts\[1\]: found one that is there already"),
 ]

@@ -56,11 +56,7 @@ def test_after_a_restore_the_search_is_exact(indexed):
 
 def test_neighbours_as_csr(indexed):
     _, hidden, _ = batch()
-    exclude = sparse.csr_array(np.ones((32, 3000)))
-    exclude[0, 5:] = 0
-    exclude.eliminate_zeros()
-    exclude[1:] = 0
-    exclude.eliminate_zeros()
+    exclude = sparse.csr_array((np.ones(5), (np.zeros(5, int), np.arange(5))), (32, 3000))  # of the first row
     ids, logits = indexed.best(hidden, 7, exclude)
     found = indexed.neighbours(hidden, 7, exclude)
     assert found.shape == (32, 3000) and not found[0, :5].nnz
@@ -129,8 +125,7 @@ def test_figures_of_the_index_on_the_hidden_vectors_that_were_met_last(indexed):
 
 
 def test_options_name_a_readout_of_neighbours():
-    given = {"negatives": None, "rate": 0.1, "seed": 3, "readout_optimiser": "adagrad"}
-    given["recall"] = 0.9
+    given = {"negatives": None, "rate": 0.1, "seed": 3, "readout_optimiser": "adagrad", "recall": 0.9}
     made = make("neighbours", np.ones(9), 6, given, batch=4)
     assert isinstance(made, NeighbourReadout) and type(made.readout) is SampledReadout
     facts = made.describe()

@@ -85,10 +85,8 @@ def test_best_leaves_out_what_is_excluded(make):
     assert (ids.dtype, found.dtype) == (np.int32, np.float32)
     np.testing.assert_array_equal(ids < 0, np.isneginf(expected))
     np.testing.assert_array_equal(np.isneginf(found), np.isneginf(expected))
-    there = ids >= 0
-    np.testing.assert_allclose(
-        np.take_along_axis(every, np.maximum(ids, 0).astype(np.int64), 1)[there], expected[there], atol=1e-5
-    )
+    there, told = ids >= 0, np.take_along_axis(every, np.maximum(ids, 0).astype(np.int64), 1)
+    np.testing.assert_allclose(told[there], expected[there], atol=1e-5)
     if isinstance(readout, NeighbourReadout):  # logits: up to a constant a row
         with np.errstate(invalid="ignore"):
             found = found - found[:, :1] + expected[:, :1]

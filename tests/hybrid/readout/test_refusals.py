@@ -4,24 +4,20 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hybrid import GBCE, SGD, Batched, SampledSoftmax, Split
+from hybrid import GBCE, Batched, SampledSoftmax, Split
 from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, SplitTreeReadout, TreeReadout
 from hybrid.readout.sampled import loss_named
 from hybrid.readout.tree import mode_named
 from tests.support.readouts import CLASSES, MAKE, batch, changed, frozen, train
 
 
-@pytest.mark.parametrize(
-    ("entry", "shape", "message"),
-    [
-        (5, 5, r"exclude: found \(16, 6\), expected .*\(16, 37\)"),
-        (CLASSES, CLASSES - 1, r"exclude\.indices\[0\]: found 37, expected 0 to 36; .* makes a sound one"),
-        (-1, CLASSES - 1, r"exclude\.indices\[0\]: found -1, expected 0 to 36; .* makes a sound one"),
-    ],
-)
-def test_a_bad_exclude_is_refused(entry, shape, message):
-    exclude = sparse.csr_array(([1.0], ([3], [5])), (16, shape + 1))
+@pytest.mark.parametrize("entry", [CLASSES, -1])
+def test_a_bad_exclude_is_refused(entry):
+    exclude = sparse.csr_array(([1.0], ([3], [5])), (16, CLASSES))
+    with pytest.raises(ValueError, match=r"exclude: found \(16, 6\), expected .*\(16, 37\)"):
+        MAKE["full"]().best(batch()[1], 3, exclude[:, :6])
     exclude.indices[0] = entry
+    message = rf"exclude\.indices\[0\]: found {entry}, expected 0 to 36; .* makes a sound one"
     with pytest.raises(ValueError, match=message):
         MAKE["full"]().best(batch()[1], 3, exclude)
 
@@ -37,11 +33,7 @@ BAD = {
     "a list": (lambda g, h, t: (g, h.tolist(), t), ValueError, "hidden: found list, expected an array"),
     "no target": (lambda g, h, t: (g, h, None), ValueError, "target: found NoneType, expected an array"),
     "shape of grad": (lambda g, h, t: (g[:3], h, t), ValueError, r"grad: found float32 \(3, 6\)"),
-    "shape of target": (
-        lambda g, h, t: (g, h, t[:3]),
-        ValueError,
-        r"target: found int32 \(3,\), expected int32 \(16,\)",
-    ),
+    "short target": (lambda g, h, t: (g, h, t[:3]), ValueError, r"target: found int32 \(3,\), expected int32 \(16,\)"),
     "negative id": (lambda g, h, t: (g, h, changed(t, 4, -1)), IndexError, r"target\[4\]: found -1, expected 0 to 36"),
     "large id": (lambda g, h, t: (g, h, changed(t, 15, 37)), IndexError, r"target\[15\]: found 37, expected 0 to 36"),
     "NaN": (lambda g, h, t: (g, changed(h, (3, 1), np.nan), t), ValueError, r"hidden\[3\]: found NaN or infinity"),
@@ -101,32 +93,18 @@ BAD_CONSTRUCTION = [
     (lambda: FullReadout([], 4), "classes: found 0, at least 2 needed|counts: found"),
     (lambda: FullReadout([1, -2], 4), r"counts\[1\]: found -2"),
     (lambda: FullReadout([[1, 2]], 4), r"counts: found int64 \(1, 2\)"),
-    (lambda: FullReadout(3, 0), "width: found 0, expected a whole number of at least 1"),
-    (lambda: FullReadout(3, 4, batch=0), "batch: found 0"),
-    (lambda: FullReadout(3, 4, optimiser=SGD(-1)), "rate: found -1"),
-    (lambda: FullReadout(3, 4, seed=-1), "seed: found -1"),
     (lambda: TreeReadout(3, 4), "counts: found only how many classes"),
     (lambda: TreeReadout([1, 2], 4, tree="oak"), "tree: found 'oak', expected one of huffman, balanced"),
-    (
-        lambda: TreeReadout([1, 2], 4, mode="fast"),
-        "mode: found 'fast', expected one of deterministic, batch",
-    ),
-    (
-        lambda: TreeReadout([1, 2], 4, mode=Batched(0)),
-        "together: found 0, expected a whole number of at least 1",
-    ),
+    (lambda: TreeReadout([1, 2], 4, mode="fast"), "mode: found 'fast', expected one of deterministic, batch"),
+    (lambda: TreeReadout([1, 2], 4, mode=Batched(0)), "together: found 0, expected a whole number of at least 1"),
     (lambda: mode_named("batch", split=1), 'split: found 1 with the mode "batch", expected 0'),
     (lambda: SplitTreeReadout([1, 2], 4, mode="batch"), "mode: found 'batch', expected a Split"),
     (lambda: Split(0), "split: found 0, expected a whole number of at least 1"),
     (lambda: TreeReadout([1, 2], 4, mode=Split(2)), "split: found 2, expected a whole number from 0 to 1"),
     (lambda: SampledReadout(3, 4, loss="hinge"), "loss: found 'hinge', expected one of softmax, logistic"),
-    (lambda: SampledReadout(3, 4, loss=SampledSoftmax(0)), "negatives: found 0"),
     (lambda: SampledReadout(3, 4, loss=SampledSoftmax(draws="unigram")), "draws: unigram needs how often"),
     (lambda: loss_named("gbce", "unigram"), "draws: found 'unigram', expected 'uniform'"),
-    (
-        lambda: SampledReadout(3, 4, loss=GBCE(calibration=1.5)),
-        "calibration: found 1.5, expected a number from 0 to 1",
-    ),
+    (lambda: SampledReadout(3, 4, loss=GBCE(calibration=1.5)), "calibration: found 1.5, expected a number from 0 to 1"),
     (lambda: NeighbourReadout(TreeReadout([1, 2], 4)), "readout: found TreeReadout, expected a FullReadout or a"),
 ]
 

@@ -4,32 +4,21 @@ import copy
 import os
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-from hybrid import SampledSoftmax, Split
-from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout
 from hybrid.schedule.guards import Alone
+from tests.support.readouts import MAKE
 
 REFUSED = "found a call while another thread's is under way, expected one thread at a time; "
 
 
 def in_another_thread(work):
     """What the work raised there, None for nothing."""
-    raised = []
-
-    def run():
-        try:
-            work()
-        except BaseException as failure:
-            raised.append(failure)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    return raised[0] if raised else None
+    with ThreadPoolExecutor(1) as another:
+        return another.submit(work).exception()
 
 
 def enter(alone):
@@ -47,13 +36,7 @@ def test_a_second_thread_is_refused_and_the_first_may_come_again():
     assert in_another_thread(lambda: enter(alone)) is None
 
 
-MAKE = {
-    "tree": lambda: TreeReadout(np.arange(40), 6),
-    "split": lambda: TreeReadout(np.arange(40), 6, mode=Split(5)),
-    "full": lambda: FullReadout(40, 6),
-    "sampled": lambda: SampledReadout(40, 6, loss=SampledSoftmax(8)),
-    "neighbours": lambda: NeighbourReadout(FullReadout(40, 6)),
-}
+KINDS = "huffman", "split", "full", "sampled", "neighbours"
 HIDDEN, TARGET = np.ones((4, 6), np.float32), np.arange(4, dtype=np.int32)
 CALLS = {
     "step": lambda readout: readout.step(np.empty_like(HIDDEN), HIDDEN, TARGET),
@@ -64,9 +47,7 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("kind", "call"), [*((kind, "step") for kind in MAKE), *(("full", call) for call in CALLS if call != "step")]
-)
+@pytest.mark.parametrize("kind, call", sorted({(kind, "step") for kind in KINDS} | {("full", call) for call in CALLS}))
 def test_no_call_of_a_readout_enters_while_another_thread_is_inside(kind, call):
     readout = MAKE[kind]()
     CALLS["step"](readout)
@@ -78,6 +59,15 @@ def test_no_call_of_a_readout_enters_while_another_thread_is_inside(kind, call):
     for array, expected in zip(readout.parameters().values(), before, strict=True):
         np.testing.assert_array_equal(array, expected)
     CALLS[call](readout)
+
+
+def in_a_process(script, *arguments, layer):
+    """What it said, on this layer of Numba's."""
+    command, environment = [sys.executable, "-c", script, *arguments], os.environ | {"NUMBA_THREADING_LAYER": layer}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    if "No threading layer could be loaded" in done.stderr:
+        pytest.skip(f"no {layer} here")
+    return done
 
 
 FORK = """
@@ -120,13 +110,8 @@ if not made.torn:
 @pytest.mark.parametrize(("delay", "more"), [("0", ["4"]), ("1", [])])
 def test_a_child_does_not_go_on_with_its_parents_run(delay, more):
     """Its threads are the parent's: it would wait for ever. A run of its own it may begin, where nothing was in flight."""
-    command, environment = [sys.executable, "-c", WITHIN, delay], os.environ | {"NUMBA_THREADING_LAYER": "tbb"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
-    if "No threading layer could be loaded" in done.stderr:
-        pytest.skip("no tbb here")
-    said, *others = [
-        line for line in done.stdout.splitlines() if line and "Unable to join" not in line
-    ]  # which TBB says
+    done = in_a_process(WITHIN, delay, layer="tbb")
+    said, *others = [line for line in done.stdout.splitlines() if line and "Unable to join" not in line]  # as TBB says
     assert "run: found a process that was forked within the run, expected" in said, done.stderr
     assert done.returncode == 0 and others == [*more, "8"]
 
@@ -139,24 +124,13 @@ next(engine(overlap=True).run(Feed(9)))
 
 
 def test_stages_overlap_on_no_layer_that_two_threads_must_not_enter():
-    environment = os.environ | {"NUMBA_THREADING_LAYER": "workqueue"}
-    done = subprocess.run(
-        [sys.executable, "-c", WORKQUEUE], env=environment, capture_output=True, text=True, timeout=120
-    )
-    assert done.stdout.startswith(
-        "9 stages in turn on all threads: found Numba's layer workqueue, which ends a process"
-    )
+    done = in_a_process(WORKQUEUE, layer="workqueue")
+    assert done.stdout.startswith("9 stages in turn on all threads: found Numba's layer workqueue, which ends")
     assert done.stderr.splitlines()[-1].startswith("ValueError: overlap: found Numba's layer workqueue")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no system that forks")
-@pytest.mark.parametrize(
-    ("layer", "said"), [("omp", "full readout: found a process that was forked"), ("tbb", "stepped")]
-)
+@pytest.mark.parametrize("layer, said", [("omp", "full readout: found a process that was forked"), ("tbb", "stepped")])
 def test_a_process_that_was_forked_after_a_step_steps_or_is_refused_and_never_ended(layer, said):
-    environment = os.environ | {"NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": "2"}
-    command = [sys.executable, "-c", FORK]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
-    if "No threading layer could be loaded" in done.stderr:
-        pytest.skip(f"no {layer} here")
+    done = in_a_process(FORK, layer=layer)
     assert done.returncode == 0 and done.stdout.startswith(said), done.stderr

@@ -108,39 +108,29 @@ def test_a_step_of_a_readout_alone_is_done_to_its_end():
 # What holds signals back
 
 
-def handled(number, frame):
-    received.append(number)
-
-
-received: list[int] = []
-
-
 @pytest.fixture
-def own_handler():
-    before = signal.signal(signal.SIGINT, handled)
-    received.clear()
-    yield
+def received():
+    """The signals that a handler of the test's own got."""
+    found = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: found.append(number))
+    yield found
     signal.signal(signal.SIGINT, before)
 
 
-def test_one_signal_waits_and_is_handled_once_at_the_end(own_handler):
+def test_one_signal_waits_and_is_handled_once_at_the_end(received):
+    own = signal.getsignal(signal.SIGINT)
     with Held():
         signal.raise_signal(signal.SIGINT)
         assert not received
-    assert received == [signal.SIGINT] and signal.getsignal(signal.SIGINT) is handled
+    assert received == [signal.SIGINT] and signal.getsignal(signal.SIGINT) is own
 
 
-def test_the_first_interrupt_waits_for_the_second_and_none_is_lost():
-    received = []
-    before = signal.signal(signal.SIGINT, lambda number, frame: received.append(number))
-    try:
-        with Held():
-            for passed_on in (0, 2, 3):
-                signal.raise_signal(signal.SIGINT)
-                assert len(received) == passed_on
-        assert len(received) == 3
-    finally:
-        signal.signal(signal.SIGINT, before)
+def test_the_first_interrupt_waits_for_the_second_and_none_is_lost(received):
+    with Held():
+        for passed_on in (0, 2, 3):
+            signal.raise_signal(signal.SIGINT)
+            assert len(received) == passed_on
+    assert len(received) == 3
 
 
 def test_the_signal_of_another_rank_is_obeyed_unless_one_was_before():

@@ -31,6 +31,5 @@ def test_what_falls_never_reaches_nothing():
 
 def test_the_linear_schedule_keeps_its_bits():
     for ticks in (1, 3, 7, 1000):
-        assert list(map(RateSchedule("linear").over(ticks), range(ticks))) == [
-            max(1 - t / ticks, 1e-4) for t in range(ticks)
-        ]
+        found = list(map(RateSchedule("linear").over(ticks), range(ticks)))
+        assert found == [max(1 - t / ticks, 1e-4) for t in range(ticks)]

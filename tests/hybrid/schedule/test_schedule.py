@@ -147,11 +147,8 @@ def test_a_stage_may_be_of_some_micro_batches_or_of_a_batch_once():
     queues = {name: Asked(name, log) for name in ("dense", "sparse")} | {"feed": Device().inline("feed", 1)}
     way = Plan([Stage("forward", "dense", lambda slot: None)], [odd, once, last], [])
     list(Schedule(way, slots(0, 4), queues, 0, Trace()).run(batches(1, examples=3), lambda slots: False))
-    assert log[3:] == [
-        "odd 0.1 after 1",
-        "once 0.2 after 4",
-        *(f"last 0.{micro} after {micro % 2}" for micro in range(3)),
-    ]
+    assert log[3:5] == ["odd 0.1 after 1", "once 0.2 after 4"]
+    assert log[5:] == [f"last 0.{micro} after {micro % 2}" for micro in range(3)]
 
 
 def test_an_empty_batch_does_nothing_and_counts_no_example():

@@ -7,13 +7,9 @@ from hybrid.schedule.trace import Interval, Trace, line
 
 def filled():
     trace = Trace()
-    trace.recent.extend(
-        [
-            Interval("dense", "forward", 0, 0, 10.0, 11.0),
-            Interval("sparse", "readout", 0, 0, 11.0, 13.0),
-            Interval("dense", "forward", 0, 1, 11.0, 12.0),
-        ]
-    )
+    trace.recent.append(Interval("dense", "forward", 0, 0, 10.0, 11.0))
+    trace.recent.append(Interval("sparse", "readout", 0, 0, 11.0, 13.0))
+    trace.recent.append(Interval("dense", "forward", 0, 1, 11.0, 12.0))
     trace.seconds |= {("dense", "forward"): 2.0, ("sparse", "readout"): 2.0}
     trace.wall, trace.ticks = 3.0, 1
     return trace

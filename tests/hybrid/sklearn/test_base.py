@@ -7,15 +7,31 @@ import joblib
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hybrid.engine import Embedding
 from hybrid.engine.embedding import Inputs
 from hybrid.machine import available
-from hybrid.sklearn import TreeClassifier, base
+from hybrid.sklearn import LabelTreeClassifier, NextItem, SparseLabelTreeClassifier, TreeClassifier, base
 
 X = sparse.random_array((50, 7), density=0.3, format="csr", dtype=np.float32, rng=np.random.default_rng(0))
 DENSE, TARGET = X.toarray(), np.arange(50) % 3
 SOURCES = {"rows": lambda: Embedding(7, 4, bags="weighted"), "numbers": lambda: Inputs(7)}
+
+WEIGHTS = "a repeated example is visited twice, a weighted one once, and the order in which they are drawn is another"
+EXPECTED = {f"check_sample_weight_equivalence_on_{kind}_data": WEIGHTS for kind in ("dense", "sparse")}
+ESTIMATORS = [
+    *(kind(epochs=5, random_state=0) for kind in (TreeClassifier, LabelTreeClassifier)),
+    SparseLabelTreeClassifier(random_state=0),
+    NextItem(width=8, hidden=16, readout_width=8, epochs=1, random_state=0),
+]
+
+
+@parametrize_with_checks(
+    ESTIMATORS, expected_failed_checks=lambda estimator: {} if isinstance(estimator, NextItem) else EXPECTED
+)
+def test_each_is_an_estimator(estimator, check):
+    check(estimator)
 
 
 def dense(batch):

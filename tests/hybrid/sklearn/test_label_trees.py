@@ -10,7 +10,6 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hybrid import NodeSolver, SparseLabelTree
 from hybrid.formats import fasttext
@@ -18,19 +17,6 @@ from hybrid.sklearn import LabelTreeClassifier, SparseLabelTreeClassifier, label
 from tests.data import real
 
 SMALL = {"epochs": 5, "random_state": 0}
-WEIGHTS = "a repeated example is visited twice, a weighted one once, and the order in which they are drawn is another"
-EXPECTED = {
-    "check_sample_weight_equivalence_on_dense_data": WEIGHTS,
-    "check_sample_weight_equivalence_on_sparse_data": WEIGHTS,
-}
-
-
-@parametrize_with_checks(
-    [LabelTreeClassifier(**SMALL), SparseLabelTreeClassifier(random_state=0)],
-    expected_failed_checks=lambda estimator: EXPECTED,
-)
-def test_it_is_an_estimator(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")

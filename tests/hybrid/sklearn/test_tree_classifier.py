@@ -9,21 +9,10 @@ from sklearn.datasets import load_digits, load_iris, make_blobs
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hybrid.sklearn import TreeClassifier
 
 SMALL = {"epochs": 5, "random_state": 0}
-WEIGHTS = "a repeated example is visited twice, a weighted one once, and the order in which they are drawn is another"
-EXPECTED = {
-    "check_sample_weight_equivalence_on_dense_data": WEIGHTS,
-    "check_sample_weight_equivalence_on_sparse_data": WEIGHTS,
-}
-
-
-@parametrize_with_checks([TreeClassifier(**SMALL)], expected_failed_checks=lambda estimator: EXPECTED)
-def test_it_is_an_estimator(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize(

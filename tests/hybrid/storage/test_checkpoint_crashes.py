@@ -1,6 +1,7 @@
 """Saves survive crashes, power cuts, full disks and a second writer: the checkpoints before stay as they were."""
 
 import errno
+import io
 import json
 import os
 import re
@@ -14,6 +15,7 @@ import pytest
 
 from hybrid.storage import checkpoint, files
 from tests.support.saved_arrays import FACTS, arrays, content, same
+from tests.support.small_runs import Killed
 
 
 def test_what_a_checkpoint_names_is_on_the_disk_before_it_is_named(tmp_path, monkeypatch):
@@ -22,9 +24,8 @@ def test_what_a_checkpoint_names_is_on_the_disk_before_it_is_named(tmp_path, mon
     folder = tmp_path / "run"
 
     def kind(path: str) -> str:
-        return (
-            "folder" if Path(path).is_dir() else re.search(r"tensors|previous|checkpoint(?=.json)", Path(path).name)[0]
-        )
+        found = re.search(r"tensors|previous|checkpoint(?=.json)", Path(path).name)
+        return "folder" if Path(path).is_dir() else found[0]
 
     def synced(descriptor):
         done.append("sync " + kind(os.readlink(f"/proc/self/fd/{descriptor}")))
@@ -40,11 +41,8 @@ def test_what_a_checkpoint_names_is_on_the_disk_before_it_is_named(tmp_path, mon
         checkpoint.save(folder, arrays(tick), {})
     tensors = ["sync tensors", "name tensors", "sync folder"]
     latest = ["sync checkpoint", "name checkpoint", "sync folder"]
-    first, second = (
-        ["sync folder", *tensors, *latest],
-        [*tensors, "sync previous", *latest, "name previous", "sync folder"],
-    )
-    assert done == first + second
+    second = [*tensors, "sync previous", *latest, "name previous", "sync folder"]
+    assert done == ["sync folder", *tensors, *latest, *second]
 
 
 def test_two_writers_of_one_folder_take_turns(tmp_path):
@@ -76,7 +74,7 @@ def test_a_crash_around_any_rename_leaves_a_whole_checkpoint(tmp_path, monkeypat
     """The process dies before or after a rename: nothing is tidied, and this is what the next process finds."""
     for tick in range(2):
         checkpoint.save(tmp_path, arrays(tick), {"tick": tick})
-    with monkeypatch.context() as patch, pytest.raises(Crash):
+    with monkeypatch.context() as patch, pytest.raises(Killed):
         crash_at_rename(patch, RENAMES[rename], when)
         checkpoint.save(tmp_path, arrays(2), {"tick": 2})
     done = rename + (when == "after")  # renames that took place
@@ -89,10 +87,6 @@ def test_a_crash_around_any_rename_leaves_a_whole_checkpoint(tmp_path, monkeypat
     assert len(content(tmp_path)) == 4
 
 
-class Crash(BaseException):
-    pass
-
-
 def crash_at_rename(patch, name, when):
     """Die at the rename to a file whose name begins so."""
     rename = os.replace
@@ -102,7 +96,7 @@ def crash_at_rename(patch, name, when):
         if not there or when == "after":
             rename(source, target)
         if there:
-            raise Crash
+            raise Killed
 
     patch.setattr(os, "replace", crashing)
     patch.setattr(checkpoint, "tidy", lambda *_: None)
@@ -130,29 +124,17 @@ def test_an_interrupted_save_leaves_nothing_behind(tmp_path, monkeypatch):
     assert content(tmp_path) == before
 
 
-class FullDisk:
+class FullDisk(io.FileIO):
     """A file on a disk that has room for `room` more bytes."""
 
     room = 0
-
-    def __init__(self, file):
-        self._file = file
 
     def writelines(self, pieces):
         for piece in pieces:
             FullDisk.room -= memoryview(piece).nbytes
             if FullDisk.room < 0:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            self._file.write(piece)
-
-    def __getattr__(self, name):
-        return getattr(self._file, name)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._file.close()
+            self.write(piece)
 
 
 @pytest.mark.parametrize("room", [0, 2800, 4000])
@@ -160,7 +142,7 @@ def test_a_full_disk_is_named_and_harms_nothing(tmp_path, monkeypatch, room):
     for tick in range(2):
         checkpoint.save(tmp_path, arrays(tick), FACTS)
     before = content(tmp_path)
-    monkeypatch.setattr(files, "open", lambda *how: FullDisk(open(*how)), raising=False)
+    monkeypatch.setattr(files, "open", FullDisk, raising=False)
     FullDisk.room = room
     with pytest.raises(OSError, match=rf"{tmp_path}: No space left on device: it needs 0.0 MB, [\d,.]+ MB are free"):
         checkpoint.save(tmp_path, arrays(2), FACTS)
@@ -169,7 +151,7 @@ def test_a_full_disk_is_named_and_harms_nothing(tmp_path, monkeypatch, room):
 
 def test_a_full_disk_is_told_with_what_is_free(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint.shutil, "disk_usage", lambda path: SimpleNamespace(free=2_500_000))
-    monkeypatch.setattr(files, "open", lambda *how: FullDisk(open(*how)), raising=False)
+    monkeypatch.setattr(files, "open", FullDisk, raising=False)
     FullDisk.room = 0
     with pytest.raises(OSError, match=r"it needs 4\.2 MB, 2\.5 MB are free"):
         checkpoint.save(tmp_path, {"table": np.ones(2**20, np.float32)}, {})

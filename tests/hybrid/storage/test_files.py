@@ -7,6 +7,8 @@ import threading
 import numpy as np
 import pytest
 
+from hybrid.feeds import ratings
+from hybrid.feeds.video.clips.video_file import Video
 from hybrid.feeds.video.film import Film
 from hybrid.feeds.vocabulary import Vocabulary
 from hybrid.formats import fasttext, vectors
@@ -62,12 +64,15 @@ def test_numbered_lines(tmp_path, monkeypatch):
         list(files.numbered_lines(path))
 
 
-def test_what_is_no_file_is_refused_before_it_is_waited_for(tmp_path):
+@pytest.mark.parametrize(
+    "read", [files.read, ratings.load, vectors.load, vectors.open_vectors, lambda path: Video(path, (4, 4, 3))]
+)
+def test_what_is_no_file_is_refused_before_it_is_waited_for(tmp_path, read):
     os.mkfifo(tmp_path / "a.json")
     (tmp_path / "link.json").symlink_to("a.json")
     for name in ("a.json", "link.json"):
         with pytest.raises(OSError, match=rf"{name}: found no regular file, expected one; put the file itself"):
-            files.read(tmp_path / name)
+            read(tmp_path / name)
 
 
 def test_pipes_that_the_user_hands_over_are_read():
@@ -78,17 +83,12 @@ def test_pipes_that_the_user_hands_over_are_read():
     os.close(end)
 
 
-def test_writes_and_replaces(tmp_path):
+def test_writes_and_replaces_and_an_error_half_way_leaves_the_file(tmp_path):
     path = tmp_path / "file"
     files.write(path, [b"old"])
     files.write(path, iter([b"a", b"", b"bc"]))
     assert path.read_bytes() == b"abc"
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_an_error_half_way_leaves_the_file(tmp_path):
-    path = tmp_path / "file"
-    files.write(path, [b"old"])
 
     def pieces():
         yield b"new"
@@ -96,7 +96,7 @@ def test_an_error_half_way_leaves_the_file(tmp_path):
 
     with pytest.raises(OSError, match="No space"):
         files.write(path, pieces())
-    assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"abc"
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -192,11 +192,6 @@ def run(request, tmp_path):
     return folder
 
 
-def refused(path):
-    with pytest.raises(ValueError, match=r"is a name that the run in .* writes to; name another file"):
-        files.refuse_run(path)
-
-
 @pytest.mark.parametrize("name", WRITERS)
 def test_no_function_writes_what_a_run_writes_unless_it_works_there(run, name):
     for _ in range(2):
@@ -215,7 +210,8 @@ def test_a_run_is_found_by_any_way_to_it(run, tmp_path, monkeypatch):
     monkeypatch.chdir(run)
     by_name = ("report.json", "./best/x", "a/../curve.csv", "RUN.JSON")
     for path in (tmp_path / "link" / "run.json", tmp_path / "file", *by_name):
-        refused(path)
+        with pytest.raises(ValueError, match=r"is a name that the run in .* writes to; name another file"):
+            files.refuse_run(path)
     with lock.held(tmp_path / "link"):
         files.refuse_run("report.json")
     for path in ("vectors.txt", "watch.mp4", "trial-001/vectors.txt", tmp_path / "report.json"):

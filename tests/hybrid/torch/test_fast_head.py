@@ -68,16 +68,11 @@ def test_the_weights_are_shared_with_the_layer_and_a_copy_of_the_net_answers_ali
     assert torch.equal(copy.deepcopy(net)(HIDDEN), net(HIDDEN))
 
 
-@pytest.mark.parametrize(
-    ("linear", "message"),
-    [
-        (torch.nn.Identity(), "linear: found Identity, expected a torch.nn.Linear of float32"),
-        (torch.nn.Linear(3, 4, dtype=torch.float64), "linear: found Linear of torch.float64 on cpu"),
-    ],
-)
-def test_another_layer_is_refused(linear, message):
-    with pytest.raises(ValueError, match=message):
-        fast_head(linear)
+def test_another_layer_is_refused():
+    with pytest.raises(ValueError, match=r"linear: found Identity, expected a torch\.nn\.Linear of float32"):
+        fast_head(torch.nn.Identity())
+    with pytest.raises(ValueError, match=r"linear: found Linear of torch\.float64 on cpu"):
+        fast_head(torch.nn.Linear(3, 4, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("hidden", [HIDDEN[:, :3], HIDDEN.long(), HIDDEN.tolist(), torch.tensor(1.0)])

@@ -31,11 +31,8 @@ def test_a_run_that_diverged_says_where_and_what_to_do(tmp_path, data, undrawn, 
         patch.setattr(language, "perplexity", lambda *_: next(figures))
         assert main(command("language", data, run, "--save-every", "0")) == 2
     line = capsys.readouterr().err.splitlines()[-1]
-    assert (
-        "perplexity is inf: the model has diverged; begin again with lower rates and --overwrite; the checkpoint"
-        in line
-    )
-    assert line.startswith("hybrid: error: tick ") and line.endswith(f"of tick 0 stands in {run}")
+    said = "perplexity is inf: the model has diverged; begin again with lower rates and --overwrite; the checkpoint of"
+    assert line.startswith("hybrid: error: tick ") and line.endswith(f"{said} tick 0 stands in {run}")
     assert main(command("language", data, run, "--overwrite")) == 0
 
 
@@ -66,8 +63,7 @@ def altered(run: Path, change) -> None:
     [("embedding", {"rows": 10**9}), ("readout", {"classes": 10**9}), ("trunk", {"sizes": [16, 10**9, 16]})],
 )
 def test_a_checkpoint_that_tells_of_more_than_it_holds_takes_no_memory(tmp_path, whole_language, part, more):
-    run = tmp_path / "run"
-    shutil.copytree(whole_language, run)
+    run = shutil.copytree(whole_language, tmp_path / "run")
     altered(run, lambda facts: facts["engine"][part].update(more))
     with pytest.raises(ValueError, match=r"run: declares \d+ parameters, but holds \d+ numbers"):
         Engine.load(run)
@@ -107,16 +103,14 @@ def test_a_checkpoint_may_hold_no_more_than_it_tells_of_and_not_a_number_less(tm
     [("embedding", {"rows": "many"}), ("readout", None), ("settings", []), ("begun", "many"), ("tick", None)],
 )
 def test_a_checkpoint_that_tells_of_no_model_is_refused_by_name(tmp_path, whole_language, part, value):
-    run = tmp_path / "run"
-    shutil.copytree(whole_language, run)
+    run = shutil.copytree(whole_language, tmp_path / "run")
     altered(run, lambda facts: facts["engine"].update({part: value}))
     with pytest.raises(ValueError, match=r"run: describes no model|found|expected"):
         Engine.load(run)
 
 
 def test_a_run_without_a_first_checkpoint_begins_again_and_says_so(tmp_path, whole_language, undrawn, capsys):
-    run = tmp_path / "run"
-    shutil.copytree(whole_language, run)
+    run = shutil.copytree(whole_language, tmp_path / "run")
     expected = tensors(run)
     shutil.rmtree(run / "checkpoint")
     (run / "report.json").unlink()

@@ -41,8 +41,10 @@ def test_each_second_is_on_one_clock(clock):
     assert progress.rate == 16 / 4  # of the examples on the clock: the first tick's are not
 
 
-ENGINE = SimpleNamespace(unit="tick", drawn="perplexity", watched=Watched("perplexity"))
-FRAMES = SimpleNamespace(unit="step", drawn="prediction", watched=None)
+JOBS = {
+    "language": SimpleNamespace(unit="tick", drawn="perplexity", watched=Watched("perplexity")),
+    "pvm": SimpleNamespace(unit="step", drawn="prediction", watched=None),
+}
 PVM = SimpleNamespace(config=SimpleNamespace(grids=[(2, 2), (1, 1)]))
 GONE = object()
 
@@ -72,9 +74,8 @@ def changed(what: dict, path: str, value) -> dict:
     return what
 
 
-@pytest.mark.parametrize(
-    "path, value, said",
-    [
+FOUND = {
+    "language": [
         ("feed", GONE, "feed: found none, expected an object"),
         ("progress.curve", "x", "progress.curve: found 'x', expected a list"),
         ("progress.curve", "x" * 58, f"progress.curve: found '{'x' * 58}', expected"),
@@ -86,26 +87,20 @@ def changed(what: dict, path: str, value) -> dict:
         ("progress.worse", 2, "progress.worse: found 2, expected at most 1, the points of the curve"),
         ("progress.best", [8.0], "progress.best: found a list of 1, expected an object"),
     ],
-)
-def test_facts_are_refused_by_name(tmp_path, path, value, said):
-    with pytest.raises(ValueError) as raised:
-        check(changed(told("language"), path, value), ENGINE, "language", None, tmp_path)
-    assert str(raised.value).startswith(f"{tmp_path / checkpoint.LATEST}: {said}")
-    assert "\n" not in str(raised.value) and len(str(raised.value)) < 300 + len(str(tmp_path))
-
-
-@pytest.mark.parametrize(
-    "path, value, said",
-    [
+    "pvm": [
         ("progress.curve.0.error", [0.1], "progress.curve[0].error: found a list of 1, expected a list of 2 numbers"),
         ("progress.curve.0.prediction", GONE, "progress.curve[0].prediction: found none, expected a number or null"),
         ("progress.since.pairs", 0.5, "progress.since.pairs: found 0.5, expected a whole number of at least 0"),
     ],
-)
-def test_facts_of_frames_are_refused_by_name(tmp_path, path, value, said):
+}
+
+
+@pytest.mark.parametrize("kind, path, value, said", [(kind, *one) for kind in FOUND for one in FOUND[kind]])
+def test_facts_are_refused_by_name(tmp_path, kind, path, value, said):
     with pytest.raises(ValueError) as raised:
-        check(changed(told("pvm"), path, value), FRAMES, "pvm", PVM, tmp_path)
-    assert f"{tmp_path / checkpoint.LATEST}: {said}" in str(raised.value)
+        check(changed(told(kind), path, value), JOBS[kind], kind, PVM, tmp_path)
+    assert str(raised.value).startswith(f"{tmp_path / checkpoint.LATEST}: {said}")
+    assert "\n" not in str(raised.value) and len(str(raised.value)) < 300 + len(str(tmp_path))
 
 
 def test_a_longer_feed_goes_on_and_another_one_is_refused(tmp_path):

@@ -9,8 +9,7 @@ import pytest
 from hybrid.storage import checkpoint, lock
 from hybrid.storage import files as atomic
 from hybrid.train import store
-
-OPTIONS = {"kind": "language", "epochs": 2}
+from tests.support.small_runs import Killed
 
 
 def files(folder):
@@ -24,7 +23,7 @@ def made(folder):
             atomic.write(folder / name, [b"{}"])
         (folder / store.TENSORBOARD).mkdir()
         (folder / store.TENSORBOARD / "events.out.tfevents.1.host").write_text("")
-        store.keep_options(folder, OPTIONS)
+        store.keep_options(folder, {"kind": "language", "epochs": 2})
         for tick in range(2):
             facts = {"engine": {"tick": tick}, "facts": {"at": f"tick {tick}"}}
             for name in (checkpoint.CHECKPOINT, store.BEST):
@@ -43,22 +42,12 @@ def test_the_options_of_a_run_are_kept_and_its_length_may_grow(tmp_path):
 def test_files_of_the_users_are_not_replaced_unless_he_says_so(tmp_path, name):
     (tmp_path / name).write_text("mine")
     for begin in (store.refuse_strangers, lambda folder: store.begun(folder).__enter__()):
-        with pytest.raises(
-            ValueError, match=f"holds no run, but has {name}, .* another --out .*, --overwrite replaces"
-        ):
+        with pytest.raises(ValueError, match=f"no run, but has {name}, .* another --out .*, --overwrite replaces"):
             begin(tmp_path)
     assert files(tmp_path) == {name}
     store.refuse_strangers(tmp_path, overwrite=True)
     with store.begun(tmp_path, overwrite=True):
         assert (tmp_path / name).read_text() == "mine"
-
-
-def test_what_a_run_that_was_killed_before_its_options_left_is_no_strangers(tmp_path):
-    with store.begun(tmp_path):
-        atomic.write(tmp_path / "vocabulary.json", [b"{}"])
-    store.refuse_strangers(tmp_path)
-    with store.begun(tmp_path):
-        pass
 
 
 def test_a_run_that_was_replaced_writes_nothing_into_the_new_one(tmp_path):
@@ -94,22 +83,6 @@ def test_a_checkpoint_without_its_run_is_the_users(tmp_path, overwrite, name):
     with pytest.raises(ValueError, match="holds a checkpoint"), store.begun(tmp_path, overwrite):
         pass
     assert files(tmp_path) - before <= {lock.LOCK}
-
-
-def test_a_run_under_way_is_neither_replaced_nor_gone_on_with(tmp_path):
-    run = made(tmp_path / "run")
-    before = files(run)
-    with lock.held(run):
-        for use in (store.begun(run, overwrite=True), store.resumed(run)):
-            with pytest.raises(ValueError, match=f"process {os.getpid()} works on this run"), use:
-                pass
-        with pytest.raises(ValueError, match="works on this run"):
-            store.refuse_taken(run, overwrite=True)
-    assert files(run) == before
-
-
-class Killed(BaseException):
-    pass
 
 
 def test_a_kill_while_a_run_is_removed_leaves_one_that_begins_anew(tmp_path, monkeypatch):

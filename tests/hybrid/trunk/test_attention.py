@@ -56,13 +56,13 @@ def by_numpy(module, x):
 
 
 def test_every_place_is_that_of_the_formula():
-    heads = 2
-    module = AttentionTrunk(WIDTH, length=LENGTH, seed=3, blocks=AttentionBlocks(heads=heads)).module.eval()
+    blocks = AttentionBlocks(heads=2)
+    module = AttentionTrunk(WIDTH, length=LENGTH, seed=3, blocks=blocks).module.eval()
     x = np.random.default_rng(0).normal(size=(2, LENGTH, WIDTH)).astype(np.float32)
     found = module(torch.from_numpy(x)).detach().numpy()
     for row, given in zip(found, x.astype(float), strict=True):
         np.testing.assert_allclose(row, by_numpy(module, given), atol=1e-5)
-    last = AttentionTrunk(WIDTH, length=LENGTH, every=False, seed=3, blocks=AttentionBlocks(heads=heads)).module.eval()
+    last = AttentionTrunk(WIDTH, length=LENGTH, every=False, seed=3, blocks=blocks).module.eval()
     np.testing.assert_allclose(last(torch.from_numpy(x.reshape(2, -1))).detach().numpy(), found[:, -1], atol=1e-6)
 
 
@@ -72,21 +72,12 @@ def feed():
     return SequenceFeed(corpus, length=LENGTH, windows=4, start=False, epochs=2, unlabelled=True)
 
 
-def engine(data, **options):
-    trunk = AttentionTrunk(
-        WIDTH,
-        5,
-        length=LENGTH,
-        blocks=1,
-        threads=1,
-        seed=1,
-        optimiser=AdamW(0.01, clip=1.0),
-        **options,
-    )
+def engine(data):
+    optimiser = AdamW(0.01, clip=1.0)
+    trunk = AttentionTrunk(WIDTH, 5, length=LENGTH, blocks=1, threads=1, seed=1, optimiser=optimiser)
     rows = Embedding(data.rows, WIDTH, spread=0.3, optimiser=SGD(0.1))
-    return Engine(
-        rows, trunk, FullReadout(data.counts, 5, batch=data.batch, optimiser=SGD(0.05)), device="cpu", threads=1
-    )
+    readout = FullReadout(data.counts, 5, batch=data.batch, optimiser=SGD(0.05))
+    return Engine(rows, trunk, readout, device="cpu", threads=1)
 
 
 def test_it_learns_and_a_checkpoint_keeps_all_of_it(tmp_path):

@@ -178,13 +178,8 @@ def test_weights_begin_with_the_variance_that_keeps_signals():
         (([5, 0, 3],), {}, r"sizes\[1\]: found 0, expected a whole number"),
         ((SIZES, "cube"), {}, "activation: found 'cube', expected one of logistic"),
         ((SIZES, ("tanh", "cube")), {}, "last: found 'cube'"),
-        (
-            (SIZES, ("tanh",)),
-            {},
-            r"activation: found \('tanh',\), expected one, or \(of hidden layers, of the last one\)",
-        ),
+        ((SIZES, ("tanh",)), {}, r"activation: found \('tanh',\), expected one, or \(of hidden layers, of the last"),
         ((SIZES,), {"dropout": 1.0}, "dropout: found 1.0, expected a number below 1"),
-        ((SIZES,), {"dropout": -0.1}, "dropout: found -0.1, expected .* at least 0"),
         (((5, 6),), {"dropout": 0.5}, "dropout: found 0.5, but sizes .* have no hidden layer"),
         (((5, 6),), {"layer_norm": True}, "layer_norm: found True, but sizes .* have no hidden layer"),
         (((5, 6, 6),), {"residual": True}, "residual: found True, but .* no hidden layer is as wide as its input"),
@@ -219,15 +214,11 @@ def test_a_tuned_rate_belongs_to_its_optimiser(monkeypatch):
     assert chosen(trunk_optimiser="adagrad") == ["adagrad", 0.01, None]
 
 
-@pytest.fixture
-def train(tmp_path):
+def test_the_command_line_trains_an_mlp_goes_on_and_extends_it(tmp_path, capsys):
     text = tmp_path / "text.txt"
     text.write_text("\n".join(f"the {i % 7} of {i % 5} and {i % 3} is {i % 11}" for i in range(200)))
     sizes = ("--width", "8", "--readout-width", "8", "--batch", "128", "--device", "cpu", "--threads", "2")
-    return ("train", "language", "--text", str(text), "--out", str(tmp_path / "run"), *sizes)
-
-
-def test_the_command_line_trains_an_mlp_goes_on_and_extends_it(tmp_path, train, capsys):
+    train = ("train", "language", "--text", str(text), "--out", str(tmp_path / "run"), *sizes)
     form = ("--hidden", "16,16", "--dropout", "0.1", "--activation", "gelu", "--schedule", "cosine")
     learning = ("--trunk-optimiser", "adam", "--trunk-decay", "1e-5")
     assert main([*train, *form, *learning, "--epochs", "1", "--quiet"]) == 0
@@ -242,20 +233,6 @@ def test_the_command_line_trains_an_mlp_goes_on_and_extends_it(tmp_path, train, 
 
 
 # The optimiser of its weights
-
-
-def test_defaults_are_those_that_its_documentation_names():
-    names = ("rate", "momentum", "betas", "decay", "clip")
-    for name, *expected in [
-        ("sgd", 0.1, 0.0, None, 0.0, None),
-        ("nesterov", 0.1, 0.9, None, 0.0, None),
-        ("adagrad", 0.01, None, None, 0.0, None),
-        ("adam", 0.001, None, [0.9, 0.999], 0.0, None),
-        ("adamw", 0.001, None, [0.9, 0.999], 0.01, None),
-    ]:
-        assert Optimiser(named(name, TRUNK), 3).describe() == {"optimiser": name} | dict(
-            zip(names, expected, strict=True)
-        )
 
 
 THEIRS = {"sgd": "SGD", "nesterov": "SGD", "adagrad": "Adagrad", "adam": "Adam", "adamw": "AdamW"}

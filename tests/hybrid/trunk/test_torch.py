@@ -43,9 +43,8 @@ def test_it_learns_what_our_own_trunk_of_the_same_net_learns(way):
     module, own = plain(), MLP((WIDTH, 10, 6), optimiser=SGD(0.1, momentum=0.5, clip=0.02))  # which cuts most steps
     own.weights[:] = np.concatenate([tensor.detach().numpy().reshape(-1) for tensor in module.parameters()])
     trunks = TorchTrunk(module, WIDTH, 6, optimiser=momentum, clip=0.02), own
-    engines = [
-        engine(trunk=trunk, schedule="constant", **way) for trunk in trunks
-    ]  # their momentum takes a falling rate otherwise
+    # Their momentum takes a falling rate otherwise.
+    engines = [engine(trunk=trunk, schedule="constant", **way) for trunk in trunks]
     np.testing.assert_allclose(losses(engines[0]), losses(engines[1]), rtol=1e-5)
     for name in ("embedding.table", "readout.nodes"):
         np.testing.assert_allclose(*(each.parameters()[name] for each in engines), rtol=1e-3, atol=1e-5)
@@ -142,13 +141,8 @@ class Summed(torch.nn.Module):
 def test_sequences_are_shown_whole(tmp_path):
     module = Summed()
     trunk = TorchTrunk(module, 5, 3, optimiser=lambda own: torch.optim.SGD(own, lr=0.1), sequence=4)
-    trained = Engine(
-        Inputs(5),
-        trunk,
-        FullReadout(9, 3, batch=12, optimiser=SGD(0.05)),
-        threads=1,
-        pipeline=Pipeline(micro_batches=2),
-    )
+    readout = FullReadout(9, 3, batch=12, optimiser=SGD(0.05))
+    trained = Engine(Inputs(5), trunk, readout, threads=1, pipeline=Pipeline(micro_batches=2))
     found = [tick.loss for tick in trained.run(Sequences(True))]
     assert found[-1] < found[0] and set(module.shapes) == {(1, 4, 5), (2, 4, 5)}
     x = np.random.default_rng(0).normal(size=(8, 5)).astype(np.float32)
@@ -275,9 +269,8 @@ class Odd(torch.nn.Module):
 
 def stepped(seed=0, rate=0.1):
     module = Odd(seed)
-    optimiser = torch.optim.AdamW(
-        [{"params": [module.across, module.plain]}, {"params": [module.short], "lr": rate / 2}], rate
-    )
+    groups = {"params": [module.across, module.plain]}, {"params": [module.short], "lr": rate / 2}
+    optimiser = torch.optim.AdamW(groups, rate)
     for _ in range(2):
         for parameter in (module.across, module.plain, module.short):
             parameter.grad = torch.ones_like(parameter)

@@ -34,10 +34,8 @@ def gathered(kind, micro_batches, only=None, wholes=(), spans=False):
     kept = []
     if spans:
         trunk.gradient.divide(wholes, trunk.spans)
-    backward, trunk.backward = (
-        trunk.backward,
-        lambda slot: backward(slot) if only is None or slot.micro in only else None,
-    )
+    backward = trunk.backward
+    trunk.backward = lambda slot: backward(slot) if only is None or slot.micro in only else None
 
     def move(slot):
         trunk.gradient.close()

@@ -19,13 +19,8 @@ def trained(eos=False, lower=True):
     corpus = Corpus.from_ids(corpus.ids, vocabulary) if eos else corpus
     feed = LanguageFeed(corpus, context=CONTEXT, batch=32, epochs=12)
     embedding = Embedding(feed.rows, 6, per_example=CONTEXT, spread=0.3, optimiser=SGD(0.3))
-    engine = Engine(
-        embedding,
-        MLP([18, 16, 8], optimiser=SGD(0.3)),
-        TreeReadout(feed.counts, 8, optimiser=SGD(0.2)),
-        device="cpu",
-        threads=2,
-    )
+    trunk, readout = MLP([18, 16, 8], optimiser=SGD(0.3)), TreeReadout(feed.counts, 8, optimiser=SGD(0.2))
+    engine = Engine(embedding, trunk, readout, device="cpu", threads=2)
     for _ in engine.run(feed):
         pass
     return LanguageModel(engine, vocabulary, eos=eos, lower=lower), corpus
@@ -57,12 +52,8 @@ def test_next_words_are_the_best_of_all(model):
 def test_contexts_are_the_last_words_of_the_last_line(model):
     pad, id = len(model.vocabulary), model.vocabulary.id
     found = model.contexts(["", "Two", "nine one two\nthree four", "one two three four five"])
-    assert found.tolist() == [
-        [pad] * 3,
-        [pad, pad, id("two")],
-        [pad, id("three"), id("four")],
-        [id("three"), id("four"), id("five")],
-    ]
+    assert found[:2].tolist() == [[pad] * 3, [pad, pad, id("two")]]
+    assert found[2:].tolist() == [[pad, id("three"), id("four")], [id("three"), id("four"), id("five")]]
     assert model.contexts(["nine two"])[0].tolist() == [pad, model.vocabulary.unknown, id("two")]
     assert model.unknown("nine two Nine ten") == ["nine", "ten"]
 

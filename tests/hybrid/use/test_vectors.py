@@ -9,22 +9,19 @@ from hybrid.use import vectors as module
 from hybrid.use.vectors import Vectors
 
 WORDS = [f"word{number}" for number in range(300)]
-
-
-def rows(seed=0):
-    return np.random.default_rng(seed).normal(size=(300, 12)).astype(np.float32)
+ROWS = np.random.default_rng(0).normal(size=(300, 12)).astype(np.float32)
 
 
 @pytest.fixture(scope="module")
 def ours():
-    return Vectors(WORDS, rows())
+    return Vectors(WORDS, ROWS)
 
 
 @pytest.fixture(scope="module")
 def theirs():
     models = pytest.importorskip("gensim.models")
     keyed = models.KeyedVectors(12)
-    keyed.add_vectors(WORDS, rows())
+    keyed.add_vectors(WORDS, ROWS)
     return keyed
 
 
@@ -81,7 +78,7 @@ def test_a_forest_finds_most_and_the_same_each_time(ours):
     assert not inspect.signature(Vectors.neighbours).parameters["annoy"].default, "exact unless asked for"
     exact, forest = ours.neighbours(WORDS, 5), ours.neighbours(WORDS, 5, annoy=True)
     assert np.mean([np.isin(a, b).mean() for a, b in zip(exact.ids, forest.ids, strict=True)]) > 0.9
-    assert forest.ids.tobytes() == Vectors(WORDS, rows()).neighbours(WORDS, 5, annoy=True).ids.tobytes()
+    assert forest.ids.tobytes() == Vectors(WORDS, ROWS).neighbours(WORDS, 5, annoy=True).ids.tobytes()
 
 
 @pytest.mark.parametrize(

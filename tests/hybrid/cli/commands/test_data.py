@@ -40,12 +40,9 @@ def test_get_prints_paths_licence_and_what_comes_next(server, tmp_path, capsys):
     folder = tmp_path / "a folder"
     assert main(["data", "get", "toy", "--out", str(folder)]) == 0
     said = capsys.readouterr()
-    assert said.out.splitlines() == [
-        str(folder / "toy" / "text.txt"),
-        "licence: for tests",
-        f"next: look at '{folder}'/toy",
-    ]
+    path = str(folder / "toy" / "text.txt")
+    assert said.out.splitlines() == [path, "licence: for tests", f"next: look at '{folder}'/toy"]
     assert f"hybrid: toy: 0.0 MB, to {folder}\n" in said.err
     assert "text.txt: 100 %, 1.00k of 1.00k B" in said.err
     assert main(["data", "get", "toy", "--out", str(folder), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["files"] == [str(folder / "toy" / "text.txt")]
+    assert json.loads(capsys.readouterr().out)["files"] == [path]

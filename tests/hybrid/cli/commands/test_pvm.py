@@ -75,9 +75,8 @@ def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, tmp_path, refused, 
 
 def test_notes_on_an_originals_file_are_said_once(capsys, tmp_path):
     path = tmp_path / "theirs.json"
-    path.write_text(
-        json.dumps({"layer_shapes": [4, 2], "input_block_size": 2, "hidden_block_size": 2, "nonsense": "1"})
-    )
+    theirs = {"layer_shapes": [4, 2], "input_block_size": 2, "hidden_block_size": 2, "nonsense": "1"}
+    path.write_text(json.dumps(theirs))
     line = ["train", "pvm", "--config", str(path), "--steps", "2", "--out", str(tmp_path / "run"), "--device", "cpu"]
     assert main(line) == 0
     said = [text for text in capsys.readouterr().err.splitlines() if text.startswith("hybrid: ")]

@@ -67,9 +67,8 @@ def test_a_stopped_sweep_goes_on_to_the_same_trials(capsys):
     Path("s.toml").write_text(FILE.replace("trials = 3", "trials = 4"))
     assert swept(capsys, "--out", "two").count("\n") == 6
     Path("s.toml").write_text(FILE.replace("epochs = 30", "epochs = 31"))
-    assert said(capsys, "--out", "two") == (
-        "s.toml: is not what the sweep in two was begun with; give it back, or name another --out"
-    )
+    expected = "s.toml: is not what the sweep in two was begun with; give it back, or name another --out"
+    assert said(capsys, "--out", "two") == expected
 
 
 def test_two_processes_share_the_trials(capsys):
@@ -80,11 +79,8 @@ def test_two_processes_share_the_trials(capsys):
         time.sleep(0.01)
     swept(capsys)
     assert first.communicate(timeout=120)[1] and first.returncode == 0
-    assert sorted(path.name for path in Path("runs/s").glob("trial-*") if path.is_dir()) == [
-        "trial-001",
-        "trial-002",
-        "trial-003",
-    ]
+    trials = [path.name for path in Path("runs/s").glob("trial-*") if path.is_dir()]
+    assert sorted(trials) == ["trial-001", "trial-002", "trial-003"]
 
 
 def test_a_trial_that_diverges_is_named_and_the_others_go_on(capsys):

@@ -35,11 +35,8 @@ def test_rate(tmp_path):
     assert open_clips(str(write(tmp_path / "a.mp4", rate=30000 / 1001)), (4, 4, 3))[0].rate == 30000 / 1001
     for rate, found in ((10, 10), (40, 50)):  # of whole hundredths of a second
         assert open_clips(str(write(tmp_path / "a.gif", rate=rate)), (4, 4, 3))[0].rate == found
-
-
-def test_a_frame_may_stand_for_a_hundred_seconds(tmp_path):
     (clip,) = open_clips(str(write(tmp_path / "a.mp4", SCENE[:2], rate=0.01)), (4, 4, 3))
-    assert (len(clip), clip.rate) == (2, 0.01)
+    assert (len(clip), clip.rate) == (2, 0.01), "a frame may stand for a hundred seconds"
 
 
 def test_the_cores_are_left_to_training(tmp_path):
@@ -84,11 +81,8 @@ def test_refused(tmp_path):
         Film(tmp_path / "a.doc", 25)
     with pytest.raises(FileNotFoundError, match=r"a.mp4: there is no directory .*none"):
         Film(tmp_path / "none" / "a.mp4", 25)
-    for rate in (0, 0.009):
-        with pytest.raises(ValueError, match=f"rate: found {rate}"):
-            Film(tmp_path / "a.mp4", rate)
-    with pytest.raises(ValueError, match="zoom: found 0"):
-        Film(tmp_path / "a.mp4", 25, zoom=0)
+    with pytest.raises(ValueError, match=r"rate: found 0.009"):
+        Film(tmp_path / "a.mp4", 0.009)
     with pytest.raises(ValueError, match=r"a.mp4: no frame was written"):
         write(tmp_path / "a.mp4", [])
     assert not list(tmp_path.iterdir())

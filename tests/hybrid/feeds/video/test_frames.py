@@ -9,14 +9,12 @@ from hybrid.feeds.video.open import kept
 from tests.support.numbered_clip import Numbers
 
 
-def values(feed):
-    return [batch.image[:, 0, 0, 0].tolist() for batch in feed]
-
-
 def test_streams_go_through_all_clips_again_and_again():
     feed = Frames([Numbers(0, 3), Numbers(10, 2)], 7, streams=2)
     first, second = [0, 1, 2, 10, 11, 0, 1], [2, 10, 11, 0, 1, 2, 10]  # stream 1 starts 5 // 2 frames in
-    assert values(feed) == [list(pair) for pair in zip(first, second, strict=True)]
+    assert [batch.image[:, 0, 0, 0].tolist() for batch in feed] == [
+        list(pair) for pair in zip(first, second, strict=True)
+    ]
     assert len(feed) == 7
 
 

@@ -31,9 +31,8 @@ def goes_on(pvm, twin, shown):
         seen = pvm.step(image, [label] if pvm.readouts else None)
         twin.frame(image, label)
         layout, tape = pvm.layout, pvm.fetch()[f"tape_{step % 3}"][0]
-        for u, (at, hidden, predicted) in enumerate(
-            zip(layout.tape_at[:-1], layout.hidden_at, layout.predicted_at, strict=True)
-        ):
+        places = zip(layout.tape_at[:-1], layout.hidden_at, layout.predicted_at, strict=True)
+        for u, (at, hidden, predicted) in enumerate(places):
             x, z, y = (part[step % SLOTS] for part in (twin.input, twin.hidden, twin.output))
             d, o = twin.input_dim[u], twin.output_dim[u]
             np.testing.assert_allclose(tape[at : at + d], twin.outer(x, u)[:d], **near)
@@ -47,23 +46,16 @@ def goes_on(pvm, twin, shown):
         both = [twin.matrices(theirs, u) for u in range(len(twin.units))]
         np.testing.assert_allclose(arrays[ours], packed(both, twin.h), **near)
     if pvm.readouts:
-        for ours, theirs in (
-            ("weights", (twin.readout.w0, twin.readout.w1)),
-            ("velocity", (twin.readout.v0, twin.readout.v1)),
-        ):
-            both = [twin.readout.matrices(i, *theirs) for i in range(len(twin.readout.tiles))]
-            np.testing.assert_allclose(arrays[f"readout.{ours}"], packed(both, twin.readout.hidden), **near)
+        own = twin.readout
+        for ours, theirs in (("weights", (own.w0, own.w1)), ("velocity", (own.v0, own.v1))):
+            both = [own.matrices(i, *theirs) for i in range(len(own.tiles))]
+            np.testing.assert_allclose(arrays[f"readout.{ours}"], packed(both, own.hidden), **near)
 
 
 def packed(matrices, h):
     """Each matrix, and behind it what was its column of biases: the last, and number h."""
-    return np.concatenate(
-        [
-            part.ravel()
-            for first, second in matrices
-            for part in (first[:, :-1], first[:, -1], np.delete(second, h, 1), second[:, h])
-        ]
-    )
+    parts = ((one[:, :-1], one[:, -1], np.delete(other, h, 1), other[:, h]) for one, other in matrices)
+    return np.concatenate([part.ravel() for each in parts for part in each])
 
 
 @pytest.mark.parametrize("letter", sorted(CUDA))
@@ -96,11 +88,7 @@ def test_a_file_saved_by_key_while_its_frame_is_shown_counts_that_frame_again(tm
     twin.step -= 1
     state = units(twin)
     twin.step += 1
-    state["buffer_index"], state["dweight_memory_0"], state["dweight_memory_1"] = (
-        0,
-        state["dweight_memory_1"],
-        twin.velocity,
-    )
+    state |= {"buffer_index": 0, "dweight_memory_0": state["dweight_memory_1"], "dweight_memory_1": twin.velocity}
     own, nets, layers = readouts(twin)
     with zipfile.ZipFile(tmp_path / "Sim.zip", "a") as file:
         attributes(file, "pvm", state)
@@ -118,13 +106,8 @@ def test_rates_and_momenta_set_by_hand_become_events(tmp_path):
     twin.rate[:], twin.momentum[of == 1] = 0.013, 0.5
     found = read(save(tmp_path / "Sim.zip", twin))
     plain = read(save(tmp_path / "plain.zip", trained()[0])).config
-    assert found.config.schedule == (
-        *plain.schedule,
-        (7, 0, 0.013, 0.3),
-        (7, 1, 0.013, 0.5),
-        (7, 2, 0.013, 0.3),
-        (7, 3, 0.013, 0.0),
-    )
+    events = [(7, layer, 0.013, momentum) for layer, momentum in enumerate((0.3, 0.5, 0.3, 0.0))]
+    assert found.config.schedule == (*plain.schedule, *events)
     assert found.config.readout.schedule == (*plain.readout.schedule, (7, 0.13))
     goes_on(checkpoint.model(found), twin, shown)
 
@@ -197,11 +180,7 @@ def test_a_run_made_of_a_file_is_watched_and_goes_on(tmp_path, whole, capsys):
         ("pvm/weight_memory_main.npy", b"1234" * 9, "found 36 bytes"),
         ("pvm/dweight_memory_0.npy", b"\0" * 2**24, "found 16777216 bytes, expected at most"),
         ("pvm/learning_rate_arr.npy", np.full(30, np.nan, np.float32).tobytes(), "found NaN"),
-        (
-            "pvm/learning_rate_arr.npy",
-            np.arange(30, dtype=np.float32).tobytes(),
-            "expected the same throughout a layer",
-        ),
+        ("pvm/learning_rate_arr.npy", np.arange(30, dtype="f4").tobytes(), "expected the same throughout a layer"),
         ("pvm/learning_rate_arr.npy.meta", pickle.dumps([(30,), np.dtype("f8")]), r"found float64 \(30,\)"),
         ("pvm/learning_rate_arr.npy.meta", pickle.dumps([(30,)]), "expected a list of shape and dtype"),
         ("pvm/input_mem_activation.pkl", pickle.dumps([np.ones(5, np.float32)] * 3), r"found float32 \(5,\)"),
@@ -217,15 +196,11 @@ def test_what_is_refused(no_pickle, tmp_path, whole, name, data, message):
         model(read(path))
 
 
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("layer_shapes", ["100000", "1"]),
-        ("layer_shapes", ["4"] * 10**5),
-        ("fan_in_square_size", "1000000"),
-        ("hidden_block_size", "100000"),
-    ],
-)
+GIANTS = [("layer_shapes", ["100000", "1"]), ("layer_shapes", ["4"] * 10**5)]
+GIANTS += [("fan_in_square_size", "1000000"), ("hidden_block_size", "100000")]
+
+
+@pytest.mark.parametrize(("option", "value"), GIANTS)
 def test_specs_of_a_giant_are_refused_before_anything_is_made_of_them(tmp_path, whole, option, value):
     specs = trained(frames=0)[0].config | {option: value}
     path = changed(whole, tmp_path / "Sim.zip", "pvm/specs.pkl", pickle.dumps(specs))
@@ -243,8 +218,7 @@ def test_weights_that_a_zip_makes_much_smaller_are_no_weights(tmp_path, monkeypa
 def test_a_list_that_holds_itself_is_refused_by_who_asked(tmp_path, whole):
     loop = [1]
     loop.append(loop)
-    data = pickle.dumps({"layer_shapes": loop})
-    path = changed(whole, tmp_path / "Sim.zip", "pvm/specs.pkl", data)
+    path = changed(whole, tmp_path / "Sim.zip", "pvm/specs.pkl", pickle.dumps({"layer_shapes": loop}))
     with pytest.raises(ValueError, match=r"pvm/specs.pkl: layer_shapes: found a list, expected words and numbers"):
         read(path)
 

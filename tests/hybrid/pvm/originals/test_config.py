@@ -139,32 +139,17 @@ def test_every_name_is_taken_or_noted():
 def test_a_file_of_nothing_but_layers_is_a_model_of_the_originals_defaults(rule):
     common = {"grids": (2, 1), "block": 5, "hidden": 25, "fan_in": 2, "fan_in_radius": 2, "lateral_radius": 1.5}
     common |= {"name": "original", "wiring": rule, "self_context": True, "two_layers_back": False, "top_to_all": True}
-    how = {
-        "cuda": {
-            "activation": "logistic",
-            "schedule": ((0, 0, 0.0003, 0.5), (100_000, 1, 0.0003, 0.5), *(2 * [(100_000, None, 0.0001, None)])),
-            "readout": Readout(
-                schedule=((0, 0.01), *(2 * [(100_000, 0.001)])), start=100_001, momentum=0.5, hidden=(100,)
-            ),
-        },
-        "classic": {
-            "activation": "logistic",
-            "features": ("signal", "derivative", "integral", "error"),
-            "predict_steps": 1,
-            "tau": 0.98,
-            "lateral_at": 900_000,
-            "feedback_at": 900_000,
-            "squeeze": False,
-            "init": "classic",
-            "schedule": (
-                *((0, 0, 0.0003, 0.5), (100_000, 1, 0.0003, 0.5)),
-                *((100_000, 0, 0.0001, None), (200_000, 1, 0.0001, None)),
-            ),
-            "readout": Readout(kind="unit", schedule=((0, 0.0),), momentum=0.5),
-        },
-    }
+    begun = (0, 0, 0.0003, 0.5), (100_000, 1, 0.0003, 0.5)
+    if rule == "cuda":
+        readout = Readout(schedule=((0, 0.01), *(2 * [(100_000, 0.001)])), start=100_001, momentum=0.5, hidden=(100,))
+        own = {"schedule": (*begun, *(2 * [(100_000, None, 0.0001, None)])), "readout": readout}
+    else:
+        own = {"features": ("signal", "derivative", "integral", "error"), "predict_steps": 1, "tau": 0.98}
+        own |= {"lateral_at": 900_000, "feedback_at": 900_000, "squeeze": False, "init": "classic"}
+        own["schedule"] = (*begun, (100_000, 0, 0.0001, None), (200_000, 1, 0.0001, None))
+        own["readout"] = Readout(kind="unit", schedule=((0, 0.0),), momentum=0.5)
     config, notes = original.read({"layer_shapes": ["2", "1"]}, wiring=rule)
-    assert config == Config(**common, **how[rule])
+    assert config == Config(**common, **own, activation="logistic")
     assert "send_context_two_layers_back: missing, 0 taken" in notes
     supervised = original.read({"layer_shapes": ["2", "1"], "supervised": "1"}, wiring="classic")[0]
     assert supervised.readout.schedule == ((0, 0.0002),)

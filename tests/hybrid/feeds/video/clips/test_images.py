@@ -75,30 +75,18 @@ def test_every_mode_becomes_grey_or_colour(tmp_path, content, grey, channels):
     np.testing.assert_allclose(image, grey, atol=1)
 
 
-def test_turned_as_the_camera_was(tmp_path):
-    """Orientation 6: the first row is the right side. The left half is red as stored, so the top half is, upright."""
-    picture = Image.new("RGB", (8, 4))
-    picture.paste((200, 0, 0), (0, 0, 4, 4))
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    picture.save(tmp_path / "a.png", exif=exif)
-    (tmp_path / "labels.txt").write_text("0,7,4,1")  # inside only if 4 wide, 8 high
-    frame = directory(tmp_path, (8, 4, 3))[0]
-    assert frame.image[..., 0].tolist() == [[200] * 4] * 4 + [[0] * 4] * 4
-    assert frame.box.tolist() == [0, 7, 4, 1]
-
-
 @pytest.mark.parametrize("orientation", range(1, 10))
 def test_every_way_of_turning_is_pillows(tmp_path, orientation):
+    """Its label is a box of what is seen, upright."""
     picture, exif = Image.fromarray(np.arange(24, dtype=np.uint8).reshape(4, 6)), Image.Exif()
     exif[0x0112] = orientation
     picture.save(tmp_path / "a.png", exif=exif)
     with Image.open(tmp_path / "a.png") as stored:
         expected = np.array(ImageOps.exif_transpose(stored))
-    (tmp_path / "labels.txt").write_text(
-        f"0,0,{expected.shape[1]},{expected.shape[0]}"
-    )  # inside where its size is known
-    assert np.array_equal(directory(tmp_path, (*expected.shape, 1))[0].image[..., 0], expected)
+    box = [0, 1, expected.shape[1], expected.shape[0] - 1]  # inside where its size is known
+    (tmp_path / "labels.txt").write_text(",".join(map(str, box)))
+    frame = directory(tmp_path, (*expected.shape, 1))[0]
+    assert np.array_equal(frame.image[..., 0], expected) and frame.box.tolist() == box
 
 
 @pytest.mark.parametrize(
@@ -138,7 +126,7 @@ def test_zips_refused(tmp_path, monkeypatch):
         zipped(path, SHAPE)
     monkeypatch.setattr("hybrid.feeds.video.clips.images.LARGEST", 10)
     with pytest.raises(
-        ValueError, match=r"set.zip, a.png: cannot be unpacked \(it unpacks to \d+ bytes, expected at most 10"
+        ValueError, match=r"set.zip, a.png: cannot be unpacked \(it unpacks to \d+ bytes, .* at most 10"
     ):
         zipped(archive(tmp_path, {"a.png": encoded(0)}), SHAPE)
 
@@ -147,7 +135,7 @@ def test_a_small_file_of_many_pixels_is_refused_before_they_take_memory(tmp_path
     Image.new("1", (2**14, 2**13 + 1)).save(tmp_path / "many.png")
     assert (tmp_path / "many.png").stat().st_size < 50_000
     with pytest.raises(
-        ValueError, match=r"many\.png: cannot be read as an image \(16384 x 8193 pixels, expected at most 134,"
+        ValueError, match=r"many\.png: cannot be read as an image \(16384 x 8193 pixels, .* at most 134,"
     ):
         directory(tmp_path, (8, 8, 3))
 

@@ -1,4 +1,3 @@
-import os
 import struct
 from fractions import Fraction
 from types import SimpleNamespace
@@ -97,10 +96,8 @@ def test_cut_short_where_the_header_tells(tmp_path, name, number):
     path = record(tmp_path / name, options={"movflags": "faststart"} if name == "a.mp4" else None)
     at, size, *_ = packets(path)[number]
     path.write_bytes(path.read_bytes()[: at + size // 2])
-    message = (
-        rf"{name}: (frame \d+ is there in part only|its header says {COUNT} frames, but it ends after \d+).*ffmpeg -i"
-    )
-    with pytest.raises(ValueError, match=message):
+    found = rf"frame \d+ is there in part only|its header says {COUNT} frames, but it ends after \d+"
+    with pytest.raises(ValueError, match=f"{name}: ({found}).*ffmpeg -i"):
         Video(path, SHAPE)
 
 
@@ -128,10 +125,9 @@ def test_corrupt_in_the_middle(tmp_path):
     data[at : at + size] = bytes([255]) * size
     path.write_bytes(data)
     clip = Video(path, SHAPE)
+    message = rf"a.mp4: frame {number} of {COUNT} cannot be decoded .*corrupt.*ffmpeg -i"
     for _ in range(2):
-        with pytest.raises(
-            ValueError, match=rf"a.mp4: frame {number} of {COUNT} cannot be decoded .*corrupt.*ffmpeg -i"
-        ):
+        with pytest.raises(ValueError, match=message):
             clip[number]
         for good in (0, 5, COUNT - 1):
             np.testing.assert_array_equal(clip[good].image, whole[good])
@@ -154,11 +150,8 @@ def test_files_refused(tmp_path):
 
     with pytest.raises(FileNotFoundError, match=r"none.mp4"):
         Video(tmp_path / "none.mp4", SHAPE)
-    for name, content in {
-        "text.mp4": b"text",
-        "empty.mp4": b"",
-        "cut.mp4": record(tmp_path / "a.mp4").read_bytes()[:500],
-    }.items():
+    cut = record(tmp_path / "a.mp4").read_bytes()[:500]
+    for name, content in {"text.mp4": b"text", "empty.mp4": b"", "cut.mp4": cut}.items():
         (tmp_path / name).write_bytes(content)
         with pytest.raises(ValueError, match=f"{name}: cannot be opened as a video"):
             Video(tmp_path / name, SHAPE)
@@ -174,17 +167,10 @@ def test_files_refused(tmp_path):
 
 def test_a_playlist_sends_nobody_elsewhere(tmp_path):
     """FFmpeg would know this by its content, whatever its name, and go there."""
-    (tmp_path / "a.mp4").write_text(
-        "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\nhttp://127.0.0.1:9/a.ts\n#EXT-X-ENDLIST\n"
-    )
+    lines = "#EXTM3U", "#EXT-X-TARGETDURATION:4", "#EXTINF:4,", "http://127.0.0.1:9/a.ts", "#EXT-X-ENDLIST", ""
+    (tmp_path / "a.mp4").write_text("\n".join(lines))
     with pytest.raises(ValueError, match=r"a.mp4: "):
         Video(tmp_path / "a.mp4", SHAPE)
-
-
-def test_a_pipe_is_refused(tmp_path):
-    os.mkfifo(tmp_path / "clip.mp4")
-    with pytest.raises(OSError, match=r"clip\.mp4: found no regular file"):
-        Video(tmp_path / "clip.mp4", SHAPE)
 
 
 @pytest.mark.parametrize(("average", "guessed", "rate"), [(24, 30, 24), (None, 30, 30), (None, None, 25)])
