@@ -13,6 +13,7 @@ from ..feeds.language import LanguageFeed
 from ..feeds.stream import StreamedLanguageFeed
 from ..feeds.text import Corpus, Text
 from ..feeds.vocabulary import Vocabulary
+from ..readout import registry as readout_kinds
 from ..settings import option, positive
 from ..train import store
 from ..train.job import Watched
@@ -48,6 +49,7 @@ class Options(TextOptions, DenseOptions):
     )
     min_count: int = option(2, "rarer words become <unk>", group="data", type=positive)
     context: int = option(4, "words before the target", type=positive)
+    readout: str = option("sampled", "the output layer", registry=readout_kinds)
     epochs: int = option(4, "passes over the data", group="training", type=positive)
 
 
@@ -80,6 +82,8 @@ class Language(EngineJob):
         self._train, self._valid, self._test = train, valid, test
         self._measured = measured_feed(options, valid, self.vocabulary)
         data = self._measured.corpus.sha256
+        if options["readout"] == "sampled":
+            self.evaluations = 1  # each costs a full softmax over the text, which may take as long as an epoch
         super().__init__(options, feed, watched=Watched("perplexity"), data=data, per_example=options["context"])
 
     def keep(self, folder: Path) -> None:

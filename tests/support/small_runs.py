@@ -36,7 +36,7 @@ def command(kind, data, out, *more):
         return tiny.command(data, out, "--steps", "8", "--every", "4", *more)
     text, ratings = ["--text", str(data / "text.txt")], ["--ratings", str(data / "u.data")]
     own = {
-        "language": [*text, *TRUNK],
+        "language": [*text, *TRUNK, "--readout", "tree"],
         "words": [*text, "--min-count", "1", "--window", "1"],
         "factors": [*ratings, *TRUNK],
         "labels": ["--examples", str(data / "labels.txt"), "--trees", "2"],

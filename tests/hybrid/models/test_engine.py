@@ -27,7 +27,7 @@ def test_a_place_is_measured_with_the_examples_of_the_largest_micro_batch(monkey
         return trials(kind, given, classes, count)
 
     monkeypatch.setattr(readout, "trials", noted)
-    chosen = choose("language", **options, batch=batch, micro_batches=parts, readout_device="auto")
+    chosen = choose("language", **options, readout="tree", batch=batch, micro_batches=parts, readout_device="auto")
     job = language.prepare(chosen)
     model = job.make()
     assert asked == [("tree", len(job.vocabulary), examples)]

@@ -6,7 +6,7 @@ from hybrid.train.options import Parts, choose, free, kept
 
 
 def test_defaults_are_those_of_run_model_readout_and_trunk():
-    chosen = choose("language", text="x")
+    chosen = choose("language", text="x", readout="tree")
     expected = {"kind": "language", "text": "x", "seed": 0, "save_every": 60, "patience": 0, "readout": "tree"}
     expected |= {"context": 4, "trunk_rate": 0.2, "hidden": 256, "tree": "huffman", "rows_device": "cpu"}
     expected |= {"epochs": 4, "rate": 0.02, "rows_rate": 0.2}  # as in the published table, docs/results/measurements.md
@@ -15,7 +15,7 @@ def test_defaults_are_those_of_run_model_readout_and_trunk():
 
 
 def test_defaults_that_a_model_has_under_a_readout():
-    assert choose("factors", ratings="x")["readout"] == "sampled"
+    assert choose("factors", ratings="x")["readout"] == choose("language", text="x")["readout"] == "sampled"
     assert choose("factors", ratings="x", trunk="mlp", readout="tree")["rows_rate"] == 0.34
     assert choose("factors", ratings="x", trunk="mlp", rows_rate=0.7, readout="full")["rows_rate"] == 0.7
 
@@ -24,10 +24,14 @@ def test_defaults_that_a_model_has_under_a_readout():
     ("kind", "said", "message"),
     [
         ("language", {}, "--text: needed by `train language`, found none"),
-        ("language", {"text": "x", "negatives": 5}, "tree` but by --readout neighbours and --readout sampled; leave it out"),
+        ("language", {"text": "x", "readout": "tree", "negatives": 5}, "tree` but by --readout neighbours and --readout sampled; leave it out"),
         ("words", {"text": "x", "split": 7}, "--split: not used by `train words`"),
-        ("language", {"text": "x", "split": 7}, "--split: cuts a tree between the CPU and a GPU, found --readout-device cpu"),
-        ("language", {"text": "x", "split": 7, "readout_device": "auto"}, "--split and --readout-device auto contradict"),
+        ("language", {"text": "x", "readout": "tree", "split": 7}, "--split: cuts a tree between the CPU and a GPU, found --readout-device cpu"),
+        (
+            "language",
+            {"text": "x", "readout": "tree", "split": 7, "readout_device": "auto"},
+            "--split and --readout-device auto contradict",
+        ),
         ("language", {"text": "x", "readout": "nosuch"}, "readout: found 'nosuch', expected one of"),
     ],
 )  # fmt: skip
