@@ -127,9 +127,7 @@ def test_exact_values_and_nan(name, x, expected):
     np.testing.assert_array_equal(y, [*expected, np.nan])
 
 
-@pytest.mark.parametrize(
-    "name", sorted(activation.CODES.keys() - {"rational2023"})
-)  # whose slope is a mistake, see below
+@pytest.mark.parametrize("name", sorted(activation.CODES.keys() - {"rational2023"}))  # its slope is wrong, see below
 def test_slope_is_the_derivative(name):
     """Central differences in float64, from what backward has: the activation, for GELU s itself."""
     s = np.concatenate([np.linspace(-6, 6, 400), [-1e-3, 1e-3]])  # 0, where relu has a corner, is not among them

@@ -53,12 +53,11 @@ def test_a_changed_source_is_another_folder(tmp_path):
     command, environment = [sys.executable, "-c", code], os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kernels")}
     environment["PYTHONPATH"] = str(tmp_path)
     folders = []
-    for text in ("", "# changed\n", "# changed\n"):
+    for text in ("", "# changed\n", ""):
         with open(copy / "rows.py", "a") as file:
-            file.write(text if len(folders) < 2 else "")
-        folders.append(
-            subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True).stdout
-        )
+            file.write(text)
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+        folders.append(done.stdout)
     assert folders[0] != folders[1] == folders[2]
 
 

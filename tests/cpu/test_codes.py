@@ -73,9 +73,8 @@ def test_no_row_and_no_cluster_scores_more_than_its_bound(width):
     about = dots[:, cluster] + table.highest + scales[:, None] * table.scales * product
     slack = table.off * lengths[:, None]
     assert (right <= about + slack).all() and (right >= about - slack - 1e-5).all()
-    assert np.median(slack) < 0.02 * np.median(lengths) * np.median(
-        np.linalg.norm(weights, axis=1)
-    )  # and is worth something
+    scale = np.median(lengths) * np.median(np.linalg.norm(weights, axis=1))
+    assert np.median(slack) < 0.02 * scale  # and is worth something
     radius, highest, off = table.bounds.astype(float)
     bounds = dots + highest + lengths[:, None] * (radius + off)
     assert (np.maximum.reduceat(right, table.ends[:-1], axis=1) <= bounds).all()
@@ -97,10 +96,8 @@ def test_what_is_excluded_is_not_found():
     right = np.argsort(-oracle(weights, hidden), axis=1, kind="stable")
     left_out = np.sort(right[:, :50], axis=1).astype(np.int32)
     at = np.arange(len(hidden) + 1) * 50
-    table = codes.encode(weights)
-    np.testing.assert_array_equal(
-        best(table, hidden, 5, without=Excluded(at[:-1], at[1:], left_out.ravel()))[0], right[:, 50:55]
-    )
+    table, without = codes.encode(weights), Excluded(at[:-1], at[1:], left_out.ravel())
+    np.testing.assert_array_equal(best(table, hidden, 5, without=without)[0], right[:, 50:55])
     every = np.tile(np.arange(1, 900, dtype=np.int32), len(hidden))
     at = np.arange(len(hidden) + 1) * 899
     ids, scores, _ = best(table, hidden, 2, without=Excluded(at[:-1], at[1:], every))

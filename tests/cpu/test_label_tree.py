@@ -88,9 +88,8 @@ def test_log_probabilities_are_sums_along_paths(tree, threads):
     np.testing.assert_allclose(out.reshape(found.shape), expected, atol=3e-5)
 
 
-@pytest.fixture(params=SHAPES)
-def case(request):
-    tree = SHAPES[request.param]()
+@pytest.fixture
+def case(tree):
     hidden, _, _ = examples(tree.leaf.size)
     rows = np.random.default_rng(2).normal(size=(tree.up.size, WIDTH))
     return tree, rows.astype(np.float32), hidden.astype(np.float32)
@@ -113,9 +112,7 @@ def test_best_is_the_top_of_everything(case, threads):
         assert all(len(set(row)) == k for row in ids.tolist())
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_nodes_stand_breadth_first_and_children_together(shape):
-    tree = SHAPES[shape]()
+def test_nodes_stand_breadth_first_and_children_together(tree):
     nodes = tree.up.size
     assert tree.up[0] == -1 and (np.diff(tree.up) >= 0).all()  # so children rise with their parents
     for node in range(nodes):

@@ -162,7 +162,6 @@ def test_every_kind_is_tried_by_auto():
 
 @pytest.mark.parametrize("kind", [*LIBRARIES, "exact"])
 def test_a_recall_that_would_be_ignored_is_refused(kind):
-    with pytest.raises(
-        ValueError, match=f'recall: found 0.9 with index "{kind}", expected none: .*"auto" alone reaches a recall'
-    ):
+    said = f'recall: found 0.9 with index "{kind}", expected none: .*"auto" alone reaches a recall'
+    with pytest.raises(ValueError, match=said):
         Neighbours(VECTORS, index=kind, recall=0.9)

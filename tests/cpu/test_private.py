@@ -34,9 +34,8 @@ def test_what_is_made_is_the_users_alone_whatever_the_umask(make):
 def test_a_folder_that_others_can_write_is_refused(make, mode):
     folder = make()
     folder.chmod(mode)
-    with pytest.raises(
-        OSError, match=rf"{folder}: found a folder that other users can write.*remove it.*folder in CACHE"
-    ):
+    said = rf"{folder}: found a folder that other users can write.*remove it.*folder in CACHE"
+    with pytest.raises(OSError, match=said):
         make()
 
 

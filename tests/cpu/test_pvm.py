@@ -45,9 +45,6 @@ def test_many_streams_are_the_sum_of_single_ones():
     np.testing.assert_allclose(together["weights"], made["weights"] + moved, rtol=0, atol=1e-12)
 
 
-BYTES: dict = {}
-
-
 @pytest.mark.parametrize(("kind", "streams"), [("simple, context twice", 1), ("complex residual", 2)])
 def test_any_number_of_threads_and_any_ranges_of_units_write_the_same_bytes(kind, streams, threads):
     made = case(kind, streams)
@@ -96,9 +93,7 @@ def test_the_gradient_is_the_slope_by_difference(kind):
     seen = prediction(made["weights"])
     shown = made | after | {"record": seen["tape"], "before": seen["signals"], "last": seen["tape"]}
     taught = tick(shown | {"learns": np.ones(5, np.uint8)})
-    now, past = (
-        array[0, layout.signal_at[u] : layout.signal_at[u + 1]] for array in (taught["signals"], seen["signals"])
-    )
+    now, past = (one["signals"][0, layout.signal_at[u] : layout.signal_at[u + 1]] for one in (taught, seen))
     target = np.concatenate([now] if layout.steps == 1 else [now, past] if layout.newest_first else [past, now])
 
     def loss(weights):

@@ -7,7 +7,6 @@ tests/hybrid/readout/test_readouts.py) keep to those with biases, too.
 
 import itertools
 
-import numba
 import numpy as np
 import pytest
 
@@ -193,12 +192,9 @@ def _names(learned):
 
 
 @pytest.mark.parametrize("kernel", ["negatives", "softmax", "samples", "split"])
-def test_the_same_bits_at_any_number_of_threads(kernel, threads):
+def test_the_same_bits_at_any_number_of_threads(kernel, check_threads):
     given = *case("row-adagrad", ROWS.get(kernel, CLASSES)), RATE
-    found = stepped(kernel, *given)
-    numba.set_num_threads(1)
-    for array, alone in zip(found, stepped(kernel, *given), strict=True):
-        assert array.tobytes() == alone.tobytes()
+    check_threads(lambda: stepped(kernel, *given))
 
 
 @pytest.mark.parametrize("kernel", ["tree", "negatives", "softmax", "split"])
@@ -227,8 +223,7 @@ def test_the_oracles_gradient_and_move_are_slopes_of_the_weighted_loss(kernel):
 def test_without_a_weight_all_weights_are_1():
     learned, hidden, target, _ = case("row-adagrad")
     for kernel in ("negatives", "softmax", "samples"):
-        one, other = (
-            stepped(kernel, learned, hidden, target, weight, RATE) for weight in (None, np.ones(BATCH, np.float32))
-        )
+        weights = None, np.ones(BATCH, np.float32)
+        one, other = (stepped(kernel, learned, hidden, target, weight, RATE) for weight in weights)
         for array, wanted in zip(one, other, strict=True):
             np.testing.assert_allclose(array, wanted, rtol=0, atol=2e-6)

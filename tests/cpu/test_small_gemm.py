@@ -20,17 +20,8 @@ def visit(out, back, weights, velocity, packed, x, delta, sizes, rate, momentum)
     return move(weights, velocity, 3, n, rows, wrong, seen, batch, rate, momentum, ask)
 
 
-SIZES = [
-    (1, 1, 1),
-    (2, 3, 4),
-    (3, 5, 49),
-    (8, 49, 150),
-    (9, 16, 8),
-    (16, 64, 5),
-    (33, 33, 12),
-    (5, 150, 13),
-    (4, 130, 3),
-]
+SIZES = [(1, 1, 1), (2, 3, 4), (3, 5, 49), (4, 130, 3), (5, 150, 13)]
+SIZES += [(8, 49, 150), (9, 16, 8), (16, 64, 5), (33, 33, 12)]
 
 
 def whole(rng, *shape):

@@ -1,4 +1,3 @@
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -6,23 +5,9 @@ from hypothesis import strategies as st
 
 from cpu import softmax
 from hybrid.contract import Learned
+from tests.support.softmaxes import check_step, oracle, problem
 
 CHUNK = softmax.CHUNK
-
-
-def problem(classes, width, batch, dtype=np.float32, spread=1.0, seed=0):
-    rng = np.random.default_rng(seed)
-    weights = (spread * rng.normal(size=(classes, width))).astype(dtype)
-    hidden = rng.normal(size=(batch, width)).astype(dtype)
-    target = rng.integers(0, classes, batch).astype(np.int32)
-    return weights, hidden, target
-
-
-def oracle(weights, hidden):
-    """All log-probabilities (B, V), in float64."""
-    logits = hidden.astype(float) @ weights.astype(float).T
-    top = logits.max(axis=1, keepdims=True)
-    return logits - top - np.log(np.exp(logits - top).sum(axis=1, keepdims=True))
 
 
 def step(weights, hidden, target, rate):
@@ -50,20 +35,9 @@ SIZES = [(2, 1, 1), (CHUNK - 1, 8, 5), (CHUNK + 1, 17, 3), (20 * CHUNK + 7, 16, 
 
 @pytest.mark.parametrize("sizes", SIZES)
 def test_step_against_float64(sizes):
-    weights, hidden, target = problem(*sizes, np.float32)
-    before, rows = weights.astype(float), np.arange(len(target))
-    log_probs = oracle(weights, hidden)
-    miss = np.exp(log_probs)
-    miss[rows, target] -= 1
-    grad, loss = step(weights, hidden, target, 0.1)
-
-    # A logit is a sum of D products of a few units; its error is the relative error of every probability
-    close = 20 * np.finfo(np.float32).eps * np.sqrt(sizes[1])
-    scale = np.abs(before).max() * np.abs(hidden).max()
-    np.testing.assert_allclose(loss, -log_probs[rows, target], atol=close * scale)
-    np.testing.assert_allclose(grad, miss @ before, atol=close * scale * np.abs(before).max())
-    expected = before - 0.1 * miss.T @ hidden.astype(float)
-    np.testing.assert_allclose(weights, expected, atol=close * scale * len(hidden))
+    weights, hidden, target = problem(*sizes)
+    before = weights.copy()
+    check_step((*step(weights, hidden, target, 0.1), weights), before, hidden, target)
 
 
 @settings(max_examples=30, deadline=None)
@@ -100,14 +74,12 @@ def test_a_sum_that_overflows_although_no_term_does():
 
 
 @pytest.mark.parametrize("classes", [40, 20 * CHUNK + 9])
-def test_the_same_bits_at_any_number_of_threads(classes):
-    found = set()
-    for threads in (1, 2, 4):
-        numba.set_num_threads(threads)
+def test_the_same_bits_at_any_number_of_threads(classes, check_threads):
+    def run():
         weights, hidden, target = problem(classes, 24, 37)
-        results = [*step(weights, hidden, target, 0.1), weights, *best(weights, hidden, 7)]
-        found.add(b"".join(array.tobytes() for array in results))
-    assert len(found) == 1
+        return *step(weights, hidden, target, 0.1), weights, *best(weights, hidden, 7)
+
+    check_threads(run)
 
 
 def test_a_step_does_not_depend_on_what_it_keeps(monkeypatch):

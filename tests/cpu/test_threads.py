@@ -11,14 +11,7 @@ import pytest
 
 from cpu.runtime import threads
 
-CHOICE = (
-    "GOMP_SPINCOUNT",
-    "OMP_WAIT_POLICY",
-    "KMP_BLOCKTIME",
-    "NUMBA_THREADING_LAYER",
-    "NUMBA_NUM_THREADS",
-    "OMP_NUM_THREADS",
-)
+CHOICE = "GOMP_SPINCOUNT OMP_WAIT_POLICY OMP_NUM_THREADS KMP_BLOCKTIME NUMBA_THREADING_LAYER NUMBA_NUM_THREADS".split()
 
 
 def started(code: str, **said: str):

@@ -2,7 +2,6 @@
 
 import itertools
 
-import numba
 import numpy as np
 import pytest
 
@@ -61,16 +60,15 @@ def test_every_optimiser(optimiser, biases, weighted):
 
 
 @pytest.mark.parametrize("examples, together", [(1, 1), (3, 2), (500, 16), (500, 500)])
-def test_the_same_bits_at_any_number_of_threads(examples, together):
+def test_the_same_bits_at_any_number_of_threads(examples, together, check_threads):
     """Also where threads have no example, and where a node's examples are those of several threads."""
-    outcomes, before = set(), numba.get_num_threads()
-    for threads in (1, 2, 4):
-        numba.set_num_threads(threads)
-        nodes, hidden, target = case(300, 33, examples)
+    nodes, hidden, target = case(300, 33, examples)
+
+    def work():
         grad, loss, learned = run(huffman(1000 // np.arange(1, 301)), Learned(nodes), hidden, target, together)
-        outcomes.add((grad.tobytes(), loss.tobytes(), learned.rows.tobytes()))
-    numba.set_num_threads(before)
-    assert len(outcomes) == 1
+        return grad, loss, learned.rows
+
+    check_threads(work)
 
 
 @pytest.mark.parametrize("together", [1, 2, 7, 64])

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,24 +52,9 @@ def build(name: str, sources: list[Path], headers=(), options=(), libraries=()) 
     """A shared library of this content, compiled where there is none. Several processes may build it at once."""
     sanitizers = os.environ.get("CUDASIM_SANITIZE")
     # Stacks of a device's threads are left in the middle and used again, which looks like a fault: they are not watched
-    sanitized = [
-        f"-fsanitize={sanitizers}",
-        "-fno-omit-frame-pointer",
-        "-fno-sanitize-recover=all",
-        "--param=asan-stack=0",
-    ]
-    compiler = [
-        os.environ.get("CXX", "g++"),
-        "-std=c++17",
-        "-O2",
-        "-g1",
-        "-fPIC",
-        "-shared",
-        "-Wall",
-        "-Wextra",
-        *(sanitized if sanitizers else ()),
-        *options,
-    ]
+    sanitized = f"-fsanitize={sanitizers} -fno-omit-frame-pointer -fno-sanitize-recover=all --param=asan-stack=0"
+    usual = "-std=c++17 -O2 -g1 -fPIC -shared -Wall -Wextra"
+    compiler = [os.environ.get("CXX", "g++"), *usual.split(), *(sanitized.split() if sanitizers else ()), *options]
     state = hashlib.sha256(" ".join(compiler).encode())
     for file in (*sources, *headers):
         state.update(file.name.encode() + file.read_bytes())
@@ -84,11 +70,9 @@ def build(name: str, sources: list[Path], headers=(), options=(), libraries=()) 
     return path
 
 
-def start(devices: int | None = None, **settings: object) -> ctypes.CDLL:
+def start(**settings: object) -> ctypes.CDLL:
     """Load the simulated driver; call it before PyCUDA is imported. settings: the CUDASIM_ variables, in lower case."""
     global _library
-    if devices is not None:
-        settings["devices"] = devices
     variables = {f"CUDASIM_{name.upper()}": str(value) for name, value in settings.items()}
     if _library is not None and any(os.environ.get(name) != value for name, value in variables.items()):
         raise RuntimeError(f"the simulated driver runs already, with other settings than {variables}")
@@ -147,3 +131,10 @@ def counts() -> dict[str, int]:
     numbers = (ctypes.c_uint64 * len(KINDS))()
     start().cudasim_counts(numbers)
     return dict(zip(KINDS, numbers, strict=True))
+
+
+def calls(work: Callable[..., object], *arguments: object) -> dict[str, int]:
+    """Driver calls that some work makes, by kind; kinds of which there are none are left out."""
+    before = counts()
+    work(*arguments)
+    return {kind: count - before[kind] for kind, count in counts().items() if count > before[kind]}

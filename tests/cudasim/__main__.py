@@ -15,9 +15,7 @@ def main() -> None:
     os.environ["LD_PRELOAD"] = ":".join(filter(None, [str(cudasim.library()), os.environ.get("LD_PRELOAD")]))
     os.environ["CUDASIM"] = "1"
     os.environ["HYBRID_NVCC"], os.environ["HYBRID_CUBLAS"] = str(cudasim.NVCC), str(cublas.library())
-    os.environ["PATH"] = os.pathsep.join(
-        [str(Path(sys.executable).parent), os.environ["PATH"]]
-    )  # python, hybrid: of here
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # python, hybrid: of here
     os.execvp(sys.argv[1], sys.argv[1:])
 
 

@@ -1,12 +1,13 @@
 """What our GPU kernels do, counted on the simulated driver: bytes against the bound, how full sectors are. No times.
 
-The steps, and what they cannot avoid, are those of tests/cudasim/counted.py. Bytes are those that warps ask for; a cache serves
-those of `again`, which the launch had touched before. Sectors are the 32 bytes that memory moves at least: of each request
-of a warp, so two requests that share one count it twice, as the way from the L2 cache does. Passes are those over the banks
-of shared memory, conflicts those that lanes cause which ask a bank for different words; atomics count turns, as many as
-lanes meet on one address. `in turn` is the longest chain of steps that kernels mark, each of which waits for the one
-before: how often the root of a tree moves. Issue cycles are those in which each of four schedulers issues an instruction of a
-unit of 150-49-150, or of the largest of a PVM: where they take longer than the copy of its weights, memory waits.
+What a step cannot avoid is each number read once and written once, of every array that comes in or goes out. Bytes are
+those that warps ask for; a cache serves those of `again`, which the launch had touched before. Sectors are the 32 bytes
+that memory moves at least: of each request of a warp, so two requests that share one count it twice, as the way from the L2
+cache does. Passes are those over the banks of shared memory, conflicts those that lanes cause which ask a bank for
+different words; atomics count turns, as many as lanes meet on one address. `in turn` is the longest chain of steps that
+kernels mark, each of which waits for the one before: how often the root of a tree moves. Issue cycles are those in which
+each of four schedulers issues an instruction of a unit of 150-49-150, or of the largest of a PVM: where they take longer
+than the copy of its weights, memory waits.
 
 The products of the simulated cuBLAS are not counted, nor are copies.
 """
@@ -28,10 +29,6 @@ from tests import cudasim
 from tests.cudasim import cublas, traffic
 from tests.cudasim.traffic import SECTOR, total
 from tests.gpu import issue, ptxas, sass
-
-# Steps of our GPU kernels, of sizes that the simulated driver takes in its stride: what is counted of them, and called.
-#
-# What a step cannot avoid is each number read once and written once, of every array that comes in or goes out.
 
 UNITS = {
     "150-49-150": ([150] * 4, [49] * 4, [150] * 4),
@@ -77,7 +74,7 @@ def cases(device: Any, do: Callable[..., Any]) -> Iterator[Case]:
     gpu_pvm.FEW = few
     yield from _rows(device)
     yield _tree(device, do)
-    yield _tree_batch(device, do)
+    yield _tree(device, do, TOGETHER)
     yield from _softmax(device, do)
 
 
@@ -156,53 +153,25 @@ def _rows(device: Any) -> Iterator[Case]:
     sort.SHORT = short
 
 
-class Batch(NamedTuple):
-    """Examples of the tree, on the device."""
+def _tree(device: Any, do: Callable[..., Any], *together: int) -> Case:
+    """Nodes that are met are read and written once, hidden vectors read, gradients and losses written; paths are known.
 
-    grad: Any
-    loss: Any
-    nodes: Any
-    hidden: Any
-    target: Any
+    together: so many examples of a node learn at once; not given, one after another.
+    """
+    from cpu.tree.tree import balanced
+    from gpu import tree_batch, tree_softmax
+    from hybrid.contract import Learned
 
-
-def _batch(device: Any, group: int = 1) -> Batch:
-    """Random classes, `group` neighbours of each the same."""
-    rng = np.random.default_rng(3)
-    classes = np.repeat(rng.integers(0, TREE, BATCH // group), group).astype(np.int32)
+    kernels, tree, rng = tree_batch if together else tree_softmax, balanced(TREE), np.random.default_rng(3)
+    target = device.from_host(rng.integers(0, TREE, BATCH).astype(np.int32))
     nodes = device.from_host(rng.normal(0, 0.1, (TREE - 1, WIDTH)).astype(np.float32))
-    hidden, target = device.from_host(rng.random((BATCH, WIDTH), np.float32)), device.from_host(classes)
-    return Batch(device.empty((BATCH, WIDTH), np.float32), device.empty(BATCH, np.float32), nodes, hidden, target)
-
-
-def _tree(device: Any, do: Callable[..., Any]) -> Case:
-    """Nodes that are met are read and written once, hidden vectors read, gradients and losses written; paths are known."""
-    from cpu.tree.tree import balanced
-    from gpu import tree_softmax
-    from hybrid.contract import Learned
-
-    tree, batch = balanced(TREE), _batch(device)
-    plan, work = do(tree_softmax.plan, tree), do(tree_softmax.workspace, BATCH, WIDTH, tree.depth, np.float32)
-    read = plan, batch.hidden, batch.target, None, RATE
-    step = lambda: tree_softmax.step(batch.grad, batch.loss, Learned(batch.nodes), work, *read)  # noqa: E731
-    return Case(f"tree step, {TREE} classes", "example", BATCH, _tree_least(batch), step)
-
-
-def _tree_batch(device: Any, do: Callable[..., Any]) -> Case:
-    """The same where TOGETHER examples of a node learn at once."""
-    from cpu.tree.tree import balanced
-    from gpu import tree_batch
-    from hybrid.contract import Learned
-
-    tree, batch = balanced(TREE), _batch(device)
-    plan, work = do(tree_batch.plan, tree), do(tree_batch.workspace, BATCH, WIDTH, tree.depth, TOGETHER, np.float32)
-    read = plan, batch.hidden, batch.target, None, RATE, TOGETHER
-    step = lambda: tree_batch.step(batch.grad, batch.loss, Learned(batch.nodes), work, *read)  # noqa: E731
-    return Case(f"tree step, {TREE} classes, {TOGETHER} together", "example", BATCH, _tree_least(batch), step)
-
-
-def _tree_least(batch: Batch) -> int:
-    return sum(array.nbytes for array in batch) + batch.nodes.nbytes
+    hidden = device.from_host(rng.random((BATCH, WIDTH), np.float32))
+    grad, loss = device.empty((BATCH, WIDTH), np.float32), device.empty(BATCH, np.float32)
+    plan, work = do(kernels.plan, tree), do(kernels.workspace, BATCH, WIDTH, tree.depth, *together, np.float32)
+    given = grad, loss, Learned(nodes), work, plan, hidden, target, None, RATE, *together
+    least = sum(array.nbytes for array in (grad, loss, nodes, nodes, hidden, target))
+    name = f"tree step, {TREE} classes" + f", {TOGETHER} together" * bool(together)
+    return Case(name, "example", BATCH, least, lambda: kernels.step(*given))
 
 
 def _softmax(device: Any, do: Callable[..., Any]) -> Iterator[Case]:
@@ -306,19 +275,8 @@ def _issue(device: Any, launcher: str, name: str, kinds: str, grid: Any, threads
 
 def table(counts: list[Count]) -> str:
     """As Markdown."""
-    names = [
-        "step",
-        "kernel",
-        "a",
-        "step at least",
-        "read",
-        "of that again",
-        "written",
-        "in sectors",
-        "full: read",
-        "written",
-    ]
-    names += ["passes", "conflicts", "atomics", "barriers", "of warps", "in turn", "issue cycles"]
+    names = ["step", "kernel", "a", "step at least", "read", "of that again", "written", "in sectors", "full: read"]
+    names += ["written", "passes", "conflicts", "atomics", "barriers", "of warps", "in turn", "issue cycles"]
     lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|"]
     for c in counts:
         moved = (f"{number:,.2f}" for number in (c.least, c.read, c.again, c.written, c.sectors))

@@ -3,6 +3,7 @@
 import ctypes
 import hashlib
 import importlib
+import inspect
 import os
 import subprocess
 import sys
@@ -19,7 +20,10 @@ KERNELS = Path(__file__).with_name("kernels.cu")
 
 
 def isolated(code: int = 0, says: str = "", **settings: object) -> Callable[[Callable], Callable[[], None]]:
-    """Run the test in its own process, with CUDASIM_ variables; expect its exit code, and a text on stderr."""
+    """Run the test in its own process, with CUDASIM_ variables; expect its exit code, and a text on stderr.
+
+    Its arguments, such as a Gpu, are made there, of the classes that its annotations name.
+    """
 
     def wrap(body: Callable) -> Callable[[], None]:
         def test() -> None:
@@ -100,8 +104,8 @@ class Gpu:
         return out
 
     @contextmanager
-    def broken(self, kind: str, text: str = "") -> Iterator[None]:
-        """The body ends in a CUDA error, and the first problem noted is of this kind and says this."""
+    def broken(self, kind: str, text: str = "", heal: bool = True) -> Iterator[None]:
+        """The body ends in a CUDA error, and the first problem noted is of this kind and says this; then all is well again."""
         try:
             yield
         except self.driver.Error:
@@ -110,6 +114,9 @@ class Gpu:
             raise AssertionError(f"no error; problems: {cudasim.problems()}")
         found = cudasim.problems()
         assert found and found[0].startswith(kind + ":") and text in found[0], found
+        if heal:
+            cudasim.clear()
+            cudasim.heal()
 
 
 def driver_call(name: str, *arguments) -> int:
@@ -128,7 +135,8 @@ def main() -> None:
     module, name = sys.argv[1:]
     code = 0
     try:
-        getattr(importlib.import_module(module), name).body()
+        body = getattr(importlib.import_module(module), name).body
+        body(*(one.annotation() for one in inspect.signature(body).parameters.values()))
     except BaseException:
         traceback.print_exc()
         code = 1

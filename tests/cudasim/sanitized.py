@@ -22,10 +22,8 @@ def environment() -> dict[str, str]:
 
 
 def _library(name: str) -> str:
-    compiler = os.environ.get("CXX", "g++")
-    return subprocess.run(
-        [compiler, f"-print-file-name={name}"], capture_output=True, text=True, check=True
-    ).stdout.strip()
+    command = [os.environ.get("CXX", "g++"), f"-print-file-name={name}"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def main(tests: list[str]) -> int:

@@ -1,15 +1,15 @@
 """Kernels that are wrong are caught, right ones run."""
 
 import numpy as np
+import pytest
 
 from tests import cudasim
 from tests.cudasim.isolated import Gpu, isolated
 
 
 @isolated()
-def test_barrier():
+def test_barrier(gpu: Gpu):
     """Threads that read what others write need one."""
-    gpu = Gpu()
     x = np.arange(256)
     dx, dy, wrong = gpu.to_device(x), gpu.driver.mem_alloc(1024), 0
     for number in range(24):
@@ -19,30 +19,22 @@ def test_barrier():
         gpu.run("reverse_without_barrier", "PP", dy, dx, block=(256, 1, 1))
         wrong += not np.array_equal(gpu.to_host(dy, 256), x[::-1])
     assert wrong == 24
+    y = gpu.to_device(np.zeros(64))
+    gpu.run("early_exit", "Pi", y, 40, block=(64, 1, 1))  # threads that left are not waited for, as since Volta
+    assert gpu.to_host(y, 64).sum() == 40
 
 
 @isolated()
-def test_shared_memory_is_nan():
+def test_shared_memory_is_nan(gpu: Gpu):
     """In every block anew."""
-    gpu = Gpu()
     y = gpu.driver.mem_alloc(128)
     gpu.run("half_initialised", "P", y)
     assert np.isnan(gpu.to_host(y, 32)).tolist() == [False] * 16 + [True] * 16
 
 
 @isolated()
-def test_threads_that_left_are_not_waited_for():
-    """As on a device since Volta."""
-    gpu = Gpu()
-    y = gpu.to_device(np.zeros(64))
-    gpu.run("early_exit", "Pi", y, 40, block=(64, 1, 1))
-    assert gpu.to_host(y, 64).sum() == 40
-
-
-@isolated()
-def test_pipeline():
+def test_pipeline(gpu: Gpu):
     """An asynchronous copy into shared memory is there after the wait."""
-    gpu = Gpu()
     x = np.arange(128)
     dx, dy = gpu.to_device(x), gpu.driver.mem_alloc(512)
     gpu.run("pipeline_right", "PP", dy, dx)
@@ -52,9 +44,8 @@ def test_pipeline():
 
 
 @isolated()
-def test_asynchronous_copies_that_a_device_refuses():
+def test_asynchronous_copies_that_a_device_refuses(gpu: Gpu):
     """Four, 8 or 16 bytes at a time, both addresses a multiple of that."""
-    gpu = Gpu()
     dx, dy = gpu.to_device(np.arange(16)), gpu.driver.mem_alloc(4)
     for at, count in ((3, 1), (2, 2), (8, 4)):
         gpu.run("pipeline_of", "PPii", dy, dx, at, count, block=(1, 1, 1))
@@ -62,14 +53,11 @@ def test_asynchronous_copies_that_a_device_refuses():
     for at, count, kind in ((2, 4, "misaligned"), (1, 2, "misaligned"), (0, 3, "arguments")):
         with gpu.broken(kind, "kernels.cu"):
             gpu.run("pipeline_of", "PPii", dy, dx, at, count, block=(1, 1, 1))
-        cudasim.clear()
-        cudasim.heal()
 
 
 @isolated()
-def test_shared_memory_limits():
+def test_shared_memory_limits(gpu: Gpu):
     """48 KB without opting in, the device's limit with, static and dynamic together."""
-    gpu = Gpu()
     y, function = gpu.driver.mem_alloc(4096), gpu.kernel("last_of_dynamic", "Pi")
     most = gpu.driver.Device(0).get_attribute(gpu.driver.device_attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)
     assert most == 227 * 1024
@@ -98,9 +86,8 @@ def test_shared_memory_limits():
 
 
 @isolated()
-def test_shapes():
+def test_shapes(gpu: Gpu):
     """Too many threads, too many blocks, none at all."""
-    gpu = Gpu()
     y = gpu.driver.mem_alloc(4096)
     for name, grid, block in (
         ("uses_static", (1, 1), (1025, 1, 1)),
@@ -110,11 +97,8 @@ def test_shapes():
         ("uses_static", (0, 1), (1, 1, 1)),
         ("at_most_64", (1, 1), (65, 1, 1)),
     ):
-        try:
+        with pytest.raises(gpu.driver.Error):
             gpu.run(name, "P", y, grid=grid, block=block)
-        except gpu.driver.Error:
-            continue
-        raise AssertionError((name, grid, block))
     gpu.run("at_most_64", "P", y, block=(64, 1, 1))
     assert gpu.kernel("at_most_64", "P").max_threads_per_block == 64
 
@@ -132,49 +116,32 @@ BREAKING = [  # a kernel, its arguments, of which None is an array and ... one t
 
 
 @isolated()
-def test_wrong_kernels_are_named_with_what_is_wrong():
-    gpu = Gpu()
+def test_wrong_kernels_are_named_with_what_is_wrong(gpu: Gpu):
+    with pytest.raises(gpu.driver.LogicError, match="named symbol not found"):
+        gpu.module.get_function("mangled")  # is not extern "C"
     memory = gpu.to_device(np.full(65, np.nan))
     for name, arguments, given, kind, said in BREAKING:
         values = [memory if one is None else int(memory) + 4 if one is ... else one for one in given]
         with gpu.broken(kind, said):
             gpu.run(name, arguments, *values)
-        cudasim.clear()
-        cudasim.heal()
 
 
 @isolated(timeout=1)
-def test_endless_loop():
+def test_endless_loop(gpu: Gpu):
     """Threads that wait for what never comes."""
-    gpu = Gpu()
     with gpu.broken("timeout", "kernel spin"):
         gpu.run("spin", "P", gpu.to_device(np.full(64, np.nan)))
 
 
 @isolated()
-def test_faults_under_another_handler():
+def test_faults_under_another_handler(gpu: Gpu):
     """Python's faulthandler, which pytest switches on, may take the signals before and after us."""
     import faulthandler
 
-    gpu = Gpu()
     memory = gpu.to_device(np.zeros(64))
     faulthandler.enable()
-    with gpu.broken("illegal_address"):
-        gpu.run(
-            "write_at", "Pq", memory, 10000, block=(1, 1, 1)
-        )  # in the gap after it; far behind that lies other memory
-
-
-@isolated()
-def test_name_without_extern_c():
-    """Its plain name is not in the module."""
-    gpu = Gpu()
-    try:
-        gpu.module.get_function("mangled")
-    except gpu.driver.LogicError as error:
-        assert "named symbol not found" in str(error)
-    else:
-        raise AssertionError("found")
+    with gpu.broken("illegal_address"):  # in the gap after it; far behind that lies other memory
+        gpu.run("write_at", "Pq", memory, 10000, block=(1, 1, 1))
 
 
 def expected_rows() -> np.ndarray:
@@ -201,9 +168,8 @@ def expected_rows() -> np.ndarray:
 
 
 @isolated()
-def test_intrinsics():
+def test_intrinsics(gpu: Gpu):
     """On many seeds."""
-    gpu = Gpu()
     y, counts = gpu.driver.mem_alloc(11 * 32 * 4), gpu.driver.mem_alloc(4)
     for number in range(8):
         cudasim.seed(number)

@@ -3,6 +3,7 @@
 import signal
 
 import numpy as np
+import pytest
 
 from tests import cudasim
 from tests.cudasim.isolated import Gpu, driver_call, isolated, pointer
@@ -11,11 +12,14 @@ INVALID_VALUE = 1
 
 
 @isolated()
-def test_fresh_memory_is_nan():
+def test_fresh_memory_is_nan(gpu: Gpu):
     """Nothing relies on memory being zero: not of the device, not page-locked."""
-    gpu = Gpu()
     assert np.isnan(gpu.to_host(gpu.driver.mem_alloc(400), 100)).all()
     assert np.isnan(gpu.driver.pagelocked_empty(100, np.float32)).all()
+    x, y = gpu.to_device(np.ones(10)), gpu.driver.mem_alloc(4)
+    for at in (10, -1):  # of the 15 bytes at most that can be read where an odd size ends, or begins
+        gpu.run("read_at", "PPq", y, x, at, block=(1, 1, 1))
+        assert np.isnan(gpu.to_host(y, 1)[0])
 
 
 # Under an odd seed memory begins where pages begin that can be touched, under an even one it ends where they end
@@ -31,9 +35,8 @@ OUTSIDE = [  # a seed, numbers there are, what is done where, what is said
 
 
 @isolated()
-def test_accesses_outside_an_array():
+def test_accesses_outside_an_array(gpu: Gpu):
     """One number too far or too early, which a device would not notice; the last and the first are fine."""
-    gpu = Gpu()
     for seed, size, kernel, at, said in OUTSIDE:
         cudasim.seed(seed)
         array = gpu.to_device(np.ones(size))
@@ -43,28 +46,17 @@ def test_accesses_outside_an_array():
             gpu.run(kernel, "P" * len(into) + "Pq", *into, array, fine, block=(1, 1, 1))
         with gpu.broken("out_of_bounds", said):
             gpu.run(kernel, "P" * len(into) + "Pq", *into, array, at, block=(1, 1, 1))
-        cudasim.clear()
-        cudasim.heal()
-    with gpu.broken("illegal_address", "kernel write_at: an access to offset 40000"):
+    with gpu.broken("out_of_bounds", "copy to the host of 404 bytes"):  # refused when it is asked for
+        gpu.to_host(array, 101)
+    with gpu.broken("illegal_address", "kernel write_at: an access to offset 40000", heal=False):
         gpu.run("write_at", "Pq", array, 10000, block=(1, 1, 1))
     with gpu.broken("illegal_address"):  # the context stays broken
         gpu.driver.mem_alloc(400)
 
 
 @isolated()
-def test_read_where_an_odd_size_ends_is_nan():
-    """What lies in the 15 bytes at most that can be read there, or before the beginning, is no number."""
-    gpu = Gpu()
-    x, y = gpu.to_device(np.ones(10)), gpu.driver.mem_alloc(4)
-    for at in (10, -1):
-        gpu.run("read_at", "PPq", y, x, at, block=(1, 1, 1))
-        assert np.isnan(gpu.to_host(y, 1)[0])
-
-
-@isolated()
-def test_use_after_free():
+def test_use_after_free(gpu: Gpu):
     """Freed before the kernel that was given it has run, or before the copy: of the device's memory or of page-locked."""
-    gpu = Gpu()
 
     def by_a_kernel():
         memory = gpu.driver.mem_alloc(400)
@@ -91,14 +83,11 @@ def test_use_after_free():
         work()
         with gpu.broken("use_after_free", said):
             gpu.driver.Context.synchronize()
-        cudasim.clear()
-        cudasim.heal()
 
 
 @isolated()
-def test_pointers_in_device_memory():
+def test_pointers_in_device_memory(gpu: Gpu):
     """A kernel may follow them, and not into what has been freed."""
-    gpu = Gpu()
     x, y, table = gpu.to_device(np.full(4, 5)), gpu.driver.mem_alloc(4), gpu.driver.mem_alloc(8)
     gpu.driver.memcpy_htod(table, np.array([int(x)], np.uint64))
     gpu.run("follow", "PP", y, table, block=(1, 1, 1))
@@ -108,19 +97,9 @@ def test_pointers_in_device_memory():
         gpu.run("follow", "PP", y, table, block=(1, 1, 1))
 
 
-@isolated()
-def test_copy_beyond_the_end():
-    """Refused when it is asked for."""
-    gpu = Gpu()
-    x = gpu.driver.mem_alloc(400)
-    with gpu.broken("out_of_bounds", "copy to the host of 404 bytes"):
-        gpu.to_host(x, 101)
-
-
 @isolated(says="leak: offset 0 in device allocation #2 of 800 bytes")
-def test_leak():
+def test_leak(gpu: Gpu):
     """What is allocated when the context goes is a leak."""
-    gpu = Gpu()
     kept = [gpu.driver.mem_alloc(400), gpu.driver.mem_alloc(800)]
     assert cudasim.live() == (2, 1200, 0, 0)
     kept.pop(0).free()
@@ -130,9 +109,8 @@ def test_leak():
 
 
 @isolated()
-def test_double_free():
+def test_double_free(gpu: Gpu):
     """And a free of what was never allocated."""
-    gpu = Gpu()
     memory = gpu.driver.mem_alloc(400)
     address = int(memory)
     memory.free()
@@ -142,22 +120,19 @@ def test_double_free():
 
 
 @isolated(code=-signal.SIGSEGV, says="host_access: the host touched offset 8 in device allocation #1")
-def test_host_cannot_read_device_memory():
+def test_host_cannot_read_device_memory(gpu: Gpu):
     """A device pointer is no host pointer."""
-    gpu = Gpu()
     memory = gpu.driver.mem_alloc(400)
     memory.as_buffer(400)[8]
 
 
 @isolated(memory=1 << 20)
-def test_device_memory_is_finite():
+def test_device_memory_is_finite(gpu: Gpu):
     """As much as CUDASIM_MEMORY says, and the driver's figures agree."""
-    gpu = Gpu()
     kept = gpu.driver.mem_alloc(1 << 19)
     free, total = gpu.driver.mem_get_info()
     assert (free, total) == (1 << 19, 1 << 20)
-    try:
+    with pytest.raises(gpu.driver.MemoryError):
         gpu.driver.mem_alloc(free + 1)
-    except gpu.driver.MemoryError:
-        kept.free()
+    kept.free()
     assert gpu.driver.mem_get_info()[0] == total

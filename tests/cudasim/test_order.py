@@ -1,6 +1,6 @@
 """Asynchronous work that is not ordered comes out wrong, and right once it is."""
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -28,9 +28,8 @@ def two_streams(gpu: Gpu, with_event: bool) -> np.ndarray:
 
 
 @isolated()
-def test_missing_event_between_streams():
+def test_missing_event_between_streams(gpu: Gpu):
     """Without the event nearly every order gives NaN, with it none does."""
-    gpu = Gpu()
     wrong = 0
     for number in SEEDS:
         cudasim.seed(number)
@@ -55,9 +54,8 @@ def summed(gpu: Gpu, wait: bool) -> np.ndarray:
 
 
 @isolated()
-def test_page_locked_buffer_refilled_too_early():
+def test_page_locked_buffer_refilled_too_early(gpu: Gpu):
     """The copy reads when it runs, so the last batch is summed three times; and it is named."""
-    gpu = Gpu()
     for number in SEEDS:
         cudasim.seed(number)
         np.testing.assert_array_equal(summed(gpu, wait=True), np.full(N, 111))
@@ -67,9 +65,8 @@ def test_page_locked_buffer_refilled_too_early():
 
 
 @isolated()
-def test_target_read_before_waiting():
+def test_target_read_before_waiting(gpu: Gpu):
     """Until its copy has run the target is NaN; a write to it is a race."""
-    gpu = Gpu()
     stream, dx, out = gpu.driver.Stream(), gpu.to_device(np.ones(N)), gpu.locked(np.zeros(N))
     gpu.driver.memcpy_dtoh_async(out, dx, stream)
     assert np.isnan(out).all()
@@ -82,9 +79,8 @@ def test_target_read_before_waiting():
 
 
 @isolated()
-def test_one_buffer_in_and_out():
+def test_one_buffer_in_and_out(gpu: Gpu):
     """In one stream a buffer may be a copy's source, then another's target, whose NaN would spoil the first."""
-    gpu = Gpu()
     stream, buffer = gpu.driver.Stream(), gpu.locked(np.arange(N))
     dx, dy = gpu.driver.mem_alloc(buffer.nbytes), gpu.driver.mem_alloc(buffer.nbytes)
     for number in SEEDS:
@@ -101,9 +97,8 @@ def test_one_buffer_in_and_out():
 
 
 @isolated()
-def test_default_stream():
+def test_default_stream(gpu: Gpu):
     """Ordinary streams are ordered with the default stream, those created with NON_BLOCKING are not."""
-    gpu = Gpu()
     wrong = 0
     for number in SEEDS:
         cudasim.seed(number)
@@ -120,9 +115,8 @@ def test_default_stream():
 
 
 @isolated()
-def test_pageable_memory_is_noted():
+def test_pageable_memory_is_noted(gpu: Gpu):
     """An asynchronous copy with pageable memory works, as it does on a device, without being asynchronous."""
-    gpu = Gpu()
     stream, x, dx = gpu.driver.Stream(), np.ones(N, np.float32), gpu.driver.mem_alloc(4 * N)
     gpu.driver.memcpy_htod_async(dx, x, stream)
     x[:] = 2
@@ -133,9 +127,8 @@ def test_pageable_memory_is_noted():
 
 
 @isolated()
-def test_query_sees_time_pass():
+def test_query_sees_time_pass(gpu: Gpu):
     """A loop that asks until an event is done ends; its times are in order."""
-    gpu = Gpu()
     for number in SEEDS:
         cudasim.seed(number)
         stream, first, last, dx = gpu.driver.Stream(), gpu.driver.Event(), gpu.driver.Event(), gpu.to_device(np.ones(N))
@@ -148,12 +141,10 @@ def test_query_sees_time_pass():
 
 
 @isolated()
-def test_threads_enqueue_while_one_waits():
+def test_threads_enqueue_while_one_waits(gpu: Gpu):
     """Two Python threads use one context, each its stream."""
-    gpu = Gpu()
-    results = {}
 
-    def work(value: int) -> None:
+    def work(value: int) -> np.ndarray:
         gpu.context.push()
         stream, dx, out = gpu.driver.Stream(), gpu.to_device(np.full(N, value)), gpu.locked(np.zeros(N))
         twice = gpu.kernel("twice", "PPi")
@@ -161,12 +152,9 @@ def test_threads_enqueue_while_one_waits():
             twice.prepared_async_call((2, 1), (32, 1, 1), stream, dx, dx, N)
             gpu.driver.memcpy_dtoh_async(out, dx, stream)
             stream.synchronize()
-        results[value] = out.copy()
         gpu.driver.Context.pop()
+        return out
 
-    threads = [threading.Thread(target=work, args=(value,)) for value in (1, 3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert all((results[value] == value * 2.0**20).all() for value in (1, 3))
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(work, (1, 3)))
+    assert (found[0] == 2.0**20).all() and (found[1] == 3 * 2.0**20).all()

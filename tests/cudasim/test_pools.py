@@ -78,8 +78,7 @@ class Pools(Gpu):
 
 
 @isolated()
-def test_memory_of_the_pool_is_nan_until_it_is_written():
-    gpu = Pools()
+def test_memory_of_the_pool_is_nan_until_it_is_written(gpu: Pools):
     address = gpu.take(400)
     assert np.isnan(gpu.to_host(address, 100)).all()
     gpu.fill(address)
@@ -90,9 +89,7 @@ def test_memory_of_the_pool_is_nan_until_it_is_written():
 
 
 @isolated()
-def test_a_use_that_is_not_ordered_with_the_free_is_found():
-    gpu = Pools()
-
+def test_a_use_that_is_not_ordered_with_the_free_is_found(gpu: Pools):
     def unordered():
         address = gpu.take(400, gpu.first)
         gpu.order(gpu.first, gpu.second)
@@ -117,22 +114,27 @@ def test_a_use_that_is_not_ordered_with_the_free_is_found():
 
 
 @isolated()
-def test_a_use_that_does_not_follow_the_allocation_is_found():
-    gpu = Pools()
-
-    def unordered():
+def test_a_use_or_a_free_that_does_not_follow_the_allocation_is_found(gpu: Pools):
+    def used():
         address = gpu.take(400, gpu.first)
         gpu.fill(address, gpu.second)
         gpu.order(gpu.second, gpu.first)
         gpu.give(address, gpu.first)
 
-    assert gpu.kinds(unordered).count({"use_before_allocation"}) > len(SEEDS) / 2
+    def freed(ordered=False):
+        address = gpu.take(400, gpu.first)
+        if ordered:
+            gpu.order(gpu.first, gpu.second)
+        gpu.give(address, gpu.second)
+
+    for unordered in (used, freed):
+        assert gpu.kinds(unordered).count({"use_before_allocation"}) > len(SEEDS) / 2
+    assert not any(gpu.kinds(lambda: freed(ordered=True)))
 
 
 @isolated()
-def test_the_legacy_default_stream_orders_blocking_streams():
+def test_the_legacy_default_stream_orders_blocking_streams(gpu: Pools):
     """Without an event between the streams that use memory and that of allocations and frees."""
-    gpu = Pools()
     blocking = [gpu.driver.Stream() for _ in range(3)]
 
     def work():
@@ -148,8 +150,7 @@ def test_the_legacy_default_stream_orders_blocking_streams():
 
 
 @isolated(says="leak: offset 0 in device allocation #2 of 800 bytes")
-def test_what_is_never_freed_is_a_leak():
-    gpu = Pools()
+def test_what_is_never_freed_is_a_leak(gpu: Pools):
     freed = gpu.take(400)
     gpu.take(800)
     gpu.give(freed)  # and has not run when the context ends
@@ -158,8 +159,7 @@ def test_what_is_never_freed_is_a_leak():
 
 
 @isolated()
-def test_a_second_free_is_refused_though_the_first_has_not_run():
-    gpu = Pools()
+def test_a_second_free_is_refused_though_the_first_has_not_run(gpu: Pools):
     address = gpu.take(400)
     assert gpu.give(address) == 0
     assert gpu.give(address) == driver_call("cuMemFree_v2", pointer(address)) == INVALID_VALUE
@@ -168,8 +168,7 @@ def test_a_second_free_is_refused_though_the_first_has_not_run():
 
 
 @isolated(memory=1 << 20)
-def test_memory_whose_free_is_under_way_is_used_again():
-    gpu = Pools()
+def test_memory_whose_free_is_under_way_is_used_again(gpu: Pools):
     for _ in range(5):
         gpu.give(gpu.take(3 << 18))
     kept = gpu.take(3 << 18)
@@ -187,8 +186,7 @@ def attribute(pool, which):
 
 
 @isolated(memory=1 << 20)
-def test_a_pool_keeps_what_is_free_as_it_is_told_to():
-    gpu = Pools()
+def test_a_pool_keeps_what_is_free_as_it_is_told_to(gpu: Pools):
     status, pool = made_pool()
     assert status == 0 and attribute(pool, 4) == 0
     made = ctypes.c_uint64()
@@ -225,25 +223,8 @@ def test_a_pool_is_asked_for_as_cuda_h_has_it():
 
 
 @isolated()
-def test_a_free_that_does_not_follow_the_allocation_is_found():
-    gpu = Pools()
-
-    def unordered():
-        gpu.give(gpu.take(400, gpu.first), gpu.second)
-
-    def ordered():
-        address = gpu.take(400, gpu.first)
-        gpu.order(gpu.first, gpu.second)
-        gpu.give(address, gpu.second)
-
-    assert gpu.kinds(unordered).count({"use_before_allocation"}) > len(SEEDS) / 2
-    assert not any(gpu.kinds(ordered))
-
-
-@isolated()
-def test_memory_freed_on_a_stream_of_its_own_orders_no_others():
+def test_memory_freed_on_a_stream_of_its_own_orders_no_others(gpu: Pools):
     """gpu/runtime/memory.py needs frees behind events of the queues, arrays for all after the legacy default stream."""
-    gpu = Pools()
     blocking = [gpu.driver.Stream() for _ in range(3)]
 
     def work(follows=True, leads=True):
@@ -263,7 +244,6 @@ def test_memory_freed_on_a_stream_of_its_own_orders_no_others():
 
 
 @isolated(pools=0)
-def test_a_device_without_pools_says_so():
-    gpu = Gpu()
+def test_a_device_without_pools_says_so(gpu: Gpu):
     assert gpu.driver.Device(0).get_attribute(gpu.driver.device_attribute.MEMORY_POOLS_SUPPORTED) == 0
     assert made_pool()[0] == NOT_SUPPORTED

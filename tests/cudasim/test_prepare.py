@@ -21,28 +21,17 @@ def machine(monkeypatch):
     return asked
 
 
-def with_version(monkeypatch, version):
+@pytest.mark.parametrize(
+    ("version", "enough"), [("2025.1", True), ("2026.1.2", True), ("2024.1.2", False), ("2025.0", False), (None, False)]
+)
+def test_a_pycuda_that_is_there_is_taken(monkeypatch, version, enough):
     def found(name):
         if version is None:
             raise importlib.metadata.PackageNotFoundError(name)
         return version
 
     monkeypatch.setattr(importlib.metadata, "version", found)
-
-
-@pytest.mark.parametrize(
-    ("version", "enough"), [("2025.1", True), ("2026.1.2", True), ("2024.1.2", False), ("2025.0", False), (None, False)]
-)
-def test_a_pycuda_that_is_there_is_taken(monkeypatch, version, enough):
-    with_version(monkeypatch, version)
     assert prepare.installed() is enough
-
-
-def test_nothing_is_done_or_said_where_pycuda_is_there(monkeypatch, machine, capsys):
-    monkeypatch.setattr(prepare, "installed", lambda: True)
-    assert prepare.main() == 0
-    assert machine == []
-    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(
@@ -61,9 +50,12 @@ def test_elsewhere_the_gpu_tests_are_skipped(monkeypatch, machine, capsys, syste
     assert said in capsys.readouterr().out
 
 
-def test_what_is_missing_is_installed(machine, monkeypatch, capsys):
-    assert prepare.main() == 0
-    assert machine == [1]
+def test_what_is_missing_is_installed_and_nothing_is_done_or_said_where_it_is_there(machine, monkeypatch, capsys):
+    with monkeypatch.context() as there:
+        there.setattr(prepare, "installed", lambda: True)
+        assert prepare.main() == 0 and machine == []
+    assert capsys.readouterr() == ("", "")
+    assert prepare.main() == 0 and machine == [1]
 
     def fails():
         raise prepare.PreparationError("there are no headers")

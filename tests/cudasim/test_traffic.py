@@ -27,8 +27,7 @@ class Counted(isolated.Gpu):
 
 
 @isolated.isolated(count=1)
-def test_what_kernels_move_is_counted_as_by_hand():
-    gpu = Counted()
+def test_what_kernels_move_is_counted_as_by_hand(gpu: Counted):
     # No whole number of sectors: under an even seed memory that is not aligned would begin within one.
     x, y = (gpu.to_device(numbers) for numbers in (np.arange(1060), np.zeros(1060)))
 
@@ -74,14 +73,10 @@ def test_what_kernels_move_is_counted_as_by_hand():
 
 
 @isolated.isolated(count=1)
-def test_lanes_that_ask_a_bank_for_different_words_take_turns():
-    gpu = Counted()
+def test_lanes_that_ask_a_bank_for_different_words_take_turns(gpu: Counted):
     y = gpu.driver.mem_alloc(256)
-    passes = {
-        "through_floats": (
-            1,
-            {0: 1, 1: 1, 2: 2, 3: 1, 16: 16, 32: 32, 33: 1},
-        ),  # all one word; each bank; every second; ...
+    passes = {  # by stride; of floats: all one word; each bank; every second; ...
+        "through_floats": (1, {0: 1, 1: 1, 2: 2, 3: 1, 16: 16, 32: 32, 33: 1}),
         "through_pairs": (2, {0: 2, 1: 2, 2: 4, 16: 32}),
         "through_vectors": (4, {0: 4, 1: 4, 2: 8, 8: 32}),
         "through_bytes": (1, {0: 1, 1: 1, 4: 1, 8: 2, 128: 32}),
@@ -98,8 +93,7 @@ def test_lanes_that_ask_a_bank_for_different_words_take_turns():
 
 
 @isolated.isolated(count=1)
-def test_atomics_are_counted_by_how_many_meet():
-    gpu = Counted()
+def test_atomics_are_counted_by_how_many_meet(gpu: Counted):
     y = gpu.driver.mem_alloc(256)
     for sharers in (1, 4, 32):
         found = gpu.launch("count_at", "Pi", y, sharers, grid=2, block=48)
@@ -110,8 +104,7 @@ def test_atomics_are_counted_by_how_many_meet():
 
 
 @isolated.isolated(count=1)
-def test_meetings_and_marked_steps_are_counted():
-    gpu = Counted()
+def test_meetings_and_marked_steps_are_counted(gpu: Counted):
     y = gpu.driver.mem_alloc(256)
     found = gpu.launch("meet_often", "Pii", y, 3, 5, grid=2, block=96)
     assert (found.barriers, found.warp_barriers, found.chain) == (6, 2 * 3 * 5, 0)

@@ -37,6 +37,21 @@ class Gpu:
         """The result of the work, done on the queue."""
         return self.queue.run(work, *arguments).wait()
 
+    def order(self, number):
+        """Begin another order of events, where the driver is simulated."""
+        if self.simulated:
+            cudasim.seed(number)
+
+    def orders(self, count):
+        """The numbers from 0 on; with each of them another order of events begins."""
+        for number in range(count):
+            self.order(number)
+            yield number
+
+    def check_same_bytes(self, work, count=2):
+        """The arrays that some work returns have the same bytes in every order of events; None is as good as an array."""
+        assert len({tuple(one if one is None else one.tobytes() for one in work()) for _ in self.orders(count)}) == 1
+
 
 SIMULATED = not real_device()
 
@@ -45,9 +60,8 @@ SIMULATED = not real_device()
 def _device():
     if SIMULATED:
         cublas.use()
-        blas.Handle._room = lambda handle: (
-            1 << 16
-        )  # 32 MB of poison for every queue of every engine take most of a test
+        # 32 MB of poison for every queue of every engine take most of a test
+        blas.Handle._room = lambda handle: 1 << 16
     made = Gpu()
     yield made
     made.device.close()
@@ -62,6 +76,13 @@ def gpu(_device):
         problems = cudasim.problems()
         cudasim.clear()
         assert problems == []
+
+
+@pytest.fixture
+def simulated(gpu):
+    """Skips a test on a real device, which does not count its calls, fail on demand or run work in any order."""
+    if not gpu.simulated:
+        pytest.skip("needs the simulated driver, which counts calls, fails on demand and runs work in any order")
 
 
 @pytest.fixture

@@ -64,7 +64,9 @@ def said(nvcc: str, source: Path, architecture: str) -> str:
         with tempfile.TemporaryDirectory() as made:
             text = compiled(nvcc, source, architecture, Path(made, "cubin"))
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace(path, text)
+        part = path.with_name(f"{path.name}.part{os.getpid()}")
+        part.write_text(text)
+        os.replace(part, path)  # in one step: other test processes may read it
     return path.read_text()
 
 
@@ -80,13 +82,6 @@ def kept(nvcc: str, source: Path, architecture: str) -> Path:
     for file in (source, *sorted(source.parent.rglob("*.cuh"))):
         told.update(file.read_bytes())
     return BUILD / "ptxas" / f"{source.stem}-{architecture}-{told.hexdigest()[:20]}.txt"
-
-
-def replace(path: Path, text: str) -> None:
-    """Write a file in one step: other test processes may read it."""
-    part = path.with_name(f"{path.name}.part{os.getpid()}")
-    part.write_text(text)
-    os.replace(part, path)
 
 
 def usages(text: str) -> dict[str, Usage]:

@@ -114,13 +114,9 @@ def loops(lines: list[str]) -> list[Counter[str]]:
     code, labels = program(lines)
     ends = [k for k, one in enumerate(code) if one[1] in ("BRA", "BRA.U") and labels[one[-1]] <= k]
     found = [(labels[code[k][-1]], k + 1) for k in ends]
-    inner = [
-        one for one in found if not any(other != one and one[0] <= other[0] and other[1] <= one[1] for other in found)
-    ]
-    return [
-        Counter(all=last - first) + Counter(one[1].partition(".")[0] for one in code[first:last])
-        for first, last in inner
-    ]
+    outer = {one for one in found for other in found if other != one and one[0] <= other[0] and other[1] <= one[1]}
+    inner = [code[first:last] for first, last in found if (first, last) not in outer]
+    return [Counter(all=len(loop)) + Counter(one[1].partition(".")[0] for one in loop) for loop in inner]
 
 
 def _registers(operands: str) -> set[int]:

@@ -84,29 +84,27 @@ def test_other_libraries_read_it_through_dlpack_and_it_reads_theirs(dtype, shape
 
 
 def test_what_dlpack_lends_lives_until_it_is_given_back():
-    gc.collect()
-    before = len(arrays._Lent.all)
-    numbers = np.arange(6.0)
+    def lent():
+        gc.collect()
+        return len(arrays._Lent.all)
+
+    before, numbers = lent(), np.arange(6.0)
     mine = OnHost(numbers.ctypes.data, (6,), float, numbers)
     capsule = mine.__dlpack__()
-    assert len(arrays._Lent.all) == before + 1
+    assert lent() == before + 1
     del capsule  # that nobody took
-    gc.collect()
-    assert len(arrays._Lent.all) == before
+    assert lent() == before
     theirs = np.from_dlpack(mine)
     part = theirs[2:]
     del mine, theirs, numbers
-    gc.collect()
-    assert len(arrays._Lent.all) == before + 1
+    assert lent() == before + 1
     np.testing.assert_array_equal(part, [2, 3, 4, 5])
     del part
-    gc.collect()
-    assert len(arrays._Lent.all) == before
+    assert lent() == before
     again, _ = taken(OnHost(1024, (2, 2), "f4", "memory").__dlpack__(), 0)
-    assert len(arrays._Lent.all) == before + 1 and again.pointer == 1024
+    assert lent() == before + 1 and again.pointer == 1024
     del again
-    gc.collect()
-    assert len(arrays._Lent.all) == before
+    assert lent() == before
 
 
 def test_dlpack_names_its_device_and_copies_nothing():

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from gpu import batch_rows
-from tests import cudasim
 from tests.support import visits
 
 
@@ -51,8 +50,7 @@ def test_pieces_change_no_bit(gpu, monkeypatch, optimiser="adagrad"):
     given, rate = problem(optimiser, True), 0.1
     whole = moved(gpu, *given, rate)
     monkeypatch.setattr(batch_rows, "NUMBERS", 1)  # a row each
-    if gpu.simulated:
-        cudasim.seed(3)
+    gpu.order(3)
     for one, other in zip(moved(gpu, *given, rate), whole, strict=True):
         if not gpu.simulated and one is not None:
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)

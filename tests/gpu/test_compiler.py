@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import pytest
 
 from gpu.runtime import compiler, kernels
-from gpu.runtime import compiler as nvrtc
 
 RTC = SimpleNamespace(name="NVRTC 13.0", version=(13, 0))
 OLD_RTC = SimpleNamespace(name="NVRTC 12.9", version=(12, 9))
@@ -26,15 +25,14 @@ def machine(monkeypatch, tmp_path):
     monkeypatch.setenv("CUDA_HOME", str(tmp_path / "toolkit"))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "path", [])
-    monkeypatch.setattr(nvrtc, "found", list)
+    monkeypatch.setattr(compiler, "found", list)
     monkeypatch.setattr(compiler, "driver_version", lambda: sys.maxsize)
     return monkeypatch
 
 
 def nvcc_at(path, release, more=""):
-    return script(
-        path, f'{more}\n[ "$1" = --version ] && echo "Cuda compilation tools, release {release}, V{release}.1"\nexit 0'
-    )
+    version = f'[ "$1" = --version ] && echo "Cuda compilation tools, release {release}, V{release}.1"'
+    return script(path, f"{more}\n{version}\nexit 0")
 
 
 def test_nvcc_is_found_where_it_is_named(machine, tmp_path):
@@ -64,11 +62,10 @@ def test_the_path_comes_before_the_toolkit_and_that_before_the_wheel(machine, tm
 
 def test_without_any_compiler_the_remedy_is_named(machine):
     assert compiler.nvcc() is None
-    with pytest.raises(
-        OSError, match=r"no nvcc and no NVRTC is found; pip install 'hybrid-engine\[gpu\]' brings NVRTC"
-    ):
+    said = r"no nvcc and no NVRTC is found; pip install 'hybrid-engine\[gpu\]' brings NVRTC"
+    with pytest.raises(OSError, match=said):
         compiler.compiler()
-    machine.setattr(nvrtc, "found", lambda: [OSError("libnvrtc.so.13 has no header")])
+    machine.setattr(compiler, "found", lambda: [OSError("libnvrtc.so.13 has no header")])
     with pytest.raises(OSError, match=r"nothing compiles the kernels: libnvrtc\.so\.13 has no header; pip install"):
         compiler.compiler()
 
@@ -77,11 +74,10 @@ def test_nvcc_without_a_host_compiler_gives_way_to_nvrtc(machine, tmp_path):
     """As the real one says it: asked what it would do, it looks for gcc first."""
     lacks = '[ "$1" = --dryrun ] && echo gcc: No such file or directory >&2 && exit 1'
     nvcc_at(tmp_path / "nvcc", "13.0", lacks)
-    with pytest.raises(
-        OSError, match=r"nvcc finds no C\+\+ compiler: gcc: No such file .* install one: apt install g\+\+"
-    ):
+    said = r"nvcc finds no C\+\+ compiler: gcc: No such file .* install one: apt install g\+\+"
+    with pytest.raises(OSError, match=said):
         compiler.compiler()
-    machine.setattr(nvrtc, "found", lambda: [RTC])
+    machine.setattr(compiler, "found", lambda: [RTC])
     assert compiler.compiler() is RTC
 
 
@@ -102,15 +98,14 @@ def test_the_real_nvcc_says_that_it_finds_no_host_compiler(machine, tmp_path):
 )
 def test_the_first_that_the_driver_is_no_older_than_is_taken(machine, tmp_path, driver, expected):
     nvcc_at(tmp_path / "nvcc", "13.0")
-    machine.setattr(nvrtc, "found", lambda: [RTC, OLD_RTC])
+    machine.setattr(compiler, "found", lambda: [RTC, OLD_RTC])
     machine.setattr(compiler, "driver_version", lambda: driver)
     assert compiler.compiler().name == expected
 
 
 def test_the_architectures_are_those_that_nvcc_lists(machine, tmp_path):
-    lists = nvcc_at(
-        tmp_path / "lists", "13.0", '[ "$1" = --list-gpu-code ] && echo sm_75 && echo sm_90a && echo sm_120'
-    )
+    listing = '[ "$1" = --list-gpu-code ] && echo sm_75 && echo sm_90a && echo sm_120'
+    lists = nvcc_at(tmp_path / "lists", "13.0", listing)
     assert compiler.Nvcc(str(lists)).architectures == [75, 120]
     assert compiler.Nvcc(str(nvcc_at(tmp_path / "mute", "13.0"))).architectures == []
 

@@ -15,63 +15,34 @@ from tests.support.placed_engine import Ragged, placed
 from tests.support.ruled_engine import ruled
 from tests.support.small_engine import BATCH, CLASSES, Feed, engine
 
-STAGES = {
+STAGES = {  # of each queue
     "tree": {
-        ("feed", "feed"),
-        ("sparse", "gather"),
-        ("copy in", "x in"),
-        ("dense", "forward"),
-        ("copy out", "hidden out"),
-        ("sparse", "readout"),
-        ("copy in", "grad in"),
-        ("dense", "backward"),
-        ("copy out", "x_grad out"),
-        ("sparse", "scatter"),
-        ("dense", "update"),
+        "feed": {"feed"},
+        "sparse": {"gather", "readout", "scatter"},
+        "copy in": {"x in", "grad in"},
+        "dense": {"forward", "backward", "update"},
+        "copy out": {"hidden out", "x_grad out"},
     },
     "rows, bags": {
-        ("feed", "feed"),
-        ("copy in", "ids in"),
-        ("copy in", "bag_at in"),
-        ("dense", "gather"),
-        ("dense", "forward"),
-        ("copy out", "hidden out"),
-        ("sparse", "readout"),
-        ("copy in", "grad in"),
-        ("dense", "backward"),
-        ("dense", "scatter"),
-        ("dense", "update"),
+        "feed": {"feed"},
+        "sparse": {"readout"},
+        "copy in": {"ids in", "bag_at in", "grad in"},
+        "dense": {"gather", "forward", "backward", "scatter", "update"},
+        "copy out": {"hidden out"},
     },
     "beside: tree": {
-        ("feed", "feed"),
-        ("sparse", "gather"),
-        ("copy in", "x in"),
-        ("dense", "forward"),
-        ("copy in", "target in"),
-        ("dense", "readout"),
-        ("copy out", "losses out"),
-        ("sparse", "loss"),
-        ("dense", "backward"),
-        ("copy out", "x_grad out"),
-        ("sparse", "scatter"),
-        ("dense", "update"),
+        "feed": {"feed"},
+        "sparse": {"gather", "loss", "scatter"},
+        "copy in": {"x in", "target in"},
+        "dense": {"forward", "readout", "backward", "update"},
+        "copy out": {"losses out", "x_grad out"},
     },
     "beside: split": {
-        ("feed", "feed"),
-        ("sparse", "gather"),
-        ("copy in", "x in"),
-        ("dense", "forward"),
-        ("copy out", "hidden out"),
-        ("sparse", "readout"),
-        ("copy in", "grad in"),
-        ("copy in", "target in"),
-        ("dense", "top"),
-        ("copy out", "losses out"),
-        ("sparse", "loss"),
-        ("dense", "backward"),
-        ("copy out", "x_grad out"),
-        ("sparse", "scatter"),
-        ("dense", "update"),
+        "feed": {"feed"},
+        "sparse": {"gather", "readout", "loss", "scatter"},
+        "copy in": {"x in", "grad in", "target in"},
+        "dense": {"forward", "top", "backward", "update"},
+        "copy out": {"hidden out", "losses out", "x_grad out"},
     },
 }
 
@@ -93,7 +64,10 @@ def test_each_stage_is_on_its_queue_and_what_crosses_is_what_must(cuda, name, cr
     else:
         trained, feed = placed(bags=True, micro_batches=2), Ragged(5)
     list(trained.run(feed))
-    assert {(interval.queue, interval.stage) for interval in trained.trace.recent} == STAGES[name]
+    found: dict[str, set[str]] = {}
+    for interval in trained.trace.recent:
+        found.setdefault(interval.queue, set()).add(interval.stage)
+    assert found == STAGES[name]
     assert set(trained.readout.buffers().crossing) == crossing
     assert trained.cores.line() == "dense and sparse stages overlapped"
     assert ("x" in trained.route.slot(4, 12)._buffers) == (not name.startswith("rows"))

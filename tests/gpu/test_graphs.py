@@ -29,20 +29,6 @@ class Steps:
         self.recorder.run(key, self.work, rate)
 
 
-@pytest.fixture
-def launches(gpu):
-    """How many launches some work makes."""
-    if not gpu.simulated:
-        pytest.skip("calls of a real driver are not counted")
-
-    def count(work, *arguments):
-        before = cudasim.counts()["launch"]
-        gpu.run(work, *arguments)
-        return cudasim.counts()["launch"] - before
-
-    return count
-
-
 def test_what_comes_again_is_called_twice_and_then_launched(gpu):
     steps = Steps(gpu)
     for count in range(1, 6):
@@ -59,14 +45,15 @@ def test_keys_are_apart(gpu):
     assert steps.calls == 4 and gpu.get(steps.weights)[0] == -9
 
 
-def test_a_graph_is_one_launch_of_what_was_several(gpu, launches):
+def test_a_graph_is_one_launch_of_what_was_several(gpu, simulated):
     steps = Steps(gpu)
 
     def work():
         for _ in range(3):
             steps.work(1.0)
 
-    assert [launches(steps.recorder.run, "key", work) for _ in range(4)] == [3, 3 + 1, 1, 1]
+    found = [cudasim.calls(gpu.run, steps.recorder.run, "key", work)["launch"] for _ in range(4)]
+    assert found == [3, 3 + 1, 1, 1]
     assert gpu.get(steps.weights)[0] == -12
 
 
@@ -85,7 +72,7 @@ def test_keys_that_never_come_again_are_forgotten(gpu, monkeypatch):
     assert len(steps.recorder._graphs) == 2 and gpu.device.allocated["graphs"] == 0
 
 
-def test_graphs_go_with_what_recorded_them(gpu):
+def test_graphs_go_with_what_recorded_them_and_with_the_device(gpu):
     steps = Steps(gpu)
     for _ in range(2):
         gpu.run(steps.step, "key")
@@ -93,9 +80,6 @@ def test_graphs_go_with_what_recorded_them(gpu):
     del steps
     gc.collect()
     assert gpu.device.allocated["graphs"] == 0
-
-
-def test_and_with_the_device(gpu):
     device = Device(0)
     queue, recorder, there = device.queue("own", 0), device.recorder(), device.empty(4, np.float32)
     for _ in range(3):
@@ -163,9 +147,7 @@ def test_work_that_cannot_be_recorded_says_so(gpu, refused):
     assert gpu.get(steps.weights)[0] == -1
 
 
-def test_a_call_of_the_driver_that_fails_is_named(gpu):
-    if not gpu.simulated:
-        pytest.skip("a real driver does not fail on demand")
+def test_a_call_of_the_driver_that_fails_is_named(gpu, simulated):
     steps, queue = Steps(gpu), gpu.device.queue("fails", 0)
     for _ in range(2):
         queue.run(steps.step, "key").wait()

@@ -117,7 +117,6 @@ def test_what_pip_says_is_shown(monkeypatch):
         return types.SimpleNamespace(returncode=1, stdout=said if text else said.encode())
 
     monkeypatch.setattr(subprocess, "run", failing)
-    with pytest.raises(
-        install.PreparationError, match=r"could not build it\n +ERROR: No matching(.*\n)+.*PIP_INDEX_URL"
-    ):
+    said = r"could not build it\n +ERROR: No matching(.*\n)+.*PIP_INDEX_URL"
+    with pytest.raises(install.PreparationError, match=said):
         install.pip("build it", "wheel")

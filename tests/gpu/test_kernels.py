@@ -45,9 +45,7 @@ def test_a_device_newer_than_nvcc_gets_the_newest_ptx(compiler, monkeypatch, tmp
         kernels.target((7, 0))
 
 
-def test_ptx_runs_on_a_device_newer_than_nvcc(gpu, compiler, monkeypatch):
-    if not gpu.simulated:
-        pytest.skip("the simulated device is newer than what is compiled for here")
+def test_ptx_runs_on_a_device_newer_than_nvcc(gpu, simulated, compiler, monkeypatch):
     monkeypatch.setitem(vars(kernels.compiler()), "architectures", [75, 80])
     x = gpu.put(np.ones(4, np.float32))
     gpu.run(lambda: kernels.launch(str(compiler.with_suffix(".py")), "twice", "Pi", 1, 32, x, 4))
@@ -56,9 +54,8 @@ def test_ptx_runs_on_a_device_newer_than_nvcc(gpu, compiler, monkeypatch):
 
 def test_an_error_names_the_kernels_own_line(compiler):
     compiler.write_text(KERNEL + "\n\n__global__ void wrong() { this_is_not_declared = 1; }\n")
-    with pytest.raises(
-        OSError, match=r"twice\.cu does not compile for sm_90:\n(.*\n)*.*twice\.cu[:(]4[:)].*this_is_not"
-    ) as found:
+    said = r"twice\.cu does not compile for sm_90:\n(.*\n)*.*twice\.cu[:(]4[:)].*this_is_not"
+    with pytest.raises(OSError, match=said) as found:
         kernels.cubin(compiler, "sm_90")
     assert "cudasim" not in str(found.value).split("this_is_not")[0].split("twice.cu", 2)[2]
     assert os.listdir(kernels.cache()) == []
@@ -67,9 +64,8 @@ def test_an_error_names_the_kernels_own_line(compiler):
 def test_processes_that_race_end_with_one_file(compiler):
     script = f"import pathlib; from gpu.runtime import kernels; print(kernels.cubin(pathlib.Path({str(compiler)!r}), 'sm_90'))"
     root = Path(kernels.__file__).parents[2]
-    racers = [
-        subprocess.Popen([sys.executable, "-c", script], cwd=root, stdout=subprocess.PIPE, text=True) for _ in range(3)
-    ]
+    command = [sys.executable, "-c", script]
+    racers = [subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     assert len({racer.communicate()[0] for racer in racers}) == 1
     assert [racer.returncode for racer in racers] == [0, 0, 0]
     assert len(os.listdir(kernels.cache())) == 1
@@ -98,11 +94,5 @@ def test_a_launch_packs_its_arguments_as_c_lays_them_out_in_one_call_of_the_driv
     gpu.run(kernels.launch, *given)
     expected = 3 + 10 * 0.5 + 100 * 7 + 1000 * (1 << 40) + np.arange(24) / 64
     assert np.array_equal(gpu.get(out), expected)
-
-    def calls():
-        before = cudasim.counts()
-        kernels.launch(*given)
-        return {kind: count - before[kind] for kind, count in cudasim.counts().items() if count > before[kind]}
-
     if gpu.simulated:
-        assert gpu.run(calls) == {"launch": 1}
+        assert gpu.run(cudasim.calls, kernels.launch, *given) == {"launch": 1}

@@ -42,9 +42,7 @@ def left(device):
 
 
 @pytest.mark.slow
-def test_models_that_are_gone_leave_nothing_on_the_device(gpu, cuda, tmp_path, monkeypatch):
-    if not gpu.simulated:
-        pytest.skip("only the simulated driver counts what is allocated")
+def test_models_that_are_gone_leave_nothing_on_the_device(simulated, cuda, tmp_path, monkeypatch):
     from pycuda import driver
 
     device, made, event = backend.choose(cuda).device, [], driver.Event
@@ -59,9 +57,7 @@ def test_models_that_are_gone_leave_nothing_on_the_device(gpu, cuda, tmp_path, m
 
 
 @pytest.mark.slow
-def test_a_model_that_is_kept_is_seen(gpu, cuda):
-    if not gpu.simulated:
-        pytest.skip("only the simulated driver counts what is allocated")
+def test_a_model_that_is_kept_is_seen(simulated, cuda):
     device = backend.choose(cuda).device
     before = left(device)
     kept = placed(readout="device", bags=True)

@@ -16,10 +16,6 @@ from tests.cudasim.isolated import isolated
 PART = 1 << 10
 
 
-def raising(*arguments):
-    raise AssertionError("the context was synchronised")
-
-
 @pytest.fixture
 def own(gpu, monkeypatch):
     """A device of the test's own, whose copies go through small buffers."""
@@ -30,10 +26,18 @@ def own(gpu, monkeypatch):
     made.close()
 
 
+@pytest.fixture
+def waits(own):
+    """How often the whole context of the device is waited for."""
+    waited, real = [], own.context
+    own.context = SimpleNamespace(synchronize=lambda: waited.append(1) or real.synchronize(), handle=real.handle)
+    yield waited
+    own.context = real
+
+
 @pytest.mark.parametrize("size", [0, 1, PART, PART + 1, 7 * PART + 3])
 def test_a_copy_goes_there_and_back_in_parts(gpu, own, size, seed=1):
-    if gpu.simulated:
-        cudasim.seed(seed)
+    gpu.order(seed)
     given = np.random.default_rng(seed).integers(0, 256, size, np.uint8)
     there = own.from_host(given)
     given_again = given[::-1].copy()
@@ -44,9 +48,7 @@ def test_a_copy_goes_there_and_back_in_parts(gpu, own, size, seed=1):
 
 def test_a_copy_waits_for_the_work_of_every_queue(gpu, own):
     """It is asked for while work on three queues is under way."""
-    for seed in range(6):
-        if gpu.simulated:
-            cudasim.seed(seed)
+    for seed in gpu.orders(6):
         locked = own.host_empty(5 * PART, np.uint8)
         locked[:] = seed
         parts = [own.empty(5 * PART, np.uint8) for _ in range(3)]
@@ -60,13 +62,10 @@ def test_a_copy_waits_for_the_work_of_every_queue(gpu, own):
         assert (home == 77).all()
 
 
-def test_nothing_waits_for_the_whole_context(gpu, own):
+def test_nothing_waits_for_the_whole_context(gpu, own, waits):
     """Arrays are made, copied and freed while work that uses them is under way."""
-    real, own.context = own.context, SimpleNamespace(synchronize=raising, handle=own.context.handle)
     queue = own.queue("queue", 1)
-    for seed in range(6):
-        if gpu.simulated:
-            cudasim.seed(seed)
+    for seed in gpu.orders(6):
         locked, home = own.host_empty(PART, np.uint8), own.host_empty(PART, np.uint8)
         locked[:] = seed
         there = own.from_host(np.zeros(PART, np.uint8))
@@ -77,14 +76,11 @@ def test_nothing_waits_for_the_whole_context(gpu, own):
         own.owner.call(int)
         other = own.empty(PART, np.uint8)  # perhaps where the first array was
         done.wait()
-        assert (home == seed).all()
+        assert (home == seed).all() and waits == []
         del other
-    own.context = real
 
 
-def test_what_is_freed_is_gone_when_the_work_is_past(gpu, own):
-    if not gpu.simulated:
-        pytest.skip("only the simulated driver counts what is allocated")
+def test_what_is_freed_is_gone_when_the_work_is_past(simulated, own):
     before = cudasim.live()
     arrays = [own.empty(1000, np.float32), own.host_empty(1000, np.float32)]
     assert cudasim.live() != before
@@ -100,36 +96,30 @@ def test_what_is_freed_is_gone_when_the_work_is_past(gpu, own):
     assert cudasim.live().device_bytes == before.device_bytes
 
 
-def test_an_array_that_another_library_has_seen_waits_for_that_library(gpu, own):
+def test_an_array_that_another_library_has_seen_waits_for_that_library(own, waits):
     """Its work may be on a stream that our queues are not ordered with."""
-    waited, real = [], own.context
-    own.context = SimpleNamespace(synchronize=lambda: waited.append(1) or real.synchronize(), handle=real.handle)
     mine, lent = own.empty(10, np.uint8), own.empty(10, np.uint8)
     part = own.adopt(lent[2:5])
     assert part.pointer == lent.pointer + 2
     del mine
     gc.collect()
     own.owner.call(int)
-    assert waited == []
+    assert waits == []
     del lent, part
     gc.collect()
     own.owner.call(int)
-    assert waited == [1]
-    own.context = real
+    assert waits == [1]
 
 
-def test_a_device_without_pools_frees_once_all_work_is_done(gpu, own, monkeypatch):
+def test_a_device_without_pools_frees_once_all_work_is_done(own, waits, monkeypatch):
     monkeypatch.setattr(own, "_pool", None)
-    waited, real = [], own.context
-    own.context = SimpleNamespace(synchronize=lambda: waited.append(1) or real.synchronize(), handle=real.handle)
     array = own.from_host(np.arange(5))
     assert not isinstance(array.keep.held[0], memory.Block)
     np.testing.assert_array_equal(own.to_host(array), np.arange(5))
     del array
     gc.collect()
     own.owner.call(int)
-    assert waited == [1]
-    own.context = real
+    assert waits == [1]
 
 
 def test_errors_of_the_pool_are_in_our_words(own):
@@ -154,12 +144,9 @@ def forget(own, box):
 
 
 @pytest.mark.parametrize("page_locked", [False, True])
-def test_a_free_lets_no_queue_wait_for_another(gpu, own, page_locked):
-    if not gpu.simulated:
-        pytest.skip("a real device may be done before anyone looks")
+def test_a_free_lets_no_queue_wait_for_another(gpu, simulated, own, page_locked):
     first, second, overtaken = own.queue("first", 1), own.queue("second", 1), 0
-    for seed in range(60):
-        cudasim.seed(seed)
+    for _ in gpu.orders(60):
         there, other = own.from_host(np.zeros(PART, np.uint8)), own.empty(PART, np.uint8)
         home = own.host_empty(PART, np.uint8)
         unused = [(own.host_empty if page_locked else own.empty)(PART, np.uint8)]
@@ -175,9 +162,7 @@ def test_a_free_lets_no_queue_wait_for_another(gpu, own, page_locked):
 
 
 def test_what_is_freed_is_there_for_the_work_of_every_queue_even_of_those_that_are_gone(gpu, own):
-    for seed in range(12):
-        if gpu.simulated:
-            cudasim.seed(seed)
+    for seed in gpu.orders(12):
         homes = [own.host_empty(PART, np.uint8) for _ in range(3)]
         there = [own.from_host(np.full(PART, seed, np.uint8))]
         queues = [own.queue(f"queue {n}", 1) for n in range(3)]
@@ -197,9 +182,7 @@ def test_an_array_is_there_at_once_though_what_was_there_is_in_use(gpu, own, the
     import pycuda.driver as driver
 
     busy, other = own.queue("busy", 1), own.queue("other", 1)
-    for seed in range(12):
-        if gpu.simulated:
-            cudasim.seed(seed)
+    for seed in gpu.orders(12):
         home, again = own.host_empty(PART, np.uint8), own.host_empty(PART, np.uint8)
         there = [own.from_host(np.full(PART, seed, np.uint8))]
         busy.copy(home, there[0])

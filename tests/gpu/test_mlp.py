@@ -9,13 +9,8 @@ from gpu import mlp
 from tests.support import layers
 from tests.support.layers import KINDS
 
-SIZES = [
-    (1, 3, 5),
-    (7, 33, 40),
-    (5, 20, 300),
-    (300, 6, 9),
-]  # batch, inputs, outputs: less than a warp, several columns a
-# thread, several rows a block
+# batch, inputs, outputs: less than a warp, several columns a thread, several rows a block
+SIZES = [(1, 3, 5), (7, 33, 40), (5, 20, 300), (300, 6, 9)]
 KEY = 2**63 - 12345
 
 

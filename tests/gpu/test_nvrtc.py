@@ -38,6 +38,14 @@ def entries(cubin):
     return set(re.findall(rb"\.text\.(\w+)", cubin))
 
 
+@pytest.fixture
+def source(tmp_path):
+    """A file with one kernel, `twice`."""
+    path = tmp_path / "twice.cu"
+    path.write_text(KERNEL)
+    return path
+
+
 @pytest.mark.parametrize(
     ("source", "arch"),
     [
@@ -62,32 +70,25 @@ def test_the_kernels_are_those_that_nvcc_makes(compiler, stem, tmp_path):
     assert entries(made(compiler, source, NEWEST, tmp_path / "nvrtc")) == entries((tmp_path / "nvcc").read_bytes())
 
 
-def test_kernels_compile_beside_a_driver(compiler, gpu, tmp_path):
+def test_kernels_compile_beside_a_driver(compiler, gpu, source, tmp_path):
     """NVRTC asks the driver of its process; one that cannot be asked ended the process."""
-    source = tmp_path / "twice.cu"
-    source.write_text(KERNEL)
     assert entries(made(compiler, source, NEWEST, tmp_path / "cubin")) == {b"twice"}
 
 
-def test_ptx_for_what_is_newer_than_the_compiler(compiler, tmp_path):
-    source = tmp_path / "twice.cu"
-    source.write_text(KERNEL)
+def test_ptx_for_what_is_newer_than_the_compiler(compiler, source, tmp_path):
     text = made(compiler, source, f"compute_{max(compiler.architectures)}", tmp_path / "ptx").decode()
     assert f".target sm_{max(compiler.architectures)}" in text and ".entry twice(" in text and "\0" not in text
 
 
-def test_an_error_names_the_kernels_own_line(compiler, tmp_path):
-    source = tmp_path / "wrong.cu"
+def test_an_error_names_the_kernels_own_line(compiler, source, tmp_path):
     source.write_text(KERNEL + "\n__global__ void wrong() { this_is_not_declared = 1; }\n")
-    with pytest.raises(
-        OSError, match=r"wrong\.cu does not compile for sm_90:\n.*wrong\.cu\(3\): .*this_is_not_declared"
-    ):
+    said = r"twice\.cu does not compile for sm_90:\n.*twice\.cu\(3\): .*this_is_not_declared"
+    with pytest.raises(OSError, match=said):
         made(compiler, source, "sm_90", tmp_path / "cubin")
     assert not (tmp_path / "cubin").exists()
 
 
-def test_what_kernels_take_of_host_headers_is_the_same_number(compiler, tmp_path):
-    source = tmp_path / "limits.cu"
+def test_what_kernels_take_of_host_headers_is_the_same_number(compiler, source, tmp_path):
     source.write_text(
         "#include <cfloat>\n#include <cmath>\n"
         "static_assert(FLT_MAX == 0x1.fffffep127f && INFINITY > FLT_MAX && sizeof(INFINITY) == 4);\n" + KERNEL
@@ -110,9 +111,8 @@ def wheels(compiler, monkeypatch, tmp_path):
 def test_the_headers_are_named_where_they_are_missing(compiler, wheels):
     (missing,) = nvrtc.found()
     assert isinstance(missing, OSError)
-    assert re.search(
-        r"libnvrtc\.so\.\d+ has no cuda_pipeline\.h in .*cu13/include; pip install nvidia-cuda-run", str(missing)
-    )
+    said = r"libnvrtc\.so\.\d+ has no cuda_pipeline\.h in .*cu13/include; pip install nvidia-cuda-run"
+    assert re.search(said, str(missing))
     (wheels / "nvidia" / "cu13" / "include").mkdir()
     (wheels / "nvidia" / "cu13" / "include" / "cuda_pipeline.h").touch()
     (works,) = nvrtc.found()

@@ -8,13 +8,11 @@ import pytest
 
 from cpu import pvm as cpu_pvm
 from gpu import pvm
-from gpu import pvm as pvm_plan
 from gpu.runtime.array import Array
 from hybrid.contract import Gathering, Learning, Past, State
 from hybrid.pvm.config import Config
 from hybrid.pvm.layout import tape_layout
 from hybrid.pvm.wiring import Unit, custom, wire
-from tests import cudasim
 
 SMALL = {"grids": (4, 3, 2, 1), "block": 2, "hidden": 9}
 CLASSIC = SMALL | {"wiring": "classic", "features": ("signal", "derivative", "integral", "error", "past")}
@@ -145,6 +143,12 @@ def test_one_step_is_recorded_a_tick_ago(gpu):
     Case(hierarchy(**CLASSIC, predict_steps=1), lag=1, squeeze=(1.0, 0.0), factors=(0.0, 0.0)).check(gpu)
 
 
+def test_signs_of_errors(gpu):
+    layout = hierarchy(sign_of_error=True)
+    assert layout.signed.any()
+    Case(layout, streams=3).check(gpu)
+
+
 @pytest.mark.parametrize(
     ("kind", "streams"), [("complex", 1), ("complex, later", 3), ("residual", 1), ("complex_residual", 3)]
 )
@@ -177,9 +181,9 @@ def test_a_unit_of_4000_inputs_and_200_hidden(gpu, momentum):
     case.check(gpu)
 
 
-def bytes_of(case, gpu):
+def bytes_of(case, gpu, *queue):
     """Those of all that a tick writes."""
-    found = case.on(gpu)
+    found = case.on(gpu, *queue)
     return {name: None if found[name] is None else found[name].tobytes() for name in (*WRITTEN, "delta")}
 
 
@@ -189,7 +193,7 @@ def test_matrices_that_stay_beside_streamed_ones_change_no_bits(gpu, monkeypatch
     kept = gpu.run(pvm.plan, case.layout).kept()
     assert (kept.held >= 0).any() and (kept.held < 0).any() and kept.shared
     found = bytes_of(case, gpu)
-    monkeypatch.setattr(pvm_plan, "KEPT", 0)
+    monkeypatch.setattr(pvm, "KEPT", 0)
     assert gpu.run(pvm.plan, case.layout).kept().shared == 0
     assert bytes_of(case, gpu) == found
 
@@ -198,12 +202,12 @@ def test_matrices_stay_as_far_as_they_fit():
     """Of each unit one, through which errors are pulled back; a matrix of more than 64 columns stays nowhere."""
     layout, device = graph(), SimpleNamespace(shared_multiprocessor=1 << 30)
     size = layout.rows.astype(int) * layout.columns
-    bytes_of_each = 4 * (-(-(size + pvm_plan.SPARE) // 4) * 4)
+    bytes_of_each = 4 * (-(-(size + pvm.SPARE) // 4) * 4)
     stay = (layout.pulled > 0) & (layout.columns <= 64)
     assert stay.sum() == 3
     for least in (0, *np.sort(bytes_of_each[stay])):
-        device.shared_block = pvm_plan.OWN + least
-        kept = pvm_plan._kept(layout, device, 2)
+        device.shared_block = pvm.OWN + least
+        kept = pvm._kept(layout, device, 2)
         assert (kept.held == 0).tolist() == (stay & (bytes_of_each <= least)).tolist()
         assert kept.shared == least and ((kept.held == 0) | (kept.held == -1)).all()
 
@@ -211,11 +215,11 @@ def test_matrices_stay_as_far_as_they_fit():
 def test_a_model_of_more_than_512_units_has_blocks_of_half_as_many_threads():
     """Another number would change the order of sums, and so the bits of trained models."""
     plans = [SimpleNamespace(layout=SimpleNamespace(model_units=units)) for units in (512, 513)]
-    assert [pvm_plan.Plan.threads(plan, 1) for plan in plans] == [448, 224]
+    assert [pvm.Plan.threads(plan, 1) for plan in plans] == [448, 224]
 
 
 def test_blocks_of_many_units_are_smaller(gpu, monkeypatch):
-    monkeypatch.setattr(pvm_plan, "FEW", 4)
+    monkeypatch.setattr(pvm, "FEW", 4)
     Case(graph(), ticks=3).check(gpu)
 
 
@@ -230,31 +234,19 @@ def test_frozen_units_predict_and_keep_their_weights(gpu, predict_first, streams
             assert (found[name][own].tobytes() == case.host[name][own].tobytes()) == (not case.learns[k // 2])
 
 
-def test_signs_of_errors(gpu, streams=3):
-    layout = hierarchy(sign_of_error=True)
-    assert layout.signed.any()
-    Case(layout, streams=streams).check(gpu)
-
-
 @pytest.mark.parametrize("streams", [1, 3])
 def test_the_order_of_work_on_the_device_changes_nothing(gpu, streams):
-    case, found = Case(graph(), streams=streams, minmax=True, ticks=3), []
-    for seed in (1, 2):
-        if gpu.simulated:
-            cudasim.seed(seed)
-        arrays = case.on(gpu, gpu.device.queue("test", 1))
-        found.append([arrays[name].tobytes() for name in (*WRITTEN, "delta")])
-    assert found[0] == found[1]
+    case = Case(graph(), streams=streams, minmax=True, ticks=3)
+    one, other = (bytes_of(case, gpu, gpu.device.queue("test", 1)) for _ in gpu.orders(2))
+    assert one == other
 
 
 def test_a_tick_by_ranges_of_units_writes_the_same_bytes(gpu, streams=3):
     case = Case(graph(), streams=streams, minmax=True, ticks=3)
-    whole = case.on(gpu)
+    whole = bytes_of(case, gpu)
     for cut in (1, 3):
         case.cuts = (0, cut, 5)
-        parts = case.on(gpu)
-        for name in WRITTEN:
-            assert parts[name].tobytes() == whole[name].tobytes(), (name, cut)
+        assert bytes_of(case, gpu) == whole, cut
 
 
 def test_nan_stays_visible(gpu):

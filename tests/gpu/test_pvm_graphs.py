@@ -14,9 +14,8 @@ from hybrid.pvm.model import PVM
 from tests import cudasim
 from tests.support.small_pvm import BLIND, FRAME, TINY, Scene, assert_same, bytes_of, walk
 
-TICKS = (
-    36  # a slot has the same arrays every 6: a frame is recorded the second time, and comes from a graph from then on
-)
+# A slot has the same arrays every 6: a frame is recorded the second time, and comes from a graph from then on
+TICKS = 36
 CHANGING = dataclasses.replace(
     TINY,
     schedule=((0, None, 0.05, 0.3), (13, 1, 0.02, None), (19, None, 0.0, None), (23, None, 0.04, None)),
@@ -76,8 +75,7 @@ def test_they_change_no_byte(gpu, cuda, monkeypatch, without, name, ahead, toget
     if not together:
         monkeypatch.setattr(pipeline, "TOGETHER", 0)
     expected, end = without(config, streams, ahead=ahead)
-    if gpu.simulated:
-        cudasim.seed(1)
+    gpu.order(1)
     model = PVM(config, streams=streams, device=cuda)
     assert_same(seen(model, ahead)[::3], expected[::3])
     assert bytes_of(model) == end
@@ -122,9 +120,7 @@ def test_a_run_resumed_amid_graphs_goes_on_to_the_same_bytes(cuda, tmp_path):
     assert bytes_of(begun) == bytes_of(whole)
 
 
-def test_a_frame_that_fails_while_it_is_recorded_leaves_a_torn_model_and_a_device_that_works(gpu, cuda, monkeypatch):
-    if not gpu.simulated:
-        pytest.skip("a real driver does not fail on demand")
+def test_a_frame_that_fails_while_it_is_recorded_leaves_a_torn_model_and_a_device_that_works(simulated, cuda):
     model = PVM(TINY, device=cuda)
     walk(model, Scene(TICKS), 6)
     cudasim.fail("launch:2")

@@ -8,7 +8,6 @@ import pytest
 
 from hybrid.pvm import pipeline
 from hybrid.pvm.model import PVM
-from tests import cudasim
 from tests.support.interrupts import Kills, drained
 from tests.support.small_pvm import BLIND, TINY, Scene, assert_same, bytes_of, walk
 
@@ -44,9 +43,7 @@ def test_it_is_that_of_the_cpu(cuda, way, streams):
 def test_a_run_is_its_steps_bit_for_bit_in_any_order_of_completion(gpu, cuda, way, ahead, orders):
     feed, stepped = Scene(11), PVM(TINY, device=cuda)
     expected = walk(stepped, feed)
-    for seed in range(orders if gpu.simulated else 2):
-        if gpu.simulated:
-            cudasim.seed(seed)
+    for _ in gpu.orders(orders if gpu.simulated else 2):
         model = PVM(TINY, device=cuda)
         seen = list(model.run(feed, every=3, ahead=ahead))
         assert_same(seen[::3], expected[::3])

@@ -28,11 +28,8 @@ class Recording:
         side = int(config["input_block_size"])
         patch = [(x * side, y * side, side, side) for x, y in zip(self["unit_x"], self["unit_y"], strict=True)]
         context = [self._part("context", u) for u in units]
-        self.frame, self.inputs, self.outputs = (
-            self["t_frame_in"].shape[1:],
-            self["unit_input_dim"],
-            self["unit_output_dim"],
-        )
+        self.frame = self["t_frame_in"].shape[1:]
+        self.inputs, self.outputs = self["unit_input_dim"], self["unit_output_dim"]
         wiring = SimpleNamespace(
             frame=self.frame,
             hidden=self["unit_size"],
@@ -67,8 +64,8 @@ class Recording:
             yield self["t_output"][t, at : at + self.outputs[u]]
 
 
-def replayed(gpu):
-    """Weights and velocities after 50 frames learned and 6 dreamed, at each of which all activations are those of PVM_cuda."""
+def test_the_numbers_of_the_original(gpu):
+    """50 frames learned and 6 dreamed: at each all activations are those of PVM_cuda, and so are weights and velocities."""
     golden = Recording("A_poly4_float32.npz")
     layout, units = golden.layout, len(golden["unit_size"])
     size, pixels = layout.published_at[-1] + layout.hidden[-1], int(np.prod(golden.frame))
@@ -80,6 +77,7 @@ def replayed(gpu):
     velocity, miss = gpu.put(np.zeros(weights.size, np.float32)), gpu.empty(units, np.float32)
     integral, delta = gpu.empty((1, 0), np.float32), gpu.empty((1, layout.tape_at[-1]), np.float32)
     rate, momentum = (gpu.empty(units, np.float32) for _ in range(2))
+    kept = integral, delta, None, None, miss, weights, velocity
     plan = gpu.run(pvm.plan, layout)
     for t, raw in enumerate(golden["t_frame_raw"]):
         now, learned = worlds[t % 2], bool(golden["t_learned"][t])
@@ -87,18 +85,7 @@ def replayed(gpu):
         gpu.device.write(rate, golden["t_lr"][t].astype(np.float32))
         gpu.device.write(momentum, golden["t_mom"][t].astype(np.float32))
         flags = gpu.put(np.full(units, learned, np.uint8))
-        written = (
-            worlds[(t + 1) % 2],
-            tapes[t % 3],
-            signals[t % 2],
-            integral,
-            delta,
-            None,
-            None,
-            miss,
-            weights,
-            velocity,
-        )
+        written = worlds[(t + 1) % 2], tapes[t % 3], signals[t % 2], *kept
         past = Past(now, tapes[(t - 1) % 3], tapes[(t - 2) % 3], signals[(t - 1) % 2])
         learning, gathering = Learning(rate, momentum, flags, flags, True), Gathering(0.8, 0.1, 0.98, 1.0, 1.0)
         gpu.run(pvm.tick, State(*written), plan, past, learning, gathering, "rational2023", 0, units)
@@ -110,8 +97,3 @@ def replayed(gpu):
         for k in np.flatnonzero(golden["w_steps"] == t):
             np.testing.assert_allclose(gpu.get(weights), golden.weights(golden["w_after"][k]), atol=1e-5)
             np.testing.assert_allclose(gpu.get(velocity), golden.weights(golden["dw_after"][k]), atol=1e-5)
-    return gpu.get(weights).tobytes(), gpu.get(velocity).tobytes()
-
-
-def test_the_numbers_of_the_original(gpu):
-    replayed(gpu)

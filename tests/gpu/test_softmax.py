@@ -6,22 +6,9 @@ import pytest
 from gpu import softmax
 from hybrid.contract import Learned
 from tests import cudasim
+from tests.support.softmaxes import check_step, oracle, problem
 
 NAMES = ("grad", "loss", "weights")
-
-
-def problem(classes, width, batch, spread=1.0, seed=0):
-    rng = np.random.default_rng(seed)
-    weights = (spread * rng.normal(size=(classes, width))).astype(np.float32)
-    hidden = rng.normal(size=(batch, width)).astype(np.float32)
-    return weights, hidden, rng.integers(0, classes, batch).astype(np.int32)
-
-
-def oracle(weights, hidden):
-    """All log-probabilities (B, V), in float64."""
-    logits = hidden.astype(float) @ weights.astype(float).T
-    top = logits.max(axis=1, keepdims=True)
-    return logits - top - np.log(np.exp(logits - top).sum(axis=1, keepdims=True))
 
 
 class Case:
@@ -57,19 +44,11 @@ class Case:
         return self.gpu.get(ids), self.gpu.get(log_probs)
 
 
-EPS = np.finfo(np.float32).eps
 CHUNK = 64  # classes a chunk, in most tests
 chunk_size = softmax.classes_of_chunk  # as it is, for tests that replace it
 
 # Classes, width, rows: around a chunk, and around what a block reads at once
-SIZES = [
-    (2, 1, 1),
-    (CHUNK, 33, 2),
-    (CHUNK + 1, 128, 3),
-    (2 * CHUNK + 1, 2, 4),
-    (5 * CHUNK - 3, 8, 33),
-]
-WIDE = [(1023, 3, 2), (4097, 2, 3)]  # in one chunk
+SIZES = [(2, 1, 1), (CHUNK, 33, 2), (CHUNK + 1, 128, 3), (2 * CHUNK + 1, 2, 4), (5 * CHUNK - 3, 8, 33)]
 
 
 @pytest.fixture(autouse=True)
@@ -81,23 +60,10 @@ def chunks(monkeypatch):
     return each
 
 
-def check_step(gpu, weights, hidden, target):
-    rows, log_probs = np.arange(len(target)), oracle(weights, hidden)
-    miss = np.exp(log_probs)
-    miss[rows, target] -= 1
-    grad, loss, moved = Case(gpu, weights, hidden, target).step(0.1)
-
-    # A logit is a sum of D products of a few units; its error is the relative error of every probability
-    largest = np.abs(weights).max() * np.abs(hidden).max()
-    close = 20 * EPS * np.sqrt(hidden.shape[1]) * largest
-    np.testing.assert_allclose(loss, -log_probs[rows, target], atol=close)
-    np.testing.assert_allclose(grad, miss @ weights.astype(float), atol=close * np.abs(weights).max())
-    np.testing.assert_allclose(moved, weights - 0.1 * miss.T @ hidden.astype(float), atol=close * len(hidden))
-
-
 @pytest.mark.parametrize("sizes", SIZES)
 def test_step_against_float64(gpu, sizes):
-    check_step(gpu, *problem(*sizes))
+    given = problem(*sizes)
+    check_step(Case(gpu, *given).step(0.1), *given)
 
 
 @pytest.mark.parametrize(  # what a block reads four of may end anywhere
@@ -111,14 +77,16 @@ def test_biases_and_weights_of_examples_against_float64(gpu, chunks, classes, ch
     case = Case(gpu, weights, hidden, target)
     on_device = gpu.put(np.append(biases, np.full(4, np.nan, np.float32)))[:classes]
     learned, rate = Learned(case.weights, on_device), 0.1
-    ids, log_probs = gpu.empty((5, 7), np.int32), gpu.empty((5, 7), np.float32)
+    ids, log_probs, out = gpu.empty((5, 7), np.int32), gpu.empty((5, 7), np.float32), gpu.empty(5, np.float32)
     gpu.run(softmax.best, ids, log_probs, learned, case.work, case.hidden)
+    gpu.run(softmax.log_prob, out, learned, case.work, case.hidden, case.target)
     gpu.run(softmax.step, case.grad, case.loss, learned, case.work, case.hidden, case.target, gpu.put(weight), rate)
 
     expected = oracle(np.column_stack([weights, biases]), np.column_stack([hidden, np.ones(5)]))
     order = np.argsort(-expected, axis=1, kind="stable")[:, :7]
     np.testing.assert_array_equal(gpu.get(ids), order)
     np.testing.assert_allclose(gpu.get(log_probs), np.take_along_axis(expected, order, 1), atol=1e-5)
+    np.testing.assert_allclose(gpu.get(out), expected[np.arange(5), target], atol=1e-5)
     miss = weight[:, None] * (np.exp(expected) - np.eye(classes)[target])
     grad, loss, moved = case.results()
     np.testing.assert_allclose(loss, -weight * expected[np.arange(5), target], atol=1e-5)
@@ -129,14 +97,15 @@ def test_biases_and_weights_of_examples_against_float64(gpu, chunks, classes, ch
 
 def test_targets_on_both_sides_of_the_edges_of_chunks(gpu):
     """The last row's is the first of a chunk: behind the chunk before there are no logits."""
-    weights, hidden, _ = problem(2 * CHUNK, 8, 4)
-    check_step(gpu, weights, hidden, np.array([0, CHUNK - 1, 2 * CHUNK - 1, CHUNK], np.int32))
+    given = *problem(2 * CHUNK, 8, 4)[:2], np.array([0, CHUNK - 1, 2 * CHUNK - 1, CHUNK], np.int32)
+    check_step(Case(gpu, *given).step(0.1), *given)
 
 
-@pytest.mark.parametrize("sizes", WIDE)
+@pytest.mark.parametrize("sizes", [(1023, 3, 2), (4097, 2, 3)])
 def test_step_in_one_chunk_against_float64(gpu, chunks, sizes):
     chunks(1 << 14)
-    check_step(gpu, *problem(*sizes))
+    given = problem(*sizes)
+    check_step(Case(gpu, *given).step(0.1), *given)
 
 
 def test_loss_of_step_is_the_log_prob_before_it(gpu):
@@ -274,18 +243,14 @@ def test_best_of_all_classes_sums_to_one_and_agrees_with_log_prob(gpu):
         np.testing.assert_allclose(case.log_prob(), log_probs[:, column], atol=1e-5)
 
 
-def test_more_than_there_are(gpu):
-    ids, log_probs = Case(gpu, *problem(3, 4, 2)).best(5)
-    assert (np.sort(ids[:, :3], axis=1) == [0, 1, 2]).all() and (ids[:, 3:] == -1).all()
-    assert np.isneginf(log_probs[:, 3:]).all()
-
-
-def test_as_many_as_a_block_can_hold_and_one_more(gpu, monkeypatch):
+def test_more_than_there_are_up_to_as_many_as_a_block_can_hold_and_one_more(gpu, monkeypatch):
     case = Case(gpu, *problem(3, 4, 2))
     room = 1 << ((gpu.device.shared_block - 1024) // 8).bit_length() - 1
     monkeypatch.setattr(gpu.device, "shared_block", 8 * room + 1024)  # not a byte more
-    ids, _ = case.best(room - softmax.TILE)
-    assert (np.sort(ids[:, :3], axis=1) == [0, 1, 2]).all() and (ids[:, 3:] == -1).all()
+    for k in (5, room - softmax.TILE):
+        ids, log_probs = case.best(k)
+        assert (np.sort(ids[:, :3], axis=1) == [0, 1, 2]).all() and (ids[:, 3:] == -1).all()
+        assert np.isneginf(log_probs[:, 3:]).all()
     with pytest.raises(ValueError, match=f"expected at most {room - softmax.TILE} "):
         case.best(room - softmax.TILE + 1)
 
@@ -293,37 +258,30 @@ def test_as_many_as_a_block_can_hold_and_one_more(gpu, monkeypatch):
 # Time
 
 
-def test_nothing_is_allocated_copied_or_waited_for(gpu):
-    if not gpu.simulated:
-        pytest.skip("only the simulated driver counts its calls")
+def test_nothing_is_allocated_copied_or_waited_for(gpu, simulated):
     case = Case(gpu, *problem(3 * CHUNK, 4, 2))
     out = gpu.empty(2, np.float32)
 
     def work():
-        before = cudasim.counts()
         softmax.step(*case.arguments(0.1))
         softmax.log_prob(out, Learned(case.weights), case.work, case.hidden, case.target)
-        return {kind: count - before[kind] for kind, count in cudasim.counts().items() if count > before[kind]}
 
     gpu.run(work)  # compiles
     # chunks: two launches each in a first pass, four in the second, but the last without its first
-    assert set(gpu.run(work)) <= {"launch", "other"}
-    assert gpu.run(work)["launch"] == 3 * (2 + 4 + 2) - 1
+    made = gpu.run(cudasim.calls, work)
+    assert made.keys() <= {"launch", "other"} and made["launch"] == 3 * (2 + 4 + 2) - 1
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_the_same_bytes_beside_another_queue(gpu, seed):
+def test_the_same_bytes_beside_another_queue(gpu):
     """Two queues at work at once, and the same problems one after the other."""
     problems = [problem(3 * CHUNK + 1, 8, 5, seed=number) for number in range(2)]
     expected = [Case(gpu, *arrays).step(0.1) for arrays in problems]
-    if gpu.simulated:
-        cudasim.seed(seed)
-    cases = [Case(gpu, *arrays) for arrays in problems]
-    queues = [gpu.device.queue(name, 1) for name in "ab"]
-    for queue, case in zip(queues, cases, strict=True):
-        queue.run(softmax.step, *case.arguments(0.1))
-    for queue in queues:
-        queue.close()
-    for case, results in zip(cases, expected, strict=True):
-        for found, before in zip(case.results(), results, strict=True):
-            assert found.tobytes() == before.tobytes()
+    for _ in gpu.orders(2):
+        cases = [Case(gpu, *arrays) for arrays in problems]
+        queues = [gpu.device.queue(name, 1) for name in "ab"]
+        for queue, case in zip(queues, cases, strict=True):
+            queue.run(softmax.step, *case.arguments(0.1))
+        for queue in queues:
+            queue.close()
+        for case, results in zip(cases, expected, strict=True):
+            assert [found.tobytes() for found in case.results()] == [before.tobytes() for before in results]

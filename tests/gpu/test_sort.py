@@ -10,32 +10,16 @@ from tests.support.drawn_ids import zipf
 T = sort.TILE
 
 
-@pytest.fixture
-def by_id(gpu):
-    """Sorted ids and their places, as NumPy arrays."""
-
-    def run(ids, rows):
-        keys, places = gpu.run(sort.by_id, gpu.put(ids), rows)
-        return gpu.get(keys), gpu.get(places)
-
-    return run
-
-
-def check(by_id, ids, rows):
+def check(gpu, ids, rows):
     order = np.argsort(ids, kind="stable")
-    keys, places = by_id(ids, rows)
-    np.testing.assert_array_equal(keys, ids[order])
-    np.testing.assert_array_equal(places, order)
-
-
-def test_worked_by_hand(by_id):
-    keys, places = by_id(np.array([5, 0, 5, 3, 0], np.int32), 6)
-    assert keys.tolist() == [0, 0, 3, 5, 5] and places.tolist() == [1, 4, 3, 0, 2]
+    keys, places = gpu.run(sort.by_id, gpu.put(ids), rows)
+    np.testing.assert_array_equal(gpu.get(keys), ids[order])
+    np.testing.assert_array_equal(gpu.get(places), order)
 
 
 @pytest.mark.parametrize("count", [1, 31, 32, 33, 200])
-def test_short_lists(by_id, count):
-    check(by_id, zipf(np.random.default_rng(count), 40, count), 40)
+def test_short_lists(gpu, count):
+    check(gpu, zipf(np.random.default_rng(count), 40, count), 40)
 
 
 @pytest.mark.parametrize(("count", "blocks"), [(32, 1), (33, 2), (200, 7)])
@@ -49,44 +33,34 @@ def test_a_block_places_32_ids(gpu, monkeypatch, launched, count, blocks):
     ("count", "rows"),
     [(1, 257), (255, 1), (T - 1, 256), (T, 70_000), (T + 1, 257), (3 * T + 77, 256), (3 * T + 77, 70_000)],
 )
-def test_long_lists(by_id, monkeypatch, count, rows):
+def test_long_lists(gpu, monkeypatch, count, rows):
     monkeypatch.setattr(sort, "SHORT", 0)
-    check(by_id, zipf(np.random.default_rng([count, rows]), rows, count), rows)
+    check(gpu, zipf(np.random.default_rng([count, rows]), rows, count), rows)
 
 
 @pytest.mark.parametrize("rows", [2**24, 2**31 - 1])
-def test_large_ids(by_id, monkeypatch, rows):
+def test_large_ids(gpu, monkeypatch, rows):
     ids = np.random.default_rng(1).integers(0, rows, 300).astype(np.int32)
     ids[7], ids[50:60] = rows - 1, ids[3]
-    check(by_id, ids, rows)
+    check(gpu, ids, rows)
     monkeypatch.setattr(sort, "SHORT", 0)
-    check(by_id, ids, rows)
+    check(gpu, ids, rows)
 
 
 @pytest.mark.parametrize("short", [0, 1000])
 @pytest.mark.parametrize("ids", [np.full(300, 9), np.arange(300), np.arange(300)[::-1], np.arange(300) % 2])
-def test_equal_rising_and_falling_ids(by_id, monkeypatch, ids, short):
+def test_equal_rising_and_falling_ids(gpu, monkeypatch, ids, short):
     monkeypatch.setattr(sort, "SHORT", short)
-    check(by_id, ids.astype(np.int32), 300)
+    check(gpu, ids.astype(np.int32), 300)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_the_order_of_work_on_the_device_changes_nothing(gpu, by_id, seed):
-    if gpu.simulated:
-        cudasim.seed(seed)
-    check(by_id, zipf(np.random.default_rng(2), 3000, sort.SHORT + 1), 3000)
+def test_the_order_of_work_on_the_device_changes_nothing(gpu):
+    for _ in gpu.orders(2):
+        check(gpu, zipf(np.random.default_rng(2), 3000, sort.SHORT + 1), 3000)
 
 
-def test_as_many_passes_as_the_rows_have_digits(gpu, monkeypatch):
-    if not gpu.simulated:
-        pytest.skip("only the simulated driver counts its calls")
+def test_as_many_passes_as_the_rows_have_digits(gpu, simulated, monkeypatch):
     monkeypatch.setattr(sort, "SHORT", 0)
     ids = gpu.put(np.zeros(9, np.int32))
-
-    def launches(rows):
-        before = cudasim.counts()["launch"]
-        sort.by_id(ids, rows)
-        return cudasim.counts()["launch"] - before
-
-    found = [gpu.run(launches, rows) for rows in (1, 256, 257, 1 << 16, (1 << 16) + 1, 2**31 - 1)]
-    assert found == [2, 2, 4, 4, 6, 8]
+    sizes = (1, 256, 257, 1 << 16, (1 << 16) + 1, 2**31 - 1)
+    assert [gpu.run(cudasim.calls, sort.by_id, ids, rows)["launch"] for rows in sizes] == [2, 2, 4, 4, 6, 8]

@@ -7,7 +7,6 @@ from cpu import tree_softmax as cpu_tree_softmax
 from cpu.tree.tree import balanced, huffman, path
 from gpu import tree_softmax
 from hybrid.contract import Learned
-from tests import cudasim
 from tests.support.tree_softmax import case
 from tests.support.tree_softmax import run as run_on_cpu
 from tests.support.visits import learn
@@ -65,13 +64,8 @@ def test_same_bits_as_the_serial_loop(gpu, width):
 
 def test_same_bytes_in_every_run(gpu):
     tree = huffman(1000 // np.arange(1, 41))
-    nodes, hidden, target = case(40, 33, 50)
-    found = []
-    for seed in range(2):
-        if gpu.simulated:
-            cudasim.seed(seed)
-        found.append(run(gpu, tree, nodes, hidden, target, 0.1))
-    same(*found)
+    given = case(40, 33, 50)
+    gpu.check_same_bytes(lambda: run(gpu, tree, *given, 0.1))
 
 
 def test_nothing_is_written_beyond_the_examples(gpu):
@@ -82,11 +76,13 @@ def test_nothing_is_written_beyond_the_examples(gpu):
     assert (found[:9] < 0).all() and found[9] == 7
 
 
+def check_as_on_the_cpu(gpu, *given, atol=3e-5):
+    close(run(gpu, *given, 0.1), run_on_cpu(*given, 0.1), atol)
+
+
 @pytest.mark.parametrize("batch", [1, 32, 65])
 def test_batches_around_a_warp_and_a_block(gpu, batch):
-    tree = balanced(17)
-    nodes, hidden, target = case(17, 6, batch, seed=batch)
-    close(run(gpu, tree, nodes, hidden, target, 0.1), run_on_cpu(tree, nodes, hidden, target, 0.1))
+    check_as_on_the_cpu(gpu, balanced(17), *case(17, 6, batch, seed=batch))
 
 
 @pytest.mark.parametrize(("width", "columns"), [(6, 32), (33, 64), (300, 256)])
@@ -99,26 +95,22 @@ def test_the_work_is_shared_by_examples_levels_and_columns(gpu, launched, width,
 
 
 def test_more_examples_than_a_warp_looks_through_at_once(gpu):
-    tree = balanced(2)
     nodes, hidden, target = case(2, 1, 1100)
     target[1000:1060] = 1
-    close(run(gpu, tree, nodes, hidden, target, 0.1), run_on_cpu(tree, nodes, hidden, target, 0.1), atol=2e-4)
+    check_as_on_the_cpu(gpu, balanced(2), nodes, hidden, target, atol=2e-4)
 
 
 @pytest.mark.parametrize("last", [31, 32, 128])
 def test_two_examples_of_a_leaf_far_apart(gpu, last):
-    tree, target = balanced(300), np.arange(last + 1, dtype=np.int32)
+    target = np.arange(last + 1, dtype=np.int32)
     target[last] = target[0]
-    nodes, hidden, _ = case(300, 3, last + 1)
-    close(run(gpu, tree, nodes, hidden, target, 0.1), run_on_cpu(tree, nodes, hidden, target, 0.1))
+    check_as_on_the_cpu(gpu, balanced(300), *case(300, 3, last + 1)[:2], target)
 
 
 def test_a_degenerate_tree(gpu):
     tree = huffman(2 ** np.arange(40, dtype=np.int64))
     assert tree.depth == 39
-    nodes, hidden, _ = case(40, 5, 40)
-    target = np.arange(40, dtype=np.int32)
-    close(run(gpu, tree, nodes, hidden, target, 0.1), run_on_cpu(tree, nodes, hidden, target, 0.1))
+    check_as_on_the_cpu(gpu, tree, *case(40, 5, 40)[:2], np.arange(40, dtype=np.int32))
 
 
 @pytest.mark.parametrize("width", [1, 33, 300])

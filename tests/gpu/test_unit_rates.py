@@ -51,9 +51,8 @@ def test_every_way_to_learn_takes_rates_of_their_own(gpu, batch, sizes, momentum
         case.step("tanh")
         found[rate] = [case.get(name) for name in ("weights", "velocity")[: 1 + bool(momentum)]]
     for u, (at, end) in enumerate(itertools.pairwise(case.layout.w_at)):
-        for mixed, alike, other in zip(
-            found[None], found[(0.05, 0.25)[u % 2]], found[(0.25, 0.05)[u % 2]], strict=True
-        ):
+        same, different = (0.05, 0.25)[u % 2], (0.25, 0.05)[u % 2]
+        for mixed, alike, other in zip(found[None], found[same], found[different], strict=True):
             assert (mixed[at:end] != other[at:end]).any()
             if batch > 16:  # a GEMM's factor is multiplied after its sum
                 np.testing.assert_allclose(mixed[at:end], alike[at:end], rtol=1e-5, atol=1e-6)
