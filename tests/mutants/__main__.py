@@ -39,7 +39,7 @@ FOUND_BY_NAME = {name: name for name in ("hybrid.cli.commands", "hybrid.readout"
 FOUND_BY_NAME |= {"hybrid.models": "hybrid.train.runs", "hybrid.feeds.video.clips": "hybrid.feeds.video.open"}
 FOUND_BY_NAME |= dict.fromkeys(("cpu", "gpu"), "hybrid.backend")
 LEFT_OUT = ".git .venv build dist *cache __pycache__ .hypothesis *.egg-info".split()
-BUDGET = 150.0  # seconds of a mutant's own tests, after which none begins; a fifth of it for those of others
+BUDGET = 150.0  # seconds of a mutant's own tests, after which none begins; half of it for those of others
 MORE = 10  # test files beside a mutant's own
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 
@@ -80,7 +80,7 @@ class Selection:
                 self.importers.setdefault(name, set()).add(FOUND_BY_NAME[name.rpartition(".")[0]])
 
     def own(self, path: str) -> list[str]:
-        """Of its package those that import it or the package that offers it, and all that name the path; namesakes first.
+        """Its namesakes, those of its package that import it or the package that offers it, and all that name the path.
 
         Of a header those of the kernels that include it.
         """
@@ -95,10 +95,10 @@ class Selection:
         found = {test for test in found if test.startswith(f"{folder}/")} | self._holding(path, "tests/**/test_*.py")
         for including in self._including(path):
             found |= set(self.own(including))
-        shelf = Path("tests", Path(path).parts[0]), Path("tests", path).parent  # tests of cpu/, gpu/ are not in folders
-        namesakes = {(place / f"test_{Path(path).stem}.py").as_posix() for place in shelf}
-        found = {test for test in found | namesakes if (self.root / test).exists() and not test.startswith(APART)}
-        return sorted(found, key=lambda test: (test not in namesakes, test))
+        name = f"test_{Path(path).stem}.py"
+        found |= {test.relative_to(self.root).as_posix() for test in self.root.glob(f"tests/**/{name}")}
+        found = {test for test in found if not test.startswith(APART)}
+        return sorted(found, key=lambda test: (Path(test).name != name, not test.startswith(folder), test))
 
     def others(self, path: str) -> list[str]:
         """Of those that import it, directly or not, the nearest: those of its package first."""
@@ -146,7 +146,7 @@ class Worker:
         begun, tier, by = time.monotonic(), "", ""
         own, others = self.selection.own(mutant.path), self.selection.others(mutant.path)
         for tier in TIERS:
-            for files, budget in ((own, BUDGET), (others, BUDGET / (5 if own else 1))):
+            for files, budget in ((own, BUDGET), (others, BUDGET / (2 if own else 1))):
                 by = by or (self._killer(mutant, files, TIERS[tier], budget) if files else "")
             if by:
                 break
