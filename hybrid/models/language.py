@@ -28,6 +28,7 @@ __all__ = ["FILES", "TUNED", "Evaluation", "Options", "Use", "complete", "evalua
 (NAMES,) = FILES = store.FILES["language"]
 RANKS = True
 CHUNK = 2**20  # tokens of a streamed text that are shuffled together
+MANY = 10_000  # words from which on a sampled softmax, exact only at the cost of a full one, is measured once an epoch
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,8 +83,8 @@ class Language(EngineJob):
         self._train, self._valid, self._test = train, valid, test
         self._measured = measured_feed(options, valid, self.vocabulary)
         data = self._measured.corpus.sha256
-        if options["readout"] == "sampled":
-            self.evaluations = 1  # each costs a full softmax over the text, which may take as long as an epoch
+        if options["readout"] == "sampled" and len(self.vocabulary) > MANY:
+            self.evaluations = 1
         super().__init__(options, feed, watched=Watched("perplexity"), data=data, per_example=options["context"])
 
     def keep(self, folder: Path) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from hybrid.cli import main
+from hybrid.models import language
 from tests.support import small_runs
 from tests.support.commands import refused, run_json
 
@@ -23,6 +24,17 @@ def test_a_readout_of_neighbours_tells_its_recall_beside_perplexity(tmp_path, ca
     assert min(report["neighbours queries/s"], report["exact queries/s"]) > 0 and report["readout"] == "neighbours"
     figures = run_json(capsys, "eval", out)
     assert figures["perplexity"] == pytest.approx(report["perplexity"]) and figures["neighbours recall@10"] == 1
+
+
+@pytest.mark.parametrize(("readout", "many", "points"), [("sampled", 7, 2), ("sampled", 8, 8), ("tree", 7, 8)])
+def test_a_sampled_softmax_of_many_words_is_measured_once_an_epoch(
+    tmp_path, capsys, monkeypatch, readout, many, points
+):
+    monkeypatch.setattr(language, "MANY", many)
+    (tmp_path / "some.txt").write_text("a b c d e f g\n" * 40)  # eight words, with <unk>
+    files = ["--text", str(tmp_path / "some.txt"), "--out", str(tmp_path / "run"), "--min-count", "1"]
+    sizes = "--width 4 --hidden 4 --readout-width 4 --batch 16 --epochs 2 --readout".split()
+    assert len(run_json(capsys, "train", "language", *files, *sizes, readout)["curve"]) == points
 
 
 STREAMED = ["--width", "8", "--epochs", "2", "--threads", "2"]
