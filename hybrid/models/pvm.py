@@ -16,12 +16,9 @@ from ..feeds.video.frames import Frames
 from ..pvm import evaluate as judging
 from ..pvm import panel, presets, reports
 from ..pvm.config import Config
-from ..pvm.evaluate import Validation
 from ..pvm.figures import Pair, floats
-from ..pvm.live import Latest, Live, page
+from ..pvm.live import Latest, Live
 from ..pvm.model import PVM, StepResult
-from ..pvm.pipeline import Ranks
-from ..pvm.reports import draw_curve
 from ..pvm.source import CONFIG, LABELS_HELP, VIDEO_HELP, clips, configured, labelled, read_config
 from ..settings import option, positive
 from ..storage import files
@@ -64,13 +61,10 @@ class Options:
         metavar="NAME|FILE",
     )  # fmt: skip
     set: list[str] | None = option(
-        None,
-        "another value of a field of the configuration, in JSON; several times. --set activation=tanh, --set"
+        None, "another value of a field of the configuration, in JSON; several times. --set activation=tanh, --set"
         " readout.start=1000 (the first step at which readouts learn), --set readout=null (none)",
-        metavar="NAME=VALUE",
-        action="append",
-        type=_setting,
-    )
+        metavar="NAME=VALUE", action="append", type=_setting,
+    )  # fmt: skip
     video: str = option("synthetic", VIDEO_HELP, group="data", metavar="VIDEO")
     labels: str | None = option(None, LABELS_HELP, group="data", metavar="FILE")
     valid: str | None = option(
@@ -146,7 +140,7 @@ class Watching(Job):
         self.options, self.config, self.feed = options, config, feed
         self.every = math.gcd(options["every"], SAMPLE)
         self._live: Live | None = None
-        self._validation: Validation | None = None
+        self._validation: judging.Validation | None = None
         self._valid = clips(options["valid"], config.frame) if options.get("valid") else ()
         if self._valid or options.get("patience"):
             self.watched = Watched("valid prediction" if self._valid else "prediction")
@@ -167,7 +161,10 @@ class Watching(Job):
     @contextlib.contextmanager
     def open(self) -> Iterator[None]:
         """Opens the page of --live; rejects a port in use before training."""
-        with page(self.options) as self._live:
+        with contextlib.ExitStack() as opened:
+            if self.options.get("live"):
+                self._live = opened.enter_context(Live(self.options["live"]))
+                console.tell(f"live on {self._live.address}")
             yield
 
     def begin(self, model: PVM, facts: dict[str, Any]) -> None:
@@ -181,7 +178,7 @@ class Watching(Job):
         self._pair: Pair | None = None
         self.latest = Latest(model, aspect_of(self.feed.clips[0]), Path(self.options["video"]).name)
         if self._valid:
-            self._validation = Validation(model, self._valid)
+            self._validation = judging.Validation(model, self._valid)
         if model.tick and (model.tick - 1) % self.every == 0:
             self._waiting = StepResult(model.tick - 1, np.empty(0), model.prediction(), [], [])
 
@@ -231,7 +228,12 @@ class Watching(Job):
 
     def postfix(self, point: Mapping[str, Any], rate: float) -> str:
         """Returns speed, errors, and the errors of the prediction and the last frame."""
-        return reports.postfix(point, rate, rate * self._model.size[0])
+        errors = " ".join(f"{error:.3f}" for error in point["error"])
+        parameters = reports.engineering(rate * self._model.size[0])
+        shown = f"{rate:,.0f} frames/s, {parameters} parameters/s, error {errors}"
+        if point["prediction"] is None:
+            return shown
+        return f"{shown}, next frame {point['prediction']:.4f} (last frame {point['last_frame']:.4f})"
 
     def figures(self, point: Mapping[str, Any]) -> dict[str, float]:
         """Returns a point of the curve by TensorBoard tags."""
@@ -258,7 +260,7 @@ class Watching(Job):
 
     def draw(self, folder: Path, report: dict[str, Any], model: PVM) -> None:
         """Draws the curve, the last compared frame, and the timeline of the last ticks."""
-        draw_curve(folder / "curve.png", report["curve"])
+        reports.draw_curve(folder / "curve.png", report["curve"])
         if (picture := self.latest.picture()) is not None:
             panel.save(folder / "last.png", picture)
         plots.last_ticks(folder, model.trace)
@@ -271,12 +273,16 @@ class Watching(Job):
 
 
 def prepare(options: dict[str, Any]) -> Watching:
-    """Makes a feed of the video, with the configuration of the options or of the run."""
+    """Makes a feed of the video, with the configuration of the options, or of the run; without labels it has no readouts."""
     folder = options.get("resume")
     config = read_config(Path(folder)) if folder else configured(options)
     shown = clips(options["video"], config.frame, options["labels"])
     feed = Frames(shown, options["steps"], options["streams"] or config.streams)
-    return Watching(options, config if folder else _with_use(options, config, feed), feed)
+    asked = folder or any(setting.startswith("readout") for setting in options["set"] or ())
+    if config.readout and not asked and not labelled(feed.clips):
+        console.note(f"{options['video']} has no labels: no readouts, which would learn nothing")
+        config = dataclasses.replace(config, readout=None)
+    return Watching(options, config, feed)
 
 
 def load(source: Path, options: dict[str, Any]) -> tuple[PVM, dict[str, Any]]:
@@ -294,22 +300,13 @@ def text(report: dict[str, Any]) -> str:
     return judging.text(report) if "steps_learned" in report else reports.text(report)
 
 
-def _ranks() -> Ranks | None:
+def _ranks() -> Any:
     """Returns the ranks that partition the units; None, without importing MPI, unless a launcher started them."""
     if not machine.launched():
         return None
     from ..mpi import pvm
 
     return pvm.Ranks()
-
-
-def _with_use(options: dict[str, Any], config: Config, feed: Frames) -> Config:
-    """Returns the configuration; without labels it has no readouts, unless the options request them."""
-    asked = any(setting.startswith("readout") for setting in options["set"] or ())
-    if config.readout is None or asked or labelled(feed.clips):
-        return config
-    console.note(f"{options['video']} has no labels: no readouts, which would learn nothing")
-    return dataclasses.replace(config, readout=None)
 
 
 def _nothing(layers: int) -> dict[str, Any]:

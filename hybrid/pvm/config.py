@@ -16,11 +16,14 @@ import numpy as np
 
 from .. import check
 
-RULES = ("cuda", "classic")
-UNITS = ("simple", "change", "complex", "residual", "complex_residual")
+CHOICES = {
+    "wiring": ("cuda", "classic"),
+    "unit": ("simple", "change", "complex", "residual", "complex_residual"),
+    "activation": ("logistic", "rational", "tanh"),
+    "publish": ("raw", "minmax"),
+    "init": ("cuda", "classic"),
+}
 FEATURES = ("signal", "derivative", "integral", "error", "past")
-ACTIVATIONS = ("logistic", "rational", "tanh")
-PUBLISH = ("raw", "minmax")
 READOUTS = ("tile", "unit")
 MOST_STREAMS = 16
 LONGEST_NAME = 200  # characters; it appears in pictures and reports
@@ -57,7 +60,23 @@ class Readout:
 
     def __post_init__(self) -> None:
         _normalised(self, hidden=_row, block=_pairs, enabled=_row, schedule=_rows)
-        readout(self)
+        check.choice("readout.kind", self.kind, READOUTS)
+        if len(self.hidden) != 1:
+            raise ValueError(f"readout.hidden: found {len(self.hidden)} sizes, expected one")
+        check.whole("readout.hidden", self.hidden[0], 1)
+        for at, pair in enumerate(self.block):
+            _sizes(f"readout.block[{at}]", pair)
+        for at, flag in enumerate(self.enabled):
+            _flag(f"readout.enabled[{at}]", flag)
+        check.whole("readout.start", self.start, 0)
+        _fraction("readout.momentum", self.momentum)
+        events: tuple[Any, ...] = self.schedule
+        for at, event in enumerate(events):
+            name = f"readout.schedule[{at}]"
+            if not isinstance(event, tuple) or len(event) != 2:
+                raise ValueError(f"{name}: found {event!r}, expected (step, rate)")
+            check.whole(f"{name} step", event[0], 0)
+            check.number(f"{name} rate", event[1], 0)
 
     def rate(self, step: int, before: float | None = None) -> float:
         """Returns the rate in force at `step`.
@@ -218,7 +237,6 @@ class Config:
 
     @cached_property
     def _events(self) -> dict[int, list[Event]]:
-        """The events of each step that has any, in order."""
         found: dict[int, list[Event]] = {}
         for event in self.schedule:
             found.setdefault(event[0], []).append(event)
@@ -242,7 +260,7 @@ class Config:
     def to_json(self) -> str:
         """Returns JSON with one field a line, from which `from_fields` makes an equal configuration."""
         fields = dataclasses.asdict(self)
-        lines = (f"  {json.dumps(name)}: {json.dumps(value, default=_plain)}" for name, value in fields.items())
+        lines = (f'  "{name}": {json.dumps(value, default=np.generic.item)}' for name, value in fields.items())
         return "{\n" + ",\n".join(lines) + "\n}\n"
 
     @classmethod
@@ -254,37 +272,25 @@ class Config:
         return _known(cls, fields)
 
 
-def _plain(value: object) -> Any:
-    """Converts NumPy numbers to Python's."""
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"no JSON for {value!r}")
-
-
-def _names(cls: type[Config] | type[Readout]) -> list[str]:
-    return [one.name for one in dataclasses.fields(cls)]
-
-
 def _known(cls: type[T], fields: Mapping[str, Any], prefix: str = "") -> T:
-    """Returns `cls` of `fields`; ValueError for an unknown name."""
     if not isinstance(fields, Mapping):
         raise ValueError(f"{prefix.rstrip('.') or 'configuration'}: found {fields!r}, expected names with values")
     fields = {name: value for name, value in fields.items() if name not in FORMER or value != FORMER[name]}
+    known = [one.name for one in dataclasses.fields(cls)]
     for name in fields:
-        if name not in _names(cls):
-            hint = _hint(cls, name, prefix)
+        if name not in known:
+            hint = _hint(known, name, prefix)
             raise ValueError(f"{prefix}{name}: found an unknown name, expected a field of {cls.__name__}; {hint}")
     return cls(**fields)
 
 
-def _hint(cls: type[Config] | type[Readout], name: str, prefix: str) -> str:
-    """Returns a hint at the valid field closest to an unknown name."""
+def _hint(known: list[str], name: str, prefix: str) -> str:
     if name in SCHEDULED:
         of_all = "[[0,null,0.01,0.1]], from step 0 on, of all layers, rate 0.01 and momentum 0.1"
-        event = "[[0,0.01]], from step 0 on 0.01" if cls is Readout else of_all
+        event = "[[0,0.01]], from step 0 on 0.01" if prefix else of_all
         return f"rates are in the schedule: {prefix}schedule={event}"
-    near = difflib.get_close_matches(name, _names(cls), 1, 0.5)
-    return f"did you mean {prefix}{near[0]}?" if near else f"one of {', '.join(_names(cls))}"
+    near = difflib.get_close_matches(name, known, 1, 0.5)
+    return f"did you mean {prefix}{near[0]}?" if near else f"one of {', '.join(known)}"
 
 
 def _normalised(self: Config | Readout, **how: Callable[[Any], Any]) -> None:
@@ -323,78 +329,58 @@ def _events(value: Any) -> tuple[Any, ...]:
 
 def config(new: Config) -> None:
     """Raises ValueError for the first field that is invalid, alone or together with others."""
-    _name(new.name)
-    check.choice("wiring", new.wiring, RULES)
-    check.choice("unit", new.unit, UNITS)
-    check.choice("activation", new.activation, ACTIVATIONS)
-    check.choice("publish", new.publish, PUBLISH)
-    check.choice("init", new.init, RULES)
-    for one in dataclasses.fields(new):
-        if isinstance(one.default, bool):
-            _flag(one.name, getattr(new, one.name))
-    _shape(new)
-    _inputs(new)
-    if new.steps is not None:
-        check.whole("steps", new.steps, 1)
-    check.whole("streams", new.streams, 1, MOST_STREAMS)
-    for at, event in enumerate(new.schedule):
-        _event(f"schedule[{at}]", event, len(new.grids))
-    for name in ("lateral_at", "feedback_at"):
-        if getattr(new, name) is not None:
-            check.whole(name, getattr(new, name), 0)
-    _readout_fits(new)
-
-
-def readout(new: Readout) -> None:
-    """Raises ValueError for the first invalid field of a readout."""
-    check.choice("readout.kind", new.kind, READOUTS)
-    if len(new.hidden) != 1:
-        raise ValueError(f"readout.hidden: found {len(new.hidden)} sizes, expected one")
-    check.whole("readout.hidden", new.hidden[0], 1)
-    for at, pair in enumerate(new.block):
-        _sizes(f"readout.block[{at}]", pair)
-    for at, flag in enumerate(new.enabled):
-        _flag(f"readout.enabled[{at}]", flag)
-    check.whole("readout.start", new.start, 0)
-    _fraction("readout.momentum", new.momentum)
-    events: tuple[Any, ...] = new.schedule
-    for at, event in enumerate(events):
-        name = f"readout.schedule[{at}]"
-        if not isinstance(event, tuple) or len(event) != 2:
-            raise ValueError(f"{name}: found {event!r}, expected (step, rate)")
-        check.whole(f"{name} step", event[0], 0)
-        check.number(f"{name} rate", event[1], 0)
-
-
-def _name(name: Any) -> None:
+    name: Any = new.name
     if not isinstance(name, str) or not name:
         raise ValueError(f"name: found {name!r}, expected a word")
     if len(name) > LONGEST_NAME:
         raise ValueError(f"name: found {len(name):,} characters, expected at most {LONGEST_NAME}")
     if not name.isprintable():
         raise ValueError(f"name: found {name!r}, expected a word of one line, all of whose characters print")
+    for field_name, among in CHOICES.items():
+        check.choice(field_name, getattr(new, field_name), among)
+    for one in dataclasses.fields(new):
+        if isinstance(one.default, bool):
+            _flag(one.name, getattr(new, one.name))
+    _shape(new)
+    _inputs(new)
+    for field_name, least in (("steps", 1), ("lateral_at", 0), ("feedback_at", 0)):
+        if getattr(new, field_name) is not None:
+            check.whole(field_name, getattr(new, field_name), least)
+    check.whole("streams", new.streams, 1, MOST_STREAMS)
+    events: tuple[Any, ...] = new.schedule
+    for at, event in enumerate(events):
+        what = f"schedule[{at}]"
+        if not isinstance(event, tuple) or len(event) != 4:
+            raise ValueError(f"{what}: found {event!r}, expected (step, layer or None for all, rate, momentum or None)")
+        step, layer, rate, momentum = event
+        check.whole(f"{what} step", step, 0)
+        if layer is not None:
+            check.whole(f"{what} layer", layer, 0, len(new.grids) - 1)
+        check.number(f"{what} rate", rate, 0)
+        if momentum is not None:
+            _fraction(f"{what} momentum", momentum)
+    _readout_fits(new)
 
 
 def _shape(new: Config) -> None:
-    if not new.grids:
+    layers = len(new.grids)
+    if not layers:
         raise ValueError("grids: found none, expected (rows, columns) of at least one layer")
-    if len(new.grids) > MOST_LAYERS:
-        raise ValueError(f"grids: found {len(new.grids):,} layers, expected at most {MOST_LAYERS:,}")
+    if layers > MOST_LAYERS:
+        raise ValueError(f"grids: found {layers:,} layers, expected at most {MOST_LAYERS:,}")
     for at, pair in enumerate(new.grids):
         _sizes(f"grids[{at}]", pair)
     _sizes("block", new.block)
     check.whole("channels", new.channels, 1)
-    if len(new.hidden) != len(new.grids):
-        raise ValueError(
-            f"hidden: found {len(new.hidden)} sizes, expected {len(new.grids)}, one a layer, or one for all"
-        )
+    if len(new.hidden) != layers:
+        raise ValueError(f"hidden: found {len(new.hidden)} sizes, expected {layers}, one a layer, or one for all")
     for at, size in enumerate(new.hidden):
         check.whole(f"hidden[{at}]", size, 1)
     check.whole("fan_in", new.fan_in, 1)
     check.number("fan_in_radius", new.fan_in_radius, 0)
     check.number("lateral_radius", new.lateral_radius, 0)
     nearest = 0.5**0.5 if new.fan_in % 2 == 0 else 0
-    if len(new.grids) > 1 and new.fan_in_radius < nearest:
+    if layers > 1 and new.fan_in_radius < nearest:
         raise ValueError(
             f"fan_in_radius: found {new.fan_in_radius}, which leaves no unit of a block of {new.fan_in} x {new.fan_in}, "
             f"expected at least {nearest:.3f}"
@@ -406,14 +392,11 @@ def _shape(new: Config) -> None:
 
 
 def _inputs(new: Config) -> None:
-    """Raises ValueError for features and steps that the rule or the kind of unit lacks."""
     for at, name in enumerate(new.features):
         check.choice(f"features[{at}]", name, FEATURES)
-    ordered = tuple(name for name in FEATURES if name in new.features)
-    if new.features != ordered or not ordered:
-        raise ValueError(
-            f"features: found {new.features}, expected {ordered or FEATURES[:1]}: each once, in this order"
-        )
+    ordered = tuple(name for name in FEATURES if name in new.features) or FEATURES[:1]
+    if new.features != ordered:
+        raise ValueError(f"features: found {new.features}, expected {ordered}: each once, in this order")
     check.whole("predict_steps", new.predict_steps, 1, 2)
     _fraction("tau", new.tau, closed=True)
     two_frames = new.features == ("signal", "past") and new.predict_steps == 2
@@ -437,33 +420,18 @@ def _inputs(new: Config) -> None:
             raise ValueError(f"context_to_output: found True with unit {new.unit!r}, expected 'simple' or 'complex'")
 
 
-def _event(name: str, event: Any, layers: int) -> None:
-    if not isinstance(event, tuple) or len(event) != 4:
-        raise ValueError(f"{name}: found {event!r}, expected (step, layer or None for all, rate, momentum or None)")
-    step, layer, rate, momentum = event
-    check.whole(f"{name} step", step, 0)
-    if layer is not None:
-        check.whole(f"{name} layer", layer, 0, layers - 1)
-    check.number(f"{name} rate", rate, 0)
-    if momentum is not None:
-        _fraction(f"{name} momentum", momentum)
-
-
 def _readout_fits(new: Config) -> None:
-    """Raises ValueError for a readout with another number of layers than the configuration."""
     if new.readout is None:
         return
-    expected = 1 if new.readout.kind == "tile" else len(new.grids)
-    if len(new.readout.block) not in (0, expected):
+    kind, layers = new.readout.kind, len(new.grids)
+    blocks, flags = len(new.readout.block), len(new.readout.enabled)
+    expected = 1 if kind == "tile" else layers
+    if blocks not in (0, expected):
         which = "of all tiles" if expected == 1 else "one a layer"
-        raise ValueError(
-            f"readout.block: found {len(new.readout.block)}, expected {expected}, {which}, or () for the default"
-        )
-    if len(new.readout.enabled) not in (0, len(new.grids)) or (new.readout.kind == "tile" and new.readout.enabled):
-        raise ValueError(
-            f"readout.enabled: found {len(new.readout.enabled)} with kind {new.readout.kind!r}, "
-            f"expected {len(new.grids)} with 'unit', one a layer, or ()"
-        )
+        raise ValueError(f"readout.block: found {blocks}, expected {expected}, {which}, or () for the default")
+    if flags not in (0, layers) or (kind == "tile" and flags):
+        wanted = f"{layers} with 'unit', one a layer, or ()"
+        raise ValueError(f"readout.enabled: found {flags} with kind {kind!r}, expected {wanted}")
 
 
 def _flag(name: str, value: Any) -> None:

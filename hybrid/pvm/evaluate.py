@@ -18,20 +18,18 @@ from ..storage import checkpoint, files
 from ..storage.checkpoint import CHECKPOINT
 from ..train import runs, store
 from . import panel, tracking
-from .figures import WINDOW, compared, count_layers, distance, floats, judged, saturation
+from .figures import WINDOW, Pair, compared, count_layers, floats, judged, saturation
 from .heads import box_of, combine
 from .model import PVM, StepResult
 from .sizes import parameters
 from .source import CONFIG, clips, labelled, read_config
 from .tracking import ARENA
+from .wiring import Wiring
 
 FRAMES = 500  # maximum, so that validation takes a small part of a run
 PICTURE = "compare.png"
-# Options that do not affect learning, and those that the configuration repeats.
-APART = {
-    *("kind", "steps", "every", "save_every", "patience", "tensorboard", "live", "device", "threads"),
-    *("config", "set"),
-}
+# Options that do not affect learning, and the last two, which the configuration repeats.
+APART = set("kind steps every save_every patience tensorboard live device threads config set".split())
 LONGEST = 40  # characters of a setting's value in the table
 
 
@@ -64,19 +62,10 @@ def alone(model: PVM, *, readouts: bool = True) -> PVM:
 
 
 def single(model: PVM, *, readouts: bool) -> PVM:
-    """Returns a new model of the same graph, on the same device, with one stream, with or without readouts.
-
-    Ranks partition its units as they do the other's.
-    """
-    return PVM(
-        model.config if readouts else dataclasses.replace(model.config, readout=None),
-        wiring=model.wiring,
-        device=model.backend.name,
-        threads=model.threads,
-        seed=model.seed,
-        dtype=model.dtype,
-        ranks=model.ranks,
-    )
+    """Returns a new model of the same graph, on the same device and ranks, with one stream, with or without readouts."""
+    config = model.config if readouts else dataclasses.replace(model.config, readout=None)
+    same = {name: getattr(model, name) for name in ("wiring", "threads", "seed", "dtype", "ranks")}
+    return PVM(config, device=model.backend.name, **same)
 
 
 def follow(one: PVM, model: PVM) -> None:
@@ -101,10 +90,8 @@ def frames_of(clip: Clip) -> Iterator[Frame]:
 class Watcher:
     """A viewer that shows frames to a model and accumulates the errors of its predictions. Start a clip with `cut`.
 
-    before, expected  the last frame, and the prediction of the next
-    predicted         the prediction of the last frame; None if there was none
-    off               the error of that prediction, and that of the previous frame; None if there was none
-    recent            hidden numbers of the last frames, see `count_layers`
+    pair    the last frame with its prediction; None if there was none
+    recent  hidden numbers of the last frames, see `count_layers`
     """
 
     def __init__(self, model: PVM):
@@ -117,36 +104,31 @@ class Watcher:
 
     def cut(self) -> None:
         """Marks a break: the next frame does not follow the last."""
-        self.before: np.ndarray | None = None
-        self.expected: np.ndarray | None = None
-        self.predicted: np.ndarray | None = None
-        self.off: tuple[float, float] | None = None
+        self._last: tuple[StepResult, np.ndarray] | None = None  # with the frame that it has seen
+        self.pair: Pair | None = None
 
     def see(self, image: np.ndarray, label: Any = None) -> StepResult:
         """Shows the next frame to the model."""
         real = floats(image)
-        self.predicted = self.expected
-        if self.before is not None and self.expected is not None:
-            self.off = distance(self.expected, real), distance(self.before, real)
+        self.pair = self._last and Pair(*self._last, real)
+        if self.pair:
             self.pairs += 1
-            self.prediction += self.off[0]
-            self.last_frame += self.off[1]
+            self.prediction += self.pair.error
+            self.last_frame += self.pair.last_frame
         seen = self.model.step(real, label)
         self.frames += 1
         self.error += seen.error
         self.recent.append(seen.hidden)
-        self.before, self.expected = real, seen.prediction
+        self._last = seen, real
         return seen
 
     def figures(self) -> dict[str, Any]:
         """Returns means over all frames, JSON-compatible."""
-        prediction, repeated = (
-            (total / self.pairs if self.pairs else None) for total in (self.prediction, self.last_frame)
-        )
+        means = [total / self.pairs if self.pairs else None for total in (self.prediction, self.last_frame)]
         return {
             "frames": self.frames,
             "error": (self.error / max(self.frames, 1)).tolist(),
-            **judged(prediction, repeated),
+            **judged(*means),
             "activity": [counts._asdict() for counts in count_layers(self.recent, self.model.config)],
         }
 
@@ -183,14 +165,16 @@ class Evaluated(NamedTuple):
     """The result of an evaluation.
 
     figures  JSON-compatible
-    watcher  its state after the last frame
     options  of the run
+    wiring   of its units
+    pair     the last frame with its prediction; None if there was none
     aspect   width / height of the original frames
     """
 
     figures: dict[str, Any]
-    watcher: Watcher
     options: dict[str, Any]
+    wiring: Wiring
+    pair: Pair | None
     aspect: float
 
 
@@ -211,7 +195,7 @@ def evaluated(folder: Path, given: dict[str, Any]) -> Evaluated:
         **watcher.figures(),
         "tracking": _scores(tracks) if tracks else None,
     }
-    return Evaluated(figures, watcher, options, aspect_of(shown[0]))
+    return Evaluated(figures, options, model.wiring, watcher.pair, aspect_of(shown[0]))
 
 
 def _learned(folder: Path, shown: Sequence[Clip]) -> bool:
@@ -260,76 +244,49 @@ def text(figures: dict[str, Any]) -> str:
     return f"{said}\n\n{figures['tracking']['table']}" if figures["tracking"] else said
 
 
-class Side(NamedTuple):
-    """One of the two runs."""
-
-    name: str  # A or B
-    figures: dict[str, Any]  # of `hybrid eval`, and its sizes
-    settings: dict[str, Any]  # options and configuration, by name
-    frame: np.ndarray  # the last one
-    prediction: np.ndarray  # of that frame
-    aspect: float
-
-
 def compare(given: Namespace) -> dict[str, Any]:
     """Runs `hybrid pvm compare A B`: writes the picture, returns a report."""
     folders = [Path(given.a), Path(given.b)]
     options = [store.options_of(folder) for folder in folders]
-    video = given.video or _same_video(options)
+    a, b = (one.get("video") for one in options)
+    if not given.video and a != b:
+        raise ValueError(f"--video: found none, and A was trained on {a}, B on {b}; name one for both")
+    video = given.video or str(a)
     own = folders[0] / PICTURE
     path = files.check(Path(given.out or own).with_suffix(".png"), given.overwrite, own=own, inputs=[video])
-    sides = [_side(name, folder, vars(given)) for name, folder in zip("AB", folders, strict=True)]
+    sides = [_side(folder, vars(given)) for folder in folders]
     draw_sides(path, sides)
+    names = dict.fromkeys(name for side in sides for name in side.options if name != "name")
+    settings = {name: [side.options.get(name) for side in sides] for name in names}  # None for a missing one
     report = {
         "video": video,
-        "runs": {side.name: side.figures for side in sides},
-        "settings": differing([side.settings for side in sides]),
+        "runs": {name: side.figures for name, side in zip("AB", sides, strict=True)},
+        "settings": {name: pair for name, pair in settings.items() if pair[0] != pair[1]},
         "picture": str(path),
     }
     return report | {"text": compared_text(report)}
 
 
-def _same_video(options: list[dict[str, Any]]) -> str:
-    """Returns the video on which both were trained."""
-    a, b = (one.get("video") for one in options)
-    if a != b:
-        raise ValueError(f"--video: found none, and A was trained on {a}, B on {b}; name one for both")
-    return str(a)
-
-
-def _side(name: str, folder: Path, given: dict[str, Any]) -> Side:
-    """Evaluates a run on the video."""
-    seen = evaluated(folder, given)
-    watcher, config = seen.watcher, read_config(folder)  # the evaluated model may lack its readouts
-    units, readouts = parameters(config, watcher.model.wiring)
+def _side(folder: Path, given: dict[str, Any]) -> Evaluated:
+    """Evaluates a run; adds its sizes to the figures and its configuration, with names like readout.NAME, to the options."""
+    seen, config = evaluated(folder, given), read_config(folder)  # the evaluated model may lack its readouts
+    units, readouts = parameters(config, seen.wiring)
     own = {"configuration": config.name, "parameters": units, "readout_parameters": readouts}
-    if watcher.predicted is None or watcher.before is None:
+    if seen.pair is None:
         raise ValueError(f"{folder}: too few frames to compare a prediction; expected at least 2 of one clip")
     learned = {option: value for option, value in seen.options.items() if option not in APART}
-    settings = learned | _flat(json.loads(config.to_json()))
-    return Side(name, seen.figures | own, settings, watcher.before, watcher.predicted, seen.aspect)
-
-
-def _flat(fields: dict[str, Any]) -> dict[str, Any]:
-    """Returns fields by name, those of the readout as readout.NAME."""
+    fields = json.loads(config.to_json())
     inner = fields.pop("readout")
-    return fields | ({"readout": None} if inner is None else {f"readout.{name}": one for name, one in inner.items()})
-
-
-def differing(settings: list[dict[str, Any]]) -> dict[str, list[Any]]:
-    """Returns the settings in which two runs differ, [A's, B's] by name; None for a missing one."""
-    names = dict.fromkeys(name for one in settings for name in one)
-    pairs = {name: [one.get(name) for one in settings] for name in names if name != "name"}
-    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+    fields |= {"readout": None} if inner is None else {f"readout.{name}": one for name, one in inner.items()}
+    return seen._replace(figures=seen.figures | own, options=learned | fields)
 
 
 def compared_text(report: dict[str, Any]) -> str:
     """Returns a report as a human-readable table."""
     figures = list(report["runs"].values())
-    lines = [("", "A", "B"), ("run", *(one["run"] for one in figures))]
-    lines.append(("configuration", *(one["configuration"] for one in figures)))
-    for name, key in (("parameters", "parameters"), ("of readouts", "readout_parameters"), ("steps", "steps_learned")):
-        lines.append((name, *(f"{one[key]:,}" for one in figures)))
+    lines = [("", "A", "B"), *((name, *(one[name] for one in figures)) for name in ("run", "configuration"))]
+    counts = {"parameters": "parameters", "of readouts": "readout_parameters", "steps": "steps_learned"}
+    lines += [(name, *(f"{one[key]:,}" for one in figures)) for name, key in counts.items()]
     named = {
         "next frame, error": "prediction_error",
         "repeating the last": "last_frame_error",
@@ -342,9 +299,8 @@ def compared_text(report: dict[str, Any]) -> str:
         lines.append((f"error, layer {layer}", *errors))
     trackers = [(one["tracking"] or {"trackers": {}})["trackers"].get("pvm") for one in figures]
     if any(trackers):
-        lines.append(
-            ("tracking, success", *(f"{one['success']:.3f}" if one and one["success"] else "-" for one in trackers))
-        )
+        successes = (f"{one['success']:.3f}" if one and one["success"] else "-" for one in trackers)
+        lines.append(("tracking, success", *successes))
     lines += [(f"{name} *", *map(_short, pair)) for name, pair in report["settings"].items()]
     wide = max(len(a) for _, a, _ in lines) + 2
     said = "\n".join(f"{name:<24}{a:<{wide}}{b}".rstrip() for name, a, b in lines)
@@ -356,11 +312,14 @@ def _short(value: Any) -> str:
     return shown if len(shown) <= LONGEST else shown[: LONGEST - 3] + "..."
 
 
-def draw_sides(path: Path, sides: list[Side]) -> None:
+def draw_sides(path: Path, sides: list[Evaluated]) -> None:
     """Writes a picture: the last frame, each side's prediction of it, and the differences."""
-    views = {"the last frame": panel.View(panel.rgb(sides[0].frame))}
-    for side in sides:
-        off = np.abs(side.prediction - side.frame).mean(axis=-1)
-        views[f"{side.name} had predicted"] = panel.View(panel.rgb(side.prediction))
-        views[f"{side.name} is off by {off.mean():.4f}"] = panel.coloured(off, panel.Scale(0, panel.ERROR, "inferno"))
+    views: dict[str, panel.View] = {}
+    for name, side in zip("AB", sides, strict=True):
+        assert side.pair
+        prediction, frame = side.pair.prediction, side.pair.after
+        off = np.abs(prediction - frame).mean(axis=-1)
+        views.setdefault("the last frame", panel.View(panel.rgb(frame)))
+        views[f"{name} had predicted"] = panel.View(panel.rgb(prediction))
+        views[f"{name} is off by {off.mean():.4f}"] = panel.coloured(off, panel.Scale(0, panel.ERROR, "inferno"))
     panel.save(path, panel.side_by_side(views, aspect=sides[0].aspect))

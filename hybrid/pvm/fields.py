@@ -65,7 +65,8 @@ class Projection:
         self.slope = _slope(arrays["tape"].astype(np.float64), config.activation).mean(axis=0)
         self.stretch = (1 / (arrays["high"] - arrays["low"])).mean(axis=0) if "low" in arrays else None
         self._pixels = int(np.prod(wiring.frame))
-        self._share = _newest(config)
+        shares = dict(zip(FEATURES, (1.0, 0.5, 1 - config.tau, 0.5, 0.0), strict=True))  # slopes by the newest signal
+        self._share = np.array([shares[name] for name in config.features]) * (0.8 if config.squeeze else 1.0)
 
     def field(self, unit: int) -> Field:
         """Returns the fields of a unit: those of the pre-activations of its hidden numbers."""
@@ -82,7 +83,12 @@ class Projection:
                 if self.stretch is not None:
                     change *= self.stretch[at : at + many]
                 self._pull(other, change, world, met)
-        return self._cut(world[:, : self._pixels], met[: self._pixels])
+        frame = world[:, : self._pixels].reshape(-1, *self.wiring.frame)
+        rows, columns = np.nonzero(np.any(met[: self._pixels].reshape(self.wiring.frame), axis=2))
+        if not rows.size:
+            return Field(0, 0, frame[:, :0, :0])
+        top, left = int(rows.min()), int(columns.min())
+        return Field(top, left, frame[:, top : rows.max() + 1, left : columns.max() + 1].copy())
 
     def _pull(self, unit: int, change: np.ndarray, world: np.ndarray, met: np.ndarray) -> None:
         """Adds to `world` the changes (h, W) that cause changes (h, numbers) of a unit's hidden sums, and marks `met`."""
@@ -118,27 +124,12 @@ class Projection:
         np.add.at(world.T, places[lower], newest.T[lower])
         met[places[lower]] = True
 
-    def _cut(self, pixels: np.ndarray, met: np.ndarray) -> Field:
-        frame = pixels.reshape(-1, *self.wiring.frame)
-        seen = np.any(met.reshape(self.wiring.frame), axis=2)
-        rows, columns = np.nonzero(seen)
-        if not rows.size:
-            return Field(0, 0, frame[:, :0, :0])
-        top, left = int(rows.min()), int(columns.min())
-        return Field(top, left, frame[:, top : rows.max() + 1, left : columns.max() + 1].copy())
-
 
 def unit_of(wiring: Wiring, layer: int, unit: int) -> int:
     """Returns the global number of a layer's unit; ValueError for an invalid one."""
     check.whole("layer", layer, 0, len(wiring.grids) - 1)
     units = np.flatnonzero(wiring.layer == layer)
     return int(units[check.whole("unit", unit, 0, len(units) - 1)])
-
-
-def _newest(config: Config) -> np.ndarray:
-    """Returns the slope of each feature with respect to the newest signal."""
-    shares = dict(zip(FEATURES, (1.0, 0.5, 1 - config.tau, 0.5, 0.0), strict=True))
-    return np.array([shares[name] for name in config.features]) * (0.8 if config.squeeze else 1.0)
 
 
 def _slope(a: np.ndarray, activation: str) -> Any:

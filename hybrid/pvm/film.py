@@ -35,24 +35,14 @@ def fields(given: Namespace) -> dict[str, Any]:
     if path.suffix.lower() != ".png":
         raise ValueError(f"{path}: expected a name that ends with .png")
     model, _ = opened(folder, vars(given))
-    units = units_drawn(model, given.layer)
+    wiring, layer = model.wiring, given.layer
+    first = unit_of(wiring, layer, 0)
+    fits = (wiring.layer == layer) & (wiring.row < MOST) & (wiring.column < MOST)
+    units = np.flatnonzero(fits).tolist() or [first]
     image, scale = montage(model, units)
     panel.save(path, panel.enlarged((255 * image + 0.5).astype(np.uint8), WIDE))
-    return {
-        "picture": str(path),
-        "layer": given.layer,
-        "units": len(units),
-        "scale": scale,
-        "text": f"layer {given.layer}, {len(units):,} units, black and white at -{scale:.3g} and {scale:.3g} -> {path}",
-    }
-
-
-def units_drawn(model: PVM, layer: int) -> list[int]:
-    """Returns the global numbers of the layer's units to draw, as many as fit in a picture."""
-    first = unit_of(model.wiring, layer, 0)
-    wiring = model.wiring
-    fits = (wiring.layer == layer) & (wiring.row < MOST) & (wiring.column < MOST)
-    return np.flatnonzero(fits).tolist() or [first]
+    text = f"layer {layer}, {len(units):,} units, black and white at -{scale:.3g} and {scale:.3g} -> {path}"
+    return {"picture": str(path), "layer": layer, "units": len(units), "scale": scale, "text": text}
 
 
 def montage(model: PVM, units: list[int]) -> tuple[np.ndarray, float]:
@@ -92,21 +82,18 @@ def watch(given: Namespace) -> dict[str, Any]:
     watcher, video = Watcher(model), given.video or options["video"]
     path = _path(folder, given, WATCHED, video)
     aspect, title = aspect_of(found[0]), _title(model, video)
-    with Film(path, found[0].rate, zoom=1) as film, _bar(None, given.steps) as bar:
+    with Film(path, found[0].rate, zoom=1) as film, console.bar(given.steps, "film", "frames") as bar:
         for clip in found:
             watcher.cut()
             for number, frame in enumerate(islice(frames_of(clip), given.steps - watcher.frames)):
                 film.write(_looked(watcher, frame, aspect, f"{title}, frame {number:,}"))
                 bar.update()
     figures = watcher.figures()
-    return figures | {
-        "film": str(path),
-        "text": f"{figures['frames']:,} frames -> {path}\nnext frame: {compared(figures)}",
-    }
+    text = f"{figures['frames']:,} frames -> {path}\nnext frame: {compared(figures)}"
+    return figures | {"film": str(path), "text": text}
 
 
 def _title(model: PVM, video: str) -> str:
-    """Returns the constant part of a film's title."""
     return f"{model.config.name}, {model.tick:,} steps of learning, {Path(video).name}"
 
 
@@ -114,10 +101,9 @@ def _looked(watcher: Watcher, frame: Frame, aspect: float, title: str) -> np.nda
     """Returns a picture of the film: frame, prediction, difference, hidden maps, heatmap, and the boxes."""
     model = watcher.model
     seen = watcher.see(frame.image, frame.box)
-    real = floats(frame.image)
-    predicted = real * 0 if watcher.predicted is None else watcher.predicted
-    pictures, recent = (real, predicted), watcher.recent
-    views = panel.views(model.config, model.wiring, pictures, seen.hidden, seen.heatmap, recent, watcher.off)
+    real, pair, recent = floats(frame.image), watcher.pair, watcher.recent
+    pictures, off = (real, pair.prediction if pair else real * 0), pair and (pair.error, pair.last_frame)
+    views = panel.views(model.config, model.wiring, pictures, seen.hidden, seen.heatmap, recent, off)
     boxes, legend = _boxes(frame, seen)
     views |= {name: views[name]._replace(boxes=boxes) for name in ("frame", "heatmap") if name in views}
     return panel.side_by_side(views, aspect=aspect, title=title, legend=legend)
@@ -146,7 +132,8 @@ def dream(given: Namespace) -> dict[str, Any]:
     awake = list(islice(chain.from_iterable(map(frames_of, found)), AWAKE))
     title = _title(model, source)
     with Film(path, found[0].rate, zoom=1) as film:
-        for number, views in enumerate(_bar(_dreamt(model, awake, given.steps), len(awake) + given.steps)):
+        frames = console.bar(len(awake) + given.steps, "film", "frames", items=_dreamt(model, awake, given.steps))
+        for number, views in enumerate(frames):
             film.write(panel.side_by_side(views, aspect=aspect_of(found[0]), title=f"{title}, frame {number:,}"))
     said = f"{len(awake):,} frames of {source}, then {given.steps:,} of dream -> {path}"
     return {"film": str(path), "frames": len(awake) + given.steps, "text": said}
@@ -161,10 +148,6 @@ def _dreamt(model: PVM, awake: Sequence[Frame], count: int) -> Iterator[dict[str
         assert seen.prediction is not None
         pictures = {f"seen: {'dream' if asleep else 'video'}": shown, "predicted next": seen.prediction}
         yield {name: panel.View(panel.rgb(picture)) for name, picture in pictures.items()}
-
-
-def _bar(frames: Any, total: int) -> Any:
-    return console.bar(total, "film", "frames", items=frames)
 
 
 def _path(folder: Path, given: Namespace, name: str, *inputs: str | None) -> Path:

@@ -82,9 +82,11 @@ class Heads:
 
     def maps(self, y: np.ndarray) -> list[np.ndarray]:
         """Returns the raw heatmaps (B, rows, columns) of outputs (B, Y)."""
-        flat = np.zeros((len(y), sum(rows * columns for rows, columns in self.shapes)), y.dtype)
+        ends = np.cumsum([rows * columns for rows, columns in self.shapes])
+        flat = np.zeros((len(y), ends[-1]), y.dtype)
         flat[:, self.order] = y
-        return [part.reshape(-1, *shape) for part, shape in zip(self._split(flat), self.shapes, strict=True)]
+        parts = np.split(flat, ends[:-1], axis=1)
+        return [part.reshape(-1, *shape) for part, shape in zip(parts, self.shapes, strict=True)]
 
     def shares(self, y: np.ndarray) -> list[np.ndarray]:
         """Returns the heatmaps in 0..1, 1 on the object: `maps` with the scaling of the targets inverted."""
@@ -98,17 +100,8 @@ class Heads:
         return target.astype(self.dtype)
 
     def _squeezed(self, mask: np.ndarray) -> np.ndarray:
-        """Returns the targets for a mask, 1 on the object."""
         targets: np.ndarray = self._span * mask + self._low
         return targets
-
-    def heats(self, box: np.ndarray, frame: tuple[int, ...]) -> list[np.ndarray]:
-        """Returns the heatmaps of a labelled box, (4,) x, y, width, height in pixels of a frame of shape `frame`."""
-        return [heat_target(box, rows, columns, frame) for rows, columns in self.shapes]
-
-    def _split(self, flat: np.ndarray) -> list[np.ndarray]:
-        ends = np.cumsum([rows * columns for rows, columns in self.shapes])
-        return np.split(flat, ends[:-1], axis=1)
 
 
 def layout_of(wiring: Wiring, config: Config) -> tuple[UnitLayout, list[np.ndarray]]:
@@ -145,15 +138,12 @@ def _places(wiring: Wiring, maps: list[Map]) -> tuple[list[tuple[int, int]], lis
     first = 0
     for (high, wide), (rows, columns), units in maps:
         shapes.append((high * rows, wide * columns))
-        index += [first + _block(shapes[-1], int(wiring.row[u]), int(wiring.column[u]), rows, columns) for u in units]
+        for u in units:
+            y = int(wiring.row[u]) * rows + np.arange(rows)[:, None]
+            x = int(wiring.column[u]) * columns + np.arange(columns)
+            index.append(np.ravel(first + y * wide * columns + x))
         first += high * rows * wide * columns
     return shapes, index
-
-
-def _block(shape: tuple[int, int], row: int, column: int, rows: int, columns: int) -> np.ndarray:
-    """Returns the positions of a block in a flat map of this shape."""
-    y, x = np.mgrid[row * rows : (row + 1) * rows, column * columns : (column + 1) * columns]
-    return np.ravel(y * shape[1] + x)
 
 
 def _start(layout: UnitLayout, config: Config, seed: int) -> np.ndarray:
@@ -173,21 +163,13 @@ def _start(layout: UnitLayout, config: Config, seed: int) -> np.ndarray:
 
 
 def combine(heatmaps: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
-    """Returns the mean of heatmaps of any sizes at an image's size, (rows, columns) float32 in 0 to 1.
-
-    shape  of the image: rows, columns and any others
-    """
-    mean: np.ndarray = np.mean([_resize(heatmap, shape) for heatmap in heatmaps], axis=0)
-    return mean.clip(0, 1).astype(np.float32)
-
-
-def _resize(heatmap: np.ndarray, shape: tuple[int, ...]) -> Any:
-    """Resizes by cubic interpolation in float64. Pixels are areas (grid_mode), and the edge extends: flat maps stay flat."""
+    """Returns the mean of heatmaps of any sizes, (rows, columns) float32 in 0 to 1; shape: rows, columns and any others."""
     from scipy import ndimage
 
-    rows, columns = heatmap.shape
-    factors = shape[0] / rows, shape[1] / columns
-    return ndimage.zoom(heatmap, factors, output=np.float64, order=3, mode="nearest", grid_mode=True)
+    # By cubic interpolation. Pixels are areas (grid_mode), and the edge extends: flat maps stay flat.
+    how: Any = {"output": np.float64, "order": 3, "mode": "nearest", "grid_mode": True}
+    resized = [ndimage.zoom(heatmap, np.divide(shape[:2], heatmap.shape), **how) for heatmap in heatmaps]
+    return np.asarray(np.mean(resized, axis=0)).clip(0, 1).astype(np.float32)
 
 
 def box_of(heatmap: np.ndarray) -> np.ndarray:

@@ -35,7 +35,7 @@ class TapeLayout(NamedTuple):
     hidden_at, hidden, published_at  (U,) the hidden vector: its tape offset, its size, its world offset when published
     predicted_at   (U,) on the tape; predictions of `steps` frames, each of all signals
     residual_at    (U,) on the tape, the prediction of the error of the one at predicted_at; -1: none
-    signed         (U,) number of leading errors that are replaced by their sign
+    signed         (U,) number of leading errors that are replaced by their sign: all or none
     part_from, part_size                      ranges of the world that are a unit's signals, in order
     copy_from, copy_to, copy_size, copy_kind  ranges of the world copied to the tape as LATERAL, FEEDBACK or RAW context
     rows, columns, pulled, w_at, in_at, out_at  of a dense layer: a matrix (rows, columns), followed by its bias (rows,). It
@@ -90,7 +90,7 @@ def tape_layout(wiring: Wiring, config: Config) -> TapeLayout:
     layers = [(*layer, at) for unit, at in zip(units, start, strict=True) for layer in unit.layers]
     rows, columns, pulled, reads, writes, at = (np.array(field, np.int64) for field in zip(*layers, strict=True))
     copies = [_copies(wiring, u, unit, published_at) for u, unit in enumerate(units)]
-    copied = [len(unit) for unit in copies]
+    copied, residual = [len(unit) for unit in copies], np.array([unit.residual for unit in units])
     copy_from, copy_to, copy_size, copy_kind = np.concatenate(copies).T
     return TapeLayout(
         layer_at=_offsets([len(unit.layers) for unit in units]),
@@ -104,10 +104,8 @@ def tape_layout(wiring: Wiring, config: Config) -> TapeLayout:
         hidden=_sizes(wiring.hidden),
         published_at=published_at[:-1],
         predicted_at=start + [unit.predicted for unit in units],
-        residual_at=np.array(
-            [at + unit.residual if unit.residual else -1 for unit, at in zip(units, start, strict=True)]
-        ),
-        signed=_signed(config, units, signals),
+        residual_at=np.where(residual, start + residual, -1),
+        signed=_sizes(np.array(signals) * config.predict_steps * config.sign_of_error),
         part_from=np.array([at for part in parts for at, _ in part], np.int64),
         part_size=_sizes([size for part in parts for _, size in part]),
         copy_from=np.ascontiguousarray(copy_from),
@@ -170,8 +168,8 @@ class _Unit:
     """A unit under construction: its tape grows with each placement. Offsets are relative to its start."""
 
     features = context = hidden = predicted = 0
+    residual = 0  # none
     raw: int | None = None  # offset of the raw context
-    residual: int | None = None
 
     def __init__(self) -> None:
         self.size = 0
@@ -267,11 +265,6 @@ def _copies(wiring: Wiring, u: int, unit: _Unit, published_at: np.ndarray) -> np
     if unit.raw is not None:
         copies.append((at, unit.raw + done, size, np.full_like(at, RAW)))
     return np.stack([np.stack(copy, axis=-1) for copy in copies], axis=1).reshape(-1, 4)
-
-
-def _signed(config: Config, units: list[_Unit], signals: list[int]) -> np.ndarray:
-    """Returns the number of each unit's leading errors that are replaced by their sign: all or none, by the configuration."""
-    return _sizes(np.array(signals) * config.predict_steps * config.sign_of_error)
 
 
 def _offsets(sizes: Any) -> np.ndarray:

@@ -4,7 +4,6 @@ Pictures are drawn only on request: the latest complete tick, at most twice a se
 """
 
 import base64
-import contextlib
 import errno
 import json
 import secrets
@@ -12,23 +11,20 @@ import socketserver
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .. import console
 from . import panel
 from .figures import WINDOW, Counts, Pair, count_layers
 from .model import PVM
 
-# Pictures of a run in training: those of its latest complete tick.
-
 
 class Latest:
-    """The latest pair; taking one is cheap, and pictures are made on request.
+    """The latest complete tick and its next frame; taking one is cheap, and pictures are made on request.
 
     Both may happen in two threads. Only the first of several streams is shown.
 
@@ -63,7 +59,6 @@ class Latest:
         return panel.views(self.config, self.wiring, pictures, hidden, heatmap, tuple(self._recent), off)
 
     def _first(self, hidden: list[np.ndarray]) -> list[np.ndarray]:
-        """Returns the hidden numbers of the first stream."""
         return hidden if self._alone else [layer[0].copy() for layer in hidden]
 
     def picture(self) -> np.ndarray | None:
@@ -81,7 +76,7 @@ PAGE = Path(__file__).with_name("live.html")
 
 
 class Live:
-    """A server at http://127.0.0.1:PORT until it is closed, in daemon threads.
+    """A server at http://127.0.0.1:PORT within its context, in daemon threads.
 
     port  0: any free one
 
@@ -118,27 +113,12 @@ class Live:
                 self._drawn = time.monotonic()
             return self._answer
 
-    def close(self) -> None:
-        """Frees the port."""
-        self._server.shutdown()
-        self._server.server_close()
-
     def __enter__(self) -> "Live":
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.close()
-
-
-@contextlib.contextmanager
-def page(options: dict[str, Any]) -> Generator[Live | None, None, None]:
-    """Keeps the page that the options request open within the context; prints its address once."""
-    if not options.get("live"):
-        yield None
-        return
-    with Live(options["live"]) as live:
-        console.tell(f"live on {live.address}")
-        yield live
+        self._server.shutdown()
+        self._server.server_close()
 
 
 def state(latest: Latest, progress: dict[str, Any]) -> dict[str, Any]:
@@ -200,18 +180,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, status: int, kind: str, body: bytes, nonce: str = "") -> None:
         allowed = f"; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'" if nonce else ""
+        policy = f"default-src 'none'; connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'{allowed}"
         self.send_response(status)
-        for name, value in (
-            ("Content-Type", kind),
-            ("Content-Length", str(len(body))),
-            ("Cache-Control", "no-store"),
-            ("X-Content-Type-Options", "nosniff"),
-            ("Cross-Origin-Resource-Policy", "same-origin"),
-            (
-                "Content-Security-Policy",
-                f"default-src 'none'; connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'{allowed}",
-            ),
-        ):
+        headers = {"Content-Type": kind, "Content-Length": str(len(body)), "Cache-Control": "no-store"}
+        headers |= {"X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "same-origin"}
+        for name, value in (headers | {"Content-Security-Policy": policy}).items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)

@@ -26,11 +26,11 @@ from ..schedule.trace import Trace
 from ..storage import checkpoint
 from . import fields
 from .config import MOST_STREAMS, Config
-from .heads import combine
+from .heads import combine, heat_target
 from .layout import taken, weights_at
-from .pipeline import Pipeline, Ranks, copied
+from .pipeline import Pipeline, copied
 from .presets import load, named
-from .sizes import refuse_more, refuse_too_large, told_too_large
+from .sizes import REMEDY, refuse_more, refuse_too_large
 from .slot import FrameInput, FrameSlot, Rates
 from .wiring import Wiring, custom, describe, wire
 
@@ -117,7 +117,7 @@ class PVM(Runner[StepResult]):
         threads: int | None = None,
         seed: int = 0,
         dtype: Any = np.float32,
-        ranks: Ranks | None = None,
+        ranks: Any = None,
     ):
         super().__init__("pvm", "give every thread a model of its own, as PVM.load does")
         check.whole("streams", streams, 1, MOST_STREAMS)
@@ -127,16 +127,23 @@ class PVM(Runner[StepResult]):
             refuse_too_large(config, 1 + config.moves, dtype.itemsize, ranks.size if ranks else 1)
         self.config, self.streams, self.seed, self.ranks, self.frozen = config, streams, seed, ranks, False
         self.wiring, self._own_wiring = wire(config) if wiring is None else wiring, wiring is not None
-        if len(self.wiring.grids) != len(config.grids):
+        layers = len(self.wiring.grids)
+        if layers != len(config.grids):
+            raise ValueError(f"wiring: found {layers} layers, expected {len(config.grids)} as config.grids has")
+        self.backend, self.dtype, self.threads = backend.choose(device), dtype, threads or available()
+        if dtype not in (np.float32, np.float64):
+            raise ValueError(f"dtype: found {dtype}, expected float32 or float64")
+        if dtype == np.float64 and not self.backend.device.float64:
             raise ValueError(
-                f"wiring: found {len(self.wiring.grids)} layers, expected {len(config.grids)} as config.grids has"
+                f"dtype: found float64 on {self.backend.name}, expected float32; float64 is computed on the CPU"
             )
-        self.backend = backend.choose(device)
-        self.dtype, self.threads = _dtype(dtype, self.backend), threads or available()
         settings: dict[str, Any] = {"streams": streams, "threads": self.threads, "seed": seed, "dtype": self.dtype}
-        with told_too_large():
-            self.pipeline = (ranks.pipeline if ranks else Pipeline)(config, self.wiring, self.backend, **settings)
-        pipeline = self.pipeline
+        try:
+            pipeline: Pipeline = (ranks.pipeline if ranks else Pipeline)(config, self.wiring, self.backend, **settings)
+        except MemoryError as error:
+            found = f"pvm: found no memory left for the model ({error})"
+            raise MemoryError(f"{found}, expected a smaller one; {REMEDY}") from error
+        self.pipeline = pipeline
         self.layout, self.readouts = pipeline.layout, pipeline.readouts
         self.weights, self.velocity = pipeline.weights, pipeline.velocity
         self._rates = Rates(pipeline.layer, pipeline.layout, config)
@@ -212,7 +219,6 @@ class PVM(Runner[StepResult]):
         return self._follow(lambda: self._course(frames, every, ahead))
 
     def _course(self, frames: Any, every: int, ahead: int) -> Course:
-        """Returns the schedule of a run, its buffers and its frames."""
         every, ahead = check.whole("every", every, 1), check.whole("ahead", ahead, 0, MOST_AHEAD)
         batches = self._batches(_items(frames, self.tick), every)
         queues, stages = self.pipeline.queues(), self.pipeline.stages()
@@ -302,7 +308,6 @@ class PVM(Runner[StepResult]):
         return self._arrays(*item) if isinstance(item, tuple) and len(item) == 2 else self._arrays(item, None)
 
     def _arrays(self, frame: Any, label: Any) -> Arrays:
-        """Converts a frame and its label, as in `step`. Raises ValueError for invalid ones."""
         image = self._image(frame)
         if self.config.ignore_depth and image.shape[-1] == 4:
             image = image.copy()
@@ -338,7 +343,6 @@ class PVM(Runner[StepResult]):
         return image
 
     def _heats(self, label: Any) -> list[np.ndarray]:
-        """Returns the heatmaps of a label."""
         assert self.readouts is not None
         if isinstance(label, list):
             shapes = [np.shape(heat) for heat in label]
@@ -349,7 +353,7 @@ class PVM(Runner[StepResult]):
             return label
         box = check.array("label", np.asarray(check.unmasked("label", label), np.float32), (4,), np.float32)
         check.finite("label", box)
-        return self.readouts.heats(box, self.wiring.frame)
+        return [heat_target(box, *shape, self.wiring.frame) for shape in self.readouts.shapes]
 
     # Rates
 
@@ -465,12 +469,7 @@ class PVM(Runner[StepResult]):
 
     @classmethod
     def load(
-        cls,
-        folder: str | Path,
-        *,
-        device: str | None = None,
-        threads: int | None = None,
-        ranks: Ranks | None = None,
+        cls, folder: str | Path, *, device: str | None = None, threads: int | None = None, ranks: Any = None
     ) -> tuple["PVM", dict[str, Any]]:
         """Returns the model of a checkpoint, or of a run's latest, and the facts saved with it.
 
@@ -494,20 +493,8 @@ class PVM(Runner[StepResult]):
         return model, facts
 
 
-def _dtype(dtype: np.dtype, device: backend.Backend) -> np.dtype:
-    """Returns the dtype; ValueError if the device does not compute in it."""
-    if dtype not in (np.float32, np.float64):
-        raise ValueError(f"dtype: found {dtype}, expected float32 or float64")
-    if dtype == np.float64 and not device.device.float64:
-        raise ValueError(f"dtype: found float64 on {device.name}, expected float32; float64 is computed on the CPU")
-    return dtype
-
-
 def _items(frames: Any, first: int) -> Iterator[Any]:
-    """Yields the items from tick `first` on: those of a feed's ticks, or all of any other iterable.
-
-    Raises ValueError for any other type.
-    """
+    """Yields the items from tick `first` on: those of a feed's ticks, or all of any other iterable."""
     if hasattr(frames, "__getitem__") and hasattr(frames, "__len__"):
         if hasattr(frames, "streams"):
             return (frames[tick] for tick in range(first, len(frames)))

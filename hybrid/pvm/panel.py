@@ -25,6 +25,7 @@ BEHIND, INK, FAINT = (24, 24, 24), (225, 225, 225), (160, 160, 160)
 ERROR = 0.25  # mean |difference| of a pixel's channels at full brightness: errors are small
 LABEL, FOUND = (60, 230, 90), (80, 180, 255)
 Colour = tuple[int, int, int]
+Legend = Sequence[tuple[Colour, str]]
 
 
 class Scale(NamedTuple):
@@ -127,11 +128,7 @@ def hidden_map(wiring: Wiring, layer: int, hidden: np.ndarray) -> np.ndarray:
 
 
 def side_by_side(
-    views: Mapping[str, View],
-    *,
-    aspect: float | None = None,
-    title: str = "",
-    legend: Sequence[tuple[Colour, str]] = (),
+    views: Mapping[str, View], *, aspect: float | None = None, title: str = "", legend: Legend = ()
 ) -> np.ndarray:
     """Returns the views as one picture: panels of one size, each with its caption above and its note below.
 
@@ -142,7 +139,8 @@ def side_by_side(
     from PIL import Image, ImageDraw
 
     wide, high = _size(list(views.values()), aspect)
-    across = _across(len(views))
+    # As many panels a row as leave the fewest places empty.
+    across = len(views) if len(views) < 4 else min((4, 5, 3), key=lambda across: -len(views) % across)
     head = GAP + TITLE * bool(title)
     cell = (wide + GAP, CAPTION + high + GAP + NOTE * any(view.note for view in views.values()))
     whole = Image.new("RGB", (across * cell[0] + GAP, head + -(-len(views) // across) * cell[1]), BEHIND)
@@ -165,18 +163,12 @@ def side_by_side(
 
 
 def _size(views: list[View], aspect: float | None) -> tuple[int, int]:
-    """Returns width and height of every picture in a panel."""
     rows, columns = views[0].picture.shape[:2]
     aspect = float(np.clip(aspect or columns / rows, 1 / 3, 3))
     wide = math.sqrt(AREA * aspect)
     finest = max((view.picture.shape[1] for view in views if view.units), default=0)
     wide = max(wide, min(FINE * finest, WIDEST))
     return round(wide), round(wide / aspect)
-
-
-def _across(count: int) -> int:
-    """Returns the number of panels per row: the number near 4 that leaves the fewest places empty."""
-    return count if count < 4 else min((4, 5, 3), key=lambda across: -count % across)
 
 
 @cache
@@ -189,14 +181,15 @@ def _font(size: int) -> Any:
 def _text(pen: Any, at: tuple[float, float], text: str, room: float, size: int = LETTERS, colour: Colour = INK) -> None:
     """Writes a line, truncated to the room; line separators in it, as in file names, are escaped."""
     text = console.line(text[:LONGEST])
-    if pen.textlength(text, _font(size)) > room:
-        while text and pen.textlength(text + "...", _font(size)) > room:
+    font = _font(size)
+    if pen.textlength(text, font) > room:
+        while text and pen.textlength(text + "...", font) > room:
             text = text[:-1]
         text += "..."
-    pen.text(at, text, fill=colour, font=_font(size))
+    pen.text(at, text, fill=colour, font=font)
 
 
-def _legend(pen: Any, right: int, legend: Sequence[tuple[Colour, str]]) -> int:
+def _legend(pen: Any, right: int, legend: Legend) -> int:
     """Draws a square of each colour, and its name, to the left of `right`; returns their left edge."""
     font = _font(LETTERS)
     widths = [16 + math.ceil(pen.textlength(name, font)) + 2 * GAP for _, name in legend]

@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -115,14 +116,9 @@ class Pipeline:
         return FrameSlot(self._sizes(), self.backend.device, self.dtype)
 
     def _sizes(self) -> SlotSizes:
-        return SlotSizes(
-            streams=self.streams,
-            frame=self.frame_size,
-            units=len(self.wiring.hidden),
-            heat=self.readouts.order.size if self.readouts else 0,
-            hidden=int(self.whole.hidden.sum()),
-            parts=len(self.prediction.index),
-        )
+        heat, hidden = self.readouts.order.size if self.readouts else 0, int(self.whole.hidden.sum())
+        units, parts = len(self.wiring.hidden), len(self.prediction.index)
+        return SlotSizes(self.streams, self.frame_size, units, heat, hidden, parts)
 
     def queues(self) -> dict[str, Any]:
         """Returns the queues. A CPU runs everything in turn on all its threads; with a GPU, the caller's thread reads the feed,
@@ -155,7 +151,6 @@ class Pipeline:
                 self._publish(slot)
 
     def _show(self, slot: FrameSlot) -> None:
-        """Prepares the input of the units: rates and the frame."""
         if slot.fresh:
             self.backend.device.copy(self._rates, slot.rates)
             self.backend.device.copy(self._flags, slot.flags)
@@ -218,10 +213,8 @@ class Pipeline:
         """Returns the weights, and any velocities, of one unit, flat."""
         number = int(np.flatnonzero(self.units == unit)[0])
         first, last = weights_at(self.layout)[number : number + 2]
-        both = {"weights": self.weights, "velocity": self.velocity}
-        return {
-            name: self.backend.device.to_host(array[first:last]) for name, array in both.items() if array is not None
-        }
+        both, host = {"weights": self.weights, "velocity": self.velocity}, self.backend.device.to_host
+        return {name: host(array[first:last]) for name, array in both.items() if array is not None}
 
     # Checkpoints
 
@@ -274,17 +267,7 @@ def _spread(device: Any, array: np.ndarray) -> np.ndarray:
 
 
 def _rows(array: Any) -> list[Any]:
-    """Returns the slices of an array along its first axis."""
     return [array[k : k + 1].reshape(*array.shape[1:]) for k in range(len(array))]
-
-
-class Ranks(Protocol):
-    """The processes that partition the units of a model, see hybrid/mpi/pvm.py, and the kernels of each."""
-
-    size: int
-
-    def pipeline(self, config: Config, wiring: Wiring, device: backend.Backend, **settings: Any) -> Pipeline:
-        """Returns the pipeline of this process; arguments as in `Pipeline`."""
 
 
 class Prediction:
@@ -296,23 +279,27 @@ class Prediction:
     unit   (F,) the predicting unit of each number of the frame; -1: none
     place  (P,) the numbers of the frame that units of the layout predict; all F of them if it has all units
     index  tape positions of these numbers in the next frame, (P,) int32: of the prediction, and of the correction that residual
-           units add
+           units add; 0 for numbers without prediction
     """
 
     def __init__(self, wiring: Wiring, layout: TapeLayout, config: Config, units: np.ndarray | None = None):
         self.shape, self.squeeze = wiring.frame, config.squeeze
-        self.unit, self._within = _seen(wiring)
+        unit, within = np.full(wiring.frame, -1), np.zeros(wiring.frame, np.int64)  # index in the unit's patch
+        for u, patch in enumerate(wiring.patch):
+            if patch is not None:
+                row, column, rows, columns = patch
+                part = slice(row, row + rows), slice(column, column + columns)
+                unit[part], within[part] = u, np.arange(unit[part].size).reshape(unit[part].shape)
+        self.unit, self._within = unit.ravel(), within.ravel()
         self.covered = self.unit >= 0
         self._missing = None if self.covered.all() else ~self.covered
         self.place = np.arange(self.unit.size) if units is None else np.flatnonzero(np.isin(self.unit, units))
-        number = np.zeros(len(wiring.hidden), np.int64)  # within the layout
-        number[np.arange(len(wiring.hidden)) if units is None else units] = np.arange(len(layout.hidden))
-        self._number = number[self.unit[self.place]]
-        next_frame = layout.steps - 1 if layout.newest_first else 0
-        self.index = self._index(layout, next_frame)
+        inside = np.zeros(len(wiring.hidden), np.int64)  # number of a unit within the layout
+        inside[np.arange(len(wiring.hidden)) if units is None else units] = np.arange(len(layout.hidden))
+        self._number = inside[self.unit[self.place]]
+        self.index = self._index(layout, layout.steps - 1 if layout.newest_first else 0)
 
     def _index(self, layout: TapeLayout, step: int) -> list[np.ndarray]:
-        """Returns the positions of the step-th predicted frame; 0 for numbers without prediction."""
         predictions = [layout.predicted_at] + [layout.residual_at] * bool((layout.residual_at >= 0).any())
         before = step * np.diff(layout.signal_at)[self._number] + self._within[self.place]
         covered = self.covered[self.place]
@@ -338,17 +325,6 @@ class Prediction:
 
         in_portions(fill, self.covered.size, threads)
         return frames.reshape(-1, *self.shape)
-
-
-def _seen(wiring: Wiring) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the unit that predicts each number of the frame (-1: none), and its index in that unit's patch, (F,) both."""
-    unit, within = np.full(wiring.frame, -1), np.zeros(wiring.frame, np.int64)
-    for u, patch in enumerate(wiring.patch):
-        if patch is not None:
-            row, column, rows, columns = patch
-            part = slice(row, row + rows), slice(column, column + columns)
-            unit[part], within[part] = u, np.arange(unit[part].size).reshape(unit[part].shape)
-    return unit.ravel(), within.ravel()
 
 
 # Large arrays of a result in portions on several threads, since NumPy releases the interpreter lock.
@@ -391,16 +367,6 @@ if hasattr(os, "register_at_fork"):
 # The queue of a feed with a GPU: it runs work immediately, in the caller's thread, and needs no Numba unless the feed does.
 
 
-class Done(NamedTuple):
-    """Finished work, with its result."""
-
-    result: Any
-
-    def wait(self) -> Any:
-        """Returns the result."""
-        return self.result
-
-
 class Inline:
     """A queue like `inline` of the CPU's device (cpu/device.py), whose package imports Numba.
 
@@ -414,13 +380,14 @@ class Inline:
 
     def run(
         self, work: Callable[..., Any], *arguments: Any, after: Sequence[Any] = (), note: Note | None = None
-    ) -> Done:
+    ) -> SimpleNamespace:
         """Calls `work(*arguments)` immediately."""
         for event in after:
             event.wait()
         if numba := sys.modules.get("numba"):
             numba.set_num_threads(self._threads)
-        return Done(_timed(note, work, arguments))
+        result = _timed(note, work, arguments)
+        return SimpleNamespace(wait=lambda: result)
 
     def close(self) -> None:
         """Does nothing."""
@@ -534,9 +501,8 @@ def _predict(arrays: dict[str, np.ndarray], layout: TapeLayout, config: Config, 
         rows, columns, at = layout.rows[k], layout.columns[k], layout.w_at[k]
         matrix, bias = weights[at : at + rows * columns].reshape(rows, columns), at + rows * columns
         x = tape[:, layout.in_at[k] : layout.in_at[k] + columns]
-        tape[:, layout.out_at[k] : layout.out_at[k] + rows] = _activate(
-            x @ matrix.T + weights[bias : bias + rows], config
-        )
+        sums = x @ matrix.T + weights[bias : bias + rows]
+        tape[:, layout.out_at[k] : layout.out_at[k] + rows] = _activate(sums, config)
     world[:, runs(layout.published_at, layout.hidden)] = tape[:, runs(layout.hidden_at, layout.hidden)]
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
 
 from ..storage import files
 from . import originals
@@ -30,11 +28,20 @@ def load(source: str | Path) -> tuple[Config, list[str]]:
     """
     if str(source) in names():
         return Config.from_fields(json.loads((_folder() / f"{source}.json").read_text("utf-8"))), []
-    name, fields = Path(source).stem, _file(Path(source))
+    path = Path(source)
+    if path.suffix not in (".json", ".toml"):
+        near = difflib.get_close_matches(str(path), names(), 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ValueError(
+            f"configuration: found {str(path)!r}, expected a file .json or .toml, or one of {', '.join(names())}{hint}"
+        )
+    fields = files.read(path)
     with named(source):
+        if not isinstance(fields, dict):
+            raise ValueError(f"found a {type(fields).__name__}, expected names with values")
         if originals.recognised(fields):
-            return originals.read(fields, name)
-        return Config.from_fields({"name": name, **fields}), []
+            return originals.read(fields, path.stem)
+        return Config.from_fields({"name": path.stem, **fields}), []
 
 
 def named(source: str | Path) -> AbstractContextManager[None]:
@@ -44,17 +51,3 @@ def named(source: str | Path) -> AbstractContextManager[None]:
 
 def _folder() -> Traversable:
     return resources.files(__package__) / "configs"
-
-
-def _file(path: Path) -> Mapping[str, Any]:
-    """Returns the content of a file; ValueError, naming it, if it cannot be parsed."""
-    if path.suffix not in (".json", ".toml"):
-        near = difflib.get_close_matches(str(path), names(), 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise ValueError(
-            f"configuration: found {str(path)!r}, expected a file .json or .toml, or one of {', '.join(names())}{hint}"
-        )
-    fields = files.read(path)
-    if not isinstance(fields, dict):
-        raise ValueError(f"{path}: found a {type(fields).__name__}, expected names with values")
-    return fields

@@ -1,6 +1,6 @@
-"""The report of a training run, as figures and as human-readable lines, and the text of its progress bar."""
+"""The report of a training run, as figures and as human-readable lines."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,6 @@ from ..train import plots
 from .figures import compared, judged, saturation
 from .live import Latest
 from .model import PVM
-
-# The picture of a run: errors over steps.
 
 FRAMES = {"prediction": ("prediction", "C0"), "last_frame": ("repeating the last frame", "C7")}
 
@@ -40,14 +38,11 @@ def draw_curve(path: Path, points: list[dict[str, Any]]) -> None:
             plots.logarithmic(axis)
             if points:
                 axis.legend(fontsize=8, title="means of the last tenth" if axis is frames else None, title_fontsize=8)
-    plots.table(path.with_suffix(".csv"), _rows(points))
-
-
-def _rows(points: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yields the points, with a column per layer."""
+    rows = []
     for point in points:
         errors = {f"error of layer {layer}": error for layer, error in enumerate(point["error"])}
-        yield {name: value for name, value in point.items() if name != "error"} | errors
+        rows.append({name: value for name, value in point.items() if name != "error"} | errors)
+    plots.table(path.with_suffix(".csv"), rows)
 
 
 def report(model: PVM, facts: Mapping[str, Any], rate: float, latest: Latest) -> dict[str, Any]:
@@ -95,15 +90,6 @@ def warning(report: Mapping[str, Any]) -> str | None:
     )
 
 
-def postfix(point: Mapping[str, Any], rate: float, parameters: float) -> str:
-    """Returns a point of the curve for the progress bar; rate: frames per second, parameters: parameters per second."""
-    errors = " ".join(f"{error:.3f}" for error in point["error"])
-    shown = f"{rate:,.0f} frames/s, {engineering(parameters)} parameters/s, error {errors}"
-    if point["prediction"] is None:
-        return shown
-    return f"{shown}, next frame {point['prediction']:.4f} (last frame {point['last_frame']:.4f})"
-
-
 def engineering(value: float) -> str:
     """Formats 1234567 as 1.23 M."""
     for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
@@ -134,13 +120,10 @@ def text(report: Mapping[str, Any]) -> str:
         "stages": trace.line(report["stages"]),
     }
     if "valid prediction" in report:
-        figures = {name: report[f"valid {figure}"] for name, figure in _VALID.items()}
+        figures = judged(report["valid prediction"], report["valid last_frame"])
         lines["next frame, valid"] = compared(figures | {"prediction_to_last_frame": None})
     lines |= {name: report[name] for name in ("best", "stopped early") if name in report}
     return "\n".join(f"{name:<18}{line}" for name, line in lines.items())
-
-
-_VALID = {"prediction_error": "prediction", "last_frame_error": "last_frame"}
 
 
 def _mean(values: list[float | None]) -> float | None:

@@ -1,9 +1,7 @@
 """Parameter counts of a Predictive Vision Model, and checks that they fit into memory."""
 
-import contextlib
 import math
 import sys
-from collections.abc import Iterator
 from math import prod
 
 import numpy as np
@@ -38,17 +36,6 @@ def refuse_too_large(config: Config, copies: int, itemsize: int, ranks: int = 1)
             f"pvm: found at least {least / 2**30:,.0f} GiB of parameters, expected less than the {memory / 2**30:,.0f} GiB of"
             f" this machine; {REMEDY}"
         )
-
-
-@contextlib.contextmanager
-def told_too_large() -> Iterator[None]:
-    """Provides a context for the construction of a model; if memory runs out, the MemoryError states a remedy."""
-    try:
-        yield
-    except MemoryError as error:
-        raise MemoryError(
-            f"pvm: found no memory left for the model ({error}), expected a smaller one; {REMEDY}"
-        ) from error
 
 
 def refuse_more(source: object, config: Config, held: int) -> None:

@@ -1,4 +1,4 @@
-"""The buffers of one frame in flight: its input to the device, and the data copied back."""
+"""The buffers of one frame in flight: its input to the device, with rates and flags, and the data copied back."""
 
 from typing import Any, NamedTuple
 
@@ -7,8 +7,6 @@ import numpy as np
 from ..schedule.slot import SlotState
 from .config import Config
 from .layout import TapeLayout
-
-# The learning state of a tick: rates and flags of every unit, from the schedule's rates of whole layers.
 
 
 class TickRates(NamedTuple):
@@ -48,7 +46,8 @@ class Rates:
         """
         now, after = config.rates(tick), config.rates(tick + 1)
         early = tick < self._first  # there is no prediction yet
-        readout = self._readout(tick, config, frozen)
+        learned = config.readout if not frozen else None
+        readout = learned.rate(tick) if learned and tick >= learned.start else 0.0
         was, self._in_force = self._in_force, (now, after, early, frozen)
         if was and all(old is new for old, new in zip(was, self._in_force, strict=True)):
             return TickRates(None, None, readout)
@@ -56,10 +55,6 @@ class Rates:
         learns = (rate != 0) | (momentum != 0) if config.wiring == "cuda" else rate != 0
         flags = np.stack([learns & (not early), after[0] != 0]) & (not frozen)
         return TickRates(np.stack(now)[:, self._layer], flags[:, self._layer], readout)
-
-    def _readout(self, tick: int, config: Config, frozen: bool) -> float:
-        readout = config.readout
-        return readout.rate(tick) if readout and tick >= readout.start and not frozen else 0.0
 
 
 class FrameInput(NamedTuple):
@@ -130,7 +125,7 @@ class FrameSlot(SlotState):
         self._device, self._dtype = device, np.dtype(dtype)
         self.recorder = device.recorder()
         self._frame_shape = sizes.streams, sizes.frame
-        self._frames: dict[np.dtype, tuple[np.ndarray, Any]] = {}
+        self._frames: dict[np.dtype, tuple[np.ndarray, Any]] = {}  # of bytes and of numbers, made on first use
         B, n = sizes.streams, sizes.parts
         units, pixels, hidden = sizes.own or (sizes.units, sizes.frame, sizes.hidden)
         self.target, self.target_dev = self._pair((B, sizes.heat), dtype)
@@ -153,25 +148,19 @@ class FrameSlot(SlotState):
             self.events.clear()
             self.tick, self.micro = tick, micro
             self.count = self.examples = last - first
-            self._copy_frame(batch.image)
+            dtype = np.dtype(np.uint8) if batch.image.dtype == np.uint8 else self._dtype
+            if dtype not in self._frames:
+                self._frames[dtype] = self._pair(self._frame_shape, dtype)
+            self.frame, self.frame_dev = self._frames[dtype]
+            np.copyto(self.frame, batch.image.reshape(self._frame_shape), casting="same_kind")
             self.complete, self.supervised = batch.complete, batch.heat is not None
             if batch.heat is not None:
                 self.target[:] = batch.heat
-            rates = batch.rates
-            self.fresh = rates.units is not None
-            self.readout_rate = rates.readout
+            rates, flags, self.readout_rate = batch.rates
+            self.fresh = rates is not None
             if self.fresh:
-                self.rates[:], self.flags[:] = rates.units, rates.flags
-
-    def _copy_frame(self, image: np.ndarray) -> None:
-        """Copies a frame to `frame`; the buffers for bytes and for numbers are allocated on first use."""
-        dtype = np.dtype(np.uint8) if image.dtype == np.uint8 else self._dtype
-        if dtype not in self._frames:
-            self._frames[dtype] = self._pair(self._frame_shape, dtype)
-        self.frame, self.frame_dev = self._frames[dtype]
-        np.copyto(self.frame, image.reshape(self._frame_shape), casting="same_kind")
+                self.rates[:], self.flags[:] = rates, flags
 
     def _pair(self, shape: tuple[int, ...], dtype: Any) -> tuple[np.ndarray, Any]:
-        """Returns a host array and its mirror on the device."""
         host = self._device.host_empty(shape, dtype)
         return host, self._device.mirror(host)

@@ -72,7 +72,8 @@ def score(truth: np.ndarray, found: np.ndarray) -> Scores:
     there, said = _present(truth), _present(found)
     both, neither = there & said, ~there & ~said
     frames, targets = len(there), int(there.sum())
-    away = _offset(truth, found)[both]
+    centres = [boxes[:, :2].astype(np.float64) + boxes[:, 2:] / 2 for boxes in (truth, found)]
+    away = (centres[1] - centres[0])[both]  # pixels right and down
     halves = (2 * np.abs(away) / truth[both, 2:]).max(axis=1)  # 1: on the edge of the target's box
     overlaps = overlap(truth, found)[both]
     return Scores(
@@ -97,19 +98,12 @@ def overlap(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.where(_present(a) & _present(b), common / (union + 1e-5), 0.0)
 
 
-def _offset(truth: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """Returns the offsets from the centres of truth to those of found, in pixels right and down: (n, 2) float64."""
-    centres = [boxes[:, :2].astype(np.float64) + boxes[:, 2:] / 2 for boxes in (truth, found)]
-    return centres[1] - centres[0]
-
-
 def _present(boxes: np.ndarray) -> np.ndarray:
     """Returns a mask (...) bool of the boxes (..., 4) with an area."""
     return np.asarray(np.all(boxes[..., 2:] > 0, axis=-1))
 
 
 def _share(counts: np.ndarray | np.integer, total: int) -> float:
-    """Returns the mean of counts as fractions of a total."""
     return float(np.mean(counts / total)) if total else np.nan
 
 
@@ -130,12 +124,8 @@ def text(scores: Mapping[str, Scores]) -> str:
     for name, one in scores.items():
         figures = (one.success, one.overlap, one.centre, one.accuracy)
         cells = ["-" if figure != figure else f"{figure:.3f}" for figure in figures]
-        cells.append(_of(one.true_positives, one.false_negatives))
-        cells.append(_of(one.true_negatives, one.false_positives))
+        pairs = (one.true_positives, one.false_negatives), (one.true_negatives, one.false_positives)
+        cells += [f"{right}/{right + wrong}" if right + wrong else "-" for right, wrong in pairs]
         lines.append(" ".join([f"{name:{width}}", *(f"{cell:>11}" for cell in cells)]))
     why = dict.fromkeys(one.undefined for one in scores.values() if one.undefined)
     return "\n".join([*lines, *why, "", LEGEND])
-
-
-def _of(right: int, wrong: int) -> str:
-    return f"{right}/{right + wrong}" if right + wrong else "-"

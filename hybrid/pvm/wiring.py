@@ -1,7 +1,7 @@
 """The graph of units: that of a configuration, by the rules of the two originals, or a custom one."""
 
 from collections.abc import Iterable, Mapping
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +41,8 @@ class Wiring(NamedTuple):
 
 def wire(config: Config) -> Wiring:
     """Returns the graph of `config` by its rule, "cuda" or "classic"."""
-    grids = _number(config.grids)
+    first = accumulate((rows * columns for rows, columns in config.grids), initial=0)
+    grids = [_Grid(base, *shape) for base, shape in zip(first, config.grids, strict=False)]
     signal: Lists = [[] for _ in grids[0].places()]
     for low, up in pairwise(grids):
         signal += _blocks(config, low, up)
@@ -85,7 +86,10 @@ def custom(frame: tuple[int, int, int], units: Iterable[Unit | Mapping[str, Any]
     Raises ValueError, naming the unit, for an invalid graph.
     """
     found = [unit if isinstance(unit, Unit) else _unit(at, unit) for at, unit in enumerate(units)]
-    _refuse_frame(frame)
+    if len(frame) != 3:
+        raise ValueError(f"frame: found {frame!r}, expected (rows, columns, channels)")
+    for name, size in zip(("rows", "columns", "channels"), frame, strict=True):
+        check.whole(f"frame {name}", size, 1)
     if not found:
         raise ValueError("units: found none, expected at least one that sees a patch of the frame")
     for at, unit in enumerate(found):
@@ -107,15 +111,10 @@ def custom(frame: tuple[int, int, int], units: Iterable[Unit | Mapping[str, Any]
 
 def describe(wiring: Wiring) -> dict[str, Any]:
     """Returns the arguments of `custom` that make this graph again, for JSON."""
-    columns = (wiring.layer, wiring.hidden, wiring.row, wiring.column)
+    layer, hidden, row, column = (part.tolist() for part in (wiring.layer, wiring.hidden, wiring.row, wiring.column))
     lists = (map(np.ndarray.tolist, part) for part in (wiring.signal, wiring.context, wiring.feedback))
-    units = [
-        Unit(layer, hidden, patch, signal, context, feedback, row, column)._asdict()
-        for layer, hidden, row, column, patch, signal, context, feedback in zip(
-            *(column.tolist() for column in columns), wiring.patch, *lists, strict=True
-        )
-    ]
-    return {"frame": list(wiring.frame), "units": units}
+    units = map(Unit, layer, hidden, wiring.patch, *lists, row, column)
+    return {"frame": list(wiring.frame), "units": [unit._asdict() for unit in units]}
 
 
 def receptive(wiring: Wiring) -> list[np.ndarray]:
@@ -171,14 +170,6 @@ class _Grid(NamedTuple):
         return ((row, column) for row in range(self.rows) for column in range(self.columns))
 
 
-def _number(shapes: Iterable[tuple[int, int]]) -> list[_Grid]:
-    """Returns grids whose units are numbered consecutively over layers."""
-    grids: list[_Grid] = []
-    for rows, columns in shapes:
-        grids.append(_Grid(grids[-1].base + grids[-1].rows * grids[-1].columns if grids else 0, rows, columns))
-    return grids
-
-
 def _blocks(config: Config, low: _Grid, up: _Grid, times: int = 1) -> Lists:
     """Returns the ids of `low`, ascending, that each unit of `up` sees: fan_in x fan_in blocks, evenly spread, without wrap.
 
@@ -227,7 +218,6 @@ def _lateral(config: Config, grid: _Grid) -> Lists:
 
 
 def _fed(signal: Lists) -> Lists:
-    """Returns the units that each unit feeds, ascending."""
     fed: Lists = [[] for _ in signal]
     for unit, sources in enumerate(signal):
         for source in sources:
@@ -264,25 +254,13 @@ def _above_classic(config: Config, grids: list[_Grid], signal: Lists, lateral: L
     return above
 
 
-# Validation of the units of custom graphs.
-
-
 def _unit(at: int, fields: Mapping[str, Any]) -> Unit:
-    """Returns a unit from a mapping; ValueError for an unknown or a missing name."""
     unknown = [name for name in fields if name not in Unit._fields]
     missing = [name for name in ("layer", "hidden") if name not in fields]
     if unknown or missing:
         problem = f"found {unknown[0]!r}" if unknown else f"found no {missing[0]!r}"
         raise ValueError(f"units[{at}]: {problem}, expected layer and hidden, and any of {', '.join(Unit._fields[2:])}")
     return Unit(**fields)
-
-
-def _refuse_frame(frame: tuple[int, int, int]) -> None:
-    """Raises ValueError unless a frame has three integer sizes."""
-    if len(frame) != 3:
-        raise ValueError(f"frame: found {frame!r}, expected (rows, columns, channels)")
-    for name, size in zip(("rows", "columns", "channels"), frame, strict=True):
-        check.whole(f"frame {name}", size, 1)
 
 
 def _refuse(name: str, unit: Unit, before: int, units: int, frame: tuple[int, int, int]) -> None:
@@ -297,7 +275,16 @@ def _refuse(name: str, unit: Unit, before: int, units: int, frame: tuple[int, in
     if unit.patch is None and not len(unit.signal):
         raise ValueError(f"{name}: found no patch and no signal, expected either: it is what the unit predicts")
     if unit.patch is not None:
-        _refuse_patch(f"{name}.patch", unit.patch, frame)
+        if len(unit.patch) != 4:
+            raise ValueError(f"{name}.patch: found {unit.patch!r}, expected (row, column, rows, columns)")
+        for at, low in enumerate((0, 0, 1, 1)):
+            check.whole(f"{name}.patch[{at}]", unit.patch[at], low)
+        row, column, rows, columns = unit.patch
+        if row + rows > frame[0] or column + columns > frame[1]:
+            raise ValueError(
+                f"{name}.patch: found rows {row} to {row + rows} and columns {column} to {column + columns}, "
+                f"expected within {frame[0]} x {frame[1]}; make the frame larger or the patch smaller"
+            )
     for kind, sources in (("signal", unit.signal), ("context", unit.context)):
         for at, source in enumerate(sources):
             check.whole(f"{name}.{kind}[{at}]", source, 0, units - 1)
@@ -309,17 +296,3 @@ def _refuse(name: str, unit: Unit, before: int, units: int, frame: tuple[int, in
     if unit.row is not None:
         check.whole(f"{name}.row", unit.row, 0)
     check.whole(f"{name}.column", unit.column, 0)
-
-
-def _refuse_patch(name: str, patch: Patch, frame: tuple[int, int, int]) -> None:
-    """Raises ValueError unless a patch lies within the frame."""
-    if len(patch) != 4:
-        raise ValueError(f"{name}: found {patch!r}, expected (row, column, rows, columns)")
-    for at, low in enumerate((0, 0, 1, 1)):
-        check.whole(f"{name}[{at}]", patch[at], low)
-    row, column, rows, columns = patch
-    if row + rows > frame[0] or column + columns > frame[1]:
-        raise ValueError(
-            f"{name}: found rows {row} to {row + rows} and columns {column} to {column + columns}, "
-            f"expected within {frame[0]} x {frame[1]}; make the frame larger or the patch smaller"
-        )

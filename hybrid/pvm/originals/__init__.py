@@ -2,65 +2,35 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from typing import Any
 
-from ..config import Config, Event, Readout
+from ..config import FEATURES, Config, Event, Readout
 
 # The defaults of omitted options.
 DEFAULTS: dict[str, Any] = {
-    "input_block_size": 5,
-    "hidden_block_size": 5,
-    "lateral_radius": 1.5,
-    "context_exclude_self": 0,
-    "fan_in_square_size": 2,
-    "fan_in_radius": 2,
-    "send_context_two_layers_back": 0,
-    "last_layer_context_to_all": 1,
-    "feed_context_in_complex_layer": 0,
-    "polynomial": 0,
-    "momentum": 0.5,
-    "initial_learning_rate": 0.0003,
-    "delay_each_layer_learning": 100_000,
-    "final_learning_rate": 0.0001,
-    "delay_final_learning_rate": 100_000,
-    "enable_lateral_at": 900_000,
-    "enable_feedback_at": 900_000,
-    "disable_lateral": 0,
-    "disable_feedback": 0,
-    "use_derivative": 1,
-    "use_integral": 1,
-    "use_error": 1,
-    "use_t_minus_2_block": 0,
-    "predict_two_steps": 0,
-    "normalize_output": 0,
-    "tau": 0.98,
-    "unit_type": "simple",
-    "ex_module": "PVM_models.PVM_unit_v1",
-    "readout_depth": 1,
-    "supervised": 0,
-    "supervised_rate": 0.0002,
-}
+    "input_block_size": 5, "hidden_block_size": 5, "lateral_radius": 1.5, "context_exclude_self": 0,
+    "fan_in_square_size": 2, "fan_in_radius": 2, "send_context_two_layers_back": 0, "last_layer_context_to_all": 1,
+    "feed_context_in_complex_layer": 0, "polynomial": 0, "unit_type": "simple", "ex_module": "PVM_models.PVM_unit_v1",
+    "momentum": 0.5, "initial_learning_rate": 0.0003, "delay_each_layer_learning": 100_000,
+    "final_learning_rate": 0.0001, "delay_final_learning_rate": 100_000,
+    "enable_lateral_at": 900_000, "enable_feedback_at": 900_000, "disable_lateral": 0, "disable_feedback": 0,
+    "use_derivative": 1, "use_integral": 1, "use_error": 1, "use_t_minus_2_block": 0, "predict_two_steps": 0,
+    "normalize_output": 0, "tau": 0.98, "readout_depth": 1, "supervised": 0, "supervised_rate": 0.0002,
+}  # fmt: skip
 # Options of the CUDA implementation that most of its files omit.
 CUDA_ONLY: dict[str, Any] = {
-    "delay_intermediate_learning_rate": None,
-    "intermediate_learning_rate": None,
-    "input_channels": 3,
-    "ignore_depth": 0,
-    "opt_abs_diff": 0,
-    "readout_multiplier": 10,
-    "4_layer_readout": 0,
-}
+    "delay_intermediate_learning_rate": None, "intermediate_learning_rate": None, "input_channels": 3,
+    "ignore_depth": 0, "opt_abs_diff": 0, "readout_multiplier": 10, "4_layer_readout": 0,
+}  # fmt: skip
+# Switches of features besides the signal, in the order of FEATURES.
+FEATURED = ("use_derivative", "use_integral", "use_error", "use_t_minus_2_block")
 MISSING = (  # switches without a counterpart in our configuration
-    "stereo",
-    "only_one_channel",
-    "autoencoder",
-    "bias_free",
-    "bias_free_readout",
-    "bias_free_additional",
+    "stereo", "only_one_channel", "autoencoder", "bias_free", "bias_free_readout", "bias_free_additional",
     "use_global_backprop",
-)
+)  # fmt: skip
 
 
 def recognised(fields: Mapping[str, Any]) -> bool:
@@ -92,10 +62,9 @@ def read(fields: Mapping[str, Any], name: str = "original", *, wiring: str | Non
     how = (_cuda if rule == "cuda" else _classic)(keys, len(shape["grids"]))
     config = Config(name=name, wiring=rule, **{**shape, **how})
     for one in fields:
-        if one in keys.used:
-            continue
-        on = one in MISSING and _whole(one, fields[one]) != 0
-        keys.notes.append(f"{one}: ignored" + ", though on: not available here" * on)
+        if one not in keys.used:
+            on = one in MISSING and _whole(one, fields[one]) != 0
+            keys.notes.append(f"{one}: ignored" + ", though on: not available here" * on)
     return config, keys.notes
 
 
@@ -155,12 +124,11 @@ def _whole(name: str, value: Any) -> int:
 
 
 def _rule(fields: Mapping[str, Any]) -> str:
-    """Returns the wiring rule of a file, see `read`."""
     if set(CUDA_ONLY) & set(fields) or "use_derivative" not in fields:
         return "cuda"
     keys = _Keys(fields)
-    other = ("use_derivative", "use_integral", "use_error")
-    two_frames = keys.flag("predict_two_steps") and keys.flag("use_t_minus_2_block") and not any(map(keys.flag, other))
+    *other, past = FEATURED
+    two_frames = keys.flag("predict_two_steps") and keys.flag(past) and not any(map(keys.flag, other))
     simple = keys.word("unit_type") == "simple" and "residual" not in str(keys.word("ex_module"))
     return "cuda" if two_frames and simple else "classic"
 
@@ -180,20 +148,14 @@ def _cuda(keys: _Keys, layers: int) -> dict[str, Any]:
             f"{final[1]} wins; in the original the intermediate one does"
         )
     each, initial = keys.whole("delay_each_layer_learning"), keys.number("initial_learning_rate")
-    readout = Readout(
-        schedule=((0, 0.01), *((step, multiplier * rate) for step, rate in later)),
-        start=between[0] + 1,
-        momentum=momentum,
-    )
+    rates = (0, 0.01), *((step, multiplier * rate) for step, rate in later)
+    readout = Readout(schedule=rates, start=between[0] + 1, momentum=momentum)
     return {
         "channels": keys.whole("input_channels"),
         "ignore_depth": keys.flag("ignore_depth"),
         "sign_of_error": keys.flag("opt_abs_diff"),
         "context_to_output": keys.flag("feed_context_in_complex_layer"),
-        "schedule": (
-            *_staged(layers, each, initial, momentum),
-            *((step, None, rate, None) for step, rate in later),
-        ),
+        "schedule": (*_staged(layers, each, initial, momentum), *((step, None, rate, None) for step, rate in later)),
         "readout": _built(keys, "4_layer_readout", keys.flag("4_layer_readout"), readout),
     }
 
@@ -213,14 +175,11 @@ def _switches(keys: _Keys) -> tuple[tuple[int, float], tuple[int, float]]:
     for name, value, taken in zip(names, (step, rate), final, strict=True):
         if value is None:
             keys.notes.append(f"{name}: missing, {taken} of the final rate taken")
-    return (
-        final[0] if step is None else _whole(names[0], step),
-        final[1] if rate is None else _number(names[1], rate),
-    ), final
+    first = final[0] if step is None else _whole(names[0], step), final[1] if rate is None else _number(names[1], rate)
+    return first, final
 
 
 def _classic(keys: _Keys, layers: int) -> dict[str, Any]:
-    """Returns the fields of the classic implementation."""
     momentum, supervised = keys.number("momentum"), keys.flag("supervised")
     rate, several = keys.number("supervised_rate"), keys.whole("readout_depth") != 1
     which = "1, so only the readouts learn, the units do not" if supervised else "0, so the readouts do not learn"
@@ -255,15 +214,9 @@ def _unit(keys: _Keys) -> dict[str, Any]:
     if residual:
         kinds = {"simple": "residual", "complex": "complex_residual"}
         return {"unit": kinds[kind], "features": ("signal", "past"), "predict_steps": 2, "publish": "minmax"}
-    names = {
-        "derivative": "use_derivative",
-        "integral": "use_integral",
-        "error": "use_error",
-        "past": "use_t_minus_2_block",
-    }
     return {
         "unit": kind,
-        "features": ("signal", *(feature for feature, name in names.items() if keys.flag(name))),
+        "features": tuple(itertools.compress(FEATURES, (True, *map(keys.flag, FEATURED)))),
         "predict_steps": 2 if keys.flag("predict_two_steps") else 1,
         "publish": "minmax" if keys.flag("normalize_output") else "raw",
         "context_to_output": late and kind == "complex",

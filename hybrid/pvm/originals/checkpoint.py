@@ -14,6 +14,7 @@ import re
 import struct
 import zipfile
 import zlib
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,30 +38,20 @@ MOST_SQUEEZED = 20  # weights are noise, which hardly compresses
 
 
 class Members:
-    """The members of a zip, each read completely and within bounds; `disk` is its size in the file."""
+    """The members of a zip, each read completely and within bounds; `disk` is its size in the file. Close `zip`."""
 
     def __init__(self, path: Path):
         self.disk = path.stat().st_size
         try:
-            self._zip = zipfile.ZipFile(path)
+            self.zip = zipfile.ZipFile(path)
         except (zipfile.BadZipFile, NotImplementedError, ValueError, struct.error) as error:
             raise ValueError(
                 f"{path}: found no whole zip ({error}), expected Sim_<name>_<id>_<step>.zip as PVM_cuda saves it"
             ) from error
 
-    def __enter__(self) -> "Members":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._zip.close()
-
     def have(self, prefix: str) -> bool:
         """True if a member's name starts with the prefix."""
-        return any(name.startswith(prefix) for name in self._zip.namelist())
-
-    def size(self, name: str) -> int:
-        """Returns the stated size of a member in bytes."""
-        return self._info(name).file_size
+        return any(name.startswith(prefix) for name in self.zip.namelist())
 
     def value(self, name: str, most: int = SMALL) -> Any:
         """Returns the value of a pickle of at most `most` bytes."""
@@ -82,21 +73,22 @@ class Members:
         check.finite(name, values)
         return values
 
-    def _info(self, name: str) -> zipfile.ZipInfo:
+    def info(self, name: str) -> zipfile.ZipInfo:
+        """Returns the facts of a member, such as its stated size in bytes."""
         try:
-            return self._zip.getinfo(name)
+            return self.zip.getinfo(name)
         except KeyError:
             raise ValueError(f"{name}: missing; expected a checkpoint as PVM_cuda saves it") from None
 
     def _bytes(self, name: str, most: int) -> bytes:
         """Reads a member; `zipfile` returns at most its stated size, whatever it unpacks to."""
-        info = self._info(name)
+        info = self.info(name)
         if info.file_size > most:
             raise ValueError(f"{name}: found {info.file_size} bytes, expected at most {most}")
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or info.flag_bits & 1:
             raise ValueError(f"{name}: found it encrypted or compressed otherwise, expected deflated")
         try:
-            data = self._zip.read(info)
+            data = self.zip.read(info)
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError, struct.error, NotImplementedError) as error:
             why = str(error) or type(error).__name__
             raise ValueError(f"{name}: found it damaged ({why}), expected a whole file; copy it again") from error
@@ -106,7 +98,6 @@ class Members:
 
 
 def _check_form(name: str, shape: Any, dtype: Any, count: int, expected: Any) -> None:
-    """Raises ValueError unless an array has `count` numbers of this dtype."""
     if shape != (count,) or dtype != expected:
         form = f"{np.dtype(expected)} ({count},)"
         raise ValueError(f"{name}: found {dtype} {shape}, expected {form}, as the specs ask for")
@@ -128,10 +119,7 @@ class Simulation(NamedTuple):
 
 
 def model(simulation: Simulation, *, device: str | None = None) -> PVM:
-    """Returns the model of a `read` result, which continues without the original's errors.
-
-    device  as in PVM
-    """
+    """Returns the model of a `read` result, which continues without the original's errors; device: as in PVM."""
     pvm = PVM(simulation.config, device=device)
     pvm.put(simulation.arrays)
     pvm.tick = simulation.step
@@ -143,15 +131,16 @@ def read(path: str | Path) -> Simulation:
 
     Raises FileNotFoundError, and ValueError, naming file and member, for any other or a damaged file.
     """
-    with Members(Path(path)) as members:
-        try:
+    members = Members(Path(path))
+    try:
+        with members.zip:
             return _simulation(members)
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from error
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def _simulation(members: Members) -> Simulation:
-    """Converts the members. The order matters: sizes are checked before anything is wired, laid out or read."""
+    # The order matters: sizes are checked before anything is wired, laid out or read.
     step = _whole("pvm/step.pkl", members.value("pvm/step.pkl"), 0, 2**62)
     config, notes, multiplier = _config(members)
     config = _with_readouts(members, config, notes)
@@ -162,9 +151,8 @@ def _simulation(members: Members) -> Simulation:
     _refuse_other_graph(members, wiring)
     config = _in_force(members, config, wiring, step, multiplier)
     if not config.rates(step)[0].any():
-        notes.append(
-            "rates: all 0 at this step, saved while it was frozen or before it began; the schedule sets the next"
-        )
+        saved = "saved while it was frozen or before it began"
+        notes.append(f"rates: all 0 at this step, {saved}; the schedule sets the next")
     resting = ~np.any(config.rates(step), axis=0)[wiring.layer]
     arrays = _units(members, layout, resting) | _state(members, layout, int(np.prod(wiring.frame)), step)
     if heads:
@@ -182,12 +170,17 @@ def _config(members: Members) -> tuple[Config, list[str], float]:
     if type(asked) is not bool:
         raise ValueError(f"pvm/poly.pkl: found a {type(asked).__name__}, expected a bool")
     config = dataclasses.replace(config, activation="rational" if asked else "logistic")
-    _refuse_size(config)
+    # A model so large that even counting its weights takes long is refused first.
+    units = _whole("pvm/specs.pkl: units", sum(map(prod, config.grids)), 1, MOST_UNITS)
+    _whole("pvm/specs.pkl: hidden numbers of a unit", config.hidden[0], 1, MOST_NUMBERS)
+    _whole("pvm/specs.pkl: numbers of a patch", prod(config.block) * config.channels, 1, MOST_NUMBERS)
+    beside, top = (2 * int(config.lateral_radius) + 1) ** 2, prod(config.grids[-1])
+    links = units * (beside + 2 * config.fan_in**4 + top)  # an upper bound
+    _whole("pvm/specs.pkl: connections", links, 1, MOST_LINKS)
     return config, notes, check.number("readout_multiplier", float(specs.get("readout_multiplier", 10)), 0)
 
 
 def _plain_specs(specs: Any) -> dict[str, Any]:
-    """Returns the specs if they have the types of a configuration file; ValueError otherwise."""
     if type(specs) is not dict or not originals.recognised(specs):
         raise ValueError(f"pvm/specs.pkl: found a {type(specs).__name__}, expected the options of a model")
     for name, value in specs.items():
@@ -199,17 +192,6 @@ def _plain_specs(specs: Any) -> dict[str, Any]:
     return specs
 
 
-def _refuse_size(config: Config) -> None:
-    """Raises ValueError for a model so large that even counting its weights takes long."""
-    units = sum(rows * columns for rows, columns in config.grids)
-    _whole("pvm/specs.pkl: units", units, 1, MOST_UNITS)
-    _whole("pvm/specs.pkl: hidden numbers of a unit", config.hidden[0], 1, MOST_NUMBERS)
-    _whole("pvm/specs.pkl: numbers of a patch", config.block[0] * config.block[1] * config.channels, 1, MOST_NUMBERS)
-    top = config.grids[-1][0] * config.grids[-1][1]
-    links = units * ((2 * int(config.lateral_radius) + 1) ** 2 + 2 * config.fan_in**4 + top)  # an upper bound
-    _whole("pvm/specs.pkl: connections", links, 1, MOST_LINKS)
-
-
 def _with_readouts(members: Members, config: Config, notes: list[str]) -> Config:
     """Returns the configuration with the readouts of the file: their sizes are those of the run, not of the specs."""
     if not members.have("mlp/") or not members.have("readout/"):
@@ -218,7 +200,7 @@ def _with_readouts(members: Members, config: Config, notes: list[str]) -> Config
     layers = _whole("mlp/max_layers.pkl", members.value("mlp/max_layers.pkl"), 1, 9)
     if layers != 2 or config.readout is None:
         raise ValueError(f"mlp/max_layers.pkl: found {layers}, expected 2: readouts with more layers are not built yet")
-    tiles = config.grids[0][0] * config.grids[0][1]
+    tiles = prod(config.grids[0])
     hidden = _one("mlp/objects/shape0_00.npy", members.array("mlp/objects/shape0_00.npy", tiles, np.int32))
     momentum = _one("mlp/objects/momentum_mem_00.npy", members.array("mlp/objects/momentum_mem_00.npy", tiles))
     name, block = "readout/heatmap_block_size.pkl", config.block[0]
@@ -234,12 +216,11 @@ def _with_readouts(members: Members, config: Config, notes: list[str]) -> Config
 
 
 def _check_sizes(members: Members, units: int, readouts: int) -> None:
-    """Raises ValueError unless the file has exactly the expected bytes of unit and readout weights."""
-    first, second = (members.size(f"mlp/objects/weight_mem_{k:02d}.npy") if readouts else 0 for k in range(2))
-    for name, expected, size in (
-        ("pvm/weight_memory_main.npy", units, members.size("pvm/weight_memory_main.npy")),
-        ("mlp/objects/weight_mem_00.npy and _01", readouts, first + second),
-    ):
+    first, second = "mlp/objects/weight_mem_00.npy", "mlp/objects/weight_mem_01.npy"
+    of_readouts = members.info(first).file_size + members.info(second).file_size if readouts else 0
+    main = "pvm/weight_memory_main.npy"
+    of_units = members.info(main).file_size
+    for name, expected, size in ((main, units, of_units), (f"{first} and _01", readouts, of_readouts)):
         if size != 4 * expected:
             raise ValueError(f"{name}: found {size} bytes, expected {4 * expected}, which the specs ask for")
         _whole(f"{name}: numbers", expected, 0, min(MOST_WEIGHTS, MOST_SQUEEZED * members.disk // 4))
@@ -377,7 +358,6 @@ def _slots(members: Members, name: str, count: int) -> list[np.ndarray]:
 
 
 def _one(name: str, values: np.ndarray) -> Any:
-    """Returns the common value; ValueError if the values differ."""
     if (values != values[0]).any():
         raise ValueError(f"{name}: found {values.min()} and {values.max()}, expected the same throughout a layer")
     return values[0]

@@ -24,11 +24,10 @@ def unpickled(name: str, data: bytes) -> Any:
         for opcode, argument, at in pickletools.genops(data):
             if opcode.name == "STOP":
                 return machine.last(len(data) - (at or 0) - 1)
-            act = _ACTS.get(opcode.name)
-            if act is None:
+            if opcode.name not in _ACTS:
                 raise _Refused(f"opcode {opcode.name} at byte {at}, which is none of plain data")
             try:
-                act(machine, argument)
+                _ACTS[opcode.name](machine, argument)
             except ValueError as error:
                 raise _Refused(f"opcode {opcode.name} at byte {at}: {error}") from None
     except _Refused as error:
@@ -44,9 +43,10 @@ class _Refused(ValueError):
 
 
 class _Known(NamedTuple):
-    """A NumPy name in a pickle, and its meaning here."""
+    """A NumPy name in a pickle, and what a call of it makes here."""
 
     name: str
+    make: Callable[..., Any] | None
 
 
 class _Blank:
@@ -127,13 +127,16 @@ class _Machine:
         full = f"{module}.{name}" if type(module) is type(name) is str else "no words"
         if full not in _NAMES:
             raise _Refused(f"it names {full[:100]!r}; only NumPy's arrays and dtypes are known, and nothing is called")
-        self.push(_Known(_NAMES[full]))
+        self.push(_NAMES[full])
 
     def reduce(self) -> None:
         known, arguments = self.take(2)
-        if type(known) is not _Known or known.name not in _MAKERS or type(arguments) is not tuple:
+        if type(known) is not _Known or not known.make or type(arguments) is not tuple:
             raise _Refused("it calls what cannot be called")
-        self.push(self.counted(_MAKERS[known.name](*_exactly(arguments, known.name))))
+        expected = known.make.__code__.co_argcount
+        if len(arguments) != expected:
+            raise _Refused(f"{len(arguments)} arguments for {known.name}, expected {expected}")
+        self.push(self.counted(known.make(*arguments)))
 
     def counted(self, made: Any) -> Any:
         """Returns the result of a call, if the total is within bounds."""
@@ -157,15 +160,6 @@ class _Machine:
         _, shape, dtype, fortran, data = state
         value.filled = self.counted(_array(data, dtype, shape, "F" if fortran is True else "C"))
         self.push(value.filled)
-
-
-_COUNTS = {"dtype": 3, "blank": 3, "scalar": 2, "frombuffer": 4, "bytes": 2}
-
-
-def _exactly(arguments: tuple[Any, ...], name: str) -> tuple[Any, ...]:
-    if len(arguments) != _COUNTS[name]:
-        raise _Refused(f"{len(arguments)} arguments for {name}, expected {_COUNTS[name]}")
-    return arguments
 
 
 def _dtype(code: Any, align: Any, copy: Any) -> np.dtype:
@@ -202,22 +196,15 @@ def _latin(text: Any, encoding: Any) -> bytes:
     return text.encode("latin-1")
 
 
-_NAMES = {"numpy.dtype": "dtype", "numpy.ndarray": "ndarray", "_codecs.encode": "bytes"} | {
-    f"numpy.{core}.{name}": known
-    for core in ("core", "_core")  # before NumPy 2, and since
-    for name, known in (
-        ("multiarray._reconstruct", "blank"),
-        ("multiarray.scalar", "scalar"),
-        ("numeric._frombuffer", "frombuffer"),
-    )
+_NAMES = {
+    "numpy.dtype": _Known("dtype", _dtype),
+    "numpy.ndarray": _Known("ndarray", None),
+    "_codecs.encode": _Known("bytes", _latin),
 }
-_MAKERS: dict[str, Callable[..., Any]] = {
-    "dtype": _dtype,
-    "blank": _blank,
-    "scalar": _scalar,
-    "frombuffer": _array,
-    "bytes": _latin,
-}
+for core in ("core", "_core"):  # before NumPy 2, and since
+    _NAMES[f"numpy.{core}.multiarray._reconstruct"] = _Known("blank", _blank)
+    _NAMES[f"numpy.{core}.multiarray.scalar"] = _Known("scalar", _scalar)
+    _NAMES[f"numpy.{core}.numeric._frombuffer"] = _Known("frombuffer", _array)
 _ACTS: dict[str, Callable[[_Machine, Any], None]] = {
     **dict.fromkeys(("PROTO", "FRAME"), lambda machine, value: None),
     **dict.fromkeys(("BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT"), _Machine.push),
