@@ -88,7 +88,8 @@ def named(path: object) -> Iterator[None]:
     except (ValueError, IndexError) as error:
         if str(path) in str(error):
             raise
-        raise type(error)(f"{path}: {error}") from error
+        kind = IndexError if isinstance(error, IndexError) else ValueError  # not those with other arguments, as of Unicode
+        raise kind(f"{path}: {error}") from error
 
 
 def check(path: str | Path, overwrite: bool, *, own: Path | None = None, inputs: Iterable[str | None] = ()) -> Path:

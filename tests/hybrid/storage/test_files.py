@@ -1,5 +1,6 @@
 """Files that are read within bounds, that are there whole or not at all, and that touch no other; where may be written."""
 
+import json
 import os
 import stat
 import threading
@@ -49,6 +50,16 @@ def test_what_is_refused_of_its_content_names_the_file():
         raise IndexError("row 7")
     with pytest.raises(ValueError, match=r"^a\.json: said once$"), files.named("a.json"):
         raise ValueError("a.json: said once")
+
+
+@pytest.mark.parametrize(
+    ("work", "kind"),
+    [(lambda: b"\xff".decode(), ValueError), (lambda: json.loads("{"), ValueError), (lambda: [][1], IndexError)],
+)
+def test_errors_of_a_files_content_have_its_name(work, kind):
+    with pytest.raises(kind, match="^a.json: .+") as raised, files.named("a.json"):
+        work()
+    assert type(raised.value) is kind
 
 
 def test_numbered_lines(tmp_path, monkeypatch):
