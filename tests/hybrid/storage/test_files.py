@@ -57,7 +57,7 @@ def test_what_is_refused_of_its_content_names_the_file():
     [(lambda: b"\xff".decode(), ValueError), (lambda: json.loads("{"), ValueError), (lambda: [][1], IndexError)],
 )
 def test_errors_of_a_files_content_have_its_name(work, kind):
-    with pytest.raises(kind, match="^a.json: .+") as raised, files.named("a.json"):
+    with pytest.raises(kind, match=r"^a\.json: .+") as raised, files.named("a.json"):
         work()
     assert type(raised.value) is kind
 
