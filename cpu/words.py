@@ -248,7 +248,7 @@ def _learn_group(
     _pace(
         moves, misses, pitch, biases, squares, bias_squares, hidden, b, examples, entries, head, begin, end, rate,
     )  # fmt: skip
-    plain = squares is None and moves is None
+    plain = squares is None
     if plain:
         for at in range(used):
             costs[at] = rate * misses[at]
@@ -322,19 +322,15 @@ def _square(misses, place, pitch, hidden, b, examples, pull, biases):
 
 @inlined()
 def _move_rows(rows, squares, misses, moves, pitch, hidden, b, examples, entries, head, begin, end, rate, d, count):
-    """Updates columns d to d + count of the rows."""
+    """Updates columns d to d + count of the rows by a rule that keeps squares."""
     for i in range(begin, end):
         row = entries[head, i] >> 1
         w = load_row(rows, row, d, count)
         step = paced_by(scale_of(rate, squares), moves, 0, i - begin)
-        if squares is None:
-            for e in range(examples):
-                w = multiply_add(splat(step * misses[e * pitch + i - begin]), load_row(hidden, b + e, d, count), w)
-        else:
-            g = splat(hidden.dtype.type(0))
-            for e in range(examples):
-                g = multiply_add(splat(step * misses[e * pitch + i - begin]), load_row(hidden, b + e, d, count), g)
-            w = pushed(w, splat(hidden.dtype.type(1)), g, squares, row, d, count, rate)
+        g = splat(hidden.dtype.type(0))
+        for e in range(examples):
+            g = multiply_add(splat(step * misses[e * pitch + i - begin]), load_row(hidden, b + e, d, count), g)
+        w = pushed(w, splat(hidden.dtype.type(1)), g, squares, row, d, count, rate)
         store_row(rows, row, d, w, count)
 
 
