@@ -160,7 +160,7 @@ def present(learned):
     [
         *itertools.product(KERNELS, ["row-adagrad"]),
         *itertools.product(["tree", "negatives", "softmax"], ["adagrad"]),
-        *itertools.product(["tree", "softmax", "samples", "split"], ["sgd"]),
+        *itertools.product(["tree", "groups", "softmax", "samples", "split"], ["sgd"]),
         *itertools.product(["groups", "split"], ["adagrad without biases"]),
     ],
 )
