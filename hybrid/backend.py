@@ -9,23 +9,10 @@ from typing import Any
 
 import numpy as np
 
-KERNELS = (
-    "units",
-    "mlp",
-    "optimiser",
-    "rows",
-    "softmax",
-    "tree_softmax",
-    "tree_batch",
-    "split",
-    "head",
-    "pvm",
-    "sampled_softmax",
-    "sampled_logistic",
-    "negative",
-    "label_tree",
-)  # of a complete backend
-
+KERNELS = (  # of a complete backend
+    *("units", "mlp", "optimiser", "rows", "softmax", "tree_softmax", "tree_batch", "split", "head", "pvm"),
+    *("sampled_softmax", "sampled_logistic", "negative", "label_tree"),
+)
 
 turn = 0  # offset added to this process's GPU number, modulo the GPUs of the machine; set by hybrid/mpi/group.py
 
@@ -89,10 +76,7 @@ def given(backend: Backend | str | None) -> Backend:
 
 
 def again(owner: str, device: str) -> Backend:
-    """Returns the backend on which a pickled or copied part of a model continues.
-
-    Raises ValueError, with a message that names the owner, if that device is unusable here.
-    """
+    """Returns the backend on which a pickled or copied part continues; ValueError that names the owner if it is unusable."""
     try:
         return choose(device)
     except ValueError as failure:

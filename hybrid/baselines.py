@@ -107,9 +107,8 @@ class Counts(NamedTuple):
         expected = f"a table of counts of {items:,} items"
         arrays = tables.read(path, expected)
         try:
-            table = check.csr(
-                "table", sparse.csr_array(tuple(arrays[name] for name in CSR), (items, items)), dtype=np.float32
-            )
+            table = sparse.csr_array(tuple(arrays[name] for name in CSR), (items, items))
+            table = check.csr("table", table, dtype=np.float32)
             ties = check.array("ties", arrays["ties"], (items,), np.float64)
             decay, share = (check.number(name, float(arrays[name]), 0) for name in ("decay", "share"))
         except (KeyError, ValueError, TypeError) as error:
@@ -126,10 +125,7 @@ def popularity(train: Histories) -> Scores:
 
 
 def counted(train: Histories, settings: Table, pairs: Any = None) -> Counts:
-    """Returns the counts of training histories.
-
-    pairs  their `transitions` at this nearness, if already computed
-    """
+    """Returns the counts of training histories; pairs: their `transitions` at this nearness, if already computed."""
     from scipy import sparse
 
     table = transitions(train, settings.nearness) if pairs is None else pairs

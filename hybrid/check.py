@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -51,10 +50,7 @@ def classes(value: Any) -> int:
 
 
 def counts(values: Any, *, more: bool = False) -> np.ndarray:
-    """Returns class counts as a float64 vector; ValueError unless all are finite and at least 0.
-
-    more  the counts extend existing classes: one is enough
-    """
+    """Returns class counts as float64; ValueError unless all are finite and at least 0; more: they extend existing ones."""
     met: np.ndarray = np.asarray(unmasked("counts", values))
     if met.ndim != 1 or met.dtype.kind not in "iuf" or (more and not met.size):
         raise ValueError(f"counts: found {met.dtype} {met.shape}, expected one number a class")
@@ -69,13 +65,10 @@ def counts(values: Any, *, more: bool = False) -> np.ndarray:
 
 def row(name: str, values: Any) -> np.ndarray:
     """Returns `values` as an array; ValueError unless they are a vector of whole numbers, which may be empty."""
-    values = (
+    if isinstance(values, np.ndarray):
         unmasked(name, values)
-        if isinstance(values, np.ndarray)
-        else list(values)
-        if isinstance(values, Iterable)
-        else values
-    )
+    elif isinstance(values, Iterable):
+        values = list(values)
     try:
         found = np.asarray(values)
     except ValueError:
@@ -85,13 +78,8 @@ def row(name: str, values: Any) -> np.ndarray:
     return found
 
 
-def array(
-    name: str, value: Any, shape: tuple[int | None, ...], dtype: DTypeLike, *, written: bool = False
-) -> np.ndarray:
-    """Returns `value`; ValueError unless it is a C-contiguous array of this dtype and shape (None: any length).
-
-    written  also reject a read-only array
-    """
+def array(name: str, value: Any, shape: tuple[int | None, ...], dtype: Any, *, written: bool = False) -> np.ndarray:
+    """Returns `value`; ValueError unless it is a C-contiguous array of this dtype and shape (None: any), writeable if asked."""
     kind = np.dtype(dtype)
     sizes = ["any" if size is None else str(size) for size in shape]
     wanted = f"{kind} ({', '.join(sizes)}{',' * (len(sizes) == 1)})"
@@ -129,24 +117,17 @@ def indices(name: str, values: Any, limit: int) -> np.ndarray:
 
 
 def bags(name: str, values: Any, ids: int, what: str = "ids") -> np.ndarray:
-    """Returns the bag offsets into a list of `ids` ids, (B + 1,) int64; ValueError unless they rise from 0 to `ids`.
-
-    what  name of the list's elements in messages
-    """
+    """Returns the offsets of bags in `ids` ids (`what`), (B + 1,) int64; ValueError unless they rise from 0 to `ids`."""
     values = plain(name, values)
     if values.ndim != 1 or not values.size or values.dtype.kind not in "iu":
-        raise ValueError(
-            f"{name}: found {values.dtype} {values.shape}, expected int64 (B + 1,): where each bag begins, and the end"
-        )
+        raise ValueError(f"{name}: found {values.dtype} {values.shape}, expected int64 (B + 1,), the offsets of bags")
     for at, wanted, meaning in ((0, 0, "where the first bag begins"), (-1, ids, f"the number of {what}")):
         if values[at] != wanted:
             raise ValueError(f"{name}[{at % values.size}]: found {values[at]}, expected {wanted}, {meaning}")
     falls = values[1:] < values[:-1]
     if falls.any():
-        at = int(falls.argmax())
-        raise ValueError(
-            f"{name}[{at + 1}]: found {values[at + 1]} after {values[at]}, expected places that never fall"
-        )
+        at = int(falls.argmax()) + 1
+        raise ValueError(f"{name}[{at}]: found {values[at]} after {values[at - 1]}, expected places that never fall")
     return np.ascontiguousarray(values, np.int64)
 
 
@@ -235,12 +216,7 @@ def _within(name: str, values: np.ndarray, limit: int) -> None:
 
 
 def csr(
-    name: str,
-    value: Any,
-    shape: tuple[int | None, int | None] = (None, None),
-    *,
-    dtype: DTypeLike | None = None,
-    zeros: bool = True,
+    name: str, value: Any, shape: tuple[int | None, int | None] = (None, None), *, dtype: Any = None, zeros: bool = True
 ) -> "csr_array":
     """Returns a scipy sparse matrix or a 2-D array as a csr_array in canonical format: sorted, without duplicates.
 
@@ -278,10 +254,8 @@ def csr(
 
 def finite(name: str, values: np.ndarray) -> None:
     """Raises ValueError, with the first bad row, for NaN or infinity in `values`; one pass, no allocation."""
-    with np.errstate(all="ignore"):
-        known = math.isfinite(
-            np.einsum(values, [*range(values.ndim)], [])
-        )  # a plain sum: faster than `sum`, which adds pairwise
+    with np.errstate(all="ignore"):  # a plain sum: faster than `sum`, which adds pairwise
+        known = math.isfinite(np.einsum(values, [*range(values.ndim)], []))
     if not known and not (math.isfinite(values.min()) and math.isfinite(values.max())):  # the sum may overflow
         good = np.isfinite(values)
         row = int(good.reshape(len(values), -1).all(axis=1).argmin())
@@ -298,10 +272,7 @@ def loss(values: np.ndarray) -> float:
 
 
 def excluded(exclude: Any, rows: int, classes: int) -> "Excluded":
-    """Returns all stored entries of a scipy sparse matrix (rows, classes), for the searches of cpu/.
-
-    The matrix is not modified. Raises ValueError as `sparse` does.
-    """
+    """Returns the stored entries of a scipy sparse matrix (rows, classes), for the searches of cpu/; ValueError as `sparse`."""
     from scipy.sparse import csr_array
 
     from cpu.output.topk import Excluded

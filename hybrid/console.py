@@ -164,7 +164,6 @@ class Stderr:
         return len(text)
 
     def flush(self) -> None:
-        """Flushes the stream if possible."""
         with contextlib.suppress(OSError, ValueError):
             sys.stderr.flush()
 
@@ -187,15 +186,11 @@ class Lines:
             self._file.write(shown + "\n")
 
     def flush(self) -> None:
-        """Flushes the file."""
         self._file.flush()
 
 
 class Output:
-    """A proxy of a file whose write errors name OUTPUT.
-
-    guards  True: text is written as `shown`
-    """
+    """A proxy of a file whose write errors name OUTPUT; guards: text is written as `shown`."""
 
     def __init__(self, file: TextIO, guards: bool):
         self._file = file
@@ -208,7 +203,6 @@ class Output:
         return len(text)
 
     def flush(self) -> None:
-        """Flushes the file. Raises OSError that names OUTPUT."""
         with _named():
             self._file.flush()
 

@@ -88,114 +88,96 @@ class Dataset(NamedTuple):
         return sum(source.file.size for source in self.sources)
 
 
-def _files(table: str) -> list[File]:
-    """Parses files from lines of path, bytes, digest."""
+def _dataset(about: str, licence: str, next: str, base: str, table: str) -> Dataset:
+    """Returns a data set whose downloads lie in the folder `base`.
+
+    table  a line a file: path, bytes, digest. Below an archive: its members that are kept
+    """
     rows = (line.split() for line in table.strip().splitlines())
-    return [File(path, int(size), digest) for path, size, digest in rows]
-
-
-def _sources(base: str, table: str) -> tuple[Source, ...]:
-    """Returns sources below `base` whose addresses end in the paths' last component."""
-    return tuple(Source(base + file.path.rpartition("/")[2], file) for file in _files(table))
-
-
-def _zipped(base: str, table: str) -> tuple[Source, ...]:
-    """Returns an archive below `base`, the first file of the table, with its members."""
-    archive, *members = _files(table)
-    return (Source(base + archive.path, archive, tuple(members)),)
+    first, *more = (File(path, int(size), digest) for path, size, digest in rows)
+    if first.path.endswith(".zip"):
+        return Dataset(about, licence, next, (Source(base + first.path, first, tuple(more)),))
+    sources = (Source(base + file.path.rpartition("/")[2], file) for file in (first, *more))
+    return Dataset(about, licence, next, tuple(sources))
 
 
 DATASETS = {
-    "wikitext-2": Dataset(
+    "wikitext-2": _dataset(
         "two million words of Wikipedia, tokenized, rare words as <unk> (Merity et al. 2016)",
         "text of Wikipedia, CC BY-SA; the source states no licence of its own",
         "hybrid train language --text {0}/wikitext-2/train.txt --valid {0}/wikitext-2/valid.txt --test"
         " {0}/wikitext-2/test.txt --tokens whitespace --case keep --eos --min-count 1",
-        _sources(
-            EXAMPLES,
-            """
-            wikitext-2/train.txt 10797148 git:2d84b35af79e411d73ea7cae83c73964c6ac83b4
-            wikitext-2/valid.txt 1121681 sha256:f0737ed31fc1329026e95cb8b98e19c2a182c39c240ab909dc31abf2f8af58e8
-            wikitext-2/test.txt 1256449 sha256:d790b833ef8cf03a90db7bf1271b7520b83c45ce07ba3c1a9699df81e239eca0
-            """,
-        ),
+        EXAMPLES,
+        """
+        wikitext-2/train.txt 10797148 git:2d84b35af79e411d73ea7cae83c73964c6ac83b4
+        wikitext-2/valid.txt 1121681 sha256:f0737ed31fc1329026e95cb8b98e19c2a182c39c240ab909dc31abf2f8af58e8
+        wikitext-2/test.txt 1256449 sha256:d790b833ef8cf03a90db7bf1271b7520b83c45ce07ba3c1a9699df81e239eca0
+        """,
     ),
-    "ml-100k": Dataset(
+    "ml-100k": _dataset(
         "100,000 ratings of 1,682 films by 943 users (MovieLens, GroupLens)",
         "research use; not to be passed on without permission, no commercial use: see ml-100k/README",
         "hybrid train factors --ratings {0}/ml-100k/u.data",
-        _zipped(
-            "https://files.grouplens.org/datasets/movielens/",
-            """
-            ml-100k.zip 4924029 sha256:50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229
-            ml-100k/README 6750 sha256:4883b8cf340ed0059971b33f56ad3adc88a40792108ebca3d24aafc4c82e8b52
-            ml-100k/u.data 1979173 sha256:06416e597f82b7342361e41163890c81036900f418ad91315590814211dca490
-            ml-100k/u.item 236344 sha256:553841ebc7de3a0fd0d6b62a204ea30c1e651aacfb2814c7a6584ac52f2c5701
-            ml-100k/u.user 22628 sha256:f120e114da2e8cf314fd28f99417c94ae9ddf1cb6db8ce0e4b5995d40e90e62c
-            ml-100k/ua.base 1792501 sha256:67b5bcdb380c29f85d56a012ecd88612ae020f30a6730d117a334ee8203b91f2
-            ml-100k/ua.test 186672 sha256:d0497e202417720f57a184ec8c66be2d1afa4ff41bb53787c57b28d6bf79bc42
-            """,
-        ),
+        "https://files.grouplens.org/datasets/movielens/",
+        """
+        ml-100k.zip 4924029 sha256:50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229
+        ml-100k/README 6750 sha256:4883b8cf340ed0059971b33f56ad3adc88a40792108ebca3d24aafc4c82e8b52
+        ml-100k/u.data 1979173 sha256:06416e597f82b7342361e41163890c81036900f418ad91315590814211dca490
+        ml-100k/u.item 236344 sha256:553841ebc7de3a0fd0d6b62a204ea30c1e651aacfb2814c7a6584ac52f2c5701
+        ml-100k/u.user 22628 sha256:f120e114da2e8cf314fd28f99417c94ae9ddf1cb6db8ce0e4b5995d40e90e62c
+        ml-100k/ua.base 1792501 sha256:67b5bcdb380c29f85d56a012ecd88612ae020f30a6730d117a334ee8203b91f2
+        ml-100k/ua.test 186672 sha256:d0497e202417720f57a184ec8c66be2d1afa4ff41bb53787c57b28d6bf79bc42
+        """,
     ),
-    "beauty": Dataset(
+    "beauty": _dataset(
         "353,962 purchases of 54,542 products by 40,226 users, in the order of time (Amazon Beauty, as SASRec uses it)",
         "research data; the source states no licence",
         "hybrid train factors --ratings {0}/beauty.txt --columns 1,2",
-        _sources(
-            SASREC,
-            """
-            beauty.txt 3912093 sha256:f480b7a7403852342ffd8f9809bb30697dd669be31813d0e204b698fec86ef49
-            """,
-        ),
+        SASREC,
+        """
+        beauty.txt 3912093 sha256:f480b7a7403852342ffd8f9809bb30697dd669be31813d0e204b698fec86ef49
+        """,
     ),
-    "similarity": Dataset(
+    "similarity": _dataset(
         "WordSim-353, SimLex-999 and 19,544 analogies: how people judge words",
         "the analogies: Apache-2.0 (word2vec); the pairs: see their headers; gensim's copies, LGPL-2.1",
         "hybrid eval runs/words --similarity {0}/similarity/wordsim353.tsv --analogies {0}/similarity/questions-words.txt",
-        _sources(
-            GENSIM,
-            """
-            similarity/questions-words.txt 603955 sha256:8c29b3332afc46f3fb8be04cb5297bf96f39aa7131272dff57869b4485b22a36
-            similarity/simlex999.txt 18126 sha256:d5e0501971478a511430ee880bd0121e94ac701ba86d90544d83e6d2ba3db05d
-            similarity/wordsim353.tsv 7186 sha256:f92a022fc2537793a15bc3a8c162ebcd74990e033a228bb6388cb71e4c0b1e1d
-            """,
-        ),
+        GENSIM,
+        """
+        similarity/questions-words.txt 603955 sha256:8c29b3332afc46f3fb8be04cb5297bf96f39aa7131272dff57869b4485b22a36
+        similarity/simlex999.txt 18126 sha256:d5e0501971478a511430ee880bd0121e94ac701ba86d90544d83e6d2ba3db05d
+        similarity/wordsim353.tsv 7186 sha256:f92a022fc2537793a15bc3a8c162ebcd74990e033a228bb6388cb71e4c0b1e1d
+        """,
     ),
-    "cooking": Dataset(
+    "cooking": _dataset(
         "15,404 questions about cooking with their tags, lower case, punctuation split (fastText's tutorial)",
         "the source states no licence; Stack Exchange publishes its questions under CC BY-SA",
         'python: hybrid.formats.fasttext.load("{0}/labels/cooking.train")',
-        _sources(
-            COOKING,
-            """
-            labels/cooking.train 1129498 sha256:37a2f5205ed50e9b998764cd9f8b5518e99866774fceb9389f0e803e0aeac839
-            labels/cooking.valid 272402 sha256:9da2a38ec10f8c733aba9cb8f131d083c3506fc328358d857c9fc92a9aa2dab6
-            """,
-        ),
+        COOKING,
+        """
+        labels/cooking.train 1129498 sha256:37a2f5205ed50e9b998764cd9f8b5518e99866774fceb9389f0e803e0aeac839
+        labels/cooking.valid 272402 sha256:9da2a38ec10f8c733aba9cb8f131d083c3506fc328358d857c9fc92a9aa2dab6
+        """,
     ),
-    "yeast": Dataset(
+    "yeast": _dataset(
         "2,417 genes of yeast: 103 features, some of 14 functional classes each (LIBSVM format)",
         "the source is under the MIT licence",
         'python: hybrid.formats.svm.load("{0}/labels/yeast_train.txt")',
-        _sources(
-            NAPKIN,
-            """
-            labels/yeast_train.txt 1945899 sha256:02eb850fe13082d95f160c1b63befd8fd71535181e2a4cbe97d74060b9090646
-            labels/yeast_test.txt 1189242 sha256:56e388892b4f06e25b26e60493b55ae0605d01b48bb5b546c4d72d37d1600e24
-            """,
-        ),
+        NAPKIN,
+        """
+        labels/yeast_train.txt 1945899 sha256:02eb850fe13082d95f160c1b63befd8fd71535181e2a4cbe97d74060b9090646
+        labels/yeast_test.txt 1189242 sha256:56e388892b4f06e25b26e60493b55ae0605d01b48bb5b546c4d72d37d1600e24
+        """,
     ),
-    "clips": Dataset(
+    "clips": _dataset(
         "two short natural videos: bikes, 640 x 272, 250 frames, with cuts; carphone, 176 x 144, 120 frames",
         "the source is under BSD-3-Clause; it states no licence of the clips",
         "hybrid train pvm --video {0}/video/bikes.mp4",
-        _sources(
-            CLIPS,
-            """
-            video/bikes.mp4 509868 sha256:91028f9d6c72cc8137d8bd05678bdfcf5ab7c8fd9d7b77de70ce7a3ade257bb5
-            video/carphone_pristine.mp4 588804 sha256:1c4add7838b07b4d65ad9d66e9491758c7dbb6c717490db4b79ecf9ff82bab28
-            """,
-        ),
+        CLIPS,
+        """
+        video/bikes.mp4 509868 sha256:91028f9d6c72cc8137d8bd05678bdfcf5ab7c8fd9d7b77de70ce7a3ade257bb5
+        video/carphone_pristine.mp4 588804 sha256:1c4add7838b07b4d65ad9d66e9491758c7dbb6c717490db4b79ecf9ff82bab28
+        """,
     ),
 }
 
@@ -203,8 +185,7 @@ DATASETS = {
 def data_folder(named: str | None = None) -> Path:
     """Returns the data folder: the one named, otherwise HYBRID_DATA, otherwise one in the user's cache folder.
 
-    That is ~/.cache/hybrid-engine/data or, if set, below XDG_CACHE_HOME; below ~/Library/Caches on macOS and LOCALAPPDATA on
-    Windows.
+    That is ~/.cache/hybrid-engine/data or, if set, below XDG_CACHE_HOME; on macOS ~/Library/Caches, on Windows LOCALAPPDATA.
     """
     chosen = named or os.environ.get("HYBRID_DATA")
     return Path(os.path.abspath(chosen)) if chosen else caches() / "hybrid-engine" / "data"

@@ -28,8 +28,7 @@ class Worth(NamedTuple):
 class FastHead:
     """Search for the largest logits w . h + b of constant weights (V, D), such as an output layer or an item table.
 
-    weights  (V, D) float32, C-contiguous: not copied, must not be modified. The index takes V (D + 16) further bytes, see
-             cpu/search/codes.py
+    weights  (V, D) float32, C-contiguous: not copied, must not be modified. The index takes V (D + 16) further bytes
     bias     (V,) float32; None: 0
     recall   1: exact. Below 1: the target fraction of the k largest, calibrated on half of `hidden`
     k        default number of results of `best`
@@ -40,19 +39,11 @@ class FastHead:
     worth    Worth, or None without `hidden`
     read     fraction of rows that the last call read. Concurrent calls are safe
 
-    Raises ValueError for arrays of another type or shape, non-finite numbers, or a recall below 1 with fewer than two hidden
-    vectors.
+    Raises ValueError for arrays of another type or shape, non-finite numbers, and a recall below 1 without two hidden vectors.
     """
 
     def __init__(
-        self,
-        weights: Any,
-        bias: Any = None,
-        *,
-        recall: float = 1.0,
-        k: int = 10,
-        hidden: Any = None,
-        seed: int = 0,
+        self, weights: Any, bias: Any = None, *, recall: float = 1.0, k: int = 10, hidden: Any = None, seed: int = 0
     ):
         from cpu.search import codes
 

@@ -29,11 +29,9 @@ class SingleRank:
     rank, size = 0, 1
 
     def once(self, work: Callable[[], T]) -> T:
-        """Returns the result of rank 0's work."""
         return work()
 
     def greatest(self, *numbers: int) -> tuple[int, ...]:
-        """Returns the element-wise maximum over ranks."""
         return numbers
 
 
@@ -98,7 +96,6 @@ def quota(root: Path = CGROUPS, membership: Path = Path("/proc/self/cgroup")) ->
 
 
 def _quota_of(folder: Path) -> float:
-    """Returns the processors that one cgroup allows."""
     try:
         if (folder / "cpu.max").exists():
             limit, period = (folder / "cpu.max").read_text().split()

@@ -79,12 +79,10 @@ def propensity_precision(ids: np.ndarray, entries: Any, propensity: np.ndarray) 
     Jain et al. 2016; normalised over all examples jointly, as in the Extreme Classification Repository.
     """
     hits, entries = _hits("propensity_precision", ids, entries)
-    if (
-        np.shape(propensity) != (entries.shape[1],)
-        or not (np.asarray(check.unmasked("propensity", propensity)) > 0).all()
-    ):
-        raise ValueError(f"propensity: found {np.shape(propensity)}, expected {entries.shape[1]} numbers above 0")
-    worth = 1 / np.asarray(propensity)
+    each_p = np.asarray(check.unmasked("propensity", propensity))
+    if each_p.shape != (entries.shape[1],) or not (each_p > 0).all():
+        raise ValueError(f"propensity: found {each_p.shape}, expected {entries.shape[1]} numbers above 0")
+    worth = 1 / each_p
     if not entries.nnz:
         raise ValueError("propensity_precision: no example has a label")
     row, each = np.repeat(np.arange(entries.shape[0]), np.diff(entries.indptr)), worth[entries.indices]
@@ -102,9 +100,7 @@ def _hits(name: str, ids: np.ndarray, entries: Any) -> tuple[np.ndarray, Any]:
     if not n:
         raise ValueError(f"{name}: found no example")
     if not k or entries.shape[0] != n or ids.max() >= entries.shape[1]:
-        raise ValueError(
-            f"{name}: found ids {ids.shape} and labels {entries.shape}, expected ids (n, k) of labels (n, V)"
-        )
+        raise ValueError(f"{name}: found ids {ids.shape} and labels {entries.shape}, expected (n, k) and (n, V)")
     rising = np.sort(ids, axis=1)
     if ((rising[:, 1:] == rising[:, :-1]) & (rising[:, 1:] >= 0)).any():
         raise ValueError(f"{name}: found a label twice in a row of ids, expected distinct ones")
@@ -231,9 +227,7 @@ def of_users(rank: np.ndarray, k: int = 10, user: np.ndarray | None = None) -> d
     of these ranks, divided by min(items, k). For a user with one item, recall is 0 or 1 and map equals mrr.
     """
     if not len(rank):
-        raise ValueError(
-            "ranking: found no held-out item that is new to its user; expected users with at least 3 different items"
-        )
+        raise ValueError("ranking: found no held-out item new to its user; expected users of at least 3 distinct items")
     of = np.arange(len(rank)) if user is None else np.unique(user, return_inverse=True)[1]
     if of.max() + 1 == len(rank):
         of = np.arange(len(rank))  # original order, which fixes the last bit of a mean
@@ -302,8 +296,7 @@ def agreement(path: Path | str, words: Sequence[str], rows: np.ndarray) -> Agree
 
     words by descending frequency, rows (V, D) float.
 
-    Raises OSError; ValueError for malformed lines (with the line number), fewer than two known pairs, and constant cosines or
-    scores, which define no order.
+    Raises OSError; ValueError for malformed lines (with the number), fewer than two known pairs, constant cosines or scores.
     """
     from scipy.stats import spearmanr
 
@@ -356,10 +349,8 @@ def _right(unit: np.ndarray, form: np.ndarray, questions: np.ndarray) -> int:
     return int((form[cosines.argmax(axis=1)] == expected).sum())
 
 
-def _sum(name: str, sections: list[Section]) -> Section:
-    return Section(
-        name, sum(s.right for s in sections), sum(s.asked for s in sections), sum(s.unknown for s in sections)
-    )
+def _sum(name: str, parts: list[Section]) -> Section:
+    return Section(name, sum(s.right for s in parts), sum(s.asked for s in parts), sum(s.unknown for s in parts))
 
 
 def _ids(words: Sequence[str]) -> dict[str, int]:

@@ -62,28 +62,18 @@ class Neighbours:
         threads: int = 1,
         **settings: Any,
     ):
-        self._begin(
-            vectors, metric=metric, index=index, recall=recall, k=k, queries=queries, threads=threads, **settings
-        )
+        settings |= {"metric": metric, "index": index, "recall": recall, "threads": threads}
+        self._begin(vectors, k=k, queries=queries, **settings)
         self.build()
 
     def _begin(
-        self,
-        vectors: np.ndarray,
-        *,
-        index: str = "auto",
-        k: int = 10,
-        queries: Any = None,
-        threads: int = 1,
-        **settings: Any,
+        self, vectors: Any, *, index: str = "auto", k: int = 10, queries: Any = None, threads: int = 1, **settings: Any
     ) -> None:
         """Initialises everything except the index."""
         check.whole("k", k, 1)
         check.whole("threads", threads, 1)
         if queries is not None and index != "auto":
-            raise ValueError(
-                f'queries: found some with index "{index}", expected none: only index "auto" measures on them'
-            )
+            raise ValueError(f'queries: found some with index "{index}", expected none: only "auto" measures on them')
         self._live = live(vectors, index=index, k=k, threads=threads, **settings)
         self._queries = queries
         self.alone = Alone("table of neighbours", "give every thread one of its own")
@@ -118,8 +108,7 @@ class Neighbours:
     def query(self, hidden: np.ndarray, k: int = 10, exclude: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """Returns the k nearest rows of each query (B, D): ids (B, k) int32 and scores (B, k), nearest first.
 
-        exclude  scipy.sparse CSR (B, V): query b skips the rows with a stored entry. If fewer than k are left, ids end with
-                 -1 and scores with -inf
+        exclude  scipy.sparse CSR (B, V): query b skips rows with a stored entry; missing ones have the id -1 and score -inf
 
         Raises ValueError for k outside 1 to V, for queries of another width or not finite, and for an invalid `exclude`.
         """
@@ -173,9 +162,7 @@ def live(vectors: np.ndarray, *, index: str = "annoy", **settings: Any) -> Any:
         return Neighbours(vectors, index=index, **settings)
     made = Neighbours(vectors, index="exact", **settings)
     if len(vectors) >= made.exact_below:
-        console.note(
-            'neighbours, index annoy: annoy is not installed, all rows are searched; pip install "hybrid-engine[annoy]"'
-        )
+        console.note('neighbours: annoy is not installed, all rows are searched; pip install "hybrid-engine[annoy]"')
     return made
 
 

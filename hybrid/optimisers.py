@@ -106,13 +106,7 @@ class AdamW(Adam):
     decay: float = 0.01
 
 
-NAMES: dict[type[Optimiser], str] = {
-    SGD: "sgd",
-    Adagrad: "adagrad",
-    RowAdagrad: "row-adagrad",
-    Adam: "adam",
-    AdamW: "adamw",
-}
+NAMES: dict[Any, str] = {SGD: "sgd", Adagrad: "adagrad", RowAdagrad: "row-adagrad", Adam: "adam", AdamW: "adamw"}
 _NAMED: dict[str, type[Optimiser]] = {name: kind for kind, name in NAMES.items()} | {"nesterov": SGD}
 
 
@@ -143,10 +137,7 @@ def taken(optimiser: str | Optimiser, among: Sequence[str]) -> Optimiser:
 
 
 def of_rows(optimiser: str | Optimiser, rate: float) -> tuple[str, float]:
-    """Returns name and learning rate of an optimiser of sparsely updated rows; `rate` is the default.
-
-    Raises ValueError for one that does not support rows, and for momentum, decay or clip, which rows lack.
-    """
+    """Returns name and rate of an optimiser of rows; ValueError for another kind, and for momentum, decay or clip."""
     made = taken(optimiser, ROWS)
     for field in dataclasses.fields(made):
         value = getattr(made, field.name)

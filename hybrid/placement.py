@@ -55,8 +55,7 @@ def choose_readout(
 ) -> Choice:
     """Selects the fastest device and options for the readout.
 
-    make    (a backend, options that differ from the user's) -> an untrained readout; ValueError if it is unsupported there,
-            MemoryError if it does not fit
+    make    (a backend, options that differ from the user's) -> an untrained readout; ValueError, MemoryError: not there
     feed    its first batches are the workload
     device  of the trunk: the readout goes there or to the CPU
     trials  options to try there in addition to the user's
@@ -164,9 +163,7 @@ def _slot(needs: Buffers, name: str, device: Any, feed: Any, bags: bool = False)
     return slot
 
 
-def _median(
-    stages: list[Stage], slot: Slot, batch: Callable[[int], Batch], device: Any, feed: Any, threads: int | None
-) -> float:
+def _median(stages: list[Stage], slot: Slot, batch: Any, device: Any, feed: Any, threads: int | None) -> float:
     """Returns median seconds of sequential stages on the feed's first batches; CPU stages use `threads` (None: all cores)."""
     here = backends.choose("cpu").device.inline("placement", threads or available())
     there = device.inline("placement", 1)

@@ -1,6 +1,5 @@
 """Sparsely updated rows of embeddings and readouts, with the optimiser state kept for them."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,6 @@ def table(rows: int, width: int) -> np.ndarray:
     from cpu.runtime import memory
 
     return memory.touched_zeros((rows, width), np.float32)
-
-
-def readout_named(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a readout's arguments from command line options: the optimiser of its rows, and biases."""
-    optimiser = options.get("readout_optimiser")
-    return ({"optimiser": optimiser} if optimiser else {}) | ({"biases": True} if options.get("biases") else {})
 
 
 def kept(rows: np.ndarray, optimiser: str, biases: bool = False) -> Learned:

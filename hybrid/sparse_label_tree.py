@@ -25,8 +25,7 @@ class NodeSolver:
     """Settings of the logistic regression solver at the tree's nodes.
 
     C          weight of the loss against |w|^2 / 2: lower is smoother
-    tolerance, passes  training of a node stops after a pass without a larger violation of its optimality conditions, or after
-                       this many passes
+    tolerance, passes  a node's training stops after a pass without a larger violation of optimality, or after this many
     least      weights of at most this magnitude are dropped
     """
 
@@ -187,8 +186,7 @@ class SparseLabelTree:
     def _best(self, x: "csr_array", k: int) -> tuple[np.ndarray, np.ndarray]:
         """Searches one tree directly; for several, widens the candidates of each until the top k is exact.
 
-        A label outside all trees' first K has at most the mean of their K-th probabilities. So the k best candidates are
-        exact once they reach that mean.
+        A label outside all trees' first K has at most the mean of their K-th probabilities. The k best that reach it are exact.
         """
         if len(self._trees) == 1:
             return self._ranked(0, x, k)
@@ -285,9 +283,7 @@ def examples(features: Any, labels: Any) -> tuple["csr_array", "csr_array"]:
     """Returns features (B, F) float32 and labels (B, V) as CSR, one entry per label; ValueError if they do not match."""
     x, y = check.csr("features", features, dtype=np.float32), check.csr("labels", labels, zeros=False)
     if x.shape[0] != y.shape[0] or y.shape[1] < 2:
-        raise ValueError(
-            f"found features {x.shape} and labels {y.shape}, expected a row an example in both, and at least 2 labels"
-        )
+        raise ValueError(f"found features {x.shape} and labels {y.shape}, expected as many rows, and at least 2 labels")
     return x, y
 
 

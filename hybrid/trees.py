@@ -64,9 +64,7 @@ def from_parents(parents: Any, leaf: Any, counts: Any = None) -> "Tree":
     above, leaves = check.row("parents", parents).astype(np.int64), check.row("leaf", leaf).astype(np.int64)
     classes = check.classes(leaves.size)
     if above.size != 2 * classes - 1:
-        raise ValueError(
-            f"parents: found {above.size} nodes, expected {2 * classes - 1} for {classes} classes, two a node"
-        )
+        raise ValueError(f"parents: found {above.size} nodes, expected {2 * classes - 1} for {classes} classes")
     if above.max() >= above.size or above.min() < -1 or (above < 0).sum() != 1:
         raise ValueError("parents: expected the number of each node's parent, and -1 at one root")
     children = np.bincount(above[above >= 0], minlength=above.size)

@@ -61,20 +61,13 @@ def unit_layout(inputs: ArrayLike, hidden: ArrayLike, outputs: ArrayLike) -> Uni
         if array.max() > MOST:
             raise ValueError(f"{name}[{array.argmax()}] is {array.max()}; a unit has at most {MOST}")
         if array.size != arrays["inputs"].size:
-            raise ValueError(
-                f"{name} has {array.size} entries and inputs {arrays['inputs'].size}; one a unit is needed"
-            )
+            raise ValueError(f"{name} has {array.size} entries and inputs {arrays['inputs'].size}; expected one a unit")
     n, h, o = (array.astype(np.int64) for array in arrays.values())
     if (total := float((h * (n + 1.0) + o * (h + 1.0)).sum())) > 2**62:
         raise ValueError(f"{total:.2g} weights; units have at most 2^62 together")
-    return UnitLayout(
-        *(array.astype(np.int32) for array in (n, h, o)),
-        *(_offsets(size) for size in (h * (n + 1) + o * (h + 1), n, h, o)),
-    )
-
-
-def _offsets(sizes: np.ndarray) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    each = (h * (n + 1) + o * (h + 1), n, h, o)
+    offsets = (np.concatenate([[0], np.cumsum(size)]).astype(np.int64) for size in each)
+    return UnitLayout(*(array.astype(np.int32) for array in (n, h, o)), *offsets)
 
 
 ACTIVATIONS = ("logistic", "rational", "tanh", "relu")
@@ -133,9 +126,7 @@ class Units:
         self._device, self._kernels = self.backend.device, self.backend.units
         self._queue = self._device.inline("units", available())
         self._alone = Alone("Units", "give each thread units of its own")
-        self._one = {
-            name: _shape(sizes) for name, sizes in (("x", self.layout.inputs), ("target", self.layout.outputs))
-        }
+        self._one = {"x": _shape(self.layout.inputs), "target": _shape(self.layout.outputs)}
         self._weights = self._device.from_host(_glorot(self.layout, rng))
         nothing = np.zeros(self._weights.size, np.float32) if self.momentum else None
         self._velocity = None if nothing is None else self._device.from_host(nothing)
@@ -255,7 +246,6 @@ class Units:
             raise ValueError(f"{path}: {error}; expected {expected}") from None
 
     def _moving(self) -> dict[str, Any]:
-        """Returns the trained device arrays by name."""
         return {"weights": self._weights} | ({} if self._velocity is None else {"velocity": self._velocity})
 
     def _write(self, parameters: Mapping[str, np.ndarray]) -> None:
@@ -316,9 +306,8 @@ def _sizes(name: str, value: ArrayLike, count: int) -> np.ndarray:
     if sizes.ndim == 0:
         return np.full(count, check.whole(name, value, 1, check.ID))
     if sizes.shape != (count,):
-        raise ValueError(
-            f"{name}: found {sizes.dtype} {sizes.shape}, expected a whole number, or ({count},), one a unit"
-        )
+        found = f"{sizes.dtype} {sizes.shape}"
+        raise ValueError(f"{name}: found {found}, expected a whole number, or ({count},), one a unit")
     return sizes
 
 

@@ -28,7 +28,6 @@ def learned(name: str) -> bool:
 
 
 def save(engine: "Engine", folder: str | Path, facts: dict[str, Any], begun: dict[str, np.ndarray]) -> None:
-    """Writes a checkpoint, see Engine.save; begun: the arrays of batches in flight."""
     from ..storage import checkpoint
 
     more: dict[str, Any] = {"tied": True} if engine.tied else {}
@@ -55,11 +54,7 @@ def load(
     readout_device: str,
     machine: dict[str, Any],
 ) -> tuple["Engine", dict[str, Any]]:
-    """Loads a checkpoint, see Engine.load.
-
-    given    its trunk
-    machine  the other arguments of Engine and Pipeline that a checkpoint does not keep
-    """
+    """Loads a checkpoint, see Engine.load; machine: the arguments of Engine and Pipeline that a checkpoint does not keep."""
     from ..storage import checkpoint
 
     manifest, held = checkpoint.read_facts(folder), checkpoint.numbers(folder)
@@ -92,7 +87,6 @@ def load(
 
 
 def _source(facts: dict[str, Any], device: str) -> Embedding | Inputs:
-    """Returns the embedding or inputs from their describe() facts."""
     if facts.get("kind") == Inputs.kind:
         return Inputs(facts["width"])
     return rebuild(facts, backend.choose(device))
@@ -105,9 +99,7 @@ def _trunk(facts: dict[str, Any] | None, given: trunk.TrunkProtocol | None) -> t
     kind, ours = facts.get("kind", "mlp") if facts else None, getattr(given, "kind", type(given).__name__)
     if kind != ours or not hasattr(given, "expect"):
         theirs = f"a {kind} trunk" if facts else "none"
-        raise ValueError(
-            f"trunk: found a {ours} trunk, the checkpoint has {theirs}, which it makes itself; leave it out"
-        )
+        raise ValueError(f"trunk: found a {ours} trunk, the checkpoint has {theirs}, which it makes; leave it out")
     return given
 
 

@@ -24,8 +24,7 @@ class Embedding:
     optimiser    of the rows: "sgd", "row-adagrad" or "adagrad", or one with a rate, such as hybrid.SGD(0.1), which applies to
                  the loss summed over a batch (default: 0.05)
     spread       rows are initialised uniformly in [-spread, spread]; default 0.5 / width, as in word2vec
-    backend      of the rows, from hybrid.backend.choose (None: the CPU). On the trunk's GPU, rows are in its memory and
-                 `table` is the host's copy
+    backend      of the rows, from hybrid.backend.choose (None: the CPU). On the trunk's GPU, `table` is the host's copy
 
     Copies and pickles have their own rows, on a device of the same name. Raises ValueError for sizes below 1, rows beyond
     int32 ids, a negative or non-finite spread, an optimiser without row support, and `per_example` with `bags`.
@@ -47,17 +46,18 @@ class Embedding:
     ):
         self.rows, self.width = check.whole("rows", rows, 1, 2**31 - 1), check.whole("width", width, 1, 2**31 - 1)
         self.per_example = check.whole("per_example", per_example, 1, (2**31 - 1) // self.width)
+        self.outputs = self.width * self.per_example  # numbers per example in x
         self.bags = None if bags is None else check.choice("bags", bags, BAGS)
         if bags and per_example != 1:
-            raise ValueError(
-                f"per_example: found {per_example} with bags={bags!r}, expected 1: a bag has any number of ids"
-            )
+            raise ValueError(f"per_example: found {per_example} with bags={bags!r}, expected 1: a bag has any size")
         self.optimiser, self.rate = optimisers.of_rows(optimiser, 0.05)
         self.seed = check.whole("seed", seed, 0)
         self.spread = 0.5 / self.width if spread is None else check.number("spread", spread, 0)
         self.table, self._shared = self._drawn(0, self.rows), False
         self.backend = backends.given(backend)
-        if bags == "undivided" and not self.backend.device.host_memory:
+        self.beside = not self.backend.device.host_memory  # True: the rows are on the trunk's GPU
+        self._queue = "dense" if self.beside else "sparse"
+        if bags == "undivided" and self.beside:
             raise ValueError(
                 f'bags: found "undivided" with rows on {self.backend.name}, expected "mean": the other is word2vec\'s, which '
                 "has no trunk"
@@ -90,9 +90,7 @@ class Embedding:
         check.whole("count", count, 1, most - first)
         at = first if at is None else check.whole("at", at, 0, first)
         if self._shared:
-            raise ValueError(
-                "rows: found a table that a readout shares (tied), expected one of its own; make it untied"
-            )
+            raise ValueError("rows: found a table that a readout shares (tied), expected its own; make it untied")
         fetch_arrays(self.backend.device, self._pairs())
         stay = np.r_[0:at, at + count : first + count]
         self.rows = first + count
@@ -108,33 +106,17 @@ class Embedding:
         """Returns the current rows from the device."""
         return self.parameters()["table"]
 
-    @property
-    def outputs(self) -> int:
-        """The number of inputs per example."""
-        return self.width * self.per_example
-
     def buffers(self) -> Buffers:
         """Returns the buffers: ids are copied for rows on the trunk's GPU, vectors and gradients for rows on the host."""
         ids = ("ids", "bag_at", "values") if self.bags == "weighted" else ("ids", "bag_at") if self.bags else ("ids",)
         return Buffers(dict.fromkeys(("x", "x_grad"), self.outputs), ids if self.beside else ("x", "x_grad"), ("x",))
 
     def begin(self, copy: Copies) -> list[Stage]:
-        """Returns the stages that gather the vectors of the ids."""
         gather = Stage("gather", self._queue, self._gather, ("ids in", "bag_at in"))
         return [*copy("ids in"), *copy("bag_at in"), gather, *copy("x in", "gather")]
 
     def last(self, copy: Copies, ready: tuple[str, ...]) -> list[Stage]:
-        """Returns the stage that updates the rows, after the stages in `ready`, which write their gradient."""
         return [Stage("scatter", self._queue, self._scatter, ready)]
-
-    @property
-    def beside(self) -> bool:
-        """True if the rows are on the trunk's GPU."""
-        return not self.backend.device.host_memory
-
-    @property
-    def _queue(self) -> str:
-        return "dense" if self.beside else "sparse"
 
     def _gather(self, slot: Slot) -> None:
         x, bag_at, ids, values = self._arrays(slot, "x")
@@ -150,10 +132,7 @@ class Embedding:
         return [getattr(slot, f"{one}{end}") for one in (name, "bag_at", "ids", "values")]
 
     def forward(self, x: Any, bag_at: Any, ids: Any, values: Any = None) -> None:
-        """Writes x (B, outputs); bag_at: bag offsets or None; values: one per id, or None.
-
-        All are device arrays; call it within the work of a queue.
-        """
+        """Writes x (B, outputs), within the work of a queue; all are arrays of the device; bag_at and values may be None."""
         table = self._there.rows
         if bag_at is not None:
             self.backend.rows.gather_mean(x, table, bag_at, ids, values)
@@ -187,7 +166,6 @@ class Embedding:
         self._host, self._there = (learned._replace(rows=rows) for learned in (self._host, self._there))
 
     def send(self) -> None:
-        """Copies the contents of parameters() to the device; no-op if it shares the host's memory."""
         send_arrays(self.backend.device, self._pairs())
 
     def _pairs(self) -> list[tuple[np.ndarray, Any]]:
@@ -197,7 +175,6 @@ class Embedding:
         return _again, (self.describe(), self.backend.name, self.parameters())
 
     def describe(self) -> dict[str, Any]:
-        """Returns the facts for `rebuild`."""
         facts = {name: getattr(self, name) for name in ("rows", "width", "per_example")}
         facts |= {"mean": self.bags is not None, "undivided": self.bags == "undivided"}
         facts |= {name: getattr(self, name) for name in ("rate", "spread", "seed")}
@@ -205,7 +182,6 @@ class Embedding:
 
 
 def rebuild(facts: Mapping[str, Any], backend: Any) -> Embedding:
-    """Returns an embedding from describe(), with its initial rows."""
     own = dict(facts)
     mean, undivided, weighted = (own.pop(name, False) for name in ("mean", "undivided", "weighted"))
     bags = ("weighted" if weighted else "undivided" if undivided else "mean") if mean else None
@@ -214,7 +190,6 @@ def rebuild(facts: Mapping[str, Any], backend: Any) -> Embedding:
 
 
 def _again(facts: dict[str, Any], device: str, arrays: dict[str, np.ndarray]) -> Embedding:
-    """Returns an unpickled or copied embedding; ValueError if its device is unusable here."""
     made = rebuild(facts, backends.again("embedding", device))
     held = made.parameters()
     for name, array in arrays.items():
@@ -240,26 +215,21 @@ class Inputs:
         self.backend = backends.choose("cpu")
 
     def buffers(self) -> Buffers:
-        """Returns the trunk's input, and its gradient for trunks that require one; nothing reads it."""
         return Buffers(dict.fromkeys(("x", "x_grad"), self.outputs), ("x",))
 
     def begin(self, copy: Copies) -> list[Stage]:
-        """Returns the copy of x to a GPU; the feed has filled it."""
         return copy("x in")
 
     def last(self, copy: Copies, ready: tuple[str, ...]) -> list[Stage]:
-        """Returns no stages: there is nothing to update."""
         return []
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """Returns no parameters."""
         return {}
 
     def send(self) -> None:
         """Does nothing."""
 
     def describe(self) -> dict[str, Any]:
-        """Returns the kind and the constructor argument."""
         return {"kind": self.kind, "width": self.dense}
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -34,8 +34,7 @@ class Engine(Runner[Tick]):
                    their gradients stay there. Or Inputs, for feeds whose batches have numbers instead of ids
     readout        on the CPU, or on the trunk's GPU: then targets and losses are copied, and hidden vectors and gradients
                    stay there; a split tree is on both, and all of them are copied
-    device         "cpu", "cuda:0" or None: of the dense stages. Sparse stages run on the CPU, except those of rows and a
-                   readout on the trunk's GPU
+    device         "cpu", "cuda:0" or None: of the dense stages. Sparse ones run where rows and readout are
     threads        total CPU threads (None: all cores available to this process, see cpu/runtime/threads.py)
     pipeline       flow of batches: Pipeline(micro_batches=2), ...; None: whole batches in sequence, see Pipeline
     schedule       of all rates: "constant", "linear", "cosine" or "step"; with warm-up RateSchedule("cosine", warmup=100)
@@ -103,11 +102,9 @@ class Engine(Runner[Tick]):
 
         Raises ValueError for a feed that does not fit this engine; FloatingPointError, with the step, for a loss that is not
         finite; errors of stages, with a note of stage and step. The latter two, and a second interrupt, which aborts a step,
-        may leave parameters partly updated. Such an engine rejects runs and saves (ValueError); the last checkpoint remains
-        valid.
+        may leave parameters partly updated. Such an engine rejects runs and saves (ValueError); load the last checkpoint.
         """
         self._check_feed(feed)
-        self._check_whole()
         yield from self._follow(lambda: self._laid_out(feed))
 
     def _check_feed(self, feed: Feed) -> None:
@@ -118,9 +115,8 @@ class Engine(Runner[Tick]):
             remedy = "; embedding.add_rows makes more" if self.embedding.rows else ""
             raise ValueError(f"feed: has ids up to {feed.rows}, the embedding {self.embedding.rows} rows{remedy}")
         if feed.batch % self.whole:
-            raise ValueError(
-                f"feed: has batches of {feed.batch}, expected a multiple of {self.whole}, the trunk's sequence"
-            )
+            batch = f"feed: has batches of {feed.batch}"
+            raise ValueError(f"{batch}, expected a multiple of {self.whole}, the trunk's sequence")
         if feed.classes != self.readout.classes:
             grows = feed.classes > self.readout.classes and hasattr(self.readout, "add_classes")
             remedy = "; readout.add_classes makes more" if grows else ""
@@ -130,7 +126,6 @@ class Engine(Runner[Tick]):
             raise ValueError(f"feed: {rows} examples a micro-batch, the readout was made for {self.readout.batch}")
 
     def _laid_out(self, feed: Feed) -> Course:
-        """Returns the schedule, buffers and batches of a run."""
         self._prefetched, self._prefetched_of = self._in_flight(), self._sizes
         route, self.trace = self.route, Trace()
         plan, slots = route.plan(), self._slots(feed, self.schedule.over(len(feed)))
@@ -157,7 +152,6 @@ class Engine(Runner[Tick]):
             raise FloatingPointError(f"tick {self.tick}: {failure}; the rates may be too high") from None
 
     def _leave(self) -> None:
-        """Keeps the results of batches in flight, and closes the queues."""
         assert self.cores
         # If the interpreter exits during a run, the device is already closed here.
         lost = self.torn or self.dense.device.closed
@@ -172,9 +166,7 @@ class Engine(Runner[Tick]):
         most = feed.batch // self.whole
         if self.micro_batches > most:
             parts = "examples" if self.whole == 1 else f"sequences of {self.whole}"
-            raise ValueError(
-                f"micro_batches: found {self.micro_batches}, expected 1 to {most}, the {parts} of the feed's batches"
-            )
+            raise ValueError(f"micro_batches: found {self.micro_batches}, expected 1 to {most}, the {parts} of a batch")
         rows = part(feed.batch, self.micro_batches, self.whole)
         make = functools.partial(self.route.slot, rows, feed.most_ids, scale, _targets(feed))
         return [[make() for _ in range(self.micro_batches)] for _ in range(self.delay + 2)]
@@ -231,9 +223,8 @@ class Engine(Runner[Tick]):
         exclude                       scipy.sparse CSR (B, V): classes to skip per example; see Readout.best
         """
         with self._runs.alone:
-            classes: tuple[np.ndarray, np.ndarray]
             hidden = self.hidden(ids, bag_at, values=values, x=x, rows=rows)
-            classes = self.inline.run(self.readout.best, hidden, k, exclude).wait()
+            classes: tuple[np.ndarray, np.ndarray] = self.inline.run(self.readout.best, hidden, k, exclude).wait()
             return classes
 
     def scores(
@@ -364,11 +355,8 @@ class Engine(Runner[Tick]):
         settings["pipeline"] = Pipeline(self.micro_batches, self.delay, self.overlap, self.update)
         with self._runs.alone:
             arrays = {name: array.copy() for name, array in self._in_flight().items()}
-            return (
-                functools.partial(Engine, **settings),
-                (self.embedding, self.trunk, self.readout),
-                (self.tick, arrays),
-            )
+            made = functools.partial(Engine, **settings)
+            return made, (self.embedding, self.trunk, self.readout), (self.tick, arrays)
 
     def __setstate__(self, state: tuple[int, dict[str, np.ndarray]]) -> None:
         self.go_on(*state)
@@ -379,8 +367,7 @@ def regrow(engine: Engine, feed: Feed, vectors: Any = None) -> int:
 
     engine   with a tree readout, between two steps; also inside `for tick in engine.run(feed)`
     feed     its training feed
-    vectors  (V, D), one row per class: if ids of the feed are also classes, such as words, engine.embedding.vectors()[:V];
-             None: engine.readout.vectors()
+    vectors  (V, D), a row per class: engine.embedding.vectors()[:V] if ids are classes; None: engine.readout.vectors()
 
     A node that separates the same two sets of classes is kept. Then the tree is trained on the last epoch's examples, those
     of the previous ticks_per_epoch steps. Their hidden vectors are recomputed by the current trunk without dropout; rows and
@@ -426,11 +413,7 @@ def _dense_backend(trunk: TrunkProtocol, device: str | None) -> backend.Backend:
 
 
 def _check_place(name: str, part: Any, trunk: TrunkProtocol | None, dense: Any) -> None:
-    """Raises ValueError unless the embedding or the readout is on the CPU or on the trunk's device.
-
-    name   "embedding" or "readout"
-    dense  the Backend of the trunk
-    """
+    """Raises ValueError unless the embedding or readout is on the CPU or on the device of the trunk, the backend `dense`."""
     found, option = part.backend, {"embedding": "--rows-device", "readout": "--readout-device"}[name]
     if found.device.host_memory:
         return
@@ -447,21 +430,14 @@ def _check_place(name: str, part: Any, trunk: TrunkProtocol | None, dense: Any) 
 
 
 def _tie(engine: Engine) -> None:
-    """Makes the readout use the embedding's first rows; each updates the shared table by its own rule.
-
-    Raises ValueError for parts that cannot share a table, and if rows could be read during another batch's update.
-    """
+    """Makes the readout use the embedding's first rows; ValueError if they cannot, or could be read during an update."""
     embedding: Any = engine.embedding
     readout: Any = engine.readout
-    for name, least in (("micro_batches", 1), ("delay", 0)):
-        if getattr(engine, name) != least:
-            raise ValueError(
-                f"{name}: found {getattr(engine, name)}, expected {least} with tied=True: rows and readout move one table"
-            )
+    for name, found, least in (("micro_batches", engine.micro_batches, 1), ("delay", engine.delay, 0)):
+        if found != least:
+            raise ValueError(f"{name}: found {found}, expected {least} with tied=True: rows and readout move one table")
     if not hasattr(readout, "take"):
-        raise ValueError(
-            f"tied: found a {readout.kind} readout, expected full or sampled, which has a row for every class"
-        )
+        raise ValueError(f"tied: found a {readout.kind} readout, expected full or sampled, with a row for every class")
     if not embedding.rows:
         raise ValueError("tied: found Inputs, expected an Embedding, whose rows the readout shares")
     if embedding.rows < readout.classes or embedding.width != readout.width:
@@ -481,7 +457,6 @@ def _tie(engine: Engine) -> None:
 
 
 def _targets(feed: Feed) -> int:
-    """Returns the maximum number of targets of a batch."""
     return max(most_targets(feed), feed.batch)
 
 
@@ -504,11 +479,8 @@ def _question(source: Embedding | Inputs, whole: int, ids: Any, bag_at: Any, val
 
 
 def _bags(source: Embedding | Inputs, ids: np.ndarray, bag_at: Any, values: Any) -> tuple[Any, Any]:
-    """Returns checked bag offsets and values."""
-    for name, given, wanted in (
-        ("bag_at", bag_at, source.bags is not None),
-        ("values", values, source.bags == "weighted"),
-    ):
+    kind = source.bags
+    for name, given, wanted in (("bag_at", bag_at, kind is not None), ("values", values, kind == "weighted")):
         if (given is None) == wanted:
             raise ValueError(f"{name}: {'needed' if wanted else 'not used'} by this embedding")
     if ids.size % source.per_example:

@@ -22,14 +22,12 @@ UPDATES = ("batch", "online")
 class Pipeline:
     """Settings of the flow of batches through an engine.
 
-    micro_batches  parts of a batch, so that dense and sparse stages of different parts overlap; the readout's parameters are
-                   updated after every part
+    micro_batches  parts of a batch, whose dense and sparse stages overlap; the readout is updated after every part
     delay          batches in flight: 0 is exact, 1 overlaps more and trains on parameters one batch old
     overlap        True: dense and sparse stages run concurrently and share the threads; False: sequentially on all threads;
                    None: both are measured in the first steps and the faster is kept. Results are the same.
     update         "online": rows and readout are updated per example (per run of equal targets), not per batch, as in
-                   word2vec; without a trunk, for a tree or negative sampling. One thread trains while another prepares the
-                   next batch
+                   word2vec; without a trunk, for a tree or negative sampling. One thread trains, another prepares batches
     route          returns the route of its batches (None: single-process); hybrid/mpi/engine.py has one for several processes
 
     Raises ValueError for numbers out of range, and for an unknown update.
@@ -159,7 +157,6 @@ class OnlineRoute(Route):
     online = True
 
     def plan(self) -> Plan:
-        """Returns the single stage."""
         return Plan([], [Stage("learn", "sparse", self._learn)], [])
 
     def _learn(self, slot: Slot) -> None:
@@ -188,11 +185,7 @@ def _check_online(engine: "Engine") -> None:
             "sampled one with the loss 'logistic'; or 'batch'"
         )
     if not getattr(embedding, "rows", 0) or embedding.per_example != 1 or embedding.bags not in (None, "undivided"):
-        raise ValueError(
-            f"{found}, expected an embedding with one id an example, or with bags='undivided', as word2vec has; or 'batch'"
-        )
+        raise ValueError(f"{found}, expected an embedding with one id an example, or with bags='undivided'; or 'batch'")
     for name, value in (("delay", engine.delay), ("tied", engine.tied)):
         if value:
-            raise ValueError(
-                f"{name}: found {value} with update='online', which reads rows as they stand; leave it out"
-            )
+            raise ValueError(f"{name}: found {value} with update='online', which reads rows as they are; leave it out")

@@ -1,7 +1,6 @@
 """The output layer of a model: a learned distribution over classes. Hidden vectors in, losses and gradients out.
 
-Every readout implements the Protocol below and updates its own parameters. Names are imported on first use, so that importing
-this package needs no Numba.
+Every readout implements the Protocol below and updates its own parameters. Names are imported on first use, without Numba.
 
 A kind of readout is a file of this package, or of another distribution, which registers it by an entry point of the group
 "hybrid.readouts". The file exports:
@@ -17,8 +16,7 @@ and for the command line:
 
 and optionally:
 
-    least(**facts)                       minimum number of values in its checkpoint: an altered one is then rejected before
-                                         memory is allocated
+    least(**facts)                       minimum number of values in its checkpoint, checked before memory is allocated
     trials(options, classes, examples)   further candidates to measure if its place is not specified, see Trials
 
 It imports Numba, SciPy and cpu inside functions, so that its options load quickly.
@@ -30,7 +28,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from .. import sparse
 from ..schedule.schedule import Buffers, Copies, Stage
 from ..settings import Registry
 
@@ -125,8 +122,7 @@ class Readout(Protocol):
 
         grad    (B, D) float32, written: d loss / d hidden of each row, not averaged over B
         target  (B,) int32 class ids
-        weight  (B,) float32 of at least 0, default 1: multiplies the loss of each row, its gradient and its part of every
-                update
+        weight  (B,) float32 of at least 0, default 1: multiplies each row's loss, gradient and part of every update
 
         Raises FloatingPointError, naming the row, for a loss that is not finite; the parameters are then already updated.
         """
@@ -186,14 +182,7 @@ class Readout(Protocol):
 
 
 def make(
-    kind: str,
-    counts: Any,
-    width: int,
-    options: Mapping[str, Any],
-    *,
-    batch: int,
-    trunk: bool = True,
-    backend: Any = None,
+    kind: str, counts: Any, width: int, options: dict[str, Any], *, batch: int, trunk: bool = True, backend: Any = None
 ) -> Readout:
     """Returns the untrained readout of a kind, from options of the command line; see above.
 
@@ -243,13 +232,12 @@ def _check_taken(kind: str, options: Mapping[str, Any], made: Readout) -> None:
     facts = made.describe()
     wrapped = [*facts.get("readouts", ()), facts.get("readout", {})]  # within a mixture, or with an index
     taken = facts.keys() | {name for part in wrapped for name in part}
-    for name, value in sorted(sparse.readout_named(options).items()):
-        if name not in taken and value != "sgd":
+    for name, value in (("biases", options.get("biases")), ("optimiser", options.get("readout_optimiser"))):
+        if value and name not in taken and value != "sgd":
             option = "--biases" if name == "biases" else f"--readout-{name}"
             raise ValueError(f"{option}: not used by a {kind} readout; leave it out")
 
 
 def _loaded(facts: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Returns the file of a description's kind, and the other facts."""
     facts = dict(facts)
     return registry.load(facts.pop("kind", None)), facts

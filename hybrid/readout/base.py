@@ -3,7 +3,7 @@
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -14,9 +14,6 @@ from ..contract import Learned
 from ..schedule.guards import Alone, Held
 from ..schedule.schedule import Buffers, Copies, Stage
 from ..schedule.slot import Slot
-
-if TYPE_CHECKING:
-    pass
 
 Pairs = list[tuple[np.ndarray, Any]]
 
@@ -34,7 +31,8 @@ class Base:
     """A readout without its arithmetic. A subclass has `kind`, and these methods, which trust their arguments:
 
         learn, _log_prob, _best   compute with arrays of the device, within the work of a queue
-        _best_without, _scores    compute with NumPy's arrays on the host, with the parameters there
+        _best_without, _scores    compute with NumPy's arrays on the host, with the parameters there; excluded classes are in
+                                  an Excluded of cpu/output/topk.py
         _pairs                    every learned array of the host, and its counterpart on the device: the same one on the CPU
 
     A subclass whose rows learn by `optimiser` stores them by `_keep`, which also provides `_pairs`.
@@ -42,8 +40,7 @@ class Base:
     batch    maximum rows of a step
     seed     of random draws
     backend  the compute modules, from hybrid.backend.choose; None: those of the CPU
-    optimiser  update rule: "sgd", "row-adagrad" or "adagrad", with the kind's default rate, or one with a rate:
-               hybrid.SGD(0.05)
+    optimiser  update rule: "sgd", "row-adagrad" or "adagrad", with the kind's default rate, or one such as hybrid.SGD(0.05)
     biases   True: every row has a bias
 
     A subclass that also computes on a GPU lists it in `places`.
@@ -88,6 +85,7 @@ class Base:
         self.optimiser, self.rate = optimisers.of_rows(optimiser, self.usual_rate)
         self.seed, self.biased = check.whole("seed", seed, 0, 2**63 - 1), bool(biases)
         self.backend = backends.given(backend)
+        self.beside = not self.backend.device.host_memory  # True: it is on the trunk's GPU
         self._check_place()
         self._place = Place(backends.choose("cpu").device if self.on_host else self.backend.device)
         self.rate_scale = 1.0
@@ -115,8 +113,6 @@ class Base:
 
     def step_slot(self, slot: Slot, learn: Callable[..., None] | None = None) -> None:
         """Learns from a slot, whose targets and weights the feed's check has validated; writes its gradient and loss.
-
-        learn  None: `self.learn`
 
         Raises FloatingPointError for hidden vectors that are not finite: the input is valid, so the model has diverged.
         """
@@ -149,14 +145,7 @@ class Base:
             _add(slot.grad, example[rows], grad)
         return total / slot.count
 
-    def _learned(
-        self,
-        learn: Callable[..., None],
-        grad: np.ndarray,
-        hidden: np.ndarray,
-        target: np.ndarray,
-        weight: np.ndarray | None,
-    ) -> float:
+    def _learned(self, learn: Any, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: Any) -> float:
         """Returns the mean loss of `learn` on validated NumPy arrays."""
         if not len(hidden):
             return 0.0
@@ -171,9 +160,7 @@ class Base:
         """True if it can learn together with the rows that a batch reads, see hybrid/engine/route.py."""
         return False
 
-    def step_online(
-        self, grad: np.ndarray, hidden: np.ndarray, inputs: Any, target: np.ndarray, weight: np.ndarray | None = None
-    ) -> float:
+    def step_online(self, grad: Any, hidden: Any, inputs: Any, target: Any, weight: Any = None) -> float:
         """Learns from a batch and the rows that it reads, example by example, and returns its mean loss in nats.
 
         Unchecked: an engine calls it, with at least one example. inputs: see cpu/words.py; grad, hidden (B, D) are written.
@@ -183,9 +170,7 @@ class Base:
             self.learn_online(grad, loss, hidden, inputs, target, weight)
             return check.loss(loss)
 
-    def dry_run(
-        self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None
-    ) -> float:
+    def dry_run(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: Any = None) -> float:
         """Writes the gradient of -log p(target), times the weight, and returns its mean, as `step` does; nothing is updated."""
         with self.dry_runs():
             return self.step(grad, hidden, target, weight)
@@ -207,11 +192,6 @@ class Base:
     # Stages of an engine
 
     @property
-    def beside(self) -> bool:
-        """True if it is on the trunk's GPU."""
-        return not self.backend.device.host_memory
-
-    @property
     def multi_target(self) -> bool:
         """True if examples may have several targets: on the host, where they become examples of one target each."""
         return not self.beside
@@ -221,14 +201,12 @@ class Base:
         return Buffers({}, ("target", "weight", "losses") if self.beside else ("hidden", "grad"))
 
     def finish(self, copy: Copies) -> list[Stage]:
-        """Returns the stages from the hidden vectors to their gradient; the parameters are updated."""
         if self.beside:
             learn = Stage("readout", "dense", self._learn_beside, ("forward", "target in"))
             return [*copy("target in"), learn, *copy("losses out", "readout")]
         return [Stage("readout", "sparse", self.step_slot, ("forward", "hidden out")), *copy("grad in", "readout")]
 
     def last(self, copy: Copies) -> list[Stage]:
-        """Returns the stage that averages the losses from the device."""
         return [Stage("loss", "sparse", self._judge, ("losses out",))] if self.beside else []
 
     def _learn_beside(self, slot: Slot) -> None:
@@ -270,10 +248,11 @@ class Base:
             if left_out is not None or self.searches_on_host:
                 self.fetch()
             for part in self._parts(hidden):
-                if left_out is None:
-                    self._find(ids[part], log_probs[part], hidden[part])
+                found, rows = {"ids": ids[part], "log_probs": log_probs[part]}, hidden[part]
+                if left_out is not None or self.searches_on_host:
+                    self._best_without(*found.values(), rows, left_out and left_out.of(part))
                 else:
-                    self._best_without(ids[part], log_probs[part], hidden[part], left_out.of(part))
+                    self._place.call(self._best, found, {"hidden": rows})
         return ids, log_probs
 
     def on_stream(self, stream: int, work: Any, *arrays: Any) -> None:
@@ -293,15 +272,12 @@ class Base:
     # Checkpoints
 
     def state(self) -> dict[str, Any]:
-        """Returns an empty state: only the parameters are kept."""
         return {}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Copies the parameters to the device."""
         self.send()
 
     def fetch(self) -> None:
-        """Copies the parameters from the device to the host; no operation if the device shares its memory."""
         fetch_arrays(self.backend.device, self._pairs())
 
     def send(self) -> None:
@@ -309,7 +285,6 @@ class Base:
         send_arrays(self.backend.device, self._pairs())
 
     def describe(self) -> dict[str, Any]:
-        """Returns the arguments of `rebuild`."""
         names = ("kind", "classes", "width", "batch", "rate", "seed")
         biases = {"biases": True} if self.biased else {}
         return {name: getattr(self, name) for name in names} | sparse.describe(self.optimiser) | biases
@@ -336,7 +311,6 @@ class Base:
 
     @property
     def _step_rate(self) -> float:
-        """The rate of this step."""
         return self.rate * self.rate_scale
 
     def _learns(self, learned: Learned) -> Learned:
@@ -346,15 +320,7 @@ class Base:
     # Arithmetic
 
     def _score(self, out: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
-        """Runs `_log_prob` on NumPy's arrays."""
         self._place.call(self._log_prob, {"loss": out}, {"hidden": hidden, "target": target})
-
-    def _find(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray) -> None:
-        """Runs `_best` on NumPy's arrays."""
-        if self.searches_on_host:
-            self._best_without(ids, log_probs, hidden, None)
-        else:
-            self._place.call(self._best, {"ids": ids, "log_probs": log_probs}, {"hidden": hidden})
 
     def _parts(self, rows: np.ndarray) -> Iterator[slice]:
         return (slice(at, at + self.batch) for at in range(0, len(rows), self.batch))
@@ -465,11 +431,7 @@ class TopAndTail(Base):
 
     @functools.cached_property
     def _top_loss(self) -> np.ndarray:
-        """The buffer for the top's part of the losses."""
         return np.empty(self.batch, np.float32)
-
-
-Work = Callable[..., None]
 
 
 class Place:
@@ -484,7 +446,7 @@ class Place:
         self._queue: Any = None if self._here else device.inline("readout", 0)
         self._buffers: dict[str, tuple[np.ndarray, Any]] = {}
 
-    def do(self, work: Work, *arguments: Any) -> None:
+    def do(self, work: Callable[..., None], *arguments: Any) -> None:
         """Calls `work(*arguments)`, which takes arrays of the device, within the work of its queue."""
         if self._here:
             work(*arguments)
@@ -500,7 +462,7 @@ class Place:
         """Makes later work wait for all work already on another library's CUDA stream."""
         self._queue.wait_for(stream)
 
-    def call(self, work: Work, written: dict[str, np.ndarray], read: dict[str, np.ndarray]) -> None:
+    def call(self, work: Any, written: dict[str, np.ndarray], read: dict[str, np.ndarray]) -> None:
         """Calls work(*written, *read) with device arrays in place of these, and copies `written` back."""
         if self._here:
             work(*written.values(), *read.values())
@@ -512,7 +474,7 @@ class Place:
         for name, array in written.items():
             np.copyto(array, buffers[name][0])
 
-    def _launch(self, work: Work, written: list[tuple[np.ndarray, Any]], read: list[tuple[np.ndarray, Any]]) -> None:
+    def _launch(self, work: Any, written: list[tuple[np.ndarray, Any]], read: list[tuple[np.ndarray, Any]]) -> None:
         for host, there in read:
             self._device.copy(there, host)
         work(*(there for _, there in written), *(there for _, there in read))
@@ -520,7 +482,6 @@ class Place:
             self._device.copy(host, there)
 
     def _buffer(self, name: str, array: np.ndarray) -> tuple[np.ndarray, Any]:
-        """Returns a buffer for an array, page-locked and on the device."""
         host = self._buffers[name][0] if name in self._buffers else None
         if host is None or len(host) < len(array) or (host.shape[1:], host.dtype) != (array.shape[1:], array.dtype):
             host = self._device.host_empty(array.shape, array.dtype)
@@ -568,17 +529,8 @@ def described(facts: Mapping[str, Any]) -> dict[str, Any]:
     return own | {"optimiser": optimiser}
 
 
-def again(
-    facts: dict[str, Any],
-    device: str,
-    parameters: dict[str, np.ndarray],
-    state: dict[str, Any],
-    rate_scale: float,
-) -> Any:
-    """Restores a pickled or copied readout on a device of that name; it owns its arrays, which start on cache lines.
-
-    Raises ValueError if that device is unavailable.
-    """
+def again(facts: dict[str, Any], device: str, parameters: Any, state: dict[str, Any], rate_scale: float) -> Any:
+    """Restores a pickled or copied readout on a device of that name, ValueError if it is unavailable; it owns its arrays."""
     from . import rebuild
 
     made = rebuild(facts, backends.again(f"{facts['kind']} readout", device))

@@ -3,16 +3,13 @@
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
 from .. import sparse
 from ..schedule.guards import Held
 from .base import Base, Common, arguments, described
-
-if TYPE_CHECKING:
-    from cpu.output.topk import Excluded
 
 
 @dataclass(frozen=True)
@@ -64,7 +61,6 @@ class FullReadout(Base):
         self._host, self._there = (learned._replace(rows=rows) for learned in (self._host, self._there))
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
-        """Learns from a batch of the device's arrays, within the work of a queue; see Readout."""
         self._kernels.step(grad, loss, self._learns(self._there), self._work, hidden, target, weight, self._step_rate)
 
     @functools.cached_property
@@ -85,7 +81,7 @@ class FullReadout(Base):
         shared = self.backend.device.host_memory
         return self._work if shared else softmax.workspace(self.batch, self.width, np.float32)
 
-    def _best_without(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: "Excluded") -> None:
+    def _best_without(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: Any) -> None:
         from cpu import softmax
 
         softmax.best_without(ids, log_probs, self._host, self._host_work, hidden, left_out)
@@ -96,19 +92,13 @@ class FullReadout(Base):
         scores.softmax(out, self._host, hidden)
 
 
-def make(
-    counts: Any, width: int, options: Mapping[str, Any], *, batch: int, trunk: bool = True, backend: Any = None
-) -> FullReadout:
-    """Returns the readout from options of the command line; see hybrid/readout/__init__.py."""
-    sizes = {"batch": batch, "backend": backend, "seed": options["seed"]}
-    return FullReadout(counts, width, **sizes, **arguments(options, Options))
+def make(counts: Any, width: int, options: Mapping[str, Any], *, trunk: bool, **sizes: Any) -> FullReadout:
+    return FullReadout(counts, width, seed=options["seed"], **sizes, **arguments(options, Options))
 
 
 def rebuild(classes: int, seed: int = 0, **facts: Any) -> FullReadout:
-    """Returns the readout from describe()."""
     return FullReadout(classes, seed=seed, **described(facts))
 
 
 def least(classes: int, width: int, **facts: Any) -> int:
-    """Returns the minimum number of values in a checkpoint."""
     return sparse.numbers(classes, width, **facts)

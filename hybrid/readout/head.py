@@ -2,20 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 
 from .. import check, sparse
+from ..fast_head import FastHead
 from ..schedule.guards import Held
 from ..settings import number, option
 from .base import Common, TopAndTail, arguments, described
-
-if TYPE_CHECKING:
-    from cpu.output.topk import Excluded
-
-    from ..fast_head import FastHead
-
 
 # The slot of a class in the head: each of H slots has a single class, each of K others a cluster.
 
@@ -76,9 +71,7 @@ def _of_clusters(classes: int, head: Any, clusters: Any, vectors: Any) -> tuple[
     """Returns the class map from the cluster of each class, -1 for a single class."""
     cluster = check.row("clusters", clusters)
     if head is not None or vectors is not None:
-        raise ValueError(
-            "clusters: found one for each class, which says what is in the head; leave out head and vectors"
-        )
+        raise ValueError("clusters: found one for each class, which says what the head has; leave out head and vectors")
     if len(cluster) != classes or not len(cluster) or cluster.min() < -1:
         raise ValueError(
             f"clusters: found {len(cluster)} numbers from {cluster.min(initial=0)}, expected {classes}, one a class: -1 for "
@@ -107,9 +100,9 @@ def check_class_map(slot: np.ndarray, head: int, clusters: int) -> None:
 # The tail below the head of a readout: the probability of a class within its cluster, learned on the CPU.
 #
 # rows_of         number of parameter rows, for V classes, of which H are single, and K clusters
-# step, log_prob  of examples; a single class costs nothing
+# step, log_prob  of examples (hidden, target, weight, rate); a single class costs nothing
 # known, carry    the content of the rows per class, see cpu/output/head_parts.py; its transfer to rows of other clusters
-# best            the k most likely classes, from the log-probabilities (B, H + K) of the head's slots
+# best            the k most likely classes, from the log-probabilities (B, H + K) of the head's slots, without excluded ones
 # scores          the log-probability of every class given its cluster
 
 
@@ -134,34 +127,27 @@ class ClusterTrees:
 
     @staticmethod
     def rows_of(classes: int, head: int, clusters: int) -> int:
-        """Returns the number of rows: one less than the number of classes in each cluster."""
         return classes - head - clusters
 
     def step(self, grad: np.ndarray, loss: np.ndarray, learned: Any, *examples: Any) -> None:
-        """Writes grad (B, D) and loss (B,), updates the nodes; examples: hidden, target, weight, rate."""
         self._kernels.step(grad, loss, learned, self._work, self._forest.tree, *examples)
 
     def log_prob(self, out: np.ndarray, learned: Any, hidden: np.ndarray, target: np.ndarray) -> None:
-        """Writes out[b] = log p(target[b] | its cluster, hidden[b])."""
         self._kernels.log_prob(out, learned, self._forest.tree, hidden, target)
 
     def known(self, head: Any, tail: Any, slot: np.ndarray, masses: np.ndarray) -> Any:
-        """Returns the content of all rows per class."""
         return self._carried.of_trees(head, tail, slot, self._forest, masses)
 
     def carry(self, known: Any, before: Any, head: Any, tail: Any, masses: np.ndarray) -> None:
-        """Writes `known` into the rows of the clusters' slots and the nodes, which belonged to other trees."""
         self._carried.into_trees(head, tail, len(self._alone), known, self._forest, masses)
         visits = [self._carried.visits(tails._forest, masses) for tails in (before, self)]
         for squares in (tail.squares, tail.bias_squares):
             self._carried.spread(squares, *visits)
 
     def best(self, ids: np.ndarray, log_probs: np.ndarray, learned: Any, slots: np.ndarray, *examples: Any) -> None:
-        """Writes the k most likely classes (B, k); examples: hidden, excluded classes."""
         self._search(ids, log_probs, learned, self._forest, slots, self._alone, *examples)
 
     def scores(self, out: np.ndarray, learned: Any, hidden: np.ndarray) -> None:
-        """Writes out[b, v] = log p(v | its cluster, hidden[b])."""
         from cpu.output import scores
 
         scores.tree(out, learned, self._forest.tree, hidden)
@@ -181,34 +167,27 @@ class ClusterSoftmaxes:
 
     @staticmethod
     def rows_of(classes: int, head: int, clusters: int) -> int:
-        """Returns the number of rows: one for every class in a cluster."""
         return classes - head
 
     def step(self, grad: np.ndarray, loss: np.ndarray, learned: Any, *examples: Any) -> None:
-        """Writes grad (B, D) and loss (B,), updates the rows of the clusters in the batch."""
         self._kernels.step(grad, loss, learned, self._work, self._plan, *examples)
 
     def log_prob(self, out: np.ndarray, learned: Any, hidden: np.ndarray, target: np.ndarray) -> None:
-        """Writes out[b] = log p(target[b] | its cluster, hidden[b])."""
         self._kernels.log_prob(out, learned, self._work, self._plan, hidden, target)
 
     def known(self, head: Any, tail: Any, slot: np.ndarray, masses: np.ndarray) -> Any:
-        """Returns the content of all rows per class."""
         return self._carried.of_softmaxes(head, tail, slot, self._plan, masses)
 
     def carry(self, known: Any, before: Any, head: Any, tail: Any, masses: np.ndarray) -> None:
-        """Writes `known` into the rows of the clusters' slots and of the classes; squares stay with their class."""
         self._carried.into_softmaxes(head, tail, len(self._alone), known, self._plan, masses)
         for squares in (tail.squares, tail.bias_squares):
-            if squares is not None:
+            if squares is not None:  # they stay with their class
                 squares[:] = squares[before._plan.row[self._plan.classes]]
 
     def best(self, ids: np.ndarray, log_probs: np.ndarray, learned: Any, slots: np.ndarray, *examples: Any) -> None:
-        """Writes the k most likely classes (B, k)."""
         self._kernels.best(ids, log_probs, learned, self._plan, slots, self._alone, *examples)
 
     def scores(self, out: np.ndarray, learned: Any, hidden: np.ndarray) -> None:
-        """Writes out[b, v] = log p(v | its cluster, hidden[b])."""
         self._kernels.scores(out, learned, self._plan, hidden)
 
 
@@ -222,9 +201,7 @@ class Options:
     """The options of `--readout head`."""
 
     tails: str = option("tree", "head readout: what is in a cluster", choices=tuple(TAILS))
-    share: float = option(
-        0.1, "head readout: the share of a full softmax's time that sizes are chosen for", type=number
-    )
+    share: float = option(0.1, "head readout: share of a full softmax's time that sizes are chosen for", type=number)
 
 
 @dataclass(frozen=True)
@@ -295,10 +272,8 @@ class HeadReadout(TopAndTail):
         self._prepare()
 
     @staticmethod
-    def from_weights(weights: np.ndarray, bias: Any = None, **settings: Any) -> "FastHead":
+    def from_weights(weights: np.ndarray, bias: Any = None, **settings: Any) -> FastHead:
         """Returns an exact top-k search for a trained softmax, by bounds on clusters: see FastHead."""
-        from ..fast_head import FastHead
-
         return FastHead(weights, bias, **settings)
 
     def _prepare(self) -> None:
@@ -355,13 +330,10 @@ class HeadReadout(TopAndTail):
             return vectors
 
     def learn_top(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
-        """Adds the head's part to grad and writes that of loss; arrays of the device, in the work of a queue."""
         given = self._learns(self._there), self._work, self._slot, hidden, target, weight, self._step_rate
         self.backend.head.step(grad, loss, *given)
 
-    def _learn_tail(
-        self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: Any = None
-    ) -> None:
+    def _learn_tail(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         rate = self._step_rate * self.tail_scale
         self._tails.step(grad, loss, self._learns(self._tail), hidden, target, weight, rate)
 
@@ -371,9 +343,7 @@ class HeadReadout(TopAndTail):
     def _top_log_prob(self, out: Any, hidden: Any, target: Any) -> None:
         self.backend.head.log_prob(out, self._there, self._work, self._slot, hidden, target)
 
-    def _best_without(
-        self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: "Excluded | None"
-    ) -> None:
+    def _best_without(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: Any) -> None:
         from cpu.output import topk
 
         left_out = left_out or topk.none_excluded(len(hidden))
@@ -406,20 +376,16 @@ class HeadReadout(TopAndTail):
         return super().describe() | {name: getattr(self, name) for name in names}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Takes the filled slots and counts; ValueError for invalid ones."""
         check.counts(self.counts)
         check_class_map(self.slot, self.head, self.clusters)
         super().restore(state)
         self._prepare()
 
 
-def make(
-    counts: Any, width: int, options: Mapping[str, Any], *, batch: int, trunk: bool = True, backend: Any = None
-) -> HeadReadout:
-    """Returns the readout from options of the command line; see hybrid/readout/__init__.py."""
+def make(counts: Any, width: int, options: Mapping[str, Any], *, trunk: bool, **sizes: Any) -> HeadReadout:
     own = arguments(options, Options)
     parts = HeadParts(tails=own.pop("tails"), share=own.pop("share"), seed=options["seed"])
-    return HeadReadout(counts, width, parts=parts, batch=batch, backend=backend, **own)
+    return HeadReadout(counts, width, parts=parts, **sizes, **own)
 
 
 def rebuild(classes: int, head: int, clusters: int, tails: str, seed: int = 0, **facts: Any) -> HeadReadout:
@@ -428,5 +394,4 @@ def rebuild(classes: int, head: int, clusters: int, tails: str, seed: int = 0, *
 
 
 def least(classes: int, width: int, head: int, clusters: int, tails: str, **facts: Any) -> int:
-    """Returns the minimum number of values in a checkpoint."""
     return sparse.numbers(head + clusters + TAILS[tails].rows_of(classes, head, clusters), width, **facts)

@@ -13,8 +13,6 @@ from .base import Base, Common, described
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from cpu.output.topk import Excluded
-
 TREES = ("huffman", "balanced")
 FIRST = 16  # initial number of labels in the search of `likely`
 
@@ -37,8 +35,7 @@ class LabelTreeReadout(Base):
     biases  True: every node has a bias
 
     Node rows start at 0. An example visits the root, and the children of every node that has one of its labels below: a step
-    costs its labels' paths. `best` is exact. Raises ValueError for fewer than two labels, for an invalid tree, and for a
-    Huffman tree without counts.
+    costs its labels' paths. `best` is exact. Raises ValueError for fewer than two labels, an invalid tree, missing counts.
 
     Jasinska et al. 2016, "Extreme F-measure maximization using sparse probability estimates"; Wydmuch et al. 2018, "A no-regret
     generalization of hierarchical softmax to extreme multi-label classification", arXiv:1810.11671.
@@ -75,12 +72,7 @@ class LabelTreeReadout(Base):
         self._length, self._work = 0, None
 
     def step(
-        self,
-        grad: np.ndarray,
-        hidden: np.ndarray,
-        target: np.ndarray,
-        weight: np.ndarray | None = None,
-        target_at: np.ndarray | None = None,
+        self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: Any = None, target_at: Any = None
     ) -> float:
         """Learns from a batch and returns its mean loss in nats; see Readout.
 
@@ -99,18 +91,12 @@ class LabelTreeReadout(Base):
         return self._learned(learn, slot.grad, slot.hidden, slot.target, slot.weight)
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None, target_at: Any = None) -> None:
-        """Learns from a batch, unchecked; see `step`."""
         target_at = np.arange(len(hidden) + 1) if target_at is None else target_at
-        work = self._room(target, target_at)
-        self.backend.label_tree.step(
-            grad, loss, self._learns(self._there), work, self.tree, hidden, target, target_at, weight, self._step_rate
-        )
+        given = self._room(target, target_at), self.tree, hidden, target, target_at, weight, self._step_rate
+        self.backend.label_tree.step(grad, loss, self._learns(self._there), *given)
 
     def label_losses(self, hidden: np.ndarray, target: np.ndarray, target_at: np.ndarray | None = None) -> np.ndarray:
-        """Returns the unweighted loss of each example, (B,) float32 in nats, as in `step`; any number of rows.
-
-        Arguments as in `step`. Nothing learns.
-        """
+        """Returns the unweighted loss of each example, (B,) float32, for arguments as in `step`; nothing learns."""
         target_at = self._check_labels(hidden, target, target_at)
         out = np.empty(len(hidden), np.float32)
         with self.alone:
@@ -122,7 +108,6 @@ class LabelTreeReadout(Base):
         return out
 
     def _room(self, target: np.ndarray, target_at: np.ndarray) -> Any:
-        """Returns scratch memory for the nodes that these examples visit."""
         kernels = self.backend.label_tree
         length = kernels.longest(self.tree, target, target_at)
         if length > self._length or self._work is None:
@@ -166,7 +151,6 @@ class LabelTreeReadout(Base):
         return super().describe() | {"nodes": len(self.rows)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Takes the filled tree; ValueError for an invalid one."""
         self._grow(self.tree.up, self.tree.leaf)
         super().restore(state)
 
@@ -184,9 +168,7 @@ class LabelTreeReadout(Base):
     def _log_prob(self, out: Any, hidden: Any, target: Any) -> None:
         self.backend.label_tree.log_prob(out, self._host, self.tree, hidden, target)
 
-    def _best_without(
-        self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: "Excluded | None"
-    ) -> None:
+    def _best_without(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: Any) -> None:
         from cpu.label_tree import best
 
         best(ids, log_probs, self._host, self.tree, hidden, without=left_out)
@@ -207,5 +189,4 @@ def rebuild(classes: int, nodes: int, **facts: Any) -> LabelTreeReadout:
 
 
 def least(classes: int, width: int, nodes: int, **facts: Any) -> int:
-    """Returns the minimum number of values in a checkpoint."""
     return sparse.numbers(nodes, width, **facts)

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,11 +12,7 @@ from ..optimisers import SGD
 from ..settings import names, option
 from . import least as least_of
 from . import rebuild as rebuild_readout
-from .base import Base, arguments
-
-if TYPE_CHECKING:
-    from cpu.output.topk import Excluded
-
+from .base import Base, Pairs, arguments
 
 SHAPES = ("huffman", "balanced")
 INEXACT = ("sampled", "label_tree", "neighbours")  # kinds without a cheap and exact probability of one class
@@ -32,10 +28,7 @@ class Options:
     """The options of `--readout mixture`."""
 
     trees: list[str] | None = option(
-        None,
-        f"mixture readout: the shapes of its trees, with commas between them (default: {','.join(SHAPES)})",
-        type=names,
-        metavar="SHAPES",
+        None, f"mixture readout: its trees, as A,B,... (default: {','.join(SHAPES)})", type=names, metavar="SHAPES"
     )
 
 
@@ -43,8 +36,7 @@ class MixtureReadout(Base):
     """A mixture p(v | h) = sum_k a_k p_k(v | h) over readouts k, with learned mixture weights a (`shares`).
 
     readouts  two or more TreeReadouts, FullReadouts or others with exact probabilities, over the same classes, for hidden
-              vectors of the same width, on the CPU; the mixture takes ownership. Trees should differ, so that classes far apart
-              in one may be close in another
+              vectors of the same width, on the CPU; the mixture takes ownership. Trees should differ in what is close
     pace      fraction by which the mixture weights move towards the mean responsibilities per step; 0: they stay equal
 
     Every readout makes its own step on every example, as it would alone. The gradient of the hidden vectors in a step is that
@@ -86,7 +78,6 @@ class MixtureReadout(Base):
         self._grads = np.empty((len(self.readouts), self.batch, self.width), np.float32)
 
     def _set_rate(self, rate: float) -> None:
-        """Sets the largest of the readouts' rates; the others keep their ratios to it."""
         super()._set_rate(rate)
         for readout, ratio in zip(self.readouts, self._ratios, strict=True):
             if readout.rate != rate:
@@ -99,16 +90,13 @@ class MixtureReadout(Base):
             readout.begin_with(vectors)
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
-        """Learns from a batch, unchecked; see Readout."""
         duty = self._step_each(loss, hidden, target, weight)
         self._add(grad, np.broadcast_to(self.shares.astype(np.float32)[:, None], duty.shape))
         if weight is not None:
             duty *= weight
         self._share(duty, len(hidden))
 
-    def dry_run(
-        self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None
-    ) -> float:
+    def dry_run(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: Any = None) -> float:
         """Writes the gradient of -log p(target) of the mixture and returns its mean; nothing is updated."""
         loss = self._loss[: self._check_step(grad, hidden, target, weight)]
         with self.dry_runs():
@@ -152,7 +140,6 @@ class MixtureReadout(Base):
 
     @contextlib.contextmanager
     def dry_runs(self) -> Iterator[None]:
-        """Provides a context in which steps update nothing."""
         with contextlib.ExitStack() as open_contexts:
             open_contexts.enter_context(super().dry_runs())
             for readout in self.readouts:
@@ -164,20 +151,13 @@ class MixtureReadout(Base):
         own = [readout.parameters() for readout in self.readouts]
         return _numbered(own) | {"shares": self.shares}
 
-    def send(self) -> None:
-        """Sends the filled parameters() of every readout."""
-        for readout in self.readouts:
-            readout.send()
-
-    def fetch(self) -> None:
-        """Does nothing: all is on the host."""
+    def _pairs(self) -> Pairs:
+        return [pair for readout in self.readouts for pair in readout._pairs()]
 
     def describe(self) -> dict[str, Any]:
-        """Returns the arguments of `rebuild`."""
         return {"kind": self.kind, "readouts": [readout.describe() for readout in self.readouts], "pace": self.pace}
 
     def state(self) -> dict[str, Any]:
-        """Returns the states of the readouts, by number and name."""
         return _numbered([readout.state() for readout in self.readouts])
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -201,9 +181,7 @@ class MixtureReadout(Base):
             readout._score(own, hidden, target)
         out[:] = self._mixed(log_probs)
 
-    def _best_without(
-        self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: "Excluded | None"
-    ) -> None:
+    def _best_without(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: Any) -> None:
         from .tree import TreeReadout
 
         rows = np.arange(len(hidden))
@@ -214,9 +192,7 @@ class MixtureReadout(Base):
             part = rows[first : first + size]
             ids[part], log_probs[part] = self._among_all(hidden[part], ids.shape[1], left_out and left_out.of(part))
 
-    def _by_lists(
-        self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: "Excluded | None"
-    ) -> np.ndarray:
+    def _by_lists(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: Any) -> np.ndarray:
         """Writes the k best classes of each row, ties by ascending class. Returns the unfinished rows, which need longer lists.
 
         Fagin's threshold algorithm, on lists of each tree's own best. A class that is in no list of depth d is, under every
@@ -237,7 +213,7 @@ class MixtureReadout(Base):
             depth *= 2
         return rows
 
-    def _lists(self, hidden: np.ndarray, depth: int, left_out: "Excluded | None") -> tuple[np.ndarray, np.ndarray]:
+    def _lists(self, hidden: np.ndarray, depth: int, left_out: Any) -> tuple[np.ndarray, np.ndarray]:
         """Returns the classes of all lists (B, C), each once, otherwise -1; the last log-probability of each list (K, B)."""
         ids = np.empty((len(self.readouts), len(hidden), depth), np.int32)
         log_probs = np.empty(ids.shape, np.float32)
@@ -258,7 +234,7 @@ class MixtureReadout(Base):
             values[row, column] = log_probs
         return values
 
-    def _among_all(self, hidden: np.ndarray, k: int, left_out: "Excluded | None") -> tuple[np.ndarray, np.ndarray]:
+    def _among_all(self, hidden: np.ndarray, k: int, left_out: Any) -> tuple[np.ndarray, np.ndarray]:
         """Returns the k best by all scores, ties by ascending class."""
         scores = np.empty((len(hidden), self.classes), np.float32)
         self._scores(scores, hidden)
@@ -291,9 +267,7 @@ def _checked(readouts: Sequence[Base]) -> list[Base]:
     for k, readout in enumerate(parts):
         _check_one(f"readouts[{k}]", readout)
         if any(readout is other for other in parts[:k]):
-            raise ValueError(
-                f"readouts[{k}]: found one that is there already, expected one of its own; copy.deepcopy makes it"
-            )
+            raise ValueError(f"readouts[{k}]: found one that is there already, expected a copy; see copy.deepcopy")
         for name in ("classes", "width"):
             one, other = getattr(readout, name), getattr(parts[0], name)
             if one != other:
@@ -308,31 +282,22 @@ def _check_one(name: str, readout: Any) -> None:
             "cheaply, such as TreeReadout: what each answers for is a share of it"
         )
     if not readout.backend.device.host_memory:
-        raise ValueError(
-            f'{name}: found one on "{readout.backend.name}", expected one on the CPU; make it without backend'
-        )
+        raise ValueError(f'{name}: found one on "{readout.backend.name}", expected the CPU; make it without backend')
 
 
-def make(
-    counts: Any, width: int, options: Mapping[str, Any], *, batch: int, trunk: bool = True, backend: Any = None
-) -> MixtureReadout:
-    """Returns the readout from options of the command line; see hybrid/readout/__init__.py."""
+def make(counts: Any, width: int, options: Mapping[str, Any], *, trunk: bool, **sizes: Any) -> MixtureReadout:
     from .tree import TreeReadout
 
     own = arguments(options, Options)
     shapes = own.pop("trees") or SHAPES
     check.whole("trees", len(shapes), 2, MOST)
-    return MixtureReadout(
-        [TreeReadout(counts, width, tree=shape, batch=batch, backend=backend, **own) for shape in shapes]
-    )
+    return MixtureReadout([TreeReadout(counts, width, tree=shape, **sizes, **own) for shape in shapes])
 
 
 def rebuild(readouts: Sequence[dict[str, Any]], backend: Any = None, **facts: Any) -> MixtureReadout:
-    """Returns the readout from describe()."""
     made: list[Any] = [rebuild_readout(one, backend) for one in readouts]
     return MixtureReadout(made, **facts)
 
 
 def least(readouts: Sequence[dict[str, Any]], **facts: Any) -> int:
-    """Returns the minimum number of values in a checkpoint."""
     return sum(map(least_of, readouts))

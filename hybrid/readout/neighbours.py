@@ -21,7 +21,6 @@ from .full import FullReadout
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-INDEXES = ("annoy", "hnsw", "voyager", "usearch", "faiss", "exact", "auto")
 RECALL = 0.95
 
 
@@ -93,13 +92,9 @@ class NeighbourReadout(Base):
         if exact_below is not None:
             self._settings["exact_below"] = check.whole("exact_below", exact_below, 0)
         if kind != "annoy":
-            self._settings["index"] = check.choice("index", kind, INDEXES)
-        if kind == "auto":
+            self._settings["index"] = kind
+        if kind == "auto" or recall is not None:
             self._settings["recall"] = RECALL if recall is None else recall
-        elif recall is not None:
-            raise ValueError(
-                f'recall: found {recall} with index "{kind}", expected none: index "auto" alone reaches a recall'
-            )
         self.every = None if every is None else check.whole("every", every, 1)
         self.moved = None if moved is None else check.number("moved", moved, 0)
         self._neighbours = live(readout.weights, metric="dot", seed=readout.seed, **self._settings)
@@ -108,7 +103,6 @@ class NeighbourReadout(Base):
         self._met = np.empty((0, self.width), np.float32)  # hidden vectors of the last call
 
     def _set_rate(self, rate: float) -> None:
-        """Sets the rate of the wrapped readout."""
         super()._set_rate(rate)
         self.readout.rate = rate
 
@@ -118,9 +112,7 @@ class NeighbourReadout(Base):
             self.readout.begin_with(vectors)
             self._neighbours.changed(np.arange(self.classes, dtype=np.int32))
 
-    def learn(
-        self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: Any = None
-    ) -> None:
+    def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         """Learns from a batch, unchecked, and starts a rebuild of the index if one is due; see Readout."""
         self.readout.rate_scale = self.rate_scale
         self.readout.learn(grad, loss, hidden, target, weight)
@@ -148,14 +140,10 @@ class NeighbourReadout(Base):
         tell_choice(self._said, self.choice)
         self._said = self.choice
 
-    def dry_run(
-        self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None
-    ) -> float:
-        """Writes and returns the results of a step; nothing is updated."""
+    def dry_run(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: Any = None) -> float:
         return self.readout.dry_run(grad, hidden, target, weight)
 
     def losses(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:
-        """Returns the loss of each row in the next step; nothing is updated."""
         return self.readout.losses(hidden, target)
 
     def log_prob(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:
@@ -175,8 +163,7 @@ class NeighbourReadout(Base):
 
         exclude: as in Readout; the query is extended by the number of excluded classes.
 
-        A logit is a log-probability up to a constant per row: that constant needs a sum over all classes, which the index
-        avoids. log_prob computes it.
+        A logit is a log-probability up to a constant per row, a sum over all classes, which log_prob computes.
         """
         self._check(hidden)
         check.whole("k", k, 1, self.classes)
@@ -208,8 +195,7 @@ class NeighbourReadout(Base):
     def figures(self, build: bool = True) -> dict[str, Any]:
         """Returns the recall of the ten best and queries per second, also of exact search, on the latest hidden vectors.
 
-        build  True: first builds an index if there is none, or too many classes have changed since. A rebuild in progress is
-               waited for in any case
+        build  True: first builds an index if there is none, or too many classes have changed. Waits for a rebuild in any case
         """
         if not len(self._met):
             return {}
@@ -246,7 +232,6 @@ class NeighbourReadout(Base):
         """Does nothing: all is on the host."""
 
     def describe(self) -> dict[str, Any]:
-        """Returns the arguments of `rebuild`."""
         tended = {"every": self.every, "moved": self.moved}
         facts = {"kind": self.kind, "readout": self.readout.describe()} | self._settings
         return facts | {name: value for name, value in tended.items() if value is not None}
@@ -262,16 +247,12 @@ class NeighbourReadout(Base):
         self._neighbours.changed()
 
 
-def make(
-    counts: Any, width: int, options: Mapping[str, Any], *, batch: int, trunk: bool = True, backend: Any = None
-) -> NeighbourReadout:
-    """Returns the readout from options of the command line; see hybrid/readout/__init__.py."""
-    learner = sampled.make(counts, width, options, batch=batch, trunk=trunk, backend=backend)
+def make(counts: Any, width: int, options: Mapping[str, Any], *, trunk: bool, **sizes: Any) -> NeighbourReadout:
+    learner = sampled.make(counts, width, options, trunk=trunk, **sizes)
     return NeighbourReadout(learner, index="auto", recall=options["recall"])
 
 
 def rebuild(readout: dict[str, Any], backend: Any = None, **facts: Any) -> NeighbourReadout:
-    """Returns the readout from describe()."""
     learner: Any = rebuild_readout(readout, backend)
     forest = Annoy(facts.pop("trees"), facts.pop("search"))
     index = facts.pop("index", forest)
@@ -281,5 +262,4 @@ def rebuild(readout: dict[str, Any], backend: Any = None, **facts: Any) -> Neigh
 
 
 def least(readout: dict[str, Any], **facts: Any) -> int:
-    """Returns the minimum number of values in a checkpoint, that of the wrapped readout."""
     return least_of(readout)

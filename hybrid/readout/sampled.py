@@ -28,13 +28,9 @@ class Options:
         type=positive,
     )
     loss: str | None = option(
-        None,
-        "sampled readout: what it learns from its draws (default: softmax, of words logistic)",
-        choices=tuple(NEGATIVES),
+        None, "sampled readout: what it learns from draws (default: softmax, words logistic)", choices=tuple(NEGATIVES)
     )
-    draws: str | None = option(
-        None, "sampled readout: how classes are drawn (default: unigram, under gbce uniform)", choices=DRAWS
-    )
+    draws: str | None = option(None, "sampled readout: its draws (default: unigram, of gbce uniform)", choices=DRAWS)
 
 
 @dataclass(frozen=True)
@@ -113,8 +109,7 @@ class SampledReadout(FullReadout):
     batch      maximum rows per step
     seed       of the draws
     optimiser, biases  as in a FullReadout, for the rows of targets and drawn negatives. A step is on the sum over a batch,
-                       under
-               NegativeSampling row by row
+               under NegativeSampling row by row
 
     Raises ValueError for fewer than two classes, and for unigram draws without counts.
     """
@@ -123,13 +118,7 @@ class SampledReadout(FullReadout):
     places: tuple[str, ...] = ("cpu",)  # drawn sparse rows: only on the CPU
 
     def __init__(
-        self,
-        counts: Any,
-        width: int,
-        *,
-        loss: str | Loss = "softmax",
-        seed: int = 0,
-        **common: Unpack[Common],
+        self, counts: Any, width: int, *, loss: str | Loss = "softmax", seed: int = 0, **common: Unpack[Common]
     ):
         super().__init__(counts, width, seed=seed, **common)
         own = loss if isinstance(loss, Loss) else loss_named(loss)
@@ -166,7 +155,6 @@ class SampledReadout(FullReadout):
         return super().parameters() | ({"counts": self.counts} if self.draws == "unigram" else {})
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
-        """Learns from a batch, unchecked; see Readout."""
         learn = self._learn_alone if self.loss == "logistic" else self._learn_shared
         drawn = learn(grad, loss, hidden, target, weight, self._step_rate)
         self.moved = np.concatenate([target, drawn.ravel()])
@@ -178,7 +166,6 @@ class SampledReadout(FullReadout):
         return self.loss == "logistic"
 
     def learn_online(self, grad: Any, loss: Any, hidden: Any, inputs: Any, target: Any, weight: Any) -> None:
-        """Learns from a batch together with the rows that it reads, unchecked; see Base.step_online."""
         from cpu import words
 
         drawn = self._alias, self.negatives, (self.seed, self.tick)
@@ -203,9 +190,7 @@ class SampledReadout(FullReadout):
         kernels = self.backend.sampled_logistic
         return kernels.learn(*given, kernels.calibrated(self.negatives, self.classes, self.calibration))
 
-    def dry_run(
-        self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None
-    ) -> float:
+    def dry_run(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: Any = None) -> float:
         """Writes the gradient of -log p(target) over all classes and returns its mean; nothing is updated. It costs V rows."""
         loss = self._loss[: self._check_step(grad, hidden, target, weight)]
         with self.dry_runs():
@@ -233,7 +218,6 @@ class SampledReadout(FullReadout):
                 self.tick, self.moved = tick, moved
 
     def describe(self) -> dict[str, Any]:
-        """Returns the arguments of `rebuild`."""
         more = {"calibration": self.calibration} if self.loss == "gbce" else {}
         return super().describe() | {name: getattr(self, name) for name in ("loss", "negatives", "draws")} | more
 
@@ -242,7 +226,6 @@ class SampledReadout(FullReadout):
         return {"tick": self.tick}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restores the sequence of draws; ValueError for invalid counts or an invalid tick."""
         if self.draws == "unigram":
             check.counts(self.counts)
         self.tick = check.whole("tick", state["tick"], 0, 2**63 - 1)
@@ -250,9 +233,7 @@ class SampledReadout(FullReadout):
         self._prepare()
 
 
-def make(
-    counts: Any, width: int, options: Mapping[str, Any], *, batch: int, trunk: bool = True, backend: Any = None
-) -> SampledReadout:
+def make(counts: Any, width: int, options: Mapping[str, Any], *, trunk: bool, **sizes: Any) -> SampledReadout:
     """Returns the readout from options of the command line, see hybrid/readout/__init__.py; without a trunk word2vec's loss."""
     own = arguments(options, Options)
     size = counts if isinstance(counts, int) else len(counts)
@@ -260,11 +241,10 @@ def make(
         raise ValueError(f"--negatives: found {own['negatives']}, expected at most {size:,}, the classes; lower it")
     name, negatives, draws = own.pop("loss"), own.pop("negatives"), own.pop("draws")
     loss = loss_named(name or ("softmax" if trunk else "logistic"), draws, negatives=negatives)
-    return SampledReadout(counts, width, loss=loss, batch=batch, seed=options["seed"], backend=backend, **own)
+    return SampledReadout(counts, width, loss=loss, seed=options["seed"], **sizes, **own)
 
 
 def rebuild(classes: int, loss: str, negatives: int, draws: str, seed: int, **facts: Any) -> SampledReadout:
-    """Returns the readout from describe()."""
     more = {"calibration": facts.pop("calibration")} if "calibration" in facts else {}
     own = loss_named(loss, draws, negatives=negatives, **more)
     counts = np.ones(classes) if draws == "unigram" else classes

@@ -47,13 +47,10 @@ class SplitTreeReadout(TopAndTail, TreeReadout):
         self._work = self.backend.split.workspace(self.batch, self.width, self.split, np.float32)
 
     def learn_top(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
-        """Adds the top's part to grad and writes that of loss; arrays of the device, in the work of a queue."""
         top = self._learns(self._there)
         self.backend.split.step(grad, loss, top, self._work, self._plan, hidden, target, weight, self._step_rate)
 
-    def _learn_tail(
-        self, grad: np.ndarray, loss: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: Any = None
-    ) -> None:
+    def _learn_tail(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         given = self._learns(self._host), self._tail_work, self._tail, hidden, target, weight, self._step_rate
         self._cpu.step(grad, loss, *given)
 

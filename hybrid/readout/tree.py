@@ -13,7 +13,6 @@ from . import Trial, Trials, registry
 from .base import Base, Common, arguments, described
 
 if TYPE_CHECKING:
-    from cpu.output.topk import Excluded
     from cpu.tree.tree import Tree
 
 TREES = ("huffman", "balanced")
@@ -106,8 +105,7 @@ class TreeReadout(Base):
     A step costs O(B D log V), best is exact. Nodes start at 0. Raises ValueError for fewer than two classes or more than 2^30,
     for a Huffman tree without counts, and for a tree of other classes.
 
-    Morin and Bengio 2005, "Hierarchical Probabilistic Neural Network Language Model"; Huffman codes as in Mikolov et al. 2013,
-    arXiv:1310.4546.
+    Morin and Bengio 2005, "Hierarchical Probabilistic Neural Network Language Model"; Mikolov et al. 2013, arXiv:1310.4546.
     """
 
     kind = "tree"
@@ -138,23 +136,16 @@ class TreeReadout(Base):
         _check_classes(self.classes)
         check.whole("split", self.split, 0, self.classes - 1)
         self.nodes = sparse.table(self.classes - 1, self.width)
-        self._take_shape(tree)
-        self._place_nodes()
-        self._prepare()
-
-    def _take_shape(self, tree: Any) -> None:
-        """Takes the named or given tree; see TreeReadout."""
         given = not isinstance(tree, str)
         self.shape = GIVEN if given else check.choice("tree", tree, TREES)
         if self.shape == "huffman" and self.counts is None:
-            raise ValueError(
-                'counts: found only how many classes there are; pass one count a class, or tree="balanced"'
-            )
+            raise ValueError('counts: found only how many classes there are; pass one a class, or tree="balanced"')
         if given:
             self._hold(self._checked(tree))
+        self._place_nodes()
+        self._prepare()
 
     def _place_nodes(self) -> None:
-        """Places the nodes on their device."""
         self._keep(self.nodes)
 
     def _prepare(self) -> None:
@@ -173,7 +164,6 @@ class TreeReadout(Base):
         self._plan = kernels.plan(tree)
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
-        """Learns from a batch of the device's arrays, within the work of a queue; see Readout."""
         given = self._learns(self._there), self._work, self._plan, hidden, target, weight, self._step_rate
         if self.mode == "batch":
             self.backend.tree_batch.step(grad, loss, *given, self.together)
@@ -212,16 +202,13 @@ class TreeReadout(Base):
             self._host.rows[...] = growth.rows_of(self.tree, vectors, trees.met(self._counted))
             self.send()
 
-    def regrow(
-        self, tree: "Tree", hidden: np.ndarray | None = None, target: np.ndarray | None = None, *, counts: Any = None
-    ) -> int:
+    def regrow(self, tree: "Tree", hidden: Any = None, target: Any = None, *, counts: Any = None) -> int:
         """Replaces the tree by another one over the same classes; returns the number of nodes that keep their parameters.
 
         tree    of hybrid.trees
         hidden  (B, D) float32, target (B,) int32: typical training examples, the more the better, on which the new tree is
                 trained immediately, in steps of `batch` rows. None: new nodes start at 0
-        counts  (V,) class counts, by which threads partition the nodes. None: the known ones; a balanced tree has none, since
-                its checkpoint has no counts
+        counts  (V,) class counts, by which threads partition the nodes. None: the known ones, which a balanced tree lacks
 
         A node that separates the same two sets of classes keeps its bits. Later checkpoints keep the new tree. Call it between
         two ticks; hybrid.regrow does all of it for an engine.
@@ -258,8 +245,7 @@ class TreeReadout(Base):
         probabilities of all other classes are bit-identical. Later checkpoints keep the tree. Call it between two ticks; a run
         in flight continues with its feed, and the engine then accepts feeds of V + n classes.
 
-        Raises ValueError for invalid counts, for more than 2^30 classes in total and for a tree of a mixture; nothing is then
-        updated.
+        Raises ValueError for invalid counts, more than 2^30 classes and a tree of a mixture; nothing is then updated.
         """
         from cpu.tree import growth
 
@@ -292,13 +278,11 @@ class TreeReadout(Base):
         return {"nodes": self.nodes} | counts | pointers | sparse.beside(self._host)
 
     def describe(self) -> dict[str, Any]:
-        """Returns the arguments of `rebuild`."""
         split = {"split": self.split} if self.split else {}
         together = {"together": self.together} if self.mode == "batch" else {}
         return super().describe() | {"tree": self.shape} | {"mode": self.mode} | together | split
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Builds the tree from the filled arrays; ValueError for invalid ones."""
         if self.shape != "balanced":
             check.counts(self.counts)
         super().restore(state)
@@ -307,9 +291,7 @@ class TreeReadout(Base):
     def _log_prob(self, out: Any, hidden: Any, target: Any) -> None:
         self.backend.tree_softmax.log_prob(out, self._there, self._plan, hidden, target)
 
-    def _best_without(
-        self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: "Excluded | None"
-    ) -> None:
+    def _best_without(self, ids: np.ndarray, log_probs: np.ndarray, hidden: np.ndarray, left_out: Any) -> None:
         from cpu.tree import search
 
         search.best(ids, log_probs, self._host, self.tree, hidden, left_out)
@@ -323,9 +305,8 @@ class TreeReadout(Base):
         from cpu.tree.tree import Tree
 
         if not isinstance(tree, Tree):
-            raise ValueError(
-                f"tree: found {type(tree).__name__}, expected one of {', '.join(TREES)}, or a tree of hybrid.trees"
-            )
+            found = type(tree).__name__
+            raise ValueError(f"tree: found {found}, expected one of {', '.join(TREES)}, or a tree of hybrid.trees")
         if tree.leaf_up.size != self.classes:
             raise ValueError(f"tree: found {tree.leaf_up.size} leaves, expected {self.classes}, one a class")
         return trees.checked(tree.leaf_up, tree.node_up, self.counts if counts is None else counts)
@@ -336,7 +317,6 @@ class TreeReadout(Base):
         self._ups = {"leaf_up": tree.leaf_up, "node_up": tree.node_up}
 
     def _grown(self) -> "Tree":
-        """Returns the tree of the current counts or pointers."""
         if self.shape == GIVEN:
             return trees.checked(self._ups["leaf_up"], self._ups["node_up"], self.counts)
         return trees.huffman(self.counts) if self.shape == "huffman" else trees.balanced(self.classes)
@@ -352,20 +332,17 @@ class TreeReadout(Base):
 
 
 def _check_classes(classes: int) -> None:
-    """Raises ValueError for more classes than a tree supports."""
     if classes > MOST:
         raise ValueError(f"classes: found {classes}, expected at most {MOST}: a tree names its turns in int32")
 
 
-def make(
-    counts: Any, width: int, options: Mapping[str, Any], *, batch: int, trunk: bool = True, backend: Any = None
-) -> TreeReadout:
+def make(counts: Any, width: int, options: Mapping[str, Any], *, trunk: bool, **sizes: Any) -> TreeReadout:
     """Returns the readout from command-line options; see hybrid/readout/__init__.py. Clusters start balanced."""
     own = arguments(options, Options)
     del own["regrow"]
     own["mode"] = mode_named(own["mode"], TOGETHER, own.pop("split") or 0)
     own["tree"] = "balanced" if own["tree"] == CLUSTERED else own["tree"]
-    return TreeReadout(counts, width, batch=batch, backend=backend, **own)
+    return TreeReadout(counts, width, **sizes, **own)
 
 
 def rebuild(classes: int, tree: str = "huffman", **facts: Any) -> TreeReadout:
@@ -378,7 +355,6 @@ def rebuild(classes: int, tree: str = "huffman", **facts: Any) -> TreeReadout:
 
 
 def least(classes: int, width: int, **facts: Any) -> int:
-    """Returns the minimum number of values in a checkpoint."""
     return sparse.numbers(classes - 1, width, **facts)
 
 

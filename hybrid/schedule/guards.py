@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -36,12 +36,7 @@ class Held:
                 signal.signal(signal.SIGINT, self._note)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None = None,
-        error: BaseException | None = None,
-        trace: TracebackType | None = None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         if self._before is None:
             return
         self._breaks = False  # from here signals are only counted, so that the handler is always restored

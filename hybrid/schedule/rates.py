@@ -15,8 +15,7 @@ class RateSchedule:
     """The schedule of all learning rates over a run.
 
     name    "constant"; "linear", as in word2vec: from 1 to 0; "cosine": half a wave from 1 to 0 (Loshchilov and Hutter 2017,
-            arXiv:1608.03983); "step": 0.1 after half of the steps and 0.01 after three quarters (He et al. 2016,
-            arXiv:1512.03385)
+            arXiv:1608.03983); "step": 0.1 after half of the steps, 0.01 after three quarters (He et al., arXiv:1512.03385)
     warmup  steps in which the factor rises linearly to 1; the schedule covers the remaining steps
 
     Decay to 0 ends at LEAST. The factor depends only on the step and the length of the run: a resumed run has the same

@@ -33,8 +33,7 @@ class Runner(Generic[T]):
     torn   the reason why parameters are inconsistent, after an aborted step; otherwise None
     trace  stage times of the last run
 
-    A subclass defines how a step is counted (`_count`), the caller's result (`_result`), and what is kept when a run ends
-    (`_leave`).
+    A subclass defines how a step is counted (`_count`), its result (`_result`), and what a run leaves (`_leave`).
     """
 
     def __init__(self, name: str, remedy: str):

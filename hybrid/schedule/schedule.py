@@ -185,8 +185,7 @@ class Schedule:
     ) -> list[Any] | BaseException | None:
         """Copies the next batch into the next set of slots; None at the end of the feed.
 
-        Errors and interrupts of the feed's code are returned: they belong to the next step, and the current one is finished
-        first.
+        Errors and interrupts of the feed's code are returned: they belong to the next step; the current one is finished first.
         """
         start = time.perf_counter()
         try:

@@ -53,9 +53,8 @@ class SlotState:
 
     def _become(self, state: str) -> None:
         if NEXT[self.state] != state:
-            raise RuntimeError(
-                f"slot of tick {self.tick}, micro-batch {self.micro}: found {self.state}, cannot become {state}"
-            )
+            slot = f"slot of tick {self.tick}, micro-batch {self.micro}"
+            raise RuntimeError(f"{slot}: found {self.state}, cannot become {state}")
         self.state = state
 
 
@@ -67,7 +66,7 @@ class Slot(SlotState):
 
         x, hidden, grad, x_grad         (rows, width) on the host; page-locked if the device has its own memory
         x_dev, hidden_dev, ...          on the device; the same arrays if it shares the host's memory
-        inner_dev, inner_grad_dev, ...  (rows, width) on the device only: kept by a trunk from forward to backward
+        inner0_dev, inner0_grad_dev     (rows, width) on the device only: kept by a trunk from forward to backward
         ids_dev, bag_at_dev, values_dev if rows are on the device; x and x_grad are then on the device only
         target_dev, weight_dev, losses, losses_dev  (rows,) if the readout is on the device; hidden and grad may then be
                                         there only
@@ -87,7 +86,6 @@ class Slot(SlotState):
     """
 
     ids: np.ndarray
-    ids_dev: Any
     bag_at: np.ndarray | None = None
     bag_at_dev: Any = None
     values: np.ndarray | None = None
@@ -104,8 +102,6 @@ class Slot(SlotState):
     hidden_dev: Any
     grad_dev: Any
     x_grad_dev: Any = None  # None if unused
-    inner_dev: Any
-    inner_grad_dev: Any
     target_dev: Any
     losses: np.ndarray
     losses_dev: Any

@@ -34,7 +34,6 @@ class Trace:
         self.clear()
 
     def clear(self) -> None:
-        """Discards all recorded data."""
         self.recent.clear()
         self._start()
 
@@ -89,17 +88,9 @@ class Trace:
             for name, tid in tracks.items()
         ]
         for i in self.recent:
-            events.append(
-                {
-                    "ph": "X",
-                    "pid": 1,
-                    "tid": tracks[i.queue],
-                    "name": i.stage,
-                    "ts": 1e6 * (i.start - origin),
-                    "dur": 1e6 * (i.end - i.start),
-                    "args": {"tick": i.tick, "micro-batch": i.micro},
-                }
-            )
+            times = {"ts": 1e6 * (i.start - origin), "dur": 1e6 * (i.end - i.start)}
+            event = {"ph": "X", "pid": 1, "tid": tracks[i.queue], "name": i.stage} | times
+            events.append(event | {"args": {"tick": i.tick, "micro-batch": i.micro}})
         files.write(path, [json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}).encode()])
 
     def last_ticks(self, count: int) -> list[Interval]:

@@ -78,12 +78,9 @@ def fast_head(linear: Any, *, k: int = 10, recall: float = 1.0, hidden: Any = No
     if not isinstance(linear, torch.nn.Linear) or linear.weight.is_cuda or linear.weight.dtype not in FLOATS:
         weight = getattr(linear, "weight", None)
         found = type(linear).__name__ + ("" if weight is None else f" of {weight.dtype} on {weight.device}")
-        raise ValueError(
-            f"linear: found {found}, expected a torch.nn.Linear of float32, float16 or bfloat16 on the CPU"
-        )
+        raise ValueError(f"linear: found {found}, expected a torch.nn.Linear of float32, float16, bfloat16 on the CPU")
     bias = None if linear.bias is None else _array(linear.bias.to(torch.float32))
     if hidden is not None:
         hidden = _array(hidden.reshape(-1, hidden.shape[-1]).to(torch.float32))
-    return FastLinear(
-        linear, FastHead(_array(linear.weight.to(torch.float32)), bias, k=k, recall=recall, hidden=hidden)
-    )
+    weights = _array(linear.weight.to(torch.float32))
+    return FastLinear(linear, FastHead(weights, bias, k=k, recall=recall, hidden=hidden))

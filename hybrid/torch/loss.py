@@ -61,8 +61,7 @@ class Labelled(NamedTuple):
 class ReadoutLoss(torch.nn.Module):
     """A readout of hybrid as the last layer of a PyTorch net, called as torch.nn.AdaptiveLogSoftmaxWithLoss.
 
-    readout        a readout of hybrid for one class per example, or a custom one; its own fused step updates its parameters,
-                   not an optimiser of PyTorch
+    readout        a readout of hybrid for one class per example, or a custom one; its own step updates its parameters
     reduction      "mean" (of the examples that have a class), "sum" or "none"
     ignore_index   the target of an example without a class
     process_group  of torch.distributed: the processes that train together, None: all; see docs/plug-in.md
@@ -82,9 +81,7 @@ class ReadoutLoss(torch.nn.Module):
     Raises ValueError for another readout and for invalid settings.
     """
 
-    def __init__(
-        self, readout: Any, *, reduction: str = "mean", ignore_index: int = -100, process_group: Any = None
-    ) -> None:
+    def __init__(self, readout: Any, *, reduction: str = "mean", ignore_index: int = -100, process_group: Any = None):
         super().__init__()
         if not isinstance(readout, Base | NeighbourReadout) or isinstance(readout, LabelTreeReadout):
             raise ValueError(
@@ -244,24 +241,15 @@ class ReadoutLoss(torch.nn.Module):
         del destination[prefix + "anchor"]
         destination.update({prefix + name: value for name, value in self._entries().items()})
 
-    def _load_from_state_dict(
-        self,
-        state_dict: Mapping[str, Any],
-        prefix: str,
-        local_metadata: Any,
-        strict: bool,
-        missing_keys: list[str],
-        unexpected_keys: list[str],
-        error_msgs: list[str],
-    ) -> None:
-        own = self._entries()
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, _: Any, strict: bool, *lists: list[str]) -> None:
+        own, (missing, unexpected, errors) = self._entries(), lists
         given = {key.removeprefix(prefix): state_dict[key] for key in state_dict if key.startswith(prefix)}
         if strict:
-            missing_keys += [prefix + name for name in sorted(own.keys() - given.keys())]
-            unexpected_keys += [prefix + name for name in given if name not in own]
+            missing += [prefix + name for name in sorted(own.keys() - given.keys())]
+            unexpected += [prefix + name for name in given if name not in own]
         given = {name: value for name, value in given.items() if name in own}
         faults = _faults(own, given, prefix)
-        error_msgs += faults
+        errors += faults
         if given and not faults:
             for name, array in self.readout.parameters().items():
                 if name in given:
@@ -360,10 +348,7 @@ class SampledLoss(MadeLoss):
 
 
 def _classes(value: Any, shape: Any, classes: int, ignored: int) -> Any:
-    """Returns the classes in one row, (N,), of their original dtype; `ignored` may be among them.
-
-    Raises ValueError for another shape or dtype, and IndexError, naming the first bad position, for an id out of range.
-    """
+    """Returns the classes in one row, (N,), `ignored` among them; ValueError for a shape or dtype, IndexError for an id."""
     _check("target", value, WHOLE, shape, f"int64 or int32 {tuple(shape)}, one class a hidden vector")
     bad = ((value < 0) | (value >= classes)) & (value != ignored)
     if bad.any():
@@ -376,10 +361,7 @@ def _classes(value: Any, shape: Any, classes: int, ignored: int) -> Any:
 
 
 def _weights(value: Any, shape: Any, device: Any) -> Any:
-    """Returns the weights of the examples in one row, (N,) float32 on the device; None for None.
-
-    Raises ValueError for another shape or dtype, and for numbers that are negative or not finite.
-    """
+    """Returns the weights in one row, (N,) float32 on the device, None for None; ValueError unless finite and at least 0."""
     if value is None:
         return None
     _check("weight", value, FLOATS, shape, f"a floating tensor {tuple(shape)}, one number an example")
@@ -394,9 +376,7 @@ def _weights(value: Any, shape: Any, device: Any) -> Any:
 def _check(name: str, value: Any, dtypes: tuple[Any, ...], shape: Any, expected: str) -> Any:
     """Returns `value`; ValueError unless it is a tensor of one of these dtypes and of this shape."""
     if not isinstance(value, torch.Tensor):
-        raise ValueError(
-            f"{name}: found {type(value).__name__}, expected {expected}; torch.as_tensor({name}) makes one"
-        )
+        raise ValueError(f"{name}: found {type(value).__name__}, expected {expected}; see torch.as_tensor({name})")
     if value.dtype not in dtypes or value.shape != shape:
         remedy = f"; {name}.{'long' if dtypes is WHOLE else 'float'}() makes one" if value.shape == shape else ""
         dtype = str(value.dtype).removeprefix("torch.")
@@ -405,16 +385,11 @@ def _check(name: str, value: Any, dtypes: tuple[Any, ...], shape: Any, expected:
 
 
 def _check_finite(rows: Any, kept: Any = None) -> None:
-    """Raises FloatingPointError, naming the first bad row, for a NaN or infinity in rows (M, D): the net has diverged.
-
-    kept  (M,): the user's numbers of these rows; None: 0 to M - 1
-    """
+    """Raises FloatingPointError, naming the first bad row (of `kept`), for a NaN or infinity in rows (M, D)."""
     if rows.numel() and not all(math.isfinite(end) for end in torch.aminmax(rows)):
         row = int(torch.isfinite(rows).all(dim=1).int().argmin())
         row = row if kept is None else int(kept[row])
-        raise FloatingPointError(
-            f"hidden[{row}]: found NaN or infinity, expected finite numbers; a lower rate may help"
-        )
+        raise FloatingPointError(f"hidden[{row}]: found NaN or infinity, expected numbers; a lower rate may help")
 
 
 def _finite(name: str, values: Any) -> Any:
@@ -514,14 +489,12 @@ class Unlearned(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, hidden: Any, module: Any, answer: Any) -> Any:
-        """Returns the answers."""
         ctx.module, answers = module, answer(hidden)
         ctx.mark_non_differentiable(*(one for one in answers if not one.is_floating_point()))
         return answers
 
     @staticmethod
     def backward(ctx: Any, *upstream: Any) -> Any:
-        """Raises RuntimeError."""
         raise RuntimeError(
             f"{type(ctx.module).__name__}: found a backward through log_prob or best, expected one through the output or loss "
             "of a call, which have a gradient; log_prob(hidden).detach() takes these as numbers"
@@ -534,9 +507,8 @@ def _scale(both: Any) -> Any:
     if not len(some):
         return both.new_tensor(1)
     least, most = some.aminmax()
-    return (
-        least.abs() if least == most else some.abs().mean()
-    )  # x / x is exactly 1: the multiplier of a row is then exactly its weight
+    # x / x is exactly 1: the multiplier of a row is then exactly its weight
+    return least.abs() if least == most else some.abs().mean()
 
 
 def _factor(of_nats: Any, of_losses: Any, weight: Any) -> Any:
@@ -580,7 +552,6 @@ class Host:
         return self._each(self._readout.dry_run, hidden, target, weight)
 
     def _each(self, call: Callable[..., Any], hidden: Any, target: Any, weight: Any) -> Any:
-        """Calls the readout on chunks of rows."""
         rows, classes = _array(hidden), _array(target)
         weights = None if weight is None else _array(weight)
         grad = torch.empty(rows.shape, dtype=torch.float32, device="cpu", pin_memory=hidden.is_cuda)
@@ -601,29 +572,24 @@ class Beside:
         self._readout = readout
 
     def log_prob(self, hidden: Any, target: Any) -> Any:
-        """Returns the log-probabilities; see Host."""
         out = hidden.new_empty(len(hidden))
         self._each(self._readout.judge, out, hidden, target)
         return out
 
     def losses(self, hidden: Any, target: Any) -> Any:
-        """Returns the losses, see Host; readouts that draw are on the CPU."""
         return -self.log_prob(hidden, target)
 
     def step(self, hidden: Any, target: Any, weight: Any) -> Any:
-        """Learns; see Host."""
         grad, loss = hidden.new_empty(hidden.shape), hidden.new_empty(len(hidden))
         self._each(self._readout.learn, grad, loss, hidden, target, *([] if weight is None else [weight]))
         check.loss(loss.cpu().numpy())
         return grad
 
     def still(self, hidden: Any, target: Any, weight: Any) -> Any:
-        """Returns the gradients; see Host."""
         with self._readout.dry_runs():
             return self.step(hidden, target, weight)
 
     def _each(self, work: Callable[..., None], *tensors: Any) -> None:
-        """Runs work on chunks of rows; all tensors have the same number of rows."""
         if not len(tensors[0]):
             return
         stream = torch.cuda.current_stream(tensors[0].device).cuda_stream
@@ -645,15 +611,13 @@ def _array(tensor: Any) -> Any:
 
 
 def _tensor(array: np.ndarray, beside: Any) -> Any:
-    """Returns an array as a tensor on the device of another one."""
     return torch.from_numpy(array).to(beside.device)
 
 
 def _of_all_processes(hidden: Any, target: Any, factor: Any, group: Any) -> tuple[Any, Any, Any, slice]:
     """Returns the rows of all processes that train one net, in rank order, and the slice of the own ones.
 
-    All processes therefore make the same step, as one process would. Every process must call it equally often; one may have no
-    rows.
+    All processes therefore make the same step, as one process would. All must call it equally often, with or without rows.
     """
     if not (processes.is_available() and processes.is_initialized()) or processes.get_world_size(group) == 1:
         return hidden, target, factor, slice(None)

@@ -31,7 +31,6 @@ class UnitsModule(torch.nn.Module):
 
     @torch.compiler.disable  # type: ignore[untyped-decorator]
     def forward(self, x: Any) -> Any:
-        """Returns the outputs for x."""
         if not isinstance(x, torch.Tensor) or not x.is_floating_point():
             raise ValueError(f"x: found {getattr(x, 'dtype', type(x).__name__)}, expected a tensor of floats")
         return _Through.apply(x, self.anchor, self)
@@ -55,9 +54,7 @@ class _Through(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, upstream: Any) -> Any:
         if torch.is_grad_enabled():
-            raise RuntimeError(
-                "UnitsModule: found create_graph=True, expected a first derivative: units move in backward"
-            )
+            raise RuntimeError("UnitsModule: found create_graph=True, expected none: units move in backward")
         (x,) = ctx.saved_tensors
         rate = ctx.module.rate if ctx.moves else None
         gradient = ctx.module.units.backward(_array(x.to(torch.float32)), _array(upstream), rate)

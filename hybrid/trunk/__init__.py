@@ -99,10 +99,7 @@ def make(kind: str, inputs: int, outputs: int, options: Mapping[str, Any], *, se
 
 
 def rebuild(facts: dict[str, Any]) -> TrunkProtocol:
-    """Returns the untrained trunk of a description: fill its parameters(), then send() them.
-
-    Raises ValueError for an invalid description.
-    """
+    """Returns the untrained trunk of a description: fill its parameters(), then send() them. ValueError for an invalid one."""
     made: TrunkProtocol = registry.load(facts["kind"]).rebuild(**_without_kind(facts))
     return made
 
@@ -144,15 +141,12 @@ class Stages:
     spares: tuple[str, ...] = ("x_grad",)  # a gradient without a reader is not computed
 
     def begin(self, copy: Copies) -> list[Stage]:
-        """Returns the forward stage."""
         return [Stage("forward", "dense", self.forward, ("gather", "x in")), *copy("hidden out", "forward")]
 
     def finish(self, copy: Copies, ready: tuple[str, ...]) -> list[Stage]:
-        """Returns the backward stage, which accumulates the gradient of the parameters."""
         return [Stage("backward", "dense", self.backward, ready), *copy("x_grad out", "backward")]
 
     def update(self) -> list[Stage]:
-        """Returns the stage that updates the parameters, once per tick."""
         return [Stage("update", "dense", self.move, ("backward",))]
 
     def backward(self, slot: Slot) -> None:
@@ -263,7 +257,6 @@ class Sum:
         self._parts: list[tuple[Node, Any]] = []
 
     def __len__(self) -> int:
-        """Returns the number of stored parts."""
         return len(self._parts)
 
     def push(self, node: Node, part: Any) -> None:

@@ -17,7 +17,6 @@ class Block(torch.nn.Module):  # type: ignore[misc]  # PyTorch is not typed here
         self.inner, self.outer = torch.nn.Linear(width, width), torch.nn.Linear(width, width)
 
     def forward(self, x: Any) -> Any:
-        """Applies the layer; the attention is causal."""
         x = x + self._drop(self._attend(self.before_attention(x)))
         inner = self._drop(functional.relu(self.inner(self.before_net(x))))
         return x + self._drop(self.outer(inner))
@@ -48,7 +47,6 @@ class Attention(torch.nn.Module):  # type: ignore[misc]
         self.map = torch.nn.Linear(width, outputs) if outputs != width else torch.nn.Identity()
 
     def forward(self, x: Any) -> Any:
-        """Applies the net; see the class."""
         x = functional.dropout(x.view(-1, self.length, self.width) + self.place, self.dropout, self.training)
         for block in self.blocks:
             x = block(x)

@@ -55,8 +55,7 @@ class AttentionTrunk(TorchTrunk):
     optimiser  AdamW(rate, betas=..., decay=..., clip=...); None: of rate 0.001 with betas 0.9 and 0.98, without decay
     threads, seed  see TorchTrunk; the seed draws the weights too
 
-    A checkpoint keeps all of it. Raises ValueError for sizes below 1, a width that the heads do not divide, and another
-    optimiser.
+    A checkpoint keeps all of it. Raises ValueError for sizes below 1, a width not divisible by heads, another optimiser.
 
     Kang and McAuley 2018, "Self-Attentive Sequential Recommendation", arXiv:1808.09781.
     """
@@ -82,9 +81,8 @@ class AttentionTrunk(TorchTrunk):
         own = blocks if isinstance(blocks, AttentionBlocks) else AttentionBlocks(blocks)
         if width % own.heads:
             raise ValueError(f"heads: found {own.heads}, expected a divisor of {width}, the width that they share")
-        moves: Any = optimisers.taken(
-            AdamW(RATE, betas=BETAS, decay=0.0) if optimiser is None else optimiser, ("adamw",)
-        )
+        usual = AdamW(RATE, betas=BETAS, decay=0.0)
+        moves: Any = optimisers.taken(usual if optimiser is None else optimiser, ("adamw",))
         self.every, self.blocks, self.rate = bool(every), own, RATE if moves.rate is None else moves.rate
         self.decay, self.betas = moves.decay, moves.betas
         seed, outputs = check.whole("seed", seed, 0), width if outputs is None else check.whole("outputs", outputs, 1)
@@ -97,7 +95,6 @@ class AttentionTrunk(TorchTrunk):
         super().__init__(net, inputs, outputs, optimiser=adam, **settings)
 
     def describe(self) -> dict[str, Any]:
-        """Returns the arguments of `rebuild`, and the optimiser's state facts."""
         form = dataclasses.asdict(self.blocks)
         blocks = {"blocks": form.pop("count")} | form
         own = {name: getattr(self, name) for name in ("width", "length", "every")} | blocks
@@ -121,7 +118,6 @@ def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) ->
 
 
 def rebuild(state: dict[str, Any], blocks: int, heads: int, dropout: float, **facts: Any) -> AttentionTrunk:
-    """Returns the trunk from describe(), with memory for the optimiser state."""
     moves = AdamW(facts.pop("rate"), betas=facts.pop("betas", BETAS), decay=facts.pop("decay"), clip=facts.pop("clip"))
     made = AttentionTrunk(**facts, blocks=AttentionBlocks(blocks, heads, dropout), optimiser=moves)
     made._state.expect(state)

@@ -21,7 +21,8 @@ RECTIFIED = ("relu", "gelu")  # they halve the variance, so their initial weight
 SPAN = 4096  # minimum numbers of a span: a message of 16 KiB takes about as long as its latency
 ALIGNED = 32  # alignment of spans in numbers, for GPU loads
 RATES = {"sgd": 0.1, "nesterov": 0.1, "adagrad": 0.01, "adam": 0.001, "adamw": 0.001}
-WITHOUT_MOMENTUM = ("adagrad", "adam", "adamw")
+NO_MOMENTUM = dict.fromkeys(("adagrad", "adam", "adamw"))
+USUAL_RATES = {"nesterov": "sgd"} | {name: RATES[name] for name in NO_MOMENTUM}  # of the command line
 ONE_HIDDEN = ("inputs", "hidden", "outputs")  # names of the sizes of one hidden layer in older checkpoints
 
 
@@ -77,7 +78,6 @@ class MLP(Stages):
         self.optimiser = Optimiser(settings, self.weights.size)
 
     def place(self, device: Any, kernels: Any) -> None:
-        """Moves the computation to a device, with these kernels; called within the work of a queue."""
         self._device, self._kernels = device, kernels.mlp
         self._weights = device.from_host(self.weights)
         self.gradient = Gradient(device, self.weights.size, kernels.optimiser.merge)
@@ -97,14 +97,12 @@ class MLP(Stages):
         return Buffers(kept | grads, begun=tuple(kept))
 
     def forward(self, slot: Slot) -> None:
-        """Writes slot.hidden_dev, and the data that backward needs, from slot.x_dev."""
         x = slot.x_dev
         for layer, passed, key in zip(self.layers, self._passed(slot), self._keys(slot), strict=True):
             self._kernels.forward(passed, layer, self._weights, x, key)
             x = passed.out
 
     def falling(self, slot: Slot) -> Iterator[int]:
-        """Runs backward, layer by layer; see Stages."""
         passed, keys, weight_grad = self._passed(slot), self._keys(slot), self.gradient.next()
         for place in reversed(range(len(self.layers))):
             x = passed[place - 1].out if place else slot.x_dev
@@ -125,7 +123,6 @@ class MLP(Stages):
         return spans
 
     def move(self, slot: Slot) -> None:
-        """Updates the weights with the gradient accumulated since the last call, and clears it."""
         self.gradient.close()
         self.optimiser.move(self._weights, self.gradient.part(), slot.examples, slot.scale)
 
@@ -134,17 +131,14 @@ class MLP(Stages):
         return {"weights": self.weights} | self.optimiser.parameters()
 
     def describe(self) -> dict[str, Any]:
-        """Returns the arguments of `rebuild`, and its kind."""
         sizes = [self.inputs, *(layer.outputs for layer in self.layers)]
         form: dict[str, Any] = {"kind": self.kind, "sizes": sizes, "activation": self.activation, "last": self.last}
         return form | self._form | {"dropout": self.dropout} | self.optimiser.describe() | {"seed": self.seed}
 
     def fetch(self) -> None:
-        """Copies the parameters from the device to the host; no operation if the device shares its memory."""
         backend.fetch_arrays(self._device, self._pairs())
 
     def send(self) -> None:
-        """Copies the parameters from the host to the device; no operation if the device shares its memory."""
         backend.send_arrays(self._device, self._pairs())
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -153,7 +147,6 @@ class MLP(Stages):
         return _restored, (self.describe(), self.parameters())
 
     def _passed(self, slot: Slot) -> list[Passed]:
-        """Returns the forward outputs of each layer in this slot."""
         passed = []
         for place, layer in enumerate(self.layers):
             out, before, spread = (f"{name}_dev" for name in self._names(place))
@@ -193,11 +186,7 @@ def _pair(activation: Any) -> tuple[Any, Any]:
 def _layers(
     sizes: Any, activation: str, last: str | None, *, bias: bool, dropout: float, layer_norm: bool, residual: bool
 ) -> list[Layer]:
-    """Returns one layer for every pair of neighbouring sizes; only hidden ones have norm, dropout and input.
-
-    Raises ValueError for fewer than two sizes, or one below 1, an unknown activation, a dropout outside [0, 1), and for norm,
-    dropout and input that no layer could have.
-    """
+    """Returns a layer for each pair of neighbouring sizes, only hidden ones with norm, dropout, input; ValueError as MLP."""
     if not isinstance(sizes, Sequence | np.ndarray) or isinstance(sizes, str) or len(sizes) < 2:
         raise ValueError(f"sizes: found {sizes!r}, expected the inputs, the width of every hidden layer, the outputs")
     sizes = [check.whole(f"sizes[{place}]", size, 1) for place, size in enumerate(sizes)]
@@ -221,7 +210,6 @@ def _layers(
 
 
 def _numbers(layer: Layer) -> int:
-    """Returns the number of parameters of a layer."""
     return layer.outputs * (layer.inputs + layer.bias + 2 * layer.norm)
 
 
@@ -257,7 +245,6 @@ class Optimiser:
         self.updates = np.zeros(1, np.int64)  # for Adam's bias correction
 
     def place(self, device: Any, kernels: Any) -> None:
-        """Moves the computation to a device, with the kernels of this Backend; called within the work of a queue."""
         self._kernels = kernels.optimiser
         self._state = {name: device.from_host(array) for name, array in self.state.items()}
         self._work = self._kernels.workspace(self.size) if self.clip is not None else None
@@ -294,7 +281,6 @@ class Optimiser:
 
     @property
     def _betas(self) -> Any:
-        """The betas of Adam and AdamW; None of others."""
         return self.settings.betas if isinstance(self.settings, Adam) else None
 
 
@@ -308,27 +294,15 @@ def widths(text: str) -> int | list[int]:
 class Options:
     """The command-line options of an MLP."""
 
-    hidden: int | list[int] = option(
-        256, "widths of the trunk's hidden layers", type=widths, metavar="WIDTH[,WIDTH,...]"
-    )
+    hidden: int | list[int] = option(256, "hidden widths of the trunk", type=widths, metavar="WIDTH[,WIDTH,...]")
     activation: str = option("tanh", "of the trunk", choices=ACTIVATIONS)
-    dropout: float = option(
-        0.0, "share of the trunk's hidden activations that is set to 0", group="training", type=number
-    )
+    dropout: float = option(0.0, "share of the trunk's hidden activations set to 0", group="training", type=number)
     trunk_optimiser: str = option("sgd", "optimiser of the trunk", group="training", choices=optimisers.TRUNK)
     trunk_rate: float = option(
-        0.2,
-        "learning rate of the trunk",
-        group="training",
-        type=number,
-        by=("trunk_optimiser", {"nesterov": "sgd"} | {name: RATES[name] for name in WITHOUT_MOMENTUM}),
+        0.2, "learning rate of the trunk", group="training", type=number, by=("trunk_optimiser", USUAL_RATES)
     )
     momentum: float | None = option(
-        0.9,
-        "momentum of the trunk",
-        group="training",
-        type=number,
-        by=("trunk_optimiser", dict.fromkeys(WITHOUT_MOMENTUM)),
+        0.9, "momentum of the trunk", group="training", type=number, by=("trunk_optimiser", NO_MOMENTUM)
     )
     trunk_decay: float | None = option(
         None, "weight decay of the trunk (default: 0, of adamw 0.01)", group="training", type=number
@@ -336,7 +310,6 @@ class Options:
 
 
 def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) -> MLP:
-    """Returns the trunk from command-line options, see hybrid/trunk/__init__.py."""
     hidden = options["hidden"]
     sizes = [inputs, *(hidden if isinstance(hidden, list) else [hidden]), outputs]
     numbers = {"rate": options["trunk_rate"], "momentum": options["momentum"], "decay": options["trunk_decay"]}
@@ -345,7 +318,6 @@ def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) ->
 
 
 def rebuild(**facts: Any) -> MLP:
-    """Returns the trunk from describe()."""
     numbers = {name: facts.get(name) for name in ("rate", "momentum", "betas", "decay", "clip")}
     optimiser: Any = optimisers.named(facts.get("optimiser", "sgd"), optimisers.TRUNK, **numbers)
     activation: Any = facts.get("activation", "tanh"), facts.get("last")
@@ -355,7 +327,6 @@ def rebuild(**facts: Any) -> MLP:
 
 
 def least(**facts: Any) -> int:
-    """Returns the minimum number of values in a checkpoint."""
     return sum(math.prod(pair) for pair in itertools.pairwise(_sizes(facts)))
 
 
@@ -365,7 +336,6 @@ def _sizes(facts: Mapping[str, Any]) -> list[int]:
 
 
 def _restored(facts: dict[str, Any], parameters: dict[str, np.ndarray]) -> MLP:
-    """Restores a pickled or copied trunk, not yet placed."""
     made = rebuild(**{name: value for name, value in facts.items() if name != "kind"})
     for name, array in made.parameters().items():
         array[:] = parameters[name]

@@ -32,8 +32,7 @@ class TorchTrunk(Stages):
     """A torch.nn.Module that maps float32 (B, inputs) to (B, outputs), trained on the mean loss of a batch.
 
     optimiser  a torch.optim.Optimizer of its parameters, or a function that makes one of a list of them:
-               lambda parameters: torch.optim.Adam(parameters, lr=0.001). Its learning rates are the maxima of the engine's
-               schedule
+               lambda parameters: torch.optim.Adam(parameters, lr=0.001). Its rates are the maxima of the schedule
     clip       maximum norm of the gradient of the mean loss; None: no clipping
     sequence   T: the module maps (B / T, T, inputs) to (B / T, T, outputs): consecutive examples of a batch are a sequence.
                Batches and queries must then be multiples of T
@@ -53,9 +52,7 @@ class TorchTrunk(Stages):
 
     kind = "torch"
     places: tuple[str, ...] = ("cpu", "cuda")
-    undelayed = (
-        "autograd goes back through a module that has not moved since its forward; overlap more with micro_batches"
-    )
+    undelayed = "autograd goes back through a module that has not moved since forward; overlap more with micro_batches"
 
     def __init__(
         self,
@@ -73,7 +70,9 @@ class TorchTrunk(Stages):
 
         self.inputs, self.outputs = check.whole("inputs", inputs, 1), check.whole("outputs", outputs, 1)
         self.sequence = None if sequence is None else check.whole("sequence", sequence, 1)
+        self.whole = self.sequence or 1
         self.threads = None if threads is None else check.whole("threads", threads, 1)
+        self.threaded = threads is None
         self.clip = clip
         if clip is not None and check.number("clip", clip, 0) == 0:
             raise ValueError("clip: found 0, expected a number above 0, or None: the gradient is not cut")
@@ -105,16 +104,6 @@ class TorchTrunk(Stages):
         self._graphs: dict[int, tuple[Any, Any]] = {}  # by micro-batch
 
     @property
-    def whole(self) -> int:
-        """The group size at whose multiples a batch is cut."""
-        return self.sequence or 1
-
-    @property
-    def threaded(self) -> bool:
-        """True if its numbers depend on the thread count of its queue."""
-        return self.threads is None
-
-    @property
     def unranked(self) -> str | None:
         """The reason why several ranks cannot partition its work, None if they can."""
         kept = [name.removeprefix("buffer.") for name in self._state.arrays() if name.startswith("buffer.")]
@@ -131,11 +120,9 @@ class TorchTrunk(Stages):
             self.gradient = TorchGradient(device, self._place, self._parameters)
 
     def buffers(self) -> Buffers:
-        """Returns the hidden vectors and their gradient; activations are autograd's."""
         return Buffers(dict.fromkeys(("hidden", "grad"), self.outputs), begun=("hidden",))
 
     def forward(self, slot: Slot) -> None:
-        """Writes slot.hidden_dev from slot.x_dev; if the slot learns, keeps the graph for `backward`."""
         with self._place.stage(self.seed, slot.tick, slot.micro, FORWARD):
             x = self._place.tensor(slot.x_dev)
             x.requires_grad_(slot.learns and slot.x_grad_dev is not None)
@@ -146,10 +133,7 @@ class TorchTrunk(Stages):
             self._place.tensor(slot.hidden_dev).copy_(out.detach())
 
     def falling(self, slot: Slot) -> Iterator[int]:
-        """Runs backward through the whole module in one step; see Stages.
-
-        The gradients of the parameters are those of the mean: the division applies to the few numbers of slot.grad_dev.
-        """
+        # The gradients of the parameters are those of the mean: the division applies to the few numbers of slot.grad_dev.
         with self._place.stage(self.seed, slot.tick, slot.micro, BACKWARD):
             x, out = self._graphs.pop(slot.micro)
             grad = self._place.tensor(slot.grad_dev).mul_(1 / slot.examples)
@@ -162,7 +146,6 @@ class TorchTrunk(Stages):
         yield 0
 
     def move(self, slot: Slot) -> None:
-        """Makes a step of the optimiser with the gradient accumulated since the last call, and clears it."""
         rates = [(group, group["lr"]) for group in self.optimiser.param_groups if "lr" in group]
         with self._place.stage(self.seed, slot.tick, slot.micro, UPDATE):
             self.gradient.give(self.clip)
@@ -186,9 +169,7 @@ class TorchTrunk(Stages):
         lead = (rows,) if self.sequence is None else (rows // self.sequence, self.sequence)
         wanted = f"expected a floating tensor {(*lead, self.outputs)}"
         if not isinstance(out, torch.Tensor):
-            raise ValueError(
-                f"module: gives {type(out).__name__}, {wanted}; a module around it can take the part that is"
-            )
+            raise ValueError(f"module: gives {type(out).__name__}, {wanted}; a wrapper can take the part that is")
         if tuple(out.shape) != (*lead, self.outputs) or not out.is_floating_point():
             raise ValueError(f"module: gives {str(out.dtype).removeprefix('torch.')} {tuple(out.shape)}, {wanted}")
         return out.reshape(rows, self.outputs)
@@ -198,20 +179,16 @@ class TorchTrunk(Stages):
         return self._state.arrays()
 
     def fetch(self) -> None:
-        """Copies to the host the tensors on a GPU, and those that NumPy cannot view."""
         self._state.fetch()
 
     def send(self) -> None:
-        """Copies these back from the host."""
         self._state.send()
 
     def describe(self) -> dict[str, Any]:
-        """Returns the arguments, with the types of module and optimiser, and the optimiser's settings."""
         names = ("kind", "inputs", "outputs", "sequence", "clip", "seed", "source")
         return {name: getattr(self, name) for name in names} | self._types() | {"state": self._state.facts()}
 
     def expect(self, facts: dict[str, Any]) -> None:
-        """Prepares for the arrays of the described trunk; ValueError for another one."""
         own = self._types() | {name: getattr(self, name) for name in ("kind", "inputs", "outputs", "sequence")}
         for name, value in own.items():
             if facts[name] != value:
@@ -223,7 +200,6 @@ class TorchTrunk(Stages):
         return {"module": type(self.module).__name__, "optimiser": type(self.optimiser).__name__}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Returns the state for pickle and copy: a copy is not yet placed."""
         return {name: value for name, value in vars(self).items() if name not in DEVICE_STATE}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -246,19 +222,13 @@ def pytorch() -> Any:
 
 
 def _optimiser(optimiser: Any, module: Any) -> Any:
-    """Returns the optimiser, or the result of a function of the parameters.
-
-    Raises ValueError for anything else, for a module without parameters for the function, and for an optimiser whose step
-    cannot be called as step().
-    """
+    """Returns the optimiser, or the result of a function of the parameters; ValueError for others, or if it cannot step()."""
     import torch
 
     if not isinstance(optimiser, torch.optim.Optimizer) and callable(optimiser):
         learning = [own for own in module.parameters() if own.requires_grad]
         if not learning:
-            raise ValueError(
-                f"module: found {type(module).__name__} without a parameter that learns, expected one at least"
-            )
+            raise ValueError(f"module: found {type(module).__name__} without a parameter that learns, expected one")
         optimiser = optimiser(learning)
     if not isinstance(optimiser, torch.optim.Optimizer):
         raise ValueError(
@@ -325,7 +295,6 @@ class TorchGradient(Gradient):
             torch.nn.utils.clip_grad_norm_(self._parameters, clip)
 
     def clear(self) -> None:
-        """Clears the sum."""
         for own in self._parameters:
             own.grad = None
         self._place.tensor(self.part()).zero_()
@@ -367,7 +336,6 @@ class State:
             np.copyto(self._array(name, tensor), _on_host(tensor))
 
     def send(self) -> None:
-        """Copies back to those tensors."""
         import torch
 
         with torch.no_grad():
@@ -382,10 +350,7 @@ class State:
         return {"groups": groups, "state": state}
 
     def expect(self, facts: dict[str, Any]) -> None:
-        """Takes the settings and numbers of `facts`, and allocates the optimiser's tensors, which are then to be filled.
-
-        Raises ValueError if the optimiser has other groups of parameters.
-        """
+        """Takes settings and numbers of `facts`, makes the optimiser's tensors, to be filled; ValueError for other groups."""
         own = self._optimiser.state_dict()
         sizes = [[len(group["params"]) for group in groups] for groups in (own["param_groups"], facts["groups"])]
         if sizes[0] != sizes[1]:
@@ -408,9 +373,7 @@ class State:
         shared = {id(tensor) for tensor in parameters.values()}
         for name, value in self._module.state_dict(keep_vars=True).items():
             if not isinstance(value, torch.Tensor):
-                raise ValueError(
-                    f"module: keeps {type(value).__name__} {name}, expected tensors, which a checkpoint keeps"
-                )
+                raise ValueError(f"module: keeps {type(value).__name__} {name}, expected tensors, for checkpoints")
             if id(value) not in shared:
                 tensors[f"buffer.{name}"] = value
         for number, state in self._optimiser.state_dict()["state"].items():
@@ -541,7 +504,6 @@ class Cuda:
 
     @contextlib.contextmanager
     def stage(self, *key: int) -> Iterator[None]:
-        """Provides the context of Host.stage."""
         import torch
 
         stream = torch.cuda.ExternalStream(self._current().handle, device=self.name)
@@ -577,7 +539,6 @@ class Named(argparse.Action):
     """The option by which the user names a program, and thereby permits its execution."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
-        """Stores the value FILE.py:FUNCTION, and the permission."""
         try:
             agree(_split(values)[0])
         except OSError as failure:
@@ -586,10 +547,7 @@ class Named(argparse.Action):
 
 
 def agree(program: Path) -> None:
-    """Records that the user has named this program as it is, for later commands if the cache is writable.
-
-    Raises OSError for a program that cannot be read.
-    """
+    """Records that the user has named this program as it is, also for later commands; OSError if it cannot be read."""
     mark = _mark(program)
     if mark not in _agreed():
         _named.add(mark)
@@ -649,7 +607,6 @@ class Options:
 
 
 def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) -> TorchTrunk:
-    """Returns the trunk from command-line options; see hybrid/trunk/__init__.py."""
     if not options.get("module"):
         raise ValueError("--module: needed by --trunk torch, found none; expected FILE.py:FUNCTION")
     more = {name: options[name] for name in ("context", "width") if name in options}
@@ -676,7 +633,6 @@ def remade(facts: dict[str, Any], options: Mapping[str, Any]) -> TorchTrunk:
 
 
 def rebuild(**facts: Any) -> TorchTrunk:
-    """Raises ValueError: a checkpoint does not keep a user's code."""
     raise ValueError(
         f"trunk: the checkpoint's is a {facts.get('module')} of PyTorch, whose code no checkpoint keeps; expected "
         "Engine.load(folder, trunk=TorchTrunk(...)), with a module made as that one was"
