@@ -11,27 +11,14 @@ from ..settings import flag
 
 QUIET = "neither notes nor a progress bar on stderr; errors stay"
 LIFE = "a folder, which one process at a time works on"
-DEVICE = '"cpu", "cuda:N" or "auto": a GPU when one can be used (default), and says which and why'
-THREADS = "CPU threads in total (default: all cores that it may use)"
-PATHS = {  # by metavar
-    "DIR": "a folder",
-    "RUN": "the folder of a run",
-    "A": "the folder of a run",
-    "B": "the folder of a run",
-    "FILE": "a file",
-    "FILE.toml": "a file",
-    "NAME|FILE": "a name or a file",
-    "VIDEO": "a video",
-}
+PATHS = {"DIR": "a folder", "NAME|FILE": "a name or a file", "VIDEO": "a video"}  # by metavar
+PATHS |= dict.fromkeys(("RUN", "A", "B"), "the folder of a run") | dict.fromkeys(("FILE", "FILE.toml"), "a file")
 OVERWRITE = "remove the run in --out first: what it wrote, no more"
 CHECKPOINT = "which checkpoint (default: the best where the run could stop early, else the last)"
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser without abbreviations, since new options can make them ambiguous.
-
-    words  arguments after the command, which may determine its options
-    """
+    """A parser without abbreviations, which new options can make ambiguous; words: the arguments after the command."""
 
     words: Sequence[str] = ()
 
@@ -104,4 +91,8 @@ def kind_of(folder: str) -> str | None:
     """Returns the model name of the run in a folder; None if there is no readable run."""
     from ..train import store
 
-    return store.kind_of(Path(folder))
+    try:
+        kind: str = store.options_of(Path(folder))["kind"]
+    except (ValueError, OSError):
+        return None
+    return kind

@@ -46,12 +46,9 @@ ELSEWHERE = {  # our option -> names in other programs, if the command has ours
 
 
 def read(arguments: Sequence[str]) -> argparse.Namespace:
-    """Parses a command line.
-
-    Raises ValueError for unknown options and arguments; an invalid value exits with code 2 and a message, as in argparse.
-    """
+    """Parses a command line; ValueError for unknown arguments. An invalid value exits with code 2, as in argparse."""
     command, rest = _command(arguments)
-    top, chosen = _parser(command, rest)
+    top, chosen = parsers(command, rest)
     given, unknown = top.parse_known_args(list(arguments))
     if unknown:
         said = next((word for word in unknown if word.startswith("-")), unknown[0]).partition("=")[0]
@@ -59,12 +56,7 @@ def read(arguments: Sequence[str]) -> argparse.Namespace:
     return given
 
 
-def parser(command: str | None = None) -> Parser:
-    """Returns the parser of `hybrid`, with the options of one command."""
-    return _parser(command, [])[0]
-
-
-def _parser(command: str | None, rest: Sequence[str]) -> tuple[Parser, Parser | None]:
+def parsers(command: str | None, rest: Sequence[str] = ()) -> tuple[Parser, Parser | None]:
     """Returns the parser of `hybrid` and that of the command, the only one with its options."""
     top = Parser(
         prog="hybrid",
@@ -74,13 +66,12 @@ def _parser(command: str | None, rest: Sequence[str]) -> tuple[Parser, Parser | 
     top.add_argument("--debug", action="store_true", help="show the traceback of an error")
     top.add_quiet(False)
     actions = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    parsers = {
-        name: actions.add_parser(name, help=said, description=f"{said[0].upper()}{said[1:]}.")
-        for name, said in COMMANDS.items()
-    }
-    if command not in parsers:
+    known = {}
+    for name, said in COMMANDS.items():
+        known[name] = actions.add_parser(name, help=said, description=f"{said[0].upper()}{said[1:]}.")
+    if command not in known:
         return top, None
-    chosen = parsers[command]
+    chosen = known[command]
     chosen.words = rest
     commands.load(command).add(chosen)
     chosen.add_quiet()

@@ -48,9 +48,7 @@ def check(given: argparse.Namespace, ranks: int) -> None:
         if kind is None or getattr(MODELS.load(kind), "RANKS", False):  # None: `train` itself reports the error
             return
         what = f"the model {kind}"
-    raise ValueError(
-        f"-n: found {ranks} ranks, but {what} runs on one rank; take -n 1, or leave out `launch -n {ranks}`"
-    )
+    raise ValueError(f"-n: found {ranks} ranks, but {what} runs on one rank; take -n 1, or leave out `launch`")
 
 
 def read(arguments: Sequence[str]) -> argparse.Namespace:
@@ -64,10 +62,7 @@ def read(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def begin(given: argparse.Namespace, this: "World | None") -> None:
-    """Sets up this rank: rejects single-rank commands, mutes all ranks except 0, and sets the threads.
-
-    Ranks that share cores divide them among their threads, unless options or environment set the number.
-    """
+    """Sets up this rank: rejects single-rank commands, mutes all ranks except 0, and divides shared cores by default."""
     if this is None:
         return
     from ..mpi.world import take_threads
@@ -78,10 +73,7 @@ def begin(given: argparse.Namespace, this: "World | None") -> None:
 
 
 def end(code: int, said: str = "") -> int:
-    """Returns the exit code of this rank after all have ended. If one fails and the others do not end, aborts all.
-
-    said  the error message; if all fail, rank 0 prints it
-    """
+    """Returns the exit code once all ranks have ended, else aborts all; said: the error, which rank 0 prints if all fail."""
     this = this_rank()
     if said and not (this and this.rank):
         console.tell(said)

@@ -52,9 +52,7 @@ class ArrayFeed(Epochs):
         self._inputs, self._targets = inputs_of(inputs, rows), _targets_of(target, classes)
         n = len(self._targets)
         if len(self._inputs) != n or not n:
-            raise ValueError(
-                f"found {len(self._inputs)} inputs and {n} targets, expected as many of both, one at least"
-            )
+            raise ValueError(f"found {len(self._inputs)} inputs and {n} targets, expected as many of both, and some")
         check.classes(self._targets.classes)
         self._weight = _weights_of(weight, n)
         self.batch = batch
@@ -113,9 +111,7 @@ class Inputs(NamedTuple):
             return self.ragged.most(examples)
         return 0 if self.ids is None else examples * self.ids.shape[1]
 
-    def take(
-        self, rows: np.ndarray
-    ) -> tuple[np.ndarray | None, np.ndarray | None, np.ndarray | None, np.ndarray | None]:
+    def take(self, rows: np.ndarray) -> tuple[np.ndarray | None, ...]:
         """Returns ids, bag_at, values and x of the selected examples, as in `Batch`."""
         if self.ragged is not None:
             some = self.ragged.take(rows)
@@ -127,12 +123,7 @@ class Inputs(NamedTuple):
 
 
 class _Targets(NamedTuple):
-    """The targets of N examples: one class each, or any number of classes.
-
-    one      (N,) integers; None if `many` is set
-    many     N lists of classes; None if `one` is set
-    classes  number of classes
-    """
+    """The targets of N examples: one class each, (N,) integers, or many, N lists of classes; the other is None."""
 
     one: np.ndarray | None
     many: Ragged | None
@@ -176,8 +167,8 @@ def _targets_of(given: Any, classes: int | None) -> _Targets:
         return _Targets(None, many, size)
     if array.dtype.kind not in "iu" or array.ndim != 1 or not array.size:
         raise ValueError(
-            f"target: found {array.dtype} {array.shape}, expected whole numbers (N,), lists of classes, or a scipy sparse"
-            " matrix"
+            f"target: found {array.dtype} {array.shape}, expected whole numbers (N,), lists of classes, or a scipy"
+            " sparse matrix"
         )
     return _Targets(array, None, _size_of("target", array, classes))
 
@@ -206,9 +197,7 @@ def _weights_of(given: Any, examples: int) -> np.ndarray | None:
         return None
     found = np.asarray(check.unmasked("weight", given))
     if found.shape != (examples,) or found.dtype.kind not in "iuf":
-        raise ValueError(
-            f"weight: found {found.dtype} {found.shape}, expected a number for each of {examples} examples"
-        )
+        raise ValueError(f"weight: found {found.dtype} {found.shape}, expected a number for each of {examples}")
     check.finite("weight", found)
     if (found < 0).any():
         at = int((found < 0).argmax())

@@ -84,12 +84,10 @@ def _expect_sets(sets: Inputs) -> Ragged:
     """Returns the sets; ValueError unless each set holds every item at most once."""
     if sets.ragged is None:
         raise ValueError("baskets: found an array, expected a scipy sparse matrix or lists of items")
-    number = np.repeat(np.arange(len(sets)), np.diff(sets.ragged.at))
-    pairs = number * np.int64(sets.rows) + sets.ragged.ids
+    of = np.repeat(np.arange(len(sets)), np.diff(sets.ragged.at))
+    pairs = of * np.int64(sets.rows) + sets.ragged.ids
     if len(np.unique(pairs)) < len(pairs):
         order = np.argsort(pairs, kind="stable")
         twice = order[1:][np.diff(pairs[order]) == 0].min()
-        raise ValueError(
-            f"baskets[{number[twice]}]: the item {sets.ragged.ids[twice]} stands there twice, expected once"
-        )
+        raise ValueError(f"baskets[{of[twice]}]: the item {sets.ragged.ids[twice]} stands there twice, expected once")
     return sets.ragged

@@ -33,13 +33,10 @@ def fitting(feed: Feed, tick: int, source: Source | None = None, *, several: boo
             _check_source(batch, source)
         if batch.target_at is not None and not several:
             raise ValueError(
-                "target_at: found an array, expected None: this readout learns from one target an example where it computes; "
-                "one on the CPU takes several"
+                "target_at: found an array, expected None: this readout learns from one an example; on the CPU it takes more"
             )
         if batch.examples % whole:
-            raise ValueError(
-                f"found {batch.examples} examples, expected a multiple of {whole}, the sequence of the trunk"
-            )
+            raise ValueError(f"found {batch.examples} examples, expected a multiple of {whole}, the trunk's sequence")
         return batch
     except (ValueError, IndexError) as failure:
         raise type(failure)(f"{type(feed).__name__}[{tick}]: {failure}") from None
@@ -52,11 +49,20 @@ def _checked(given: Any, feed: Feed) -> Batch:
     target, target_at = _targets(batch, feed)
     batch = batch._replace(target=target, target_at=target_at)
     if batch.x is not None:
-        _check_x(batch, feed, batch.x)
+        for name in ("ids", "bag_at", "values"):
+            if getattr(batch, name) is not None:
+                raise ValueError(f"{name}: found an array, expected None: this batch has x")
+        check.array("x", batch.x, (batch.examples, width(feed)), np.float32)
+        check.finite("x", batch.x)
     else:
         ids, bag_at = _ids(batch, feed)
         batch = batch._replace(ids=ids, bag_at=bag_at)
-    _check_weight(batch)
+    if (weight := batch.weight) is not None:
+        check.array("weight", weight, (batch.examples,), np.float32)
+        check.finite("weight", weight)
+        if (weight < 0).any():
+            at = int((weight < 0).argmax())
+            raise ValueError(f"weight[{at}]: found {weight[at]}, expected a number of at least 0")
     return batch
 
 
@@ -94,24 +100,6 @@ def _ids(batch: Batch, feed: Feed) -> tuple[np.ndarray, np.ndarray | None]:
     return ids, bag_at
 
 
-def _check_x(batch: Batch, feed: Feed, x: np.ndarray) -> None:
-    for name in ("ids", "bag_at", "values"):
-        if getattr(batch, name) is not None:
-            raise ValueError(f"{name}: found an array, expected None: this batch has x")
-    check.array("x", x, (batch.examples, width(feed)), np.float32)
-    check.finite("x", x)
-
-
-def _check_weight(batch: Batch) -> None:
-    weight = batch.weight
-    if weight is not None:
-        check.array("weight", weight, (batch.examples,), np.float32)
-        check.finite("weight", weight)
-        if (weight < 0).any():
-            at = int((weight < 0).argmax())
-            raise ValueError(f"weight[{at}]: found {weight[at]}, expected a number of at least 0")
-
-
 def _check_source(batch: Batch, source: Source) -> None:
     """Raises ValueError unless the batch has the inputs that the engine's first part accepts."""
     x, examples = batch.x, batch.examples
@@ -122,20 +110,14 @@ def _check_source(batch: Batch, source: Source) -> None:
     if x is not None and x.shape[1] != source.dense:
         raise ValueError(f"x: found {x.shape}, expected ({examples}, {source.dense}): the engine has Inputs")
     if batch.ids is not None:
-        _check_bags(batch.ids.size, batch.bag_at, examples, source)
+        if source.bags and batch.bag_at is None:
+            raise ValueError("bag_at: found None, expected where each bag begins: this embedding averages")
+        if not source.bags and batch.bag_at is not None:
+            raise ValueError("bag_at: found an array, expected None: this embedding has bags=None")
+        ids, each = batch.ids.size, source.per_example
+        if not source.bags and ids != examples * each:
+            raise ValueError(f"ids: found {ids}, expected {examples * each}: {each} for each of {examples} targets")
     weighted = source.bags == "weighted"
     if weighted != (batch.values is not None):
         found, wanted = ("None", "a number for each id") if weighted else ("an array", "None")
         raise ValueError(f"values: found {found}, expected {wanted}: this embedding has bags={source.bags!r}")
-
-
-def _check_bags(ids: int, bag_at: np.ndarray | None, examples: int, source: Source) -> None:
-    if source.bags and bag_at is None:
-        raise ValueError("bag_at: found None, expected where each bag begins: this embedding averages")
-    if not source.bags and bag_at is not None:
-        raise ValueError("bag_at: found an array, expected None: this embedding has bags=None")
-    if not source.bags and ids != examples * source.per_example:
-        raise ValueError(
-            f"ids: found {ids}, expected {examples * source.per_example}: {source.per_example} for each of "
-            f"{examples} targets"
-        )

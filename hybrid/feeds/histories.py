@@ -65,11 +65,6 @@ class Order(NamedTuple):
         return self
 
     @property
-    def padded(self) -> bool:
-        """True if an extra row, after those of the items, pads short histories."""
-        return self.kind == SEQUENCE
-
-    @property
     def embedding(self) -> dict[str, Any]:
         """The arguments of an Embedding that accepts these inputs."""
         return {"bags": "mean"} if self.kind == BAG else {"per_example": 1}
@@ -104,20 +99,14 @@ class HistoryFeed(Epochs):
     """
 
     def __init__(
-        self,
-        histories: Histories,
-        *,
-        length: int = 5,
-        batch: int = 512,
-        epochs: int = 1,
-        seed: int | None = 0,
+        self, histories: Histories, *, length: int = 5, batch: int = 512, epochs: int = 1, seed: int | None = 0
     ):
         self.seed, self.shuffle = shuffled_by(seed)
         check_sizes(self.seed, length=length, batch=batch, epochs=epochs)
         if not isinstance(histories, Histories):
             raise ValueError(
-                f"histories: found {type(histories).__name__}, expected Histories; from columns of a table: "
-                "ratings.histories(ratings.from_columns(user, item, time)), of hybrid.feeds.ratings"
+                f"histories: found {type(histories).__name__}, expected Histories, as by "
+                "hybrid.ratings.histories(hybrid.ratings.from_columns(user, item, time))"
             )
         histories = checked(histories)
         self.histories, self.length, self.batch = histories, length, batch
@@ -149,8 +138,7 @@ def checked(histories: Histories) -> Histories:
     at = check.bags("histories.at", histories.at, item.size)
     if item.ndim != 1 or len(at) != len(histories.users) + 1:
         raise ValueError(
-            f"histories: found item {item.shape} and at {at.shape}, expected item (N,) and at ({len(histories.users) + 1},): "
-            "where the items of each user begin, and the end"
+            f"histories: found item {item.shape} and at {at.shape}, expected item (N,) and at ({len(histories.users) + 1},)"
         )
     return histories._replace(item=item, at=at)
 

@@ -71,10 +71,7 @@ class IterableFeed(Epochs):
         for number in range(following, tick + 1):
             item = next(batches, None)
             if item is None:
-                raise ValueError(
-                    f"epoch {epoch} has {number} batches, expected {self.ticks_per_epoch} as in the first; every epoch must"
-                    " have as many"
-                )
+                raise ValueError(f"epoch {epoch} has {number} batches, expected {self.ticks_per_epoch} as the first")
         self._under_way = epoch, tick + 1, batches
         return as_batch(item)
 
@@ -165,8 +162,7 @@ def begun(source: Source, seed: int, epoch: int) -> Iterator[Any]:
         )
     if not isinstance(source, Iterable):
         raise ValueError(
-            f"batches: found {type(source).__name__}, expected an iterable of batches, or a function of the epoch that"
-            " returns one"
+            f"batches: found {type(source).__name__}, expected an iterable of batches, or a function of the epoch"
         )
     data = sys.modules.get("torch.utils.data")
     if data and isinstance(source, data.DataLoader):
@@ -175,10 +171,7 @@ def begun(source: Source, seed: int, epoch: int) -> Iterator[Any]:
 
 
 def _set_generator(loader: Any, seed: int, epoch: int) -> None:
-    """Reseeds all random sources of a DataLoader: the seeds of its workers, and the order.
-
-    Each source has its own generator, since the draws from the first depend on the number of workers.
-    """
+    """Reseeds a DataLoader's random sources, each with its own generator: draws of the first depend on the workers."""
     import torch
 
     loader.generator = loader.generator or torch.Generator()
@@ -198,34 +191,25 @@ def as_batch(item: Any) -> Batch:
     if isinstance(item, Batch):
         return item
     if isinstance(item, Mapping):
-        return _from_fields(item)
+        if item.keys() - set(Batch._fields) or "target" not in item:
+            raise ValueError(f"found a dict of {', '.join(map(str, item))}, expected target and any of {Batch._fields}")
+        fields = {name: None if item.get(name) is None else _array(item[name]) for name in Batch._fields}
+        return Batch(**fields)  # type: ignore[arg-type]
     if not isinstance(item, tuple | list) or len(item) not in (2, 3):
         raise ValueError(
             f"found {type(item).__name__}, expected a Batch of hybrid.feeds, a pair (inputs, target), a triple with weights,"
             " or a dict of a Batch's fields"
         )
-    given, target, *weight = (_array(part) for part in item)
-    return _made(given, target, weight[0] if weight else None)
-
-
-def _made(given: np.ndarray, target: np.ndarray, weight: np.ndarray | None) -> Batch:
-    weight = None if weight is None else weight.astype(np.float32, copy=False)
+    given, target, *weights = map(_array, item)
+    weight = weights[0].astype(np.float32, copy=False) if weights else None
     if given.dtype.kind == "f" and given.ndim == 2:
         return Batch(None, None, target, weight, x=np.ascontiguousarray(given, np.float32))
     if given.dtype.kind not in "iu" or given.ndim not in (1, 2) or target.dtype.kind not in "iu":
         raise ValueError(
-            f"found inputs {given.dtype} {given.shape} and target {target.dtype} {target.shape}, expected whole numbers (B,) or"
-            " (B, k), or numbers (B, width), and whole numbers (B,)"
+            f"found inputs {given.dtype} {given.shape} and target {target.dtype} {target.shape}, expected ids (B,) or (B, k),"
+            " or numbers (B, width), and whole numbers (B,)"
         )
     return Batch(given.reshape(-1), None, target, weight)
-
-
-def _from_fields(item: Mapping[str, Any]) -> Batch:
-    unknown = sorted(item.keys() - set(Batch._fields))
-    if unknown or "target" not in item:
-        raise ValueError(f"found a dict of {', '.join(map(str, item))}, expected target and others of {Batch._fields}")
-    fields = {name: None if item.get(name) is None else _array(item[name]) for name in Batch._fields}
-    return Batch(**fields)  # type: ignore[arg-type]
 
 
 def _array(part: Any) -> np.ndarray:

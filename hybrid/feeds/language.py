@@ -36,15 +36,7 @@ class LanguageFeed(_Contexts):
     Raises ValueError for anything but a Corpus, and for sizes below 1.
     """
 
-    def __init__(
-        self,
-        corpus: Corpus,
-        *,
-        context: int = 4,
-        batch: int = 512,
-        epochs: int = 1,
-        seed: int | None = 0,
-    ):
+    def __init__(self, corpus: Corpus, *, context: int = 4, batch: int = 512, epochs: int = 1, seed: int | None = 0):
         super().__init__(corpus, context, batch, epochs, seed)
         self._windows, at = _windows(corpus, context)
         self._order = Permuted(at, self.seed, self.shuffle)

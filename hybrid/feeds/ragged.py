@@ -54,11 +54,6 @@ def from_lists(name: str, lists: Sequence[Any], limit: int | None = None) -> Rag
 
 
 def from_sparse(name: str, matrix: Any, *, valued: bool) -> Ragged:
-    """Returns the ragged ids of a scipy sparse matrix: the nonzero columns of each row, ascending.
-
-    valued  True: with their values as float32
-
-    Raises ValueError as check.csr does.
-    """
+    """Returns the nonzero columns of each row, ascending, if `valued` with float32 values. Raises as check.csr does."""
     rows = check.csr(name, matrix, dtype=np.float32 if valued else None, zeros=False)
     return Ragged(rows.indices.astype(np.int32), rows.indptr.astype(np.int64), rows.data if valued else None)

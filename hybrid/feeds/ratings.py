@@ -21,21 +21,8 @@ from ..storage.tables import open_parquet, parquet_columns, refuse_large
 from .histories import Histories
 from .splits import HeldOut, Split, split, split_by_ratio, split_by_time, split_drawn
 
-__all__ = [
-    "HeldOut",
-    "Histories",
-    "Ratings",
-    "Split",
-    "from_columns",
-    "from_frame",
-    "from_matrix",
-    "histories",
-    "load",
-    "split",
-    "split_by_ratio",
-    "split_by_time",
-    "split_drawn",
-]
+__all__ = ["HeldOut", "Histories", "Ratings", "Split", "from_columns", "from_frame", "from_matrix", "histories", "load"]
+__all__ += ["split", "split_by_ratio", "split_by_time", "split_drawn"]
 
 USER = ("user", "userid", "uid")  # usual column names, in lower case without "_", "-" and blanks
 ITEM = ("item", "itemid", "iid", "movie", "movieid", "product", "productid")
@@ -71,10 +58,7 @@ class Ratings(NamedTuple):
 def histories(ratings: Ratings) -> Histories:
     """Returns each user's history in time order, equal times in file order. Raises ValueError for anything but Ratings."""
     if not isinstance(ratings, Ratings):
-        raise ValueError(
-            f"ratings: found {type(ratings).__name__}, expected Ratings, as load(path), from_columns(user, item, time) or "
-            "from_matrix(matrix) give them"
-        )
+        raise ValueError(f"ratings: found {type(ratings).__name__}, expected Ratings, by load, from_columns, ...")
     order = np.lexsort((np.arange(len(ratings.user)), ratings.time, ratings.user))
     at = np.concatenate([[0], np.cumsum(np.bincount(ratings.user, minlength=len(ratings.users)))])
     weight = None if ratings.weight is None else ratings.weight[order]
@@ -101,12 +85,10 @@ def load(path: str | Path, columns: Sequence[str] | None = None) -> Ratings:
     with open(path, "rb") as file:
         begin = file.read(4)
     if begin == b"PAR1":
-        ratings = _from_parquet(path, columns)
+        ratings = _gathered(_of_parquet(path, columns))
     elif begin == b"PK\3\4" or path.suffix == ".npz":
         if columns is not None:
-            raise ValueError(
-                f"columns: not used for {path}, a matrix: its rows are users, its columns items; leave it out"
-            )
+            raise ValueError(f"columns: not used for {path}, a matrix of users x items; leave it out")
         ratings = _from_archive(path)
     else:
         ratings = _gathered(_of_text(path, columns))
@@ -167,26 +149,22 @@ def _gathered(rows: Iterable[Row]) -> Ratings:
     items: dict[str, int] = {}
     user_ids, item_ids, weights = array("i"), array("i"), array("f")
     times: list[Moment] = []
-    for user, item, time, weight in rows:
+    for user, item, time, counted in rows:
         user_ids.append(users.setdefault(user, len(users)))
         item_ids.append(items.setdefault(item, len(items)))
         if time is not None:
             times.append(time)
-        if weight is not None:
-            weights.append(weight)
+        if counted is not None:
+            weights.append(counted)
     met, names = np.array(item_ids, np.int32), list(items)
     counts = np.bincount(met, minlength=len(names))
     order = sorted(range(len(names)), key=lambda item: (-counts[item], names[item]))
     rank = np.empty(len(order), np.int32)
     rank[order] = np.arange(len(order))
-    return Ratings(
-        np.array(user_ids, np.int32),
-        rank[met],
-        np.array(times) if times else np.arange(len(user_ids)),
-        list(users),
-        [names[item] for item in order],
-        np.array(weights, np.float32) if weights else None,
-    )
+    moments = np.array(times) if times else np.arange(len(user_ids))
+    weight = np.array(weights, np.float32) if weights else None
+    ordered = [names[item] for item in order]
+    return Ratings(np.array(user_ids, np.int32), rank[met], moments, list(users), ordered, weight)
 
 
 def _of_columns(user: Any, item: Any, time: Any, weight: Any, before: int = 0) -> Iterator[Row]:
@@ -233,9 +211,8 @@ def _weights(name: str, values: np.ndarray, before: int) -> list[float]:
         raise ValueError(f"{name}: found {values.dtype}, expected numbers of at least 0")
     bad = ~((values >= 0) & (values <= check.FLOAT32))
     if bad.any():
-        raise ValueError(
-            f"{name}[{before + bad.argmax()}]: found {values[bad.argmax()]}, expected a number of at least 0, finite in float32"
-        )
+        n = int(bad.argmax())
+        raise ValueError(f"{name}[{before + n}]: found {values[n]}, expected a number of at least 0, finite in float32")
     weights: list[float] = values.tolist()
     return weights
 
@@ -357,9 +334,7 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
             reader = csv.reader(file, delimiter=separator, strict=True)
             yield from ((reader.line_num, row) for row in reader if row)
     except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path}: not UTF-8 ({error.reason}); expected a table of text, a Parquet file or a scipy .npz"
-        ) from None
+        raise ValueError(f"{path}: not UTF-8 ({error.reason}); expected text, Parquet or a scipy .npz") from None
     except csv.Error as error:
         raise ValueError(f"{path}, line {reader.line_num}: {error}; expected a CSV table") from None
 
@@ -409,11 +384,9 @@ def _time(reader: Callable[[str], Moment], where: str, text: str) -> Moment:
     try:
         return reader(text)
     except ValueError:
-        wanted = (
-            "a number, as seconds since 1970" if reader is _number else "a date such as 2026-01-31 or 2026-01-31T12:00"
-        )
-        either = "" if reader is _date else ", or a date such as 2026-01-31T12:00 in every line"
-        raise ValueError(f"{where}: the timestamp is {text!r}; expected {wanted}{either}") from None
+        date = "a date such as 2026-01-31T12:00"
+        wanted = f"a number, as seconds since 1970, or {date} in every line" if reader is _number else date
+        raise ValueError(f"{where}: the timestamp is {text!r}; expected {wanted}") from None
 
 
 def _weight(where: str, text: str) -> float:
@@ -426,20 +399,15 @@ def _weight(where: str, text: str) -> float:
     return value
 
 
-def _from_parquet(path: Path, columns: Sequence[str] | None) -> Ratings:
-    file = open_parquet(path)
-    with files.named(path):
-        at = _columns(path, file.schema_arrow.names, columns, header=True)
-        return _gathered(_of_parquet(path, file, at))
-
-
-def _of_parquet(path: Path, file: Any, at: _Columns) -> Iterator[Row]:
+def _of_parquet(path: Path, columns: Sequence[str] | None) -> Iterator[Row]:
     """Yields the rows of a Parquet file piecewise."""
+    file = open_parquet(path)
     names, before = file.schema_arrow.names, 0
-    wanted = [None if place is None else names[place] for place in at[:4]]
-    for user, item, time, weight in parquet_columns(path, file, wanted):
-        yield from _of_columns(user, item, None if time is None else _as_moments(time), weight, before)
-        before += len(user)
+    with files.named(path):
+        wanted = [None if at is None else names[at] for at in _columns(path, names, columns, header=True)[:4]]
+        for user, item, time, weight in parquet_columns(path, file, wanted):
+            yield from _of_columns(user, item, None if time is None else _as_moments(time), weight, before)
+            before += len(user)
 
 
 def _from_archive(path: Path) -> Ratings:
@@ -460,41 +428,30 @@ def _from_archive(path: Path) -> Ratings:
 
 
 def _with_columns(frame: Any) -> Any:
-    """Returns a frame with columns by name: itself, or an Arrow table of an object that offers only Arrow's stream.
-
-    Imports no other frame library. Raises ValueError for a lazy frame.
-    """
+    """Returns a frame with columns by name: itself, or an Arrow table of a stream of Arrow's; ValueError for a lazy one."""
     if hasattr(frame, "collect"):  # polars' lazy frame
-        raise ValueError(
-            f"frame: found {type(frame).__name__}, whose columns are not there yet; frame.collect() has them"
-        )
+        raise ValueError(f"frame: found {type(frame).__name__}, which has no columns yet; frame.collect() has them")
     if hasattr(frame, "__getitem__") or not hasattr(frame, "__arrow_c_stream__"):
         return frame
     try:
         import pyarrow
     except ImportError:
-        raise ValueError(
-            f"frame: found {type(frame).__name__}, which is read with pyarrow; pip install pyarrow"
-        ) from None
+        raise ValueError(f"frame: found {type(frame).__name__}, read with pyarrow; pip install pyarrow") from None
     return pyarrow.table(frame)
 
 
 def _chosen_names(frame: Any, given: Sequence[str | None]) -> list[str | None]:
-    """Returns the column names of user, item, time and weight: the given ones, or else the usual names, except for weight.
-
-    Raises ValueError for a name that the frame lacks, and if user or item cannot be identified.
-    """
+    """Returns the given or usual names of user, item, time, and the given one of weight; ValueError for missing ones."""
     there = _column_names(frame)
+    found = ", ".join(map(repr, there))
     for name in given:
         if name is not None and name not in there:
-            raise ValueError(f"frame: no column {name!r}; found {', '.join(map(repr, there))}")
+            raise ValueError(f"frame: no column {name!r}; found {found}")
     usual = (*_usual_names(there), None)
     names = [name if name is not None else other for name, other in zip(given, usual, strict=True)]
     for kind, name in zip(("user", "item"), names, strict=False):
         if name is None:
-            raise ValueError(
-                f"frame: no {kind} column; found {', '.join(map(repr, there))}; say which it is: {kind}='NAME'"
-            )
+            raise ValueError(f"frame: no {kind} column; found {found}; say which it is: {kind}='NAME'")
     return names
 
 
@@ -509,8 +466,7 @@ def _column_names(frame: Any) -> list[str]:
             if all(isinstance(name, str) for name in names):
                 return names
     raise ValueError(
-        f"frame: found {type(frame).__name__}, expected a frame of pandas or polars, an Arrow table, or a dict of columns, with"
-        " names of columns"
+        f"frame: found {type(frame).__name__}, expected a frame of pandas or polars, an Arrow table, or a dict of columns"
     )
 
 

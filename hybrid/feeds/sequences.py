@@ -13,10 +13,7 @@ from . import Batch, Epochs, Permuted, check_sizes, shuffled_by
 from .histories import Histories
 from .text import Corpus
 
-DISTANCES, NEARNESS = (
-    10,
-    0.8,
-)  # maximum distance of a counted pair of items, and its decay per position
+DISTANCES, NEARNESS = (10, 0.8)  # maximum distance of a counted pair of items, and its decay per position
 DRAWN = 0.3  # fraction of a drawn row in a row initialised by a vector, so that similar items differ
 
 

@@ -87,9 +87,7 @@ def split_by_time(whole: Histories, *, test: float = 0.2, valid: float = 0.1) ->
     """
     _check_shares(test, valid)
     if whole.time is None:
-        raise ValueError(
-            "histories: found no times, expected some to split by; histories(ratings) keeps those of ratings"
-        )
+        raise ValueError("histories: found no times, expected some to split by; histories(ratings) has them")
     if not len(whole.item):
         raise ValueError(f"histories: found no item of {len(whole.users)} users, expected some to split by their times")
     times = np.sort(whole.time)
@@ -106,8 +104,7 @@ def _test_begins(times: np.ndarray, test: float) -> Any:
     begin = times[len(times) - max(round(len(times) * test), 1)]
     if begin == times[0]:
         raise ValueError(
-            f"test: found {test:g}, which takes all items from {begin} on, the first moment of all; expected a share that "
-            "leaves some before it, or another way to split where times are equal"
+            f"test: found {test:g}, which takes all from {begin} on, the first moment; expected less, or another split"
         )
     return begin
 

@@ -112,17 +112,14 @@ class StoredCorpus(Corpus):
             self.sha256 = str(files.read(folder / FACTS)["sha256"])
             self.ids = np.memmap(folder / IDS, np.int32, "r")
             self.at = np.memmap(folder / AT, np.int64, "r")
-            sound = self._digest(folder) == self.sha256 and self._sound()
+            digest = hashlib.sha256(self.vocabulary.sha256.encode())
+            for name in (IDS, AT):
+                _add(digest, folder / name)
+            sound = digest.hexdigest() == self.sha256 and self._sound()
         except (ValueError, KeyError, TypeError):
             sound = False
         if not sound:
             raise ValueError(f"{folder}: damaged; remove the folder, and it is made again")
-
-    def _digest(self, folder: Path) -> str:
-        digest = hashlib.sha256(self.vocabulary.sha256.encode())
-        for name in (IDS, AT):
-            _add(digest, folder / name)
-        return digest.hexdigest()
 
     def _sound(self) -> bool:
         """True if the ids are in the vocabulary and the offsets ascend from 0 to the end; a digest may be forged."""
@@ -135,9 +132,7 @@ class StoredCorpus(Corpus):
 
 
 def write(folder: Path, text: Iterable[Sequence[str]], vocabulary: Vocabulary, *, running: bool) -> None:
-    """Writes the ids of a text to files in `folder`, sentence by sentence.
-
-    running  True: the text is one sentence, so contexts cross its lines
+    """Writes the ids of a text to files in `folder`, by sentence, or as one if `running`, so that contexts cross its lines.
 
     Raises ValueError if no token of the text is in the vocabulary; OSError for files that cannot be written.
     """
@@ -182,12 +177,8 @@ def _add(digest: "hashlib._Hash", path: Path) -> None:
             digest.update(piece)
 
 
-TABLES = {
-    ".csv": ",",
-    ".tsv": "\t",
-    ".jsonl": "",
-    ".ndjson": "",
-}  # files with a column of texts, and their field separators
+# Files with a column of texts, and their field separators
+TABLES = {".csv": ",", ".tsv": "\t", ".jsonl": "", ".ndjson": ""}
 TEXT = "text"  # the default column of texts
 
 
@@ -253,9 +244,7 @@ class Lines:
             place = names.index(self.column)
             for row in filter(None, rows):
                 if len(row) != len(names):
-                    raise ValueError(
-                        f"{self.path}, line {rows.line_num}: {len(row)} fields, expected {len(names)} as in the header"
-                    )
+                    raise csv.Error(f"{len(row)} fields, expected {len(names)} as in the header")
                 yield row[place]
         except csv.Error as error:
             raise ValueError(f"{self.path}, line {rows.line_num}: {error}; expected a table with a header") from None
@@ -269,14 +258,9 @@ class Lines:
             except (ValueError, RecursionError) as error:
                 raise ValueError(f"{self.path}, line {number}: not JSON ({error}); expected an object a line") from None
             if not isinstance(row, dict) or not isinstance(row.get(self.column, ""), str | None):
-                found = (
-                    f"{type(row.get(self.column)).__name__} as {self.column!r}"
-                    if isinstance(row, dict)
-                    else "no object"
-                )
-                raise ValueError(
-                    f"{self.path}, line {number}: found {found}, expected a text; --columns NAME says which"
-                )
+                kind = type(row.get(self.column)).__name__ if isinstance(row, dict) else None
+                found = f"{kind} as {self.column!r}" if kind else "no object"
+                raise ValueError(f"{self.path}, line {number}: found {found}, expected a text; --columns NAME")
             if number == 1:
                 self._expect_column(list(row))
             yield row.get(self.column)

@@ -21,6 +21,7 @@ EOS = "<eos>"
 PIECE = 2**20  # bytes of a file read together
 ENDLESS = 2**27  # maximum characters of a line that has to stay whole
 LONGEST = 20_000  # characters; longer lines are cut, so that a text without line ends can be split and shuffled
+# A piece of a long line, cut at white space if possible
 _PIECE = re.compile(rf".{{1,{LONGEST}}}(?:\s|\Z)|.{{1,{LONGEST}}}", re.DOTALL)
 
 
@@ -48,9 +49,7 @@ class Text:
         check.choice("tokens", tokens, tuple(TOKENS))
         check.no_table("sentences", sentences)
         if isinstance(sentences, str):
-            raise ValueError(
-                f"sentences: found the string {sentences[:40]!r}, expected a list of strings, one a sentence"
-            )
+            raise ValueError(f"sentences: found the string {sentences[:40]!r}, expected strings, one a sentence")
         self.sentences, self.tokens, self.lower, self.eos, self.source = sentences, tokens, lower, eos, source
 
     def __iter__(self) -> Iterator[list[str]]:
@@ -81,11 +80,8 @@ class Text:
         drawn = np.random.default_rng(seed).permutation(n)
         part[drawn[: sizes[0]]] = 1
         part[drawn[sizes[0] : sum(sizes)]] = 2
-        return Parts(*(self._some(np.flatnonzero(part == number)) for number in range(3)))
-
-    def _some(self, chosen: np.ndarray) -> "Text":
-        sentences = [self.sentences[number] for number in chosen]
-        return Text(sentences, tokens=self.tokens, lower=self.lower, eos=self.eos, source=self.source)
+        some = ([self.sentences[at] for at in np.flatnonzero(part == number).tolist()] for number in range(3))
+        return Parts(*(Text(of, tokens=self.tokens, lower=self.lower, eos=self.eos, source=self.source) for of in some))
 
 
 class Parts(NamedTuple):
@@ -124,7 +120,7 @@ def lines_of(path: str | Path, every: bool, advance: Callable[[int], Any] = lamb
         if every and len(rest) > ENDLESS:
             raise ValueError(f"{path}, line {number}: more than {ENDLESS:,} characters; expected lines of text")
         if not every and len(rest) > 2 * LONGEST:
-            *whole, rest = pieces(rest)
+            *whole, rest = _PIECE.findall(rest)
             yield from whole
     if rest:
         yield from sentences(rest, every)
@@ -168,11 +164,6 @@ def sentences(line: str, every: bool) -> list[str]:
     """Returns the sentences of a line: itself if `every`, or else none if it is empty and pieces if it is long."""
     if every or len(line) <= LONGEST:
         return [line] if every or line.strip() else []
-    return pieces(line)
-
-
-def pieces(line: str) -> list[str]:
-    """Splits a long line into pieces of at most LONGEST characters, at white space if possible."""
     return _PIECE.findall(line)
 
 
@@ -189,9 +180,7 @@ class Corpus:
 
     def __init__(self, text: Iterable[Sequence[str]], vocabulary: Vocabulary):
         if isinstance(text, str):
-            raise ValueError(
-                f"text: found the string {text[:40]!r}, expected sentences; Text([...]) cuts strings into words"
-            )
+            raise ValueError(f"text: found {text[:40]!r}, expected sentences; Text([...]) cuts strings into words")
         encoded = [ids for tokens in text if len(ids := vocabulary.encode(tokens))]
         if not encoded:
             source = getattr(text, "source", "text")

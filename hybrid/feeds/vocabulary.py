@@ -144,6 +144,4 @@ def _refuse_string(name: str, value: object, expected: str = "a list of words") 
     """Raises ValueError for a string or bytes, whose characters would be taken for words."""
     if isinstance(value, str | bytes):
         shown = value[:40]
-        raise ValueError(
-            f"{name}: found the string {shown!r}, expected {expected}; {shown!r}.split() makes one of words"
-        )
+        raise ValueError(f"{name}: found the string {shown!r}, expected {expected}; {shown!r}.split() makes one")

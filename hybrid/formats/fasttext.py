@@ -63,9 +63,7 @@ def _line(place: int, text: str, names: Sequence[str]) -> bytes:
         if not name or name.split() != [name]:
             raise ValueError(f"labels[{place}]: found {name!r}, expected names without white space")
     if len(text.splitlines()) > 1 or any(word.startswith(LABEL) for word in text.split()):
-        raise ValueError(
-            f"texts[{place}]: found {text[:40]!r}, expected one line without words that begin with {LABEL}"
-        )
+        raise ValueError(f"texts[{place}]: found {text[:40]!r}, expected one line without words beginning with {LABEL}")
     if not names and not text.strip():
         raise ValueError(f"texts[{place}]: found neither text nor labels, which cannot be told from an empty line")
     return f"{' '.join([*(LABEL + name for name in names), text])}\n".encode()

@@ -44,9 +44,7 @@ def load(path: str | Path) -> Neighbours:
     distance = distance.decode("utf-8", "replace") if isinstance(distance, bytes) else str(distance)
     if train.shape[1] != test.shape[1] or len(neighbors) != len(test) or neighbors.shape != distances.shape:
         shapes = ", ".join(str(part.shape) for part in (train, test, neighbors, distances))
-        raise ValueError(
-            f"{path}: train, test, neighbors, distances: found {shapes}; expected (N, D), (Q, D), (Q, K), (Q, K)"
-        )
+        raise ValueError(f"{path}: {', '.join(KINDS)}: found {shapes}; expected (N, D), (Q, D), (Q, K), (Q, K)")
     with files.named(path):
         return Neighbours(train, test, check.indices("neighbors", neighbors, len(train)), distances, distance)
 

@@ -61,18 +61,16 @@ def load(
     head = next(lines, (0, ""))
     matched = _HEADER.fullmatch(head[1])
     sizes = tuple(map(int, matched.groups())) if matched else None
-    read = _Read(path, named, sizes)
+    got = _Read(path, named, sizes)
     for number, line in lines if matched else itertools.chain([head], lines):
-        read.add(number, line)
-    if not read.examples or (sizes and sizes[0] != read.examples):
-        raise ValueError(
-            f"{path}: {read.examples} examples, expected {sizes[0] if sizes else 'some'}; is it cut short?"
-        )
+        got.add(number, line)
+    if not got.examples or (sizes and sizes[0] != got.examples):
+        raise ValueError(f"{path}: {got.examples} examples, expected {sizes[0] if sizes else 'some'}; is it cut short?")
     if sizes:
         features = sizes[1] if features is None else features
         labels = sizes[2] if labels is None else labels
         first = 0 if first is None else first
-    return read.points(features, labels, first)
+    return got.points(features, labels, first)
 
 
 def save(path: str | Path, features: Any, labels: Any, *, header: bool = True) -> None:
@@ -90,9 +88,7 @@ def save(path: str | Path, features: Any, labels: Any, *, header: bool = True) -
         raise ValueError(f"found features {x.shape} and labels {y.shape}, expected a row an example in both")
     empty = (np.diff(x.indptr) == 0) & (np.diff(y.indptr) == 0)
     if not header and empty.any():
-        raise ValueError(
-            f"example {empty.argmax()}: has neither features nor labels; only a file with a header holds such"
-        )
+        raise ValueError(f"example {empty.argmax()}: has neither features nor labels, which needs a header")
     files.write(path, _written(x, y, header))
 
 

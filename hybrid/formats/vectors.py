@@ -55,10 +55,7 @@ def save(
         return
     for word in words:
         if word.split() != [word]:
-            raise ValueError(
-                f"word {word!r}: expected one without white space; the word2vec formats cannot hold it: `hybrid export` "
-                "writes it to .npz, .tsv and .parquet"
-            )
+            raise ValueError(f"word {word!r}: expected one without white space; .npz and .tsv hold any")
     files.write(path, (_binary if binary else _text)(words, rows))
 
 
@@ -83,9 +80,7 @@ def load(path: str | Path, *, binary: bool = False) -> Vectors:
         count, width = _header(path, first)
         size, least = Path(path).stat().st_size, count * (1 + width * (4 if binary else 2))
         if size < least:  # checked before the claimed size is allocated
-            raise ValueError(
-                f"{path}: truncated: {size} bytes; expected {least} at least, for {count} x {width} numbers"
-            )
+            raise ValueError(f"{path}: truncated: {size} bytes; expected {least} at least, for {count} x {width}")
         words, rows = [], np.empty((count, width), np.float32)
         for number in range(count):
             try:
@@ -97,9 +92,7 @@ def load(path: str | Path, *, binary: bool = False) -> Vectors:
                 raise ValueError(f"{path}{line}, word {number + 1} of {count}: {error}; {_other(binary)}") from None
             words.append(word)
         if file.read(2).strip():
-            raise ValueError(
-                f"{path}: more than the {count} words of its first line; expected no more; {_other(binary)}"
-            )
+            raise ValueError(f"{path}: more than the {count} words of its first line; {_other(binary)}")
     _check_finite(path, words, rows)
     with files.named(path):
         _check_names(words)
@@ -107,10 +100,7 @@ def load(path: str | Path, *, binary: bool = False) -> Vectors:
 
 
 def open_vectors(path: str | Path) -> Vectors:
-    """Reads named vectors from a file of any format that `hybrid export` writes, or of word2vec's two, see `load`.
-
-    Raises as `load`.
-    """
+    """Reads named vectors from a file of any format that `hybrid export` writes, or word2vec's; raises as `load`."""
     return load(path, binary=_is_binary(path))
 
 
@@ -159,9 +149,7 @@ def _header(path: str | Path, line: bytes) -> tuple[int, int]:
     except ValueError:
         count = width = 0
     if count < 1 or width < 1:
-        raise ValueError(
-            f"{path}: the first line is {line[:40]!r}; expected how many words and dimensions, as in word2vec"
-        )
+        raise ValueError(f"{path}: the first line is {line[:40]!r}; expected how many words and dimensions")
     return count, width
 
 
@@ -261,9 +249,7 @@ def _parquet(names: Sequence[str], rows: np.ndarray) -> Iterator[bytes]:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise ValueError(
-            "parquet: written with pyarrow, which is missing; pip install pyarrow, or write .npz"
-        ) from None
+        raise ValueError("parquet: needs pyarrow, which is missing; pip install pyarrow, or write .npz") from None
     numbers = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(rows.reshape(-1)), rows.shape[1])
     buffer = pyarrow.BufferOutputStream()
     parquet.write_table(pyarrow.table({"name": pyarrow.array(list(names)), "vector": numbers}), buffer)
@@ -289,9 +275,7 @@ def _read_parquet(path: str | Path) -> Named:
 
 def _checked(path: str | Path, names: list[str], rows: np.ndarray) -> Named:
     if rows.ndim != 2 or rows.dtype.kind != "f" or len(rows) != len(names) or not rows.size:
-        raise ValueError(
-            f"{path}: found {len(names)} names and {rows.dtype} {rows.shape}, expected floats (V, D), a row a name"
-        )
+        raise ValueError(f"{path}: found {len(names)} names and {rows.dtype} {rows.shape}, expected V, (V, D) floats")
     with np.errstate(over="ignore"):  # an overflow becomes infinite, and is rejected as such
         return names, np.asarray(rows, np.float32)
 

@@ -27,6 +27,8 @@ from ..train.runs import Trained
 from ..trunk import registry as trunk_kinds
 
 T = TypeVar("T")
+RATE: dict[str, Any] = {"group": "training", "type": number}
+PLACE: dict[str, Any] = {"free": True, "metavar": "DEVICE"}
 MEASURED = ("mode", "split")  # readout options that may be chosen together with its place
 
 
@@ -43,12 +45,8 @@ class EngineOptions:
     schedule: str = option(
         "linear", "how all rates fall over the run", group="training", choices=("constant", "linear", "cosine", "step")
     )
-    rate: float = option(
-        0.02, "learning rate of the readout", group="training", type=number, by=("readout_optimiser", {})
-    )
-    rows_rate: float = option(
-        0.2, "learning rate of the input rows", group="training", type=number, by=("rows_optimiser", {})
-    )
+    rate: float = option(0.02, "learning rate of the readout", by=("readout_optimiser", {}), **RATE)
+    rows_rate: float = option(0.2, "learning rate of the input rows", by=("rows_optimiser", {}), **RATE)
     rows_optimiser: str = option("sgd", "how the input rows move", group="training", choices=ROWS)
     readout_optimiser: str = option("sgd", "how the readout's rows move", group="training", choices=ROWS)
     biases: bool = option(False, "every class, or node of a tree, has a bias")
@@ -58,37 +56,25 @@ class EngineOptions:
 class DenseOptions(EngineOptions):
     """Options of an engine with a trunk."""
 
-    trunk: str = option("mlp", "the dense part between rows and readout", registry=trunk_kinds)
+    trunk: str = option("mlp", "the dense part before the readout", registry=trunk_kinds)
     readout_width: int = option(128, "width of the hidden vector, which the readout takes", type=positive)
     rows_device: str = option(
-        "cpu",
-        'where the input rows are: "cpu", the trunk\'s "cuda:N", or "auto": both are measured',
-        free=True,
-        metavar="DEVICE",
+        "cpu", 'where the input rows are: "cpu", the trunk\'s "cuda:N", or "auto": both are measured', **PLACE
     )
     readout_device: str = option(
-        "cpu",
-        'where a tree, head or full readout is: "cpu", the trunk\'s "cuda:N", or "auto": both, and trees cut between them,'
-        " are measured",
-        free=True,
-        metavar="DEVICE",
+        "cpu", 'where a tree, head or full readout is, likewise; "auto" also measures trees cut between them', **PLACE
     )
 
 
 def complete(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the options with dependent ones filled in; ValueError for contradictory ones."""
     if chosen.get("tree") == CLUSTERED and chosen.get("start") != "counts":
-        raise ValueError(
-            f"--tree {CLUSTERED}: needs vectors of the classes, which `hybrid train factors --start counts` alone makes"
-        )
+        raise ValueError(f"--tree {CLUSTERED}: needs class vectors, which `train factors --start counts` alone makes")
     place = chosen.get("readout_device", "cpu")
     if chosen.get("split") and place == "auto":
         raise ValueError("--split and --readout-device auto contradict each other: auto measures splits; leave one out")
     if chosen.get("split") and place == "cpu":
-        raise ValueError(
-            "--split: cuts a tree between the CPU and a GPU, found --readout-device cpu; expected the trunk's,"
-            " --readout-device cuda:N"
-        )
+        raise ValueError("--split: cuts a tree between the CPU and a GPU, found --readout-device cpu; expected cuda:N")
     regrow, epochs = chosen.get("regrow"), chosen["epochs"]
     if regrow and regrow[-1] >= epochs:
         raise ValueError(f"--regrow: found {regrow[-1]}, expected epochs before the last one, {epochs} (--epochs)")
@@ -185,40 +171,29 @@ class EngineJob(Job):
 
 
 def readout_figures(model: Engine, build: bool = True) -> dict[str, Any]:
-    """Returns figures of an approximate readout, after the model was measured; {} for an exact one.
-
-    build  True: it may first spend time to improve its approximation
-    """
+    """Returns figures of an approximate readout, {} of an exact one; build: it may first spend time to improve itself."""
     tell = getattr(model.readout, "figures", None)
     return tell(build=build) if tell else {}
 
 
 def outputs(run: Trained, names: list[str]) -> tuple[list[str], np.ndarray]:
-    """Returns the names of classes and their vectors, see `class_vectors`; ValueError for a readout without them."""
-    rows = class_vectors(run.load().readout)
-    if rows is None:
+    """Returns class names, and vectors (V, D) float32 whose products with `hidden_vectors` rank as the readout does.
+
+    Biases are an additional column, which multiplies a 1 there. Raises ValueError for a readout without such vectors.
+    """
+    model: Any = run.load()
+    inner = getattr(model.readout, "readout", model.readout)
+    weights = inner.parameters().get("weights")
+    if weights is None:
         kind = run.options["readout"]
-        raise ValueError(
-            f"{run.folder}: a readout {kind} has no vector for every class; expected full, sampled or neighbours"
-        )
+        raise ValueError(f"{run.folder}: {kind} has no vector for every class; expected full, sampled or neighbours")
+    weights = weights[: inner.classes]  # a tied readout may have a padding row
+    rows = weights if inner.biases is None else np.column_stack([weights, inner.biases[: inner.classes]])
     return names, rows[: len(names)]
 
 
-def class_vectors(readout: Any) -> np.ndarray | None:
-    """Returns vectors (V, D) float32 whose products with hidden vectors rank the classes as the readout does; None without any.
-
-    Biases are an additional column, which multiplies a 1 in `hidden_vectors`.
-    """
-    inner = getattr(readout, "readout", readout)
-    weights = inner.parameters().get("weights")
-    if weights is None:
-        return None
-    weights = weights[: inner.classes]  # a tied readout may have a padding row
-    return weights if inner.biases is None else np.column_stack([weights, inner.biases[: inner.classes]])
-
-
 def hidden_vectors(engine: Engine, questions: Iterable[Mapping[str, Any]]) -> np.ndarray:
-    """Returns the hidden vectors of all questions, to be multiplied with `class_vectors`."""
+    """Returns the hidden vectors of all questions, to be multiplied with those of `outputs`."""
     hidden = np.concatenate([engine.hidden(**question).copy() for question in questions])
     inner: Any = getattr(engine.readout, "readout", engine.readout)
     biased = inner.biases is not None

@@ -9,6 +9,7 @@ from ..feeds.stream import Lines, StoredCorpus, kept_in, stored
 from ..feeds.text import Text, read
 from ..feeds.vocabulary import TIES, Vocabulary
 from ..settings import option
+from ..train.options import DATA
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,11 +18,9 @@ class TextOptions:
 
     text: str | None = option(
         None,
-        "a UTF-8 text, one sentence or paragraph a line, or a table with a column of texts: .parquet, .csv, .tsv, .jsonl",
-        group="data",
+        "a UTF-8 text, a sentence or paragraph a line, or a table with a column of texts: .parquet, .csv, .tsv, .jsonl",
         needed=True,
-        type=os.path.abspath,
-        metavar="FILE",
+        **DATA,
     )
     columns: str | None = option(None, "of a table: the column of texts (default: text)", group="data", metavar="NAME")
     stream: str | None = option(
@@ -34,8 +33,7 @@ class TextOptions:
     case: str = option("lower", "whether upper case becomes lower case", group="data", choices=("lower", "keep"))
     ties: str = option(
         "name",
-        "the order of words that occur equally often: by name, or as the text first has them, so that words of one part of"
-        " it share nodes of a Huffman tree",
+        "order of equally frequent words: by name, or as the text has them: near words then share nodes of a Huffman tree",
         group="data",
         choices=TIES,
     )
@@ -58,17 +56,12 @@ def stored_text(options: Mapping[str, Any], *, unknown: bool) -> StoredCorpus:
     run, folder = options.get("resume"), options["stream"]
     if run and not kept_in(folder):
         raise ValueError(
-            f"--stream: {run} names {folder} for the ids of its text, which is no folder that has such; make it an empty"
-            " folder, and they are made there again"
+            f"--stream: {folder}, which {run} names, does not hold the ids of a text; make it an empty folder, and they are"
+            " made again"
         )
-    return stored(
-        Lines(options["text"], column=options["columns"]),
-        folder,
-        **how_cut(options),
-        min_count=options["min_count"],
-        unknown=unknown,
-        ties=options["ties"],
-    )
+    words = {name: options[name] for name in ("min_count", "ties")}
+    lines = Lines(options["text"], column=options["columns"])
+    return stored(lines, folder, unknown=unknown, **words, **how_cut(options))
 
 
 def how_cut(options: Mapping[str, Any]) -> dict[str, Any]:

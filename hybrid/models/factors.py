@@ -10,7 +10,6 @@ import dataclasses
 import functools
 import hashlib
 import importlib.util
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -29,27 +28,15 @@ from ..settings import flag, names, option, positive, rising
 from ..storage import files
 from ..train import store
 from ..train.job import Watched
+from ..train.options import DATA, FILE
 from ..train.runs import Trained
 from ..trunk import registry as trunk_kinds
 from ..use.recommender import BLOCK, Recommender
 from . import _engine
 from ._engine import DenseOptions, EngineJob, load
 
-__all__ = [
-    "FILES",
-    "RANKS",
-    "TUNED",
-    "Evaluation",
-    "Options",
-    "Use",
-    "complete",
-    "evaluate",
-    "load",
-    "outputs",
-    "prepare",
-    "users",
-    "vectors",
-]
+__all__ = ["FILES", "RANKS", "TUNED", "Evaluation", "Options", "Use"]
+__all__ += ["complete", "evaluate", "load", "outputs", "prepare", "users", "vectors"]
 
 ITEMS, USERS = FILES = store.FILES["factors"]
 RANKS = True
@@ -79,31 +66,23 @@ ADAGRAD_RATE = 0.03
 # Trees and heads start from counts: validation nDCG@10 on MovieLens-100k is .105 and .107; from drawn rows .099 and .099.
 _SOFTMAX = {"history": 5, "width": 64, "hidden": 256, "readout_width": 32, "rate": 0.093, "rows_rate": 0.18}
 _SOFTMAX |= {"trunk_rate": 0.16}
-TUNED: dict[str, dict[str, Any]] = {
-    "tree": {"tree": "balanced", "history": 3, "width": 32, "hidden": 128, "readout_width": 64}
-    | {"rate": 0.02, "rows_rate": 0.34, "trunk_rate": 0.024, "start": "counts"},
-    "full": _SOFTMAX,
-    "sampled": _SOFTMAX,
-    "neighbours": _SOFTMAX,
-    "head": _SOFTMAX | {"start": "counts"},
-}
+_TREE = {"tree": "balanced", "history": 3, "width": 32, "hidden": 128, "readout_width": 64}
+_TREE |= {"rate": 0.02, "rows_rate": 0.34, "trunk_rate": 0.024, "start": "counts"}
+TUNED: dict[str, dict[str, Any]] = dict.fromkeys(("full", "sampled", "neighbours"), _SOFTMAX)
+TUNED |= {"tree": _TREE, "head": _SOFTMAX | {"start": "counts"}}
 
 
 def _split_by(text: str) -> str:
     """Validates --split-by; argparse's error for an unknown kind, or for shares outside [0, 1)."""
     kind, *shares = text.split(":")
     if kind not in SPLITS or len(shares) > (2 if kind != LAST else 0):
-        raise argparse.ArgumentTypeError(
-            f"found {text!r}, expected {', '.join(SPLITS)}, or one of the latter three with shares"
-        )
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected {', '.join(SPLITS)}; the latter three take shares")
     try:
         fit = all(0 <= float(share) < 1 for share in shares)
     except ValueError:
         fit = False
     if not fit:
-        raise argparse.ArgumentTypeError(
-            f"found {text!r}, expected shares of at least 0 and less than 1, as in ratio:0.2:0.1"
-        )
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected shares from 0 to below 1, as in ratio:0.2:0.1")
     return text
 
 
@@ -112,40 +91,30 @@ class Options(DenseOptions):
     """Options of `hybrid train factors`."""
 
     ratings: str | None = option(
-        None,
-        "MovieLens u.data or ratings.dat, a table of text, Parquet, or scipy .npz",
-        group="data",
-        needed=True,
-        type=os.path.abspath,
-        metavar="FILE",
+        None, "MovieLens u.data or ratings.dat, a table of text, Parquet, or scipy .npz", needed=True, **DATA
     )
     columns: list[str] | None = option(None, COLUMNS, group="data", type=names, metavar="USER,ITEM[,TIME[,WEIGHT]]")
     split_by: str = option(
         LAST,
-        "what tests: the last item of each user, a ratio of each user's, items drawn from all, or what came last in time; the"
-        " latter three take the shares that test and validate: ratio:0.2:0.1",
+        "what tests: the last item of each user, or, with shares that test and validate (ratio:0.2:0.1), a ratio of each"
+        " user's, items drawn from all, or the latest",
         group="data",
         type=_split_by,
         metavar="|".join(SPLITS) + "[:TEST[:VALID]]",
     )
     trunk: str = option(
-        ATTENTION if TORCH else MLP,
-        "the dense part between rows and readout",
-        registry=trunk_kinds,
-        by=("order", {BAG: MLP}),
+        ATTENTION if TORCH else MLP, "the dense part before the readout", registry=trunk_kinds, by=("order", {BAG: MLP})
     )
     order: str = option(
         SEQUENCE if TORCH else BAG,
-        "how they are read: the mean of their rows, or as a sequence of which every place learns, by --trunk attention or"
-        " torch",
+        "how they are read: the mean of their rows, or a sequence all of which learns, by --trunk attention or torch",
         choices=ORDERS,
         by=("trunk", dict.fromkeys((MLP, "torch"), BAG)),
     )
     history: int = option(20, "most items of a user's history", type=positive, by=("order", {BAG: 5}))
     start: str = option(
         "drawn",
-        "input rows, and classes where the readout is as wide, begin as drawn, or alike where items come soon after the same"
-        " ones, which share nodes by --tree clustered",
+        "input rows, and classes as wide, begin drawn, or alike where items follow the same ones (for --tree clustered)",
         choices=STARTS,
     )
     tied: bool = option(False, "the rows of a full or sampled readout are the input rows: one table")
@@ -159,12 +128,7 @@ class Evaluation:
     k: list[int] | None = option(
         None, "of recall, nDCG, MRR, MAP and coverage; several rise (default: 10)", type=rising, metavar="K[,K]"
     )
-    ratings: str | None = option(
-        None,
-        "where the ratings of the run are now (default: where they were)",
-        type=os.path.abspath,
-        metavar="FILE",
-    )
+    ratings: str | None = option(None, "where the ratings of the run are now (default: where they were)", **FILE)
     columns: list[str] | None = option(None, COLUMNS, type=names, metavar="USER,ITEM[,TIME[,WEIGHT]]")
 
 
@@ -200,9 +164,7 @@ def _by_data(options: Mapping[str, Any], train: Histories) -> tuple[dict[str, An
         windows = -(-targets // history)
         found["batch"] = history * min(WINDOWS, max(1, round(TARGETS * windows.sum() / max(targets.sum(), 1))))
     elif options["batch"] < history:
-        raise ValueError(
-            f"--batch: found {options['batch']}, expected at least {history}, the places of a sequence (--history)"
-        )
+        raise ValueError(f"--batch: found {options['batch']}, expected at least {history}, one sequence (--history)")
     return found, line
 
 
@@ -230,29 +192,16 @@ class Factors(EngineJob):
         self._by_data, self._line = _by_data(options, parts.train) if options["order"] == SEQUENCE else ({}, "")
         options = options | self._by_data
         self._order, self._counts = _order(options), cast(baselines.Counts | None, None)
-        super().__init__(
-            options,
-            _feed(options, self._order, parts.train),
-            watched=Watched("valid ndcg@10", lowest=False),
-            data=_digest(every, options),
-            **self._order.embedding,
-            tied=options["tied"],
-        )
+        feed, data = _feed(options, self._order, parts.train), _digest(every, options)
+        form = self._order.embedding | {"tied": options["tied"]}
+        super().__init__(options, feed, watched=Watched("valid ndcg@10", lowest=False), data=data, **form)
 
     def make(self) -> Engine:
-        """Returns the untrained engine; with --start counts its input rows depend on item transitions."""
-        made = super().make()
-        if self.options["start"] == "counts":
-            self._start_by_counts(made)
-        return made
-
-    def chosen(self, model: Engine) -> dict[str, Any]:
-        """Returns the measured options, and those chosen from the data."""
-        return super().chosen(model) | self._by_data
-
-    def _start_by_counts(self, engine: Any) -> None:
-        """Rotates input rows towards transition vectors; regrows a clustered tree; copies rows to classes of the same width."""
-        train, embedding, readout = self._parts.train, engine.embedding, engine.readout
+        """Returns the untrained engine; with --start counts rows, a clustered tree and classes begin by item transitions."""
+        engine = super().make()
+        if self.options["start"] != "counts":
+            return engine
+        train, embedding, readout = self._parts.train, engine.embedding, cast(Any, engine.readout)
         rows = embedding.parameters()["table"][: len(train.items)]
         rows[:] = turned(rows, transition_vectors(train, embedding.width, self.options["seed"]))
         embedding.send()
@@ -260,6 +209,11 @@ class Factors(EngineJob):
             readout.regrow(trees.clustered(rows, readout.counts), counts=readout.counts)
         if readout.width == embedding.width and not engine.tied and hasattr(readout, "begin_with"):
             readout.begin_with(rows)
+        return engine
+
+    def chosen(self, model: Engine) -> dict[str, Any]:
+        """Returns the measured options, and those chosen from the data."""
+        return super().chosen(model) | self._by_data
 
     def begin(self, model: Engine, facts: dict[str, Any]) -> None:
         """Prints the evaluation protocol, and options chosen from the data."""
@@ -268,9 +222,7 @@ class Factors(EngineJob):
         if self._by_data.keys() & SPARSE.keys():
             console.note(self._line)
         elif not TORCH and self.options["order"] == BAG:
-            console.note(
-                "without PyTorch: an MLP on the mean of the last items; pip install torch for a sequence model, which is better"
-            )
+            console.note("no PyTorch: an MLP on the mean of the last items; pip install torch for a sequence model")
 
     def keep(self, folder: Path) -> None:
         """Writes the names of items and users."""
@@ -331,10 +283,7 @@ def _split(every: Histories, options: Mapping[str, Any]) -> Split:
 
 def _protocol(options: Mapping[str, Any]) -> str:
     """Returns the evaluation protocol in words."""
-    return (
-        f"{SPLITS[_kind(options)]}; all items are ranked but those that the user had; items of equal times are in the order"
-        " of the file"
-    )
+    return f"{SPLITS[_kind(options)]}; all items new to a user are ranked; equal times in the order of the file"
 
 
 def _digest(every: Histories, options: Mapping[str, Any]) -> str:
@@ -345,23 +294,16 @@ def _digest(every: Histories, options: Mapping[str, Any]) -> str:
 
 
 def _check(path: str, parts: Split, new: HeldOut) -> None:
-    """Raises ValueError for ratings that leave nothing for validation or test.
-
-    new  validation items that are new to their users
-    """
+    """Raises ValueError for ratings that leave nothing to validate or test; new: validation items new to their users."""
     users = len(parts.train.users)
     if not len(parts.test.user) and not any(np.diff(parts.seen.at) >= splits.LEAST):
-        raise ValueError(
-            f"{path}: none of {users} users has 3 items; expected some: the last tests, the one before validates"
-        )
+        raise ValueError(f"{path}: none of {users} users has 3 items; expected some: the last tests, one validates")
     tests = metrics.unseen(parts.seen, parts.test)
     for does, held, unseen in (("validates", parts.valid, new), ("tests", parts.test, tests)):
         if not len(held.user):
             raise ValueError(f"{path}: no item {does}; expected some: give --split-by larger shares")
         if not len(unseen.user):
-            raise ValueError(
-                f"{path}: every item that {does} is one that its user had before; expected new ones, which can be ranked"
-            )
+            raise ValueError(f"{path}: every item that {does} is one that its user had before; expected new ones")
 
 
 def some_users(held: HeldOut) -> HeldOut:
@@ -384,12 +326,7 @@ def _counts(engine: Engine, parts: Split, order: Order) -> baselines.Counts | No
 
 
 def _test(
-    engine: Engine,
-    parts: Split,
-    order: Order,
-    counts: baselines.Counts | None,
-    k: Sequence[int] = (10,),
-    **more: Any,
+    engine: Engine, parts: Split, order: Order, counts: baselines.Counts | None, k: Sequence[int] = (10,), **more: Any
 ) -> dict[str, Any]:
     """Returns test figures of the model, its mixture with counts, and baselines, which also learn from training items only."""
     model = scores(engine, parts.seen, order)
@@ -417,8 +354,7 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
     digest, expected = _digest(every, options)[:12], (options.get("data") or "none kept")[:12]
     if digest != expected:
         raise ValueError(
-            f"{path}: not the ratings that {folder} was trained on (digest {digest}, expected {expected}): give them as "
-            "they were, --ratings FILE, or train a new run"
+            f"{path}: not the ratings that {folder} was trained on (digest {digest}, expected {expected}): give those"
         )
     console.note(_protocol(options))
     model, parts, order = run.load(), _split(every, options), _order(options)
@@ -480,7 +416,6 @@ class Use(Recommender):
             self.remember(path)
         except FileNotFoundError:
             raise ValueError(
-                f"{path}: not there, and {self._run.folder} knows its users by it; where it was moved, --ratings FILE, or"
-                " model.remember(FILE) in Python"
+                f"{path}: not there, and {self._run.folder} knows its users by it; --ratings FILE, or model.remember(FILE)"
             ) from None
         return self.histories

@@ -7,7 +7,7 @@ validates. A step trains one tree, and the probabilities of all trees are averag
 
 import collections
 import dataclasses
-import os
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ from ..sparse_label_tree import NodeSolver, SparseLabelTree
 from ..storage import checkpoint, files
 from ..train import store
 from ..train.job import Job, Watched
+from ..train.options import DATA, FILE
 from ..train.runs import Trained
 
 __all__ = ["CPU_ONLY", "FILES", "Evaluation", "Options", "Use", "complete", "evaluate", "load", "prepare"]
@@ -36,17 +37,9 @@ MOST = 100  # trees
 class Options:
     """Options of `hybrid train labels`."""
 
-    examples: str | None = option(
-        None, "a file of fastText or LIBSVM", group="data", needed=True, type=os.path.abspath, metavar="FILE"
-    )
+    examples: str | None = option(None, "a file of fastText or LIBSVM", needed=True, **DATA)
     format: str = option("fasttext", "of all files of examples", group="data", choices=("fasttext", "svm"))
-    valid: str | None = option(
-        None,
-        "examples that validate (default: a share of those to learn from)",
-        group="data",
-        type=os.path.abspath,
-        metavar="FILE",
-    )
+    valid: str | None = option(None, "examples that validate (default: a share of --examples)", **DATA)
     valid_share: float = option(0.1, "how many validate where --valid names no file", group="data", type=number)
     tokens: str = option("words", "how texts are cut into tokens", group="data", choices=("words", "whitespace"))
     min_count: int = option(1, "rarer words are left out", group="data", type=positive)
@@ -58,9 +51,7 @@ class Options:
 class Evaluation:
     """Options of `hybrid eval` on a run of labels."""
 
-    examples: str | None = option(
-        None, "examples to measure on (default: those that validated)", type=os.path.abspath, metavar="FILE"
-    )
+    examples: str | None = option(None, "examples to measure on (default: those that validated)", **FILE)
 
 
 def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
@@ -97,15 +88,15 @@ class Labels(Job):
         """Writes the words and the names of the labels."""
         self.known.keep(folder)
 
-    def ticks(self, model: "LabelTrees") -> Iterator["Grown"]:
-        """Trains and yields one tree per tick."""
+    def ticks(self, model: "LabelTrees") -> Iterator[int]:
+        """Trains one tree per tick; yields the number of examples that it learned from."""
         while model.tick < len(self.feed):
             model.grow(self.feed.examples, self.feed.C, self.feed.seed)
-            yield Grown(self.feed.examples.features.shape[0])
+            yield self.feed.examples.features.shape[0]
 
-    def note(self, tick: "Grown", facts: dict[str, Any]) -> int:
-        """Updates the facts; see `Job`."""
-        return tick.examples
+    def note(self, tick: int, facts: dict[str, Any]) -> int:
+        """Returns the number of examples; see `Job`."""
+        return tick
 
     def measure(self, model: "LabelTrees", facts: dict[str, Any]) -> dict[str, Any]:
         """Returns precision@1 and nDCG@5 on the validation examples."""
@@ -114,12 +105,8 @@ class Labels(Job):
 
     def final(self, model: "LabelTrees") -> dict[str, Any]:
         """Returns the numbers of examples, labels and weights."""
-        return {
-            "examples": self.feed.examples.features.shape[0],
-            "valid examples": self._valid.features.shape[0],
-            "labels": self.known.classes,
-            "parameters": model.trees.weights if model.trees else 0,
-        }
+        examples = {"examples": self.feed.examples.features.shape[0], "valid examples": self._valid.features.shape[0]}
+        return examples | {"labels": self.known.classes, "parameters": model.trees.weights if model.trees else 0}
 
 
 prepare = Labels
@@ -188,12 +175,6 @@ class Feed:
         return {"data": _digest(self.examples), "trees": self.epochs, "C": self.C, "seed": self.seed}
 
 
-class Grown(NamedTuple):
-    """A finished step: the number of examples that the tree learned from."""
-
-    examples: int
-
-
 class Examples(NamedTuple):
     """A set of n examples: scipy CSR features (n, F) float32, labels (n, V)."""
 
@@ -248,7 +229,7 @@ class Known(NamedTuple):
             known = cls(words, len(words), names, len(names))
         if known.classes < 2 or not known.features:
             raise ValueError(
-                f"{path}: found {known.classes} labels and {known.features} words or features, expected at least 2 and 1"
+                f"{path}: found {known.classes} labels and {known.features} features, expected at least 2 and 1"
             )
         return known
 
@@ -351,11 +332,8 @@ def figures(model: LabelTrees, examples: Examples) -> dict[str, float]:
     """Returns precision, recall and nDCG at 1, 3 and 5, up to the number of labels."""
     cuts = [k for k in (1, 3, 5) if k <= examples.labels.shape[1]]
     ids = model.best(examples.features, cuts[-1])[0]
-    return {
-        f"{name}@{k}": getattr(metrics, name)(ids[:, :k], examples.labels)
-        for k in cuts
-        for name in ("precision", "recall", "ndcg")
-    }
+    asked = itertools.product(cuts, ("precision", "recall", "ndcg"))
+    return {f"{name}@{k}": getattr(metrics, name)(ids[:, :k], examples.labels) for k, name in asked}
 
 
 def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
@@ -401,9 +379,6 @@ def _opened(run: Trained) -> tuple[Known, LabelTrees]:
     """Returns the vocabulary of a run, and its trees; ValueError if they are inconsistent."""
     known, model = Known.kept(run.folder), run.load()
     sizes = known.features, known.classes
-    if model.trees and (model.trees.features, model.trees.labels) != sizes:
-        raise ValueError(
-            f"{run.source}: found trees of {model.trees.features} features and {model.trees.labels} labels, expected"
-            f" {sizes[0]} and {sizes[1]}; files of two runs were mixed"
-        )
+    if model.trees and (found := (model.trees.features, model.trees.labels)) != sizes:
+        raise ValueError(f"{run.source}: found trees of {found} features and labels, expected {sizes}; runs were mixed")
     return known, model

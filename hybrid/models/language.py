@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import os
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from ..readout import registry as readout_kinds
 from ..settings import option, positive
 from ..train import store
 from ..train.job import Watched
+from ..train.options import DATA
 from ..train.runs import Trained
 from ..use.language import LanguageModel
 from . import _engine
@@ -35,17 +35,12 @@ MANY = 10_000  # words from which on a sampled softmax, exact only at the cost o
 class Options(TextOptions, DenseOptions):
     """Options of `hybrid train language`."""
 
-    valid: str | None = option(
-        None, "validation text (default: a tenth of --text)", group="data", type=os.path.abspath, metavar="FILE"
-    )
-    test: str | None = option(
-        None, "tested on this text at the end", group="data", type=os.path.abspath, metavar="FILE"
-    )
+    valid: str | None = option(None, "validation text (default: a tenth of --text)", **DATA)
+    test: str | None = option(None, "tested on this text at the end", **DATA)
     tokens: str = option("words", "how text is cut into tokens", group="data", choices=("words", "whitespace"))
     eos: bool = option(
         False,
-        "every line, empty ones too, ends with the token <eos>, and contexts reach over lines; with --tokens whitespace"
-        " --case keep --min-count 1 this is WikiText as published",
+        "every line ends with <eos>, and contexts cross lines: WikiText, with --tokens whitespace --case keep --min-count 1",
         group="data",
     )
     min_count: int = option(2, "rarer words become <unk>", group="data", type=positive)
@@ -62,14 +57,8 @@ class Evaluation:
 
 
 # A tree learns example by example, a softmax from the sum over a micro-batch.
-TUNED = {
-    "tree": {"trunk_rate": 0.2},
-    "mixture": {"trunk_rate": 0.2},
-    "full": {"trunk_rate": 0.05},
-    "sampled": {"trunk_rate": 0.05},
-    "neighbours": {"trunk_rate": 0.05},
-    "head": {"rate": 0.01, "trunk_rate": 0.1},
-}
+TUNED = {name: {"trunk_rate": 0.05} for name in ("full", "sampled", "neighbours")}
+TUNED |= {name: {"trunk_rate": 0.2} for name in ("tree", "mixture")} | {"head": {"rate": 0.01, "trunk_rate": 0.1}}
 
 
 class Language(EngineJob):
@@ -97,13 +86,8 @@ class Language(EngineJob):
 
     def final(self, model: Engine) -> dict[str, Any]:
         """Returns the facts of the training data, and the perplexity of the test text."""
-        about = {
-            "text": self._train.source,
-            "tokens": len(self.feed.corpus),
-            "words": len(self.vocabulary),
-            "valid": self._valid.source,
-            "valid_tokens": len(self._measured.corpus),
-        }
+        about = {"text": self._train.source, "tokens": len(self.feed.corpus), "words": len(self.vocabulary)}
+        about |= {"valid": self._valid.source, "valid_tokens": len(self._measured.corpus)}
         if self._test:
             tested = measured_feed(self.options, self._test, self.vocabulary)
             about |= {"test": self._test.source, "test_tokens": len(tested.corpus)}
@@ -119,9 +103,7 @@ def prepare(options: dict[str, Any]) -> Language:
 def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
     """Returns the options with dependent ones filled in; ValueError for contradictory ones."""
     if chosen["stream"] and not chosen["valid"]:
-        raise ValueError(
-            "--stream: needs --valid FILE, a text to validate on: of a streamed text no lines are drawn for it"
-        )
+        raise ValueError("--stream: needs --valid FILE, a text to validate on: none is drawn of a streamed text")
     return _engine.complete(chosen, said)
 
 
@@ -152,18 +134,10 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
     text = read_text(given["text"], options) if given["text"] else _texts(options)[1]
     feed = measured_feed(options, text, vocabulary)
     if not given["text"] and options.get("data") != feed.corpus.sha256:
-        raise ValueError(
-            f"{text.source}: not the validation text that {run.folder} was trained with; give the text as it was, or say with "
-            "--text FILE what to measure on"
-        )
-    model = run.load()
-    return {
-        "text": text.source,
-        "tokens": len(feed.corpus),
-        "unknown": float((feed.corpus.ids == vocabulary.unknown).mean()),
-        "perplexity": perplexity(model, feed),
-        **_engine.readout_figures(model),
-    }
+        raise ValueError(f"{text.source}: not the validation text of {run.folder}; give it as it was, or --text FILE")
+    model, unknown = run.load(), float((feed.corpus.ids == vocabulary.unknown).mean())
+    about = {"text": text.source, "tokens": len(feed.corpus), "unknown": unknown}
+    return about | {"perplexity": perplexity(model, feed)} | _engine.readout_figures(model)
 
 
 def vectors(run: Trained) -> tuple[list[str], np.ndarray]:

@@ -1,7 +1,6 @@
 """Word vectors: skip-gram and CBOW over a tree or drawn negatives (Mikolov et al. 2013, arXiv:1301.3781, 1310.4546)."""
 
 import dataclasses
-import os
 from pathlib import Path
 from typing import Any
 
@@ -16,25 +15,15 @@ from ..feeds.vocabulary import Vocabulary
 from ..settings import number, option, positive
 from ..train import store
 from ..train.job import Watched
+from ..train.options import DATA
 from ..train.runs import Trained
 from ..use.vectors import Similar
 from . import _engine
-from ._engine import EngineJob, EngineOptions, load
+from ._engine import RATE, EngineJob, EngineOptions, load
 from ._text import TextOptions, read_text, stored_text, vocabulary_of
 
-__all__ = [
-    "CPU_ONLY",
-    "FILES",
-    "Evaluation",
-    "Options",
-    "Use",
-    "complete",
-    "evaluate",
-    "load",
-    "outputs",
-    "prepare",
-    "vectors",
-]
+__all__ = ["CPU_ONLY", "FILES", "Evaluation", "Options", "Use"]
+__all__ += ["complete", "evaluate", "load", "outputs", "prepare", "vectors"]
 
 (NAMES,) = FILES = store.FILES["words"]
 CPU_ONLY = "word vectors have no dense part"
@@ -44,13 +33,7 @@ CPU_ONLY = "word vectors have no dense part"
 class Options(TextOptions, EngineOptions):
     """Options of `hybrid train words`."""
 
-    valid: str | None = option(
-        None,
-        "a text whose mean loss is measured while the vectors learn (default: none)",
-        group="data",
-        type=os.path.abspath,
-        metavar="FILE",
-    )
+    valid: str | None = option(None, "a text whose mean loss is measured meanwhile (default: none)", **DATA)
     tokens: str = option("whitespace", "how text is cut into tokens", group="data", choices=("words", "whitespace"))
     min_count: int = option(5, "rarer words are left out", group="data", type=positive)
     model: str = option("skipgram", "which word2vec model", choices=("skipgram", "cbow"))
@@ -58,31 +41,23 @@ class Options(TextOptions, EngineOptions):
     sample: float = option(1e-3, "subsampling of frequent words (0: none)", type=number)
     width: int = option(100, "width of the vectors", type=positive)
     spread: float | None = option(
-        None,
-        "vectors start within so much of 0 (default: 0.5 / width, as in word2vec; gensim has twice that)",
-        type=number,
+        None, "vectors start within this of 0 (default: 0.5 / width, as in word2vec)", type=number
     )
     update: str | None = option(
         None,
-        "when rows move: after each example (online, as in word2vec, on one thread) or each batch (default: online under "
-        "a tree and negative sampling)",
+        "when rows move: after each example (as word2vec, on one thread) or batch (default: online by a tree or negatives)",
         group="training",
         choices=UPDATES,
     )
     batch: int = option(  # 0: see batch_of
         0,
-        "examples a batch (default: as many as there are words, 32 to 16384; with --update batch a fifth, to 4096, or with "
-        "drawn negatives a fortieth, to 512)",
+        "examples a batch (default: one a word, 32 to 16384; with --update batch a fifth, to 4096; negatives: a 40th, to 512)",
         group="training",
         type=positive,
     )
     micro_batches: int = option(1, "parts of a batch that overlap", group="training", type=positive)
-    rate: float = option(
-        0.025, "learning rate of the readout", group="training", type=number, by=("readout_optimiser", {})
-    )
-    rows_rate: float = option(
-        0.025, "learning rate of the vectors", group="training", type=number, by=("rows_optimiser", {})
-    )
+    rate: float = option(0.025, "learning rate of the readout", by=("readout_optimiser", {}), **RATE)
+    rows_rate: float = option(0.025, "learning rate of the vectors", by=("rows_optimiser", {}), **RATE)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -53,26 +53,20 @@ def ranked(group: Group) -> Callable[["Engine"], Route]:
 
 def _check(engine: "Engine", size: int) -> None:
     if engine.trunk is None:
-        raise ValueError(
-            f"ranks: found {size} and no trunk, expected one: ranks share the work of the trunk alone; leave ranks out"
-        )
-    reason = getattr(engine.trunk, "unranked", None)
-    if reason or not hasattr(engine.trunk, "falling"):
-        raise ValueError(
-            f"ranks: found {size}, expected 1: {reason or 'the trunk has no gradient that ranks could add'}"
-        )
+        raise ValueError(f"ranks: found {size} and no trunk, expected one, whose work they share; leave ranks out")
+    why = getattr(engine.trunk, "unranked", None)
+    if why or not hasattr(engine.trunk, "falling"):
+        raise ValueError(f"ranks: found {size}, expected 1: {why or 'the trunk has no gradient that ranks could add'}")
     if engine.delay:
         raise ValueError(f"delay: found {engine.delay} with {size} ranks, expected 0, which is exact; leave it out")
     if engine.micro_batches < size:
         raise ValueError(
-            f"micro_batches: found {engine.micro_batches} with {size} ranks, expected {size} at least: a rank computes whole "
-            "ones; raise it, to the same number for any number of ranks whose numbers are to be the same"
+            f"micro_batches: found {engine.micro_batches} with {size} ranks, expected {size} at least;"
+            " raise it, alike for any number of ranks"
         )
     for name, part in (("embedding", engine.embedding), ("readout", engine.readout)):
         if not part.backend.device.host_memory:
-            raise ValueError(
-                f'{name}: found one on "{part.backend.name}" with {size} ranks, expected one on the CPU; leave its backend out'
-            )
+            raise ValueError(f'{name}: found "{part.backend.name}" with {size} ranks, expected "cpu", the default')
 
 
 def _check_alike(engine: "Engine", group: Group) -> None:
@@ -125,7 +119,8 @@ class RankedRoute(Route):
         ready = (*trunk.ready, fallen, *learned)
         home = [self._to_all("x_grad", ready)] if self.embedding.rows else []
         rows = [_behind(home, stage) for stage in self.embedding.last(copy, ready)]
-        early, late = ([stage._replace(of=of) for stage in home] for of in (self._is_early, self._is_late))
+        early = [stage._replace(of=self._is_early) for stage in home]
+        late = [stage._replace(of=lambda slot: not self._is_early(slot)) for stage in home]
         return Plan(
             [stage._replace(of=self._own) for stage in self.begin(copy)],
             [*there, *learn, *back, *early, *steps, *out, *late, *self.readout.last(copy), *rows],
@@ -138,9 +133,7 @@ class RankedRoute(Route):
         for span in range(shared.spans):
             step, to_all = self._step(span), f"gradient {span} to all"
             out, home = f"gradient {span} out", f"gradient {span} in"
-            work = [
-                functools.partial(one, span) for one in (shared.fall, shared.copy_out, shared.add_up, shared.copy_in)
-            ]
+            work = [functools.partial(do, span) for do in (shared.fall, shared.copy_out, shared.add_up, shared.copy_in)]
             stages += [Stage(step, "dense", work[0], tuple(learned), of=self._in_steps)]
             stages += [Stage(out, "copy out", work[1], (step,), once=True)] if copied else []
             stages += [Stage(to_all, QUEUE, work[2], (step, out, *learned), once=True)]
@@ -154,13 +147,13 @@ class RankedRoute(Route):
         """Returns the broadcast of a host array from its micro-batch's rank to all others."""
 
         def work(slot: Slot) -> None:
-            self.ranks.share(getattr(slot, name), self.gradient.rank_of(slot.micro))
+            self.ranks.share(getattr(slot, name), self.gradient.rank_of[slot.micro])
 
         return Stage(f"{name} to all", QUEUE, work, tuple(after))
 
     def _own(self, slot: Slot) -> bool:
         """True if a micro-batch is this rank's."""
-        return self.gradient.rank_of(slot.micro) == self.ranks.rank
+        return self.gradient.rank_of[slot.micro] == self.ranks.rank
 
     def _in_steps(self, slot: Slot) -> bool:
         """True for this rank's last micro-batch, whose gradient is sent during its backward."""
@@ -172,10 +165,7 @@ class RankedRoute(Route):
 
     def _is_early(self, slot: Slot) -> bool:
         """True if it precedes the last micro-batch of rank 0."""
-        return self.gradient.rank_of(slot.micro) == 0 and not self.gradient.is_last(slot)
-
-    def _is_late(self, slot: Slot) -> bool:
-        return not self._is_early(slot)
+        return self.gradient.rank_of[slot.micro] == 0 and not self.gradient.is_last(slot)
 
     def write(self, work: Callable[[], object]) -> None:
         """Runs it on rank 0."""
@@ -197,6 +187,7 @@ class SharedGradient:
     ranks          all of them
     micro_batches  of a batch; each rank has at least one
 
+    rank_of  the rank that computes each micro-batch
     spans  the number of parts sent in sequence
     own    the gradient of this rank's trunk: before `add_up` its parts are this rank's nodes; afterwards it is the total
     """
@@ -208,17 +199,11 @@ class SharedGradient:
         self._ranks = ranks
         begins = [rank * micro_batches // ranks.size for rank in range(ranks.size + 1)]
         self._nodes = [nodes(*pair) for pair in itertools.pairwise(begins)]
-        self._rank_of = [
-            rank for rank, (first, last) in enumerate(itertools.pairwise(begins)) for _ in range(first, last)
-        ]
-
-    def rank_of(self, micro: int) -> int:
-        """Returns the rank that computes a micro-batch."""
-        return self._rank_of[micro]
+        self.rank_of: list[int] = np.repeat(np.arange(ranks.size), np.diff(begins)).tolist()
 
     def is_last(self, slot: Slot) -> bool:
         """True if no non-empty micro-batch of the same rank follows in its step."""
-        return slot.final or self._rank_of[slot.micro + 1] != self._rank_of[slot.micro]
+        return slot.final or self.rank_of[slot.micro + 1] != self.rank_of[slot.micro]
 
     def trunk_has(self, trunk: Any, device: Any) -> None:
         """Sets the trunk of the gradient, and its device; called before a run."""
@@ -268,11 +253,7 @@ class SharedGradient:
 
 
 class _Span:
-    """The transfer of a span of the gradient.
-
-    nodes  of the tree, of each rank
-    parts  the arrays of this rank's nodes
-    """
+    """The transfer of a span of the gradient; nodes: of the tree, of each rank; parts: the arrays of this rank's."""
 
     def __init__(self, ranks: Group, nodes: Sequence[Sequence[Node]], parts: Sequence[np.ndarray]):
         self.parts, self._nodes = parts, nodes

@@ -72,7 +72,8 @@ class SharedPipeline(Pipeline):
         self._hidden = Joined(self.group, [_in_rows(B, H, places) for places in hidden], self.dtype)
         self._pixels = Joined(self.group, [_in_rows(parts * B, F, places) for places in pixels], self.dtype)
         world = self.state["world_0"]
-        for work in (lambda: self.halo.collect(world), self.halo.leave, self.halo.start, self.halo.wait):
+        messages = self.halo.exchange
+        for work in (lambda: self.halo.collect(world), self.halo.leave, messages.start, messages.wait):
             self.inline.run(work)
         self.inline.run(self.halo.spread, world)
 
@@ -101,17 +102,15 @@ class SharedPipeline(Pipeline):
             Stage("frame in", "copy in", self._send),
             Stage("edge", "dense", self._begin, ("frame in",)),
             Stage("halo out", "copy out", lambda slot: self.halo.leave(), ("edge",)),
-            Stage("send", "ranks", lambda slot: self.halo.start(), ("halo out",)),
+            Stage("send", "ranks", lambda slot: self.halo.exchange.start(), ("halo out",)),
             Stage("tick", "dense", self.tick, ("edge",)),
             Stage("home", "copy out", self._home, ("tick",)),
             Stage("arrive", "ranks", self._arrive, ("home",)),
             Stage("halo in", "dense", self._halo_in, ("arrive",)),
         ]
         if self.readouts:
-            way += [
-                Stage("readout", "dense", self._read, ("arrive",)),
-                Stage("heat out", "copy out", self._heat_out, ("readout",)),
-            ]
+            way.append(Stage("readout", "dense", self._read, ("arrive",)))
+            way.append(Stage("heat out", "copy out", self._heat_out, ("readout",)))
         return [self._repeated(stage) if stage.queue == "dense" else stage for stage in way]
 
     def queues(self) -> dict[str, Any]:
@@ -151,7 +150,7 @@ class SharedPipeline(Pipeline):
 
     def _arrive(self, slot: FrameSlot) -> None:
         """Waits for the outputs of other ranks, and assembles the arrays of all units."""
-        self.halo.wait()
+        self.halo.exchange.wait()
         self._miss.put(slot.miss, slot.own["miss"])
         if slot.complete:
             self._pixels.put(slot.predicted, slot.own["predicted"])
@@ -207,10 +206,7 @@ def _in_rows(rows: int, width: int, places: np.ndarray) -> np.ndarray:
 
 
 class Joined:
-    """A repeatable assembly of one kind of array from all ranks.
-
-    places  of each rank: flat indices of its numbers in the full array
-    """
+    """A repeatable assembly of one kind of array from all ranks; places: flat indices of each rank's numbers in it."""
 
     def __init__(self, group: Group, places: Sequence[np.ndarray], dtype: np.dtype):
         self._group, self._counts = group, [len(one) for one in places]
@@ -220,10 +216,7 @@ class Joined:
         self._own = self._all[first : first + self._counts[group.rank]]
 
     def put(self, whole: np.ndarray, own: np.ndarray) -> np.ndarray:
-        """Writes the parts of all ranks to an array, and returns it; all ranks call it together.
-
-        own  this rank's numbers, in the order of its places
-        """
+        """Returns an array, filled with the parts of all ranks, which call it together; own: this rank's, as its places."""
         self._own[:] = own.reshape(-1)
         self._group.join(self._all, self._counts)
         whole.reshape(-1)[self._places] = self._all
@@ -244,10 +237,7 @@ class Shares(NamedTuple):
 
 
 def divide(wiring: Wiring, layout: TapeLayout, ranks: int) -> Shares:
-    """Partitions the units; ValueError for more ranks than units.
-
-    layout  of all units
-    """
+    """Partitions the units; layout: of all. Raises ValueError for more ranks than units."""
     count = len(wiring.hidden)
     if ranks > count:
         raise ValueError(f"ranks: found {ranks} for a model of {count} units, expected at most {count}; start fewer")
@@ -290,14 +280,9 @@ def _shares(wiring: Wiring, owner: np.ndarray, ranks: int) -> Shares:
     pairs = np.stack([rank, owner[unit]], axis=1)[order]
     first = np.flatnonzero((np.diff(pairs, axis=0, prepend=-1) != 0).any(axis=1))  # start of each pair
     ends = pairwise([*first.tolist(), len(order)])
-    reads = {
-        (one, other): unit[order[slice(*span)]] for (one, other), span in zip(pairs[first].tolist(), ends, strict=True)
-    }
-    return Shares(
-        units=[np.concatenate([own[outside[own]], own[~outside[own]]]) for own in units],
-        edge=[int(outside[own].sum()) for own in units],
-        reads=reads,
-    )
+    reads = {(a, b): unit[order[slice(*span)]] for (a, b), span in zip(pairs[first].tolist(), ends, strict=True)}
+    edge = [int(outside[own].sum()) for own in units]
+    return Shares([np.concatenate([own[outside[own]], own[~outside[own]]]) for own in units], edge, reads)
 
 
 class Halo:
@@ -310,18 +295,14 @@ class Halo:
     def __init__(
         self, group: Group, shares: Shares, layout: TapeLayout, device: Any, kernels: Any, streams: int, dtype: Any
     ):
-        """Allocates the buffers; call it within the work of a queue.
-
-        layout   of all units
-        kernels  `Pvm`, see hybrid/contract
-        """
+        """Allocates the buffers, within the work of a queue; layout: of all units; kernels: `Pvm` of hybrid/contract."""
         self._copy, self._kernels = device.copy, kernels
         # by other rank; both sides order the publisher's indices ascending, stream by stream
         going = {other: units for (other, one), units in shares.reads.items() if one == group.rank}
         coming = {other: units for (one, other), units in shares.reads.items() if one == group.rank}
         self._going, self._going_dev, self._from, send = _side(going, layout, device, streams, dtype)
         self._coming, self._coming_dev, self._to, receive = _side(coming, layout, device, streams, dtype)
-        self._exchange = group.exchange(send, receive)
+        self.exchange = group.exchange(send, receive)  # between the host arrays
 
     def collect(self, world: Any) -> None:
         """Gathers the outputs that others read from a world (B, W); call it within the work of a queue."""
@@ -330,14 +311,6 @@ class Halo:
     def leave(self) -> None:
         """Copies them to the host; call it within the work of a queue."""
         self._copy(self._going, self._going_dev)
-
-    def start(self) -> None:
-        """Starts to send from and receive to the host arrays."""
-        self._exchange.start()
-
-    def wait(self) -> None:
-        """Waits until all messages are received and sent."""
-        self._exchange.wait()
 
     def spread(self, world: Any) -> None:
         """Scatters the received outputs to a world (B, W); call it within the work of a queue."""
@@ -350,9 +323,7 @@ def _side(
 ) -> tuple[np.ndarray, Any, Any, dict[int, np.ndarray]]:
     """Returns the buffers of one direction: host array (1, N) and mirror, indices in a flat world, host views by rank."""
     firsts = np.arange(streams)[:, None] * layout.world
-    places = {
-        rank: (firsts + runs(layout.published_at[one], layout.hidden[one])).ravel() for rank, one in units.items()
-    }
+    places = {r: (firsts + runs(layout.published_at[one], layout.hidden[one])).ravel() for r, one in units.items()}
     host = device.host_empty((1, sum(place.size for place in places.values())), dtype)
     ends = np.cumsum([place.size for place in places.values()])
     by_rank = dict(zip(places, np.split(host[0], ends[:-1]) if places else [], strict=True))
@@ -394,11 +365,8 @@ class Parts:
             for name, array in self._arrays.items()
         }
         self._forms = safetensors.forms(self._written)
-        self._pieces = [
-            (name, first, min(first + PIECE, int(np.prod(parts.shape))))
-            for name, parts in self._parts.items()
-            for first in range(0, int(np.prod(parts.shape)), PIECE)
-        ]
+        sizes = {name: int(np.prod(parts.shape)) for name, parts in self._parts.items()}
+        self._pieces = [(name, at, min(at + PIECE, n)) for name, n in sizes.items() for at in range(0, n, PIECE)]
 
     def save(self, folder: str | Path, facts: dict[str, Any]) -> None:
         """Writes one checkpoint, as `checkpoint.save` does; an error on rank 0 is raised on all."""
@@ -484,10 +452,5 @@ def _in_each_row(rows: tuple[int, ...], at: np.ndarray, owner: np.ndarray, own_a
     """Returns the same parts for each of some rows; (): a flat array. at, own_at: (P + 1,), part starts and the row's end."""
     many = int(np.prod(rows, dtype=np.int64))
     row = np.arange(many)[:, None]
-    return Part(
-        shape=(*rows, int(at[-1])),
-        at=(row * at[-1] + at[:-1]).ravel(),
-        sizes=np.tile(np.diff(at), many),
-        owner=np.tile(owner, many),
-        own_at=(row * own_at[-1] + own_at[:-1]).ravel(),
-    )
+    places, own_places = ((row * begins[-1] + begins[:-1]).ravel() for begins in (at, own_at))
+    return Part((*rows, int(at[-1])), places, np.tile(np.diff(at), many), np.tile(owner, many), own_places)

@@ -136,11 +136,10 @@ class TreeReadout(Base):
         _check_classes(self.classes)
         check.whole("split", self.split, 0, self.classes - 1)
         self.nodes = sparse.table(self.classes - 1, self.width)
-        given = not isinstance(tree, str)
-        self.shape = GIVEN if given else check.choice("tree", tree, TREES)
+        self.shape = check.choice("tree", tree, TREES) if isinstance(tree, str) else GIVEN
         if self.shape == "huffman" and self.counts is None:
             raise ValueError('counts: found only how many classes there are; pass one a class, or tree="balanced"')
-        if given:
+        if not isinstance(tree, str):
             self._hold(self._checked(tree))
         self._place_nodes()
         self._prepare()

@@ -7,9 +7,7 @@ Every estimator is a thin layer over an Engine, stored as `engine_` by `fit`. Im
 try:
     import sklearn as _sklearn  # noqa: F401
 except ImportError as missing:
-    raise ImportError(
-        'hybrid.sklearn: scikit-learn is not installed; pip install "hybrid-engine[sklearn]" brings it'
-    ) from missing
+    raise ImportError('hybrid.sklearn: scikit-learn is missing; pip install "hybrid-engine[sklearn]"') from missing
 
 from .label_trees import LabelTreeClassifier, SparseLabelTreeClassifier
 from .next_item import NextItem

@@ -20,9 +20,7 @@ from ..sparse_label_tree import NodeSolver, SparseLabelTree, label_clusters
 from . import base
 from .base import Learner
 
-EXPECTED = (
-    "expected an indicator (n, V) of 0 and 1, dense or sparse, a list of labels for each example, or one label each"
-)
+EXPECTED = "expected an indicator (n, V) of 0 and 1, dense or sparse, lists of labels, or one label each"
 
 
 class Labels(NamedTuple):

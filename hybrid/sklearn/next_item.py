@@ -160,9 +160,7 @@ class NextItem(BaseEstimator):
         X = read(X)
         if is_matrix(X):
             if not hasattr(self, "n_features_in_"):
-                raise ValueError(
-                    "X: found a matrix users x items, expected lists of items as in fit, whose columns would be no items"
-                )
+                raise ValueError("X: found a matrix users x items, expected lists of items as in fit")
             return of_matrix(self._entries(X, reset=False), self.items_)
         return of_lists(*flat(X), self.items_)
 
@@ -232,9 +230,8 @@ def read(X: Any) -> Any:
     low, most = (min(part.min() for part in numbers), max(part.max() for part in numbers)) if numbers else (0, 0)
     if user is not None or item is not None or (some and low >= 0 and most >= X.shape[1]):
         raise ValueError(
-            f"X: found a table {tuple(X.shape)} that is not clearly users x items; of columns of users, items and times give"
-            " ratings.histories(ratings.from_frame(X, user=, item=, time=)) of hybrid, of histories of equal length X.tolist(),"
-            " of users x items scipy.sparse.csr_array(X)"
+            f"X: found a table {tuple(X.shape)} that is not clearly users x items; for columns give hybrid.ratings.histories("
+            "hybrid.ratings.from_frame(X, user=, item=, time=)), for histories X.tolist(), else scipy.sparse.csr_array(X)"
         )
     return X
 
@@ -253,10 +250,7 @@ def of_matrix(X: Any, items: np.ndarray) -> Histories:
 
 
 def of_lists(item: np.ndarray, at: np.ndarray, items: np.ndarray, weight: np.ndarray | None = None) -> Histories:
-    """Returns the histories of named items, see `flat`; those that are not among the sorted `items` are omitted.
-
-    weight  one number per item, as in Histories
-    """
+    """Returns the histories of items of `flat`, without those that are not among the sorted `items`; weight: one an item."""
     if not len(item):
         return _histories(np.empty(0, np.int32), at, items)
     if (item.dtype.kind in "US") != (items.dtype.kind in "US") and "O" not in (item.dtype.kind, items.dtype.kind):

@@ -84,9 +84,8 @@ class TreeClassifier(ClassifierMixin, Learner):
         place = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
         new = self.classes_[place] != y
         if new.any():
-            raise ValueError(
-                f"y[{new.argmax()}]: found {y[new.argmax()]!r}, expected one of classes_: {self.classes_!r}"
-            )
+            at = int(new.argmax())
+            raise ValueError(f"y[{at}]: found {y[at]!r}, expected one of classes_: {self.classes_!r}")
         if len(self.classes_) < 2:
             raise ValueError(f"y: found one class, {self.classes_[0]!r}; expected at least 2 classes")
         return X, place
@@ -96,9 +95,7 @@ class TreeClassifier(ClassifierMixin, Learner):
         taken = {*COMMON, *settings.fields(getattr(registry.load(self.readout), "Options", None))}
         for name in own:
             if name not in taken:
-                raise ValueError(
-                    f"options: found {name!r}, which a {self.readout} readout does not take; expected some of "
-                    f"{', '.join(sorted(taken))}"
-                )
+                found = f"{name!r}, which a {self.readout} readout does not take"
+                raise ValueError(f"options: found {found}; expected some of {', '.join(sorted(taken))}")
         options = {"rate": self.rate, "seed": seed, "readout_optimiser": self.optimiser, "biases": True, **own}
         return base.made(self.readout, counts, width, batch=self.batch, **options)

@@ -107,10 +107,7 @@ def numbers(path: str | Path) -> int:
 
 @contextlib.contextmanager
 def told(path: str | Path) -> Iterator[None]:
-    """A context that builds a model from a checkpoint's facts; invalid facts raise ValueError, too large a model MemoryError.
-
-    The error names the file at `path` and the cause.
-    """
+    """A context that builds a model from a file's facts: invalid ones raise ValueError, too large a model MemoryError."""
     with files.named(path):
         try:
             yield
@@ -173,10 +170,7 @@ def _refuse_other(source: Path, expected: Forms, saved: Forms) -> None:
 
 
 def tidy(folder: Path, alone: bool) -> None:
-    """Removes tensor files that no JSON file references and, with exclusive access, remnants of a killed save.
-
-    A missing folder has none.
-    """
+    """Removes tensor files that no JSON file references and, with exclusive access, remnants of a killed save, if any."""
     named = b"".join(_bytes(path) for path in (folder / LATEST, folder / PREVIOUS) if path.exists())
     for path in folder.glob(f"{TENSORS}-{'[0-9a-f]' * 16}.safetensors"):
         if path.name.encode() not in named:
@@ -259,9 +253,7 @@ def _json(name: str, value: Any) -> bytes:
     try:
         return json.dumps(value, indent=1, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(
-            f"{name}: expected what JSON can say (no NaN, no arrays, no objects, a few levels): {error}"
-        ) from None
+        raise ValueError(f"{name}: expected what JSON can say (no NaN, array, object, depth): {error}") from None
 
 
 def _remedy(source: Path) -> str:

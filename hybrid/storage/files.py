@@ -70,9 +70,7 @@ def numbered_lines(path: str | Path) -> Iterator[tuple[int, str]]:
             try:
                 yield number, line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
             except UnicodeDecodeError as error:
-                raise ValueError(
-                    f"{path}, line {number}: not UTF-8 ({error.reason}); expected a file of text"
-                ) from None
+                raise ValueError(f"{path}, line {number}: not UTF-8 ({error.reason}); expected text") from None
 
 
 def words(value: Any) -> bool:
@@ -88,7 +86,8 @@ def named(path: object) -> Iterator[None]:
     except (ValueError, IndexError) as error:
         if str(path) in str(error):
             raise
-        kind = IndexError if isinstance(error, IndexError) else ValueError  # not those with other arguments, as of Unicode
+        # Not those with other arguments, as of Unicode.
+        kind = IndexError if isinstance(error, IndexError) else ValueError
         raise kind(f"{path}: {error}") from error
 
 

@@ -31,9 +31,7 @@ def held(folder: Path) -> Iterator[None]:
         _refuse_link(folder, os.fstat(descriptor).st_nlink > 1)
         if not _try(descriptor, folder):
             owner = os.read(descriptor, 20).decode("ascii", "replace").strip() or "another"
-            raise ValueError(
-                f"{folder}: process {owner} works on this run; wait until it is done, stop it, or name another folder"
-            )
+            raise ValueError(f"{folder}: process {owner} works on this run; wait, stop it, or name another folder")
         with files.naming(folder / LOCK):
             os.ftruncate(descriptor, 0)
             os.write(descriptor, f"{os.getpid()}\n".encode())
@@ -65,10 +63,7 @@ def keep(folder: Path) -> None:
 
 @contextlib.contextmanager
 def turn(folder: Path) -> Iterator[bool]:
-    """A context that excludes other contexts for `folder`; yields False if the file system has no locks.
-
-    Raises OSError as `keep` does.
-    """
+    """A context that excludes others for `folder`; yields False without locks. Raises OSError as `keep` does."""
     keep(folder)
     if fcntl is None:
         yield False

@@ -26,10 +26,7 @@ class Form(TypedDict):
 
 
 class Pieced(NamedTuple):
-    """An array that is never in memory as a whole.
-
-    pieces  yields it in order, as C-ordered arrays
-    """
+    """An array that is never in memory as a whole; `pieces` yields it in order, as C-ordered arrays."""
 
     dtype: np.dtype
     shape: tuple[int, ...]

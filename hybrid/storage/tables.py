@@ -82,13 +82,11 @@ def open_parquet(path: str | Path, expected: str = "table") -> Any:
         file = parquet.ParquetFile(path, read_dictionary=texts)
     except Exception as error:
         raise _damaged(path, error, expected) from None
-    packed = Path(path).stat().st_size
+    held = Path(path).stat().st_size
     for number in range(file.num_row_groups):  # only a decompression bomb far exceeds its file
         size = file.metadata.row_group(number).total_byte_size
-        if size > max(UNPACKED, PACKED * packed):
-            raise ValueError(
-                f"{path}: rows of {packed:,} bytes would grow to {size:,}; expected at most {PACKED} times as many"
-            )
+        if size > max(UNPACKED, PACKED * held):
+            raise ValueError(f"{path}: rows of {held:,} bytes would grow to {size:,}; expected at most {PACKED} times")
     return file
 
 
@@ -108,7 +106,9 @@ def parquet_batches(file: Any, columns: Sequence[str]) -> Iterator[Any]:
         chosen = {"columns": list(columns), "row_groups": [number]}
         next(file.iter_batches(1, **chosen), None)  # raises, where `group.column` would crash the process (pyarrow 26)
         group = file.metadata.row_group(number)
-        row = sum(_size(group.column(leaf)) for leaf in leaves) / max(group.num_rows, 1)
+        parts = (group.column(leaf) for leaf in leaves)
+        # At least 8 bytes per number, since files may store repeated ones once.
+        row = sum(max(one.total_uncompressed_size, 8 * one.num_values) for one in parts) / max(group.num_rows, 1)
         yield from file.iter_batches(max(1, min(ROWS, int(BYTES / max(row, 1)))), **chosen)
 
 
@@ -124,21 +124,12 @@ def parquet_values(column: Any) -> np.ndarray:
 
 
 def parquet_columns(path: str | Path, file: Any, names: Sequence[str | None]) -> Iterator[list[Any]]:
-    """Yields the `parquet_values` of columns, one list per batch of `parquet_batches`; None entries for absent names.
-
-    Raises ValueError, with the file's name, if it is damaged.
-    """
+    """Yields the `parquet_values` of columns, a list per batch, None for absent names; ValueError for a damaged file."""
     try:
         for batch in parquet_batches(file, [name for name in names if name is not None]):
             yield [None if name is None else parquet_values(batch[name]) for name in names]
     except Exception as error:
         raise _damaged(path, error) from None
-
-
-def _size(column: Any) -> int:
-    """Returns the in-memory bytes of a group's column: at least 8 per number, since files may store repeated ones once."""
-    size: int = max(column.total_uncompressed_size, 8 * column.num_values)
-    return size
 
 
 def _damaged(path: str | Path, error: Exception, expected: str = "table") -> ValueError:

@@ -151,12 +151,9 @@ class Job(abc.ABC):
 
     def report(self, model: Any, facts: dict[str, Any], rate: float) -> dict[str, Any]:
         """Returns the run's figures, JSON-able: by default the last point, the speed, memory, the curve."""
-        return {
-            **facts["curve"][-1],
-            "examples_per_second": rate,
-            "peak_memory_bytes": machine.peak_memory(),
-            "curve": facts["curve"],
-        }
+        speed = {"examples_per_second": rate, "peak_memory_bytes": machine.peak_memory()}
+        figures: dict[str, Any] = facts["curve"][-1] | speed | {"curve": facts["curve"]}
+        return figures
 
     def final(self, model: Any) -> dict[str, Any]:
         """Returns test figures of the trained model, only for the report: no choice depends on them."""

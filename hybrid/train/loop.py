@@ -78,6 +78,7 @@ def train(
     return report | {clock: progress.facts[clock] for clock in SPENT} | final
 
 
+@dataclass(eq=False)
 class Run:
     """A training run in progress; see `train`.
 
@@ -86,19 +87,14 @@ class Run:
     A rank that fails alone reports it and ends all.
     """
 
-    def __init__(
-        self,
-        job: Job,
-        folder: Path,
-        model: Model,
-        progress: Progress,
-        saves: "Saves",
-        best: "Best",
-        observers: Sequence[Observer],
-        ranks: SingleRank,
-    ):
-        self.job, self.folder, self.model, self.progress = job, folder, model, progress
-        self.saves, self.best, self.observers, self.ranks = saves, best, observers, ranks
+    job: Job
+    folder: Path
+    model: Model
+    progress: Progress
+    saves: "Saves"
+    best: "Best"
+    observers: Sequence[Observer]
+    ranks: SingleRank
 
     @property
     def finished(self) -> bool:
@@ -181,10 +177,7 @@ class Run:
 
 
 class Saves:
-    """The timer of a run's saves, restarted at the end of each.
-
-    every  seconds between two; 0: never due
-    """
+    """The timer of a run's saves, restarted at the end of each; every: seconds between two, 0: never due."""
 
     def __init__(self, every: float):
         self.every = every
@@ -270,9 +263,7 @@ def tensorboard() -> ModuleType:
     try:
         import tensorboardX
     except ImportError as error:
-        raise ValueError(
-            f'--tensorboard: needs tensorboardX, which cannot be imported ({error}): pip install "hybrid-engine[tensorboard]"'
-        ) from None
+        raise ValueError(f'--tensorboard: {error}: pip install "hybrid-engine[tensorboard]"') from None
     module: ModuleType = tensorboardX
     return module
 

@@ -5,12 +5,19 @@ import contextlib
 import dataclasses
 import functools
 import itertools
+import os
 from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any, cast
 
 from ..settings import MODELS, Registry, fields, flag, given, number, option, positive, possible, whole
 
+DEVICE = '"cpu", "cuda:N" or "auto": a GPU when one can be used (default), and says which and why'
+THREADS = "CPU threads in total (default: all cores that it may use)"
+FILE: dict[str, Any] = {"type": os.path.abspath, "metavar": "FILE"}  # of an option that names a file
+DATA: dict[str, Any] = FILE | {"group": "data"}
+MACHINE: dict[str, Any] = {"group": "machine", "free": True}
+RUN: dict[str, Any] = {"group": "the run", "free": True}
 EVERY = 60  # default seconds between saves
 ASKED = ("resume", "previous", "overwrite", "out")  # options of a command, not of its run
 
@@ -19,36 +26,20 @@ ASKED = ("resume", "previous", "overwrite", "out")  # options of a command, not 
 class RunOptions:
     """Options of every model; `seed` determines all random draws."""
 
-    device: str | None = option(
-        None,
-        '"cpu", "cuda:N" or "auto": a GPU when one can be used (default), and says which and why',
-        group="machine",
-        free=True,
-    )
-    threads: int | None = option(
-        None, "CPU threads in total (default: all cores that it may use)", group="machine", free=True, type=positive
-    )
+    device: str | None = option(None, DEVICE, **MACHINE)
+    threads: int | None = option(None, THREADS, type=positive, **MACHINE)
     seed: int = option(0, "seed of everything drawn", group="machine", type=whole)
     save_every: float = option(
-        EVERY,
-        "between saves; 0: at the beginning, after epochs, on a stop and at the end alone",
-        group="the run",
-        free=True,
-        type=number,
-        metavar="SECONDS",
+        EVERY, "between saves; 0: at start, after epochs, on stop, at end", type=number, metavar="SECONDS", **RUN
     )
     patience: int = option(
         0,
-        "stop early after N points of the curve in a row without a better validation figure (0: never); eval and export"
-        " then take the best checkpoint",
-        group="the run",
-        free=True,
+        "stop early after N curve points without a better validation figure (0: never); eval and export take the best then",
         type=whole,
         metavar="N",
+        **RUN,
     )
-    tensorboard: bool = option(
-        False, "write the curve for TensorBoard too, to OUT/tensorboard", group="the run", free=True
-    )
+    tensorboard: bool = option(False, "write the curve for TensorBoard too, to OUT/tensorboard", **RUN)
 
 
 class Parts:
@@ -87,13 +78,11 @@ class Parts:
 
     def every(self) -> dict[str, dataclasses.Field[Any]]:
         """Returns all options that a run of this model can have, with any parts."""
-        parts = {
-            name: field
-            for modules in self.choices.values()
-            for module in modules.values()
-            for name, field in fields(module.Options).items()
-        }
-        return {**self.own, **{name: field for name, field in parts.items() if name not in self.own}}
+        parts: dict[str, dataclasses.Field[Any]] = {}
+        for modules in self.choices.values():
+            for module in modules.values():
+                parts |= fields(module.Options)
+        return self.own | parts | self.own  # these first, and in place of others of the same name
 
     def validate(self, options: Mapping[str, Any]) -> None:
         """Raises ValueError for stored options with values that their flags do not accept."""

@@ -11,35 +11,16 @@ from typing import Any
 from ..schedule.trace import Interval, Trace
 from ..storage import files
 
-STYLE: Any = {
-    "font.size": 9,
-    "axes.titlesize": 9,
-    "axes.grid": True,
-    "grid.alpha": 0.3,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.frameon": False,
-    "pdf.fonttype": 42,  # embedded fonts, as journals require, not outlines
-}
+STYLE: Any = {"font.size": 9, "axes.titlesize": 9, "axes.grid": True, "grid.alpha": 0.3, "legend.frameon": False}
+STYLE |= {"axes.spines.top": False, "axes.spines.right": False}
+STYLE["pdf.fonttype"] = 42  # embedded fonts, as journals require, not outlines
 DOTS = 200  # dots per inch
 SUFFIXES: dict[str, Any] = {".png": {"dpi": DOTS}, ".pdf": {"metadata": {"CreationDate": None}}}  # per picture
 FEW = 10  # times the minimum: up to this range, plain tick labels are clearer than powers
 
-COLOURS = {
-    "feed": "C5",
-    "gather": "C2",
-    "forward": "C0",
-    "readout": "C3",
-    "top": "#e377c2",
-    "loss": "#7f7f7f",
-    "backward": "C9",
-    "scatter": "C8",
-    "update": "C4",
-    # of a Predictive Vision Model; "frame" covers all of its stages
-    "frame": "C0",
-    "tick": "C0",
-    "home": "C6",
-}
+COLOURS = {"feed": "C5", "gather": "C2", "forward": "C0", "readout": "C3", "top": "#e377c2", "loss": "#7f7f7f"}
+COLOURS |= {"backward": "C9", "scatter": "C8", "update": "C4"}
+COLOURS |= {"frame": "C0", "tick": "C0", "home": "C6"}  # of a Predictive Vision Model; "frame" covers all of its stages
 COLOURS |= dict.fromkeys(("ids in", "bag_at in", "x in", "grad in", "target in", "frame in", "halo in"), "C1")
 COLOURS |= dict.fromkeys(("hidden out", "x_grad out", "losses out", "halo out", "heat out"), "C6")
 COLOURS |= {"edge": "C9", "send": "C3", "arrive": "C3"}  # of a PVM on several ranks
@@ -114,9 +95,8 @@ def _line(axis: Any, points: list[dict[str, Any]], along: str, name: str, colour
     x = [point[along] for point in points]
     axis.plot(x, [point[name] for point in points], color=colour, marker="o", markersize=2.5, linewidth=1.2)
     if name == "perplexity":
-        axis.plot(
-            x, [math.exp(min(point["loss"], 700)) for point in points], color=colour, linestyle="--", linewidth=0.9
-        )
+        trained = [math.exp(min(point["loss"], 700)) for point in points]
+        axis.plot(x, trained, color=colour, linestyle="--", linewidth=0.9)
 
 
 def _legend(picture: Any, labels: list[str], trained: bool) -> None:
@@ -162,9 +142,8 @@ def timeline(path: Path, trace: Trace, ticks: int = 3) -> None:
     intervals = sorted(trace.last_ticks(ticks), key=lambda i: i.start)
     queues = sorted({i.queue for i in intervals})
     # A step's feed was read during the previous one, so all before its first other stage is cut off.
-    begins = {i.tick: i.start for i in reversed(intervals) if i.stage != "feed"} or {
-        intervals[0].tick: intervals[0].start
-    }
+    first = intervals[0]
+    begins = {i.tick: i.start for i in reversed(intervals) if i.stage != "feed"} or {first.tick: first.start}
     origin = min(begins.values())
     whole = max(i.end for i in intervals) - origin
     several = any(i.micro for i in intervals)
@@ -179,9 +158,7 @@ def timeline(path: Path, trace: Trace, ticks: int = 3) -> None:
             axis.axvline(1e3 * (start - origin), color="0.6", linewidth=0.6, linestyle=":", zorder=0)
         axis.set_yticks(range(len(queues)), queues)
         axis.set_xlim(0, 1e3 * whole)
-        axis.set_xlabel(
-            f"milliseconds; ticks {intervals[0].tick} to {intervals[-1].tick}, a dotted line where one begins"
-        )
+        axis.set_xlabel(f"milliseconds; ticks {first.tick} to {intervals[-1].tick}, dotted where one begins")
         patches = [Patch(color=_colour(stage), label=stage) for stage in dict.fromkeys(i.stage for i in intervals)]
         axis.legend(handles=patches, ncols=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=8)
 

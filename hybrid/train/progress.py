@@ -101,17 +101,22 @@ def check(facts: Any, job: Job, kind: str, model: Any, source: Path) -> None:
 
     source  the checkpoint's folder or JSON file
     """
-    point: dict[str, Any] = {
-        "seconds": 0.0,
-        job.unit: 0,
-    }  # plus figures, unknown for models of other distributions
+    point: dict[str, Any] = {"seconds": 0.0, job.unit: 0}  # plus figures, unknown for models of other distributions
     if kind == "pvm":
         point |= {"error": (0.0,) * len(model.config.grids), "prediction": None, "last_frame": None}
     elif kind in (*ENGINES, "labels"):
         point |= {"examples": 0.0, job.drawn: None} | ({"loss": None} if kind in ENGINES else {})
-    with _named(source):
+    try:
         _check("", facts, {"feed": {}, "progress": {}})
         _check_progress(facts["progress"], point, model)
+    except ValueError as failure:
+        file, remedy = source, ""
+        if source.is_dir():
+            file = source / checkpoint.LATEST
+            if (source / checkpoint.PREVIOUS).exists():
+                remedy = f": hybrid train --resume {source.parent} --previous goes on from the save before"
+        said = f"{file}: {failure}; expected a checkpoint of a run, as hybrid train writes it{remedy}"
+        raise ValueError(said) from None
 
 
 def check_feed(job: Job, saved: dict[str, Any], tick: int, folder: Path) -> None:
@@ -121,24 +126,7 @@ def check_feed(job: Job, saved: dict[str, Any], tick: int, folder: Path) -> None
         raise ValueError(f"feed: the data or its options differ from those of the checkpoint in {folder}")
     if tick > len(job.feed):
         least = -(-tick * job.reached // len(job.feed))
-        raise ValueError(
-            f"--{length}: found {job.reached}, expected at least {least}, which the run has begun or made already"
-        )
-
-
-@contextlib.contextmanager
-def _named(source: Path) -> Iterator[None]:
-    """A context that adds the file, and how to resume from the previous save, to errors of the checks."""
-    try:
-        yield
-    except ValueError as failure:
-        file, remedy = source, ""
-        if source.is_dir():
-            file = source / checkpoint.LATEST
-            if (source / checkpoint.PREVIOUS).exists():
-                remedy = f": hybrid train --resume {source.parent} --previous goes on from the save before"
-        said = f"{file}: {failure}; expected a checkpoint of a run, as hybrid train writes it{remedy}"
-        raise ValueError(said) from None
+        raise ValueError(f"--{length}: found {job.reached}, expected at least {least}, which the run has begun or made")
 
 
 def _check_progress(progress: dict[str, Any], point: dict[str, Any], model: Any) -> None:
@@ -153,10 +141,8 @@ def _check_progress(progress: dict[str, Any], point: dict[str, Any], model: Any)
     for at, one in enumerate(curve):
         if one.get("prediction") is not None:  # frames were compared, so both figures exist
             _check(f"progress.curve[{at}]", one, {"last_frame": 0.0} if "last_frame" in point else {})
-    if progress.get("worse", 0) > len(curve):
-        raise ValueError(
-            f"progress.worse: found {progress['worse']}, expected at most {len(curve)}, the points of the curve"
-        )
+    if (worse := progress.get("worse", 0)) > len(curve):
+        raise ValueError(f"progress.worse: found {worse}, expected at most {len(curve)}, the points of the curve")
 
 
 def _check(name: str, value: Any, pattern: Any) -> None:

@@ -12,9 +12,9 @@ All ranks run these operations, but only rank 0 writes to the folder (`Group.onc
 """
 
 import contextlib
+import functools
 from collections.abc import Generator, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import backend, console
@@ -38,10 +38,7 @@ LENGTHS = ("epochs", "steps", "trees")
 
 
 class Trained(NamedTuple):
-    """A trained run.
-
-    source  the selected checkpoint: the last, or the best
-    """
+    """A trained run; source: the selected checkpoint, the last or the best."""
 
     folder: Path
     options: dict[str, Any]
@@ -102,9 +99,7 @@ def resume(folder: str, said: dict[str, Any], *observers: Observer, ranks: Singl
         with _asking_for_data(path, options, "to go on"):
             job = _prepared(options)
         if options.get("data") != job.data:
-            raise ValueError(
-                f"{folder}: the data differ from those that it was started with; give back the old, or begin anew"
-            )
+            raise ValueError(f"{folder}: the data differ from those that it was started with; give those or begin anew")
         _refuse_blind(job, options)
         ranks.once(lambda: under_way.enter_context(job.open()))
         if not checkpoint.stands(path / CHECKPOINT):
@@ -141,7 +136,7 @@ def trained(folder: str | Path, which: str | None = None, **free: Any) -> Traine
 def evaluate(folder: str, said: dict[str, Any]) -> dict[str, Any]:
     """Evaluates a trained run on other data; returns figures, JSON-able. The model defines the data."""
     run = trained(folder, said.get("checkpoint"), device=said["device"], threads=said["threads"])
-    model = _model(run.options)
+    model = MODELS.load(run.options["kind"])
     asked = said | {name: value for name, value in defaults(model.Evaluation).items() if said.get(name) is None}
     with _asking_for_data(Path(folder), run.options, "to measure on it, or name other data"):
         figures: dict[str, Any] = model.evaluate(run, asked)
@@ -157,7 +152,7 @@ def export(folder: str, file: str, format: str | None = None, which: str | None 
     from ..formats import vectors
 
     run = trained(folder, which, device="cpu")  # only user vectors need computation
-    model = _model(run.options)
+    model = MODELS.load(run.options["kind"])
     if not hasattr(model, "vectors"):
         raise ValueError(f"{folder}: a run of {run.options['kind']} has no vectors of words or items to export")
     of = getattr(model, "vectors" if side == SIDES[0] else side, None)
@@ -202,10 +197,7 @@ def vectors_of(folder: str | Path, *, checkpoint: str | None = None, device: str
 
 
 def able(folder: str | Path, method: str, does: str) -> None:
-    """Raises ValueError, with the models that support it, if the run's model has no `Use` with this method.
-
-    does  the action, as in "a run of pvm cannot recommend"
-    """
+    """Raises ValueError, with the models that can, if the run's has no `Use` with this method; does: as in "recommend"."""
     kind = trained(folder).options["kind"]
     if not _offers(kind, method):
         others = " or ".join(name for name in MODELS.names() if _offers(name, method))
@@ -250,7 +242,7 @@ def _prepared(options: dict[str, Any]) -> Job:
     if options["tensorboard"]:
         tensorboard()
     announce(options)
-    job: Job = _model(options).prepare(options)
+    job: Job = MODELS.load(options["kind"]).prepare(options)
     return job
 
 
@@ -258,8 +250,7 @@ def _refuse_blind(job: Job, options: dict[str, Any]) -> None:
     """Raises ValueError if --patience has no figure to watch."""
     if options.get("patience") and job.watched is None:
         raise ValueError(
-            f"--patience: found {options['patience']} for a run without a validation figure; expected data to validate on, "
-            f"see hybrid train {options['kind']} --help"
+            f"--patience: found {options['patience']} without a validation figure; expected data to validate on, see --help"
         )
 
 
@@ -270,11 +261,8 @@ def _changed(folder: str, options: dict[str, Any], said: dict[str, Any]) -> dict
     if said.pop("kind", kind) != kind:
         raise ValueError(f"--resume: {folder} holds a run of {kind}; leave the model's name out")
     length = next(name for name in LENGTHS if name in options)
-    for name in LENGTHS:
-        if name in said and name != length:
-            raise ValueError(
-                f"--{name}: {folder} holds a run of {kind}, which counts {length}; --{length} N goes on to N"
-            )
+    if other := next((name for name in LENGTHS if name in said and name != length), None):
+        raise ValueError(f"--{other}: {folder} holds a run of {kind}, which counts {length}; --{length} N goes on to N")
     may = {*free(kind), length, "previous"}
     wrong = [name for name, value in said.items() if name not in may and value != options.get(name)]
     if wrong:
@@ -291,20 +279,14 @@ def _whole(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
     parts = Parts(options["kind"])
     with files.named(folder / store.RUN):
         for name, value in options.items():
-            if _has_nul(value):
-                raise ValueError(
-                    f"{name}: found a string with a NUL in it, which no option can be; the file was altered"
-                )
+            # File names exclude NUL.
+            if any(isinstance(one, str) and "\0" in one for one in (value if isinstance(value, list) else [value])):
+                raise ValueError(f"{name}: found a string with a NUL, which no option can be; the file was altered")
         parts.validate(options)
         for name, field in parts.own.items():
             if field.metadata["needed"] and not options.get(name):
                 raise ValueError(f"{name}: found none, which a run of {parts.kind} needs; the file was altered")
         return parts.defaults(options) | options
-
-
-def _has_nul(value: Any) -> bool:
-    """True if an option, or an item of a list, is a string with a NUL, which file names exclude."""
-    return any(isinstance(one, str) and "\0" in one for one in (value if isinstance(value, list) else [value]))
 
 
 @contextlib.contextmanager
@@ -332,9 +314,7 @@ def _learn(
     if facts and model.tick == len(job.feed):
         further = f"--{job.length} N, above {job.reached},"
         if not facts["progress"]["curve"]:
-            raise ValueError(
-                f"{folder}: stands at {job.unit} {model.tick}, with nothing left to learn; {further} goes on"
-            )
+            raise ValueError(f"{folder}: stands at {job.unit} {model.tick}, with nothing to learn; {further} goes on")
         if report := ranks.once(lambda: store.finished(folder, job.unit, model.tick, further)):
             return report
     observers: list[Observer] = []
@@ -349,13 +329,9 @@ def _learn(
                 watch(TensorBoard(folder / store.TENSORBOARD, job, model.tick))
 
         ranks.once(watch_all)
-        loop = LoopOptions(
-            label=options["kind"],
-            save_every=options["save_every"],
-            patience=options["patience"],
-            observers=[*observers, *others],
-            measured=lambda: _best(folder, options, model),
-        )
+        settings = {name: options[name] for name in ("save_every", "patience")}
+        best = functools.partial(_best, folder, options, model)
+        loop = LoopOptions(options["kind"], observers=[*observers, *others], measured=best, **settings)
         report = train(job, folder, model, facts, loop, ranks)
     report = {"run": str(folder), "model": options["kind"]} | report
 
@@ -372,7 +348,3 @@ def _best(folder: Path, options: dict[str, Any], model: Any) -> Any:
     if not (options.get("patience") and checkpoint.stands(folder / store.BEST)):
         return model
     return trained(folder, "best", device=options["device"], threads=options["threads"]).load()
-
-
-def _model(options: dict[str, Any]) -> ModuleType:
-    return MODELS.load(options["kind"])

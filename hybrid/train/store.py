@@ -17,13 +17,8 @@ from ..settings import MODELS
 from ..storage import checkpoint, files, lock
 
 # Files that our models write before run.json; listed here to avoid importing the models.
-FILES = {
-    "factors": ("items.json", "users.json"),
-    "labels": ("labels.json", "words.json"),
-    "language": ("vocabulary.json",),
-    "pvm": ("config.json",),
-    "words": ("vocabulary.json",),
-}
+FILES: dict[str, tuple[str, ...]] = dict.fromkeys(("language", "words"), ("vocabulary.json",))
+FILES |= {"factors": ("items.json", "users.json"), "labels": ("labels.json", "words.json"), "pvm": ("config.json",)}
 BEST = "best"  # folder of the best checkpoint by the watched figure
 CHECKPOINTS = (checkpoint.CHECKPOINT, BEST)
 CURVE = "curve.jsonl"
@@ -48,8 +43,7 @@ def _refuse_taken(folder: Path, overwrite: bool) -> None:
     if (folder / RUN).exists():
         if not overwrite:
             raise ValueError(
-                f"--out: {folder} holds a run; --resume {folder} goes on with it, --overwrite replaces it, another --out "
-                "begins a new one"
+                f"--out: {folder} holds a run; --resume {folder} goes on with it, --overwrite replaces it, another --out is new"
             )
     elif any(checkpoint.stands(folder / name) for name in CHECKPOINTS):
         raise ValueError(
@@ -92,10 +86,7 @@ def begun(folder: Path, overwrite: bool = False) -> Iterator[None]:
 
 @contextlib.contextmanager
 def resumed(folder: Path) -> Iterator[dict[str, Any]]:
-    """A context that locks a run for resumption and yields its options.
-
-    Raises ValueError as `options_of` does, and if another process works on it.
-    """
+    """A context that locks a run and yields its options; ValueError as `options_of`, and if another works on it."""
     options_of(folder)  # rejects a folder without a run before a lock is created there
     with lock.held(folder):
         _refuse_special(folder)
@@ -117,8 +108,7 @@ def options_of(folder: Path) -> dict[str, Any]:
         or not isinstance(options.get("data"), str | None)
     ):
         raise ValueError(
-            f"{path}: found no options of a run, expected a kind of {', '.join(known)}; the file was altered, or the "
-            "distribution that offers its model is not installed"
+            f"{path}: found no options of a run, expected a kind of {', '.join(known)}; altered, or a plug-in is missing"
         )
     return options
 
@@ -126,19 +116,8 @@ def options_of(folder: Path) -> dict[str, Any]:
 def _instead(folder: Path) -> str:
     """Returns a description of a folder without run options, and a remedy."""
     if (folder / lock.LOCK).exists() and not any((folder / name).exists() for name in (*AFTER, *CHECKPOINTS)):
-        return (
-            ": what was begun there has not written its options; if it was killed, give the command that began it again"
-        )
+        return ": what was begun has not written its options; if it was killed, give the command that began it again"
     return "; expected the --out folder of `hybrid train`"
-
-
-def kind_of(folder: Path) -> str | None:
-    """Returns a run's model name; None for a folder without a readable run."""
-    try:
-        kind: str = options_of(folder)["kind"]
-    except (ValueError, OSError):
-        return None
-    return kind
 
 
 def refuse_lost(folder: Path) -> None:
@@ -146,8 +125,7 @@ def refuse_lost(folder: Path) -> None:
     A restart would overwrite its remaining files, such as the best checkpoint."""
     if (folder / REPORT).exists():
         raise ValueError(
-            f"{folder / checkpoint.CHECKPOINT}: found none, though {REPORT} is of a finished run; put it back to go on, or "
-            "begin anew with --out and --overwrite"
+            f"{folder / checkpoint.CHECKPOINT}: found none, though {REPORT} is of a finished run; put it back, or --overwrite"
         )
 
 
@@ -200,9 +178,7 @@ def _refuse_special(folder: Path) -> None:
     names = (*AFTER, RUN, *_before(), *CHECKPOINTS, TENSORBOARD)
     for path in (*(folder / name for name in names), *saves):
         if path.is_symlink():
-            raise ValueError(
-                f"{path}: found a link, expected what a run writes itself; put in its place what it points to"
-            )
+            raise ValueError(f"{path}: found a link, expected what a run writes itself; put there what it points to")
         if path.exists() and not (path.is_file() or path.is_dir()):
             raise ValueError(f"{path}: found a pipe or a device, expected what a run writes itself; remove it")
 

@@ -83,10 +83,7 @@ class Names:
         return {self.names[id]: id for id in reversed(range(len(self.names)))}
 
     def ids(self, asked: Any) -> np.ndarray:
-        """Returns the ids (n,) int32 of names; a string is one name, and numbers are converted to strings.
-
-        Raises UnknownName, with similar names, for the first unknown one.
-        """
+        """Returns the ids (n,) int32 of one name or several, also numbers; UnknownName, with similar ones, for the first."""
         return np.array([self.id(name) for name in listed(asked)], np.int32)
 
     def id(self, name: Any) -> int:

@@ -35,10 +35,9 @@ class LanguageModel(Similar):
         self, engine: "Engine", vocabulary: Vocabulary, *, tokens: str = "words", lower: bool = True, eos: bool = False
     ):
         check.choice("tokens", tokens, tuple(TOKENS))
-        if len(vocabulary) != engine.readout.classes or len(vocabulary) + 1 != engine.embedding.rows:
-            raise ValueError(
-                f"vocabulary: found {len(vocabulary):,} words, expected {engine.readout.classes:,}, one a class of the engine"
-            )
+        classes = engine.readout.classes
+        if len(vocabulary) != classes or len(vocabulary) + 1 != engine.embedding.rows:
+            raise ValueError(f"vocabulary: found {len(vocabulary):,} words, expected {classes:,}, one a class")
         super().__init__(vocabulary.words, engine.embedding, "word")
         self.engine, self.vocabulary = engine, vocabulary
         self.tokens, self.lower, self.eos = tokens, lower, eos

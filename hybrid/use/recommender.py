@@ -55,15 +55,15 @@ class Recommender(Similar):
                 raise ValueError("items: found None without histories, expected the names of the items")
             items = histories.items
         if len(items) != engine.readout.classes or len(items) > engine.embedding.rows:
-            raise ValueError(
-                f"items: found {len(items):,} names, expected {engine.readout.classes:,}, one a class of the engine"
-            )
+            raise ValueError(f"items: found {len(items):,} names, expected {engine.readout.classes:,}, one a class")
         super().__init__(items, engine.embedding, "item")
         self.engine, self.items, self.length = engine, items, check.whole("length", length, 1)
         self.order = Order(order, length).checked()
         self._items = Names(items, "item")
         if histories is not None:
-            self.histories = self._fitting(histories)
+            self.histories = feed.checked(histories)
+            if (found := len(histories.items)) != len(items):
+                raise ValueError(f"histories: found {found:,} items, expected {len(items):,}, as in the model")
 
     @functools.cached_property
     def histories(self) -> Histories:
@@ -173,21 +173,9 @@ class Recommender(Similar):
         scores = np.take_along_axis(table, ids, 1)
         return np.where(np.isneginf(scores), -1, ids).astype(np.int32), scores.astype(np.float32)
 
-    def _fitting(self, histories: Histories) -> Histories:
-        """Returns the histories; ValueError if they have other items, IndexError for ids out of range."""
-        histories = feed.checked(histories)
-        if len(histories.items) != len(self.items):
-            raise ValueError(
-                f"histories: found {len(histories.items):,} items, expected {len(self.items):,}, as in the model"
-            )
-        return histories
-
 
 def barred(items: int, allowed: np.ndarray | None, forbidden: np.ndarray) -> np.ndarray:
-    """Returns the excluded ids, ascending: those forbidden, and those not allowed (None: all are allowed).
-
-    Raises ValueError if none is left.
-    """
+    """Returns the ids forbidden or not allowed (None: all are allowed), ascending; ValueError if none is left."""
     out = np.full(items, allowed is not None)
     out[allowed if allowed is not None else []] = False
     out[forbidden] = True

@@ -36,9 +36,7 @@ class Vectors:
         check.no_table("words", words)
         found = np.asarray(check.unmasked("vectors", rows))
         if found.ndim != 2 or len(found) != len(words) or found.dtype.kind != "f" or not found.size:
-            raise ValueError(
-                f"vectors: found {found.dtype} {found.shape}, expected floats ({len(words)}, D), a row a word"
-            )
+            raise ValueError(f"vectors: found {found.dtype} {found.shape}, expected floats ({len(words)}, D) by word")
         self.words = words.tolist() if isinstance(words, np.ndarray) else list(words)
         self.rows = np.ascontiguousarray(found, np.float32)
         check.finite("vectors", self.rows)

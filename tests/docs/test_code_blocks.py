@@ -110,7 +110,9 @@ def _run(command: str, capsys) -> None:
 def _hybrid(command: str, capsys) -> None:
     if command.startswith(LONG):
         command = re.sub(r" --steps \d+", "", command) + " --steps 40"
-    if command.startswith("data get"):  # there is no network in tests; tests/hybrid/cli/commands/test_data.py has a server
+    if command.startswith(
+        "data get"
+    ):  # there is no network in tests; tests/hybrid/cli/commands/test_data.py has a server
         options.read(shlex.split(command))
         return
     if command.startswith("launch"):  # it becomes another program

@@ -282,7 +282,7 @@ def absurd(name: str, content: bytes, rng: Random) -> bytes:
     """One of the good commands, of which an option or two have values that nobody expects, or a word is another."""
     known = json.loads(content)["good"]
     words = list(rng.choice(known))
-    top, chosen = options._parser(words[0], words[1:])
+    top, chosen = options.parsers(words[0], words[1:])
     own = {one: action for action in (chosen or top)._actions for one in action.option_strings if one.startswith("--")}
     if words[0] == "train" and not words[1].startswith("-"):
         used = {flag(name) for name in Parts(words[1]).every()}

@@ -9,10 +9,11 @@ from typing import Any
 from ... import console
 from ...formats.vectors import open_vectors
 from ...settings import positive
+from ...train.options import DEVICE, THREADS
 from ...train.runs import able, open_run, vectors_of
 from ...use.answers import Ranked
 from ...use.vectors import Vectors
-from ..arguments import CHECKPOINT, DEVICE, THREADS, Parser
+from ..arguments import CHECKPOINT, Parser
 
 SHOWN = 10  # default number of results
 

@@ -18,9 +18,7 @@ def add(data: Parser) -> None:
     listing = actions.add_parser("list", help="every data set: its size, whether it is here, what it is")
     get = actions.add_parser("get", help="download a data set, and check it")
     get.add_argument("name", metavar="NAME", help=", ".join(DATASETS))
-    get.add_argument(
-        "--out", metavar="DIR", help="the folder of the data (default: HYBRID_DATA, else one in the user's cache)"
-    )
+    get.add_argument("--out", metavar="DIR", help="folder of the data (default: HYBRID_DATA, else in the user's cache)")
     for action in (listing, get):
         action.add_argument("--json", action="store_true", help="print JSON")
         action.add_quiet()

@@ -18,12 +18,12 @@ from ...settings import positive, whole
 from ...storage import checkpoint, lock
 from ...train import plots, runs, store
 from ...train.loop import LoopOptions, train
-from ...train.options import choose
+from ...train.options import DEVICE, THREADS, choose
 from ...train.progress import CLOCKS
 from ...train.stop import Stopped
 from ...use.language import LanguageModel
 from ...use.vectors import Vectors
-from ..arguments import DEVICE, OVERWRITE, THREADS, Parser
+from ..arguments import OVERWRITE, Parser
 
 READOUTS = {"full": "full softmax", "tree": "Huffman tree", "sampled": "sampled softmax"}
 SHOWN = 3  # number of contexts continued, and of words with neighbours
@@ -76,10 +76,7 @@ def begun(folder: Path, overwrite: bool) -> Iterator[None]:
 
 
 def compare(source: Text, folder: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    """Trains each on 80 % of the text, writes reports and pictures to the folder, and returns the report.
-
-    10 % yields the curves; another 10 %, used for no choice, is the test set of the comparison.
-    """
+    """Trains each on 80 % of the text, 10 % for the curves and 10 % for the test; writes and returns the report."""
     seed = settings["seed"]
     parts = source.split(valid=0.1, test=0.1, seed=seed)
     reports, engines = {}, {}

@@ -43,9 +43,7 @@ NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
 CAPABILITY = (75, 76)  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
 ASK_SMI = "nvidia-smi says more; reboot after an update of the driver, start a container with its GPUs (--gpus all)"
 PYCUDA = "pip install 'hybrid-engine[gpu]' && python -m gpu.install, which needs a C++ compiler, and no CUDA toolkit"
-OTHER_CUBLAS = (
-    "update the driver, or for one of CUDA 12: pip install nvidia-cublas-cu12; or name another in HYBRID_CUBLAS"
-)
+OTHER_CUBLAS = "update the driver; for CUDA 12 pip install nvidia-cublas-cu12; or name another in HYBRID_CUBLAS"
 Finding = dict[str, Any]
 
 
@@ -85,13 +83,9 @@ def report(megabytes: int = 512) -> dict[str, Any]:
 
 def text(report: dict[str, Any]) -> str:
     """Returns the report as text; problems are marked !! and followed by a remedy."""
-    machine, system = report["machine"], report["system"]
-    room = f", {machine['memory'] / 2**30:.1f} GiB" if machine["memory"] else ""
-    lines = [
-        f"{machine['processor']}, {machine['cores']} cores{room}",
-        f"{system['os']}, Python {system['python']}",
-        "",
-    ]
+    host, system = report["machine"], report["system"]
+    room = f", {host['memory'] / 2**30:.1f} GiB" if host["memory"] else ""
+    lines = [f"{host['processor']}, {host['cores']} cores{room}", f"{system['os']}, Python {system['python']}", ""]
     for one in report["findings"]:
         mark = "ok" if one["ok"] else "!!" if one["needed"] else "--"
         lines.append(f"  {mark}  {one['name']:<16} {one['found']}")

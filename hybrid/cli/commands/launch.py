@@ -19,14 +19,12 @@ def run(given: argparse.Namespace) -> int:
     """Become the mpiexec that starts the ranks: it hands signals on to them, and its exit code is theirs."""
     ranks.check(options.read(given.words), given.ranks)  # so that what is wrong is said before there are ranks
     if launched():
-        raise ValueError(
-            "launch: ranks were started already; a batch system runs python -m mpi4py -m hybrid.cli COMMAND"
-        )
+        raise ValueError("launch: ranks were started already; batch systems run python -m mpi4py -m hybrid.cli COMMAND")
     most = max(16, 4 * len(affinity()))
     if given.ranks > most:  # they would fill the memory of this machine
         raise ValueError(
-            f"-n: found {given.ranks:,} ranks, expected at most {most}: {len(affinity())} cores are here; on several machines "
-            "a batch system runs python -m mpi4py -m hybrid.cli COMMAND"
+            f"-n: found {given.ranks:,} ranks, expected at most {most} on {len(affinity())} cores; "
+            "on several machines a batch system runs python -m mpi4py -m hybrid.cli COMMAND"
         )
     from ...mpi import world
 

@@ -26,8 +26,7 @@ def add(command: Parser) -> None:
         type=number,
         default=TEMPERATURE,
         metavar="T",
-        help="1: words are drawn with the model's probabilities; lower: the likelier ones more often; 0: always the"
-        f" likeliest (default: {TEMPERATURE})",
+        help=f"1: by the model's probabilities; lower: the likelier more often; 0: the likeliest (default: {TEMPERATURE})",
     )
     command.add_argument("--seed", type=whole, default=0, help="of what is drawn (default: 0)")
     command.add_argument("--k", type=positive, metavar="K", help="show the K likeliest next words")

@@ -18,7 +18,7 @@ from ...settings import positive, whole
 from ...storage import files
 from ...storage.checkpoint import CHECKPOINT
 from ...train import store
-from ...train.options import choose, kept
+from ...train.options import DEVICE, THREADS, choose, kept
 from ...train.progress import Progress
 from ..arguments import OVERWRITE, Parser
 
@@ -71,9 +71,7 @@ def _compare(compare: Parser) -> None:
 
 def _import(command: Parser) -> None:
     command.add_argument("file", metavar="FILE", help="Sim_<name>_<id>_<step>.zip; nothing in it is unpickled")
-    command.add_argument(
-        "--out", metavar="DIR", required=True, help="the run that it becomes; --resume goes on with it"
-    )
+    command.add_argument("--out", metavar="DIR", required=True, help="the run it becomes; --resume goes on with it")
     command.add_overwrite(OVERWRITE)
     command.add_argument("--video", metavar="VIDEO", default="synthetic", help=f"{VIDEO_HELP} (default: synthetic)")
     command.add_argument("--json", action="store_true", help="print JSON")
@@ -91,10 +89,8 @@ def _out(command: Parser, text: str) -> None:
     """Adds the output option and the machine options."""
     command.add_argument("-o", "--out", metavar="FILE", help=text)
     command.add_overwrite()
-    command.add_argument(
-        "--device", help='"cpu", "cuda:N" or "auto": a GPU when one can be used (default), and says why'
-    )
-    command.add_argument("--threads", type=positive, help="CPU threads in total (default: all cores that it may use)")
+    command.add_argument("--device", help=DEVICE)
+    command.add_argument("--threads", type=positive, help=THREADS)
     command.add_argument("--json", action="store_true", help="print the report as JSON")
 
 
@@ -137,11 +133,5 @@ def _configs(given: argparse.Namespace) -> dict[str, Any]:
     return {"configurations": found, "text": "\n".join(lines)}
 
 
-ACTIONS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
-    "watch": film.watch,
-    "dream": film.dream,
-    "fields": film.fields,
-    "compare": evaluate.compare,
-    "import": _imported,
-    "configs": _configs,
-}
+ACTIONS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {"import": _imported, "configs": _configs}
+ACTIONS |= {"watch": film.watch, "dream": film.dream, "fields": film.fields, "compare": evaluate.compare}

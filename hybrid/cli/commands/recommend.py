@@ -28,29 +28,16 @@ def add(command: Parser) -> None:
     command.add_argument("--include-seen", action="store_true", help="recommend what the user had, too")
     for name, what in (("allowed", "the only items that may be recommended"), ("forbidden", "items that may not be")):
         command.add_argument(f"--{name}", type=_listed, metavar="A,B,C|@FILE", help=f"{what}; @FILE: one a line")
-    command.add_argument(
-        "--out",
-        metavar="FILE",
-        help="write a table, .csv or .parquet, with user, rank, item and score (default: print)",
-    )
+    command.add_argument("--out", metavar="FILE", help="a .csv or .parquet of user, rank, item, score (default: print)")
     command.add_overwrite()
     whom = command.add_argument_group("for whom (default: all users of the run's ratings)")
     whom.add_argument("--users", type=_listed, metavar="A,B,C|@FILE", help="these users")
     whom.add_argument(
-        "--history",
-        type=_listed,
-        action="append",
-        metavar="ITEM,ITEM",
-        help="a new user who had these, the last one last",
+        "--history", type=_listed, action="append", metavar="ITEM,ITEM", help="a new user who had these, in this order"
     )
+    whom.add_argument("--ratings", metavar="FILE", help="the users of these ratings, of now or moved since training")
     whom.add_argument(
-        "--ratings", metavar="FILE", help="the users of these ratings, of now or moved since the training"
-    )
-    whom.add_argument(
-        "--columns",
-        type=names,
-        metavar="USER,ITEM[,TIME]",
-        help="which columns of --ratings these are (default: as in training)",
+        "--columns", type=names, metavar="USER,ITEM[,TIME]", help="columns of --ratings (default: as in training)"
     )
 
 
@@ -65,8 +52,9 @@ def run(given: argparse.Namespace) -> int:
     for name in ("allowed", "forbidden"):
         only[name] = _known(name, only[name], model.items)
     if given.history:
-        found = model.recommend_to(given.history, k, **only)
-        parts: Iterable[Ranked] = [found._replace(asked=_new(len(given.history)))]
+        many, found = len(given.history), model.recommend_to(given.history, k, **only)
+        new = ["new user"] if many == 1 else [f"new user {number}" for number in range(1, many + 1)]
+        parts: Iterable[Ranked] = [found._replace(asked=new)]
     else:
         parts = model.recommendations(given.users, k, **only)
     if given.out:
@@ -88,11 +76,6 @@ def _refuse(given: argparse.Namespace) -> None:
     if given.out:
         format_of(given.out)
         files.check(given.out, given.overwrite)
-
-
-def _new(many: int) -> list[str]:
-    """Returns names for new users."""
-    return ["new user"] if many == 1 else [f"new user {number}" for number in range(1, many + 1)]
 
 
 def _print(parts: Iterable[Ranked]) -> None:

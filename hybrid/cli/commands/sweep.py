@@ -17,10 +17,7 @@ JOURNAL, TABLE, NAME = "sweep.journal", "trials.md", "sweep"
 
 
 class Sweep(NamedTuple):
-    """The content of a sweep file: options of all trials, and Optuna distributions of the varied ones.
-
-    first  curve points before a trial may be pruned
-    """
+    """The options of all trials, and distributions of the varied ones; first: curve points before a trial may be pruned."""
 
     model: str
     trials: int
@@ -98,9 +95,7 @@ def _read(path: Path) -> Sweep:
     head, fixed, vary = ({name.replace("-", "_"): value for name, value in table.items()} for table in tables)
     model, trials, first = head.pop("model", None), head.pop("trials", None), head.pop("first", 1)
     if head or model not in MODELS.names() or any(type(one) is not int or one < 1 for one in (trials, first)):
-        raise ValueError(
-            f"[sweep]: expected trials = N, model = one of {', '.join(MODELS.names())} and perhaps first = N"
-        )
+        raise ValueError(f"[sweep]: expected trials = N, model = one of {', '.join(MODELS.names())}, perhaps first = N")
     if not vary or vary.keys() & fixed.keys():
         raise ValueError("[vary]: expected an option or more, and none that [fixed] has too")
     sweep = Sweep(model, trials, first, fixed, {name: _distribution(name, value) for name, value in vary.items()})
@@ -123,8 +118,7 @@ def _distribution(name: str, value: Any) -> Any:
             kind = distributions.IntDistribution if kinds == {int} else distributions.FloatDistribution
             return kind(low, high, log)
     raise ValueError(
-        f"[vary] {name}: found {value}, expected a list of values, or {{from = A, to = B}} of numbers that rise, with "
-        "log = true above 0"
+        f"[vary] {name}: found {value}, expected a list, or {{from = A, to = B}} that rise, log = true above 0"
     )
 
 
@@ -158,9 +152,7 @@ def _study(sweep: Sweep, folder: Path) -> Any:
         study = optuna.load_study(study_name=NAME, storage=JournalStorage(JournalFileBackend(str(path))), pruner=pruner)
         same = study.user_attrs["asked"] == asked and isinstance(study.user_attrs["figure"], str)
     except Exception as error:  # Optuna raises various errors for an altered file
-        raise ValueError(
-            f"{path}: not the journal of a sweep ({type(error).__name__}); the file was altered"
-        ) from error
+        raise ValueError(f"{path}: not the journal of a sweep ({type(error).__name__}); it was altered") from error
     if not same:
         raise ValueError(f"is not what the sweep in {folder} was begun with; give it back, or name another --out")
     return study

@@ -27,12 +27,9 @@ def add(train: Parser) -> None:
     life.add_argument(
         "--resume",
         metavar="DIR",
-        help="go on with the run in DIR, with its own options and to the same bytes; with a greater number of"
-        " epochs, steps or trees, further than it was begun for",
+        help="go on with the run in DIR, with its own options, to the same bytes; further with more epochs, steps or trees",
     )
-    life.add_argument(
-        "--previous", action="store_true", help="with --resume: go on from the save before the last, if that is damaged"
-    )
+    life.add_argument("--previous", action="store_true", help="with --resume: the save before, if the last is damaged")
     train.group("machine").add_argument("--json", action="store_true", help="print the report as JSON")
     if kind is None:
         train.epilog = f"hybrid train MODEL --help lists the options of a model: {names}."

@@ -139,11 +139,7 @@ def _plain(picture: Any) -> Any:
 
 
 class Labels(NamedTuple):
-    """A box file with the target's box in each frame.
-
-    name  file name, for messages
-    text  its bytes
-    """
+    """A file with the target's box in each frame: its name, for messages, and its bytes."""
 
     name: str
     text: bytes
@@ -191,10 +187,7 @@ def _box(name: str, at: int, line: str, size: tuple[int, int]) -> tuple[float, .
 
 
 def placed(box: np.ndarray, size: tuple[int, int], shape: Shape) -> np.ndarray:
-    """Converts a box of an original of this width and height to pixels of the frame, which shows all of it in `shape`.
-
-    Returns (4,) float32, zeros if the box is not visible.
-    """
+    """Converts a box of an original of this width and height to pixels of the frame, (4,) float32; zeros if not visible."""
     scale = np.array([shape[1] / size[0], shape[0] / size[1]])
     limit = np.array([shape[1], shape[0]])
     low = np.clip(box[:2] * scale, 0, limit)

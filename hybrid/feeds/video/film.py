@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -37,16 +37,14 @@ class Film:
         self.zoom = None if zoom is None else check.whole("zoom", zoom, 1)
         suffix = self.path.suffix.lower()
         if suffix not in KINDS:
-            raise ValueError(
-                f"{self.path}: ends in {suffix!r}; expected .mp4, .gif, or no suffix for a directory of .png"
-            )
+            raise ValueError(f"{self.path}: ends in {suffix!r}; expected .mp4, .gif, or none for a directory of .png")
         if not self.path.parent.is_dir():
             raise FileNotFoundError(f"{self.path}: there is no directory {self.path.parent}; make it first")
         if self.path.is_dir() and (suffix or any(self.path.iterdir())):
             raise FileExistsError(f"{self.path}: is a directory with something in it; give another name")
         self._part = files.part(self.path)
         self._kind = KINDS[suffix]
-        self._writer: _Writer | None = None
+        self._writer: Any = None  # of KINDS
         self._shape: tuple[int, ...] | None = None
 
     def __enter__(self) -> "Film":
@@ -85,12 +83,6 @@ class Film:
             return act(*arguments)
         except OSError as error:
             raise OSError(error.errno, f"{self.path}: cannot be written ({error.strerror or error})") from None
-
-
-class _Writer(Protocol):
-    def write(self, frame: np.ndarray) -> None: ...
-
-    def close(self) -> None: ...
 
 
 class _Mp4:

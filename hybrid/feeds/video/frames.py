@@ -36,12 +36,10 @@ class Frames:
         self.clips = list(clips)
         if not self.clips:
             raise ValueError("clips: found none, expected at least one")
-        for number, clip in enumerate(self.clips):
-            if clip.shape != self.clips[0].shape:
-                raise ValueError(
-                    f"clips[{number}]: found shape {clip.shape}, expected {self.clips[0].shape} as clips[0]"
-                )
         self.shape, self.rate = self.clips[0].shape, self.clips[0].rate
+        for number, clip in enumerate(self.clips):
+            if clip.shape != self.shape:
+                raise ValueError(f"clips[{number}]: found shape {clip.shape}, expected {self.shape} as clips[0]")
         self._ends = list(accumulate(len(clip) for clip in self.clips))  # of every clip, in the sequence of all
 
     def __len__(self) -> int:

@@ -31,10 +31,7 @@ def open_clips(source: str, shape: Shape) -> Sequence[Clip]:
 
 
 def kept(clips: Sequence[Clip]) -> list[Clip]:
-    """Returns the clips, with a frame cache for those that fit completely into MEMORY; others decode a frame on each access.
-
-    Caching part of a clip would not help, since access is cyclic.
-    """
+    """Returns the clips; those that fit into MEMORY as a whole keep decoded frames: part would not help cyclic access."""
     left, found = MEMORY, []
     for clip in clips:
         size = len(clip) * int(np.prod(clip.shape))
@@ -79,8 +76,7 @@ def _files(path: Path) -> list[Path]:
     """Returns the path itself or, for a directory without images, the clips in it."""
     if not path.exists():
         raise FileNotFoundError(
-            f"{path}: there is no such file or directory; expected a video, a directory of images or of videos, a zip of"
-            ' images, or "synthetic"'
+            f'{path}: there is no such file or directory; expected a video, a folder, a zip or "synthetic"'
         )
     if not path.is_dir():
         return [path]
@@ -92,8 +88,7 @@ def _files(path: Path) -> list[Path]:
         raise ValueError(f"{path}: holds images ({pictures[0].name}) and clips ({clips[0].name}); expected one kind")
     if not clips and not pictures:
         raise ValueError(
-            f"{path}: no images and no videos in it; expected files that end in"
-            f" {', '.join(images.PICTURES)}, or .mp4, .avi, .mkv, ..., or .zip"
+            f"{path}: no images and no videos in it; expected {', '.join(images.PICTURES)}, .mp4, .avi, ... or .zip"
         )
     return clips or [path]
 

@@ -100,7 +100,7 @@ def every_action(parser):
 
 @pytest.mark.parametrize("command", sorted(options.COMMANDS))
 def test_a_default_is_the_one_that_the_help_names(command):
-    for action in every_action(options.parser(command)):
+    for action in every_action(options.parsers(command)[0]):
         if action.default not in (None, argparse.SUPPRESS) and not isinstance(action.default, bool):
             assert re.search(rf"\(default: {action.default}\b", action.help), action.option_strings
 

@@ -224,9 +224,9 @@ def test_a_run_that_stops_early_is_measured_as_it_was_at_its_best_and_so_it_is_l
 def test_what_is_asked_of_a_run_is_what_was_said_and_defaults_for_the_rest(monkeypatch):
     from hybrid.models import factors
 
-    monkeypatch.setattr(runs, "trained", lambda *which, **free: SimpleNamespace(options={}))
+    monkeypatch.setattr(runs, "trained", lambda *which, **free: SimpleNamespace(options={"kind": "factors"}))
     model = SimpleNamespace(Evaluation=factors.Evaluation, evaluate=lambda run, asked: asked)
-    monkeypatch.setattr(runs, "_model", lambda options: model)
+    monkeypatch.setattr(runs.MODELS, "load", lambda kind: model)
     asked = {"device": None, "threads": None, "ratings": "u.data"}
     assert runs.evaluate("run", asked | {"k": 3}) == asked | {"k": 3, "columns": None}
     assert runs.evaluate("run", asked | {"k": None}) == asked | {"k": None, "columns": None}

@@ -20,13 +20,8 @@ LARGEST = 2**28  # bytes of a file in a zip: an untrusted one may unpack to any 
 UPRIGHT = {2: 0, 3: 3, 4: 1, 5: 5, 6: 4, 7: 6, 8: 2}  # EXIF orientation -> Pillow's transposition; 5 and above lie
 
 
-def open_clip(source: str, shape: Shape) -> "Images":
-    """Opens a zip of images."""
-    return zipped(Path(source), shape)
-
-
 class Images(Pictures):
-    """A `Clip` of images in the given order; `directory` and `zipped` make one.
+    """A `Clip` of images in the given order; `directory` and `open_clip` make one.
 
     read    name -> the bytes of the file
     labels  a box file; None: not labelled
@@ -87,7 +82,7 @@ def _bytes(name: str | Path) -> bytes:
     return Path(name).read_bytes()
 
 
-def zipped(path: Path, shape: Shape) -> Images:
+def open_clip(path: str | Path, shape: Shape) -> Images:
     """Returns a `Clip` of the images in a zip, in natural order of names. The only .txt or .csv file in it holds the boxes.
 
     Raises as `directory` does, and for anything but a zip.

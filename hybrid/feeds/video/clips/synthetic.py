@@ -17,7 +17,6 @@ SUFFIXES = ()
 TARGET, BOX, TRIANGLE = (1.0, 0.85, 0.1), (0.1, 0.35, 0.95), (0.75, 0.1, 0.5)  # yellow, blue, purple
 GREY = np.array([0.299, 0.587, 0.114], np.float32)
 
-
 Outline = Callable[[np.ndarray, np.ndarray, float], np.ndarray]
 
 
@@ -134,10 +133,7 @@ def _triangle(along: np.ndarray, across: np.ndarray, radius: float) -> np.ndarra
 
 
 def _texture(rng: np.random.Generator, shape: Shape) -> np.ndarray:
-    """Returns smooth, periodic noise of three colours, twice the picture's size.
-
-    The first rows and columns are repeated after the last, so that every piece is one slice.
-    """
+    """Returns smooth, periodic noise of three colours, twice the picture's size, wrapped so that every piece is a slice."""
     from scipy import ndimage
 
     rows, columns = shape[:2]

@@ -61,12 +61,15 @@ class Video(Pictures):
         return self._index.frames
 
     def _picture(self, number: int) -> Any:
-        """Returns frame `number` as a Pillow image in the size of the original."""
+        """Returns frame `number` as an upright Pillow image in the size of the original."""
+        from PIL import Image
+
         cursor = self._cursor(number)
-        picture = upright(cursor.read(number))  # a cursor that fails is dropped
+        frame = cursor.read(number)  # a cursor that fails is dropped
+        picture = Image.fromarray(frame.to_ndarray(format="rgb24", threads=1))
         if cursor.at < len(self):
             self._cursors.append(cursor)
-        return picture
+        return picture.rotate(frame.rotation, expand=True) if frame.rotation else picture
 
     def _cursor(self, number: int) -> "_Cursor":
         """Removes and returns the cursor that reaches a frame soonest; the list starts with the least recently used."""
@@ -103,8 +106,7 @@ class _Cursor:
             except av_library().FFmpegError as error:
                 reason = error.strerror
         raise ValueError(
-            f"{self.path}: frame {number} of {self.index.frames} cannot be decoded ({reason}); the file is corrupt:"
-            f" {REMEDY}"
+            f"{self.path}: frame {number} of {self.index.frames} cannot be decoded ({reason}); corrupt: {REMEDY}"
         )
 
     def _go_on(self, number: int) -> Iterator[tuple[int, Any]]:
@@ -215,9 +217,7 @@ def _packets(path: Path, container: Any, stream: Any) -> Iterator[tuple[int | No
     try:
         for packet in container.demux(stream):
             if packet.is_corrupt:
-                raise ValueError(
-                    f"{path}: frame {number} is there in part only; the file is corrupt or cut short: {REMEDY}"
-                )
+                raise ValueError(f"{path}: frame {number} is there in part only; corrupt or cut short: {REMEDY}")
             if packet.size:
                 yield packet.pts, packet.is_keyframe, packet.is_discard
                 number += 1
@@ -270,9 +270,7 @@ def av_library() -> Any:
     try:
         import av
     except ImportError as error:
-        raise ValueError(
-            f'video needs PyAV, which cannot be imported ({error}): pip install "hybrid-engine[video]"'
-        ) from None
+        raise ValueError(f'video needs PyAV ({error}): pip install "hybrid-engine[video]"') from None
     return av
 
 
@@ -281,11 +279,9 @@ def opened(path: Path) -> Any:
     av = av_library()
     try:
         # An absolute path, so that a name with a colon is no protocol. An untrusted file must not redirect FFmpeg.
-        # Passed as `container_options`, since some versions crash on `options` if streams appear late.
+        # Passed as `container_options`, since some versions crash on `options` if streams appear late. Titles may not be UTF-8.
         options = {"protocol_whitelist": "file"}
-        return av.open(
-            str(path.absolute()), container_options=options, metadata_errors="replace"
-        )  # titles in any encoding
+        return av.open(str(path.absolute()), container_options=options, metadata_errors="replace")
     except av.FFmpegError as error:
         raise ValueError(
             f"{path}: cannot be opened as a video ({error.strerror}); it is none, or was cut short: {REMEDY}"
@@ -295,9 +291,8 @@ def opened(path: Path) -> Any:
 def pictures(name: str | Path, container: Any) -> Any:
     """Returns the video stream of a container, set to decode in one thread; ValueError, with the name, if it has none."""
     if not container.streams.video:
-        raise ValueError(
-            f"{name}: no pictures in it, only {', '.join({s.type for s in container.streams}) or 'nothing'}"
-        )
+        found = ", ".join({stream.type for stream in container.streams}) or "nothing"
+        raise ValueError(f"{name}: no pictures in it, only {found}")
     stream = container.streams.video[0]
     if not stream.codec_context:
         raise ValueError(f"{name}: this FFmpeg has no decoder for it; ffmpeg -i OLD NEW.mp4 makes one that it can read")
@@ -309,11 +304,3 @@ def pictures(name: str | Path, container: Any) -> Any:
 def frame_rate(stream: Any) -> float:
     """Returns the frames per second of a stream; 25 if it states none."""
     return float(stream.average_rate or stream.guessed_rate or 25)
-
-
-def upright(frame: Any) -> Any:
-    """Converts a PyAV frame to an upright Pillow image, by the rotation that its file states."""
-    from PIL import Image
-
-    picture = Image.fromarray(frame.to_ndarray(format="rgb24", threads=1))
-    return picture.rotate(frame.rotation, expand=True) if frame.rotation else picture

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from hybrid.feeds.video.clips.images import directory, zipped
+from hybrid.feeds.video.clips.images import directory, open_clip
 
 SHAPE = (4, 4, 3)
 
@@ -40,7 +40,7 @@ SET = {
 
 
 @pytest.mark.parametrize(
-    "opened", [lambda path: directory(folder(path, SET), SHAPE), lambda path: zipped(archive(path, SET), SHAPE)]
+    "opened", [lambda path: directory(folder(path, SET), SHAPE), lambda path: open_clip(archive(path, SET), SHAPE)]
 )
 def test_natural_order_each_with_its_own_scale(tmp_path, opened):
     clip = opened(tmp_path)
@@ -120,15 +120,15 @@ def test_zips_refused(tmp_path, monkeypatch):
     data = path.read_bytes()
     path.write_bytes(data[:50] + bytes([data[50] ^ 255]) + data[51:])
     with pytest.raises(ValueError, match=r"set.zip, a.png: cannot be unpacked .Bad CRC"):
-        zipped(path, SHAPE)
+        open_clip(path, SHAPE)
     path.write_bytes(b"text")
     with pytest.raises(ValueError, match=r"set.zip: File is not a zip file; expected a zip of images"):
-        zipped(path, SHAPE)
+        open_clip(path, SHAPE)
     monkeypatch.setattr("hybrid.feeds.video.clips.images.LARGEST", 10)
     with pytest.raises(
         ValueError, match=r"set.zip, a.png: cannot be unpacked \(it unpacks to \d+ bytes, .* at most 10"
     ):
-        zipped(archive(tmp_path, {"a.png": encoded(0)}), SHAPE)
+        open_clip(archive(tmp_path, {"a.png": encoded(0)}), SHAPE)
 
 
 def test_a_small_file_of_many_pixels_is_refused_before_they_take_memory(tmp_path):
