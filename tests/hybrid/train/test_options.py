@@ -24,9 +24,17 @@ def test_defaults_that_a_model_has_under_a_readout():
     ("kind", "said", "message"),
     [
         ("language", {}, "--text: needed by `train language`, found none"),
-        ("language", {"text": "x", "readout": "tree", "negatives": 5}, "tree` but by --readout neighbours and --readout sampled; leave it out"),
+        (
+            "language",
+            {"text": "x", "readout": "tree", "negatives": 5},
+            "tree` but by --readout neighbours and --readout sampled; leave it out",
+        ),
         ("words", {"text": "x", "split": 7}, "--split: not used by `train words`"),
-        ("language", {"text": "x", "readout": "tree", "split": 7}, "--split: cuts a tree between the CPU and a GPU, found --readout-device cpu"),
+        (
+            "language",
+            {"text": "x", "readout": "tree", "split": 7},
+            "--split: cuts a tree between the CPU and a GPU, found --readout-device cpu",
+        ),
         (
             "language",
             {"text": "x", "readout": "tree", "split": 7, "readout_device": "auto"},
@@ -34,7 +42,7 @@ def test_defaults_that_a_model_has_under_a_readout():
         ),
         ("language", {"text": "x", "readout": "nosuch"}, "readout: found 'nosuch', expected one of"),
     ],
-)  # fmt: skip
+)
 def test_what_contradicts_is_missing_or_not_used_is_refused_by_name(kind, said, message):
     with pytest.raises(ValueError) as raised:
         choose(kind, **said)
