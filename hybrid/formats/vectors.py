@@ -55,7 +55,7 @@ def save(
         return
     for word in words:
         if word.split() != [word]:
-            raise ValueError(f"word {word!r}: expected one without white space; .npz and .tsv hold any")
+            raise ValueError(f"word {word!r}: expected one without white space; .npz, .tsv and .parquet hold any")
     files.write(path, (_binary if binary else _text)(words, rows))
 
 

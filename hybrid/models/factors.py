@@ -354,7 +354,8 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
     digest, expected = _digest(every, options)[:12], (options.get("data") or "none kept")[:12]
     if digest != expected:
         raise ValueError(
-            f"{path}: not the ratings that {folder} was trained on (digest {digest}, expected {expected}): give those"
+            f"{path}: not the ratings that {folder} was trained on (digest {digest}, expected {expected}); give those, or"
+            " train a new run"
         )
     console.note(_protocol(options))
     model, parts, order = run.load(), _split(every, options), _order(options)
