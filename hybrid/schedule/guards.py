@@ -26,20 +26,18 @@ class Held:
         self._before: Callable[[int, Any], Any] | None = None
         self._waiting = 0  # signals not yet delivered to the handler
         self._first = True
-        self._breaks = False  # True while a second signal is delivered immediately
 
     def __enter__(self) -> "Held":
         if threading.current_thread() is threading.main_thread():
             before = signal.getsignal(signal.SIGINT)
             if callable(before):  # not callable: handled by the system or by C code of an extension
-                self._before, self._waiting, self._first, self._breaks = before, 0, True, True
+                self._before, self._waiting, self._first = before, 0, True
                 signal.signal(signal.SIGINT, self._note)
         return self
 
     def __exit__(self, *exception: object) -> None:
         if self._before is None:
             return
-        self._breaks = False  # from here signals are only counted, so that the handler is always restored
         signal.signal(signal.SIGINT, self._before)
         before, self._before = self._before, None
         self._pass_on(before)
@@ -52,13 +50,20 @@ class Held:
         self._waiting += 1
         if self._first:
             self._first = False
-        elif self._breaks and self._before:
+        elif self._before and not _within(frame):
             self._pass_on(self._before)
 
     def _pass_on(self, handler: Callable[[int, Any], Any]) -> None:
         waiting, self._waiting = self._waiting, 0
         for _ in range(waiting):
             handler(signal.SIGINT, None)
+
+
+def _within(frame: FrameType | None) -> bool:
+    """True while a `Held` begins or ends: a handler that raises there would never be put back, so signals are only counted."""
+    while frame and frame.f_code not in (Held.__enter__.__code__, Held.__exit__.__code__):
+        frame = frame.f_back
+    return frame is not None
 
 
 class Released:

@@ -159,7 +159,7 @@ def command(tmp_path):
     text.write_text("the cat sat on the mat and the dog sat on the cat\n" * 40)
     sizes = {"width": 4, "hidden": 6, "readout-width": 5, "epochs": 2, "batch": 32, "threads": 2}
     small = [item for name, value in sizes.items() for item in (f"--{name}", str(value))]
-    return ["train", "language", "--text", str(text), *small, "--device", "cuda:0"]
+    return ["train", "language", "--text", str(text), *small, "--readout", "tree", "--device", "cuda:0"]
 
 
 @pytest.mark.parametrize("part", ["readout", "rows"])

@@ -1,7 +1,9 @@
 """Ctrl-C at any moment leaves a model between two ticks; a second one breaks off, and the model says so."""
 
+import contextlib
 import random
 import signal
+import sys
 
 import numpy as np
 import pytest
@@ -147,6 +149,26 @@ def test_while_a_stop_is_open_it_is_told_after_the_tick():
             signal.raise_signal(signal.SIGINT)
             assert not stop.signal
         assert stop.signal == signal.SIGINT
+
+
+@pytest.mark.parametrize("code", [Held.__enter__.__code__, Held.__exit__.__code__])
+def test_two_signals_at_any_line_where_it_begins_or_ends_leave_pythons_own_handler(code):
+    for at in range(9):
+        left = iter(range(at, -1, -1))
+
+        def line(frame, event, argument, left=left):
+            if event == "line" and next(left, None) == 0:
+                signal.raise_signal(signal.SIGINT)
+                signal.raise_signal(signal.SIGINT)
+            return line
+
+        sys.settrace(lambda frame, event, argument, line=line: line if frame.f_code is code else None)
+        try:
+            with contextlib.suppress(KeyboardInterrupt), Held():
+                pass
+        finally:
+            sys.settrace(None)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, at
 
 
 def test_a_signal_while_the_handler_is_put_back_waits_until_it_is(monkeypatch):

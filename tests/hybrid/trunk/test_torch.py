@@ -139,6 +139,7 @@ class Summed(torch.nn.Module):
 
 
 def test_sequences_are_shown_whole(tmp_path):
+    torch.manual_seed(0)
     module = Summed()
     trunk = TorchTrunk(module, 5, 3, optimiser=lambda own: torch.optim.SGD(own, lr=0.1), sequence=4)
     readout = FullReadout(9, 3, batch=12, optimiser=SGD(0.05))
