@@ -220,7 +220,8 @@ def train(
     average, examples = _learn(net, data, settings, steps, each)
     seconds = time.perf_counter() - start
     state = net.state_dict()
-    sizes = {value.data_ptr(): value.numel() for value in state.values() if value.is_floating_point()}
+    learned = (value for name, value in state.items() if value.is_floating_point() and not name.endswith("squares"))
+    sizes = {value.data_ptr(): value.numel() for value in learned}  # a tied table counts once
     memory = peak.bytes()
     return Run(
         lambda: _validated(net, average, data.valid),
