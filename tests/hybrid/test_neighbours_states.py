@@ -67,7 +67,8 @@ class Table(RuleBasedStateMachine):
             row[out] = -np.inf
             least = np.sort(row)[-k] + 1e-5
             expected = set(np.flatnonzero(row > least).tolist())
-            certain = expected if self.index == "exact" else expected & self.fresh
+            fresh = self.since if self.building else self.fresh  # the new index may be in use already
+            certain = expected if self.index == "exact" else expected & fresh
             assert certain <= set(found.tolist()), certain - set(found.tolist())
 
     @rule()
