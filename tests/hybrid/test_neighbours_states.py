@@ -91,6 +91,6 @@ TestTable.settings = settings(max_examples=max(1, settings.default.max_examples 
 
 def test_a_table_that_forgets_what_was_written_is_found(monkeypatch):
     monkeypatch.setattr("cpu.search.neighbours.Neighbours.changed", lambda self, ids: None)
-    short = settings(max_examples=60, stateful_step_count=15, deadline=None, derandomize=True, database=None)
+    short = settings(max_examples=200, stateful_step_count=15, deadline=None, derandomize=True, database=None)
     with pytest.raises(AssertionError):
         run_state_machine_as_test(Table, settings=settings(short, phases=[Phase.generate], report_multiple_bugs=False))
