@@ -28,6 +28,7 @@ def learned(name: str) -> bool:
 
 
 def save(engine: "Engine", folder: str | Path, facts: dict[str, Any], begun: dict[str, np.ndarray]) -> None:
+    """Writes a checkpoint, see Engine.save; begun: the arrays of batches in flight."""
     from ..storage import checkpoint
 
     more: dict[str, Any] = {"tied": True} if engine.tied else {}

@@ -182,6 +182,7 @@ class Embedding:
 
 
 def rebuild(facts: Mapping[str, Any], backend: Any) -> Embedding:
+    """Returns an embedding from describe(), with its initial rows."""
     own = dict(facts)
     mean, undivided, weighted = (own.pop(name, False) for name in ("mean", "undivided", "weighted"))
     bags = ("weighted" if weighted else "undivided" if undivided else "mean") if mean else None

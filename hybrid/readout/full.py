@@ -93,12 +93,15 @@ class FullReadout(Base):
 
 
 def make(counts: Any, width: int, options: Mapping[str, Any], *, trunk: bool, **sizes: Any) -> FullReadout:
+    """Returns the readout from options of the command line; see hybrid/readout/__init__.py."""
     return FullReadout(counts, width, seed=options["seed"], **sizes, **arguments(options, Options))
 
 
 def rebuild(classes: int, seed: int = 0, **facts: Any) -> FullReadout:
+    """Returns the readout from describe()."""
     return FullReadout(classes, seed=seed, **described(facts))
 
 
 def least(classes: int, width: int, **facts: Any) -> int:
+    """Returns the minimum number of values in a checkpoint."""
     return sparse.numbers(classes, width, **facts)

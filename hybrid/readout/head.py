@@ -383,6 +383,7 @@ class HeadReadout(TopAndTail):
 
 
 def make(counts: Any, width: int, options: Mapping[str, Any], *, trunk: bool, **sizes: Any) -> HeadReadout:
+    """Returns the readout from options of the command line; see hybrid/readout/__init__.py."""
     own = arguments(options, Options)
     parts = HeadParts(tails=own.pop("tails"), share=own.pop("share"), seed=options["seed"])
     return HeadReadout(counts, width, parts=parts, **sizes, **own)
@@ -394,4 +395,5 @@ def rebuild(classes: int, head: int, clusters: int, tails: str, seed: int = 0, *
 
 
 def least(classes: int, width: int, head: int, clusters: int, tails: str, **facts: Any) -> int:
+    """Returns the minimum number of values in a checkpoint."""
     return sparse.numbers(head + clusters + TAILS[tails].rows_of(classes, head, clusters), width, **facts)

@@ -189,4 +189,5 @@ def rebuild(classes: int, nodes: int, **facts: Any) -> LabelTreeReadout:
 
 
 def least(classes: int, width: int, nodes: int, **facts: Any) -> int:
+    """Returns the minimum number of values in a checkpoint."""
     return sparse.numbers(nodes, width, **facts)

@@ -286,6 +286,7 @@ def _check_one(name: str, readout: Any) -> None:
 
 
 def make(counts: Any, width: int, options: Mapping[str, Any], *, trunk: bool, **sizes: Any) -> MixtureReadout:
+    """Returns the readout from options of the command line; see hybrid/readout/__init__.py."""
     from .tree import TreeReadout
 
     own = arguments(options, Options)
@@ -295,9 +296,11 @@ def make(counts: Any, width: int, options: Mapping[str, Any], *, trunk: bool, **
 
 
 def rebuild(readouts: Sequence[dict[str, Any]], backend: Any = None, **facts: Any) -> MixtureReadout:
+    """Returns the readout from describe()."""
     made: list[Any] = [rebuild_readout(one, backend) for one in readouts]
     return MixtureReadout(made, **facts)
 
 
 def least(readouts: Sequence[dict[str, Any]], **facts: Any) -> int:
+    """Returns the minimum number of values in a checkpoint."""
     return sum(map(least_of, readouts))

@@ -248,11 +248,13 @@ class NeighbourReadout(Base):
 
 
 def make(counts: Any, width: int, options: Mapping[str, Any], *, trunk: bool, **sizes: Any) -> NeighbourReadout:
+    """Returns the readout from options of the command line; see hybrid/readout/__init__.py."""
     learner = sampled.make(counts, width, options, trunk=trunk, **sizes)
     return NeighbourReadout(learner, index="auto", recall=options["recall"])
 
 
 def rebuild(readout: dict[str, Any], backend: Any = None, **facts: Any) -> NeighbourReadout:
+    """Returns the readout from describe()."""
     learner: Any = rebuild_readout(readout, backend)
     forest = Annoy(facts.pop("trees"), facts.pop("search"))
     index = facts.pop("index", forest)
@@ -262,4 +264,5 @@ def rebuild(readout: dict[str, Any], backend: Any = None, **facts: Any) -> Neigh
 
 
 def least(readout: dict[str, Any], **facts: Any) -> int:
+    """Returns the minimum number of values in a checkpoint, that of the wrapped readout."""
     return least_of(readout)

@@ -245,6 +245,7 @@ def make(counts: Any, width: int, options: Mapping[str, Any], *, trunk: bool, **
 
 
 def rebuild(classes: int, loss: str, negatives: int, draws: str, seed: int, **facts: Any) -> SampledReadout:
+    """Returns the readout from describe()."""
     more = {"calibration": facts.pop("calibration")} if "calibration" in facts else {}
     own = loss_named(loss, draws, negatives=negatives, **more)
     counts = np.ones(classes) if draws == "unigram" else classes

@@ -354,6 +354,7 @@ def rebuild(classes: int, tree: str = "huffman", **facts: Any) -> TreeReadout:
 
 
 def least(classes: int, width: int, **facts: Any) -> int:
+    """Returns the minimum number of values in a checkpoint."""
     return sparse.numbers(classes - 1, width, **facts)
 
 

@@ -118,6 +118,7 @@ def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) ->
 
 
 def rebuild(state: dict[str, Any], blocks: int, heads: int, dropout: float, **facts: Any) -> AttentionTrunk:
+    """Returns the trunk from describe(), with memory for the optimiser state."""
     moves = AdamW(facts.pop("rate"), betas=facts.pop("betas", BETAS), decay=facts.pop("decay"), clip=facts.pop("clip"))
     made = AttentionTrunk(**facts, blocks=AttentionBlocks(blocks, heads, dropout), optimiser=moves)
     made._state.expect(state)

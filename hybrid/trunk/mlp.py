@@ -310,6 +310,7 @@ class Options:
 
 
 def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) -> MLP:
+    """Returns the trunk from command-line options, see hybrid/trunk/__init__.py."""
     hidden = options["hidden"]
     sizes = [inputs, *(hidden if isinstance(hidden, list) else [hidden]), outputs]
     numbers = {"rate": options["trunk_rate"], "momentum": options["momentum"], "decay": options["trunk_decay"]}
@@ -318,6 +319,7 @@ def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) ->
 
 
 def rebuild(**facts: Any) -> MLP:
+    """Returns the trunk from describe()."""
     numbers = {name: facts.get(name) for name in ("rate", "momentum", "betas", "decay", "clip")}
     optimiser: Any = optimisers.named(facts.get("optimiser", "sgd"), optimisers.TRUNK, **numbers)
     activation: Any = facts.get("activation", "tanh"), facts.get("last")
@@ -327,6 +329,7 @@ def rebuild(**facts: Any) -> MLP:
 
 
 def least(**facts: Any) -> int:
+    """Returns the minimum number of values in a checkpoint."""
     return sum(math.prod(pair) for pair in itertools.pairwise(_sizes(facts)))
 
 

@@ -607,6 +607,7 @@ class Options:
 
 
 def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) -> TorchTrunk:
+    """Returns the trunk from command-line options; see hybrid/trunk/__init__.py."""
     if not options.get("module"):
         raise ValueError("--module: needed by --trunk torch, found none; expected FILE.py:FUNCTION")
     more = {name: options[name] for name in ("context", "width") if name in options}
@@ -633,6 +634,7 @@ def remade(facts: dict[str, Any], options: Mapping[str, Any]) -> TorchTrunk:
 
 
 def rebuild(**facts: Any) -> TorchTrunk:
+    """Raises ValueError: a checkpoint does not keep a user's code."""
     raise ValueError(
         f"trunk: the checkpoint's is a {facts.get('module')} of PyTorch, whose code no checkpoint keeps; expected "
         "Engine.load(folder, trunk=TorchTrunk(...)), with a module made as that one was"
