@@ -23,6 +23,7 @@ from bench.quality.contender import Among, Contender, Figures, Log, Peak, Proble
 from bench.quality.kneser_ney import KneserNey
 from bench.quality.language import contenders
 from bench.report.section import drawn
+from bench.step import plugs
 from hybrid import Adagrad, Corpus, MixtureReadout, TreeReadout, Vocabulary, trees
 from hybrid.feeds.text import Text, read
 from hybrid.readout.head import HeadParts
@@ -37,7 +38,7 @@ LSTMS = {"LSTM 2 x 256": 256, "LSTM 2 x 650": 650}
 MLP = "MLP"
 ONLY = (*LSTMS, MLP)
 ORDER = 5  # words of a Kneser-Ney gram
-STREAMS, STEPS, CLIP = 20, 35, 0.25
+STREAMS, STEPS, CLIP = plugs.STREAMS, plugs.STEPS, plugs.CLIP
 AVERAGED, EACH = 0.2, 20  # the last part of the steps, every so many of which the average takes the weights
 FIRST: dict[str, Any] = {"lr": 0.002, "rate": 0.1, "dropout": 0.3}  # of Adam; of the output layer's Adagrad
 SPACE: Space = {"lr": Log(5e-4, 8e-3), "rate": Log(0.02, 0.5), "dropout": Among((0.1, 0.2, 0.3, 0.4, 0.5))}
@@ -200,10 +201,7 @@ class Net(torch.nn.Module):
 
 def segments(ids: np.ndarray, streams: int) -> Iterator[tuple[Any, Any]]:
     """Yields a text in `streams` columns, STEPS tokens at a time: (ids, the tokens after them), each (T, streams)."""
-    columns = torch.from_numpy(np.asarray(ids, np.int64)[: len(ids) // streams * streams].reshape(streams, -1).T.copy())
-    for at in range(0, len(columns) - 1, STEPS):
-        target = columns[at + 1 : at + 1 + STEPS]
-        yield columns[at : at + len(target)], target
+    return plugs.segments(torch.from_numpy(np.asarray(ids, np.int64)), streams)
 
 
 def train(
