@@ -38,6 +38,17 @@ class Points(NamedTuple):
     names: list[str] | None = None
 
 
+def begins(path: str | Path) -> bool:
+    """Returns True if the first line of a file that is not empty has the form of a header or of an example.
+
+    Raises OSError for an unreadable file, ValueError for invalid UTF-8.
+    """
+    line = next((line for _, line in files.numbered_lines(path) if line.partition("#")[0].strip()), "").partition("#")[0]
+    words = line.split()
+    pairs = words[":" not in words[0] :] if words else []
+    return bool(_HEADER.fullmatch(line) or (pairs and all(map(_PAIR.fullmatch, pairs))))
+
+
 def load(
     path: str | Path,
     *,

@@ -232,14 +232,16 @@ def _once(work: Callable[[], T]) -> T:
     return Group().once(work)
 
 
-def make_engine(options: dict[str, Any], feed: Feed, *, trunk: bool = True, tied: bool = False, **form: Any) -> Engine:
+def make_engine(
+    options: dict[str, Any], feed: Feed, *, trunk: bool = True, tied: bool = False, update: str = "batch", **form: Any
+) -> Engine:
     """Returns the untrained engine that the options select, for a feed.
 
     trunk  False: the rows are the hidden vectors, as in word2vec, and a sampled readout follows word2vec too
-    tied   see Engine
+    tied, update   see Engine and Pipeline
     form   per_example, bags: see Embedding
     """
-    seed, spread = options["seed"], 0.1 if trunk else options["spread"]
+    seed, spread = options["seed"], 0.1 if trunk else None
     form |= {"optimiser": named(options["rows_optimiser"], ROWS, rate=options["rows_rate"])}
     make = functools.partial(Embedding, feed.rows, options["width"], spread=spread, seed=seed, **form)
     embedding = make(backend=_rows_place(options, feed, make))
@@ -249,7 +251,7 @@ def make_engine(options: dict[str, Any], feed: Feed, *, trunk: bool = True, tied
     placed = _placed_readout(options, feed, dense.outputs if dense else embedding.outputs, trunk)
     parts = {name: options[name] for name in ("micro_batches", "delay")}
     settings = {name: options[name] for name in ("device", "threads", "schedule")}
-    settings["pipeline"] = Pipeline(**parts, update=options.get("update", "batch"), route=_route())
+    settings["pipeline"] = Pipeline(**parts, update=update, route=_route())
     return Engine(embedding, dense, placed, tied=tied, **settings)
 
 

@@ -129,7 +129,6 @@ class Evaluation:
         None, "of recall, nDCG, MRR, MAP and coverage; several rise (default: 10)", type=rising, metavar="K[,K]"
     )
     ratings: str | None = option(None, "where the ratings of the run are now (default: where they were)", **FILE)
-    columns: list[str] | None = option(None, COLUMNS, type=names, metavar="USER,ITEM[,TIME[,WEIGHT]]")
 
 
 def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
@@ -346,7 +345,7 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
     folder, options = run.folder, run.options
     path = given["ratings"] or options["ratings"]
     try:
-        every = ratings.histories(ratings.load(path, given["columns"] or options["columns"]))
+        every = ratings.histories(ratings.load(path, options["columns"]))
     except FileNotFoundError:
         raise ValueError(
             f"{path}: not there, and {folder} was trained on it; where it was moved, hybrid eval {folder} --ratings FILE"

@@ -38,9 +38,7 @@ class Options:
     """Options of `hybrid train labels`."""
 
     examples: str | None = option(None, "a file of fastText or LIBSVM", needed=True, **DATA)
-    format: str = option("fasttext", "of all files of examples", group="data", choices=("fasttext", "svm"))
-    valid: str | None = option(None, "examples that validate (default: a share of --examples)", **DATA)
-    valid_share: float = option(0.1, "how many validate where --valid names no file", group="data", type=number)
+    valid: str | None = option(None, "examples that validate (default: a tenth of --examples)", **DATA)
     tokens: str = option("words", "how texts are cut into tokens", group="data", choices=("words", "whitespace"))
     min_count: int = option(1, "rarer words are left out", group="data", type=positive)
     trees: int = option(3, f"label trees, whose probabilities are averaged, up to {MOST}", type=positive)
@@ -56,10 +54,6 @@ class Evaluation:
 
 def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
     """Returns the options; ValueError for contradictory ones."""
-    if said.get("valid") and said.get("valid_share"):
-        raise ValueError("--valid and --valid-share contradict each other: both say who validates; leave one out")
-    if not 0 < chosen["valid_share"] < 1:
-        raise ValueError(f"--valid-share: found {chosen['valid_share']}, expected a share between 0 and 1")
     if not chosen["C"] > 0:
         raise ValueError(f"--C: found {chosen['C']}, expected a number above 0")
     return chosen
@@ -221,7 +215,7 @@ class Known(NamedTuple):
     @classmethod
     def learned(cls, path: str, found: Read, options: Mapping[str, Any]) -> "Known":
         """Collects the vocabulary of the training examples; ValueError if there is too little."""
-        if options["format"] == "svm":
+        if not isinstance(found.features, list):
             known = cls(None, found.features.shape[1], None, found.labels.shape[1])
         else:
             words = _words(found.features, options["min_count"])
@@ -301,7 +295,7 @@ def _digest(examples: Examples) -> str:
 
 def _read(path: str, options: Mapping[str, Any], known: Known | None = None) -> Read:
     """Reads a file of examples for the run with `known`, if any; ValueError and OSError as in hybrid.formats."""
-    if options["format"] == "svm":
+    if svm.begins(path) if known is None else known.words is None:
         return Read(*svm.load(path, features=known and known.features, labels=known and known.classes)[:2])
     texts = fasttext.load(path)
     return Read(_cut(texts.texts, options), texts.labels)
@@ -320,7 +314,7 @@ def _parts(options: dict[str, Any]) -> tuple[Known, Examples, Examples]:
         known = Known.learned(path, found, options)
         return known, known.matrices(found), known.matrices(_read(options["valid"], options, known))
     order = np.random.default_rng(options["seed"]).permutation(found.examples)
-    held = max(int(found.examples * options["valid_share"]), 1)
+    held = max(found.examples // 10, 1)
     if held == found.examples:
         raise ValueError(f"{path}: found {held} examples, expected at least 2: some validate")
     valid, train = (found.of(np.sort(part)) for part in np.split(order, [held]))

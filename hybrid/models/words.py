@@ -1,6 +1,7 @@
 """Word vectors: skip-gram and CBOW over a tree or drawn negatives (Mikolov et al. 2013, arXiv:1301.3781, 1310.4546)."""
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,6 @@ import numpy as np
 
 from .. import metrics
 from ..engine import Engine
-from ..engine.route import UPDATES
 from ..feeds.pairs import PairFeed
 from ..feeds.text import Corpus
 from ..feeds.vocabulary import Vocabulary
@@ -40,18 +40,9 @@ class Options(TextOptions, EngineOptions):
     window: int = option(5, "most words on each side", type=positive)
     sample: float = option(1e-3, "subsampling of frequent words (0: none)", type=number)
     width: int = option(100, "width of the vectors", type=positive)
-    spread: float | None = option(
-        None, "vectors start within this of 0 (default: 0.5 / width, as in word2vec)", type=number
-    )
-    update: str | None = option(
-        None,
-        "when rows move: after each example (as word2vec, on one thread) or batch (default: online by a tree or negatives)",
-        group="training",
-        choices=UPDATES,
-    )
     batch: int = option(  # 0: see batch_of
         0,
-        "examples a batch (default: one a word, 32 to 16384; with --update batch a fifth, to 4096; negatives: a 40th, to 512)",
+        "examples a batch (default: one a word, 32 to 16384; where rows move once a batch a fifth, to 4096, or a 40th, to 512)",
         group="training",
         type=positive,
     )
@@ -77,9 +68,10 @@ class Words(EngineJob):
     def __init__(self, options: dict[str, Any]):
         learned = _learned(options)
         self.vocabulary = learned.vocabulary
-        batch = options["batch"] or batch_of(len(self.vocabulary), options["update"], options["readout"])
+        when, bags = update(options), "undivided" if options["model"] == "cbow" else None
+        batch = options["batch"] or batch_of(len(self.vocabulary), when, options["readout"])
         feed = _feed(options, learned, batch, options["epochs"])
-        super().__init__(options, feed, bags="undivided" if options["model"] == "cbow" else None, trunk=False)
+        super().__init__(options, feed, update=when, bags=bags, trunk=False)
         self._measured: PairFeed | None = None
         if options["valid"]:
             corpus = Corpus(read_text(options["valid"], options), self.vocabulary)
@@ -119,13 +111,14 @@ def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
         raise ValueError("--split: not used by `train words`, whose readout is on the CPU; leave it out")
     if said.get("regrow"):
         raise ValueError("--regrow: not used by `train words`, which has no trunk; leave it out")
-    if said.get("mode") and said.get("update") == "online":
-        raise ValueError("--mode: how the nodes of a tree learn from a batch, found --update online; leave one out")
-    if not chosen["update"]:  # online if the readout supports it, and no option concerns batches
-        logistic = chosen["readout"] == "sampled" and chosen.get("loss") in (None, "logistic")
-        able = (logistic or chosen["readout"] == "tree") and not (chosen["delay"] or said.get("mode"))
-        chosen = chosen | {"update": "online" if able else "batch"}
     return _engine.complete(chosen, said)
+
+
+def update(options: Mapping[str, Any]) -> str:
+    """Returns when rows move: "online", after each example, if the readout supports it and no option concerns batches."""
+    logistic = options["readout"] == "sampled" and options["loss"] in (None, "logistic")
+    tree = options["readout"] == "tree" and options["mode"] == "deterministic"
+    return "online" if (logistic or tree) and not options["delay"] else "batch"
 
 
 def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:

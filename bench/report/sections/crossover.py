@@ -161,6 +161,8 @@ def curves(records: Sequence[Record]) -> dict[int, list[Curve]]:
     """Returns curves by ascending number of classes; contenders in record order, without diverged trainings."""
     found: dict[int, list[Curve]] = {}
     for row in quality.rows("language", records):
+        if row.who.startswith("LSTM"):  # another trunk, of other widths
+            continue
         whole = [one for one in row.lengths if len(one.values("valid", "perplexity")) == len(one.records)]
         points = sorted((one.seconds, statistics.mean(one.values("valid", "perplexity"))) for one in whole)
         if points:

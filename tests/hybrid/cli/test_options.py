@@ -63,7 +63,7 @@ COMPLETED = {  # lines of a command, and defaults that hold beside them
     "factors --trunk attention --order sequence": {"epochs": "12", "width": "128", "dropout": "", "history": ""},
     "labels": {"trees": "3"},
     "pvm": {},
-    "words --readout sampled": {"update": "online"},
+    "words --readout sampled": {"width": "100"},
 }
 
 

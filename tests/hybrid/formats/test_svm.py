@@ -38,6 +38,25 @@ def test_the_header_says_how_many_and_numbers_from_0(path):
     assert found.labels.toarray().tolist() == [[1, 0, 0, 1], [0] * 4, [0, 0, 1, 0]]
 
 
+@pytest.mark.parametrize(
+    ("text", "numbered"),
+    [
+        ("4 6 3\n", True),
+        ("# data\n\n2,5 1:0.3 7:1.2\n", True),
+        (" 1:0.5\n", True),
+        ("1:0.5\n", True),
+        ("+1 3:1e-3  # a remark\n", True),
+        ("", False),
+        ("__label__a some words\n", False),
+        ("no label before 12:30\n", False),
+        ("3\n", False),
+    ],
+)
+def test_the_first_line_says_whether_features_are_numbered(path, text, numbered):
+    path.write_text(text)
+    assert svm.begins(path) == numbered
+
+
 def test_labels_may_be_names(path):
     path.write_text("+1 1:2\n-1 1:1\n+1,other 2:1\n")
     found = svm.load(path, named=True)

@@ -82,7 +82,7 @@ def test_numbered_features_and_a_file_that_validates(here, capsys):
     rng = np.random.default_rng(0)
     y = rng.random((200, 4)) < 0.4
     svm.save("train.svm", np.hstack([y, rng.random((200, 3)) < 0.2]).astype(np.float32), y)
-    train = ["train", "labels", "--examples", "train.svm", "--valid", "train.svm", "--format", "svm", "--out", "run"]
+    train = ["train", "labels", "--examples", "train.svm", "--valid", "train.svm", "--out", "run"]
     report = run_json(capsys, *train)
     assert report["examples"] == report["valid examples"] == 200 and report["labels"] == 4
     model = open_run("run")
@@ -102,8 +102,6 @@ def test_a_run_that_ended_before_its_first_tree_says_what_to_do(here, capsys):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--valid", "other.txt", "--valid-share", "0.2"], "--valid and --valid-share contradict"),
-        (["--valid-share", "1"], "--valid-share: found 1.0, expected a share between 0 and 1"),
         (["--examples", "one.txt"], "one.txt: found 1 examples, expected at least 2"),
         (["--examples", "same.txt"], "same.txt: found 1 labels and"),
     ],

@@ -9,7 +9,6 @@ import pytest
 from hybrid.cli import main
 from hybrid.models import words
 from hybrid.train.options import choose
-from tests.support.commands import refused
 
 
 @pytest.fixture
@@ -51,22 +50,12 @@ def test_a_batch_is_as_large_as_the_help_says(words_, online, tree, sampled):
     [
         ({}, "online"),
         ({"readout": "sampled", "loss": "softmax"}, "batch"),
-        ({"mode": "deterministic"}, "batch"),
-        ({"update": "batch"}, "batch"),
+        ({"mode": "batch"}, "batch"),
+        ({"delay": 1}, "batch"),
+        ({"readout": "full"}, "batch"),
     ],
 )
 def test_rows_move_online_where_the_readout_can_and_nothing_is_said_of_batches(text, said, update):
     options = choose("words", text=str(text / "train.txt"), min_count=2, width=8, **said)
-    assert options["update"] == update and words.prepare(options).make().update == update
+    assert words.update(options) == update and words.prepare(options).make().update == update
     assert options["micro_batches"] == 1
-
-
-def test_what_cannot_be_online_is_refused(text, capsys):
-    line = ["train", "words", "--text", str(text / "train.txt"), "--update", "online", "--out", str(text / "run")]
-    for more, message in (
-        (["--mode", "batch"], "--mode: how the nodes of a tree learn from a batch, found --update online"),
-        (["--readout", "full"], "update: found 'online' with this full readout, expected a tree"),
-        (["--delay", "1"], "delay: found 1 with update='online'"),
-    ):
-        assert message in refused(capsys, *line, *SMALL, *more)
-        assert not (text / "run").exists()
