@@ -72,7 +72,7 @@ class Parser(argparse.ArgumentParser):
         for field in fields:
             facts = dict(field.metadata)
             shown = "" if "(default:" in facts["help"] else defaults.get(field.name)
-            said = f" (default: {shown})" if shown else ""
+            default = f" (default: {shown})" if shown else ""
             argument = dict(facts["argument"])
             if field.default is False:
                 argument["action"] = "store_true"
@@ -82,7 +82,7 @@ class Parser(argparse.ArgumentParser):
             self.group(title or facts["group"]).add_argument(
                 flag(field.name),
                 default=False if field.default is False else None,
-                help=argparse.SUPPRESS if field.name in hidden else facts["help"] + said,
+                help=argparse.SUPPRESS if field.name in hidden else facts["help"] + default,
                 **argument,
             )
 

@@ -45,8 +45,8 @@ def _done(arguments: list[str]) -> tuple[int, str]:
             console.drop(sys.stdout)
         if "--debug" in arguments:
             raise
-        told = console.shown if getattr(error, "SEVERAL_LINES", False) else console.line
-        return 2, f"error: {told(_message(error))}"
+        shown = console.shown if getattr(error, "SEVERAL_LINES", False) else console.line
+        return 2, f"error: {shown(_message(error))}"
     except RuntimeError as error:
         if "can't start new thread" not in str(error) or "--debug" in arguments:
             raise

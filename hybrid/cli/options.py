@@ -51,8 +51,8 @@ def read(arguments: Sequence[str]) -> argparse.Namespace:
     top, chosen = parsers(command, rest)
     given, unknown = top.parse_known_args(list(arguments))
     if unknown:
-        said = next((word for word in unknown if word.startswith("-")), unknown[0]).partition("=")[0]
-        raise ValueError(_unknown(said, given, chosen or top))
+        word = next((one for one in unknown if one.startswith("-")), unknown[0]).partition("=")[0]
+        raise ValueError(_unknown(word, given, chosen or top))
     return given
 
 
@@ -67,8 +67,8 @@ def parsers(command: str | None, rest: Sequence[str] = ()) -> tuple[Parser, Pars
     top.add_quiet(False)
     actions = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     known = {}
-    for name, said in COMMANDS.items():
-        known[name] = actions.add_parser(name, help=said, description=f"{said[0].upper()}{said[1:]}.")
+    for name, purpose in COMMANDS.items():
+        known[name] = actions.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
     if command not in known:
         return top, None
     chosen = known[command]
@@ -84,24 +84,24 @@ def _command(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
     return (None, []) if at is None else (arguments[at], list(arguments[at + 1 :]))
 
 
-def _unknown(said: str, given: argparse.Namespace, command: Parser) -> str:
+def _unknown(word: str, given: argparse.Namespace, command: Parser) -> str:
     """Returns the message for an unknown option or argument, with a suggestion."""
-    near = _near(said, command.flags())
+    near = _near(word, command.flags())
     hint = f"did you mean {near}?" if near else "leave it out"
     if given.command == "train" and given.kind:
-        return f"{said}: not used by `train {given.kind}`; {hint}"
+        return f"{word}: not used by `train {given.kind}`; {hint}"
     if given.command == "eval" and (kind := kind_of(given.run)):
-        return f"{said}: not used by `eval` of a {kind} run; {hint}"
-    return f"unrecognized arguments: {said}; {hint}"
+        return f"{word}: not used by `eval` of a {kind} run; {hint}"
+    return f"unrecognized arguments: {word}; {hint}"
 
 
-def _near(said: str, flags: Sequence[str]) -> str | None:
+def _near(word: str, flags: Sequence[str]) -> str | None:
     """Returns the intended flag, by its name in other programs or by similar spelling without the common dashes."""
-    name = said.lstrip("-")
+    name = word.lstrip("-")
     for flag, names in ELSEWHERE.items():
         if flag in flags and name in names.split():
             return flag
-    if said == "--exclude-seen":  # the default; the closest spelling is its opposite
+    if word == "--exclude-seen":  # the default; the closest spelling is its opposite
         return None
     near = difflib.get_close_matches(name, [flag.removeprefix("--") for flag in flags if flag.startswith("--")], 1)
     return f"--{near[0]}" if near else None

@@ -72,18 +72,18 @@ def begin(given: argparse.Namespace, this: "World | None") -> None:
     take_threads(this)
 
 
-def end(code: int, said: str = "") -> int:
-    """Returns the exit code once all ranks have ended, else aborts all; said: the error, which rank 0 prints if all fail."""
+def end(code: int, message: str = "") -> int:
+    """Returns the exit code once all ranks have ended, else aborts all; message: the error, which rank 0 prints if all fail."""
     this = this_rank()
-    if said and not (this and this.rank):
-        console.tell(said)
+    if message and not (this and this.rank):
+        console.tell(message)
     if this is None:
         return code
     from ..mpi.world import abort, finalised
 
     if not finalised(GRACE if code else math.inf):
-        if said and this.rank:
-            console.tell(f"{this.name}: {said}")
+        if message and this.rank:
+            console.tell(f"{this.name}: {message}")
         abort(code)
     return code
 

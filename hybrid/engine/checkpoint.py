@@ -59,7 +59,7 @@ def load(
     from ..storage import checkpoint
 
     manifest, held = checkpoint.read_facts(folder), checkpoint.numbers(folder)
-    with checkpoint.told(folder):
+    with checkpoint.rebuilding(folder):
         own = manifest["engine"]
         output = {name: value for name, value in own["readout"].items() if name != "state"}
         settings = own["settings"]

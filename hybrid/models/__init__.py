@@ -12,7 +12,7 @@ A module has
 and optionally
 
     TUNED                    other defaults of options for some readouts: {"tree": {"rate": 0.02}, ...}
-    complete(chosen, said)   fills in dependent options; ValueError for contradictory ones
+    complete(chosen, explicit)   fills in dependent options; ValueError for contradictory ones
     CPU_ONLY                 the reason for not using a GPU
     RANKS                    True: several ranks train a model together, see `Job` and `Model` in hybrid/train/job.py
     vectors(run)             -> (names, rows): the output of `hybrid export`; likewise outputs(run), users(run) with --side

@@ -66,7 +66,7 @@ class DenseOptions(EngineOptions):
     )
 
 
-def complete(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+def complete(chosen: dict[str, Any], explicit: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the options with dependent ones filled in; ValueError for contradictory ones."""
     if chosen.get("tree") == CLUSTERED and chosen.get("start") != "counts":
         raise ValueError(f"--tree {CLUSTERED}: needs class vectors, which `train factors --start counts` alone makes")
@@ -81,7 +81,7 @@ def complete(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     batch, parts = chosen["batch"], chosen["micro_batches"]
     if not batch or parts <= batch:
         return chosen
-    if said.get("micro_batches"):
+    if explicit.get("micro_batches"):
         raise ValueError(f"--micro-batches: found {parts}, expected 1 to {batch}, the examples of a batch (--batch)")
     return chosen | {"micro_batches": batch}
 
@@ -205,7 +205,7 @@ def load(source: Path, options: dict[str, Any]) -> tuple[Engine, dict[str, Any]]
 
     If the checkpoint keeps only part of a trunk, the program that the run names makes the trunk.
     """
-    with checkpoint.told(source):
+    with checkpoint.rebuilding(source):
         facts = checkpoint.read_facts(source)["engine"]["trunk"]
         trunk = trunks.remade(facts, options) if facts else None
     places = {name: options.get(name, "cpu") for name in ("rows_device", "readout_device")}

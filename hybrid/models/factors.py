@@ -131,22 +131,22 @@ class Evaluation:
     ratings: str | None = option(None, "where the ratings of the run are now (default: where they were)", **FILE)
 
 
-def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+def complete(chosen: dict[str, Any], explicit: dict[str, Any]) -> dict[str, Any]:
     """Returns the options with dependent ones filled in; ValueError for contradictory ones."""
-    if said.get("patience") is None:
+    if explicit.get("patience") is None:
         chosen = chosen | {"patience": PATIENCE}
     if chosen["order"] == SEQUENCE:
-        chosen = _complete_sequence(chosen, said)
-    return _engine.complete(_complete_tied(chosen, said) if chosen["tied"] else chosen, said)
+        chosen = _complete_sequence(chosen, explicit)
+    return _engine.complete(_complete_tied(chosen, explicit) if chosen["tied"] else chosen, explicit)
 
 
-def _complete_sequence(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+def _complete_sequence(chosen: dict[str, Any], explicit: Mapping[str, Any]) -> dict[str, Any]:
     if chosen["trunk"] == "mlp":
         raise ValueError("--order sequence: needs a trunk that reads sequences, --trunk attention or torch, found mlp")
     usual = SEQUENCES | dict.fromkeys([*SPARSE, "batch"])  # None: chosen from the data, see _by_data
-    chosen |= {name: value for name, value in usual.items() if name in chosen and said.get(name) is None}
+    chosen |= {name: value for name, value in usual.items() if name in chosen and explicit.get(name) is None}
     for rate, optimiser in (("rows_rate", "rows_optimiser"), ("rate", "readout_optimiser")):
-        if said.get(rate) is None and chosen[optimiser] == "adagrad":
+        if explicit.get(rate) is None and chosen[optimiser] == "adagrad":
             chosen[rate] = ADAGRAD_RATE
     return chosen
 
@@ -167,12 +167,12 @@ def _by_data(options: Mapping[str, Any], train: Histories) -> tuple[dict[str, An
     return found, line
 
 
-def _complete_tied(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+def _complete_tied(chosen: dict[str, Any], explicit: Mapping[str, Any]) -> dict[str, Any]:
     if chosen["readout"] not in ("full", "sampled"):
         raise ValueError(f"--tied: not used by --readout {chosen['readout']}, expected full or sampled; leave it out")
     for name, only in (("micro_batches", 1), ("delay", 0), ("readout_width", chosen["width"])):
-        if said.get(name) not in (None, only):
-            raise ValueError(f"{flag(name)}: found {said[name]}, expected {only} with --tied")
+        if explicit.get(name) not in (None, only):
+            raise ValueError(f"{flag(name)}: found {explicit[name]}, expected {only} with --tied")
     return chosen | {"micro_batches": 1, "readout_width": chosen["width"]}
 
 
@@ -269,8 +269,8 @@ def _kind(options: Mapping[str, Any]) -> str:
 
 def _split(every: Histories, options: Mapping[str, Any]) -> Split:
     """Splits the histories by --split-by."""
-    kind, *said = options["split_by"].split(":")
-    shares: dict[str, Any] = dict(zip(("test", "valid"), map(float, said), strict=False))
+    kind, *shares_given = options["split_by"].split(":")
+    shares: dict[str, Any] = dict(zip(("test", "valid"), map(float, shares_given), strict=False))
     if kind == LAST:
         return splits.split(every)
     if kind == RATIO:

@@ -52,7 +52,7 @@ class Evaluation:
     examples: str | None = option(None, "examples to measure on (default: those that validated)", **FILE)
 
 
-def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+def complete(chosen: dict[str, Any], explicit: dict[str, Any]) -> dict[str, Any]:
     """Returns the options; ValueError for contradictory ones."""
     if not chosen["C"] > 0:
         raise ValueError(f"--C: found {chosen['C']}, expected a number above 0")
@@ -140,7 +140,7 @@ class LabelTrees:
 def load(source: Path, options: dict[str, Any]) -> tuple[LabelTrees, dict[str, Any]]:
     """Returns the trees of a checkpoint, and the facts saved with it; ValueError, naming it, for another model."""
     arrays, facts = checkpoint.load(source)
-    with checkpoint.told(source):
+    with checkpoint.rebuilding(source):
         own = facts["label_trees"]
         tick, trees = check.whole("tick", own["tick"], 0, MOST), None
         if tick:

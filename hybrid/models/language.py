@@ -100,11 +100,11 @@ def prepare(options: dict[str, Any]) -> Language:
     return Language(options, *_texts(options), read_text(options["test"], options) if options["test"] else None)
 
 
-def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+def complete(chosen: dict[str, Any], explicit: dict[str, Any]) -> dict[str, Any]:
     """Returns the options with dependent ones filled in; ValueError for contradictory ones."""
     if chosen["stream"] and not chosen["valid"]:
         raise ValueError("--stream: needs --valid FILE, a text to validate on: none is drawn of a streamed text")
-    return _engine.complete(chosen, said)
+    return _engine.complete(chosen, explicit)
 
 
 def _learned(options: dict[str, Any], train: Text) -> LanguageFeed | StreamedLanguageFeed:

@@ -98,7 +98,7 @@ class Evaluation:
     steps: int | None = option(None, "most frames (default: the video once)", type=positive, metavar="N")
 
 
-def complete(chosen: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+def complete(chosen: dict[str, Any], explicit: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the options with dependent ones filled in."""
     steps = chosen["steps"] or presets.load(chosen["config"])[0].steps or STEPS
     return chosen | {"steps": steps, "every": chosen["every"] or max(steps // POINTS, 1)}

@@ -105,13 +105,13 @@ def batch_of(words: int, update: str = "online", readout: str = "tree") -> int:
 prepare = Words
 
 
-def complete(chosen: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+def complete(chosen: dict[str, Any], explicit: dict[str, Any]) -> dict[str, Any]:
     """Returns the options with dependent ones filled in; ValueError for contradictory ones."""
-    if said.get("split"):
+    if explicit.get("split"):
         raise ValueError("--split: not used by `train words`, whose readout is on the CPU; leave it out")
-    if said.get("regrow"):
+    if explicit.get("regrow"):
         raise ValueError("--regrow: not used by `train words`, which has no trunk; leave it out")
-    return _engine.complete(chosen, said)
+    return _engine.complete(chosen, explicit)
 
 
 def update(options: Mapping[str, Any]) -> str:

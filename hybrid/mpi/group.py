@@ -64,8 +64,8 @@ class Group(SingleRank):
         with self.together():
             if self.rank == 0:
                 found = work()
-        told = self._said(pickle.dumps(found))
-        return cast(T, found if self.rank == 0 else pickle.loads(told))  # from this program, hence trusted
+        received = self._broadcast(pickle.dumps(found))
+        return cast(T, found if self.rank == 0 else pickle.loads(received))  # from this program, hence trusted
 
     @contextlib.contextmanager
     def together(self) -> Iterator[None]:
@@ -87,8 +87,8 @@ class Group(SingleRank):
         (first,) = self.greatest(-self.rank if failure else -self.size)
         if first == -self.size:
             return
-        told = self._said(pickle.dumps(failure), -first)
-        raise failure if self.rank == -first and failure else pickle.loads(told)
+        received = self._broadcast(pickle.dumps(failure), -first)
+        raise failure if self.rank == -first and failure else pickle.loads(received)
 
     def share(self, array: np.ndarray, rank: int = 0) -> None:
         """Broadcasts one rank's contents of an array, contiguous and of equal size everywhere."""
@@ -124,13 +124,13 @@ class Group(SingleRank):
         requests += [self._comm.Send_init(_bytes(array), rank, self._exchanges) for rank, array in goings]
         return Exchange(requests)
 
-    def _said(self, words: bytes, rank: int = 0) -> bytearray:
+    def _broadcast(self, words: bytes, rank: int = 0) -> bytearray:
         """Returns one rank's bytes on all ranks."""
         length = np.array([len(words)], np.int64)
         self.share(length, rank)
-        said = bytearray(words) if self.rank == rank else bytearray(length[0])
-        self.share(np.frombuffer(said, np.uint8), rank)
-        return said
+        data = bytearray(words) if self.rank == rank else bytearray(length[0])
+        self.share(np.frombuffer(data, np.uint8), rank)
+        return data
 
     @property
     def others(self) -> list[int]:

@@ -372,13 +372,13 @@ class Parts:
         """Writes one checkpoint, as `checkpoint.save` does; an error on rank 0 is raised on all."""
         with self._group.together():
             if self._group.rank:
-                while (asked := self._asked()) != STOP:
+                while (asked := self._requested()) != STOP:
                     self._collect(asked)
                 return
             try:
                 checkpoint.save(folder, self._written, facts)
             finally:
-                self._asked(STOP)
+                self._requested(STOP)
 
     def load(self, folder: str | Path) -> None:
         """Reads this rank's arrays from a checkpoint, which rank 0 verifies for all; see `checkpoint.load_into`."""
@@ -399,14 +399,14 @@ class Parts:
         """Yields an array of all units in pieces, on rank 0, while the others are in `_collect`."""
         for number, (of, *_) in enumerate(self._pieces):
             if of == name:
-                self._asked(number)
+                self._requested(number)
                 yield self._collect(number)
 
-    def _asked(self, number: int = STOP) -> int:
+    def _requested(self, number: int = STOP) -> int:
         """Broadcasts the piece that rank 0 requests."""
-        said = np.array([number])
-        self._group.share(said)
-        return int(said[0])
+        value = np.array([number])
+        self._group.share(value)
+        return int(value[0])
 
     def _collect(self, number: int) -> np.ndarray:
         """Returns a piece on rank 0; other ranks send theirs and return nothing."""

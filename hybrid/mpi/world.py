@@ -105,5 +105,5 @@ def abort(code: int) -> None:
     """End all ranks."""
     from mpi4py import MPI
 
-    time.sleep(0.1)  # in which mpiexec reads what ranks have said
+    time.sleep(0.1)  # in which mpiexec reads the output of the ranks
     MPI.COMM_WORLD.Abort(code)

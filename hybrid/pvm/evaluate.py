@@ -240,8 +240,8 @@ def text(figures: dict[str, Any]) -> str:
         "next frame": compared(figures),
         "hidden numbers": saturation(figures["activity"]),
     }
-    said = "\n".join(f"{name:<18}{line}" for name, line in lines.items())
-    return f"{said}\n\n{figures['tracking']['table']}" if figures["tracking"] else said
+    text = "\n".join(f"{name:<18}{line}" for name, line in lines.items())
+    return f"{text}\n\n{figures['tracking']['table']}" if figures["tracking"] else text
 
 
 def compare(given: Namespace) -> dict[str, Any]:
@@ -303,8 +303,8 @@ def compared_text(report: dict[str, Any]) -> str:
         lines.append(("tracking, success", *successes))
     lines += [(f"{name} *", *map(_short, pair)) for name, pair in report["settings"].items()]
     wide = max(len(a) for _, a, _ in lines) + 2
-    said = "\n".join(f"{name:<24}{a:<{wide}}{b}".rstrip() for name, a, b in lines)
-    return f"{said}\n\n* settings that differ; both saw {report['video']}, frozen -> {report['picture']}"
+    text = "\n".join(f"{name:<24}{a:<{wide}}{b}".rstrip() for name, a, b in lines)
+    return f"{text}\n\n* settings that differ; both saw {report['video']}, frozen -> {report['picture']}"
 
 
 def _short(value: Any) -> str:

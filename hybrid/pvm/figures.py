@@ -66,9 +66,9 @@ def compared(figures: Mapping[str, Any]) -> str:
     """Returns both errors as text."""
     if figures["prediction_error"] is None:
         return "too few frames to compare a prediction"
-    said = f"prediction off by {figures['prediction_error']:.4f}, the last frame by {figures['last_frame_error']:.4f}"
+    text = f"prediction off by {figures['prediction_error']:.4f}, the last frame by {figures['last_frame_error']:.4f}"
     share = figures["prediction_to_last_frame"]
-    return said if share is None else f"{said} (ratio {share:.3f})"
+    return text if share is None else f"{text} (ratio {share:.3f})"
 
 
 class Counts(NamedTuple):
@@ -87,9 +87,9 @@ class Counts(NamedTuple):
     dead_units: int
 
     def __str__(self) -> str:
-        said = f"{_percent(self.saturated, self.numbers)} saturated, {_percent(self.dead, self.numbers)} dead"
+        text = f"{_percent(self.saturated, self.numbers)} saturated, {_percent(self.dead, self.numbers)} dead"
         whole = f"{self.dead_units} whole unit{'s' * (self.dead_units > 1)}"
-        return f"{said} ({whole})" if self.dead_units else said
+        return f"{text} ({whole})" if self.dead_units else text
 
 
 def count(hidden: np.ndarray, low: float = 0.0, high: float = 1.0) -> Counts:

@@ -135,8 +135,8 @@ def dream(given: Namespace) -> dict[str, Any]:
         frames = console.bar(len(awake) + given.steps, "film", "frames", items=_dreamt(model, awake, given.steps))
         for number, views in enumerate(frames):
             film.write(panel.side_by_side(views, aspect=aspect_of(found[0]), title=f"{title}, frame {number:,}"))
-    said = f"{len(awake):,} frames of {source}, then {given.steps:,} of dream -> {path}"
-    return {"film": str(path), "frames": len(awake) + given.steps, "text": said}
+    text = f"{len(awake):,} frames of {source}, then {given.steps:,} of dream -> {path}"
+    return {"film": str(path), "frames": len(awake) + given.steps, "text": text}
 
 
 def _dreamt(model: PVM, awake: Sequence[Frame], count: int) -> Iterator[dict[str, panel.View]]:

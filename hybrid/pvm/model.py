@@ -480,7 +480,7 @@ class PVM(Runner[StepResult]):
         saved, numbers = checkpoint.read_facts(folder), checkpoint.numbers(folder)
         if "pvm" not in saved:
             raise ValueError(f"{folder}: found a checkpoint of another kind, expected one of a Predictive Vision Model")
-        with checkpoint.told(folder):
+        with checkpoint.rebuilding(folder):
             own, facts = saved["pvm"], saved["facts"]
             config = Config.from_fields(own["config"])
             refuse_more(folder, config, numbers)

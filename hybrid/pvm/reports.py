@@ -30,8 +30,8 @@ def draw_curve(path: Path, points: list[dict[str, Any]]) -> None:
         for name, (label, colour) in FRAMES.items():
             x, y = [point["step"] for point in known], [point[name] for point in known]
             last = y[-max(len(y) // 10, 1) :]
-            said = f"{label}: {sum(last) / len(last):.4f}" if last else label
-            frames.plot(x, y, color=colour, linewidth=1.2, label=said)
+            text = f"{label}: {sum(last) / len(last):.4f}" if last else label
+            frames.plot(x, y, color=colour, linewidth=1.2, label=text)
         frames.set_title("mean |error| of the next frame, pixels in 0..1")
         for axis in (layers, frames):
             axis.set_xlabel("steps")

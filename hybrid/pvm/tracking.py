@@ -69,8 +69,8 @@ def begun(truth: np.ndarray, trackers: Mapping[str, np.ndarray]) -> dict[str, np
 
 def score(truth: np.ndarray, found: np.ndarray) -> Scores:
     """Scores boxes (n, 4) against the labels. A target that was not found counts as missed at every threshold."""
-    there, said = _present(truth), _present(found)
-    both, neither = there & said, ~there & ~said
+    there, present = _present(truth), _present(found)
+    both, neither = there & present, ~there & ~present
     frames, targets = len(there), int(there.sum())
     centres = [boxes[:, :2].astype(np.float64) + boxes[:, 2:] / 2 for boxes in (truth, found)]
     away = (centres[1] - centres[0])[both]  # pixels right and down
@@ -80,8 +80,8 @@ def score(truth: np.ndarray, found: np.ndarray) -> Scores:
         frames=frames,
         true_positives=int(both.sum()),
         true_negatives=int(neither.sum()),
-        false_positives=int((said & ~there).sum()),
-        false_negatives=int((there & ~said).sum()),
+        false_positives=int((present & ~there).sum()),
+        false_negatives=int((there & ~present).sum()),
         success=_share((overlaps[:, None] > OVERLAPS).sum(axis=0), targets),
         overlap=_share((overlaps > 0.5).sum(), targets),
         centre=_share((np.hypot(*(away / ARENA[::-1]).T) < 0.1).sum(), targets),

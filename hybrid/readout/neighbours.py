@@ -98,7 +98,7 @@ class NeighbourReadout(Base):
         self.every = None if every is None else check.whole("every", every, 1)
         self.moved = None if moved is None else check.number("moved", moved, 0)
         self._neighbours = live(readout.weights, metric="dot", seed=readout.seed, **self._settings)
-        self._steps, self._said = 0, self._neighbours.choice
+        self._steps, self._reported = 0, self._neighbours.choice
         self._building: Future[None] | None = None
         self._met = np.empty((0, self.width), np.float32)  # hidden vectors of the last call
 
@@ -137,8 +137,8 @@ class NeighbourReadout(Base):
         failure, self._building = self._building.exception(), None
         if failure:
             console.note(f"neighbours: the index was not built anew: {failure}")
-        tell_choice(self._said, self.choice)
-        self._said = self.choice
+        tell_choice(self._reported, self.choice)
+        self._reported = self.choice
 
     def dry_run(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: Any = None) -> float:
         return self.readout.dry_run(grad, hidden, target, weight)

@@ -106,17 +106,17 @@ def numbers(path: str | Path) -> int:
 
 
 @contextlib.contextmanager
-def told(path: str | Path) -> Iterator[None]:
+def rebuilding(path: str | Path) -> Iterator[None]:
     """A context that builds a model from a file's facts: invalid ones raise ValueError, too large a model MemoryError."""
     with files.named(path):
         try:
             yield
         except (TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
-            said = f"{type(error).__name__}: {error}"
-            raise ValueError(f"{path}: describes no model ({said}); use the version that wrote it") from error
+            text = f"{type(error).__name__}: {error}"
+            raise ValueError(f"{path}: describes no model ({text}); use the version that wrote it") from error
         except MemoryError as error:
-            said = "describes a model beyond this machine's memory"
-            raise MemoryError(f"{path}: {said} ({error}); expected a smaller one") from error
+            text = "describes a model beyond this machine's memory"
+            raise MemoryError(f"{path}: {text} ({error}); expected a smaller one") from error
 
 
 def load(path: str | Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

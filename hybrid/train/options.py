@@ -105,11 +105,11 @@ class Parts:
         for name, field in declared.items():
             if field.metadata["by"]:
                 other, values = field.metadata["by"]
-                said = options.get(other) or found[other]
-                if isinstance(alias := values.get(said), str) and not isinstance(field.default, str):
-                    said = alias
-                if name not in tuned or said != tuned.get(other, plain[other]):
-                    found[name] = values.get(said, plain[name])
+                value = options.get(other) or found[other]
+                if isinstance(alias := values.get(value), str) and not isinstance(field.default, str):
+                    value = alias
+                if name not in tuned or value != tuned.get(other, plain[other]):
+                    found[name] = values.get(value, plain[name])
         return found
 
     def _declared(self, options: Mapping[str, Any]) -> dict[str, dataclasses.Field[Any]]:
@@ -140,7 +140,7 @@ class Parts:
         chosen = plain = self.defaults(options)
         with contextlib.suppress(ValueError):  # of contradictory options, which `choose` reports
             made = chosen | {name: value for name, value in options.items() if name in chosen}
-            made = getattr(self.module, "complete", lambda chosen, said: chosen)(made, dict(options))
+            made = getattr(self.module, "complete", lambda chosen, explicit: chosen)(made, dict(options))
             chosen = chosen | made | {name: plain[name] for name in options if name in plain}
         return {
             name: (field, "" if chosen[name] in (None, False) else _text(chosen[name]))
@@ -165,22 +165,22 @@ def _text(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def choose(kind: str, **said: Any) -> dict[str, Any]:
+def choose(kind: str, **explicit: Any) -> dict[str, Any]:
     """Returns the options of a run of this kind: the arguments, and defaults for all others.
 
     Raises ValueError for contradictory options, those that the model and its parts do not take, and missing required ones.
     """
     parts = Parts(kind)
-    taken = parts.defaults(said)
+    taken = parts.defaults(explicit)
     for name, field in parts.own.items():
-        if field.metadata["needed"] and not said.get(name):
+        if field.metadata["needed"] and not explicit.get(name):
             raise ValueError(f"{flag(name)}: needed by `train {kind}`, found none")
-    for name in sorted(given(said).keys() - taken.keys() - {"kind", *ASKED}):
-        raise ValueError(f"{flag(name)}: not used by `{parts.says(said)}`{parts.elsewhere(name)}; leave it out")
-    chosen = {name: said[name] if said.get(name) is not None else value for name, value in taken.items()}
+    for name in sorted(given(explicit).keys() - taken.keys() - {"kind", *ASKED}):
+        raise ValueError(f"{flag(name)}: not used by `{parts.says(explicit)}`{parts.elsewhere(name)}; leave it out")
+    chosen = {name: explicit[name] if explicit.get(name) is not None else value for name, value in taken.items()}
     complete = getattr(parts.module, "complete", None)
-    chosen = {"kind": kind} | (complete(chosen, said) if complete else chosen)
-    return chosen | {name: said[name] for name in ASKED if name in said}
+    chosen = {"kind": kind} | (complete(chosen, explicit) if complete else chosen)
+    return chosen | {name: explicit[name] for name in ASKED if name in explicit}
 
 
 def free(kind: str) -> set[str]:

@@ -115,8 +115,8 @@ def check(facts: Any, job: Job, kind: str, model: Any, source: Path) -> None:
             file = source / checkpoint.LATEST
             if (source / checkpoint.PREVIOUS).exists():
                 remedy = f": hybrid train --resume {source.parent} --previous goes on from the save before"
-        said = f"{file}: {failure}; expected a checkpoint of a run, as hybrid train writes it{remedy}"
-        raise ValueError(said) from None
+        text = f"{file}: {failure}; expected a checkpoint of a run, as hybrid train writes it{remedy}"
+        raise ValueError(text) from None
 
 
 def check_feed(job: Job, saved: dict[str, Any], tick: int, folder: Path) -> None:

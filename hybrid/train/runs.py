@@ -84,10 +84,10 @@ def start(options: dict[str, Any], *observers: Observer, ranks: SingleRank = SIN
         return _learn(folder, ranks, chosen, job, model, observers)
 
 
-def resume(folder: str, said: dict[str, Any], *observers: Observer, ranks: SingleRank = SINGLE) -> dict[str, Any]:
+def resume(folder: str, explicit: dict[str, Any], *observers: Observer, ranks: SingleRank = SINGLE) -> dict[str, Any]:
     """Resumes a stopped run, with its own options or to a greater length; returns its report.
 
-    said       the user's options: epochs (or steps, as its model counts) to reach, `previous` to resume from the save before
+    explicit   the user's options: epochs (or steps, as its model counts) to reach, `previous` to resume from the save before
                the last, and options that affect no result
     observers  also take each new curve point
     ranks      the ranks that train together, see `train`
@@ -95,7 +95,7 @@ def resume(folder: str, said: dict[str, Any], *observers: Observer, ranks: Singl
     path = Path(folder)
     with contextlib.ExitStack() as under_way:
         options = _whole(path, ranks.once(lambda: under_way.enter_context(store.resumed(path))))
-        options |= (changes := _changed(folder, options, said)) | {"resume": folder}
+        options |= (changes := _changed(folder, options, explicit)) | {"resume": folder}
         with _asking_for_data(path, options, "to go on"):
             job = _prepared(options)
         if options.get("data") != job.data:
@@ -133,11 +133,11 @@ def trained(folder: str | Path, which: str | None = None, **free: Any) -> Traine
     return Trained(path, options, source)
 
 
-def evaluate(folder: str, said: dict[str, Any]) -> dict[str, Any]:
+def evaluate(folder: str, explicit: dict[str, Any]) -> dict[str, Any]:
     """Evaluates a trained run on other data; returns figures, JSON-able. The model defines the data."""
-    run = trained(folder, said.get("checkpoint"), device=said["device"], threads=said["threads"])
+    run = trained(folder, explicit.get("checkpoint"), device=explicit["device"], threads=explicit["threads"])
     model = MODELS.load(run.options["kind"])
-    asked = said | {name: value for name, value in defaults(model.Evaluation).items() if said.get(name) is None}
+    asked = explicit | {name: value for name, value in defaults(model.Evaluation).items() if explicit.get(name) is None}
     with _asking_for_data(Path(folder), run.options, "to measure on it, or name other data"):
         figures: dict[str, Any] = model.evaluate(run, asked)
     return figures
@@ -254,24 +254,24 @@ def _refuse_blind(job: Job, options: dict[str, Any]) -> None:
         )
 
 
-def _changed(folder: str, options: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+def _changed(folder: str, options: dict[str, Any], explicit: dict[str, Any]) -> dict[str, Any]:
     """Returns the user's changes for a resumed run; ValueError for options that cannot change."""
     kind = options["kind"]
-    said = {name: value for name, value in given(said).items() if name != "resume"}
-    if said.pop("kind", kind) != kind:
+    explicit = {name: value for name, value in given(explicit).items() if name != "resume"}
+    if explicit.pop("kind", kind) != kind:
         raise ValueError(f"--resume: {folder} holds a run of {kind}; leave the model's name out")
     length = next(name for name in LENGTHS if name in options)
-    if other := next((name for name in LENGTHS if name in said and name != length), None):
+    if other := next((name for name in LENGTHS if name in explicit and name != length), None):
         raise ValueError(f"--{other}: {folder} holds a run of {kind}, which counts {length}; --{length} N goes on to N")
     may = {*free(kind), length, "previous"}
-    wrong = [name for name, value in said.items() if name not in may and value != options.get(name)]
+    wrong = [name for name, value in explicit.items() if name not in may and value != options.get(name)]
     if wrong:
         flags = ", ".join(map(flag, wrong))
         raise ValueError(f"{flags}: --resume goes on with the options that {folder} was started with; leave them out")
     for name in ("rows_device", "readout_device"):
-        if said.get(name) == "auto":
+        if explicit.get(name) == "auto":
             raise ValueError(f'{flag(name)} auto: measured when a run begins; to go on name "cpu" or "cuda:N"')
-    return said
+    return explicit
 
 
 def _whole(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
@@ -297,8 +297,8 @@ def _asking_for_data(folder: Path, options: dict[str, Any], then: str) -> Genera
     except FileNotFoundError as failure:
         if failure.filename is None or str(failure.filename) not in options.values():
             raise
-        said = f"{failure.strerror}; the run of {folder} was begun with it; put it back there as it was {then}"
-        raise FileNotFoundError(failure.errno, said, failure.filename) from failure
+        text = f"{failure.strerror}; the run of {folder} was begun with it; put it back there as it was {then}"
+        raise FileNotFoundError(failure.errno, text, failure.filename) from failure
 
 
 def _learn(

@@ -17,7 +17,7 @@ def add(command: Parser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Become the mpiexec that starts the ranks: it hands signals on to them, and its exit code is theirs."""
-    ranks.check(options.read(given.words), given.ranks)  # so that what is wrong is said before there are ranks
+    ranks.check(options.read(given.words), given.ranks)  # errors are reported before there are ranks
     if launched():
         raise ValueError("launch: ranks were started already; batch systems run python -m mpi4py -m hybrid.cli COMMAND")
     most = max(16, 4 * len(affinity()))

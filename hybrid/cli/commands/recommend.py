@@ -59,8 +59,8 @@ def run(given: argparse.Namespace) -> int:
         parts = model.recommendations(given.users, k, **only)
     if given.out:
         rows = write(given.out, parts, COLUMNS)
-        said = {"rows": rows, "out": given.out}
-        print(json.dumps(said, indent=1) if given.json else f"{rows:,} recommendations -> {given.out}")
+        report = {"rows": rows, "out": given.out}
+        print(json.dumps(report, indent=1) if given.json else f"{rows:,} recommendations -> {given.out}")
     else:
         _print_json(parts) if given.json else _print(parts)
     return 0

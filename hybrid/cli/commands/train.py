@@ -55,15 +55,15 @@ def run(given: argparse.Namespace) -> int:
     from ...train.options import choose
     from ...train.stop import Stopped
 
-    said = {name: value for name, value in vars(given).items() if name not in ("command", "debug", "json", "quiet")}
-    kind = said.pop("kind")
+    explicit = {name: value for name, value in vars(given).items() if name not in ("command", "debug", "json", "quiet")}
+    kind = explicit.pop("kind")
     if not (kind or given.resume):
         raise ValueError(f"train: which model? expected one of {', '.join(MODELS.names())}, or --resume DIR")
     try:
         if given.resume:
-            report = runs.resume(given.resume, said | {"kind": kind}, ranks=ranks.group())
+            report = runs.resume(given.resume, explicit | {"kind": kind}, ranks=ranks.group())
         else:
-            report = runs.start(choose(kind, **said), ranks=ranks.group())
+            report = runs.start(choose(kind, **explicit), ranks=ranks.group())
     except Stopped as stopped:
         console.say(str(stopped))
         return 128 + stopped.signal

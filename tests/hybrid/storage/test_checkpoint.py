@@ -89,7 +89,7 @@ def test_a_small_file_that_tells_of_much_takes_no_memory(tmp_path):
 
 @pytest.mark.parametrize("failure", [TypeError("rows"), KeyError("rows"), AttributeError("rows")])
 def test_facts_that_tell_of_no_model_name_their_file(failure):
-    with pytest.raises(ValueError, match=r"run: describes no model .*rows"), checkpoint.told("run"):
+    with pytest.raises(ValueError, match=r"run: describes no model .*rows"), checkpoint.rebuilding("run"):
         raise failure
 
 
