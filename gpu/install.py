@@ -79,10 +79,10 @@ def cuda() -> tuple[Path, str]:
     """Returns the parent folder of CUDA's "include" and the version, as "13.0": of CUDA_HOME's toolkit, or the wheel's."""
     if named := os.environ.get("CUDA_HOME"):
         header = Path(named, "include", "cuda.h")
-        said = re.search(r"#define CUDA_VERSION (\d+)", header.read_text()) if header.is_file() else None
-        if not said:
+        version = re.search(r"#define CUDA_VERSION (\d+)", header.read_text()) if header.is_file() else None
+        if not version:
             raise PreparationError(f"CUDA_HOME={named} has no include/cuda.h; name a CUDA toolkit, or unset it")
-        return Path(named), f"{int(said[1]) // 1000}.{int(said[1]) % 1000 // 10}"
+        return Path(named), f"{int(version[1]) // 1000}.{int(version[1]) % 1000 // 10}"
     try:
         found = importlib.metadata.distribution(HEADERS)
     except importlib.metadata.PackageNotFoundError:
@@ -165,9 +165,9 @@ def pip(purpose: str, *arguments: str, python: str = sys.executable) -> None:
     command = [python, "-m", "pip", "--disable-pip-version-check", *arguments]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:
-        said = "\n".join("    " + line for line in done.stdout.splitlines()[-40:])
+        output = "\n".join("    " + line for line in done.stdout.splitlines()[-40:])
         raise PreparationError(
-            f"pip could not {purpose}\n{said}\n"
+            f"pip could not {purpose}\n{output}\n"
             "  pip needs a package index (PIP_INDEX_URL names another) and the build a C++ compiler with Python's headers"
         )
 

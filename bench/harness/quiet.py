@@ -212,5 +212,5 @@ def _named(before: Snapshot, after: Snapshot) -> str:
         if number in before.processes and number not in family
     }
     most = sorted(taken, key=lambda number: -taken[number])[:SHOWN]
-    told = [f"{after.processes[number].name} ({number}) {taken[number]:.2f}" for number in most if taken[number] > 0]
-    return f" ({', '.join(told)})" if told else ""
+    busy = [f"{after.processes[number].name} ({number}) {taken[number]:.2f}" for number in most if taken[number] > 0]
+    return f" ({', '.join(busy)})" if busy else ""

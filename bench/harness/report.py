@@ -126,7 +126,7 @@ def _timed(work: str, records: list[Record]) -> str:
 
 def notes(shown: list[Record], mine: list[Record]) -> list[str]:
     """Returns the notes of a table: the form of figures, doubtful figures, the environment of ours."""
-    said = {
+    notes = {
         RANGE: not all(record.get("interval") for record in shown),
         INTERVAL: any(record.get("interval") for record in shown),
         NOISE: any(map(_noisy, shown)),
@@ -134,7 +134,7 @@ def notes(shown: list[Record], mine: list[Record]) -> list[str]:
     sources = dict.fromkeys(f"{_machine(record)}, commit {record['commit']}" for record in mine)
     loads = [Load(**record["load"]) for record in shown if record.get("load")]
     most = max(loads, key=lambda load: load.others + load.stolen, default=None)
-    found = [note for note, holds in said.items() if holds] + [f"Measured on {source}." for source in sources]
+    found = [note for note, holds in notes.items() if holds] + [f"Measured on {source}." for source in sources]
     if most and most.busy:
         found.append(f"Others took up to {most.others + most.stolen:.1f} of {most.cores} cores meanwhile.")
     return found
@@ -235,12 +235,13 @@ def comparison(found: Sequence[Change], tolerance: float) -> str:
 def summary(found: Sequence[Change], tolerance: float) -> str:
     """Summarises in one line: how many of ours got worse and better, and the median ratio of ours and of the peers."""
     ours, peers = ([change for change in found if change.ours is own] for own in (True, False))
-    told = [f"{sum(change.verdict(tolerance) == kind for change in ours)} {kind}" for kind in ("worse", "better")]
-    said = f"of {len(ours)} figures of ours {' and '.join(told)} by more than {tolerance:.0%}"
+    parts = [f"{sum(change.verdict(tolerance) == kind for change in ours)} {kind}" for kind in ("worse", "better")]
+    sentence = f"of {len(ours)} figures of ours {' and '.join(parts)} by more than {tolerance:.0%}"
     for who, some in (("ours", ours), ("peers", peers)):
         if some:
-            said += f"; {who} {statistics.median(change.ratio for change in some):.3g} times as good (median of {len(some)})"
-    return said
+            ratio = statistics.median(change.ratio for change in some)
+            sentence += f"; {who} {ratio:.3g} times as good (median of {len(some)})"
+    return sentence
 
 
 def show_changes(before: Sequence[Record], after: Sequence[Record], tolerance: float) -> int:

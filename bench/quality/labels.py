@@ -210,8 +210,8 @@ def _fasttext(loss: str, threads: int) -> Learn:
         def rank(asked: Examples) -> np.ndarray:
             found, _ = model.f.multilinePredict([f"{text}\n" for text in asked.texts or []], KEPT, 0.0, "strict")
             ids = np.full((len(found), KEPT), -1, np.int32)
-            for row, said in enumerate(found):
-                ids[row, : len(said)] = [int(label.removeprefix(format.LABEL)) for label in said]
+            for row, names in enumerate(found):
+                ids[row, : len(names)] = [int(label.removeprefix(format.LABEL)) for label in names]
             return ids
 
         return rank, model.get_input_matrix().size + model.get_output_matrix().size, seconds

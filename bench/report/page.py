@@ -133,13 +133,13 @@ def markdown(facts: Facts, parts: Sequence[Part]) -> str:
     lines = [f"# {TITLE}", ""]
     if facts.quick:
         lines += ["**Quick mode: small sizes show that everything runs, not how fast it is.**", ""]
-    told = {
+    texts = {
         "Measured on": "; ".join(facts.machines),
         "Date": facts.date,
         "Commit": ", ".join(facts.commits),
         "Versions": ", ".join(f"{name} {version}" for name, version in facts.versions.items()),
     }
-    lines += [f"{name}: {text}  " for name, text in told.items() if text]
+    lines += [f"{name}: {text}  " for name, text in texts.items() if text]
     lines += ["", "All samples: [results.jsonl](results.jsonl). To cite: [citation.bib](citation.bib).", ""]
     for part in parts:
         lines += [f"## {part.section.title}", ""]
@@ -167,7 +167,7 @@ def laid_out(section: Section) -> list[Figure | Table]:
 
 
 def _figure(figure: Figure) -> list[str]:
-    alt = figure.told.replace("[", "(").replace("]", ")").replace("\n", " ")
+    alt = figure.alt.replace("[", "(").replace("]", ")").replace("\n", " ")
     return [f"![{alt}](figures/{figure.name}.svg)", "", f"*{figure.caption}*"]
 
 

@@ -69,7 +69,7 @@ def shown(cell: Cell) -> str:
 class Figure:
     """A picture of a section, in NAME.svg.
 
-    told    alternative text for readers who cannot see it
+    alt     alternative text for readers who cannot see it
     table   the name of the table that has its numbers
     points  each with x, y and `who`, its series; "low" and "high" are the ends of an interval of y
     x, y    titles of the axes; log: the logarithmic ones
@@ -78,7 +78,7 @@ class Figure:
 
     name: str
     caption: str
-    told: str
+    alt: str
     table: str
     points: list[dict[str, Any]]
     x: str

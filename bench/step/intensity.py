@@ -56,17 +56,17 @@ def stages(sizes: Sizes, threads: int) -> Iterator[Stage]:
 def _units(sizes: Sizes, batch: int, threads: int) -> Stage:
     problem = Problem(equal(sizes.units), batch, 0.0)
     work = ours(problem, threads)
-    told = f"{sizes.units:,} units of 150-49-150, batch {batch}"
-    return Stage(f"units step ({batch})", told, problem.operations, problem.moved, work.run, work.check)
+    size = f"{sizes.units:,} units of 150-49-150, batch {batch}"
+    return Stage(f"units step ({batch})", size, problem.operations, problem.moved, work.run, work.check)
 
 
 def _video(sizes: Sizes, threads: int) -> Stage:
     from bench.step.pvm import Case, Ours
 
     model = Ours(Case(sizes.video, momentum=0.0), "cpu", threads)
-    told = f"{model.parameters:,} parameters"
+    size = f"{model.parameters:,} parameters"
     # a lower bound: each weight is multiplied and updated; back-propagation adds to it
-    return Stage("pvm frame", told, 4 * model.parameters, model.moved, lambda: model.learn(1), model.check)
+    return Stage("pvm frame", size, 4 * model.parameters, model.moved, lambda: model.learn(1), model.check)
 
 
 def _dense(sizes: Sizes) -> Iterator[Stage]:
@@ -76,7 +76,7 @@ def _dense(sizes: Sizes) -> Iterator[Stage]:
     x, grad = (rng.standard_normal((BATCH, width), np.float32) for _ in range(2))
     matrix = rng.standard_normal((width, width), np.float32) / np.float32(math.sqrt(width))
     out, x_grad, matrix_grad = np.empty_like(x), np.empty_like(x), np.empty_like(matrix)
-    told = f"{width} to {width}, batch {BATCH:,}"
+    size = f"{width} to {width}, batch {BATCH:,}"
 
     def back():
         product(x_grad, grad, matrix, 0)
@@ -92,13 +92,13 @@ def _dense(sizes: Sizes) -> Iterator[Stage]:
     many, vectors, numbers = 2 * BATCH * width**2, BATCH * width, width**2
     yield Stage(
         "dense forward",
-        told,
+        size,
         many,
         FLOAT * (2 * vectors + numbers),
         lambda: product(out, x, matrix.T, 0),
         lambda: close(out, x, matrix.T),
     )
-    yield Stage("dense backward", told, 2 * many, FLOAT * (3 * vectors + 2 * numbers), back, check_back)
+    yield Stage("dense backward", size, 2 * many, FLOAT * (3 * vectors + 2 * numbers), back, check_back)
 
 
 def _readout(pairs: int, rows: int) -> tuple[int, int]:
@@ -110,13 +110,13 @@ def _softmax(name: str, classes: int, threads: int) -> Stage:
     """Returns a step of the full or the sampled softmax of bench/step/softmax.py."""
     task, full = softmax.Task(classes, BATCH, threads), name == "full softmax"
     work = task.work("", name, {}, task.full() if full else task.sampled())
-    told = f"{classes:,} classes, {WIDTH} wide, batch {BATCH:,}"
+    size = f"{classes:,} classes, {WIDTH} wide, batch {BATCH:,}"
     if full:
-        return Stage(name, told, *_readout(BATCH * classes, classes), work.run, work.check)
+        return Stage(name, size, *_readout(BATCH * classes, classes), work.run, work.check)
     share = np.log1p(1 / np.arange(1, classes + 1)) / math.log(classes + 1)
     negatives = round(-float(np.expm1(softmax.NEGATIVES * np.log1p(-share)).sum()))  # expected number of distinct ones
     count = _readout(BATCH * (negatives + 1), negatives + len(np.unique(task.targets[0])))
-    return Stage(name, f"{told}, {softmax.NEGATIVES:,} negatives", *count, work.run, work.check)
+    return Stage(name, f"{size}, {softmax.NEGATIVES:,} negatives", *count, work.run, work.check)
 
 
 def _tree(classes: int, threads: int) -> Stage:
@@ -125,9 +125,9 @@ def _tree(classes: int, threads: int) -> Stage:
     work = tree.ours(task)
     lists = [[node for leaf in targets for node, _ in path(task.tree, leaf)] for targets in task.targets]
     counts = [_readout(len(nodes), len(set(nodes))) for nodes in lists]
-    told = f"{classes:,} classes, {task.length():.1f} nodes a path, {WIDTH} wide, batch {BATCH:,}"
+    size = f"{classes:,} classes, {task.length():.1f} nodes a path, {WIDTH} wide, batch {BATCH:,}"
     operations, moved = (sum(parts) for parts in zip(*counts, strict=True))
-    return Stage("tree step", told, operations, moved, work.run, work.check)
+    return Stage("tree step", size, operations, moved, work.run, work.check)
 
 
 def _rows(sizes: Sizes) -> Iterator[Stage]:
@@ -139,7 +139,7 @@ def _rows(sizes: Sizes) -> Iterator[Stage]:
     ids, bags = rng.integers(0, sizes.rows, BATCH * BAG, np.int32), np.arange(BATCH + 1) * BAG
     out, grad = np.empty((BATCH, WIDTH), np.float32), rng.standard_normal((BATCH, WIDTH), np.float32)
     met = np.unique(ids)
-    told = f"{BATCH:,} bags of {BAG} of {sizes.rows:,} rows, {WIDTH} wide"
+    size = f"{BATCH:,} bags of {BAG} of {sizes.rows:,} rows, {WIDTH} wide"
 
     def check_gather():
         np.testing.assert_allclose(
@@ -153,10 +153,10 @@ def _rows(sizes: Sizes) -> Iterator[Stage]:
         np.testing.assert_allclose(table[met], before, rtol=1e-4, atol=1e-5)
 
     many, moved = ids.size * WIDTH, FLOAT * (met.size + BATCH) * WIDTH
-    yield Stage("rows gather", told, many, moved, lambda: rows.gather_mean(out, table, bags, ids, None), check_gather)
+    yield Stage("rows gather", size, many, moved, lambda: rows.gather_mean(out, table, bags, ids, None), check_gather)
     learned = Learned(table)
     move = lambda: rows.scatter_mean(learned, bags, ids, None, grad, RATE)  # noqa: E731
-    yield Stage("rows scatter", told, 2 * many, moved + FLOAT * met.size * WIDTH, move, check_scatter)
+    yield Stage("rows scatter", size, 2 * many, moved + FLOAT * met.size * WIDTH, move, check_scatter)
 
 
 BLOCK = 256  # examples per product of the peak measurement

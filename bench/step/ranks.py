@@ -144,10 +144,10 @@ MESHES = {"mesh1m": 6, "mesh100m": 47}  # units per side of a flat layer whose u
 
 def messages(sizes: list[int], repeat: int) -> list[tuple[str, int, list[float]]]:
     """Measures one-way messages of some sizes, sums, all-to-all; returns name, bytes, samples in seconds."""
-    told = Messages()
-    found = [("message", size, told.pingpong(1, size, repeat)) for size in sizes]
-    found.append(("allreduce", 4 << 20, told.allreduce(4 << 20, repeat)))
-    found.append(("alltoall", 1 << 18, told.alltoall(1 << 18, repeat)))
+    messages = Messages()
+    found = [("message", size, messages.pingpong(1, size, repeat)) for size in sizes]
+    found.append(("allreduce", 4 << 20, messages.allreduce(4 << 20, repeat)))
+    found.append(("alltoall", 1 << 18, messages.alltoall(1 << 18, repeat)))
     return found
 
 

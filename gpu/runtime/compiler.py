@@ -39,7 +39,7 @@ class Nvrtc:
     """One libnvrtc. Raises OSError if it does not open, is no NVRTC, or has no headers.
 
     version  of CUDA, as (13, 0)
-    told     identifies the compiler, for cache keys
+    identity  of the compiler, for cache keys
     """
 
     def __init__(self, path: str, include: Path):
@@ -56,7 +56,7 @@ class Nvrtc:
             raise OSError(f"{path} is no NVRTC: {error}") from None
         self.version = major.value, minor.value
         self.name = "NVRTC {}.{}".format(*self.version)
-        self.told = f"{self.name} {os.path.getsize(path)}"  # distinguishes updates of one version
+        self.identity = f"{self.name} {os.path.getsize(path)}"  # distinguishes updates of one version
 
     @functools.cached_property
     def architectures(self) -> list[int]:
@@ -82,8 +82,8 @@ class Nvrtc:
             )
             given = [one.encode() for one in (f"-arch={arch}", *options, "-default-device", "-include=cmath", *folders)]
             if self._library.nvrtcCompileProgram(program, len(given), (ctypes.c_char_p * len(given))(*given)):
-                said = self._get("ProgramLog", program).decode(errors="replace")
-                raise CompileError(f"{source.name} does not compile for {arch}:\n{said}")
+                log = self._get("ProgramLog", program).decode(errors="replace")
+                raise CompileError(f"{source.name} does not compile for {arch}:\n{log}")
             target.write_bytes(self._get("PTX" if arch.startswith("compute") else "CUBIN", program))
         finally:
             self._do("nvrtcDestroyProgram", ctypes.byref(program))
@@ -131,15 +131,15 @@ class Nvcc:
     """The program nvcc; OSError, with the remedy, if it cannot be used.
 
     version  of CUDA, as (13, 0)
-    told     identifies the compiler, for cache keys
+    identity  of the compiler, for cache keys
     """
 
     def __init__(self, path: str):
         self.path = path
         if not os.access(path, os.X_OK):
             raise OSError(f"{path} is no program")
-        self.told = subprocess.run([path, "--version"], capture_output=True, text=True).stdout
-        release = re.search(r"release (\d+)\.(\d+)", self.told)
+        self.identity = subprocess.run([path, "--version"], capture_output=True, text=True).stdout
+        release = re.search(r"release (\d+)\.(\d+)", self.identity)
         if not release:
             raise OSError(f"{path} does not say its version")
         self.version = int(release[1]), int(release[2])
@@ -151,8 +151,8 @@ class Nvcc:
     @functools.cached_property
     def architectures(self) -> list[int]:
         """The capabilities for which it generates machine code; empty if nvcc does not list them."""
-        said = subprocess.run([self.path, "--list-gpu-code"], capture_output=True, text=True)
-        return [int(number) for number in re.findall(r"\bsm_(\d+)\b", said.stdout)]
+        listed = subprocess.run([self.path, "--list-gpu-code"], capture_output=True, text=True)
+        return [int(number) for number in re.findall(r"\bsm_(\d+)\b", listed.stdout)]
 
     def compile(self, source: Path, arch: str, options: tuple[str, ...], target: Path) -> None:
         """Writes machine code of "sm_90", or PTX of "compute_90"; CompileError if the source does not compile."""

@@ -127,7 +127,7 @@ def cubin(source: Path, arch: str) -> Path:
     """
     made_by, folder = compiler(), cache()
     kind = "ptx" if arch.startswith("compute") else "cubin"
-    path = folder / f"{source.stem}-{arch}-{_content(source, arch, made_by.told)}.{kind}"
+    path = folder / f"{source.stem}-{arch}-{_content(source, arch, made_by.identity)}.{kind}"
     if not path.exists():
         with tempfile.TemporaryDirectory(dir=folder) as made:
             part = Path(made, path.name)
@@ -137,10 +137,10 @@ def cubin(source: Path, arch: str) -> Path:
 
 
 def _content(source: Path, arch: str, compiler: str) -> str:
-    told = hashlib.sha256(repr((OPTIONS, arch, compiler)).encode())
+    digest = hashlib.sha256(repr((OPTIONS, arch, compiler)).encode())
     for file in (source, *sorted(source.parent.rglob("*.cuh"))):
-        told.update(file.read_bytes())
-    return told.hexdigest()[:20]
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:20]
 
 
 def cache() -> Path:

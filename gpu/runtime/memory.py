@@ -99,9 +99,9 @@ class Pool:
 
     def unused(self) -> int:
         """Returns the bytes that are kept and not in use."""
-        return self._told(RESERVED) - self._told(USED)
+        return self._attribute(RESERVED) - self._attribute(USED)
 
-    def _told(self, attribute: int) -> int:
+    def _attribute(self, attribute: int) -> int:
         value = ctypes.c_uint64()
         status = libcuda().cuMemPoolGetAttribute(self._pool, attribute, ctypes.byref(value))
         check("cuMemPoolGetAttribute", status)

@@ -261,9 +261,9 @@ def check(name: str, status: int) -> None:
     if status == OUT_OF_MEMORY:
         raise driver.MemoryError(f"{name} failed: out of memory")
     if status:
-        said = ctypes.c_char_p()
-        libcuda().cuGetErrorString(status, ctypes.byref(said))
-        raise driver.Error(f"{name} failed: {(said.value or b'error %d' % status).decode()}")
+        text = ctypes.c_char_p()
+        libcuda().cuGetErrorString(status, ctypes.byref(text))
+        raise driver.Error(f"{name} failed: {(text.value or b'error %d' % status).decode()}")
 
 
 # Repeated work with the same arrays and numbers: a CUDA graph of all its queue operations, launched as one.

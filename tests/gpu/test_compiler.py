@@ -117,7 +117,7 @@ def test_another_compiler_has_files_of_its_own_in_the_cache(machine, tmp_path):
     source.touch()
     paths = set()
     for told in ("nvcc 13.0", "nvcc 13.1", "NVRTC 13.1"):
-        made_by = SimpleNamespace(told=told, compile=lambda source, arch, options, target: target.touch())
+        made_by = SimpleNamespace(identity=told, compile=lambda source, arch, options, target: target.touch())
         machine.setattr(kernels, "compiler", lambda made_by=made_by: made_by)
         paths.add(kernels.cubin(source, "sm_90"))
     assert len(paths) == 3

@@ -204,7 +204,7 @@ def test_memory_that_is_free_is_kept_counts_as_free_and_goes_with_the_device(gpu
         return gpu.device.owner.call(driver.mem_get_info)[0]
 
     def reserved():
-        return own.owner.call(own._pool._told, memory.RESERVED)
+        return own.owner.call(own._pool._attribute, memory.RESERVED)
 
     gpu.device.owner.call(gpu.device.context.synchronize)
     before, size = free(), 8 << 20

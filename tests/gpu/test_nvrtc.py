@@ -116,7 +116,7 @@ def test_the_headers_are_named_where_they_are_missing(compiler, wheels):
     (wheels / "nvidia" / "cu13" / "include").mkdir()
     (wheels / "nvidia" / "cu13" / "include" / "cuda_pipeline.h").touch()
     (works,) = nvrtc.found()
-    assert works.version == compiler.version and works.told == compiler.told
+    assert works.version == compiler.version and works.identity == compiler.identity
 
 
 def test_a_library_that_does_not_open_is_named(wheels):

@@ -31,30 +31,30 @@ def section(records: Sequence[Record]) -> Section:
     answer, figures, tables = [OPENING], [], []
     gaps = [text for one in steps for text in one.get("left_out", ())]
     if steps:
-        told = _told(steps)
-        answer.append(told)
+        alt = _summary(steps)
+        answer.append(alt)
         caption = "A parameter is used and moved once a step; bytes are those of one parameter and step"
         tables.append(Table("collections", caption, HEADER, [*map(_row, steps), _published_row()], COMMAND))
-        figures += [_by_size(steps, told), _by_batch(steps, told)]
+        figures += [_by_size(steps, alt), _by_batch(steps, alt)]
     else:
         gaps.append("No collection of units has been measured.")
     return Section("Collections of small networks", answer, figures, tables, gaps)
 
 
-def _told(steps: Sequence[Record]) -> str:
+def _summary(steps: Sequence[Record]) -> str:
     lines = []
     for params in {repr(one["params"]): one["params"] for one in steps}.values():
         case = [one for one in steps if one["params"] == params]
         ours = next(one for one in case if one["who"] == "ours")
         rival = max((one for one in case if one["who"] != "ours"), key=lambda one: one["value"], default=None)
         share = ours["bandwidth_share"]
-        said = (
+        line = (
             f"* {ours['parameters']:,} parameters, batch {params['batch']}, momentum {params['momentum']:g}: ours "
             f"{ours['value'] / 1e9:.3g} G parameters/s, {share:.0%} of the bandwidth"
         )
         if rival:
-            said += f"; {ours['value'] / rival['value']:.2f} times {rival['who']}"
-        lines.append(said)
+            line += f"; {ours['value'] / rival['value']:.2f} times {rival['who']}"
+        lines.append(line)
     return "\n".join(lines)
 
 
@@ -73,16 +73,16 @@ def _published_row() -> list[Cell]:
     return [PUBLISHED_PARAMETERS, 1, None, PUBLISHED, None, rate, None, None, None, None, None, "published"]
 
 
-def _by_size(steps: Sequence[Record], told: str) -> Figure:
+def _by_size(steps: Sequence[Record], alt: str) -> Figure:
     """Shows one example, without momentum, with the published figure."""
     chosen = [one for one in steps if one["params"]["batch"] == 1 and not one["params"]["momentum"]]
     points = [{"who": one["who"], "x": one["parameters"], "y": one["value"], **ends(one)} for one in chosen]
     points.append({"who": PUBLISHED, "x": PUBLISHED_PARAMETERS, "y": PUBLISHED_FRAMES * PUBLISHED_PARAMETERS})
     caption = "Online steps of one example without momentum, by size"
-    return Figure("collections-size", caption, told, "collections", points, "parameters", "parameters/s")
+    return Figure("collections-size", caption, alt, "collections", points, "parameters", "parameters/s")
 
 
-def _by_batch(steps: Sequence[Record], told: str) -> Figure:
+def _by_batch(steps: Sequence[Record], alt: str) -> Figure:
     """Shows the published size, or the largest measured."""
     plain = [one for one in steps if not one["params"]["momentum"]] or list(steps)
     sizes = {one["parameters"] for one in plain}
@@ -90,4 +90,4 @@ def _by_batch(steps: Sequence[Record], told: str) -> Figure:
     chosen = [one for one in plain if one["parameters"] == size]
     points = [{"who": one["who"], "x": one["params"]["batch"], "y": one["value"], **ends(one)} for one in chosen]
     caption, axes = f"Steps of {size:,} parameters by batch, without momentum", ("batch", "parameters/s")
-    return Figure("collections-batch", caption, told, "collections", points, *axes, log="", kind="bars")
+    return Figure("collections-batch", caption, alt, "collections", points, *axes, log="", kind="bars")

@@ -101,10 +101,10 @@ def _lines(setting: Setting, some: Sequence[Measured]) -> Figure:
     most = max(counts[d, B])
     fastest = min((one for one in row if one.size.classes == most), key=lambda one: one.seconds)
     caption = f"Time of a step over classes: {TOLD[setting.work]}, {setting.place}, d = {d}, B = {B:,}."
-    told = f"{caption} At {most:,} classes {fastest.contender} is the fastest of those measured, "
-    told += f"{1e3 * fastest.seconds:.3g} ms a step."
+    alt = f"{caption} At {most:,} classes {fastest.contender} is the fastest of those measured, "
+    alt += f"{1e3 * fastest.seconds:.3g} ms a step."
     name = f"crossover_lines_{setting.work}_{'cpu' if setting.device == 'cpu' else 'gpu'}_{setting.threads}"
-    return Figure(name, caption, told, "crossover_points", points, "classes V", "milliseconds a step")
+    return Figure(name, caption, alt, "crossover_points", points, "classes V", "milliseconds a step")
 
 
 def _short(setting: Setting, some: Sequence[Measured]) -> Table:
@@ -195,7 +195,7 @@ def _firsts(target: float, some: Sequence[Curve]) -> dict[str, float]:
 
 def _claim(trained: Curves) -> str:
     """Returns the claim, and the numbers of classes at which it holds at equal quality."""
-    said = (
+    sentence = (
         f"**The claim** (Bernhardsson, [2016]({CLAIMED})): brute force on a GPU pays for every parameter in every mini-batch, "
         "a tree on a CPU for a logarithm of them, so from about a billion parameters on such structures win. A step's time is "
         "one half of it, and what is learned meanwhile the other."
@@ -203,18 +203,18 @@ def _claim(trained: Curves) -> str:
     firsts = {count: _firsts(targets(some)[0], some) for count, some in trained.items()}
     if holds := [count for count, first in firsts.items() if any("tree" in who for who in first)]:
         counts = ", ".join(f"{count:,}" for count in holds)
-        said += f" At equal quality a tree is the first to come near the lowest perplexity at {counts} classes."
+        sentence += f" At equal quality a tree is the first to come near the lowest perplexity at {counts} classes."
     if fails := [f"{count:,} ({', '.join(first)})" for count, first in firsts.items() if count not in holds]:
-        said += f" Others are the first at {'; '.join(fails)} classes."
-    return said
+        sentence += f" Others are the first at {'; '.join(fails)} classes."
+    return sentence
 
 
 def _reached(count: int, some: Sequence[Curve]) -> str:
-    told = []
+    parts = []
     for target in targets(some):
         first = _firsts(target, some)
-        told.append(f"{target:,.0f} is reached first by {', '.join(first)}, within {next(iter(first.values())):.0f} s")
-    return f"**At equal quality, {count:,} classes** ({some[0].clock}): a perplexity of {'; '.join(told)}."
+        parts.append(f"{target:,.0f} is reached first by {', '.join(first)}, within {next(iter(first.values())):.0f} s")
+    return f"**At equal quality, {count:,} classes** ({some[0].clock}): a perplexity of {'; '.join(parts)}."
 
 
 def _quality_table(trained: Curves) -> Table:

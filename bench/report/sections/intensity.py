@@ -22,13 +22,13 @@ def section(records: Sequence[Record]) -> Section:
     if not stages:
         return Section("Arithmetic intensity", [], gaps=["No stage has been measured."])
     peak, passing = (statistics.median(one[name] for one in stages) for name in ("peak", "bandwidth"))
-    told = _told(stages, peak, passing)
+    alt = _summary(stages, peak, passing)
     caption = "Operations and bytes of one run, counted by formula; what it reached, and what the machine allows"
     table = Table("intensity", caption, HEADER, [*map(_row, stages)], COMMAND)
-    return Section("Arithmetic intensity", [told], [_roofline(stages, peak, passing, told)], [table])
+    return Section("Arithmetic intensity", [alt], [_roofline(stages, peak, passing, alt)], [table])
 
 
-def _told(stages: Sequence[Record], peak: float, passing: float) -> str:
+def _summary(stages: Sequence[Record], peak: float, passing: float) -> str:
     by_memory = [one["params"]["stage"] for one in stages if _bound(one) == "memory"]
     low, high = ASKED
     reach = [one["params"]["stage"] for one in stages if one["intensity"] * FETCH >= low]
@@ -59,11 +59,11 @@ def _row(one: Record) -> list[Cell]:
     ]
 
 
-def _roofline(stages: Sequence[Record], peak: float, passing: float, told: str) -> Figure:
+def _roofline(stages: Sequence[Record], peak: float, passing: float, alt: str) -> Figure:
     """Plots the roof as a line, and a point per stage."""
     balance, measured = peak / passing, [one["intensity"] for one in stages]
     corners = [min(*measured, balance) / 2, balance, 2 * max(*measured, balance)]
     points = [{"who": "the roof", "x": at, "y": min(peak, at * passing)} for at in corners]
     points += [{"who": one["params"]["stage"], "x": one["intensity"], "y": one["value"]} for one in stages]
     caption = "Stages under the roof of this machine"
-    return Figure("intensity", caption, told, "intensity", points, "operations a byte", "operations a second")
+    return Figure("intensity", caption, alt, "intensity", points, "operations a byte", "operations a second")

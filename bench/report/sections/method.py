@@ -20,7 +20,7 @@ def section(records: Sequence[Record]) -> Section:
     timed = [one for one in records if one.get("samples") and one["work"] != STEP]
     answer = [_rules(steps), CLOCK, _noise(timed), _load(timed)]
     tables = [table for table in (_steps(steps), _noisy(timed)) if table.rows]
-    return Section("Method and environment", [said for said in answer if said], tables=tables)
+    return Section("Method and environment", [text for text in answer if text], tables=tables)
 
 
 def _rules(steps: Sequence[Record]) -> str:

@@ -43,9 +43,9 @@ def section(records: Sequence[Record]) -> Section:
     tables: list[Table] = []
     gaps = []
     if ticks:
-        said = [_told(delay, ticks) for delay in sorted({one["params"]["delay"] for one in ticks})]
-        answer += [_sizes(ticks[0]), *said]
-        figures.append(_paces(ticks, " ".join(said)))
+        sentences = [_summary(delay, ticks) for delay in sorted({one["params"]["delay"] for one in ticks})]
+        answer += [_sizes(ticks[0]), *sentences]
+        figures.append(_paces(ticks, " ".join(sentences)))
         tables.append(_pace_table(ticks))
     else:
         gaps.append("Stages in turn and overlapped have not been measured.")
@@ -75,16 +75,18 @@ def _sizes(record: Record) -> str:
     )
 
 
-def _told(delay: int, ticks: Sequence[Record]) -> str:
+def _summary(delay: int, ticks: Sequence[Record]) -> str:
     """Returns the gain of overlapping at a delay."""
     by = {one["who"]: one for one in ticks if one["params"]["delay"] == delay}
-    said = f"Delay {delay}:"
+    sentence = f"Delay {delay}:"
     for who in ("serial-one-core", "serial-all-cores", "in turn"):
         if who in by and "overlapped" in by:
-            said += f" overlapped is {by['overlapped']['value'] / by[who]['value']:.2f} times as fast as {WAYS[who]};"
+            sentence += (
+                f" overlapped is {by['overlapped']['value'] / by[who]['value']:.2f} times as fast as {WAYS[who]};"
+            )
     if "overlapped" in by:
-        said += f" {by['overlapped']['overlap']:.0%} of what could be hidden is hidden."
-    return said
+        sentence += f" {by['overlapped']['overlap']:.0%} of what could be hidden is hidden."
+    return sentence
 
 
 def _way(record: Record) -> str:
@@ -92,12 +94,12 @@ def _way(record: Record) -> str:
     return WAYS.get(who, who)
 
 
-def _paces(ticks: Sequence[Record], told: str) -> Figure:
+def _paces(ticks: Sequence[Record], alt: str) -> Figure:
     points = [
         {"who": f"delay {one['params']['delay']}", "x": _way(one), "y": one["value"], **ends(one)} for one in ticks
     ]
     caption = "Examples a second by how the cores are spent, with 95 % intervals of the medians"
-    return Figure("overlap-pace", caption, told, "overlap-pace", points, "", "examples/s", log="", kind="bars")
+    return Figure("overlap-pace", caption, alt, "overlap-pace", points, "", "examples/s", log="", kind="bars")
 
 
 def _pace_table(ticks: Sequence[Record]) -> Table:
@@ -130,9 +132,9 @@ def _timeline(ticks: Sequence[Record]) -> Figure:
     ends = {
         way: max(one["end"] for one in found if one["way"] == way) for way in dict.fromkeys(one["way"] for one in found)
     }
-    told = "One tick by queues: " + "; ".join(f"{way} it takes {end:.3g} ms" for way, end in ends.items()) + "."
+    alt = "One tick by queues: " + "; ".join(f"{way} it takes {end:.3g} ms" for way, end in ends.items()) + "."
     caption, x = "One tick as a timeline: what each queue does when (delay 0)", "milliseconds since the tick began"
-    return Figure("overlap-timeline", caption, told, "overlap-timeline", points, x, "", log="", kind="timeline")
+    return Figure("overlap-timeline", caption, alt, "overlap-timeline", points, x, "", log="", kind="timeline")
 
 
 def _timeline_table(ticks: Sequence[Record]) -> Table:

@@ -94,12 +94,12 @@ def section(records: Sequence[Record]) -> Section:
     for problem in problems(records):
         at = [row for row in rows(problem, records) if list(_points(row))]
         if at:
-            answer += [_told(problem, at)]
+            answer += [_summary(problem, at)]
             figures.append(_figure(problem, at))
             tables.append(_table(problem, at))
     for work in dict.fromkeys(one["work"] for one in records if one["work"].startswith("large.")):
         found = [one for one in records if one["work"] == work]
-        answer.append(_large_told(found))
+        answer.append(_large_summary(found))
         figures.append(_large_figure(work, found))
         tables.append(_large_table(work, found))
     gaps = [] if figures else ["No training to a quality has been measured."]
@@ -129,21 +129,21 @@ def _points(row: Row) -> Iterator[dict[str, Any]]:
             }
 
 
-def _told(problem: str, rows: Sequence[Row]) -> str:
+def _summary(problem: str, rows: Sequence[Row]) -> str:
     """Returns sentences on the best contender, and on the seconds of each to the best level that all reach."""
     sign = 1 if rows[0].lowest else -1
     best = {row.who: min(_points(row), key=lambda point: sign * point["mean"]) for row in rows}
     who, first = min(best.items(), key=lambda one: sign * one[1]["mean"])
     name = _judged(rows[0])
-    said = f"**{problem}**: {who} reaches the best {name}, {shown(first['mean'])}, in {shown(first['seconds'])} s."
+    sentence = f"**{problem}**: {who} reaches the best {name}, {shown(first['mean'])}, in {shown(first['seconds'])} s."
     if len(rows) == 1:
-        return said
+        return sentence
     level = max(sign * point["mean"] for point in best.values()) * sign
     took = {}
     for row in rows:
         took[row.who] = min(point["seconds"] for point in _points(row) if sign * point["mean"] <= sign * level)
     reached = ", ".join(f"{who} in {shown(seconds)} s" for who, seconds in sorted(took.items(), key=lambda one: one[1]))
-    return f"{said} A {name} of {shown(level)}, which all reach, takes at the lengths that were tried: {reached}."
+    return f"{sentence} A {name} of {shown(level)}, which all reach, takes at the lengths that were tried: {reached}."
 
 
 def _figure(problem: str, rows: Sequence[Row]) -> Figure:
@@ -155,8 +155,8 @@ def _figure(problem: str, rows: Sequence[Row]) -> Figure:
     ]
     caption = f"{problem}: {name} by seconds of training ({'less' if lowest else 'more'} is better)"
     axes, log = ("seconds of training", f"{name} of validation data"), "xy" if lowest else "x"
-    told, name = _told(problem, rows).replace("**", ""), f"quality-{problem}"
-    return Figure(name, caption, told, name, points, *axes, log=log)
+    alt, name = _summary(problem, rows).replace("**", ""), f"quality-{problem}"
+    return Figure(name, caption, alt, name, points, *axes, log=log)
 
 
 def _table(problem: str, rows: Sequence[Row]) -> Table:
@@ -180,12 +180,12 @@ def _reached(record: Record) -> list[tuple[float, float]]:
     ]
 
 
-def _large_told(found: Sequence[Record]) -> str:
+def _large_summary(found: Sequence[Record]) -> str:
     best = min(found, key=lambda one: _reached(one)[-1][1])
     seconds, value = _reached(best)[-1]
     classes = best["params"]["classes"]
-    said = f"**{classes:,} classes** of real text: after {seconds:g} s of one processor {best['who']} has the best perplexity"
-    return f"{said}, {value:,.0f}."
+    after = f"after {seconds:g} s of one processor"
+    return f"**{classes:,} classes** of real text: {after} {best['who']} has the best perplexity, {value:,.0f}."
 
 
 def _large_figure(work: str, found: Sequence[Record]) -> Figure:
@@ -197,7 +197,7 @@ def _large_figure(work: str, found: Sequence[Record]) -> Figure:
     ]
     caption = f"{found[0]['params']['classes']:,} classes: perplexity by seconds of one processor (less is better)"
     axes, name = ("seconds of one processor", "perplexity of validation data"), work.replace(".", "-")
-    return Figure(name, caption, _large_told(found).replace("**", ""), name, points, *axes)
+    return Figure(name, caption, _large_summary(found).replace("**", ""), name, points, *axes)
 
 
 def _large_table(work: str, found: Sequence[Record]) -> Table:
@@ -265,9 +265,9 @@ def _figures(name: str, at: list[Row], part: str) -> str:
             lines.append([row.who, *([] if len(names) == 1 else [figure]), *cells])
     what = f"{names[0]} of" if len(names) == 1 else "figures of"
     sources = dict.fromkeys(f"{run['data']}, commit {run['commit']}" for row in at for run in row.lengths[-1].records)
-    said = {"valid": "validation data", "test": "test data"}[part]
+    where = {"valid": "validation data", "test": "test data"}[part]
     return "\n".join(
-        [f"### {name}: {what} {said}", "", *drawn(lines), "", *(f"Learned from {one}." for one in sources)]
+        [f"### {name}: {what} {where}", "", *drawn(lines), "", *(f"Learned from {one}." for one in sources)]
     )
 
 

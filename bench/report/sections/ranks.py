@@ -15,7 +15,7 @@ def section(records: Sequence[Record]) -> Section:
     answer: list[str] = []
     tables, gaps = [], []
     if ticks:
-        answer += _ticks_told(ticks)
+        answer += _tick_summaries(ticks)
         tables.append(_tick_table(ticks))
     else:
         gaps.append("Ticks on ranks have not been measured.")
@@ -31,19 +31,19 @@ def _seconds(ticks: Sequence[Record], model: str, ranks: int) -> dict[str, float
     return {one["work"].removeprefix("ranks."): one["seconds"] for one in found}
 
 
-def _ticks_told(ticks: Sequence[Record]) -> list[str]:
-    told = []
+def _tick_summaries(ticks: Sequence[Record]) -> list[str]:
+    sentences = []
     for model, ranks in _models(ticks):
         took = _seconds(ticks, model, ranks)
         if ranks == 1:
             continue
-        said = [f"**{model}** on {ranks} ranks: a tick takes {1e3 * took['tick']:.3g} ms"]
+        parts = [f"**{model}** on {ranks} ranks: a tick takes {1e3 * took['tick']:.3g} ms"]
         if "compute" in took:
-            said.append(f"{took['tick'] / took['compute']:.2f} times its compute")
+            parts.append(f"{took['tick'] / took['compute']:.2f} times its compute")
         alone = _seconds(ticks, model, 1)
-        said += [f"{alone['tick'] / took['tick']:.2f} times as fast as one rank"] if alone else []
-        told.append(f"{', '.join(said)}.")
-    return told
+        parts += [f"{alone['tick'] / took['tick']:.2f} times as fast as one rank"] if alone else []
+        sentences.append(f"{', '.join(parts)}.")
+    return sentences
 
 
 def _tick_table(ticks: Sequence[Record]) -> Table:

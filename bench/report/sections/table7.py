@@ -37,19 +37,19 @@ def section(records: Sequence[Record]) -> Section:
     mine = [one for one in records if ours(one)]
     nets = list(dict.fromkeys((one["work"], one["params"]["net"]) for one in mine))
     source = told_2016()
-    told: list[str] = []
+    sentences: list[str] = []
     figures, tables = [], []
     for number, (work, net) in enumerate(nets, 1):
         of = [one for one in mine if (one["work"], one["params"]["net"]) == (work, net)]
         rows, name = _rows(of), f"table7-{number}"
-        told.append(f"* {_fastest(net, of)}")
+        sentences.append(f"* {_fastest(net, of)}")
         params = of[0]["params"]
         size = f"{net}: {params['parameters']:,} parameters, batch {params['batch']:,}"
         cells = [list(row.values()) for row in rows]
         tables.append(Table(name, f"{size}. Seconds a mini-batch", HEADER, cells, f'{COMMAND} --only "{net}"'))
         if len({row["threads"] for row in rows if row["threads"]}) > 1:
             figures.append(_figure(name, size, rows, _fastest(net, of)))
-    answer = [OPENING.format(**source), "\n".join(told)]
+    answer = [OPENING.format(**source), "\n".join(sentences)]
     gaps = [] if nets else ["No network of Table 7 has been measured."]
     if trees := [f"**{net}**" for work, net in nets if work == "table7.tree"]:
         answer.append(f"Of {', '.join(trees)}: {OWN[0].lower()}{OWN[1:]}")
@@ -81,12 +81,12 @@ def _fastest(net: str, records: Sequence[Record]) -> str:
     for one in records:
         if one["who"] not in best or one["value"] > best[one["who"]]["value"]:
             best[one["who"]] = one
-    told = [f"{who} takes {1 / one['value']:.3g} s at its best ({_where(one)})" for who, one in sorted(best.items())]
-    said = f"**{net}**: {', '.join(told)}"
+    times = [f"{who} takes {1 / one['value']:.3g} s at its best ({_where(one)})" for who, one in sorted(best.items())]
+    sentence = f"**{net}**: {', '.join(times)}"
     rivals = [one["value"] for who, one in best.items() if who != "ours"]
     if "ours" in best and rivals:
-        said += f"; ours is {best['ours']['value'] / max(rivals):.2f} times as fast"
-    return f"{said}."
+        sentence += f"; ours is {best['ours']['value'] / max(rivals):.2f} times as fast"
+    return f"{sentence}."
 
 
 def _where(record: Record) -> str:
@@ -104,16 +104,18 @@ def _rows(records: Sequence[Record]) -> list[Row]:
         found.append(
             [one["who"], where, one["threads"] if on_cpu else None, 1 / one["value"], low, high, "measured here"]
         )
-    told = told_2016()
+    published = told_2016()
     for who, given in beside(records[0]).items():
-        places = [(told["cpu"], threads) for threads in told["threads"]] + [(gpu, None) for gpu in told["gpus"]]
+        places = [(published["cpu"], threads) for threads in published["threads"]] + [
+            (gpu, None) for gpu in published["gpus"]
+        ]
         for place, seconds in zip(places, given["cpu"] + given["gpu"], strict=True):
             if seconds is not None:
                 found.append([f"{who}, 2016", *place, seconds, None, None, "published"])
     return [dict(zip(COLUMNS, row, strict=True)) for row in found]
 
 
-def _figure(name: str, size: str, rows: Sequence[Row], told: str) -> Figure:
+def _figure(name: str, size: str, rows: Sequence[Row], alt: str) -> Figure:
     """Plots the CPU over threads, with the published figures."""
     points = [
         {"who": row["who"], "x": row["threads"], "y": row["seconds"], "low": row["low"], "high": row["high"]}
@@ -121,4 +123,4 @@ def _figure(name: str, size: str, rows: Sequence[Row], told: str) -> Figure:
         if row["threads"]
     ]
     caption = f"{size}. Seconds a mini-batch on a CPU; those of 2016 are published"
-    return Figure(name, caption, told.replace("**", ""), name, points, "threads", "seconds a mini-batch")
+    return Figure(name, caption, alt.replace("**", ""), name, points, "threads", "seconds a mini-batch")

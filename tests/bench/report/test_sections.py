@@ -26,7 +26,7 @@ def test_every_figure_has_its_table_and_names_are_one_of_a_kind():
         tables = {table.name for table in section.tables}
         assert {figure.table for figure in section.figures} <= tables
         assert all(len(row) == len(table.header) for table in section.tables for row in table.rows)
-        assert all(figure.told.strip() and figure.caption.strip() for figure in section.figures)
+        assert all(figure.alt.strip() and figure.caption.strip() for figure in section.figures)
     for kind in ("figures", "tables"):
         names = [one.name for section in made for one in getattr(section, kind)]
         assert names and len(names) == len(set(names))
