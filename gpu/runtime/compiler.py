@@ -38,7 +38,7 @@ class CompileError(OSError):
 class Nvrtc:
     """One libnvrtc. Raises OSError if it does not open, is no NVRTC, or has no headers.
 
-    version  of CUDA, as (13, 0)
+    version   of CUDA, as (13, 0)
     identity  of the compiler, for cache keys
     """
 
@@ -130,7 +130,7 @@ OLDER = (  # for a driver older than the compiler
 class Nvcc:
     """The program nvcc; OSError, with the remedy, if it cannot be used.
 
-    version  of CUDA, as (13, 0)
+    version   of CUDA, as (13, 0)
     identity  of the compiler, for cache keys
     """
 
