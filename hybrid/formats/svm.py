@@ -43,9 +43,8 @@ def begins(path: str | Path) -> bool:
 
     Raises OSError for an unreadable file, ValueError for invalid UTF-8.
     """
-    line = next((line for _, line in files.numbered_lines(path) if line.partition("#")[0].strip()), "").partition("#")[
-        0
-    ]
+    lines = (line.partition("#")[0] for _, line in files.numbered_lines(path))
+    line = next(filter(str.strip, lines), "")
     words = line.split()
     pairs = words[":" not in words[0] :] if words else []
     return bool(_HEADER.fullmatch(line) or (pairs and all(map(_PAIR.fullmatch, pairs))))

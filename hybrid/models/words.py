@@ -42,7 +42,7 @@ class Options(TextOptions, EngineOptions):
     width: int = option(100, "width of the vectors", type=positive)
     batch: int = option(  # 0: see batch_of
         0,
-        "examples a batch (default: one a word, 32 to 16384; where rows move once a batch a fifth, to 4096, or a 40th, to 512)",
+        "examples a batch (default: by the size of the vocabulary, 32 to 16384)",
         group="training",
         type=positive,
     )
