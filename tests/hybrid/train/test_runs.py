@@ -228,8 +228,8 @@ def test_what_is_asked_of_a_run_is_what_was_said_and_defaults_for_the_rest(monke
     model = SimpleNamespace(Evaluation=factors.Evaluation, evaluate=lambda run, asked: asked)
     monkeypatch.setattr(runs.MODELS, "load", lambda kind: model)
     asked = {"device": None, "threads": None, "ratings": "u.data"}
-    assert runs.evaluate("run", asked | {"k": 3}) == asked | {"k": 3, "columns": None}
-    assert runs.evaluate("run", asked | {"k": None}) == asked | {"k": None, "columns": None}
+    assert runs.evaluate("run", asked | {"k": 3}) == asked | {"k": 3}
+    assert runs.evaluate("run", asked | {"k": None}) == asked | {"k": None}
 
 
 @pytest.mark.parametrize(
