@@ -43,7 +43,7 @@ STREAMS, STEPS, CLIP = plugs.STREAMS, plugs.STEPS, plugs.CLIP
 AVERAGED, EACH = 0.2, 20  # the last part of the steps, every so many of which the average takes the weights
 FIRST: dict[str, Any] = {"lr": 0.005, "rate": 0.5, "dropout": 0.2}  # of Adam; of the output layer's Adagrad
 SPACE: Space = {"lr": Log(1e-3, 1e-2), "rate": Log(0.05, 1.0), "dropout": Among((0.1, 0.2, 0.3, 0.4, 0.5))}
-BFLOAT16 = "avx512_bf16" in Path("/proc/cpuinfo").read_text()  # a step of an LSTM 2 x 256 then takes 0.81 of the time
+BFLOAT16 = "avx512_bf16" in Path("/proc/cpuinfo").read_text()  # a step of an LSTM 2 x 256 then takes 0.84 of the time
 SECONDS = (120, 480, 1800)
 PUBLISHED = {  # validation and test perplexity of WikiText-2
     "AWD-LSTM, 33 M parameters, 750 epochs of 180 s on a Quadro GP100 (its README)": (68.7, 65.6),
