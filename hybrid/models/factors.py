@@ -111,7 +111,7 @@ class Options(DenseOptions):
         choices=ORDERS,
         by=("trunk", dict.fromkeys((MLP, "torch"), BAG)),
     )
-    history: int = option(20, "most items of a user's history", type=positive, by=("order", {BAG: 5}))
+    history: int = option(5, "most items of a user's history", type=positive)
     start: str = option(
         "drawn",
         "input rows, and classes as wide, begin drawn, or alike where items follow the same ones (for --tree clustered)",

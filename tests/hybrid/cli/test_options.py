@@ -59,7 +59,7 @@ COMPLETED = {  # lines of a command, and defaults that hold beside them
     "language --readout head": {},
     "language --readout sampled --trunk attention": {"dropout": "0.2", "trunk-rate": "0.001"},
     "factors --order bag": {"rate": "0.093", "width": "64", "start": "drawn"},
-    "factors --trunk mlp --readout=tree": {"rate": "0.02", "width": "32", "start": "counts", "history": "5"},
+    "factors --trunk mlp --readout=tree": {"rate": "0.02", "width": "32", "start": "counts", "history": "3"},
     "factors --trunk attention --order sequence": {"epochs": "12", "width": "128", "dropout": "", "history": ""},
     "labels": {"trees": "3"},
     "pvm": {},
