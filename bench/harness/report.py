@@ -126,7 +126,7 @@ def _timed(work: str, records: list[Record]) -> str:
 
 def notes(shown: list[Record], mine: list[Record]) -> list[str]:
     """Returns the notes of a table: the form of figures, doubtful figures, the environment of ours."""
-    notes = {
+    possible = {
         RANGE: not all(record.get("interval") for record in shown),
         INTERVAL: any(record.get("interval") for record in shown),
         NOISE: any(map(_noisy, shown)),
@@ -134,7 +134,7 @@ def notes(shown: list[Record], mine: list[Record]) -> list[str]:
     sources = dict.fromkeys(f"{_machine(record)}, commit {record['commit']}" for record in mine)
     loads = [Load(**record["load"]) for record in shown if record.get("load")]
     most = max(loads, key=lambda load: load.others + load.stolen, default=None)
-    found = [note for note, holds in notes.items() if holds] + [f"Measured on {source}." for source in sources]
+    found = [note for note, holds in possible.items() if holds] + [f"Measured on {source}." for source in sources]
     if most and most.busy:
         found.append(f"Others took up to {most.others + most.stolen:.1f} of {most.cores} cores meanwhile.")
     return found
