@@ -31,6 +31,9 @@ class SingleRank:
     def once(self, work: Callable[[], T]) -> T:
         return work()
 
+    def together(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
+
     def greatest(self, *numbers: int) -> tuple[int, ...]:
         return numbers
 

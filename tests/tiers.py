@@ -8,7 +8,7 @@ import functools
 from pathlib import Path
 
 LATER = Path(__file__).with_name("later.txt")
-APART = ("bench", "crash", "examples", "fuzz", "mutants", "soak")  # folders of tests
+APART = ("bench", "crash", "examples", "fuzz", "hosts", "mutants", "soak")  # folders of tests
 
 
 @functools.cache

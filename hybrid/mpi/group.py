@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import backend
 from ..machine import SingleRank
-from .world import world
+from .world import watch, world
 
 T = TypeVar("T")
 TOLD = (ValueError, IndexError, OSError, FloatingPointError, MemoryError)  # user errors, raised on all ranks
@@ -34,6 +34,7 @@ class Group(SingleRank):
 
             self._mpi: Any = MPI
             self._comm: Any = MPI.COMM_WORLD.Dup()  # separates messages of different groups
+            watch()
 
     def barrier(self) -> None:
         """Waits until all ranks have called it."""

@@ -1,5 +1,6 @@
 """The ranks of this run, the rank of this process, and its part of the machine's processors."""
 
+import atexit
 import functools
 import importlib.util
 import os
@@ -7,10 +8,12 @@ import platform
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from .. import console
 from ..machine import affinity, allowed, launched
 
 WANTED = "pip install 'hybrid-engine[mpi]'"
@@ -80,12 +83,16 @@ def mpiexec() -> str | None:
     return str(beside) if library and beside.exists() else shutil.which("mpiexec")
 
 
-def command(ranks: int, module: str, *arguments: str) -> list[str]:
-    """Returns the command that starts `python -m MODULE ARGUMENTS` as several ranks. Raises ValueError without MPI."""
+def command(ranks: int, module: str, *arguments: str, hosts: str | None = None) -> list[str]:
+    """Returns the command that starts `python -m MODULE ARGUMENTS` as several ranks. Raises ValueError without MPI.
+
+    hosts  a host file of MPICH, whose machines the ranks run on; None: this machine
+    """
     program = mpiexec()
     if program is None:
         raise ValueError(f"launch: mpi4py or mpiexec was not found; to start ranks: {WANTED}")
-    return [program, "-n", str(ranks), sys.executable, "-m", "mpi4py", "-m", module, *arguments]
+    where = ["-f", hosts] if hosts else []
+    return [program, *where, "-n", str(ranks), sys.executable, "-m", "mpi4py", "-m", module, *arguments]
 
 
 def finalised(limit: float) -> bool:
@@ -97,6 +104,8 @@ def finalised(limit: float) -> bool:
         if time.monotonic() > end:
             return False
         time.sleep(0.01)
+    if watching:
+        watching.stop()
     MPI.Finalize()
     return True
 
@@ -107,3 +116,76 @@ def abort(code: int) -> None:
 
     time.sleep(0.1)  # in which mpiexec reads the output of the ranks
     MPI.COMM_WORLD.Abort(code)
+    os._exit(code)  # it returns where the launcher cannot be reached
+
+
+# Hosts that fall silent. mpiexec reports the death of a process, but not that of a machine or of a cable.
+
+BEAT = 1.0  # seconds between two messages
+
+
+class Watch(threading.Thread):
+    """A thread that ends all ranks if a host is silent for some seconds: rank 0 hears one rank of each host, and they hear it.
+
+    patience  seconds, more than any rank holds Python's global lock
+    """
+
+    def __init__(self, patience: float):
+        super().__init__(name="watch of hosts", daemon=True)
+        from mpi4py import MPI
+
+        self._patience, self._over = patience, threading.Event()
+        every = MPI.COMM_WORLD
+        first = every.Split(0 if world().local_rank == 0 else MPI.UNDEFINED, every.rank)
+        self._comm: Any = None if first == MPI.COMM_NULL else first
+        names = first.allgather(platform.node()) if self._comm else []
+        heard = range(1, len(names)) if self._comm and first.rank == 0 else [0]
+        self._names = {rank: names[rank] for rank in heard} if len(names) > 1 else {}
+
+    def run(self) -> None:
+        """Sends and hears until `stop`, a last message from all, or a silence."""
+        if not self._names:
+            return
+        beats = {rank: bytearray(1) for rank in self._names}
+        coming = {rank: self._comm.Irecv(beat, rank) for rank, beat in beats.items()}
+        last, going = dict.fromkeys(beats, time.monotonic()), dict[int, Any]()
+        while coming and not self._over.wait(BEAT):
+            for rank in [rank for rank in coming if rank not in going or going[rank].Test()]:
+                going[rank] = self._comm.Isend(b"1", rank)
+            for rank in [rank for rank, request in coming.items() if request.Test()]:
+                last[rank] = time.monotonic()
+                if beats[rank] == b"0":
+                    del coming[rank]
+                else:
+                    coming[rank] = self._comm.Irecv(beats[rank], rank)
+            for rank in coming:
+                if time.monotonic() - last[rank] > self._patience:
+                    console.tell(
+                        f"{world().name}: error: {self._names[rank]} has been silent for {self._patience:g} s; all ranks are "
+                        "ended, and the last save remains: train --resume DIR continues on other hosts"
+                    )
+                    abort(1)
+        for rank in beats:
+            self._comm.Isend(b"0", rank).Wait()
+        for request in coming.values():
+            request.Cancel()
+            request.Free()
+
+    def stop(self) -> None:
+        """Says so to the other hosts, which expect nothing more from this one."""
+        self._over.set()
+        if self.is_alive():
+            self.join()
+
+
+watching: Watch | None = None
+
+
+def watch() -> None:
+    """Starts to watch the other hosts, once in a process; all ranks call it. HYBRID_PATIENCE: seconds of silence, 0 for ever."""
+    global watching
+    patience = float(os.environ.get("HYBRID_PATIENCE", "60"))
+    if watching is None and patience > 0:
+        watching = Watch(patience)
+        watching.start()
+        atexit.register(watching.stop)

@@ -13,6 +13,7 @@ All ranks run these operations, but only rank 0 writes to the folder (`Group.onc
 
 import contextlib
 import functools
+import platform
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -81,6 +82,7 @@ def start(options: dict[str, Any], *observers: Observer, ranks: SingleRank = SIN
             store.keep_options(folder, kept(chosen))
 
         ranks.once(write)
+        _refuse_unshared(folder, ranks)
         return _learn(folder, ranks, chosen, job, model, observers)
 
 
@@ -95,6 +97,7 @@ def resume(folder: str, explicit: dict[str, Any], *observers: Observer, ranks: S
     path = Path(folder)
     with contextlib.ExitStack() as under_way:
         options = _whole(path, ranks.once(lambda: under_way.enter_context(store.resumed(path))))
+        _refuse_unshared(path, ranks)
         options |= (changes := _changed(folder, options, explicit)) | {"resume": folder}
         with _asking_for_data(path, options, "to go on"):
             job = _prepared(options)
@@ -252,6 +255,15 @@ def _refuse_blind(job: Job, options: dict[str, Any]) -> None:
         raise ValueError(
             f"--patience: found {options['patience']} without a validation figure; expected data to validate on, see --help"
         )
+
+
+def _refuse_unshared(folder: Path, ranks: SingleRank) -> None:
+    """Raises ValueError on all ranks if one of them, on another host, sees other files in the run's folder than rank 0."""
+    seen = functools.partial(store.seen, folder)
+    with ranks.together():
+        if ranks.once(seen) != (own := seen()):
+            what = "other files" if own else "no run"
+            raise ValueError(f"{folder}: found {what} on {platform.node()}, expected the run; all hosts must share its folder")
 
 
 def _changed(folder: str, options: dict[str, Any], explicit: dict[str, Any]) -> dict[str, Any]:

@@ -113,6 +113,12 @@ def options_of(folder: Path) -> dict[str, Any]:
     return options
 
 
+def seen(folder: Path) -> list[bytes]:
+    """Returns the contents of the files that a run's resumption begins with, of those that exist."""
+    paths = (folder / RUN, *(folder / name / checkpoint.LATEST for name in CHECKPOINTS))
+    return [path.read_bytes() for path in paths if path.exists()]
+
+
 def _instead(folder: Path) -> str:
     """Returns a description of a folder without run options, and a remedy."""
     if (folder / lock.LOCK).exists() and not any((folder / name).exists() for name in (*AFTER, *CHECKPOINTS)):
