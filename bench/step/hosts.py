@@ -1,19 +1,29 @@
-"""Hosts within this machine: namespaces of network, host name and mounts, on one bridge; mpiexec enters them instead of ssh.
+"""Two hosts: steps of shared models on networks of 1 and 10 Gbit/s beside an analytic model, and whether the second host pays.
 
-Each host has its own address, loopback and host name, and its own mounts, so that a folder may be on one host alone. All share
-the processors, the memory and, by default, the files of this machine. It needs root, iproute2 and util-linux.
+The hosts are namespaces of network, host name and mounts within this machine, on one bridge; mpiexec enters them instead of
+ssh. Each host has its own address, loopback and host name, and its own mounts, so that a folder may be on one host alone. All
+share the processors, the memory and, by default, the files of this machine. It needs root, iproute2 and util-linux. Each host
+computes on one thread.
 """
 
 import contextlib
 import functools
+import math
 import os
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.harness.measure import append
+from bench.step import ranks
+from hybrid.mpi.world import command
 
 NET = "10.213.{}.{}"  # of a bridge, of a host
 # UCX would choose shared memory, since the hosts have one kernel; hydra asks for the address instead of a name to resolve.
@@ -27,7 +37,9 @@ def missing() -> str:
         return "namespaces of a network need root on Linux"
     if absent := [name for name in ("ip", "tc", "unshare", "nsenter") if not shutil.which(name)]:
         return f"{', '.join(absent)} not found: apt-get install iproute2 util-linux"
-    tried = subprocess.run(["unshare", "--net", "ip", "link", "add", "name", "probe", "type", "veth"], capture_output=True, text=True)
+    tried = subprocess.run(
+        ["unshare", "--net", "ip", "link", "add", "name", "probe", "type", "veth"], capture_output=True, text=True
+    )
     return tried.stderr.strip()
 
 
@@ -97,7 +109,9 @@ class Network:
                 host.run("ip", *words.split())
         self._ssh = folder / "ssh"
         places = "".join(f"{host.address}) pid={host.pid};; " for host in self.hosts)
-        self._ssh.write_text(f'#!/bin/sh\nshift\ncase $1 in {places}esac\nshift\nexec nsenter -t $pid -n -u -m -- sh -c "$*"\n')
+        self._ssh.write_text(
+            f'#!/bin/sh\nshift\ncase $1 in {places}esac\nshift\nexec nsenter -t $pid -n -u -m -- sh -c "$*"\n'
+        )
         self._ssh.chmod(0o755)
 
     def link(self, at: int) -> str:
@@ -130,7 +144,7 @@ class Network:
         """Starts a command on the first host; mpiexec reaches the others from there."""
         environ = os.environ | ENVIRONMENT | {"HYDRA_LAUNCHER_EXEC": str(self._ssh)} | environment
         command = [*self.hosts[0].enter, "--wd=" + str(cwd), *map(str, words)]
-        piped = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        piped: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         return subprocess.Popen(command, env=environ, cwd=cwd, text=True, **piped)
 
     def left(self, limit: float = 10.0) -> list[int]:
@@ -157,3 +171,89 @@ def network(count: int, folder: Path) -> Iterator[Network]:
         yield made
     finally:
         made.end()
+
+
+# The analytic model
+
+HOSTS = 2
+NETWORKS = {
+    name: ("tbf", "rate", rate, "burst", "256kb", "latency", "50ms")
+    for name, rate in (("10 Gbit/s", "10gbit"), ("1 Gbit/s", "1gbit"))
+}
+MODELS, QUICK = ("small", "mesh100m", "flat210m", "language"), ("mesh1m",)
+
+
+class Link(NamedTuple):
+    """A network: seconds of a message without content, waited for as a group does, and bytes a second in one direction."""
+
+    latency: float
+    bandwidth: float
+
+    def seconds(self, messages: Iterable[tuple[str, int]], hosts: int) -> float:
+        """Returns the seconds of one host's messages, one after the other: by a ring, by a tree, or between neighbours."""
+        depth, total = (hosts - 1).bit_length(), 0.0
+        for kind, size in messages:
+            steps = {"join": hosts - 1, "share": depth, "most": depth}.get(kind, 1)
+            total += steps * (self.latency + size / self.bandwidth)
+        return total
+
+
+def run(arguments: Any) -> None:
+    """Measures steps on one host and on two, on each network, then compares them with the model.
+
+    A step on two hosts takes what it takes on one, less what they share, plus a host's share of it while the other computes
+    too, plus the messages. Of all samples the least counts: hosts within one machine disturb each other.
+    """
+    if missing():
+        print(f"hosts is not measured: {missing()}")
+        return
+    models = QUICK if arguments.quick else MODELS
+    shares: dict[tuple[str, int], float] = {(model, hosts): math.inf for model in models for hosts in (1, HOSTS)}
+    links, sent = dict[str, Link](), dict[str, list[tuple[str, int]]]()
+    ticks: dict[tuple[str | None, str], list[float]] = {}
+    with tempfile.TemporaryDirectory() as folder, network(HOSTS, Path(folder)) as net:
+
+        def start(count: int, module: str, *words: str) -> int:
+            launch = command(count, module, *words, hosts=str(net.file(count)))
+            running = net.start(launch, Path.cwd(), PYTHONPATH=str(Path.cwd()))
+            _, errors = running.communicate()
+            print(errors, end="", file=sys.stderr)
+            return running.returncode
+
+        for name, rule in NETWORKS.items():
+            net.shape(*rule)
+            links[name] = _link(ranks.measured("messages", HOSTS, start, sizes=[8, 1 << 22], repeat=arguments.repeat))
+            for model in models:  # alone again, since what computes in turns is compared
+                for hosts, where in ((1, None), (HOSTS, name)):
+                    found = _of(model, hosts, arguments, start if where else None)
+                    ticks.setdefault((where, model), []).extend(found["tick"])
+                    shares[model, hosts] = min(shares[model, hosts], found["shared"])
+                sent[model] = found["messages"]
+    for name, link in links.items():
+        print(f"{name}: {1e6 * link.latency:.0f} us, {8e-9 * link.bandwidth:.3g} Gbit/s between two hosts\n")
+        print("| model | 1 host, ms | 2 hosts, ms | analytic model, ms | error | messages | KiB sent |\n|" + "---|" * 7)
+        for model in models:
+            alone, samples = min(ticks[None, model]), ticks[name, model]
+            expected = alone - shares[model, 1] + shares[model, HOSTS] + link.seconds(sent[model], HOSTS)
+            times = " | ".join(f"{1e3 * seconds:.1f}" for seconds in (alone, min(samples), expected))
+            size = sum(size for _, size in sent[model]) / 1024
+            print(f"| {model} | {times} | {expected / min(samples) - 1:+.0%} | {len(sent[model])} | {size:,.0f} |")
+            params = {"hosts": HOSTS, "network": name, "model": model, "predicted": expected}
+            append(arguments.json, [ranks.kept("hosts", params, samples)])
+        print()
+
+
+def _link(messages: Sequence[Any]) -> Link:
+    """Returns the network by the times of a large and a small message, and of a maximum of one number."""
+    (_, few, short), (_, many, long) = (one for one in messages if one[0] == "message")
+    (latency,) = (statistics.median(samples) for name, _, samples in messages if name == "most")
+    return Link(latency, (many - few) / (statistics.median(long) - statistics.median(short)))
+
+
+def _of(model: str, hosts: int, arguments: Any, start: Any) -> dict[str, Any]:
+    """Returns what some hosts measure of a model: samples of a step, messages, and the least seconds of what hosts share."""
+    if model == "language":
+        found = ranks.measured("steps", hosts, start, repeat=arguments.repeat, **ranks.LANGUAGE)
+        return found | {"shared": found["trunk"]}
+    found = ranks.measured("ticks", hosts, start, config=model, repeat=arguments.repeat)
+    return found | {"shared": min(found["compute"])}

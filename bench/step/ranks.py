@@ -4,6 +4,7 @@ Each rank computes on one thread. Ticks are those of a training model whose unit
 """
 
 import dataclasses
+import functools
 import itertools
 import json
 import math
@@ -23,7 +24,7 @@ from bench.step.language import ZipfFeed, make_engine
 from hybrid import contract
 from hybrid.machine import available
 from hybrid.mpi.engine import ranked
-from hybrid.mpi.group import Group
+from hybrid.mpi.group import Exchange, Group
 from hybrid.mpi.pvm import Ranks
 from hybrid.mpi.world import command, world
 from hybrid.pvm import presets
@@ -61,7 +62,7 @@ def run(arguments: Any) -> None:
         append(arguments.json, records)
     options = LANGUAGE | ({"batch": 64, "classes": 1_000} if arguments.quick else {})
     for ranks in (1, *several):
-        samples = measured("steps", ranks, repeat=arguments.repeat, **options)
+        samples = measured("steps", ranks, repeat=arguments.repeat, **options)["tick"]
         one = kept("tick", {"ranks": ranks, "model": "language"}, samples)
         print(f"| language | {ranks} | {1e3 * one['seconds']:.2f} | | | | |", flush=True)
         append(arguments.json, [one])
@@ -115,14 +116,17 @@ def tick_row(model: str, records: list[dict[str, Any]]) -> str:
 # The ranks' part: all call each function, and rank 0 gets the figures.
 
 
-def measured(what: str, ranks: int, **options: Any) -> Any:
+def measured(what: str, ranks: int, start: Any = None, **options: Any) -> Any:
     """Returns rank 0's result of a function of this file that `ranks` ranks call with these options; both as JSON.
+
+    start  runs module and arguments on the ranks; returns the exit code. None: mpiexec does, on this machine
 
     Each rank computes on one thread. Raises RuntimeError if a rank fails, which has printed the reason.
     """
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "found.json"
-        code = subprocess.run(command(ranks, "bench.step.ranks", what, json.dumps(options), str(out))).returncode
+        words = "bench.step.ranks", what, json.dumps(options), str(out)
+        code = start(ranks, *words) if start else subprocess.run(command(ranks, *words)).returncode
         if code:
             raise RuntimeError(f"{what}: {ranks} ranks ended with code {code}")
         return json.loads(out.read_text())
@@ -147,6 +151,8 @@ def messages(sizes: list[int], repeat: int) -> list[tuple[str, int, list[float]]
     messages = Messages()
     found = [("message", size, messages.pingpong(1, size, repeat)) for size in sizes]
     found.append(("allreduce", 4 << 20, messages.allreduce(4 << 20, repeat)))
+    group = Group()
+    found.append(("most", 8, timed(group, lambda: group.most(np.zeros(1, np.int64)), repeat)))
     found.append(("alltoall", 1 << 18, messages.alltoall(1 << 18, repeat)))
     return found
 
@@ -209,6 +215,55 @@ class Share:
         self.move(self.first, self.last)
 
 
+class Noted(Exchange):
+    """An exchange whose starts are noted."""
+
+    notes: Callable[[], None] | None = None
+
+    def start(self) -> None:
+        """As of an exchange."""
+        if self.notes:
+            self.notes()
+        super().start()
+
+
+class Counted(Group):
+    """A group that notes its messages: (kind, bytes that this rank sends)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.messages: list[tuple[str, int]] = []
+
+    def most(self, numbers: np.ndarray) -> None:
+        """As of a group."""
+        self.messages.append(("most", numbers.nbytes))
+        super().most(numbers)
+
+    def share(self, array: np.ndarray, rank: int = 0) -> None:
+        """As of a group."""
+        self.messages.append(("share", array.nbytes if rank == self.rank else 0))
+        super().share(array, rank)
+
+    def join(self, whole: np.ndarray, counts: Any) -> None:
+        """As of a group."""
+        self.messages.append(("join", int(counts[self.rank]) * whole.itemsize))
+        super().join(whole, counts)
+
+    def exchange(self, send: Any, receive: Any) -> Any:
+        """As of a group."""
+        made = Noted(super().exchange(send, receive)._requests)
+        if send or receive:
+            size = sum(array.nbytes for array in send.values())
+            made.notes = functools.partial(self.messages.append, ("exchange", size))
+        return made
+
+    def during(self, work: Callable[[], object]) -> list[tuple[str, int]]:
+        """Returns the messages of some work."""
+        self.messages.clear()
+        work()
+        return list(self.messages)
+
+
 def running(config: Config, group: Group) -> tuple[PVM, Iterator[Any]]:
     """Returns a model whose units are partitioned among the ranks, and its ticks."""
     model = PVM(config, device="cpu", threads=1, ranks=Ranks(group))
@@ -216,16 +271,16 @@ def running(config: Config, group: Group) -> tuple[PVM, Iterator[Any]]:
     return model, model.run(itertools.repeat(frame), every=1 << 30)
 
 
-def ticks(config: str, repeat: int) -> dict[str, list[float]]:
-    """Returns samples of the seconds of a tick of all ranks, and of the same weights per rank without exchange."""
-    group = Group()
+def ticks(config: str, repeat: int) -> dict[str, Any]:
+    """Returns samples of the seconds of a tick of all ranks, and of the same weights per rank alone; its messages."""
+    group = Counted()
     share = Share(configuration(config), group)
     share.take(group.size)
     compute = timed(group, share.compute, repeat)
     del share
     _, all_ticks = running(configuration(config), group)
     samples = timed(group, lambda: next(all_ticks), repeat)
-    return {"tick": samples, "compute": compute}
+    return {"tick": samples, "compute": compute, "messages": group.during(lambda: next(all_ticks))}
 
 
 def alone(config: str, parts: int, repeat: int) -> list[float]:
@@ -235,10 +290,14 @@ def alone(config: str, parts: int, repeat: int) -> list[float]:
     return timed(share.group, share.compute, repeat)
 
 
-def steps(batch: int, classes: int, micro_batches: int, ticks: int, repeat: int) -> list[float]:
-    """Returns samples of the seconds of a step of all ranks, with the trunk partitioned; each the mean of some ticks."""
-    group, samples, feed = Group(), np.empty(repeat), ZipfFeed(classes, batch)
-    running = make_engine(feed, "tree", 1, micro_batches=micro_batches, route=ranked(group)).run(feed)
+def steps(batch: int, classes: int, micro_batches: int, ticks: int, repeat: int) -> dict[str, Any]:
+    """Returns samples of the seconds of a step of all ranks, with the trunk partitioned; each the mean of some ticks.
+
+    Its messages too, and the seconds of the stages of the trunk on this rank.
+    """
+    group, samples, feed = Counted(), np.empty(repeat), ZipfFeed(classes, batch)
+    engine = make_engine(feed, "tree", 1, micro_batches=micro_batches, route=ranked(group))
+    running = engine.run(feed)
     for sample in range(-1, repeat):  # the first warms up
         group.barrier()
         start = time.perf_counter()
@@ -247,8 +306,10 @@ def steps(batch: int, classes: int, micro_batches: int, ticks: int, repeat: int)
         if sample >= 0:
             samples[sample] = (time.perf_counter() - start) / ticks
     group.most(samples)
-    found: list[float] = samples.tolist()
-    return found
+    stages = engine.trace.summary()["stages"]
+    trunk = sum(seconds for name, seconds in stages.items() if name.startswith(("forward", "backward")))
+    found = {"tick": samples.tolist(), "trunk": trunk / engine.trace.ticks}
+    return found | {"messages": group.during(lambda: next(running))}
 
 
 def timed(group: Group, once: Callable[[], Any], repeat: int) -> list[float]:

@@ -182,7 +182,7 @@ watching: Watch | None = None
 
 
 def watch() -> None:
-    """Starts to watch the other hosts, once in a process; all ranks call it. HYBRID_PATIENCE: seconds of silence, 0 for ever."""
+    """Starts to watch the other hosts; all ranks call it. HYBRID_PATIENCE: the seconds of silence allowed, 0: any."""
     global watching
     patience = float(os.environ.get("HYBRID_PATIENCE", "60"))
     if watching is None and patience > 0:

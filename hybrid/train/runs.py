@@ -263,7 +263,9 @@ def _refuse_unshared(folder: Path, ranks: SingleRank) -> None:
     with ranks.together():
         if ranks.once(seen) != (own := seen()):
             what = "other files" if own else "no run"
-            raise ValueError(f"{folder}: found {what} on {platform.node()}, expected the run; all hosts must share its folder")
+            raise ValueError(
+                f"{folder}: found {what} on {platform.node()}, expected the run; all hosts must share its folder"
+            )
 
 
 def _changed(folder: str, options: dict[str, Any], explicit: dict[str, Any]) -> dict[str, Any]:

@@ -17,8 +17,6 @@ from tests.support.small_runs import command, figures, write_data
 
 if missing():
     pytest.skip(missing(), allow_module_level=True)
-if not sys.platform.startswith("linux"):
-    pytest.skip("namespaces are Linux's", allow_module_level=True)
 
 PATIENCE = 5
 MORE = {"pvm": [], "language": ["--micro-batches", "4", "--schedule", "constant"]}
@@ -169,3 +167,9 @@ def test_a_file_of_no_hosts_is_refused(folder, tmp_path):
     words = [sys.executable, "-m", "hybrid.cli", "launch", "--hosts", tmp_path / "none", "-n", "2", "train", "pvm"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2 and "names no hosts, expected one a line: NAME, or NAME:RANKS" in done.stderr
+
+
+def test_the_benchmark_compares_its_model_with_both_networks():
+    done = subprocess.run([sys.executable, "-m", "bench", "hosts", "--quick"], cwd=ROOT, capture_output=True, text=True)
+    rows = [line.split("|") for line in done.stdout.splitlines() if line.startswith("| mesh1m ")]
+    assert len(rows) == 2 and all(float(row[2]) > 0 and float(row[3]) > 0 for row in rows), done.stderr
