@@ -7,8 +7,6 @@ import dataclasses
 import functools
 import itertools
 import json
-import math
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -22,7 +20,6 @@ import numpy as np
 from bench.harness.measure import Work, append, record
 from bench.step.language import ZipfFeed, make_engine
 from hybrid import contract
-from hybrid.machine import available
 from hybrid.mpi.engine import ranked
 from hybrid.mpi.group import Exchange, Group
 from hybrid.mpi.pvm import Ranks
@@ -34,37 +31,30 @@ from hybrid.pvm.model import PVM
 RANKS = (2, 4)
 LANGUAGE = {"batch": 1024, "classes": 100_000, "micro_batches": 4, "ticks": 8}
 MODELS, QUICK = ("small", "mesh100m", "flat210m"), ("mesh1m",)
-BAR = 1.1  # maximum time of a flat210m tick on 2 ranks, relative to the compute of one rank's half
 SIZES = tuple(8 << power for power in (0, 4, 8, 11, 14, 17, 19))  # bytes of a message: 8 to 4 Mi
-MESSAGES = 0.004  # approximate seconds per sample of messages: many short ones, or one long one
-TURNS = 2000  # maximum per sample
-REST = 0.001  # seconds between two polls of a waiting rank, which leaves its core to the measured ranks
 
 
 def run(arguments: Any) -> None:
-    """Measures messages on 2 and 4 ranks, then ticks on 1, 2 and 4."""
+    """Measures messages between 2 ranks, then ticks on 1, 2 and 4."""
     models = QUICK if arguments.quick else MODELS
     several = RANKS[:1] if arguments.quick else RANKS
-    for ranks in several:
-        sizes = SIZES[1:2] if arguments.quick else SIZES
-        found = measured("messages", ranks, sizes=sizes, repeat=arguments.repeat)
-        records = [
-            kept(work, {"ranks": ranks, "bytes": size}, samples, size, "bytes/s") for work, size, samples in found
-        ]
-        print(message_table(records, available()), end="\n\n", flush=True)
-        append(arguments.json, records)
-    print(
-        "| model | ranks | tick, ms | its compute, all at once | one rank's share alone | over that | |\n|" + "---|" * 7
-    )
+    sizes = SIZES[1:2] if arguments.quick else SIZES
+    found = measured("messages", 2, sizes=sizes, repeat=arguments.repeat)
+    records = [kept(work, {"ranks": 2, "bytes": size}, samples, size, "bytes/s") for work, size, samples in found]
+    print(message_table(records), end="\n\n", flush=True)
+    append(arguments.json, records)
+    print("| model | ranks | tick, ms | its compute, all at once, ms | |\n|" + "---|" * 5)
     for model, ranks in itertools.product(models, (1, *several)):
-        records = ticks_of(model, ranks, arguments.repeat)
-        print(tick_row(model, records), flush=True)
+        samples = measured("ticks", ranks, config=model, repeat=arguments.repeat)
+        records = [kept(name, {"ranks": ranks, "model": model}, samples[name]) for name in ("tick", "compute")]
+        tick, compute = (one["seconds"] for one in records)
+        print(f"| {model} | {ranks} | {1e3 * tick:.2f} | {1e3 * compute:.2f} | {tick / compute:.2f} |", flush=True)
         append(arguments.json, records)
     options = LANGUAGE | ({"batch": 64, "classes": 1_000} if arguments.quick else {})
     for ranks in (1, *several):
         samples = measured("steps", ranks, repeat=arguments.repeat, **options)["tick"]
         one = kept("tick", {"ranks": ranks, "model": "language"}, samples)
-        print(f"| language | {ranks} | {1e3 * one['seconds']:.2f} | | | | |", flush=True)
+        print(f"| language | {ranks} | {1e3 * one['seconds']:.2f} | | |", flush=True)
         append(arguments.json, [one])
 
 
@@ -77,40 +67,15 @@ def _nothing() -> None:
     pass
 
 
-def ticks_of(model: str, ranks: int, repeat: int) -> list[dict[str, Any]]:
-    """Returns records of a tick, of its compute on all ranks concurrently, and of one rank's share while no other computes."""
-    samples = measured("ticks", ranks, config=model, repeat=repeat)
-    samples["alone"] = measured("alone", 1, config=model, parts=ranks, repeat=repeat)
-    params = {"ranks": ranks, "model": model}
-    return [kept(name, params, samples[name]) for name in ("tick", "compute", "alone")]
-
-
-def message_table(records: list[dict[str, Any]], cores: int) -> str:
+def message_table(records: list[dict[str, Any]]) -> str:
     """Returns the messages as a Markdown table."""
-    ranks = records[0]["params"]["ranks"]
-    lines = [
-        f"{ranks} ranks, {cores} cores"
-        + ("; ranks that share a core wait for their turns, too:" if ranks > cores else ":"),
-        "",
-        "| what | bytes | us | GB/s | spread |",
-        "|" + "---|" * 5,
-    ]
+    lines = ["| what | bytes | us | GB/s | spread |", "|" + "---|" * 5]
     for one in records:
         lines.append(
             f"| {one['work'].removeprefix('ranks.')} | {one['params']['bytes']:,} | {1e6 * one['seconds']:.1f} "
             f"| {one['value'] / 1e9:.3g} | {one['spread']:.0%} |"
         )
     return "\n".join(lines)
-
-
-def tick_row(model: str, records: list[dict[str, Any]]) -> str:
-    """Returns a row of a tick and its compute; for flat210m also the verdict on the bar."""
-    tick, compute, alone = (statistics.median(1 / value for value in one["samples"]) for one in records)
-    judged = ""
-    if model == "flat210m":
-        judged = f"bar {BAR:g} x the compute: {'met' if tick <= BAR * compute else 'missed'}; its units read no others'"
-    figures = " | ".join(f"{1e3 * seconds:.2f}" for seconds in (tick, compute, alone))
-    return f"| {model} | {records[0]['params']['ranks']} | {figures} | {tick / compute:.2f}, {tick / alone:.2f} | {judged} |"
 
 
 # The ranks' part: all call each function, and rank 0 gets the figures.
@@ -147,14 +112,26 @@ MESHES = {"mesh1m": 6, "mesh100m": 47}  # units per side of a flat layer whose u
 
 
 def messages(sizes: list[int], repeat: int) -> list[tuple[str, int, list[float]]]:
-    """Measures one-way messages of some sizes, sums, all-to-all; returns name, bytes, samples in seconds."""
-    messages = Messages()
-    found = [("message", size, messages.pingpong(1, size, repeat)) for size in sizes]
-    found.append(("allreduce", 4 << 20, messages.allreduce(4 << 20, repeat)))
-    group = Group()
+    """Measures messages of some bytes from one rank to another, and a maximum of one number; name, bytes, samples in seconds.
+
+    They are sent and waited for as those of a model.
+    """
+    group, found = Group(), []
+    for size in sizes:
+        array = np.zeros(size, np.uint8)
+        ends: Any = ({1: array}, {}), ({}, {0: array})  # of the way there: what ranks 0 and 1 send and receive
+        there, back = group.exchange(*ends[group.rank]), group.exchange(*ends[group.rank][::-1])
+        found.append(
+            ("message", size, [one / 2 for one in timed(group, functools.partial(_both, there, back), repeat)])
+        )
     found.append(("most", 8, timed(group, lambda: group.most(np.zeros(1, np.int64)), repeat)))
-    found.append(("alltoall", 1 << 18, messages.alltoall(1 << 18, repeat)))
     return found
+
+
+def _both(there: Exchange, back: Exchange) -> None:
+    for exchange in (there, back):
+        exchange.start()
+        exchange.wait()
 
 
 def configuration(name: str) -> Config:
@@ -169,14 +146,14 @@ def configuration(name: str) -> Config:
 
 
 class Share:
-    """The units first:last, with `weights` weights, that this rank computes without any exchange."""
+    """The units of an equal part of the model's cost, at least one, that this rank computes without any exchange."""
 
     def __init__(self, config: Config, group: Group):
-        self.group, self.model = group, PVM(config, device="cpu", threads=1)
+        self.model = PVM(config, device="cpu", threads=1)
         pipeline = self.model.pipeline
         layout, state = pipeline.layout, pipeline.state
-        self._starts = np.append(layout.w_at[layout.layer_at[:-1]], self.model.weights.size)
-        units = len(self._starts) - 1
+        starts = np.append(layout.w_at[layout.layer_at[:-1]], self.model.weights.size)
+        units = len(starts) - 1
         miss, speed = np.zeros(units, np.float32), np.zeros((2, units), np.float32)
         speed[:] = np.stack(config.rates(0))[:, pipeline.wiring.layer]
         learns = np.ones(units, np.uint8)
@@ -191,28 +168,16 @@ class Share:
         self._plan, self._kernels = pipeline.plan, pipeline.backend.pvm
         self._gathering, self._activation = contract.Gathering(0.8, 0.1, config.tau, 1.0, 1.0), config.activation
 
-    def take(self, parts: int) -> None:
-        """Takes 1 / parts of the model's cost, at least one unit, at this rank's position."""
-        rank, all_of_it = self.group.rank, int(self._starts[-1])
-        ends = np.searchsorted(self._starts, [all_of_it * rank // parts, all_of_it * (rank + 1) // parts])
+        rank, all_of_it = group.rank, int(starts[-1])
+        ends = np.searchsorted(starts, [all_of_it * one // group.size for one in (rank, rank + 1)])
         self.first, self.last = int(ends[0]), max(int(ends[1]), int(ends[0]) + 1)
-        self.weights = int(self._starts[self.last] - self._starts[self.first])
-
-    def show(self) -> None:
-        """Reads a whole frame."""
-        np.copyto(self._frame, self._image)
-        self._kernels.show(self._past.world, self._frame, 1 / 255)
-
-    def move(self, first: int, last: int) -> None:
-        """Lets some units learn and predict."""
-        if last > first:
-            given = self._past, self._learning, self._gathering, self._activation
-            self._kernels.tick(self._now, self._plan, *given, first, last)
 
     def compute(self) -> None:
-        """Computes a tick of the units."""
-        self.show()
-        self.move(self.first, self.last)
+        """Computes a tick of the units, which reads a whole frame."""
+        np.copyto(self._frame, self._image)
+        self._kernels.show(self._past.world, self._frame, 1 / 255)
+        given = self._past, self._learning, self._gathering, self._activation
+        self._kernels.tick(self._now, self._plan, *given, self.first, self.last)
 
 
 class Noted(Exchange):
@@ -274,20 +239,10 @@ def running(config: Config, group: Group) -> tuple[PVM, Iterator[Any]]:
 def ticks(config: str, repeat: int) -> dict[str, Any]:
     """Returns samples of the seconds of a tick of all ranks, and of the same weights per rank alone; its messages."""
     group = Counted()
-    share = Share(configuration(config), group)
-    share.take(group.size)
-    compute = timed(group, share.compute, repeat)
-    del share
+    compute = timed(group, Share(configuration(config), group).compute, repeat)
     _, all_ticks = running(configuration(config), group)
     samples = timed(group, lambda: next(all_ticks), repeat)
     return {"tick": samples, "compute": compute, "messages": group.during(lambda: next(all_ticks))}
-
-
-def alone(config: str, parts: int, repeat: int) -> list[float]:
-    """Returns samples of the seconds in which one process computes its share for `parts` ranks, with the others idle."""
-    share = Share(configuration(config), Group())
-    share.take(parts)
-    return timed(share.group, share.compute, repeat)
 
 
 def steps(batch: int, classes: int, micro_batches: int, ticks: int, repeat: int) -> dict[str, Any]:
@@ -329,73 +284,6 @@ def timed(group: Group, once: Callable[[], Any], repeat: int) -> list[float]:
     group.most(samples)
     found: list[float] = samples.tolist()
     return found
-
-
-class Messages:
-    """Timed messages between this run's ranks. All ranks make the same calls in the same order.
-
-    Raises ValueError with a single rank.
-    """
-
-    def __init__(self) -> None:
-        this = world()
-        if this.size == 1:
-            raise ValueError("messages: found one rank, expected two at least; start them by hybrid launch -n 2")
-        from mpi4py import MPI
-
-        self.rank, self.size, self._mpi = this.rank, this.size, MPI
-        self._comm: Any = MPI.COMM_WORLD.Dup()
-
-    def pingpong(self, other: int, size: int, repeat: int) -> list[float]:
-        """Returns samples of the one-way seconds of a message of `size` bytes between rank 0 and another; [] elsewhere."""
-        gone, come = np.zeros(size, np.uint8), np.empty(size, np.uint8)
-
-        def there_and_back() -> None:
-            if self.rank == 0:
-                self._comm.Send([gone, size, self._mpi.BYTE], other)
-                self._comm.Recv([come, size, self._mpi.BYTE], other)
-            else:
-                self._comm.Recv([come, size, self._mpi.BYTE], 0)
-                self._comm.Send([gone, size, self._mpi.BYTE], 0)
-
-        samples = self._timed(there_and_back, repeat, self.rank in (0, other))
-        return [seconds / 2 for seconds in samples]
-
-    def allreduce(self, size: int, repeat: int) -> list[float]:
-        """Returns samples of the seconds that all ranks take to sum `size` bytes of float32 numbers."""
-        array, total = np.zeros((2, size // 4), np.float32)
-        return self._timed(lambda: self._comm.Allreduce(array, total), repeat)
-
-    def alltoall(self, size: int, repeat: int) -> list[float]:
-        """Returns samples of the seconds in which each rank sends `size` bytes to each."""
-        gone, come = np.zeros((2, self.size, size), np.uint8)
-        return self._timed(lambda: self._comm.Alltoall(gone, come), repeat)
-
-    def _timed(self, once: Callable[[], Any], repeat: int, taking_part: bool = True) -> list[float]:
-        """Returns mean seconds per call over a number of calls that rank 0 chooses; [] on ranks that take no part."""
-        turns = np.ones(1, np.int64)
-        if taking_part:
-            once()
-            start = time.perf_counter()
-            once()
-            turns[0] = math.ceil(min(TURNS, MESSAGES / (time.perf_counter() - start)))
-        self._rest()
-        self._comm.Bcast(turns, 0)
-        samples = [self._together(once, int(turns[0])) for _ in range(repeat)] if taking_part else []
-        self._rest()
-        return samples
-
-    def _together(self, once: Callable[[], Any], turns: int) -> float:
-        start = time.perf_counter()
-        for _ in range(turns):
-            once()
-        return (time.perf_counter() - start) / turns
-
-    def _rest(self) -> None:
-        """Waits until all ranks have arrived, without occupying the core."""
-        come = self._comm.Ibarrier()
-        while not come.Test():
-            time.sleep(REST)
 
 
 if __name__ == "__main__":

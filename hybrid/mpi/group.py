@@ -96,10 +96,6 @@ class Group(SingleRank):
         if self.size > 1:
             _until(self._comm.Ibcast(_bytes(array), rank).Test)
 
-    def gather_all(self, parts: Sequence[np.ndarray]) -> None:
-        """Distributes the arrays: each rank has written parts[rank]; afterwards all have all of them."""
-        self.exchange(dict.fromkeys(self.others, parts[self.rank]), {rank: parts[rank] for rank in self.others}).run()
-
     def join(self, whole: np.ndarray, counts: Sequence[int] | np.ndarray) -> None:
         """Fills a flat array from the contiguous parts of all ranks; each rank has written its own.
 

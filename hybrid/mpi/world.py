@@ -184,7 +184,11 @@ watching: Watch | None = None
 def watch() -> None:
     """Starts to watch the other hosts; all ranks call it. HYBRID_PATIENCE: the seconds of silence allowed, 0: any."""
     global watching
-    patience = float(os.environ.get("HYBRID_PATIENCE", "60"))
+    text = os.environ.get("HYBRID_PATIENCE", "60")
+    try:
+        patience = float(text)
+    except ValueError:
+        raise ValueError(f"HYBRID_PATIENCE: found {text!r}, expected seconds, or 0 for any silence") from None
     if watching is None and patience > 0:
         watching = Watch(patience)
         watching.start()

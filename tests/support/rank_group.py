@@ -1,6 +1,6 @@
-"""Ranks that tell each other arrays, or time that; rank 0 says whether all had what they should have, or what each takes.
+"""Ranks that tell each other arrays; rank 0 says whether all had what they should have, or what each takes.
 
-rank_group.py arrays | times | cores
+rank_group.py arrays | cores
 """
 
 import json
@@ -10,17 +10,22 @@ import sys
 
 import numpy as np
 
-from bench.step.ranks import Messages
 from hybrid.machine import available
 from hybrid.mpi.group import Group
 from hybrid.mpi.world import take_threads, world
+
+
+def gather_all(group: Group, parts: list[np.ndarray]) -> None:
+    """Each rank has written parts[rank]; afterwards all have all of them."""
+    own, others = parts[group.rank], group.others
+    group.exchange(dict.fromkeys(others, own), {rank: parts[rank] for rank in others}).run()
 
 
 def arrays(group: Group) -> list[bool]:
     rank, size = group.rank, group.size
     parts = [np.zeros(2 * other, np.float32) for other in range(size)]  # rank 0 has nothing to say
     parts[rank][:] = rank
-    group.gather_all(parts)
+    gather_all(group, parts)
     right = [(part == other).all() for other, part in enumerate(parts)]
 
     # Rank r tells rank q 3 r + q numbers, of which some are none
@@ -91,24 +96,13 @@ def _agrees(group: Group, failing: list[int]) -> bool:
     return not failing
 
 
-def times(group: Group) -> list[bool]:
-    messages, right = Messages(), []
-    for other in range(1, group.size):
-        for size in (8, 1 << 20):
-            samples = messages.pingpong(other, size, 3)
-            right.append(len(samples) == (3 if group.rank in (0, other) else 0) and all(0 < one < 1 for one in samples))
-    for samples in (messages.allreduce(1 << 12, 3), messages.alltoall(1 << 12, 3)):
-        right.append(len(samples) == 3 and all(0 < one < 1 for one in samples))
-    return right
-
-
 def cores(group: Group) -> None:
     """What each rank takes of its machine, as JSON: how many share its cores, OMP_NUM_THREADS, threads."""
     take_threads(world())
     taken = np.array([world().sharing, int(os.environ.get("OMP_NUM_THREADS", 0)), available()], np.int64)
     parts = [np.zeros_like(taken) for _ in range(group.size)]
     parts[group.rank][:] = taken
-    group.gather_all(parts)
+    gather_all(group, parts)
     if group.rank == 0:
         print(json.dumps([part.tolist() for part in parts]))
 
@@ -117,8 +111,7 @@ def main() -> None:
     group, what = Group(), sys.argv[1]
     if what == "cores":
         return cores(group)
-    right = arrays(group) if what == "arrays" else times(group)
-    wrong = np.array([not all(right)], np.int64)
+    wrong = np.array([not all(arrays(group))], np.int64)
     group.most(wrong)
     group.barrier()
     if group.rank == 0:

@@ -6,7 +6,7 @@ from bench.report.section import Cell, Record, Section, Step, Table
 
 PLACE = 85
 STEPS = [Step("ranks", ("ranks",), 40, 1, quick=("ranks",), needs=("mpi",))]
-PARTS = {"tick": "whole tick", "compute": "compute, all at once", "alone": "one rank's share alone"}
+PARTS = {"tick": "whole tick", "compute": "compute, all at once"}
 
 
 def section(records: Sequence[Record]) -> Section:

@@ -1,9 +1,8 @@
-"""Arrays come to whom they are sent, and messages are timed by those who send them."""
+"""Arrays come to whom they are sent."""
 
 import numpy as np
 import pytest
 
-from bench.step.ranks import Messages
 from hybrid.mpi.group import Group
 from tests.support.ranks import ended, started
 
@@ -22,7 +21,6 @@ def test_a_process_alone_tells_itself_nothing_and_raises_what_cannot_be_told():
     group.barrier()
     group.most(array)
     group.share(array)
-    group.gather_all([array])
     group.join(array, [3])
     group.exchange({}, {}).run()
     assert array.tolist() == [0, 1, 2]
@@ -33,12 +31,3 @@ def test_a_process_alone_tells_itself_nothing_and_raises_what_cannot_be_told():
     for error in (ValueError("told"), KeyError("not told"), Local("not to be pickled")):
         with pytest.raises(type(error), match=str(error)), group.together():
             raise error
-
-
-def test_ranks_time_their_messages():
-    assert ended(started("times", ranks=2, module="tests.support.rank_group")) == (0, "right\n", "")
-
-
-def test_one_rank_sends_nothing():
-    with pytest.raises(ValueError, match="found one rank, expected two at least; start them by hybrid launch"):
-        Messages()

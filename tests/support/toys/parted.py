@@ -63,7 +63,8 @@ class Parted:
             befall(self.options, self.ranks.rank, tick)
             own = self.parts[self.ranks.rank]
             own += 0.1 * (np.cos(tick) - own * self.numbers.sum() / WIDTH)
-            self.ranks.gather_all(self.parts)
+            others, own = self.ranks.others, self.parts[self.ranks.rank]
+            self.ranks.exchange(dict.fromkeys(others, own), {rank: self.parts[rank] for rank in others}).run()
             self.tick = tick + 1
             yield Tick(1, float(np.abs(self.numbers).sum()))
 
