@@ -26,7 +26,7 @@ from bench.harness.measure import append
 from bench.step import ranks
 from hybrid.mpi.world import command
 
-NET = "10.213.{}.{}"  # of a bridge, of a host
+NET = "10.213.0.{}"
 # UCX would choose shared memory, since the hosts have one kernel; hydra asks for the address instead of a name to resolve.
 ENVIRONMENT = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0", "HYDRA_IFACE": "eth0", "OMP_NUM_THREADS": "1"}
 
@@ -38,9 +38,10 @@ def missing() -> str:
         return "namespaces of a network need root on Linux"
     if absent := [name for name in ("ip", "tc", "unshare", "nsenter") if not shutil.which(name)]:
         return f"{', '.join(absent)} not found: apt-get install iproute2 util-linux"
-    tried = subprocess.run(
-        ["unshare", "--net", "ip", "link", "add", "name", "probe", "type", "veth"], capture_output=True, text=True
-    )
+    bridge = f"hyb{os.getpid()}"
+    probe = f"ip link add {bridge} type bridge && unshare --net --uts --mount mount -t tmpfs none /mnt"
+    tried = subprocess.run(["sh", "-c", probe], capture_output=True, text=True)
+    subprocess.run(["ip", "link", "del", bridge], capture_output=True)
     return tried.stderr.strip()
 
 
@@ -96,12 +97,12 @@ class Network:
     """Some hosts on a bridge; `folder` gets their files."""
 
     def __init__(self, count: int, folder: Path):
-        self.folder, self._bridge, number = folder, f"hyb{os.getpid()}", os.getpid() % 250
+        self.folder, self._bridge = folder, f"hyb{os.getpid()}"
         self.hosts: list[Host] = []
         _run("ip", "link", "add", self._bridge, "type", "bridge")
         _run("ip", "link", "set", self._bridge, "up")
         for at in range(count):
-            host = Host(f"host{at}", NET.format(number, at + 1))
+            host = Host(f"host{at}", NET.format(at + 1))
             self.hosts.append(host)
             link = self.link(at)
             _run("ip", "link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", host.pid)

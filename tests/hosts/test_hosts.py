@@ -13,6 +13,7 @@ from bench.step.hosts import missing, network
 from hybrid.storage import checkpoint
 from tests.hybrid.pvm import tiny
 from tests.support.imports import ROOT
+from tests.support.plugin import offered_to_children
 from tests.support.small_runs import command, figures, write_data
 
 if missing():
@@ -131,6 +132,13 @@ def test_a_host_that_is_cut_off_is_named_and_the_run_goes_on_without_it(net, tmp
     code, said = lost(net, kind, tmp_path / "run", lambda: net.plug(at, "down"))
     assert code == 1
     assert f"rank 0 on host0: error: host1 has been silent for {PATIENCE} s; all ranks are ended" in said
+
+
+def test_a_rank_that_computes_for_longer_than_the_patience_is_waited_for(net, tmp_path, monkeypatch):
+    offered_to_children(monkeypatch, tmp_path / "offered", "parted", "hybrid.models")
+    words = ["train", "parted", "--out", tmp_path / "run", "--device", "cpu", "--threads", "1", "--epochs", "1"]
+    trained(net, 2, *words, "--ill", "long 1 3")
+    assert checkpoint.read_facts(tmp_path / "run")["tick"] == 8
 
 
 def test_a_killed_rank_is_named_with_its_host(net, tmp_path):

@@ -47,6 +47,12 @@ def test_without_mpi4py_a_process_is_alone_whatever_a_batch_system_sets_and_star
         world.command(2, "module")
 
 
+def test_a_patience_that_is_no_number_is_refused(monkeypatch):
+    monkeypatch.setenv("HYBRID_PATIENCE", "soon")
+    with pytest.raises(ValueError, match="HYBRID_PATIENCE: found 'soon', expected seconds, or 0 for any silence"):
+        world.watch()
+
+
 @pytest.fixture
 def unsaid(monkeypatch):
     for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):

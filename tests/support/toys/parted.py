@@ -94,6 +94,10 @@ def befall(options, rank, tick):
         from tests.support.full_disk import Disk  # not at the top: it imports much
 
         Disk(pytest.MonkeyPatch(), options["out"] or options["resume"], 0, dead=False)
+    if what == "long":
+        end = time.monotonic() + 8
+        while time.monotonic() < end:  # Python's global lock changes hands, no more
+            pass
     if what == "ready":
         print("ready", file=sys.stderr, flush=True)
 
