@@ -1,5 +1,6 @@
 """Runs on several hosts, which are namespaces of this machine: the bytes of one rank, and an end for whatever goes wrong."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -66,15 +67,14 @@ def alone(*words):
     assert done.returncode == 0, done.stderr
 
 
-def saves(run, beyond=0):
-    """Waits for a checkpoint beyond a tick; returns its tick."""
-    while True:
-        try:
-            if (tick := tick_of(run)) > beyond:
-                return tick
-        except (OSError, ValueError):  # none yet, or it is being replaced
-            pass
+def saved(run, running):
+    """Waits for a checkpoint behind the first."""
+    while running.poll() is None:
+        with contextlib.suppress(OSError, ValueError):  # none yet, or it is being replaced
+            if tick_of(run):
+                return
         time.sleep(0.05)
+    raise AssertionError(running.communicate()[1])
 
 
 def tick_of(run):
@@ -113,7 +113,7 @@ def test_a_slow_network_changes_no_byte(net, of_one, tmp_path):
 def lost(net, kind, run, act, hosts=2):
     """What a launcher says once `act` has gone wrong behind a save, in PATIENCE and ten seconds; the run then goes on alone."""
     running = started(net, hosts, *command(kind, net.folder, run, *MORE[kind], *ENDLESS[kind], "--save-every", "0.2"))
-    saves(run)
+    saved(run, running)
     act()
     code, out, err = ended(running, PATIENCE + 10)
     assert code != 0
