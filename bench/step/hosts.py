@@ -27,6 +27,12 @@ from bench.step import ranks
 from hybrid.mpi.world import command
 
 NET = "10.213.0.{}"
+REACHED = """
+import errno, socket, sys, time
+for address in sys.argv[1:]:
+    while socket.socket().connect_ex((address, 9)) != errno.ECONNREFUSED:
+        time.sleep(0.05)
+"""
 # UCX would choose shared memory, since the hosts have one kernel; hydra asks for the address instead of a name to resolve.
 ENVIRONMENT = {"UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0", "HYDRA_IFACE": "eth0", "OMP_NUM_THREADS": "1"}
 
@@ -99,6 +105,7 @@ class Network:
     def __init__(self, count: int, folder: Path):
         self.folder, self._bridge = folder, f"hyb{os.getpid()}"
         self.hosts: list[Host] = []
+        self._cut: list[int] = []
         _run("ip", "link", "add", self._bridge, "type", "bridge")
         _run("ip", "link", "set", self._bridge, "up")
         for at in range(count):
@@ -126,9 +133,19 @@ class Network:
         path.write_text("".join(f"{host.address}\n" for host in self.hosts[:count]))
         return path
 
-    def plug(self, at: int, how: str) -> None:
-        """Pulls a host's cable ("down"), or puts it back ("up")."""
-        _run("ip", "link", "set", self.link(at), how)
+    def cut(self, at: int) -> None:
+        """Pulls a host's cable."""
+        self._cut.append(at)
+        _run("ip", "link", "set", self.link(at), "down")
+
+    def mend(self) -> None:
+        """Puts the pulled cables back, and waits until the hosts reach each other again."""
+        for at in self._cut:
+            _run("ip", "link", "set", self.link(at), "up")
+        for host in self.hosts if self._cut else ():
+            host.run("ip", "neigh", "flush", "dev", "eth0")  # or it remembers for seconds that nobody answered
+            host.run(sys.executable, "-c", REACHED, *(other.address for other in self.hosts))
+        self._cut.clear()
 
     def shape(self, *rule: str) -> None:
         """Puts a queueing discipline of `tc` on both ends of every cable, such as ("tbf", "rate", "1gbit", ...)."""

@@ -41,9 +41,9 @@ def whole(net):
     """Every test leaves the network as it was, and no process."""
     yield
     left = net.left()
-    for at, host in enumerate(net.hosts):
+    for host in net.hosts:
         host.kill()
-        net.plug(at, "up")
+    net.mend()
     assert left == []
 
 
@@ -129,7 +129,7 @@ def lost(net, kind, run, act, hosts=2):
 @pytest.mark.parametrize("kind", MORE)
 @pytest.mark.parametrize("at", [0, 1])
 def test_a_host_that_is_cut_off_is_named_and_the_run_goes_on_without_it(net, tmp_path, kind, at):
-    code, said = lost(net, kind, tmp_path / "run", lambda: net.plug(at, "down"))
+    code, said = lost(net, kind, tmp_path / "run", lambda: net.cut(at))
     assert code == 1
     assert f"rank 0 on host0: error: host1 has been silent for {PATIENCE} s; all ranks are ended" in said
 
