@@ -121,7 +121,7 @@ def abort(code: int) -> None:
 
 # Hosts that fall silent. mpiexec reports the death of a process, but not that of a machine or of a cable.
 
-BEAT = 1.0  # seconds between two messages
+BEAT = 1.0  # seconds between two messages, fewer where the patience is short
 
 
 class Watch(threading.Thread):
@@ -149,7 +149,7 @@ class Watch(threading.Thread):
         beats = {rank: bytearray(1) for rank in self._names}
         coming = {rank: self._comm.Irecv(beat, rank) for rank, beat in beats.items()}
         last, going = dict.fromkeys(beats, time.monotonic()), dict[int, Any]()
-        while coming and not self._over.wait(BEAT):
+        while coming and not self._over.wait(min(BEAT, self._patience / 5)):
             for rank in [rank for rank in coming if rank not in going or going[rank].Test()]:
                 going[rank] = self._comm.Isend(b"1", rank)
             for rank in [rank for rank, request in coming.items() if request.Test()]:

@@ -15,7 +15,7 @@ from hybrid.storage import checkpoint
 from tests.hybrid.pvm import tiny
 from tests.support.imports import ROOT
 from tests.support.plugin import offered_to_children
-from tests.support.small_runs import command, figures, write_data
+from tests.support.small_runs import command, figures, ticks, write_data
 
 if missing():
     pytest.skip(missing(), allow_module_level=True)
@@ -71,15 +71,10 @@ def saved(run, running):
     """Waits for a checkpoint behind the first."""
     while running.poll() is None:
         with contextlib.suppress(OSError, ValueError):  # none yet, or it is being replaced
-            if tick_of(run):
+            if ticks(run):
                 return
         time.sleep(0.05)
     raise AssertionError(running.communicate()[1])
-
-
-def tick_of(run):
-    facts = checkpoint.read_facts(run)
-    return facts["pvm" if "pvm" in facts else "engine"]["step" if "pvm" in facts else "tick"]
 
 
 @pytest.fixture(scope="module")
@@ -117,10 +112,10 @@ def lost(net, kind, run, act, hosts=2):
     act()
     code, out, err = ended(running, PATIENCE + 10)
     assert code != 0
-    tick = tick_of(run)
+    tick = ticks(run)
     further = ["--steps", str(tick + 4)] if kind == "pvm" else ["--epochs", str(tick // 11 + 1)]
     alone("train", "--resume", run, *further)
-    assert tick_of(run) > tick
+    assert ticks(run) > tick
     alone(*command(kind, net.folder, f"{run} whole", *MORE[kind], *further))
     assert tiny.tensors(run) == tiny.tensors(Path(f"{run} whole"))
     return code, out + err

@@ -15,17 +15,11 @@ from hybrid.mpi.group import Group
 from hybrid.mpi.world import take_threads, world
 
 
-def gather_all(group: Group, parts: list[np.ndarray]) -> None:
-    """Each rank has written parts[rank]; afterwards all have all of them."""
-    own, others = parts[group.rank], group.others
-    group.exchange(dict.fromkeys(others, own), {rank: parts[rank] for rank in others}).run()
-
-
 def arrays(group: Group) -> list[bool]:
     rank, size = group.rank, group.size
     parts = [np.zeros(2 * other, np.float32) for other in range(size)]  # rank 0 has nothing to say
     parts[rank][:] = rank
-    gather_all(group, parts)
+    group.exchange(dict.fromkeys(group.others, parts[rank]), {other: parts[other] for other in group.others}).run()
     right = [(part == other).all() for other, part in enumerate(parts)]
 
     # Rank r tells rank q 3 r + q numbers, of which some are none
@@ -99,12 +93,11 @@ def _agrees(group: Group, failing: list[int]) -> bool:
 def cores(group: Group) -> None:
     """What each rank takes of its machine, as JSON: how many share its cores, OMP_NUM_THREADS, threads."""
     take_threads(world())
-    taken = np.array([world().sharing, int(os.environ.get("OMP_NUM_THREADS", 0)), available()], np.int64)
-    parts = [np.zeros_like(taken) for _ in range(group.size)]
-    parts[group.rank][:] = taken
-    gather_all(group, parts)
+    taken = np.zeros((group.size, 3), np.int64)
+    taken[group.rank] = world().sharing, int(os.environ.get("OMP_NUM_THREADS", 0)), available()
+    group.join(taken.reshape(-1), [3] * group.size)
     if group.rank == 0:
-        print(json.dumps([part.tolist() for part in parts]))
+        print(json.dumps(taken.tolist()))
 
 
 def main() -> None:

@@ -15,7 +15,6 @@ from hybrid.mpi.pvm import Ranks
 from hybrid.pvm import presets
 from hybrid.pvm.evaluate import follow, single
 from hybrid.pvm.model import PVM
-from tests.support.rank_group import gather_all
 from tests.support.small_pvm import BLIND, TINY, Scene, assert_same, bytes_of, walk
 
 CLASSIC = {"wiring": "classic", "features": ("signal", "derivative", "integral", "error"), "predict_steps": 1}
@@ -116,7 +115,7 @@ def _only_its_share(shared: PVM, alone: PVM, group: Group) -> None:
     rest = {"low", "high"} & own.keys()  # as large as the world
     sums = np.zeros((group.size, len(own)), np.int64)
     sums[group.rank] = list(own.values())
-    gather_all(group, list(sums))
+    group.join(sums.reshape(-1), [len(own)] * group.size)
     for name, size in zip(own, sums.sum(axis=0), strict=True):
         assert size == whole[name].size * (group.size if name in rest else 1), name
 

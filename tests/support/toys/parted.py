@@ -63,8 +63,7 @@ class Parted:
             befall(self.options, self.ranks.rank, tick)
             own = self.parts[self.ranks.rank]
             own += 0.1 * (np.cos(tick) - own * self.numbers.sum() / WIDTH)
-            others, own = self.ranks.others, self.parts[self.ranks.rank]
-            self.ranks.exchange(dict.fromkeys(others, own), {rank: self.parts[rank] for rank in others}).run()
+            self.ranks.join(self.numbers, [len(part) for part in self.parts])
             self.tick = tick + 1
             yield Tick(1, float(np.abs(self.numbers).sum()))
 
