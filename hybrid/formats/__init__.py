@@ -1,9 +1,9 @@
-"""Exchange formats: `svm` (LIBSVM, extreme classification), `fasttext`, `hdf5` (ann-benchmarks).
+"""Exchange formats: `svm` (LIBSVM, extreme classification) and `fasttext`.
 
 `hybrid.vectors` reads word vectors, `hybrid.ratings` ratings. Files may be untrusted: a malformed one is rejected with its name
 and line. No memory is allocated for an unverified size in a header.
 """
 
-from . import fasttext, hdf5, svm
+from . import fasttext, svm
 
-__all__ = ["fasttext", "hdf5", "svm"]
+__all__ = ["fasttext", "svm"]
