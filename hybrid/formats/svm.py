@@ -8,7 +8,6 @@ them from 1.
 import itertools
 import re
 from array import array
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,12 +29,10 @@ class Points(NamedTuple):
 
     features  scipy CSR (N, F) float32
     labels    scipy CSR (N, L) float32, 1 for each label of an example
-    names     label names, if labels were read as names: L strings; otherwise None
     """
 
     features: Any
     labels: Any
-    names: list[str] | None = None
 
 
 def begins(path: str | Path) -> bool:
@@ -51,19 +48,13 @@ def begins(path: str | Path) -> bool:
 
 
 def load(
-    path: str | Path,
-    *,
-    features: int | None = None,
-    labels: int | None = None,
-    first: int | None = None,
-    named: bool = False,
+    path: str | Path, *, features: int | None = None, labels: int | None = None, first: int | None = None
 ) -> Points:
     """Reads a file of LIBSVM or of extreme classification, which starts with a header "examples features labels".
 
     features, labels  their numbers; None: from the header, or else the largest that occurs. The test part of data without a
                       header needs those of the training part
     first             the number of the first feature in the file; None: 0 with a header or if 0 occurs, else 1
-    named             True: labels are names, such as +1 and -1, numbered in alphabetical order; False: numbers from 0
 
     Text after a # is ignored. Raises OSError for an unreadable file; ValueError, with the line, for a malformed line, a
     duplicate feature, a number out of range or not finite, and a wrong number of examples. Without header and sizes, a number
@@ -73,7 +64,7 @@ def load(
     head = next(lines, (0, ""))
     matched = _HEADER.fullmatch(head[1])
     sizes = tuple(map(int, matched.groups())) if matched else None
-    got = _Read(path, named, sizes)
+    got = _Read(path, sizes)
     for number, line in lines if matched else itertools.chain([head], lines):
         got.add(number, line)
     if not got.examples or (sizes and sizes[0] != got.examples):
@@ -85,32 +76,12 @@ def load(
     return got.points(features, labels, first)
 
 
-def save(path: str | Path, features: Any, labels: Any, *, header: bool = True) -> None:
-    """Writes a file that `load`, scikit-learn and others read. It is written atomically; on any error the old file stays.
-
-    features  scipy sparse or an array (N, F); every bit of its numbers is kept
-    labels    scipy sparse or an array (N, L), nonzero for each label of an example; or lists of label numbers
-    header    True: the format of extreme classification; False: LIBSVM's
-
-    Raises ValueError for inconsistent parts, for numbers that are not finite, and, without a header, for an example without
-    features and labels; OSError for a file that cannot be written.
-    """
-    x, y = check.csr("features", features), _labels(labels)
-    if x.shape[0] != y.shape[0]:
-        raise ValueError(f"found features {x.shape} and labels {y.shape}, expected a row an example in both")
-    empty = (np.diff(x.indptr) == 0) & (np.diff(y.indptr) == 0)
-    if not header and empty.any():
-        raise ValueError(f"example {empty.argmax()}: has neither features nor labels, which needs a header")
-    files.write(path, _written(x, y, header))
-
-
 class _Read:
     """The content of a file read so far; sizes: the examples, features and labels of the header."""
 
-    def __init__(self, path: str | Path, named: bool, sizes: tuple[int, ...] | None):
-        self.path, self.named, self.sizes, self.examples = path, named, sizes, 0
+    def __init__(self, path: str | Path, sizes: tuple[int, ...] | None):
+        self.path, self.sizes, self.examples = path, sizes, 0
         self.most_feature, self.most_label = (sizes[1], sizes[2] - 1) if sizes else (MOST, MOST - 1)
-        self.ids: dict[str, int] = {}
         self.label, self.label_at = array("q"), array("q", [0])
         self.feature, self.value, self.feature_at = array("q"), array("f"), array("q", [0])
 
@@ -133,12 +104,8 @@ class _Read:
 
     def _labels(self, names: str) -> None:
         for name in dict.fromkeys(names.split(",") if names else []):
-            if self.named and name:
-                self.label.append(self.ids.setdefault(name, len(self.ids)))
-                continue
             if not re.fullmatch(_NUMBER, name) or int(name) > self.most_label:
-                hint = "" if self.sizes else "; named=True takes labels as names"
-                raise ValueError(f"the label {name!r}, expected a whole number from 0 to {self.most_label}{hint}")
+                raise ValueError(f"the label {name!r}, expected a whole number from 0 to {self.most_label}")
             self.label.append(int(name))
         self.label_at.append(len(self.label))
 
@@ -162,15 +129,10 @@ class _Read:
 
     def points(self, features: int | None, labels: int | None, first: int | None) -> Points:
         feature, label = (np.frombuffer(part, np.int64) for part in (self.feature, self.label))
-        names = sorted(self.ids) if self.named else None
-        if names is not None:
-            rank = np.empty(len(names), np.int64)
-            rank[[self.ids[name] for name in names]] = np.arange(len(names))
-            label = rank[label]
         if first is None:
             first = 0 if (feature == 0).any() else 1
         wide = self._csr("features", feature - first, self.feature_at, np.frombuffer(self.value, np.float32), features)
-        return Points(wide, self._csr("labels", label, self.label_at, np.ones(len(label), np.float32), labels), names)
+        return Points(wide, self._csr("labels", label, self.label_at, np.ones(len(label), np.float32), labels))
 
     def _csr(self, name: str, index: np.ndarray, at: Any, data: np.ndarray, wide: int | None) -> Any:
         from scipy import sparse
@@ -191,29 +153,3 @@ class _Read:
         rows = sparse.csr_array((data, index.astype(np.int32), np.frombuffer(at, np.int64).astype(kind)), shape)
         rows.sort_indices()
         return rows
-
-
-def _labels(labels: Any) -> Any:
-    """Returns labels as CSR (N, L)."""
-    if isinstance(labels, list | tuple) and all(isinstance(row, Iterable) for row in labels):
-        from scipy.sparse import csr_array
-
-        from ..feeds.ragged import from_lists
-
-        many = from_lists("labels", labels)
-        wide = int(many.ids.max()) + 1 if many.ids.size else 1
-        return csr_array((np.ones(many.ids.size), many.ids, many.at), (len(labels), wide))
-    return check.csr("labels", labels, zeros=False)
-
-
-def _written(x: Any, y: Any, header: bool) -> Iterator[bytes]:
-    if header:
-        yield f"{x.shape[0]} {x.shape[1]} {y.shape[1]}\n".encode()
-    first = 0 if header else 1
-    form = "%d:%.9g" if x.dtype == np.float32 else "%d:%.17g"
-    for n in range(x.shape[0]):
-        labels = y.indices[y.indptr[n] : y.indptr[n + 1]].tolist()
-        here = slice(x.indptr[n], x.indptr[n + 1])
-        pairs = zip(x.indices[here].tolist(), x.data[here].tolist(), strict=True)
-        words = [form % (feature + first, value) for feature, value in pairs]
-        yield f"{' '.join([','.join(map(str, labels)), *words])}\n".encode()

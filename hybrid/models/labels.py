@@ -296,7 +296,7 @@ def _digest(examples: Examples) -> str:
 def _read(path: str, options: Mapping[str, Any], known: Known | None = None) -> Read:
     """Reads a file of examples for the run with `known`, if any; ValueError and OSError as in hybrid.formats."""
     if svm.begins(path) if known is None else known.words is None:
-        return Read(*svm.load(path, features=known and known.features, labels=known and known.classes)[:2])
+        return Read(*svm.load(path, features=known and known.features, labels=known and known.classes))
     texts = fasttext.load(path)
     return Read(_cut(texts.texts, options), texts.labels)
 

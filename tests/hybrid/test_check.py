@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from hybrid import ArrayFeed, FullReadout, IterableFeed, Units, check, formats, metrics, ratings, trees, vectors
+from hybrid import ArrayFeed, FullReadout, IterableFeed, Units, check, metrics, ratings, trees, vectors
 from hybrid.feeds.text import Corpus, Text
 from hybrid.feeds.vocabulary import Vocabulary
 from hybrid.use.vectors import Vectors
@@ -35,7 +35,6 @@ def test_a_mask_is_not_lost(use, tmp_path, monkeypatch):
 TABLE = {"a": ["b c", "d e"], "f": ["g", "h"]}
 TABLES = {  # of each the names of the columns were taken
     "texts": lambda table: Text(table),
-    "texts with labels": lambda table: formats.fasttext.save("never", table, [["a"], ["b"]]),
     "words": lambda table: Vectors(table, np.eye(2)),
     "words of a file": lambda table: vectors.save("never", table, np.eye(2)),
 }

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.datasets import dump_svmlight_file
 
 from hybrid import open_run
 from hybrid.cli import main
@@ -81,7 +82,11 @@ def test_predict_prints_as_fasttext_does(here, capsys, monkeypatch):
 def test_numbered_features_and_a_file_that_validates(here, capsys):
     rng = np.random.default_rng(0)
     y = rng.random((200, 4)) < 0.4
-    svm.save("train.svm", np.hstack([y, rng.random((200, 3)) < 0.2]).astype(np.float32), y)
+    with open("train.svm", "wb") as file:
+        file.write(b"200 7 4\n")
+        dump_svmlight_file(
+            np.hstack([y, rng.random((200, 3)) < 0.2]).astype(float), y.astype(int), file, multilabel=True
+        )
     train = ["train", "labels", "--examples", "train.svm", "--valid", "train.svm", "--out", "run"]
     report = run_json(capsys, *train)
     assert report["examples"] == report["valid examples"] == 200 and report["labels"] == 4

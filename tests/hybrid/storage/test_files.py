@@ -12,7 +12,7 @@ from hybrid.feeds import ratings
 from hybrid.feeds.video.clips.video_file import Video
 from hybrid.feeds.video.film import Film
 from hybrid.feeds.vocabulary import Vocabulary
-from hybrid.formats import fasttext, vectors
+from hybrid.formats import vectors
 from hybrid.storage import checkpoint, files, lock
 from hybrid.train import plots, store
 
@@ -190,7 +190,7 @@ WRITERS = {
     "curve.png": lambda path: plots.curve(path, {"a": [{"seconds": 1, "examples": 1, "loss": 1.0}]}, "loss"),
     "tensorboard": lambda path: Film(path, 25),
     "best": lambda path: checkpoint.save(path, {"a": np.ones(2)}, {}),
-    "checkpoint/checkpoint.json": lambda path: fasttext.save(path, ["a"], [["b"]]),
+    "checkpoint/checkpoint.json": lambda path: files.write(path, [b"a"]),
 }
 
 
