@@ -65,7 +65,6 @@ class Learner(BaseEstimator):
     rate: float = 0.1
     trunk_rate: float | None = None
     optimiser: str = "adagrad"
-    warm_start: bool = False
     random_state: Any = None
     n_jobs: int | None = None
     verbose: int = 0
@@ -73,8 +72,7 @@ class Learner(BaseEstimator):
     @atomic
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learns from examples; sample_weight multiplies the loss of each, and thereby its update."""
-        first = not (self.warm_start and hasattr(self, "engine_"))
-        return self._learn(X, y, None if first else self.classes_, sample_weight, first=first)
+        return self._learn(X, y, None, sample_weight, first=True)
 
     @atomic
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:

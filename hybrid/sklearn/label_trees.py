@@ -190,7 +190,7 @@ class LabelTreeClassifier(Labeller, Learner):
     threshold       see k
     tree            "huffman", "balanced", or (parents, leaf): see LabelTreeReadout; "clusters": of labels by the features of
                     their examples, see `hybrid.label_clusters`, in `partial_fit` those of the first part
-    hidden_layers, activation, width, epochs, batch, rate, trunk_rate, optimiser, warm_start, random_state, n_jobs, verbose
+    hidden_layers, activation, width, epochs, batch, rate, trunk_rate, optimiser, random_state, n_jobs, verbose
                     as in TreeClassifier; the defaults are no hidden layer and 10 epochs
 
     y is an indicator (n, V) of 0 and 1, dense or sparse; or a list of labels for each example, by name; or one label each, as

@@ -22,7 +22,7 @@ from ..feeds.ratings import Histories, from_frame, histories, usual_columns
 from ..models import factors
 from ..optimisers import SGD
 from ..trunk.mlp import MLP
-from ..use.recommender import barred, left_out_of
+from ..use.recommender import left_out_of
 from . import base
 
 EXPECTED = "expected users x items, a list of items for each user, or hybrid.ratings.histories(...)"
@@ -97,23 +97,16 @@ class NextItem(BaseEstimator):
         self.losses_ = base.run(self.engine_, feed, self.verbose)
         return self
 
-    def recommend(
-        self, X: Any, k: int = AT, *, exclude_seen: bool = True, allowed: Any = None, forbidden: Any = ()
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def recommend(self, X: Any, k: int = AT, *, exclude_seen: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Returns the k likeliest next items after each history, likeliest first, and their log-probabilities, both (n, k).
 
         exclude_seen  True: exclude the items of the history
-        allowed       the only items that may be recommended; None: all
-        forbidden     items that are excluded
 
-        If fewer than k are left, items ends with -1 (None, if items have names) and log-probabilities with -inf. ValueError for
-        unknown allowed and forbidden items.
+        If fewer than k are left, items ends with -1 (None, if items have names) and log-probabilities with -inf.
         """
         check_is_fitted(self)
         check.whole("k", k, 1, len(self.items_))
-        only = None if allowed is None else self._ids("allowed", allowed)
-        without = barred(len(self.items_), only, self._ids("forbidden", forbidden))
-        ids, log_probs = self._best(self._encoded(X), k, exclude_seen, without)
+        ids, log_probs = self._best(self._encoded(X), k, exclude_seen)
         return self._named(ids), log_probs
 
     def predict(self, X: Any) -> np.ndarray:
@@ -174,20 +167,10 @@ class NextItem(BaseEstimator):
         threads, way = base.threads_of(self.n_jobs), Pipeline(overlap=False)
         return Engine(rows, trunk, readout, device="cpu", threads=threads, pipeline=way)
 
-    def _ids(self, name: str, items: Any) -> np.ndarray:
-        """Returns the ids of items; ValueError for an unknown one."""
-        row = np.asarray(items)
-        found = of_lists(row, np.arange(len(row) + 1), self.items_)
-        if len(unknown := np.flatnonzero(np.diff(found.at) == 0)):
-            raise ValueError(f"{name}: found {row.tolist()[unknown[0]]!r}, expected items of items_")
-        return found.item
-
-    def _best(
-        self, seen: Histories, k: int, exclude_seen: bool, barred: np.ndarray = NOTHING
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _best(self, seen: Histories, k: int, exclude_seen: bool) -> tuple[np.ndarray, np.ndarray]:
         users = np.arange(len(seen.at) - 1)
         batch = whole(seen, users, np.zeros(len(users), np.int32), self._length)
-        return self.engine_.best(batch.ids, k, batch.bag_at, left_out_of(seen, users, barred, exclude_seen))
+        return self.engine_.best(batch.ids, k, batch.bag_at, left_out_of(seen, users, NOTHING, exclude_seen))
 
     def _named(self, ids: np.ndarray) -> np.ndarray:
         """Returns the items of ids; for -1 itself, or None among names."""

@@ -31,7 +31,6 @@ class TreeClassifier(ClassifierMixin, Learner):
     trunk_rate      step size of the hidden layers, which learn by Adam; None: 0.001
     optimiser       of readout and rows: "adagrad", which suits features of any scale, "row-adagrad" or "sgd"
     options         others of the readout, as `hybrid train` names them: {"tree": "balanced"}, {"negatives": 100}, ...
-    warm_start      True: `fit` resumes from the current parameters, on the same classes
     random_state    of the initial weights and of the order of examples
     n_jobs          threads; results do not depend on it
     verbose         1: progress on stderr

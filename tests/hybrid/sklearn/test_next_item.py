@@ -41,11 +41,6 @@ def test_recommendations_leave_out_what_was_had_and_fall(learned):
     assert (np.diff(log_probs[1]) <= 0).all()
     with_all, _ = learned.recommend([["item 01", "item 02"]], k=20, exclude_seen=False)
     assert set(with_all[0]) == set(learned.items_)
-    some = ["item 02", "item 07", "item 03"]
-    found, _ = learned.recommend([["item 01", "item 02"], ["item 06"]], k=2, allowed=some, forbidden=["item 03"])
-    assert found.tolist() == [["item 07", None], found[1].tolist()] and set(found[1]) == {"item 02", "item 07"}
-    with pytest.raises(ValueError, match="forbidden: found 'zzz', expected items"):
-        learned.recommend([["item 01"]], 2, forbidden=["item 01", "zzz"])
 
 
 def test_score_is_recall_of_the_next_item(learned):

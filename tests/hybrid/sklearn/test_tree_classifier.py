@@ -80,13 +80,6 @@ def test_partial_fit_goes_on():
         model.partial_fit(X[:1], y[:1], classes=[1, 2])
 
 
-def test_a_warm_start_goes_on_and_a_cold_one_begins_anew():
-    X, y = load_iris(return_X_y=True)
-    warm, cold = TreeClassifier(warm_start=True, **SMALL), TreeClassifier(**SMALL)
-    first = warm.fit(X, y).losses_[0]
-    assert warm.fit(X, y).losses_[0] < first == cold.fit(X, y).losses_[0] == cold.fit(X, y).losses_[0]
-
-
 OPTIONS = [
     ("tree", {"tre": "balanced"}, "found 'tre', which a tree readout does not take; expected some of .*tree"),
     ("full", {"negatives": 3}, "found 'negatives', which a full readout does not take; expected some of bias"),
