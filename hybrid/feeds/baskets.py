@@ -19,7 +19,6 @@ class BasketFeed(Epochs):
     batch    examples per batch; the last one of an epoch may have fewer
     epochs   number of passes over the sets
     seed     each epoch is a permutation of the targets, drawn from (seed, epoch)
-    shuffle  False: the targets of an epoch are in the order of the sets; the inputs are still drawn
 
     If items have times, use `HistoryFeed`. Raises ValueError if no set has two items, and ValueError or IndexError for
     malformed sets.
@@ -34,12 +33,11 @@ class BasketFeed(Epochs):
         batch: int = 512,
         epochs: int = 1,
         seed: int = 0,
-        shuffle: bool = True,
     ):
         check_sizes(seed, length=length, batch=batch, epochs=epochs)
         sets = inputs_of(baskets, items, weighted=False)
         self._baskets = _expect_sets(sets)
-        self.length, self.batch, self.seed, self.shuffle = length, batch, seed, shuffle
+        self.length, self.batch, self.seed = length, batch, seed
         self.rows = self.classes = check.classes(sets.rows)
         self._at = self._baskets.at
         sizes = np.diff(self._at)
@@ -55,7 +53,7 @@ class BasketFeed(Epochs):
     def describe(self) -> dict[str, Any]:
         """Returns the description; see `Feed`."""
         data = digest(self._baskets, self.rows)
-        return self._described("baskets", data, "length", "batch", "epochs", "seed", "shuffle")
+        return self._described("baskets", data, "length", "batch", "epochs", "seed")
 
     def _cut(self, epoch: int, tick: int) -> Batch:
         if self._epoch[0] != epoch:
@@ -69,7 +67,7 @@ class BasketFeed(Epochs):
         """Returns the positions of the targets in epoch order, and the items with each set shuffled."""
         rng = np.random.default_rng([self.seed, epoch])
         items = self._baskets.ids[np.lexsort((rng.random(len(self._set)), self._set))]
-        return rng.permutation(self._places) if self.shuffle else self._places, items
+        return rng.permutation(self._places), items
 
     def _others(self, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Returns up to `length` positions that follow each target cyclically in its set, and their offsets."""
