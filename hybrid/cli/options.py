@@ -13,7 +13,7 @@ COMMANDS = {
     "train": "train a model, or go on with a run",
     "sweep": "train a model under many options, side by side, and compare",
     "eval": "measure a trained run on other data",
-    "export": "write a run's vectors: word2vec format, .npy, .npz, .tsv, .parquet",
+    "export": "write a run's vectors: word2vec format, .npy or .npz",
     "data": "list public data sets, or download one: WikiText-2, MovieLens-100k and others",
     "recommend": "what users take next, by a run that learned ratings: printed, or written as .csv or .parquet",
     "predict": "the labels of texts, of a file or of standard input, by a run that learned labels",

@@ -40,18 +40,13 @@ def refuse_large(path: str | Path, expected: str = "plain arrays") -> None:
     with open(path, "rb") as file:
         try:
             with zipfile.ZipFile(file) as archive:
-                refuse_growth(path, sum(member.file_size for member in archive.infolist()))
+                packed = Path(path).stat().st_size
+                if sum(member.file_size for member in archive.infolist()) > PACKED * packed:
+                    raise ValueError(f"it would grow to more than {PACKED} times its {packed:,} bytes")
                 for member in archive.infolist():
                     _refuse(archive, member)
         except Exception as error:
             raise ValueError(f"{path}: no .npz that can be read ({error}); expected one of {expected}") from None
-
-
-def refuse_growth(path: str | Path, size: int) -> None:
-    """Raises ValueError if `size` bytes exceed PACKED times the file's size."""
-    packed = Path(path).stat().st_size
-    if size > PACKED * packed:
-        raise ValueError(f"it would grow to more than {PACKED} times its {packed:,} bytes")
 
 
 def _refuse(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
@@ -63,10 +58,8 @@ def _refuse(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
         raise ValueError(f"{member.filename}: {dtype} {shape}, of which it does not hold as much")
 
 
-def open_parquet(path: str | Path, expected: str = "table") -> Any:
+def open_parquet(path: str | Path) -> Any:
     """Returns a pyarrow ParquetFile with dictionary-encoded strings: repeated strings are in memory once.
-
-    expected  description of the content, for messages
 
     Raises OSError for a path that is not a file or cannot be opened; ValueError, with its name, if it is damaged, if a row
     group would expand beyond PACKED times its size, or if pyarrow is missing.
@@ -81,7 +74,7 @@ def open_parquet(path: str | Path, expected: str = "table") -> Any:
         texts = [one.name for one in file.schema_arrow if is_text(one.type)]
         file = parquet.ParquetFile(path, read_dictionary=texts)
     except Exception as error:
-        raise _damaged(path, error, expected) from None
+        raise _damaged(path, error) from None
     held = Path(path).stat().st_size
     for number in range(file.num_row_groups):  # only a decompression bomb far exceeds its file
         size = file.metadata.row_group(number).total_byte_size
@@ -132,6 +125,6 @@ def parquet_columns(path: str | Path, file: Any, names: Sequence[str | None]) ->
         raise _damaged(path, error) from None
 
 
-def _damaged(path: str | Path, error: Exception, expected: str = "table") -> ValueError:
+def _damaged(path: str | Path, error: Exception) -> ValueError:
     """Returns the error to raise for one of pyarrow's own types."""
-    return ValueError(f"{path}: no Parquet {expected} ({error}); was it cut short?")
+    return ValueError(f"{path}: no Parquet table ({error}); was it cut short?")

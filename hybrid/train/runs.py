@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..use.vectors import Vectors
 
 SIDES = ("inputs", "outputs", "users")  # for `export`
-ENDINGS = {"bin": "binary"}  # suffixes of word2vec's format
+ENDINGS = {".bin": "binary", ".npy": "npy", ".npz": "npz"}  # formats of vectors by suffix
 LENGTHS = ("epochs", "steps", "trees")
 
 
@@ -149,7 +149,7 @@ def evaluate(folder: str, explicit: dict[str, Any]) -> dict[str, Any]:
 def export(folder: str, file: str, format: str | None = None, which: str | None = None, side: str = SIDES[0]) -> str:
     """Writes a run's vectors; returns a message.
 
-    format  "text" or "binary" of word2vec, or one of vectors.FORMATS; None: by the file's suffix, otherwise "text"
+    format  one of vectors.FORMATS; None: by the file's suffix, otherwise "text"
     side    which vectors, one of SIDES
     """
     from ..formats import vectors
@@ -162,10 +162,8 @@ def export(folder: str, file: str, format: str | None = None, which: str | None 
     if of is None:
         raise ValueError(f"--side {side}: not of a run of {run.options['kind']}; leave it out")
     names, rows = of(run)
-    ending = Path(file).suffix.lower().removeprefix(".")
-    format = format or ENDINGS.get(ending, ending if ending in vectors.FORMATS else "text")
-    own = format if format in vectors.FORMATS else None
-    vectors.save(file, names, rows, binary=format == "binary", format=own)
+    format = format or ENDINGS.get(Path(file).suffix.lower(), "text")
+    vectors.save(file, names, rows, format=format)
     return f"{len(names):,} vectors of {rows.shape[1]} numbers ({side}), {format} -> {file}"
 
 

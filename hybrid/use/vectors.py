@@ -38,7 +38,8 @@ class Vectors:
         if found.ndim != 2 or len(found) != len(words) or found.dtype.kind != "f" or not found.size:
             raise ValueError(f"vectors: found {found.dtype} {found.shape}, expected floats ({len(words)}, D) by word")
         self.words = words.tolist() if isinstance(words, np.ndarray) else list(words)
-        self.rows = np.ascontiguousarray(found, np.float32)
+        with np.errstate(over="ignore"):  # an overflow becomes infinite, and is rejected as such
+            self.rows = np.ascontiguousarray(found, np.float32)
         check.finite("vectors", self.rows)
         self._names = Names(self.words, what)
 

@@ -335,8 +335,9 @@ SUBJECTS = {
     "ratings-csv": Subject(file("ratings.csv", RATED), ratings.load),
     "ratings-parquet": Subject(tabular({"user": ["a", "b", "a", "c"] * 3, "item": [1, 2, 3] * 4}), ratings.load),
     "vectors": Subject(saved("vectors.txt"), vectors.open_vectors),
-    "vectors-binary": Subject(saved("vectors.bin", binary=True), vectors.open_vectors),
+    "vectors-binary": Subject(saved("vectors.bin", format="binary"), vectors.open_vectors),
     "vectors-npy": Subject(file("vectors.npy", lambda path: np.save(path, ROWS)), vectors.open_vectors),
+    "vectors-npz": Subject(saved("vectors.npz", format="npz"), vectors.open_vectors),
     "labels-fasttext": Subject(file("train.txt", LABELLED), fasttext.load),
     "labels-svm": Subject(file("train.svm", SPARSE), svm.load),
     "pvm-json": Subject(file("tiny.json", json.dumps(tiny.TINY)), partial(PVM.from_config, threads=1, device="cpu")),
@@ -346,8 +347,6 @@ SUBJECTS = {
     "checkpoint-sealed": Subject(arrays, checkpoint.load, "checkpoint.json", sealed),
     "commands": Subject(begun, obeyed, "words.json", absurd, named=False, share=0.5),
 }
-for form in ("npz", "tsv", "parquet"):
-    SUBJECTS[f"vectors-{form}"] = Subject(saved(f"vectors.{form}", format=form), vectors.open_vectors)
 for kind in KINDS:
     every, latest = "run/**/*.json", "run/checkpoint/checkpoint.json"
     opened = Subject(run_of(kind), partial(open_run, device="cpu", threads=1), every)

@@ -12,8 +12,8 @@ def add(command: Parser) -> None:
     command.add_argument("file", metavar="FILE", help="the file to write")
     command.add_argument(
         "--format",
-        choices=("text", "binary", "npy", "npz", "tsv", "parquet"),
-        help="text and binary are word2vec's (default: by the end of FILE: .bin, .npy, .npz, .tsv, .parquet, else text)",
+        choices=("text", "binary", "npy", "npz"),
+        help="text and binary are word2vec's (default: by the end of FILE: .bin, .npy, .npz, else text)",
     )
     command.add_argument(
         "--side",

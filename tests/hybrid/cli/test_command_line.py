@@ -53,11 +53,15 @@ def test_train_eval_and_export_words(capsys, tmp_path, text, model, readout):
     pairs.write_text("noun1\tverb1\t9\nnoun1\tverb2\t1\nnoun2\tverb2\t8\nabsent\tnoun1\t3\n")
     figures = run_json(capsys, "eval", out, "--similarity", str(pairs))
     assert -1 <= figures["pairs"] <= 1 and figures["pairs_unknown"] == 0.25
-    for name, flags, binary in (("v.txt", [], False), ("v.vec", ["--format", "binary"], True), ("v.bin", [], True)):
+    for name, flags, form in (
+        ("v.txt", [], "text"),
+        ("v.vec", ["--format", "binary"], "binary"),
+        ("v.bin", [], "binary"),
+    ):
         file = tmp_path / name
         assert main(["export", out, str(file), *flags]) == 0
-        assert f"-> {file}" in capsys.readouterr().out
-        found = vectors.load(file, binary=binary)
+        assert f"{form} -> {file}" in capsys.readouterr().out
+        found = vectors.open_vectors(file)
         assert "noun1" in found.words and found.rows.shape == (40, 8)
 
 

@@ -1,5 +1,3 @@
-import csv
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +8,7 @@ from hybrid.formats import vectors
 
 words = st.text(st.characters(codec="utf-8"), min_size=1, max_size=5).filter(lambda word: word.split() == [word])
 floats = st.floats(width=32, allow_nan=False, allow_infinity=False)
-BOTH = pytest.mark.parametrize("binary", [False, True], ids=["text", "binary"])
+BOTH = pytest.mark.parametrize("format", ["text", "binary"])
 
 
 @st.composite
@@ -21,10 +19,10 @@ def some_vectors(draw):
 
 @BOTH
 @given(some_vectors())
-def test_every_bit_comes_back(tmp_path_factory, binary, data):
+def test_every_bit_comes_back(tmp_path_factory, format, data):
     path = tmp_path_factory.mktemp("run") / "vectors"
-    vectors.save(path, *data, binary=binary)
-    found = vectors.load(path, binary=binary)
+    vectors.save(path, *data, format=format)
+    found = vectors.open_vectors(path)
     assert found.words == data[0]
     assert found.rows.dtype == np.float32
     assert found.rows.tobytes() == data[1].tobytes()
@@ -39,7 +37,7 @@ def test_formats_to_the_byte(tmp_path):
     rows = np.array([[1, -0.5], [0.1, 1e-30]], np.float32)
     vectors.save(tmp_path / "v", ["a", "é"], rows)
     assert (tmp_path / "v").read_bytes() == "2 2\na 1 -0.5\né 0.100000001 1e-30\n".encode()
-    vectors.save(tmp_path / "v", ["a", "é"], rows, binary=True)
+    vectors.save(tmp_path / "v", ["a", "é"], rows, format="binary")
     expected = b"2 2\na " + rows[0].tobytes() + b"\n\xc3\xa9 " + rows[1].tobytes() + b"\n"
     assert (tmp_path / "v").read_bytes() == expected
 
@@ -50,7 +48,7 @@ ROWS = np.ones((2, 3), np.float32)
 @pytest.mark.parametrize(
     "named, rows, message",
     [
-        (["a", "b"], np.array([[1, 2], [3, np.nan]]), "vectors: the vector of 'b' is not finite"),
+        (["a", "b"], np.array([[1, 2], [3, np.nan]]), r"vectors\[1\]: found NaN or infinity"),
         (["a", "b"], ROWS[:1], r"vectors: found float32 \(1, 3\), expected floats \(2, D\)"),
         (["a", "b"], np.ones((2, 3), int), r"found int64 \(2, 3\), expected floats"),
         (["a", "b c"], ROWS, "word 'b c': expected one without white space"),
@@ -59,22 +57,23 @@ ROWS = np.ones((2, 3), np.float32)
     ],
 )
 @BOTH
-def test_what_cannot_be_written_leaves_the_file(tmp_path, named, rows, message, binary):
+def test_what_cannot_be_written_leaves_the_file(tmp_path, named, rows, message, format):
     (tmp_path / "v").write_bytes(b"old")
     with pytest.raises(ValueError, match=message):
-        vectors.save(tmp_path / "v", named, rows, binary=binary)
+        vectors.save(tmp_path / "v", named, rows, format=format)
     assert (tmp_path / "v").read_bytes() == b"old"
     assert len(list(tmp_path.iterdir())) == 1
 
 
 @BOTH
-def test_every_truncation_is_seen(tmp_path, binary):
-    vectors.save(tmp_path / "v", *some(3, 2), binary=binary)
+def test_every_truncation_is_seen(tmp_path, format):
+    vectors.save(tmp_path / "v", *some(3, 2), format=format)
     content = (tmp_path / "v").read_bytes()
-    for size in range(len(content) - binary):  # the last byte of a binary file is a line end that gensim does not write
+    last = format == "binary"  # its last byte is a line end that gensim does not write
+    for size in range(len(content) - last):
         (tmp_path / "v").write_bytes(content[:size])
         with pytest.raises(ValueError, match=r"v: the first line|v: truncated|v, (line \d, )?word"):
-            vectors.load(tmp_path / "v", binary=binary)
+            vectors.open_vectors(tmp_path / "v")
 
 
 @pytest.mark.parametrize(
@@ -88,40 +87,24 @@ def test_every_truncation_is_seen(tmp_path, binary):
         (b"2 2\na\tb 1 2\nc 3 4\n", r"v, line 2, word 1 of 2: the word is 'a\\tb'"),
         ("1 2\na\u00a0b 1 2\n".encode(), "v, line 2, word 1 of 1: the word is 'a\\\\xa0b'"),
         (b"3 2\na 1 2\nb 1 2\na 3 4\n", "v: words: found 'a' 2 times, expected different words; remove"),
-        (b"1 2\na 1 nan\n", "the vector of 'a' is not finite"),
-        (b"2 2\na 1 1e999\nb 2 3\n", "v: the vector of 'a' is not finite; expected float32"),
+        (b"no header\n", "v: the first line is"),
+        (b"2 2\na 1 2\nb 3\n", "v, line 3, word 2"),
+        (b"1 2\na 1 nan\n", r"v: vectors\[0\]: found NaN or infinity"),
+        (b"2 2\na 1 1e999\nb 2 3\n", r"v: vectors\[0\]: found NaN or infinity"),
     ],
 )
 def test_files_that_are_no_vectors(tmp_path, content, message):
     (tmp_path / "v").write_bytes(content)
     with pytest.raises(ValueError, match=message):
-        vectors.load(tmp_path / "v")
-
-
-@pytest.mark.parametrize("name", ["v.txt", "v", "v.npz", "v.tsv", "v.parquet"])
-def test_whatever_export_writes_is_opened(tmp_path, name):
-    named, rows = some(5, 4) if name in ("v", "v.txt") else (NAMES, TABLE)
-    ending = name.partition(".")[2]
-    vectors.save(tmp_path / name, named, rows, format=ending if ending in vectors.FORMATS else None)
-    found = vectors.open_vectors(tmp_path / name)
-    assert found.words == named and found.rows.tobytes() == rows.tobytes() and found.rows.dtype == np.float32
+        vectors.open_vectors(tmp_path / "v")
 
 
 @pytest.mark.parametrize("seed", range(0, 20, 3))
 def test_binary_files_are_told_from_text(tmp_path, seed):
     rows = np.random.default_rng(seed).normal(size=(3, 5)).astype(np.float32)
     rows[0] *= 10.0**-seed  # small numbers have bytes that are blanks and line ends
-    vectors.save(tmp_path / "v", ["the", "w\u00f6rd", "b"], rows, binary=True)
+    vectors.save(tmp_path / "v", ["the", "w\u00f6rd", "b"], rows, format="binary")
     assert vectors.open_vectors(tmp_path / "v").rows.tobytes() == rows.tobytes()
-
-
-@pytest.mark.parametrize(
-    "content, message", [(b"no header\n", "the first line is"), (b"2 2\na 1 2\nb 3\n", "line 3, word 2")]
-)
-def test_files_of_no_format(tmp_path, content, message):
-    (tmp_path / "v").write_bytes(content)
-    with pytest.raises(ValueError, match=f"v(:|,) {message}"):
-        vectors.open_vectors(tmp_path / "v")
 
 
 NAMES = ["Star Wars", 'the "Bus"', "tab\there", "line\nend", "plain", "ünï"]
@@ -132,11 +115,11 @@ TABLE = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
 def test_gensim_opens_ours_and_we_open_gensims(tmp_path, binary):
     models = pytest.importorskip("gensim.models")
     words = ["red", "grün", "blue_sky", "x", "y", "z"]
-    vectors.save(tmp_path / "ours", words, TABLE, binary=binary)
+    vectors.save(tmp_path / "ours", words, TABLE, format="binary" if binary else "text")
     theirs = models.KeyedVectors.load_word2vec_format(str(tmp_path / "ours"), binary=binary)
     assert theirs.index_to_key == words and theirs.vectors.tobytes() == TABLE.tobytes()
     theirs.save_word2vec_format(str(tmp_path / "theirs"), binary=binary)
-    found = vectors.load(tmp_path / "theirs", binary=binary)
+    found = vectors.open_vectors(tmp_path / "theirs")
     assert found.words == words
     np.testing.assert_allclose(found.rows, TABLE, rtol=1e-6)  # gensim's text has the digits that it takes
 
@@ -144,11 +127,12 @@ def test_gensim_opens_ours_and_we_open_gensims(tmp_path, binary):
 BAD = {
     "pickles": (lambda path: np.savez(path, names=np.array([{}], object), vectors=TABLE[:1]), "names.npy: object"),
     "no names": (lambda path: np.savez(path, vectors=TABLE), "found 'vectors'"),
-    "names too few": (lambda path: np.savez(path, names=["a"], vectors=TABLE), r"found 1 names and float32 \(6, 3\)"),
+    "names too few": (
+        lambda path: np.savez(path, names=["a"], vectors=TABLE),
+        r"found float32 \(6, 3\), expected",
+    ),
     "no archive": (lambda path: path.write_bytes(b"PK\3\4 and no more"), "no .npz that can be read"),
     "no array": (lambda path: path.write_bytes(b"\x93NUMPY and no more"), "no .npy of vectors"),
-    "no table": (lambda path: path.write_text("name\t1\t2\na\t1\n"), "line 2: 1 numbers, expected 2; is it cut short"),
-    "no Parquet": (lambda path: path.write_bytes(b"PAR1 and no more"), "no Parquet table of vectors"),
 }
 
 
@@ -158,26 +142,14 @@ def test_tables_that_are_refused(tmp_path, bad):
     path = tmp_path / "v.npz"
     write(path)
     with pytest.raises(ValueError, match=message) as error:
-        vectors.load(path)
+        vectors.open_vectors(path)
     assert str(error.value).startswith(str(path))
 
 
-def test_other_programs_read_npz_and_tsv(tmp_path):
+def test_numpy_reads_an_npz(tmp_path):
     vectors.save(tmp_path / "v.npz", NAMES, TABLE, format="npz")
+    opened = vectors.open_vectors(tmp_path / "v.npz")
+    assert opened.words == NAMES and opened.rows.tobytes() == TABLE.tobytes()
     with np.load(tmp_path / "v.npz") as found:  # without pickle
         assert found["names"].tolist() == NAMES
         assert found["vectors"].tobytes() == TABLE.tobytes() and found["vectors"].dtype == np.float32
-    vectors.save(tmp_path / "v.tsv", NAMES, TABLE, format="tsv")
-    with open(tmp_path / "v.tsv", newline="", encoding="utf-8") as file:
-        header, *lines = csv.reader(file, delimiter="\t")
-    assert header == ["name", "1", "2", "3"]
-    assert [line[0] for line in lines] == NAMES
-    assert np.array([line[1:] for line in lines], np.float32).tobytes() == TABLE.tobytes()
-
-
-def test_other_programs_read_parquet(tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet")
-    vectors.save(tmp_path / "v.parquet", NAMES, TABLE, format="parquet")
-    found = parquet.read_table(tmp_path / "v.parquet")
-    assert found.column("name").to_pylist() == NAMES
-    np.testing.assert_array_equal(np.array(found.column("vector").to_pylist(), np.float32), TABLE)

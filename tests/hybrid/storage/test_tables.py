@@ -7,7 +7,6 @@ import pytest
 
 from hybrid import ratings
 from hybrid.feeds.stream import Lines
-from hybrid.formats.vectors import load
 from hybrid.storage import tables
 from tests.support.npz_files import header, packed
 
@@ -74,16 +73,11 @@ def test_a_text_that_a_file_holds_once_for_many_rows_is_in_memory_once(tmp_path,
     assert 0 < most < bound, "200 kB of text are 200 MB in as many rows"
 
 
-def test_ratings_and_vectors_by_pieces(tmp_path, monkeypatch):
+def test_ratings_by_pieces(tmp_path, monkeypatch):
     monkeypatch.setattr(tables, "ROWS", 3)
     names = [f"user{row % 3}" for row in range(10)]
     found = ratings.load(written(tmp_path / "r", {"user": names, "item": list(range(5)) * 2}))
     assert [found.users[user] for user in found.user] == names and len(found.items) == 5
-    rows = np.arange(20, dtype=np.float32).reshape(10, 2)
-    listed = {"name": list("abcdefghij"), "vector": list(rows)}
-    words, vectors = load(written(tmp_path / "v", listed))
-    assert words == list("abcdefghij")
-    np.testing.assert_array_equal(vectors, rows)
 
 
 def test_a_number_is_of_8_bytes_though_the_file_holds_it_once(tmp_path, monkeypatch):
@@ -97,8 +91,6 @@ def test_columns_that_are_not_there(tmp_path):
     path = written(tmp_path / "t", {"n": range(7)})
     (batch,) = tables.parquet_batches(tables.open_parquet(path), ["name"])
     assert len(batch) == 7 and batch.num_columns == 0
-    with pytest.raises(ValueError, match=r"t: no Parquet table of vectors .*name.* expected columns name and vector"):
-        load(path)
 
 
 def test_traps_are_refused(tmp_path, monkeypatch):
@@ -108,10 +100,6 @@ def test_traps_are_refused(tmp_path, monkeypatch):
         list(Lines(trap))
     with pytest.raises(ValueError, match=r"t: rows of .* would grow"):
         ratings.load(trap)
-    flat = arrow.FixedSizeListArray.from_arrays(arrow.array(np.zeros(10**6, np.float32)), 10**4)
-    trap = written(tmp_path / "v", {"name": [str(n) for n in range(100)], "vector": flat})
-    with pytest.raises(ValueError, match=r"v: no Parquet table of vectors .it would grow to more than 64 times its"):
-        load(trap)
 
 
 def test_columns_that_are_described_wrongly_do_not_end_the_process(tmp_path):
