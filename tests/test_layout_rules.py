@@ -17,7 +17,7 @@ MOST_PARAMETERS = 8  # of a constructor
 OURS = ("hybrid", "cpu", "gpu")
 ENDINGS = {".py", ".cu", ".cuh", ".cpp", ".h", ".html"}
 # Packages whose modules a registry, the backend, `hybrid.NAME` or Python itself finds by name.
-BY_NAME = {f"hybrid.{name}" for name in "cli cli.commands feeds.video.clips formats models readout".split()}
+BY_NAME = {f"hybrid.{name}" for name in "cli cli.commands formats models readout".split()}
 BY_NAME |= {"cpu", "gpu", "hybrid.sklearn", "hybrid.torch", "hybrid.trunk"}
 ALONE = {
     "cpu.runtime.cache": "read by tests.mutants without the package",

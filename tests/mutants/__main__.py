@@ -36,7 +36,7 @@ from tests.support.imports import ROOT, graph, modules
 TIERS = {"test": "not slow and not later", "all": "later and not slow"}
 APART = tuple(f"tests/{name}/" for name in ("docs", *tiers.APART))
 FOUND_BY_NAME = {name: name for name in ("hybrid.cli.commands", "hybrid.readout", "hybrid.trunk")}
-FOUND_BY_NAME |= {"hybrid.models": "hybrid.train.runs", "hybrid.feeds.video.clips": "hybrid.feeds.video.open"}
+FOUND_BY_NAME |= {"hybrid.models": "hybrid.train.runs"}
 FOUND_BY_NAME |= dict.fromkeys(("cpu", "gpu"), "hybrid.backend")
 LEFT_OUT = ".git .venv build dist *cache __pycache__ .hypothesis *.egg-info".split()
 BUDGET = 150.0  # seconds of a mutant's own tests, after which none begins; half of it for those of others

@@ -2,17 +2,15 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from ...settings import Registry
 from .clip import Clip, Frame, Shape, aspect_of, check_shape, inside, read_only
-from .clips import images
+from .clips import images, synthetic, video_file
 
 MEMORY = 2**30  # bytes of cached frames, over all clips opened together
-KINDS = Registry("hybrid.feeds.video.clips", "hybrid.clips", "clip")
+KINDS = {suffix: kind for kind in (images, video_file) for suffix in kind.SUFFIXES}
 
 
 def open_clips(source: str, shape: Shape) -> Sequence[Clip]:
@@ -25,8 +23,8 @@ def open_clips(source: str, shape: Shape) -> Sequence[Clip]:
     """
     check_shape(shape)
     name, _, detail = source.partition(":")
-    if name in KINDS.names() and not KINDS.load(name).SUFFIXES:
-        return kept([KINDS.load(name).open_clip(detail, shape)])
+    if name == "synthetic":
+        return kept([synthetic.open_clip(detail, shape)])
     return kept([_open(path, shape) for path in _files(Path(source))])
 
 
@@ -65,13 +63,6 @@ class Kept:
         return self.clip.describe()
 
 
-def _by_suffix() -> dict[str, ModuleType]:
-    """Returns the kinds that open files by suffix; a built-in kind takes precedence."""
-    kinds = [KINDS.load(name) for name in KINDS.names()]
-    kinds.sort(key=lambda kind: kind.__name__.startswith(KINDS.package))  # built-in kinds last
-    return {suffix: kind for kind in kinds for suffix in kind.SUFFIXES}
-
-
 def _files(path: Path) -> list[Path]:
     """Returns the path itself or, for a directory without images, the clips in it."""
     if not path.exists():
@@ -80,9 +71,8 @@ def _files(path: Path) -> list[Path]:
         )
     if not path.is_dir():
         return [path]
-    kinds = _by_suffix()
     files = images.natural(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
-    clips = [file for file in files if file.suffix.lower() in kinds]
+    clips = [file for file in files if file.suffix.lower() in KINDS]
     pictures = [file for file in files if file.suffix.lower() in images.PICTURES]
     if clips and pictures:
         raise ValueError(f"{path}: holds images ({pictures[0].name}) and clips ({clips[0].name}); expected one kind")
@@ -94,13 +84,12 @@ def _files(path: Path) -> list[Path]:
 
 
 def _open(path: Path, shape: Shape) -> Clip:
-    suffix, kinds = path.suffix.lower(), _by_suffix()
+    suffix = path.suffix.lower()
     if path.is_dir():
         return images.directory(path, shape)
     if suffix in images.PICTURES:
         raise ValueError(f"{path}: a single image; give the directory that holds the images, {path.parent}")
-    if suffix not in kinds:
-        known = ", ".join(sorted(kinds))
+    if suffix not in KINDS:
+        known = ", ".join(sorted(KINDS))
         raise ValueError(f"{path}: found a file that ends in {suffix!r}, expected one of {known}, or a directory")
-    clip: Clip = kinds[suffix].open_clip(str(path), shape)
-    return clip
+    return KINDS[suffix].open_clip(str(path), shape)

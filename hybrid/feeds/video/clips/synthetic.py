@@ -12,8 +12,6 @@ import numpy as np
 from .... import check
 from ..clip import Frame, Shape, check_shape, inside, read_only
 
-SUFFIXES = ()
-
 TARGET, BOX, TRIANGLE = (1.0, 0.85, 0.1), (0.1, 0.35, 0.95), (0.75, 0.1, 0.5)  # yellow, blue, purple
 GREY = np.array([0.299, 0.587, 0.114], np.float32)
 

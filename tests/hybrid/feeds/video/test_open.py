@@ -10,11 +10,10 @@ from hybrid.feeds.video.clips.video_file import Video
 from hybrid.feeds.video.film import Film
 from hybrid.feeds.video.open import Kept, kept, open_clips
 from tests.support.numbered_clip import Numbers
-from tests.support.plugin import offered
 
 
 def film(path, count=3):
-    with Film(path, 10, zoom=1) as film:
+    with Film(path, 10) as film:
         for number in range(count):
             film.write(np.full((16, 16, 3), 20 * number, np.uint8))
 
@@ -63,26 +62,3 @@ def test_sources_refused(tmp_path):
     for name in ("synthetic:x", "synthetic:-1", "synthetic:²"):
         with pytest.raises(ValueError, match=f"{name}: expected a whole number after the colon"):
             open_clips(name, (4, 4, 3))
-
-
-SCENES = """
-from pathlib import Path
-from hybrid.feeds.video.clips.synthetic import Scene
-
-SUFFIXES = (".scene", ".zip")  # the second one is taken
-
-def open_clip(source, shape):
-    return Scene(shape, int(Path(source).read_text()))
-"""
-
-
-def test_a_kind_of_clip_from_another_distribution(tmp_path, monkeypatch):
-    """One file, and the entry point that names it."""
-    (tmp_path / "site").mkdir()
-    offered(monkeypatch, tmp_path / "site", "scenes", "hybrid.clips", SCENES)
-    for name in ("a.scene", "a.zip"):
-        (tmp_path / name).write_text("7")
-    (clip,) = open_clips(str(tmp_path / "a.scene"), (2, 3, 1))
-    assert isinstance(clip, Kept) and len(clip) == 7
-    with pytest.raises(ValueError, match=r"a.zip: File is not a zip file"):
-        open_clips(str(tmp_path / "a.zip"), (2, 3, 1))
