@@ -82,7 +82,7 @@ def watch(given: Namespace) -> dict[str, Any]:
     watcher, video = Watcher(model), given.video or options["video"]
     path = _path(folder, given, WATCHED, video)
     aspect, title = aspect_of(found[0]), _title(model, video)
-    with Film(path, found[0].rate, zoom=1) as film, console.bar(given.steps, "film", "frames") as bar:
+    with Film(path, found[0].rate) as film, console.bar(given.steps, "film", "frames") as bar:
         for clip in found:
             watcher.cut()
             for number, frame in enumerate(islice(frames_of(clip), given.steps - watcher.frames)):
@@ -131,7 +131,7 @@ def dream(given: Namespace) -> dict[str, Any]:
     found = clips(source, model.config.frame)
     awake = list(islice(chain.from_iterable(map(frames_of, found)), AWAKE))
     title = _title(model, source)
-    with Film(path, found[0].rate, zoom=1) as film:
+    with Film(path, found[0].rate) as film:
         frames = console.bar(len(awake) + given.steps, "film", "frames", items=_dreamt(model, awake, given.steps))
         for number, views in enumerate(frames):
             film.write(panel.side_by_side(views, aspect=aspect_of(found[0]), title=f"{title}, frame {number:,}"))

@@ -66,7 +66,6 @@ LEAST = [
     (functools.partial(Frames, [Scene(SHAPE)]), {"steps": 0}),
     (functools.partial(Frames, [Scene(SHAPE)], 4), {"streams": 1}),
     (functools.partial(Film, "film.gif"), {"rate": 0.01}),
-    (functools.partial(Film, "film.gif", 5), {"zoom": 1}),
     (functools.partial(PVM, _config()), {"streams": 1, "seed": 0}),
     (_config, {"channels": 1, "fan_in": 1, "lateral_radius": 0.0, "tau": 0.0}),
     (_config, {"steps": 1, "streams": 1, "lateral_at": 0, "feedback_at": 0}),

@@ -1,6 +1,5 @@
 """Films of frames: .mp4, .gif, or a directory of .png, each written atomically."""
 
-import math
 import os
 import shutil
 from collections.abc import Callable
@@ -14,8 +13,6 @@ from ... import check
 from ...storage import files
 from .clips.video_file import av_library
 
-WATCHABLE = 240  # minimum pixels of the shorter side, to which small frames are enlarged
-
 
 class Film:
     """A film that is written frame by frame:
@@ -25,16 +22,14 @@ class Film:
 
     path  ends in .mp4 or .gif; without a suffix: a directory of .png
     rate  frames per second
-    zoom  integer enlargement factor; None: chosen so that small frames are watchable, but 1 for .png, which are data
 
     The file appears under its name at the end of the `with`, unless that failed, and replaces one of that name. A directory is
     replaced only if it is empty. Raises ValueError for another suffix, a frame unlike the first or no frame, and OSError,
     naming the path, if it cannot be written.
     """
 
-    def __init__(self, path: str | Path, rate: float, *, zoom: int | None = None):
+    def __init__(self, path: str | Path, rate: float):
         self.path, self.rate = Path(path), check.number("rate", rate, 0.01)
-        self.zoom = None if zoom is None else check.whole("zoom", zoom, 1)
         suffix = self.path.suffix.lower()
         if suffix not in KINDS:
             raise ValueError(f"{self.path}: ends in {suffix!r}; expected .mp4, .gif, or none for a directory of .png")
@@ -73,10 +68,7 @@ class Film:
             raise ValueError(f"frame: found {found}, expected uint8 {self._shape or '(rows, columns, 3)'}")
         if self._writer is None:
             self._shape, self._writer = shape, self._attempt(self._kind, self._part, self.rate)
-        watchable = 1 if self._kind is _Pngs else math.ceil(WATCHABLE / min(*shape[:2], WATCHABLE))
-        zoom = self.zoom or watchable
-        enlarged = frame.repeat(zoom, axis=0).repeat(zoom, axis=1)
-        self._attempt(self._writer.write, np.broadcast_to(enlarged, (*enlarged.shape[:2], 3)))
+        self._attempt(self._writer.write, np.broadcast_to(frame, (*shape[:2], 3)))
 
     def _attempt(self, act: Callable[..., Any], *arguments: Any) -> Any:
         try:

@@ -84,7 +84,7 @@ def test_several_clips_are_primed_one_by_one(capsys, run, tmp_path):
     for name in ("a", "b"):
         with Film(tmp_path / "clips" / f"{name}.mp4", 25) as film:
             for _ in range(6):
-                film.write(rng.integers(0, 255, (16, 16, 3)).astype(np.uint8))
+                film.write(rng.integers(0, 255, (240, 240, 3)).astype(np.uint8))
         (tmp_path / "clips" / f"{name}.txt").write_text("\n".join(["", *["40,40,100,100"] * 5]))
     found = run_json(capsys, "eval", str(run), "--video", str(tmp_path / "clips"))
     null = found["tracking"]["trackers"]["null"]
