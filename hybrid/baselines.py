@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import check, metrics
-from .feeds.histories import Histories
+from .feeds.histories import Histories, lasts
 from .feeds.sequences import transitions
 from .feeds.splits import HeldOut, Split
 from .metrics import Scores
@@ -207,13 +207,9 @@ def _recent(seen: Histories, users: np.ndarray, decay: float, items: int) -> Any
     """Returns (n, V) CSR of each user's last items, weighted by decay."""
     from scipy import sparse
 
-    first, last = seen.at[:-1][users], seen.at[1:][users]
-    first = np.maximum(first, last - LENGTH)
-    sizes = last - first
-    at = np.concatenate([[0], np.cumsum(sizes)])
-    place = np.arange(at[-1]) + np.repeat(first - at[:-1], sizes)
-    age = np.repeat(last, sizes) - 1 - place
-    return sparse.csr_array(((decay**age).astype(np.float32), seen.item[place], at), (len(users), items))
+    ids, at = lasts(seen, users, LENGTH)
+    age = np.repeat(at[1:], np.diff(at)) - 1 - np.arange(len(ids))
+    return sparse.csr_array(((decay**age).astype(np.float32), ids, at), (len(users), items))
 
 
 def _had(histories: Histories) -> Any:

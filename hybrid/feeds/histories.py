@@ -143,15 +143,6 @@ def checked(histories: Histories) -> Histories:
     return histories._replace(item=item, at=at)
 
 
-def whole(histories: Histories, users: np.ndarray, target: np.ndarray, length: int = 5) -> Batch:
-    """Returns the last `length` items of each selected user, as a batch that predicts the next item.
-
-    users   (B,) user numbers
-    target  (B,) items, the targets of the batch
-    """
-    return Batch(*lasts(histories, users, length), target)
-
-
 def lasts(histories: Histories, users: np.ndarray, length: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Returns the last `length` items of each selected user (None: all), (N,) int32, and their offsets, (B + 1,) int64."""
     first, last = histories.at[:-1][users], histories.at[1:][users]

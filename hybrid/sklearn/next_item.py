@@ -17,8 +17,8 @@ from .. import check
 from ..engine import Embedding, Engine
 from ..engine.route import Pipeline
 from ..feeds.baskets import BasketFeed
-from ..feeds.histories import HistoryFeed, whole
-from ..feeds.ratings import Histories, from_frame, histories, usual_columns
+from ..feeds.histories import HistoryFeed, lasts
+from ..feeds.ratings import Histories, usual_columns
 from ..models import factors
 from ..optimisers import SGD
 from ..trunk.mlp import MLP
@@ -47,11 +47,10 @@ class NextItem(BaseEstimator):
 
     None stands for the result of a recorded search for this readout on MovieLens-100k.
 
-    Histories are lists of items (names or integers), one per user, in time order; or hybrid.ratings.histories(...). They may be
-    a data frame with columns of users, items and optionally times under their usual names; its users are in the order of their
-    first rows. They may also be a matrix users x items, sparse or dense, whose nonzeros are unordered sets of items. To learn
-    an item, `history` others of its set are drawn; all count in a prediction. Users may differ from those of `fit`, since a
-    model depends only on histories. After `fit`:
+    Histories are lists of items (names or integers), one per user, in time order; or hybrid.ratings.histories(...). They may
+    also be a matrix users x items, sparse or dense, whose nonzeros are unordered sets of items. To learn an item, `history`
+    others of its set are drawn; all count in a prediction. Users may differ from those of `fit`, since a model depends only on
+    histories. After `fit`:
 
     items_   the items, which are the classes
     losses_  mean loss of each epoch, in nats; weights count within a batch only, not between batches
@@ -82,7 +81,7 @@ class NextItem(BaseEstimator):
         seed, options = base.seed_of(self.random_state), self._options()
         settings = {"length": options["history"], "batch": self.batch, "epochs": self.epochs, "seed": seed}
         feed: BasketFeed | HistoryFeed
-        X = read(X)
+        check_table(X)
         if is_matrix(X):
             entries = self._entries(X, reset=True)
             feed, self._length = BasketFeed(entries, **settings), entries.shape[1]
@@ -121,7 +120,6 @@ class NextItem(BaseEstimator):
            drawn one. If no item is new: nan, with a warning
         """
         check_is_fitted(self)
-        X = read(X)
         seen = self._encoded(X)
         if y is None:
             seen, target = _held_out(seen, drawn=is_matrix(X))
@@ -150,7 +148,7 @@ class NextItem(BaseEstimator):
         return entries
 
     def _encoded(self, X: Any) -> Histories:
-        X = read(X)
+        check_table(X)
         if is_matrix(X):
             if not hasattr(self, "n_features_in_"):
                 raise ValueError("X: found a matrix users x items, expected lists of items as in fit")
@@ -169,8 +167,8 @@ class NextItem(BaseEstimator):
 
     def _best(self, seen: Histories, k: int, exclude_seen: bool) -> tuple[np.ndarray, np.ndarray]:
         users = np.arange(len(seen.at) - 1)
-        batch = whole(seen, users, np.zeros(len(users), np.int32), self._length)
-        return self.engine_.best(batch.ids, k, batch.bag_at, left_out_of(seen, users, NOTHING, exclude_seen))
+        ids, bag_at = lasts(seen, users, self._length)
+        return self.engine_.best(ids, k, bag_at, left_out_of(seen, users, NOTHING, exclude_seen))
 
     def _named(self, ids: np.ndarray) -> np.ndarray:
         """Returns the items of ids; for -1 itself, or None among names."""
@@ -198,25 +196,19 @@ class NextItem(BaseEstimator):
         return tags
 
 
-def read(X: Any) -> Any:
-    """Returns X, or the histories of a data frame of events; ValueError for a table that is not clearly users x items."""
+def check_table(X: Any) -> None:
+    """Raises ValueError for a table that is not clearly users x items, such as one of events."""
     if isinstance(X, Histories) or not is_matrix(X) or sparse.issparse(X):
-        return X
-    user, item = usual_columns(X)
-    if user is not None and item is not None:
-        had: Any = histories(from_frame(X))
-        whole_numbers = np.asarray(X[item]).dtype.kind in "iu"
-        return had._replace(items=np.asarray(had.items, np.int64)) if whole_numbers else had
+        return
     columns = [X[name] for name in X.columns] if hasattr(X, "columns") else [X]
     numbers = [part for part in map(np.asarray, columns) if part.dtype.kind in "iu" and part.size]
     some = sum(map(np.count_nonzero, numbers)) > sum(part.size for part in numbers) / 2
     low, most = (min(part.min() for part in numbers), max(part.max() for part in numbers)) if numbers else (0, 0)
-    if user is not None or item is not None or (some and low >= 0 and most >= X.shape[1]):
+    if any(usual_columns(X)) or (some and low >= 0 and most >= X.shape[1]):
         raise ValueError(
             f"X: found a table {tuple(X.shape)} that is not clearly users x items; for columns give hybrid.ratings.histories("
             "hybrid.ratings.from_frame(X, user=, item=, time=)), for histories X.tolist(), else scipy.sparse.csr_array(X)"
         )
-    return X
 
 
 def is_matrix(X: Any) -> bool:

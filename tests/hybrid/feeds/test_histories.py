@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hybrid.feeds.histories import Histories, HistoryFeed, Order, whole
+from hybrid.feeds.histories import Histories, HistoryFeed, Order, lasts
 
 
 def table(lists) -> Histories:
@@ -14,9 +14,12 @@ def table(lists) -> Histories:
     return Histories(item, at, [str(user) for user in range(len(lists))], list("uvwxyz"))
 
 
-def bags(batch):
-    ids = batch.ids.tolist()
-    return [tuple(ids[a:b]) for a, b in pairwise(batch.bag_at)]
+def bags(ids, bag_at):
+    return [tuple(ids[a:b].tolist()) for a, b in pairwise(bag_at)]
+
+
+def examples(feed):
+    return [pair for b in feed for pair in zip(bags(b.ids, b.bag_at), b.target.tolist(), strict=True)]
 
 
 histories = st.lists(st.lists(st.integers(0, 5), max_size=8), min_size=1, max_size=6)
@@ -27,18 +30,15 @@ learnable = histories.filter(lambda lists: max(map(len, lists)) > 1)
 def test_examples_are_those_of_brute_force(lists, length, batch):
     expected = [(tuple(items[:at][-length:]), items[at]) for items in lists for at in range(1, len(items))]
     feed = HistoryFeed(table(lists), length=length, batch=batch, seed=None)
-    assert [pair for b in feed for pair in zip(bags(b), b.target.tolist(), strict=True)] == expected
-    shuffled = HistoryFeed(table(lists), length=length, batch=batch)
-    assert sorted(pair for b in shuffled for pair in zip(bags(b), b.target.tolist(), strict=True)) == sorted(expected)
+    assert examples(feed) == expected
+    assert sorted(examples(HistoryFeed(table(lists), length=length, batch=batch))) == sorted(expected)
     np.testing.assert_array_equal(feed.counts, [sum(items.count(item) for items in lists) for item in range(6)])
 
 
 @given(histories, st.integers(1, 5))
-def test_whole_histories_are_those_of_brute_force(lists, length):
+def test_last_items_are_those_of_brute_force(lists, length):
     users = np.arange(len(lists), dtype=np.int32)[::-1]
-    batch = whole(table(lists), users, target=users, length=length)
-    assert bags(batch) == [tuple(lists[user][-length:]) for user in users]
-    assert batch.target is users
+    assert bags(*lasts(table(lists), users, length)) == [tuple(lists[user][-length:]) for user in users]
 
 
 LISTS = [[0, 1, 2, 3], [5], [], [4, 4, 1, 0, 2] * 5]

@@ -13,7 +13,6 @@ from hybrid.cli import main
 from hybrid.engine import Engine
 from hybrid.feeds import ratings, splits
 from hybrid.feeds.histories import Histories, Order
-from hybrid.feeds.histories import whole as bags
 from hybrid.models import factors
 from hybrid.train import runs
 from hybrid.train.options import choose
@@ -166,8 +165,8 @@ def test_scores_of_a_user_are_those_of_log_prob(trained):
     parts = ratings.split(ratings.histories(ratings.load("u.data")))
     users = np.array([5, 0, 59], np.int32)
     found = factors.scores(engine, parts.seen, Order(length=50))(users)
-    batch = bags(parts.seen, users, users, 50)
-    hidden = np.repeat(engine.hidden(batch.ids, batch.bag_at), 25, axis=0)
+    bags = [parts.seen.item[parts.seen.at[user] : parts.seen.at[user + 1]][-50:] for user in users]
+    hidden = np.repeat(engine.hidden(np.concatenate(bags), np.cumsum([0, *map(len, bags)])), 25, axis=0)
     expected = engine.readout.log_prob(hidden, np.tile(np.arange(25, dtype=np.int32), 3)).reshape(3, 25)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
     assert metrics.figures(factors.scores(engine, parts.seen, Order(length=50)), parts.seen, parts.test)["users"] == 60

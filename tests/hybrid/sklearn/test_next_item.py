@@ -115,29 +115,16 @@ def test_targets_of_histories_count_by_their_weights():
 # The forms of histories
 
 
-def table(walks, columns=("user_id", "item", "timestamp")):
+def table(walks, columns):
     """Who took what and when, in an order of its own."""
     rows = [(user, int(item[-2:]), step) for user, walk in enumerate(walks) for step, item in enumerate(walk)]
     order = np.random.default_rng(0).permutation(len(rows))
     return {name: np.array([rows[row][place] for row in order]) for place, name in enumerate(columns)}
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
-def test_a_frame_of_users_items_and_times_is_read_as_histories(library):
-    frames = pytest.importorskip(library)
-    columns = table(walks(60))
-    frame = (frames.table if library == "pyarrow" else frames.DataFrame)(columns)
-    users = list(dict.fromkeys(columns["user_id"].tolist()))
-    lists = [[int(item[-2:]) for item in walks(60)[user]] for user in users]
-    model, expected = NextItem(**SMALL).fit(frame), NextItem(**SMALL).fit(lists)
-    assert model.items_.tolist() == list(range(20)) and model.losses_ == expected.losses_
-    for given in (frame, lists):
-        assert model.recommend(given, 3)[0].tolist() == expected.recommend(lists, 3)[0].tolist()
-    assert model.score(frame) == expected.score(lists)
-
-
 @pytest.mark.parametrize(
-    "columns", [("customer", "article", "when"), ("user", "article", "when"), ("who", "item", "t")]
+    "columns",
+    [("customer", "article", "when"), ("user", "article", "when"), ("who", "item", "t"), ("user", "item", "time")],
 )
 def test_a_table_that_may_be_anything_is_refused(columns):
     pandas = pytest.importorskip("pandas")
