@@ -116,14 +116,15 @@ def from_columns(
 def from_frame(
     frame: Any, *, user: str | None = None, item: str | None = None, time: str | None = None, weight: str | None = None
 ) -> Ratings:
-    """Returns ratings from a pandas or polars frame, an Arrow table or stream, or a dict of columns.
+    """Returns ratings from a pandas or polars frame, an Arrow table or batch, or a dict of columns.
 
     user, item, time, weight  column names; None: the usual names, see `load`; without a name there is no weight
 
     Times are numbers, dates of any kind, or ISO 8601 texts. Raises ValueError for missing or unidentified columns, and as
     `from_columns` does.
     """
-    frame = _with_columns(frame)
+    if hasattr(frame, "collect"):  # polars' lazy frame
+        raise ValueError(f"frame: found {type(frame).__name__}, which has no columns yet; frame.collect() has them")
     names = _chosen_names(frame, (user, item, time, weight))
     users, items, times, weights = (
         None if name is None else np.asarray(check.unmasked(name, frame[name])) for name in names
@@ -425,19 +426,6 @@ def _from_archive(path: Path) -> Ratings:
         raise ValueError(f"{path}: no .npz that can be read ({error}); expected one of {expected}") from None
     with files.named(path):
         return from_matrix(matrix)
-
-
-def _with_columns(frame: Any) -> Any:
-    """Returns a frame with columns by name: itself, or an Arrow table of a stream of Arrow's; ValueError for a lazy one."""
-    if hasattr(frame, "collect"):  # polars' lazy frame
-        raise ValueError(f"frame: found {type(frame).__name__}, which has no columns yet; frame.collect() has them")
-    if hasattr(frame, "__getitem__") or not hasattr(frame, "__arrow_c_stream__"):
-        return frame
-    try:
-        import pyarrow
-    except ImportError:
-        raise ValueError(f"frame: found {type(frame).__name__}, read with pyarrow; pip install pyarrow") from None
-    return pyarrow.table(frame)
 
 
 def _chosen_names(frame: Any, given: Sequence[str | None]) -> list[str | None]:

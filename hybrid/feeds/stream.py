@@ -55,8 +55,7 @@ def stored(
     if path.exists() and not path.is_file():
         raise ValueError(f"{path}: not a file, and it is read twice; expected a text or a Parquet file")
     settings = {"tokens": tokens, "lower": lower, "eos": eos}
-    words: dict[str, object] = {"min_count": min_count, "unknown": unknown}
-    words |= {} if ties == "name" else {"ties": ties}  # keeps the key of corpora stored before this option existed
+    words: dict[str, object] = {"min_count": min_count, "unknown": unknown, "ties": ties}
     target = folder / f"{path.stem[: files.MOST]}-{_key(path, settings | words | {'column': column or TEXT})}"
     folder.mkdir(parents=True, exist_ok=True)
     with lock.turn(folder):  # a second process waits, then finds the corpus

@@ -190,23 +190,17 @@ class Corpus:
         self.vocabulary = vocabulary
 
     @classmethod
-    def from_ids(cls, ids: Iterable[int], vocabulary: Vocabulary, *, at: Iterable[int] | None = None) -> "Corpus":
-        """Returns a corpus of a text that is already encoded as vocabulary ids.
+    def from_ids(cls, ids: Iterable[int], vocabulary: Vocabulary) -> "Corpus":
+        """Returns a corpus of one sentence, whose contexts cross all of it, from vocabulary ids, (T,) integers in [0, V).
 
-        ids  (T,) integers in [0, V)
-        at   (S + 1,): sentence offsets, and T; None: the text is one sentence, so contexts cross all of it
-
-        Raises ValueError for malformed arrays, and IndexError for an id out of range.
+        Raises ValueError for a malformed array, and IndexError for an id out of range.
         """
         ids = check.row("ids", ids)
-        at = check.row("at", [0, ids.size] if at is None else at)
         if not ids.size:
             raise ValueError("ids: found none, expected a text")
         check.ids("ids", ids, len(vocabulary))
-        if at.size < 2 or at[0] != 0 or at[-1] != ids.size or (np.diff(at) < 0).any():
-            raise ValueError(f"at: found {at}, expected offsets that begin with 0, never fall and end with {ids.size}")
         corpus = cls.__new__(cls)
-        corpus.ids, corpus.at, corpus.vocabulary = ids.astype(np.int32), at.astype(np.int64), vocabulary
+        corpus.ids, corpus.at, corpus.vocabulary = ids.astype(np.int32), np.array([0, ids.size]), vocabulary
         return corpus
 
     def __len__(self) -> int:

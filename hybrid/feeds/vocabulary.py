@@ -100,12 +100,6 @@ class Vocabulary:
         check.ids("ids", row, len(self.words))
         return [self.words[id] for id in row]
 
-    def id(self, word: str) -> int:
-        """Returns the id of a word; ValueError if it is unknown."""
-        if word not in self._ids:
-            raise ValueError(f"word {word!r}: not in the vocabulary; expected one of its {len(self):,} words")
-        return self._ids[word]
-
     @functools.cached_property
     def sha256(self) -> str:
         """The digest of the words and their counts."""

@@ -246,23 +246,13 @@ def test_histories_are_those_of_brute_force(data):
     assert [found.item[a:b].tolist() for a, b in pairwise(found.at)] == list(plain_histories(data))
 
 
-class Streams:
-    """What offers Arrow's streams and nothing else."""
-
-    def __init__(self, table):
-        self._table = table
-
-    def __arrow_c_stream__(self, schema=None):
-        return self._table.__arrow_c_stream__(schema)
-
-
 def frames(columns):
     pandas, polars, arrow = (pytest.importorskip(name) for name in ("pandas", "polars", "pyarrow"))
     made = {"pandas": pandas.DataFrame(columns), "polars": polars.DataFrame(columns), "Arrow": arrow.table(columns)}
-    return made | {"a batch": arrow.record_batch(columns), "streams": Streams(arrow.table(columns)), "a dict": columns}
+    return made | {"a batch": arrow.record_batch(columns), "a dict": columns}
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars", "Arrow", "a batch", "streams", "a dict"])
+@pytest.mark.parametrize("kind", ["pandas", "polars", "Arrow", "a batch", "a dict"])
 def test_columns_by_usual_names_and_by_name(kind):
     found = ratings.from_frame(frames(COLUMNS)[kind])
     assert by_name(found) == TIMED and found.weight is None

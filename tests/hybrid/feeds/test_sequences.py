@@ -17,9 +17,8 @@ V = 8
 
 
 def corpus():
-    ids = np.concatenate(SENTENCES)
-    counts = np.bincount(ids, minlength=V)
-    return Corpus.from_ids(ids, Vocabulary(map(str, range(V)), counts), at=np.cumsum([0, *map(len, SENTENCES)]))
+    counts = np.bincount(np.concatenate(SENTENCES), minlength=V)
+    return Corpus([map(str, sentence) for sentence in SENTENCES], Vocabulary(map(str, range(V)), counts))
 
 
 def histories(weight=None):

@@ -93,16 +93,14 @@ def test_corpus():
 
 
 @pytest.mark.parametrize(
-    "ids, at, error, message",
+    "ids, error, message",
     [
-        ([0, 2], None, IndexError, r"ids\[1\]: found 2, expected 0 to 1"),
-        ([], None, ValueError, "ids: found none, expected a text"),
-        ([0.5], None, ValueError, r"ids: found float64 \(1,\), expected one row of whole numbers"),
-        ([[0], [1]], None, ValueError, r"ids: found int64 \(2, 1\), expected one row"),
-        ([0, 1], [0, 1], ValueError, r"at: found \[0 1\], expected offsets .* end with 2"),
-        ([0, 1], [2], ValueError, "at: found"),
+        ([0, 2], IndexError, r"ids\[1\]: found 2, expected 0 to 1"),
+        ([], ValueError, "ids: found none, expected a text"),
+        ([0.5], ValueError, r"ids: found float64 \(1,\), expected one row of whole numbers"),
+        ([[0], [1]], ValueError, r"ids: found int64 \(2, 1\), expected one row"),
     ],
 )
-def test_ids_that_are_no_corpus(ids, at, error, message):
+def test_ids_that_are_no_corpus(ids, error, message):
     with pytest.raises(error, match=message):
-        Corpus.from_ids(ids, Vocabulary("ab", [1, 1]), at=at)
+        Corpus.from_ids(ids, Vocabulary("ab", [1, 1]))

@@ -50,7 +50,7 @@ def test_next_words_are_the_best_of_all(model):
 
 
 def test_contexts_are_the_last_words_of_the_last_line(model):
-    pad, id = len(model.vocabulary), model.vocabulary.id
+    pad, id = len(model.vocabulary), model.vocabulary.words.index
     found = model.contexts(["", "Two", "nine one two\nthree four", "one two three four five"])
     assert found[:2].tolist() == [[pad] * 3, [pad, pad, id("two")]]
     assert found[2:].tolist() == [[pad, id("three"), id("four")], [id("three"), id("four"), id("five")]]
@@ -63,7 +63,7 @@ def test_log_prob_is_of_each_word_after_those_before(model):
     for at, word in enumerate(["one", "two", "three"]):
         before = " ".join(["one", "two"][:at])
         scores = model.engine.scores(model.contexts([before]))[0]
-        assert found[at] == pytest.approx(scores[model.vocabulary.id(word)], abs=1e-5)
+        assert found[at] == pytest.approx(scores[model.vocabulary.words.index(word)], abs=1e-5)
     assert model.perplexity("one two three") == pytest.approx(math.exp(-found.mean()), rel=1e-6)
     assert model.log_prob([["one", "two", "three"]]).tobytes() == found.tobytes()
     assert len(model.log_prob("one two\n\nthree nine")) == 4
