@@ -6,7 +6,6 @@ digest; other bytes are rejected.
 
 import hashlib
 import os
-import sys
 import zipfile
 from pathlib import Path
 from typing import NamedTuple
@@ -188,16 +187,14 @@ def data_folder(named: str | None = None) -> Path:
     That is ~/.cache/hybrid-engine/data or, if set, below XDG_CACHE_HOME; on macOS ~/Library/Caches, on Windows LOCALAPPDATA.
     """
     chosen = named or os.environ.get("HYBRID_DATA")
-    return Path(os.path.abspath(chosen)) if chosen else caches() / "hybrid-engine" / "data"
+    return Path(os.path.abspath(chosen)) if chosen else caches() / "data"
 
 
 def caches() -> Path:
-    """Returns the user's cache folder on this platform."""
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    """Returns this package's folder in the user's cache folder."""
+    import pooch
+
+    return Path(pooch.os_cache("hybrid-engine"))
 
 
 def dataset(name: str) -> Dataset:

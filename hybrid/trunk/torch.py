@@ -581,7 +581,7 @@ def _agreed() -> set[str]:
 def _list() -> Path:
     from cpu.runtime.private import private  # here, since it imports Numba, which a command line must not need
 
-    return private(caches() / "hybrid-engine", "XDG_CACHE_HOME") / "modules.txt"
+    return private(caches(), "XDG_CACHE_HOME") / "modules.txt"
 
 
 def absolute(text: str) -> str:
