@@ -24,6 +24,7 @@ FORMS = {
     "contexts": (CONTEXTS, TARGET),
     "lists": (LISTS, TARGET),
     "sparse": (SPARSE, TARGET),
+    "columns": (SPARSE.tocsc(), TARGET),
     "numbers": (DENSE, TARGET),
     "several targets": (IDS, SEVERAL),
     "sparse to sparse": (SPARSE, sparse.csr_array(RNG.random((N, 5)) < 0.3)),
@@ -54,7 +55,7 @@ def expected(inputs, target):
         ids = values = x = None
         if inputs is DENSE:
             x = tuple(DENSE[n].astype(np.float32).tolist())
-        elif inputs is SPARSE:
+        elif sparse.issparse(inputs):
             row = SPARSE[[n]].toarray()[0]
             ids = tuple(np.flatnonzero(row).tolist())
             values = tuple(row[row != 0].astype(np.float32).tolist())
@@ -126,6 +127,9 @@ BAD = {
     "found 23 inputs and 22 targets, expected as many of both": ((IDS, TARGET[1:]), {}),
     r"inputs: found float64 \(0,\), expected whole numbers": (([], []), {}),
     "inputs: found 'abc', expected an array": (("abc", [0, 1, 1]), {}),
+    r"inputs\[1\]: found float64 \(1,\), expected one row of whole numbers": (([[1], [0.5]], [0, 1]), {}),
+    r"inputs\[1\]\[0\]: found 3, expected 0 to 2": (([[1], [3]], [0, 1]), {"rows": 3}),
+    r"inputs\[0\]\[0\]: found 4294967296, expected 0 to": (([[2**32]], [0]), {}),
     "rows: found 4, expected None": ((DENSE, TARGET), {"rows": 4}),
     r"inputs\[\d+\]: found \d, expected 0 to 2": ((IDS, TARGET), {"rows": 3}),
     r"target\[\d+\]: found \d, expected 0 to 1": ((IDS, TARGET), {"classes": 2}),

@@ -43,21 +43,22 @@ def test_what_is_refused(tmp_path, bad):
     assert str(error.value).startswith(str(tmp_path / name))
 
 
-def test_what_is_refused_of_its_content_names_the_file():
-    with pytest.raises(ValueError, match=r"^a\.json: rate: found -1$"), files.named("a.json"):
-        raise ValueError("rate: found -1")
-    with pytest.raises(IndexError, match=r"^a\.json: row 7$"), files.named("a.json"):
-        raise IndexError("row 7")
-    with pytest.raises(ValueError, match=r"^a\.json: said once$"), files.named("a.json"):
-        raise ValueError("a.json: said once")
+def fail(error):
+    raise error
 
 
 @pytest.mark.parametrize(
-    ("work", "kind"),
-    [(lambda: b"\xff".decode(), ValueError), (lambda: json.loads("{"), ValueError), (lambda: [][1], IndexError)],
+    ("work", "kind", "message"),
+    [
+        (lambda: fail(ValueError("rate: found -1")), ValueError, "rate: found -1"),
+        (lambda: fail(ValueError("a.json: said once")), ValueError, "said once"),
+        (lambda: b"\xff".decode(), ValueError, ".+"),
+        (lambda: json.loads("{"), ValueError, ".+"),
+        (lambda: [][1], IndexError, ".+"),
+    ],
 )
-def test_errors_of_a_files_content_have_its_name(work, kind):
-    with pytest.raises(kind, match=r"^a\.json: .+") as raised, files.named("a.json"):
+def test_errors_of_a_files_content_have_its_name(work, kind, message):
+    with pytest.raises(kind, match=rf"^a\.json: {message}$") as raised, files.named("a.json"):
         work()
     assert type(raised.value) is kind
 
@@ -75,9 +76,7 @@ def test_numbered_lines(tmp_path, monkeypatch):
         list(files.numbered_lines(path))
 
 
-@pytest.mark.parametrize(
-    "read", [files.read, ratings.load, vectors.load, vectors.open_vectors, lambda path: Video(path, (4, 4, 3))]
-)
+@pytest.mark.parametrize("read", [files.read, ratings.load, vectors.open_vectors, lambda path: Video(path, (4, 4, 3))])
 def test_what_is_no_file_is_refused_before_it_is_waited_for(tmp_path, read):
     os.mkfifo(tmp_path / "a.json")
     (tmp_path / "link.json").symlink_to("a.json")

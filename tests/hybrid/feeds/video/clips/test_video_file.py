@@ -22,18 +22,18 @@ CODECS = {
 }
 
 
-def record(path, codec=None, options=None, count=COUNT, every=1):
-    """A film of the scene; `every`: of that many frames all but the first repeat the one before."""
+def record(path, codec=None, options=None):
+    """A film of the scene."""
     import av
 
     codec, pixels = codec or CODECS[path.name]
     with av.open(str(path), "w", options=options or {}) as container:
-        stream = container.add_stream(codec, rate=25 * every)
+        stream = container.add_stream(codec, rate=25)
         stream.height, stream.width, stream.pix_fmt = 48, 64, pixels
         stream.codec_context.gop_size, stream.codec_context.max_b_frames, stream.bit_rate = 3, 2, 4_000_000
-        for number in range(count):
+        for number in range(COUNT):
             picture = av.VideoFrame.from_ndarray(SCENE[number].image, format="rgb24").reformat(format=pixels)
-            picture.pts, picture.time_base = number * every, Fraction(1, 25 * every)
+            picture.pts, picture.time_base = number, Fraction(1, 25)
             container.mux(stream.encode(picture))
         container.mux(stream.encode())
     return path
