@@ -4,7 +4,7 @@ import hashlib
 import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -25,8 +25,6 @@ class IterableFeed(Epochs):
     epochs   number of passes
     seed     seeds the generator of a DataLoader before each epoch; a function of the epoch must seed itself
     rows, classes  their numbers; None: the largest id or class in the first epoch, plus one
-    counted  attribute: the result of the initial counting pass over epoch 0; pass it to a later feed of the same batches to
-             skip that pass
 
     Batches come in order, so a run resumed in the middle of an epoch iterates over the earlier batches and discards them. The
     bytes are the same if the batches of an epoch are reproducible. Tensors become arrays without a copy. Batches of a later
@@ -42,7 +40,6 @@ class IterableFeed(Epochs):
         seed: int = 0,
         rows: int | None = None,
         classes: int | None = None,
-        counted: "Counted | None" = None,
     ):
         check_sizes(seed, epochs=epochs)
         if rows is not None:
@@ -50,19 +47,49 @@ class IterableFeed(Epochs):
         if classes is not None:
             check.classes(classes)
         self._source, self.seed = batches, seed
-        self.counted = first = counted or count(batches, seed, classes)
-        self.rows = _at_least("rows", rows, first.rows)
-        self.classes = check.classes(_at_least("classes", classes, first.classes))
-        self.counts = np.concatenate([first.counts, np.zeros(self.classes - len(first.counts), np.int64)])
-        self.batch, self.most_ids, self.most_targets = first.batch, first.most_ids, first.most_targets
-        if first.width:
-            self.width, self.rows = first.width, 0
+        ticks = self._count(classes)
+        self.classes = check.classes(_at_least("classes", classes, len(self.counts)))
+        self.counts = np.concatenate([self.counts, np.zeros(self.classes - len(self.counts), np.int64)])
+        self.rows = 0 if self.width else _at_least("rows", rows, self.rows)
         self._under_way: tuple[int, int, Iterator[Any]] = (-1, 0, iter(()))
-        super().__init__(epochs, first.ticks)
+        super().__init__(epochs, ticks)
+
+    def _count(self, classes: int | None) -> int:
+        """Sets sizes, counts and digest by a pass over the batches of epoch 0; returns their number.
+
+        classes  upper limit, checked for each batch; None: no limit
+
+        Raises ValueError if there is no batch, or for an invalid item or one with too many classes; IndexError for ids and
+        classes of 2^31 - 1 and more.
+        """
+        sha256, self.counts = hashlib.sha256(), np.zeros(0, np.int64)
+        self.rows = self.batch = self.most_ids = self.most_targets = self.width = ticks = 0
+        length = operator.length_hint(self._source) or None
+        items = begun(self._source, self.seed, 0)
+        for item in console.bar(length, "counting", "batches", items=items, passing=True):
+            try:
+                given = as_batch(item)
+                self.counts = _added(self.counts, given.target, classes)
+                if given.ids is not None:
+                    check.ids("ids", given.ids, check.ID)
+            except (ValueError, IndexError) as error:
+                raise type(error)(f"batches[{ticks}]: {error}") from None
+            if given.ids is not None and given.ids.size:
+                self.rows = max(self.rows, int(given.ids.max()) + 1)
+                self.most_ids = max(self.most_ids, given.ids.size)
+            self.width = given.x.shape[1] if given.x is not None else self.width
+            self.batch = max(self.batch, given.examples)
+            self.most_targets = max(self.most_targets, len(given.target))
+            sha256.update(digest(*given).encode())
+            ticks += 1
+        if not ticks:
+            raise ValueError("batches: found none, expected one at least")
+        self.sha256 = sha256.hexdigest()
+        return ticks
 
     def describe(self) -> dict[str, Any]:
         """Returns the description, with the digest of epoch 0; see `Feed`."""
-        return self._described("iterable", self.counted.sha256, "epochs", "seed")
+        return self._described("iterable", self.sha256, "epochs", "seed")
 
     def _cut(self, epoch: int, tick: int) -> Batch:
         at, following, batches = self._under_way
@@ -74,59 +101,6 @@ class IterableFeed(Epochs):
                 raise ValueError(f"epoch {epoch} has {number} batches, expected {self.ticks_per_epoch} as the first")
         self._under_way = epoch, tick + 1, batches
         return as_batch(item)
-
-
-class Counted(NamedTuple):
-    """The result of one pass over the batches, which a feed needs before it starts; see `Feed`.
-
-    rows, classes                  the largest id and class, plus one
-    counts                         (classes,) int64
-    batch, most_ids, most_targets  maxima over the batches
-    width                          features of x per example, or 0
-    ticks                          batches per epoch
-    sha256                         digest of the batches of epoch 0
-    """
-
-    rows: int
-    classes: int
-    counts: np.ndarray
-    batch: int
-    most_ids: int
-    most_targets: int
-    width: int
-    ticks: int
-    sha256: str
-
-
-def count(batches: Source, seed: int = 0, classes: int | None = None) -> Counted:
-    """Returns the result of a pass over the batches of epoch 0.
-
-    classes  upper limit, checked for each batch; None: no limit
-
-    Raises ValueError if there is no batch, or for an invalid item or one with too many classes; IndexError for ids and classes
-    of 2^31 - 1 and more.
-    """
-    sha256, counts = hashlib.sha256(), np.zeros(0, np.int64)
-    rows = batch = most_ids = most_targets = width = ticks = 0
-    length = operator.length_hint(batches) or None
-    for item in console.bar(length, "counting", "batches", items=begun(batches, seed, 0), passing=True):
-        try:
-            given = as_batch(item)
-            counts = _added(counts, given.target, classes)
-            if given.ids is not None:
-                check.ids("ids", given.ids, check.ID)
-        except (ValueError, IndexError) as error:
-            raise type(error)(f"batches[{ticks}]: {error}") from None
-        if given.ids is not None and given.ids.size:
-            rows = max(rows, int(given.ids.max()) + 1)
-            most_ids = max(most_ids, given.ids.size)
-        width = given.x.shape[1] if given.x is not None else width
-        batch, most_targets = max(batch, given.examples), max(most_targets, len(given.target))
-        sha256.update(digest(*given).encode())
-        ticks += 1
-    if not ticks:
-        raise ValueError("batches: found none, expected one at least")
-    return Counted(rows, len(counts), counts, batch, most_ids, most_targets, width, ticks, sha256.hexdigest())
 
 
 def _added(counts: np.ndarray, target: np.ndarray, classes: int | None) -> np.ndarray:
