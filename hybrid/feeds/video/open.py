@@ -92,4 +92,5 @@ def _open(path: Path, shape: Shape) -> Clip:
     if suffix not in KINDS:
         known = ", ".join(sorted(KINDS))
         raise ValueError(f"{path}: found a file that ends in {suffix!r}, expected one of {known}, or a directory")
-    return KINDS[suffix].open_clip(str(path), shape)
+    clip: Clip = KINDS[suffix].open_clip(str(path), shape)
+    return clip
