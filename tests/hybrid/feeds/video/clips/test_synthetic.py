@@ -3,7 +3,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hybrid.feeds.video.clips.synthetic import GREY, Scene, _triangle
+from hybrid.feeds.video.clips.synthetic import GREY, Scene
 
 
 @pytest.mark.parametrize("shape", [(60, 60, 3), (40, 17, 3), (1, 1, 3)])
@@ -45,14 +45,6 @@ def test_the_scene_of_a_seed_stays_what_it_is(number, sums, box):
     frame = Scene((24, 32, 3), 100, seed=4)[number]
     np.testing.assert_allclose(frame.image[::8, ::8].sum(-1, dtype=int).ravel(), sums, atol=3)
     np.testing.assert_allclose(frame.box, box, atol=0.01)
-
-
-def test_the_triangle_has_equal_sides():
-    angles = np.arange(12) * np.pi / 6
-    around = _triangle(3 * np.cos(angles), 3 * np.sin(angles), 2.0)
-    np.testing.assert_allclose(around, np.roll(around, 4), atol=1e-6)
-    assert [float(_triangle(np.float64(along), np.float64(0), 2.0)) for along in (0, 2, -1)] == [-1, 0, 0]
-    assert around.min() > 0.4 and around.max() == pytest.approx(2)
 
 
 def test_grey_is_the_grey_of_the_colours():
