@@ -32,6 +32,10 @@ class IterableFeed(Epochs):
     an epoch with fewer batches than the first; IndexError for ids and classes of 2^31 - 1 and more.
     """
 
+    rows: int
+    width: int
+    counts: np.ndarray
+
     def __init__(
         self,
         batches: Source,
