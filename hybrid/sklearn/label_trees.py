@@ -69,15 +69,6 @@ class Labeller(ClassifierMixin):
         every = np.exp(self._log_probs(X), dtype=np.float64)
         return every / every.sum(axis=1, keepdims=True) if self._form.form == "one" else every
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Returns the log-odds of labels, (n, V); for one label each log-probabilities, of two classes the difference, (n,)."""
-        check_is_fitted(self)
-        log_probs: np.ndarray = self._log_probs(X)
-        if self._form.form != "one":
-            odds: np.ndarray = log_probs - np.log(-np.expm1(np.minimum(log_probs, -np.finfo(np.float32).tiny)))
-            return odds
-        return log_probs[:, 1] - log_probs[:, 0] if len(self.classes_) == 2 else log_probs
-
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, k: int = 1) -> float:
         """Returns precision@k: the fraction of the k likeliest labels that the examples have."""
         check_is_fitted(self)

@@ -67,12 +67,6 @@ class TreeClassifier(ClassifierMixin, Learner):
         probs /= probs.sum(axis=1, keepdims=True)  # removes the float32 rounding error
         return probs
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Returns the log-probabilities, (n, V); for two classes the log-odds of the second, (n,)."""
-        log_probs = self.predict_log_proba(X)
-        odds: np.ndarray = log_probs[:, 1] - log_probs[:, 0] if log_probs.shape[1] == 2 else log_probs
-        return odds
-
     def _read(self, X: Any, y: Any, classes: Any, *, first: bool, partial: bool) -> tuple[Any, np.ndarray]:
         if first and partial and classes is None:
             raise ValueError("classes: found None in the first partial_fit, expected all classes there will be")

@@ -32,7 +32,7 @@ def test_a_linear_tree_is_the_logistic_regression_of_float64():
     model = TreeClassifier(hidden_layers=(), epochs=1, random_state=0).fit(X, y)
     nodes = {name: array for name, array in model.engine_.parameters().items() if name.startswith("readout")}
     row, bias = nodes["readout.nodes"][0], nodes["readout.biases"][0]
-    odds = model.decision_function(X)
+    odds = np.subtract(*model.predict_log_proba(X).T[::-1])
     np.testing.assert_allclose(odds, X @ row.astype(float) + bias, rtol=1e-4, atol=1e-5)
     proba = model.predict_proba(X)
     np.testing.assert_allclose(proba[:, 1], 1 / (1 + np.exp(-odds.astype(float))), rtol=1e-4, atol=1e-7)
