@@ -15,10 +15,11 @@ test-all: $(VENV)/installed-test-all  ## run all tests but the long sweeps, as C
 	@$(BIN)/python -m pytest -n auto --dist loadfile -m 'not slow'
 
 test-slow: $(VENV)/installed-test-all  ## run the long sweeps too
-	@$(BIN)/python -m pytest -n auto --dist loadfile
+	@FUZZ_CASES=1000 $(BIN)/python -m pytest -n auto --dist loadfile
 
-fuzz: $(VENV)/installed-test-all  ## read changed copies of files, run absurd commands: make fuzz N=1000 (cases a subject)
-	@$(BIN)/python -m tests.fuzz $(if $(N),--cases $(N)) $(ARGS)
+fuzz: $(VENV)/installed-test-all  ## read changed copies of files, run absurd commands: make fuzz N=1000 SEED=0 (cases a subject)
+	@FUZZ_CASES=$(or $(N),1000) FUZZ_SEED=$(or $(SEED),0) OMP_NUM_THREADS=2 $(BIN)/python -m pytest -n auto --show-capture=no \
+	  tests/fuzz/test_fuzz.py::test_what_strangers_send_is_read_or_refused_by_name $(ARGS)
 
 CHECKED := tests/hybrid/schedule/test_alone.py tests/hybrid/schedule/test_interrupt.py tests/hybrid/storage tests/hybrid/engine tests/cpu
 

@@ -69,14 +69,14 @@ def on_ranks(ranks: int, *words: str) -> None:
     assert code == 0, err
 
 
-def stop_at(monkeypatch, tick: int, act) -> None:
-    """Do something between two ticks, once so many are done."""
+def stop_at(monkeypatch, tick: int | None, act) -> None:
+    """Do something between two ticks, once so many are done; None: after each."""
     for owner in (Engine, PVM):
         run = owner.run
 
         def stopping(self, *feed, run=run, **options):
             for done in run(self, *feed, **options):
-                if self.tick == tick:
+                if tick in (None, self.tick):
                     act()
                 yield done
 
