@@ -2,7 +2,7 @@
 
 A seed draws an engine, its data and its settings. Its overlapped run, and one that is left, saved, resumed, copied, interrupted
 and broken, in orders of work that the seed draws, give each tick's loss and each array of the serial run to the byte: of stages
-one after another, without queues, events or threads. A seed that fails is told with its command; the others go on.
+one after another on one thread. A seed that fails is told with its command; the others go on.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,13 +33,10 @@ from hybrid.feeds import Batch
 from hybrid.optimisers import TRUNK, named
 from hybrid.readout import FullReadout, HeadReadout, LabelTreeReadout, MixtureReadout, SampledReadout, TreeReadout
 from hybrid.schedule.rates import SCHEDULES
-from hybrid.schedule.schedule import Stage, part
 from hybrid.trunk.mlp import MLP
 from tests.soak.queues import ordered
-from tests.support.full_disk import Disk
 from tests.support.interrupts import Lines
 from tests.support.small_engine import through
-from tests.support.small_runs import Killed
 
 BATCHES = 37  # that a feed has, over and over
 EACH = 400  # ticks of each way of a seed
@@ -96,6 +93,7 @@ class Case:
         self.most_ids = 0 if self.width else 5 * self.batch
         self._made = [self._drawn(np.random.default_rng([seed, number])) for number in range(BATCHES)]
         self.most_targets = max(len(batch.target) for batch in self._made)
+        self.breaks = -1  # the tick at which the feed fails, once
 
     def __str__(self) -> str:
         return f"{self.kind}, trunk {self.depth}, {self.readout}, batch {self.batch}, {self.settings}"
@@ -104,6 +102,9 @@ class Case:
         return self.ticks_per_epoch
 
     def __getitem__(self, tick: int) -> Batch:
+        if tick == self.breaks:
+            self.breaks = -1
+            raise Planted("the feed")
         return self._made[tick % BATCHES]
 
     def describe(self) -> dict[str, Any]:
@@ -147,43 +148,6 @@ def held(engine: Engine) -> dict[str, bytes]:
     return arrays | {"state": repr(engine.readout.state()).encode()}
 
 
-def serial(engine: Engine, feed: Case) -> Ticks:
-    """Train an engine that has not begun: batch t + delay is begun, then batch t is finished, each stage after the other."""
-    plan, queues = engine.route.plan(), {"sparse": engine.sparse.device.inline("serial", 1)}
-    queues |= dict.fromkeys(("dense", "copy in", "copy out"), engine.dense.device.inline("serial", 1))
-    begun: dict[int, list[Any]] = {}
-    losses: Ticks = {}
-    for tick in range(len(feed) + engine.delay):
-        if tick < len(feed):
-            begun[tick] = _filled(engine, feed, tick)
-            _do(plan.begin, begun[tick], queues)
-        if tick >= engine.delay:
-            slots = begun.pop(tick - engine.delay)
-            _do(plan.finish, slots, queues)
-            _do([stage._replace(once=True) for stage in plan.update], slots, queues)
-            total, sums = sum(slot.count for slot in slots), sum(slot.loss * slot.count for slot in slots)
-            losses[slots[0].tick] = np.float64(sums / slots[0].examples if total else np.nan).tobytes()
-    return losses
-
-
-def _filled(engine: Engine, feed: Case, tick: int) -> list[Any]:
-    """New slots with the micro-batches of a tick."""
-    batch, count = feed[tick], engine.micro_batches
-    sizes = part(feed.batch, count), feed.most_ids, engine.schedule.over(len(feed))
-    slots = [engine.route.slot(*sizes, max(len(batch.target), feed.batch)) for _ in range(count)]
-    each = part(batch.examples, count)
-    for micro, slot in enumerate(slots):
-        slot.fill(tick, micro, batch, *(min(at * each, batch.examples) for at in (micro, micro + 1)))
-    return slots
-
-
-def _do(stages: Iterable[Stage], slots: list[Any], queues: dict[str, Any]) -> None:
-    full = [slot for slot in slots if slot.count]
-    for stage in stages if full else ():
-        for slot in full[-1:] if stage.once else full:
-            queues[stage.queue].run(stage.work, slot).wait()
-
-
 class Planted(Exception):
     """What a piece of work or a feed is made to raise."""
 
@@ -201,7 +165,6 @@ class Ordeal:
         self._rng = random.Random(f"ordeal {case.seed}")
         self._running: Iterator[Any] | None = None
         self._left, self._act = -1, _fail  # before which piece of work from now something is done, and what
-        self._breaks = -1  # the tick at which the feed fails
         self.ticks, self.unseen, self.done, self.log = Ticks(), set[int](), 0, list[str]()
         self.model = self._made()
 
@@ -255,17 +218,6 @@ class Ordeal:
         self._leave()
         self.model = model
 
-    def broken_save(self) -> None:
-        """The disk is full, or the process dies in a save; a checkpoint stands if one did, or if this one is whole."""
-        self._go()
-        dead = self._rng.random() < 0.5
-        with pytest.MonkeyPatch.context() as patch, contextlib.suppress(Killed, OSError):
-            Disk(patch, self._folder, self._rng.randrange(30), dead)
-            self._save()
-        self._saved = self._saved or (self._folder / "checkpoint.json").exists()
-        if dead:
-            self._load()
-
     def interrupt(self) -> None:
         """Ctrl-C in a piece of work: the run ends behind its tick."""
         self._plan(_interrupt)
@@ -299,25 +251,12 @@ class Ordeal:
     def feed_fails(self) -> None:
         """The feed fails; the model stands between two ticks."""
         self._leave()
-        self._breaks = self.model.tick + self._rng.randrange(5)
+        self._case.breaks = self.model.tick + self._rng.randrange(5)
         self._go(20, Planted)
         assert not self.model.torn, self.model.torn
-        self._breaks = -1
+        self._case.breaks = -1
 
     # By which
-
-    def __len__(self) -> int:
-        return len(self._case)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__["_case"], name)
-
-    def __getitem__(self, tick: int) -> Batch:
-        """As a feed, which fails once, at a tick."""
-        if tick == self._breaks:
-            self._breaks = -1
-            raise Planted("the feed")
-        return self._case[tick]
 
     def _plan(self, act: Callable[[], None]) -> None:
         self._left, self._act = self._rng.randrange(100), act
@@ -325,8 +264,8 @@ class Ordeal:
     def _go(self, ticks: int = 0, *failures: type[BaseException]) -> None:
         """Some ticks further; a run that fails has ended."""
         try:
-            for _ in range(ticks or self._rng.randint(1, max(2, 2 * len(self) // LEGS))):
-                self._running = self._running or iter(self.model.run(self))
+            for _ in range(ticks or self._rng.randint(1, max(2, 2 * len(self._case) // LEGS))):
+                self._running = self._running or iter(self.model.run(self._case))
                 tick = next(self._running, None)
                 if tick is None:
                     self._running = None
@@ -362,13 +301,13 @@ class Ordeal:
     def _whole_or_refused(self) -> None:
         """A torn model refuses by name to go on or to be saved, and the last checkpoint stands; another goes on."""
         if self.model.torn:
-            for refused in (lambda: self.model.save(self._folder), lambda: next(iter(self.model.run(self)))):
+            for refused in (lambda: self.model.save(self._folder), lambda: next(iter(self.model.run(self._case)))):
                 with pytest.raises(ValueError, match="load the last checkpoint"):
                     refused()
             self._load()
 
 
-TRIALS = "leave ask save resume copy broken_save interrupt two_interrupts interrupt_at_lines fault feed_fails".split()
+TRIALS = "leave ask save resume copy interrupt two_interrupts interrupt_at_lines fault feed_fails".split()
 
 
 def _interrupt() -> None:
@@ -382,7 +321,7 @@ def _fail() -> None:
 def replay(case: Case) -> int:
     """Compare both ways of a case with its serial run; how many ticks were computed. AssertionError where one differs."""
     engine = case.make(1, False)
-    expected = serial(engine, case), held(engine)
+    expected = {tick.number: np.float64(tick.loss).tobytes() for tick in engine.run(case)}, held(engine)
     with ordered(f"overlapped {case.seed}"):
         engine = case.make(3, True)
         ticks = {tick.number: np.float64(tick.loss).tobytes() for tick in engine.run(case)}

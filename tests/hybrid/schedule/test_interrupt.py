@@ -12,7 +12,8 @@ from hybrid.pvm.model import PVM
 from hybrid.readout import FullReadout
 from hybrid.schedule.guards import Held
 from hybrid.train.stop import Stop
-from tests.support.interrupts import Kills, drained
+from tests.support import readouts
+from tests.support.interrupts import Kills, Lines, drained
 from tests.support.small_engine import CLASSES, WAYS, Feed, assert_same_bits, engine, parameters
 from tests.support.small_pvm import TINY, Scene, bytes_of, walk
 
@@ -105,6 +106,73 @@ def test_a_step_of_a_readout_alone_is_done_to_its_end():
         readout.step(grad, hidden, target)
     assert_same_bits(readout.parameters(), whole.parameters())
     assert np.array_equal(grad, expected)
+
+
+# Ctrl-C before any line of the package
+
+
+@pytest.mark.parametrize("how", ["run", "step"])
+def test_a_pvm_goes_on_after_ctrl_c_at_any_line_or_refuses_by_name(tmp_path, how):
+    feed, rng, refused = Scene(8), random.Random(how), 0
+
+    def work(model):
+        drained(model.run(feed))() if how == "run" else walk(model, feed)
+        model.prediction()
+        model.receptive_field(1, 0)
+        model.save(tmp_path)
+
+    def begun():
+        model = PVM(TINY, device="cpu", threads=1)
+        walk(model, feed, 2)
+        model.save(tmp_path)
+        return model
+
+    whole = begun()
+    with Lines() as counted:
+        work(whole)
+    for turn in range(40):
+        model, first = begun(), rng.randint(1, counted.count)
+        at = [first, first + rng.randint(1, 30)]  # a second one breaks off what the first waits for
+        with contextlib.suppress(KeyboardInterrupt), Lines(*at[: 1 + turn % 2]):
+            work(model)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        saved, _ = PVM.load(tmp_path, device="cpu", threads=1)
+        if model.torn:
+            refused += 1
+            with pytest.raises(ValueError, match="load the last checkpoint"):
+                model.save(tmp_path)
+        for one in [saved] if model.torn else [saved, model]:
+            walk(one, feed)
+            assert bytes_of(one) == bytes_of(whole)
+    assert refused
+
+
+def step_and_ask(kind, turns=6):
+    """A readout beside one without interrupts; AssertionError where a step is neither made nor not made."""
+    readout, whole, rng = readouts.MAKE[kind](), readouts.MAKE[kind](), random.Random(kind)
+    for turn in range(turns):
+        before, asked = readouts.frozen(whole), readouts.batch()[1]
+        with Lines() as counted:
+            readouts.train(whole, 1, turn)
+            whole.best(asked, 3)
+        with contextlib.suppress(KeyboardInterrupt), Lines(rng.randint(1, counted.count)):
+            readouts.train(readout, 1, turn)
+            readout.best(asked, 3)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if readouts.frozen(readout) == before:
+            readouts.train(readout, 1, turn)
+        assert readouts.frozen(readout) == readouts.frozen(whole), "a step was made in part"
+
+
+@pytest.mark.parametrize("kind", readouts.MAKE)
+def test_a_step_of_a_readout_is_made_or_not_after_ctrl_c_at_any_line(kind):
+    step_and_ask(kind)
+
+
+def test_without_what_holds_signals_back_a_readout_has_made_half_a_step(monkeypatch):
+    monkeypatch.setattr(Held, "__enter__", lambda self: self)
+    with pytest.raises(AssertionError, match="a step was made in part"):
+        step_and_ask("mixture", turns=100)
 
 
 # What holds signals back
