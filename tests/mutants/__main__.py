@@ -2,19 +2,15 @@
 
 Each mutant meets the tests of its file (of its package those that import it, others that name its path), then those that
 import it elsewhere, the nearest first: what `make test` runs, then what `make test-all` runs besides. It is killed where a
-test fails, hangs or dies that passes without it. Results are kept in build/mutants: a campaign that was stopped goes on, and a
-result holds until its file or the test that killed changes. tests/mutants/equivalent.txt may name mutants that no test should
-see, each with its reason.
+test fails, hangs or dies that passes without it. tests/mutants/equivalent.txt may name mutants that no test should see, each
+with its reason.
 """
 
 import argparse
-import collections
 import contextlib
 import dataclasses
 import functools
-import hashlib
 import importlib.util
-import json
 import os
 import queue
 import re
@@ -48,22 +44,10 @@ EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 class Result:
     """What came of a mutant: killed in a tier, "test" or "all", by a test; or survived the tiers up to this one."""
 
-    name: str
     killed: bool
     tier: str
     by: str
     seconds: float
-    state: str
-
-    def holds(self, mutant: Mutant) -> bool:
-        """Whether neither the file nor the test that killed has changed, nor a tier is left."""
-        return self.state == state(mutant, self.by) and (self.killed or self.tier == "all")
-
-
-def state(mutant: Mutant, by: str) -> str:
-    """A hash of the files that a result is of."""
-    files = [ROOT / mutant.path, *([ROOT / by.partition("::")[0]] if by else [])]
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files if file.is_file())).hexdigest()[:16]
 
 
 class Selection:
@@ -150,7 +134,7 @@ class Worker:
                 by = by or (self._killer(mutant, files, TIERS[tier], budget) if files else "")
             if by:
                 break
-        return Result(mutant.name, bool(by), tier, by, round(time.monotonic() - begun, 1), state(mutant, by))
+        return Result(bool(by), tier, by, round(time.monotonic() - begun, 1))
 
     def _killer(self, mutant: Mutant, files: list[str], marker: str, budget: float) -> str:
         """The test that kills it, or the files that cannot be read with it; empty where all pass."""
@@ -239,35 +223,26 @@ def _bounded() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def table(results: list[tuple[Mutant, Result | None]], equivalent: set[str]) -> str:
-    """A line for each package: how many were drawn, and the shares killed of those that met their tests."""
-    lines = ["| package | drawn | equivalent | met | killed by make test | by make test-all |", "|---|" + "---:|" * 5]
+def table(results: list[tuple[Mutant, Result | None]]) -> str:
+    """A line for each package: how many were drawn, those that no test should see, and the shares killed of the others."""
+    lines = ["| package | drawn | equivalent | killed by make test | by make test-all |", "|---|" + "---:|" * 4]
     for package in sorted({mutant.path.split("/")[0] for mutant, _ in results}):
-        of = [(mutant, result) for mutant, result in results if mutant.path.startswith(f"{package}/")]
-        met = [result for mutant, result in of if result and mutant.name not in equivalent]
+        of = [result for mutant, result in results if mutant.path.startswith(f"{package}/")]
+        met = [result for result in of if result]
         early, late = (sum(one.killed and one.tier in tiers for one in met) for tiers in (["test"], TIERS))
         shares = (f"{killed} ({killed / len(met):.1%})" if met else "-" for killed in (early, late))
-        same = sum(mutant.name in equivalent for mutant, _ in of)
-        lines.append(f"| {package} | {len(of)} | {same} | {len(met)} | " + " | ".join(shares) + " |")
+        lines.append(f"| {package} | {len(of)} | {len(of) - len(met)} | " + " | ".join(shares) + " |")
     return "\n".join(lines)
 
 
-def known(folder: Path) -> dict[str, Result]:
-    """The results so far, by name."""
-    file = folder / "results.jsonl"
-    lines = file.read_text().splitlines() if file.exists() else []
-    return {result.name: result for line in lines if line.endswith("}") for result in [Result(**json.loads(line))]}
-
-
 def main() -> int:
-    """Run what has not been run, then tell."""
+    """Run what is drawn, then tell."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     paths = ["hybrid", "cpu", "gpu"]
     parser.add_argument("--paths", nargs="+", default=paths, help="files and folders to plant faults in")
     parser.add_argument("--number", type=int, default=500, help="of mutants, shared evenly by the paths (default: 500)")
     parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--only", metavar="KEY", nargs="+", help="run these mutants, whatever is known of them")
-    parser.add_argument("--tell", action="store_true", help="run nothing: what is known so far")
+    parser.add_argument("--only", metavar="KEY", nargs="+", help="run these mutants alone")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds for one test (default: 120)")
     parser.add_argument("--jobs", type=int, default=2, help="mutants at once (default: 2)")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "mutants")
@@ -281,47 +256,36 @@ def main() -> int:
         chosen += [one for one in every if one.key in given.only] if given.only else drawn(every, number, given.seed)
     lines = EQUIVALENT.read_text().splitlines() if EQUIVALENT.exists() else []
     equivalent = {line for line in lines if line and not line.startswith((" ", "#"))}
-    folder = given.folder.resolve()
-
-    def results() -> list[tuple[Mutant, Result | None]]:
-        """Of those that are chosen what is known and holds."""
-        found = known(folder)
-        return [(one, found[one.name] if one.name in found and found[one.name].holds(one) else None) for one in chosen]
-
-    left = [one for one, result in results() if given.only or not (result or one.name in equivalent)]
-    if left and not given.tell:
-        run(left, folder, given)
-    told = results()
-    for mutant, result in told:
-        if result and not result.killed and mutant.name not in equivalent:
+    left = [one for one in chosen if given.only or one.name not in equivalent]
+    results = run(left, given.folder.resolve(), given) if left else {}
+    for mutant in left:
+        if not results[mutant.name].killed:
             print(f"survived: {mutant.name}\n    python -m tests.mutants --paths {mutant.path} --only {mutant.key}")
-    print(table(told, equivalent))
+    print(table([(one, results.get(one.name)) for one in chosen]))
     return 0
 
 
-def run(left: list[Mutant], folder: Path, given: argparse.Namespace) -> None:
-    """Let mutants meet their tests, some at once, and keep each result as it comes."""
+def run(left: list[Mutant], folder: Path, given: argparse.Namespace) -> dict[str, Result]:
+    """Let mutants meet their tests, some at once; the results by name."""
     folder.mkdir(parents=True, exist_ok=True)
     selection, free = Selection(ROOT), queue.SimpleQueue[Worker]()
     for number in range(min(given.jobs, len(left))):
         (folder / str(number)).mkdir(exist_ok=True)
         free.put(Worker(folder / str(number), selection, given))
-    counts = collections.Counter[str]()
+    results: dict[str, Result] = {}
 
     def one(mutant: Mutant) -> None:
         worker = free.get()
         try:
-            result = worker.result(mutant)
+            result = results[mutant.name] = worker.result(mutant)
         finally:
             free.put(worker)
-        with open(folder / "results.jsonl", "a") as file:
-            file.write(json.dumps(dataclasses.asdict(result)) + "\n")
-        counts["killed" if result.killed else "survived"] += 1
-        done = f"{sum(counts.values())}/{len(left)} {result.seconds:6.1f} s"
+        done = f"{len(results)}/{len(left)} {result.seconds:6.1f} s"
         print(f"{done}  {mutant.key}  {mutant.name}  {result.by}", flush=True)
 
     with ThreadPoolExecutor(given.jobs) as pool:
         list(pool.map(one, left))
+    return results
 
 
 if __name__ == "__main__":
