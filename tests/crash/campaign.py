@@ -5,12 +5,10 @@ nothing interrupted. Each is printed with the command that repeats it: of faults
 """
 
 import argparse
-import builtins
 import contextlib
 import errno
 import functools
 import hashlib
-import io
 import json
 import multiprocessing
 import os
@@ -20,10 +18,9 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import tqdm
 
@@ -33,12 +30,12 @@ from hybrid.settings import MODELS
 from hybrid.storage import checkpoint
 from hybrid.train import plots, store
 from hybrid.train.loop import Run, Saves
+from tests.support.full_disk import Disk, Fault
 from tests.support.small_runs import command, figures, ticks, write_data
 
 KINDS = ("language", "words", "factors", "labels", "pvm")
 SCENES = ("new", "resumed", "replaced")  # a new run, one that goes on, one in the place of another: --overwrite
 ERRORS = (errno.ENOSPC, errno.EIO, errno.EROFS)
-CALLS = ("open", "write", "fsync", "ftruncate", "replace", "mkdir", "rmdir", "unlink")
 MOST = 6  # kills of one run
 SECONDS = 300.0  # that a tiny run may take, beside whatever else the machine does
 START = multiprocessing.get_context("forkserver")
@@ -50,21 +47,6 @@ class Broken(Exception):
 
 
 # A process
-
-
-class Fault(NamedTuple):
-    """What happens at the n-th call on the disk.
-
-    number   of the call, from 0
-    error    the errno that it fails with; 0: the process is killed
-    torn     share of a write's bytes that are written before
-    lasting  whether all later calls fail too
-    """
-
-    number: int
-    error: int = 0
-    torn: float = 0.0
-    lasting: bool = False
 
 
 class Child:
@@ -146,69 +128,6 @@ def run(words: list[str], disk: Path, fault: Fault | None, said: Path, line: Con
     if disk_of:
         tell("calls", disk_of.number)
     sys.exit(code)
-
-
-class Disk:
-    """Calls of this process that change what is in a folder happen up to the one at which the fault is.
-
-    Caught are functions of `os` and what `open` makes, so a file's writes are seen as its buffer hands them to the system.
-    """
-
-    def __init__(self, folder: str, fault: Fault, tell: Callable[[str, int], None]):
-        self.folder, self.fault, self.tell, self.number = folder, fault, tell, 0
-        for name in CALLS:
-            setattr(os, name, self.caught(name, getattr(os, name)))
-        real = builtins.open
-
-        def opened(path: Any, mode: str = "r", buffering: int = -1, *text: Any, **named: Any) -> Any:
-            if isinstance(path, int) or not self.within(path) or not set(mode) & set("wxa+"):
-                return real(path, mode, buffering, *text, **named)
-            raw = self.meet(path, lambda _: Watched(path, mode.replace("b", "").replace("t", "")))
-            raw.disk = self
-            buffer = io.BufferedRandom(raw) if "+" in mode else io.BufferedWriter(raw)
-            return buffer if "b" in mode else io.TextIOWrapper(buffer, *text, **named)
-
-        builtins.open = io.open = opened  # type: ignore[assignment]
-
-    def within(self, path: Any) -> bool:
-        """Whether a file or a descriptor is in the folder."""
-        whole = os.readlink(f"/proc/self/fd/{path}") if isinstance(path, int) else os.path.abspath(os.fspath(path))
-        return f"{whole}/".startswith(f"{self.folder}/")
-
-    def caught(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-        """A function of `os` that asks first."""
-
-        def function(first: Any, *more: Any, **named: Any) -> Any:
-            if not self.within(first) or (name == "open" and not more[0] & (os.O_CREAT | os.O_TRUNC)):
-                return real(first, *more, **named)
-            if name == "write":
-                return self.meet(first, lambda share: real(first, more[0][: int(share * len(more[0]))]))
-            return self.meet(first, lambda share: real(first, *more, **named) if share == 1 else None)
-
-        return function
-
-    def meet(self, path: Any, do: Callable[[float], Any]) -> Any:
-        """The call, as a whole; or the fault. `do` takes the share of the bytes that come to the disk."""
-        number, self.number = self.number, self.number + 1
-        if number < self.fault.number or (number > self.fault.number and not self.fault.lasting):
-            return do(1)
-        self.tell("fault", number)
-        if self.fault.torn and isinstance(path, int):
-            do(self.fault.torn)
-        if not self.fault.error:
-            os.kill(os.getpid(), signal.SIGKILL)
-        raise OSError(self.fault.error, os.strerror(self.fault.error), *([] if isinstance(path, int) else [str(path)]))
-
-
-class Watched(io.FileIO):
-    """An open file that asks before it writes."""
-
-    disk: Disk
-
-    def write(self, data: Any) -> int:
-        """What the buffer hands to the system."""
-        real = super().write
-        return int(self.disk.meet(self.fileno(), lambda share: real(bytes(data)[: int(share * len(data))])))
 
 
 # What has to hold

@@ -1,6 +1,7 @@
 """A kill or a full disk at every operation of a beginning: the run goes on, or begins anew."""
 
 import contextlib
+import errno
 import itertools
 import shutil
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 
 from hybrid.cli import main
 from hybrid.train import store
-from tests.support.full_disk import Disk
+from tests.support.full_disk import Disk, Fault
 from tests.support.small_runs import Killed, command, kill, stop_at, tensors, ticks
 
 
@@ -21,10 +22,11 @@ def test_a_beginning_that_fails_anywhere_goes_on_or_begins_anew(tmp_path, data, 
     for number in itertools.count():
         with pytest.MonkeyPatch.context() as patch:
             stop_at(patch, 1, kill)
-            disk = Disk(patch, out, number, dead)
+            tell = lambda *_: kill() if dead else None  # noqa: E731
+            disk = Disk(str(out), Fault(number, errno.ENOSPC, lasting=dead), tell, patch.setattr)
             with contextlib.suppress(Killed):
                 assert main(command(kind, data, out)) == 2
-        if not disk.failed:
+        if disk.number <= number:
             break
         said = capsys.readouterr().err
         assert dead or "No space left" in said, said

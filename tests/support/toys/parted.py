@@ -1,6 +1,7 @@
 """A vector that ranks move together, each its part; the numbers are those of one rank. Something may go wrong on one."""
 
 import dataclasses
+import errno
 import os
 import signal
 import sys
@@ -13,6 +14,7 @@ from hybrid.mpi.group import Group
 from hybrid.settings import option, positive, whole
 from hybrid.storage import checkpoint
 from hybrid.train.job import Job, Watched
+from tests.support.full_disk import Disk, Fault
 
 FILES = ("seeds.txt",)
 RANKS = True
@@ -88,11 +90,7 @@ def befall(options, rank, tick):
     if what == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     if what == "full":
-        import pytest
-
-        from tests.support.full_disk import Disk  # not at the top: it imports much
-
-        Disk(pytest.MonkeyPatch(), options["out"] or options["resume"], 0, dead=False)
+        Disk(options["out"] or options["resume"], Fault(0, errno.ENOSPC), lambda *_: None)
     if what == "long":
         end = time.monotonic() + 8
         while time.monotonic() < end:  # Python's global lock changes hands, no more
