@@ -56,8 +56,8 @@ gpu-kit: $(VENV)/installed  ## wheels, kernels, recording for a GPU machine with
 	@$(PIP) install --quiet $(NVCC)
 	@GPU_PYTHON='$(GPU_PYTHON)' $(BIN)/python -m bench.gpu.kit
 
-soak: $(VENV)/installed-test-all  ## random models in many orders beside the serial run: make soak TICKS=1000000
-	@$(BIN)/python -m tests.soak $(or $(TICKS),1000000)
+soak: $(VENV)/installed-test-all  ## random models in many orders beside the serial run: make soak N=200 SEED=0 (seeds, the first)
+	@SOAK_SEEDS=$(or $(N),200) SOAK_FIRST=$(or $(SEED),0) $(BIN)/python -m pytest -n auto tests/soak $(ARGS)
 
 clean:  ## remove the environment and everything made
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
