@@ -1,6 +1,6 @@
 """Replay a recording of an original Predictive Vision Model, or of a twin, on ours, and say how far it is from it.
 
-    python -m tests.golden FILE [--device cuda:0] [--tolerance 1e-9]
+    python -m tests.golden FILE [--device cuda:0]
 
 A recording is an .npz of the CUDA implementation (its frames are `t_frame_raw`) or of the classic one (`t_frame_u8`). Ours
 is made from the recorded configuration alone, begins with the recorded weights and sees the recorded frames; everything
@@ -534,15 +534,12 @@ def unsqueezed(pushed: np.ndarray) -> np.ndarray:
     return np.asarray((pushed.astype(np.float64) - 0.1) / 0.8)
 
 
-def replay(path: str | Path, *, device: str = "cpu", tolerance: float | None = None) -> tuple[list[Row], list[str]]:
+def replay(path: str | Path, *, device: str = "cpu") -> tuple[list[Row], list[str]]:
     """Run ours on a recording: a row for each array that could be compared, and the names of those that could not."""
     recording = read(path)
     classic = "t_frame_u8" in recording
     kind, real = (Classic, "float64") if classic else (Cuda, str(recording["real"]))
-    run = kind(recording, device, real)
-    if tolerance is not None:
-        recording.allowed = tolerance
-    run.run()
+    kind(recording, device, real).run()
     return list(recording.rows.values()), recording.missed()
 
 
@@ -551,10 +548,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="tests.golden", description=__doc__.splitlines()[0])
     parser.add_argument("file", help="a recording (.npz)")
     parser.add_argument("--device", default="cpu", help="cpu (the default) or cuda:0")
-    parser.add_argument("--tolerance", type=float, help="allowed difference; the default depends on the dtype")
     arguments = parser.parse_args()
     try:
-        rows, missed = replay(arguments.file, device=arguments.device, tolerance=arguments.tolerance)
+        rows, missed = replay(arguments.file, device=arguments.device)
     except (OSError, ValueError) as error:
         print(f"tests.golden: {error}", file=sys.stderr)
         return 2

@@ -1,7 +1,6 @@
 """Saves survive crashes, power cuts, full disks and a second writer: the checkpoints before stay as they were."""
 
 import errno
-import io
 import json
 import os
 import re
@@ -13,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from hybrid.storage import checkpoint, files
+from tests.support.full_disk import Disk, Fault
 from tests.support.saved_arrays import FACTS, arrays, content, same
 from tests.support.small_runs import Killed
 
@@ -123,27 +123,17 @@ def test_an_interrupted_save_leaves_nothing_behind(tmp_path, monkeypatch):
     assert content(tmp_path) == before
 
 
-class FullDisk(io.FileIO):
-    """A file on a disk that has room for `room` more bytes."""
-
-    room = 0
-
-    def writelines(self, pieces):
-        for piece in pieces:
-            FullDisk.room -= memoryview(piece).nbytes
-            if FullDisk.room < 0:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            self.write(piece)
+def full(folder, patch, number):
+    Disk(str(folder), Fault(number, errno.ENOSPC), lambda *_: None, patch.setattr)
 
 
-@pytest.mark.parametrize("room", [0, 2800, 4000])
-def test_a_full_disk_is_named_and_harms_nothing(tmp_path, monkeypatch, room):
+@pytest.mark.parametrize("number", [2, 4, 9])
+def test_a_full_disk_is_named_and_harms_nothing(tmp_path, monkeypatch, number):
     for tick in range(2):
         checkpoint.save(tmp_path, arrays(tick), FACTS)
     before = content(tmp_path)
     monkeypatch.setattr(checkpoint.shutil, "disk_usage", lambda path: SimpleNamespace(free=2_500_000))
-    monkeypatch.setattr(files, "open", FullDisk, raising=False)
-    FullDisk.room = room
+    full(tmp_path, monkeypatch, number)
     with pytest.raises(OSError, match=rf"{tmp_path}: No space left on device: it needs 0.0 MB, 2.5 MB are free"):
         checkpoint.save(tmp_path, arrays(2), FACTS)
     assert content(tmp_path) == before

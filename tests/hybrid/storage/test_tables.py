@@ -1,6 +1,8 @@
 """Archives of arrays and Parquet files, whatever a stranger has packed into them, are read within bounds of memory."""
 
+import io
 import tracemalloc
+import zipfile
 
 import numpy as np
 import pytest
@@ -8,12 +10,25 @@ import pytest
 from hybrid import ratings
 from hybrid.feeds.stream import Lines
 from hybrid.storage import tables
-from tests.support.npz_files import header, packed
 
 arrow = pytest.importorskip("pyarrow")
 table = pytest.importorskip("pyarrow.parquet")
 
 ARRAYS = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "b": np.array(["x", "yz"])}
+
+
+def packed(path, **members):
+    """An .npz whose members have this content."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(f"{name}.npy", content)
+
+
+def header(shape, dtype="<f4"):
+    """What an array of this shape begins with."""
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(buffer, {"descr": dtype, "fortran_order": False, "shape": shape})
+    return buffer.getvalue()
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
