@@ -177,17 +177,6 @@ class SharedPipeline(Pipeline):
         whole = np.zeros((len(places), self.streams, self.frame_size), self.dtype)
         return self._pixels.put(whole, super().predicted(tick, places))
 
-    def weights_of(self, unit: int) -> dict[str, np.ndarray]:
-        """Returns the weights and velocities of one unit of any rank."""
-        owner = next(rank for rank, units in enumerate(self.shares.units) if unit in units)
-        size = int((self.whole.rows * (self.whole.columns + 1))[slice(*self.whole.layer_at[unit : unit + 2])].sum())
-        names = ("weights", "velocity") if self.config.moves else ("weights",)
-        mine = super().weights_of(unit) if owner == self.group.rank else {}
-        arrays = {name: np.ascontiguousarray(mine[name]) if mine else np.empty(size, self.dtype) for name in names}
-        for array in arrays.values():
-            self.group.share(array, owner)
-        return arrays
-
     def save(self, folder: str | Path, facts: dict[str, Any], tick: int) -> None:
         """Writes one checkpoint, on rank 0; an error on one rank is raised on all."""
         with self.group.together():

@@ -28,7 +28,8 @@ READOUTS = ("tile", "unit")
 MOST_STREAMS = 16
 LONGEST_NAME = 200  # characters; it appears in pictures and reports
 MOST_LAYERS = 1000  # each is context to others: wiring takes quadratic time
-FORMER: dict[str, Any] = {"compat": None, "depth": 1}  # fields of older checkpoints, with their only valid values
+# Fields of older checkpoints, with their only valid values.
+FORMER: dict[str, Any] = {"compat": None, "depth": 1, "ignore_depth": False}
 SCHEDULED = ("rate", "rates", "lr", "learning_rate", "momentum")  # other names for the content of `schedule`
 Event = tuple[int, int | None, float, float | None]
 Rates = tuple[np.ndarray, np.ndarray]
@@ -137,7 +138,6 @@ class Config:
     streams        default number of positions of a video that `hybrid train pvm` shows concurrently; the rates are tuned for
                    it, since the gradients of the streams are summed
     sign_of_error  learn from the sign of the error only
-    ignore_depth   the 4th channel of the frame is taken as 0
     readout        heatmaps, or None
     """
 
@@ -168,7 +168,6 @@ class Config:
     steps: int | None = None
     streams: int = 1
     sign_of_error: bool = False
-    ignore_depth: bool = False
     readout: Readout | None = field(default_factory=Readout)
 
     def __post_init__(self) -> None:
@@ -384,10 +383,6 @@ def _shape(new: Config) -> None:
         raise ValueError(
             f"fan_in_radius: found {new.fan_in_radius}, which leaves no unit of a block of {new.fan_in} x {new.fan_in}, "
             f"expected at least {nearest:.3f}"
-        )
-    if new.ignore_depth and new.channels != 4:
-        raise ValueError(
-            f"ignore_depth: found True with channels {new.channels}, expected channels 4, the last one depth"
         )
 
 

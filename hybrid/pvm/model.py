@@ -309,9 +309,6 @@ class PVM(Runner[StepResult]):
 
     def _arrays(self, frame: Any, label: Any) -> Arrays:
         image = self._image(frame)
-        if self.config.ignore_depth and image.shape[-1] == 4:
-            image = image.copy()
-            image[..., 3] = 0
         if label is None or not self.readouts:
             return image, None
         labels = [label] if self.streams == 1 else label
@@ -388,10 +385,12 @@ class PVM(Runner[StepResult]):
         """Returns copies of a unit's matrices (outputs, inputs), biases (outputs,), velocities by name; see `fields.matrices`.
 
         unit  its global number, as in error messages and `wiring`
+
+        Raises ValueError if ranks partition the units.
         """
         check.whole("unit", unit, 0, len(self.wiring.hidden) - 1)
-        self.settle()
-        layout, flat = taken(self.pipeline.whole, np.array([unit])), self.pipeline.weights_of(unit)
+        self._settle_whole("weights_of")
+        layout, flat = taken(self.layout, np.array([unit])), self.pipeline.weights_of(unit)
         own = fields.matrices(layout, self.config, flat["weights"])
         if "velocity" not in flat:
             return own
@@ -410,16 +409,20 @@ class PVM(Runner[StepResult]):
 
         Raises ValueError if ranks partition the units.
         """
-        if self.ranks and self.ranks.size > 1:
-            raise ValueError(
-                f"projection: found units that {self.ranks.size} ranks share, expected all in one process; save the "
-                "model, and load it in a process without ranks"
-            )
-        self.settle()
+        self._settle_whole("projection")
         arrays = {name: array for name, array in self.arrays().items() if name in ("weights", "low", "high")}
         arrays["tape"] = self.pipeline.tape(self.tick - 1)
         host = {name: self.backend.device.to_host(array) for name, array in arrays.items()}
         return fields.Projection(self.wiring, self.layout, self.config, host)
+
+    def _settle_whole(self, what: str) -> None:
+        """Settles a model whose units are all in this process."""
+        if self.ranks and self.ranks.size > 1:
+            raise ValueError(
+                f"{what}: found units that {self.ranks.size} ranks share, expected all in one process; save the "
+                "model, and load it in a process without ranks"
+            )
+        self.settle()
 
     @property
     def size(self) -> tuple[int, int]:

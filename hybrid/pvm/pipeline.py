@@ -210,9 +210,8 @@ class Pipeline:
         return np.stack([tape[:, index] for index in places])
 
     def weights_of(self, unit: int) -> dict[str, np.ndarray]:
-        """Returns the weights, and any velocities, of one unit, flat."""
-        number = int(np.flatnonzero(self.units == unit)[0])
-        first, last = weights_at(self.layout)[number : number + 2]
+        """Returns the weights, and any velocities, of one unit of all, flat."""
+        first, last = weights_at(self.layout)[unit : unit + 2]
         both, host = {"weights": self.weights, "velocity": self.velocity}, self.backend.device.to_host
         return {name: host(array[first:last]) for name, array in both.items() if array is not None}
 

@@ -88,9 +88,6 @@ def equal(folder: Path, device: str, *cases: str) -> None:
         assert [one.prediction is not None for one in found] == whole
         assert_same(_where(found, whole), _where(expected, whole))
         assert shared.prediction().tobytes() == alone.prediction().tobytes(), case
-        for unit in range(len(shared.wiring.hidden)):
-            own, same = shared.weights_of(unit), alone.weights_of(unit)
-            assert own.keys() == same.keys() and all(np.array_equal(own[name], same[name]) for name in own)
         assert shared.size == alone.size
         assert _followed(shared).prediction().tobytes() == _followed(alone).prediction().tobytes(), case
         _only_its_share(shared, alone, group)

@@ -29,7 +29,7 @@ CUDA_ONLY: dict[str, Any] = {
 FEATURED = ("use_derivative", "use_integral", "use_error", "use_t_minus_2_block")
 MISSING = (  # switches without a counterpart in our configuration
     "stereo", "only_one_channel", "autoencoder", "bias_free", "bias_free_readout", "bias_free_additional",
-    "use_global_backprop",
+    "use_global_backprop", "ignore_depth",
 )  # fmt: skip
 
 
@@ -152,7 +152,6 @@ def _cuda(keys: _Keys, layers: int) -> dict[str, Any]:
     readout = Readout(schedule=rates, start=between[0] + 1, momentum=momentum)
     return {
         "channels": keys.whole("input_channels"),
-        "ignore_depth": keys.flag("ignore_depth"),
         "sign_of_error": keys.flag("opt_abs_diff"),
         "context_to_output": keys.flag("feed_context_in_complex_layer"),
         "schedule": (*_staged(layers, each, initial, momentum), *((step, None, rate, None) for step, rate in later)),

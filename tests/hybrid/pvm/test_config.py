@@ -36,7 +36,6 @@ def test_json_goes_round_where_nothing_is_as_by_default():
         grids=(np.int64(3), 2),
         block=(2, 3),
         channels=4,
-        ignore_depth=True,
         hidden=(np.int32(4), 5),
         wiring="classic",
         unit="complex",
@@ -115,7 +114,6 @@ def test_context_is_silent_before_its_step():
         ({"wiring": "classic", "unit": "residual", "predict_steps": 1}, "unit: found 'residual' with features"),
         ({"unit": "residual", "context_to_output": True}, "context_to_output: found True with unit 'residual'"),
         ({"unit": "change"}, "unit: found 'change' with features .* expected wiring 'classic', predict_steps 1"),
-        ({"ignore_depth": True}, "ignore_depth: found True with channels 3"),
         ({"feedback_at": 0.5}, "feedback_at: found 0.5"),
         ({"compat": "cuda2023"}, "compat: found an unknown name"),
         ({"schedule": (1, 2)}, r"schedule\[0\]: found 1, expected \(step"),
@@ -143,7 +141,7 @@ def test_what_does_not_fit_is_refused(fields, message):
 
 
 def test_fields_of_older_checkpoints_are_read():
-    assert Config.from_fields({"compat": None, "readout": {"depth": 1}}) == Config()
+    assert Config.from_fields({"compat": None, "ignore_depth": False, "readout": {"depth": 1}}) == Config()
 
 
 def test_what_just_fits_is_taken():

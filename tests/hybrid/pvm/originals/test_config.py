@@ -53,8 +53,9 @@ def test_rates_for_the_same_step():
 
 def test_options_of_the_cuda_implementation_only():
     more = fields("input_channels=4 ignore_depth=1 opt_abs_diff=1 readout_multiplier=5")
-    config, _ = original.read({**CUDA, **more, "feed_context_in_complex_layer": "1", "polynomial": "0"})
-    assert (config.channels, config.ignore_depth, config.sign_of_error) == (4, True, True)
+    config, notes = original.read({**CUDA, **more, "feed_context_in_complex_layer": "1", "polynomial": "0"})
+    assert (config.channels, config.sign_of_error) == (4, True)
+    assert "ignore_depth: ignored, though on: not available here" in notes
     assert (config.context_to_output, config.activation) == (True, "logistic")
     assert config.readout.hidden == (100,)
     assert config.readout.rate(1_000_000) == pytest.approx(0.00025)
