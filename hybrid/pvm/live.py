@@ -122,20 +122,14 @@ class Live:
 
 
 def state(latest: Latest, progress: dict[str, Any]) -> dict[str, Any]:
-    """Returns the content of the page, JSON-compatible: pictures are data URLs, each pixel a number or a pixel of the frame."""
-    curve = progress["curve"]
+    """Returns the content of the page, JSON-compatible; "png": the picture in base64, "" before the first pair."""
+    curve, picture = progress["curve"], latest.picture()
     return progress | {
         "name": latest.config.name,
         "video": latest.video,
-        "aspect": latest.aspect,
         "curve": curve[:: -(-len(curve) // POINTS) or 1],
-        "views": [_view(name, view) for name, view in latest.views().items()],
+        "png": "" if picture is None else base64.b64encode(panel.png(picture)).decode(),
     }
-
-
-def _view(name: str, view: panel.View) -> dict[str, Any]:
-    data = base64.b64encode(panel.png(view.picture)).decode()
-    return {"name": name, "note": view.note, "units": view.units, "scale": view.scale, "png": data}
 
 
 class _Server(ThreadingHTTPServer):
@@ -165,8 +159,6 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, "text/html; charset=utf-8", PAGE.read_bytes().replace(b"{nonce}", nonce.encode()), nonce)
         elif self.path == "/state":
             self._state()
-        elif self.path in ("/viridis.png", "/inferno.png"):
-            self._send(200, "image/png", panel.png(panel.colours(self.path[1:-4])[None]))
         else:
             self._send(404, "text/plain", b"there is / and /state\n")
 
