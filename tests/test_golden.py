@@ -3,15 +3,17 @@
 `python -m tests.golden FILE` replays any other recording.
 """
 
+import os
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests import golden
-from tests.hybrid.pvm.recorded import FOLDER
 from tests.twins import recordings
 
+FOLDER = Path(os.environ.get("HYBRID_GOLDEN") or Path(__file__).parents[2] / "shared" / "golden")
 PEERS = ("A_poly4_float64.npz", "A_poly4_float32.npz", "E_classic_1step.npz")
 CUDA = {"t_input", "t_hidden", "t_output", "t_pred_frame", "dw_after"}
 CUDA |= {"t_heatmap", "t_mean_abs_error", "t_frame_raw", "t_lr", "t_mom", "t_readout_trained", "w_after", "dw_after"}

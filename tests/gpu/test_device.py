@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gpu import device, units
-from gpu.runtime.array import Array, Held
+from gpu.runtime.array import Held
 from tests import cudasim
 
 RNG = np.random.default_rng(0)
@@ -140,18 +140,6 @@ def test_scratch_grows_and_is_kept(gpu):
     first, second, third = gpu.run(small_then_large_then_small)
     assert first.pointer != second.pointer == third.pointer and third.shape == (10,)
     assert not gpu.get(second).any()
-
-
-def test_an_array_of_another_library_is_used_in_place(gpu):
-    given = numbers()
-    mine = gpu.put(given)
-
-    class Foreign:
-        __cuda_array_interface__ = mine.__cuda_array_interface__
-
-    adopted = gpu.device.adopt(Foreign())
-    assert isinstance(adopted, Array) and adopted.pointer == mine.pointer
-    np.testing.assert_array_equal(gpu.get(adopted), given)
 
 
 def test_streams_are_ordered_with_those_of_another_library(gpu):

@@ -8,8 +8,6 @@ import pytest
 
 from gpu.device import Device, fill_bytes
 from gpu.runtime import memory
-from gpu.runtime.owner import Translated
-from gpu.runtime.queues import check
 from tests import cudasim
 from tests.cudasim.isolated import isolated
 
@@ -120,21 +118,6 @@ def test_a_device_without_pools_frees_once_all_work_is_done(own, waits, monkeypa
     gc.collect()
     own.owner.call(int)
     assert waits == [1]
-
-
-def test_errors_of_the_pool_are_in_our_words(own):
-    def full():
-        with Translated("cuda:0", "much"):
-            check("cuMemAllocAsync", 2)
-
-    def broken():
-        with Translated("cuda:0"):
-            check("cuMemAllocAsync", 700)
-
-    with pytest.raises(MemoryError, match=r"cuda:0: no room for much; .* MB are free"):
-        own.owner.call(full)
-    with pytest.raises(OSError, match="cuda:0: cuMemAllocAsync failed: "):
-        own.owner.call(broken)
 
 
 def forget(own, box):

@@ -1,11 +1,10 @@
-"""Rows, nodes and classes that learn by every rule, with biases and weights of the examples, on the device and in float64."""
+"""Rows and nodes that learn by every rule, with biases and weights of the examples, on the device and in float64."""
 
 import numpy as np
 import pytest
 
 from cpu.tree.tree import balanced, huffman, path
-from cpu.tree.tree import split as cut
-from gpu import rows, softmax, split, tree_softmax
+from gpu import rows, tree_softmax
 from tests.support import visits
 from tests.support.drawn_ids import bags, zipf
 
@@ -113,61 +112,21 @@ def test_tree(gpu, width, beside, optimiser):
     check_tree(gpu, learned, (hidden, target, weight if beside else None), 0.1)
 
 
-@pytest.mark.parametrize(("width", "optimiser"), [(40, "row-adagrad"), (260, "adagrad"), (40, "sgd")])
-def test_a_tree_gets_the_bits_of_the_serial_loop(gpu, width, optimiser):
+@pytest.mark.parametrize(
+    ("width", "optimiser", "beside"),
+    [(40, "row-adagrad", True), (260, "adagrad", True), (40, "sgd", True), (40, "sgd", False), (260, "sgd", False)],
+)
+def test_a_tree_gets_the_bits_of_the_serial_loop(gpu, width, optimiser, beside):
     rng, tree, rate = np.random.default_rng(1), huffman(10**6 // np.arange(1, 31) ** 2), 0.1
-    learned, (hidden, target, weight) = visits.drawn(rng, 29, width, optimiser, biases=True), examples(rng, width, 30)
-    grad, loss, moved = tree_step(gpu, tree, learned, hidden, target, weight, rate)
+    learned, (hidden, target, weight) = visits.drawn(rng, 29, width, optimiser, beside), examples(rng, width, 30)
+    grad, loss, moved = tree_step(gpu, tree, learned, hidden, target, weight if beside else None, rate)
     for b in range(len(hidden)):
         one = slice(b, b + 1)
-        g, cost, learned = tree_step(gpu, tree, learned, hidden[one], target[one], weight[one], rate)
+        own = weight[one] if beside else None
+        g, cost, learned = tree_step(gpu, tree, learned, hidden[one], target[one], own, rate)
         assert g.tobytes() == grad[one].tobytes() and cost.tobytes() == loss[one].tobytes()
     for one, other in zip(learned, moved, strict=True):
         assert one is other is None or one.tobytes() == other.tobytes()
-
-
-@pytest.mark.parametrize("biases", [False, True])
-def test_log_prob_of_a_tree_with_biases(gpu, biases):
-    rng, tree = np.random.default_rng(2), balanced(13)
-    learned, (hidden, target, weight) = visits.drawn(rng, 12, 40, biases=biases), examples(rng, 40, 13)
-    out, plan = gpu.empty(len(target), np.float32), gpu.run(tree_softmax.plan, tree)
-    gpu.run(tree_softmax.log_prob, out, there(gpu, learned), plan, gpu.put(hidden), gpu.put(target))
-    _, loss, _ = tree_step(gpu, tree, learned, hidden, target, weight, 0.0)
-    np.testing.assert_allclose(-weight * gpu.get(out), loss, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize(("optimiser", "biases"), [("sgd", True), ("row-adagrad", False), ("adagrad", True)])
-def test_top_of_a_tree(gpu, biases, optimiser):
-    top, tree, rate = 5, huffman(100 // np.arange(1, 14)), 0.1
-    rng = np.random.default_rng(3)
-    learned, (hidden, target, weight) = visits.drawn(rng, top, 33, optimiser, biases), examples(rng, 33, 13)
-    placed, plan = there(gpu, learned), gpu.run(tree_softmax.plan, cut(tree, top)[0])
-    work = gpu.run(split.workspace, BATCH, 33, top, np.float32)
-    grad, loss = gpu.put(np.ones_like(hidden)), gpu.empty(BATCH, np.float32)
-    gpu.run(split.step, grad, loss, placed, work, plan, *map(gpu.put, (hidden, target, weight)), rate)
-
-    expected, wide, weights = in_float64(learned, hidden, weight)
-    lists = [[(node, turn) for node, turn in path(tree, leaf) if node < top] for leaf in target]
-    wanted = visits.learn_nodes(expected, wide, lists, weights, rate, [(0, BATCH)])
-    for one, other in zip((gpu.get(grad) - 1, gpu.get(loss)), wanted, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=3e-5)
-    visits.check_close(here(gpu, placed), expected, 3e-5)
-
-
-@pytest.mark.parametrize(("optimiser", "biases"), [("sgd", True), ("row-adagrad", True), ("adagrad", False)])
-def test_full_softmax(gpu, monkeypatch, biases, optimiser):
-    monkeypatch.setattr(softmax, "classes_of_chunk", lambda *sizes: 64)
-    rng, rate, classes, width = np.random.default_rng(4), 0.1, 151, 20
-    learned = visits.drawn(rng, classes, width, optimiser, biases)
-    hidden, target, weight = examples(rng, width, classes)
-    placed, work = there(gpu, learned), gpu.run(softmax.workspace, BATCH, width, np.float32)
-    grad, loss = gpu.empty(hidden.shape, np.float32), gpu.empty(BATCH, np.float32)
-    gpu.run(softmax.step, grad, loss, placed, work, *map(gpu.put, (hidden, target, weight)), rate)
-    expected, wide, weights = in_float64(learned, hidden, weight)
-    wanted = visits.learn_classes(expected, wide, target, weights, rate)
-    for one, other in zip((gpu.get(grad), gpu.get(loss)), wanted, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=3e-5)
-    visits.check_close(here(gpu, placed), expected, 3e-5)
 
 
 @pytest.mark.parametrize("optimiser", visits.OPTIMISERS)

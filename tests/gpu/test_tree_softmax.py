@@ -9,7 +9,6 @@ from gpu import tree_softmax
 from hybrid.contract import Learned
 from tests.support.tree_softmax import case
 from tests.support.tree_softmax import run as run_on_cpu
-from tests.support.visits import learn
 
 
 def run(gpu, tree, nodes, hidden, target, rate, work=None):
@@ -38,28 +37,6 @@ def log_prob(gpu, tree, nodes, hidden, target):
     out, plan = gpu.empty(len(target), np.float32), gpu.run(tree_softmax.plan, tree)
     gpu.run(tree_softmax.log_prob, out, Learned(gpu.put(nodes)), plan, gpu.put(hidden), gpu.put(target))
     return gpu.get(out)
-
-
-@pytest.mark.parametrize("width", [1, 33, 128, 200, 256, 300])
-def test_step_learns_as_numpy_does(gpu, width):
-    for tree in (balanced(40), huffman(1000 // np.arange(1, 41))):
-        nodes, hidden, target = case(40, width, 33)
-        rows = nodes.astype(np.float64)
-        expected = learn(rows, hidden.astype(np.float64), [path(tree, leaf) for leaf in target], 0.1)
-        close(run(gpu, tree, nodes, hidden, target, 0.1), (*expected, rows))
-
-
-@pytest.mark.parametrize("width", [40, 260])
-def test_same_bits_as_the_serial_loop(gpu, width):
-    tree = huffman(10**6 // np.arange(1, 31) ** 2)
-    nodes, hidden, target = case(30, width, 40)
-    target[10:20] = target[0]
-    grad, loss, moved = run(gpu, tree, nodes, hidden, target, 0.1)
-    for b in range(40):
-        single = slice(b, b + 1)
-        *found, nodes = run(gpu, tree, nodes, hidden[single], target[single], 0.1)
-        same(found, (grad[single], loss[single]))
-    same([nodes], [moved])
 
 
 def test_same_bytes_in_every_run(gpu):

@@ -60,19 +60,6 @@ def test_backward_without_x_grad(gpu, sizes):
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("momentum", [0, 0.9])
-def test_update(gpu, momentum):
-    case = Case(1, momentum, sizes=WARPS).on(gpu)
-    arguments = (*case.named("weights", "velocity", "weight_grad"), case.rate, momentum)
-    gpu.run(units.update, *arguments)
-    speed = -case.rate * case.host["weight_grad"].astype(float)
-    if momentum:
-        speed += momentum * case.host["velocity"].astype(float)
-        close(case.get("velocity"), speed, np.float32, 1)
-    close(case.get("weights"), case.host["weights"] + speed, np.float32, 1)
-    assert not case.get("weight_grad").any()
-
-
 @pytest.mark.parametrize(
     ("batch", "sizes", "momentum", "activation"),
     [

@@ -94,13 +94,6 @@ def test_several_clips_are_primed_one_by_one(capsys, run, tmp_path):
 def test_a_model_of_streams_is_watched_as_its_first(capsys, three_streams):
     found = run_json(capsys, "eval", str(three_streams))
     assert found["frames"] == 8 and found["tracking"] is None
-    many = PVM.load(three_streams / "checkpoint", device="cpu")[0]
-    one = evaluate.alone(PVM.load(three_streams / "checkpoint", device="cpu")[0])
-    many.frozen = one.frozen = True
-    frames = np.random.default_rng(1).random((3, *many.config.frame), np.float32)
-    for _ in range(3):
-        # several streams go through GEMMs, which sum in another order
-        np.testing.assert_allclose(many.step(frames).prediction[0], one.step(frames[0]).prediction, atol=1e-6)
 
 
 def test_boxes_are_compared_in_an_arena_of_96_rows_and_columns():
@@ -188,7 +181,7 @@ def test_it_says_of_a_frame_what_the_first_stream_of_the_other_says(readouts):
     said, expected = one.step(frame[0]), model.step(frame)
     parts = (said.prediction, *said.hidden), (expected.prediction, *expected.hidden)
     for mine, theirs in zip(*parts, strict=True):
-        np.testing.assert_allclose(mine, theirs[0], atol=1e-6)
+        np.testing.assert_allclose(mine, theirs[0], atol=1e-6)  # several streams sum in another order
 
 
 def test_figures_are_those_of_the_model_frozen_and_it_is_left_as_it_was():

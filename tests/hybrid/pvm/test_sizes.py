@@ -34,23 +34,6 @@ def test_counts_of_the_named_configurations(name):
     assert parameters(config, wiring) == (weights, readout)
 
 
-@pytest.mark.parametrize(
-    ("unit", "late", "weights"),
-    [
-        # one unit of 2 hidden numbers, itself its context, a frame of 3 numbers: features 6, context 2, outputs 6
-        ("simple", False, 2 * 9 + 6 * 3),
-        ("simple", True, 2 * 9 + 6 * 5),
-        ("complex", False, 4 * 9 + 2 * 5 + 6 * 3),
-        ("complex", True, 4 * 7 + 2 * 7 + 6 * 3),
-        ("residual", False, 4 * 3 + 6 * 5 + 2 * 11 + 6 * 3),
-        ("complex_residual", False, 6 * 3 + 4 * 7 + 6 * 5 + 4 * 11 + 2 * 5 + 6 * 3),
-    ],
-)
-def test_weights_of_each_kind_of_unit(unit, late, weights):
-    config = Config(grids=1, block=1, hidden=2, lateral_radius=0, unit=unit, context_to_output=late, readout=None)
-    assert parameters(config, wire(config)) == (weights, 0)
-
-
 def test_weights_of_readouts():
     shape = {"grids": (2, 1), "block": (1, 2), "hidden": (3, 5)}
 

@@ -3,12 +3,9 @@
 import numpy as np
 import pytest
 
-from hybrid.pvm import originals as original
 from hybrid.pvm.config import Config
 from hybrid.pvm.wiring import Unit, custom, receptive, wire
-from tests.hybrid.pvm.recorded import ragged, recorded
 
-CLASSIC = "E_classic_1step.npz"
 BARE = {"lateral_radius": 0, "self_context": False, "two_layers_back": False, "top_to_all": False, "hidden": 4}
 
 
@@ -23,16 +20,6 @@ def small(grids, **fields):
 
 def classic(grids, **fields):
     return small(grids, wiring="classic", features=("signal",), predict_steps=1, **fields)
-
-
-def test_corrected_classic_differs_from_the_recorded_in_upper_laterals_only():
-    options, arrays = recorded(CLASSIC)
-    found = wire(original.read(options)[0])
-    base = {0: 0, 1: 16, 2: 25, 3: 29}
-    for unit, then in enumerate(ragged(arrays, "context")):
-        above = found.feedback[unit]
-        moved = [source + base[int(found.layer[unit])] * (not up) for source, up in zip(then, above, strict=True)]
-        assert found.context[unit].tolist() == moved
 
 
 def test_units_patches_and_places_of_oblong_layers():
