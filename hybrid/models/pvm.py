@@ -169,8 +169,6 @@ class Watching(Job):
 
     def begin(self, model: PVM, facts: dict[str, Any]) -> None:
         """Starts a job, see `Job`; the last prediction of a loaded model is compared with the next frame."""
-        if facts["examples"] == 0 < model.tick:  # imported, or from a version that counted frames of one stream
-            facts |= {"examples": model.tick * model.streams, "clocked": facts["clocked"] * model.streams}
         facts.setdefault("since", _nothing(len(model.config.grids)))
         self._model, self._facts = model, facts
         self._frames = Recent(self.feed)

@@ -1,4 +1,4 @@
-"""What the real nvcc makes of a kernel file: registers, shared memory, stack and spills, from `ptxas -v`; no GPU is needed."""
+"""What the real nvcc makes of a kernel file: stack and spills, from `ptxas -v`; no GPU is needed."""
 
 import functools
 import hashlib
@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from gpu.runtime import compiler, kernels
@@ -15,25 +14,10 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"
 SOURCES = sorted(kernels.HERE.glob("*.cu"))
 BUILD = kernels.HERE.parent / "build"
 
-FUNCTION = re.compile(r"Function properties for (\S+)")
-STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
-REGISTERS = re.compile(r"Used (\d+) registers")
+STACK = re.compile(
+    r"Function properties for (\S+)\n +(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
+)
 WARNING = re.compile(r"\bwarning\s*[#:]")
-SHARED = re.compile(r"(\d+) bytes smem")
-
-
-@dataclass
-class Usage:
-    """What one kernel, or a function that it calls, takes: bytes, and registers a thread."""
-
-    stack: int = 0
-    spilled: int = 0
-    registers: int = 0
-    shared: int = 0
-
-    def __str__(self):
-        parts = (f"{self.shared} B shared", f"{self.stack} B stack", f"{self.spilled} B spilled")
-        return ", ".join([str(self.registers), *(part for part in parts if not part.startswith("0 "))])
 
 
 def real_nvcc() -> str:
@@ -84,22 +68,15 @@ def kept(nvcc: str, source: Path, architecture: str) -> Path:
     return BUILD / "ptxas" / f"{source.stem}-{architecture}-{told.hexdigest()[:20]}.txt"
 
 
-def usages(text: str) -> dict[str, Usage]:
-    """The functions that ptxas speaks of, by name, which is mangled where the source does not say extern "C"."""
-    found: dict[str, Usage] = {}
-    usage = Usage()
-    for line in text.splitlines():
-        if match := FUNCTION.search(line):
-            usage = found.setdefault(match[1], Usage())
-        elif match := STACK.search(line):
-            usage.stack, usage.spilled = int(match[1]), int(match[2]) + int(match[3])
-        elif match := REGISTERS.search(line):
-            usage.registers = int(match[1])
-            usage.shared = int(shared[1]) if (shared := SHARED.search(line)) else 0
-    return found
+def functions(text: str) -> dict[str, tuple[int, int]]:
+    """The bytes of stack frame and spills of the functions that ptxas speaks of."""
+    return {name: (int(stack), int(stores) + int(loads)) for name, stack, stores, loads in STACK.findall(text)}
 
 
 def faults(text: str) -> list[str]:
     """What should not be in a compiler's words: warnings, and kernels with a stack frame or spilled registers."""
     warnings = [line for line in text.splitlines() if WARNING.search(line)]
-    return warnings + [f"{name}: {usage}" for name, usage in usages(text).items() if usage.stack or usage.spilled]
+    frames = functions(text).items()
+    return warnings + [
+        f"{name}: {stack} B stack, {spilled} B spilled" for name, (stack, spilled) in frames if stack or spilled
+    ]

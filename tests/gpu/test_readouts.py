@@ -155,33 +155,6 @@ def test_after_the_first_calls_nothing_is_allocated(simulated, cuda, make):
     assert made["launch"] and not made.keys() & {"alloc", "host_alloc"}
 
 
-BAD = {
-    "id": (lambda g, h, t: (g, h, t + CLASSES), IndexError, r"target\[0\]: found .* expected 0 to 36"),
-    "NaN": (lambda g, h, t: (g, h * np.float32(np.nan), t), ValueError, r"hidden\[0\]: found NaN"),
-    "too many": (lambda g, h, t: batch(rows=17), ValueError, "hidden: found 17 rows, expected at most 16"),
-    "dtype": (lambda g, h, t: (g, h, t.astype(np.int64)), ValueError, "target: found int64"),
-}
-
-
-@pytest.mark.parametrize(("kind", "bad"), [*(("full", bad) for bad in BAD), *((kind, "id") for kind in FEW)])
-def test_bad_input_is_refused_and_nothing_moves(cuda, kind, bad):
-    readout = MAKE[kind](rate=0.1, backend=cuda)
-    train(readout, 1)
-    before = frozen(readout)
-    spoil, kind, message = BAD[bad]
-    with pytest.raises(kind, match=message):
-        readout.step(*spoil(*batch()))
-    assert frozen(readout) == before
-
-
-def test_a_loss_that_is_not_finite_names_its_row(cuda, make):
-    readout = make(backend=cuda)
-    learned(readout)[:] = np.nan
-    readout.send()
-    with pytest.raises(FloatingPointError, match=r"loss\[0\]: found nan"):
-        train(readout, 1)
-
-
 def test_more_classes_asked_for_than_a_block_can_sort_are_refused_and_the_readout_lives_on(cuda):
     readout = FullReadout(1 << 15, 2, batch=4, backend=cuda)
     hidden = np.ones((4, 2), np.float32)

@@ -114,7 +114,8 @@ def _imported(given: argparse.Namespace) -> dict[str, Any]:
     with store.begun(folder, given.overwrite):
         files.write(folder / CONFIG, [model.config.to_json().encode()])
         # before run.json, without which there is no run to resume
-        model.save(folder / CHECKPOINT, {"feed": feed.describe(), "progress": Progress().facts})
+        progress = Progress({"examples": read.step, "clocked": 0}).facts
+        model.save(folder / CHECKPOINT, {"feed": feed.describe(), "progress": progress})
         store.keep_options(folder, kept(options | {"data": None}))
     text = f"step {read.step:,} of {model.config.name}, {sum(model.size):,} parameters -> {folder}"
     return {"out": str(folder), "step": read.step, "parameters": sum(model.size), "notes": read.notes, "text": text}

@@ -3,7 +3,6 @@
 import itertools
 import json
 import signal
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from hybrid.cli import main
 from hybrid.feeds.video.film import Film
 from hybrid.feeds.video.frames import Frames
 from hybrid.feeds.video.open import open_clips
-from hybrid.models import pvm
 from hybrid.pvm import reports
 from hybrid.pvm.config import Config
 from hybrid.pvm.live import Latest
@@ -194,17 +192,6 @@ def test_readouts_are_left_out_where_there_are_no_labels_unless_asked_for(capsys
     assert main(command(tmp_path, tmp_path / "labelled", "--steps", "3")) == 0
     assert load(tmp_path / "labelled" / "config.json")[0].readout is not None
     assert "no labels" not in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(("found", "expected"), [((0, 7), (24, 21)), ((24, 21), (24, 21))])
-def test_a_run_of_a_version_that_counted_one_stream_goes_on_with_all_of_them(monkeypatch, found, expected):
-    for name in ("Recent", "Latest", "aspect_of"):
-        monkeypatch.setattr(pvm, name, lambda *given: None)
-    options = {"video": "synthetic"}
-    job = SimpleNamespace(feed=SimpleNamespace(clips=[None]), options=options, every=100, _valid=None)
-    facts = dict(zip(("examples", "clocked"), found, strict=True))
-    pvm.Watching.begin(job, SimpleNamespace(tick=8, streams=3, config=SimpleNamespace(grids=())), facts)
-    assert (facts["examples"], facts["clocked"]) == expected
 
 
 def test_every_tenth_point_of_the_curve_and_the_last_are_validated(tmp_path):

@@ -1,6 +1,5 @@
 """A model: its frames, steps and runs, what it tells of itself, and that it is saved and goes on with the same bytes."""
 
-import concurrent.futures
 import dataclasses
 import json
 from types import SimpleNamespace
@@ -220,25 +219,6 @@ def test_in_float64_it_is_the_same_model_more_precisely(tmp_path):
     assert PVM.load(tmp_path)[0].dtype == np.float64
     with pytest.raises(ValueError, match="dtype: found float16"):
         PVM(TINY, dtype=np.float16)
-
-
-def test_a_second_thread_is_refused_and_leaves_the_model_as_it_was():
-    model, whole, feed, raised = PVM(BLIND), PVM(BLIND), Scene(6), []
-    stages = model.pipeline.stages()
-
-    def watched(*arguments):
-        with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            for call in (lambda: model.step(feed[0].image), lambda: next(model.run(feed))):
-                raised.append(pool.submit(call).exception())
-        return stages[0].work(*arguments)
-
-    model.pipeline.stages = lambda: [stages[0]._replace(work=watched), *stages[1:]]
-    model.step(feed[0].image)
-    model.pipeline.stages = lambda: stages
-    whole.step(feed[0].image)
-    assert [type(failure) for failure in raised] == [RuntimeError] * 2
-    assert all("pvm: found a call while another thread's is under way" in str(failure) for failure in raised)
-    assert model.torn is None and np.array_equal(walk(model, feed)[-1].prediction, walk(whole, feed)[-1].prediction)
 
 
 FRAMES = np.random.default_rng(0).integers(0, 256, (7, *FRAME)).astype(np.uint8)
