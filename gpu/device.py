@@ -51,15 +51,12 @@ def too_old(cuda: Any) -> str | None:
 class Device:
     """CUDA device number `ordinal`.
 
-    tf32    True: tensor cores multiply matrices, with factors rounded to 10 bits; False: fp32
-    sleeps  True: a thread that waits for a queue yields its core, and is woken by an interrupt; False: it may spin, which takes
-            a core; a run of the PVM `small` on an H200 gained 1 %. Applies to work queued later
+    tf32  True: tensor cores multiply matrices, with factors rounded to 10 bits; False: fp32
 
     Raises DeviceError for a device that does not exist or does not start.
     """
 
     host_memory = float64 = threads = False
-    sleeps: bool = True
 
     @property
     def closed(self) -> bool:

@@ -131,12 +131,11 @@ class Queue:
                 self._follow(event)
             here.queue = self
             with Translated(self.device.name):
-                # waiting threads yield their core, unless the work is synchronous
-                sleeps = self.apart and self.device.sleeps
                 self.device.behind.note(self.stream)
-                start = self.device.mark(self.stream, sleeps) if note else None
+                start = self.device.mark(self.stream, self.apart) if note else None
                 result = work(*arguments)
-                return result, start, self.device.mark(self.stream, sleeps)
+                # waiting threads yield their core, unless the work is synchronous
+                return result, start, self.device.mark(self.stream, self.apart)
         except BaseException as failure:
             self._failure = failure
             raise

@@ -110,18 +110,5 @@ def train(tmp_path):
     """The command that trains a small language model; its run is tmp_path / "run"."""
     text = tmp_path / "text.txt"
     text.write_text("\n".join(f"the {i % 7} of {i % 5} and {i % 3} is {i % 11}" for i in range(200)))
-    sizes = (
-        "--readout",
-        "tree",
-        "--hidden",
-        "16",
-        "--width",
-        "8",
-        "--readout-width",
-        "8",
-        "--batch",
-        "128",
-        "--epochs",
-        "1",
-    )
+    sizes = "--readout tree --hidden 16 --width 8 --readout-width 8 --batch 128 --epochs 1".split()
     return ("train", "language", "--text", str(text), "--out", str(tmp_path / "run"), *sizes)

@@ -60,16 +60,6 @@ def test_every_kernel_file_compiles(compiler, source, arch, tmp_path):
     assert cubin.startswith(b"\x7fELF") and entries(cubin)
 
 
-@pytest.mark.parametrize("stem", ["rows", "softmax"])
-def test_the_kernels_are_those_that_nvcc_makes(compiler, stem, tmp_path):
-    source = kernels.HERE / f"{stem}.cu"
-    try:
-        ptxas.compiled(ptxas.real_nvcc(), source, NEWEST, tmp_path / "nvcc")
-    except OSError as error:
-        pytest.skip(str(error))
-    assert entries(made(compiler, source, NEWEST, tmp_path / "nvrtc")) == entries((tmp_path / "nvcc").read_bytes())
-
-
 def test_kernels_compile_beside_a_driver(compiler, gpu, source, tmp_path):
     """NVRTC asks the driver of its process; one that cannot be asked ended the process."""
     assert entries(made(compiler, source, NEWEST, tmp_path / "cubin")) == {b"twice"}

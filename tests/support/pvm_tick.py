@@ -38,15 +38,20 @@ KINDS = {
 
 
 def case(kind, streams=1, seed=0, plain=False, **fields):
+    """`drawn` of the five units of a kind."""
+    config = Config(grids=((3, 1), (2, 1)), hidden=(3, 2), readout=None, **KINDS[kind], **fields)
+    layout, first = tape_layout(custom(FRAME, UNITS), config), config.wiring == "cuda"
+    return drawn(layout, streams, seed, plain) | {"predict_first": first, "activation": config.activation}
+
+
+def drawn(layout, streams=1, seed=0, plain=False):
     """Arguments of a tick by name, all arrays random: also those that a run would have zeros in.
 
     plain  without momentum, and published as it is; a kernel is compiled for either
     """
-    config = Config(grids=((3, 1), (2, 1)), hidden=(3, 2), readout=None, **KINDS[kind], **fields)
-    layout = tape_layout(custom(FRAME, UNITS), config)
     rng = np.random.default_rng(seed)
-    world, tape, signals = int(np.prod(FRAME)) + int(layout.hidden.sum()), layout.tape_at[-1], layout.signal_at[-1]
-    weights, units = int((layout.rows * (layout.columns + 1)).sum()), len(UNITS)
+    world, tape, signals = layout.world, layout.tape_at[-1], layout.signal_at[-1]
+    weights, units = int((layout.rows.astype(int) * (layout.columns + 1)).sum()), len(layout.hidden)
 
     def some(*shape):
         return rng.random(shape)
@@ -56,14 +61,14 @@ def case(kind, streams=1, seed=0, plain=False, **fields):
     made = {name: some(*size) for name, size in zip(WRITTEN, sizes, strict=True)}
     made["weights"] -= 0.5
     made["high"] += 1.0
-    made |= {"integral": made["integral"] if "integral" in config.features else np.zeros((streams, 0))}
+    made |= {} if layout.features & pvm.INTEGRAL else {"integral": np.zeros((streams, 0))}
     made |= {"low": None, "high": None, "velocity": None} if plain else {}
     made |= {"layout": layout, "world": some(streams, world), "last": some(streams, tape)}
     made |= {"record": some(streams, tape), "before": some(streams, signals)}
     made |= {"rate": 0.1 * some(units), "momentum": some(units) * (not plain)}
-    made |= {"learns": np.ones(units, np.uint8), "adapts": np.array([1, 0, 1, 1, 0], np.uint8)}
-    made |= {"squeeze": (0.8, 0.1), "tau": 0.9, "factors": (0.5, 2.0)}
-    return made | {"predict_first": config.wiring == "cuda", "activation": config.activation}
+    made |= {"learns": np.ones(units, np.uint8), "adapts": np.resize(np.array([1, 0, 1, 1, 0], np.uint8), units)}
+    made |= {"squeeze": (0.8, 0.1), "tau": 0.9, "factors": (0.5, 2.0), "units": (0, units)}
+    return made | {"predict_first": True, "activation": "rational"}
 
 
 def tick(made):
@@ -73,7 +78,7 @@ def tick(made):
     return own
 
 
-def arguments(layout, activation, squeeze, tau, factors, units=(0, 5), **arrays):
+def arguments(layout, activation, squeeze, tau, factors, units, **arrays):
     """The arrays of a case as the contract's tick takes them."""
     *written, world, tape, record, before = (arrays[name] for name in WRITTEN + READ)
     learning = Learning(*(arrays[name] for name in Learning._fields))
