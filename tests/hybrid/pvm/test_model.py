@@ -1,7 +1,6 @@
 """A model: its frames, steps and runs, what it tells of itself, and that it is saved and goes on with the same bytes."""
 
 import dataclasses
-import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -21,16 +20,11 @@ from tests.support.readouts import changed
 from tests.support.small_pvm import BLIND, FRAME, TINY, Scene, assert_same, bytes_of, walk
 
 
-def test_made_of_a_configuration_a_name_or_a_file(tmp_path):
+def test_made_of_a_configuration_or_a_file(tmp_path):
     (tmp_path / "mine.json").write_text(TINY.to_json())
     from_file = PVM.from_config(tmp_path / "mine.json", seed=4)
     assert bytes_of(from_file) == bytes_of(PVM.from_config(TINY, seed=4))
     assert bytes_of(from_file) != bytes_of(PVM(TINY, seed=5))
-    with pytest.raises(ValueError, match=r"'smal'.*small"):
-        PVM.from_config("smal")
-    classic = tmp_path / "classic.json"
-    classic.write_text(json.dumps({"layer_shapes": ["3", "2"], "input_block_size": "2", "hidden_block_size": "2"}))
-    assert PVM.from_config(classic, streams=2).config.wiring == "cuda"
 
 
 def test_a_model_whose_momentum_has_no_room_is_refused(monkeypatch):
