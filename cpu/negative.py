@@ -27,9 +27,9 @@ class Alias(NamedTuple):
     other: np.ndarray
 
 
-def alias(counts: Array, power: float = 0.75) -> Alias:
-    """Returns a sampler that draws class v in proportion to counts[v] ** power; counts (V,) >= 0, not all 0."""
-    weights = np.asarray(counts, np.float64) ** power * (np.asarray(counts) > 0)
+def alias(counts: Array) -> Alias:
+    """Returns a sampler that draws class v in proportion to counts[v]; counts (V,) >= 0, not all 0."""
+    weights = np.asarray(counts, np.float64)
     keep = weights * (weights.size / weights.sum())
     other = np.arange(keep.size, dtype=np.int32)
     _pair(keep, other)

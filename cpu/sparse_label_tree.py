@@ -141,18 +141,16 @@ def restored(tree: LabelTree, features: int, **arrays: np.ndarray) -> Weights:
 
 
 def best(
-    ids: Array, log_probs: Array, tree: LabelTree, weights: Weights, row_at: Array, feature: Array, value: Array,
-    least: float = -np.inf,
-) -> None:  # fmt: skip
+    ids: Array, log_probs: Array, tree: LabelTree, weights: Weights, row_at: Array, feature: Array, value: Array
+) -> None:
     """Writes the k most likely labels of each example, most likely first: ids (B, k) int32, log_probs (B, k) float32.
 
     A node is at least as likely as its descendants, so best-first search yields the labels in falling order of probability.
     Ties go to the higher node number, the deeper node.
 
-    row_at (B + 1,), feature int32, value float32: the examples, CSR rows with ascending ids. least: labels of a lower
-    log-probability are left out. If fewer than k remain, ids ends with -1 and log_probs with -inf.
+    row_at (B + 1,), feature int32, value float32: the examples, CSR rows with ascending ids; k <= V.
     """
-    _best(ids, log_probs, tree.label, *weights, row_at, feature, value, least, numba.get_num_threads())
+    _best(ids, log_probs, tree.label, *weights, row_at, feature, value, numba.get_num_threads())
 
 
 def given(
@@ -406,7 +404,7 @@ def _keep(used, feature, counts, node, weight, met, table, least):
 
 @launched(parallel=True)
 def _best(
-    out, log_probs, label, node_at, first, biases, feature_at, features, weight_at, node, weight, row_at, ids, values, least,
+    out, log_probs, label, node_at, first, biases, feature_at, features, weight_at, node, weight, row_at, ids, values,
     threads,
 ):  # fmt: skip
     for thread in numba.prange(threads):
@@ -428,8 +426,7 @@ def _best(
                     _look(scores, m, node_at, biases, feature_at, features, weight_at, node, weight, own, worth)
                     for child in range(node_at[m + 1] - node_at[m]):
                         log_prob = key - softplus(-scores[child])
-                        if log_prob >= least:
-                            size, keys, items = heap_push(keys, items, size, log_prob, node_at[m] + child)
+                        size, keys, items = heap_push(keys, items, size, log_prob, node_at[m] + child)
 
 
 @launched(parallel=True)

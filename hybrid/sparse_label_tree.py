@@ -176,13 +176,6 @@ class SparseLabelTree:
             np.put_along_axis(out[part], ids.astype(np.int64), log_probs, axis=1)
         return out
 
-    def log_prob(self, features: Any, labels: np.ndarray) -> np.ndarray:
-        """Returns the log-probabilities of labels (B, J) int32 as (B, J) float32; -inf for label -1."""
-        x = self._check(features)
-        labels = check.array("labels", labels, (x.shape[0], None), np.int32)
-        check.ids("labels", np.maximum(labels, 0), self.labels)
-        return self._given(x, labels)
-
     def _best(self, x: "csr_array", k: int) -> tuple[np.ndarray, np.ndarray]:
         """Searches one tree directly; for several, widens the candidates of each until the top k is exact.
 

@@ -77,14 +77,11 @@ class _Queries(NamedTuple):
     left_out: Array
 
 
-def encode(weights: Array, bias: Array | None = None, *, seed: int = 0, rows: int = ROWS) -> Codes:
-    """Encodes weights (V, D) float32, C-contiguous and finite; bias (V,) float32, None: 0. O(V D log V).
-
-    rows  average of a cluster
-    """
+def encode(weights: Array, bias: Array | None = None, *, seed: int = 0) -> Codes:
+    """Encodes weights (V, D) float32, C-contiguous and finite; bias (V,) float32, None: 0. O(V D log V)."""
     classes, width = weights.shape
     bias = np.zeros(classes, np.float32) if bias is None else bias
-    parts = max(1, classes // rows)
+    parts = max(1, classes // ROWS)
     cluster = alike.equal(weights - weights.mean(axis=0), parts, seed=seed)  # the common mean does not affect the order
     ids = np.argsort(cluster, kind="stable").astype(np.int32)
     ends = np.searchsorted(cluster[ids], np.arange(parts + 1))

@@ -142,21 +142,10 @@ class Neighbours:
         return done
 
     @property
-    def building(self) -> bool:
-        """True if a rebuild is running."""
-        return not self._building.done()
-
-    @property
     def built(self) -> bool:
         """True if an index answers queries: it has been built, and few rows have changed since."""
         with self._lock:
             return self._index is not None and float(self._changed.mean()) <= STALE
-
-    @property
-    def moved(self) -> float:
-        """The share of the rows that have changed since the last rebuild began; 1 before the first."""
-        with self._lock:
-            return float(self._changed_next.mean())
 
     def _build(self, snapshot: Array, queries: Array | None, done: Future[None], threads: int) -> None:
         try:

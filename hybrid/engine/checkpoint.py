@@ -97,7 +97,7 @@ def _trunk(facts: dict[str, Any] | None, given: trunk.TrunkProtocol | None) -> t
     """Returns an untrained trunk from its describe() facts, or the one given, if checkpoints do not describe it fully."""
     if given is None:
         return trunk.rebuild(facts) if facts else None
-    kind, ours = facts.get("kind", "mlp") if facts else None, getattr(given, "kind", type(given).__name__)
+    kind, ours = facts.get("kind") if facts else None, getattr(given, "kind", type(given).__name__)
     if kind != ours or not hasattr(given, "expect"):
         theirs = f"a {kind} trunk" if facts else "none"
         raise ValueError(f"trunk: found a {ours} trunk, the checkpoint has {theirs}, which it makes; leave it out")

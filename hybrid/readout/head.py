@@ -20,27 +20,16 @@ def class_map(counts: np.ndarray, parts: "HeadParts") -> tuple[np.ndarray, int, 
 
     The H most frequent classes have the slots 0 to H - 1, in ascending order; ties go to the lower class.
     """
-    head, clusters, vectors = parts.head, parts.clusters, parts.vectors
-    if clusters is not None and not isinstance(clusters, int | np.integer):
-        return _of_clusters(counts.size, head, clusters, vectors)
-    head, clusters = _sizes(counts, head, clusters, parts.share, parts.tails)
+    head, clusters = _sizes(counts, parts.head, parts.clusters, parts.share, parts.tails)
     by_count = np.argsort(-counts, kind="stable")
     slot = np.empty(counts.size, np.int32)
     slot[np.sort(by_count[:head])] = np.arange(head)
-    slot[by_count[head:]] = head + _clustered(by_count[head:], clusters, vectors, counts.size, parts.seed)
+    slot[by_count[head:]] = head + np.arange(counts.size - head) * clusters // max(counts.size - head, 1)
     return slot, head, clusters
 
 
-def regrouped(slot: np.ndarray, head: int, clusters: int, vectors: Any, seed: int) -> np.ndarray:
-    """Returns slots with the same single classes, and clusters of similar classes by `vectors`."""
-    below = np.flatnonzero(slot >= head)
-    regrouped = slot.copy()
-    regrouped[below] = head + _clustered(below, clusters, vectors, slot.size, seed)
-    return regrouped
-
-
 def _sizes(counts: np.ndarray, head: Any, clusters: Any, share: float, tails: str) -> tuple[int, int]:
-    from cpu.output import head_parts
+    from cpu.head import choose
 
     if not 0 < check.number("share", share, 0) <= 1:
         raise ValueError(f"share: found {share}, expected a share of a full softmax's time, above 0 and up to 1")
@@ -50,39 +39,7 @@ def _sizes(counts: np.ndarray, head: Any, clusters: Any, share: float, tails: st
     if clusters is not None:
         most = classes - (head or 0)
         check.whole("clusters", clusters, min(most, 1) if head is not None else 0, most)
-    return head_parts.choose(counts, share, tails, head, clusters)
-
-
-def _clustered(classes: np.ndarray, clusters: int, vectors: Any, every: int, seed: int) -> np.ndarray:
-    """Returns the cluster of each class, in clusters of equal size: by similarity, or else in the given order."""
-    if vectors is None or not clusters:
-        return np.arange(len(classes)) * clusters // max(len(classes), 1)
-    from cpu.tree import clusters as alike
-
-    made = np.asarray(vectors)
-    if made.ndim != 2 or len(made) != every or made.dtype.kind not in "iuf":
-        raise ValueError(f"vectors: found {made.dtype} {made.shape}, expected ({every}, any): one vector a class")
-    check.finite("vectors", made)
-    parts: np.ndarray = alike.equal(made[classes].astype(np.float32), clusters, seed=seed)
-    return parts
-
-
-def _of_clusters(classes: int, head: Any, clusters: Any, vectors: Any) -> tuple[np.ndarray, int, int]:
-    """Returns the class map from the cluster of each class, -1 for a single class."""
-    cluster = check.row("clusters", clusters)
-    if head is not None or vectors is not None:
-        raise ValueError("clusters: found one for each class, which says what the head has; leave out head and vectors")
-    if len(cluster) != classes or not len(cluster) or cluster.min() < -1:
-        raise ValueError(
-            f"clusters: found {len(cluster)} numbers from {cluster.min(initial=0)}, expected {classes}, one a class: -1 for "
-            "the head"
-        )
-    alone, many = int((cluster < 0).sum()), int(cluster.max()) + 1
-    slot = np.where(cluster < 0, np.cumsum(cluster < 0) - 1, cluster + alone).astype(np.int32)
-    if many > classes or (missing := np.setdiff1d(np.arange(many), cluster)).size:
-        which = many - 1 if many > classes else missing[0]
-        raise ValueError(f"clusters: found none of the number {which}, expected a class in every cluster from 0 on")
-    return slot, alone, many
+    return choose(counts, share, tails, head, clusters)
 
 
 def check_class_map(slot: np.ndarray, head: int, clusters: int) -> None:
@@ -101,7 +58,7 @@ def check_class_map(slot: np.ndarray, head: int, clusters: int) -> None:
 #
 # rows_of         number of parameter rows, for V classes, of which H are single, and K clusters
 # step, log_prob  of examples (hidden, target, weight, rate); a single class costs nothing
-# known, carry    the content of the rows per class, see cpu/output/head_parts.py; its transfer to rows of other clusters
+# begin           writes the first rows by vectors of the classes, see cpu/head.py
 # best            the k most likely classes, from the log-probabilities (B, H + K) of the head's slots, without excluded ones
 # scores          the log-probability of every class given its cluster
 
@@ -115,11 +72,10 @@ class ClusterTrees:
     """
 
     def __init__(self, cluster: np.ndarray, counts: np.ndarray, batch: int, width: int):
-        from cpu import tree_softmax
-        from cpu.output import head_parts
+        from cpu import head, tree_softmax
         from cpu.tree import search, tree
 
-        self._kernels, self._carried, self._search = tree_softmax, head_parts, search.best_in_forest
+        self._kernels, self._into, self._search = tree_softmax, head.into_trees, search.best_in_forest
         self._forest = tree.huffman_forest(cluster, counts)
         self._alone = np.flatnonzero(cluster < 0).astype(np.int32)
         self._pathless = np.flatnonzero(self._forest.tree.leaf_up < 0)
@@ -135,14 +91,8 @@ class ClusterTrees:
     def log_prob(self, out: np.ndarray, learned: Any, hidden: np.ndarray, target: np.ndarray) -> None:
         self._kernels.log_prob(out, learned, self._forest.tree, hidden, target)
 
-    def known(self, head: Any, tail: Any, slot: np.ndarray, masses: np.ndarray) -> Any:
-        return self._carried.of_trees(head, tail, slot, self._forest, masses)
-
-    def carry(self, known: Any, before: Any, head: Any, tail: Any, masses: np.ndarray) -> None:
-        self._carried.into_trees(head, tail, len(self._alone), known, self._forest, masses)
-        visits = [self._carried.visits(tails._forest, masses) for tails in (before, self)]
-        for squares in (tail.squares, tail.bias_squares):
-            self._carried.spread(squares, *visits)
+    def begin(self, vectors: np.ndarray, head: Any, tail: Any, masses: np.ndarray) -> None:
+        self._into(head, tail, len(self._alone), vectors, self._forest, masses)
 
     def best(self, ids: np.ndarray, log_probs: np.ndarray, learned: Any, slots: np.ndarray, *examples: Any) -> None:
         self._search(ids, log_probs, learned, self._forest, slots, self._alone, *examples)
@@ -158,9 +108,10 @@ class ClusterSoftmaxes:
     """A softmax in each cluster, with one row per class; a step updates a row once. Arguments as in ClusterTrees."""
 
     def __init__(self, cluster: np.ndarray, counts: np.ndarray, batch: int, width: int):
-        from cpu.output import cluster_softmax, head_parts
+        from cpu import head
+        from cpu.output import cluster_softmax
 
-        self._kernels, self._carried = cluster_softmax, head_parts
+        self._kernels, self._into = cluster_softmax, head.into_softmaxes
         self._plan = cluster_softmax.plan(cluster)
         self._alone = np.flatnonzero(cluster < 0).astype(np.int32)
         self._work = cluster_softmax.workspace(batch, width, self._plan, np.float32)
@@ -175,14 +126,8 @@ class ClusterSoftmaxes:
     def log_prob(self, out: np.ndarray, learned: Any, hidden: np.ndarray, target: np.ndarray) -> None:
         self._kernels.log_prob(out, learned, self._work, self._plan, hidden, target)
 
-    def known(self, head: Any, tail: Any, slot: np.ndarray, masses: np.ndarray) -> Any:
-        return self._carried.of_softmaxes(head, tail, slot, self._plan, masses)
-
-    def carry(self, known: Any, before: Any, head: Any, tail: Any, masses: np.ndarray) -> None:
-        self._carried.into_softmaxes(head, tail, len(self._alone), known, self._plan, masses)
-        for squares in (tail.squares, tail.bias_squares):
-            if squares is not None:  # they stay with their class
-                squares[:] = squares[before._plan.row[self._plan.classes]]
+    def begin(self, vectors: np.ndarray, head: Any, tail: Any, masses: np.ndarray) -> None:
+        self._into(head, tail, len(self._alone), vectors, self._plan, masses)
 
     def best(self, ids: np.ndarray, log_probs: np.ndarray, learned: Any, slots: np.ndarray, *examples: Any) -> None:
         self._kernels.best(ids, log_probs, learned, self._plan, slots, self._alone, *examples)
@@ -209,19 +154,17 @@ class HeadParts:
     """The partition of the classes into the head and clusters.
 
     head     H; None: chosen
-    clusters K, or an array (V,): the cluster of each class, -1 for a class of the head, which is then omitted; None: chosen
+    clusters K, bands of classes of similar frequency, until begin_with clusters similar classes; None: chosen
     tails    the readout in a cluster: "tree", a Huffman tree of logarithmic cost; "softmax", a dense softmax: class-based
              softmax or, with few clusters of similar frequency, the adaptive softmax, without its projections
-    share    unspecified sizes give a step about this fraction of a full softmax's cost, see cpu/output/head_parts.py
-    vectors  (V, any): similar classes are clustered; None: clusters are bands of classes of similar frequency
-    seed     of the clusters
+    share    unspecified sizes give a step about this fraction of a full softmax's cost, see cpu/head.py
+    seed     of clusters of similar classes
     """
 
     head: int | None = None
-    clusters: Any = None
+    clusters: int | None = None
     tails: str = "tree"
     share: float = 0.1
-    vectors: Any = None
     seed: int = 0
 
 
@@ -286,48 +229,19 @@ class HeadReadout(TopAndTail):
         self._slot = self.backend.device.from_host(self.slot)
         self._work = self.backend.head.workspace(self.batch, self.width, np.float32)
 
-    def regroup(self, vectors: Any) -> None:
-        """Regroups the classes into equally many clusters by similarity of vectors (V, any); keeps learned parameters.
-
-        Every class keeps its log-probability to first order in the hidden vector, see cpu/output/head_parts.py. Call it between
-        ticks: an engine with a delay has batches in flight that used the old clusters. Raises ValueError for other vectors.
-        """
-        from cpu.output import head_parts
-
-        slot = regrouped(self.slot, self.head, self.clusters, vectors, self.seed)
-        with Held(), self.alone:
-            self.fetch()
-            masses = np.maximum(self.counts, MET)
-            before, known = self._tails, self._tails.known(self._host, self._tail, self.slot, masses)
-            was, self.slot[:] = self.slot.copy(), slot
-            self._prepare()
-            self._tails.carry(known, before, self._host, self._tail, masses)
-            visits = [np.bincount(own, masses)[self.head :] for own in (was, self.slot)]
-            for squares in (self._host.squares, self._host.bias_squares):  # those of an average visit, from here on
-                head_parts.spread(None if squares is None else squares[self.head :], *visits)
-            self.send()
-
     def begin_with(self, vectors: np.ndarray) -> None:
         """Clusters similar classes by vectors (V, D) float32, and initialises all rows from these; see Readout."""
-        from cpu.output import head_parts
+        from cpu.tree import clusters as alike
 
         self._check_vectors(vectors)
-        slot = regrouped(self.slot, self.head, self.clusters, vectors, self.seed)
+        alone = self.slot < self.head
         with Held(), self.alone:
-            self.slot[:] = slot
+            if self.clusters:
+                self.slot[~alone] = self.head + alike.equal(vectors[~alone], self.clusters, seed=self.seed)
             self._prepare()
-            alone = slot < self.head
-            self._host.rows[slot[alone]] = vectors[alone]
-            known = head_parts.Known(vectors, np.zeros(self.classes))
-            self._tails.carry(known, self._tails, self._host, self._tail, np.maximum(self.counts, MET))
+            self._host.rows[self.slot[alone]] = vectors[alone]
+            self._tails.begin(vectors, self._host, self._tail, np.maximum(self.counts, MET))
             self.send()
-
-    def vectors(self) -> np.ndarray:
-        """Returns the learned vector of each class from head and cluster, (V, D) float32: similar for similar classes."""
-        with self.alone:
-            self.fetch()
-            vectors: np.ndarray = self._tails.known(self._host, self._tail, self.slot, np.maximum(self.counts, MET)).c
-            return vectors
 
     def learn_top(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
         given = self._learns(self._there), self._work, self._slot, hidden, target, weight, self._step_rate

@@ -4,12 +4,12 @@ import dataclasses
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .. import check, console
-from ..neighbours import ASKED, csr, live, measured, tell_choice
+from ..neighbours import ASKED, live, measured, tell_choice
 from ..optimisers import SGD
 from ..settings import number, option
 from . import least as least_of
@@ -17,9 +17,6 @@ from . import rebuild as rebuild_readout
 from . import sampled
 from .base import Base
 from .full import FullReadout
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 RECALL = 0.95
 
@@ -49,8 +46,6 @@ class NeighbourReadout(Base):
     readout  the wrapped readout, which does everything but `best`
     index    as in hybrid.Neighbours, or Annoy(trees=20, search=4000); "auto": the fastest that finds `recall` (None: 0.95) of
              the ten best classes for the latest hidden vectors. `choice` states the result
-    every    a step whose number is a multiple of it starts a background rebuild of the index; None: none does
-    moved    a step also does after the weights of this fraction of the classes have changed since the last build started
     threads, exact_below  see cpu/search/neighbours.py
 
     `build` builds the index, and `rebuild` does so concurrently with training. The search is exact without an index, below
@@ -69,8 +64,6 @@ class NeighbourReadout(Base):
         *,
         index: str | Annoy = "annoy",
         recall: float | None = None,
-        every: int | None = None,
-        moved: float | None = None,
         threads: int = 1,
         exact_below: int | None = None,
     ):
@@ -95,10 +88,8 @@ class NeighbourReadout(Base):
             self._settings["index"] = kind
         if kind == "auto" or recall is not None:
             self._settings["recall"] = RECALL if recall is None else recall
-        self.every = None if every is None else check.whole("every", every, 1)
-        self.moved = None if moved is None else check.number("moved", moved, 0)
         self._neighbours = live(readout.weights, metric="dot", seed=readout.seed, **self._settings)
-        self._steps, self._reported = 0, self._neighbours.choice
+        self._reported = self._neighbours.choice
         self._building: Future[None] | None = None
         self._met = np.empty((0, self.width), np.float32)  # hidden vectors of the last call
 
@@ -113,18 +104,11 @@ class NeighbourReadout(Base):
             self._neighbours.changed(np.arange(self.classes, dtype=np.int32))
 
     def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
-        """Learns from a batch, unchecked, and starts a rebuild of the index if one is due; see Readout."""
+        """Learns from a batch, unchecked; see Readout."""
         self.readout.rate_scale = self.rate_scale
         self.readout.learn(grad, loss, hidden, target, weight)
         self._neighbours.changed(self.readout.moved)
-        self._steps += 1
         self._tell()
-        due = self.every is not None and self._steps % self.every == 0
-        if self.moved is not None:
-            due = due or self._neighbours.moved >= self.moved
-        if due and not self._neighbours.building:
-            self._meet(hidden)
-            self.rebuild()
 
     def _meet(self, hidden: np.ndarray) -> None:
         if len(hidden):
@@ -172,10 +156,6 @@ class NeighbourReadout(Base):
         with self.alone:  # the weights may be learning
             self._neighbours.query(ids, logits, hidden, left_out)
         return ids, logits
-
-    def neighbours(self, hidden: np.ndarray, k: int, exclude: Any = None) -> "csr_array":
-        """Returns `best` as scipy.sparse CSR (B, V) of the logits, in each row largest first."""
-        return csr(*self.best(hidden, k, exclude), self.classes)
 
     @property
     def choice(self) -> Any:
@@ -232,18 +212,14 @@ class NeighbourReadout(Base):
         """Does nothing: all is on the host."""
 
     def describe(self) -> dict[str, Any]:
-        tended = {"every": self.every, "moved": self.moved}
-        facts = {"kind": self.kind, "readout": self.readout.describe()} | self._settings
-        return facts | {name: value for name, value in tended.items() if value is not None}
+        return {"kind": self.kind, "readout": self.readout.describe()} | self._settings
 
     def state(self) -> dict[str, Any]:
-        """Returns the state of the wrapped readout, and, if rebuilds depend on it, the number of steps."""
-        return self.readout.state() | ({"steps": self._steps} if self.every else {})
+        return self.readout.state()
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restores a state; the search is exact until `build` or `rebuild`."""
         self.readout.restore(state)
-        self._steps = check.whole("steps", state.get("steps", 0), 0)
         self._neighbours.changed()
 
 
@@ -258,8 +234,6 @@ def rebuild(readout: dict[str, Any], backend: Any = None, **facts: Any) -> Neigh
     learner: Any = rebuild_readout(readout, backend)
     forest = Annoy(facts.pop("trees"), facts.pop("search"))
     index = facts.pop("index", forest)
-    if index != "auto":
-        facts.pop("recall", None)  # former checkpoints have one that was ignored
     return NeighbourReadout(learner, index=index, **facts)
 
 

@@ -144,7 +144,7 @@ class SampledReadout(FullReadout):
         shape = self.batch, self.width, self.negatives, np.float32
         if self.loss == "logistic":
             share = np.diff(self._sampler.cumulative, prepend=0)
-            self._alias = self.backend.negative.alias(share, power=1)
+            self._alias = self.backend.negative.alias(share)
             self._drawn = np.empty((self.batch, self.negatives), np.int32)
             self._scratch = self.backend.negative.workspace(*shape)
         else:

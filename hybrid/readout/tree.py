@@ -346,7 +346,6 @@ def make(counts: Any, width: int, options: Mapping[str, Any], *, trunk: bool, **
 
 def rebuild(classes: int, tree: str = "huffman", **facts: Any) -> TreeReadout:
     """Returns the readout from describe(); a tree in a checkpoint is arbitrary until it is filled in."""
-    facts.pop("split_tail", None)  # of earlier checkpoints; results do not depend on it
     shape = trees.balanced(classes) if tree == GIVEN else tree
     own = described(facts)
     split = {name: own.pop(name) for name in ("together", "split") if name in own}

@@ -23,7 +23,6 @@ ALIGNED = 32  # alignment of spans in numbers, for GPU loads
 RATES = {"sgd": 0.1, "nesterov": 0.1, "adagrad": 0.01, "adam": 0.001, "adamw": 0.001}
 NO_MOMENTUM = dict.fromkeys(("adagrad", "adam", "adamw"))
 USUAL_RATES = {"nesterov": "sgd"} | {name: RATES[name] for name in NO_MOMENTUM}  # of the command line
-ONE_HIDDEN = ("inputs", "hidden", "outputs")  # names of the sizes of one hidden layer in older checkpoints
 
 
 class MLP(Stages):
@@ -318,24 +317,17 @@ def make(inputs: int, outputs: int, options: Mapping[str, Any], *, seed: int) ->
     return MLP(sizes, options["activation"], dropout=options["dropout"], optimiser=optimiser, seed=seed)
 
 
-def rebuild(**facts: Any) -> MLP:
+def rebuild(*, sizes: list[int], activation: str, last: str, optimiser: str, **facts: Any) -> MLP:
     """Returns the trunk from describe()."""
-    numbers = {name: facts.get(name) for name in ("rate", "momentum", "betas", "decay", "clip")}
-    optimiser: Any = optimisers.named(facts.get("optimiser", "sgd"), optimisers.TRUNK, **numbers)
-    activation: Any = facts.get("activation", "tanh"), facts.get("last")
-    taken = {*ONE_HIDDEN, *numbers, "sizes", "activation", "last"}
-    own = {name: facts[name] for name in facts.keys() - taken} | {"optimiser": optimiser}
-    return MLP(_sizes(facts), activation, **own)
+    numbers = {name: facts.pop(name) for name in ("rate", "momentum", "betas", "decay", "clip")}
+    moves: Any = optimisers.named(optimiser, optimisers.TRUNK, **numbers)
+    activations: Any = activation, last
+    return MLP(sizes, activations, optimiser=moves, **facts)
 
 
-def least(**facts: Any) -> int:
+def least(*, sizes: list[int], **facts: Any) -> int:
     """Returns the minimum number of values in a checkpoint."""
-    return sum(math.prod(pair) for pair in itertools.pairwise(_sizes(facts)))
-
-
-def _sizes(facts: Mapping[str, Any]) -> list[int]:
-    sizes: list[int] = facts["sizes"] if "sizes" in facts else [facts[name] for name in ONE_HIDDEN]
-    return sizes
+    return sum(math.prod(pair) for pair in itertools.pairwise(sizes))
 
 
 def _restored(facts: dict[str, Any], parameters: dict[str, np.ndarray]) -> MLP:

@@ -1,8 +1,12 @@
-"""The head of a readout: a softmax over slots."""
+"""The head of a readout: a softmax over slots, how large it is for a share of the time, and how it begins by vectors."""
 
 import numpy as np
+import pytest
 
 from cpu import head
+from cpu.head import VISIT, choose, cost, into_softmaxes, into_trees
+from cpu.output import cluster_softmax
+from cpu.tree import tree
 from hybrid.contract import Learned
 from tests.support.heads import case, oracle
 
@@ -22,3 +26,72 @@ def test_what_a_slot_has_goes_to_all_its_classes(threads):
     out = np.arange(6, dtype=np.float32).reshape(2, 3)
     head.spread(out, np.float32([[10, 20], [30, 40]]), np.int32([1, 0, 1]))
     assert out.tolist() == [[20, 11, 22], [43, 34, 45]]
+
+
+COUNTS = np.array([1, 4, 1, 2])  # by falling frequency a half, a quarter, two eighths
+
+
+def test_what_a_step_costs():
+    """Alone: 0, then 2 classes. The first: of 1.75 bits the cluster tells 1. The second: with 1/4, 1 bit is left."""
+    found = cost(COUNTS, np.array([0, 2, 2]), np.array([2, 1, 2]), "tree")
+    np.testing.assert_allclose(found, [2 + 0.75 * VISIT, 3 + 0.25 * VISIT, 4])
+    np.testing.assert_allclose(cost(COUNTS, np.array([0, 2, 4]), np.array([2, 1, 0]), "softmax"), [2 + 2, 3 + 0.5, 4])
+
+
+@pytest.mark.parametrize("tails", ["tree", "softmax"])
+def test_without_clusters_or_for_all_of_the_time_all_classes_are_alone(tails):
+    for share in (1e-3, 0.5, 1.0):
+        assert choose(COUNTS, share, tails, None, 0) == choose(COUNTS, share, tails, 4, 0) == (4, 0)
+    assert choose(COUNTS, 1.0, tails, None, None) == (4, 0)
+
+
+@pytest.mark.parametrize("tails", ["tree", "softmax"])
+def test_the_largest_head_for_the_share_is_taken(tails):
+    counts = 1e6 / np.arange(1, 20001)
+    before = 0
+    for share in (0.02, 0.1, 0.5):
+        alone, clusters = choose(counts, share, tails, None, None)
+        more = cost(counts, np.array([alone, alone + 1]), np.array([clusters, clusters]), tails)
+        assert more[0] <= share * 20000 < more[1] + 2 and alone > before
+        assert clusters == round(np.sqrt(20000 - alone))
+        before = alone
+
+
+def test_sizes_that_are_given_stay():
+    counts = 1e6 / np.arange(1, 2001)
+    assert choose(counts, 0.1, "tree", 300, 20) == (300, 20) and choose(counts, 0.1, "tree", 1100, None) == (1100, 30)
+    alone, clusters = choose(counts, 0.1, "tree", None, 7)
+    assert clusters == 7 and 0 < alone < 200
+    assert choose(counts, 0.1, "tree", 2000, None) == (2000, 0)
+    assert choose(counts, 1e-6, "tree", None, 2000) == (0, 2000)
+
+
+MASSES = np.array([1.0, 2, 3, 4])
+
+
+VECTORS = np.float32([[1], [5], [10], [100]])
+
+
+def untrained(*rows):
+    return [Learned(np.zeros((count, 1), np.float32), np.zeros(count, np.float32)) for count in rows]
+
+
+def test_a_tree_begins_with_means_and_differences_of_its_classes():
+    """Class 0 alone, 3 in a cluster of its own; 1 and 2 have a mean of (2 * 5 + 3 * 10) / 5."""
+    forest = tree.huffman_forest(np.int32([-1, 0, 0, 1]), MASSES)
+    left, right = (~forest.tree.children[0]).tolist()
+    head, tail = untrained(3, 1)
+    into_trees(head, tail, 1, VECTORS, forest, MASSES)
+    np.testing.assert_allclose(head.rows[1:, 0], [8, 100], rtol=1e-6)
+    np.testing.assert_allclose(tail.rows, VECTORS[[right]] - VECTORS[[left]], rtol=1e-6)
+    np.testing.assert_allclose(head.biases, [0, np.log(2), 0], rtol=1e-6)
+    assert not tail.biases.any()
+
+
+def test_a_softmax_begins_with_the_vectors_of_its_classes():
+    plan = cluster_softmax.plan(np.int32([-1, 0, 0, 1]))
+    head, tail = untrained(3, 3)
+    into_softmaxes(head, tail, 1, VECTORS, plan, MASSES)
+    np.testing.assert_allclose(head.rows[1:, 0], [8, 100], rtol=1e-6)
+    np.testing.assert_array_equal(tail.rows, VECTORS[1:])
+    np.testing.assert_allclose(head.biases, [0, np.log(2), 0], rtol=1e-6)

@@ -119,12 +119,12 @@ def test_search_is_exact_once_more_than_a_quarter_of_the_rows_has_changed(monkey
 
     monkeypatch.setattr(brute_force, "search", recorded)
     found = Neighbours(vectors, exact_below=0)
-    assert not found.built and found.moved == 1
+    assert not found.built
     found.build()
     for changed, built in ((500, True), (501, False)):
         found.changed(np.arange(changed))
         query(found, hidden, 3)
-        assert found.built is built and found.moved == changed / 2000
+        assert found.built is built
     assert searched == ["changed", "all"]
 
 

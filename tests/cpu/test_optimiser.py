@@ -1,10 +1,10 @@
-"""Optimisers of dense weights on the CPU: PyTorch's numbers, the bytes of units.update, the same at any threads."""
+"""Optimisers of dense weights on the CPU: their formulas, the same bits at any threads."""
 
 import numpy as np
 import pytest
 
 from cpu import optimiser
-from tests.support.optimisers import BETAS, MOMENTUM, STATES, Move, Moved, call
+from tests.support.optimisers import STATES, Move, Moved, call
 
 SIZE = 3 * optimiser.NUMBERS + 17  # more than a piece, and a last one that is short
 MOVE = Move(rate=0.03, scale=1 / 7, decay=0.0)
@@ -44,38 +44,6 @@ def test_every_optimiser_follows_its_formula(kind, decay, most):
     unit = 32 * np.finfo(np.float32).eps
     for name in ("weights", *STATES[kind]):
         np.testing.assert_allclose(found[name], getattr(expected, name), rtol=unit, atol=4 * unit, err_msg=name)
-
-
-def torch_optimiser(kind, parameters, move):
-    torch = pytest.importorskip("torch")
-    settings = {"lr": move.rate, "weight_decay": move.decay}
-    made = {
-        "sgd": lambda: torch.optim.SGD(parameters, **settings),
-        "momentum": lambda: torch.optim.SGD(parameters, momentum=MOMENTUM, **settings),
-        "nesterov": lambda: torch.optim.SGD(parameters, momentum=MOMENTUM, nesterov=True, **settings),
-        "adagrad": lambda: torch.optim.Adagrad(parameters, **settings),
-        "adam": lambda: torch.optim.Adam(parameters, betas=BETAS, **settings),
-        "adamw": lambda: torch.optim.AdamW(parameters, betas=BETAS, **settings),
-    }
-    return made[kind]()
-
-
-@pytest.mark.parametrize("kind", STATES)
-@pytest.mark.parametrize(("decay", "most"), [(0.0, None), (0.1, 1.5)])
-def test_the_numbers_are_those_of_torch(kind, decay, most):
-    torch = pytest.importorskip("torch")
-    size, move = 3000, MOVE._replace(decay=decay)
-    found = arrays(kind, size)
-    weights = torch.nn.Parameter(torch.tensor(found["weights"]))
-    peer = torch_optimiser(kind, [weights], move)
-    for grad in gradients(size):
-        weights.grad = torch.tensor(grad.astype(np.float32)) * move.scale
-        if most is not None:
-            torch.nn.utils.clip_grad_norm_([weights], most)
-        peer.step()
-    learn(kind, found, gradients(size), move, most)
-    unit = 32 * np.finfo(np.float32).eps
-    np.testing.assert_allclose(found["weights"], weights.detach().numpy(), rtol=unit, atol=4 * unit)
 
 
 @pytest.mark.parametrize("kind", ["momentum", "adagrad", "adamw"])

@@ -39,7 +39,6 @@ EDGES = {
     "SparseLabelTree.best": lambda x, folder: tree().best(x, 2),
     "SparseLabelTree.likely": lambda x, folder: tree().likely(x, 0.5),
     "SparseLabelTree.scores": lambda x, folder: tree().scores(x),
-    "SparseLabelTree.log_prob": lambda x, folder: tree().log_prob(x, RANKED),
     "label_clusters features": lambda x, folder: label_clusters(x, SOUND, leaves=2),
     "label_clusters labels": lambda x, folder: label_clusters(SOUND, x, leaves=2),
     "ArrayFeed inputs": lambda x, folder: ArrayFeed(x, np.arange(ROWS) % 2, batch=4),

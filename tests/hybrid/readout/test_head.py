@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from hybrid import SGD, Adagrad, HeadParts, settings
+from hybrid import SGD, HeadParts, settings
 from hybrid.readout import FullReadout, HeadReadout, TreeReadout, least, make, registry
-from tests.support.readouts import CLASSES, COUNTS, WIDTH, batch, reloaded, train
+from tests.support.readouts import CLASSES, COUNTS, WIDTH, batch, train
 
 SIZES = HeadParts(9, 5)
 
@@ -35,8 +35,10 @@ def test_the_most_frequent_classes_are_alone_and_others_share_a_slot():
 def test_classes_with_alike_vectors_share_a_cluster():
     rng = np.random.default_rng(0)
     group = rng.permutation(np.arange(CLASSES - 9) % 4)
-    vectors = np.concatenate([np.zeros((9, 4)), np.eye(4)[group] + 0.1 * rng.random((CLASSES - 9, 4))])
-    readout = HeadReadout(COUNTS, WIDTH, parts=HeadParts(head=9, clusters=4, vectors=vectors))
+    vectors = 0.1 * rng.random((CLASSES, WIDTH), np.float32)
+    vectors[np.arange(9, CLASSES), group] += 1
+    readout = HeadReadout(COUNTS, WIDTH, parts=HeadParts(head=9, clusters=4))
+    readout.begin_with(vectors)
     assert len(set(zip(group, readout.slot[9:], strict=True))) == 4
 
 
@@ -47,15 +49,6 @@ def test_as_many_clusters_as_classes_may_be_asked_for_and_no_more():
     assert (found.head, found.clusters) == (CLASSES, 0)
     with pytest.raises(ValueError, match=f"clusters: found {CLASSES + 1}"):
         HeadReadout(COUNTS, WIDTH, parts=HeadParts(clusters=CLASSES + 1))
-
-
-def test_clusters_may_be_given():
-    cluster = np.arange(CLASSES) % 4 - 1
-    readout = HeadReadout(COUNTS, WIDTH, parts=HeadParts(clusters=cluster))
-    assert (readout.head, readout.clusters) == ((cluster < 0).sum(), 3)
-    np.testing.assert_array_equal(readout.slot[cluster >= 0], cluster[cluster >= 0] + readout.head)
-    assert readout.slot[cluster < 0].tolist() == list(range(readout.head))
-    assert train(reloaded(readout)) == train(readout)
 
 
 def test_options_of_the_command_line_make_one():
@@ -83,11 +76,6 @@ def test_slots_of_a_checkpoint_that_are_none_are_refused():
         ({"head": 3, "clusters": 0}, "clusters: found 0, expected a whole number from 1 to 34"),
         ({"share": 0.0}, "share: found 0.0, expected a share"),
         ({"tails": "list"}, "tails: found 'list', expected one of"),
-        ({"clusters": [0] * 37, "head": 3}, "leave out head and vectors"),
-        ({"clusters": [0] * 36}, "clusters: found 36 numbers from 0, expected 37"),
-        ({"clusters": [0, 2] + [0] * 35}, "clusters: found none of the number 1"),
-        ({"head": 9, "clusters": 5, "vectors": np.ones((36, 2))}, r"vectors: found float64 \(36, 2\), expected \(37"),
-        ({"head": 9, "clusters": 5, "vectors": np.full((37, 2), np.nan)}, r"vectors\[0\]: found NaN"),
     ],
 )
 def test_bad_settings_are_refused(given, message):
@@ -101,33 +89,3 @@ def test_the_tail_learns_at_a_rate_of_its_own():
         readout.step(*batch())
     assert one.parameters()["head"].tobytes() == other.parameters()["head"].tobytes()
     assert not one.parameters()["tail"].any() and other.parameters()["tail"].any()
-
-
-def squares_of_classes(readout):
-    """The rows of a softmax's tail are in order of cluster and class; here those of all classes in a cluster, by class."""
-    order = np.argsort(readout.slot, kind="stable")
-    of = order[readout.slot[order] >= readout.head]
-    arrays, place = readout.parameters(), np.argsort(of)
-    return np.column_stack([arrays[name][place] for name in ("tail_squares", "tail_bias_squares")])
-
-
-@pytest.mark.parametrize("tails", ["tree", "softmax"])
-def test_other_clusters_keep_what_was_learned(tails):
-    """The probabilities at h = 0 to rounding, and near there those of common classes; whatever learns goes on."""
-    readout = HeadReadout(COUNTS + 1, WIDTH, biases=True, optimiser=Adagrad(0.1), parts=HeadParts(9, 5, tails))
-    train(readout, 20)
-    hidden = batch(seed=7)[1]
-    near = np.concatenate([np.zeros((1, WIDTH), np.float32), hidden * np.float32(1e-2)])
-    before, slot = readout.scores(near), readout.slot.copy()
-    squares = squares_of_classes(readout) if tails == "softmax" else None
-    readout.regroup(np.random.default_rng(0).normal(size=(CLASSES, 3)))
-    assert (readout.slot[:9] == slot[:9]).all() and (readout.slot != slot).any()
-    if tails == "softmax":
-        assert np.array_equal(squares_of_classes(readout), squares)
-    after = readout.scores(near)
-    np.testing.assert_allclose(after[0], before[0], atol=1e-5)
-    np.testing.assert_allclose(after, before, atol=1e-2)
-    assert np.isfinite(train(readout, 20)).all() and (readout.parameters()["tail_squares"] >= 0).all()
-    assert readout.vectors().shape == (CLASSES, WIDTH)
-    with pytest.raises(ValueError, match=r"vectors: found float64 \(36, 2\)"):
-        readout.regroup(np.ones((36, 2)))

@@ -54,63 +54,20 @@ def test_after_a_restore_the_search_is_exact(indexed):
     assert indexed.recall(batch()[1], 10) == 1
 
 
-def test_neighbours_as_csr(indexed):
-    _, hidden, _ = batch()
-    exclude = sparse.csr_array((np.ones(5), (np.zeros(5, int), np.arange(5))), (32, 3000))  # of the first row
-    ids, logits = indexed.best(hidden, 7, exclude)
-    found = indexed.neighbours(hidden, 7, exclude)
-    assert found.shape == (32, 3000) and not found[0, :5].nnz
-    np.testing.assert_array_equal(found.indices.reshape(32, 7), ids)
-    np.testing.assert_array_equal(found.data.reshape(32, 7), logits)
-
-
-def tended(steps=0, **more):
-    """A readout that builds its index itself, after some steps; and the steps after which it began to."""
-    inner = SampledReadout(60, 4, batch=8, optimiser=SGD(0.1), loss=SampledSoftmax(3))
-    inner.weights[:] = np.random.default_rng(0).normal(size=(60, 4))
-    readout, began = NeighbourReadout(inner, exact_below=0, index=Annoy(trees=2), **more), []
-    rebuild_now = readout.rebuild
-
-    def rebuild():
-        began.append(readout._steps)
-        future = rebuild_now()
-        future.result(30)  # no thread is ahead of the next step
-        return future
-
-    readout.rebuild = rebuild
-    grad = np.empty((8, 4), np.float32)
-    for seed in range(steps):
-        _, hidden, target = batch(60, 4, 8, seed)
-        readout.step(grad, hidden, target)
-    return readout, began
-
-
-def test_training_itself_builds_the_index_anew():
-    """After every so many steps, as many as the state counts; or where enough classes have moved; a user need not."""
-    assert tended(9, every=4)[1] == [4, 8] and tended(9)[1] == []
-    readout, began = tended(6, moved=0.5)
-    assert began[0] == 1 and 2 <= len(began) < 6  # the first is begun at once
-    readout, began = tended(6, every=4)
-    goes_on = rebuild(readout.describe())
-    goes_on.restore(readout.state())
-    assert (goes_on._steps, goes_on.every) == (6, 4) and "steps" not in tended(2)[0].state()
-    assert readout._neighbours._index is not None and readout.best(batch(60, 4)[1], 3)[0].shape == (32, 3)
-
-
 def test_a_rebuild_that_fails_is_told_once_and_training_goes_on(monkeypatch, capsys):
     from cpu.search import libraries
 
     def fail(*given):
         raise MemoryError("no room")
 
+    inner = SampledReadout(60, 4, batch=8, optimiser=SGD(0.1), loss=SampledSoftmax(3))
+    readout = NeighbourReadout(inner, exact_below=0, index=Annoy(trees=2))
     monkeypatch.setattr(libraries, "make", fail)
-    (readout, began), builds = tended(every=1), []
-    readout.rebuild = lambda: builds.append(type(readout).rebuild(readout))
     for seed in range(3):
         grad, hidden, target = batch(60, 4, 8, seed)
         readout.step(grad, hidden, target)
-        builds[-1].exception()
-    assert capsys.readouterr().err.count("neighbours: the index was not built anew: no room") == 2 and not began
+        readout.rebuild().exception()
+    assert capsys.readouterr().err.count("neighbours: the index was not built anew: no room") == 2
 
 
 def test_figures_of_the_index_on_the_hidden_vectors_that_were_met_last(indexed):

@@ -147,8 +147,7 @@ def test_a_split_tree_has_the_probabilities_of_the_whole(tree, split):
 def test_a_tree_with_a_split_is_a_split_tree():
     made = TreeReadout(np.arange(8), 4, mode=Split(3))
     assert type(made) is SplitTreeReadout and made.kind == "split_tree"
-    facts = made.describe() | {"kind": "tree", "split_tail": "device"}  # as they once were
-    assert type(rebuild(facts)) is SplitTreeReadout
+    assert type(rebuild(made.describe())) is SplitTreeReadout
     assert type(TreeReadout(np.arange(8), 4)) is TreeReadout
 
 

@@ -104,13 +104,6 @@ def test_without_a_gradient_of_the_input_the_weights_learn_the_same():
     assert found[0] == found[1]
 
 
-def test_a_checkpoint_that_names_the_sizes_of_one_hidden_layer_is_read():
-    facts = MLP([12, 10, 6], "relu", optimiser=SGD(momentum=0.5)).describe()
-    told = {"inputs": 12, "hidden": 10, "outputs": 6, "activation": "relu", "rate": 0.1, "momentum": 0.5, "seed": 0}
-    assert trunk.rebuild({"kind": "mlp"} | told).describe() == facts
-    assert trunk.least({"kind": "mlp"} | told) == trunk.least(facts) == 12 * 10 + 10 * 6
-
-
 @pytest.mark.parametrize(("kind", "delay"), [*zip(OPTIMISERS, [0, 1] * 3, strict=True)])
 def test_a_run_that_stops_goes_on_with_the_same_bits(tmp_path, kind, delay):
     whole, stopped = (engine(MLP(SIZES, **OPTIMISERS[kind]), delay=delay, micro_batches=2) for _ in range(2))
