@@ -95,8 +95,8 @@ class Child:
 
     @property
     def said(self) -> str:
-        """Its output and its errors, the end of them."""
-        return self._said.read_text(errors="replace")[-2000:]
+        """Its output and its errors."""
+        return self._said.read_text(errors="replace")
 
 
 def run(words: list[str], disk: Path, fault: Fault | None, said: Path, line: Connection) -> None:
