@@ -29,10 +29,12 @@ class Points(NamedTuple):
 
     features  scipy CSR (N, F) float32
     labels    scipy CSR (N, L) float32, 1 for each label of an example
+    first     the number of the first feature in the file
     """
 
     features: Any
     labels: Any
+    first: int
 
 
 def begins(path: str | Path) -> bool:
@@ -53,8 +55,8 @@ def load(
     """Reads a file of LIBSVM or of extreme classification, which starts with a header "examples features labels".
 
     features, labels  their numbers; None: from the header, or else the largest that occurs. The test part of data without a
-                      header needs those of the training part
-    first             the number of the first feature in the file; None: 0 with a header or if 0 occurs, else 1
+                      header needs those of the training part, and its `first`
+    first             the number of the first feature in a file without a header; None: 0 if it occurs, else 1
 
     Text after a # is ignored. Raises OSError for an unreadable file; ValueError, with the line, for a malformed line, a
     duplicate feature, a number out of range or not finite, and a wrong number of examples. Without header and sizes, a number
@@ -72,7 +74,7 @@ def load(
     if sizes:
         features = sizes[1] if features is None else features
         labels = sizes[2] if labels is None else labels
-        first = 0 if first is None else first
+        first = 0
     return got.points(features, labels, first)
 
 
@@ -132,7 +134,7 @@ class _Read:
         if first is None:
             first = 0 if (feature == 0).any() else 1
         wide = self._csr("features", feature - first, self.feature_at, np.frombuffer(self.value, np.float32), features)
-        return Points(wide, self._csr("labels", label, self.label_at, np.ones(len(label), np.float32), labels))
+        return Points(wide, self._csr("labels", label, self.label_at, np.ones(len(label), np.float32), labels), first)
 
     def _csr(self, name: str, index: np.ndarray, at: Any, data: np.ndarray, wide: int | None) -> Any:
         from scipy import sparse
@@ -147,7 +149,9 @@ class _Read:
                 f'gaps; {name}={most}, or a first line "examples features labels", says that they are meant'
             )
         if len(index) and index.min() < 0:
-            raise ValueError(f"{self.path}: a feature 0, expected numbers from 1 on; read it with first=0")
+            raise ValueError(
+                f"{self.path}: a feature 0, expected numbers from 1 on, those of the training examples (first=1)"
+            )
         shape = (self.examples, max(most, 1) if wide is None else limit)
         kind = np.int32 if len(index) <= MOST else np.int64  # the index dtype of scikit-learn
         rows = sparse.csr_array((data, index.astype(np.int32), np.frombuffer(at, np.int64).astype(kind)), shape)

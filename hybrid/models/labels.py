@@ -181,10 +181,12 @@ class Read(NamedTuple):
 
     features  the tokens of each text; or scipy CSR (n, F)
     labels    the names of each text's labels; or scipy CSR (n, V)
+    first     the number of the first feature in the file; None: texts
     """
 
     features: Any
     labels: Any
+    first: int | None = None
 
     @property
     def examples(self) -> int:
@@ -195,7 +197,7 @@ class Read(NamedTuple):
         """Returns the selected examples."""
         if isinstance(self.features, list):
             return Read([self.features[row] for row in rows], [self.labels[row] for row in rows])
-        return Read(self.features[rows], self.labels[rows])
+        return Read(self.features[rows], self.labels[rows], self.first)
 
 
 class Known(NamedTuple):
@@ -205,18 +207,20 @@ class Known(NamedTuple):
     features  number of features
     labels    label names; None: numbered labels
     classes   number of labels
+    first     the number of the first feature in files without a header; None: texts
     """
 
     words: dict[str, float] | None
     features: int
     labels: list[str] | None
     classes: int
+    first: int | None = None
 
     @classmethod
     def learned(cls, path: str, found: Read, options: Mapping[str, Any]) -> "Known":
         """Collects the vocabulary of the training examples; ValueError if there is too little."""
         if not isinstance(found.features, list):
-            known = cls(None, found.features.shape[1], None, found.labels.shape[1])
+            known = cls(None, found.features.shape[1], None, found.labels.shape[1], found.first)
         else:
             words = _words(found.features, options["min_count"])
             names = sorted({name for own in found.labels for name in own})
@@ -230,7 +234,7 @@ class Known(NamedTuple):
     def keep(self, folder: Path) -> None:
         """Writes it into a run's folder."""
         store.write_json(folder / NAMES, {"labels": self.labels, "classes": self.classes})
-        store.write_json(folder / WORDS, {"words": self.words, "features": self.features})
+        store.write_json(folder / WORDS, {"words": self.words, "features": self.features, "first": self.first})
 
     @classmethod
     def kept(cls, folder: Path) -> "Known":
@@ -240,6 +244,8 @@ class Known(NamedTuple):
             known = cls(**labels, **words)
             check.whole("classes", known.classes, 2)
             check.whole("features", known.features, 1)
+            if known.first is not None:
+                check.whole("first", known.first, 0, 1)
             named = known.labels is None or (files.words(known.labels) and len(known.labels) == known.classes)
             weights = {} if known.words is None else dict(known.words)
             if not named or not all(isinstance(weight, int | float) for weight in weights.values()):
@@ -252,7 +258,7 @@ class Known(NamedTuple):
     def matrices(self, found: Read) -> Examples:
         """Returns examples as matrices; unknown words and labels are omitted."""
         if self.words is None:
-            return Examples(*found)
+            return Examples(found.features, found.labels)
         place = {name: at for at, name in enumerate(self.labels or [])}
         rows = [{place[name]: 1.0 for name in own if name in place} for own in found.labels]
         return Examples(self.weighed(found.features), _csr(rows, self.classes))
@@ -296,7 +302,8 @@ def _digest(examples: Examples) -> str:
 def _read(path: str, options: Mapping[str, Any], known: Known | None = None) -> Read:
     """Reads a file of examples for the run with `known`, if any; ValueError and OSError as in hybrid.formats."""
     if svm.begins(path) if known is None else known.words is None:
-        return Read(*svm.load(path, features=known and known.features, labels=known and known.classes))
+        same = {"features": known.features, "labels": known.classes, "first": known.first} if known else {}
+        return Read(*svm.load(path, **same))
     texts = fasttext.load(path)
     return Read(_cut(texts.texts, options), texts.labels)
 

@@ -94,5 +94,5 @@ def test_sizes_that_do_not_fit(path):
     with pytest.raises(ValueError, match="labels: found the number 2, expected at most 1"):
         svm.load(path, labels=2)
     path.write_text("2 0:1\n")
-    with pytest.raises(ValueError, match="a feature 0, expected numbers from 1 on; read it with first=0"):
+    with pytest.raises(ValueError, match="a feature 0, expected numbers from 1 on, those of the training examples"):
         svm.load(path, first=1)

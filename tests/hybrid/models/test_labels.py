@@ -96,6 +96,17 @@ def test_numbered_features_and_a_file_that_validates(here, capsys):
     assert model.model.best(svm.load("train.svm").features, 2)[0].shape == (200, 2)
 
 
+def test_files_without_a_header_number_features_as_the_training_examples_do(here, capsys):
+    y = np.random.default_rng(0).random((200, 4)) < 0.4
+    features = np.hstack([np.ones((200, 1)), y])
+    dump_svmlight_file(features, y.astype(int), "train.svm", multilabel=True)
+    features[:, 0] = 0  # now no line has the feature 0
+    dump_svmlight_file(features, y.astype(int), "other.svm", multilabel=True)
+    train = ["train", "labels", "--examples", "train.svm", "--valid", "other.svm", "--out", "run"]
+    assert run_json(capsys, *train)["valid precision@1"] > 0.9
+    assert run_json(capsys, "eval", "run", "--examples", "other.svm")["precision@1"] > 0.9
+
+
 def test_a_run_that_ended_before_its_first_tree_says_what_to_do(here, capsys):
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
         patch.setattr(labels.LabelTrees, "grow", lambda *given: kill())
