@@ -55,7 +55,7 @@ LEAST = [
     (lambda **given: HeadReadout(9, 3, parts=HeadParts(clusters=2, **given)), {"head": 0}),
     (functools.partial(HeadReadout, 9, 3), {"tail_scale": 0.0}),
     (_mixture, {"pace": 0.0}),
-    (lambda **given: NeighbourReadout(_full(), **given), {"threads": 1, "exact_below": 0, "every": 1, "moved": 0.0}),
+    (lambda **given: NeighbourReadout(_full(), **given), {"threads": 1, "exact_below": 0}),
     (Annoy, {"trees": 1, "search": 1}),
     (functools.partial(Neighbours, np.eye(9, 3, dtype=np.float32), index="exact"), {"k": 1, "threads": 1}),
     (_clusters, {"arity": 2, "leaves": 1, "seed": 0}),
