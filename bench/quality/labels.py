@@ -201,7 +201,8 @@ def _fasttext(loss: str, threads: int) -> Learn:
         rows = np.split(examples.labels.indices, examples.labels.indptr[1:-1])
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "train.txt"
-            format.save(path, [texts[row] for row in order], [[str(label) for label in rows[row]] for row in order])
+            marked = ["".join(f"{format.LABEL}{label} " for label in rows[row]) + texts[row] for row in order]
+            path.write_text("\n".join(marked) + "\n")
             asked = {**settings, "epoch": math.ceil(epochs), "thread": threads, "verbose": 0}
             start = time.perf_counter()
             model = fasttext.train_supervised(input=os.fspath(path), loss=loss, **asked)
