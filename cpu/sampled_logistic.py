@@ -42,12 +42,15 @@ def learn(
 
     count     negatives that `cpu.output.negatives.draw` wrote to the scratch; returned, valid until the next draw
     positive  factor of the target's term
+
+    At a rate of 0 nothing is updated, and grad may be (0, D): then only the loss is computed.
     """
     work.lower[:count], work.score[: target.size] = 0, 0
     met = gather(work, learned, count, target)
     given = met.score, work.logits, met.picked, met.ids, work.lower, hidden, target, weight, loss.dtype.type(positive)
     _learn(grad, loss, met.own, met.own_pulls, *given)
-    move(learned, work, met, hidden, target, rate)
+    if rate:
+        move(learned, work, met, hidden, target, rate)
     return met.ids
 
 
@@ -62,10 +65,12 @@ def _learn(grad, loss, own, own_pulls, score, logits, picked, ids, lower, hidden
             row = logits[b, :count]
             miss, cost = miss_and_loss(dot(own[b], hidden[b]) - score[b], 1)
             loss[b] = weighed(positive * cost + _refuse(row, ids, lower, target[b]), weight, b)
-            own_pulls[b] = weighed(-positive * miss, weight, b)
-            weigh(row, weight, b)
-            pull_target(grad[b], own[b], hidden[b], own_pulls[b])
-        gemm(grad[first:last], logits[first:last, :count], picked, 1.0, 1.0)
+            if grad.size:
+                own_pulls[b] = weighed(-positive * miss, weight, b)
+                weigh(row, weight, b)
+                pull_target(grad[b], own[b], hidden[b], own_pulls[b])
+        if grad.size:
+            gemm(grad[first:last], logits[first:last, :count], picked, 1.0, 1.0)
 
 
 @called(error_model="numpy", fastmath={"reassoc", "contract"})

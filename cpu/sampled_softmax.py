@@ -41,11 +41,15 @@ def learn(
     grad: Array, loss: Array, learned: Any, work: Work, count: int, hidden: Array, target: Array, weight: Array | None,
     rate: float,
 ) -> Array:  # fmt: skip
-    """Performs `step` with the `count` negatives that `draw` wrote to the scratch; returns them."""
+    """Performs `step` with the `count` negatives that `draw` wrote to the scratch; returns them.
+
+    At a rate of 0 nothing is updated, and grad may be (0, D): then only the loss is computed.
+    """
     met = gather(work, learned, count, target)
     given = met.score, work.logits, met.picked, met.ids, work.lower, hidden, target, weight
     _learn(grad, loss, met.own, met.own_pulls, *given)
-    move(learned, work, met, hidden, target, rate)
+    if rate:
+        move(learned, work, met, hidden, target, rate)
     return met.ids
 
 
@@ -61,13 +65,15 @@ def _learn(grad, loss, own, own_pulls, score, logits, picked, ids, lower, hidden
             _lower(row, ids, lower, target[b])
             score[b] = dot(own[b], hidden[b]) - score[b]
             norm = _norm(row, score[b])
-            probabilities(row, norm)
             loss[b] = norm - score[b]
-            own_pulls[b] = weighed(np.expm1(-loss[b]), weight, b)
+            if grad.size:
+                probabilities(row, norm)
+                own_pulls[b] = weighed(np.expm1(-loss[b]), weight, b)
+                weigh(row, weight, b)
+                pull_target(grad[b], own[b], hidden[b], own_pulls[b])
             loss[b] = weighed(loss[b], weight, b)
-            weigh(row, weight, b)
-            pull_target(grad[b], own[b], hidden[b], own_pulls[b])
-        gemm(grad[first:last], logits[first:last, :count], picked, 1.0, 1.0)
+        if grad.size:
+            gemm(grad[first:last], logits[first:last, :count], picked, 1.0, 1.0)
 
 
 @called()

@@ -200,7 +200,8 @@ class SampledReadout(FullReadout):
     def losses(self, hidden: np.ndarray, target: np.ndarray) -> np.ndarray:
         """Returns the loss of each row among the classes that the next step draws; nothing is updated."""
         self._check(hidden, target)
-        losses, grad = np.empty(len(hidden), np.float32), np.empty((self.batch, self.width), np.float32)
+        losses, graded = np.empty(len(hidden), np.float32), self.batch if self.loss == "logistic" else 0
+        grad = np.empty((graded, self.width), np.float32)
         with self.dry_runs():
             for part in self._parts(hidden):
                 rows = hidden[part]
