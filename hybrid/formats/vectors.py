@@ -49,7 +49,7 @@ def open_vectors(path: str | Path) -> Vectors:
     """Reads a file of `save`, word2vec or gensim; a binary file may lack the line end after each word, as gensim's do.
 
     The first bytes identify an .npz, and an .npy, whose names are its row numbers. Of word2vec's formats it is the text if the
-    second line ends with a number. Returns Vectors: `words, rows = open_vectors(path)` gives both.
+    second line is a word and numbers. Returns Vectors: `words, rows = open_vectors(path)` gives both.
 
     Raises OSError for a file that cannot be read. Raises ValueError, for a text with the line number, for a file that is
     truncated or in another format, and for NaN, infinity, and words that are empty, repeated or hold white space.
@@ -68,9 +68,10 @@ def _read_word2vec(path: str | Path, file: BinaryIO, first: bytes) -> Named:
     """Reads either format of word2vec, after its first line."""
     count, width = _header(path, first)
     begin = file.tell()
-    binary = not _ends_with_number(file.readline(HEAD))
+    size = Path(path).stat().st_size
+    binary = not _is_text(file.readline(HEAD), width) and size - begin > 4 * width
     file.seek(begin)
-    size, least = Path(path).stat().st_size, count * (1 + width * (4 if binary else 2))
+    least = count * (1 + width * (4 if binary else 2))
     if size < least:  # checked before the claimed size is allocated
         raise ValueError(f"{path}: truncated: {size} bytes; expected {least} at least, for {count} x {width}")
     words, rows = [], np.empty((count, width), np.float32)
@@ -88,12 +89,13 @@ def _read_word2vec(path: str | Path, file: BinaryIO, first: bytes) -> Named:
     return words, rows
 
 
-def _ends_with_number(line: bytes) -> bool:
+def _is_text(line: bytes, width: int) -> bool:
+    """True for a word and numbers: two at least unless the width is 1, since one may be a line end among binary numbers."""
+    numbers = line.rstrip().split(b" ")[1:]
     try:
-        float(line.split()[-1])
-    except (ValueError, IndexError):
+        return len([float(number) for number in numbers]) >= min(width, 2)
+    except ValueError:
         return False
-    return True
 
 
 def _check_names(words: Sequence[str]) -> None:

@@ -107,6 +107,13 @@ def test_binary_files_are_told_from_text(tmp_path, seed):
     assert vectors.open_vectors(tmp_path / "v").rows.tobytes() == rows.tobytes()
 
 
+@pytest.mark.parametrize("numbers", [b"\x10 5\nabc ", b"57.5\nab=", b"1 \n2abc="])
+def test_binary_numbers_may_look_like_the_end_of_a_line_of_text(tmp_path, numbers):
+    rows = np.frombuffer(numbers, np.float32).reshape(1, 2)
+    vectors.save(tmp_path / "v", ["word"], rows, format="binary")
+    assert vectors.open_vectors(tmp_path / "v").rows.tobytes() == numbers
+
+
 NAMES = ["Star Wars", 'the "Bus"', "tab\there", "line\nend", "plain", "ünï"]
 TABLE = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
 
