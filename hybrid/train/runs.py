@@ -215,7 +215,7 @@ def text(report: dict[str, Any]) -> str:
         lines: str = model.text(report)
         return lines
     shown = {name.replace("_", " "): value for name, value in report.items() if isinstance(value, str | int | float)}
-    shown |= {"stages": trace.line(report["stages"])} if "stages" in report else {}
+    shown |= {"stages": trace.line(report["stages"])} if report.get("stages") else {}
     width = max(map(len, shown), default=0)
     return "\n".join(f"{name:<{width}}  {_plain(value)}" for name, value in shown.items())
 

@@ -34,7 +34,10 @@ OPTIONAL = {
     "faiss-cpu": ('for the index "faiss"', "faiss"),
     "optuna": ("for hybrid sweep", "sweep"),
     "mpi4py": ("for hybrid launch", "mpi"),
-    **dict.fromkeys(("torch", "gensim", "fasttext-wheel"), ("to benchmark against it", "bench")),
+    "torch": ("for PyTorch trunks and losses", "torch"),
+    "scikit-learn": ("for hybrid.sklearn", "sklearn"),
+    "pyarrow": ("to read and write Parquet files", "tables"),
+    **dict.fromkeys(("gensim", "fasttext-wheel"), ("to benchmark against it", "bench")),
 }
 LAYERS = {"tbb": "tbbpool", "omp": "omppool", "workqueue": "workqueue"}  # Numba's thread layers and their modules
 THREADSAFE = {"tbb", "omp"}
