@@ -2,8 +2,9 @@
 
 Threads that spin while they wait are the fastest on a quiet machine. If another process occupies a core, they spin through the
 time slices of the thread they wait for. A step of 0.5 ms then takes 24 ms. TBB's threads yield early and steal work from late
-threads. OpenMP's are limited to short spins, PyTorch's in the same process too, in either import order. `python -m bench busy`
-measured this choice.
+threads. OpenMP's are limited to short spins, PyTorch's too if it is imported later. A PyTorch that was imported first keeps its
+own policy. It could then be limited to hardly any spins only, with which a step of an LSTM took 1.4 times as long on a quiet
+machine. `python -m bench busy` measured this choice.
 """
 
 import contextlib
@@ -11,8 +12,6 @@ import ctypes
 import importlib.metadata
 import os
 import sys
-import threading
-from pathlib import Path
 
 import numba
 
@@ -26,8 +25,6 @@ def settle() -> None:
     """Sets the wait policy, unless the user has set one. Runtimes read the variable once, when they are loaded."""
     if not any(name in os.environ for name in SAID):
         os.environ["GOMP_SPINCOUNT"] = SPINS
-        for runtime in _loaded():
-            _calm(runtime)
     if os.environ.get("NUMBA_THREADING_LAYER") not in ("omp", "workqueue"):  # every other value allows TBB
         _load_tbb()
 
@@ -44,43 +41,6 @@ def _load_tbb() -> None:
                 ctypes.CDLL(str(file.locate()), ctypes.RTLD_GLOBAL)
             except OSError:  # not built for this machine: OpenMP is used
                 return
-
-
-def _loaded() -> list[str]:
-    """Returns the OpenMP runtimes loaded in this process, such as that of an earlier imported PyTorch."""
-    try:
-        lines = Path("/proc/self/maps").read_text().splitlines()
-    except OSError:  # not Linux
-        return []
-    paths = {line.split(maxsplit=5)[-1] for line in lines if "/" in line}
-    return sorted(path for path in paths if Path(path).name.startswith(("libgomp", "libiomp5", "libomp")))
-
-
-def _calm(path: str) -> None:
-    """Limits a loaded runtime to short spins.
-
-    LLVM's and Intel's have a call for it. GNU's has none, but spins very little while it has more threads than cores. So it
-    gets that many sleeping threads, in a team of their own, which lasts as long as the thread that created it.
-    """
-    runtime = ctypes.CDLL(path, os.RTLD_NOLOAD)
-    if hasattr(runtime, "kmp_set_blocktime"):
-        runtime.kmp_set_blocktime(0)
-        return
-    ready = threading.Event()
-
-    def hold() -> None:
-        nothing = ctypes.cast(ctypes.CDLL(None).free, ctypes.c_void_p)  # free(NULL) does nothing
-        runtime.GOMP_parallel(nothing, None, ctypes.c_uint((os.cpu_count() or 1) + 1), ctypes.c_uint(0))
-        ready.set()
-        threading.Event().wait()
-
-    import resource
-
-    # With limited memory for stacks GNU's runtime ends the process: it cannot create a thread.
-    space, data = (resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA))
-    if space == resource.RLIM_INFINITY and (data == space or data >= 4 << 30):
-        threading.Thread(target=hold, name="omp-sleepers", daemon=True).start()
-        ready.wait()
 
 
 def shared(items: int) -> contextlib.AbstractContextManager[None]:

@@ -52,34 +52,6 @@ def test_what_the_user_says_stays(said, expected):
     assert started(WAITING, **said) == expected
 
 
-SPINNING = """
-import json, time
-import torch
-work = torch.ones(1_000_000)
-
-def seconds():
-    "Of processor time that threads spend while they have nothing to do."
-    spent = 0
-    for _ in range(40):
-        work.add_(1)
-        begun = time.process_time()
-        time.sleep(0.02)
-        spent += time.process_time() - begun
-    return spent
-
-before = seconds()
-import cpu
-seconds()
-print(json.dumps([before, seconds(), torch.get_num_threads()]))
-"""
-
-
-def test_pytorch_that_was_imported_first_spins_no_longer_either():
-    pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
-    before, after, count = started(SPINNING)
-    assert after < before / 3 or count == 1
-
-
 def test_a_loop_is_cut_finer_only_inside():
     before = numba.get_parallel_chunksize()
     with threads.shared(1000):
