@@ -66,8 +66,6 @@ class TorchTrunk(Stages):
         threads: int | None = None,
         seed: int = 0,
     ):
-        import cpu  # noqa: F401  # says how threads wait; PyTorch's runtime reads it when it is loaded, unless that was before
-
         self.inputs, self.outputs = check.whole("inputs", inputs, 1), check.whole("outputs", outputs, 1)
         self.sequence = None if sequence is None else check.whole("sequence", sequence, 1)
         self.whole = self.sequence or 1
@@ -214,6 +212,7 @@ def pytorch() -> Any:
     """Imports and returns PyTorch; MemoryError if a memory limit is too low, ValueError if it cannot be imported."""
     if "torch" not in sys.modules:
         machine.refuse_little_memory(machine.LEAST_TORCH)
+        import cpu  # noqa: F401  # says how threads wait; PyTorch's runtime reads it when it is loaded
     try:
         import torch
     except ImportError as failure:
