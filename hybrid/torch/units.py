@@ -48,7 +48,7 @@ class _Through(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Any, anchor: Any, module: UnitsModule) -> Any:
         ctx.save_for_backward(x)
-        ctx.module, ctx.moves = module, module.training and anchor.requires_grad
+        ctx.module, ctx.moves, ctx.place = module, module.training and anchor.requires_grad, anchor.device
         return _tensor(module.units(_array(x.to(torch.float32))), x)
 
     @staticmethod
@@ -58,4 +58,4 @@ class _Through(torch.autograd.Function):
         (x,) = ctx.saved_tensors
         rate = ctx.module.rate if ctx.moves else None
         gradient = ctx.module.units.backward(_array(x.to(torch.float32)), _array(upstream), rate)
-        return _tensor(gradient, x).to(x.dtype), torch.zeros(1) if ctx.moves else None, None
+        return _tensor(gradient, x).to(x.dtype), torch.zeros(1, device=ctx.place) if ctx.moves else None, None
