@@ -18,11 +18,11 @@ NUMBERS = 1 << 23  # numbers per piece of the gradient
 WARPS = 8  # warps per block, as in batch_rows.cu
 
 
-def move(learned: Any, misses: Array | Matrix, hidden: Array, rate: float, downhill: bool = False) -> None:
+def move(learned: Any, misses: Array | Matrix, hidden: Array | Matrix, rate: float, downhill: bool = False) -> None:
     """Updates the C rows of `learned`, and their biases, with the gradient misses^T hidden.
 
     misses    (B, C)  d loss / d score of each example and row; downhill: its negative
-    hidden    (B, D)
+    hidden    (B, D)  bfloat16 if the misses are
     """
     misses, sign = Matrix.of(misses), -1.0 if downhill else 1.0
     if not misses.rows:
@@ -35,11 +35,11 @@ def move(learned: Any, misses: Array | Matrix, hidden: Array, rate: float, downh
     most = max(NUMBERS // D, 1)
     for first in range(0, C, most):
         last = min(first + most, C)
-        piece = misses._replace(pointer=misses.pointer + 4 * first, columns=last - first)
+        piece = misses._replace(pointer=misses.pointer + misses.size * first, columns=last - first)
         _visit(cut(learned, first, last), piece, hidden, rate, sign)
 
 
-def _visit(learned: Any, misses: Matrix, hidden: Array, rate: float, sign: float) -> None:
+def _visit(learned: Any, misses: Matrix, hidden: Array | Matrix, rate: float, sign: float) -> None:
     """Does `move` for the rows of one piece of the gradient."""
     R, D = learned.rows.shape
     grad = device.scratch("rows gradient", (R, D), np.float32)
@@ -53,7 +53,6 @@ def _visit(learned: Any, misses: Matrix, hidden: Array, rate: float, sign: float
 def _add(out: Array | None, misses: Matrix, kept: float, factor: float) -> None:
     """out = kept out + factor times the sum of misses over the batch; does nothing if out is None."""
     if out is not None:
+        name, blocks = "sum_columns" if misses.size == 4 else "sum_columns_half", -(-misses.columns // 32)
         sizes = misses.rows, misses.columns, misses.pitch
-        kernels.launch(
-            __file__, "sum_columns", "PPffiii", -(-misses.columns // 32), 256, out, misses.pointer, kept, factor, *sizes
-        )
+        kernels.launch(__file__, name, "PPffiii", blocks, 256, out, misses.pointer, kept, factor, *sizes)

@@ -51,7 +51,8 @@ def too_old(cuda: Any) -> str | None:
 class Device:
     """CUDA device number `ordinal`.
 
-    tf32  True: tensor cores multiply matrices, with factors rounded to 10 bits; False: fp32
+    precision  of products of matrices: "fp32"; "tf32": on tensor cores, with factors rounded to 10 bits; "bf16": the same, and a
+               step of a full softmax has factors and logits of bfloat16
 
     Raises DeviceError for a device that does not exist or does not start.
     """
@@ -63,8 +64,8 @@ class Device:
         """True once `close` was called."""
         return self.owner.closed
 
-    def __init__(self, ordinal: int = 0, tf32: bool = False):
-        self.tf32 = tf32
+    def __init__(self, ordinal: int = 0, precision: str = "fp32"):
+        self.precision = precision
         self.ordinal, self.name = ordinal, f"cuda:{ordinal}"
         self.owner = Owner(self.name)
         # Bytes of memory, number of streams and graphs

@@ -2,12 +2,14 @@
 //
 // logits  (B, pitch)  of the classes from `begin` on, `count` of them; pitch is a multiple of 4, so rows are aligned
 // most, sums (B,)     the largest logit of all chunks so far, and the sum of exp(logit - most)
-// bias    (count,)    of the chunk's classes, for the kernels named biased: a logit is what the product gave, plus this
+// bias    (count,)    of the chunk's classes, or null: a logit is what the product gave, plus this
 //
+// Logits are float32, or bfloat16 for the kernels named half; sums are float32 everywhere.
 // Everywhere a block a row, 256 threads, which read 16 bytes at a time. NaN stays visible: a maximum passes it by, but the
 // sum does not. Sums have a fixed order; the only atomic counts integers, in shared memory.
 #include <cfloat>
 
+#include "include/half.cuh"
 #include "include/warp.cuh"
 
 #define THREADS 256
@@ -27,22 +29,18 @@ __device__ __forceinline__ Sum both(Sum a, Sum b)
     return {most, a.sum * expf(a.most - most) + b.sum * expf(b.most - most)};
 }
 
-// Logits 4 q to 4 q + 3 of a row; -infinity, which adds nothing to a sum, beyond the last.
-__device__ __forceinline__ float4 quad(const float *row, int q, int count)
+// Logits 4 q to 4 q + 3 of a row; -infinity, which adds nothing to a sum, beyond the last. bias begins anywhere.
+template <class T> __device__ __forceinline__ float4 logits_of(const T *row, const float *bias, int q, int count)
 {
-    if (4 * q + 4 <= count) return reinterpret_cast<const float4 *>(row)[q];
     float4 v = make_float4(-INFINITY, -INFINITY, -INFINITY, -INFINITY);
-    if (4 * q < count) v.x = row[4 * q];
-    if (4 * q + 1 < count) v.y = row[4 * q + 1];
-    if (4 * q + 2 < count) v.z = row[4 * q + 2];
-    return v;
-}
-
-// The same with the biases of the classes, which begin anywhere.
-template <bool BIASED> __device__ __forceinline__ float4 logits_of(const float *row, const float *bias, int q, int count)
-{
-    float4 v = quad(row, q, count);
-    if (!BIASED) return v;
+    if (4 * q + 4 <= count) {
+        v = four(row, q);
+    } else {
+        if (4 * q < count) v.x = number(row[4 * q]);
+        if (4 * q + 1 < count) v.y = number(row[4 * q + 1]);
+        if (4 * q + 2 < count) v.z = number(row[4 * q + 2]);
+    }
+    if (!bias) return v;
     if (4 * q < count) v.x += bias[4 * q];
     if (4 * q + 1 < count) v.y += bias[4 * q + 1];
     if (4 * q + 2 < count) v.z += bias[4 * q + 2];
@@ -50,28 +48,28 @@ template <bool BIASED> __device__ __forceinline__ float4 logits_of(const float *
     return v;
 }
 
-__device__ __forceinline__ void put(float *row, int q, int count, float4 v)
+template <class T> __device__ __forceinline__ void put(T *row, int q, int count, float4 v)
 {
     if (4 * q + 4 <= count) {
-        reinterpret_cast<float4 *>(row)[q] = v;
+        put_four(row, q, v);
         return;
     }
-    if (4 * q < count) row[4 * q] = v.x;
-    if (4 * q + 1 < count) row[4 * q + 1] = v.y;
-    if (4 * q + 2 < count) row[4 * q + 2] = v.z;
+    if (4 * q < count) set(row[4 * q], v.x);
+    if (4 * q + 1 < count) set(row[4 * q + 1], v.y);
+    if (4 * q + 2 < count) set(row[4 * q + 2], v.z);
 }
 
 __device__ __forceinline__ float largest(float4 v) { return fmaxf(fmaxf(v.x, v.y), fmaxf(v.z, v.w)); }
 
 // A thread's share of a row's sum: QUADS float4s at a time, one change of base for all.
-template <bool BIASED> __device__ __forceinline__ Sum share(const float *row, const float *bias, int count)
+template <class T> __device__ __forceinline__ Sum share(const T *row, const float *bias, int count)
 {
     Sum mine = {-FLT_MAX, 0};
     for (int q = threadIdx.x; 4 * q < count; q += QUADS * THREADS) {
         float4 v[QUADS];
         float most = mine.most;
 #pragma unroll
-        for (int i = 0; i < QUADS; ++i) v[i] = logits_of<BIASED>(row, bias, q + i * THREADS, count);
+        for (int i = 0; i < QUADS; ++i) v[i] = logits_of(row, bias, q + i * THREADS, count);
 #pragma unroll
         for (int i = 0; i < QUADS; ++i) most = fmaxf(most, largest(v[i]));
         mine.sum *= expf(mine.most - most);
@@ -87,16 +85,16 @@ template <bool BIASED> __device__ __forceinline__ Sum share(const float *row, co
 // multiplied by weight[b] where there are weights
 //   work    a block a row; the target's logit is kept in score[b] when its chunk comes by
 //   launch  block 256, grid B; first: nothing has been summed yet. target null: no score, no out
-//   bound   memory: 4 bytes a logit, read once; 1 exponential a logit
+//   bound   memory: 4 bytes a logit (half: 2), read once; 1 exponential a logit
 //   order   a thread's logits in turn, a butterfly over the warp, the warps in turn, the chunks in turn
-template <bool BIASED>
-__device__ __forceinline__ void measure_row(Sum *parts, float *out, float *most, float *sums, float *score, const float *logits,
+template <class T>
+__device__ __forceinline__ void measure_row(Sum *parts, float *out, float *most, float *sums, float *score, const T *logits,
                                             const float *bias, const int *target, const float *weight, int begin, int count,
                                             int pitch, int first, float sign)
 {
     const int b = blockIdx.x;
-    const float *row = logits + int64(b) * pitch;
-    Sum sum = share<BIASED>(row, bias, count);
+    const T *row = logits + int64(b) * pitch;
+    Sum sum = share(row, bias, count);
     for (int step = 16; step; step >>= 1)
         sum = both(sum, {__shfl_xor_sync(FULL, sum.most, step), __shfl_xor_sync(FULL, sum.sum, step)});
     if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = sum;
@@ -108,26 +106,21 @@ __device__ __forceinline__ void measure_row(Sum *parts, float *out, float *most,
     sums[b] = sum.sum;
     if (!target) return;
     const int hit = target[b] - begin;
-    if (hit >= 0 && hit < count) score[b] = row[hit] + (BIASED ? bias[hit] : 0);
+    if (hit >= 0 && hit < count) score[b] = number(row[hit]) + (bias ? bias[hit] : 0);
     if (weight) sign *= weight[b];
     out[b] = sign * ((score[b] - sum.most) - logf(sum.sum));  // in this order: exact where the target has all the mass
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
-measure(float *out, float *most, float *sums, float *score, const float *logits, const int *target, const float *weight,
-        int begin, int count, int pitch, int first, float sign)
-{
-    __shared__ Sum parts[THREADS / 32];
-    measure_row<false>(parts, out, most, sums, score, logits, nullptr, target, weight, begin, count, pitch, first, sign);
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS)
-measure_biased(float *out, float *most, float *sums, float *score, const float *logits, const float *bias, const int *target,
-               const float *weight, int begin, int count, int pitch, int first, float sign)
-{
-    __shared__ Sum parts[THREADS / 32];
-    measure_row<true>(parts, out, most, sums, score, logits, bias, target, weight, begin, count, pitch, first, sign);
-}
+#define MEASURE(NAME, T)                                                                                                 \
+    extern "C" __global__ void __launch_bounds__(THREADS)                                                                \
+    NAME(float *out, float *most, float *sums, float *score, const T *logits, const float *bias, const int *target,      \
+         const float *weight, int begin, int count, int pitch, int first, float sign)                                    \
+    {                                                                                                                    \
+        __shared__ Sum parts[THREADS / 32];                                                                              \
+        measure_row(parts, out, most, sums, score, logits, bias, target, weight, begin, count, pitch, first, sign);      \
+    }
+MEASURE(measure, float)
+MEASURE(measure_half, Half)
 
 __device__ __forceinline__ float4 probabilities(float4 v, float most, float scale)
 {
@@ -137,24 +130,21 @@ __device__ __forceinline__ float4 probabilities(float4 v, float most, float scal
 
 // logits[b, j] <- exp(logits[b, j] - most[b]) / sums[b], less 1 at the target: d loss / d logit; times weight[b], if any
 //   work    a block a row, a thread QUADS float4s at a time
-//   launch  block 256, grid B
-//   bound   memory: 8 bytes a logit, read and written once; 1 exponential a logit
-template <bool PLAIN>
-__device__ __forceinline__ void miss_row(float *logits, const float *bias, const float *most, const float *sums,
+//   launch  block 256, grid B; bias and weight may be null
+//   bound   memory: 8 bytes a logit (half: 4), read and written once; 1 exponential a logit
+template <class T>
+__device__ __forceinline__ void miss_row(T *logits, const float *bias, const float *most, const float *sums,
                                          const int *target, const float *weight, int begin, int count, int pitch)
 {
     const int b = blockIdx.x;
-    float *row = logits + int64(b) * pitch;
-    const float times = PLAIN || !weight ? 1 : weight[b];
+    T *row = logits + int64(b) * pitch;
+    const float times = weight ? weight[b] : 1;
     const float base = most[b], scale = times / sums[b];
     const int hit = target[b] - begin;
     for (int q = threadIdx.x; 4 * q < count; q += QUADS * THREADS) {
         float4 v[QUADS];
 #pragma unroll
-        for (int i = 0; i < QUADS; ++i) {
-            const int at = q + i * THREADS;
-            v[i] = PLAIN || !bias ? quad(row, at, count) : logits_of<true>(row, bias, at, count);
-        }
+        for (int i = 0; i < QUADS; ++i) v[i] = logits_of(row, bias, q + i * THREADS, count);
 #pragma unroll
         for (int i = 0; i < QUADS; ++i) {
             const int at = q + i * THREADS;
@@ -168,18 +158,24 @@ __device__ __forceinline__ void miss_row(float *logits, const float *bias, const
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
-miss(float *logits, const float *most, const float *sums, const int *target, int begin, int count, int pitch)
-{
-    miss_row<true>(logits, nullptr, most, sums, target, nullptr, begin, count, pitch);
-}
+#define MISS(NAME, T)                                                                                                    \
+    extern "C" __global__ void __launch_bounds__(THREADS)                                                                \
+    NAME(T *logits, const float *bias, const float *most, const float *sums, const int *target, const float *weight,     \
+         int begin, int count, int pitch)                                                                                \
+    {                                                                                                                    \
+        miss_row(logits, bias, most, sums, target, weight, begin, count, pitch);                                         \
+    }
+MISS(miss, float)
+MISS(miss_half, Half)
 
-// bias and weight may be null.
-extern "C" __global__ void __launch_bounds__(THREADS)
-miss_weighted(float *logits, const float *bias, const float *most, const float *sums, const int *target, const float *weight,
-              int begin, int count, int pitch)
+// out[i] = in[i], rounded to the nearest, of ties to the even one
+//   launch  block 256, grid: as many as fill the device
+//   bound   memory: 6 bytes a number
+extern "C" __global__ void __launch_bounds__(THREADS) halve(Half *out, const float *in, int64 count)
 {
-    miss_row<false>(logits, bias, most, sums, target, weight, begin, count, pitch);
+    const int64 each = int64(gridDim.x) * THREADS, own = int64(blockIdx.x) * THREADS + threadIdx.x;
+    for (int64 q = own; q < count / 4; q += each) put_four(out, q, four(in, q));
+    if (own < count % 4) set(out[count - 1 - own], in[count - 1 - own]);
 }
 
 extern __shared__ __align__(16) uint64 keys[];  // of `choose`: the k best, then those that wait to be compared
@@ -239,11 +235,11 @@ __device__ __forceinline__ void offer(int *waiting, int k, uint64 worst, float s
 //   work    a block a row; what beats the worst of the k best waits, until so many wait that all are sorted
 //   launch  block 256, grid B, 8 * size bytes of shared memory; size a power of two, at least k + TILE
 //   bound   memory: 4 bytes a logit; a sort takes log2(size)^2 / 2 rounds of shared memory, and falling logits need few
-template <bool BIASED>
-__device__ __forceinline__ void choose_row(int &waiting, int *ids, float *log_probs, const float *most, const float *sums,
-                                           const float *logits, const float *bias, int begin, int count, int pitch, int k,
-                                           int size, int first, int last)
+extern "C" __global__ void __launch_bounds__(THREADS)
+choose(int *ids, float *log_probs, const float *most, const float *sums, const float *logits, const float *bias,
+       int begin, int count, int pitch, int k, int size, int first, int last)
 {
+    __shared__ int waiting;
     const int b = blockIdx.x;
     const float *row = logits + int64(b) * pitch;
     ids += int64(b) * k;
@@ -256,7 +252,7 @@ __device__ __forceinline__ void choose_row(int &waiting, int *ids, float *log_pr
     const volatile int &so_far = waiting;  // read while others add to it
     for (int at = 0; at < count; at += TILE) {
         const int j = at + 4 * threadIdx.x;
-        const float4 v = logits_of<BIASED>(row, bias, j / 4, count);
+        const float4 v = logits_of(row, bias, j / 4, count);
         if (j < count) offer(&waiting, k, worst, v.x, begin + j);
         if (j + 1 < count) offer(&waiting, k, worst, v.y, begin + j + 1);
         if (j + 2 < count) offer(&waiting, k, worst, v.z, begin + j + 2);
@@ -273,20 +269,4 @@ __device__ __forceinline__ void choose_row(int &waiting, int *ids, float *log_pr
         ids[i] = id_of(keys[i]);
         log_probs[i] = (score_of(keys[i]) - base) - rest;
     }
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS)
-choose(int *ids, float *log_probs, const float *most, const float *sums, const float *logits,
-       int begin, int count, int pitch, int k, int size, int first, int last)
-{
-    __shared__ int waiting;
-    choose_row<false>(waiting, ids, log_probs, most, sums, logits, nullptr, begin, count, pitch, k, size, first, last);
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS)
-choose_biased(int *ids, float *log_probs, const float *most, const float *sums, const float *logits, const float *bias,
-              int begin, int count, int pitch, int k, int size, int first, int last)
-{
-    __shared__ int waiting;
-    choose_row<true>(waiting, ids, log_probs, most, sums, logits, bias, begin, count, pitch, k, size, first, last);
 }

@@ -62,12 +62,14 @@ class Chunk(NamedTuple):
         return self.begin, self.end - self.begin, self.logits.pitch
 
     def kernel(self, name: str) -> str:
-        """Returns the name of the kernel variant, with or without biases."""
-        return name if self.learned.biases is None else f"{name}_biased"
+        """Returns the name of the kernel for these logits."""
+        return name if self.logits.size == 4 else f"{name}_half"
 
-    def biased(self, arrays: tuple[Array | int | None, ...]) -> tuple[Array | int | None, ...]:
-        """Returns the kernel's arrays, up to the logits, followed by the biases if present."""
-        return arrays if self.learned.biases is None else (*arrays, self.learned.biases)
+    def compute(self, hidden: Array | Matrix) -> Array | Matrix:
+        """Writes the logits; returns the rows as their factor, if need be a copy in bfloat16, valid until the next chunk's."""
+        rows = _factor("rows of a chunk", self.learned.rows, self.logits.size)
+        blas.gemm(self.logits, hidden, rows, b_transposed=True)
+        return rows
 
 
 def workspace(batch: int, width: int, dtype: DTypeLike) -> Work:
@@ -77,9 +79,9 @@ def workspace(batch: int, width: int, dtype: DTypeLike) -> Work:
     return Work(*(empty(batch, dtype) for _ in range(3)))
 
 
-def classes_of_chunk(batch: int, classes: int, width: int) -> int:
-    """Returns the number of classes per chunk; larger chunks recompute fewer logits."""
-    most = max(LOGITS, classes * width // PART) // max(batch, 1)
+def classes_of_chunk(batch: int, classes: int, width: int, size: int = 4) -> int:
+    """Returns the number of classes per chunk, for logits of `size` bytes; larger chunks recompute fewer logits."""
+    most = max(LOGITS, classes * width // PART) * 4 // size // max(batch, 1)
     return min(-(-classes // STEP), max(most // STEP, 1)) * STEP
 
 
@@ -89,16 +91,20 @@ def step(
     """Writes grad (B, D) = d loss / d hidden and loss (B,) in nats; updates every row with the gradient summed over B.
 
     weight  (B,): multiplies an example's loss and gradients; None: all 1
+
+    On a device of precision "bf16" hidden vectors, rows and logits are rounded to bfloat16, and so is d loss / d logit; all sums
+    and the rows themselves are float32.
     """
-    chunks = _chunks(learned, len(hidden))
-    _measure_all(loss, work, hidden, target, weight, chunks, -1)
+    size = 2 if device.current().device.precision == "bf16" else 4
+    chunks, factor = _chunks(learned, len(hidden), size), _factor("hidden", hidden, size)
+    rows = _measure_all(loss, work, factor, target, weight, chunks, -1)
     for chunk in reversed(chunks):
         last = chunk is chunks[-1]
         if not last:
-            blas.gemm(chunk.logits, hidden, chunk.learned.rows, b_transposed=True)
+            rows = chunk.compute(factor)
         _miss(work, chunk, target, weight)
-        blas.gemm(grad, chunk.logits, chunk.learned.rows, beta=0 if last else 1)
-        batch_rows.move(chunk.learned, chunk.logits, hidden, rate)
+        blas.gemm(grad, chunk.logits, rows, beta=0 if last else 1)
+        batch_rows.move(chunk.learned, chunk.logits, factor, rate)
 
 
 def log_prob(out: Array, learned: Any, work: Work, hidden: Array, target: Array) -> None:
@@ -120,49 +126,66 @@ def best(ids: Array, log_probs: Array, learned: Any, work: Work, hidden: Array) 
     chunks = _chunks(learned, len(hidden))
     for chunk in chunks:
         _measure(None, work, hidden, None, None, chunk, 1)
-        arrays = chunk.biased((ids, log_probs, work.most, work.sums, chunk.logits.pointer))
+        arrays = ids, log_probs, work.most, work.sums, chunk.logits.pointer, chunk.learned.biases
         sizes = (*chunk.extent(), k, size, chunk is chunks[0], chunk is chunks[-1])
-        kinds = "P" * len(arrays) + "iiiiiii"
-        kernels.launch(__file__, chunk.kernel("choose"), kinds, len(hidden), THREADS, *arrays, *sizes, shared=8 * size)
+        kernels.launch(__file__, "choose", "PPPPPPiiiiiii", len(hidden), THREADS, *arrays, *sizes, shared=8 * size)
 
 
-def _chunks(learned: Any, batch: int) -> Sequence[Chunk]:
-    """Returns all classes in chunks. The last one, whose logits are kept, is full; the first one has the remainder."""
+def _factor(name: str, array: Array, size: int) -> Array | Matrix:
+    """Returns an array (rows, columns) as a factor with numbers of `size` bytes: itself, or a copy in bfloat16 in scratch."""
+    if size == 4:
+        return array
+    rows, columns = array.shape
+    copy = device.scratch(f"{name} in bfloat16", array.size, np.uint16)
+    blocks = min(-(-array.size // 4 // THREADS) + 1, 16 * device.current().device.multiprocessors)
+    kernels.launch(__file__, "halve", "PPq", blocks, THREADS, copy, array, array.size)
+    return Matrix(copy.pointer, rows, columns, columns, size=2)
+
+
+def _chunks(learned: Any, batch: int, size: int = 4) -> Sequence[Chunk]:
+    """Returns all classes in chunks. The last one, whose logits are kept, is full; the first one has the remainder.
+
+    size  bytes per logit
+    """
     classes, width = learned.rows.shape
-    size = classes_of_chunk(batch, classes, width)
-    room = device.scratch("logits", (batch, size), np.float32)
+    most = classes_of_chunk(batch, classes, width, size)
+    room = device.scratch("logits", batch * most * size, np.uint8)
     chunks = []
-    for end in range(classes, 0, -size):
-        begin = max(end - size, 0)
+    for end in range(classes, 0, -most):
+        begin = max(end - most, 0)
         pitch = -(-(end - begin) // LINE) * LINE
-        logits = Matrix(room.pointer, batch, end - begin, pitch)
+        logits = Matrix(room.pointer, batch, end - begin, pitch, size=size)
         chunks.append(Chunk(begin, end, logits, cut(learned, begin, end)))
     return chunks[::-1]
 
 
 def _measure_all(
-    out: Array, work: Work, hidden: Array, target: Array, weight: Array | None, chunks: Sequence[Chunk], sign: float
-) -> None:
-    """First pass: the largest logit and the sum of each row; out = sign * log p(target), times the weight."""
-    for chunk in chunks:
-        _measure(out, work, hidden, target, weight, chunk, sign)
+    out: Array, work: Work, hidden: Array | Matrix, target: Array, weight: Array | None, chunks: Sequence[Chunk], sign: float
+) -> Array | Matrix:
+    """First pass: the largest logit and the sum of each row; out = sign * log p(target), times the weight.
+
+    Returns the rows of the last chunk as a factor.
+    """
+    return [_measure(out, work, hidden, target, weight, chunk, sign) for chunk in chunks][-1]
 
 
 def _measure(
-    out: Array | None, work: Work, hidden: Array, target: Array | None, weight: Array | None, chunk: Chunk, sign: float
-) -> None:
-    blas.gemm(chunk.logits, hidden, chunk.learned.rows, b_transposed=True)
-    arrays = (*chunk.biased((out, work.most, work.sums, work.score, chunk.logits.pointer)), target, weight)
-    kinds, name = "P" * len(arrays) + "iiiif", chunk.kernel("measure")
-    kernels.launch(__file__, name, kinds, len(hidden), THREADS, *arrays, *chunk.extent(), chunk.begin == 0, sign)
+    out: Array | None,
+    work: Work,
+    hidden: Array | Matrix,
+    target: Array | None,
+    weight: Array | None,
+    chunk: Chunk,
+    sign: float,
+) -> Array | Matrix:
+    rows = chunk.compute(hidden)
+    arrays = out, work.most, work.sums, work.score, chunk.logits.pointer, chunk.learned.biases, target, weight
+    sizes = (*chunk.extent(), chunk.begin == 0, sign)
+    kernels.launch(__file__, chunk.kernel("measure"), "PPPPPPPPiiiif", chunk.logits.rows, THREADS, *arrays, *sizes)
+    return rows
 
 
 def _miss(work: Work, chunk: Chunk, target: Array, weight: Array | None) -> None:
     """Turns logits into d loss / d logit."""
-    read = work.most, work.sums, target
-    if weight is None and chunk.learned.biases is None:
-        arrays: tuple[Array | int | None, ...] = (chunk.logits.pointer, *read)
-        kernels.launch(__file__, "miss", "PPPPiii", chunk.logits.rows, THREADS, *arrays, *chunk.extent())
-    else:
-        arrays = chunk.logits.pointer, chunk.learned.biases, *read, weight
-        kernels.launch(__file__, "miss_weighted", "PPPPPPiii", chunk.logits.rows, THREADS, *arrays, *chunk.extent())
+    arrays = chunk.logits.pointer, chunk.learned.biases, work.most, work.sums, target, weight
+    kernels.launch(__file__, chunk.kernel("miss"), "PPPPPPiii", chunk.logits.rows, THREADS, *arrays, *chunk.extent())

@@ -1,4 +1,4 @@
-"""Selection of the kernel modules of a device: choose("cuda:0" | "cuda:0+tf32" | "cpu" | None)."""
+"""Selection of the kernel modules of a device: choose("cuda:0" | "cuda:0+tf32" | "cuda:0+bf16" | "cpu" | None)."""
 
 import functools
 import importlib
@@ -48,7 +48,8 @@ def choose(device: str | None = None) -> Backend:
 
     With several ranks on a machine, the first uses that GPU and each further rank the next one, see `turn`.
 
-    "cuda:0+tf32" enables TF32 tensor cores, which round factors to 10-bit mantissas; by default they are off.
+    "cuda:0+tf32" enables TF32 tensor cores, which round factors to 10-bit mantissas; by default they are off. With
+    "cuda:0+bf16" the step of a full softmax also has factors and logits of bfloat16; its rows stay float32.
 
     Raises ValueError, with the reason and the remedy, if the device does not exist or is unusable.
     """
@@ -56,14 +57,14 @@ def choose(device: str | None = None) -> Backend:
         device = "cpu" if why_no_gpu() else "cuda:0"
     if device == "cpu":
         return _backend("cpu", "cpu")
-    named = re.fullmatch(r"cuda:(\d+)(\+tf32)?", str(device))
+    named = re.fullmatch(r"cuda:(\d+)(?:\+(tf32|bf16))?", str(device))
     if not named:
-        raise ValueError(f'device: found "{device}", expected "auto", "cpu", "cuda:N" or "cuda:N+tf32"')
+        raise ValueError(f'device: found "{device}", expected "auto", "cpu", "cuda:N", "cuda:N+tf32" or "cuda:N+bf16"')
     reason = why_no_gpu()
     if reason:
         raise ValueError(f'device: "{device}" cannot be used: {reason}; use --device cpu')
     ordinal, devices = int(named[1]), importlib.import_module("gpu.runtime.available").devices() if turn else 0
-    return _gpu(device, (ordinal + turn) % devices if ordinal < devices else ordinal, bool(named[2]))
+    return _gpu(device, (ordinal + turn) % devices if ordinal < devices else ordinal, named[2] or "fp32")
 
 
 def given(backend: Backend | str | None) -> Backend:
@@ -99,8 +100,8 @@ def why_no_gpu() -> str | None:
 
 
 @functools.cache  # one context, one owner thread and one set of compiled kernels per device
-def _gpu(name: str, ordinal: int, tf32: bool) -> Backend:
-    return _backend("gpu", name, ordinal, tf32)
+def _gpu(name: str, ordinal: int, precision: str) -> Backend:
+    return _backend("gpu", name, ordinal, precision)
 
 
 def _backend(package: str, name: str, *settings: Any) -> Backend:

@@ -13,7 +13,8 @@ from bench.harness.measure import near
 NUMBERS, QUICK_NUMBERS = 1 << 30, 1 << 14  # float32 of a copy: reads 4 GiB and writes 4 GiB
 SIDE, QUICK_SIDE = 8192, 48  # side of the matrices
 SAMPLE = 8  # rows of a product to check
-TF32_TOLERANCE = 5e-3  # factors of 11 significant bits
+PRECISIONS = ("fp32", "tf32", "bf16")
+TOLERANCE = {"fp32": 1e-4, "tf32": 5e-3, "bf16": 3e-2}  # factors of 24, 11, 8 significant bits
 
 
 def ceilings(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:
@@ -21,8 +22,8 @@ def ceilings(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:
     numbers, side = (QUICK_NUMBERS, QUICK_SIDE) if quick else (NUMBERS, SIDE)
     yield partial(_copy, machine, numbers)
     yield partial(_in_place, machine, numbers // 2)
-    for tf32 in (False, True):
-        yield partial(_product, machine, side, tf32)
+    for kind in PRECISIONS[:2]:
+        yield partial(_product, machine, side, kind)
 
 
 def bandwidth(records: list[dict]) -> float:
@@ -48,23 +49,23 @@ def measured(path: str, machine: Machine, quick: bool) -> float | None:
 
 
 @contextlib.contextmanager
-def precision(machine: Machine, tf32: bool):
-    """A context in which both sides multiply matrices in TF32, or in fp32."""
+def precision(machine: Machine, kind: str):
+    """A context in which both sides multiply matrices in fp32, or in TF32; under "bf16" ours also in bfloat16."""
     for setting in _settings(machine):
-        setting(tf32)
+        setting(kind)
     try:
         yield
     finally:
         for setting in _settings(machine):
-            setting(False)
+            setting("fp32")
 
 
 def _settings(machine: Machine):
-    def ours(on):
-        machine.device.tf32 = on
+    def ours(kind):
+        machine.device.precision = kind
 
-    def torchs(on):
-        machine.torch.backends.cuda.matmul.allow_tf32 = on
+    def torchs(kind):
+        machine.torch.backends.cuda.matmul.allow_tf32 = kind != "fp32"
 
     return [ours, torchs] if machine.torch else [ours]
 
@@ -119,16 +120,16 @@ def _in_place(machine: Machine, numbers: int) -> Contest:
     return contest
 
 
-def _product(machine: Machine, side: int, tf32: bool) -> Contest:
+def _product(machine: Machine, side: int, kind: str) -> Contest:
     """Returns a square product."""
     from gpu.runtime import blas
 
     rng = np.random.default_rng(3)
-    contest = Contest(machine, "gpu.gemm", {"side": side, "tf32": tf32}, 2.0 * side**3, "FLOP/s")
-    contest.within = precision(machine, tf32)
+    contest = Contest(machine, "gpu.gemm", {"side": side, "precision": kind}, 2.0 * side**3, "FLOP/s")
+    contest.within = precision(machine, kind)
     a, b = (rng.standard_normal((side, side), np.float32) for _ in range(2))
     expected = a[:SAMPLE].astype(np.float64) @ b.astype(np.float64)
-    tolerance = TF32_TOLERANCE if tf32 else 1e-5
+    tolerance = TOLERANCE[kind]
     out, left, right = (
         machine.device.empty(a.shape, np.float32),
         machine.device.from_host(a),

@@ -81,8 +81,8 @@ def _softmax(machine: Machine, quick: bool) -> Iterator[Callable[[], None]]:
     from bench.gpu.sparse import QUICK_WIDTH, WIDTH, Classification, softmax_contest
 
     problem = Classification(*((QUICK_CLASSES, QUICK_WIDTH, QUICK_BATCH) if quick else (CLASSES, WIDTH, BATCH)))
-    for tf32 in (True, False):
-        yield softmax_contest(machine, problem, tf32).once
+    for kind in ("bf16", "tf32", "fp32"):
+        yield softmax_contest(machine, problem, kind).once
 
 
 WORKS = {"units": _units, "pvm": _pvm, "tree": _tree, "softmax": _softmax}

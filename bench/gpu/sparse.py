@@ -12,9 +12,9 @@ from functools import partial
 
 import numpy as np
 
-from bench.gpu.ceilings import TF32_TOLERANCE, precision
+from bench.gpu.ceilings import PRECISIONS, TOLERANCE, precision
 from bench.gpu.machine import Contest, Machine
-from bench.harness.measure import FIRST, near
+from bench.harness.measure import FIRST, near, peer
 from hybrid.contract import Learned
 
 WIDTH, BATCH = 128, 1024
@@ -36,10 +36,10 @@ def zipf(rng: np.random.Generator, classes: int, shape) -> np.ndarray:
 
 
 def softmax(machine: Machine, quick: bool) -> Iterator[Callable[[], Contest]]:
-    """Yields factories of the contests of a step in fp32 and one in TF32, on both sides."""
+    """Yields factories of the contests of a step in each precision, on both sides."""
     problem = classification(quick)
-    for tf32 in (False, True):
-        yield partial(softmax_contest, machine, problem, tf32)
+    for kind in PRECISIONS:
+        yield partial(softmax_contest, machine, problem, kind)
 
 
 def classification(quick: bool) -> "Classification":
@@ -78,16 +78,16 @@ class Classification:
         return loss, pulled / total[:, None] - own, some - RATE * miss.T @ hidden
 
 
-def softmax_contest(machine: Machine, problem: Classification, tf32: bool) -> Contest:
+def softmax_contest(machine: Machine, problem: Classification, kind: str) -> Contest:
     """Returns ours and PyTorch's at one problem."""
     from gpu import softmax
 
     classes, width = problem.weights.shape
     batch = problem.target.shape[1]
-    params = {"classes": classes, "width": width, "batch": batch, "tf32": tf32}
+    params = {"classes": classes, "width": width, "batch": batch, "precision": kind}
     contest = Contest(machine, "softmax.step", params, batch, "examples/s")
-    contest.within = precision(machine, tf32)
-    tolerance = TF32_TOLERANCE if tf32 else 1e-4
+    contest.within = precision(machine, kind)
+    tolerance = TOLERANCE[kind]
     put, get = machine.device.from_host, machine.device.to_host
     weights = put(problem.weights)
     batches = [(put(hidden), put(target)) for hidden, target in zip(problem.hidden, problem.target, strict=True)]
@@ -101,16 +101,25 @@ def softmax_contest(machine: Machine, problem: Classification, tf32: bool) -> Co
 
     contest.ours(lambda: softmax.step(grad, loss, Learned(weights), work, *next(turns), None, RATE), check)
     if machine.torch:
-        made = TorchSoftmax(machine.torch, problem, "cuda")
+        half = kind == "bf16"
+        made = TorchSoftmax(machine.torch, problem, "cuda", half)
         contest.torch("linear + cross_entropy + SGD", made.step, partial(made.check, tolerance))
+        if half and (cut := peer("cut_cross_entropy")):
+            made = TorchSoftmax(machine.torch, problem, "cuda", half, cut.linear_cross_entropy)
+            contest.torch("Cut Cross-Entropy + SGD", made.step, partial(made.check, tolerance))
     return contest
 
 
 class TorchSoftmax:
-    """The softmax in PyTorch: linear, summed cross entropy, autograd, SGD in one kernel."""
+    """The softmax in PyTorch: linear, summed cross entropy, autograd, SGD in one kernel.
 
-    def __init__(self, torch, problem: Classification, place: str):
+    half   hidden vectors, weights and logits are rounded to bfloat16, by autocast
+    fused  of hidden vectors, weights and targets, in place of linear and cross entropy
+    """
+
+    def __init__(self, torch, problem: Classification, place: str, half: bool = False, fused: Callable | None = None):
         self.problem, self.functional = problem, torch.nn.functional
+        self._half, self._fused = partial(torch.autocast, place, torch.bfloat16, enabled=half), fused
         self.weights = torch.tensor(problem.weights, device=place, requires_grad=True)
         self.hidden = [torch.tensor(hidden, device=place, requires_grad=True) for hidden in problem.hidden]
         target = [torch.tensor(target, device=place, dtype=torch.int64) for target in problem.target]
@@ -123,8 +132,12 @@ class TorchSoftmax:
         hidden, target = next(self.turns)
         self.optimiser.zero_grad()
         hidden.grad = None
-        logits = self.functional.linear(hidden, self.weights)
-        loss = self.functional.cross_entropy(logits, target, reduction="sum")
+        with self._half():
+            if self._fused:
+                loss = self._fused(hidden.bfloat16(), self.weights.bfloat16(), target, reduction="sum")
+            else:
+                logits = self.functional.linear(hidden, self.weights)
+                loss = self.functional.cross_entropy(logits, target, reduction="sum")
         loss.backward()
         self.optimiser.step()
         self.loss = loss.detach()

@@ -102,8 +102,8 @@ def adopt(foreign: Any, ordinal: int = 0) -> Array:
 
     Raises TypeError for an object without either or of another device, ValueError for one that is not C-contiguous.
     """
-    if hasattr(foreign, "__cuda_array_interface__"):
-        facts = foreign.__cuda_array_interface__
+    facts = getattr(foreign, "__cuda_array_interface__", None)  # PyTorch makes it anew at each access
+    if facts is not None:
         array = Array(facts["data"][0], facts["shape"], facts["typestr"], foreign, ordinal)
         strides = facts.get("strides")
     else:

@@ -3,7 +3,8 @@
 Results are byte-identical in every run. cuBLAS guarantees that for one version of the library, on devices of one architecture
 and number of multiprocessors, unless streams share a workspace or cublasSetAtomicsMode allows atomics. So every queue has its
 own workspace, which also avoids allocations in a loop, and atomics stay off. Products are computed in fp32. The tensor cores'
-TF32, with factors of 10 bits, is used only for a device created with tf32=True.
+TF32, with factors of 10 bits, is used only for a device created with a precision of "tf32" or "bf16". A product of two bfloat16
+matrices has sums of fp32.
 """
 
 import ctypes
@@ -18,6 +19,8 @@ from gpu import device
 from gpu.runtime.array import Array
 
 FP32, TF32 = 0, 3  # CUBLAS_DEFAULT_MATH, CUBLAS_TF32_TENSOR_OP_MATH
+KINDS = {4: 0, 2: 14}  # CUDA_R_32F, CUDA_R_16BF by bytes per number
+COMPUTE_FP32, ALGORITHM = 68, -1  # CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT
 VERSIONS = ("13", "12")
 WHEELS = ("nvidia/cu13/lib", "nvidia/cublas/lib")  # below a folder of packages, CUDA 13 and 12
 MISSING = (
@@ -31,6 +34,7 @@ class Matrix(NamedTuple):
 
     pitch  stride of rows in numbers: more than columns for some columns of a wider array
     step   stride of matrices in numbers; 0: one matrix for all products of a batch
+    size   bytes per number: 4, float32; 2, bfloat16
     """
 
     pointer: int
@@ -39,6 +43,7 @@ class Matrix(NamedTuple):
     pitch: int
     step: int = 0
     number: int = 1
+    size: int = 4
 
     @classmethod
     def of(cls, array: "Array | Matrix") -> "Matrix":
@@ -62,7 +67,7 @@ def gemm(
     """out <- alpha a b + beta out; beta 0 never reads `out`.
 
     out (M, N), a (M, K) and b (K, N) are Arrays or a Matrix each; a, b are stored as (K, M), (N, K) if transposed. If `out` is
-    several matrices, one launch computes all products.
+    several matrices, one launch computes all products. Either both factors of a single product are bfloat16, or none.
     """
     out, a, b = Matrix.of(out), Matrix.of(a), Matrix.of(b)
     if not (out.rows and out.columns and out.number):
@@ -72,13 +77,17 @@ def gemm(
     # Row-major is column-major transposed: out^T = b^T a^T, so the factors are swapped
     sizes = (b_transposed, a_transposed, out.columns, out.rows, a.rows if a_transposed else a.columns)
     scale, keep = ctypes.byref(ctypes.c_float(alpha)), ctypes.byref(ctypes.c_float(beta))
-    if out.number == 1:
+    if a.size == 2:
+        read = (scale, b.pointer, KINDS[b.size], b.pitch, a.pointer, KINDS[a.size], a.pitch)
+        how = (keep, out.pointer, KINDS[out.size], out.pitch, COMPUTE_FP32, ALGORITHM)
+        handle.call("cublasGemmEx", queue, *sizes, *read, *how)
+    elif out.number == 1:
         places = (scale, b.pointer, b.pitch, a.pointer, a.pitch, keep, out.pointer, out.pitch)
         handle.call("cublasSgemm_v2", queue, *sizes, *places)
     else:
-        read = (scale, b.pointer, b.pitch, b.step, a.pointer, a.pitch, a.step)
+        factors = (scale, b.pointer, b.pitch, b.step, a.pointer, a.pitch, a.step)
         written = (keep, out.pointer, out.pitch, out.step, out.number)
-        handle.call("cublasSgemmStridedBatched", queue, *sizes, *read, *written)
+        handle.call("cublasSgemmStridedBatched", queue, *sizes, *factors, *written)
 
 
 def ready() -> None:
@@ -103,7 +112,7 @@ class Handle:
         """Launches a function of the library on a queue."""
         if queue is not self._queue:
             self.follow(queue)
-        mode = TF32 if self._device.tf32 else FP32
+        mode = FP32 if self._device.precision == "fp32" else TF32
         if mode != self._mode:
             self._do("cublasSetMathMode", self._handle, mode)
             self._mode = mode
@@ -209,6 +218,7 @@ def _declare(found: ctypes.CDLL) -> ctypes.CDLL:
     found.cublasSetWorkspace_v2.argtypes = (p, p, s)
     found.cublasSgemm_v2.argtypes = (p, i, i, i, i, i, p, p, i, p, i, p, p, i)
     found.cublasSgemmStridedBatched.argtypes = (p, i, i, i, i, i, p, p, i, q, p, i, q, p, p, i, q, i)
+    found.cublasGemmEx.argtypes = (p, i, i, i, i, i, p, p, i, i, p, i, i, p, p, i, i, i, i)
     found.cublasGetStatusName.argtypes = (i,)
     found.cublasGetStatusName.restype = ctypes.c_char_p
     return found

@@ -161,6 +161,16 @@ class Queue:
         """Lets later work on another library's CUDA stream wait for this queue's work so far."""
         self.device.owner.call(order, self.handle, stream)
 
+    def within(self, stream: int, work: Callable[..., Any], *arguments: Any) -> None:
+        """Launches work between another library's work so far on its CUDA stream and that library's later work there."""
+
+        def ordered() -> None:
+            order(stream, self.handle)
+            work(*arguments)
+            order(self.handle, stream)
+
+        self.device.owner.call(self._do, ordered, (), (), None)
+
     def close(self) -> None:
         """Finishes all queued work; does nothing if the device is closed."""
         if not self.device.closed:

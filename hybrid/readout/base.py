@@ -256,14 +256,13 @@ class Base:
         return ids, log_probs
 
     def on_stream(self, stream: int, work: Any, *arrays: Any) -> None:
-        """Calls work(*arrays), such as `learn` or `judge`, after all work already on another library's CUDA stream.
+        """Launches work(*arrays), such as `learn` or `judge`, within the order of another library's CUDA stream.
 
-        The arrays are that library's, see `Device.adopt` in gpu/device.py. The work is finished on return: the arrays may then
-        be used on any stream, or freed. Nothing is checked.
+        The arrays are that library's, see `Device.adopt` in gpu/device.py, and belong to that stream: it may free them when it
+        gets there. Nothing is checked.
         """
         with Held(), self.alone:
-            self._place.follow(stream)
-            self._place.do(work, *arrays)
+            self._place.within(stream, work, *arrays)
 
     def judge(self, out: Any, hidden: Any, target: Any) -> None:
         """Runs the computation of `log_prob` without its checks, on arrays of the device, within a queue's work; out (B,)."""
@@ -458,9 +457,9 @@ class Place:
             self._queue = self._device.inline("readout", 0)
             raise
 
-    def follow(self, stream: int) -> None:
-        """Makes later work wait for all work already on another library's CUDA stream."""
-        self._queue.wait_for(stream)
+    def within(self, stream: int, work: Callable[..., None], *arguments: Any) -> None:
+        """Launches `work(*arguments)` between the work so far on another library's CUDA stream and its later work."""
+        self._queue.within(stream, work, *arguments)
 
     def call(self, work: Any, written: dict[str, np.ndarray], read: dict[str, np.ndarray]) -> None:
         """Calls work(*written, *read) with device arrays in place of these, and copies `written` back."""

@@ -17,6 +17,7 @@ from ..readout.base import Base
 REDUCTIONS = ("mean", "sum", "none")
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 WHOLE = (torch.int64, torch.int32)
+LARGEST = torch.finfo(torch.float32).max
 MOVED = 2.0**-20  # the anchor of an updated readout; too small to show in a norm of a net's parameters
 
 
@@ -36,7 +37,7 @@ class Labelled(NamedTuple):
 
     kept    (M,) int64, their numbers; None: all N rows
     target  (M,) int32
-    total   for a mean: the sum of the weights of those rows, a float32 number; None for another reduction, and for 0
+    total   for a mean: the number of those rows, or the sum of their weights; None for another reduction, and for 0
     learns  True: backward updates the readout
     """
 
@@ -152,10 +153,17 @@ class ReadoutLoss(torch.nn.Module):
         """
         self._check_averaged()
         shape = self._checked(hidden).shape[:-1]
-        classes = _classes(target, shape, self.n_classes, self.ignore_index).to(hidden.device)
+        _check("target", target, WHOLE, shape, f"int64 or int32 {tuple(shape)}, one class a hidden vector")
+        rows, classes = hidden.reshape(-1, self.in_features), target.reshape(-1).to(hidden.device)
+        least, most, low, high = _ends(classes, rows.detach())
         weights = _weights(weight, shape, hidden.device)
-        labelled = self._labelled(classes, weights)
-        nats, losses = Nats.apply(hidden.reshape(-1, self.in_features), weights, self.anchor, self, labelled)
+        complete = 0 <= least and most < self.n_classes and not 0 <= self.ignore_index < self.n_classes
+        if not complete:
+            _check_classes(target, self.n_classes, self.ignore_index)
+        labelled = self._labelled(classes, weights, complete)
+        if not -LARGEST <= low <= high <= LARGEST:
+            _check_finite(labelled.of(rows.detach()).to(torch.float32), labelled.kept)
+        nats, losses = Nats.apply(rows, weights, self.anchor, self, labelled)
         loss = losses.reshape(shape) if self.reduction == "none" else losses.reshape(shape).sum()
         return Judged((0 - nats).reshape(shape), loss if labelled.total is None else loss / labelled.total)
 
@@ -184,7 +192,7 @@ class ReadoutLoss(torch.nn.Module):
     def learn(self, hidden: Any, target: Any, factor: Any) -> Any:
         """Updates the readout by the rows of all processes; returns the gradient of the own rows, times factor. Unchecked.
 
-        hidden (M, D) float32, target (M,) int32, factor (M,) float32: multiplier of each row's update.
+        hidden (M, D) float32, target (M,) int32, factor (M,) float32: multiplier of each row's update; None: 1.
         """
         if not self._learned:
             self._learned = True
@@ -194,17 +202,16 @@ class ReadoutLoss(torch.nn.Module):
             at = optimiser.param_groups[group]
             self.rate_scale = float(at["lr"] / at.get("max_lr", at.get("initial_lr", at["lr"])))
         hidden, target, factor, own = _of_all_processes(hidden, target, factor, self.process_group)
-        # Without a weight if all are 1, so that the bytes are those of the readout's own step.
-        return place(self.readout, hidden).step(hidden, target, None if (factor == 1).all() else factor)[own]
+        if factor is not None and (factor == 1).all():
+            factor = None  # so that the bytes are those of the readout's own step
+        return place(self.readout, hidden).step(hidden, target, factor)[own]
 
-    def _labelled(self, classes: Any, weights: Any) -> Labelled:
-        missing = classes == self.ignore_index
-        kept = (~missing).nonzero()[:, 0] if missing.any() else None
+    def _labelled(self, classes: Any, weights: Any, complete: bool) -> Labelled:
+        missing = None if complete else classes == self.ignore_index
+        kept = None if missing is None or not missing.any() else (~missing).nonzero()[:, 0]
         target, total = classes if kept is None else classes[kept], None
         if self.reduction == "mean":
-            total = torch.tensor(len(target), dtype=torch.float32, device=target.device)
-            if weights is not None:
-                total = (weights if kept is None else weights[kept]).sum()
+            total = len(target) if weights is None else (weights if kept is None else weights[kept]).sum()
             total = total if total > 0 else None
         return Labelled(kept, target.to(torch.int32), total, self.training and self.anchor.requires_grad)
 
@@ -347,9 +354,15 @@ class SampledLoss(MadeLoss):
 # Inputs
 
 
-def _classes(value: Any, shape: Any, classes: int, ignored: int) -> Any:
-    """Returns the classes in one row, (N,), `ignored` among them; ValueError for a shape or dtype, IndexError for an id."""
-    _check("target", value, WHOLE, shape, f"int64 or int32 {tuple(shape)}, one class a hidden vector")
+def _ends(*tensors: Any) -> list[float]:
+    """Returns the least and the greatest number of each tensor, NaN if it has one, 0 if it is empty; one copy from a GPU."""
+    ends = [end.double() for one in tensors for end in (torch.aminmax(one) if one.numel() else one.new_zeros(2))]
+    found: list[float] = torch.stack(ends).tolist()
+    return found
+
+
+def _check_classes(value: Any, classes: int, ignored: int) -> None:
+    """Raises IndexError for a class out of range, unless it is `ignored`."""
     bad = ((value < 0) | (value >= classes)) & (value != ignored)
     if bad.any():
         place = bad.nonzero()[0].tolist()
@@ -357,7 +370,6 @@ def _classes(value: Any, shape: Any, classes: int, ignored: int) -> Any:
         raise IndexError(
             f"target{at}: found {value[tuple(place)].item()}, expected 0 to {classes - 1}, or {ignored} where there is none"
         )
-    return value.reshape(-1)
 
 
 def _weights(value: Any, shape: Any, device: Any) -> Any:
@@ -440,18 +452,18 @@ class Nats(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, hidden: Any, weight: Any, anchor: Any, module: Any, labelled: Labelled) -> Any:
-        """Returns the losses; nothing is updated. FloatingPointError for hidden vectors or losses that are not finite."""
+        """Returns the losses; nothing is updated. FloatingPointError for losses that are not finite."""
         rows = labelled.of(hidden).to(torch.float32)
-        _check_finite(rows, labelled.kept)
         readout, target = place(module.readout, rows), labelled.target
         losses = readout.losses(rows, target) if labelled.learns else -readout.log_prob(rows, target)
         nats = labelled.among(_finite("loss", losses), len(hidden))
         ctx.save_for_backward(hidden, weight, nats)
         ctx.module, ctx.labelled = module, labelled
+        ctx.set_materialize_grads(False)
         return nats, nats.clone() if weight is None else weight * nats
 
     @staticmethod
-    def backward(ctx: Any, *upstream: Any) -> Any:
+    def backward(ctx: Any, of_nats: Any, of_losses: Any) -> Any:
         """Returns the gradients of the hidden vectors and of the weights; updates a readout that learns.
 
         Raises RuntimeError if a graph of the gradient is requested, FloatingPointError for an upstream gradient that is not
@@ -464,9 +476,16 @@ class Nats(torch.autograd.Function):
                 "backward, and its gradient cannot be differentiated again"
             )
         hidden, weight, nats = ctx.saved_tensors
-        of_nats, of_losses = (_finite("upstream gradient", values) for values in upstream)
         rows = labelled.of(hidden).to(torch.float32)
-        if labelled.learns:
+        common = _common(of_nats, of_losses, weight)
+        if not common:
+            of_nats, of_losses = (nats.new_zeros(nats.shape) if of is None else of for of in (of_nats, of_losses))
+            of_nats, of_losses = (_finite("upstream gradient", values) for values in (of_nats, of_losses))
+        if common and labelled.learns:
+            grad = module.learn(rows, labelled.target, None) * common
+        elif common:
+            grad = place(module.readout, rows).still(rows, labelled.target, None) * common
+        elif labelled.learns:
             scale = _scale(labelled.of(of_nats + of_losses))
             factor = _factor(of_nats / scale, of_losses / scale, weight)
             if (factor < 0).any():
@@ -499,6 +518,14 @@ class Unlearned(torch.autograd.Function):
             f"{type(ctx.module).__name__}: found a backward through log_prob or best, expected one through the output or loss "
             "of a call, which have a gradient; log_prob(hidden).detach() takes these as numbers"
         )
+
+
+def _common(of_nats: Any, of_losses: Any, weight: Any) -> float | None:
+    """Returns the gradient of every row's loss, above 0, if PyTorch has one number for all: that of a mean or a sum."""
+    if weight is None and of_nats is None and of_losses is not None and len(of_losses) and of_losses.stride() == (0,):
+        gradient = of_losses[0].item()
+        return gradient if 0 < gradient < math.inf else None
+    return None
 
 
 def _scale(both: Any) -> Any:
@@ -565,7 +592,7 @@ class Host:
 class Beside:
     """Access on the GPU of the tensors: the readout's kernels use their memory, without a copy.
 
-    They start after the work on PyTorch's current stream, and are finished when a call returns. Methods as in Host.
+    They run after the work so far on PyTorch's current stream, whose later work waits for them. Methods as in Host.
     """
 
     def __init__(self, readout: Any):
@@ -582,7 +609,6 @@ class Beside:
     def step(self, hidden: Any, target: Any, weight: Any) -> Any:
         grad, loss = hidden.new_empty(hidden.shape), hidden.new_empty(len(hidden))
         self._each(self._readout.learn, grad, loss, hidden, target, *([] if weight is None else [weight]))
-        check.loss(loss.cpu().numpy())
         return grad
 
     def still(self, hidden: Any, target: Any, weight: Any) -> Any:
@@ -622,6 +648,7 @@ def _of_all_processes(hidden: Any, target: Any, factor: Any, group: Any) -> tupl
     if not (processes.is_available() and processes.is_initialized()) or processes.get_world_size(group) == 1:
         return hidden, target, factor, slice(None)
     rows, width = hidden.shape
+    factor = hidden.new_ones(rows) if factor is None else factor
     many = [torch.empty(1, dtype=torch.int64, device=hidden.device) for _ in range(processes.get_world_size(group))]
     processes.all_gather(many, torch.tensor([rows], device=hidden.device), group=group)
     sizes = [int(size) for size in many]

@@ -33,9 +33,10 @@ std::set<Handle*> handles;
 int careless = 0;
 
 struct Factor {
-    const float* data;
+    const void* data;
     int64_t pitch, step;
     bool transposed;
+    bool half = false;  // bfloat16, else float32
 };
 
 // A product in cuBLAS's words: column-major, C (m, n) = alpha op(A) (m, k) op(B) (k, n) + beta C.
@@ -43,11 +44,12 @@ struct Product {
     int m, n, k, count;
     float alpha, beta;
     Factor a, b;
-    float* c;
+    void* c;
     int64_t pitch, step;
     bool tf32;
     unsigned char* workspace;
     size_t bytes;
+    bool half = false;  // C is bfloat16
 };
 
 float rounded(float x, bool tf32) {
@@ -59,23 +61,38 @@ float rounded(float x, bool tf32) {
     return x;
 }
 
-float at(const Factor& f, int64_t row, int64_t column, bool tf32) {
-    return rounded(f.data[f.transposed ? column + row * f.pitch : row + column * f.pitch], tf32);
+float number(const void* data, int64_t index, bool half) {
+    if (!half) return static_cast<const float*>(data)[index];
+    const uint32_t bits = uint32_t(static_cast<const uint16_t*>(data)[index]) << 16;
+    float x;
+    std::memcpy(&x, &bits, 4);
+    return x;
+}
+
+void put(void* data, int64_t index, bool half, float x) {
+    if (!half) {
+        static_cast<float*>(data)[index] = x;
+        return;
+    }
+    uint32_t bits;
+    std::memcpy(&bits, &x, 4);
+    static_cast<uint16_t*>(data)[index] = std::isnan(x) ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+
+float at(const Factor& f, int which, int64_t row, int64_t column, bool tf32) {
+    const int64_t index = which * f.step + (f.transposed ? column + row * f.pitch : row + column * f.pitch);
+    return rounded(number(f.data, index, f.half), tf32);
 }
 
 void multiply(const Product& p, int which) {
-    Factor a = p.a, b = p.b;
-    a.data += which * a.step;
-    b.data += which * b.step;
-    float* c = p.c + which * p.step;
     for (int64_t j = 0; j < p.n; ++j) {
         for (int64_t i = 0; i < p.m; ++i) {
             double sum = 0;
             if (p.alpha != 0)
-                for (int64_t l = 0; l < p.k; ++l) sum += double(at(a, i, l, p.tf32)) * at(b, l, j, p.tf32);
-            float& out = c[i + j * p.pitch];
-            const double kept = p.beta == 0 ? 0 : double(p.beta) * out;  // beta 0 does not read C
-            out = float((p.alpha == 0 ? 0 : p.alpha * sum) + kept);
+                for (int64_t l = 0; l < p.k; ++l) sum += double(at(p.a, which, i, l, p.tf32)) * at(p.b, which, l, j, p.tf32);
+            const int64_t index = which * p.step + i + j * p.pitch;
+            const double kept = p.beta == 0 ? 0 : double(p.beta) * number(p.c, index, p.half);  // beta 0 does not read C
+            put(p.c, index, p.half, float((p.alpha == 0 ? 0 : p.alpha * sum) + kept));
         }
     }
 }
@@ -203,6 +220,18 @@ int cublasSgemmStridedBatched(Handle* handle, int a_operation, int b_operation, 
                               const float* beta, float* c, int ldc, long long c_step, int count) {
     Product p{m, n, k, count, 0, 0, {a, lda, a_step, false}, {b, ldb, b_step, false}, c, ldc, c_step, false, nullptr, 0};
     return enqueue(handle, a_operation, b_operation, p, alpha, beta, "cublasSgemmStridedBatched");
+}
+
+// Of its types: two factors of bfloat16, and C of bfloat16 or float32; sums in float32.
+int cublasGemmEx(Handle* handle, int a_operation, int b_operation, int m, int n, int k, const void* alpha, const void* a,
+                 int a_type, int lda, const void* b, int b_type, int ldb, const void* beta, void* c, int c_type, int ldc,
+                 int compute, int algorithm) {
+    const int FLOAT = 0, HALF = 14;
+    if (a_type != HALF || b_type != HALF || (c_type != FLOAT && c_type != HALF)) return NOT_SUPPORTED;
+    if (compute != 68 || algorithm != -1) return NOT_SUPPORTED;
+    Product p{m, n, k, 1, 0, 0, {a, lda, 0, false, true}, {b, ldb, 0, false, true}, c, ldc, 0, false, nullptr, 0, c_type == HALF};
+    return enqueue(handle, a_operation, b_operation, p, static_cast<const float*>(alpha), static_cast<const float*>(beta),
+                   "cublasGemmEx");
 }
 
 int cublassim_handles() {

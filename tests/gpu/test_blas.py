@@ -78,8 +78,8 @@ def test_tf32_only_by_name(gpu, monkeypatch):
     a, b = random(16, 64), random(64, 16, seed=1)
     there, factors = gpu.empty((16, 16), np.float32), (gpu.put(a), gpu.put(b))
     results = []
-    for tf32 in (False, True, False):
-        monkeypatch.setattr(gpu.device, "tf32", tf32)
+    for precision in ("fp32", "tf32", "fp32"):
+        monkeypatch.setattr(gpu.device, "precision", precision)
         gemm(gpu, there, *factors)
         results.append(gpu.get(there))
     expected = a.astype(float) @ b.astype(float)
@@ -88,7 +88,7 @@ def test_tf32_only_by_name(gpu, monkeypatch):
     np.testing.assert_array_equal(results[0], results[2])
     if gpu.simulated or gpu.device.capability >= (8, 0):  # Turing has no TF32
         assert np.abs(results[1] - expected).max() > 1e-4
-    assert inspect.signature(Device).parameters["tf32"].default is False
+    assert inspect.signature(Device).parameters["precision"].default == "fp32"
 
 
 def test_queues_that_take_turns(gpu):

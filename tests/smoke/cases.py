@@ -10,7 +10,7 @@ from unittest import mock
 
 import numpy as np
 
-from bench.gpu.ceilings import TF32_TOLERANCE
+from bench.gpu.ceilings import TOLERANCE
 from bench.oracles import pvm as ticks
 from bench.oracles import units as oracle
 from bench.oracles.tree import huffman, path
@@ -94,7 +94,7 @@ def batch_move(gpu: Gpu, kind: str) -> Iterator[Check]:
     yield from moved(gpu, there, expected, learned)
 
 
-def full_softmax(gpu: Gpu, kind: str = "sgd", tf32: bool = False, slots: bool = False) -> Iterator[Check]:
+def full_softmax(gpu: Gpu, kind: str = "sgd", precision: str = "fp32", slots: bool = False) -> Iterator[Check]:
     """By cuBLAS in chunks of 128 classes; with Adagrad also biases and weights. slots: the head of a readout."""
     classes, width, batch, ruled = 300, 128, 20, kind != "sgd"
     learned, hidden = visits.drawn(gpu.rng, classes, width, kind, ruled), gpu.normal(batch, width, scale=width**-0.5)
@@ -104,7 +104,7 @@ def full_softmax(gpu: Gpu, kind: str = "sgd", tf32: bool = False, slots: bool = 
     grad, loss = gpu.put(np.ones((batch, width))) if slots else gpu.empty(batch, width), gpu.empty(batch)
     given = gpu.put(hidden), gpu.put(target), gpu.put(weight) if ruled else None, RATE
     patch = mock.patch.object
-    with patch(gpu.device, "tf32", tf32), patch(softmax, "classes_of_chunk", lambda *sizes: 128):
+    with patch(gpu.device, "precision", precision), patch(softmax, "classes_of_chunk", lambda *sizes: 128):
         work = gpu.poisoned(gpu.do((head if slots else softmax).workspace, batch, width, F32))
         if slots:
             gpu.do(head.step, grad, loss, there, work, gpu.put(slot), *given)
@@ -112,7 +112,7 @@ def full_softmax(gpu: Gpu, kind: str = "sgd", tf32: bool = False, slots: bool = 
             gpu.do(softmax.step, grad, loss, there, work, *given)
     chosen = slot[target] if slots else target
     wanted = visits.learn_classes(expected, hidden.astype(float), chosen, weight if ruled else np.ones(batch), RATE)
-    tolerance = TF32_TOLERANCE if tf32 else 1e-4
+    tolerance = TOLERANCE[precision]
     yield Check("gradient", gpu.get(grad), wanted[0] + slots, float(slots), tolerance)
     yield Check("loss", gpu.get(loss), wanted[1], tolerance=tolerance)
     yield from moved(gpu, there, expected, learned, tolerance)
@@ -225,7 +225,9 @@ SPARSE_CASES = {
     "rows.bags.weighted": Case(partial(bags, weighted=True), ("gather_sum", "label")),
     **{f"batch-rows.{kind}": Case(partial(batch_move, kind=kind), ("sum_columns",)) for kind in visits.OPTIMISERS},
     "softmax.fp32": Case(full_softmax, ("measure", "miss")),
-    "softmax.tf32": Case(partial(full_softmax, tf32=True), ("measure", "miss")),
+    "softmax.tf32": Case(partial(full_softmax, precision="tf32"), ("measure", "miss")),
+    "softmax.bf16": Case(partial(full_softmax, precision="bf16"), ("measure_half", "miss_half", "halve")),
+    "softmax.bf16.rule": Case(partial(full_softmax, "adagrad", "bf16"), ("measure_half", "miss_half", "sum_columns_half")),
     "softmax.ruled": Case(partial(full_softmax, kind="adagrad"), ("measure_biased", "miss_weighted", "move")),
     "softmax.best": Case(partial(best_classes, biased=False), ("choose",)),
     "softmax.best.biased": Case(partial(best_classes, biased=True), ("choose_biased",)),
@@ -315,12 +317,12 @@ def units_update(gpu: Gpu, momentum: float) -> Iterator[Check]:
         yield Check("velocity", gpu.get(there[1]), speed, velocity)
 
 
-def product(gpu: Gpu, tf32: bool) -> Iterator[Check]:
+def product(gpu: Gpu, precision: str) -> Iterator[Check]:
     """cuBLAS alone."""
     a, b, out = gpu.normal(64, 96), gpu.normal(96, 80), gpu.empty(64, 80)
-    with mock.patch.object(gpu.device, "tf32", tf32):
+    with mock.patch.object(gpu.device, "precision", precision):
         gpu.do(blas.gemm, out, gpu.put(a), gpu.put(b))
-    yield Check("product", gpu.get(out), a.astype(float) @ b, tolerance=TF32_TOLERANCE if tf32 else 1e-5)
+    yield Check("product", gpu.get(out), a.astype(float) @ b, tolerance=TOLERANCE[precision])
 
 
 def layer(gpu: Gpu, kind: str) -> Iterator[Check]:
@@ -395,8 +397,8 @@ STEPS: dict[str, tuple[dict[str, Any], str]] = {  # arguments, and the kernel
 }
 TICKS = "one", "many"
 CASES = {
-    "blas.fp32": Case(partial(product, tf32=False)),
-    "blas.tf32": Case(partial(product, tf32=True)),
+    "blas.fp32": Case(partial(product, precision="fp32")),
+    "blas.tf32": Case(partial(product, precision="tf32")),
     **{f"units.{name}": Case(partial(units_step, **given), (kernel,)) for name, (given, kernel) in STEPS.items()},
     **{
         f"units.{name}.momentum": Case(partial(units_step, momentum=MOMENTUM, **given), (f"{kernel}_momentum",))
