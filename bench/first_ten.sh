@@ -84,6 +84,7 @@ bench tree 65 30
 bench softmax 45 25
 bench rows 20 15
 bench ragged 40 20
+bench losses 60 30
 bench overlap 70 40
 # Kernels first, engines last.
 kinds=(units unit_rates pvm pvm_recorded rows sort tree_softmax tree_batch split softmax mlp optimiser head

@@ -51,8 +51,8 @@ def too_old(cuda: Any) -> str | None:
 class Device:
     """CUDA device number `ordinal`.
 
-    precision  of products of matrices: "fp32"; "tf32": on tensor cores, with factors rounded to 10 bits; "bf16": the same, and a
-               step of a full softmax has factors and logits of bfloat16
+    precision  of products of matrices: "fp32"; "tf32": on tensor cores, with factors rounded to 10 bits; "bf16": likewise,
+               and a step of a full softmax has factors and logits of bfloat16
 
     Raises DeviceError for a device that does not exist or does not start.
     """

@@ -169,13 +169,13 @@ MISS(miss, float)
 MISS(miss_half, Half)
 
 // out[i] = in[i], rounded to the nearest, of ties to the even one
-//   launch  block 256, grid: as many as fill the device
+//   launch  block 256, grid: as many as fill the device; a chunk's rows begin anywhere, so numbers are read one by one
 //   bound   memory: 6 bytes a number
 extern "C" __global__ void __launch_bounds__(THREADS) halve(Half *out, const float *in, int64 count)
 {
-    const int64 each = int64(gridDim.x) * THREADS, own = int64(blockIdx.x) * THREADS + threadIdx.x;
-    for (int64 q = own; q < count / 4; q += each) put_four(out, q, four(in, q));
-    if (own < count % 4) set(out[count - 1 - own], in[count - 1 - own]);
+    const int64 each = int64(gridDim.x) * THREADS;
+#pragma unroll 8
+    for (int64 i = int64(blockIdx.x) * THREADS + threadIdx.x; i < count; i += each) set(out[i], in[i]);
 }
 
 extern __shared__ __align__(16) uint64 keys[];  // of `choose`: the k best, then those that wait to be compared

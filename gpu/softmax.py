@@ -92,8 +92,8 @@ def step(
 
     weight  (B,): multiplies an example's loss and gradients; None: all 1
 
-    On a device of precision "bf16" hidden vectors, rows and logits are rounded to bfloat16, and so is d loss / d logit; all sums
-    and the rows themselves are float32.
+    On a device of precision "bf16" hidden vectors, rows and logits are rounded to bfloat16, and so is d loss / d logit. Sums,
+    and the rows themselves, are float32.
     """
     size = 2 if device.current().device.precision == "bf16" else 4
     chunks, factor = _chunks(learned, len(hidden), size), _factor("hidden", hidden, size)
@@ -137,7 +137,7 @@ def _factor(name: str, array: Array, size: int) -> Array | Matrix:
         return array
     rows, columns = array.shape
     copy = device.scratch(f"{name} in bfloat16", array.size, np.uint16)
-    blocks = min(-(-array.size // 4 // THREADS) + 1, 16 * device.current().device.multiprocessors)
+    blocks = min(-(-array.size // THREADS), 16 * device.current().device.multiprocessors)
     kernels.launch(__file__, "halve", "PPq", blocks, THREADS, copy, array, array.size)
     return Matrix(copy.pointer, rows, columns, columns, size=2)
 

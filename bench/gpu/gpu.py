@@ -30,7 +30,7 @@ from bench.gpu.machine import SINGLY, Machine
 from bench.harness.measure import FIRST, append, show
 from bench.harness.report import scaled
 
-WORKS = ("ceilings", "units", "tree", "pvm", "softmax", "rows", "ragged", "overlap")
+WORKS = ("ceilings", "units", "tree", "pvm", "softmax", "rows", "ragged", "losses", "overlap")
 ONLY = WORKS
 
 
@@ -103,6 +103,7 @@ def contests(threads: int) -> dict[str, Callable[[Machine, bool], Iterator[Calla
         "softmax": partial(_made, "gpu.sparse.softmax"),
         "rows": partial(_made, "gpu.sparse.rows"),
         "ragged": partial(_made, "gpu.units.ragged"),
+        "losses": partial(_made, "step.plugs.on_gpu", threads=threads),
         "overlap": partial(_made, "step.overlap.on_gpu", threads=threads),
     }
 

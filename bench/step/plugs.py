@@ -2,10 +2,12 @@
 
 The sizes are those of word_language_model in pytorch/examples: two layers of 200 numbers, 20 streams of text, 35 tokens at a
 time, dropout 0.2, SGD, gradients of the LSTM clipped to a norm of 0.25. The input table has sparse gradients under every output
-layer: a dense gradient would dominate the cost of the output layers.
+layer: a dense gradient would dominate the cost of the output layers. `python -m bench gpu --only losses` measures the
+same net on a GPU.
 """
 
 import concurrent.futures
+import functools
 import itertools
 import math
 import multiprocessing
@@ -43,19 +45,42 @@ def run(arguments) -> None:
 
 def _speed(data: Any, arguments) -> None:
     """Measures whole training steps, the rivals in turns."""
-    works = [_work(who, head, data, arguments) for who, head in heads().items()]
+    works = [_work(who, head, data, arguments.threads) for who, head in heads().items()]
     records = measure(works, arguments.repeat)
     show(records)
     append(arguments.json, records)
 
 
-def _work(who: str, head: Any, data: Any, arguments) -> Work:
-    torch.set_num_threads(arguments.threads)
-    classes = len(data.counts)
-    model = Model(head, data.counts, 1.0, head.rate)
-    streams = FEW if _dense(who) and classes >= MILLION else STREAMS
-    turn = itertools.cycle(list(itertools.islice(segments(data.train, streams), 64)))
-    steps = 8 if head.own or classes < 10_000 else 1
+class OnGpu:
+    """The contest of a vocabulary on the device of a `bench.gpu.machine.Machine`."""
+
+    def __init__(self, machine: Any, data: "Tokens", threads: int):
+        machine.release()
+        self._machine, self._data, self._threads = machine, data, threads
+
+    def records(self, repeat: int) -> list[dict]:
+        """Checks and measures; returns one record per output layer."""
+        works = [_work(who, head, self._data, self._threads, self._machine.name) for who, head in heads("cuda").items()]
+        found = measure(works, repeat)
+        for one in found:
+            one["env"] |= self._machine.facts
+        return found
+
+
+def on_gpu(machine: Any, quick: bool, threads: int) -> Iterator[Callable[[], OnGpu]]:
+    """Yields factories of the contests of both vocabularies; none without PyTorch on the device."""
+    for classes in (500, 5_000) if quick else (33_278, MILLION):
+        if machine.torch:
+            yield functools.partial(OnGpu, machine, zipf(classes, TOKENS), threads)
+
+
+def _work(who: str, head: Any, data: Any, threads: int, device: str = "cpu") -> Work:
+    torch.set_num_threads(threads)
+    classes, place = len(data.counts), "cpu" if device == "cpu" else "cuda"
+    model = Model(head, data.counts, 1.0, head.rate).to(place)
+    streams = FEW if _dense(who) and classes >= MILLION and place == "cpu" else STREAMS
+    turn = itertools.cycle(list(itertools.islice(segments(data.train.to(place), streams), 64)))
+    steps = 8 if head.own or classes < 10_000 or place == "cuda" else 1
     losses: list[float] = []
 
     def step():
@@ -68,12 +93,13 @@ def _work(who: str, head: Any, data: Any, arguments) -> Work:
             raise AssertionError(f"{who}: first loss {losses[0]}, expected log V = {math.log(classes)}")
         if not _dense(who):
             with torch.no_grad():
-                total = model.head.log_prob(torch.randn(2, WIDTH)).double().exp().sum(1)
+                total = model.head.log_prob(torch.randn(2, WIDTH, device=place)).double().exp().sum(1)
             torch.testing.assert_close(total, torch.ones_like(total), rtol=1e-3, atol=0)
 
     params = {"data": data.name, "classes": classes, "width": WIDTH}
     amount, more = steps * streams * STEPS, {"streams": streams, "steps": STEPS}
-    return Work("plugs.lstm", who, params, amount, "tokens/s", step, check, threads=arguments.threads, more=more)
+    sizes = ("plugs.lstm", who, params, amount, "tokens/s", step, check)
+    return Work(*sizes, threads=threads, device=device, more=more)
 
 
 def _dense(who: str) -> bool:
@@ -176,16 +202,19 @@ def zipf(classes: int, tokens: int) -> Tokens:
 
 
 class Dense(torch.nn.Module):
-    """A linear layer under F.cross_entropy: an array of tokens by classes."""
+    """A linear layer under F.cross_entropy: an array of tokens by classes; half: of bfloat16."""
 
-    def __init__(self, classes: int):
+    def __init__(self, classes: int, half: bool = False):
         super().__init__()
+        self.half = half
         self.linear = torch.nn.Linear(WIDTH, classes, bias=False)
         torch.nn.init.uniform_(self.linear.weight, -0.1, 0.1)  # as in the PyTorch example
 
     def forward(self, hidden, target):
         """Returns None and the mean loss."""
-        return None, torch.nn.functional.cross_entropy(self.linear(hidden), target)
+        with torch.autocast(hidden.device.type, torch.bfloat16, enabled=self.half):
+            logits = self.linear(hidden)
+        return None, torch.nn.functional.cross_entropy(logits, target)
 
 
 class Chunked(Dense):
@@ -204,12 +233,19 @@ def adaptive(counts: np.ndarray, rate: float) -> Any:
     return torch.nn.AdaptiveLogSoftmaxWithLoss(WIDTH, len(counts), cuts)
 
 
-def heads() -> dict[str, Head]:
-    """Returns ours first, then the peers that this PyTorch supports."""
+def heads(place: str = "cpu") -> dict[str, Head]:
+    """Returns ours first, then the peers that this PyTorch supports; trees are on `place`."""
     version = f"torch {torch.__version__}"
     dense = 1.0
-    found = {
-        "ours": Head(lambda counts, rate: TreeLoss(WIDTH, counts, optimiser=SGD(rate)), 0.02, own=True),
+
+    def tree(counts: np.ndarray, rate: float, mode: str = "deterministic") -> Any:
+        return TreeLoss(WIDTH, counts, mode=mode, optimiser=SGD(rate), device=place)
+
+    found = {"ours": Head(tree, 0.02, own=True)}
+    if place == "cuda":
+        found["ours, batches"] = Head(functools.partial(tree, mode="batch"), 0.02, own=True)
+        found[f"{version} Linear in bfloat16 + cross_entropy"] = Head(lambda counts, _: Dense(len(counts), True), dense)
+    found |= {
         "SampledLoss": Head(lambda counts, rate: SampledLoss(WIDTH, counts, optimiser=SGD(rate)), 0.005, own=True),
         f"{version} Linear + cross_entropy": Head(lambda counts, rate: Dense(len(counts)), dense),
         f"{version} linear_cross_entropy": Head(lambda counts, rate: Chunked(len(counts)), dense),

@@ -33,7 +33,7 @@ class Array:
     ordinal  the number of the device
 
     Other libraries read it through DLPack and __cuda_array_interface__ (version 3). Neither synchronises here: wait for the
-    event of the work that writes it, or let the other library's stream wait (`hand_over` in gpu/runtime/queues.py).
+    event of the work that writes it, or launch that work by `within` of gpu/runtime/queues.py.
     """
 
     def __init__(self, pointer: int, shape: Shape, dtype: DTypeLike, keep: Any, ordinal: int = 0):

@@ -153,16 +153,8 @@ class Queue:
         """Copies between page-locked host memory and the device, or within either; shapes may differ, byte counts may not."""
         return self.run(copy, target, source, after=after, note=note)
 
-    def wait_for(self, stream: int) -> None:
-        """Lets later work of this queue wait for another library's work on its CUDA stream so far."""
-        self.device.owner.call(order, stream, self.handle)
-
-    def hand_over(self, stream: int) -> None:
-        """Lets later work on another library's CUDA stream wait for this queue's work so far."""
-        self.device.owner.call(order, self.handle, stream)
-
     def within(self, stream: int, work: Callable[..., Any], *arguments: Any) -> None:
-        """Launches work between another library's work so far on its CUDA stream and that library's later work there."""
+        """Launches work after another library's work so far on its CUDA stream; later work there waits for it."""
 
         def ordered() -> None:
             order(stream, self.handle)

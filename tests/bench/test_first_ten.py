@@ -16,7 +16,7 @@ import pytest
 from tests.support.bench_command import wait_for_the_end_of
 
 ROOT = Path(__file__).parents[2]
-BENCH = ["ceilings", "units", "pvm", "tree", "softmax", "rows", "ragged", "overlap"]
+BENCH = ["ceilings", "units", "pvm", "tree", "softmax", "rows", "ragged", "losses", "overlap"]
 STEPS = ["facts", "install", "smoke", *BENCH, "tests"]
 TOOLS = [*(f"ncu-{work}" for work in ("units", "pvm", "tree", "softmax")), "memcheck", "racecheck"]
 PYTHON = """#!/bin/bash

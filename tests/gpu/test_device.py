@@ -149,9 +149,7 @@ def test_streams_are_ordered_with_those_of_another_library(gpu):
     there = gpu.empty(1000, np.float32)
     locked[:] = numbers()
     other.copy(there, locked)
-    mine.wait_for(other.handle)
-    mine.copy(home, there)
-    mine.hand_over(other.handle)
+    mine.within(other.handle, device.copy, home, there)
     other.run(device.fill_bytes, there, 0).wait()
     np.testing.assert_array_equal(home, locked)
 
@@ -165,10 +163,8 @@ def test_pytorch_shares_the_device(gpu):
     theirs = torch.arange(1000, dtype=torch.float32, device="cuda")
     gradient = torch.ones_like(theirs)
     queue = gpu.device.queue("dense", 1)
-    queue.wait_for(torch.cuda.current_stream().cuda_stream)
-    event = queue.run(units.update, gpu.device.adopt(theirs), None, gpu.device.adopt(gradient), 2.0, 0.0)
-    queue.hand_over(torch.cuda.current_stream().cuda_stream)
-    assert event.wait() is None
+    given = gpu.device.adopt(theirs), None, gpu.device.adopt(gradient), 2.0, 0.0
+    queue.within(torch.cuda.current_stream().cuda_stream, units.update, *given)
     assert torch.equal(theirs.cpu(), torch.arange(1000) - 2.0) and not gradient.any()
     mine = gpu.put(numbers())
     np.testing.assert_array_equal(torch.as_tensor(mine, device="cuda").cpu().numpy(), gpu.get(mine))

@@ -244,9 +244,10 @@ except DeviceError as error:
     assert_same_bits(parameters(resumed), parameters(whole))
 
 
-def test_tf32_is_used_only_by_name(gpu, cuda):
+@pytest.mark.parametrize("precision", ["tf32", "bf16"])
+def test_a_lower_precision_is_used_only_by_name(gpu, cuda, precision):
     losses, exact = run(engine(device=cuda), Feed(12))
-    others, rounded = run(engine(device=f"{cuda}+tf32"), Feed(12))
+    others, rounded = run(engine(device=f"{cuda}+{precision}"), Feed(12))
     np.testing.assert_allclose(others, losses, rtol=1e-2)
     if gpu.device.capability >= (8, 0):
         assert rounded["trunk.weights"].tobytes() != exact["trunk.weights"].tobytes()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gpu import softmax
+from gpu.runtime import kernels
 from hybrid.contract import Learned
 from tests import cudasim
 from tests.support.softmaxes import check_step, oracle, problem
@@ -285,3 +286,32 @@ def test_the_same_bytes_beside_another_queue(gpu):
             queue.close()
         for case, results in zip(cases, expected, strict=True):
             assert [found.tobytes() for found in case.results()] == [before.tobytes() for before in results]
+
+
+@pytest.mark.parametrize("width", [16, 9])  # rows of hidden vectors that begin at 16 bytes, or not
+def test_a_step_in_bfloat16(gpu, chunks, monkeypatch, width):
+    """Near the exact step, with the same bytes each time; log p and the best classes stay exact."""
+    given = weights, hidden, target = problem(CHUNK + 37, width, 6)
+    exact, log_prob = Case(gpu, *given).step(0.1), Case(gpu, *given).log_prob()
+    monkeypatch.setattr(gpu.device, "precision", "bf16")
+    for _ in gpu.orders(2):
+        for size in (CHUNK, 4 * CHUNK):  # logits of the first chunk are computed twice, or kept
+            chunks(size)
+            case = Case(gpu, *given)
+            if not gpu.simulated:  # there fp32 becomes TF32
+                np.testing.assert_array_equal(case.log_prob(), log_prob)
+            found = case.step(0.1)
+            for name, one, wanted, first in zip(NAMES, found, exact, (0, 0, weights), strict=True):
+                change = np.linalg.norm(wanted - first)
+                assert 0 < np.linalg.norm(one - wanted) < 0.02 * change, name
+
+
+def test_halves_are_rounded_to_the_nearest(gpu):
+    drawn = np.random.default_rng(0).integers(0, 2**32, 4099, dtype=np.uint32).view(np.float32)
+    special = np.array([0, -0.0, 1, np.inf, -np.inf, np.nan, 3.4e38, 1e-45, 1.00390625, 1.01171875], np.float32)
+    given = np.concatenate([special, drawn])
+    torch = pytest.importorskip("torch")
+    there, out = gpu.put(given), gpu.empty(given.size, np.uint16)
+    gpu.run(lambda: kernels.launch(softmax.__file__, "halve", "PPq", 3, 256, out, there, given.size))
+    found = torch.from_numpy(gpu.get(out).view(np.int16)).view(torch.bfloat16)
+    torch.testing.assert_close(found, torch.from_numpy(given).bfloat16(), rtol=0, atol=0, equal_nan=True)

@@ -53,6 +53,13 @@ def test_what_is_frozen_gives_gradients_and_stays(module, still):
     assert x.grad.abs().sum() > 0 and module.units.weights.tobytes() == before.tobytes()
 
 
+def test_a_net_may_be_on_another_device_than_its_input(module):
+    module.to("meta")  # as cuda() moves the anchor, whose gradient PyTorch wants there
+    before = module.units.weights
+    module(torch.ones(COUNT, INPUTS)).sum().backward()
+    assert module.anchor.grad.is_meta and module.units.weights.tobytes() != before.tobytes()
+
+
 def test_the_units_move_where_no_input_needs_a_gradient(module):
     before = module.units.weights
     module(torch.ones(COUNT, INPUTS)).sum().backward()
