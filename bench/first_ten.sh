@@ -87,10 +87,10 @@ bench ragged 40 20
 bench losses 60 30
 bench overlap 70 40
 # Kernels first, engines last.
-kinds=(units unit_rates pvm pvm_recorded rows sort tree_softmax tree_batch split softmax mlp optimiser head
+kinds=(units unit_rates pvm pvm_recorded rows sort tree_softmax tree_batch softmax mlp optimiser head
     batch_rows blas driver_calls memory device graphs pvm_shared engine engine_parts)
 files=("${kinds[@]/#/tests/gpu/test_}") && files=("${files[@]/%/.py}")
-few=(${QUICK:+-k 'test_sort.py or test_split.py'})  # all are imported, these run
+few=(${QUICK:+-k 'test_sort.py or test_batch_rows.py'})  # all are imported, these run
 # pytest writes tests.xml at its end or when it is interrupted, which a process in the background has to be made to hear.
 SIGNAL=INT step tests 600 40 env --default-signal=INT "$PYTHON" -m pytest -q -n $((${#QUICK} ? 2 : 8)) --dist loadfile -W default \
     -p no:cacheprovider --maxfail 30 --tb=short "--junitxml=$out/tests.xml" "${few[@]}" "${files[@]}"

@@ -18,34 +18,34 @@ NUMBERS = 1 << 23  # numbers per piece of the gradient
 WARPS = 8  # warps per block, as in batch_rows.cu
 
 
-def move(learned: Any, misses: Array | Matrix, hidden: Array | Matrix, rate: float, downhill: bool = False) -> None:
+def move(learned: Any, misses: Array | Matrix, hidden: Array | Matrix, rate: float) -> None:
     """Updates the C rows of `learned`, and their biases, with the gradient misses^T hidden.
 
-    misses    (B, C)  d loss / d score of each example and row; downhill: its negative
-    hidden    (B, D)  bfloat16 if the misses are
+    misses  (B, C)  d loss / d score of each example and row
+    hidden  (B, D)  bfloat16 if the misses are
     """
-    misses, sign = Matrix.of(misses), -1.0 if downhill else 1.0
+    misses = Matrix.of(misses)
     if not misses.rows:
         return
     if learned.squares is None:
-        _add(learned.biases, misses, 1.0, -sign * rate)
-        blas.gemm(learned.rows, misses, hidden, alpha=-sign * rate, beta=1.0, a_transposed=True)
+        _add(learned.biases, misses, 1.0, -rate)
+        blas.gemm(learned.rows, misses, hidden, alpha=-rate, beta=1.0, a_transposed=True)
         return
     C, D = learned.rows.shape
     most = max(NUMBERS // D, 1)
     for first in range(0, C, most):
         last = min(first + most, C)
         piece = misses._replace(pointer=misses.pointer + misses.size * first, columns=last - first)
-        _visit(cut(learned, first, last), piece, hidden, rate, sign)
+        _visit(cut(learned, first, last), piece, hidden, rate)
 
 
-def _visit(learned: Any, misses: Matrix, hidden: Array | Matrix, rate: float, sign: float) -> None:
+def _visit(learned: Any, misses: Matrix, hidden: Array | Matrix, rate: float) -> None:
     """Does `move` for the rows of one piece of the gradient."""
     R, D = learned.rows.shape
     grad = device.scratch("rows gradient", (R, D), np.float32)
-    blas.gemm(grad, misses, hidden, alpha=sign, a_transposed=True)
+    blas.gemm(grad, misses, hidden, a_transposed=True)
     bias_grad = None if learned.biases is None else device.scratch("biases gradient", R, np.float32)
-    _add(bias_grad, misses, 0.0, sign)
+    _add(bias_grad, misses, 0.0, 1.0)
     arrays = learned.rows, learned.biases, learned.squares, learned.bias_squares, grad, bias_grad
     kernels.launch(__file__, "move", "PPPPPPfiii", -(-R // WARPS), 32 * WARPS, *arrays, rate, wide(learned), R, D)
 

@@ -160,7 +160,13 @@ def _chunks(learned: Any, batch: int, size: int = 4) -> Sequence[Chunk]:
 
 
 def _measure_all(
-    out: Array, work: Work, hidden: Array | Matrix, target: Array, weight: Array | None, chunks: Sequence[Chunk], sign: float
+    out: Array,
+    work: Work,
+    hidden: Array | Matrix,
+    target: Array,
+    weight: Array | None,
+    chunks: Sequence[Chunk],
+    sign: float,
 ) -> Array | Matrix:
     """First pass: the largest logit and the sum of each row; out = sign * log p(target), times the weight.
 

@@ -34,7 +34,7 @@ _NAMES = {
     "readout.head": "HeadParts",
     "readout.neighbours": "Annoy",
     "readout.sampled": "GBCE NegativeSampling SampledSoftmax",
-    "readout.tree": "Batched Split",
+    "readout.tree": "Batched",
     "schedule.rates": "RateSchedule",
     "sparse_label_tree": "NodeSolver SparseLabelTree label_clusters",
     "train.runs": "open_run",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 KERNELS = (  # of a complete backend
-    *("units", "mlp", "optimiser", "rows", "softmax", "tree_softmax", "tree_batch", "split", "head", "pvm"),
+    *("units", "mlp", "optimiser", "rows", "softmax", "tree_softmax", "tree_batch", "head", "pvm"),
     *("sampled_softmax", "sampled_logistic", "negative", "label_tree"),
 )
 

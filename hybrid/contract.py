@@ -295,8 +295,8 @@ class Learned(NamedTuple):
     A visit updates a row w by its gradient g, which includes the bias gradient: SGD w <- w - rate g; Adagrad s <- s + g^2, w
     <- w - rate g / (sqrt(s) + 1e-10). Row-wise Adagrad uses the mean of g^2 over the row.
     In a scatter, a visit is one occurrence of an id. In a tree or for sampled classes, it is one example at a node or class;
-    in mode "grouped" and in TreeBatch, a group of examples. In full and sampled softmax and in the top of a split tree, it is
-    the batch sum at each participating row. The gradient of hidden vectors uses the rows before the visit.
+    in mode "grouped" and in TreeBatch, a group of examples. In full and sampled softmax and in the top of a head, it is the
+    batch sum at each participating row. The gradient of hidden vectors uses the rows before the visit.
 
     Duchi et al. 2011, "Adaptive Subgradient Methods for Online Learning and Stochastic Optimization"; row-wise: Mudigere et
     al. 2022, arXiv:2104.05158.
@@ -450,23 +450,6 @@ class TreeBatch(Protocol):
         before its update and are summed into one update. together 1: the semantics of the serial loop; B: those of a
         mini-batch. Bit-identical in every run and for all thread counts.
         grad is summed over the path, not averaged over B. weight as in Softmax.step.
-        """
-
-
-class Split(Protocol):
-    """The top of a tree over V classes as dense products: nodes (K, D), the first K in breadth-first order."""
-
-    def workspace(self, batch: int, width: int, top: int, dtype: DTypeLike) -> Any:
-        """Returns the scratch arrays for calls with up to `batch` rows of `width` numbers and `top` nodes; allocated once."""
-
-    def step(
-        self, grad: Array, loss: Array, learned: Learned, work: Any, tree: Any, hidden: Array, target: Array,
-        weight: Array | None, rate: float,
-    ) -> None:  # fmt: skip
-        """Learns from a batch: adds d loss / d hidden to grad (B, D), writes loss (B,) in nats, updates nodes (K, D).
-
-        tree: TreeSoftmax.plan of the tree's top. All examples use the nodes before the step. A node is updated once, by the
-        gradient summed over its examples: mini-batch semantics, not the serial loop. weight as in Softmax.step.
         """
 
 

@@ -71,7 +71,6 @@ def choose_readout(
     best = min(seconds, key=lambda way: seconds[way])
     figures = _figures({str(way): value for way, value in seconds.items()}, feed)
     notes = [f"{best} ({figures})", *(f"{way} left out: {refusal}" for way, refusal in refusals.items())]
-    notes += [trials.note] if trials.note else []
     notes += [trial.remark for trial in trials.tried if trial.options == dict(best.options)]
     return Choice(best.device, dict(best.options), "; ".join(notes + _beside_it(trials.rival, rival, there, feed)))
 

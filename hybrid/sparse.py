@@ -34,11 +34,6 @@ def numbers(rows: int, width: int, optimiser: str = "sgd", biases: bool = False,
     return rows * (width + biases + each)
 
 
-def first(learned: Learned, count: int) -> Learned:
-    """Returns views of the first `count` rows and their state."""
-    return Learned(*(None if array is None else array[:count] for array in learned))
-
-
 def mirrored(learned: Learned, device: Any) -> Learned:
     """Returns the arrays on a device: the same arrays if it shares the host's memory."""
     return Learned(*(None if array is None else device.from_host(array) for array in learned))

@@ -67,13 +67,13 @@ def _frames(side: int) -> None:
 
 def _tree(machine: Machine, quick: bool) -> Iterator[Callable[[], None]]:
     """Yields a step of a Huffman tree whose nodes learn from the whole batch, from groups of 64, and in order."""
-    from bench.gpu.tree import GROUP, Way, tree_contest
+    from bench.gpu.tree import GROUP, tree_contest
     from bench.oracles.tree import Task
 
     batch = QUICK_BATCH if quick else BATCH
     task = Task(QUICK_LEAVES if quick else LEAVES, 1, batch=batch)
-    for way in (Way(batch), Way(GROUP), Way()):
-        yield tree_contest(machine, task, way).once
+    for together in (batch, GROUP, 1):
+        yield tree_contest(machine, task, together).once
 
 
 def _softmax(machine: Machine, quick: bool) -> Iterator[Callable[[], None]]:

@@ -7,42 +7,18 @@ import itertools
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
 from bench.gpu.machine import Contest, Machine
 from bench.harness.measure import near, peer
-from bench.oracles.tree import BATCH, RATE, Task, learned, split
+from bench.oracles.tree import BATCH, RATE, Task, learned
 from hybrid.contract import Learned
 
 TREES, QUICK_TREES = (1_000_000, 10_000_000), (500,)
 QUICK_BATCH = 80
 GROUP = 64  # examples per group at a node, besides one and the whole batch
-TOP = 255  # nodes that learn as dense products
 GRAPH = "ours, one graph"
-
-
-class Way(NamedTuple):
-    """A learning mode of the nodes.
-
-    together  examples per group
-    top       this many first nodes learn from the whole batch, as dense products; 0: none
-    """
-
-    together: int = 1
-    top: int = 0
-
-    def params(self) -> dict[str, Any]:
-        """Returns its parameters in a record."""
-        return {"together": self.together} | {
-            name: value for name, value in self._asdict().items() if value != getattr(Way(), name)
-        }
-
-
-def first_ways(batch: int) -> Iterator[Way]:
-    """Yields the modes of a first contact, except the one measured against Hogwild: the whole batch as one group."""
-    yield from (Way(batch, top=TOP), Way(), Way(top=TOP), Way(min(GROUP, batch)))
 
 
 def tree(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], Contest]]:
@@ -54,27 +30,30 @@ def tree(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], C
 def _beside(machine: Machine, classes: int, threads: int) -> Contest:
     """Returns the contest against the same tree on the host's cores, if Numba can be imported."""
     if peer("numba") is None:
-        return tree_contest(machine, Task(classes, threads), Way())
+        return tree_contest(machine, Task(classes, threads), 1)
     from bench.step import tree as on_the_host
 
     task = on_the_host.Task(classes, threads)
-    made = tree_contest(machine, task, Way())
+    made = tree_contest(machine, task, 1)
     made.works.append(on_the_host.ours(task))
     return made
 
 
-def tree_contest(machine: Machine, task: Task, way: Way) -> Contest:
-    """Returns our step, and the same as a CUDA graph: several launches from Python, or one."""
+def tree_contest(machine: Machine, task: Task, together: int) -> Contest:
+    """Returns our step, and the same as a CUDA graph: several launches from Python, or one.
+
+    together  examples per group at a node
+    """
     classes, batch, width = task.classes, task.batch, task.width
-    params = {"classes": classes, "width": width, "batch": batch} | way.params()
+    params = {"classes": classes, "width": width, "batch": batch, "together": together}
     made = Contest(machine, "tree.step", params, batch, "examples/s")
     put, device = machine.device.from_host, machine.device
     nodes, hidden = put(task.nodes), [put(vectors) for vectors in task.hidden]
     batches = [(one, put(target)) for one, target in zip(itertools.cycle(hidden), task.targets, strict=False)]
     grad, loss = device.empty((batch, width), np.float32), device.empty(batch, np.float32)
     turns = itertools.cycle(batches)
-    expected = learned(task, way.together, way.top)
-    learn = partial(_learner(made, task, way), grad, loss, Learned(nodes))
+    expected = learned(task, together)
+    learn = partial(_learner(made, task, together), grad, loss, Learned(nodes))
 
     def check():
         met, first, moved, pulled, losses = expected
@@ -112,60 +91,33 @@ def _recorded(
     made.beside(GRAPH, lambda: step(next(turns)), recorded)
 
 
-def _learner(made: Contest, task: Task, way: Way) -> Callable[..., None]:
+def _learner(made: Contest, task: Task, together: int) -> Callable[..., None]:
     """Returns a step of the tree: learn(grad, loss, learned, hidden, target)."""
-    upper, lower = split(task.tree, way.top) if way.top else (None, task.tree)
-    learn_rest = (_learner_in_order if way.together == 1 else _learner_of_batches)(made, task, lower, way)
-    if not way.top:
-        return learn_rest
-    learn_top = _top_learner(made, task, upper, way.top)
-
-    def learn(*given):
-        learn_rest(*given)
-        learn_top(*given)
-
-    return learn
+    return _learner_in_order(made, task) if together == 1 else _learner_of_batches(made, task, together)
 
 
-def _learner_of_batches(made: Contest, task: Task, tree: Any, way: Way) -> Callable[..., None]:
-    """Returns the step of a tree, or of the part below a top, whose nodes learn from groups of examples."""
+def _learner_of_batches(made: Contest, task: Task, together: int) -> Callable[..., None]:
+    """Returns the step with nodes that learn from groups of examples."""
     from gpu import tree_batch
 
-    # Examples are in the order of the whole tree's leaves, so those of a node are adjacent below a top, too.
-    plan = made.do(tree_batch.plan, tree)._replace(rank=made.machine.device.from_host(task.tree.ranks()))
-    rate = RATE
-    work = made.do(tree_batch.workspace, task.batch, task.width, tree.depth, way.together, np.float32)
+    plan = made.do(tree_batch.plan, task.tree)
+    work = made.do(tree_batch.workspace, task.batch, task.width, task.tree.depth, together, np.float32)
 
     def learn(grad, loss, learned, hidden, target):
-        tree_batch.step(grad, loss, learned, work, plan, hidden, target, None, rate, way.together)
+        tree_batch.step(grad, loss, learned, work, plan, hidden, target, None, RATE, together)
 
     return learn
 
 
-def _learner_in_order(made: Contest, task: Task, tree: Any, way: Way) -> Callable[..., None]:
+def _learner_in_order(made: Contest, task: Task) -> Callable[..., None]:
     """Returns the step with nodes that learn from one example after another."""
     from gpu import tree_softmax
 
-    rate, plan, sizes = RATE, made.do(tree_softmax.plan, tree), (task.batch, task.width)
-    work = made.do(tree_softmax.workspace, *sizes, tree.depth, np.float32)
+    plan = made.do(tree_softmax.plan, task.tree)
+    work = made.do(tree_softmax.workspace, task.batch, task.width, task.tree.depth, np.float32)
 
     def learn(grad, loss, learned, hidden, target):
-        tree_softmax.step(grad, loss, learned, work, plan, hidden, target, None, rate)
-
-    return learn
-
-
-def _top_learner(made: Contest, task: Task, tree: Any, top: int) -> Callable[..., None]:
-    """Returns the step of the first nodes, which add their part to grad and loss."""
-    from gpu import head, split, tree_softmax
-
-    rate, plan = RATE, made.do(tree_softmax.plan, tree)
-    work = made.do(split.workspace, task.batch, task.width, top, np.float32)
-    losses = made.machine.device.empty(task.batch, np.float32)
-
-    def learn(grad, loss, learned, hidden, target):
-        split.step(grad, losses, Learned(learned.rows[:top]), work, plan, hidden, target, None, rate)
-        head.add(loss, losses)
+        tree_softmax.step(grad, loss, learned, work, plan, hidden, target, None, RATE)
 
     return learn
 
@@ -195,13 +147,13 @@ def first(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], 
     classes, batch = (QUICK_TREES[0], QUICK_BATCH) if quick else (TREES[0], BATCH)
     task = Task(classes, threads, batch=batch)
     yield partial(hogwild_contest, machine, task)
-    yield from (partial(tree_contest, machine, task, way) for way in first_ways(batch))
+    yield from (partial(tree_contest, machine, task, together) for together in (1, min(GROUP, batch)))
 
 
 def hogwild_contest(machine: Machine, task: Task) -> Contest:
     """Returns Hogwild against our tree whose nodes learn from the whole batch."""
     batch = task.batch
-    made = tree_contest(machine, task, Way(batch))
+    made = tree_contest(machine, task, batch)
     put, get, device = machine.device.from_host, machine.device.to_host, machine.device
     nodes, plan = put(task.nodes), (put(task.tree.leaf_up), put(task.tree.node_up))
     batches = [(put(h), put(t)) for h, t in zip(itertools.cycle(task.hidden), task.targets, strict=False)]

@@ -67,17 +67,6 @@ def path(tree: Any, leaf: int) -> list[tuple[int, int]]:
     return steps[::-1]
 
 
-def split(tree: Any, top: int) -> tuple[Any, Any]:
-    """Splits off the tree's first `top` nodes like `cpu.tree.tree.split`; of a `Shape` or a `cpu.tree.tree.Tree`."""
-    leaf_up = tree.leaf_up.copy()
-    while (below := leaf_up >> 1 >= top).any():
-        leaf_up[below] = tree.node_up[leaf_up[below] >> 1]
-    node_up = tree.node_up[:top]
-    upper = tree._replace(leaf_up=leaf_up, node_up=node_up, depth=len(levels(node_up)))
-    ends = [np.where(up >> 1 < top, np.int32(-1), up) for up in (tree.leaf_up, tree.node_up)]
-    return upper, tree._replace(leaf_up=ends[0], node_up=ends[1])
-
-
 def _merge(counts: np.ndarray) -> np.ndarray:
     """Merges ascending counts; returns pairs (V - 1, 2), each inner node's children: leaf i as i, inner node i as V + i.
 
@@ -171,23 +160,15 @@ class Task:
         return float(np.mean([len(path(self.tree, leaf)) for targets in self.targets for leaf in targets]))
 
 
-def learned(task: Task, together: int, top: int = 0, rate: float = RATE):
-    """Returns the ids of the first batch's nodes, these nodes before and after the step, the gradients and the losses.
-
-    top  this many first nodes learn from the whole batch
-    """
+def learned(task: Task, together: int, rate: float = RATE):
+    """Returns the ids of the first batch's nodes, these nodes before and after the step, the gradients and the losses."""
     lists = [path(task.tree, leaf) for leaf in task.targets[0]]
     met = np.unique([node for steps in lists for node, _ in steps])
     place = {int(node): i for i, node in enumerate(met)}
     first = task.nodes[met].astype(np.float64)
     nodes, hidden = Learned(first.copy()), task.hidden[0].astype(np.float64)
-
-    def part(begin: int, end: int, together: int):
-        short = [[(place[node], turn) for node, turn in steps if begin <= node < end] for steps in lists]
-        return learn_together(nodes, hidden, short, np.ones(len(hidden)), rate, together)
-
-    parts = part(0, top, task.batch), part(top, task.classes, together)
-    return met, first, nodes.rows, *(sum(found) for found in zip(*parts, strict=True))
+    short = [[(place[node], turn) for node, turn in steps] for steps in lists]
+    return met, first, nodes.rows, *learn_together(nodes, hidden, short, np.ones(len(hidden)), rate, together)
 
 
 # Sparse learning in float64: one visit after another, as in the contract.

@@ -104,21 +104,6 @@ def renumbered(leaf_up: Array, node_up: Array, order: Array) -> tuple[Array, Arr
     return leaves.astype(np.int32), nodes.astype(np.int32)
 
 
-def split(tree: Tree, top: int) -> tuple[Tree, Tree]:
-    """Splits off the tree's first `top` nodes: paths end at the boundary, and nodes keep their numbers.
-
-    In breadth-first order the first nodes are the nearest to the root. So every path is one in the rest followed by one in the
-    top, each possibly empty (leaf_up -1). All but the upward pointers, and the depth of the rest, are as in the tree.
-    """
-    leaf_up = tree.leaf_up.copy()
-    while (below := leaf_up >> 1 >= top).any():
-        leaf_up[below] = tree.node_up[leaf_up[below] >> 1]
-    node_up = tree.node_up[:top]
-    upper = tree._replace(leaf_up=leaf_up, node_up=node_up, depth=_depth(node_up))
-    ends = [np.where(up >> 1 < top, np.int32(-1), up) for up in (tree.leaf_up, tree.node_up)]
-    return upper, tree._replace(leaf_up=ends[0], node_up=ends[1])
-
-
 def of_pointers(leaf_up: Array, node_up: Array, counts: Array) -> Tree:
     """Builds the tree, or forest, of pointers to parents, its nodes numbered breadth first.
 

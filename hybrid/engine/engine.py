@@ -33,7 +33,7 @@ class Engine(Runner[Tick]):
     embedding      on the CPU, or on the trunk's GPU (its backend): then ids are copied to the GPU, and the trunk's inputs and
                    their gradients stay there. Or Inputs, for feeds whose batches have numbers instead of ids
     readout        on the CPU, or on the trunk's GPU: then targets and losses are copied, and hidden vectors and gradients
-                   stay there; a split tree is on both, and all of them are copied
+                   stay there; a clustered head is on both, and all of them are copied
     device         "cpu", "cuda:0" or None: of the dense stages. Sparse ones run where rows and readout are
     threads        total CPU threads (None: all cores available to this process, see cpu/runtime/threads.py)
     pipeline       flow of batches: Pipeline(micro_batches=2), ...; None: whole batches in sequence, see Pipeline

@@ -181,8 +181,8 @@ def _check_online(engine: "Engine") -> None:
         raise ValueError(f"{found} with a trunk, expected 'batch': a trunk learns from batches")
     if not getattr(engine.readout, "online", False):
         raise ValueError(
-            f"{found} with this {getattr(engine.readout, 'kind', 'kind of')} readout, expected a tree that is not split, or a "
-            "sampled one with the loss 'logistic'; or 'batch'"
+            f"{found} with this {getattr(engine.readout, 'kind', 'kind of')} readout, expected a tree with the mode "
+            "'deterministic', or a sampled one with the loss 'logistic', on the CPU; or 'batch'"
         )
     if not getattr(embedding, "rows", 0) or embedding.per_example != 1 or embedding.bags not in (None, "undivided"):
         raise ValueError(f"{found}, expected an embedding with one id an example, or with bags='undivided'; or 'batch'")

@@ -29,7 +29,7 @@ from ..trunk import registry as trunk_kinds
 T = TypeVar("T")
 RATE: dict[str, Any] = {"group": "training", "type": number}
 PLACE: dict[str, Any] = {"free": True, "metavar": "DEVICE"}
-MEASURED = ("mode", "split")  # readout options that may be chosen together with its place
+MEASURED = ("mode",)  # readout options that may be chosen together with its place
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +62,7 @@ class DenseOptions(EngineOptions):
         "cpu", 'where the input rows are: "cpu", the trunk\'s "cuda:N", or "auto": both are measured', **PLACE
     )
     readout_device: str = option(
-        "cpu", 'where a tree, head or full readout is, likewise; "auto" also measures trees cut between them', **PLACE
+        "cpu", 'where a tree, head or full readout is, likewise; "auto" also measures --mode batch', **PLACE
     )
 
 
@@ -70,11 +70,6 @@ def complete(chosen: dict[str, Any], explicit: Mapping[str, Any]) -> dict[str, A
     """Returns the options with dependent ones filled in; ValueError for contradictory ones."""
     if chosen.get("tree") == CLUSTERED and chosen.get("start") != "counts":
         raise ValueError(f"--tree {CLUSTERED}: needs class vectors, which `train factors --start counts` alone makes")
-    place = chosen.get("readout_device", "cpu")
-    if chosen.get("split") and place == "auto":
-        raise ValueError("--split and --readout-device auto contradict each other: auto measures splits; leave one out")
-    if chosen.get("split") and place == "cpu":
-        raise ValueError("--split: cuts a tree between the CPU and a GPU, found --readout-device cpu; expected cuda:N")
     regrow, epochs = chosen.get("regrow"), chosen["epochs"]
     if regrow and regrow[-1] >= epochs:
         raise ValueError(f"--regrow: found {regrow[-1]}, expected epochs before the last one, {epochs} (--epochs)")
@@ -276,8 +271,7 @@ def _placed_readout(options: dict[str, Any], feed: Feed, width: int, trunk: bool
         return of(options["readout"], place, other, trunk)
 
     def measured() -> placement.Choice:
-        examples = -(-feed.batch // options["micro_batches"])
-        trials = readout.trials(options["readout"], options, feed.classes, examples)
+        trials = readout.trials(options["readout"], options)
         rival = functools.partial(of, trials.rival, other={}, trunk=True) if trials.rival else None
         return placement.choose_readout(make, feed, options["device"], options["threads"], trials=trials, rival=rival)
 

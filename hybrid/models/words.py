@@ -107,8 +107,6 @@ prepare = Words
 
 def complete(chosen: dict[str, Any], explicit: dict[str, Any]) -> dict[str, Any]:
     """Returns the options with dependent ones filled in; ValueError for contradictory ones."""
-    if explicit.get("split"):
-        raise ValueError("--split: not used by `train words`, whose readout is on the CPU; leave it out")
     if explicit.get("regrow"):
         raise ValueError("--regrow: not used by `train words`, which has no trunk; leave it out")
     return _engine.complete(chosen, explicit)

@@ -16,8 +16,8 @@ and for the command line:
 
 and optionally:
 
-    least(**facts)                       minimum number of values in its checkpoint, checked before memory is allocated
-    trials(options, classes, examples)   further candidates to measure if its place is not specified, see Trials
+    least(**facts)     minimum number of values in its checkpoint, checked before memory is allocated
+    trials(options)    further candidates to measure if its place is not specified, see Trials
 
 It imports Numba, SciPy and cpu inside functions, so that its options load quickly.
 """
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from .mixture import MixtureReadout as MixtureReadout
     from .neighbours import NeighbourReadout as NeighbourReadout
     from .sampled import SampledReadout as SampledReadout
-    from .split_tree import SplitTreeReadout as SplitTreeReadout
     from .tree import TreeReadout as TreeReadout
 
 
@@ -53,12 +52,10 @@ class Trials(NamedTuple):
     """The candidates to measure if a user does not specify whether a readout is on the CPU or on the trunk's GPU.
 
     tried  measured on the GPU, in addition to the readout with the user's options
-    note   the reason why others are not tried; "" for no reason
     rival  a kind of readout whose time is reported but which is never chosen, since it is another model; "" for none
     """
 
     tried: tuple[Trial, ...] = ()
-    note: str = ""
     rival: str = ""
 
 
@@ -69,7 +66,6 @@ _HOME = {
     "MixtureReadout": "mixture",
     "NeighbourReadout": "neighbours",
     "SampledReadout": "sampled",
-    "SplitTreeReadout": "split_tree",
     "TreeReadout": "tree",
 }
 __all__ = ["Readout", "least", "make", "rebuild", "registry", "trials", *sorted(_HOME)]
@@ -215,15 +211,13 @@ def least(facts: dict[str, Any]) -> int:
     return int(module.least(**facts)) if hasattr(module, "least") else 0
 
 
-def trials(kind: str, options: Mapping[str, Any], classes: int, examples: int) -> Trials:
+def trials(kind: str, options: Mapping[str, Any]) -> Trials:
     """Returns the further candidates to measure if the place of a readout of this kind is not specified.
 
-    options   of the command line
-    classes   of the feed
-    examples  of a micro-batch
+    options  of the command line
     """
     module = registry.load(kind)
-    made: Trials = module.trials(options, classes, examples) if hasattr(module, "trials") else Trials()
+    made: Trials = module.trials(options) if hasattr(module, "trials") else Trials()
     return made
 
 

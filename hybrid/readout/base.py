@@ -1,7 +1,6 @@
 """Common parts of readouts: arguments are checked here, once, and long inputs are cut into calls of `batch` rows."""
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypedDict
 
@@ -365,72 +364,6 @@ class Base:
                 f'backend: found "{name}", expected "cpu": a {self.kind} readout computes on the CPU only; leave it out, '
                 "or take a tree, head or full readout"
             )
-
-
-class TopAndTail(Base):
-    """A readout with a top, which learns by the batch as dense products on a device, and a tail on the CPU.
-
-    Each adds its part to loss and gradient; in a tick they are the stages "readout" and then "top". A subclass has these
-    methods, which trust their arguments, in addition to those of Base:
-
-        _learn_tail    write the tail's part of grad and loss; NumPy's arrays
-        learn_top      add the top's part to grad, write that of loss; arrays of the device, in the work of a queue
-        _tail_log_prob, _top_log_prob  write the log-probability of either
-    """
-
-    ready = ("readout", "grad in", "top")
-    on_host = True
-    learn_top: Callable[..., None]
-    _learn_tail: Callable[..., None]
-    _tail_log_prob: Callable[..., None]
-    _top_log_prob: Callable[..., None]
-
-    def buffers(self) -> Buffers:
-        """Returns all buffers if the top is on the trunk's GPU: the tail reads hidden vectors on the host."""
-        return Buffers({}, ("hidden", "grad", "target", "weight", "losses")) if self.beside else super().buffers()
-
-    def finish(self, copy: Copies) -> list[Stage]:
-        """Returns the stage of the tail on the CPU, then that of the top on the trunk's GPU."""
-        if not self.beside:
-            return super().finish(copy)
-        tail = functools.partial(self.step_slot, learn=self._learn_tail)
-        return [
-            *copy("target in"),
-            Stage("readout", "sparse", tail, ("forward", "hidden out")),
-            *copy("grad in", "readout"),
-            Stage("top", "dense", self._step_top, ("forward", "target in", "grad in")),
-            *copy("losses out", "top"),
-        ]
-
-    def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
-        """Learns as in Readout, but with NumPy's arrays, and waits: the tail is on the CPU wherever the top is."""
-        self._learn_tail(grad, loss, hidden, target, weight)
-        top = self._top_loss[: len(loss)]
-        written, read = {"grad": grad, "top loss": top}, {"grad": grad, "hidden": hidden, "target": target}
-        read |= {} if weight is None else {"weight": weight}
-        self._top_place.call(lambda _, loss, *arrays: self.learn_top(arrays[0], loss, *arrays[1:]), written, read)
-        loss += top
-
-    def _step_top(self, slot: Slot) -> None:
-        self.rate_scale = slot.scale
-        self.learn_top(slot.grad_dev, slot.losses_dev, slot.hidden_dev, slot.target_dev, slot.weight_dev)
-
-    def _judge(self, slot: Slot) -> None:
-        slot.loss = check.loss(slot.losses) + slot.loss
-
-    def _log_prob(self, out: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
-        self._tail_log_prob(out, hidden, target)
-        top = self._top_loss[: len(out)]
-        self._top_place.call(self._top_log_prob, {"top loss": top}, {"hidden": hidden, "target": target})
-        out += top
-
-    @functools.cached_property
-    def _top_place(self) -> "Place":
-        return Place(self.backend.device)
-
-    @functools.cached_property
-    def _top_loss(self) -> np.ndarray:
-        return np.empty(self.batch, np.float32)
 
 
 class Place:

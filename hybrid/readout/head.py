@@ -1,5 +1,6 @@
 """A dense softmax over the most frequent classes and clusters of the others, and in each cluster a small readout of its own."""
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Unpack
@@ -9,8 +10,10 @@ import numpy as np
 from .. import check, sparse
 from ..fast_head import FastHead
 from ..schedule.guards import Held
+from ..schedule.schedule import Buffers, Copies, Stage
+from ..schedule.slot import Slot
 from ..settings import number, option
-from .base import Common, TopAndTail, arguments, described
+from .base import Base, Common, Place, arguments, described
 
 # The slot of a class in the head: each of H slots has a single class, each of K others a cluster.
 
@@ -168,11 +171,12 @@ class HeadParts:
     seed: int = 0
 
 
-class HeadReadout(TopAndTail):
+class HeadReadout(Base):
     """A class-based softmax, p(v | h) = p(slot of v | h) p(v | its cluster, h), with a small readout in each cluster.
 
     A slot of the head belongs to one of the H most frequent classes, or to one of K clusters, which have all others. Under a
-    backend with a GPU the head is there, and the clusters stay on the CPU: in a tick these are two stages, "top" and "readout".
+    backend with a GPU the head is there, and the clusters stay on the CPU. Each adds its part to loss and gradient: in a tick
+    these are two stages, "readout" for the clusters and then "top" for the head.
 
     counts   class counts, or the number of classes
     width    numbers of a hidden vector
@@ -189,7 +193,9 @@ class HeadReadout(TopAndTail):
 
     kind = "head"
     places: tuple[str, ...] = ("cpu", "cuda")
+    ready = ("readout", "grad in", "top")
     searches_on_host = True
+    on_host = True
 
     def __init__(
         self,
@@ -212,6 +218,7 @@ class HeadReadout(TopAndTail):
         below = TAILS[self.tails].rows_of(self.classes, self.head, self.clusters)
         self._keep(memory.zeros((self.head + self.clusters, self.width), np.float32))
         self._tail = sparse.kept(memory.zeros((below, self.width), np.float32), self.optimiser, self.biased)
+        self._top_place, self._top_loss = Place(self.backend.device), np.empty(self.batch, np.float32)
         self._prepare()
 
     @staticmethod
@@ -243,16 +250,54 @@ class HeadReadout(TopAndTail):
             self._tails.begin(vectors, self._host, self._tail, np.maximum(self.counts, MET))
             self.send()
 
-    def learn_top(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
-        given = self._learns(self._there), self._work, self._slot, hidden, target, weight, self._step_rate
-        self.backend.head.step(grad, loss, *given)
+    def buffers(self) -> Buffers:
+        """Returns all buffers if the head is on the trunk's GPU: the clusters read hidden vectors on the host."""
+        return Buffers({}, ("hidden", "grad", "target", "weight", "losses")) if self.beside else super().buffers()
+
+    def finish(self, copy: Copies) -> list[Stage]:
+        """Returns the stage of the clusters on the CPU, then that of the head on the trunk's GPU."""
+        if not self.beside:
+            return super().finish(copy)
+        tail = functools.partial(self.step_slot, learn=self._learn_tail)
+        return [
+            *copy("target in"),
+            Stage("readout", "sparse", tail, ("forward", "hidden out")),
+            *copy("grad in", "readout"),
+            Stage("top", "dense", self._step_top, ("forward", "target in", "grad in")),
+            *copy("losses out", "top"),
+        ]
+
+    def learn(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
+        """Learns as in Readout, but with NumPy's arrays, and waits: the clusters are on the CPU wherever the head is."""
+        self._learn_tail(grad, loss, hidden, target, weight)
+        top = self._top_loss[: len(loss)]
+        written, read = {"grad": grad, "top loss": top}, {"grad": grad, "hidden": hidden, "target": target}
+        read |= {} if weight is None else {"weight": weight}
+        self._top_place.call(lambda _, loss, *arrays: self._learn_top(arrays[0], loss, *arrays[1:]), written, read)
+        loss += top
 
     def _learn_tail(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
+        """Writes the clusters' part of grad and loss; NumPy's arrays."""
         rate = self._step_rate * self.tail_scale
         self._tails.step(grad, loss, self._learns(self._tail), hidden, target, weight, rate)
 
-    def _tail_log_prob(self, out: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
+    def _learn_top(self, grad: Any, loss: Any, hidden: Any, target: Any, weight: Any = None) -> None:
+        """Adds the head's part to grad, writes that of loss; arrays of the device, in the work of a queue."""
+        given = self._learns(self._there), self._work, self._slot, hidden, target, weight, self._step_rate
+        self.backend.head.step(grad, loss, *given)
+
+    def _step_top(self, slot: Slot) -> None:
+        self.rate_scale = slot.scale
+        self._learn_top(slot.grad_dev, slot.losses_dev, slot.hidden_dev, slot.target_dev, slot.weight_dev)
+
+    def _judge(self, slot: Slot) -> None:
+        slot.loss = check.loss(slot.losses) + slot.loss
+
+    def _log_prob(self, out: np.ndarray, hidden: np.ndarray, target: np.ndarray) -> None:
         self._tails.log_prob(out, self._tail, hidden, target)
+        top = self._top_loss[: len(out)]
+        self._top_place.call(self._top_log_prob, {"top loss": top}, {"hidden": hidden, "target": target})
+        out += top
 
     def _top_log_prob(self, out: Any, hidden: Any, target: Any) -> None:
         self.backend.head.log_prob(out, self._there, self._work, self._slot, hidden, target)

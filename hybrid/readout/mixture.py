@@ -227,7 +227,7 @@ class MixtureReadout(Base):
         """Returns the log-probability of each of the classes (B, C) of these rows, float32; -inf for none."""
         values = np.full(classes.shape, -np.inf, np.float32)
         place = np.nonzero(classes >= 0)
-        for first in range(0, len(place[0]), self.batch):  # every readout has scratch for this many rows
+        for first in range(0, len(place[0]), self.batch):  # bounds the copies of hidden vectors
             row, column = (at[first : first + self.batch] for at in place)
             log_probs = np.empty(len(row), np.float32)
             self._log_prob(log_probs, hidden[rows[row]], classes[row, column])

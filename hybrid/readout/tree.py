@@ -8,8 +8,8 @@ import numpy as np
 
 from .. import check, sparse, trees
 from ..schedule.guards import Held
-from ..settings import option, rising, whole
-from . import Trial, Trials, registry
+from ..settings import option, rising
+from . import Trial, Trials
 from .base import Base, Common, arguments, described
 
 if TYPE_CHECKING:
@@ -37,32 +37,12 @@ class Batched:
         check.whole("together", self.count, 1)
 
 
-@dataclass(frozen=True)
-class Split:
-    """A split: the first nodes, breadth first, learn as dense products on the device, the others row by row on the CPU.
-
-    The probabilities are those of the whole tree. But the top learns by the batch, as a full softmax does: a node is updated
-    once per batch, by rate times the sum. It therefore needs a smaller rate or batch than a loop over rows.
-
-    nodes  number of nodes of the top
-    """
-
-    nodes: int
-
-    def __post_init__(self) -> None:
-        check.whole("split", self.nodes, 1)
+Mode = str | Batched
 
 
-Mode = str | Batched | Split
-
-
-def mode_named(name: str, together: int = TOGETHER, split: int = 0) -> Mode:
-    """Returns the mode of nodes, as in command line and checkpoints; ValueError for contradictory arguments."""
-    check.choice("mode", name, MODES)
-    check.whole("split", split, 0)
-    if split and name == "batch":
-        raise ValueError(f'split: found {split} with the mode "batch", expected 0; leave one out')
-    return Split(split) if split else Batched(together) if name == "batch" else name
+def mode_named(name: str, together: int = TOGETHER) -> Mode:
+    """Returns the mode of nodes, as in command line and checkpoints; ValueError for an unknown one."""
+    return Batched(together) if check.choice("mode", name, MODES) == "batch" else name
 
 
 @dataclass(frozen=True)
@@ -71,12 +51,6 @@ class Options:
 
     tree: str = option("huffman", "tree readout: its shape", choices=(*TREES, CLUSTERED))
     mode: str = option("deterministic", "tree readout: how rows learn", choices=MODES)
-    split: int | None = option(
-        None,
-        "tree readout on a GPU: its first K nodes are there, as dense products, and the others on the CPU (0: none)",
-        type=whole,
-        metavar="K",
-    )
     regrow: list[int] | None = option(
         None,
         "tree readout: after these epochs the tree is exchanged for one of clusters of what the model has learned (none)",
@@ -93,8 +67,7 @@ class TreeReadout(Base):
     tree    "huffman": short paths for frequent classes, the fastest; "balanced": all paths about log2 V; or one of
             hybrid.trees, such as one in which similar classes share nodes
     mode    "deterministic": nodes are updated row by row, so row b sees the updates of earlier rows, bit-identical to a serial
-            loop over rows for any number of threads; "batch", or Batched(64): rows learn together at a node; Split(255): the
-            first nodes learn as dense products, which makes a SplitTreeReadout
+            loop over rows for any number of threads; "batch", or Batched(64): rows learn together at a node
     batch   maximum rows per step
     backend the device of the nodes, from hybrid.backend.choose (None: the CPU). Nodes on a GPU are in its memory, and `nodes`
             is the host's copy. `best` and `scores` fetch it first and compute on the CPU, since a search branches
@@ -113,12 +86,6 @@ class TreeReadout(Base):
     usual_rate = 0.025
     searches_on_host = True
 
-    def __new__(cls, *arguments: Any, mode: Mode = "deterministic", **settings: Any) -> "TreeReadout":
-        """Creates a readout of the kind "split_tree" if the mode is a split."""
-        if isinstance(mode, Split) and cls is TreeReadout:
-            cls = registry.load("split_tree").SplitTreeReadout
-        return super().__new__(cls)
-
     def __init__(
         self,
         counts: Any,
@@ -129,23 +96,18 @@ class TreeReadout(Base):
         **common: Unpack[Common],
     ):
         super().__init__(counts, width, **common)
-        own = mode if isinstance(mode, Batched | Split) else mode_named(mode)
+        own = mode if isinstance(mode, Batched) else mode_named(mode)
         self.mode = "batch" if isinstance(own, Batched) else "deterministic"
         self.together = own.count if isinstance(own, Batched) else TOGETHER
-        self.split = own.nodes if isinstance(own, Split) else 0
         _check_classes(self.classes)
-        check.whole("split", self.split, 0, self.classes - 1)
         self.nodes = sparse.table(self.classes - 1, self.width)
         self.shape = check.choice("tree", tree, TREES) if isinstance(tree, str) else GIVEN
         if self.shape == "huffman" and self.counts is None:
             raise ValueError('counts: found only how many classes there are; pass one a class, or tree="balanced"')
         if not isinstance(tree, str):
             self._hold(self._checked(tree))
-        self._place_nodes()
-        self._prepare()
-
-    def _place_nodes(self) -> None:
         self._keep(self.nodes)
+        self._prepare()
 
     def _prepare(self) -> None:
         """Sets the attributes derived from the tree, again after a checkpoint has filled counts or pointers."""
@@ -172,7 +134,7 @@ class TreeReadout(Base):
     @property
     def online(self) -> bool:
         """True if it can learn online: on the CPU."""
-        return not (self.split or self.beside or self.mode == "batch")
+        return not (self.beside or self.mode == "batch")
 
     def learn_online(self, grad: Any, loss: Any, hidden: Any, inputs: Any, target: Any, weight: Any) -> None:
         """Learns from a batch and the rows that it reads, unchecked and in any `mode`; see Base.step_online."""
@@ -261,7 +223,7 @@ class TreeReadout(Base):
             tree, nodes = trees.checked(made.leaf_up, made.node_up, every), sparse.table(every.size - 1, self.width)
             before, self.nodes = self._host, nodes
             self.classes, self.counts, self.shape = every.size, every, GIVEN
-            self._place_nodes()
+            self._keep(self.nodes)
             for ours, theirs in zip(self._host, before, strict=True):
                 if ours is not None:
                     ours[made.place] = theirs
@@ -277,9 +239,8 @@ class TreeReadout(Base):
         return {"nodes": self.nodes} | counts | pointers | sparse.beside(self._host)
 
     def describe(self) -> dict[str, Any]:
-        split = {"split": self.split} if self.split else {}
         together = {"together": self.together} if self.mode == "batch" else {}
-        return super().describe() | {"tree": self.shape} | {"mode": self.mode} | together | split
+        return super().describe() | {"tree": self.shape} | {"mode": self.mode} | together
 
     def restore(self, state: dict[str, Any]) -> None:
         if self.shape != "balanced":
@@ -339,7 +300,7 @@ def make(counts: Any, width: int, options: Mapping[str, Any], *, trunk: bool, **
     """Returns the readout from command-line options; see hybrid/readout/__init__.py. Clusters start balanced."""
     own = arguments(options, Options)
     del own["regrow"]
-    own["mode"] = mode_named(own["mode"], TOGETHER, own.pop("split") or 0)
+    own["mode"] = mode_named(own["mode"])
     own["tree"] = "balanced" if own["tree"] == CLUSTERED else own["tree"]
     return TreeReadout(counts, width, **sizes, **own)
 
@@ -348,8 +309,8 @@ def rebuild(classes: int, tree: str = "huffman", **facts: Any) -> TreeReadout:
     """Returns the readout from describe(); a tree in a checkpoint is arbitrary until it is filled in."""
     shape = trees.balanced(classes) if tree == GIVEN else tree
     own = described(facts)
-    split = {name: own.pop(name) for name in ("together", "split") if name in own}
-    return TreeReadout(np.ones(classes), tree=shape, mode=mode_named(own.pop("mode"), **split), **own)
+    mode = mode_named(own.pop("mode"), own.pop("together", TOGETHER))
+    return TreeReadout(np.ones(classes), tree=shape, mode=mode, **own)
 
 
 def least(classes: int, width: int, **facts: Any) -> int:
@@ -357,42 +318,18 @@ def least(classes: int, width: int, **facts: Any) -> int:
     return sparse.numbers(classes - 1, width, **facts)
 
 
-# The candidates measured on a GPU in addition to the user's tree.
+# The candidate measured on a GPU in addition to the user's tree.
 
-SPLITS = (15, 255, 1023)  # nodes of the top: the first 4, 8 and 10 levels of a balanced tree
-
-# The maximum of rate times the examples of a micro-batch for a top that learns by the batch. On Python's documentation
-# (three epochs, rate 0.025) the perplexity of a split tree is 1.02 times the whole tree's at 6.4, 1.04 at 12.8, 5 at 25.6.
-SAFE = 10.0
+SAFE = 10.0  # the maximum of rate times the examples that learn at once at a node
 BATCHED = (  # WikiText-2, a language model's defaults, an epoch, one seed
     f"up to {TOGETHER} examples learn at once at a node: perplexity on WikiText-2 was 219.2, and 218.4 in order; "
     "--readout-device cuda:N keeps --mode deterministic"
 )
 
 
-def trials(options: Mapping[str, Any], classes: int, examples: int) -> Trials:
-    """Returns batched nodes, splits if the user names none, and a full softmax for comparison.
-
-    examples  of a micro-batch: the nodes of a top are updated together by rate times the sum over them
-    """
+def trials(options: Mapping[str, Any]) -> Trials:
+    """Returns batched nodes, and a full softmax for comparison."""
     plain = (options.get("readout_optimiser") or "sgd") == "sgd"
-    tried, note = _splits(options, classes, examples, plain)
     if options.get("mode") == "deterministic" and plain and options["rate"] * TOGETHER <= SAFE:
-        tried = (Trial({"mode": "batch"}, BATCHED), *tried)
-    return Trials(tried, note and f"no split tree was tried: {note}", rival="full")
-
-
-def _splits(options: Mapping[str, Any], classes: int, examples: int, plain: bool) -> tuple[tuple[Trial, ...], str]:
-    """Returns the splits to measure, or the reason for measuring none."""
-    if options.get("split") is not None or options.get("mode") == "batch":
-        return (), ""
-    if not plain:
-        return (), "how well a top learns by Adagrad has not been measured; --split K asks for one"
-    move = options["rate"] * examples
-    if move > SAFE:
-        return (), (
-            f"rate times examples of a micro-batch is {move:.3g}, and above {SAFE:g} a top that learns by the batch may "
-            "diverge; a smaller --batch or --rate, or more --micro-batches, helps"
-        )
-    remark = "the first {:,} nodes learn by the batch, --split 0 keeps the tree whole"
-    return tuple(Trial({"split": split}, remark.format(split)) for split in SPLITS if split < classes - 1), ""
+        return Trials((Trial({"mode": "batch"}, BATCHED),), rival="full")
+    return Trials(rival="full")

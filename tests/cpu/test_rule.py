@@ -10,13 +10,12 @@ import itertools
 import numpy as np
 import pytest
 
-from cpu import negative, sampled_softmax, softmax, split, tree_softmax, words
+from cpu import negative, sampled_softmax, softmax, tree_softmax, words
 from cpu.tree.logistic_rows import LONGEST, OWNERS
 from cpu.tree.tree import huffman, path
-from cpu.tree.tree import split as cut
 from hybrid.contract import Learned
 from tests.support.drawn_ids import zipf
-from tests.support.visits import copied, drawn, learn_classes, learn_nodes, visit
+from tests.support.visits import copied, drawn, learn_classes, learn_nodes
 
 CLASSES, WIDTH, BATCH = 40, 37, 30
 RATE = 0.2
@@ -83,22 +82,14 @@ def by_samples(grad, loss, learned, hidden, target, weight, rate):
     sampled_softmax.step(grad, loss, learned, work, sampler, hidden, target, weight, rate, 0, 0)
 
 
-def by_split(grad, loss, learned, hidden, target, weight, rate):
-    """It adds to the gradient, which is 1 before."""
-    work = split.workspace(*hidden.shape, len(learned.rows), hidden.dtype)
-    split.step(grad, loss, learned, work, cut(TREE, len(learned.rows))[0], hidden, target, weight, rate)
-    grad -= 1
-
-
 KERNELS = {
     "tree": by_tree,
     "groups": by_groups,
     "negatives": by_negatives,
     "softmax": by_softmax,
     "samples": by_samples,
-    "split": by_split,
 }
-ROWS = {"tree": CLASSES - 1, "groups": CLASSES - 1, "split": 9}
+ROWS = {"tree": CLASSES - 1, "groups": CLASSES - 1}
 
 
 def tree_oracle(learned, hidden, target, weight, rate):
@@ -125,28 +116,12 @@ def negatives_oracle(learned, hidden, target, weight, rate):
     return learn_nodes(learned, hidden, lists, weight, rate, [(b, b + 1) for b in range(len(target))])
 
 
-def split_oracle(learned, hidden, target, weight, rate):
-    biases = 0 if learned.biases is None else learned.biases
-    scores, miss = hidden @ learned.rows.T + biases, np.zeros((len(hidden), len(learned.rows)))
-    loss = np.zeros(len(hidden))
-    for b, leaf in enumerate(target):
-        for node, turn in path(TREE, int(leaf)):
-            if node < len(learned.rows):
-                miss[b, node] = weight[b] * (1 / (1 + np.exp(-scores[b, node])) - turn)
-                loss[b] += weight[b] * np.logaddexp(0, -scores[b, node] if turn else scores[b, node])
-    grad = miss @ learned.rows
-    for row in range(len(learned.rows)):
-        visit(learned, row, miss[:, row] @ hidden, miss[:, row].sum(), rate)
-    return grad, loss
-
-
 ORACLES = {
     "tree": tree_oracle,
     "groups": groups_oracle,
     "negatives": negatives_oracle,
     "softmax": learn_classes,
     "samples": learn_classes,
-    "split": split_oracle,
 }
 
 
@@ -160,8 +135,8 @@ def present(learned):
     [
         *itertools.product(KERNELS, ["row-adagrad"]),
         *itertools.product(["tree", "negatives", "softmax"], ["adagrad"]),
-        *itertools.product(["tree", "groups", "softmax", "samples", "split"], ["sgd"]),
-        *itertools.product(["groups", "split"], ["adagrad without biases"]),
+        *itertools.product(["tree", "groups", "softmax", "samples"], ["sgd"]),
+        ("groups", "adagrad without biases"),
     ],
 )
 def test_a_step_is_that_of_plain_numpy(kernel, name):
@@ -191,13 +166,13 @@ def _names(learned):
     return [name for name, array in learned._asdict().items() if array is not None]
 
 
-@pytest.mark.parametrize("kernel", ["negatives", "softmax", "samples", "split"])
+@pytest.mark.parametrize("kernel", ["negatives", "softmax", "samples"])
 def test_the_same_bits_at_any_number_of_threads(kernel, check_threads):
     given = *case("row-adagrad", ROWS.get(kernel, CLASSES)), RATE
     check_threads(lambda: stepped(kernel, *given))
 
 
-@pytest.mark.parametrize("kernel", ["tree", "negatives", "softmax", "split"])
+@pytest.mark.parametrize("kernel", ["tree", "negatives", "softmax"])
 def test_the_oracles_gradient_and_move_are_slopes_of_the_weighted_loss(kernel):
     """With biases and one example, SGD: the move is the rate times the slope."""
     learned, hidden, target, weight = case("sgd", ROWS.get(kernel, CLASSES))

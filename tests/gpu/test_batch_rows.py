@@ -7,9 +7,9 @@ from gpu import batch_rows
 from tests.support import visits
 
 
-def moved(gpu, learned, misses, hidden, rate, downhill=False):
+def moved(gpu, learned, misses, hidden, rate):
     there = visits.copied(learned, gpu.put)
-    gpu.run(batch_rows.move, there, gpu.put(misses), gpu.put(hidden), rate, downhill)
+    gpu.run(batch_rows.move, there, gpu.put(misses), gpu.put(hidden), rate)
     return visits.copied(there, gpu.get)
 
 
@@ -37,12 +37,6 @@ def test_against_float64(gpu, monkeypatch, biases, optimiser):
 def test_a_warp_moves_a_row_and_a_lane_sums_a_bias(gpu, launched, rows, blocks):
     moved(gpu, *problem("adagrad", True, rows=rows), 0.1)
     assert launched == {"sum_columns": (blocks, 256), "move": (-(-rows // 8), 256)}
-
-
-def test_downhill_is_the_negative_gradient(gpu, optimiser="row-adagrad"):
-    learned, misses, hidden = problem(optimiser, True)
-    found = moved(gpu, learned, misses, hidden, 0.1, downhill=True)
-    visits.check_close(found, oracle(learned, -misses, hidden, 0.1), 2e-5)
 
 
 def test_pieces_change_no_bit(gpu, monkeypatch, optimiser="adagrad"):

@@ -26,7 +26,6 @@ from hybrid import (
     FullReadout,
     HeadParts,
     HeadReadout,
-    Split,
     TreeReadout,
     backend,
 )
@@ -38,7 +37,6 @@ from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed, assert_sam
 ROOT = Path(__file__).parents[2]
 BESIDE = {
     "tree": TreeReadout,
-    "split": functools.partial(TreeReadout, mode=Split(9)),
     "full": FullReadout,
     "head": functools.partial(HeadReadout, parts=HeadParts(head=7, clusters=3)),
 }
@@ -50,7 +48,7 @@ DEEP = {
 
 
 def beside(kind, place, **options):
-    """The readout beside its trunk; "split": a tree whose first 9 nodes are."""
+    """The readout beside its trunk; of a "head" the dense part is."""
     host = engine("full" if kind == "full" else "tree", bags=options.pop("bags", False))
     readout = BESIDE[kind](Feed.counts, 6, batch=BATCH, optimiser=SGD(0.05), backend=backend.choose(place))
     return Engine(host.embedding, host.trunk, readout, **through({"device": place} | options))
@@ -85,7 +83,7 @@ MODELS = {
     "rows, full over bags": Model(
         functools.partial(placed, readout="device", bags=True), Ragged, ("rows_device", "readout_device")
     ),
-    "rows, split": Model(functools.partial(placed, readout="both"), parts=("rows_device", "readout_device")),
+    "rows, head": Model(functools.partial(placed, readout="both"), parts=("rows_device", "readout_device")),
     **{
         f"{kind} by {optimiser}": Model(
             lambda place, kind=kind, optimiser=optimiser, **more: ruled(
@@ -97,8 +95,7 @@ MODELS = {
         for kind, optimiser in (
             ("tree", "row-adagrad"),
             ("tree by groups", "adagrad"),
-            ("split", "sgd"),
-            ("split", "adagrad"),
+            ("head", "adagrad"),
             ("full", "adagrad"),
         )
     },
@@ -110,7 +107,7 @@ def run(trained, feed):
     return [tick.loss for tick in trained.run(feed)], parameters(trained)
 
 
-@pytest.mark.parametrize("name", [name for name in MODELS if name not in ("full", "split by adagrad")])
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "full"])
 def test_the_numbers_are_those_of_the_cpu(cuda, name):
     model = MODELS[name]
     found, expected = model.make(cuda), model.make("cpu")
@@ -130,7 +127,7 @@ def test_the_numbers_are_those_of_the_cpu(cuda, name):
 
 # A delay and micro-batches with each place of rows and readout
 ORDERS = [("tree", 0, 3), ("tree", 1, 1), ("sampled over bags", 1, 2), ("rows, full over bags", 1, 3)]
-ORDERS += [("beside: full", 0, 2), ("beside: split", 1, 3), ("beside: head", 0, 3), ("rows, split", 0, 2)]
+ORDERS += [("beside: full", 0, 2), ("beside: head", 1, 3), ("rows, head", 0, 2)]
 ORDERS += [("tree by row-adagrad", 1, 3), ("deep: all", 1, 2)]
 
 
@@ -155,12 +152,12 @@ def test_overlapped_equals_serial_bit_for_bit_in_any_order_of_completion(gpu, cu
     [
         ("tree", "cuda:0", "cuda:0"),
         ("tree", "cuda:0", "cpu"),
-        ("beside: split", "cuda:0", "cpu"),
+        ("beside: head", "cuda:0", "cpu"),
         ("beside: full", "cpu", "cuda:0"),
         ("rows", "cuda:0", "cuda:0"),
         ("rows, full over bags", "cpu", "cuda:0"),
         ("full by adagrad", "cuda:0", "cuda:0"),
-        ("split by adagrad", "cpu", "cuda:0"),
+        ("head by adagrad", "cpu", "cuda:0"),
         ("deep: all", "cuda:0", "cuda:0"),
         ("deep: all", "cuda:0", "cpu"),
     ],
@@ -184,7 +181,7 @@ def test_a_checkpoint_goes_on_on_either_device(cuda, tmp_path, name, first, seco
     assert_same_bits(parameters(home), parameters(begun))
 
 
-@pytest.mark.parametrize("name", ["tree", "beside: split", "rows"])
+@pytest.mark.parametrize("name", ["tree", "beside: head", "rows"])
 def test_saving_and_asking_between_two_ticks_changes_nothing(cuda, tmp_path, name):
     plain, saved = (MODELS[name].make(cuda, delay=1) for _ in range(2))
     list(plain.run(Feed(8)))
@@ -195,7 +192,7 @@ def test_saving_and_asking_between_two_ticks_changes_nothing(cuda, tmp_path, nam
     assert_same_bits(parameters(plain), parameters(saved))
 
 
-@pytest.mark.parametrize("name", ["tree", "beside: full", "rows, split", "tree by row-adagrad"])
+@pytest.mark.parametrize("name", ["tree", "beside: full", "rows, head", "tree by row-adagrad"])
 def test_after_the_first_ticks_nothing_is_allocated(simulated, cuda, name):
     model = MODELS[name]
     ticks = model.make(cuda, micro_batches=2, delay=1).run(model.feed(12))

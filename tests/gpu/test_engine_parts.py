@@ -8,7 +8,6 @@ import pytest
 from hybrid import Engine, TreeReadout, backend
 from hybrid.cli import main
 from hybrid.engine.embedding import Embedding
-from hybrid.readout.split_tree import SplitTreeReadout
 from tests.gpu.test_engine import beside
 from tests.support import points
 from tests.support.placed_engine import Ragged, placed
@@ -37,7 +36,7 @@ STAGES = {  # of each queue
         "dense": {"forward", "readout", "backward", "update"},
         "copy out": {"losses out", "x_grad out"},
     },
-    "beside: split": {
+    "beside: head": {
         "feed": {"feed"},
         "sparse": {"gather", "readout", "loss", "scatter"},
         "copy in": {"x in", "grad in", "target in"},
@@ -53,7 +52,7 @@ STAGES = {  # of each queue
         ("tree", {"hidden", "grad"}),
         ("rows, bags", {"hidden", "grad"}),
         ("beside: tree", {"target", "weight", "losses"}),
-        ("beside: split", {"hidden", "grad", "target", "weight", "losses"}),
+        ("beside: head", {"hidden", "grad", "target", "weight", "losses"}),
     ],
 )
 def test_each_stage_is_on_its_queue_and_what_crosses_is_what_must(cuda, name, crossing):
@@ -73,7 +72,7 @@ def test_each_stage_is_on_its_queue_and_what_crosses_is_what_must(cuda, name, cr
     assert ("x" in trained.route.slot(4, 12)._buffers) == (not name.startswith("rows"))
 
 
-@pytest.mark.parametrize(("kind", "delay"), [("full", 0), ("split", 1)])
+@pytest.mark.parametrize(("kind", "delay"), [("full", 0), ("head", 1)])
 def test_a_loss_that_is_not_finite_names_its_tick(cuda, delay, kind):
     trained = beside(kind, cuda, delay=delay, schedule="constant")
     ticks = trained.run(Feed(12))
@@ -183,17 +182,3 @@ def test_the_command_line_puts_a_part_on_the_device_and_keeps_it_there(cuda, com
 def test_a_sampled_readout_is_refused_on_the_device(cuda, command, tmp_path, capsys):
     assert main([*command, "--out", str(tmp_path / "other"), "--readout", "sampled", "--readout-device", cuda]) == 2
     assert 'found "cuda:0", expected "cpu": a sampled readout' in capsys.readouterr().err
-
-
-def test_the_command_line_splits_a_tree_and_keeps_the_split(cuda, command, tmp_path, capsys):
-    out = tmp_path / "run"
-    assert main([*command, "--out", str(out), "--readout-device", cuda, "--split", "3"]) == 0
-    assert '"split": 3' in (out / "run.json").read_text()
-    resumed, _ = Engine.load(out / "checkpoint", device=cuda, readout_device=cuda)
-    assert type(resumed.readout) is SplitTreeReadout and resumed.readout.split == 3
-    assert main(["train", "--resume", str(out)]) == 0
-    capsys.readouterr()
-    assert main(["train", "--resume", str(out), "--split", "2"]) == 2
-    assert "--split: --resume goes on with the options" in capsys.readouterr().err
-    assert main([*command, "--out", str(tmp_path / "other"), "--readout-device", cuda, "--split", "99"]) == 2
-    assert "split: found 99, expected a whole number from 0 to" in capsys.readouterr().err

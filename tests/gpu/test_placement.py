@@ -10,7 +10,7 @@ import re
 import numpy as np
 import pytest
 
-from hybrid import Split, backend, placement
+from hybrid import Batched, backend, placement
 from hybrid.engine.embedding import Embedding
 from hybrid.readout import FullReadout, SampledReadout, TreeReadout, Trial, Trials
 from tests.support.ruled_engine import Weighed
@@ -21,18 +21,17 @@ MAKE = {
     kind: lambda place, options, kind=kind: kind(Feed.counts, 6, batch=BATCH, backend=place)
     for kind in (TreeReadout, FullReadout, SampledReadout)
 }
-FIGURE = re.compile(r"((?:cpu|cuda:0)(?: split \d+)?) ([\d.]+) ms")
+FIGURE = re.compile(r"((?:cpu|cuda:0)(?: together \d+)?) ([\d.]+) ms")
 
 
 def tree(place, options):
-    mode = Split(options["split"]) if options else "deterministic"
+    mode = Batched(options["together"]) if options else "deterministic"
     return TreeReadout(Feed.counts, 6, batch=BATCH, backend=place, mode=mode)
 
 
-def splits(*sizes):
-    """What a tree would have tried, with these sizes of a top."""
-    remark = "the first {:,} nodes learn by the batch, --split 0 keeps the tree whole"
-    return Trials(tuple(Trial({"split": size}, remark.format(size)) for size in sizes), rival="full")
+def groups(*sizes):
+    """What a tree would have tried, with these sizes of groups."""
+    return Trials(tuple(Trial({"together": size}, f"{size} examples learn at once") for size in sizes), rival="full")
 
 
 def full(place):
@@ -40,10 +39,12 @@ def full(place):
 
 
 def timed(monkeypatch, seconds):
-    """Let measuring a readout find these seconds; by the name of its place and its split."""
-    monkeypatch.setattr(
-        placement, "_seconds", lambda readout, *given: seconds[readout.backend.name, getattr(readout, "split", 0)]
-    )
+    """Let measuring a readout find these seconds; by the name of its place and the size of its groups."""
+
+    def found(readout, *given):
+        return seconds[readout.backend.name, readout.together if getattr(readout, "mode", None) == "batch" else 0]
+
+    monkeypatch.setattr(placement, "_seconds", found)
 
 
 @pytest.mark.parametrize("kind", [TreeReadout, FullReadout])
@@ -54,24 +55,24 @@ def test_both_places_are_measured(gpu, kind):
     assert line.startswith(f"{name} (measured, a batch of 16: cpu ")
 
 
-def test_trees_cut_between_the_places_are_measured_and_a_full_softmax_is_told_of(gpu):
-    name, options, line = placement.choose_readout(tree, Feed(), "cuda:0", 2, trials=splits(5, 9), rival=full)
+def test_other_ways_are_measured_and_a_full_softmax_is_told_of(gpu):
+    name, options, line = placement.choose_readout(tree, Feed(), "cuda:0", 2, trials=groups(5, 9), rival=full)
     measured, told = line.split(")", 1)
     figures = {place: float(value) for place, value in FIGURE.findall(measured)}
-    assert list(figures) == ["cpu", "cuda:0", "cuda:0 split 5", "cuda:0 split 9"]
-    assert figures[f"{name} split {options['split']}" if options else name] == min(figures.values())
+    assert list(figures) == ["cpu", "cuda:0", "cuda:0 together 5", "cuda:0 together 9"]
+    assert figures[f"{name} together {options['together']}" if options else name] == min(figures.values())
     assert re.search(r"; a full softmax takes [\d.]+ ms on cuda:0, but is another model: --readout full$", told)
 
 
 @pytest.mark.parametrize("faster", [("cpu", 0), ("cuda:0", 0), ("cuda:0", 5), ("cuda:0", 9)])
 def test_the_fastest_is_taken_but_never_the_full_softmax(gpu, monkeypatch, faster):
     timed(monkeypatch, dict.fromkeys([("cpu", 0), ("cuda:0", 0), ("cuda:0", 5), ("cuda:0", 9)], 2.0) | {faster: 1.0})
-    found = placement.choose_readout(tree, Feed(), "cuda:0", trials=splits(5, 9), rival=full)
-    assert (found.device, found.options.get("split", 0)) == faster
-    assert ("the first" in found.line and "--split 0 keeps the tree whole" in found.line) == bool(faster[1])
+    found = placement.choose_readout(tree, Feed(), "cuda:0", trials=groups(5, 9), rival=full)
+    assert (found.device, found.options.get("together", 0)) == faster
+    assert (f"; {faster[1]} examples learn at once" in found.line) == bool(faster[1])
 
 
-def test_a_tree_that_does_not_fit_may_be_cut(gpu, monkeypatch):
+def test_a_way_that_does_not_fit_is_left_out(gpu, monkeypatch):
     timed(monkeypatch, {("cpu", 0): 2.0, ("cuda:0", 5): 1.0})
 
     def make(place, options):
@@ -82,8 +83,8 @@ def test_a_tree_that_does_not_fit_may_be_cut(gpu, monkeypatch):
     def large(place):
         raise MemoryError("no room for the weights")
 
-    device, options, line = placement.choose_readout(make, Feed(), "cuda:0", trials=splits(5), rival=large)
-    assert (device, options) == ("cuda:0", {"split": 5})
+    device, options, line = placement.choose_readout(make, Feed(), "cuda:0", trials=groups(5), rival=large)
+    assert (device, options) == ("cuda:0", {"together": 5})
     assert "; cuda:0 left out: no room for the nodes" in line and "full softmax" not in line
 
 
@@ -113,8 +114,8 @@ def test_values_of_ids_and_weights_of_examples_are_measured_with(gpu):
         return Embedding(CLASSES, 4, optimiser="adagrad", backend=place, bags="weighted")
 
     assert list(dict(FIGURE.findall(placement.choose_rows(make, Weighed(), "cuda:0", 2)[1]))) == ["cpu", "cuda:0"]
-    found = placement.choose_readout(tree, Weighed(), "cuda:0", 2, trials=splits(5))
-    assert list(dict(FIGURE.findall(found.line))) == ["cpu", "cuda:0", "cuda:0 split 5"]
+    found = placement.choose_readout(tree, Weighed(), "cuda:0", 2, trials=groups(5))
+    assert list(dict(FIGURE.findall(found.line))) == ["cpu", "cuda:0", "cuda:0 together 5"]
 
 
 class Several(Feed):
@@ -128,7 +129,7 @@ class Several(Feed):
 
 
 def test_a_readout_that_learns_from_several_targets_stays_on_the_cpu(gpu):
-    device, options, line = placement.choose_readout(tree, Several(), "cuda:0", 2, trials=splits(5))
+    device, options, line = placement.choose_readout(tree, Several(), "cuda:0", 2, trials=groups(5))
     assert (device, options) == ("cpu", {}) and "target_at: found an array, expected None" in line
 
 
@@ -140,7 +141,7 @@ def test_the_faster_place_of_rows_is_taken(gpu, monkeypatch, faster):
 
 def test_measuring_leaves_nothing_behind(gpu):
     def measured():
-        placement.choose_readout(tree, Feed(), "cuda:0", trials=splits(5), rival=full)
+        placement.choose_readout(tree, Feed(), "cuda:0", trials=groups(5), rival=full)
         placement.choose_rows(lambda place: Embedding(CLASSES, 4, per_example=CONTEXT, backend=place), Feed(), "cuda:0")
         gc.collect()
         return backend.choose("cuda:0").device.memory()["device"]
@@ -163,8 +164,8 @@ def test_choices_are_said_once_and_kept(train, tmp_path):
     for part, line in said.items():
         assert line.startswith(f"hybrid: {part} device auto: c")
         assert kept[f"{part}_device"] == line.split(": ")[2].split()[0]
-    assert kept["split"] in (0, 15)  # the tree has 25 nodes
-    assert "a full softmax takes" in said["readout"] and "split 255" not in said["readout"]
+    assert kept["mode"] in ("deterministic", "batch")
+    assert "a full softmax takes" in said["readout"] and "cuda:0 mode batch " in said["readout"]
     for part in ("rows", "readout"):
         code, _, errors = hybrid("train", "--resume", str(tmp_path / "run"), f"--{part}-device", "auto")
         assert code == 2 and f"--{part}-device auto: measured when a run begins" in errors[0]

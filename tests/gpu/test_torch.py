@@ -14,16 +14,16 @@ from hybrid import backend
 
 torch = pytest.importorskip("torch")
 
-from hybrid import Adagrad, Split
-from hybrid.torch import FullLoss, TreeLoss
+from hybrid import Adagrad, HeadParts
+from hybrid.torch import FullLoss, HeadLoss, TreeLoss
 from hybrid.torch.loss import Beside, Host, place
 
 CLASSES, WIDTH, BATCH = 37, 6, 16
 COUNTS = np.arange(CLASSES)[::-1] + 1
 MAKE = {
     "huffman": lambda **more: TreeLoss(WIDTH, COUNTS, batch=BATCH, optimiser=Adagrad(0.3), **more),
-    "split": lambda **more: TreeLoss(WIDTH, COUNTS, batch=BATCH, optimiser=Adagrad(0.3), mode=Split(5), **more),
     "full": lambda **more: FullLoss(WIDTH, COUNTS, batch=BATCH, optimiser=Adagrad(0.3), **more),
+    "head": lambda **more: HeadLoss(WIDTH, COUNTS, batch=BATCH, optimiser=Adagrad(0.3), parts=HeadParts(9, 5), **more),
 }
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
 
@@ -143,6 +143,6 @@ def test_who_is_beside_whom(gpu):
         (tree, here, Host),
         (tree, torch.device("cuda", 1), Host),
         (MAKE["huffman"]().readout, there, Host),
-        (MAKE["split"](device="cuda:0").readout, there, Host),
+        (MAKE["head"](device="cuda:0").readout, there, Host),
     ]:
         assert type(place(readout, SimpleNamespace(device=device))) is kind

@@ -14,8 +14,7 @@ from bench.gpu.ceilings import TOLERANCE
 from bench.oracles import pvm as ticks
 from bench.oracles import units as oracle
 from bench.oracles.tree import huffman, path
-from bench.oracles.tree import split as cut
-from gpu import batch_rows, head, mlp, optimiser, pvm, rows, softmax, sort, split, tree_batch, tree_softmax, units
+from gpu import batch_rows, head, mlp, optimiser, pvm, rows, softmax, sort, tree_batch, tree_softmax, units
 from gpu.runtime import blas
 from hybrid.contract import Learned
 from hybrid.units import unit_layout
@@ -151,11 +150,11 @@ class Examples:
         self.grad, self.loss = gpu.empty(batch, width), gpu.empty(batch)
         self.given = gpu.put(self.hidden), gpu.put(self.target), gpu.put(self.weight), RATE
 
-    def checks(self, learn: Any, how: Any, lists: Any = None, first: float = 0.0) -> Iterator[Check]:
-        """Against `learn` of tests/support/visits.py; first: what the gradient was before, where it is added to."""
+    def checks(self, learn: Any, how: Any) -> Iterator[Check]:
+        """Against `learn` of tests/support/visits.py."""
         weight = np.ones(len(self.hidden)) if self.weight is None else self.weight
-        grad, loss = learn(self.expected, self.hidden.astype(float), lists or self.paths, weight, RATE, how)
-        yield Check("gradient", self.gpu.get(self.grad), first + grad, first)
+        grad, loss = learn(self.expected, self.hidden.astype(float), self.paths, weight, RATE, how)
+        yield Check("gradient", self.gpu.get(self.grad), grad)
         yield Check("loss", self.gpu.get(self.loss), loss)
         yield from moved(self.gpu, self.there, self.expected, self.learned)
 
@@ -196,22 +195,6 @@ def tree_log_prob(gpu: Gpu, biased: bool) -> Iterator[Check]:
     yield Check("log p", gpu.get(batch.loss), -np.array(costs))
 
 
-def dense_top(gpu: Gpu, ruled: bool) -> Iterator[Check]:
-    """The first 20 nodes of a tree, as products."""
-    batch, top = Examples(gpu, 64, ruled), 20
-    batch.learned = Learned(*(part if part is None else part[:top] for part in batch.learned))
-    batch.there, batch.expected = gpu.put(batch.learned), visits.copied(batch.learned)
-    batch.grad = gpu.put(np.ones((160, 64)))
-    plan = gpu.do(tree_softmax.plan, cut(batch.tree, top)[0])
-    work = gpu.poisoned(gpu.do(split.workspace, 160, 64, top, F32))
-    gpu.do(split.step, batch.grad, batch.loss, batch.there, work, plan, *batch.given)
-    lists = [[step for step in steps if step[0] < top] for steps in batch.paths]
-    met = {node for steps in lists for node, _ in steps}
-    for node in {*range(top)} - met:  # it takes part in the products
-        visits.visit(batch.expected, node, np.zeros(64), 0.0, RATE)
-    yield from batch.checks(visits.learn_nodes, [(0, 160)], lists, 1.0)
-
-
 SPARSE_CASES = {
     "sort.short": Case(partial(sorted_ids, short=True), ("rank",)),
     "sort.long": Case(partial(sorted_ids, short=False), ("count", "pass")),
@@ -241,8 +224,6 @@ SPARSE_CASES = {
     "tree.log-prob": Case(partial(tree_log_prob, biased=False), ("log_prob",)),
     "tree.log-prob.biased": Case(partial(tree_log_prob, biased=True), ("log_prob_biased",)),
     "tree.graph": Case(partial(tree_step, width=128, times=3)),
-    "split": Case(partial(dense_top, ruled=False)),
-    "split.ruled": Case(partial(dense_top, ruled=True)),
 }
 
 

@@ -24,7 +24,7 @@ import numpy as np
 import pytest
 
 import cpu.device
-from hybrid import GBCE, SGD, Adagrad, Batched, HeadParts, RowAdagrad, SampledSoftmax, Split
+from hybrid import GBCE, SGD, Adagrad, Batched, HeadParts, RowAdagrad, SampledSoftmax
 from hybrid.engine import Engine, checkpoint
 from hybrid.engine.embedding import Embedding, Inputs
 from hybrid.feeds import Batch
@@ -46,7 +46,6 @@ READOUTS: dict[str, Callable[..., Any]] = {
     "tree": TreeReadout,
     "balanced tree": partial(TreeReadout, tree="balanced"),
     "tree in batches": partial(TreeReadout, mode=Batched(3)),
-    "split tree": partial(TreeReadout, mode=Split(4)),
     "full": FullReadout,
     "sampled": partial(SampledReadout, loss=SampledSoftmax(5)),
     "gbce": partial(SampledReadout, loss=GBCE(4)),

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from hybrid import HeadParts, SampledSoftmax, Split
+from hybrid import HeadParts, SampledSoftmax
 from hybrid.torch import FullLoss, HeadLoss, SampledLoss, TreeLoss
 from tests.support.readouts import rated
 
@@ -12,7 +12,6 @@ COUNTS = np.arange(CLASSES)[::-1] + 1
 MAKE = {
     "huffman": lambda **more: TreeLoss(WIDTH, COUNTS, **more),
     "balanced": lambda **more: TreeLoss(WIDTH, CLASSES, **more),
-    "split": lambda **more: TreeLoss(WIDTH, COUNTS, mode=Split(5), **more),
     "full": lambda **more: FullLoss(WIDTH, COUNTS, **more),
     "head": lambda **more: HeadLoss(WIDTH, COUNTS, parts=HeadParts(head=9, clusters=5), **more),
     "sampled": lambda **more: SampledLoss(WIDTH, COUNTS, **{"loss": SampledSoftmax(20)} | more),

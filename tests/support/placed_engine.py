@@ -2,18 +2,18 @@
 
 import numpy as np
 
-from hybrid import SGD, Split, backend
+from hybrid import SGD, HeadParts, backend
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
-from hybrid.readout import FullReadout, TreeReadout
+from hybrid.readout import FullReadout, HeadReadout, TreeReadout
 from hybrid.trunk.mlp import MLP
 from tests.support.small_engine import BATCH, CLASSES, Feed, of_context, through
 
 READOUTS = {  # on the host, on the device, on both
     "host": lambda: TreeReadout(Feed.counts, 6, batch=BATCH, optimiser=SGD(0.05)),
     "device": lambda: FullReadout(Feed.counts, 6, batch=BATCH, backend=backend.choose("cuda:0"), optimiser=SGD(0.05)),
-    "both": lambda: TreeReadout(
-        Feed.counts, 6, batch=BATCH, backend=backend.choose("cuda:0"), optimiser=SGD(0.05), mode=Split(9)
+    "both": lambda: HeadReadout(
+        Feed.counts, 6, batch=BATCH, backend=backend.choose("cuda:0"), optimiser=SGD(0.05), parts=HeadParts(7, 3)
     ),
 }
 

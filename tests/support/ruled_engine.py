@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from hybrid import SGD, Batched, Split, backend
+from hybrid import SGD, Batched, HeadParts, backend
 from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding
 from hybrid.optimisers import ROWS, named
-from hybrid.readout import FullReadout, TreeReadout
+from hybrid.readout import FullReadout, HeadReadout, TreeReadout
 from hybrid.trunk.mlp import MLP
 from tests.support.placed_engine import Ragged
 from tests.support.small_engine import BATCH, CLASSES, Feed, through
@@ -14,7 +14,7 @@ from tests.support.small_engine import BATCH, CLASSES, Feed, through
 READOUTS = {
     "tree": lambda **more: TreeReadout(Feed.counts, 6, batch=BATCH, **more),
     "tree by groups": lambda **more: TreeReadout(Feed.counts, 6, batch=BATCH, mode=Batched(3), **more),
-    "split": lambda **more: TreeReadout(Feed.counts, 6, batch=BATCH, mode=Split(9), **more),
+    "head": lambda **more: HeadReadout(Feed.counts, 6, batch=BATCH, parts=HeadParts(7, 3), **more),
     "full": lambda **more: FullReadout(Feed.counts, 6, batch=BATCH, **more),
 }
 

@@ -4,7 +4,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from hybrid import readout
 from hybrid.models import _engine, language
 from hybrid.train.options import choose
 
@@ -17,21 +16,9 @@ def options(tmp_path):
     return {"text": str(path), "valid": str(path), **small}
 
 
-@pytest.mark.parametrize(("batch", "parts", "examples"), [(10, 2, 5), (10, 3, 4), (10, 10, 1), (8, 1, 8)])
-def test_a_place_is_measured_with_the_examples_of_the_largest_micro_batch(monkeypatch, options, batch, parts, examples):
-    """By them a kind of readout tells which of its ways are safe to try."""
-    asked, trials = [], readout.trials
-
-    def noted(kind, given, classes, count):
-        asked.append((kind, classes, count))
-        return trials(kind, given, classes, count)
-
-    monkeypatch.setattr(readout, "trials", noted)
-    chosen = choose("language", **options, readout="tree", batch=batch, micro_batches=parts, readout_device="auto")
-    job = language.prepare(chosen)
-    model = job.make()
-    assert asked == [("tree", len(job.vocabulary), examples)]
-    assert job.chosen(model)["readout_device"] == "cpu"
+def test_a_readout_placed_by_measuring_is_kept_with_its_mode(options):
+    job = language.prepare(choose("language", **options, readout="tree", readout_device="auto"))
+    assert job.chosen(job.make()) == {"readout_device": "cpu", "mode": "deterministic"}
 
 
 @pytest.mark.parametrize(

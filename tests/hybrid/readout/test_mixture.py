@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hybrid import SGD, FullReadout, Split, TreeReadout
+from hybrid import SGD, FullReadout, HeadParts, HeadReadout, TreeReadout
 from hybrid.readout import LabelTreeReadout, MixtureReadout, NeighbourReadout, SampledReadout, make
 from tests.support.readouts import BATCH, CLASSES, COUNTS, MAKE, WIDTH, batch, train
 
@@ -141,11 +141,12 @@ def test_readouts_made_for_batches_of_different_sizes():
     hidden = rng.normal(size=(50, WIDTH)).astype(np.float32)
     target = rng.integers(0, 300, 4).astype(np.int32)
 
-    def best(batches):
-        trees = [TreeReadout(counts, WIDTH, batch=batch, optimiser=SGD(0.3), mode=Split(40)) for batch in batches]
-        readout = MixtureReadout(trees)
+    def answers(kind, batches, **more):
+        parts = [kind(counts, WIDTH, batch=batch, optimiser=SGD(0.3), **more) for batch in batches]
+        readout = MixtureReadout(parts)
         readout.step(np.empty((4, WIDTH), np.float32), hidden[:4], target)
-        return readout.best(hidden, 5)
+        return *readout.best(hidden, 5), readout.log_prob(hidden, np.arange(50, dtype=np.int32))
 
-    for found, expected in zip(best((64, 4)), best((64, 64)), strict=True):
-        np.testing.assert_array_equal(found, expected)
+    for kind, more in ((TreeReadout, {}), (HeadReadout, {"parts": HeadParts(40, 9)})):
+        for found, expected in zip(answers(kind, (64, 4), **more), answers(kind, (64, 64), **more), strict=True):
+            np.testing.assert_array_equal(found, expected)

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from hybrid import GBCE, Batched, SampledSoftmax, Split
-from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, SplitTreeReadout, TreeReadout
+from hybrid import GBCE, Batched, SampledSoftmax
+from hybrid.readout import FullReadout, NeighbourReadout, SampledReadout, TreeReadout
 from hybrid.readout.sampled import loss_named
-from hybrid.readout.tree import mode_named
 from tests.support.readouts import CLASSES, MAKE, batch, changed, frozen, train
 
 
@@ -97,10 +96,6 @@ BAD_CONSTRUCTION = [
     (lambda: TreeReadout([1, 2], 4, tree="oak"), "tree: found 'oak', expected one of huffman, balanced"),
     (lambda: TreeReadout([1, 2], 4, mode="fast"), "mode: found 'fast', expected one of deterministic, batch"),
     (lambda: TreeReadout([1, 2], 4, mode=Batched(0)), "together: found 0, expected a whole number of at least 1"),
-    (lambda: mode_named("batch", split=1), 'split: found 1 with the mode "batch", expected 0'),
-    (lambda: SplitTreeReadout([1, 2], 4, mode="batch"), "mode: found 'batch', expected a Split"),
-    (lambda: Split(0), "split: found 0, expected a whole number of at least 1"),
-    (lambda: TreeReadout([1, 2], 4, mode=Split(2)), "split: found 2, expected a whole number from 0 to 1"),
     (lambda: SampledReadout(3, 4, loss="hinge"), "loss: found 'hinge', expected one of softmax, logistic"),
     (lambda: SampledReadout(3, 4, loss=SampledSoftmax(draws="unigram")), "draws: unigram needs how often"),
     (lambda: loss_named("gbce", "unigram"), "draws: found 'unigram', expected 'uniform'"),

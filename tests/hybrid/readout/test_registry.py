@@ -14,7 +14,7 @@ from hybrid.readout import least, make, rebuild, registry
 from tests.support.plugin import offered
 from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed, assert_same_bits, parameters
 
-OPTIONS = {"tree": "huffman", "mode": "deterministic", "split": None, "negatives": 5, "rate": 0.05, "seed": 0}
+OPTIONS = {"tree": "huffman", "mode": "deterministic", "negatives": 5, "rate": 0.05, "seed": 0}
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def toy(monkeypatch, tmp_path):
 
 
 def test_files_of_kinds_are_read_without_numba_and_without_scipy():
-    kinds = ["full", "head", "label_tree", "mixture", "neighbours", "sampled", "split_tree", "tree"]
+    kinds = ["full", "head", "label_tree", "mixture", "neighbours", "sampled", "tree"]
     assert registry.names() == kinds
     names = ", ".join(f"hybrid.readout.{kind}" for kind in kinds)
     script = f"import sys, hybrid, hybrid.readout, {names}; assert not {{'numba', 'scipy', 'annoy'}} & set(sys.modules)"
@@ -54,8 +54,8 @@ def test_what_a_kind_does_not_take_is_refused(toy, name, value):
 def test_a_kind_that_cannot_be_made_of_options_is_refused():
     with pytest.raises(ValueError, match="readout: found 'forest', expected one of full, head, label_tree, mixture"):
         make("forest", Feed.counts, 6, OPTIONS, batch=BATCH)
-    with pytest.raises(ValueError, match="readout: found 'split_tree', which is made in Python only"):
-        make("split_tree", Feed.counts, 6, OPTIONS, batch=BATCH)
+    with pytest.raises(ValueError, match="readout: found 'label_tree', which is made in Python only"):
+        make("label_tree", Feed.counts, 6, OPTIONS, batch=BATCH)
 
 
 def test_a_readout_of_another_distribution_trains_is_saved_and_goes_on(toy, tmp_path):

@@ -1,18 +1,16 @@
-"""Trees as readouts: a tree that is given, exchanged or grown, one that is split, and what is tried on a GPU."""
+"""Trees as readouts: a tree that is given, exchanged or grown, and what is tried on a GPU."""
 
 import copy
-import functools
 import pickle
 
 import numpy as np
 import pytest
 
-from hybrid import SGD, Adagrad, RowAdagrad, Split, trees
-from hybrid.readout import SplitTreeReadout, TreeReadout, rebuild, trials
-from hybrid.readout.tree import least, mode_named
+from hybrid import Adagrad, RowAdagrad, trees
+from hybrid.readout import TreeReadout, trials
+from hybrid.readout.tree import least
 from tests.support.readouts import BATCH, CLASSES, COUNTS, MAKE, WIDTH, batch, every, frozen, reloaded, train
 
-of = functools.partial(mode_named, "deterministic", 1)  # a split of so many nodes, or none
 VECTORS = np.random.default_rng(5).normal(size=(CLASSES, 4)).astype(np.float32)
 
 
@@ -21,7 +19,7 @@ def test_a_tree_of_more_classes_than_its_pointers_can_name_is_refused_before_it_
         TreeReadout(2**30 + 1, 1, tree="balanced")
 
 
-@pytest.mark.parametrize("form, online", [({}, True), ({"mode": "batch"}, False), ({"mode": Split(1)}, False)])
+@pytest.mark.parametrize("form, online", [({}, True), ({"mode": "batch"}, False)])
 def test_a_tree_whose_nodes_move_by_examples_on_the_cpu_learns_online(form, online):
     assert TreeReadout([3, 2, 1], 4, **form).online is online
 
@@ -32,10 +30,9 @@ def test_a_checkpoint_holds_no_number_less_than_is_foretold(facts):
     assert least(**made.describe()) == sum(array.size for array in made.parameters().values())
 
 
-@pytest.mark.parametrize("split", [0, 5])
-def test_a_checkpoint_keeps_a_tree_that_is_given(split):
+def test_a_checkpoint_keeps_a_tree_that_is_given():
     given = trees.clustered(VECTORS, COUNTS)
-    readout = TreeReadout(COUNTS, WIDTH, tree=given, batch=BATCH, optimiser=Adagrad(0.1), mode=of(split))
+    readout = TreeReadout(COUNTS, WIDTH, tree=given, batch=BATCH, optimiser=Adagrad(0.1))
     train(readout)
     again = reloaded(readout)
     assert again.tree.node_up.tolist() == given.node_up.tolist() and again.describe()["tree"] == "given"
@@ -45,9 +42,8 @@ def test_a_checkpoint_keeps_a_tree_that_is_given(split):
         again.restore({})
 
 
-@pytest.mark.parametrize("name", ["huffman", "split"])
-def test_new_nodes_learn_from_examples(name):
-    readout = MAKE[name](rate=0.1)
+def test_new_nodes_learn_from_examples():
+    readout = MAKE["huffman"](rate=0.1)
     _, hidden, _ = batch(seed=1)
     target = np.arange(BATCH, dtype=np.int32) % 8  # what is learned can be told from what is not
     grad = np.empty_like(hidden)
@@ -81,9 +77,8 @@ def test_refused_where_it_cannot_be():
     assert frozen(alone) == before
 
 
-@pytest.mark.parametrize("name", ["balanced", "split"])
-def test_more_classes_cost_one_class_half_of_its_probability_and_others_nothing(name):
-    readout = MAKE[name](optimiser=RowAdagrad(0.3), biases=True)
+def test_more_classes_cost_one_class_half_of_its_probability_and_others_nothing():
+    readout = MAKE["balanced"](optimiser=RowAdagrad(0.3), biases=True)
     train(readout)
     _, hidden, _ = batch(seed=9)
     for more in ([3], [1, 9, 2, 0]):
@@ -130,42 +125,9 @@ def test_a_balanced_tree_grows_as_one_that_was_loaded_which_has_no_counts():
     assert frozen(other) == frozen(readout) and readout.vectors().tobytes() == other.vectors().tobytes()
 
 
-@pytest.mark.parametrize(("tree", "split"), [("huffman", 1), ("balanced", 7), ("huffman", 36)])
-def test_a_split_tree_has_the_probabilities_of_the_whole(tree, split):
-    """And goes on from its checkpoint: the parameters are the same arrays."""
-    whole, parted = (TreeReadout(COUNTS, WIDTH, tree=tree, optimiser=SGD(0.3), mode=of(k)) for k in (0, split))
-    train(parted, 8)
-    for name, array in whole.parameters().items():
-        np.copyto(array, parted.parameters()[name])
-    whole.restore(parted.state())
-    _, hidden, target = batch(seed=9)
-    np.testing.assert_allclose(parted.log_prob(hidden, target), whole.log_prob(hidden, target), atol=1e-5)
-    for one, other in zip(parted.best(hidden, 4), whole.best(hidden, 4), strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-def test_a_tree_with_a_split_is_a_split_tree():
-    made = TreeReadout(np.arange(8), 4, mode=Split(3))
-    assert type(made) is SplitTreeReadout and made.kind == "split_tree"
-    assert type(rebuild(made.describe())) is SplitTreeReadout
-    assert type(TreeReadout(np.arange(8), 4)) is TreeReadout
-
-
-@pytest.mark.parametrize(("classes", "sizes"), [(2000, [15, 255, 1023]), (256, [15]), (257, [15, 255])])
-def test_splits_are_tried_where_they_are_safe(classes, sizes):
-    """255 nodes are the whole tree of 256 classes."""
-    found = trials("tree", {"rate": 0.02, "split": None}, classes, 320)
-    assert [trial.options for trial in found.tried] == [{"split": size} for size in sizes]
-    assert (found.note, found.rival) == ("", "full")
-    assert found.tried[0].remark == "the first 15 nodes learn by the batch, --split 0 keeps the tree whole"
-
-
-def test_what_the_user_names_is_kept_and_no_split_is_tried_where_its_top_may_diverge():
-    assert trials("tree", {"rate": 0.02, "split": None, "mode": "batch"}, 2000, 320).tried == ()
-    assert trials("tree", {"rate": 0.02, "split": 0}, 2000, 320) == ((), "", "full")
-    assert trials("full", {"rate": 0.02}, 2000, 320) == ((), "", "")
-    tried, note, rival = trials("tree", {"rate": 0.02, "split": None}, 2000, 1280)
-    assert tried == () and rival == "full" and "rate times examples of a micro-batch is 25.6, and above 10" in note
+def test_what_the_user_names_is_kept():
+    assert trials("tree", {"rate": 0.02, "mode": "batch"}) == ((), "full")
+    assert trials("full", {"rate": 0.02}) == ((), "")
 
 
 @pytest.mark.parametrize(
@@ -179,6 +141,6 @@ def test_what_the_user_names_is_kept_and_no_split_is_tried_where_its_top_may_div
     ],
 )
 def test_ways_for_nodes_to_wait_less_are_tried_where_the_serial_loop_is_asked_for(options, modes):
-    tried = trials("tree", {"rate": 0.01, "split": 0} | options, 1000, 16).tried
+    tried = trials("tree", {"rate": 0.01} | options).tried
     assert [trial.options for trial in tried] == [{"mode": mode} for mode in modes]
     assert all("up to 64 examples learn at once at a node: perplexity on WikiText-2 was" in t.remark for t in tried)

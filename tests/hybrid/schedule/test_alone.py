@@ -36,7 +36,7 @@ def test_a_second_thread_is_refused_and_the_first_may_come_again():
     assert in_another_thread(lambda: enter(alone)) is None
 
 
-KINDS = "huffman", "split", "full", "sampled", "neighbours"
+KINDS = "huffman", "full", "sampled", "neighbours"
 HIDDEN, TARGET = np.ones((4, 6), np.float32), np.arange(4, dtype=np.int32)
 CALLS = {
     "step": lambda readout: readout.step(np.empty_like(HIDDEN), HIDDEN, TARGET),

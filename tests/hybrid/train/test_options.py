@@ -29,17 +29,6 @@ def test_defaults_that_a_model_has_under_a_readout():
             {"text": "x", "readout": "tree", "negatives": 5},
             "tree` but by --readout neighbours and --readout sampled; leave it out",
         ),
-        ("words", {"text": "x", "split": 7}, "--split: not used by `train words`"),
-        (
-            "language",
-            {"text": "x", "readout": "tree", "split": 7},
-            "--split: cuts a tree between the CPU and a GPU, found --readout-device cpu",
-        ),
-        (
-            "language",
-            {"text": "x", "readout": "tree", "split": 7, "readout_device": "auto"},
-            "--split and --readout-device auto contradict",
-        ),
         ("language", {"text": "x", "readout": "nosuch"}, "readout: found 'nosuch', expected one of"),
     ],
 )
