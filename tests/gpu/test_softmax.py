@@ -291,7 +291,7 @@ def test_the_same_bytes_beside_another_queue(gpu):
 @pytest.mark.parametrize("width", [16, 9])  # rows of hidden vectors that begin at 16 bytes, or not
 def test_a_step_in_bfloat16(gpu, chunks, monkeypatch, width):
     """Near the exact step, with the same bytes each time; log p and the best classes stay exact."""
-    given = weights, hidden, target = problem(CHUNK + 37, width, 6)
+    given = problem(CHUNK + 37, width, 6)
     exact, log_prob = Case(gpu, *given).step(0.1), Case(gpu, *given).log_prob()
     monkeypatch.setattr(gpu.device, "precision", "bf16")
     for _ in gpu.orders(2):
@@ -301,7 +301,7 @@ def test_a_step_in_bfloat16(gpu, chunks, monkeypatch, width):
             if not gpu.simulated:  # there fp32 becomes TF32
                 np.testing.assert_array_equal(case.log_prob(), log_prob)
             found = case.step(0.1)
-            for name, one, wanted, first in zip(NAMES, found, exact, (0, 0, weights), strict=True):
+            for name, one, wanted, first in zip(NAMES, found, exact, (0, 0, given[0]), strict=True):
                 change = np.linalg.norm(wanted - first)
                 assert 0 < np.linalg.norm(one - wanted) < 0.02 * change, name
 

@@ -30,7 +30,7 @@ def test_processes_of_a_machine_take_its_devices_in_turn(monkeypatch, turn, name
     monkeypatch.setattr(backend, "turn", turn)
     monkeypatch.setattr(backend, "_gpu", lambda *given: given)
     monkeypatch.setattr("gpu.runtime.available.devices", lambda: 3)
-    assert backend.choose(name) == (name, at, False)
+    assert backend.choose(name) == (name, at, "fp32")
 
 
 @pytest.fixture
