@@ -177,7 +177,7 @@ def _mpi() -> list[Finding]:
     ask = "from mpi4py import MPI; print(MPI.Get_library_version())"
     try:  # in a subprocess, since a broken MPI aborts it
         done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True, timeout=60)
-        ok, found = True, done.stdout.splitlines()[0].strip()
+        ok, found = True, done.stdout.splitlines()[0].strip("\0 ")  # Open MPI ends its line so
     except (OSError, subprocess.SubprocessError) as error:
         ok, found = False, (getattr(error, "stderr", None) or str(error)).strip().splitlines()[-1]
     beside = os.path.dirname(sys.executable)  # location in wheels

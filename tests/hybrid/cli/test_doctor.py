@@ -101,6 +101,9 @@ def test_the_mpi_of_mpi4py_is_named_and_one_that_is_broken_or_missing_comes_with
     monkeypatch.setattr(doctor.shutil, "which", lambda name, **where: f"/somewhere/{name}")
     mpi, program = doctor._mpi()
     assert mpi["ok"] and not mpi["needed"] and program["found"] == "/somewhere/mpiexec"
+    open_mpi = subprocess.CompletedProcess([], 0, "Open MPI v4.1.6, Sep 30, 2023\0\n", "")
+    monkeypatch.setattr(doctor.subprocess, "run", lambda *_, **settings: open_mpi)
+    assert doctor._mpi()[0]["found"] == "Open MPI v4.1.6, Sep 30, 2023"
     broken = subprocess.CalledProcessError(1, "python", stderr="Traceback\nOSError: libmpi.so.12 is gone")
     monkeypatch.setattr(doctor.subprocess, "run", raising(broken))
     monkeypatch.setattr(doctor.shutil, "which", lambda name, **where: None)
