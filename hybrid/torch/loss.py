@@ -207,8 +207,9 @@ class ReadoutLoss(torch.nn.Module):
         return place(self.readout, hidden).step(hidden, target, factor)[own]
 
     def _labelled(self, classes: Any, weights: Any, complete: bool) -> Labelled:
-        missing = None if complete else classes == self.ignore_index
-        kept = None if missing is None or not missing.any() else (~missing).nonzero()[:, 0]
+        kept = None
+        if not complete and (missing := classes == self.ignore_index).any():
+            kept = (~missing).nonzero()[:, 0]
         target, total = classes if kept is None else classes[kept], None
         if self.reduction == "mean":
             total = len(target) if weights is None else (weights if kept is None else weights[kept]).sum()
@@ -398,7 +399,7 @@ def _check(name: str, value: Any, dtypes: tuple[Any, ...], shape: Any, expected:
 
 def _check_finite(rows: Any, kept: Any = None) -> None:
     """Raises FloatingPointError, naming the first bad row (of `kept`), for a NaN or infinity in rows (M, D)."""
-    if rows.numel() and not all(math.isfinite(end) for end in torch.aminmax(rows)):
+    if not all(map(math.isfinite, _ends(rows))):
         row = int(torch.isfinite(rows).all(dim=1).int().argmin())
         row = row if kept is None else int(kept[row])
         raise FloatingPointError(f"hidden[{row}]: found NaN or infinity, expected numbers; a lower rate may help")
@@ -481,10 +482,9 @@ class Nats(torch.autograd.Function):
         if not common:
             of_nats, of_losses = (nats.new_zeros(nats.shape) if of is None else of for of in (of_nats, of_losses))
             of_nats, of_losses = (_finite("upstream gradient", values) for values in (of_nats, of_losses))
-        if common and labelled.learns:
-            grad = module.learn(rows, labelled.target, None) * common
-        elif common:
-            grad = place(module.readout, rows).still(rows, labelled.target, None) * common
+        if common:
+            learn = module.learn if labelled.learns else place(module.readout, rows).still
+            grad = learn(rows, labelled.target, None) * common
         elif labelled.learns:
             scale = _scale(labelled.of(of_nats + of_losses))
             factor = _factor(of_nats / scale, of_losses / scale, weight)

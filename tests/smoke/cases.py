@@ -10,7 +10,7 @@ from unittest import mock
 
 import numpy as np
 
-from bench.gpu.ceilings import TOLERANCE
+from bench.gpu.ceilings import OF_PRODUCTS, TOLERANCE
 from bench.oracles import pvm as ticks
 from bench.oracles import units as oracle
 from bench.oracles.tree import huffman, path
@@ -303,7 +303,7 @@ def product(gpu: Gpu, precision: str) -> Iterator[Check]:
     a, b, out = gpu.normal(64, 96), gpu.normal(96, 80), gpu.empty(64, 80)
     with mock.patch.object(gpu.device, "precision", precision):
         gpu.do(blas.gemm, out, gpu.put(a), gpu.put(b))
-    yield Check("product", gpu.get(out), a.astype(float) @ b, tolerance=TOLERANCE[precision])
+    yield Check("product", gpu.get(out), a.astype(float) @ b, tolerance=OF_PRODUCTS[precision])
 
 
 def layer(gpu: Gpu, kind: str) -> Iterator[Check]:
