@@ -4,7 +4,8 @@ A block computes a unit. Its shared memory holds the unit's signals and, as far 
 last. So each is read from memory once per step:
 
     whole  all weights are held; several blocks share a multiprocessor, so that one computes while another copies
-    part   the tail of the weights is held, cut between two rows; earlier rows are read from memory at each use
+    part   the tail of the weights is held, cut between two rows; earlier rows are read from memory at each use. One example
+           only: larger batches of such units use GEMMs
 """
 
 from functools import cached_property
@@ -23,9 +24,7 @@ CROWD = 8  # more blocks per multiprocessor make no difference
 FLOAT = 4
 
 LAUNCHER = str(Path(__file__).with_name("units.py"))
-STEPS = [
-    f"step_{kind}{many}{speeds}" for kind in ("whole", "part") for many in ("", "_many") for speeds in ("", "_momentum")
-]
+STEPS = [f"step_{kind}{speeds}" for kind in ("whole", "whole_many", "part") for speeds in ("", "_momentum")]
 
 # A kernel's description of a unit, as in units.cuh: 64 bytes, so that a block starts with one read, not a chain of them.
 UNIT = np.dtype(
@@ -90,7 +89,10 @@ class Plan:
         return int(self.device.shared_block) - kernels.static_shared(self.device, LAUNCHER, STEPS)
 
     def bins(self, batch: int) -> list[Bin] | None:
-        """Returns the units of each launch for a batch; None, for GEMMs, if a unit's signals exceed shared memory."""
+        """Returns the units of each launch for a batch; None, for GEMMs, if shared memory is too small for a unit.
+
+        It holds the signals of each unit, and in batches above 1 also the weights.
+        """
         if batch not in self._bins:
             self._bins[batch] = self._sort(batch)
         return self._bins[batch]
@@ -113,7 +115,7 @@ class Plan:
         """Describes the kernels and their numbers of units in one line."""
         bins = self.bins(batch)
         if bins is None:
-            return f"{len(self):,} units by GEMM: the signals of {batch} examples do not fit in shared memory"
+            return f"{len(self):,} units by GEMM: shared memory is too small for the largest with {batch} examples"
         return "; ".join(
             f"{bin.many:,} units {bin.kind} in {bin.shared / 1024:.1f} KiB of shared memory, {bin.blocks} a multiprocessor"
             for bin in bins
@@ -128,6 +130,8 @@ class Plan:
         whole = FLOAT * size + np.where(threads == 128, self.shared(batch, 128), self.shared(batch, 256))
         blocks = np.minimum(self.device.shared_multiprocessor // (whole + RESERVED), CROWD)
         blocks[whole > self.room] = 0
+        if batch > 1 and not blocks.all():
+            return None
         bins = []
         for many in np.unique(blocks)[::-1]:
             for count in np.unique(threads[blocks == many]):

@@ -79,8 +79,6 @@ STEP(step_part, (512, 1), false, false, DESCEND)
 STEP(step_part_momentum, (512, 1), false, false, MOMENTUM)
 STEP(step_whole_many, (256, 3), true, true, DESCEND)
 STEP(step_whole_many_momentum, (256, 3), true, true, MOMENTUM)
-STEP(step_part_many, (512, 1), false, true, DESCEND)
-STEP(step_part_many_momentum, (512, 1), false, true, MOMENTUM)
 
 // hidden and y of a unit.
 //   work    a block a unit

@@ -374,7 +374,6 @@ STEPS: dict[str, tuple[dict[str, Any], str]] = {  # arguments, and the kernel
     "whole": ({"sizes": SHORT}, "step_whole"),
     "whole.16": ({"sizes": SHORT, "batch": 16}, "step_whole_many"),
     "part": ({"sizes": LARGE}, "step_part"),
-    "part.16": ({"sizes": LARGE, "batch": 16}, "step_part_many"),
 }
 TICKS = "one", "many"
 CASES = {
