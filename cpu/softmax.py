@@ -278,7 +278,7 @@ def _learn(
             gemm(pulls[shard, : end - begin], some.T, scaled[shard, :batch], 1.0, 0.0)
             _pull_biases(bias_pulls[shard], biases, some, scales[shard])
             _pull_targets(pulls[shard], bias_pulls[shard], biases, begin, end, hidden, target, weight)
-            move_by(weights, biases, squares, bias_squares, begin, end, pulls[shard], bias_pulls[shard], 1.0, rate)
+            move_by(weights, biases, squares, bias_squares, begin, end, pulls[shard], bias_pulls[shard], rate)
 
 
 @called()

@@ -190,6 +190,8 @@ def shared(made: Counts, model: Callable[[Histories], Scores], parts: Split) -> 
 
 def _judged(parts: Split) -> Callable[[Scores], float]:
     new = metrics.unseen(parts.train, parts.valid)
+    if not len(new.user):
+        raise ValueError("parts.valid: found no item that is new to its user; expected some")
     step = -(-len(new.user) * len(parts.train.items) // JUDGED)
     judges = HeldOut(new.user[::step], new.item[::step])
 

@@ -227,10 +227,8 @@ def _move(
             if count <= large:
                 part = misses[first:last, :count]
                 pull_biases(bias_pulls[thread, :count], biases, part)
-                move_together(
-                    rows, biases, squares, bias_squares, begin, end, pulls[thread], bias_pulls[thread], part.T,
-                    hidden[first:last], 1.0, rate,
-                )  # fmt: skip
+                given = pulls[thread], bias_pulls[thread], part.T, hidden[first:last], rate
+                move_together(rows, biases, squares, bias_squares, begin, end, *given)
 
 
 @launched(parallel=True)

@@ -166,26 +166,26 @@ def pull_biases(out, biases, misses):
 
 
 @called()
-def move_together(rows, biases, squares, bias_squares, begin, end, pulls, bias_pulls, misses, hidden, sign, rate):
-    """Updates rows begin:end with the gradient sign * misses @ hidden, and their biases with sign * bias_pulls.
+def move_together(rows, biases, squares, bias_squares, begin, end, pulls, bias_pulls, misses, hidden, rate):
+    """Updates rows begin:end with the gradient misses @ hidden, and their biases with bias_pulls.
 
     misses (end - begin, B); pulls (end - begin or more, D) is scratch.
     """
     if squares is None:
-        gemm(rows[begin:end], misses, hidden, -sign * rate, 1.0)
+        gemm(rows[begin:end], misses, hidden, -rate, 1.0)
         if biases is not None:
             for j in range(end - begin):
-                biases[begin + j] -= sign * rate * bias_pulls[j]
+                biases[begin + j] -= rate * bias_pulls[j]
     else:
-        gemm(pulls[: end - begin], misses, hidden, sign, 0.0)
-        move_by(rows, biases, squares, bias_squares, begin, end, pulls, bias_pulls, sign, rate)
+        gemm(pulls[: end - begin], misses, hidden, 1.0, 0.0)
+        move_by(rows, biases, squares, bias_squares, begin, end, pulls, bias_pulls, rate)
 
 
 @called()
-def move_by(rows, biases, squares, bias_squares, begin, end, pulls, bias_pulls, sign, rate):
-    """Updates rows begin:end with the gradient pulls (end - begin or more, D), and their biases with sign * bias_pulls."""
+def move_by(rows, biases, squares, bias_squares, begin, end, pulls, bias_pulls, rate):
+    """Updates rows begin:end with the gradient pulls (end - begin or more, D), and their biases with bias_pulls."""
     for j in range(end - begin):
-        pull = pulls.dtype.type(_pull(biases, bias_pulls, j) * sign)
+        pull = pulls.dtype.type(_pull(biases, bias_pulls, j))
         square = square_of(pulls, j, pull, biases, squares)
         one = pulls.dtype.type(1)
         descend(rows, biases, squares, bias_squares, begin + j, pulls, j, pull, square, one, rate)
