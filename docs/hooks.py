@@ -14,8 +14,7 @@ sys.path.insert(0, str(ROOT))
 import hybrid  # noqa: E402  # from the folder, if it is not installed
 
 PAGES = {"notes.md": "bench/NOTES.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
-VERDICT = "[The table in the README](../README.md#which-output-layer)"  # the site shows the table itself here
-EXAMPLE = re.compile(r"^\[(examples/\w+\.py)\]\(\.\./\1\)$", re.MULTILINE)  # the like, for a whole program
+EXAMPLE = re.compile(r"^\[(examples/\w+\.py)\]\(\.\./\1\)$", re.MULTILINE)  # the site shows the program itself here
 
 
 def on_files(files, config):
@@ -28,8 +27,7 @@ def on_files(files, config):
 
 def on_page_markdown(markdown: str, **_) -> str:
     """The page, with what it links to in place, and the public names as mkdocstrings finds them."""
-    verdict = re.search(r"<!-- verdict -->\n(.*?)<!-- end -->", (ROOT / "README.md").read_text(), re.DOTALL)[1]
-    markdown = EXAMPLE.sub(lambda found: program(found[1]), markdown.replace(VERDICT, verdict))
+    markdown = EXAMPLE.sub(lambda found: program(found[1]), markdown)
     for page, path in PAGES.items():
         markdown = re.sub(rf"\]\(((?:\.\./)*)\.\./{re.escape(path)}", rf"](\1{page}", markdown)
     return re.sub(r"^::: hybrid\.(\w+)$", lambda found: f"::: {home(found[1])}", markdown, flags=re.MULTILINE)

@@ -118,7 +118,7 @@ def _timed(work: str, records: list[Record]) -> str:
         rows.append(
             [*(_plain(record["params"].get(name, "")) for name in params), _place(record, place)]
             + [f"**{_figure(record)}**", *([share] if shares else [])]
-            + [f"{_figure(found[who])} ({ratio(record, found[who]):.3g} x)" if who in found else "" for who in peers]
+            + [f"{_figure(found[who])} ({_factor(ratio(record, found[who]))} x)" if who in found else "" for who in peers]
         )
     shown = [record for ours in mine for record in (ours, *rivals(ours, records).values())]
     return "\n".join([f"### {work}", "", *drawn(rows), "", *notes(shown, mine)])
@@ -158,6 +158,10 @@ def _figure(record: Record) -> str:
         scale, _ = _prefix(record["value"])
         beside = "({:.3g} to {:.3g})".format(*(end / scale for end in record["interval"]))
     return f"{scaled(record['value'], record['unit'])} {beside}{' (noisy)' * _noisy(record)}"
+
+
+def _factor(ratio: float) -> str:
+    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.3g}"
 
 
 def scaled(value: float, unit: str) -> str:
