@@ -42,9 +42,9 @@ def main() -> None:
     facts = engine.trace.summary()
     measured, wall = max(facts["ticks"], 1), facts["wall"]  # the first tick, which compiles, is left out
     print(
-        f"{measured} ticks of {feed.batch} examples in {arguments.parts} parts: {1e3 * wall / measured:.2f} ms a tick\n"
+        f"{measured} steps of {feed.batch} examples in {arguments.parts} parts: {1e3 * wall / measured:.2f} ms per step\n"
     )
-    print("stage       ms a tick")
+    print("stage       ms per step")
     for stage, seconds in sorted(facts["stages"].items(), key=lambda pair: -pair[1]):
         print(f"{stage:<10}  {1e3 * seconds / measured:9.3f}")
     print("\nqueue       busy")

@@ -397,7 +397,7 @@ class Cores:
         if self.measuring or not self.seconds[True]:
             return way
         turn, overlapped = (1e3 * self.median(way) for way in (False, True))
-        return f"{way} (measured: {turn:.2f} ms a tick in turn, {overlapped:.2f} ms overlapped)"
+        return f"{way} (measured: {turn:.2f} ms per step in turn, {overlapped:.2f} ms overlapped)"
 
     def close(self) -> None:
         """Ends the threads of all queues."""

@@ -104,6 +104,6 @@ def line(facts: dict[str, Any]) -> str:
     ticks = max(facts["ticks"], 1)
     stages = ", ".join(f"{name} {1e3 * seconds / ticks:.2f}" for name, seconds in facts["stages"].items())
     return (
-        f"{stages} ms a tick; wall {1e3 * facts['wall'] / ticks:.2f}; "
+        f"{stages} ms per step; wall {1e3 * facts['wall'] / ticks:.2f}; "
         f"overlap {facts['overlap']:.2f}, efficiency {facts['efficiency']:.2f}"
     )

@@ -158,7 +158,7 @@ def timeline(path: Path, trace: Trace, ticks: int = 3) -> None:
             axis.axvline(1e3 * (start - origin), color="0.6", linewidth=0.6, linestyle=":", zorder=0)
         axis.set_yticks(range(len(queues)), queues)
         axis.set_xlim(0, 1e3 * whole)
-        axis.set_xlabel(f"milliseconds; ticks {first.tick} to {intervals[-1].tick}, dotted where one begins")
+        axis.set_xlabel(f"milliseconds; steps {first.tick} to {intervals[-1].tick}, dotted where one begins")
         patches = [Patch(color=_colour(stage), label=stage) for stage in dict.fromkeys(i.stage for i in intervals)]
         axis.legend(handles=patches, ncols=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=8)
 

@@ -24,7 +24,7 @@ SMALL = {  # options that make an example quick, what it prints, and the files t
     ),
     "timeline": (
         ["--ticks", "5", "--out", "out"],
-        ["ms a tick", "readout", "busiest queue"],
+        ["ms per step", "readout", "busiest queue"],
         ["timeline.png", "timeline.pdf", "timeline.json"],
     ),
     "torch_language_model": (["--text", "book.txt", "--epochs", "1"], ["tree  ", "adaptive  ", "perplexity"], []),

@@ -118,12 +118,12 @@ def _reached(curve: list[dict[str, Any]], level: float) -> dict[str, float]:
 
 
 def _next_words(model: LanguageModel, feed: Any, seed: int) -> list[dict[str, Any]]:
-    """Returns the most likely next words of a few contexts of the text by exact tree search."""
+    """Returns the most likely next words after a few beginnings of paragraphs, of letters if possible, by exact tree search."""
     corpus, vocabulary = feed.corpus, model.vocabulary
     rng = np.random.default_rng([seed, 3])
     long = np.flatnonzero(np.diff(corpus.at) > 2 * feed.context)
-    contexts = [corpus.ids[at : at + feed.context] for at in corpus.at[rng.choice(long, SHOWN)]] if len(long) else []
-    words = [vocabulary.decode(ids) for ids in contexts]
+    begins = [vocabulary.decode(corpus.ids[at : at + feed.context]) for at in corpus.at[rng.permutation(long)]]
+    words = sorted(begins, key=lambda context: not all(word.isalpha() for word in context))[:SHOWN]
     k = min(5, len(vocabulary))
     return [{"context": one, "next": [[word, round(p, 4)] for word, p in model.next(one, k)]} for one in words]
 
@@ -163,7 +163,7 @@ def _verdict(report: dict[str, Any]) -> list[str]:
     """Returns which model reached the level first, by either clock, and which ended lowest."""
     reached, runs = report["to_level"], report["runs"]
     lines = [f"Validation perplexity {report['level']:.1f} is the highest of the three at the end. It was reached"]
-    for clock, unit in zip(CLOCKS, ("seconds", "processor seconds"), strict=True):
+    for clock, unit in zip(CLOCKS, ("seconds", "CPU seconds"), strict=True):
         order = sorted(READOUTS, key=lambda readout: reached[readout][clock])
         first, *later = (f"{READOUTS[readout]} after {reached[readout][clock]:.1f}" for readout in order)
         lines.append(f"  in {unit}: first by {first}, then {', '.join(later)}")
@@ -178,8 +178,8 @@ def text(report: dict[str, Any]) -> str:
     lines = [
         f"\n{report['text']}: {tokens['train']:,} tokens to learn from, {tokens['valid']:,} to validate, "
         f"{tokens['test']:,} to test; {report['words']:,} words; {report['epochs']} epochs\n",
-        f"{'':<16}{'examples/s':>12}{'seconds':>9}{'processor s':>13}{'perplexity':>12}{'tested':>8}"
-        f"{'s to ' + level:>12}{'processor s':>13}",
+        f"{'':<16}{'examples/s':>12}{'seconds':>9}{'CPU s':>13}{'perplexity':>12}{'test':>8}"
+        f"{'s to ' + level:>12}{'CPU s':>13}",
     ]
     for readout, label in READOUTS.items():
         run, reached = report["runs"][readout], report["to_level"][readout]

@@ -24,7 +24,7 @@ def test_demo_compares_the_readouts_and_writes_everything(capsys, tmp_path, book
     command = ["demo", "--text", book, "--out", str(tmp_path), "--epochs", "2", "--threads", "2"]
     assert main(command) == 0
     printed = capsys.readouterr().out
-    said = "full softmax|Huffman tree|sampled softmax|examples/s|processor s|to validate|On the test text"
+    said = "full softmax|Huffman tree|sampled softmax|examples/s|CPU s|to validate|On the test text"
     for expected in (*said.split("|"), "Most likely next words", "Annoy", "exact:", "recall"):
         assert expected in printed
     for file in ("curve.png", "timeline.png"):

@@ -36,7 +36,7 @@ def test_the_faster_way_is_kept(in_turn, overlapped):
     cores, schedule = measured(in_turn, overlapped)
     assert cores.overlapped == (overlapped < in_turn)
     assert schedule.queues is cores.queues and schedule.waited == len(TURNS) and not cores.measuring
-    assert f"{1e3 * in_turn:.2f} ms a tick in turn, {1e3 * overlapped:.2f} ms overlapped" in cores.line()
+    assert f"{1e3 * in_turn:.2f} ms per step in turn, {1e3 * overlapped:.2f} ms overlapped" in cores.line()
 
 
 def test_one_thread_has_nothing_to_choose():

@@ -28,7 +28,7 @@ def test_where_nothing_ran_all_figures_are_zero():
     idle = Trace()
     idle.wall = 3.0
     assert idle.summary() == zero | {"wall": 3.0}
-    assert line(zero) == " ms a tick; wall 0.00; overlap 0.00, efficiency 0.00"
+    assert line(zero) == " ms per step; wall 0.00; overlap 0.00, efficiency 0.00"
 
 
 def test_chrome_trace_names_tracks_and_is_in_microseconds(tmp_path):
