@@ -94,13 +94,6 @@ def test_a_load_and_a_save_wait_for_the_turn(tmp_path):
     assert found == ["code"]
 
 
-def test_without_locks_kernels_are_kept_all_the_same(tmp_path, monkeypatch):
-    monkeypatch.setattr(cache, "fcntl", None)
-    files = cache.InTurn(str(tmp_path), "kernel", "stamp")
-    files.save("int64", "code")
-    assert files.load("int64") == "code" and files.load("float64") is None
-
-
 WAYS = {
     "empty": lambda data: b"",
     "cut": lambda data: data[: len(data) // 2],

@@ -22,12 +22,6 @@ def test_a_step_is_the_float64_oracle(threads):
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
-def test_what_a_slot_has_goes_to_all_its_classes(threads):
-    out = np.arange(6, dtype=np.float32).reshape(2, 3)
-    head.spread(out, np.float32([[10, 20], [30, 40]]), np.int32([1, 0, 1]))
-    assert out.tolist() == [[20, 11, 22], [43, 34, 45]]
-
-
 COUNTS = np.array([1, 4, 1, 2])  # by falling frequency a half, a quarter, two eighths
 
 

@@ -57,29 +57,6 @@ def test_without_a_key_nothing_is_dropped():
     close(case.passed.out, layers.forward(case.layer, case.weights, case.x, None).out, np.float32, 64)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_oracles_gradients_are_the_slopes_of_the_loss(kind):
-    """Central differences in float64, of a sum with random weights, at every weight and every input."""
-    case = Case(kind, 3, 4, 5, np.float64)
-    toward = case.out_grad.copy()
-
-    def loss():
-        return float((toward * layers.forward(case.layer, case.weights, case.x, KEY).out).sum())
-
-    slopes = {"weights": np.zeros_like(case.weights), "x": np.zeros_like(case.x)}
-    for name, found in slopes.items():
-        array = getattr(case, name)
-        for place in np.ndindex(array.shape):
-            values, middle = [], array[place]
-            for step in (1e-6, -1e-6):
-                array[place] = middle + step
-                values.append(loss())
-            array[place], found[place] = middle, (values[0] - values[1]) / 2e-6
-    x_grad, weight_grad = layers.backward(case.layer, case.weights, case.x, toward, KEY)
-    np.testing.assert_allclose(weight_grad, slopes["weights"], rtol=0, atol=1e-7)
-    np.testing.assert_allclose(x_grad, slopes["x"], rtol=0, atol=1e-7)
-
-
 @pytest.mark.parametrize("kind", ["plain", "all"])
 def test_the_number_of_threads_does_not_change_a_bit(kind, check_threads):
     def run():

@@ -12,16 +12,6 @@ from tests.support.drawn_ids import bags, zipf
 from tests.support.visits import check_close, copied, drawn, scatter, visit
 
 
-def test_means_worked_by_hand():
-    table = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
-    bag_at, ids = np.array([0, 2, 2, 6], np.int64), np.array([0, 2, 1, 1, 1, 0], np.int32)
-    out = np.full((3, 2), np.nan, np.float32)
-    rows.gather_mean(out, table, bag_at, ids, None)
-    assert out.tolist() == [[3, 4], [0, 0], [2.5, 3.5]]
-    rows.scatter_mean(Learned(table), bag_at, ids, None, np.array([[2, 4], [9, 9], [8, 16]], np.float32), -3.0)
-    assert table.tolist() == [[1 + 3 + 6, 2 + 6 + 12], [3 + 18, 4 + 36], [5 + 3, 6 + 6]]
-
-
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 70), st.integers(0, 300), st.integers(0, 2**32 - 1))
 def test_scatter_is_numpys(count, width, many, seed):
@@ -109,18 +99,6 @@ def test_bags_scatter_what_they_gathered(name, weighted):
         for n in range(first, last):
             visit(expected, ids[n], grad[b] * (values[n] if weighted else 1 / (last - first)), 0, rate)
     check_close(learned, expected, 5e-6)
-
-
-def test_row_wise_adagrad_worked_by_hand():
-    """A gradient of (3, 4, 0, 0) and then twice of it: s = 25 / 4, then 125 / 4; the rate is 1."""
-    learned = Learned(np.zeros((1, 4), np.float32), squares=np.zeros(1, np.float32))
-    grad = np.array([[3.0, 4, 0, 0]], np.float32)
-    rows.scatter(learned, np.zeros(1, np.int32), grad, 1.0)
-    assert learned.squares.tolist() == [6.25]
-    np.testing.assert_allclose(learned.rows, [[-1.2, -1.6, 0, 0]], rtol=1e-6)
-    rows.scatter(learned, np.zeros(1, np.int32), 2 * grad, 1.0)
-    assert learned.squares.tolist() == [31.25]
-    np.testing.assert_allclose(learned.rows, [[-1.2 - 6 / 31.25**0.5, -1.6 - 8 / 31.25**0.5, 0, 0]], rtol=1e-6)
 
 
 def test_a_gradient_of_zero_moves_nothing_and_a_nan_stays_visible():

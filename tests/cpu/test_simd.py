@@ -49,15 +49,6 @@ def four_totals(out, rows):
     simd.store_totals(out, 1, sums, sums, sums, sums)
 
 
-@numba.njit
-def spread_and_multiplied(out, source, factor):
-    value = simd.multiply_add(
-        simd.broadcast(factor, BITS), simd.load(source, 0, source.size, BITS), simd.zeros(source, BITS)
-    )
-    simd.store(out, 0, source.size, value)
-    simd.prefetch(source, -1000, BITS)
-
-
 def test_a_loop_takes_what_is_there_and_no_more():
     for count in (0, 1, 15, 16, 17, 31, 32, 33, 49, 64, 100):
         source, out = np.arange(1.0, 101).astype(np.float32), np.full(132, -1, np.float32)
@@ -97,12 +88,6 @@ def test_sums_are_added_to_as_many_numbers_as_there_are(count):
     expected = np.arange(8).astype(np.float32)
     expected[2 : 2 + min(count, 4)] += np.array([halved(row) for row in rows])[:count]
     assert np.array_equal(found, expected)
-
-
-def test_a_number_in_every_lane():
-    source, out = np.arange(10.0).astype(np.float32), np.empty(10, np.float32)
-    spread_and_multiplied(out, source, np.float32(3))
-    assert np.array_equal(out, 3 * source)
 
 
 @numba.njit

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy import optimize, sparse
-from sklearn.linear_model import LogisticRegression
 
 from cpu import sparse_label_tree
 from cpu import sparse_label_tree as search
@@ -129,13 +128,6 @@ def test_it_is_the_minimum_of_the_primal(problem):
     found = optimize.minimize(loss, np.zeros(13), (x.astype(float), positive, bound), tol=1e-12)
     np.testing.assert_allclose(w, found.x, atol=2e-3)
     assert loss(w, *problem) < found.fun * (1 + 1e-6) and 1 < passes < 10_000
-
-
-def test_it_is_that_of_liblinear(problem):
-    x, positive, _ = problem
-    w, _ = solved(x, positive, np.full(60, 4, np.float32))
-    rival = LogisticRegression(solver="liblinear", C=4, tol=1e-8, max_iter=10_000).fit(x, positive)
-    np.testing.assert_allclose(w, [*rival.coef_[0], rival.intercept_[0]], atol=2e-3)
 
 
 def test_it_ends_when_told_and_is_a_function_of_its_seed(problem):

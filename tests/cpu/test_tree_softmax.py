@@ -24,16 +24,6 @@ def test_step_learns_as_numpy_does(classes, width):
         np.testing.assert_allclose(moved, rows, rtol=0, atol=3e-5)
 
 
-def test_loss_is_minus_log_prob():
-    tree = huffman(np.arange(50))
-    nodes, hidden, target = case(50, 33, 60)
-    out = np.empty(60, np.float32)
-    tree_softmax.log_prob(out, Learned(nodes), tree, hidden, target)
-    _, loss, moved = run(tree, nodes, hidden, target, 0)
-    np.testing.assert_allclose(loss, -out, rtol=1e-5)
-    np.testing.assert_array_equal(moved, nodes)
-
-
 @pytest.mark.parametrize("classes", [2, 3000])
 def test_same_bits_as_the_serial_loop_at_any_number_of_threads(threads, classes):
     tree = huffman(10**6 // np.arange(1, classes + 1) ** 2)
