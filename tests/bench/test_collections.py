@@ -13,11 +13,6 @@ def two(monkeypatch):
     monkeypatch.setattr(collections, "rivals", lambda units: RIVALS)
 
 
-def test_sizes_are_those_that_are_told():
-    sizes = [Case(units, 1, 0.0).parameters for units in (671, 6712, 14_161, 67_119)]
-    assert sizes == [9_997_229, 100_002_088, 210_984_739, 1_000_005_981]
-
-
 def test_whom_memory_does_not_hold_is_left_out_by_name(two):
     case = Case(1000, 1, 0.9)
     ours, other = (case.bytes(one) for one in RIVALS)

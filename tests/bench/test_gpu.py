@@ -184,14 +184,6 @@ def test_near_is_as_strict_as_the_change_is_small():
 # Bars
 
 
-def test_each_bar_belongs_to_its_work_and_sizes():
-    ours = record(params={"units": 9, "batch": 1, "momentum": 0.0})
-    assert [(bar.of, bar.least) for bar in gpu.bars_of(ours)] == [("bandwidth_share", 0.88), ("ratio", 8)]
-    assert gpu.bars_of(record(params={"batch": 1, "momentum": 0.9})) == (gpu.COPY,)
-    assert gpu.bars_of(record(params={"batch": 4, "momentum": 0.0})) == ()
-    assert gpu.bars_of(record(work="tree.step", params={"batch": 1, "momentum": 0.0})) == ()
-
-
 @pytest.mark.parametrize(
     ("bar", "found", "met"),
     [

@@ -105,12 +105,6 @@ def test_a_stage_is_bound_by_what_is_lower():
     assert [row["operations a fetch"] for row in rows] == [2, 16, 400]
 
 
-def test_the_answer_names_who_waits_for_memory_and_who_has_what_the_seed_asks_for():
-    said = intensity.section(STAGES).answer[0]
-    assert "fewer than 5 operations a byte is bound by memory: units step, tree step." in said
-    assert "2.5 to 12.5 a byte of float32; tree step, dense forward have 10 a fetch or more" in said
-
-
 def test_the_roof_breaks_where_memory_is_as_fast_as_arithmetic():
     (figure,) = intensity.section(STAGES).figures
     roof = [(point["x"], point["y"]) for point in figure.points if point["who"] == "the roof"]
