@@ -69,12 +69,6 @@ def test_ids_names_the_first_bad_place():
         check.ids("ids", np.array([[0, 4], [5, -1]], np.int32), 5)
 
 
-def test_loss_is_the_mean_and_names_the_first_bad_row():
-    assert check.loss(np.array([1, 2], np.float32)) == 1.5
-    with pytest.raises(FloatingPointError, match=r"loss\[1\]: found inf"):
-        check.loss(np.array([1, np.inf, np.nan], np.float32))
-
-
 @pytest.mark.parametrize(
     "value, message",
     [

@@ -52,14 +52,6 @@ def test_without_annoy_all_rows_are_searched_and_a_sentence_says_so_of_many(monk
     assert ('annoy is not installed, all rows are searched; pip install "hybrid' in capsys.readouterr().err) is said
 
 
-def test_what_is_left_out_is_not_among_the_neighbours():
-    found = hybrid.Neighbours(VECTORS, metric="dot", index="exact")
-    all_but_two = sparse.csr_array(np.tile(np.arange(400) > 1, (30, 1)))
-    ids, scores = found.query(HIDDEN, 3, all_but_two)
-    assert sorted(ids[0, :2]) == [0, 1] and (ids[:, 2] == -1).all() and np.isneginf(scores[:, 2]).all()
-    assert found.neighbours(HIDDEN, 3, all_but_two).nnz == 60
-
-
 def test_bad_input():
     for wrong, message in (
         ({"queries": HIDDEN[:, :3], "index": "auto"}, r"queries: found \(30, 3\), expected \(any, 8\)"),

@@ -184,22 +184,3 @@ def test_units_of_which_one_has_diverged_are_saved_and_copied(tmp_path):
     assert np.isnan(made.weights).any() and np.isfinite(loss[1])
     for again in (loaded(made, tmp_path / "units.npz"), copy.deepcopy(made)):
         assert again.weights.tobytes() == made.weights.tobytes()
-
-
-def test_a_thousand_networks_are_as_alone():
-    """With rates of their own, to the bit: 1,000 that learn together and 1,000 that learn alone."""
-    rates = np.random.default_rng(1).uniform(0, 1, 1000).astype(np.float32)
-    made = Units(1000, 4, 5, 2, momentum=0.5, device="cpu")
-    x, target = examples(made, 1)
-    x, target = x.reshape(1000, 4), target.reshape(1000, 2)
-    weights = made.weights.reshape(1000, -1)
-    alone = Units(1, 4, 5, 2, momentum=0.5, device="cpu")
-    size = weights.shape[1]
-    for _ in range(2):
-        made.step(x, target, rates)
-    moved = made.weights.reshape(1000, -1)
-    for unit in range(1000):
-        alone.restore({"weights": weights[unit], "velocity": np.zeros(size)})
-        for _ in range(2):
-            alone.step(x[unit : unit + 1], target[unit : unit + 1], float(rates[unit]))
-        assert alone.weights.tobytes() == moved[unit].tobytes()

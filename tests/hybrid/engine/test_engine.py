@@ -105,18 +105,6 @@ def test_evaluate_is_the_mean_loss_an_untrained_model_knows_nothing_and_one_that
         fresh.evaluate(feed)
 
 
-def test_best_agrees_with_log_prob():
-    trained = engine()
-    list(trained.run(Feed(50)))
-    ids = Feed(1)[0].ids
-    best, log_probs = trained.best(ids, 5)
-    hidden = trained.hidden(ids)
-    every = np.stack([trained.readout.log_prob(hidden, np.full(BATCH, v, np.int32)) for v in range(CLASSES)], axis=1)
-    np.testing.assert_allclose(log_probs, np.sort(every, axis=1)[:, ::-1][:, :5], rtol=1e-5)
-    np.testing.assert_allclose(trained.scores(ids), every, rtol=1e-5)
-    assert np.take_along_axis(every, best, axis=1) == pytest.approx(log_probs, rel=1e-5)
-
-
 @pytest.mark.parametrize(("delay", "overlap"), [(0, False), (1, True)])
 def test_a_diverging_run_stops_and_names_the_tick(delay, overlap):
     trained = engine("full", rate=1e30, delay=delay, overlap=overlap)

@@ -163,11 +163,3 @@ def test_a_batch_of_no_weight_or_target_does_not_count_in_an_evaluation():
     np.testing.assert_allclose(found, np.log(4), rtol=1e-6)
     with pytest.raises(ValueError, match="the feed has no example with a target and a weight above 0"):
         untrained.evaluate(Given(4, OF_NO_WEIGHT, OF_NO_TARGET))
-
-
-def test_the_total_of_a_batch_is_the_weight_of_what_counts():
-    batch = Batch(None, None, TARGET[:1], np.array([2, 3], np.float32), x=X, target_at=np.array([0, 1, 1]))
-    assert (batch.total(), batch.total(unlabelled=True)) == (2, 5)
-    batch = batch._replace(weight=None)
-    assert (batch.total(), batch.total(unlabelled=True)) == (1, 2)
-    assert (COUNTS.total(), OF_NO_WEIGHT.total(), OF_NO_TARGET.total()) == (pytest.approx(0.1), 0, 0)

@@ -5,7 +5,7 @@ import pytest
 
 from hybrid import SGD, HeadParts, settings
 from hybrid.readout import FullReadout, HeadReadout, TreeReadout, least, make, registry
-from tests.support.readouts import CLASSES, COUNTS, WIDTH, batch, train
+from tests.support.readouts import CLASSES, COUNTS, WIDTH, train
 
 SIZES = HeadParts(9, 5)
 
@@ -81,11 +81,3 @@ def test_slots_of_a_checkpoint_that_are_none_are_refused():
 def test_bad_settings_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
         HeadReadout(COUNTS, WIDTH, parts=HeadParts(**given))
-
-
-def test_the_tail_learns_at_a_rate_of_its_own():
-    one, other = (HeadReadout(COUNTS, WIDTH, tail_scale=scale, optimiser=SGD(0.1), parts=SIZES) for scale in (0.0, 1.0))
-    for readout in (one, other):
-        readout.step(*batch())
-    assert one.parameters()["head"].tobytes() == other.parameters()["head"].tobytes()
-    assert not one.parameters()["tail"].any() and other.parameters()["tail"].any()

@@ -12,7 +12,7 @@ from hybrid.engine import Engine
 from hybrid.engine.embedding import Inputs
 from hybrid.feeds import Batch
 from hybrid.readout import LabelTreeReadout, rebuild
-from tests.support.label_trees import every, log_sigmoid, serial_step, visited
+from tests.support.label_trees import every, log_sigmoid, visited
 from tests.support.readouts import rated, reloaded
 
 LABELS, WIDTH, BATCH = 31, 6, 16
@@ -57,20 +57,6 @@ def of_all(readout, hidden):
 
 def frozen(readout):
     return [array.tobytes() for array in readout.parameters().values()]
-
-
-@pytest.mark.parametrize("kind", ["huffman", "balanced", "given"])
-def test_steps_are_the_serial_loop(kind):
-    readout = MAKE[kind](rate=0.2)
-    rows = np.zeros(readout.rows.shape)
-    for seed in range(6):
-        hidden, target, target_at = batch(seed=seed)
-        grad = np.empty_like(hidden)
-        loss = readout.step(grad, hidden, target, None, target_at)
-        losses, slopes = serial_step(rows, readout.tree, hidden.astype(float), target, target_at, 0.2)
-        assert loss == pytest.approx(losses.mean(), rel=1e-5)
-        np.testing.assert_allclose(grad, slopes, atol=1e-5)
-    np.testing.assert_allclose(readout.rows, rows, atol=1e-5)
 
 
 def test_a_rule_moves_rows_and_biases_as_the_serial_loop_does():

@@ -52,12 +52,6 @@ def test_batches_have_the_numbers_of_x_in_the_form_that_the_source_takes(source,
     assert sorted(met) == sorted((*row, target) for row, target in zip(DENSE.tolist(), TARGET.tolist(), strict=True))
 
 
-def test_a_feed_has_the_sizes_of_its_batches():
-    numbers, rows = (base.feed(SOURCES[name](), X, TARGET, batch=8) for name in ("numbers", "rows"))
-    assert (numbers.width, numbers.rows, numbers.most_ids) == (7, 0, 0)
-    assert rows.rows == 7 and rows.most_ids >= 8 and numbers.describe() != rows.describe()
-
-
 @pytest.mark.parametrize(("source", "form"), [("rows", sparse.csr_array), ("numbers", np.asarray)])
 def test_questions_have_x_part_by_part(source, form, monkeypatch):
     monkeypatch.setattr(base, "NUMBERS", 70)

@@ -186,19 +186,6 @@ def test_one_label_each_and_names():
     assert some.entries.toarray().tolist() == [[1, 0], [0, 0]]
 
 
-@pytest.mark.parametrize("y", [DENSE, DENSE.astype(bool), sparse.csr_array(DENSE), [["b", "c"], [], ["a"]]])
-def test_answers_are_written_in_the_same_form(y):
-    read = label_trees.read(y)
-    likeliest_first = sparse.csr_array(([0.9, 0.5, 0.8], [2, 1, 0], [0, 2, 2, 3]), (3, 3))
-    found = label_trees.write(read, likeliest_first)
-    if read.form == "lists":
-        assert found == [["c", "b"], [], ["a"]]
-    else:
-        assert type(found) is (sparse.csr_array if read.form == "csr" else np.ndarray) and found.dtype == y.dtype
-        np.testing.assert_array_equal(found.toarray() if read.form == "csr" else found, DENSE)
-    assert likeliest_first.indices.tolist() == [2, 1, 0]  # left as it was
-
-
 @pytest.mark.parametrize(
     ("y", "classes", "message"),
     [
