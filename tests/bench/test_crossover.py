@@ -18,11 +18,8 @@ def test_who_is_chosen(only, names, monkeypatch):
     monkeypatch.setattr(crossover, "peer", lambda name: SimpleNamespace())
     found = crossover.chosen(Point("output", Size(1_000, 16, 32), 1), only)
     assert found == list(WORKS["output"] if names is None else names)
-
-
-def test_without_pytorch_its_rivals_are_not_there(monkeypatch):
     monkeypatch.setattr(crossover, "peer", lambda name: None)
-    assert crossover.chosen(Point("output", Size(1_000, 16, 32), 1), ()) == list(OURS)
+    assert crossover.chosen(Point("output", Size(1_000, 16, 32), 1), ()) == list(OURS), "without PyTorch"
 
 
 def test_a_wrong_result_ends_its_contest_alone(tmp_path, capsys):

@@ -162,14 +162,6 @@ def test_one_step_first_then_batches_that_last_after_steps_that_do_not_count():
     assert steps.walls == [1 / 256] * 4
 
 
-def test_a_simulated_device_takes_one_step_at_a_time():
-    counts = []
-    steps = Steps(lambda *given: (counts.append(given), (1.0, 1.0))[1], long=0.0, clocks=Clocks(None))
-    for _ in range(3):
-        steps()
-    assert counts == [(0, 1)] * 3
-
-
 def test_near_is_as_strict_as_the_change_is_small():
     first = np.full(10_000, 0.1)
     expected = first + 5e-4
@@ -232,10 +224,3 @@ def test_a_step_of_the_softmax_in_pytorch():
     made.step()
     with pytest.raises(AssertionError, match="a wrong result is not timed"):
         made.check(1e-4)
-
-
-def test_ragged_units_are_as_many_and_as_large_as_was_asked():
-    layout = units.ragged_layout(units.PARAMETERS)
-    assert 0 <= layout.w_at[-1] - units.PARAMETERS < 240_000  # a unit
-    for size, (low, high) in zip(layout[:3], units.RAGGED, strict=True):
-        assert size.min() >= low and size.max() < high and np.unique(size).size > 40

@@ -169,11 +169,6 @@ def test_the_interval_of_a_median_by_counting_all_resamples():
     assert measure.of_median(values) == measure.of_median(values)
 
 
-def test_equal_samples_have_no_width():
-    assert measure.of_median([3.0] * 5) == [3.0, 3.0]
-    assert measure.of_ratio([6.0] * 5, [3.0] * 7) == [2.0, 2.0]
-
-
 def test_the_interval_of_a_ratio_is_that_of_both():
     over, under = [8.5, 9.0, 9.5, 10.0, 10.5, 11.0, 11.5], [3.5, 4.0, 4.5, 5.0, 5.5, 6.0, 6.5]
     low, high = measure.of_ratio(over, under)

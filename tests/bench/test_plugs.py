@@ -2,7 +2,6 @@
 
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 pytest.importorskip("torch")
@@ -20,14 +19,6 @@ def text(tmp_path, monkeypatch):
     (tmp_path / "wikitext-2" / "train.txt").write_text("<unk>\n" + "\n".join(lines) + "\n")
     monkeypatch.setenv("HYBRID_DATA", str(tmp_path))
     return plugs.wikitext()
-
-
-def test_tokens_are_numbered_by_falling_frequency(text):
-    assert len(text.counts) == 32 and (np.diff(text.counts) <= 0).all()
-    assert text.counts.sum() == len(text.train) == 400 * 31 + 2
-    drawn = plugs.zipf(1000, 50_000)
-    met = np.bincount(drawn.train, minlength=1000)
-    assert met[0] / met[9] == pytest.approx(10, rel=0.3) and met.size == 1000
 
 
 def test_segments_follow_each_other(text):

@@ -6,7 +6,6 @@ import types
 
 import pytest
 
-from bench.harness import report
 from bench.quality import quality
 from bench.quality.contender import Contender, Log, Problem, Run
 from hybrid.train.job import Watched
@@ -79,17 +78,6 @@ def test_a_budget_shortens_the_search(toy):
     assert quality.run(arguments(None, epochs=[2], seconds=[10], budget=5, readouts=["searched"])) == 0
     probed, searched = 2, 6  # the first probe was too short
     assert {one[2] for one in toy[probed : probed + searched]} == {0.5}
-
-
-def test_tables_show_what_was_best_within_the_time(toy, tmp_path, capsys):
-    path = tmp_path / "records.jsonl"
-    quality.run(arguments(path, epochs=[1, 2]))
-    text = report.tables(report.read([str(path)]))
-    line = next(line for line in text.splitlines() if line.startswith("| searched | "))
-    one, two, *within = (float(cell.split()[0]) for cell in line.strip("| ").split(" | ")[1:])
-    assert one - two == pytest.approx(1, abs=0.02) and two > within[1] and within == sorted(within, reverse=True)
-    assert "within 160 s" in text and "### toy: test" not in text and "### toy: loss of test data" in text
-    assert "| searched | 3 | 0 |" in text and "| counted | " in text
 
 
 def test_an_unknown_readout_is_refused(toy, capsys):

@@ -49,13 +49,10 @@ def test_slices_of_larger_arrays_are_read_and_written_in_place():
     np.testing.assert_array_equal(big, expected)
 
 
-def test_nothing_summed_scales_the_result():
+def test_nothing_summed_scales_the_result_and_beta_zero_overwrites_nan():
     out = np.full((2, 3), 4, np.float32)
     one(out, np.zeros((2, 0), np.float32), np.zeros((0, 3), np.float32), 1.0, 0.5)
     np.testing.assert_array_equal(out, np.full((2, 3), 2))
-
-
-def test_beta_zero_overwrites_nan():
     out = np.full((2, 2), np.nan, np.float32)
     one(out, np.eye(2, dtype=np.float32), np.eye(2, dtype=np.float32), 1.0, 0.0)
     np.testing.assert_array_equal(out, np.eye(2))

@@ -23,11 +23,7 @@ def base(tmp_path, monkeypatch):
 
 
 def test_a_folder_of_this_user_alone_named_by_the_sources(base):
-    before = os.umask(0)
-    try:
-        folder = Path(cache.kernel_cache())
-    finally:
-        os.umask(before)
+    folder = Path(cache.kernel_cache())
     assert folder.parent == base and re.fullmatch("[0-9a-f]{16}", folder.name)
     assert [path.stat().st_mode & 0o777 for path in (base, folder)] == [0o700, 0o700]
     assert cache.kernel_cache() == str(folder)

@@ -183,27 +183,6 @@ def written(tmp_path, content: str):
     return tmp_path / "file"
 
 
-def test_agreement_by_hand(tmp_path):
-    # Cosines: king queen 0.91, man woman 0.71, man king 0.45, so one of three pairs of ranks is out of order
-    path = written(tmp_path, "# Word 1\tWord 2\tHuman\nking\tqueen\t9\nMAN\twoman\t3.5\n\nman king 4\nman pear 1\n")
-    found = metrics.agreement(path, WORDS, ROWS)
-    assert found.known == 3
-    assert found.unknown == 0.25
-    assert found.rho == pytest.approx(0.5)
-
-
-def test_analogies_by_hand(tmp_path):
-    content = ": family\nman woman king queen\nMan Woman Boy Girl\nman king woman apple\n"
-    content += ": gram1-x\nman woman girl pear\n: gram2-y\nking man queen woman\n"
-    found = metrics.analogies(written(tmp_path, content), WORDS, ROWS)
-    assert found.sections == [("family", 2, 3, 0), ("gram1-x", 0, 0, 1), ("gram2-y", 1, 1, 0)]
-    assert found.semantic == ("semantic", 2, 3, 0)
-    assert found.syntactic == ("syntactic", 1, 1, 1)
-    assert found.total == ("total", 3, 4, 1)
-    assert found.total.accuracy == 0.75
-    assert np.isnan(found.sections[1].accuracy)
-
-
 @pytest.fixture(scope="module")
 def trained():
     """b of a number lies off its a by about the same step; upper case forms, some before theirs, are noise."""

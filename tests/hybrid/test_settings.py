@@ -8,11 +8,6 @@ import pytest
 from hybrid import settings
 
 
-def test_a_flag_and_what_was_given():
-    assert settings.flag("rows_rate") == "--rows-rate"
-    assert settings.given({"width": 0, "rate": None, "quiet": False, "serial": True}) == {"width": 0, "serial": True}
-
-
 @pytest.mark.parametrize(
     ("read", "text", "value"),
     [

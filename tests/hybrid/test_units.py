@@ -135,7 +135,7 @@ def test_sizes_that_are_none_are_refused(sizes, message):
 
 @pytest.mark.parametrize(("momentum", "sizes"), [(0.0, SIZES), (0.9, RAGGED)])
 def test_backward_of_a_squared_error_is_a_step(momentum, sizes):
-    """Of the same loss the two move units alike, and the gradient of x is a finite difference."""
+    """Of the same loss the two move units alike; tests/hybrid/torch/test_units.py has the gradient of x."""
     stepping, going_back = (Units(COUNT, *sizes, momentum=momentum, device="cpu") for _ in range(2))
     x, target = examples(stepping, 3)
     given, wanted = shaped(stepping, "x", x, 3), shaped(stepping, "target", target, 3)
@@ -148,12 +148,6 @@ def test_backward_of_a_squared_error_is_a_step(momentum, sizes):
             continue
         stepping.step(given, wanted, rate)
         np.testing.assert_allclose(going_back.weights, stepping.weights, rtol=1e-5, atol=1e-6)
-    found = going_back.backward(given, going_back(given) - wanted)
-    rng = np.random.default_rng(0)
-    for _ in range(4):
-        way = rng.normal(size=given.shape)
-        losses = [0.5 * ((going_back(given + sign * 1e-2 * way) - wanted).astype(float) ** 2).sum() for sign in (1, -1)]
-        assert (losses[0] - losses[1]) / 2e-2 == pytest.approx((found * way).sum(), rel=1e-2, abs=1e-3)
 
 
 def loaded(made, file):

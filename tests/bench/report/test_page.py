@@ -109,15 +109,6 @@ def test_numbers_have_three_digits_on_the_page_and_all_in_the_file(tmp_path):
     assert (tmp_path / "t.csv").read_text().splitlines() == ["who,value", "<b>,1234567", "other,0.000123456", "none,"]
 
 
-@pytest.mark.parametrize("kind", ["lines", "bars"])
-def test_a_figure_is_drawn_in_our_colours_the_same_every_time(tmp_path, kind):
-    page.draw(figure(kind=kind, log=""), tmp_path)
-    text = (tmp_path / "some.svg").read_text()
-    assert text.startswith("<svg ") and page.SERIES[0] in text and page.SERIES[1] in text and ">a<" in text
-    page.draw(figure(kind=kind, log=""), tmp_path)
-    assert (tmp_path / "some.svg").read_text() == text
-
-
 # Tables in the README and docs
 
 

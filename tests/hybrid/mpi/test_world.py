@@ -33,12 +33,6 @@ def test_a_process_that_nobody_launched_is_a_world_of_one(monkeypatch):
     assert ("mpi4py" in sys.modules) == before
 
 
-@pytest.mark.parametrize("name", LAUNCHERS)
-def test_launchers_are_known_by_what_they_set(monkeypatch, name):
-    monkeypatch.setenv(name, "0")
-    assert launched()
-
-
 def test_without_mpi4py_a_process_is_alone_whatever_a_batch_system_sets_and_starts_no_ranks(monkeypatch):
     monkeypatch.setenv("PMI_RANK", "3")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)

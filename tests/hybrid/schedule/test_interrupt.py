@@ -5,16 +5,14 @@ import random
 import signal
 import sys
 
-import numpy as np
 import pytest
 
 from hybrid.pvm.model import PVM
-from hybrid.readout import FullReadout
 from hybrid.schedule.guards import Held
 from hybrid.train.stop import Stop
 from tests.support import readouts
 from tests.support.interrupts import Kills, Lines, drained
-from tests.support.small_engine import CLASSES, WAYS, Feed, assert_same_bits, engine, parameters
+from tests.support.small_engine import WAYS, Feed, assert_same_bits, engine, parameters
 from tests.support.small_pvm import TINY, Scene, bytes_of, walk
 
 TICKS = 20
@@ -87,25 +85,6 @@ def test_a_second_interrupt_while_the_feed_is_read_leaves_the_engine_whole(kills
     assert kills.during(drained(trained.run(Slow(TICKS))), 0)
     list(trained.run(Slow(TICKS)))
     assert_same_bits(parameters(trained), parameters(whole))
-
-
-def test_a_step_of_a_readout_alone_is_done_to_its_end():
-    rng = np.random.default_rng(0)
-    hidden, target = rng.normal(size=(8, 6)).astype(np.float32), rng.integers(0, CLASSES, 8).astype(np.int32)
-    grad, expected = np.empty_like(hidden), np.empty_like(hidden)
-    readout, whole = (FullReadout(Feed.counts, 6, batch=8) for _ in range(2))
-    whole.step(expected, hidden, target)
-    learn = readout.learn
-
-    def interrupted(*arguments):
-        signal.raise_signal(signal.SIGINT)
-        learn(*arguments)
-
-    readout.learn = interrupted
-    with pytest.raises(KeyboardInterrupt):
-        readout.step(grad, hidden, target)
-    assert_same_bits(readout.parameters(), whole.parameters())
-    assert np.array_equal(grad, expected)
 
 
 # Ctrl-C before any line of the package
