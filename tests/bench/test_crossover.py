@@ -8,7 +8,7 @@ import pytest
 from bench.harness.measure import Work
 from bench.report.sections.crossover import Size
 from bench.step import crossover
-from bench.step.crossover import OURS, SHARE, WORKS, Point, _long, duration, held, left_out, points, shared_out
+from bench.step.crossover import OURS, SHARE, WORKS, Point, _long, held, left_out, shared_out
 
 
 @pytest.mark.parametrize(
@@ -37,16 +37,6 @@ def test_a_wrong_result_ends_its_contest_alone(tmp_path, capsys):
 # The plan
 
 MACHINE = 25e9  # bytes
-
-
-def whole(quick):
-    """Seconds of all contests of two threads."""
-    who = {point: [one for one in WORKS[point.work] if not left_out(one, point, MACHINE)] for point in points(quick, 2)}
-    return sum(duration(point, names) for point, names in who.items())
-
-
-def test_all_of_it_takes_minutes():
-    assert whole(quick=False) <= 15 * 60 and whole(quick=True) <= 90
 
 
 @pytest.mark.parametrize(

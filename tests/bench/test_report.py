@@ -79,15 +79,6 @@ Measured on Chip, commit abc."""
     )
 
 
-def test_a_record_with_an_interval_shows_it_and_one_of_before_its_spread():
-    new, old = record(interval=[3.9e9, 4.1e9]), record("peer", 2e9)
-    table = report.tables([new, old])
-    assert "**4 G params/s (3.9 to 4.1)**" in table and "2 G params/s ± 2% (2 x)" in table
-    assert report.INTERVAL in table and report.RANGE in table
-    assert report.INTERVAL not in report.tables([record(), old])
-    assert report.RANGE not in report.tables([new])
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -51,15 +51,6 @@ def test_the_largest_head_for_the_share_is_taken(tails):
         before = alone
 
 
-def test_sizes_that_are_given_stay():
-    counts = 1e6 / np.arange(1, 2001)
-    assert choose(counts, 0.1, "tree", 300, 20) == (300, 20) and choose(counts, 0.1, "tree", 1100, None) == (1100, 30)
-    alone, clusters = choose(counts, 0.1, "tree", None, 7)
-    assert clusters == 7 and 0 < alone < 200
-    assert choose(counts, 0.1, "tree", 2000, None) == (2000, 0)
-    assert choose(counts, 1e-6, "tree", None, 2000) == (0, 2000)
-
-
 MASSES = np.array([1.0, 2, 3, 4])
 
 

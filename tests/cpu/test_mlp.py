@@ -51,12 +51,6 @@ def test_forward_and_backward(kind, sizes):
     close(case.weight_grad, 1 + weight_grad, dtype, 64 * len(case.x))
 
 
-def test_without_a_key_nothing_is_dropped():
-    case = Case("all", 7, 33, 40)
-    case.forward(None)
-    close(case.passed.out, layers.forward(case.layer, case.weights, case.x, None).out, np.float32, 64)
-
-
 @pytest.mark.parametrize("kind", ["plain", "all"])
 def test_the_number_of_threads_does_not_change_a_bit(kind, check_threads):
     def run():

@@ -88,24 +88,3 @@ def test_sums_are_added_to_as_many_numbers_as_there_are(count):
     expected = np.arange(8).astype(np.float32)
     expected[2 : 2 + min(count, 4)] += np.array([halved(row) for row in rows])[:count]
     assert np.array_equal(found, expected)
-
-
-@numba.njit
-def lane_by_lane(out, rows):
-    """a + b, a b, a / b, the root of a, of two rows; returns the sum of the first."""
-    a, b = simd.load_row(rows, 0, 0, LANES), simd.load_row(rows, 1, 0, LANES)
-    simd.store_row(out, 0, 0, simd.add(a, b), LANES)
-    simd.store_row(out, 1, 0, simd.multiply(a, b), LANES)
-    simd.store_row(out, 2, 0, simd.divide(a, b), LANES)
-    simd.store_row(out, 3, 0, simd.square_root(a), LANES)
-    return simd.total(a)
-
-
-def test_lane_by_lane_as_numpy_rounds():
-    rows = np.random.default_rng(2).random((2, LANES)).astype(np.float32)
-    a, b = rows
-    out = np.empty((4, LANES), np.float32)
-    found = lane_by_lane(out, rows)
-    for row, expected in zip(out, (a + b, a * b, a / b, np.sqrt(a)), strict=True):
-        assert row.tobytes() == expected.tobytes()
-    assert found == halved(a)

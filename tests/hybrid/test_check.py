@@ -62,13 +62,6 @@ def test_number_refuses(value):
     assert check.number("rate", np.float32(3.4e38), 0) == np.float32(3.4e38)
 
 
-def test_ids_names_the_first_bad_place():
-    check.ids("ids", np.empty(0, np.int32), 1)
-    check.ids("ids", np.array([0, 4], np.int32), 5)
-    with pytest.raises(IndexError, match=r"ids\[1, 0\]: found 5, expected 0 to 4"):
-        check.ids("ids", np.array([[0, 4], [5, -1]], np.int32), 5)
-
-
 @pytest.mark.parametrize(
     "value, message",
     [

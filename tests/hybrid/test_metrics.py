@@ -100,14 +100,6 @@ def test_ranks_are_those_of_brute_force(data, block):
     np.testing.assert_array_equal(scores, before)
 
 
-def test_measures_by_hand():
-    found = metrics.measures(np.array([1, 3, 4, 100]), k=3)
-    assert found == {"recall@3": 0.5, "ndcg@3": (1 + 1 / 2) / 4}
-    assert metrics.measures(np.array([2]), k=1) == {"recall@1": 0, "ndcg@1": 0}
-    users = metrics.of_users(np.array([1, 20]), user=np.array([5, 3]))
-    assert users["recall@10"].tolist() == [1, 0], "with an item each, in the order given"
-
-
 def test_several_items_of_a_user_are_ranked_in_one_list_and_met_once():
     seen = table([[0], [1], [2]])
     held = HeldOut(np.array([0, 0, 0, 2], np.int32), np.array([1, 3, 3, 4], np.int32))

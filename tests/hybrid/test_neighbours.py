@@ -1,5 +1,3 @@
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -7,7 +5,6 @@ from scipy import sparse
 import hybrid
 from cpu.search import index as indexes
 from cpu.search import libraries
-from hybrid import neighbours
 
 RNG = np.random.default_rng(0)
 VECTORS = RNG.normal(size=(400, 8)).astype(np.float32)
@@ -66,11 +63,6 @@ def test_bad_input():
         found.query(HIDDEN, 4, sparse.csr_array((30, 9)))
     with pytest.raises(IndexError):
         found.changed([400])
-
-
-def test_queries_a_second_are_those_of_the_index_and_of_the_exact_search():
-    live = SimpleNamespace(vectors=VECTORS[:5], measured=lambda hidden, k: (0.5, 0.25, 0.9))
-    assert neighbours.measured(live, HIDDEN, 9) == (5, 0.9, 2.0, 4.0)
 
 
 @HNSW

@@ -9,7 +9,7 @@ import pytest
 from bench.__main__ import main
 from bench.harness import report
 from bench.report import page
-from bench.report.page import Part, laid_out, undone
+from bench.report.page import Part, undone
 from bench.report.section import Figure, Section, Table, shown
 from tests.support import records
 from tests.support.crossover_records import planted
@@ -91,15 +91,6 @@ def test_what_looks_like_html_is_text(tmp_path):
     made = page.as_html(page.markdown(page.facts_of([]), [Part("some", section, ["a <gap>"])]), tmp_path)
     assert "<script>alert" not in made and "&lt;script&gt;alert" in made and "<strong>bold</strong>" in made
     assert "&lt;b&gt;</td>" in made and "a &lt;gap&gt;" in made and "A &lt; B" in made
-
-
-def test_a_table_follows_the_figures_of_its_numbers():
-    one, two = figure("one"), figure("two")
-    other = Table("other", "", [], [], "")
-    found = laid_out(Section("", [], [one, two], [other, TABLE]))
-    assert [each.name for each in found] == ["other", "one", "two", "t"]
-    with pytest.raises(ValueError, match="figure one: the section has no table 't'"):
-        laid_out(Section("", [], [one], [other]))
 
 
 def test_numbers_have_three_digits_on_the_page_and_all_in_the_file(tmp_path):

@@ -77,13 +77,6 @@ def test_ours_is_compared_with_the_fastest_of_the_same_case():
     assert found.gaps == ["jax vmap at 1,000,005,981 parameters: 20.0 GiB needed, 8.0 GiB free"]
 
 
-def test_figures_have_the_points_of_their_cases():
-    by_size, by_batch = collections.section(COLLECTIONS).figures
-    assert {point["x"] for point in by_size.points} == {210_984_739, 671 * 14_899}
-    assert 21 * 210_984_739 in [point["y"] for point in by_size.points]
-    assert [point["x"] for point in by_batch.points] == [1, 1, 1, 8]
-
-
 # Intensity
 
 
@@ -103,12 +96,6 @@ def test_a_stage_is_bound_by_what_is_lower():
     assert [row["bound by"] for row in rows] == ["memory", "memory", "arithmetic"]
     assert [row["share of the roof"] for row in rows] == [0.8, 0.5, 0.9]
     assert [row["operations a fetch"] for row in rows] == [2, 16, 400]
-
-
-def test_the_roof_breaks_where_memory_is_as_fast_as_arithmetic():
-    (figure,) = intensity.section(STAGES).figures
-    roof = [(point["x"], point["y"]) for point in figure.points if point["who"] == "the roof"]
-    assert roof == [(0.25, 5e9), (5.0, 100e9), (200.0, 100e9)] and len(figure.points) == 3 + 3
 
 
 # The crossover

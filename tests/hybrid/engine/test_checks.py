@@ -1,7 +1,5 @@
 """Parts, feeds and questions that do not suit an engine are refused by name, before anything is made or moved."""
 
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -149,9 +147,3 @@ def test_batches_that_cut_a_group_are_refused_by_tick():
     feed.batch = 10
     with pytest.raises(ValueError, match="feed: has batches of 10, expected a multiple of 4"):
         trained.evaluate(feed)
-
-
-def test_an_engine_of_one_process_imports_nothing_of_mpi():
-    code = "import sys; from tests.support.small_engine import Feed, engine; next(engine().run(Feed())); print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not [name for name in done.stdout.split() if name.startswith(("hybrid.mpi", "mpi4py", "hybrid.pvm"))]

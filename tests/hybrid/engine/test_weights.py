@@ -46,15 +46,6 @@ def test_examples_of_no_weight_are_as_if_they_were_not_there(kind, options):
     alike(padded, half)
 
 
-@pytest.mark.parametrize("kind", ["tree", "sampled"])
-def test_a_weight_of_one_changes_nothing(kind):
-    feed = Padded(12)
-    feed.weight = np.ones(BATCH, np.float32)
-    weighted, plain = run(feed, engine(kind)), run(Feed(12), engine(kind))
-    assert weighted[0] == plain[0] and weighted[1] == pytest.approx(plain[1])
-    assert_same_bits(weighted[2], plain[2])
-
-
 def test_a_batch_without_any_weight_moves_nothing():
     feed = Padded(3)
     feed.weight = np.zeros(BATCH, np.float32)

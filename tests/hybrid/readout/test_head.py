@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from hybrid import SGD, HeadParts, settings
-from hybrid.readout import FullReadout, HeadReadout, TreeReadout, least, make, registry
+from hybrid import SGD, HeadParts
+from hybrid.readout import FullReadout, HeadReadout, TreeReadout
 from tests.support.readouts import CLASSES, COUNTS, WIDTH, train
 
 SIZES = HeadParts(9, 5)
@@ -49,15 +49,6 @@ def test_as_many_clusters_as_classes_may_be_asked_for_and_no_more():
     assert (found.head, found.clusters) == (CLASSES, 0)
     with pytest.raises(ValueError, match=f"clusters: found {CLASSES + 1}"):
         HeadReadout(COUNTS, WIDTH, parts=HeadParts(clusters=CLASSES + 1))
-
-
-def test_options_of_the_command_line_make_one():
-    options = settings.defaults(registry.load("head").Options) | {"rate": 0.1, "seed": 3, "biases": True}
-    made = make("head", COUNTS, WIDTH, options, batch=16)
-    facts = {"tails": "tree", "tail_scale": 2.0, "biases": True, "seed": 3}
-    assert made.describe().items() >= facts.items()
-    assert least(made.describe()) <= sum(array.size for array in made.parameters().values())
-    assert make("head", COUNTS, WIDTH, options | {"tails": "softmax"}, batch=16).tail_scale == 1
 
 
 def test_slots_of_a_checkpoint_that_are_none_are_refused():

@@ -3,7 +3,6 @@
 import copy
 import itertools
 import pickle
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -377,13 +376,3 @@ def test_without_pytorch_the_remedy_is_named():
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 1
     assert 'pip install "hybrid-engine[torch]" installs it' in done.stderr.splitlines()[-1]
-
-
-def test_no_other_package_imports_pytorch_when_it_is_imported():
-    """So that all else works, and begins quickly, without it; hybrid/trunk/_attention.py is imported within a function."""
-    importing = {
-        path.relative_to(ROOT / "hybrid").as_posix()
-        for path in (ROOT / "hybrid").rglob("*.py")
-        if re.search(r"^(import|from) torch\b", path.read_text(), re.MULTILINE)
-    }
-    assert importing == {"torch/fast_head.py", "torch/loss.py", "torch/units.py", "trunk/_attention.py"}
