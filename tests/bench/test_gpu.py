@@ -107,7 +107,9 @@ def run(machine, tmp_path, monkeypatch, *makes, **more):
     return gpu._run(machine, Namespace(**arguments | more))
 
 
-def test_a_work_that_fails_does_not_stop_the_others(machine, tmp_path, monkeypatch, capsys):
+def test_a_work_that_fails_does_not_stop_the_others_unless_the_device_is_lost(machine, tmp_path, monkeypatch, capsys):
+    from gpu.device import DeviceError
+
     def wrong():
         raise AssertionError("differs from the oracle")
 
@@ -117,6 +119,12 @@ def test_a_work_that_fails_does_not_stop_the_others(machine, tmp_path, monkeypat
     assert "| units.step | 4 G parameters/s |" in said.out
     (file,) = tmp_path.iterdir()
     assert len(file.read_text().splitlines()) == 1
+
+    def lost():
+        raise DeviceError("gone")
+
+    assert run(machine, tmp_path, monkeypatch, lost, lambda: pytest.fail("went on")) == 1
+    assert "FAILED work 0: gone" in capsys.readouterr().out
 
 
 def wanted(machine, monkeypatch, only, known=None):
@@ -134,16 +142,6 @@ def test_ceilings_are_measured_where_nobody_knows_them_or_where_they_are_asked_f
     assert machine.bandwidth == 1e12
     machine.bandwidth = None
     assert wanted(machine, monkeypatch, ["ceilings"], known=1e12) == ["ceilings"]
-
-
-def test_a_lost_device_stops_the_measurement(machine, tmp_path, monkeypatch, capsys):
-    from gpu.device import DeviceError
-
-    def lost():
-        raise DeviceError("gone")
-
-    assert run(machine, tmp_path, monkeypatch, lost, lambda: pytest.fail("went on")) == 1
-    assert "FAILED work 0: gone" in capsys.readouterr().out
 
 
 # Time and comparison

@@ -1,7 +1,5 @@
 """The rivals of the LSTM language model: all learn the same text alike."""
 
-from types import SimpleNamespace
-
 import pytest
 
 pytest.importorskip("torch")
@@ -36,14 +34,3 @@ def test_every_rival_learns(text, who):
     assert losses[-1] < losses[0] and model.training
     lstm_bytes = 2 * 4 * 200 * (2 * 200 + 2) * 4
     assert model.bytes() > 32 * 200 * 4 + lstm_bytes
-
-
-def test_the_contest_on_a_device_has_both_vocabularies(monkeypatch):
-    """On the CPU: only its names are a device's."""
-    monkeypatch.setattr(plugs, "heads", lambda place: {"ours": HEADS["ours"]} if place == "cuda" else {})
-    machine = SimpleNamespace(name="cpu", facts={"gpu": "Chip"}, torch=object(), release=lambda: None)
-    found = [record for make in plugs.on_gpu(machine, True, 1) for record in make().records(1)]
-    assert [one["params"]["classes"] for one in found] == [500, 5000]
-    assert all(one["env"]["gpu"] == "Chip" and one["who"] == "ours" and one["value"] > 0 for one in found)
-    machine.torch = None
-    assert list(plugs.on_gpu(machine, True, 1)) == []

@@ -69,11 +69,6 @@ def test_seconds_become_epochs_and_longer_is_not_tried_once_it_is_worse(toy, cap
     assert "worse after 160 s than before" in capsys.readouterr().out
 
 
-def test_fewer_seeds(toy):
-    assert quality.run(arguments(None, epochs=[1], seconds=[10], seeds=1, readouts=["searched"])) == 0
-    assert {one[1] for one in toy if one != "tested"} == {0}
-
-
 def test_a_budget_shortens_the_search(toy):
     assert quality.run(arguments(None, epochs=[2], seconds=[10], budget=5, readouts=["searched"])) == 0
     probed, searched = 2, 6  # the first probe was too short

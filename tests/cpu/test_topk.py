@@ -108,21 +108,3 @@ def test_the_best_of_the_rest_is_that_of_brute_force(find, classes, k):
     np.testing.assert_array_equal(ids, wanted)
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert (ids[1] == -1).all() and np.isneginf(found[1]).all()
-
-
-def test_a_search_among_some_rows_and_proposals_leaves_out_of_both():
-    rng = np.random.default_rng(0)
-    table, hidden = (rng.normal(size=(rows, 4)).astype(np.float32) for rows in (600, 5))
-    rows = np.arange(1, 600, 2, dtype=np.int32)
-    proposed = np.sort(rng.choice(np.arange(0, 600, 2), (5, 20)), axis=1).astype(np.int32)
-    proposed[:, 1:][np.diff(proposed, axis=1) == 0] = -1  # each once
-    without, mask = drawn(5, 600, 1)
-    searched = np.zeros((5, 600), bool)
-    searched[:, rows] = True
-    for b in range(5):
-        searched[b, proposed[b][proposed[b] >= 0]] = True
-    ids, found = np.empty((5, 9), np.int32), np.empty((5, 9), np.float32)
-    brute_force.search(ids, found, table, hidden, "dot", rows=rows, proposed=proposed, without=without)
-    wanted, expected = best_of(hidden @ table.T, mask | ~searched, 9)
-    np.testing.assert_array_equal(ids, wanted)
-    np.testing.assert_allclose(found, expected, atol=1e-5)

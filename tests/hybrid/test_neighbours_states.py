@@ -1,7 +1,6 @@
 """Any order of writes, builds and queries: scores are of the rows as they stand, no row that was written is missed."""
 
 import numpy as np
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
@@ -70,13 +69,6 @@ class Table(RuleBasedStateMachine):
             fresh = self.since if self.building else self.fresh  # the new index may be in use already
             certain = expected if self.index == "exact" else expected & fresh
             assert certain <= set(found.tolist()), certain - set(found.tolist())
-
-    @rule()
-    def what_does_not_fit_is_refused(self):
-        with pytest.raises(ValueError):
-            self.table.query(np.zeros((1, WIDTH + 1), np.float32))
-        with pytest.raises(IndexError):
-            self.table.changed([ROWS])
 
     def _scores(self, hidden):
         rows, hidden = self.rows.astype(float), hidden.astype(float)

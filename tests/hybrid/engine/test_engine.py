@@ -85,15 +85,6 @@ def test_batches_that_an_engine_began_before_it_grew_are_not_saved(tmp_path):
     assert checkpoint.read_facts(tmp_path)["engine"]["begun"] == {}
 
 
-def test_saving_between_two_ticks_changes_nothing(tmp_path):
-    plain, saved = engine(delay=1), engine(delay=1)
-    list(plain.run(Feed(10)))
-    for _ in saved.run(Feed(10)):
-        saved.save(tmp_path / "checkpoint")
-        saved.evaluate(Feed(2))
-    assert_same_bits(parameters(plain), parameters(saved))
-
-
 def test_evaluate_is_the_mean_loss_an_untrained_model_knows_nothing_and_one_that_diverged_is_an_error():
     fresh = engine("full")
     feed = Feed(5)

@@ -8,7 +8,6 @@ import pytest
 
 from hybrid import Adagrad, RowAdagrad, trees
 from hybrid.readout import TreeReadout, trials
-from hybrid.readout.tree import least
 from tests.support.readouts import BATCH, CLASSES, COUNTS, MAKE, WIDTH, batch, every, frozen, reloaded, train
 
 VECTORS = np.random.default_rng(5).normal(size=(CLASSES, 4)).astype(np.float32)
@@ -17,17 +16,6 @@ VECTORS = np.random.default_rng(5).normal(size=(CLASSES, 4)).astype(np.float32)
 def test_a_tree_of_more_classes_than_its_pointers_can_name_is_refused_before_it_takes_memory():
     with pytest.raises(ValueError, match="classes: found 1073741825, expected at most 1073741824"):
         TreeReadout(2**30 + 1, 1, tree="balanced")
-
-
-@pytest.mark.parametrize("form, online", [({}, True), ({"mode": "batch"}, False)])
-def test_a_tree_whose_nodes_move_by_examples_on_the_cpu_learns_online(form, online):
-    assert TreeReadout([3, 2, 1], 4, **form).online is online
-
-
-@pytest.mark.parametrize("facts", [{}, {"biases": True}, {"optimiser": "adagrad"}])
-def test_a_checkpoint_holds_no_number_less_than_is_foretold(facts):
-    made = TreeReadout(np.ones(9), 4, tree="balanced", **facts)
-    assert least(**made.describe()) == sum(array.size for array in made.parameters().values())
 
 
 def test_a_checkpoint_keeps_a_tree_that_is_given():

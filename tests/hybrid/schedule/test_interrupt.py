@@ -60,18 +60,6 @@ def test_a_second_interrupt_breaks_off_and_the_engine_says_so(kills, tmp_path, w
             refused()
 
 
-@pytest.mark.parametrize("how", ["run", "step"])
-def test_a_second_interrupt_breaks_off_and_the_pvm_says_so(kills, tmp_path, how):
-    model, feed, kills.times = PVM(TINY), Scene(TICKS), 2
-    walk(model, feed, 3)
-    work = drained(model.run(feed)) if how == "run" else lambda: walk(model, feed)
-    assert kills.during(work, 4)
-    broken = r"pvm: tick \d was broken off by a second interrupt; .*last checkpoint"
-    for refused in (lambda: model.save(tmp_path), lambda: walk(model, feed), lambda: next(model.run(feed))):
-        with pytest.raises(ValueError, match=broken):
-            refused()
-
-
 @pytest.mark.parametrize("overlap", [True, False])
 def test_a_second_interrupt_while_the_feed_is_read_leaves_the_engine_whole(kills, overlap):
     class Slow(Feed):
