@@ -19,13 +19,6 @@ def text(tmp_path, monkeypatch):
     return plugs.wikitext()
 
 
-def test_segments_follow_each_other(text):
-    cut = list(plugs.segments(text.train, 20))
-    columns = len(text.train) // 20
-    assert sum(len(ids) for ids, _ in cut) == columns - 1 and cut[0][0].shape == (35, 20)
-    assert cut[0][1][-1].equal(cut[1][0][0]) and cut[0][0][1].equal(cut[0][1][0])
-
-
 @pytest.mark.parametrize("who", HEADS)
 def test_every_rival_learns(text, who):
     model = plugs.Model(HEADS[who], text.counts, 2.0, 0.005 if HEADS[who].own else 2.0)

@@ -62,21 +62,6 @@ def test_the_number_of_threads_does_not_change_a_bit(kind, check_threads):
     check_threads(run)
 
 
-def test_a_mask_drops_its_share_and_another_key_another_one():
-    """Of 10^6 places; a share has a deviation of at most 0.0005."""
-    case = Case("dropout", 1000, 5, 1000)
-    dropped = []
-    for key in (1, 2):
-        case.forward(key)
-        dropped.append(case.passed.out == 0)
-    one, other = dropped
-    assert one.mean() == pytest.approx(0.3, abs=0.003) and other.mean() == pytest.approx(0.3, abs=0.003)
-    assert (one & other).mean() == pytest.approx(0.09, abs=0.003)  # independent of each other,
-    assert (one[1:] & one[:-1]).mean() == pytest.approx(0.09, abs=0.003)  # and of the row
-    assert (one[:, 1:] & one[:, :-1]).mean() == pytest.approx(0.09, abs=0.003)  # and column before
-    assert np.allclose([one.mean(0).max(), one.mean(1).max()], 0.3, atol=0.08)
-
-
 # M, N, K: one number; less than one part; cut into rows and columns; terms cut too, unevenly
 PRODUCTS = [(1, 1, 1), (7, 33, 40), (600, 1100, 20), (60, 36, 20_001)]
 

@@ -65,3 +65,18 @@ def test_step_learns_as_numpy_does(classes, count):
     np.testing.assert_allclose(grad, expected_grad, rtol=0, atol=2e-5)
     np.testing.assert_allclose(loss, expected_loss, rtol=0, atol=2e-5)
     np.testing.assert_allclose(moved, rows, rtol=0, atol=2e-5)
+
+
+@pytest.mark.parametrize("target", [[5, 5, 5], [5, 2, 5]])
+def test_the_first_example_of_a_run_draws_for_all_of_it(target):
+    target, alias = np.array(target, np.int32), negative.alias(np.ones(50))
+    entries, cuts = np.full((3, 9), -7, np.int32), np.full((3, OWNERS + 1), -7, np.int64)
+    negative.enter_runs(entries, cuts, *alias, target, 6, np.uint64(3), np.uint64(1))
+    for b, one in enumerate(target):
+        assert entries[b, 0] == 2 * one + 1
+        if b and target[b - 1] == one:
+            assert (entries[b, 1:] == -7).all() and (cuts[b] == -7).all()
+        else:
+            assert cuts[b, 0] == 0 and len({*cuts[b, 1:]}) == 1
+            met = entries[b, 1 : cuts[b, 1]]
+            assert 4 <= met.size <= 6 and not (met % 2).any() and 2 * one not in met and len({*met}) == met.size

@@ -18,14 +18,6 @@ def copied(out, source, count):
 
 
 @numba.njit
-def moved(out, table, row, column, count, factor):
-    """LANES numbers of a row, times a factor, plus 1."""
-    one = simd.splat(table.dtype.type(1))
-    value = simd.multiply_add(simd.load_row(table, row, column, count), simd.splat(factor), one)
-    simd.store_row(out, row, column, value, count)
-
-
-@numba.njit
 def four_rows(rows):
     return (
         simd.load_row(rows, 0, 0, LANES),
@@ -54,15 +46,6 @@ def test_a_loop_takes_what_is_there_and_no_more():
         source, out = np.arange(1.0, 101).astype(np.float32), np.full(132, -1, np.float32)
         copied(out, source, count)
         assert np.array_equal(out[:count], source[:count]) and np.all(out[count:] == -1)
-
-
-@pytest.mark.parametrize("count", [1, 7, 31, 32])
-def test_a_row_of_a_table(count):
-    table, out = np.arange(3.0 * 40).reshape(3, 40).astype(np.float32), np.full((3, 40), -1, np.float32)
-    moved(out, table, 1, 5, count, np.float32(2))
-    expected = np.full((3, 40), -1, np.float32)
-    expected[1, 5 : 5 + count] = 2 * table[1, 5 : 5 + count] + 1
-    assert np.array_equal(out, expected)
 
 
 def halved(row):

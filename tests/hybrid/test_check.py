@@ -76,12 +76,6 @@ def test_array_names_what_is_wrong_and_the_remedy_that_mends_that(value, message
         check.array("x", value, (None, 2), np.float32)
 
 
-@pytest.mark.parametrize("value", [np.arange(3), ["a"], 5])
-def test_choice_names_the_kind_of_what_is_no_word(value):
-    with pytest.raises(ValueError, match=f"tree: found {type(value).__name__}, expected one of a, b"):
-        check.choice("tree", value, ("a", "b"))
-
-
 def test_indices_are_judged_before_they_are_cast():
     for limit in (5, 2**31):
         with pytest.raises(IndexError, match=r"ids\[1\]: found 4294967297, expected 0 to"):

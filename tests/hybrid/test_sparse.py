@@ -7,9 +7,27 @@ import pickle
 import numpy as np
 import pytest
 
+from hybrid import sparse
 from hybrid.readout import FullReadout, SampledReadout, TreeReadout, least, rebuild
 
 COUNTS = np.arange(9, 0, -1)
+SHAPES = {  # of squares, and of those of the biases
+    "sgd": (None, None),
+    "row-adagrad": ((7,), None),
+    "adagrad": ((7, 3), (7,)),
+}
+
+
+@pytest.mark.parametrize("optimiser", SHAPES)
+@pytest.mark.parametrize("biases", [False, True])
+def test_what_is_kept(optimiser, biases):
+    rows = np.ones((7, 3), np.float32)
+    kept = sparse.kept(rows, optimiser, biases)
+    squares, of_biases = SHAPES[optimiser]
+    shapes = [None if array is None else array.shape for array in kept]
+    assert shapes == [(7, 3), (7,) if biases else None, squares, of_biases if biases else None]
+    assert kept.rows is rows and not any(array.any() for array in sparse.beside(kept).values())
+    assert sparse.numbers(7, 3, optimiser, biases) == sum(array.size for array in kept if array is not None)
 
 
 @pytest.mark.parametrize("make", [TreeReadout, FullReadout, functools.partial(SampledReadout, loss="logistic")])

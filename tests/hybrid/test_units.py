@@ -112,12 +112,6 @@ def test_weights_begin_uniform_within_the_bound_of_glorot():
         assert not made.weights_of(0)[part + 1].any()
 
 
-def test_offsets_by_hand():
-    layout = unit_layout([2, 1], [3, 1], [1, 4])
-    assert layout.w_at.tolist() == [0, 3 * 3 + 1 * 4, 13 + 1 * 2 + 4 * 2]
-    assert [at.tolist() for at in layout[4:]] == [[0, 2, 3], [0, 3, 4], [0, 1, 5]]
-
-
 @pytest.mark.parametrize(
     "sizes, message",
     [

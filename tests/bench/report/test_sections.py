@@ -4,7 +4,7 @@ import pytest
 
 from bench.__main__ import benchmarks, parser
 from bench.report.section import NEEDS, Section, found_sections, found_steps
-from bench.report.sections import collections, crossover, intensity
+from bench.report.sections import collections, crossover
 from bench.report.sections.crossover import NEAR, Curve, curves, targets
 from tests.support import records
 from tests.support.crossover_records import ROW, SECONDS, planted
@@ -69,27 +69,6 @@ def test_every_record_is_a_row_and_the_seed_stands_below():
     assert first["parameters"] == 210_984_739 and first["bytes spent"] == 10 and first["share of bandwidth"] == 0.8
     seed = dict(zip(collections.HEADER, found.rows[-1], strict=True))
     assert seed["parameters/s"] == pytest.approx(4.43e9, rel=1e-3) and seed["source"] == "published"
-
-
-# Intensity
-
-
-def stage(name, many, value, peak=100e9, bandwidth=20e9):
-    roof = min(peak, many * bandwidth)
-    found = {"work": intensity.WORK, "params": {"stage": name, "sizes": "some"}, "value": value}
-    found |= {"interval": [value, value], "threads": 2, "operations": many * 1e6, "moved": 1e6, "intensity": many}
-    return found | {"peak": peak, "bandwidth": bandwidth, "roof": roof, "roof_share": value / roof}
-
-
-STAGES = [stage("units step", 0.5, 8e9), stage("tree step", 4.0, 40e9), stage("dense forward", 100.0, 90e9)]
-
-
-def test_a_stage_is_bound_by_what_is_lower():
-    table = intensity.section(STAGES).tables[0]
-    rows = [dict(zip(intensity.HEADER, row, strict=True)) for row in table.rows]
-    assert [row["bound by"] for row in rows] == ["memory", "memory", "arithmetic"]
-    assert [row["share of the roof"] for row in rows] == [0.8, 0.5, 0.9]
-    assert [row["operations a fetch"] for row in rows] == [2, 16, 400]
 
 
 # The crossover

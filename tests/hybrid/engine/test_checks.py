@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hybrid import backend
 from hybrid.engine import Embedding, Engine, Inputs
 from hybrid.readout import FullReadout
 from tests.support.points import Points
@@ -103,18 +102,6 @@ def test_ids_out_of_range_are_refused():
         engine().hidden([1, 2, 30])
     with pytest.raises(IndexError, match=r"ids\[1\]: found 4294967296, expected 0 to 29"):  # its int32 is 0
         engine().best([1, 2**32, 3], 2)
-
-
-@pytest.mark.parametrize("device", [None, "auto"])
-def test_a_trunk_of_the_cpu_alone_is_put_there_and_another_where_there_is_room(monkeypatch, device):
-    asked, choose = [], backend.choose
-    readout = FullReadout(9, 3)
-    monkeypatch.setattr(backend, "choose", lambda device: (asked.append(device), choose("cpu"))[1])
-    for places in (("cpu",), ("cpu", "cuda")):
-        trunk = LinearTrunk(5, 3)
-        trunk.places = places
-        Engine(Inputs(5), trunk, readout, device=device)
-    assert asked == ["cpu", "cpu", "cpu", "cpu", "cpu", device]  # of Inputs, of sparse stages, of the trunk
 
 
 def test_a_part_on_a_device_must_be_on_that_of_the_trunk():

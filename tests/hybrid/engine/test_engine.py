@@ -3,8 +3,6 @@
 Stops and checkpoints are also the tests of hybrid/engine/checkpoint.py.
 """
 
-import copy
-import inspect
 import itertools
 import math
 import pickle
@@ -14,7 +12,6 @@ import numpy as np
 import pytest
 
 from hybrid.engine import Engine
-from hybrid.engine.route import Pipeline
 from hybrid.storage import checkpoint
 from tests.support.small_engine import BATCH, CLASSES, Feed, assert_same_bits, engine, parameters
 
@@ -149,35 +146,3 @@ def test_two_threads_cannot_run_one_engine_and_the_first_is_undisturbed():
     assert_same_bits(parameters(trained), parameters(whole))
     assert [type(failure) for failure in raised] == [RuntimeError] * 4
     assert all(str(failure).startswith("engine: found a call while another thread's") for failure in raised)
-
-
-@pytest.mark.parametrize(
-    ("duplicate", "options"),
-    [
-        (copy.deepcopy, {"delay": 1}),
-        (lambda it: pickle.loads(pickle.dumps(it)), {"kind": "sampled", "bags": True}),
-        (copy.deepcopy, {"trunk": False}),
-    ],
-)
-def test_a_copy_of_an_engine_goes_on_with_the_same_bytes_and_shares_nothing(duplicate, options):
-    bags = options.get("bags", False)
-    trained = engine(**options)
-    run = trained.run(Feed(12, bags))
-    for _ in range(5):
-        next(run)
-    other = duplicate(trained)
-    before = parameters(other)
-    list(run)
-    assert_same_bits(parameters(other), before)
-    assert other.tick == 5 and (other.delay, other.threads) == (trained.delay, 2)
-    list(other.run(Feed(12, bags)))
-    assert_same_bits(parameters(other), parameters(trained))
-
-
-def test_a_loaded_engine_has_the_defaults_of_a_new_one():
-    new, parts, loaded = (dict(inspect.signature(made).parameters) for made in (Engine, Pipeline, Engine.load))
-    new |= parts
-    shared = {name for name in loaded if name in new and name not in ("trunk", "device")}  # those of the checkpoint
-    assert {"threads", "overlap"} <= shared
-    assert all(loaded[name].default == new[name].default for name in shared)
-    assert new["schedule"].default == "linear"  # as in word2vec

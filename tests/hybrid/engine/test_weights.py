@@ -12,6 +12,7 @@ from hybrid.engine.embedding import Embedding, Inputs
 from hybrid.feeds import Batch
 from hybrid.readout import FullReadout
 from hybrid.trunk.mlp import MLP
+from tests.support.points import Given
 from tests.support.small_engine import BATCH, CLASSES, Feed, assert_same_bits, engine, parameters, through
 
 
@@ -53,25 +54,6 @@ def test_a_batch_without_any_weight_moves_nothing():
     before = parameters(trained)
     assert [tick.loss for tick in trained.run(feed)] == [0, 0, 0]
     assert_same_bits(parameters(trained), before)
-
-
-class Given:
-    """The batches of a list, with numbers in the place of ids."""
-
-    rows = most_ids = 0
-    epochs = 1
-
-    def __init__(self, classes, *batches):
-        self.batches, self.classes, self.counts = batches, classes, np.ones(classes, np.int64)
-        self.width, self.ticks_per_epoch = batches[0].x.shape[1], len(batches)
-        self.batch = max(batch.examples for batch in batches)
-        self.most_targets = max(len(batch.target) for batch in batches)
-
-    def __len__(self):
-        return len(self.batches)
-
-    def __getitem__(self, tick):
-        return self.batches[tick]
 
 
 def labels(several):

@@ -159,14 +159,6 @@ def test_columns_by_option(folder, capsys):
     assert run_json(capsys, "eval", "run")["test recall@10"] == report["test recall@10"]
 
 
-def test_defaults_are_settings_that_a_search_has_tried():
-    records = [json.loads(line) for line in Path("bench/results/summary.jsonl").read_text().splitlines()]
-    tried = [one["params"] for one in records if one["bench"] == "tune_factors"]
-    for tuned in factors.TUNED.values():
-        wanted = {name: value for name, value in tuned.items() if name in tried[0]}
-        assert any(wanted.items() <= one.items() for one in tried), wanted
-
-
 # Ways to split
 
 

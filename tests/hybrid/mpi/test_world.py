@@ -4,7 +4,6 @@ import json
 import os
 import platform
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -93,10 +92,3 @@ def test_a_part_of_the_threads_is_of_the_cores_and_of_the_quota(unsaid, cores, q
     assert os.environ.pop("OMP_NUM_THREADS") == expected
     world.take_threads(World(0, 1, "north"))
     assert "OMP_NUM_THREADS" not in os.environ
-
-
-def test_ranks_are_started_by_the_mpiexec_of_the_library():
-    program, *words = world.command(3, "module", "word")
-    assert Path(program).is_absolute() and Path(program).name == "mpiexec"
-    python = [sys.executable, "-m", "mpi4py", "-m", "module", "word"]
-    assert words == ["-n", "3", *python]

@@ -37,18 +37,6 @@ def test_an_engine_interrupted_at_any_moment_goes_on_to_the_same_bytes(kills, tm
     assert_same_bits(parameters(trained), parameters(whole))
 
 
-@pytest.mark.parametrize("how", ["run", "step"])
-def test_a_pvm_interrupted_at_any_moment_goes_on_to_the_same_bytes(kills, tmp_path, how):
-    whole, model, feed, rng = PVM(TINY), PVM(TINY), Scene(TICKS), random.Random(how)
-    walk(whole, feed)
-    while model.tick < TICKS:
-        work = drained(model.run(feed)) if how == "run" else lambda: walk(model, feed)
-        if kills.during(work, rng.randrange(1, 16)):
-            model.save(tmp_path)
-    assert kills.caught >= 3
-    assert bytes_of(model) == bytes_of(whole)
-
-
 @pytest.mark.parametrize("way", ["serial", "overlapped"])
 def test_a_second_interrupt_breaks_off_and_the_engine_says_so(kills, tmp_path, way):
     trained, kills.times = engine(**WAYS[way]), 2

@@ -1,7 +1,5 @@
 """Classifiers of any number of labels an example, as scikit-learn has them, and the forms of labels."""
 
-import inspect
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -11,7 +9,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 
-from hybrid import NodeSolver, SparseLabelTree
 from hybrid.formats import fasttext
 from hybrid.sklearn import LabelTreeClassifier, SparseLabelTreeClassifier, label_trees
 from tests.data import real
@@ -93,14 +90,6 @@ def test_partial_fit_goes_on(data):
     assert model.score(X_test, y_test) > 0.7
     with pytest.raises(ValueError, match=r"y: found an indicator \(300, 4\), expected 9 columns"):
         model.partial_fit(X, y[:, :4])
-
-
-def test_defaults_are_those_of_the_tree_itself():
-    parts = [inspect.signature(kind).parameters for kind in (SparseLabelTree, NodeSolver)]
-    theirs = {name: parameter.default for part in parts for name, parameter in part.items()}
-    own = SparseLabelTreeClassifier().get_params()
-    assert {"arity", "C"} <= own.keys() & theirs.keys()
-    assert {name: own[name] for name in own if name in theirs} == {name: theirs[name] for name in own if name in theirs}
 
 
 def test_under_a_flat_tree_it_is_one_against_the_rest(unit):

@@ -95,7 +95,7 @@ def test_a_run_that_stops_goes_on_with_the_same_bits(tmp_path, kind, delay):
     list(itertools.islice(stopped.run(Feed(14)), 5))
     stopped.save(tmp_path / "checkpoint")
     loaded, _ = Engine.load(tmp_path / "checkpoint", device="cpu", threads=1)
-    for resumed in (loaded, copy.deepcopy(stopped), pickle.loads(pickle.dumps(stopped))):
+    for resumed in (loaded, copy.deepcopy(stopped), pickle.loads(pickle.dumps(stopped)), stopped):
         assert resumed.trunk.describe() == whole.trunk.describe()
         assert [tick.loss for tick in resumed.run(Feed(14))] == losses[5:]
         assert_same_bits(parameters(resumed), parameters(whole))
