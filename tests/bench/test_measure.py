@@ -168,9 +168,3 @@ def test_the_interval_of_a_ratio_is_that_of_both():
     low, high = measure.of_ratio(over, under)
     alone = [10 / end for end in reversed(measure.of_median(under))]
     assert low < alone[0] < 2 < alone[1] < high
-
-
-@pytest.mark.parametrize("few", [[], [1.0]])
-def test_fewer_than_two_samples_leave_it_open(few):
-    assert measure.of_median(few) is None
-    assert measure.of_ratio([1.0, 2.0], few) is None

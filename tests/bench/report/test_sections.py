@@ -4,7 +4,7 @@ import pytest
 
 from bench.__main__ import benchmarks, parser
 from bench.report.section import NEEDS, Section, found_sections, found_steps
-from bench.report.sections import collections, crossover
+from bench.report.sections import crossover
 from bench.report.sections.crossover import NEAR, Curve, curves, targets
 from tests.support import records
 from tests.support.crossover_records import ROW, SECONDS, planted
@@ -39,36 +39,6 @@ def test_steps_are_commands_that_exist():
         for command in filter(None, (step.command, step.quick)):
             assert parser().parse_args(command).name in benchmarks()
         assert set(step.needs) <= NEEDS.keys()
-
-
-# Collections
-
-
-def collection(who, value, batch=1, momentum=0.0, work=collections.STEP, units=14_161, **more):
-    params = {"units": units, "batch": batch, "momentum": momentum}
-    shares = {"bytes_least": 16 if momentum else 8, "bytes_spent": 40e9 / value, "bandwidth_share": 8 * value / 40e9}
-    found = {"work": work, "who": who, "params": params, "threads": 2}
-    found |= {"value": value, "interval": [value * 0.9, value * 1.1]}
-    return found | shares | {"parameters": units * 14_899} | more
-
-
-COLLECTIONS = [
-    collection("ours", 4e9, left_out=["jax vmap at 1,000,005,981 parameters: 20.0 GiB needed, 8.0 GiB free"]),
-    collection("torch 2 bmm", 1e9),
-    collection("torch 2 autograd", 5e8),
-    collection("ours", 2e9, batch=8),
-    collection("ours", 3e9, units=671),
-]
-
-
-def test_every_record_is_a_row_and_the_seed_stands_below():
-    (found,) = collections.section(COLLECTIONS).tables
-    assert len(found.rows) == 6
-    assert all(len(row) == len(collections.HEADER) for row in found.rows)
-    first = dict(zip(collections.HEADER, found.rows[0], strict=True))
-    assert first["parameters"] == 210_984_739 and first["bytes spent"] == 10 and first["share of bandwidth"] == 0.8
-    seed = dict(zip(collections.HEADER, found.rows[-1], strict=True))
-    assert seed["parameters/s"] == pytest.approx(4.43e9, rel=1e-3) and seed["source"] == "published"
 
 
 # The crossover
