@@ -27,8 +27,3 @@ def test_figures_are_of_all_steps_and_of_each_turn():
     found = busy._figures([[0.1] * 10, [0.3] * 10])
     assert found["value"] == pytest.approx(5) and found["samples"] == pytest.approx([10, 10 / 3])
     assert found["spread"] == pytest.approx((10 - 10 / 3) / 5) and found["steps"] == 20
-
-
-def test_the_table_says_what_is_left_of_quiet(capsys):
-    busy._show("tree", {("ours", 0): [[0.01] * 4], ("ours", 1): [[0.02] * 4]}, (0, 1), 2)
-    assert "0:      100 (1.00;  10.00,   10.00)   1:       50 (0.50;  20.00,   20.00)" in capsys.readouterr().out

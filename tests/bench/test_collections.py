@@ -13,11 +13,6 @@ def two(monkeypatch):
     monkeypatch.setattr(collections, "rivals", lambda units: RIVALS)
 
 
-def test_sizes_are_those_that_are_told():
-    sizes = [Case(units, 1, 0.0).parameters for units in (671, 6712, 14_161, 67_119)]
-    assert sizes == [9_997_229, 100_002_088, 210_984_739, 1_000_005_981]
-
-
 def test_whom_memory_does_not_hold_is_left_out_by_name(two):
     case = Case(1000, 1, 0.9)
     ours, other = (case.bytes(one) for one in RIVALS)
@@ -30,11 +25,3 @@ def test_whom_memory_does_not_hold_is_left_out_by_name(two):
     assert planned[0].left_out[0].startswith("other at 14,899,000 parameters, batch 1, momentum 0.9: ")
     planned, left_out, _ = plan([case], room - 1, 8, 1e9, 1e9)
     assert not planned and "memory does not hold it" in left_out[0]
-
-
-def test_cases_beyond_the_minutes_are_left_out_and_those_before_predicted_by_bytes(two):
-    case = Case(1000, 8, 0.0)
-    seconds = case.parameters * (10 * (10 + 8) + 20 + 10 * (30 + 72) + 20) / 1e9 + 5
-    planned, left_out, total = plan([case] * 3, 1 << 40, 10, 1e9, 2.5 * seconds)
-    assert len(planned) == 2 and total == pytest.approx(2 * seconds)
-    assert len(left_out) == 1 and "minutes, beyond the" in left_out[0]

@@ -31,12 +31,9 @@ def test_the_best_copy_counts_but_not_one_by_the_clock_of_the_host(measured):
     assert measured(copied(3e12), copied(9e12, SINGLY), copied(3.1e12, "torch 9 copy_")) == 3.1e12
 
 
-def test_other_machines_compilers_sizes_and_works_do_not_count(measured):
+def test_other_machines_compilers_sizes_and_works_do_not_count(measured, tmp_path):
     product = copied(9e12) | {"work": "gpu.gemm"}
     assert measured(copied(1e12, gpu="Other"), copied(1e12, nvcc="12.8"), product) is None
     assert measured(copied(1e12), quick=True) is None
     assert measured(copied(1e9, numbers=ceilings.QUICK_NUMBERS), quick=True) == 1e9
-
-
-def test_no_file_no_bandwidth(tmp_path):
     assert ceilings.measured(str(tmp_path / "none"), SimpleNamespace(facts=FACTS), False) is None

@@ -12,7 +12,6 @@ import pytest
 from bench.gpu import gpu
 from bench.oracles import tree as tree_shape
 from cpu.tree import tree
-from hybrid.pvm import pipeline
 from tests.support.bench_command import ROOT, bare
 
 COUNTS = {
@@ -81,21 +80,3 @@ def test_the_tree_is_that_of_the_kernels(classes, law):
     np.testing.assert_array_equal(found.ranks(), expected.ranks())
     assert found.ranks().dtype == found.leaf_up.dtype == found.node_up.dtype == np.int32
     assert tree_shape.path(found, 1) == tree.path(expected, 1)
-
-
-# The queue of a feed
-
-
-def test_a_feed_is_read_in_the_callers_thread_after_what_it_waits_for():
-    notes, order = [], []
-    queue = pipeline.Inline("feed", 1)
-    before = SimpleNamespace(wait=lambda: order.append("before"))
-    event = queue.run(
-        lambda x: order.append("work") or 2 * x, 3, after=[before], note=lambda *times: notes.append(times)
-    )
-    assert event.wait() == 6 and order == ["before", "work"]
-    ((start, end),) = notes
-    assert start <= end
-    with pytest.raises(ZeroDivisionError):
-        queue.run(lambda: 1 / 0)
-    queue.close()

@@ -145,12 +145,6 @@ def test_every_kernel_and_that_of_the_rival_once(compiled, capsys):
     assert ", 0 compiled, " in capsys.readouterr().out and len({*compiled}) == len(compiled)
 
 
-def test_the_target_is_that_of_the_device_unless_named(compiled, monkeypatch, tmp_path):
-    monkeypatch.setattr(gpu_kit, "_target", lambda: "sm_100")
-    assert gpu_kit.main(["compile"]) == 0
-    assert (tmp_path / "units-sm_100.cubin").exists()
-
-
 def test_a_kernel_that_does_not_compile_is_said(monkeypatch, compiled, capsys):
     def fails(source, target):
         raise OSError(f"{source.name} does not compile for {target}")

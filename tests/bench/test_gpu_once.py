@@ -21,12 +21,9 @@ def test_every_work_once_on_the_simulated_driver():
     assert done.stdout.split() == list(once.WORKS)
 
 
-def test_its_works_are_those_of_the_bench():
+def test_its_works_are_those_of_the_bench_and_an_unknown_one_is_named(capsys):
     assert {*once.WORKS} <= gpu.contests(1).keys()
     assert (*gpu.contests(1),) == gpu.WORKS
-
-
-def test_an_unknown_work_is_named(capsys):
     with pytest.raises(SystemExit):
         once.main(["units", "nothing"])
     assert "found 'nothing', expected some of units, pvm, tree, softmax" in capsys.readouterr().err

@@ -113,8 +113,3 @@ def test_a_line_that_was_cut_off_does_not_matter(page):
     whole, cut = json.dumps(smoke("tree.batch")), json.dumps(figure(bars=[]))
     lines = page(smoke("rows.gather"), rest=f"{whole}\n{cut[: len(cut) // 2]}", summary=SUMMARY[:25])
     assert "2 of 2 kernel checks agree with NumPy in float64." in lines and "No benchmark left a record." in lines
-
-
-def test_of_many_failures_of_a_kind_some_are_named(page):
-    lines = page(*(smoke(f"kernel {i}", "error", message="x " * 500) for i in range(50)))
-    assert "* 45 more in results.jsonl" in lines and max(map(len, lines)) < 200

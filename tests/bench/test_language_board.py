@@ -56,14 +56,6 @@ def test_state_is_carried_from_segment_to_segment(asked, monkeypatch):
     torch.testing.assert_close(torch.cat(parts), whole)
 
 
-def test_segments_are_every_token_of_a_column_with_the_next_one():
-    ids = np.arange(3 * 80 + 2)
-    found = list(board.segments(ids, 3))
-    given, target = (torch.cat([one[part] for one in found]).numpy() for part in (0, 1))
-    np.testing.assert_array_equal(given, np.arange(240).reshape(3, 80).T[:-1])
-    np.testing.assert_array_equal(target, given + 1)
-
-
 def test_the_average_is_the_mean_of_the_weights_and_of_the_trees(asked):
     data = data_of(asked)
     net, average, seen = board.Net(data.counts, 8, board.LAYERS["tree"], board.FIRST), {}, []

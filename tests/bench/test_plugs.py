@@ -1,8 +1,5 @@
 """The rivals of the LSTM language model: all learn the same text alike."""
 
-from types import SimpleNamespace
-
-import numpy as np
 import pytest
 
 pytest.importorskip("torch")
@@ -22,21 +19,6 @@ def text(tmp_path, monkeypatch):
     return plugs.wikitext()
 
 
-def test_tokens_are_numbered_by_falling_frequency(text):
-    assert len(text.counts) == 32 and (np.diff(text.counts) <= 0).all()
-    assert text.counts.sum() == len(text.train) == 400 * 31 + 2
-    drawn = plugs.zipf(1000, 50_000)
-    met = np.bincount(drawn.train, minlength=1000)
-    assert met[0] / met[9] == pytest.approx(10, rel=0.3) and met.size == 1000
-
-
-def test_segments_follow_each_other(text):
-    cut = list(plugs.segments(text.train, 20))
-    columns = len(text.train) // 20
-    assert sum(len(ids) for ids, _ in cut) == columns - 1 and cut[0][0].shape == (35, 20)
-    assert cut[0][1][-1].equal(cut[1][0][0]) and cut[0][0][1].equal(cut[0][1][0])
-
-
 @pytest.mark.parametrize("who", HEADS)
 def test_every_rival_learns(text, who):
     model = plugs.Model(HEADS[who], text.counts, 2.0, 0.005 if HEADS[who].own else 2.0)
@@ -45,14 +27,3 @@ def test_every_rival_learns(text, who):
     assert losses[-1] < losses[0] and model.training
     lstm_bytes = 2 * 4 * 200 * (2 * 200 + 2) * 4
     assert model.bytes() > 32 * 200 * 4 + lstm_bytes
-
-
-def test_the_contest_on_a_device_has_both_vocabularies(monkeypatch):
-    """On the CPU: only its names are a device's."""
-    monkeypatch.setattr(plugs, "heads", lambda place: {"ours": HEADS["ours"]} if place == "cuda" else {})
-    machine = SimpleNamespace(name="cpu", facts={"gpu": "Chip"}, torch=object(), release=lambda: None)
-    found = [record for make in plugs.on_gpu(machine, True, 1) for record in make().records(1)]
-    assert [one["params"]["classes"] for one in found] == [500, 5000]
-    assert all(one["env"]["gpu"] == "Chip" and one["who"] == "ours" and one["value"] > 0 for one in found)
-    machine.torch = None
-    assert list(plugs.on_gpu(machine, True, 1)) == []

@@ -6,7 +6,6 @@ import types
 
 import pytest
 
-from bench.harness import report
 from bench.quality import quality
 from bench.quality.contender import Contender, Log, Problem, Run
 from hybrid.train.job import Watched
@@ -70,26 +69,10 @@ def test_seconds_become_epochs_and_longer_is_not_tried_once_it_is_worse(toy, cap
     assert "worse after 160 s than before" in capsys.readouterr().out
 
 
-def test_fewer_seeds(toy):
-    assert quality.run(arguments(None, epochs=[1], seconds=[10], seeds=1, readouts=["searched"])) == 0
-    assert {one[1] for one in toy if one != "tested"} == {0}
-
-
 def test_a_budget_shortens_the_search(toy):
     assert quality.run(arguments(None, epochs=[2], seconds=[10], budget=5, readouts=["searched"])) == 0
     probed, searched = 2, 6  # the first probe was too short
     assert {one[2] for one in toy[probed : probed + searched]} == {0.5}
-
-
-def test_tables_show_what_was_best_within_the_time(toy, tmp_path, capsys):
-    path = tmp_path / "records.jsonl"
-    quality.run(arguments(path, epochs=[1, 2]))
-    text = report.tables(report.read([str(path)]))
-    line = next(line for line in text.splitlines() if line.startswith("| searched | "))
-    one, two, *within = (float(cell.split()[0]) for cell in line.strip("| ").split(" | ")[1:])
-    assert one - two == pytest.approx(1, abs=0.02) and two > within[1] and within == sorted(within, reverse=True)
-    assert "within 160 s" in text and "### toy: test" not in text and "### toy: loss of test data" in text
-    assert "| searched | 3 | 0 |" in text and "| counted | " in text
 
 
 def test_an_unknown_readout_is_refused(toy, capsys):

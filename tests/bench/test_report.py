@@ -13,11 +13,6 @@ def record(who="ours", value=4e9, work="units.step", unit="params/s", threads=2,
     return made | {"params": {"units": 9, "batch": 1} if params is None else params} | more
 
 
-def test_the_ratio_is_how_many_times_as_fast_ours_is():
-    assert report.ratio(record(), record("peer", 2e9)) == 2
-    assert report.ratio(record(value=2.0, unit="seconds"), record("peer", 3.0, unit="seconds")) == 1.5
-
-
 def test_what_measures_nothing_is_left_out(tmp_path):
     smoke = {"bench": "gpu_smoke", "name": "rows.gather", "state": "ok"}
     path = write(tmp_path / "one.jsonl", [smoke, record()])
@@ -82,46 +77,6 @@ Measured on Chip, commit abc.
 ± is half the distance from the slowest sample to the fastest, as a share of the median.
 Measured on Chip, commit abc."""
     )
-
-
-def test_a_wide_range_of_samples_is_marked_and_explained():
-    noisy, quiet = record(spread=0.21), record(spread=0.2)
-    assert "**4 G params/s ± 10%**" in report.tables([quiet]) and "(noisy)" not in report.tables([quiet])
-    table = report.tables([noisy])
-    assert "**4 G params/s ± 10% (noisy)**" in table
-    assert "\n(noisy): samples lie over 20% of the median apart" in table
-    of_peer = report.tables([quiet, record("peer", 2e9, spread=0.5)])
-    assert "2 G params/s ± 25% (noisy) (2 x)" in of_peer and "\n(noisy): " in of_peer
-
-
-def test_qualities_are_shown_with_their_seeds_and_range():
-    one = {key: value for key, value in record().items() if key not in ("value", "unit", "spread", "samples")}
-    one |= {"work": "words.quality", "params": {"model": "cbow"}, "data": "some.txt"}
-    records = [
-        one | {"seeds": [0, 1, 2], "quality": {"pairs": [0.4, 0.5, 0.45], "analogies": [0.1, 0.1, 0.1]}},
-        one | {"who": "peer", "seeds": [0], "quality": {"pairs": [0.5]}},
-    ]
-    assert (
-        report.tables(records)
-        == """\
-### words.quality
-
-| model | who | seeds | pairs | analogies |
-| --- | --- | --- | --- | --- |
-| cbow | ours | 3 | 0.45 (0.4 to 0.5) | 0.1 (0.1 to 0.1) |
-| cbow | peer | 1 | 0.5 |  |
-
-Learned from some.txt, commit abc."""
-    )
-
-
-def test_a_record_with_an_interval_shows_it_and_one_of_before_its_spread():
-    new, old = record(interval=[3.9e9, 4.1e9]), record("peer", 2e9)
-    table = report.tables([new, old])
-    assert "**4 G params/s (3.9 to 4.1)**" in table and "2 G params/s ± 2% (2 x)" in table
-    assert report.INTERVAL in table and report.RANGE in table
-    assert report.INTERVAL not in report.tables([record(), old])
-    assert report.RANGE not in report.tables([new])
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bench.step.units import OFF, Problem, by_unit, equal, ours, padded, unpadded
+from bench.step.units import OFF, Problem, by_unit, equal, padded, unpadded
 from hybrid.units import unit_layout
 
 
@@ -25,10 +25,3 @@ def test_units_of_many_sizes_are_padded_with_what_learns_nothing():
     assert first.tolist() == [[[1, 0], [2, 0]], [[8, 9], [0, 0]]] and first_bias.tolist() == [[[3, 4]], [[10, OFF]]]
     assert second.tolist() == [[[5, 6]], [[11, 0]]] and second_bias.tolist() == [[[7]], [[12]]]
     assert by_unit(np.array([[1, 2, 3]]), layout.x_at, 9).tolist() == [[[1, 9]], [[2, 3]]]
-
-
-@pytest.mark.parametrize("momentum", [0.0, 0.9])
-def test_ours_takes_the_oracle_s_step(momentum):
-    work = ours(Problem(equal(9, (4, 3, 2)), 3, momentum), 1)
-    work.run()
-    work.check()

@@ -20,12 +20,6 @@ def one(out, a, b, alpha, beta):
     gemm(out, a, b, alpha, beta)
 
 
-@numba.njit(parallel=True)
-def many(out, a, b):
-    for i in numba.prange(len(out)):
-        gemm(out[i], a[i], b[i].T, 1.0, 0.0)
-
-
 def matrices(rng, *shapes):
     """Small whole numbers: products and sums of them are exact in float32."""
     return [rng.integers(-8, 9, shape).astype(np.float32) for shape in shapes]
@@ -41,38 +35,13 @@ def test_gemm_is_exact_on_small_integers(sizes, turned):
     np.testing.assert_array_equal(out, expected)
 
 
-def test_slices_of_larger_arrays_are_read_and_written_in_place():
-    big, a, b = matrices(np.random.default_rng(0), (9, 12), (20, 30), (40, 50))
-    expected = big.copy()
-    expected[2:6, 3:8] = a[5:9, 1:7] @ b[3:8, 10:16].T
-    one(big[2:6, 3:8], a[5:9, 1:7], b[3:8, 10:16].T, 1.0, 0.0)
-    np.testing.assert_array_equal(big, expected)
-
-
-def test_nothing_summed_scales_the_result():
+def test_nothing_summed_scales_the_result_and_beta_zero_overwrites_nan():
     out = np.full((2, 3), 4, np.float32)
     one(out, np.zeros((2, 0), np.float32), np.zeros((0, 3), np.float32), 1.0, 0.5)
     np.testing.assert_array_equal(out, np.full((2, 3), 2))
-
-
-def test_beta_zero_overwrites_nan():
     out = np.full((2, 2), np.nan, np.float32)
     one(out, np.eye(2, dtype=np.float32), np.eye(2, dtype=np.float32), 1.0, 0.0)
     np.testing.assert_array_equal(out, np.eye(2))
-
-
-def test_many_at_once_give_the_bits_of_one():
-    rng = np.random.default_rng(2)
-    a, b = rng.normal(size=(2, 64, 33, 70)).astype(np.float32)
-    out, serial = np.empty((2, 64, 33, 33), np.float32)
-    for i in range(64):
-        one(serial[i], a[i], b[i].T, 1.0, 0.0)
-    for threads in (1, 2, 4):
-        numba.set_num_threads(threads)
-        out[:] = np.nan
-        many(out, a, b)
-        assert out.tobytes() == serial.tobytes()
-    np.testing.assert_allclose(out, a @ b.transpose(0, 2, 1), atol=1e-4)
 
 
 def test_scipys_blas_computes_in_the_calling_thread_and_numpys_is_left_alone():

@@ -23,11 +23,7 @@ def base(tmp_path, monkeypatch):
 
 
 def test_a_folder_of_this_user_alone_named_by_the_sources(base):
-    before = os.umask(0)
-    try:
-        folder = Path(cache.kernel_cache())
-    finally:
-        os.umask(before)
+    folder = Path(cache.kernel_cache())
     assert folder.parent == base and re.fullmatch("[0-9a-f]{16}", folder.name)
     assert [path.stat().st_mode & 0o777 for path in (base, folder)] == [0o700, 0o700]
     assert cache.kernel_cache() == str(folder)
@@ -92,13 +88,6 @@ def test_a_load_and_a_save_wait_for_the_turn(tmp_path):
         os.close(other)
     thread.join()
     assert found == ["code"]
-
-
-def test_without_locks_kernels_are_kept_all_the_same(tmp_path, monkeypatch):
-    monkeypatch.setattr(cache, "fcntl", None)
-    files = cache.InTurn(str(tmp_path), "kernel", "stamp")
-    files.save("int64", "code")
-    assert files.load("int64") == "code" and files.load("float64") is None
 
 
 WAYS = {

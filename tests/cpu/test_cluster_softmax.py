@@ -64,14 +64,3 @@ def test_equally_likely_classes_come_by_rising_number_wherever_they_are():
     assert ids.tolist() == [[8, 0, 1, 2, 4, 3], [1, 3, 5, 6, 7, 0]]
     cluster_softmax.best(ids, log_probs, *given, without)
     assert ids.tolist() == [[0, 2, 4, 3, 6, 7], [1, 3, 5, 6, 7, 0]]
-
-
-def test_the_scores_of_a_cluster_sum_to_one_and_of_classes_alone_are_zero(threads):
-    rng = np.random.default_rng(0)
-    plan = cluster_softmax.plan(np.int32([1, -1, 0, 1, 1]))
-    rows, hidden = rng.normal(size=(4, 3)).astype(np.float32), rng.normal(size=(70, 3)).astype(np.float32)
-    out = np.full((70, 5), np.nan, np.float32)
-    cluster_softmax.scores(out, Learned(rows), plan, hidden)
-    assert not out[:, [1, 2]].any()
-    p = np.exp(hidden @ rows[1:].T)
-    np.testing.assert_allclose(np.exp(out[:, [0, 3, 4]]), p / p.sum(axis=1, keepdims=True), atol=1e-5)

@@ -104,20 +104,6 @@ def test_what_is_excluded_is_not_found():
     assert (ids == [0, -1]).all() and np.isneginf(scores[:, 1]).all()
 
 
-def test_a_smaller_share_of_the_radii_reads_less_and_finds_what_it_is_known_to_find():
-    weights, hidden = trained(6000, 24)
-    table = codes.encode(weights)
-    truth, _, all_read = best(table, hidden, 10)
-    needed, before = codes.shares(table, hidden, truth), all_read.sum()
-    assert (needed >= 0).all() and (needed <= 1).all()
-    for recall in (0.99, 0.9, 0.6):
-        share = np.quantile(needed, recall, method="higher")
-        ids, scores, read = best(table, hidden, 10, share)
-        assert index.recall(truth, ids) >= recall and read.sum() < before
-        np.testing.assert_allclose(scores, np.take_along_axis(oracle(weights, hidden), ids, 1), rtol=1e-5)
-        before = read.sum()
-
-
 @pytest.mark.parametrize("instruction", {"", simd.INSTRUCTION})
 def test_products_of_bytes_with_and_without_the_processors_instruction(instruction, monkeypatch):
     """At the ends of their ranges, too: pairs are added in 32 bits."""

@@ -9,21 +9,10 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 import cpu
-from cpu.runtime.compiled import called, launched
 
 ROOT = Path(cpu.__path__[0])
 NAMES = [path.relative_to(ROOT).with_suffix("").parts for path in sorted(ROOT.rglob("[!_]*.py"))]
 MODULES = [importlib.import_module(".".join(("cpu", *name))) for name in NAMES]
-
-
-@called()
-def doubled(x):
-    return 2 * x
-
-
-@launched()
-def doubled_plus_one(x):
-    return doubled(x) + 1
 
 
 def only_compiled(function):
@@ -41,11 +30,6 @@ def named_by_python(module):
                 yield from names(child)
 
     return set(names(ast.parse(inspect.getsource(module))))
-
-
-def test_a_function_calls_another():
-    assert doubled_plus_one(4) == 9
-    assert only_compiled(doubled) and not only_compiled(doubled_plus_one)
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)

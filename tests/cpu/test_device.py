@@ -1,6 +1,5 @@
 import threading
 
-import numba
 import numpy as np
 import pytest
 
@@ -37,10 +36,6 @@ def test_work_waits_for_events_of_another_queue(queues):
     gate.set()
     second.wait()
     assert seen == ["first", "second"]
-
-
-def test_each_queue_enters_kernels_with_its_own_number_of_threads(queues):
-    assert [queue.run(numba.get_num_threads).wait() for queue in queues] == [1, 2]
 
 
 def test_a_failed_queue_does_no_more_work_and_fails_those_who_wait(queues):

@@ -22,12 +22,6 @@ def test_a_step_is_the_float64_oracle(threads):
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
-def test_what_a_slot_has_goes_to_all_its_classes(threads):
-    out = np.arange(6, dtype=np.float32).reshape(2, 3)
-    head.spread(out, np.float32([[10, 20], [30, 40]]), np.int32([1, 0, 1]))
-    assert out.tolist() == [[20, 11, 22], [43, 34, 45]]
-
-
 COUNTS = np.array([1, 4, 1, 2])  # by falling frequency a half, a quarter, two eighths
 
 
@@ -55,15 +49,6 @@ def test_the_largest_head_for_the_share_is_taken(tails):
         assert more[0] <= share * 20000 < more[1] + 2 and alone > before
         assert clusters == round(np.sqrt(20000 - alone))
         before = alone
-
-
-def test_sizes_that_are_given_stay():
-    counts = 1e6 / np.arange(1, 2001)
-    assert choose(counts, 0.1, "tree", 300, 20) == (300, 20) and choose(counts, 0.1, "tree", 1100, None) == (1100, 30)
-    alone, clusters = choose(counts, 0.1, "tree", None, 7)
-    assert clusters == 7 and 0 < alone < 200
-    assert choose(counts, 0.1, "tree", 2000, None) == (2000, 0)
-    assert choose(counts, 1e-6, "tree", None, 2000) == (0, 2000)
 
 
 MASSES = np.array([1.0, 2, 3, 4])

@@ -76,7 +76,7 @@ def test_the_oracles_gradient_is_the_slope(tree):
         np.testing.assert_allclose(grad[:, d], (ends[0] - ends[1]) / (2 * h), atol=1e-7)
 
 
-def test_log_probabilities_are_sums_along_paths(tree, threads):
+def test_log_probabilities_are_sums_along_paths_and_best_is_the_top_of_them(tree, threads):
     hidden, _, _ = given(tree)
     rows, labels = start(tree), tree.leaf.size
     expected = every(rows.astype(float), tree, hidden.astype(float))
@@ -86,12 +86,6 @@ def test_log_probabilities_are_sums_along_paths(tree, threads):
     out, repeated = np.empty(len(hidden) * labels, np.float32), np.repeat(hidden, labels, axis=0)
     label_tree.log_prob(out, Learned(rows), tree, repeated, np.tile(np.arange(labels, dtype=np.int32), len(hidden)))
     np.testing.assert_allclose(out.reshape(found.shape), expected, atol=3e-5)
-
-
-def test_best_is_the_top_of_everything(tree, threads):
-    hidden, _, _ = given(tree)
-    rows = start(tree)
-    expected = every(rows.astype(float), tree, hidden.astype(float))
     for k in (1, 3, tree.leaf.size):
         ids, log_probs = np.empty((len(hidden), k), np.int32), np.empty((len(hidden), k), np.float32)
         label_tree.best(ids, log_probs, Learned(rows), tree, hidden)

@@ -156,10 +156,6 @@ def test_without_its_library_an_index_is_refused_by_its_extra_and_auto_does_with
     assert near.choice.kind == "exact" and near.choice.tried == ()
 
 
-def test_every_kind_is_tried_by_auto():
-    assert {kind for kind, _ in index.SIZES} == set(LIBRARIES)
-
-
 @pytest.mark.parametrize("kind", [*LIBRARIES, "exact"])
 def test_a_recall_that_would_be_ignored_is_refused(kind):
     said = f'recall: found 0.9 with index "{kind}", expected none: .*"auto" alone reaches a recall'

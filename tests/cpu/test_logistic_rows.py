@@ -26,19 +26,14 @@ def case(batch, width, rows, most, seed=0):
 def run(table, hidden, lists, rate):
     """logistic_rows.learn on copies of a case: grad, loss and the moved rows."""
     learned = Learned(table.copy())
-    return *run_by(learned, hidden, lists, None, rate), learned.rows
-
-
-def run_by(learned, hidden, lists, weight, rate):
-    """logistic_rows.learn: grad and loss; `learned` moves."""
     work = logistic_rows.workspace(len(lists), hidden.shape[1], max(map(len, lists)), hidden.dtype)
     for b, entries in enumerate(lists):
         work.entries[b, : len(entries)] = [2 * row + turn for row, turn in entries]
         owners = np.array([row % OWNERS for row, _ in entries])
         work.cuts[b] = [np.sum(owners < owner) for owner in range(OWNERS + 1)]
     grad, loss = np.empty_like(hidden), np.empty(len(hidden), hidden.dtype)
-    logistic_rows.learn(grad, loss, learned, work, hidden, weight, rate)
-    return grad, loss
+    logistic_rows.learn(grad, loss, learned, work, hidden, None, rate)
+    return grad, loss, learned.rows
 
 
 @pytest.mark.parametrize("score", [0, 1, -1, 20, -20, 80, -80, 1e4, -1e4])

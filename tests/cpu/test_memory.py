@@ -1,11 +1,10 @@
 """Arrays that begin on a cache line, on one node of memory or several; hints to the memory; its bandwidth."""
 
-import numba
 import numpy as np
 import pytest
 
 from cpu.runtime import memory
-from cpu.runtime.memory import LINE, empty, pass_over, prefetch_row, zeros
+from cpu.runtime.memory import LINE, empty, pass_over, zeros
 from hybrid.pvm.model import PVM
 from hybrid.sparse import table
 from tests.support.small_pvm import TINY
@@ -54,26 +53,6 @@ def test_tables_and_units_begin_with_the_same_numbers(nodes, monkeypatch):
     monkeypatch.setattr(memory, "_several", lambda: False)
     np.testing.assert_array_equal(model.weights, PVM(TINY, device="cpu", threads=1, seed=3).weights)
     assert model.weights.any() and not model.velocity.any()
-
-
-@numba.njit
-def summed(table, rows):
-    """The sum of some rows, each asked for before it is read."""
-    total = np.zeros(table.shape[1], table.dtype)
-    for i in range(rows.size):
-        prefetch_row(table, rows[min(i + 1, rows.size - 1)])
-        prefetch_row(rows, i)
-        prefetch_row(None, i)
-        total += table[rows[i]]
-    return total
-
-
-@pytest.mark.parametrize(("width", "dtype"), [(1, np.float64), (16, np.float32), (17, np.float32), (100, np.float64)])
-def test_it_changes_nothing(width, dtype):
-    table = np.random.default_rng(0).integers(0, 9, (7, width)).astype(dtype)
-    before, rows = table.copy(), np.array([6, 0, 3, 3], np.int32)
-    assert np.array_equal(summed(table, rows), table[rows].sum(axis=0))
-    assert np.array_equal(table, before)
 
 
 def test_a_pass_leaves_the_numbers_as_they_are():

@@ -51,35 +51,6 @@ def test_forward_and_backward(kind, sizes):
     close(case.weight_grad, 1 + weight_grad, dtype, 64 * len(case.x))
 
 
-def test_without_a_key_nothing_is_dropped():
-    case = Case("all", 7, 33, 40)
-    case.forward(None)
-    close(case.passed.out, layers.forward(case.layer, case.weights, case.x, None).out, np.float32, 64)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_oracles_gradients_are_the_slopes_of_the_loss(kind):
-    """Central differences in float64, of a sum with random weights, at every weight and every input."""
-    case = Case(kind, 3, 4, 5, np.float64)
-    toward = case.out_grad.copy()
-
-    def loss():
-        return float((toward * layers.forward(case.layer, case.weights, case.x, KEY).out).sum())
-
-    slopes = {"weights": np.zeros_like(case.weights), "x": np.zeros_like(case.x)}
-    for name, found in slopes.items():
-        array = getattr(case, name)
-        for place in np.ndindex(array.shape):
-            values, middle = [], array[place]
-            for step in (1e-6, -1e-6):
-                array[place] = middle + step
-                values.append(loss())
-            array[place], found[place] = middle, (values[0] - values[1]) / 2e-6
-    x_grad, weight_grad = layers.backward(case.layer, case.weights, case.x, toward, KEY)
-    np.testing.assert_allclose(weight_grad, slopes["weights"], rtol=0, atol=1e-7)
-    np.testing.assert_allclose(x_grad, slopes["x"], rtol=0, atol=1e-7)
-
-
 @pytest.mark.parametrize("kind", ["plain", "all"])
 def test_the_number_of_threads_does_not_change_a_bit(kind, check_threads):
     def run():
@@ -89,21 +60,6 @@ def test_the_number_of_threads_does_not_change_a_bit(kind, check_threads):
         return case.passed.out, case.x_grad, case.weight_grad
 
     check_threads(run)
-
-
-def test_a_mask_drops_its_share_and_another_key_another_one():
-    """Of 10^6 places; a share has a deviation of at most 0.0005."""
-    case = Case("dropout", 1000, 5, 1000)
-    dropped = []
-    for key in (1, 2):
-        case.forward(key)
-        dropped.append(case.passed.out == 0)
-    one, other = dropped
-    assert one.mean() == pytest.approx(0.3, abs=0.003) and other.mean() == pytest.approx(0.3, abs=0.003)
-    assert (one & other).mean() == pytest.approx(0.09, abs=0.003)  # independent of each other,
-    assert (one[1:] & one[:-1]).mean() == pytest.approx(0.09, abs=0.003)  # and of the row
-    assert (one[:, 1:] & one[:, :-1]).mean() == pytest.approx(0.09, abs=0.003)  # and column before
-    assert np.allclose([one.mean(0).max(), one.mean(1).max()], 0.3, atol=0.08)
 
 
 # M, N, K: one number; less than one part; cut into rows and columns; terms cut too, unevenly

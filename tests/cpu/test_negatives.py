@@ -37,11 +37,6 @@ def test_distributions():
     np.testing.assert_allclose(np.diff(draws.uniform(4).cumulative, prepend=0), [0.25] * 4)
 
 
-def test_as_many_draws_as_classes_take_every_class_once():
-    ids, lower, score = draw(draws.log_uniform(5), 5, target=(4, 4))
-    assert ids.tolist() == [0, 1, 2, 3, 4] and not lower.any() and not score.any()
-
-
 def test_draws_are_a_function_of_seed_and_tick():
     sampler = draws.log_uniform(1000)
     first = draw(sampler, 50, seed=3, tick=7)[0].tolist()

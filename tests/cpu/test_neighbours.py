@@ -59,13 +59,6 @@ def test_every_row_that_is_proposed_is_searched(rows, metric):
     assert (ids[:, searched.size :] == -1).all() and np.isneginf(scores[:, searched.size :]).all()
 
 
-def test_a_row_that_changed_is_found_once():
-    found, hidden = forest(3000, 16, metric="dot")[1], clustered(6, 16, seed=1)
-    before, _ = query(found, hidden, 5)
-    found.changed(before[:, :3].ravel())  # the forest proposes them, and they are searched exactly as well
-    np.testing.assert_array_equal(query(found, hidden, 5)[0], before)
-
-
 def test_the_old_index_answers_while_a_new_one_is_built(monkeypatch):
     (vectors, found), hidden = forest(2000, 8), clustered(5, 8, seed=1)
     old, go, build, before = found._index, threading.Event(), libraries.make, vectors[7].copy()

@@ -56,21 +56,6 @@ def test_the_number_of_threads_does_not_change_a_bit(kind, check_threads):
     check_threads(run)
 
 
-def test_parts_of_a_gradient_are_merged_and_cleared(threads):
-    grad, part = np.random.default_rng(0).normal(size=(2, SIZE)).astype(np.float32)
-    expected = (grad + part).tobytes()
-    optimiser.merge(grad, part)
-    assert grad.tobytes() == expected and not part.any()
-
-
-def test_the_norm_of_small_whole_numbers_is_exact():
-    grad = np.zeros(SIZE, np.float32)
-    grad[[3, optimiser.NUMBERS + 1, -1, -2]] = 1, 2, 2, 4  # norm 5
-    parts, factor = optimiser.workspace(SIZE)
-    optimiser.clip((parts, factor), grad, 2.0, 4.0)
-    assert parts.sum() == 25 and factor[0] == 4 / (10 + 1e-6)
-
-
 def test_the_state_of_weights_that_never_move_is_forgotten_before_it_is_denormal():
     found = arrays("adam", size=8)
     grad = np.zeros(8)

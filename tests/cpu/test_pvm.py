@@ -22,29 +22,6 @@ def test_without_momentum_and_without_a_range(kind, streams):
     assert_close(tick(made), by_hand(made))
 
 
-@pytest.mark.parametrize(("kind", "streams"), [("simple, newest first", 2), ("complex", 1)])
-def test_predicting_first_and_last(kind, streams):
-    made = case(kind, streams)
-    first, last = (tick(made | {"predict_first": which}) for which in (True, False))
-    assert_close(first, by_hand(made | {"predict_first": True}))
-    assert_close(last, by_hand(made | {"predict_first": False}))
-    assert np.array_equal(first["weights"], last["weights"])
-    assert not np.allclose(first["tape"], last["tape"], atol=1e-6)
-
-
-def test_many_streams_are_the_sum_of_single_ones():
-    made = case("all features, two steps", 3)
-    made["velocity"][:] = 0
-    together = tick(made)
-    moved = np.zeros_like(made["weights"])
-    for b in range(3):
-        own = {name: value[b : b + 1] for name, value in made.items() if getattr(value, "ndim", 0) == 2}
-        alone = tick(made | own)
-        moved += alone["weights"] - made["weights"]
-        assert np.array_equal(alone["signals"][0], together["signals"][b])
-    np.testing.assert_allclose(together["weights"], made["weights"] + moved, rtol=0, atol=1e-12)
-
-
 @pytest.mark.parametrize(("kind", "streams"), [("simple, context twice", 1), ("complex residual", 2)])
 def test_any_number_of_threads_and_any_ranges_of_units_write_the_same_bytes(kind, streams, threads):
     made = case(kind, streams)

@@ -12,16 +12,6 @@ from tests.support.drawn_ids import bags, zipf
 from tests.support.visits import check_close, copied, drawn, scatter, visit
 
 
-def test_means_worked_by_hand():
-    table = np.array([[1, 2], [3, 4], [5, 6]], np.float32)
-    bag_at, ids = np.array([0, 2, 2, 6], np.int64), np.array([0, 2, 1, 1, 1, 0], np.int32)
-    out = np.full((3, 2), np.nan, np.float32)
-    rows.gather_mean(out, table, bag_at, ids, None)
-    assert out.tolist() == [[3, 4], [0, 0], [2.5, 3.5]]
-    rows.scatter_mean(Learned(table), bag_at, ids, None, np.array([[2, 4], [9, 9], [8, 16]], np.float32), -3.0)
-    assert table.tolist() == [[1 + 3 + 6, 2 + 6 + 12], [3 + 18, 4 + 36], [5 + 3, 6 + 6]]
-
-
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 40), st.integers(1, 70), st.integers(0, 300), st.integers(0, 2**32 - 1))
 def test_scatter_is_numpys(count, width, many, seed):
@@ -37,34 +27,6 @@ def test_scatter_is_numpys(count, width, many, seed):
     np.testing.assert_array_equal(out, table[ids])
 
 
-@pytest.mark.parametrize("threads", [1, 2, 4])
-def test_the_serial_loop_bit_for_bit(threads):
-    rng = np.random.default_rng(3)
-    bag_at = bags(rng, 9, 400)
-    ids = zipf(rng, 97, int(bag_at[-1]))
-    table = rng.normal(size=(97, 33)).astype(np.float32)
-    grad, bag_grad = rng.normal(size=(ids.size, 33)).astype(np.float32), rng.normal(size=(400, 33)).astype(np.float32)
-    numba.set_num_threads(1)
-    expected, means = table.copy(), np.empty_like(bag_grad)
-    for n in range(ids.size):
-        rows.scatter(Learned(expected), ids[n : n + 1], grad[n : n + 1], 0.1)
-    for b in range(400):
-        part = slice(bag_at[b], bag_at[b + 1])
-        rows.gather_mean(means[b : b + 1], expected, np.array([0, bag_at[b + 1] - bag_at[b]]), ids[part], None)
-    for b in range(400):
-        part = slice(bag_at[b], bag_at[b + 1])
-        one = np.array([0, bag_at[b + 1] - bag_at[b]])
-        rows.scatter_mean(Learned(expected), one, ids[part], None, bag_grad[b : b + 1], 0.1)
-
-    numba.set_num_threads(threads)
-    out = np.empty_like(bag_grad)
-    rows.scatter(Learned(table), ids, grad, 0.1)
-    rows.gather_mean(out, table, bag_at, ids, None)
-    rows.scatter_mean(Learned(table), bag_at, ids, None, bag_grad, 0.1)
-    assert table.tobytes() == expected.tobytes()
-    assert out.tobytes() == means.tobytes()
-
-
 def test_nothing_to_do():
     table = np.ones((3, 2), np.float32)
     none, empty = np.empty(0, np.int32), np.empty((0, 2), np.float32)
@@ -75,7 +37,7 @@ def test_nothing_to_do():
     assert (table == 1).all()
 
 
-@pytest.mark.parametrize("name", ["row-adagrad", "adagrad"])
+@pytest.mark.parametrize("name", ["sgd", "row-adagrad", "adagrad"])
 def test_a_scatter_is_a_visit_an_occurrence(name, threads):
     rng, rate = np.random.default_rng(2), 0.2
     ids, grad = zipf(rng, 20, 90), rng.normal(size=(90, 37)).astype(np.float32)
@@ -93,15 +55,21 @@ def test_a_scatter_is_a_visit_an_occurrence(name, threads):
 @pytest.mark.parametrize(
     ("name", "weighted"), [("sgd", False), ("sgd", True), ("row-adagrad", True), ("adagrad", False)]
 )
-def test_bags_scatter_what_they_gathered(name, weighted):
+def test_bags_scatter_what_they_gathered(name, weighted, threads):
     rng, rate = np.random.default_rng(3), 0.2
     bag_at = bags(rng, 6, 25)
     ids, grad = zipf(rng, 20, int(bag_at[-1])), rng.normal(size=(25, 37)).astype(np.float32)
     values = rng.normal(size=ids.size).astype(np.float32) if weighted else None
     learned = drawn(rng, 20, 37, name)
-    expected, out = copied(learned), np.empty((25, 37), np.float32)
+    expected, alone = copied(learned), copied(learned, np.copy)
+    out, means = np.empty((2, 25, 37), np.float32)
     rows.gather_mean(out, learned.rows, bag_at, ids, values)
     rows.scatter_mean(learned, bag_at, ids, values, grad, rate)
+    numba.set_num_threads(1)
+    rows.gather_mean(means, alone.rows, bag_at, ids, values)
+    rows.scatter_mean(alone, bag_at, ids, values, grad, rate)
+    assert out.tobytes() == means.tobytes()
+    assert all(one is None or one.tobytes() == other.tobytes() for one, other in zip(learned, alone, strict=True))
     for b, (first, last) in enumerate(itertools.pairwise(bag_at)):
         share = values[first:last] if weighted else np.full(last - first, 1 / max(last - first, 1))
         np.testing.assert_allclose(out[b], share @ expected.rows[ids[first:last]], atol=1e-5)
@@ -109,18 +77,6 @@ def test_bags_scatter_what_they_gathered(name, weighted):
         for n in range(first, last):
             visit(expected, ids[n], grad[b] * (values[n] if weighted else 1 / (last - first)), 0, rate)
     check_close(learned, expected, 5e-6)
-
-
-def test_row_wise_adagrad_worked_by_hand():
-    """A gradient of (3, 4, 0, 0) and then twice of it: s = 25 / 4, then 125 / 4; the rate is 1."""
-    learned = Learned(np.zeros((1, 4), np.float32), squares=np.zeros(1, np.float32))
-    grad = np.array([[3.0, 4, 0, 0]], np.float32)
-    rows.scatter(learned, np.zeros(1, np.int32), grad, 1.0)
-    assert learned.squares.tolist() == [6.25]
-    np.testing.assert_allclose(learned.rows, [[-1.2, -1.6, 0, 0]], rtol=1e-6)
-    rows.scatter(learned, np.zeros(1, np.int32), 2 * grad, 1.0)
-    assert learned.squares.tolist() == [31.25]
-    np.testing.assert_allclose(learned.rows, [[-1.2 - 6 / 31.25**0.5, -1.6 - 8 / 31.25**0.5, 0, 0]], rtol=1e-6)
 
 
 def test_a_gradient_of_zero_moves_nothing_and_a_nan_stays_visible():

@@ -53,15 +53,6 @@ def test_step_against_float64(sizes):
     np.testing.assert_allclose(weights, before - 0.1 * weight_grad, atol=close * np.sqrt(batch))
 
 
-def test_the_same_bits_at_any_number_of_threads(check_threads):
-    def run():
-        weights, hidden, target = problem(500, 24, 150)
-        grad, loss, _ = step(weights, hidden, target, sampled_softmax.log_uniform(500), 300, 0.1)
-        return grad, loss, weights
-
-    check_threads(run)
-
-
 def test_logits_of_any_size():
     weights, hidden, target = problem(50, 8, 6)
     weights *= 1e4

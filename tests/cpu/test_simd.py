@@ -18,14 +18,6 @@ def copied(out, source, count):
 
 
 @numba.njit
-def moved(out, table, row, column, count, factor):
-    """LANES numbers of a row, times a factor, plus 1."""
-    one = simd.splat(table.dtype.type(1))
-    value = simd.multiply_add(simd.load_row(table, row, column, count), simd.splat(factor), one)
-    simd.store_row(out, row, column, value, count)
-
-
-@numba.njit
 def four_rows(rows):
     return (
         simd.load_row(rows, 0, 0, LANES),
@@ -49,29 +41,11 @@ def four_totals(out, rows):
     simd.store_totals(out, 1, sums, sums, sums, sums)
 
 
-@numba.njit
-def spread_and_multiplied(out, source, factor):
-    value = simd.multiply_add(
-        simd.broadcast(factor, BITS), simd.load(source, 0, source.size, BITS), simd.zeros(source, BITS)
-    )
-    simd.store(out, 0, source.size, value)
-    simd.prefetch(source, -1000, BITS)
-
-
 def test_a_loop_takes_what_is_there_and_no_more():
     for count in (0, 1, 15, 16, 17, 31, 32, 33, 49, 64, 100):
         source, out = np.arange(1.0, 101).astype(np.float32), np.full(132, -1, np.float32)
         copied(out, source, count)
         assert np.array_equal(out[:count], source[:count]) and np.all(out[count:] == -1)
-
-
-@pytest.mark.parametrize("count", [1, 7, 31, 32])
-def test_a_row_of_a_table(count):
-    table, out = np.arange(3.0 * 40).reshape(3, 40).astype(np.float32), np.full((3, 40), -1, np.float32)
-    moved(out, table, 1, 5, count, np.float32(2))
-    expected = np.full((3, 40), -1, np.float32)
-    expected[1, 5 : 5 + count] = 2 * table[1, 5 : 5 + count] + 1
-    assert np.array_equal(out, expected)
 
 
 def halved(row):
@@ -97,30 +71,3 @@ def test_sums_are_added_to_as_many_numbers_as_there_are(count):
     expected = np.arange(8).astype(np.float32)
     expected[2 : 2 + min(count, 4)] += np.array([halved(row) for row in rows])[:count]
     assert np.array_equal(found, expected)
-
-
-def test_a_number_in_every_lane():
-    source, out = np.arange(10.0).astype(np.float32), np.empty(10, np.float32)
-    spread_and_multiplied(out, source, np.float32(3))
-    assert np.array_equal(out, 3 * source)
-
-
-@numba.njit
-def lane_by_lane(out, rows):
-    """a + b, a b, a / b, the root of a, of two rows; returns the sum of the first."""
-    a, b = simd.load_row(rows, 0, 0, LANES), simd.load_row(rows, 1, 0, LANES)
-    simd.store_row(out, 0, 0, simd.add(a, b), LANES)
-    simd.store_row(out, 1, 0, simd.multiply(a, b), LANES)
-    simd.store_row(out, 2, 0, simd.divide(a, b), LANES)
-    simd.store_row(out, 3, 0, simd.square_root(a), LANES)
-    return simd.total(a)
-
-
-def test_lane_by_lane_as_numpy_rounds():
-    rows = np.random.default_rng(2).random((2, LANES)).astype(np.float32)
-    a, b = rows
-    out = np.empty((4, LANES), np.float32)
-    found = lane_by_lane(out, rows)
-    for row, expected in zip(out, (a + b, a * b, a / b, np.sqrt(a)), strict=True):
-        assert row.tobytes() == expected.tobytes()
-    assert found == halved(a)

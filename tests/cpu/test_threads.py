@@ -36,19 +36,16 @@ def has_tbb() -> bool:
         return False
 
 
-def test_threads_wait_as_measured_to_be_best():
-    assert started(WAITING) == ["tbb" if has_tbb() else "omp", threads.SPINS, None]
-
-
 @pytest.mark.parametrize(
     "said, expected",
     [
+        ({}, ["tbb" if has_tbb() else "omp", threads.SPINS, None]),
         ({"NUMBA_THREADING_LAYER": "omp"}, ["omp", threads.SPINS, None]),
         ({"NUMBA_THREADING_LAYER": "omp", "OMP_WAIT_POLICY": "active"}, ["omp", None, "active"]),
         ({"NUMBA_THREADING_LAYER": "omp", "GOMP_SPINCOUNT": "7"}, ["omp", "7", None]),
     ],
 )
-def test_what_the_user_says_stays(said, expected):
+def test_threads_wait_as_measured_to_be_best_and_what_the_user_says_stays(said, expected):
     assert started(WAITING, **said) == expected
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cpu import softmax
 from cpu.output import scores, topk
-from cpu.output.topk import Excluded, drop, heap_push
+from cpu.output.topk import Excluded
 from cpu.search import brute_force
 from cpu.tree import search
 from cpu.tree.tree import huffman
@@ -38,27 +38,6 @@ def test_the_first_of_a_sorted_list(stream, k):
 def test_a_nan_stays_visible():
     ids, scores = run([1, np.nan, 2], 3)
     assert ids == [1, 2, 0] and np.isnan(scores[0]) and scores[1:] == [2, 1]
-
-
-@given(st.lists(st.tuples(st.sampled_from([-1.5, 0.0, 2.0]), st.integers(-9, 9)), max_size=30))
-def test_items_come_out_in_falling_order_of_key_and_item(pairs):
-    keys, items, size = np.empty(2), np.empty(2, np.int32), 0  # it doubles
-    for key, item in pairs:
-        size, keys, items = heap_push(keys, items, size, key, item)
-    found = []
-    while size:
-        found.append((keys[0], items[0]))
-        size = drop(keys, items, size)
-    assert found == sorted(pairs, reverse=True) and drop(keys, items, 0) == 0
-
-
-@given(st.sets(st.integers(0, 30)), st.integers(0, 31), st.integers(0, 3), st.integers(0, 3))
-def test_seek_is_searchsorted(some, id_, before, after):
-    """Within its part: neighbours of other rows are not looked at."""
-    ids = np.array([*[0] * before, *sorted(some), *[30] * after], np.int32)
-    first, last = before, before + len(some)
-    assert topk.seek(ids, first, last, id_) == first + np.searchsorted(sorted(some), id_)
-    assert topk.is_excluded(ids, first, last, id_) == (id_ in some)
 
 
 def drawn(rows, classes, seed):
@@ -108,21 +87,3 @@ def test_the_best_of_the_rest_is_that_of_brute_force(find, classes, k):
     np.testing.assert_array_equal(ids, wanted)
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert (ids[1] == -1).all() and np.isneginf(found[1]).all()
-
-
-def test_a_search_among_some_rows_and_proposals_leaves_out_of_both():
-    rng = np.random.default_rng(0)
-    table, hidden = (rng.normal(size=(rows, 4)).astype(np.float32) for rows in (600, 5))
-    rows = np.arange(1, 600, 2, dtype=np.int32)
-    proposed = np.sort(rng.choice(np.arange(0, 600, 2), (5, 20)), axis=1).astype(np.int32)
-    proposed[:, 1:][np.diff(proposed, axis=1) == 0] = -1  # each once
-    without, mask = drawn(5, 600, 1)
-    searched = np.zeros((5, 600), bool)
-    searched[:, rows] = True
-    for b in range(5):
-        searched[b, proposed[b][proposed[b] >= 0]] = True
-    ids, found = np.empty((5, 9), np.int32), np.empty((5, 9), np.float32)
-    brute_force.search(ids, found, table, hidden, "dot", rows=rows, proposed=proposed, without=without)
-    wanted, expected = best_of(hidden @ table.T, mask | ~searched, 9)
-    np.testing.assert_array_equal(ids, wanted)
-    np.testing.assert_allclose(found, expected, atol=1e-5)

@@ -64,19 +64,6 @@ def test_balanced_is_a_tree_of_least_depth_in_order(classes):
     assert turns == sorted(turns), "from left to right"
 
 
-def test_two_classes():
-    for tree in (balanced(2), huffman([3, 1]), huffman([0, 0])):
-        assert tree.depth == 1 and tree.node_up.tolist() == [-1] and sorted(tree.leaf_up) == [0, 1]
-
-
-def test_by_hand():
-    # 1 + 2 -> 3, 3 + 4 -> 7, 7 + 8 -> 15
-    tree = huffman([8, 4, 2, 1])
-    assert tree.children.tolist() == [[1, -1], [2, -2], [-4, -3]]
-    assert path(tree, 3) == [(0, 0), (1, 0), (2, 0)]
-    assert path(tree, 0) == [(0, 1)]
-
-
 @pytest.mark.parametrize("build", [lambda counts: huffman(counts), lambda counts: balanced(counts.size)])
 def test_owners_share_the_visits(build):
     counts = (1e6 / np.arange(1, 20001)).astype(np.int64)

@@ -27,26 +27,6 @@ def test_step_is_the_oracles(threads, together):
         close(run(*given), oracle(*given), 3e-5)
 
 
-def test_a_group_as_long_as_the_batch_is_the_gradient_of_the_batch():
-    """Finite differences of the loss, of the oracle: in the hidden vectors and in the nodes."""
-    tree, (nodes, hidden, target) = balanced(13), case(13, 4, 30, np.float64)
-    grad, loss, learned = oracle(tree, Learned(nodes), hidden, target, 30, 1.0)
-
-    def total(nodes, hidden):
-        return oracle(tree, Learned(nodes), hidden, target, 30, 0.0)[1].sum()
-
-    assert loss.sum() == pytest.approx(total(nodes, hidden))
-    for array, found in ((nodes, nodes - learned.rows), (hidden, grad)):
-        for place in np.ndindex(array.shape):
-            kept = array[place]
-            array[place] = kept + 1e-6
-            above = total(nodes, hidden)
-            array[place] = kept - 1e-6
-            below = total(nodes, hidden)
-            array[place] = kept
-            assert found[place] == pytest.approx((above - below) / 2e-6, abs=1e-6)
-
-
 @pytest.mark.parametrize(
     "optimiser, biases, weighted", [("sgd", True, False), ("row-adagrad", False, True), ("adagrad", True, True)]
 )

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from cpu import tree_softmax
-from cpu.tree.logistic_rows import OWNERS
 from cpu.tree.tree import balanced, huffman, path
 from hybrid.contract import Learned
 from tests.support.tree_softmax import case, run
@@ -24,16 +23,6 @@ def test_step_learns_as_numpy_does(classes, width):
         np.testing.assert_allclose(moved, rows, rtol=0, atol=3e-5)
 
 
-def test_loss_is_minus_log_prob():
-    tree = huffman(np.arange(50))
-    nodes, hidden, target = case(50, 33, 60)
-    out = np.empty(60, np.float32)
-    tree_softmax.log_prob(out, Learned(nodes), tree, hidden, target)
-    _, loss, moved = run(tree, nodes, hidden, target, 0)
-    np.testing.assert_allclose(loss, -out, rtol=1e-5)
-    np.testing.assert_array_equal(moved, nodes)
-
-
 @pytest.mark.parametrize("classes", [2, 3000])
 def test_same_bits_as_the_serial_loop_at_any_number_of_threads(threads, classes):
     tree = huffman(10**6 // np.arange(1, classes + 1) ** 2)
@@ -46,16 +35,6 @@ def test_same_bits_as_the_serial_loop_at_any_number_of_threads(threads, classes)
         np.testing.assert_array_equal(single_grad, grad[single])
         np.testing.assert_array_equal(single_loss, loss[single])
     np.testing.assert_array_equal(nodes, moved)
-
-
-def test_entries_of_each_owner_are_where_cuts_say():
-    target = np.arange(300, dtype=np.int32)
-    tree, work = huffman(1000 // np.arange(1, 301)), tree_softmax.workspace(300, 4, 40, np.float32)
-    for climb, threads in (tree_softmax.climb, (1,)), (tree_softmax.climb_runs, ()):
-        climb(work.entries, work.cuts, tree.leaf_up, tree.node_up, tree.owner, target, *threads)
-        for b in range(300):
-            of = [tree.owner[node] for node, _ in reversed(path(tree, b))]
-            assert work.cuts[b].tolist() == [sum(owner < o for owner in of) for o in range(OWNERS + 1)]
 
 
 def test_one_workspace_serves_smaller_batches():

@@ -129,45 +129,6 @@ def test_a_step_of_large_units_is_the_same_by_other_products(monkeypatch):
     assert found["weights"].tobytes() != one.weights.tobytes()  # the order of sums tells which products they were
 
 
-@pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_the_oracles_gradient_is_the_slope(activation):
-    """Central differences of the squared error, at every weight."""
-    case = Case(3, dtype=np.float64, sizes=([5, 3], [4, 2], [3, 6]), seed=3)
-
-    def half_squared_error(weights):
-        y = oracle.forward(case.layout, weights, case.x, activation)[1]
-        return 0.5 * ((y - case.target) ** 2).sum()
-
-    slope, small = np.empty(case.weights.size), 1e-6
-    for i in range(slope.size):
-        shift = np.zeros(slope.size)
-        shift[i] = small
-        slope[i] = (half_squared_error(case.weights + shift) - half_squared_error(case.weights - shift)) / (2 * small)
-
-    hidden, y = oracle.forward(case.layout, case.weights, case.x, activation)
-    _, grad = oracle.backward(case.layout, case.weights, y - case.target, hidden, y, case.x, activation)
-    np.testing.assert_allclose(grad, slope, rtol=0, atol=1e-8)
-
-
-@pytest.mark.parametrize(("batch", "momentum"), [(1, 2), (4, 0)])
-def test_step_is_exact_on_small_integers(batch, momentum):
-    """Sums of products of small whole numbers are exact in float32, and relu keeps them: no tolerance is needed."""
-    rng = np.random.default_rng(0)
-    case = Case(batch, momentum)
-    for name in ("weights", "velocity", "x", "target"):
-        array = getattr(case, name)
-        if array is not None:
-            array[:] = rng.integers(-1, 2, array.shape) * (rng.random(array.shape) < 0.2)
-    case.rate = 1.0
-    weights, speed = case.weights.astype(float), 0 if case.velocity is None else case.velocity.astype(float)
-    hidden, y = oracle.forward(case.layout, weights, case.x, "relu")
-    _, grad = oracle.backward(case.layout, weights, y - case.target, hidden, y, case.x, "relu")
-    assert abs(grad).max() < 2**20
-    case.step("relu")
-    np.testing.assert_array_equal(case.y, y)
-    np.testing.assert_array_equal(case.weights, weights + momentum * speed - grad)
-
-
 @pytest.mark.parametrize("batch", [1, 130])
 def test_the_number_of_threads_does_not_change_a_bit(batch, check_threads):
     def run():

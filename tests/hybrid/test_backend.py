@@ -2,7 +2,6 @@
 
 import re
 
-import numpy as np
 import pytest
 
 from hybrid import backend
@@ -54,23 +53,3 @@ def test_a_readout_whose_kernels_a_backend_lacks_is_refused(partial, kernels, re
     expected = f'"cuda:7" has no kernels for {kernels}, only for rows; use --device cpu'
     with pytest.raises(ValueError, match=re.escape(expected)):
         readout([3, 2, 1], 4, backend=partial)
-
-
-class Device:
-    """Copies of it are arrays of lists, so that no copy can be taken for its original."""
-
-    def to_host(self, there):
-        return np.array(there["numbers"], np.float32)
-
-    def write(self, there, host):
-        if there is not host:
-            there["numbers"] = host.tolist()
-
-
-def test_arrays_go_to_the_device_and_come_back():
-    host, there = np.arange(3, dtype=np.float32), {"numbers": [7, 8, 9]}
-    backend.send_arrays(Device(), [(host, there)])
-    assert there["numbers"] == [0, 1, 2]
-    there["numbers"] = [4, 5, 6]
-    backend.fetch_arrays(Device(), [(host, there)])
-    assert host.tolist() == [4, 5, 6]

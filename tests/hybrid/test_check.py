@@ -62,19 +62,6 @@ def test_number_refuses(value):
     assert check.number("rate", np.float32(3.4e38), 0) == np.float32(3.4e38)
 
 
-def test_ids_names_the_first_bad_place():
-    check.ids("ids", np.empty(0, np.int32), 1)
-    check.ids("ids", np.array([0, 4], np.int32), 5)
-    with pytest.raises(IndexError, match=r"ids\[1, 0\]: found 5, expected 0 to 4"):
-        check.ids("ids", np.array([[0, 4], [5, -1]], np.int32), 5)
-
-
-def test_loss_is_the_mean_and_names_the_first_bad_row():
-    assert check.loss(np.array([1, 2], np.float32)) == 1.5
-    with pytest.raises(FloatingPointError, match=r"loss\[1\]: found inf"):
-        check.loss(np.array([1, np.inf, np.nan], np.float32))
-
-
 @pytest.mark.parametrize(
     "value, message",
     [
@@ -87,12 +74,6 @@ def test_loss_is_the_mean_and_names_the_first_bad_row():
 def test_array_names_what_is_wrong_and_the_remedy_that_mends_that(value, message):
     with pytest.raises(ValueError, match=message):
         check.array("x", value, (None, 2), np.float32)
-
-
-@pytest.mark.parametrize("value", [np.arange(3), ["a"], 5])
-def test_choice_names_the_kind_of_what_is_no_word(value):
-    with pytest.raises(ValueError, match=f"tree: found {type(value).__name__}, expected one of a, b"):
-        check.choice("tree", value, ("a", "b"))
 
 
 def test_indices_are_judged_before_they_are_cast():

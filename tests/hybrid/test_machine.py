@@ -117,10 +117,6 @@ def test_the_quota_of_processors_is_the_cgroups(tmp_path, membership, files, exp
     assert machine.quota(tmp_path / "cgroup", tmp_path / "membership") == expected
 
 
-def test_without_cgroups_there_is_no_limit(tmp_path):
-    assert machine.quota(tmp_path / "none", tmp_path / "nothing") == math.inf
-
-
 def test_less_than_a_processor_is_one_thread(monkeypatch):
     monkeypatch.setattr(machine, "affinity", lambda: [0, 1, 2, 3])
     for quota, expected in ((0.3, 1), (1.2, 2), (7.0, 4)):

@@ -100,14 +100,6 @@ def test_ranks_are_those_of_brute_force(data, block):
     np.testing.assert_array_equal(scores, before)
 
 
-def test_measures_by_hand():
-    found = metrics.measures(np.array([1, 3, 4, 100]), k=3)
-    assert found == {"recall@3": 0.5, "ndcg@3": (1 + 1 / 2) / 4}
-    assert metrics.measures(np.array([2]), k=1) == {"recall@1": 0, "ndcg@1": 0}
-    users = metrics.of_users(np.array([1, 20]), user=np.array([5, 3]))
-    assert users["recall@10"].tolist() == [1, 0], "with an item each, in the order given"
-
-
 def test_several_items_of_a_user_are_ranked_in_one_list_and_met_once():
     seen = table([[0], [1], [2]])
     held = HeldOut(np.array([0, 0, 0, 2], np.int32), np.array([1, 3, 3, 4], np.int32))
@@ -181,27 +173,6 @@ ROWS = np.array([[1, 0, 0], [1, 1, 0], [1, 0, 2], [1, 1, 2], [1, 0, -2], [1, 1, 
 def written(tmp_path, content: str):
     (tmp_path / "file").write_text(content)
     return tmp_path / "file"
-
-
-def test_agreement_by_hand(tmp_path):
-    # Cosines: king queen 0.91, man woman 0.71, man king 0.45, so one of three pairs of ranks is out of order
-    path = written(tmp_path, "# Word 1\tWord 2\tHuman\nking\tqueen\t9\nMAN\twoman\t3.5\n\nman king 4\nman pear 1\n")
-    found = metrics.agreement(path, WORDS, ROWS)
-    assert found.known == 3
-    assert found.unknown == 0.25
-    assert found.rho == pytest.approx(0.5)
-
-
-def test_analogies_by_hand(tmp_path):
-    content = ": family\nman woman king queen\nMan Woman Boy Girl\nman king woman apple\n"
-    content += ": gram1-x\nman woman girl pear\n: gram2-y\nking man queen woman\n"
-    found = metrics.analogies(written(tmp_path, content), WORDS, ROWS)
-    assert found.sections == [("family", 2, 3, 0), ("gram1-x", 0, 0, 1), ("gram2-y", 1, 1, 0)]
-    assert found.semantic == ("semantic", 2, 3, 0)
-    assert found.syntactic == ("syntactic", 1, 1, 1)
-    assert found.total == ("total", 3, 4, 1)
-    assert found.total.accuracy == 0.75
-    assert np.isnan(found.sections[1].accuracy)
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,3 @@
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -7,7 +5,6 @@ from scipy import sparse
 import hybrid
 from cpu.search import index as indexes
 from cpu.search import libraries
-from hybrid import neighbours
 
 RNG = np.random.default_rng(0)
 VECTORS = RNG.normal(size=(400, 8)).astype(np.float32)
@@ -52,14 +49,6 @@ def test_without_annoy_all_rows_are_searched_and_a_sentence_says_so_of_many(monk
     assert ('annoy is not installed, all rows are searched; pip install "hybrid' in capsys.readouterr().err) is said
 
 
-def test_what_is_left_out_is_not_among_the_neighbours():
-    found = hybrid.Neighbours(VECTORS, metric="dot", index="exact")
-    all_but_two = sparse.csr_array(np.tile(np.arange(400) > 1, (30, 1)))
-    ids, scores = found.query(HIDDEN, 3, all_but_two)
-    assert sorted(ids[0, :2]) == [0, 1] and (ids[:, 2] == -1).all() and np.isneginf(scores[:, 2]).all()
-    assert found.neighbours(HIDDEN, 3, all_but_two).nnz == 60
-
-
 def test_bad_input():
     for wrong, message in (
         ({"queries": HIDDEN[:, :3], "index": "auto"}, r"queries: found \(30, 3\), expected \(any, 8\)"),
@@ -74,11 +63,6 @@ def test_bad_input():
         found.query(HIDDEN, 4, sparse.csr_array((30, 9)))
     with pytest.raises(IndexError):
         found.changed([400])
-
-
-def test_queries_a_second_are_those_of_the_index_and_of_the_exact_search():
-    live = SimpleNamespace(vectors=VECTORS[:5], measured=lambda hidden, k: (0.5, 0.25, 0.9))
-    assert neighbours.measured(live, HIDDEN, 9) == (5, 0.9, 2.0, 4.0)
 
 
 @HNSW

@@ -1,12 +1,10 @@
 """Optimisers as users name and give them, and the parts that they do not move."""
 
-import pickle
-
 import numpy as np
 import pytest
 
 from hybrid import MLP, SGD, Adagrad, Adam, Embedding, RowAdagrad, TreeReadout
-from hybrid.optimisers import ROWS, TRUNK, named
+from hybrid.optimisers import TRUNK, named
 
 COUNTS = np.arange(9, 0, -1)
 PARTS = {  # a part of every kind that one moves; its default rates by name
@@ -54,10 +52,3 @@ def test_an_optimiser_that_does_not_move_a_part_is_refused(part, optimiser, mess
 @pytest.mark.parametrize(("part", "rate"), [("trunk", 0.01), ("rows", 0.05), ("readout", 0.025)])
 def test_a_name_or_an_optimiser_without_a_rate_has_that_of_the_part(part, rate):
     assert [PARTS[part](given).rate for given in ("adagrad", Adagrad(), Adagrad(0.3))] == [rate, rate, 0.3]
-
-
-@pytest.mark.parametrize("name", [*TRUNK, *ROWS])
-def test_they_are_named_as_checkpoints_name_them_and_pickled(name):
-    made = named(name, (name,), rate=0.5)
-    assert (made.name, made.rate) == (name, 0.5) and pickle.loads(pickle.dumps(made)) == made
-    assert made != named(name, (name,), rate=0.4)

@@ -8,26 +8,6 @@ import pytest
 from hybrid import settings
 
 
-def test_a_flag_and_what_was_given():
-    assert settings.flag("rows_rate") == "--rows-rate"
-    assert settings.given({"width": 0, "rate": None, "quiet": False, "serial": True}) == {"width": 0, "serial": True}
-
-
-@pytest.mark.parametrize(
-    ("read", "text", "value"),
-    [
-        (settings.positive, "1", 1),
-        (settings.positive, "1000000000", 10**9),
-        (settings.whole, "0", 0),
-        (settings.number, "0", 0.0),
-        (settings.number, "1e-3", 0.001),
-        (settings.names, "user,item", ["user", "item"]),
-    ],
-)
-def test_what_a_text_means(read, text, value):
-    assert read(text) == value
-
-
 @pytest.mark.parametrize(
     ("read", "text"),
     [(settings.positive, text) for text in ("0", "1.5", "1000000001", "\u0661")]

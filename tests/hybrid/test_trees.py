@@ -83,7 +83,3 @@ def test_pointers_that_are_numbered_otherwise_are_refused(node_up):
     assert trees.checked(leaf_up, np.array([-1, 0, 1])).depth == 2
     with pytest.raises(ValueError, match="tree: expected pointers to parents"):
         trees.checked(leaf_up, np.array(node_up))
-
-
-def test_paths_of_free_splits_have_at_most_three_times_as_many_nodes_as_equal_ones():
-    assert [trees.deepest(classes) for classes in (2, 3, 4, 5, 1000, 1024, 1025)] == [3, 6, 6, 9, 30, 30, 33]

@@ -1,6 +1,5 @@
 """The report is made of results.jsonl alone: whatever a section says is on it as text, every number in a table and its file."""
 
-import csv
 import html.parser
 import json
 import re
@@ -10,7 +9,7 @@ import pytest
 from bench.__main__ import main
 from bench.harness import report
 from bench.report import page
-from bench.report.page import Part, laid_out, undone
+from bench.report.page import Part, undone
 from bench.report.section import Figure, Section, Table, shown
 from tests.support import records
 from tests.support.crossover_records import planted
@@ -71,14 +70,6 @@ def test_it_is_the_same_from_the_same_records(folder, tmp_path):
         assert (tmp_path / name).read_bytes() == (folder / name).read_bytes(), name
 
 
-def test_published_figures_stand_beside_ours(folder):
-    with (folder / "tables" / "table7-1.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    of = {(row["who"], row["where"], row["threads"]): float(row["seconds a mini-batch"]) for row in rows}
-    assert of["Caffe, 2016", "Intel i7-3820", "8"] == 15.444 and of["Torch, 2016", "K80", ""] == 0.070
-    assert of["ours", "Chip", "2"] == pytest.approx(1 / 2.2)
-
-
 def test_gaps_are_told_with_the_reason(folder):
     assert undone("ranks", records.every_section()) == ["ranks: skipped, mpi4py is not installed"]
     assert "ranks: skipped, mpi4py is not installed" in (folder / "report.html").read_text()
@@ -102,35 +93,11 @@ def test_what_looks_like_html_is_text(tmp_path):
     assert "&lt;b&gt;</td>" in made and "a &lt;gap&gt;" in made and "A &lt; B" in made
 
 
-def test_a_table_follows_the_figures_of_its_numbers():
-    one, two = figure("one"), figure("two")
-    other = Table("other", "", [], [], "")
-    found = laid_out(Section("", [], [one, two], [other, TABLE]))
-    assert [each.name for each in found] == ["other", "one", "two", "t"]
-    with pytest.raises(ValueError, match="figure one: the section has no table 't'"):
-        laid_out(Section("", [], [one], [other]))
-
-
 def test_numbers_have_three_digits_on_the_page_and_all_in_the_file(tmp_path):
     found = [shown(cell) for cell in (1234567, 1234.567, 0.000123456, "word", None)]
     assert found == ["1,234,567", "1,235", "0.000123", "word", "\u2013"]
     page.write_csv(TABLE, tmp_path)
     assert (tmp_path / "t.csv").read_text().splitlines() == ["who,value", "<b>,1234567", "other,0.000123456", "none,"]
-
-
-def test_the_citation_names_machine_commit_and_year(folder):
-    text = (folder / "citation.bib").read_text()
-    assert text.startswith("@misc{hybrid-engine-benchmarks-2026,") and "Chip, 2 cores" in text and "abc" in text
-    assert text.count("{") == text.count("}")
-
-
-@pytest.mark.parametrize("kind", ["lines", "bars"])
-def test_a_figure_is_drawn_in_our_colours_the_same_every_time(tmp_path, kind):
-    page.draw(figure(kind=kind, log=""), tmp_path)
-    text = (tmp_path / "some.svg").read_text()
-    assert text.startswith("<svg ") and page.SERIES[0] in text and page.SERIES[1] in text and ">a<" in text
-    page.draw(figure(kind=kind, log=""), tmp_path)
-    assert (tmp_path / "some.svg").read_text() == text
 
 
 # Tables in the README and docs

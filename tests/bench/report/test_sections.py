@@ -4,7 +4,7 @@ import pytest
 
 from bench.__main__ import benchmarks, parser
 from bench.report.section import NEEDS, Section, found_sections, found_steps
-from bench.report.sections import collections, crossover, intensity
+from bench.report.sections import crossover
 from bench.report.sections.crossover import NEAR, Curve, curves, targets
 from tests.support import records
 from tests.support.crossover_records import ROW, SECONDS, planted
@@ -39,82 +39,6 @@ def test_steps_are_commands_that_exist():
         for command in filter(None, (step.command, step.quick)):
             assert parser().parse_args(command).name in benchmarks()
         assert set(step.needs) <= NEEDS.keys()
-
-
-# Collections
-
-
-def collection(who, value, batch=1, momentum=0.0, work=collections.STEP, units=14_161, **more):
-    params = {"units": units, "batch": batch, "momentum": momentum}
-    shares = {"bytes_least": 16 if momentum else 8, "bytes_spent": 40e9 / value, "bandwidth_share": 8 * value / 40e9}
-    found = {"work": work, "who": who, "params": params, "threads": 2}
-    found |= {"value": value, "interval": [value * 0.9, value * 1.1]}
-    return found | shares | {"parameters": units * 14_899} | more
-
-
-COLLECTIONS = [
-    collection("ours", 4e9, left_out=["jax vmap at 1,000,005,981 parameters: 20.0 GiB needed, 8.0 GiB free"]),
-    collection("torch 2 bmm", 1e9),
-    collection("torch 2 autograd", 5e8),
-    collection("ours", 2e9, batch=8),
-    collection("ours", 3e9, units=671),
-]
-
-
-def test_every_record_is_a_row_and_the_seed_stands_below():
-    (found,) = collections.section(COLLECTIONS).tables
-    assert len(found.rows) == 6
-    assert all(len(row) == len(collections.HEADER) for row in found.rows)
-    first = dict(zip(collections.HEADER, found.rows[0], strict=True))
-    assert first["parameters"] == 210_984_739 and first["bytes spent"] == 10 and first["share of bandwidth"] == 0.8
-    seed = dict(zip(collections.HEADER, found.rows[-1], strict=True))
-    assert seed["parameters/s"] == pytest.approx(4.43e9, rel=1e-3) and seed["source"] == "published"
-
-
-def test_ours_is_compared_with_the_fastest_of_the_same_case():
-    found = collections.section(COLLECTIONS)
-    assert "ours 4 G parameters/s, 80% of the bandwidth; 4.00 times torch 2 bmm" in found.answer[1]
-    assert found.gaps == ["jax vmap at 1,000,005,981 parameters: 20.0 GiB needed, 8.0 GiB free"]
-
-
-def test_figures_have_the_points_of_their_cases():
-    by_size, by_batch = collections.section(COLLECTIONS).figures
-    assert {point["x"] for point in by_size.points} == {210_984_739, 671 * 14_899}
-    assert 21 * 210_984_739 in [point["y"] for point in by_size.points]
-    assert [point["x"] for point in by_batch.points] == [1, 1, 1, 8]
-
-
-# Intensity
-
-
-def stage(name, many, value, peak=100e9, bandwidth=20e9):
-    roof = min(peak, many * bandwidth)
-    found = {"work": intensity.WORK, "params": {"stage": name, "sizes": "some"}, "value": value}
-    found |= {"interval": [value, value], "threads": 2, "operations": many * 1e6, "moved": 1e6, "intensity": many}
-    return found | {"peak": peak, "bandwidth": bandwidth, "roof": roof, "roof_share": value / roof}
-
-
-STAGES = [stage("units step", 0.5, 8e9), stage("tree step", 4.0, 40e9), stage("dense forward", 100.0, 90e9)]
-
-
-def test_a_stage_is_bound_by_what_is_lower():
-    table = intensity.section(STAGES).tables[0]
-    rows = [dict(zip(intensity.HEADER, row, strict=True)) for row in table.rows]
-    assert [row["bound by"] for row in rows] == ["memory", "memory", "arithmetic"]
-    assert [row["share of the roof"] for row in rows] == [0.8, 0.5, 0.9]
-    assert [row["operations a fetch"] for row in rows] == [2, 16, 400]
-
-
-def test_the_answer_names_who_waits_for_memory_and_who_has_what_the_seed_asks_for():
-    said = intensity.section(STAGES).answer[0]
-    assert "fewer than 5 operations a byte is bound by memory: units step, tree step." in said
-    assert "2.5 to 12.5 a byte of float32; tree step, dense forward have 10 a fetch or more" in said
-
-
-def test_the_roof_breaks_where_memory_is_as_fast_as_arithmetic():
-    (figure,) = intensity.section(STAGES).figures
-    roof = [(point["x"], point["y"]) for point in figure.points if point["who"] == "the roof"]
-    assert roof == [(0.25, 5e9), (5.0, 100e9), (200.0, 100e9)] and len(figure.points) == 3 + 3
 
 
 # The crossover

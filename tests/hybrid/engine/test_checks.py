@@ -1,13 +1,10 @@
 """Parts, feeds and questions that do not suit an engine are refused by name, before anything is made or moved."""
 
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from hybrid import backend
 from hybrid.engine import Embedding, Engine, Inputs
 from hybrid.readout import FullReadout
 from tests.support.points import Points
@@ -107,18 +104,6 @@ def test_ids_out_of_range_are_refused():
         engine().best([1, 2**32, 3], 2)
 
 
-@pytest.mark.parametrize("device", [None, "auto"])
-def test_a_trunk_of_the_cpu_alone_is_put_there_and_another_where_there_is_room(monkeypatch, device):
-    asked, choose = [], backend.choose
-    readout = FullReadout(9, 3)
-    monkeypatch.setattr(backend, "choose", lambda device: (asked.append(device), choose("cpu"))[1])
-    for places in (("cpu",), ("cpu", "cuda")):
-        trunk = LinearTrunk(5, 3)
-        trunk.places = places
-        Engine(Inputs(5), trunk, readout, device=device)
-    assert asked == ["cpu", "cpu", "cpu", "cpu", "cpu", device]  # of Inputs, of sparse stages, of the trunk
-
-
 def test_a_part_on_a_device_must_be_on_that_of_the_trunk():
     readout = FullReadout(9, 3)
     readout.backend = SimpleNamespace(name="cuda:1", device=SimpleNamespace(host_memory=False))
@@ -149,9 +134,3 @@ def test_batches_that_cut_a_group_are_refused_by_tick():
     feed.batch = 10
     with pytest.raises(ValueError, match="feed: has batches of 10, expected a multiple of 4"):
         trained.evaluate(feed)
-
-
-def test_an_engine_of_one_process_imports_nothing_of_mpi():
-    code = "import sys; from tests.support.small_engine import Feed, engine; next(engine().run(Feed())); print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not [name for name in done.stdout.split() if name.startswith(("hybrid.mpi", "mpi4py", "hybrid.pvm"))]

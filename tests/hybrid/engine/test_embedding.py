@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from hybrid.engine import Embedding, Engine
-from hybrid.readout import FullReadout
-from tests.support.points import TABLE, Points, engine
+from tests.support.points import Points, engine
 from tests.support.small_engine import assert_same_bits, parameters
 
 
@@ -50,15 +49,6 @@ def test_numbers_of_the_feed_teach_what_rows_of_the_same_numbers_teach(trunk, op
     assert losses[0] == losses[1] and losses[0][-1] < losses[0][0]
     assert_same_bits(*map(without_rows, engines))
     assert engines[0].evaluate(Points(True)) == engines[1].evaluate(Points(False))
-
-
-def test_numbers_are_asked_about_as_ids_are():
-    dense, sparse = (engine(numbers, True, FullReadout) for numbers in (True, False))
-    ids = np.array([3, 1, 1])
-    np.testing.assert_array_equal(dense.hidden(x=TABLE[ids]), sparse.hidden(ids))
-    np.testing.assert_array_equal(dense.scores(x=TABLE[ids]), sparse.scores(ids))
-    for found, expected in zip(dense.best(k=3, x=TABLE[ids]), sparse.best(ids, 3), strict=True):
-        np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize(("trunk", "way"), [(True, "checkpoint"), (False, "pickle"), (True, "copy")])

@@ -3,8 +3,6 @@
 Stops and checkpoints are also the tests of hybrid/engine/checkpoint.py.
 """
 
-import copy
-import inspect
 import itertools
 import math
 import pickle
@@ -14,7 +12,6 @@ import numpy as np
 import pytest
 
 from hybrid.engine import Engine
-from hybrid.engine.route import Pipeline
 from hybrid.storage import checkpoint
 from tests.support.small_engine import BATCH, CLASSES, Feed, assert_same_bits, engine, parameters
 
@@ -85,15 +82,6 @@ def test_batches_that_an_engine_began_before_it_grew_are_not_saved(tmp_path):
     assert checkpoint.read_facts(tmp_path)["engine"]["begun"] == {}
 
 
-def test_saving_between_two_ticks_changes_nothing(tmp_path):
-    plain, saved = engine(delay=1), engine(delay=1)
-    list(plain.run(Feed(10)))
-    for _ in saved.run(Feed(10)):
-        saved.save(tmp_path / "checkpoint")
-        saved.evaluate(Feed(2))
-    assert_same_bits(parameters(plain), parameters(saved))
-
-
 def test_evaluate_is_the_mean_loss_an_untrained_model_knows_nothing_and_one_that_diverged_is_an_error():
     fresh = engine("full")
     feed = Feed(5)
@@ -103,18 +91,6 @@ def test_evaluate_is_the_mean_loss_an_untrained_model_knows_nothing_and_one_that
     fresh.readout.weights[3] = np.nan
     with pytest.raises(FloatingPointError, match="evaluation: found a mean loss of nan, expected a finite one"):
         fresh.evaluate(feed)
-
-
-def test_best_agrees_with_log_prob():
-    trained = engine()
-    list(trained.run(Feed(50)))
-    ids = Feed(1)[0].ids
-    best, log_probs = trained.best(ids, 5)
-    hidden = trained.hidden(ids)
-    every = np.stack([trained.readout.log_prob(hidden, np.full(BATCH, v, np.int32)) for v in range(CLASSES)], axis=1)
-    np.testing.assert_allclose(log_probs, np.sort(every, axis=1)[:, ::-1][:, :5], rtol=1e-5)
-    np.testing.assert_allclose(trained.scores(ids), every, rtol=1e-5)
-    assert np.take_along_axis(every, best, axis=1) == pytest.approx(log_probs, rel=1e-5)
 
 
 @pytest.mark.parametrize(("delay", "overlap"), [(0, False), (1, True)])
@@ -170,35 +146,3 @@ def test_two_threads_cannot_run_one_engine_and_the_first_is_undisturbed():
     assert_same_bits(parameters(trained), parameters(whole))
     assert [type(failure) for failure in raised] == [RuntimeError] * 4
     assert all(str(failure).startswith("engine: found a call while another thread's") for failure in raised)
-
-
-@pytest.mark.parametrize(
-    ("duplicate", "options"),
-    [
-        (copy.deepcopy, {"delay": 1}),
-        (lambda it: pickle.loads(pickle.dumps(it)), {"kind": "sampled", "bags": True}),
-        (copy.deepcopy, {"trunk": False}),
-    ],
-)
-def test_a_copy_of_an_engine_goes_on_with_the_same_bytes_and_shares_nothing(duplicate, options):
-    bags = options.get("bags", False)
-    trained = engine(**options)
-    run = trained.run(Feed(12, bags))
-    for _ in range(5):
-        next(run)
-    other = duplicate(trained)
-    before = parameters(other)
-    list(run)
-    assert_same_bits(parameters(other), before)
-    assert other.tick == 5 and (other.delay, other.threads) == (trained.delay, 2)
-    list(other.run(Feed(12, bags)))
-    assert_same_bits(parameters(other), parameters(trained))
-
-
-def test_a_loaded_engine_has_the_defaults_of_a_new_one():
-    new, parts, loaded = (dict(inspect.signature(made).parameters) for made in (Engine, Pipeline, Engine.load))
-    new |= parts
-    shared = {name for name in loaded if name in new and name not in ("trunk", "device")}  # those of the checkpoint
-    assert {"threads", "overlap"} <= shared
-    assert all(loaded[name].default == new[name].default for name in shared)
-    assert new["schedule"].default == "linear"  # as in word2vec

@@ -61,14 +61,6 @@ def test_any_runs_of_leaves_go_together_to_the_same_sum(leaves, cuts):
         assert added(parts)[0] == [by_definition(0, 64, come)]
 
 
-@pytest.mark.parametrize(("first", "last"), [(0, 0), (0, 1), (0, 7), (3, 8), (5, 6), (3, 13), (16, 64)])
-def test_nodes_cover_a_run_of_leaves_once(first, last):
-    found = nodes(first, last)
-    assert [leaf for node in found for leaf in range(node.first, node.first + node.size)] == list(range(first, last))
-    assert all(node.size.bit_count() == 1 and node.first % node.size == 0 for node in found)
-    assert len(found) <= 2 * max(last.bit_length() - 1, 1)
-
-
 def test_parts_from_a_place_on_become_one():
     found = Sum(Words.take)
     for leaf in (3, 4, 5, 6):

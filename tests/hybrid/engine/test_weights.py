@@ -12,6 +12,7 @@ from hybrid.engine.embedding import Embedding, Inputs
 from hybrid.feeds import Batch
 from hybrid.readout import FullReadout
 from hybrid.trunk.mlp import MLP
+from tests.support.points import Given
 from tests.support.small_engine import BATCH, CLASSES, Feed, assert_same_bits, engine, parameters, through
 
 
@@ -46,15 +47,6 @@ def test_examples_of_no_weight_are_as_if_they_were_not_there(kind, options):
     alike(padded, half)
 
 
-@pytest.mark.parametrize("kind", ["tree", "sampled"])
-def test_a_weight_of_one_changes_nothing(kind):
-    feed = Padded(12)
-    feed.weight = np.ones(BATCH, np.float32)
-    weighted, plain = run(feed, engine(kind)), run(Feed(12), engine(kind))
-    assert weighted[0] == plain[0] and weighted[1] == pytest.approx(plain[1])
-    assert_same_bits(weighted[2], plain[2])
-
-
 def test_a_batch_without_any_weight_moves_nothing():
     feed = Padded(3)
     feed.weight = np.zeros(BATCH, np.float32)
@@ -62,25 +54,6 @@ def test_a_batch_without_any_weight_moves_nothing():
     before = parameters(trained)
     assert [tick.loss for tick in trained.run(feed)] == [0, 0, 0]
     assert_same_bits(parameters(trained), before)
-
-
-class Given:
-    """The batches of a list, with numbers in the place of ids."""
-
-    rows = most_ids = 0
-    epochs = 1
-
-    def __init__(self, classes, *batches):
-        self.batches, self.classes, self.counts = batches, classes, np.ones(classes, np.int64)
-        self.width, self.ticks_per_epoch = batches[0].x.shape[1], len(batches)
-        self.batch = max(batch.examples for batch in batches)
-        self.most_targets = max(len(batch.target) for batch in batches)
-
-    def __len__(self):
-        return len(self.batches)
-
-    def __getitem__(self, tick):
-        return self.batches[tick]
 
 
 def labels(several):
@@ -163,11 +136,3 @@ def test_a_batch_of_no_weight_or_target_does_not_count_in_an_evaluation():
     np.testing.assert_allclose(found, np.log(4), rtol=1e-6)
     with pytest.raises(ValueError, match="the feed has no example with a target and a weight above 0"):
         untrained.evaluate(Given(4, OF_NO_WEIGHT, OF_NO_TARGET))
-
-
-def test_the_total_of_a_batch_is_the_weight_of_what_counts():
-    batch = Batch(None, None, TARGET[:1], np.array([2, 3], np.float32), x=X, target_at=np.array([0, 1, 1]))
-    assert (batch.total(), batch.total(unlabelled=True)) == (2, 5)
-    batch = batch._replace(weight=None)
-    assert (batch.total(), batch.total(unlabelled=True)) == (1, 2)
-    assert (COUNTS.total(), OF_NO_WEIGHT.total(), OF_NO_TARGET.total()) == (pytest.approx(0.1), 0, 0)

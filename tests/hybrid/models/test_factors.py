@@ -8,11 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hybrid import baselines, metrics, open_run
+from hybrid import baselines, open_run
 from hybrid.cli import main
-from hybrid.engine import Engine
 from hybrid.feeds import ratings, splits
-from hybrid.feeds.histories import Histories, Order
+from hybrid.feeds.histories import Histories
 from hybrid.models import factors
 from hybrid.train import runs
 from hybrid.train.options import choose
@@ -160,26 +159,6 @@ def test_columns_by_option(folder, capsys):
     assert run_json(capsys, "eval", "run")["test recall@10"] == report["test recall@10"]
 
 
-def test_scores_of_a_user_are_those_of_log_prob(trained):
-    engine, _ = Engine.load("run/checkpoint", threads=1)
-    parts = ratings.split(ratings.histories(ratings.load("u.data")))
-    users = np.array([5, 0, 59], np.int32)
-    found = factors.scores(engine, parts.seen, Order(length=50))(users)
-    bags = [parts.seen.item[parts.seen.at[user] : parts.seen.at[user + 1]][-50:] for user in users]
-    hidden = np.repeat(engine.hidden(np.concatenate(bags), np.cumsum([0, *map(len, bags)])), 25, axis=0)
-    expected = engine.readout.log_prob(hidden, np.tile(np.arange(25, dtype=np.int32), 3)).reshape(3, 25)
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-    assert metrics.figures(factors.scores(engine, parts.seen, Order(length=50)), parts.seen, parts.test)["users"] == 60
-
-
-def test_defaults_are_settings_that_a_search_has_tried():
-    records = [json.loads(line) for line in Path("bench/results/summary.jsonl").read_text().splitlines()]
-    tried = [one["params"] for one in records if one["bench"] == "tune_factors"]
-    for tuned in factors.TUNED.values():
-        wanted = {name: value for name, value in tuned.items() if name in tried[0]}
-        assert any(wanted.items() <= one.items() for one in tried), wanted
-
-
 # Ways to split
 
 
@@ -265,17 +244,6 @@ def test_a_run_of_an_order_is_evaluated_and_recommends(folder, capsys, order):
 def test_what_contradicts(said, message):
     with pytest.raises(ValueError, match=message):
         choose("factors", ratings="-", **said)
-
-
-def test_defaults_follow_the_order():
-    bag = choose("factors", ratings="-", order="bag")
-    assert (bag["trunk"], bag["history"]) == ("mlp", 5)
-    assert all(choose("factors", ratings="-", trunk=trunk)["order"] == "bag" for trunk in ("mlp", "torch"))
-    found = choose("factors", ratings="-", order="sequence", trunk="attention", readout="full")
-    assert found["readout_width"] == found["width"] and found["micro_batches"] == 2
-    plain = choose("factors", ratings="-")
-    expected = ("attention", "sequence", 12) if factors.TORCH else ("mlp", "bag", 5)
-    assert (plain["trunk"], plain["order"], plain["epochs"]) == expected
 
 
 @pytest.mark.parametrize(

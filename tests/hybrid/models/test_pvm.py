@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import signal
 
 import numpy as np
 import pytest
@@ -24,18 +23,6 @@ from tests.support.small_runs import figures
 
 def report_of(run):
     return json.loads((run / "report.json").read_text())
-
-
-def at_tick(monkeypatch, tick, act):
-    """Do something when the feed is asked for a tick."""
-    real = Frames.__getitem__
-
-    def asked(self, number):
-        if number == tick:
-            act()
-        return real(self, number)
-
-    monkeypatch.setattr(Frames, "__getitem__", asked)
 
 
 def unlabelled(path):
@@ -84,21 +71,6 @@ def test_the_figures_are_those_of_a_loop_written_by_hand(tmp_path, streams):
     assert last["last_frame"] == pytest.approx(np.mean(still[1:]), rel=1e-5)
 
 
-@pytest.mark.parametrize(("tick", "streams", "number"), [(20, "3", signal.SIGHUP), (21, "1", signal.SIGINT)])
-def test_a_run_stopped_by_a_signal_goes_on_to_the_same_bytes(capsys, monkeypatch, tmp_path, tick, streams, number):
-    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
-    options = ["--steps", "40", "--every", "10", "--streams", streams]
-    assert main(command(tmp_path, whole, *options)) == 0
-    with monkeypatch.context() as patch:
-        at_tick(patch, tick, lambda: signal.raise_signal(number))
-        assert main(command(tmp_path, stopped, *options)) == 128 + number
-    assert f"stopped at step {tick}; go on with: hybrid train --resume {stopped}" in capsys.readouterr().err
-    assert not (stopped / "report.json").exists()
-    assert main(["train", "pvm", "--resume", str(stopped)]) == 0
-    assert tensors(stopped) == tensors(whole)
-    assert figures(stopped) == figures(whole)
-
-
 def test_a_finished_run_goes_further_to_the_same_bytes(tmp_path, capsys):
     short, long = tmp_path / "short", tmp_path / "long"
     assert main(command(tmp_path, short, "--steps", "10")) == 0
@@ -114,33 +86,6 @@ def test_a_finished_run_goes_further_to_the_same_bytes(tmp_path, capsys):
         assert main(["train", "--resume", str(short), *wrong]) == 2
         assert said in capsys.readouterr().err
     assert report_of(short)["steps"] == 20
-
-
-def test_resume_refuses_other_options_and_another_video(tmp_path, capsys):
-    folder, run = unlabelled(tmp_path / "frames"), tmp_path / "run"
-    assert main(command(tmp_path, run, "--video", str(folder), "--steps", "6")) == 0
-    assert main(["train", "pvm", "--resume", str(run), "--streams", "2"]) == 2
-    assert "--streams: --resume goes on with the options" in capsys.readouterr().err
-    (folder / "000003.png").unlink()
-    assert main(["train", "--resume", str(run)]) == 2
-    assert "feed: the data or its options differ" in capsys.readouterr().err
-
-
-def test_a_frame_that_cannot_be_read_loses_nothing(monkeypatch, tmp_path, capsys):
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
-    assert main(command(tmp_path, whole, "--steps", "20")) == 0
-
-    def unreadable():
-        raise OSError("clip.mp4: no frame 12 came")
-
-    with monkeypatch.context() as patch:
-        at_tick(patch, 12, unreadable)
-        assert main(command(tmp_path, broken, "--steps", "20")) == 2
-    line = capsys.readouterr().err.splitlines()[-1]
-    assert line.startswith("hybrid: error: clip.mp4: no frame 12 came; in the feed, at tick 12; ")
-    assert line.endswith(f"the checkpoint of step 12 stands in {broken}")
-    assert main(["train", "--resume", str(broken)]) == 0
-    assert tensors(broken) == tensors(whole)
 
 
 @pytest.mark.parametrize(

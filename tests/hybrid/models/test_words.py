@@ -38,14 +38,6 @@ def test_validation_is_measured_and_the_best_vectors_are_kept(text, capsys):
 
 
 @pytest.mark.parametrize(
-    ("words_", "online", "tree", "sampled"), [(10, 32, 32, 32), (16_000, 16_000, 3200, 400), (10**6, 16_384, 4096, 512)]
-)
-def test_a_batch_grows_with_the_vocabulary(words_, online, tree, sampled):
-    assert words.batch_of(words_) == words.batch_of(words_, "online", "sampled") == online
-    assert (words.batch_of(words_, "batch"), words.batch_of(words_, "batch", "sampled")) == (tree, sampled)
-
-
-@pytest.mark.parametrize(
     "said, update",
     [
         ({}, "online"),

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from hybrid import SGD, HeadParts, settings
-from hybrid.readout import FullReadout, HeadReadout, TreeReadout, least, make, registry
-from tests.support.readouts import CLASSES, COUNTS, WIDTH, batch, train
+from hybrid import SGD, HeadParts
+from hybrid.readout import FullReadout, HeadReadout, TreeReadout
+from tests.support.readouts import CLASSES, COUNTS, WIDTH, train
 
 SIZES = HeadParts(9, 5)
 
@@ -51,15 +51,6 @@ def test_as_many_clusters_as_classes_may_be_asked_for_and_no_more():
         HeadReadout(COUNTS, WIDTH, parts=HeadParts(clusters=CLASSES + 1))
 
 
-def test_options_of_the_command_line_make_one():
-    options = settings.defaults(registry.load("head").Options) | {"rate": 0.1, "seed": 3, "biases": True}
-    made = make("head", COUNTS, WIDTH, options, batch=16)
-    facts = {"tails": "tree", "tail_scale": 2.0, "biases": True, "seed": 3}
-    assert made.describe().items() >= facts.items()
-    assert least(made.describe()) <= sum(array.size for array in made.parameters().values())
-    assert make("head", COUNTS, WIDTH, options | {"tails": "softmax"}, batch=16).tail_scale == 1
-
-
 def test_slots_of_a_checkpoint_that_are_none_are_refused():
     for place, value in ((0, 1), (20, -1), (20, 14), (slice(9, None), 9)):
         readout = HeadReadout(COUNTS, WIDTH, parts=SIZES)
@@ -81,11 +72,3 @@ def test_slots_of_a_checkpoint_that_are_none_are_refused():
 def test_bad_settings_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
         HeadReadout(COUNTS, WIDTH, parts=HeadParts(**given))
-
-
-def test_the_tail_learns_at_a_rate_of_its_own():
-    one, other = (HeadReadout(COUNTS, WIDTH, tail_scale=scale, optimiser=SGD(0.1), parts=SIZES) for scale in (0.0, 1.0))
-    for readout in (one, other):
-        readout.step(*batch())
-    assert one.parameters()["head"].tobytes() == other.parameters()["head"].tobytes()
-    assert not one.parameters()["tail"].any() and other.parameters()["tail"].any()

@@ -12,7 +12,8 @@ from hybrid.engine import Engine
 from hybrid.engine.embedding import Inputs
 from hybrid.feeds import Batch
 from hybrid.readout import LabelTreeReadout, rebuild
-from tests.support.label_trees import every, log_sigmoid, serial_step, visited
+from tests.support.label_trees import every, log_sigmoid, visited
+from tests.support.points import Given
 from tests.support.readouts import rated, reloaded
 
 LABELS, WIDTH, BATCH = 31, 6, 16
@@ -57,20 +58,6 @@ def of_all(readout, hidden):
 
 def frozen(readout):
     return [array.tobytes() for array in readout.parameters().values()]
-
-
-@pytest.mark.parametrize("kind", ["huffman", "balanced", "given"])
-def test_steps_are_the_serial_loop(kind):
-    readout = MAKE[kind](rate=0.2)
-    rows = np.zeros(readout.rows.shape)
-    for seed in range(6):
-        hidden, target, target_at = batch(seed=seed)
-        grad = np.empty_like(hidden)
-        loss = readout.step(grad, hidden, target, None, target_at)
-        losses, slopes = serial_step(rows, readout.tree, hidden.astype(float), target, target_at, 0.2)
-        assert loss == pytest.approx(losses.mean(), rel=1e-5)
-        np.testing.assert_allclose(grad, slopes, atol=1e-5)
-    np.testing.assert_allclose(readout.rows, rows, atol=1e-5)
 
 
 def test_a_rule_moves_rows_and_biases_as_the_serial_loop_does():
@@ -194,34 +181,26 @@ def test_a_threshold_is_a_probability(threshold):
         MAKE["huffman"]().likely(batch()[0], threshold)
 
 
-class Labelled:
+WEIGHT = np.linspace(0, 2, BATCH, dtype=np.float32)
+
+
+def labelled(ticks, weighted=True):
     """Dense inputs with any number of labels each."""
-
-    rows = most_ids = 0
-    classes, width, batch, epochs, most_targets = LABELS, WIDTH, BATCH, 1, 5 * BATCH
-    counts, weight = COUNTS, np.linspace(0, 2, BATCH, dtype=np.float32)
-
-    def __init__(self, ticks, weighted=True):
-        self.ticks_per_epoch, self.weighted = ticks, weighted
-
-    def __len__(self):
-        return self.ticks_per_epoch
-
-    def __getitem__(self, tick):
-        hidden, target, target_at = batch(seed=tick)
-        return Batch(None, None, target, self.weight if self.weighted else None, None, hidden, target_at)
+    examples = (batch(seed=tick) for tick in range(ticks))
+    weight = WEIGHT if weighted else None
+    return Given(LABELS, *(Batch(None, None, target, weight, None, hidden, at) for hidden, target, at in examples))
 
 
 def test_an_engine_keeps_the_labels_of_an_example_together(make):
     alone, within = make(rate=0.1), make(rate=0.1)
     engine = Engine(Inputs(WIDTH), None, within, schedule="constant", threads=2, pipeline=Pipeline(micro_batches=2))
-    losses = [tick.loss for tick in engine.run(Labelled(6))]
+    losses = [tick.loss for tick in engine.run(labelled(6))]
     expected = []
     for tick in range(6):
         hidden, target, target_at = batch(seed=tick)
-        loss = alone.step(np.empty_like(hidden), hidden, target, Labelled.weight, target_at)
+        loss = alone.step(np.empty_like(hidden), hidden, target, WEIGHT, target_at)
         # Also of examples without a label: the root learns from them.
-        expected.append(loss * BATCH / Labelled.weight.sum())
+        expected.append(loss * BATCH / WEIGHT.sum())
     np.testing.assert_allclose(losses, expected, rtol=1e-6)
     assert frozen(within) == frozen(alone)
     biases = within.biases
@@ -230,7 +209,7 @@ def test_an_engine_keeps_the_labels_of_an_example_together(make):
 
 @pytest.mark.parametrize("weighted", [True, False])
 def test_an_engine_counts_examples_without_labels_and_evaluates_the_loss_that_it_trains(weighted):
-    make, feed = MAKE["adagrad"], Labelled(1, weighted)
+    make, feed = MAKE["adagrad"], labelled(1, weighted)
     given = feed[0]
     assert (np.diff(given.target_at) == 0).any()
     counted = given.weight.sum() if weighted else BATCH

@@ -98,7 +98,6 @@ def test_it_is_made_of_options():
     options = {"rate": 0.05, "seed": 1, "readout_optimiser": "adagrad"}
     made = make("mixture", COUNTS, WIDTH, options | {"trees": ["balanced", "huffman", "balanced"]}, batch=BATCH)
     assert [part.shape for part in made.readouts] == ["balanced", "huffman", "balanced"]
-    assert [part.optimiser for part in made.readouts] == ["adagrad"] * 3
     assert len(make("mixture", COUNTS, WIDTH, options, batch=BATCH).readouts) == 2
     with pytest.raises(ValueError, match="trees: found 1001, expected a whole number from 2 to 1000"):
         make("mixture", COUNTS, WIDTH, options | {"trees": ["huffman"] * 1001}, batch=BATCH)

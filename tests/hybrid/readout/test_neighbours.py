@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from hybrid import SGD, Annoy, SampledSoftmax
 from hybrid.readout import NeighbourReadout, SampledReadout, make, rebuild
@@ -24,16 +23,6 @@ def indexed():
     readout = NeighbourReadout(inner, exact_below=0)
     readout.build()
     return readout
-
-
-def test_the_forest_is_asked_for_as_many_more_as_are_left_out(indexed):
-    _, hidden, _ = batch()
-    seen, _ = indexed.readout.best(hidden, 200)  # so none of the first 200 may come
-    exclude = sparse.csr_array((np.ones(seen.size), seen.ravel(), np.arange(33) * 200), (32, 3000))
-    ids, _ = indexed.best(hidden, 10, exclude)
-    truth, _ = indexed.readout.best(hidden, 10, exclude)
-    assert not any(np.isin(a, b).any() for a, b in zip(ids, seen, strict=True)) and (ids >= 0).all()
-    assert np.mean([np.isin(a, b).mean() for a, b in zip(truth, ids, strict=True)]) > 0.9
 
 
 def test_classes_that_learned_since_are_found(indexed):

@@ -1,18 +1,15 @@
 """Kinds of readouts are found by name: those of hybrid/readout/__init__.py, and one of another distribution."""
 
-import copy
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
 import hybrid.readout
 from hybrid import settings
-from hybrid.engine import Embedding, Engine
-from hybrid.readout import least, make, rebuild, registry
+from hybrid.readout import least, make, registry
 from tests.support.plugin import offered
-from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed, assert_same_bits, parameters
+from tests.support.small_engine import BATCH, Feed
 
 OPTIONS = {"tree": "huffman", "mode": "deterministic", "negatives": 5, "rate": 0.05, "seed": 0}
 
@@ -56,28 +53,3 @@ def test_a_kind_that_cannot_be_made_of_options_is_refused():
         make("forest", Feed.counts, 6, OPTIONS, batch=BATCH)
     with pytest.raises(ValueError, match="readout: found 'label_tree', which is made in Python only"):
         make("label_tree", Feed.counts, 6, OPTIONS, batch=BATCH)
-
-
-def test_a_readout_of_another_distribution_trains_is_saved_and_goes_on(toy, tmp_path):
-    assert "toy" in registry.names()
-    assert settings.defaults(registry.load("toy").Options) == {"start": 0.0}
-
-    def begun():
-        options = {"start": 0.01, "rate": 0.1, "seed": 0}
-        readout = make("toy", Feed.counts, 4 * CONTEXT, options, batch=BATCH, trunk=False)
-        return Engine(Embedding(CLASSES, 4, per_example=CONTEXT, spread=0.3), None, readout, threads=2)
-
-    whole, stopped = begun(), begun()
-    losses = [tick.loss for tick in whole.run(Feed(200))]
-    assert np.mean(losses[-20:]) < 0.8 * np.mean(losses[:20])
-    for tick in stopped.run(Feed(200)):
-        if tick.number == 9:
-            break
-    stopped.save(tmp_path / "checkpoint")
-    resumed, _ = Engine.load(tmp_path / "checkpoint")
-    assert resumed.readout.describe() == whole.readout.describe()
-    list(resumed.run(Feed(200)))
-    assert_same_bits(parameters(resumed), parameters(whole))
-    ids, log_probs = resumed.best(Feed()[0].ids, 3)
-    assert ids.shape == (BATCH, 3) and np.isfinite(log_probs).all()
-    assert copy.deepcopy(resumed.readout).describe() == rebuild(whole.readout.describe()).describe()

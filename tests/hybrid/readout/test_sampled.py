@@ -4,41 +4,13 @@ import numpy as np
 import pytest
 
 from hybrid import GBCE, SGD, NegativeSampling, SampledSoftmax
-from hybrid.readout import FullReadout, SampledReadout, TreeReadout, make
+from hybrid.readout import SampledReadout, TreeReadout, make
 
 
 def batch(classes, width, rows=32, seed=0):
     rng = np.random.default_rng(seed)
     hidden = rng.normal(size=(rows, width)).astype(np.float32)
     return np.empty_like(hidden), hidden, rng.integers(0, classes, rows).astype(np.int32)
-
-
-def test_full_is_the_float64_oracle():
-    classes, width = 300, 8
-    readout = FullReadout(classes, width, batch=32, optimiser=SGD(0.2))
-    weights = np.zeros((classes, width))
-    for seed in range(10):
-        grad, hidden, target = batch(classes, width, seed=seed)
-        logits = hidden.astype(float) @ weights.T
-        p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-        expected = -np.log(p[np.arange(32), target]).mean()
-        p[np.arange(32), target] -= 1
-        loss = readout.step(grad, hidden, target)
-        assert loss == pytest.approx(expected, rel=1e-5)
-        np.testing.assert_allclose(grad, p @ weights, atol=1e-5)
-        weights -= 0.2 * p.T @ hidden
-        np.testing.assert_allclose(readout.weights, weights, atol=1e-5)
-
-
-def test_all_classes_sampled_is_the_full_readout():
-    full = FullReadout(50, 4, optimiser=SGD(0.1))
-    sampled = SampledReadout(50, 4, optimiser=SGD(0.1), loss=SampledSoftmax(50))
-    for seed in range(5):
-        grad, hidden, target = batch(50, 4, seed=seed)
-        other = np.empty_like(grad)
-        assert sampled.step(grad, hidden, target) == pytest.approx(full.step(other, hidden, target), rel=1e-5)
-        np.testing.assert_allclose(grad, other, atol=1e-6)
-    np.testing.assert_allclose(sampled.weights, full.weights, atol=1e-6)
 
 
 def test_negatives_follow_the_seed_and_the_tick():
@@ -57,13 +29,6 @@ def test_a_tick_of_a_checkpoint_that_is_none_is_refused():
     for tick in (-1, 2**63, 1.5):
         with pytest.raises(ValueError, match=f"tick: found {tick}, expected a whole number from 0"):
             SampledReadout(50, 4).restore({"tick": tick})
-
-
-def test_the_defaults_of_sampled_readouts():
-    asked = ("softmax", 5000), ("softmax", 90), ("logistic", 90), ("gbce", 900)
-    made = [SampledReadout(np.ones(classes), 4, loss=loss) for loss, classes in asked]
-    assert [readout.negatives for readout in made] == [1024, 90, 5, 256]
-    assert made[-1].calibration == 0.75
 
 
 def test_gbce_with_all_classes_as_negatives_is_a_logistic_regression_a_class():

@@ -8,7 +8,6 @@ import pytest
 
 from hybrid import Adagrad, RowAdagrad, trees
 from hybrid.readout import TreeReadout, trials
-from hybrid.readout.tree import least
 from tests.support.readouts import BATCH, CLASSES, COUNTS, MAKE, WIDTH, batch, every, frozen, reloaded, train
 
 VECTORS = np.random.default_rng(5).normal(size=(CLASSES, 4)).astype(np.float32)
@@ -17,17 +16,6 @@ VECTORS = np.random.default_rng(5).normal(size=(CLASSES, 4)).astype(np.float32)
 def test_a_tree_of_more_classes_than_its_pointers_can_name_is_refused_before_it_takes_memory():
     with pytest.raises(ValueError, match="classes: found 1073741825, expected at most 1073741824"):
         TreeReadout(2**30 + 1, 1, tree="balanced")
-
-
-@pytest.mark.parametrize("form, online", [({}, True), ({"mode": "batch"}, False)])
-def test_a_tree_whose_nodes_move_by_examples_on_the_cpu_learns_online(form, online):
-    assert TreeReadout([3, 2, 1], 4, **form).online is online
-
-
-@pytest.mark.parametrize("facts", [{}, {"biases": True}, {"optimiser": "adagrad"}])
-def test_a_checkpoint_holds_no_number_less_than_is_foretold(facts):
-    made = TreeReadout(np.ones(9), 4, tree="balanced", **facts)
-    assert least(**made.describe()) == sum(array.size for array in made.parameters().values())
 
 
 def test_a_checkpoint_keeps_a_tree_that_is_given():
@@ -125,11 +113,6 @@ def test_a_balanced_tree_grows_as_one_that_was_loaded_which_has_no_counts():
     assert frozen(other) == frozen(readout) and readout.vectors().tobytes() == other.vectors().tobytes()
 
 
-def test_what_the_user_names_is_kept():
-    assert trials("tree", {"rate": 0.02, "mode": "batch"}) == ((), "full")
-    assert trials("full", {"rate": 0.02}) == ((), "")
-
-
 @pytest.mark.parametrize(
     "options, modes",
     [
@@ -141,6 +124,8 @@ def test_what_the_user_names_is_kept():
     ],
 )
 def test_ways_for_nodes_to_wait_less_are_tried_where_the_serial_loop_is_asked_for(options, modes):
+    assert trials("full", {"rate": 0.02}) == ((), "")
+    assert trials("tree", {"rate": 0.02, "mode": "batch"}) == ((), "full")
     tried = trials("tree", {"rate": 0.01} | options).tried
     assert [trial.options for trial in tried] == [{"mode": mode} for mode in modes]
     assert all("up to 64 examples learn at once at a node: perplexity on WikiText-2 was" in t.remark for t in tried)

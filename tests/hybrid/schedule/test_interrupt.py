@@ -5,16 +5,14 @@ import random
 import signal
 import sys
 
-import numpy as np
 import pytest
 
 from hybrid.pvm.model import PVM
-from hybrid.readout import FullReadout
 from hybrid.schedule.guards import Held
 from hybrid.train.stop import Stop
 from tests.support import readouts
 from tests.support.interrupts import Kills, Lines, drained
-from tests.support.small_engine import CLASSES, WAYS, Feed, assert_same_bits, engine, parameters
+from tests.support.small_engine import WAYS, Feed, assert_same_bits, engine, parameters
 from tests.support.small_pvm import TINY, Scene, bytes_of, walk
 
 TICKS = 20
@@ -39,18 +37,6 @@ def test_an_engine_interrupted_at_any_moment_goes_on_to_the_same_bytes(kills, tm
     assert_same_bits(parameters(trained), parameters(whole))
 
 
-@pytest.mark.parametrize("how", ["run", "step"])
-def test_a_pvm_interrupted_at_any_moment_goes_on_to_the_same_bytes(kills, tmp_path, how):
-    whole, model, feed, rng = PVM(TINY), PVM(TINY), Scene(TICKS), random.Random(how)
-    walk(whole, feed)
-    while model.tick < TICKS:
-        work = drained(model.run(feed)) if how == "run" else lambda: walk(model, feed)
-        if kills.during(work, rng.randrange(1, 16)):
-            model.save(tmp_path)
-    assert kills.caught >= 3
-    assert bytes_of(model) == bytes_of(whole)
-
-
 @pytest.mark.parametrize("way", ["serial", "overlapped"])
 def test_a_second_interrupt_breaks_off_and_the_engine_says_so(kills, tmp_path, way):
     trained, kills.times = engine(**WAYS[way]), 2
@@ -59,18 +45,6 @@ def test_a_second_interrupt_breaks_off_and_the_engine_says_so(kills, tmp_path, w
     assert kills.during(drained(ticks), 2)
     for refused in (lambda: trained.save(tmp_path), lambda: next(trained.run(Feed(TICKS)))):
         with pytest.raises(ValueError, match=r"engine: tick 1 was broken off by a second interrupt; .*last checkpoint"):
-            refused()
-
-
-@pytest.mark.parametrize("how", ["run", "step"])
-def test_a_second_interrupt_breaks_off_and_the_pvm_says_so(kills, tmp_path, how):
-    model, feed, kills.times = PVM(TINY), Scene(TICKS), 2
-    walk(model, feed, 3)
-    work = drained(model.run(feed)) if how == "run" else lambda: walk(model, feed)
-    assert kills.during(work, 4)
-    broken = r"pvm: tick \d was broken off by a second interrupt; .*last checkpoint"
-    for refused in (lambda: model.save(tmp_path), lambda: walk(model, feed), lambda: next(model.run(feed))):
-        with pytest.raises(ValueError, match=broken):
             refused()
 
 
@@ -87,25 +61,6 @@ def test_a_second_interrupt_while_the_feed_is_read_leaves_the_engine_whole(kills
     assert kills.during(drained(trained.run(Slow(TICKS))), 0)
     list(trained.run(Slow(TICKS)))
     assert_same_bits(parameters(trained), parameters(whole))
-
-
-def test_a_step_of_a_readout_alone_is_done_to_its_end():
-    rng = np.random.default_rng(0)
-    hidden, target = rng.normal(size=(8, 6)).astype(np.float32), rng.integers(0, CLASSES, 8).astype(np.int32)
-    grad, expected = np.empty_like(hidden), np.empty_like(hidden)
-    readout, whole = (FullReadout(Feed.counts, 6, batch=8) for _ in range(2))
-    whole.step(expected, hidden, target)
-    learn = readout.learn
-
-    def interrupted(*arguments):
-        signal.raise_signal(signal.SIGINT)
-        learn(*arguments)
-
-    readout.learn = interrupted
-    with pytest.raises(KeyboardInterrupt):
-        readout.step(grad, hidden, target)
-    assert_same_bits(readout.parameters(), whole.parameters())
-    assert np.array_equal(grad, expected)
 
 
 # Ctrl-C before any line of the package
@@ -167,12 +122,6 @@ def step_and_ask(kind, turns=6):
 @pytest.mark.parametrize("kind", readouts.MAKE)
 def test_a_step_of_a_readout_is_made_or_not_after_ctrl_c_at_any_line(kind):
     step_and_ask(kind)
-
-
-def test_without_what_holds_signals_back_a_readout_has_made_half_a_step(monkeypatch):
-    monkeypatch.setattr(Held, "__enter__", lambda self: self)
-    with pytest.raises(AssertionError, match="a step was made in part"):
-        step_and_ask("mixture", turns=100)
 
 
 # What holds signals back

@@ -121,14 +121,6 @@ def test_after_a_batch_that_holds_none_is_begun_until_the_caller_has_had_it(dela
         assert log.index("forward 1.0") < log.index("update 0.0")
 
 
-def test_a_batch_smaller_than_the_micro_batches_leaves_slots_out():
-    log = []
-    schedule = Schedule(plan(), slots(0, 4), recorders(log), 0, Trace())
-    (tick,) = schedule.run(batches(1, examples=2), lambda slots: False)
-    assert tick.examples == 2
-    assert sum(entry.startswith("readout") for entry in log) == 2
-
-
 class Asked(Recorder):
     """A queue that writes down how many events each work comes after, too."""
 
@@ -151,13 +143,6 @@ def test_a_stage_may_be_of_some_micro_batches_or_of_a_batch_once():
     assert log[5:] == [f"last 0.{micro} after {micro % 2}" for micro in range(3)]
 
 
-def test_an_empty_batch_does_nothing_and_counts_no_example():
-    log = []
-    schedule = Schedule(plan(), slots(0, 2), recorders(log), 0, Trace())
-    (tick,) = schedule.run(batches(1, examples=0), lambda slots: False)
-    assert tick.examples == 0 and np.isnan(tick.loss) and log == []
-
-
 def test_dense_and_sparse_stages_of_different_micro_batches_run_at_the_same_time(threads):
     def work(slot):
         time.sleep(0.02)
@@ -169,24 +154,6 @@ def test_dense_and_sparse_stages_of_different_micro_batches_run_at_the_same_time
     sparse = [i for i in trace.recent if i.queue == "sparse"]
     assert any(a.start < b.end and b.start < a.end and a.micro != b.micro for a in dense for b in sparse)
     assert trace.summary()["overlap"] > 0.3
-
-
-def test_a_failing_stage_ends_the_run_and_nothing_after_it_moves_a_parameter(threads):
-    moved = []
-
-    def fail(slot):
-        if slot.tick == 1:
-            raise FloatingPointError("loss is nan")
-
-    way = Plan(
-        [Stage("forward", "dense", lambda slot: None)],
-        [Stage("readout", "sparse", fail, ("forward",))],
-        [Stage("update", "dense", lambda slot: moved.append(slot.tick), ("readout",))],
-    )
-    with pytest.raises(FloatingPointError, match="loss is nan") as found:
-        list(Schedule(way, slots(0, 2), threads, 0, Trace()).run(batches(5), lambda slots: False))
-    assert moved == [0]
-    assert found.value.__notes__ == ["in stage readout of tick 1, micro-batch 0"]
 
 
 @pytest.mark.parametrize(("delay", "slow"), [(0, "feed"), (1, "caller"), (3, "feed")])

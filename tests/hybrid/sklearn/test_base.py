@@ -52,12 +52,6 @@ def test_batches_have_the_numbers_of_x_in_the_form_that_the_source_takes(source,
     assert sorted(met) == sorted((*row, target) for row, target in zip(DENSE.tolist(), TARGET.tolist(), strict=True))
 
 
-def test_a_feed_has_the_sizes_of_its_batches():
-    numbers, rows = (base.feed(SOURCES[name](), X, TARGET, batch=8) for name in ("numbers", "rows"))
-    assert (numbers.width, numbers.rows, numbers.most_ids) == (7, 0, 0)
-    assert rows.rows == 7 and rows.most_ids >= 8 and numbers.describe() != rows.describe()
-
-
 @pytest.mark.parametrize(("source", "form"), [("rows", sparse.csr_array), ("numbers", np.asarray)])
 def test_questions_have_x_part_by_part(source, form, monkeypatch):
     monkeypatch.setattr(base, "NUMBERS", 70)
@@ -71,20 +65,9 @@ def test_questions_have_x_part_by_part(source, form, monkeypatch):
         assert len([*base.questions(SOURCES[source](), DENSE, 71)]) == X.shape[0]
 
 
-def engine(X=DENSE, **parameters):
-    return TreeClassifier(epochs=1, random_state=0, **{"hidden_layers": ()} | parameters).fit(X, TARGET).engine_
-
-
-def test_parameters_make_the_engine():
-    made = engine()
-    assert (made.trunk, made.embedding.dense, made.readout.width) == (None, 7, 7)
-    made = engine(X, width=8)  # sparse numbers have rows, unless they are to stay numbers
-    assert (made.embedding.rows, made.embedding.width, made.embedding.bags, made.readout.width) == (7, 8, "weighted", 8)
-    assert engine(X, width=None).embedding.dense == 7
-    made = engine(hidden_layers=(16, 4))
-    assert (made.trunk.inputs, made.trunk.outputs, made.readout.width) == (7, 4, 4)
+def test_a_hidden_layer_of_nothing_is_refused():
     with pytest.raises(ValueError, match="hidden_layers: found 0"):
-        engine(hidden_layers=(0,))
+        TreeClassifier(hidden_layers=(0,)).fit(DENSE, TARGET)
 
 
 def test_each_pass_has_an_order_of_its_own():

@@ -1,7 +1,5 @@
 """Classifiers of any number of labels an example, as scikit-learn has them, and the forms of labels."""
 
-import inspect
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -11,7 +9,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 
-from hybrid import NodeSolver, SparseLabelTree
 from hybrid.formats import fasttext
 from hybrid.sklearn import LabelTreeClassifier, SparseLabelTreeClassifier, label_trees
 from tests.data import real
@@ -95,14 +92,6 @@ def test_partial_fit_goes_on(data):
         model.partial_fit(X, y[:, :4])
 
 
-def test_defaults_are_those_of_the_tree_itself():
-    parts = [inspect.signature(kind).parameters for kind in (SparseLabelTree, NodeSolver)]
-    theirs = {name: parameter.default for part in parts for name, parameter in part.items()}
-    own = SparseLabelTreeClassifier().get_params()
-    assert {"arity", "C"} <= own.keys() & theirs.keys()
-    assert {name: own[name] for name in own if name in theirs} == {name: theirs[name] for name in own if name in theirs}
-
-
 def test_under_a_flat_tree_it_is_one_against_the_rest(unit):
     X, y, X_test, _ = unit
     flat = [-1] + [0] * 9, np.arange(1, 10)
@@ -184,19 +173,6 @@ def test_one_label_each_and_names():
     assert label_trees.write(numbers, sparse.csr_array(([1.0, 1.0], [2, 0], [0, 1, 2]), (2, 3))).tolist() == [7, 3]
     some = label_trees.read([["z", "a"], []], np.array(["a", "b"]), strange=True)
     assert some.entries.toarray().tolist() == [[1, 0], [0, 0]]
-
-
-@pytest.mark.parametrize("y", [DENSE, DENSE.astype(bool), sparse.csr_array(DENSE), [["b", "c"], [], ["a"]]])
-def test_answers_are_written_in_the_same_form(y):
-    read = label_trees.read(y)
-    likeliest_first = sparse.csr_array(([0.9, 0.5, 0.8], [2, 1, 0], [0, 2, 2, 3]), (3, 3))
-    found = label_trees.write(read, likeliest_first)
-    if read.form == "lists":
-        assert found == [["c", "b"], [], ["a"]]
-    else:
-        assert type(found) is (sparse.csr_array if read.form == "csr" else np.ndarray) and found.dtype == y.dtype
-        np.testing.assert_array_equal(found.toarray() if read.form == "csr" else found, DENSE)
-    assert likeliest_first.indices.tolist() == [2, 1, 0]  # left as it was
 
 
 @pytest.mark.parametrize(

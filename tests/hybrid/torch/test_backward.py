@@ -1,6 +1,5 @@
 """What backward writes, when it moves the readout and how far; alone, compiled, and in two processes."""
 
-import copy
 import itertools
 import subprocess
 import sys
@@ -11,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
-from hybrid import Adagrad, SampledSoftmax
+from hybrid import Adagrad
 from hybrid.torch import FullLoss
 from tests.support.losses import CLASSES, MAKE, WIDTH, batch, frozen, learned, trained
 
@@ -29,31 +28,6 @@ def make(request):
 
 
 # The gradient
-
-
-@pytest.mark.parametrize(("kind", "reduction"), [*zip(MAKE, itertools.cycle(["mean", "sum"]))])
-def test_the_gradient_is_the_slope_of_the_loss(kind, reduction):
-    loss = trained(MAKE[kind](rate=0.5, reduction=reduction))
-    loss.rate = 0.0  # nothing moves: the loss is a function of the hidden vectors alone
-    hidden, target = batch(3, 4, seed=9)
-    target[1, 2] = -100
-    weight = torch.rand(3, 4)
-    state = copy.deepcopy(loss.readout.state())
-
-    def judged(vectors):
-        if state:
-            loss.readout.restore(state)  # the same negatives
-        return 3 * loss(vectors, target, weight).loss
-
-    judged(hidden).backward()
-    h = 1e-2  # float32: a smaller step drowns in rounding
-    for place in np.ndindex(3, 4, WIDTH):
-        up, down = hidden.detach().clone(), hidden.detach().clone()
-        up[place] += h
-        down[place] -= h
-        slope = (judged(up) - judged(down)) / (up[place] - down[place])
-        assert hidden.grad[place].item() == pytest.approx(slope.item(), abs=3e-3)
-    assert hidden.grad[1, 2].tolist() == [0] * WIDTH
 
 
 def test_the_gradient_is_that_of_cross_entropy():
@@ -172,52 +146,6 @@ def test_factors_of_the_user_s_own_count_against_their_mean(make):
     (ours(hidden, target).loss * factors / 700).sum().backward()
     stepped(plain, hidden, target, factors / factors[1:].mean())
     np.testing.assert_allclose(learned(ours), learned(plain), rtol=1e-5, atol=1e-6)
-
-
-def accumulated(loss, calls):
-    """How far 16 examples move a loss, by so many calls of (loss / calls).backward(); and their gradient."""
-    before, (hidden, target) = learned(loss), batch(16)
-    for part in torch.arange(16).chunk(calls):
-        (loss(hidden[part], target[part]).loss / calls).backward()
-    return learned(loss) - before, hidden.grad
-
-
-def test_accumulation_moves_as_far_as_one_batch():
-    """To first order in the rate, since each call learns at once; where the classes are all drawn."""
-    for kind in MAKE:
-        more = {"loss": SampledSoftmax(4 * CLASSES)} if kind == "sampled" else {}
-        loss = trained(MAKE[kind](rate=0.3, **more))
-        loss.rate = 1e-3
-        (whole, grad), (parts, again) = (accumulated(copy.deepcopy(loss), count) for count in (1, 4))
-        if kind != "logistic":  # whose draws are others in each call
-            tolerance = 0.1 if kind == "sampled" else 2e-3
-            assert (parts - whole).norm() < tolerance * whole.norm(), kind
-            torch.testing.assert_close(again, grad, rtol=0.02, atol=0.02 * grad.abs().max().item())
-        assert (parts.norm() / whole.norm()).item() == pytest.approx(1, abs=0.1), kind
-
-
-def test_a_readout_moves_by_the_slope_of_the_loss(make):
-    """Minus the rate times the slope of the summed loss by each of its parameters, by finite differences."""
-    loss = trained(make(rate=0.5, reduction="sum"))
-    loss.rate, (hidden, target) = 1e-3, batch(1, seed=9, grad=False)
-    state = copy.deepcopy(loss.readout.state())
-    table = next(iter(loss.state_dict().values()))
-
-    def judged():
-        if state:
-            loss.readout.restore(state)  # the same negatives
-        return loss(hidden, target).loss
-
-    before, slopes = table.clone(), torch.zeros_like(table)
-    for place in np.ndindex(*table.shape):
-        values = []
-        for value in (before[place] + 1e-2, before[place] - 1e-2):
-            table[place] = value
-            values.append(judged().detach())
-        table[place] = before[place]
-        slopes[place] = (values[0] - values[1]) / 2e-2
-    (judged() / 3).backward()
-    torch.testing.assert_close(table - before, -1e-3 * slopes, rtol=0.02, atol=1e-6)
 
 
 def test_weights_and_ignored_targets_count_as_in_a_step(make):

@@ -3,7 +3,6 @@
 import copy
 import itertools
 import pickle
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +13,7 @@ from scipy import sparse
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
-from hybrid import SGD, Adagrad, FullReadout, RowAdagrad, SampledSoftmax
+from hybrid import Adagrad, FullReadout, RowAdagrad, SampledSoftmax
 from hybrid.readout import LabelTreeReadout
 from hybrid.torch import FullLoss, ReadoutLoss, SampledLoss, TreeLoss
 from tests.support.losses import CLASSES, COUNTS, MAKE, WIDTH, batch, frozen, trained
@@ -137,17 +136,6 @@ def test_a_sampled_loss_is_of_the_drawn_classes_in_training_and_exact_after_eval
     assert (drawn > exact).float().mean() > 0.9
     chosen = loss.log_prob(hidden).gather(1, target[:, None])[:, 0]
     torch.testing.assert_close(exact.detach(), chosen, rtol=1e-5, atol=1e-5)
-
-
-def test_how_it_is_made():
-    assert TreeLoss(WIDTH, CLASSES).readout.shape == "balanced" and TreeLoss(WIDTH, COUNTS).readout.shape == "huffman"
-    assert TreeLoss(WIDTH, torch.from_numpy(COUNTS)).readout.tree.depth == TreeLoss(WIDTH, COUNTS).readout.tree.depth
-    assert TreeLoss(WIDTH, COUNTS, tree="balanced", mode="batch", optimiser=Adagrad(0.5)).readout.mode == "batch"
-    loss = SampledLoss(WIDTH, CLASSES, seed=3, reduction="sum", loss=SampledSoftmax(7))
-    assert (loss.readout.negatives, loss.readout.seed, loss.reduction) == (7, 3, "sum")
-    assert (loss.in_features, loss.n_classes) == (WIDTH, CLASSES)
-    made = [SampledLoss(WIDTH, COUNTS, **own).readout for own in ({}, {"optimiser": "sgd"}, {"optimiser": SGD(0.0)})]
-    assert [(readout.optimiser, readout.rate) for readout in made] == [("adagrad", 0.3), ("sgd", 0.1), ("sgd", 0.0)]
 
 
 def test_the_rate_may_follow_a_schedule_of_torch(make):
@@ -388,13 +376,3 @@ def test_without_pytorch_the_remedy_is_named():
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 1
     assert 'pip install "hybrid-engine[torch]" installs it' in done.stderr.splitlines()[-1]
-
-
-def test_no_other_package_imports_pytorch_when_it_is_imported():
-    """So that all else works, and begins quickly, without it; hybrid/trunk/_attention.py is imported within a function."""
-    importing = {
-        path.relative_to(ROOT / "hybrid").as_posix()
-        for path in (ROOT / "hybrid").rglob("*.py")
-        if re.search(r"^(import|from) torch\b", path.read_text(), re.MULTILINE)
-    }
-    assert importing == {"torch/fast_head.py", "torch/loss.py", "torch/units.py", "trunk/_attention.py"}

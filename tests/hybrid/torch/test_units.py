@@ -60,30 +60,6 @@ def test_a_net_may_be_on_another_device_than_its_input(module):
     assert module.anchor.grad.is_meta and module.units.weights.tobytes() != before.tobytes()
 
 
-def test_the_units_move_where_no_input_needs_a_gradient(module):
-    before = module.units.weights
-    module(torch.ones(COUNT, INPUTS)).sum().backward()
-    assert module.units.weights.tobytes() != before.tobytes()
-
-
-def test_layers_before_and_behind_learn_with_it():
-    torch.manual_seed(0)
-    units = UnitsModule(Units(1, 8, 8, 4, activation="tanh", device="cpu"), rate=0.5)
-    net = torch.nn.Sequential(
-        torch.nn.Linear(3, 8), torch.nn.Unflatten(1, (1, 8)), units, torch.nn.Flatten(), torch.nn.Linear(4, 1)
-    )
-    optimiser = torch.optim.Adam([p for p in net.parameters() if p.numel() > 1], 0.01)
-    x = torch.randn(64, 3)
-    losses = []
-    for _ in range(150):
-        loss = (net(x)[:, 0] - x.prod(1)).pow(2).mean()
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        losses.append(loss.item())
-    assert losses[-1] < 0.3 * losses[0]
-
-
 def test_its_state_is_that_of_the_units(module):
     other = copy.deepcopy(module)
     module(torch.ones(COUNT, INPUTS)).sum().backward()

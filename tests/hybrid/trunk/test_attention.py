@@ -115,8 +115,5 @@ def test_rows_side_by_side_are_so_many_places():
 def test_what_it_cannot_be(arguments, message):
     with pytest.raises(ValueError, match=message):
         AttentionTrunk(WIDTH, length=LENGTH, **arguments)
-
-
-def test_a_share_of_all_activations_cannot_be_dropped():
     with pytest.raises(ValueError, match=r"dropout: found 1.0, expected a share"):
         AttentionBlocks(dropout=1.0)

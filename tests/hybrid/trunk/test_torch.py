@@ -17,7 +17,7 @@ from hybrid.engine.embedding import Inputs
 from hybrid.readout import FullReadout
 from hybrid.storage import checkpoint
 from hybrid.trunk.mlp import MLP
-from hybrid.trunk.torch import Cuda, Host, State, TorchGradient, TorchTrunk, drawing
+from hybrid.trunk.torch import Cuda, Host, State, TorchGradient, TorchTrunk
 from tests.support import points
 from tests.support.small_engine import Feed, assert_same_bits, parameters
 from tests.support.torch_engine import WIDTH, adam, engine, net
@@ -343,18 +343,6 @@ def test_a_stage_computes_with_the_threads_of_its_queue_or_with_its_own(own, exp
             return torch.get_num_threads()
 
     assert queue.run(work).wait() == expected and torch.get_num_threads() == before
-
-
-def test_what_is_drawn_is_a_function_of_the_key_and_the_users_generator_goes_on():
-    def drawn(*key):
-        with drawing([torch.default_generator], key):
-            return torch.rand(3).tolist()
-
-    state = torch.get_rng_state()
-    assert drawn(0, 1, 2) == drawn(0, 1, 2) != drawn(0, 1, 3)
-    with pytest.raises(ZeroDivisionError), drawing([torch.default_generator], (5,)):
-        1 / 0  # noqa: B018
-    assert torch.equal(torch.get_rng_state(), state)
 
 
 def test_on_a_gpu_pytorch_works_on_the_stream_of_the_queue_and_nothing_waits(monkeypatch):

@@ -5,7 +5,6 @@ import inspect
 import numpy as np
 import pytest
 
-from hybrid import metrics
 from hybrid.use import vectors as module
 from hybrid.use.vectors import Vectors
 
@@ -51,13 +50,6 @@ def test_everything_else_is_gensims(ours, theirs):
     np.testing.assert_array_equal(ours["word8"], theirs["word8"])
     np.testing.assert_array_equal(ours[["word8", "word1"]], theirs[["word8", "word1"]])
     assert "word8" in ours and "word300" not in ours and len(ours) == len(theirs)
-
-
-def test_files_of_pairs_and_questions_are_measured(ours, tmp_path):
-    (tmp_path / "pairs").write_text("word0 word1 3\nword2 word3 1\n")
-    assert ours.agreement(tmp_path / "pairs") == metrics.agreement(tmp_path / "pairs", WORDS, ROWS)
-    (tmp_path / "questions").write_text(": a\nword0 word1 word2 word3\nword0 word1 word2 nothing\n")
-    assert ours.analogies(tmp_path / "questions").total.asked == 1
 
 
 def test_neighbours_of_many_are_those_of_each(ours, monkeypatch):
