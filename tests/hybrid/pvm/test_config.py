@@ -55,16 +55,6 @@ def test_json_goes_round_where_nothing_is_as_by_default():
     assert Config.from_fields(json.loads(without.to_json())) == without
 
 
-def test_rates_of_a_staged_schedule():
-    staged = ((0, 0, 0.2, 0.3), (5, 1, 0.2, 0.3), (10, 2, 0.2, 0.3), (8, None, 0.1, None), (20, None, 0.05, None))
-    config = Config(grids=(2, 2, 1), schedule=staged)
-    assert [one.tolist() for one in config.rates(4)] == [[0.2, 0, 0], [0.3, 0, 0]]
-    assert [one.tolist() for one in config.rates(5)] == [[0.2, 0.2, 0], [0.3, 0.3, 0]]
-    assert [one.tolist() for one in config.rates(8)] == [[0.1, 0.1, 0.1], [0.3, 0.3, 0]]
-    assert [one.tolist() for one in config.rates(10)] == [[0.1, 0.1, 0.2], [0.3, 0.3, 0.3]]
-    assert [one.tolist() for one in config.rates(99)] == [[0.05] * 3, [0.3] * 3]
-
-
 def test_of_one_step_the_later_entry_wins_whatever_the_order_of_steps():
     config = Config(grids=(1,), schedule=((7, None, 0.5), (3, None, 0.1), (3, None, 0.2)))
     assert config.rates(3)[0] == [0.2]

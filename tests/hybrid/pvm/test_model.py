@@ -34,7 +34,7 @@ def test_a_model_whose_momentum_has_no_room_is_refused(monkeypatch):
     for momentum, copies in ((0.0, 1), (0.5, 2)):
         config = dataclasses.replace(BLIND, schedule=((0, None, 0.05, momentum),))
         memory[:] = [copies * least]
-        PVM(config)
+        assert ("velocity" in PVM(config).fetch()) == (momentum > 0)
         memory[:] = [copies * least - 1]
         with pytest.raises(MemoryError, match="pvm: found at least"):
             PVM(config)
@@ -254,7 +254,8 @@ def test_any_iterable_of_frames_is_stepped_through(frames):
 def test_pairs_bring_labels():
     assert ended(PVM(TINY), zip(FRAMES, BOXES, strict=True)) == stepped(FRAMES, BOXES)
     assert ended(PVM(TINY), (Frame(*pair) for pair in zip(FRAMES, BOXES, strict=True))) == stepped(FRAMES, BOXES)
-    assert stepped(FRAMES, BOXES)[1] != stepped(FRAMES)[1]
+    unlabelled = stepped(FRAMES)[1]
+    assert stepped(FRAMES, BOXES)[1] != unlabelled == PVM(TINY).fetch()["readout.weights"].tobytes()
 
 
 def test_an_iterable_goes_on_and_a_feed_begins_where_the_model_stands():

@@ -1,5 +1,4 @@
 import dataclasses
-import json
 
 import pytest
 
@@ -18,14 +17,6 @@ def test_files_of_ours(tmp_path):
     (tmp_path / "mine.toml").write_text(toml)
     assert load(tmp_path / "mine.json") == (wanted, [])
     assert load(str(tmp_path / "mine.toml")) == (wanted, [])
-
-
-def test_files_of_the_originals_are_recognised(tmp_path):
-    path = tmp_path / "theirs.json"
-    path.write_text(json.dumps({"layer_shapes": ["2", "1"], "input_block_size": "3"}))
-    config, notes = load(path)
-    assert (config.name, config.frame) == ("theirs", (6, 6, 3))
-    assert notes
 
 
 def test_files_that_say_nothing_are_refused(tmp_path):

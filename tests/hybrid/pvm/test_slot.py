@@ -47,12 +47,6 @@ def test_a_change_is_first_learned_from_the_third_frame():
     assert [rates_of(config).at(tick, config, frozen=False).flags[0].any() for tick in range(3)] == [False, False, True]
 
 
-def test_readouts_learn_from_their_start_on_and_not_while_frozen():
-    rates = rates_of(CONFIG)
-    found = [rates.at(tick, CONFIG, frozen).readout for tick, frozen in ((2, False), (3, False), (4, True))]
-    assert found == [0, 0.3, 0]
-
-
 DEVICE = backend.choose("cpu").device
 SIZES = SlotSizes(streams=2, frame=12, units=3, heat=4, hidden=5, parts=1)
 RATES = TickRates(np.full((2, 3), 0.1), np.ones((2, 3), bool), 0.5)

@@ -61,33 +61,11 @@ def test_neighbours_within_the_radius(radius, neighbours):
     assert itself.context[12].tolist() == sorted([*found.context[12].tolist(), 12])
 
 
-def test_cuda_context_without_itself_and_without_extra_feedback():
-    found = lists(wire(small((4, 2, 1), lateral_radius=1)).context)
-    assert found[0] == [1, 4, 16]
-    assert found[5] == [1, 4, 6, 9, 16]
-    assert found[15] == [11, 14, 19]
-    assert found[16] == [17, 18, 20]
-    assert found[20] == []
-
-
-def test_cuda_grandparents_repeat_once_for_every_path():
-    found = wire(small((3, 2, 1), two_layers_back=True))
-    assert found.context[4].tolist() == [9, 10, 11, 12, 13, 13, 13, 13]
-    assert found.context[0].tolist() == [9, 13]
-    assert found.context[9].tolist() == [13]
-    assert found.feedback[4].all()
-
-
 def test_cuda_tops_go_to_those_that_do_not_list_them():
     found = lists(wire(small((2, (1, 2)), top_to_all=True)).context)
     assert found == [[4, 5]] * 4 + [[4, 5]] * 2  # the tops list themselves and each other
     itself = lists(wire(small((2, 1), top_to_all=True, self_context=True)).context)
     assert itself == [[0, 4], [1, 4], [2, 4], [3, 4], [4]]
-
-
-def test_classic_tops_go_to_all_below_listed_or_not():
-    found = lists(wire(classic((2, 1, 1), fan_in=2, top_to_all=True)).context)
-    assert found == [[4, 5]] * 4 + [[5, 5], []]
 
 
 def test_classic_two_layers_back_is_one_wider_fan_in():
