@@ -58,6 +58,7 @@ def test_a_simple_unit_on_its_tape():
     assert layout.w_at.tolist() == [0, 45, 77, 87, 99, 159]
     assert (layout.features, layout.steps, layout.newest_first) == (0b10001, 2, True)
     assert lists(layout, "block", "signed") == [[4, 2, 5], [0, 0, 0]]
+    assert laid_out(sign_of_error=True).signed.tolist() == [8, 4, 10]
 
 
 CLASSIC = {"wiring": "classic", "features": ("signal", "integral"), "predict_steps": 1}
@@ -84,10 +85,6 @@ def test_residual_units_read_the_context_first():
     assert dense(deep, 0)[3:] == [(3, 6, 6, 29, 35), (8, 6, 6, 15, 38), (8, 3, 3, 35, 46)]
     assert places(deep) == [21, 35, 38, 46]
     assert deep.tape_at[1] == 54
-
-
-def test_of_which_errors_only_the_sign_counts():
-    assert laid_out(sign_of_error=True).signed.tolist() == [8, 4, 10]
 
 
 @pytest.mark.parametrize("unit", ["simple", "complex", "residual", "complex_residual"])

@@ -58,21 +58,6 @@ def test_a_step_gives_the_error_the_next_frame_what_units_publish_and_heatmaps()
     assert blind.size[1] == 0
 
 
-def test_the_error_is_the_mean_of_what_was_predicted_two_frames_ago():
-    model, feed = PVM(BLIND), Scene(6)
-    walk(model, feed, 5)
-    before = {name: array.copy() for name, array in model.fetch().items()}
-    seen = walk(model, feed)[0]
-    arrays, layout = model.fetch(), model.layout
-    for layer, error in enumerate(seen.error):
-        parts = []
-        for u in np.flatnonzero(model.wiring.layer == layer):
-            part = slice(layout.signal_at[u], layout.signal_at[u + 1])
-            target = np.concatenate([arrays[f"signals_{k}"][0, part] for k in (5 % 2, 4 % 2)])
-            parts.append(target - before["tape_0"][0, layout.predicted_at[u] :][: target.size])
-        assert error == pytest.approx(abs(np.concatenate(parts)).mean(), rel=1e-5)
-
-
 def test_bytes_and_floats_are_the_same_frames():
     feed = Scene(5)
     bytes_seen, floats_seen, doubles_seen = PVM(BLIND), PVM(BLIND), PVM(BLIND)
@@ -120,21 +105,6 @@ def test_a_bad_frame_or_label_changes_nothing(frame, label, found):
         model.step(frame, label)
     assert bytes_of(model) == before
     walk(model, Scene(3))
-
-
-def test_frozen_it_predicts_and_learns_nothing():
-    model, feed = PVM(TINY), Scene(12)
-    walk(model, feed, 4)
-    model.frozen = True
-    names = ("weights", "velocity", "readout.weights", "readout.velocity")
-    before = {name: array.copy() for name, array in model.fetch().items()}
-    seen = walk(model, feed, 8)
-    after = model.fetch()
-    assert all(after[name].tobytes() == before[name].tobytes() for name in names)
-    assert not np.array_equal(seen[0].prediction, seen[-1].prediction)
-    model.frozen = False
-    walk(model, feed)
-    assert all(model.fetch()[name].tobytes() != before[name].tobytes() for name in names)
 
 
 def weights_by_layer(model):
@@ -326,17 +296,6 @@ def test_a_run_brings_all_home_only_every_so_many_ticks():
         assert bool(other.hidden) == bool(other.heatmaps) == (other.tick % 3 == 0)
     with pytest.raises(ValueError, match="every: found 0"):
         next(PVM(TINY).run(Scene(), every=0))
-
-
-def test_a_run_goes_on_where_the_model_stands_and_stops_when_left():
-    model, other, feed = PVM(TINY), PVM(TINY), Scene(10)
-    for seen in model.run(feed):
-        if seen.tick == 3:
-            break
-    assert model.tick == 4
-    assert [seen.tick for seen in model.run(feed)] == [4, 5, 6, 7, 8, 9]
-    walk(other, feed)
-    assert bytes_of(model) == bytes_of(other)
 
 
 def test_a_run_allocates_nothing_that_lasts():

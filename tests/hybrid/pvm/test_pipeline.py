@@ -46,22 +46,6 @@ def test_units_of_a_part_draw_what_they_draw_in_the_whole():
         assert np.array_equal(own, np.concatenate([weights[at[u] : at[u + 1]] for u in units]))
 
 
-RATIONAL, LOGISTIC = lambda s: s / (2 * (abs(s) + 1)) + 0.5, lambda s: 1 / (1 + np.exp(-s))
-
-
-@pytest.mark.parametrize(("activation", "f"), [("rational", RATIONAL), ("logistic", LOGISTIC), ("tanh", np.tanh)])
-def test_a_model_has_predicted_what_it_makes_of_nothing(activation, f):
-    _, layout, weights, state = begun(activation=activation)
-    tape = state[f"tape_{layout.steps}"][0]  # of the tick before the first
-    k = layout.layer_at[0]
-    matrix, bias = np.split(weights[layout.w_at[k] :][: layout.rows[k] * (layout.columns[k] + 1)], [-layout.rows[k]])
-    sums = bias + matrix.reshape(layout.rows[k], -1) @ np.zeros(layout.columns[k])
-    hidden = f(sums)
-    np.testing.assert_allclose(tape[layout.hidden_at[0] :][:3], hidden, rtol=1e-12)
-    np.testing.assert_allclose(state["world_0"][0, 8:11], hidden, rtol=1e-12)
-    assert not state["tape_0"].any() and not state["world_1"].any()
-
-
 def test_what_is_stretched_by_its_range_is_so_from_the_start():
     changes = {"publish": "minmax", "wiring": "classic", "schedule": ((0, None, 0.1, None),)}
     *_, state = begun(**changes)

@@ -35,30 +35,11 @@ def test_units_patches_and_places_of_oblong_layers():
     assert found.feedback[1].tolist() == [True, True]
 
 
-def test_fan_in_leaves_gaps_and_overlaps_as_the_ratio_dictates():
-    found = lists(wire(small((5, 3, 1))).signal)
-    assert found[25:34] == [[a, a + 1, a + 5, a + 6] for a in (0, 1, 3, 5, 6, 8, 15, 16, 18)]
-    assert found[34] == [25, 26, 28, 29]  # (3 - 2) / 2 is cut to 0: the last row and column are not seen
-
-
 def test_fan_in_keeps_what_is_near_the_centre_of_its_block():
     assert lists(wire(small((3, 1), fan_in=3, fan_in_radius=1)).signal)[9] == [1, 3, 4, 5, 7]
     assert lists(wire(small((3, 1), fan_in=3, fan_in_radius=2)).signal)[9] == list(range(9))
-
-
-def test_a_unit_without_a_signal_is_refused():
     with pytest.raises(ValueError, match=r"fan_in: found 4 within 0\.8"):
         wire(small((1, 2), fan_in=4, fan_in_radius=0.8))
-
-
-@pytest.mark.parametrize(("radius", "neighbours"), [(0, 0), (1, 4), (1.5, 8), (2, 12)])
-def test_neighbours_within_the_radius(radius, neighbours):
-    found = wire(small((5,), lateral_radius=radius))
-    assert len(found.context[12]) == neighbours
-    assert found.context[12].tolist() == sorted(set(found.context[12].tolist()) - {12})
-    assert not found.feedback[12].any()
-    itself = wire(small((5,), lateral_radius=radius, self_context=True))
-    assert itself.context[12].tolist() == sorted([*found.context[12].tolist(), 12])
 
 
 def test_cuda_tops_go_to_those_that_do_not_list_them():
