@@ -81,20 +81,16 @@ def test_a_broken_package_is_named_with_its_error(monkeypatch):
     assert not found["ok"]
 
 
-def test_only_workqueue_is_not_enough(monkeypatch):
+def test_only_workqueue_or_an_unwritable_kernel_cache_is_not_enough(monkeypatch):
     broken_import(monkeypatch, "numba.np.ufunc.tbbpool", "numba.np.ufunc.omppool")
     monkeypatch.setattr(threads, "layer", lambda: "workqueue")
     found = doctor._threads()
     assert found["found"] == f"{processors.available()}; workqueue, of workqueue"
     assert not found["ok"]
     assert "pip install tbb" in found["remedy"]
-
-
-def test_an_unwritable_kernel_cache(monkeypatch):
     monkeypatch.setattr(doctor.tempfile, "TemporaryFile", raising(PermissionError("may not write")))
-    found = doctor._kernel_cache()
-    assert (found["ok"], found["found"]) == (False, "may not write")
-    assert "NUMBA_CACHE_DIR" in found["remedy"]
+    cache = doctor._kernel_cache()
+    assert (cache["ok"], cache["found"]) == (False, "may not write") and "NUMBA_CACHE_DIR" in cache["remedy"]
 
 
 def test_the_mpi_of_mpi4py_is_named_and_one_that_is_broken_or_missing_comes_with_its_remedy(monkeypatch):
@@ -227,9 +223,6 @@ def test_no_driver_or_one_without_devices_or_that_does_not_start(machine, driver
     machine.setattr(doctor, "_cuda", driver)
     amiss("NVIDIA driver", cause, remedy)
     assert not [one for one in doctor.gpu() if one["name"].startswith("cuda:")]
-
-
-def test_devices_that_are_too_old_for_the_kernels(machine):
     machine.setattr(doctor, "_cuda", lambda: Driver((8, 0), (7, 0)))
     amiss("cuda:1", "Abacus, sm_70, 24.0 GiB; the kernels need sm_75 or newer", "--device cpu")
     assert gpu("cuda:0")["ok"] and gpu("gpu")["ok"]

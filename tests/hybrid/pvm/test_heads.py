@@ -38,16 +38,6 @@ def test_a_tile_reads_every_unit_above_it_and_makes_its_patch():
     assert readouts.learned(readouts.weights + 1) and not readouts.learned(readouts.weights.astype(np.float32))
 
 
-def test_a_unit_reads_itself_and_makes_a_block_of_its_layers_heatmap():
-    readouts, layout = made(readout=Readout(kind="unit", block=((1, 2), (3, 1))))
-    assert readouts.shapes == [(2, 6), (3, 2)]
-    assert readouts.layout.inputs.tolist() == [3] * 6 + [2] * 2
-    assert readouts.layout.hidden.tolist() == [6] * 6 + [4] * 2
-    assert [index.tolist() for index in readouts.index[5:]] == [[10, 11], [12, 14, 16], [13, 15, 17]]
-    expected = [at + np.arange(size) for at, size in zip(layout.hidden_at, layout.hidden, strict=True)]
-    assert readouts.places.tolist() == np.concatenate(expected).tolist()
-
-
 @pytest.mark.parametrize("kind, low, high", [("tile", 0.1, 0.9), ("unit", 0.4, 1.0)])
 def test_targets_are_stretched_and_shares_are_not(kind, low, high):
     readouts, _ = made(readout=Readout(kind=kind, block=((2, 1),) if kind == "tile" else ((2, 1), (1, 1))))

@@ -81,12 +81,6 @@ def test_units_are_parted_by_lines_where_they_end():
     assert 122 in np.flatnonzero(dark.all(axis=1)) and (dark.mean() < 0.05)
 
 
-@pytest.mark.parametrize(("count", "across"), [(1, 1), (7, 4), (9, 3), (10, 5)])
-def test_few_places_stay_empty(count, across):
-    whole = panel.side_by_side({str(number): plain(60, 60) for number in range(count)})
-    assert whole.shape[1] == across * (300 + panel.GAP) + panel.GAP
-
-
 def test_captions_tell_the_ends_of_a_scale():
     scaled = panel.side_by_side({"map": plain(4, 4, scale=panel.Scale(0, 0.25, "viridis"))})
     assert np.array_equal(scaled, panel.side_by_side({"map  (0 to 0.25)": plain(4, 4)}))

@@ -46,6 +46,22 @@ def test_units_of_a_part_draw_what_they_draw_in_the_whole():
         assert np.array_equal(own, np.concatenate([weights[at[u] : at[u + 1]] for u in units]))
 
 
+RATIONAL, LOGISTIC = lambda s: s / (2 * (abs(s) + 1)) + 0.5, lambda s: 1 / (1 + np.exp(-s))
+
+
+@pytest.mark.parametrize(("activation", "f"), [("rational", RATIONAL), ("logistic", LOGISTIC), ("tanh", np.tanh)])
+def test_a_model_has_predicted_what_it_makes_of_nothing(activation, f):
+    _, layout, weights, state = begun(activation=activation)
+    tape = state[f"tape_{layout.steps}"][0]  # of the tick before the first
+    k = layout.layer_at[0]
+    matrix, bias = np.split(weights[layout.w_at[k] :][: layout.rows[k] * (layout.columns[k] + 1)], [-layout.rows[k]])
+    sums = bias + matrix.reshape(layout.rows[k], -1) @ np.zeros(layout.columns[k])
+    hidden = f(sums)
+    np.testing.assert_allclose(tape[layout.hidden_at[0] :][:3], hidden, rtol=1e-12)
+    np.testing.assert_allclose(state["world_0"][0, 8:11], hidden, rtol=1e-12)
+    assert not state["tape_0"].any() and not state["world_1"].any()
+
+
 def test_what_is_stretched_by_its_range_is_so_from_the_start():
     changes = {"publish": "minmax", "wiring": "classic", "schedule": ((0, None, 0.1, None),)}
     *_, state = begun(**changes)
@@ -84,6 +100,16 @@ def places(layout, step, first="predicted_at"):
     a, b = getattr(layout, first)[:2]
     a, b = a + 4 * step, b + 2 * step
     return [a, b, b + 1, a + 2, a + 3, 0]
+
+
+def test_the_next_frame_is_the_second_half_where_the_newest_comes_first():
+    made, layout = picture()
+    assert [index.tolist() for index in made.index] == [places(layout, 1)]
+    assert made.covered.tolist() == [True] * 5 + [False]
+    made, layout = picture(**TWO)
+    assert [index.tolist() for index in made.index] == [places(layout, 0)]
+    made, layout = picture(wiring="classic", features=("signal",), predict_steps=1)
+    assert [index.tolist() for index in made.index] == [places(layout, 0)]
 
 
 def test_a_residual_unit_adds_what_its_second_net_says():
