@@ -401,14 +401,3 @@ def test_a_wiring_made_by_hand_is_saved_and_loaded(tmp_path):
     assert bytes_of(loaded) == bytes_of(model)
     with pytest.raises(ValueError, match="wiring: found 2 layers, expected 3"):
         PVM(BLIND, wiring=OWN)
-
-
-def test_numbers_that_are_not_finite_are_not_saved(tmp_path):
-    """They show in the error only when the next frames come."""
-    model = PVM(TINY)
-    walk(model, Scene(3))
-    model.save(tmp_path)
-    model.weights[7] = np.inf
-    with pytest.raises(ValueError, match=r"before tick 3: weights.*NaN or infinity"):
-        model.save(tmp_path)
-    assert np.isfinite(PVM.load(tmp_path)[0].weights).all()

@@ -23,16 +23,6 @@ def test_what_was_saved_comes_back_and_equal_runs_write_equal_bytes(tmp_path):
     assert content(tmp_path / "again") == content(source.parent)
 
 
-def test_latest_and_previous_are_kept_and_no_more(tmp_path):
-    for tick in range(4):
-        checkpoint.save(tmp_path, arrays(tick), {"tick": tick})
-    for name, tick in ((checkpoint.LATEST, 3), (checkpoint.PREVIOUS, 2)):
-        loaded, facts = checkpoint.load(tmp_path / name)
-        assert facts == {"tick": tick}
-        assert same(loaded, arrays(tick))
-    assert len(content(tmp_path)) == 4
-
-
 def test_files_of_others_are_left_alone(tmp_path):
     others = (
         "vectors.safetensors", "tensors-mine.safetensors", "checkpoint-mine.tmp", "checkpoint.json.part", ".tensors.mine.part"

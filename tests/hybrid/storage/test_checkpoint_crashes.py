@@ -102,14 +102,6 @@ def crash_at_rename(patch, name, when):
     patch.setattr(files, "_forget", lambda _: None)
 
 
-def test_a_killed_save_is_tidied_by_the_next(tmp_path):
-    for name in ("tensors", "checkpoint.json", "checkpoint.previous.json"):
-        files.part(tmp_path / name).write_text("half")
-    (tmp_path / f"tensors-{'0' * 16}.safetensors").write_text("never named")
-    checkpoint.save(tmp_path, arrays(), {})
-    assert len(content(tmp_path)) == 2
-
-
 def test_an_interrupted_save_leaves_nothing_behind(tmp_path, monkeypatch):
     checkpoint.save(tmp_path, arrays(), FACTS)
     before = content(tmp_path)

@@ -31,13 +31,6 @@ def made(folder):
     return folder
 
 
-def test_the_options_of_a_run_are_kept_and_its_length_may_grow(tmp_path):
-    assert store.options_of(made(tmp_path / "run")) == {"kind": "language", "epochs": 2}
-    with store.resumed(tmp_path / "run"):
-        store.extend(tmp_path / "run", {"epochs": 5})
-    assert store.options_of(tmp_path / "run") == {"kind": "language", "epochs": 5}
-
-
 @pytest.mark.parametrize("name", ["report.json", "vocabulary.json"])
 def test_files_of_the_users_are_not_replaced_unless_he_says_so(tmp_path, name):
     (tmp_path / name).write_text("mine")
