@@ -20,13 +20,6 @@ from tests.support.readouts import changed
 from tests.support.small_pvm import BLIND, FRAME, TINY, Scene, assert_same, bytes_of, walk
 
 
-def test_made_of_a_configuration_or_a_file(tmp_path):
-    (tmp_path / "mine.json").write_text(TINY.to_json())
-    from_file = PVM.from_config(tmp_path / "mine.json", seed=4)
-    assert bytes_of(from_file) == bytes_of(PVM.from_config(TINY, seed=4))
-    assert bytes_of(from_file) != bytes_of(PVM(TINY, seed=5))
-
-
 def test_a_model_whose_momentum_has_no_room_is_refused(monkeypatch):
     memory = []
     monkeypatch.setattr(machine, "memory", lambda: memory[0])

@@ -58,7 +58,7 @@ def filled(slot, tick, dtype=np.uint8, heat=None, rates=RATES, complete=False):
     return image
 
 
-def test_what_is_filled_is_copied():
+def test_what_is_filled_is_copied_and_nothing_of_it_stays_in_the_next_tick_but_rates_that_hold_on():
     slot = FrameSlot(SIZES, DEVICE, np.float32)
     heat = np.ones((2, 4), np.float32)
     image = filled(slot, 7, heat=heat, complete=True)
@@ -67,11 +67,6 @@ def test_what_is_filled_is_copied():
     assert (slot.target == 1).all() and slot.supervised and slot.complete
     assert (slot.tick, slot.count, slot.readout_rate) == (7, 2, 0.5)
     assert slot.fresh and (slot.rates == np.float32(0.1)).all() and slot.flags.all()
-
-
-def test_nothing_stays_of_the_tick_before_but_rates_that_hold_on():
-    slot = FrameSlot(SIZES, DEVICE, np.float32)
-    filled(slot, 0, heat=np.ones((2, 4), np.float32), complete=True)
     slot.take()
     slot.release()
     filled(slot, 1, np.float64, rates=TickRates(None, None, 0.0))

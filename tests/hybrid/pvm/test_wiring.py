@@ -53,11 +53,7 @@ def test_classic_two_layers_back_is_one_wider_fan_in():
     found = wire(classic((4, 3, 2), two_layers_back=True)).context
     assert found[0].tolist() == [16, 25, 26, 27, 28]  # a block of 4 x 4 is all of layer 0; no unit comes twice
     assert found[16].tolist() == [25]
-
-
-def test_a_block_larger_than_its_layer_meets_each_row_once():
-    """Two layers up from 3 x 3, a block of 4 begins at 0."""
-    found = wire(classic((3, 2, 1), two_layers_back=True)).context
+    found = wire(classic((3, 2, 1), two_layers_back=True)).context  # two layers up from 3 x 3, a block of 4 begins at 0
     assert [(ids == 13).sum() for ids in found[:9]] == [1] * 9
 
 
@@ -78,11 +74,8 @@ def test_a_graph_made_by_hand():
     assert (found.frame, found.grids) == ((4, 6, 1), ((2, 1), (1, 1)))
     assert lists(receptive(found)) == [[0, 2], [1, 2]]
     assert lists(graph(feedback=(True, False)).feedback)[2] == [True, False]
-
-
-def test_receptive_fields_go_round_loops():
-    units = [Unit(0, 1, (0, 0, 1, 1), signal=(1,)), Unit(0, 1, signal=(0,)), Unit(0, 1, (0, 0, 1, 1))]
-    assert lists(receptive(custom((1, 1, 1), units))) == [[0, 1], [2]]
+    loop = [Unit(0, 1, (0, 0, 1, 1), signal=(1,)), Unit(0, 1, signal=(0,)), Unit(0, 1, (0, 0, 1, 1))]
+    assert lists(receptive(custom((1, 1, 1), loop))) == [[0, 1], [2]]
 
 
 @pytest.mark.parametrize(

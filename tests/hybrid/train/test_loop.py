@@ -109,12 +109,16 @@ def taken(best, *values):
 
 
 @pytest.mark.parametrize("lowest", [True, False])
-def test_the_best_is_the_lowest_or_the_highest(lowest):
+def test_the_best_is_the_lowest_or_the_highest_and_never_a_nan_or_a_point_without_the_figure(lowest):
     values = [3.0, 2.0, 2.5, 2.0, 1.0]
     best = Best(Watched("error", lowest), 0, facts := {})
     values = values if lowest else [-value for value in values]
     assert taken(best, *values) == [True, True, False, False, True]
     assert facts["best"] == {"tick": 4, "figure": "error", "value": values[4]} and not best.over
+    best = Best(Watched("error", lowest), 1, facts := {})
+    assert taken(best, math.nan) == [False] and facts["worse"] == 1
+    assert taken(best, 4.0) == [True] and facts["worse"] == 0
+    assert not best.take(5, {"loss": 1.0}) and not best.take(5, {"error": None}) and facts["worse"] == 0
 
 
 def test_patience_counts_points_since_the_best_and_goes_on_after_a_save():
@@ -126,13 +130,6 @@ def test_patience_counts_points_since_the_best_and_goes_on_after_a_save():
     assert again.over
     early = "nothing better in the last 2 points of the curve"
     assert again.report() == {"best": "error 1 at 0", "stopped early": early}
-
-
-def test_a_nan_is_never_the_best_and_a_point_without_the_figure_does_not_count():
-    best = Best(Watched("error"), 1, facts := {})
-    assert taken(best, math.nan) == [False] and facts["worse"] == 1
-    assert taken(best, 4.0) == [True] and facts["worse"] == 0
-    assert not best.take(5, {"loss": 1.0}) and not best.take(5, {"error": None}) and facts["worse"] == 0
 
 
 @pytest.mark.parametrize("every", [0.5, 60])
