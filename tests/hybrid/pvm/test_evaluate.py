@@ -33,19 +33,6 @@ def run(tmp_path_factory):
     return folder / "run"
 
 
-@pytest.fixture(scope="module")
-def three_streams(tmp_path_factory):
-    """A run of three streams, without readouts, on an unlabelled video."""
-    folder = tmp_path_factory.mktemp("streams")
-    rng = np.random.default_rng(0)
-    with Film(folder / "video", 25) as film:
-        for _ in range(8):
-            film.write(rng.integers(0, 255, (8, 8, 3)).astype(np.uint8))
-    options = ["--steps", "10", "--streams", "3", "--video", str(folder / "video")]
-    assert main(command(folder, folder / "run", *options, readout=None)) == 0
-    return folder / "run"
-
-
 def test_figures_are_those_of_a_loop_written_by_hand(capsys, run):
     found = run_json(capsys, "eval", str(run), "--video", "synthetic:4", "--steps", "40")
     model = PVM.load(run / "checkpoint", device="cpu")[0]
@@ -84,8 +71,15 @@ def test_several_clips_are_primed_one_by_one(capsys, run, tmp_path):
     assert (null["true_positives"], null["true_negatives"]) == (10, 2) and null["success"] > 0.98
 
 
-def test_a_model_of_streams_is_watched_as_its_first(capsys, three_streams):
-    found = run_json(capsys, "eval", str(three_streams))
+def test_a_model_of_streams_is_watched_as_its_first(capsys, tmp_path):
+    """It has no readouts, and learns from a video without labels."""
+    with Film(tmp_path / "video", 25) as film:
+        for frame in np.random.default_rng(0).integers(0, 255, (8, 8, 8, 3)).astype(np.uint8):
+            film.write(frame)
+    options = ["--steps", "10", "--streams", "3", "--video", str(tmp_path / "video")]
+    assert main(command(tmp_path, tmp_path / "run", *options, readout=None)) == 0
+    capsys.readouterr()
+    found = run_json(capsys, "eval", str(tmp_path / "run"))
     assert found["frames"] == 8 and found["tracking"] is None
 
 

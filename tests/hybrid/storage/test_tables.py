@@ -90,13 +90,6 @@ def test_a_text_that_a_file_holds_once_for_many_rows_is_in_memory_once(tmp_path,
     assert 0 < most < bound, "200 kB of text are 200 MB in as many rows"
 
 
-def test_ratings_by_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "ROWS", 3)
-    names = [f"user{row % 3}" for row in range(10)]
-    found = ratings.load(written(tmp_path / "r", {"user": names, "item": list(range(5)) * 2}))
-    assert [found.users[user] for user in found.user] == names and len(found.items) == 5
-
-
 def test_a_number_is_of_8_bytes_though_the_file_holds_it_once(tmp_path, monkeypatch):
     file = tables.open_parquet(written(tmp_path / "n", {"n": [7] * 100}))
     for bytes_, expected in ((800, [100]), (799, [99, 1])):
