@@ -61,7 +61,30 @@ def test_a_simple_unit_on_its_tape():
     assert laid_out(sign_of_error=True).signed.tolist() == [8, 4, 10]
 
 
+CLASSIC = {"wiring": "classic", "features": ("signal", "integral"), "predict_steps": 1}
 TWO = {"wiring": "classic", "features": ("signal", "past"), "predict_steps": 2}
+
+
+def test_a_complex_unit_has_a_layer_more():
+    layout = laid_out(**CLASSIC, unit="complex")
+    assert dense(layout, 0) == [(6, 14, 0, 0, 14), (3, 6, 6, 14, 20), (4, 3, 3, 20, 23)]
+    later = laid_out(**CLASSIC, unit="complex", context_to_output=True)
+    assert dense(later, 0) == [(6, 8, 0, 0, 8), (3, 12, 6, 8, 20), (4, 3, 3, 20, 23)]
+    assert later.copy_to[:2].tolist() == [14, 16]
+    assert later.features == 0b00101
+    assert not later.newest_first
+
+
+def test_residual_units_read_the_context_first():
+    layout = laid_out(**TWO, unit="residual")
+    # context 6, a 6, features 8, hidden 3, two predictions of 8
+    assert dense(layout, 0) == [(6, 6, 0, 0, 6), (3, 14, 0, 6, 20), (8, 6, 6, 6, 23), (8, 3, 3, 20, 31)]
+    assert places(layout) == [12, 20, 23, 31]
+    deep = laid_out(**TWO, unit="complex_residual")
+    assert dense(deep, 0)[:3] == [(9, 6, 0, 0, 6), (6, 9, 9, 6, 15), (6, 14, 0, 15, 29)]
+    assert dense(deep, 0)[3:] == [(3, 6, 6, 29, 35), (8, 6, 6, 15, 38), (8, 3, 3, 35, 46)]
+    assert places(deep) == [21, 35, 38, 46]
+    assert deep.tape_at[1] == 54
 
 
 @pytest.mark.parametrize("unit", ["simple", "complex", "residual", "complex_residual"])

@@ -21,15 +21,9 @@ def test_files_of_ours(tmp_path):
 
 def test_files_that_say_nothing_are_refused(tmp_path):
     broken = tmp_path / "broken.json"
-    broken.write_text("{")
-    with pytest.raises(ValueError, match=r"broken.json: not JSON"):
-        load(broken)
     broken.write_text("[1]")
     with pytest.raises(ValueError, match=r"broken.json: found a list"):
         load(broken)
-    (tmp_path / "broken.toml").write_text("=")
-    with pytest.raises(ValueError, match=r"broken.toml: not TOML"):
-        load(tmp_path / "broken.toml")
     with pytest.raises(ValueError, match=r"found 'smal', expected a file .* did you mean small"):
         load("smal")
     with pytest.raises(OSError, match="absent"):

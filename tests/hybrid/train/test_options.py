@@ -21,11 +21,7 @@ def test_defaults_are_those_of_run_model_readout_and_trunk_and_of_a_model_under_
     ("kind", "said", "message"),
     [
         ("language", {}, "--text: needed by `train language`, found none"),
-        (
-            "language",
-            {"text": "x", "readout": "tree", "negatives": 5},
-            "tree` but by --readout neighbours and --readout sampled; leave it out",
-        ),
+        ("language", {"text": "x", "readout": "tree", "negatives": 5}, "tree` but by --readout neighbours and --re"),
         ("language", {"text": "x", "readout": "nosuch"}, "readout: found 'nosuch', expected one of"),
     ],
 )
