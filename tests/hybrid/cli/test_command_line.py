@@ -65,26 +65,14 @@ def test_train_eval_and_export_words(capsys, tmp_path, text, model, readout):
         assert "noun1" in found.words and found.rows.shape == (40, 8)
 
 
-@pytest.fixture(scope="module")
-def refused(tmp_path_factory, text):
-    """A folder with files that are refused, by name."""
-    folder = tmp_path_factory.mktemp("refused")
-    (folder / "empty.txt").write_text("")
-    (folder / "one.txt").write_text("word word word\n" * 30)
-    (folder / "ragged.data").write_text("1\t2\t3\t4\n1\t2\n")
-    return {"folder": folder, "text": text}
-
-
 @pytest.mark.parametrize(
     ("line", "message"),
     [
         ("train language", "--text: needed"),
         ("train", "which model"),
         ("train language --text {folder}/absent", "absent: No such file"),
-        ("train language --text {folder}/empty.txt", "empty, or only white space; expected text"),
-        ("train words --text {folder}/one.txt", "at least 2 are needed"),
-        ("train factors --ratings {folder}/ragged.data", "line 2"),
-        ("train factors --ratings {folder}/ragged.data --text {text}", "--text: not used"),
+        ("train factors --ratings {text}", "text.txt: no user column"),
+        ("train factors --ratings {text} --text {text}", "--text: not used"),
         ("train language --text {text} --readout full --tree balanced", "--tree: not used"),
         ("train language --text {text} --rows-device abacus", 'device: found "abacus"'),
         ("train language --text {text} --device cuda:9", 'device: "cuda:9" cannot be used'),
@@ -92,9 +80,9 @@ def refused(tmp_path_factory, text):
         ("train --resume {folder}/absent", "holds no run"),
     ],
 )
-def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, tmp_path, refused, line, message):
+def test_bad_input_is_one_clear_line_and_exit_code_2(capsys, tmp_path, text, line, message):
     out = ["--out", str(tmp_path / "out")] if line.startswith("train ") and "--resume" not in line else []
-    assert main([*(word.format(**refused) for word in line.split()), *out]) == 2
+    assert main([*(word.format(folder=tmp_path, text=text) for word in line.split()), *out]) == 2
     printed = capsys.readouterr().err
     assert message in printed and printed.startswith("hybrid: error: ") and printed.count("\n") == 1
     assert not (tmp_path / "out").exists()

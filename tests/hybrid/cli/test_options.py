@@ -43,15 +43,12 @@ def test_options_are_not_abbreviated_and_others_are_refused_by_name(capsys, comm
 
 
 @pytest.mark.parametrize("command", [["demo"], ["train", "pvm"], ["pvm", "dream", "run"]])
-def test_quiet_is_taken_before_the_command_and_after_it(command):
+def test_quiet_and_the_model_may_stand_first_or_last(command):
     assert not parsed(*command)["quiet"]
     assert parsed("--quiet", *command)["quiet"] and parsed(*command, "--quiet")["quiet"]
-
-
-def test_the_model_may_stand_first_or_last():
-    assert parsed("train", "words", "--window", "3")["kind"] == "words"
-    given = parsed("train", "--window", "3", "words")
-    assert given["kind"] == "words" and given["window"] == 3
+    for line in (["words", "--window", "3"], ["--window", "3", "words"]):
+        given = parsed("train", *line)
+        assert given["kind"] == "words" and given["window"] == 3
 
 
 COMPLETED = {  # lines of a command, and defaults that hold beside them

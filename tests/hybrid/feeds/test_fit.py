@@ -114,30 +114,23 @@ BAD_VALUES = {
     r"values: found float32 \(5,\), expected float32 \(6,\)": Bags(WEIGHTED._replace(values=np.ones(5, np.float32))),
     "values: found an array, expected None: .* bag_at is None": Bags(WEIGHTED._replace(bag_at=None)),
 }
-
-
-@pytest.mark.parametrize("message", BAD_VALUES)
-def test_numbers_weights_values_and_several_targets_that_do_not_fit_are_refused_by_name(message):
-    with pytest.raises(ValueError, match=message):
-        fitting(BAD_VALUES[message], 1)
+OF_ENGINES = {  # the batch, and what the engine takes
+    "x: found an array, expected None: the engine has an embedding": (Dense(PIXELS), {"per_example": 3}),
+    r"x: found None, expected \(2, 3\): the engine has Inputs": (Own(IDS, None, TARGET), {"dense": 3}),
+    "values: found an array, expected None: this embedding has bags='mean'": (Bags(WEIGHTED), {"bags": "mean"}),
+    "values: found None, expected a number for each id": (Bags(IDS, PLACES, TARGET), {"bags": "weighted"}),
+}
 
 
 def source(**facts):
     return SimpleNamespace(**{"bags": None, "per_example": 0, "dense": 0} | facts)
 
 
-@pytest.mark.parametrize(
-    "feed, wanted, message",
-    [
-        (Dense(PIXELS), {"per_example": 3}, "x: found an array, expected None: the engine has an embedding"),
-        (Own(IDS, None, TARGET), {"dense": 3}, r"x: found None, expected \(2, 3\): the engine has Inputs"),
-        (Bags(WEIGHTED), {"bags": "mean"}, "values: found an array, expected None: this embedding has bags='mean'"),
-        (Bags(IDS, PLACES, TARGET), {"bags": "weighted"}, "values: found None, expected a number for each id"),
-    ],
-)
-def test_inputs_of_another_kind_than_the_engine_takes_are_refused(feed, wanted, message):
+@pytest.mark.parametrize("message", BAD_VALUES | OF_ENGINES)
+def test_numbers_weights_values_and_several_targets_that_do_not_fit_are_refused_by_name(message):
+    feed, wanted = OF_ENGINES.get(message) or (BAD_VALUES[message], None)
     with pytest.raises(ValueError, match=message):
-        fitting(feed, 1, source(**wanted))
+        fitting(feed, 1, wanted and source(**wanted))
 
 
 def test_an_example_may_have_any_number_of_targets():

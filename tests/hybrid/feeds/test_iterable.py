@@ -59,12 +59,6 @@ def test_worker_processes_change_no_batch():
     assert alone.describe() == helped.describe()
 
 
-@pytest.mark.parametrize(("name", "value"), [("rows", "9"), ("classes", 2**31)])
-def test_rows_and_classes_that_are_no_number_of_them(name, value):
-    with pytest.raises(ValueError, match=f"{name}: found {value!r}, expected a whole number"):
-        IterableFeed(PAIRS, **{name: value})
-
-
 def test_ids_that_are_too_large_take_no_memory():
     with pytest.raises(IndexError, match=r"batches\[1\]: target\[0\]: found 10000000000000, expected 0 to"):
         IterableFeed([([1], [0]), ([1], [10**13])])
@@ -72,6 +66,9 @@ def test_ids_that_are_too_large_take_no_memory():
         IterableFeed([([10**13], [0])])
     with pytest.raises(ValueError, match="classes: found 5, expected at least 2147483647"):
         IterableFeed([([1], [2**31 - 2])], classes=5)
+    for name, value in (("rows", "9"), ("classes", 2**31)):
+        with pytest.raises(ValueError, match=f"{name}: found {value!r}, expected a whole number"):
+            IterableFeed(PAIRS, **{name: value})
 
 
 def test_dicts_of_fields():

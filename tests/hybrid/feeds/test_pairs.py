@@ -116,14 +116,6 @@ def test_keep_probability():
     assert np.isfinite(pairs.keep_probability(np.array([2, 0]), 0.01)).all()  # a word that does not occur
 
 
-def test_the_share_that_is_kept_is_known_without_reading_a_file(tmp_path):
-    ids, keep = np.array([0, 2, 2, 1, 2], np.int32), np.array([0.5, 1, 0.25], np.float32)
-    there = np.memmap(tmp_path / "ids", np.int32, "w+", shape=ids.shape)
-    there[:] = ids
-    for one in (ids, there):
-        assert pairs._kept(keep, one, np.bincount(ids)) == pytest.approx((0.5 + 1 + 3 * 0.25) / 5)
-
-
 @pytest.mark.parametrize(
     "options, message",
     [

@@ -101,20 +101,6 @@ def test_a_column_of_weights(tmp_path):
             ratings.load(written(tmp_path, f"who,stars,what\n1,{weight},2\n"), ("who", "what", "", "stars"))
 
 
-@pytest.mark.parametrize(
-    "content, columns, message",
-    [
-        (CSV, ["who", "item"], "no column 'who'; found the columns 'user', 'item', 'timestamp'; expected user, item"),
-        (CSV, ["1", "4"], "no column '4'; found 3 columns"),
-        (CSV, ["user"], "columns: found user, expected two or three that differ.*or four with a weight"),
-        ("1,2,3\n4,,5\n", ["1", "2-"], "line 2: a name is empty; expected a user and his items"),
-    ],
-)
-def test_columns_that_are_not_there(tmp_path, content, columns, message):
-    with pytest.raises(ValueError, match=message):
-        ratings.load(written(tmp_path, content), columns)
-
-
 def test_dates_of_a_table_order_the_histories(tmp_path):
     times = ["2021-03-04", "2021-03-04 00:00:01", "2021-03-04T00:00:02.5+00:00", "2021-03-04T02:00:01+02:00"]
     rows = "".join(f"u,{item},{time}\n" for item, time in zip("abcd", times, strict=True))
@@ -123,31 +109,33 @@ def test_dates_of_a_table_order_the_histories(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content, message",
+    ("content", "columns", "message"),
     [
-        ("", "ratings: empty; expected ratings"),
-        ("user,item\n1,a\n2,a\n", "ratings: 1 different items; expected at least 2"),
-        (CSV + "1,b\n", "line 3: 2 fields, expected 3 as in line 1; is it cut short?"),
-        (CSV + "1,b,soon\n", "line 3: the timestamp is 'soon'; expected a number"),
-        ("user,item,date\n1,a,2020-01-01\n1,b,7\n", "line 3: the timestamp is '7'; expected a date such as"),
-        ("user,item,time\n1,a,5\n1,b,2020-01-01\n", "line 3: the timestamp is '2020-01-01'; expected a number"),
-        (CSV + ",b,3\n", "line 3: the user is empty"),
-        (CSV + '1,"b,3\n', "line 3: unexpected end of data"),
-        (
-            "who,what\n1,2\n",
-            "no user column; found the columns 'who', 'what'; expected a header .*--columns NAME,NAME,",
-        ),
-        (b"user,item\n\xff\xfe,1\n", "not UTF-8"),
-        (b"PK\3\4 and no more", "no .npz that can be read .* expected one of a matrix by scipy.sparse.save_npz"),
+        (CSV, ["who", "item"], "no column 'who'; found the columns 'user', 'item', 'timestamp'; expected user, item"),
+        (CSV, ["1", "4"], "no column '4'; found 3 columns"),
+        (CSV, ["user"], "columns: found user, expected two or three that differ.*or four with a weight"),
+        ("1,2,3\n4,,5\n", ["1", "2-"], "line 2: a name is empty; expected a user and his items"),
+        ("", None, "ratings: empty; expected ratings"),
+        ("user,item\n1,a\n2,a\n", None, "ratings: 1 different items; expected at least 2"),
+        (CSV + "1,b\n", None, "line 3: 2 fields, expected 3 as in line 1; is it cut short?"),
+        (CSV + "1,b,soon\n", None, "line 3: the timestamp is 'soon'; expected a number"),
+        ("user,item,date\n1,a,2020-01-01\n1,b,7\n", None, "line 3: the timestamp is '7'; expected a date such as"),
+        ("user,item,time\n1,a,5\n1,b,2020-01-01\n", None, "line 3: the timestamp is '2020-01-01'; expected a number"),
+        (CSV + ",b,3\n", None, "line 3: the user is empty"),
+        (CSV + '1,"b,3\n', None, "line 3: unexpected end of data"),
+        ("who,what\n1,2\n", None, "no user column; found the columns 'who', 'what'; expected .*--columns NAME,NAME,"),
+        (b"user,item\n\xff\xfe,1\n", None, "not UTF-8"),
+        (b"PK\3\4 and no more", None, "no .npz that can be read .* expected one of a matrix by scipy.sparse.save_npz"),
     ],
 )
-def test_files_that_are_no_ratings(tmp_path, content, message):
+def test_files_that_are_no_ratings(tmp_path, content, columns, message):
     with pytest.raises(ValueError, match=message):
-        ratings.load(written(tmp_path, content))
+        ratings.load(written(tmp_path, content), columns)
 
 
-def test_parquet(tmp_path):
+def test_parquet(tmp_path, monkeypatch):
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr("hybrid.storage.tables.ROWS", 3)  # so that it is read in pieces
     parquet.write_table(arrow.table(COLUMNS), tmp_path / "r")
     assert by_name(ratings.load(tmp_path / "r")) == TIMED
     renamed = {"who": [int(u) for u in USER], "what": ITEM, "when": arrow.array(WHEN, arrow.timestamp("ms"))}
@@ -177,20 +165,23 @@ def test_columns_of_a_program(user, item, time):
 
 
 @pytest.mark.parametrize(
-    "columns, message",
+    ("columns", "named", "message"),
     [
-        (([1, 2], [1]), r"item: found int64 \(1,\), expected a column \(2,\)"),
-        (([1.0, np.nan], [1, 2]), r"user\[1\]: found nan, expected a name"),
-        (([1, 2], [1, 2], [1, np.inf]), r"time\[1\]: found inf, expected a time"),
-        (([1, 2], [1, 2], np.array(["NaT", "2020-01-01"], "M8[D]")), r"time\[0\]: found NaT"),
-        (([1, 2], [1, 2], ["2020-01-01", "2020-01-02"]), "time: found <U10, expected numbers or datetime64"),
-        (([1, 2], [1, 2], None, [1, -1]), r"weight\[1\]: found -1, expected a number of at least 0"),
-        (([1, 2], [1, 2], None, [1, 1e300]), r"weight\[1\]: found 1e\+300, expected .* finite in float32"),
+        (([1, 2], [1]), {}, r"item: found int64 \(1,\), expected a column \(2,\)"),
+        (([1.0, np.nan], [1, 2]), {}, r"user\[1\]: found nan, expected a name"),
+        (([1, 2], [1, 2], [1, np.inf]), {}, r"time\[1\]: found inf, expected a time"),
+        (([1, 2], [1, 2], np.array(["NaT", "2020-01-01"], "M8[D]")), {}, r"time\[0\]: found NaT"),
+        (([1, 2], [1, 2], ["2020-01-01", "2020-01-02"]), {}, "time: found <U10, expected numbers or datetime64"),
+        (([1, 2], [1, 2], None, [1, -1]), {}, r"weight\[1\]: found -1, expected a number of at least 0"),
+        (([1, 2], [1, 2], None, [1, 1e300]), {}, r"weight\[1\]: found 1e\+300, expected .* finite in float32"),
+        (ODD, {}, "frame: no user column; found 'who', 'what', 'how', 'when'; say which it is: user='NAME'"),
+        (COLUMNS, {"weight": "rating"}, "frame: no column 'rating'; found 'user_id', 'item', 'stars', 'timestamp'"),
+        (np.eye(3), {}, "frame: found ndarray, expected a frame of pandas or polars"),
     ],
 )
-def test_columns_that_are_no_ratings(columns, message):
+def test_columns_and_frames_that_are_no_ratings(columns, named, message):
     with pytest.raises(ValueError, match=message):
-        ratings.from_columns(*columns)
+        ratings.from_columns(*columns) if isinstance(columns, tuple) else ratings.from_frame(columns, **named)
 
 
 @pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.coo_matrix, sparse.coo_array])
@@ -209,18 +200,15 @@ def test_sparse_matrix(tmp_path, kind):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"data": np.array([1, {}], dtype=object)},
         {"indices": [0, 3]},
         {"indptr": [0, 5, 2]},
         {"format": b"nonsense"},
-        None,
     ],
 )
 def test_archives_that_are_no_matrix(tmp_path, changes):
     parts = {"format": b"csr", "shape": [2, 3], "indptr": [0, 1, 2], "indices": [0, 2], "data": [1, 1]}
     path = tmp_path / "m.npz"
-    np.savez(path, **(parts | (changes or {})))
-    path.write_bytes(path.read_bytes()[: None if changes else -30])
+    np.savez(path, **parts | changes)
     with pytest.raises(ValueError, match=r"m\.npz: no .npz that can be read"):
         ratings.load(path)
 
@@ -285,18 +273,3 @@ def test_dates_order_the_histories(kind, form):
     found = ratings.from_frame(frames({"user": USER, "item": ITEM, "date": [made(date) for date in DATES]})[kind])
     plain = ratings.histories(ratings.from_columns(USER, ITEM, WHEN))
     assert ratings.histories(found).sha256 == plain.sha256
-
-
-@pytest.mark.parametrize(
-    ("frame", "named", "message"),
-    [
-        (ODD, {}, "frame: no user column; found 'who', 'what', 'how', 'when'; say which it is: user='NAME'"),
-        (COLUMNS, {"weight": "rating"}, "frame: no column 'rating'; found 'user_id', 'item', 'stars', 'timestamp'"),
-        (COLUMNS | {"timestamp": ["soon"] * 5}, {}, "time: found <U4, expected numbers or datetime64"),
-        (COLUMNS | {"item": ITEM[1:]}, {}, r"item: found <U1 \(4,\), expected a column \(5,\)"),
-        (np.eye(3), {}, "frame: found ndarray, expected a frame of pandas or polars"),
-    ],
-)
-def test_frames_that_are_no_ratings(frame, named, message):
-    with pytest.raises(ValueError, match=message):
-        ratings.from_frame(frame, **named)

@@ -122,16 +122,6 @@ TEXT = Text(["the cat sat", "", "on the mat", "the end"] * 7 + ["rare"])
 WORDS = Vocabulary.build(TEXT, min_count=2, unknown=False)
 
 
-@pytest.mark.parametrize("tokens, unknown", [(1, True), (5, False), (10**6, True)])
-def test_is_the_corpus_in_memory(tmp_path, monkeypatch, tokens, unknown):
-    monkeypatch.setattr(stream, "TOKENS", tokens)
-    vocabulary = Vocabulary.build(TEXT, min_count=2, unknown=unknown)
-    write(tmp_path, TEXT, vocabulary, running=False)
-    found, expected = StoredCorpus(tmp_path), Corpus(TEXT, vocabulary)
-    assert (found.ids.tobytes(), found.at.tobytes()) == (expected.ids.tobytes(), expected.at.tobytes())
-    assert found.sha256 == expected.sha256 and isinstance(found.ids, np.memmap)
-
-
 @pytest.mark.parametrize("forged, piece", [(False, stream.PIECE), (True, stream.PIECE), (True, 2)])
 @pytest.mark.parametrize(
     "name, dtype, at, value",
@@ -174,13 +164,16 @@ def folders(tmp_path):
     return sorted(entry.name for entry in (tmp_path / "ids").iterdir())
 
 
-@pytest.mark.parametrize("eos", [False, True])
-def test_is_the_corpus_of_the_text_read_at_once(path, tmp_path, eos):
+@pytest.mark.parametrize(("eos", "tokens"), [(False, 5), (True, 1), (True, 10**6)])
+def test_is_the_corpus_of_the_text_read_at_once(path, tmp_path, monkeypatch, eos, tokens):
+    monkeypatch.setattr(stream, "TOKENS", tokens)
     found = stored(path, tmp_path / "ids", min_count=21, eos=eos)
     whole = text.read(path, eos=eos)
     expected = Corpus(whole, Vocabulary.build(whole, min_count=21))
     expected = Corpus.from_ids(expected.ids, expected.vocabulary) if eos else expected
-    assert found.sha256 == expected.sha256
+    assert found.sha256 == expected.sha256 and isinstance(found.ids, np.memmap)
+    assert (found.ids.dtype, found.at.dtype, len(found)) == (np.int32, np.int64, len(found.ids))
+    assert (found.ids.tobytes(), found.at.tobytes()) == (expected.ids.tobytes(), expected.at.tobytes())
 
 
 def test_it_is_made_once_and_anew_when_the_text_or_the_cut_changes(path, tmp_path, monkeypatch):

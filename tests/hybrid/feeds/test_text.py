@@ -1,7 +1,6 @@
 from collections import Counter
 from itertools import chain
 
-import numpy as np
 import pytest
 
 from hybrid.feeds import text
@@ -81,15 +80,6 @@ def test_documentation_is_english_text():
     assert "the" in [word for word, _ in Counter(tokens).most_common(5)]
     assert ["*"] * 8 not in sentences  # underlines
     assert all(any(map(str.isalnum, chain(*sentence))) for sentence in sentences)
-
-
-def test_corpus():
-    sentences = [["a", "b"], ["x"], ["b", "x", "a"]]
-    vocabulary = Vocabulary("ab", [2, 2])
-    corpus = Corpus(sentences, vocabulary)
-    assert corpus.ids.tolist() == [0, 1, 1, 0]
-    assert corpus.at.tolist() == [0, 2, 4]  # what has no known word is no sentence
-    assert (corpus.ids.dtype, corpus.at.dtype, len(corpus)) == (np.int32, np.int64, 4)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ def test_labels_and_texts_are_read(tmp_path):
     [
         (b"words alone\n", "data: no line has a label; expected some, such as __label__name"),
         (b"__label__a x\nx __label__ y\n", "data, line 2: the mark __label__ without a name"),
-        (b"__label__a x\n__label__b \xff\n", "data, line 2: not UTF-8"),
     ],
 )
 def test_files_that_are_refused(tmp_path, content, message):

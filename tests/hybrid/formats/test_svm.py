@@ -80,19 +80,16 @@ def test_files_that_are_refused(path, message):
         svm.load(path)
 
 
-def test_large_numbers_that_are_meant(path):
-    path.write_text("2000000,3 1:1\n")
-    assert svm.load(path, labels=2000001).labels.shape == (1, 2000001)
-    path.write_text("1 3 2000001\n2000000,3 1:1\n")
-    assert svm.load(path).labels.shape == (1, 2000001)
-
-
-def test_sizes_that_do_not_fit(path):
+def test_sizes_that_are_given(path):
     path.write_text("2 3:1\n")
     with pytest.raises(ValueError, match="features: found the number 2, expected at most 1"):
         svm.load(path, features=2)
     with pytest.raises(ValueError, match="labels: found the number 2, expected at most 1"):
         svm.load(path, labels=2)
+    path.write_text("2000000,3 1:1\n")  # large, and meant
+    assert svm.load(path, labels=2000001).labels.shape == (1, 2000001)
+    path.write_text("1 3 2000001\n2000000,3 1:1\n")
+    assert svm.load(path).labels.shape == (1, 2000001)
     path.write_text("2 0:1\n")
     with pytest.raises(ValueError, match="a feature 0, expected numbers from 1 on, those of the training examples"):
         svm.load(path, first=1)

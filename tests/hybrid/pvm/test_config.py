@@ -55,24 +55,11 @@ def test_json_goes_round_where_nothing_is_as_by_default():
     assert Config.from_fields(json.loads(without.to_json())) == without
 
 
-def test_rates_of_a_staged_schedule():
-    staged = ((0, 0, 0.2, 0.3), (5, 1, 0.2, 0.3), (10, 2, 0.2, 0.3), (8, None, 0.1, None), (20, None, 0.05, None))
-    config = Config(grids=(2, 2, 1), schedule=staged)
-    assert [one.tolist() for one in config.rates(4)] == [[0.2, 0, 0], [0.3, 0, 0]]
-    assert [one.tolist() for one in config.rates(5)] == [[0.2, 0.2, 0], [0.3, 0.3, 0]]
-    assert [one.tolist() for one in config.rates(8)] == [[0.1, 0.1, 0.1], [0.3, 0.3, 0]]
-    assert [one.tolist() for one in config.rates(10)] == [[0.1, 0.1, 0.2], [0.3, 0.3, 0.3]]
-    assert [one.tolist() for one in config.rates(99)] == [[0.05] * 3, [0.3] * 3]
-
-
-def test_of_one_step_the_later_entry_wins_whatever_the_order_of_steps():
+def test_rates_go_on_from_those_before_and_of_one_step_the_later_entry_wins():
     config = Config(grids=(1,), schedule=((7, None, 0.5), (3, None, 0.1), (3, None, 0.2)))
     assert config.rates(3)[0] == [0.2]
     assert config.rates(7)[0] == [0.5]
     assert Config(grids=(1,), schedule=()).rates(9)[0] == [0]
-
-
-def test_rates_go_on_from_those_before():
     config = Config(grids=(2, 1), schedule=((0, None, 0.2, 0.3), (6, 1, 0.1)))
     rate, momentum = config.rates(0)
     changed = np.array([0.7, 0.8]), momentum
@@ -140,11 +127,8 @@ def test_what_does_not_fit_is_refused(fields, message):
         Config.from_fields(fields)
 
 
-def test_fields_of_older_checkpoints_are_read():
+def test_what_just_fits_and_fields_of_older_checkpoints_are_taken():
     assert Config.from_fields({"compat": None, "ignore_depth": False, "readout": {"depth": 1}}) == Config()
-
-
-def test_what_just_fits_is_taken():
     Config(streams=16, readout=Readout(kind="unit", block=(1,) * 6, enabled=(True,) * 6))
     Config(name="ä 模" + "b" * 197)
     Config(grids=(1,) * 1000, hidden=1)

@@ -18,7 +18,7 @@ from hybrid.pvm.config import Config
 from hybrid.pvm.evaluate import Validation, follow, single
 from hybrid.pvm.model import PVM
 from hybrid.pvm.source import clips
-from tests.hybrid.pvm.tiny import TINY, command, tensors
+from tests.hybrid.pvm.tiny import TINY, command
 from tests.support.commands import run_json
 
 # Where the first two pictures of a film lie.
@@ -30,19 +30,6 @@ def run(tmp_path_factory):
     """A run of the synthetic scene."""
     folder = tmp_path_factory.mktemp("run")
     assert main(command(folder, folder / "run", "--steps", "60")) == 0
-    return folder / "run"
-
-
-@pytest.fixture(scope="module")
-def three_streams(tmp_path_factory):
-    """A run of three streams, without readouts, on an unlabelled video."""
-    folder = tmp_path_factory.mktemp("streams")
-    rng = np.random.default_rng(0)
-    with Film(folder / "video", 25) as film:
-        for _ in range(8):
-            film.write(rng.integers(0, 255, (8, 8, 3)).astype(np.uint8))
-    options = ["--steps", "10", "--streams", "3", "--video", str(folder / "video")]
-    assert main(command(folder, folder / "run", *options, readout=None)) == 0
     return folder / "run"
 
 
@@ -59,13 +46,6 @@ def test_figures_are_those_of_a_loop_written_by_hand(capsys, run):
     assert found["last_frame_error"] == pytest.approx(np.mean(still), rel=1e-5)
     assert found["prediction_to_last_frame"] == pytest.approx(np.mean(off) / np.mean(still), rel=1e-5)
     assert found["error"] == pytest.approx(np.mean([one.error for one in seen], axis=0), rel=1e-5)
-
-
-def test_evaluation_learns_nothing(capsys, run):
-    before = tensors(run)
-    first = run_json(capsys, "eval", str(run), "--steps", "30")
-    assert run_json(capsys, "eval", str(run), "--steps", "30") == first
-    assert tensors(run) == before
 
 
 def test_labels_bring_the_tracking_benchmark(capsys, run):
@@ -91,8 +71,15 @@ def test_several_clips_are_primed_one_by_one(capsys, run, tmp_path):
     assert (null["true_positives"], null["true_negatives"]) == (10, 2) and null["success"] > 0.98
 
 
-def test_a_model_of_streams_is_watched_as_its_first(capsys, three_streams):
-    found = run_json(capsys, "eval", str(three_streams))
+def test_a_model_of_streams_is_watched_as_its_first(capsys, tmp_path):
+    """It has no readouts, and learns from a video without labels."""
+    with Film(tmp_path / "video", 25) as film:
+        for frame in np.random.default_rng(0).integers(0, 255, (8, 8, 8, 3)).astype(np.uint8):
+            film.write(frame)
+    options = ["--steps", "10", "--streams", "3", "--video", str(tmp_path / "video")]
+    assert main(command(tmp_path, tmp_path / "run", *options, readout=None)) == 0
+    capsys.readouterr()
+    found = run_json(capsys, "eval", str(tmp_path / "run"))
     assert found["frames"] == 8 and found["tracking"] is None
 
 
@@ -135,8 +122,6 @@ def test_a_dream_shows_the_model_its_own_predictions(run, tmp_path):
 def refusals(run, folder):
     yield ["eval", str(run), "--video", str(folder / "no.mp4")], "there is no such file"
     yield ["pvm", "watch", str(run), "--out", str(folder / "film.webm")], "expected .mp4"
-    yield ["pvm", "watch", str(run), "--out", str(folder / "no" / "film.mp4")], "there is no directory"
-    yield ["pvm", "dream", str(run), "--video", str(folder / "no.mp4")], "there is no such file"
     yield ["export", str(run), str(folder / "vectors.txt")], "no vectors"
     other = folder / "other"
     other.mkdir()

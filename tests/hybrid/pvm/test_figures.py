@@ -1,39 +1,14 @@
 """How far predictions are off, beside repeating the last frame, and numbers that say nothing."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
+from hybrid.feeds.video.frames import Frames
 from hybrid.models.pvm import Recent
 from hybrid.pvm import figures
 from hybrid.pvm.config import Config
-from hybrid.pvm.figures import Counts, compared, distance, floats, judged
-
-SHAPE = (2, 3, 1)
-
-
-class Feed:
-    """Frame t is grey t/10; it counts how often each is asked for."""
-
-    streams = 1
-
-    def __init__(self):
-        self.asked = []
-
-    def __len__(self):
-        return 9
-
-    def __getitem__(self, tick):
-        self.asked.append(tick)
-        return SimpleNamespace(image=np.full((1, *SHAPE), tick / 10, np.float32))
-
-
-def test_bytes_count_as_shares_of_1():
-    image = floats(np.array([0, 51, 255], np.uint8))
-    assert image.dtype == np.float32
-    np.testing.assert_allclose(image, [0, 0.2, 1], rtol=1e-6)
-    assert distance(image, np.zeros(3)) == pytest.approx(0.4)
+from hybrid.pvm.figures import Counts, compared, judged
+from tests.support.numbered_clip import Numbers
 
 
 @pytest.mark.parametrize(
@@ -51,12 +26,13 @@ def test_the_figure_and_its_words(error, last, share, said):
 
 
 def test_frames_are_kept_and_not_decoded_twice():
-    feed = Feed()
-    recent = Recent(feed)
+    clip = Numbers(1, 9)
+    recent = Recent(Frames([clip], 9))
     for tick in range(9):
-        assert recent[tick].image.mean() == pytest.approx(tick / 10)
-    assert recent.image(2).mean() == pytest.approx(0.2) and feed.asked == list(range(9))
-    assert recent.image(0).mean() == 0 and feed.asked == [*range(9), 0], "of 8 that are kept, 0 is none"
+        assert (recent[tick].image == tick + 1).all()
+    assert recent.image(2).mean() == pytest.approx(3 / 255) and clip.decoded == list(range(9))
+    assert recent.image(0).mean() == pytest.approx(1 / 255)
+    assert clip.decoded == [*range(9), 0], "of 8 that are kept, 0 is none"
 
 
 def frames(*numbers) -> np.ndarray:
@@ -73,14 +49,10 @@ def test_counts_by_hand():
     stuck = np.zeros(10)  # dead and saturated
     found = figures.count(frames(moving, at_ends, mostly, often, still, stuck))
     assert found == Counts(units=1, numbers=6, saturated=3, dead=2, dead_units=0)
-
-
-def test_a_unit_is_dead_where_all_its_numbers_are():
-    hidden = np.full((4, 3, 5), 0.4)
-    hidden[:, 0] += np.linspace(0, 0.2, 4)[:, None]
-    hidden[1, 1, 2] = 0.6
-    found = figures.count(hidden)
-    assert (found.units, found.numbers, found.dead, found.dead_units) == (3, 15, 9, 1)
+    three = np.full((4, 3, 5), 0.4)  # of the units one moves, one in a number, one not at all
+    three[:, 0] += np.linspace(0, 0.2, 4)[:, None]
+    three[1, 1, 2] = 0.6
+    assert figures.count(three)[:2] == (3, 15) and figures.count(three)[3:] == (9, 1)
 
 
 def test_the_range_is_the_activation_s():

@@ -32,10 +32,6 @@ def test_every_field_stands_where_its_unit_and_number_stand():
     assert (image[high + 1 + 4 : high + 1 + 7, 2 * 3 + 1 : 2 * 3 + 3] == film.BETWEEN).all()  # there is no number 5
     every = np.concatenate([model.receptive_field(0, unit).weights.ravel() for unit in range(6)])
     assert (abs(every) > scale).mean() < 0.02
-
-
-def test_units_that_look_at_nothing_are_grey():
-    model = PVM(CONFIG)
     arrays = model.fetch()
     model.put(arrays | {"weights": np.zeros_like(arrays["weights"])})
     image, scale = film.montage(model, [0])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hybrid.pvm.config import Config
-from hybrid.pvm.layout import FEEDBACK, LATERAL, RAW, tape_layout
+from hybrid.pvm.layout import FEEDBACK, LATERAL, tape_layout
 from hybrid.pvm.wiring import Unit, custom
 
 # A 2 x 3 frame of 1 channel; unit 0 sees its first two columns, unit 1 its last, unit 2 both units.
@@ -58,13 +58,7 @@ def test_a_simple_unit_on_its_tape():
     assert layout.w_at.tolist() == [0, 45, 77, 87, 99, 159]
     assert (layout.features, layout.steps, layout.newest_first) == (0b10001, 2, True)
     assert lists(layout, "block", "signed") == [[4, 2, 5], [0, 0, 0]]
-
-
-def test_the_raw_context_stands_behind_the_hidden_vector():
-    layout = laid_out(context_to_output=True)
-    assert dense(layout, 0) == [(3, 14, 0, 0, 14), (8, 3 + 6, 3, 14, 17 + 6)]
-    assert layout.copy_kind.tolist() == [LATERAL, RAW, FEEDBACK, RAW, FEEDBACK, RAW]
-    assert layout.copy_to[:4].tolist() == [8, 17, 10, 19]
+    assert laid_out(sign_of_error=True).signed.tolist() == [8, 4, 10]
 
 
 CLASSIC = {"wiring": "classic", "features": ("signal", "integral"), "predict_steps": 1}
@@ -91,10 +85,6 @@ def test_residual_units_read_the_context_first():
     assert dense(deep, 0)[3:] == [(3, 6, 6, 29, 35), (8, 6, 6, 15, 38), (8, 3, 3, 35, 46)]
     assert places(deep) == [21, 35, 38, 46]
     assert deep.tape_at[1] == 54
-
-
-def test_of_which_errors_only_the_sign_counts():
-    assert laid_out(sign_of_error=True).signed.tolist() == [8, 4, 10]
 
 
 @pytest.mark.parametrize("unit", ["simple", "complex", "residual", "complex_residual"])

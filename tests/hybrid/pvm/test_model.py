@@ -20,13 +20,6 @@ from tests.support.readouts import changed
 from tests.support.small_pvm import BLIND, FRAME, TINY, Scene, assert_same, bytes_of, walk
 
 
-def test_made_of_a_configuration_or_a_file(tmp_path):
-    (tmp_path / "mine.json").write_text(TINY.to_json())
-    from_file = PVM.from_config(tmp_path / "mine.json", seed=4)
-    assert bytes_of(from_file) == bytes_of(PVM.from_config(TINY, seed=4))
-    assert bytes_of(from_file) != bytes_of(PVM(TINY, seed=5))
-
-
 def test_a_model_whose_momentum_has_no_room_is_refused(monkeypatch):
     memory = []
     monkeypatch.setattr(machine, "memory", lambda: memory[0])
@@ -34,7 +27,7 @@ def test_a_model_whose_momentum_has_no_room_is_refused(monkeypatch):
     for momentum, copies in ((0.0, 1), (0.5, 2)):
         config = dataclasses.replace(BLIND, schedule=((0, None, 0.05, momentum),))
         memory[:] = [copies * least]
-        PVM(config)
+        assert ("velocity" in PVM(config).fetch()) == (momentum > 0)
         memory[:] = [copies * least - 1]
         with pytest.raises(MemoryError, match="pvm: found at least"):
             PVM(config)
@@ -56,21 +49,6 @@ def test_a_step_gives_the_error_the_next_frame_what_units_publish_and_heatmaps()
     seen = walk(blind, Scene(1))[0]
     assert seen.heatmaps == [] and seen.heatmap is None
     assert blind.size[1] == 0
-
-
-def test_the_error_is_the_mean_of_what_was_predicted_two_frames_ago():
-    model, feed = PVM(BLIND), Scene(6)
-    walk(model, feed, 5)
-    before = {name: array.copy() for name, array in model.fetch().items()}
-    seen = walk(model, feed)[0]
-    arrays, layout = model.fetch(), model.layout
-    for layer, error in enumerate(seen.error):
-        parts = []
-        for u in np.flatnonzero(model.wiring.layer == layer):
-            part = slice(layout.signal_at[u], layout.signal_at[u + 1])
-            target = np.concatenate([arrays[f"signals_{k}"][0, part] for k in (5 % 2, 4 % 2)])
-            parts.append(target - before["tape_0"][0, layout.predicted_at[u] :][: target.size])
-        assert error == pytest.approx(abs(np.concatenate(parts)).mean(), rel=1e-5)
 
 
 def test_bytes_and_floats_are_the_same_frames():
@@ -120,21 +98,6 @@ def test_a_bad_frame_or_label_changes_nothing(frame, label, found):
         model.step(frame, label)
     assert bytes_of(model) == before
     walk(model, Scene(3))
-
-
-def test_frozen_it_predicts_and_learns_nothing():
-    model, feed = PVM(TINY), Scene(12)
-    walk(model, feed, 4)
-    model.frozen = True
-    names = ("weights", "velocity", "readout.weights", "readout.velocity")
-    before = {name: array.copy() for name, array in model.fetch().items()}
-    seen = walk(model, feed, 8)
-    after = model.fetch()
-    assert all(after[name].tobytes() == before[name].tobytes() for name in names)
-    assert not np.array_equal(seen[0].prediction, seen[-1].prediction)
-    model.frozen = False
-    walk(model, feed)
-    assert all(model.fetch()[name].tobytes() != before[name].tobytes() for name in names)
 
 
 def weights_by_layer(model):
@@ -254,7 +217,8 @@ def test_any_iterable_of_frames_is_stepped_through(frames):
 def test_pairs_bring_labels():
     assert ended(PVM(TINY), zip(FRAMES, BOXES, strict=True)) == stepped(FRAMES, BOXES)
     assert ended(PVM(TINY), (Frame(*pair) for pair in zip(FRAMES, BOXES, strict=True))) == stepped(FRAMES, BOXES)
-    assert stepped(FRAMES, BOXES)[1] != stepped(FRAMES)[1]
+    unlabelled = stepped(FRAMES)[1]
+    assert stepped(FRAMES, BOXES)[1] != unlabelled == PVM(TINY).fetch()["readout.weights"].tobytes()
 
 
 def test_an_iterable_goes_on_and_a_feed_begins_where_the_model_stands():
@@ -325,17 +289,6 @@ def test_a_run_brings_all_home_only_every_so_many_ticks():
         assert bool(other.hidden) == bool(other.heatmaps) == (other.tick % 3 == 0)
     with pytest.raises(ValueError, match="every: found 0"):
         next(PVM(TINY).run(Scene(), every=0))
-
-
-def test_a_run_goes_on_where_the_model_stands_and_stops_when_left():
-    model, other, feed = PVM(TINY), PVM(TINY), Scene(10)
-    for seen in model.run(feed):
-        if seen.tick == 3:
-            break
-    assert model.tick == 4
-    assert [seen.tick for seen in model.run(feed)] == [4, 5, 6, 7, 8, 9]
-    walk(other, feed)
-    assert bytes_of(model) == bytes_of(other)
 
 
 def test_a_run_allocates_nothing_that_lasts():
@@ -441,14 +394,3 @@ def test_a_wiring_made_by_hand_is_saved_and_loaded(tmp_path):
     assert bytes_of(loaded) == bytes_of(model)
     with pytest.raises(ValueError, match="wiring: found 2 layers, expected 3"):
         PVM(BLIND, wiring=OWN)
-
-
-def test_numbers_that_are_not_finite_are_not_saved(tmp_path):
-    """They show in the error only when the next frames come."""
-    model = PVM(TINY)
-    walk(model, Scene(3))
-    model.save(tmp_path)
-    model.weights[7] = np.inf
-    with pytest.raises(ValueError, match=r"before tick 3: weights.*NaN or infinity"):
-        model.save(tmp_path)
-    assert np.isfinite(PVM.load(tmp_path)[0].weights).all()

@@ -64,6 +64,8 @@ def test_all_panels_have_the_size_and_aspect_of_the_first():
     side = 300
     assert (whole == 9).all(-1).sum() == 3 * side * side
     assert whole.shape == (panel.GAP + panel.CAPTION + side + panel.GAP, 3 * (side + panel.GAP) + panel.GAP, 3)
+    scaled = panel.side_by_side({"map": plain(4, 4, scale=panel.Scale(0, 0.25, "viridis"))})
+    assert np.array_equal(scaled, panel.side_by_side({"map  (0 to 0.25)": plain(4, 4)})), "captions tell the ends"
 
 
 @pytest.mark.parametrize(("aspect", "size"), [(640 / 272, (460, 196)), (0.5, (212, 424)), (100.0, (520, 173))])
@@ -85,11 +87,6 @@ def test_units_are_parted_by_lines_where_they_end():
 def test_few_places_stay_empty(count, across):
     whole = panel.side_by_side({str(number): plain(60, 60) for number in range(count)})
     assert whole.shape[1] == across * (300 + panel.GAP) + panel.GAP
-
-
-def test_captions_tell_the_ends_of_a_scale():
-    scaled = panel.side_by_side({"map": plain(4, 4, scale=panel.Scale(0, 0.25, "viridis"))})
-    assert np.array_equal(scaled, panel.side_by_side({"map  (0 to 0.25)": plain(4, 4)}))
 
 
 def test_a_legend_ends_at_the_right_edge_and_its_names_have_room():

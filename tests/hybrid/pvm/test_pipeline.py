@@ -5,15 +5,13 @@ import dataclasses
 import numpy as np
 import pytest
 
-from hybrid import backend
 from hybrid.pvm import pipeline
 from hybrid.pvm.config import Config
 from hybrid.pvm.layout import taken, tape_layout, weights_at
 from hybrid.pvm.model import PVM
-from hybrid.pvm.pipeline import Pipeline, Prediction
+from hybrid.pvm.pipeline import Prediction
 from hybrid.pvm.presets import load
 from hybrid.pvm.wiring import Unit, custom, wire
-from tests.support.small_pvm import BLIND, TINY, Scene
 
 CONFIG = Config(grids=((1, 2),), block=(2, 2), channels=1, hidden=(3,), readout=None)
 WIRING = custom((2, 4, 1), [Unit(0, 3, (0, 0, 2, 2)), Unit(0, 3, (0, 2, 2, 2), context=(0,))])
@@ -86,42 +84,6 @@ def test_units_of_changes_begin_by_repeating_the_frame(activation, features):
         np.testing.assert_allclose(model.step(frame).prediction, frame, atol=1e-6)
 
 
-def made(config, streams=1):
-    settings = {"streams": streams, "threads": 1, "seed": 0, "dtype": np.dtype(np.float32)}
-    return Pipeline(config, wire(config), backend.choose("cpu"), **settings)
-
-
-def test_a_frame_goes_from_the_slot_through_the_stages_and_nothing_calls_back():
-    model = PVM(TINY, device="cpu", streams=2)
-    pipeline = model.pipeline
-    slot = pipeline.slot()
-    slot.fill(0, 0, model._frame_input(0, model._item(Scene(1, streams=2)[0]), complete=True), 0, 2)
-    slot.take()
-    for stage in pipeline.stages():
-        pipeline.inline.run(stage.work, slot)
-    assert slot.miss.all() and slot.hidden.shape == (2, 12 * 5 + 4 * 4 + 7)
-    np.testing.assert_array_equal(slot.predicted[0], pipeline.tape(0)[:, pipeline.prediction.index[0]])
-    assert slot.heat.all() and pipeline.state["world_0"][:, : pipeline.frame_size].max() == 1
-
-
-def test_arrays_are_fetched_by_name_and_put_back():
-    pipeline, other = made(TINY), made(TINY)
-    arrays = {name: array + 1 for name, array in pipeline.fetch().items()}
-    assert {"weights", "velocity", "readout.weights", "readout.velocity", "tape_0", "world_1"} <= set(arrays)
-    other.put(arrays | {"of another model": np.zeros(3)})
-    assert all(np.array_equal(array, arrays[name]) for name, array in other.fetch().items())
-    assert "velocity" not in made(BLIND.__class__(grids=(2, 1), schedule=((0, None, 0.1, None),), readout=None)).fetch()
-
-
-def test_readouts_learn_where_there_is_a_label_alone():
-    model, feed = PVM(TINY), Scene(3)
-    before = model.fetch()["readout.weights"].copy()
-    model.step(feed[0].image[0])
-    assert np.array_equal(model.fetch()["readout.weights"], before)
-    model.step(feed[1].image[0], feed[1].box[0])
-    assert not np.array_equal(model.fetch()["readout.weights"], before)
-
-
 # 2 x 3 pixels: unit 0 sees the first two columns, unit 1 the middle one too, nobody the lower right corner.
 CORNER = custom((2, 3, 1), [Unit(0, 2, patch=(0, 0, 2, 2)), Unit(0, 1, patch=(0, 1, 1, 2)), Unit(1, 1, signal=(0,))])
 TWO = {"wiring": "classic", "features": ("signal", "past"), "predict_steps": 2}
@@ -155,14 +117,6 @@ def test_a_residual_unit_adds_what_its_second_net_says():
     assert [index.tolist() for index in made.index] == [places(layout, 0), places(layout, 0, "residual_at")]
     parts = np.array([[[0.5, 0.5, 0.25, 0.5, 0.5, 9]], [[0.5, 0.75, 0.5, 0, 1, 9]]])
     assert made.shown(parts).tolist() == [[[[0.5], [1.0], [0.25]], [[0.0], [1.0], [0.0]]]]
-
-
-def test_what_is_squeezed_is_taken_back():
-    made, _ = picture()
-    parts = np.array([[[0.1, 0.9, 0.5, 0.0, 1.0, 0.5]]], np.float32)
-    shown = made.shown(parts)
-    assert shown.dtype == np.float32 and shown.shape == (1, 2, 3, 1)
-    np.testing.assert_allclose(shown.ravel(), [0, 1, 0.5, 0, 1, 0], atol=1e-6)
 
 
 @pytest.fixture(autouse=True)

@@ -47,12 +47,6 @@ def test_a_change_is_first_learned_from_the_third_frame():
     assert [rates_of(config).at(tick, config, frozen=False).flags[0].any() for tick in range(3)] == [False, False, True]
 
 
-def test_readouts_learn_from_their_start_on_and_not_while_frozen():
-    rates = rates_of(CONFIG)
-    found = [rates.at(tick, CONFIG, frozen).readout for tick, frozen in ((2, False), (3, False), (4, True))]
-    assert found == [0, 0.3, 0]
-
-
 DEVICE = backend.choose("cpu").device
 SIZES = SlotSizes(streams=2, frame=12, units=3, heat=4, hidden=5, parts=1)
 RATES = TickRates(np.full((2, 3), 0.1), np.ones((2, 3), bool), 0.5)
@@ -64,7 +58,7 @@ def filled(slot, tick, dtype=np.uint8, heat=None, rates=RATES, complete=False):
     return image
 
 
-def test_what_is_filled_is_copied():
+def test_what_is_filled_is_copied_and_nothing_of_it_stays_in_the_next_tick_but_rates_that_hold_on():
     slot = FrameSlot(SIZES, DEVICE, np.float32)
     heat = np.ones((2, 4), np.float32)
     image = filled(slot, 7, heat=heat, complete=True)
@@ -73,11 +67,6 @@ def test_what_is_filled_is_copied():
     assert (slot.target == 1).all() and slot.supervised and slot.complete
     assert (slot.tick, slot.count, slot.readout_rate) == (7, 2, 0.5)
     assert slot.fresh and (slot.rates == np.float32(0.1)).all() and slot.flags.all()
-
-
-def test_nothing_stays_of_the_tick_before_but_rates_that_hold_on():
-    slot = FrameSlot(SIZES, DEVICE, np.float32)
-    filled(slot, 0, heat=np.ones((2, 4), np.float32), complete=True)
     slot.take()
     slot.release()
     filled(slot, 1, np.float64, rates=TickRates(None, None, 0.0))

@@ -23,16 +23,6 @@ def test_what_was_saved_comes_back_and_equal_runs_write_equal_bytes(tmp_path):
     assert content(tmp_path / "again") == content(source.parent)
 
 
-def test_latest_and_previous_are_kept_and_no_more(tmp_path):
-    for tick in range(4):
-        checkpoint.save(tmp_path, arrays(tick), {"tick": tick})
-    for name, tick in ((checkpoint.LATEST, 3), (checkpoint.PREVIOUS, 2)):
-        loaded, facts = checkpoint.load(tmp_path / name)
-        assert facts == {"tick": tick}
-        assert same(loaded, arrays(tick))
-    assert len(content(tmp_path)) == 4
-
-
 def test_files_of_others_are_left_alone(tmp_path):
     others = (
         "vectors.safetensors", "tensors-mine.safetensors", "checkpoint-mine.tmp", "checkpoint.json.part", ".tensors.mine.part"
@@ -46,22 +36,15 @@ def test_files_of_others_are_left_alone(tmp_path):
     assert content(tmp_path).keys() == set(others)
 
 
-def test_a_checkpoint_is_found_by_the_folder_of_its_run(tmp_path):
-    checkpoint.save(tmp_path / "run" / checkpoint.CHECKPOINT, arrays(), FACTS)
-    assert checkpoint.read_facts(tmp_path / "run") == FACTS
-    assert same(checkpoint.load(tmp_path / "run")[0], arrays())
-    with pytest.raises(FileNotFoundError, match=r"run2/checkpoint.json: no such checkpoint"):
-        (tmp_path / "run2").mkdir()
-        checkpoint.load(tmp_path / "run2")
-
-
 def test_a_second_checkpoint_of_a_run_stands_for_itself(tmp_path):
     """Such as the best one: it is read by its own folder, and a damaged one sends nobody to the run's."""
+    with pytest.raises(FileNotFoundError, match=r"checkpoint.json: no such checkpoint"):
+        checkpoint.load(tmp_path)
     checkpoint.save(tmp_path / checkpoint.CHECKPOINT, arrays(2), {"tick": 2})
     for tick in range(2):
         source = checkpoint.save(tmp_path / "best", arrays(tick), {"tick": tick})
     assert same(checkpoint.load(tmp_path / "best")[0], arrays(1))
-    assert checkpoint.read_facts(tmp_path) == {"tick": 2}
+    assert checkpoint.read_facts(tmp_path) == {"tick": 2} and same(checkpoint.load(tmp_path)[0], arrays(2))
     damage(source, "facts truncated")
     with pytest.raises(ValueError, match=r"best/checkpoint\.json: truncated.*checkpoint\.previous\.json: load that$"):
         checkpoint.load(tmp_path / "best")

@@ -85,14 +85,6 @@ def test_what_is_no_file_is_refused_before_it_is_waited_for(tmp_path, read):
             read(tmp_path / name)
 
 
-def test_pipes_that_the_user_hands_over_are_read():
-    end, begin = os.pipe()
-    os.write(begin, b"[1]")
-    os.close(begin)
-    assert files.read(f"/dev/fd/{end}") == [1]
-    os.close(end)
-
-
 def test_writes_and_replaces_and_an_error_half_way_leaves_the_file(tmp_path):
     path = tmp_path / "file"
     files.write(path, [b"old"])
@@ -110,7 +102,8 @@ def test_writes_and_replaces_and_an_error_half_way_leaves_the_file(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_folder_of_that_name_is_named_and_nothing_is_left(tmp_path):
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no system with /dev/full")
+def test_a_folder_of_that_name_or_a_full_device_is_named_and_nothing_is_left(tmp_path):
     (tmp_path / "file").mkdir()
     with pytest.raises(IsADirectoryError) as error:
         files.write(tmp_path / "file", [b""])
@@ -118,13 +111,9 @@ def test_a_folder_of_that_name_is_named_and_nothing_is_left(tmp_path):
     assert list(tmp_path.iterdir()) == [tmp_path / "file"]
     with pytest.raises(ValueError, match=r"^/: is a folder, expected a file to write"):
         files.write("/", [b""])
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no system with /dev/full")
-def test_a_device_that_is_full_is_named():
-    with pytest.raises(OSError, match="No space left") as error:
+    with pytest.raises(OSError, match="No space left") as full:
         files.write("/dev/full", [b"some"])
-    assert error.value.filename == "/dev/full"
+    assert full.value.filename == "/dev/full"
 
 
 def test_files_of_the_user_are_not_touched(tmp_path):
@@ -145,7 +134,12 @@ def test_a_link_goes_on_pointing_to_its_file(tmp_path):
         assert path.is_symlink() and target.read_bytes() == content
 
 
-def test_a_pipe_is_written_to(tmp_path):
+def test_pipes_that_the_user_hands_over_are_read_and_written_to(tmp_path):
+    end, begin = os.pipe()
+    os.write(begin, b"[1]")
+    os.close(begin)
+    assert files.read(f"/dev/fd/{end}") == [1]
+    os.close(end)
     path, read = tmp_path / "pipe", []
     os.mkfifo(path)
     reader = threading.Thread(target=lambda: read.append(path.read_bytes()))

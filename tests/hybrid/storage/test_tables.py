@@ -76,6 +76,8 @@ def test_equal_texts_are_one_object_in_their_order(tmp_path):
     texts = tables.parquet_values(batch["text"])
     assert texts.tolist() == column and texts[0] is texts[3]
     assert tables.parquet_values(batch["n"]).tolist() == list(range(7))
+    (batch,) = tables.parquet_batches(file, ["name"])  # a column that is not there
+    assert len(batch) == 7 and batch.num_columns == 0
 
 
 @pytest.mark.parametrize("group, bound", [(1000, 2**24), (1, 2 * tables.BYTES)])
@@ -88,24 +90,11 @@ def test_a_text_that_a_file_holds_once_for_many_rows_is_in_memory_once(tmp_path,
     assert 0 < most < bound, "200 kB of text are 200 MB in as many rows"
 
 
-def test_ratings_by_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "ROWS", 3)
-    names = [f"user{row % 3}" for row in range(10)]
-    found = ratings.load(written(tmp_path / "r", {"user": names, "item": list(range(5)) * 2}))
-    assert [found.users[user] for user in found.user] == names and len(found.items) == 5
-
-
 def test_a_number_is_of_8_bytes_though_the_file_holds_it_once(tmp_path, monkeypatch):
     file = tables.open_parquet(written(tmp_path / "n", {"n": [7] * 100}))
     for bytes_, expected in ((800, [100]), (799, [99, 1])):
         monkeypatch.setattr(tables, "BYTES", bytes_)
         assert [len(batch) for batch in tables.parquet_batches(file, ["n"])] == expected
-
-
-def test_columns_that_are_not_there(tmp_path):
-    path = written(tmp_path / "t", {"n": range(7)})
-    (batch,) = tables.parquet_batches(tables.open_parquet(path), ["name"])
-    assert len(batch) == 7 and batch.num_columns == 0
 
 
 def test_traps_are_refused(tmp_path, monkeypatch):

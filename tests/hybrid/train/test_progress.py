@@ -7,8 +7,7 @@ import pytest
 
 from hybrid.storage import checkpoint
 from hybrid.train.job import Watched
-from hybrid.train.progress import SPENT, Progress, check, check_feed
-from tests.support.counting import Adding
+from hybrid.train.progress import SPENT, Progress, check
 
 
 @pytest.fixture
@@ -101,12 +100,3 @@ def test_facts_are_refused_by_name(tmp_path, kind, path, value, said):
         check(changed(told(kind), path, value), JOBS[kind], kind, PVM, tmp_path)
     assert str(raised.value).startswith(f"{tmp_path / checkpoint.LATEST}: {said}")
     assert "\n" not in str(raised.value) and len(str(raised.value)) < 300 + len(str(tmp_path))
-
-
-def test_a_longer_feed_goes_on_and_another_one_is_refused(tmp_path):
-    described = {"numbers": "of a test", "epochs": 2}
-    check_feed(Adding(range(12)), described, 8, tmp_path)
-    with pytest.raises(ValueError, match="feed: the data or its options differ"):
-        check_feed(Adding(range(12)), described | {"numbers": "others"}, 8, tmp_path)
-    with pytest.raises(ValueError, match="--epochs: found 1, expected at least 2, which the run has begun or made"):
-        check_feed(Adding(range(4)), described, 5, tmp_path)

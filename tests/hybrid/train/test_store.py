@@ -31,13 +31,6 @@ def made(folder):
     return folder
 
 
-def test_the_options_of_a_run_are_kept_and_its_length_may_grow(tmp_path):
-    assert store.options_of(made(tmp_path / "run")) == {"kind": "language", "epochs": 2}
-    with store.resumed(tmp_path / "run"):
-        store.extend(tmp_path / "run", {"epochs": 5})
-    assert store.options_of(tmp_path / "run") == {"kind": "language", "epochs": 5}
-
-
 @pytest.mark.parametrize("name", ["report.json", "vocabulary.json"])
 def test_files_of_the_users_are_not_replaced_unless_he_says_so(tmp_path, name):
     (tmp_path / name).write_text("mine")
@@ -127,29 +120,21 @@ def test_to_go_on_a_folder_must_hold_a_run(tmp_path):
             store.options_of(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["report.json", "curve.jsonl", "best", "checkpoint/checkpoint.json"])
-def test_a_run_with_links_where_it_writes_is_refused_and_what_they_point_to_stays(tmp_path, name):
-    """A run of a stranger's, unpacked, would otherwise write wherever this user can."""
+NAMES = ["report.json", "curve.jsonl", "best", "checkpoint/checkpoint.json", "checkpoint/checkpoint.previous.json"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_run_with_links_or_pipes_where_it_writes_is_refused_and_what_they_point_to_stays(tmp_path, name):
+    """A run of a stranger's, unpacked, would otherwise write wherever this user can, or wait."""
     run, mine = made(tmp_path / "run"), tmp_path / "mine"
     content = (run / name).read_bytes() if (run / name).is_file() else b"mine"
     mine.write_bytes(content)
     if (run / name).is_dir():
         (run / name).rename(tmp_path / "moved")
-    (run / name).unlink(missing_ok=True)
-    (run / name).symlink_to(mine)
-    for opened in (store.resumed(run), store.begun(run, overwrite=True)):
-        with pytest.raises(ValueError, match=f"{run / name}: found a link, expected what a run writes itself"), opened:
-            pass
-    assert mine.read_bytes() == content and (run / name).is_symlink()
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
-@pytest.mark.parametrize("name", ["report.json", "checkpoint/checkpoint.previous.json"])
-def test_a_run_with_pipes_where_it_writes_is_refused_and_does_not_wait(tmp_path, name):
-    run = made(tmp_path / "run")
-    (run / name).unlink(missing_ok=True)
-    os.mkfifo(run / name)
-    for opened in (store.resumed(run), store.begun(run, overwrite=True)):
-        with pytest.raises(ValueError, match=f"{run / name}: found a pipe or a device, expected what a run"), opened:
-            pass
-    assert (run / name).is_fifo()
+    for put, found in (((run / name).symlink_to, "a link"), (lambda _: os.mkfifo(run / name), "a pipe or a device")):
+        (run / name).unlink(missing_ok=True)
+        put(mine)
+        for opened in (store.resumed(run), store.begun(run, overwrite=True)):
+            with pytest.raises(ValueError, match=f"{run / name}: found {found}, expected what a run writes"), opened:
+                pass
+        assert mine.read_bytes() == content and ((run / name).is_symlink() or (run / name).is_fifo())

@@ -38,12 +38,6 @@ def test_rate(tmp_path):
     assert (len(clip), clip.rate) == (2, 0.01), "a frame may stand for a hundred seconds"
 
 
-def test_the_cores_are_left_to_training(tmp_path):
-    with Film(tmp_path / "a.mp4", 25) as film:
-        film.write(SCENE[0])
-        assert film._writer.stream.codec_context.thread_count == 1
-
-
 @pytest.mark.parametrize("name", ["a.mp4", "a.gif", "a"])
 def test_a_film_that_fails_leaves_what_was_there(tmp_path, name):
     if name != "a":
@@ -68,7 +62,10 @@ def test_a_disk_that_fails_is_named(tmp_path, name, monkeypatch):
 
 def test_replaces_a_film_but_no_full_directory(tmp_path):
     (tmp_path / "a.mp4").write_bytes(b"old")
-    assert len(write(tmp_path / "a.mp4").read_bytes()) > 100
+    with Film(tmp_path / "a.mp4", 25) as film:
+        film.write(SCENE[0])
+        assert film._writer.stream.codec_context.thread_count == 1, "the cores are left to training"
+    assert len((tmp_path / "a.mp4").read_bytes()) > 100
     (tmp_path / "d").mkdir()
     write(tmp_path / "d")
     with pytest.raises(FileExistsError, match="d: is a directory with something in it"):
@@ -80,8 +77,6 @@ def test_refused(tmp_path):
         Film(tmp_path / "a.doc", 25)
     with pytest.raises(FileNotFoundError, match=r"a.mp4: there is no directory .*none"):
         Film(tmp_path / "none" / "a.mp4", 25)
-    with pytest.raises(ValueError, match=r"rate: found 0.009"):
-        Film(tmp_path / "a.mp4", 0.009)
     with pytest.raises(ValueError, match=r"a.mp4: no frame was written"):
         write(tmp_path / "a.mp4", [])
     assert not list(tmp_path.iterdir())

@@ -9,20 +9,15 @@ from hybrid.feeds.video.open import kept
 from tests.support.numbered_clip import Numbers
 
 
-def test_streams_go_through_all_clips_again_and_again():
+def test_streams_go_through_all_clips_again_and_again_with_their_boxes():
     feed = Frames([Numbers(0, 3), Numbers(10, 2)], 7, streams=2)
     first, second = [0, 1, 2, 10, 11, 0, 1], [2, 10, 11, 0, 1, 2, 10]  # stream 1 starts 5 // 2 frames in
     assert [batch.image[:, 0, 0, 0].tolist() for batch in feed] == [
         list(pair) for pair in zip(first, second, strict=True)
     ]
-    assert len(feed) == 7
-
-
-def test_batch():
     batch = Frames([Numbers(1, 4)], 4, streams=4)[0]
-    assert (batch.image.shape, batch.image.dtype) == ((4, 2, 3, 1), np.uint8)
+    assert (batch.image.shape, batch.image.dtype, batch.box.dtype) == ((4, 2, 3, 1), np.uint8, np.float32)
     assert batch.box.tolist() == [[1, 0, 1, 1], [2, 0, 1, 1], [0] * 4, [4, 0, 1, 1]]
-    assert batch.box.dtype == np.float32
     assert batch.labelled.tolist() == [True, True, False, True]
 
 

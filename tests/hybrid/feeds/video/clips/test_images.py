@@ -125,18 +125,14 @@ def test_zips_refused(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"set.zip: File is not a zip file; expected a zip of images"):
         open_clip(path, SHAPE)
     monkeypatch.setattr("hybrid.feeds.video.clips.images.LARGEST", 10)
-    with pytest.raises(
-        ValueError, match=r"set.zip, a.png: cannot be unpacked \(it unpacks to \d+ bytes, .* at most 10"
-    ):
+    with pytest.raises(ValueError, match=r"set.zip, a.png: cannot be unpacked \(it unpacks to \d+ .* at most 10"):
         open_clip(archive(tmp_path, {"a.png": encoded(0)}), SHAPE)
 
 
 def test_a_small_file_of_many_pixels_is_refused_before_they_take_memory(tmp_path):
     Image.new("1", (2**14, 2**13 + 1)).save(tmp_path / "many.png")
     assert (tmp_path / "many.png").stat().st_size < 50_000
-    with pytest.raises(
-        ValueError, match=r"many\.png: cannot be read as an image \(16384 x 8193 pixels, .* at most 134,"
-    ):
+    with pytest.raises(ValueError, match=r"many\.png: cannot .* an image \(16384 x 8193 pixels, .* at most 134,"):
         directory(tmp_path, (8, 8, 3))
 
 

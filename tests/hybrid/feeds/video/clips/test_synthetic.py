@@ -50,8 +50,3 @@ def test_the_scene_of_a_seed_stays_what_it_is(number, sums, box):
 def test_grey_is_the_grey_of_the_colours():
     colour, grey = Scene((20, 30, 3), 5)[4].image, Scene((20, 30, 1), 5)[4].image
     np.testing.assert_allclose(grey[..., 0], colour @ GREY, atol=1.01)
-
-
-def test_refused():
-    with pytest.raises(ValueError, match="rows"):
-        Scene((0, 1, 3))
