@@ -118,7 +118,10 @@ def _timed(work: str, records: list[Record]) -> str:
         rows.append(
             [*(_plain(record["params"].get(name, "")) for name in params), _place(record, place)]
             + [f"**{_figure(record)}**", *([share] if shares else [])]
-            + [f"{_figure(found[who])} ({_factor(ratio(record, found[who]))} x)" if who in found else "" for who in peers]
+            + [
+                f"{_figure(found[who])} ({_factor(ratio(record, found[who]))} x)" if who in found else ""
+                for who in peers
+            ]
         )
     shown = [record for ours in mine for record in (ours, *rivals(ours, records).values())]
     return "\n".join([f"### {work}", "", *drawn(rows), "", *notes(shown, mine)])
