@@ -65,7 +65,7 @@ def step(
     loss (U,) is written: half the squared error of each unit, summed over its outputs and the batch. y_grad (B, Y) and
     hidden_grad (B, H) are written: the gradients before the activation, one row per example. The gradient of the weights is
     summed over the batch. velocity None: plain SGD. rate: one number, or (U,), one per unit. If shared memory holds a unit's
-    weights its result is bit-identical to a step of it alone.
+    weights (B > 1: those of every unit) its result is bit-identical to a step of it alone.
     """
     code, batch = CODES[activation], len(x)
     bins = layout.bins(batch) if batch <= MOST else None
