@@ -103,14 +103,13 @@ extern "C" __global__ void add(float *grad, float *loss, const float *terms, con
     if (lane() == 0) loss[b] = weight ? weight[b] * total : total;
 }
 
-// out[b] = log p(target[b] | hidden[b])
+// out[b] = log p(target[b] | hidden[b]); biases: one a node, or null
 //   work    a warp an example, up from its leaf
 //   launch  grid: B / 8, block: 256
 //   bound   memory: 4 D bytes a node of a path; while few examples are under way, latency: `depth` rows in turn
 //   order   from the leaf up; a score as in `learn`
-template <bool BIASED>
-__device__ __forceinline__ void judge(float *out, const float *nodes, const float *biases, const int *leaf_up,
-                                      const int *node_up, const float *hidden, const int *target, int B, int D)
+extern "C" __global__ void log_prob(float *out, const float *nodes, const float *biases, const int *leaf_up,
+                                    const int *node_up, const float *hidden, const int *target, int B, int D)
 {
     const int b = blockIdx.x * warps() + warp();
     if (b >= B) return;
@@ -122,20 +121,8 @@ __device__ __forceinline__ void judge(float *out, const float *nodes, const floa
         float product = 0;
 #pragma unroll 4
         for (int d = lane(); d < D; d += 32) product = fmaf(w[d], h[d], product);
-        const float score = sum(product) + (BIASED ? biases[up >> 1] : 0);
+        const float score = sum(product) + (biases ? biases[up >> 1] : 0);
         total -= cost(up & 1 ? score : -score);
     }
     if (lane() == 0) out[b] = total;
-}
-
-extern "C" __global__ void log_prob(float *out, const float *nodes, const int *leaf_up, const int *node_up,
-                                    const float *hidden, const int *target, int B, int D)
-{
-    judge<false>(out, nodes, nullptr, leaf_up, node_up, hidden, target, B, D);
-}
-
-extern "C" __global__ void log_prob_biased(float *out, const float *nodes, const float *biases, const int *leaf_up,
-                                           const int *node_up, const float *hidden, const int *target, int B, int D)
-{
-    judge<true>(out, nodes, biases, leaf_up, node_up, hidden, target, B, D);
 }

@@ -97,10 +97,8 @@ def _learn(learned: Any, work: Work, hidden: Array, weight: Array | None, rate: 
 def log_prob(out: Array, learned: Any, tree: Plan, hidden: Array, target: Array) -> None:
     """out[b] = log p(target[b] | hidden[b]), in nats; its exp sums to 1 over all classes."""
     B, D = hidden.shape
-    biased = () if learned.biases is None else (learned.biases,)
-    values = out, learned.rows, *biased, tree.leaf_up, tree.node_up, hidden, target
-    name = "log_prob_biased" if biased else "log_prob"
-    kernels.launch(__file__, name, "P" * len(values) + "ii", -(-B // 8), 256, *values, B, D)
+    values = out, learned.rows, learned.biases, tree.leaf_up, tree.node_up, hidden, target
+    kernels.launch(__file__, "log_prob", "PPPPPPPii", -(-B // 8), 256, *values, B, D)
 
 
 def _fit(width: int) -> tuple[str, int]:

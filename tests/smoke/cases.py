@@ -222,7 +222,7 @@ SPARSE_CASES = {
     "tree.batch.long": Case(partial(tree_together, together=160, width=128, long=True), ("label", "climb")),
     "tree.batch.ruled": Case(partial(tree_together, together=16, width=300, ruled=True), ("meet", "move")),
     "tree.log-prob": Case(partial(tree_log_prob, biased=False), ("log_prob",)),
-    "tree.log-prob.biased": Case(partial(tree_log_prob, biased=True), ("log_prob_biased",)),
+    "tree.log-prob.biased": Case(partial(tree_log_prob, biased=True), ("log_prob",)),
     "tree.graph": Case(partial(tree_step, width=128, times=3)),
 }
 
