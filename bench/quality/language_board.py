@@ -39,7 +39,7 @@ LSTMS = {"LSTM 2 x 256": 256, "LSTM 2 x 650": 650}
 MLP = "MLP"
 ONLY = (*LSTMS, MLP)
 ORDER = 5  # words of a Kneser-Ney gram
-STREAMS, STEPS, CLIP = 40, plugs.STEPS, plugs.CLIP  # 40 streams: 1.4 times the tokens/s of 20, and as good
+STREAMS, STEPS, CLIP = 40, plugs.STEPS, plugs.CLIP  # 20 streams are slower, and no better
 AVERAGED, EACH = 0.2, 20  # the last part of the steps, every so many of which the average takes the weights
 FIRST: dict[str, Any] = {"lr": 0.005, "rate": 0.5, "dropout": 0.3}  # of Adam; of the output layer's Adagrad
 SPACE: Space = {"lr": Log(1e-3, 1e-2), "rate": Log(0.05, 1.0), "dropout": Among((0.1, 0.2, 0.3, 0.4, 0.5))}
@@ -150,9 +150,8 @@ def _reordered(counts: np.ndarray, order: np.ndarray) -> Any:
     return trees.checked(up, tree.node_up, counts)
 
 
-LAYERS: dict[
-    str, Callable[[np.ndarray, int, float], Any] | None
-] = {  # (counts, width, rate); None: the tied softmax; all biased
+# Made of (counts, width, rate); None: the tied softmax. All have biases.
+LAYERS: dict[str, Callable[[np.ndarray, int, float], Any] | None] = {
     "tied full softmax": None,
     "adaptive softmax": _adaptive,
     "sampled softmax": lambda counts, width, rate: SampledLoss(width, counts, optimiser=Adagrad(rate), biases=True),

@@ -423,7 +423,7 @@ def _faults(own: Mapping[str, Any], given: Mapping[str, Any], prefix: str) -> li
             faults.append(f"{prefix}{name}: found {type(value).__name__}, expected a tensor {shape}")
         elif value.shape != shape:
             faults.append(f"{prefix}{name}: found the shape {tuple(value.shape)}, expected {shape}")
-        elif value.numel() and not all(math.isfinite(end) for end in value.aminmax()):
+        elif not all(map(math.isfinite, _ends(value))):
             faults.append(f"{prefix}{name}: found NaN or infinity, expected finite numbers")
         elif name.endswith("squares") and value.numel() and value.amin() < 0:  # their square root is taken
             faults.append(f"{prefix}{name}: found {value.amin().item()}, expected numbers of at least 0")

@@ -47,6 +47,15 @@ def test_any_leading_shape(kind, shape):
     assert [found.shape for found in loss.best(hidden, 3)] == [(*shape, 3)] * 2
 
 
+@pytest.mark.parametrize("kind", [FullLoss, SampledLoss])
+def test_it_starts_from_a_trained_linear(kind):
+    linear, loss = torch.nn.Linear(WIDTH, CLASSES), kind(WIDTH, COUNTS, biases=True).eval()
+    loss.load_state_dict({"weights": linear.weight, "biases": linear.bias}, strict=False)
+    hidden, target = batch(5)
+    expected = torch.nn.functional.cross_entropy(linear(hidden), target)
+    assert loss(hidden, target).loss.item() == pytest.approx(expected.item(), rel=1e-5)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
 def test_any_floating_dtype_is_computed_in_float32(dtype):
     loss, other = MAKE["huffman"](rate=0.3), MAKE["huffman"](rate=0.3)
