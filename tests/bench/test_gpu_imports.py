@@ -37,8 +37,7 @@ def test_works_run_where_numba_torch_and_scipy_are_missing(tmp_path):
     assert {one["work"] for one in records} == set.union(*COUNTS.values())
     assert all(one["checked"] and one["interval"] for one in records)
     groups = [one["params"]["together"] for one in records if one["work"] == "tree.step" and one["who"] == "ours"]
-    assert groups == [80, 1, 64]  # the first beside its rival
-    assert any(one["who"] == "Hogwild on the device" for one in records)
+    assert groups == [80, 1, 64]
     ticks = [one["who"] for one in records if one["work"] == "pvm.frame"]
     assert ticks == ["ours", "ours, tick alone"]
 
