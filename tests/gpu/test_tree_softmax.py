@@ -39,12 +39,6 @@ def log_prob(gpu, tree, nodes, hidden, target):
     return gpu.get(out)
 
 
-def test_same_bytes_in_every_run(gpu):
-    tree = huffman(1000 // np.arange(1, 41))
-    given = case(40, 33, 50)
-    gpu.check_same_bytes(lambda: run(gpu, tree, *given, 0.1))
-
-
 def test_nothing_is_written_beyond_the_examples(gpu):
     tree, (nodes, hidden, target) = balanced(17), case(17, 6, 10)
     out, plan = gpu.put(np.full(10, 7, np.float32)), gpu.run(tree_softmax.plan, tree)
