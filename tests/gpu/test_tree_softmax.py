@@ -1,4 +1,4 @@
-"""Hierarchical softmax on the device: the oracle that the CPU is held to, and the same bytes in every run."""
+"""Hierarchical softmax on the device: the oracle that the CPU is held to."""
 
 import numpy as np
 import pytest
