@@ -66,68 +66,19 @@ def command(monkeypatch, capsys, *arguments):
     return golden.main(), capsys.readouterr()
 
 
-def planted(path, target, name, change):
-    """The recording with one array changed."""
-    with np.load(path) as arrays:
-        found = dict(arrays)
-    found[name] = change(found[name].copy())
-    np.savez(target, **found)
-    return target
-
-
-def larger(array):
-    array.reshape(-1)[array.size // 2] += 1e-9
-    return array
-
-
-def first_larger(array):
-    array[30, 0] += 1e-9  # of the first unit, so it is no byte that means nothing
-    return array
-
-
-def swapped(array):
-    array[[0, 1]] = array[[1, 0]]
-    return array
-
-
-@pytest.mark.parametrize(
-    "model, name, change",
-    [
-        ("B", "w_after", larger),
-        ("B", "t_hidden", first_larger),
-        ("B", "context_src", swapped),
-        ("F", "t_state_1", larger),
-    ],
-)
-def test_a_planted_change_is_found(twin, tmp_path, monkeypatch, capsys, model, name, change):
-    code, printed = command(monkeypatch, capsys, planted(twin(model), tmp_path / "planted.npz", name, change))
-    assert code == 1
-    assert f"not {name}" in printed.out
-
-
-def test_the_command_prints_each_array(twin, monkeypatch, capsys):
-    code, printed = command(monkeypatch, capsys, twin("B"))
-    assert code == 0
-    assert "arrays agree" in printed.out
-    assert any(line.split()[0] == "t_hidden" and line.endswith("ok") for line in printed.out.splitlines())
-
-
-def test_arrays_that_nobody_knows_are_named_and_missing_ones_left_out(twin, tmp_path):
+def test_a_planted_change_is_found(twin, tmp_path, monkeypatch, capsys):
     with np.load(twin("B")) as arrays:
-        found = {name: array for name, array in arrays.items() if name not in ("t_heatmap", "xs", "t_mom", "t_step")}
-    np.savez(tmp_path / "other.npz", **found, t_weather=np.zeros(3))
-    rows, missed = golden.replay(tmp_path / "other.npz")
-    assert not any(row.fails for row in rows)
-    assert missed == ["xs_off", "t_weather"]
+        found = dict(arrays)
+    found["w_after"].reshape(-1)[found["w_after"].size // 2] += 1e-9
+    np.savez(tmp_path / "planted.npz", **found)
+    code, printed = command(monkeypatch, capsys, tmp_path / "planted.npz")
+    assert code == 1
+    assert "not w_after" in printed.out and "not t_hidden" not in printed.out
 
 
-@pytest.mark.parametrize("content", [b"PK\x03\x04 cut", None])
-def test_what_is_no_recording_is_refused(tmp_path, monkeypatch, capsys, content):
+def test_what_is_no_recording_is_refused(tmp_path, monkeypatch, capsys):
     path = tmp_path / "other.npz"
-    if content is None:
-        np.savez(path, config_json="{}", weights_init=np.zeros(3))
-    else:
-        path.write_bytes(content)
+    np.savez(path, config_json="{}", weights_init=np.zeros(3))
     code, printed = command(monkeypatch, capsys, path)
     assert code == 2
     assert str(path) in printed.err

@@ -137,8 +137,7 @@ def record() -> None:
 
 def compile_kernels(target: str) -> str:
     """Compiles every kernel for "sm_90", several in parallel; returns a message. OSError if one does not compile."""
-    began, sources = time.perf_counter(), sorted([*kernels.HERE.glob("*.cu"), *Path(__file__).parent.glob("*.cu")])
-    # Includes the kernel of a rival.
+    began, sources = time.perf_counter(), sorted(kernels.HERE.glob("*.cu"))
     before = set(kernels.cache().iterdir())
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         paths = list(pool.map(lambda source: kernels.cubin(source, target), sources))

@@ -6,7 +6,6 @@ Only the competitor on the host's cores imports Numba.
 import itertools
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
@@ -132,51 +131,11 @@ def some_rows(contest: Contest, table, ids: np.ndarray) -> np.ndarray:
     return device.to_host(out)
 
 
-# Hogwild on a GPU, the rival of our trees: a warp per example, without synchronisation (Niu et al. 2011, arXiv:1106.5730).
-
-HOGWILD = Path(__file__).with_name("hogwild.cu")
-CAREFUL = 1e-5  # rate of the checked step: so small that the order of updates hardly matters
-TOLERANCE = 1e-2
-
-
 def first(machine: Machine, quick: bool, threads: int) -> Iterator[Callable[[], Contest]]:
-    """Yields factories for a first contact: our tree with the whole batch as one group, against Hogwild; then other modes.
+    """Yields factories for a first contact: nodes learn from the whole batch as one group, then in other ways.
 
     They share a task, which is created once.
     """
     classes, batch = (QUICK_TREES[0], QUICK_BATCH) if quick else (TREES[0], BATCH)
     task = Task(classes, threads, batch=batch)
-    yield partial(hogwild_contest, machine, task)
-    yield from (partial(tree_contest, machine, task, together) for together in (1, min(GROUP, batch)))
-
-
-def hogwild_contest(machine: Machine, task: Task) -> Contest:
-    """Returns Hogwild against our tree whose nodes learn from the whole batch."""
-    batch = task.batch
-    made = tree_contest(machine, task, batch)
-    put, get, device = machine.device.from_host, machine.device.to_host, machine.device
-    nodes, plan = put(task.nodes), (put(task.tree.leaf_up), put(task.tree.node_up))
-    batches = [(put(h), put(t)) for h, t in zip(itertools.cycle(task.hidden), task.targets, strict=False)]
-    grad, loss = device.empty((batch, task.width), np.float32), device.empty(batch, np.float32)
-    turns = itertools.cycle(batches)
-
-    def check():
-        """Checks one step at a small rate from the initial nodes: to first order it is that of a mini-batch."""
-        met, first, moved, pulled, losses = learned(task, batch, rate=CAREFUL)
-        device.write(nodes, task.nodes)
-        made.do(hogwild_step, grad, loss, nodes, *plan, *batches[0], CAREFUL)
-        near("loss", get(loss), losses, tolerance=TOLERANCE)
-        near("gradient of hidden", get(grad), pulled, tolerance=TOLERANCE)
-        near("nodes", some_rows(made, nodes, met), moved, first, tolerance=TOLERANCE)
-
-    made.beside("Hogwild on the device", lambda: hogwild_step(grad, loss, nodes, *plan, *next(turns), RATE), check)
-    return made
-
-
-def hogwild_step(grad, loss, nodes, leaf_up, node_up, hidden, target, rate: float) -> None:
-    """Takes one step on the current queue."""
-    from gpu.runtime import kernels
-
-    B, D = hidden.shape
-    values = grad, loss, nodes, leaf_up, node_up, hidden, target, rate, B, D
-    kernels.launch(str(HOGWILD), "hogwild", "PPPPPPPfii", -(-B // 8), 256, *values)
+    yield from (partial(tree_contest, machine, task, together) for together in (batch, 1, min(GROUP, batch)))

@@ -52,9 +52,9 @@ def tables(records: list[Record]) -> str:
     for work in works:
         its = [record for record in others if record["work"] == work]
         found.append(_timed(work, its) if "value" in its[0] else _qualities(work, its))
-    nets = table7.section(records).tables
-    found += ["\n".join([f"### {one.caption}", "", *lines_of(one)]) for one in nets]
-    return "\n\n".join([*found, *quality.all_tables(records)])
+    nets, trained = table7.section(records), quality.section([record for record in records if quality.ours(record)])
+    found += ["\n".join([f"### {one.caption}", "", *lines_of(one)]) for one in (*nets.tables, *trained.tables)]
+    return "\n\n".join(found)
 
 
 def ratio(ours: Record, peer: Record) -> float:

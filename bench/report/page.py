@@ -1,4 +1,4 @@
-"""The report, from its results.jsonl alone: report.md, the same as one page of HTML, figures, tables, a citation.
+"""The report, from its results.jsonl alone: report.md, the same as one page of HTML, figures, tables.
 
 Its tables are in the README and in docs too, between `<!-- report: NAME -->` and `<!-- /report -->`, where NAME is a table's
 name. `python -m bench pages docs/report/results.jsonl` rewrites them, and a test compares them.
@@ -45,7 +45,7 @@ MARKED = re.compile(r"(<!-- report: (\w+) -->\n)(.*?)(<!-- /report -->)", re.DOT
 
 
 def write(folder: Path) -> list[Path]:
-    """Writes report.html, report.md, citation.bib, figures/ and tables/ of folder/results.jsonl; returns the first three."""
+    """Writes report.html, report.md, figures/ and tables/ of folder/results.jsonl; returns the first two."""
     records = report.read([str(folder / RESULTS)])
     facts, found = facts_of(records), parts(records)
     for name in (FIGURES, TABLES):
@@ -56,7 +56,7 @@ def write(folder: Path) -> list[Path]:
         for table in part.section.tables:
             write_csv(table, folder / TABLES)
     text = markdown(facts, found)
-    made = {"report.html": as_html(text, folder), "report.md": text, "citation.bib": citation(facts)}
+    made = {"report.html": as_html(text, folder), "report.md": text}
     for name, text in made.items():
         (folder / name).write_text(text)
     return [folder / name for name in made]
@@ -111,23 +111,6 @@ def facts_of(records: Sequence[Record]) -> Facts:
     return Facts(date, list(dict.fromkeys([*machines, *devices])), versions, commits, quick)
 
 
-def citation(facts: Facts) -> str:
-    """Returns a BibTeX entry of this report."""
-    year, month = [*facts.date.split("-"), "", ""][:2]
-    machines = "".join(f"\\{sign}" if sign in "&%$#_{}" else sign for sign in "; ".join(facts.machines))
-    fields = {
-        "title": f"{{Hybrid-engine: {TITLE[0].lower()}{TITLE[1:]}}}",
-        "author": "{The authors of hybrid-engine}",
-        "year": year,
-        "month": month,
-        "version": f"commit {'; '.join(facts.commits)}",
-        "note": f"Measured on {machines}{'; quick mode' if facts.quick else ''}",
-        "howpublished": "hybrid-engine, python -m bench all",
-    }
-    lines = "".join(f"  {name:<12} = {{{text}}},\n" for name, text in fields.items() if text)
-    return f"@misc{{hybrid-engine-benchmarks-{year or 'undated'},\n{lines}}}\n"
-
-
 def markdown(facts: Facts, parts: Sequence[Part]) -> str:
     """Returns the whole report; pictures and CSV files are separate."""
     lines = [f"# {TITLE}", ""]
@@ -140,7 +123,7 @@ def markdown(facts: Facts, parts: Sequence[Part]) -> str:
         "Versions": ", ".join(f"{name} {version}" for name, version in facts.versions.items()),
     }
     lines += [f"{name}: {text}  " for name, text in texts.items() if text]
-    lines += ["", "All samples: [results.jsonl](results.jsonl). To cite: [citation.bib](citation.bib).", ""]
+    lines += ["", "All samples: [results.jsonl](results.jsonl).", ""]
     for part in parts:
         lines += [f"## {part.section.title}", ""]
         for paragraph in part.section.answer:

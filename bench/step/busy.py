@@ -1,4 +1,4 @@
-"""The speed of our kernels and of PyTorch's while other processes use the cores, for each wait policy of the threads.
+"""The speed of our kernels while other processes use the cores, for each wait policy of the threads.
 
 OpenMP's threads spin at the end of every parallel loop for a configured time. If another process occupies a core, the late
 thread is the one that does not run. Its partner then spins through the rest of its own time slice. So the setting determines
@@ -22,13 +22,11 @@ import numpy as np
 from bench.harness.measure import append, made_by
 from hybrid.machine import available
 
-# "ours" is the package's default (cpu/__init__.py); the others are alternative user settings.
+# "ours" is the package's default: TBB, or OpenMP that spins 3,000 times (cpu/runtime/threads.py).
 NAMES = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY", "NUMBA_THREADING_LAYER")
 SETTINGS: dict[str, dict[str, str]] = {
     "ours": {},
     "omp, active by default": {"NUMBA_THREADING_LAYER": "omp", "GOMP_SPINCOUNT": "300000"},
-    "omp, passive": {"NUMBA_THREADING_LAYER": "omp", "OMP_WAIT_POLICY": "passive"},
-    "omp, 1,000 spins": {"NUMBA_THREADING_LAYER": "omp", "GOMP_SPINCOUNT": "1000"},
     "omp, 3,000 spins": {"NUMBA_THREADING_LAYER": "omp", "GOMP_SPINCOUNT": "3000"},
 }
 SECONDS = 1.0  # duration of a work per turn; the first tenth is not counted
@@ -71,7 +69,7 @@ def _worker(setting: dict[str, str]) -> concurrent.futures.ProcessPoolExecutor:
 
 
 def _measured(workers, work: str, loads, turns: int, seconds: float, threads: int) -> Found:
-    """Returns the turns of each setting under each load; settings without a runtime (no tbb, no PyTorch) are left out."""
+    """Returns the turns of each setting under each load; settings without a runtime are left out."""
     found: Found = {}
     able = {}
     for name, worker in workers.items():
@@ -143,67 +141,10 @@ def _language(threads: int, overlap: bool | None):
     return _learning(lambda: next(ticks).loss)
 
 
-def _words(threads: int):
-    from bench.step.words import learner
-    from hybrid.feeds.text import Corpus, documentation
-    from hybrid.feeds.vocabulary import Vocabulary
-
-    text = documentation()
-    corpus = Corpus(text, Vocabulary.build(text, min_count=5, unknown=False))
-    engine, feed = learner(corpus, "skipgram", "tree", threads, epochs=10**6)
-    ticks = engine.run(feed)
-    return _learning(lambda: next(ticks).loss)
-
-
-def _units(threads: int):
-    import numba
-
-    from bench.step.units import Problem, equal, ours
-
-    numba.set_num_threads(threads)
-    work = ours(Problem(equal(38 * 38), 1, 0.0), threads)
-    work.run()
-    work.check()
-    return work.run
-
-
-def _pvm(threads: int):
-    from bench.step.pvm import Case, Ours
-
-    ours = Ours(Case("small"), "cpu", threads)
-    ours.check()
-    return functools.partial(ours.learn, 1)
-
-
-def _torch(threads: int):
-    """Returns a step of a dense net in PyTorch, in a process that imported our kernels first."""
-    import cpu  # noqa: F401  first: what it sets is read by PyTorch's OpenMP too
-
-    import torch  # isort: skip
-
-    torch.set_num_threads(threads)
-    net = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.Tanh(), torch.nn.Linear(256, 128))
-    optimiser = torch.optim.SGD(net.parameters(), lr=0.01)
-    x, y = torch.randn(512, 256), torch.randn(512, 128)
-
-    def step():
-        optimiser.zero_grad()
-        loss = torch.nn.functional.mse_loss(net(x), y)
-        loss.backward()
-        optimiser.step()
-        return loss.item()
-
-    return _learning(step)
-
-
 WORKS: dict[str, Callable[[int], Callable]] = {
     "tree": _tree,
     "language in turn": functools.partial(_language, overlap=False),
     "language overlapped": functools.partial(_language, overlap=True),
-    "words": _words,
-    "units": _units,
-    "pvm": _pvm,
-    "torch": _torch,
 }
 ONLY = tuple(WORKS)
 

@@ -1,7 +1,11 @@
-"""The fused online step of 14,161 small MLPs, 211 M parameters, against PyTorch (bmm, manual backward) and torch.compile."""
+"""The fused online step of collections of small MLPs, 10 M to 1 G parameters, against PyTorch and JAX.
+
+Units are 150-49-150, as in Piekniewski's video model. PyTorch's step is bmm with a manual backward, also compiled.
+"""
 
 import functools
 import itertools
+import math
 import os
 import statistics
 import time
@@ -12,36 +16,57 @@ import numpy as np
 
 from bench.harness.measure import Work, append, measure, near, peer, show
 from bench.oracles import units as oracle
+from hybrid.machine import memory
 from hybrid.units import UnitLayout, unit_layout
 
 SIZES = INPUTS, HIDDEN, OUTPUTS = 150, 49, 150  # unit sizes of Piekniewski's video model
 RATE, ACTIVATION, SEED = 0.01, "logistic", 0
 SAMPLE = 13  # units checked against the oracle, evenly spread, besides the largest and the smallest
 DRAWN = 15_000_000  # number of drawn initial weights; these repeat, since drawing takes time
+UNITS = (671, 6712, 14_161, 67_119)  # 10 M, 100 M, 210,984,739 (Piekniewski's), 1 G parameters
+BATCHES, MOMENTA = (1, 8, 16), (0.0, 0.9)
 OFF = -1e4  # a bias at which a hidden unit is exactly 0
 
 
 def run(arguments) -> None:
-    """Measures B = 1 without and with momentum, then B = 8, 16 and 32."""
+    """Measures every batch, size and momentum."""
     import numba
 
     numba.set_num_threads(arguments.threads)
-    units = 12 * 12 if arguments.quick else 119 * 119
-    for batch, momentum in ((1, 0.0), (1, 0.9), (8, 0.0), (16, 0.0), (32, 0.0)):
-        problem = Problem(equal(units), batch, momentum)
-        kinds = ("bmm",) if arguments.quick else ("bmm", "compile")
-        rivals = [torch_rival(problem, arguments.threads, kind) for kind in kinds] if peer("torch") else []
-        works = [ours(problem, arguments.threads), *rivals]
-        machine = bandwidth(64 if arguments.quick else 1024, arguments.threads)
+    batches, sizes = ((1, 8), (12 * 12,)) if arguments.quick else (BATCHES, UNITS)
+    machine = bandwidth(64 if arguments.quick else 1024, arguments.threads)
+    for batch in batches:
         blas = gemm(batch, arguments.threads)
-        _, small, *records = measure([machine, blas, *works], arguments.repeat)
-        for work, record in zip(works, records, strict=True):
-            record["bandwidth_share"] = problem.share(work, machine)
-            record["gemm_share"] = problem.operations / record["seconds"] / small["value"]
-        reached = machine.amount / statistics.median(machine.samples)
-        show(records)
-        print(_bound(problem, records[0], reached, small["value"]), flush=True)
-        append(arguments.json, records)
+        for units, momentum in itertools.product(sizes, MOMENTA):
+            layout = equal(units)
+            # Weights and velocities of two rivals, and a copy while those of one are padded
+            if 4 * (5 if momentum else 3) * int(layout.w_at[-1]) > (memory() or math.inf):
+                print(f"left out: {units:,} units, momentum {momentum}: memory does not hold them", flush=True)
+                continue
+            problem = Problem(layout, batch, momentum)
+            works = [ours(problem, arguments.threads), *_rivals(problem, arguments.threads)]
+            _, small, *records = measure([machine, blas, *works], arguments.repeat)
+            reached = machine.amount / statistics.median(machine.samples)
+            for work, record in zip(works, records, strict=True):
+                record["bandwidth_share"] = problem.share(work, machine)
+                record["gemm_share"] = problem.operations / record["seconds"] / small["value"]
+                record |= {"bytes_least": problem.counted, "bytes_spent": reached / record["value"]}  # a parameter
+                record["parameters"] = problem.parameters
+            show(records)
+            print(_bound(problem, records[0], reached, small["value"]), flush=True)
+            append(arguments.json, records)
+            del problem, works
+
+
+def _rivals(problem: "Problem", threads: int) -> list[Work]:
+    """Returns the installed peers: torch.compile, slow to compile, at one size; JAX, which holds gradients, not at 1 G."""
+    found = []
+    if peer("torch"):
+        kinds = ("bmm", "compile") if problem.units == UNITS[2] else ("bmm",)
+        found += [torch_rival(problem, threads, kind) for kind in kinds]
+    if problem.units < UNITS[-1] and jax_available():
+        found.append(jax_rival(problem, threads))
+    return found
 
 
 def _bound(problem: "Problem", ours: dict, bandwidth: float, peak: float) -> str:

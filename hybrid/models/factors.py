@@ -62,7 +62,7 @@ SPARSE, DENSE = {"dropout": 0.5, "history": 20}, {"dropout": 0.2, "history": 50}
 OFTEN = 30  # minimum mean of training ratings per item in a dense catalogue
 ADAGRAD_RATE = 0.03
 
-# Best settings of a search (bench/results/summary.jsonl): full and sampled softmax share theirs, the tree has others.
+# Best settings of a search: full and sampled softmax share theirs, the tree has others.
 # Trees and heads start from counts: validation nDCG@10 on MovieLens-100k is .105 and .107; from drawn rows .099 and .099.
 _SOFTMAX = {"history": 5, "width": 64, "hidden": 256, "readout_width": 32, "rate": 0.093, "rows_rate": 0.18}
 _SOFTMAX |= {"trunk_rate": 0.16}

@@ -71,6 +71,15 @@ def test_the_command_from_end_to_end_on_the_simulated_driver(tmp_path):
             assert one["bars"] == []  # a simulated device is not judged
 
 
+@pytest.mark.slow
+def test_the_tree_at_a_first_contact(tmp_path):
+    simulated, path = [sys.executable, "-m", "tests.cudasim", sys.executable], tmp_path / "found.jsonl"
+    options = f"-m bench gpu --quick --repeat 1 --threads 2 --only tree --json {path}".split()
+    subprocess.run([*simulated, *options], cwd=ROOT, env=os.environ | {"FIRST": "1"}, check=True)
+    records = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [one["params"]["together"] for one in records if one["who"] == "ours"] == [80, 1, 64]
+
+
 def test_without_a_device_one_line_says_why(monkeypatch, capsys):
     monkeypatch.setattr("gpu.runtime.available.unavailable", lambda: "there is no NVIDIA driver")
     assert gpu.run(Namespace(only=None, tell=None)) == 2

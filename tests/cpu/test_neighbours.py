@@ -125,9 +125,6 @@ def test_bad_input():
     vectors, found = forest(2000, 8)
     with pytest.raises(ValueError, match="metric: found 'euclidean', expected one of angular, dot"):
         Neighbours(vectors, metric="euclidean")
-    for recall in (0, 1.001):
-        with pytest.raises(ValueError, match=f"recall: found {recall}, expected a number above 0, at most 1"):
-            Neighbours(vectors, index="auto", recall=recall)
     with pytest.raises(ValueError, match=r"hidden: found \(1, 7\), expected \(any, 8\)"):
         query(found, np.zeros((1, 7), np.float32), 1)
     with pytest.raises(ValueError, match=r"hidden\[1\]: found NaN or infinity"):

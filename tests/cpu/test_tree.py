@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.oracles import tree as oracle
 from cpu.tree.logistic_rows import OWNERS
 from cpu.tree.tree import balanced, breadth_first, huffman, path, renumbered
 
@@ -111,3 +112,19 @@ def test_the_classes_of_a_node_are_neighbours(build):
     for (node, turn), places in below.items():
         assert max(places) - min(places) == len(places) - 1
         assert turn or max(places) < min(below[node, 1])
+
+
+@pytest.mark.parametrize("classes", [2, 17, 1000])
+@pytest.mark.parametrize("law", ["zipf", "zero", "mixed", "steep"])
+def test_the_tree_that_numpy_makes_for_a_gpu_is_that_of_the_kernels(classes, law):
+    counts = {
+        "zipf": (1e9 / np.arange(1, classes + 1)).astype(np.int64),
+        "zero": np.zeros(classes, int),
+        "mixed": np.random.default_rng(classes).integers(0, 10**6, classes),
+        "steep": 2 ** np.arange(min(classes, 40)),
+    }[law]
+    found, expected = oracle.huffman(counts), huffman(counts)
+    for name in ("leaf_up", "node_up"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), strict=True)
+    assert found.depth == expected.depth and oracle.path(found, 1) == path(expected, 1)
+    np.testing.assert_array_equal(found.ranks(), expected.ranks(), strict=True)

@@ -14,8 +14,6 @@ import json
 import os
 import resource
 import signal
-import subprocess
-import sys
 import tempfile
 import traceback
 import zipfile
@@ -418,38 +416,9 @@ def test_what_strangers_send_is_read_or_refused_by_name(tmp_path: Path, name: st
     fuzz(name, CASES or 20, kept)
 
 
-# Planted faults
-
-
-def planted(fault: Callable[[], Any]) -> Subject:
-    """A subject that fails where its file is changed."""
-    return Subject(file("text.txt", TEXT), lambda path: None if path.read_bytes() == TEXT.encode() else fault())
-
-
-def spins() -> None:
-    while True:
-        pass
-
-
-FAULTS: dict[str, Callable[[], Any]] = {
-    "undocumented: .*KeyError": {}.popitem,
-    "without the file's name: .*ValueError": partial(int, "x"),
-    "over 0.2 s": spins,
-    "over 1 GiB": partial(bytearray, 2 * MEMORY),
-}
-
-
-@pytest.mark.parametrize("said", FAULTS)
-def test_a_planted_fault_is_found_and_its_file_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str) -> None:
-    monkeypatch.setitem(SUBJECTS, "planted", planted(FAULTS[said]))
-    monkeypatch.setitem(globals(), "SECONDS", 0.2)
-    with pytest.raises(Finding, match=f"(?s){said}"):
+def test_a_planted_fault_is_found_and_its_file_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fails = Subject(file("text.txt", TEXT), lambda path: None if path.read_bytes() == TEXT.encode() else {}.popitem())
+    monkeypatch.setitem(SUBJECTS, "planted", fails)
+    with pytest.raises(Finding, match=r"(?s)undocumented: .*KeyError"):
         fuzz("planted", 20, tmp_path)
     assert (tmp_path / "planted.txt").stat().st_size < len(TEXT)
-
-
-def test_the_file_of_a_case_that_ends_the_process_is_kept(tmp_path: Path) -> None:
-    code = "from tests.fuzz.test_fuzz import *; SUBJECTS['planted'] = planted(os.abort)"
-    code += f"; fuzz('planted', 20, Path({str(tmp_path)!r}))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, timeout=600)
-    assert done.returncode == -signal.SIGABRT and (tmp_path / "planted.txt").exists()

@@ -18,15 +18,6 @@ def test_training_and_asking_on_the_first_device(train, tmp_path):
     assert code == 0 and errors == [] and "perplexity" in out
 
 
-def test_rows_and_readout_by_adagrad_on_the_device(train, tmp_path):
-    rules = ("--rows-optimiser", "adagrad", "--readout-optimiser", "row-adagrad", "--biases")
-    places = ("--device", "cuda:0", "--rows-device", "cuda:0", "--readout-device", "cuda:0")
-    code, _, errors = hybrid(*train, *places, *rules)
-    assert code == 0 and errors == []
-    code, out, errors = hybrid("eval", str(tmp_path / "run"))
-    assert code == 0 and errors == [] and "perplexity" in out
-
-
 @pytest.mark.parametrize(
     ("environment", "cause"),
     [

@@ -19,13 +19,6 @@ def numbers(count=1000):
     return RNG.random(count, dtype=np.float32)
 
 
-def test_arrays_go_there_and_back(gpu):
-    for given in (numbers(), np.arange(6, dtype=np.int32).reshape(2, 3), np.empty((0, 4), np.float32)):
-        there = gpu.put(given)
-        assert (there.shape, there.dtype) == (given.shape, given.dtype)
-        np.testing.assert_array_equal(gpu.get(there), given)
-
-
 def test_a_chain_over_three_queues_is_in_order(gpu):
     """Host to device on one queue, a kernel on another, home on a third; events are all that orders them."""
     given, rate = numbers(), 0.5

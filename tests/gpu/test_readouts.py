@@ -3,7 +3,6 @@
 Here is tested hybrid/readout/base.py.
 """
 
-import json
 import pickle
 
 import numpy as np
@@ -94,25 +93,6 @@ def test_every_run_gives_the_same_bytes_in_any_order_of_completion(gpu, cuda, ma
         return [*map(np.asarray, seen), *readout.parameters().values()]
 
     gpu.check_same_bytes(trained)
-
-
-@pytest.mark.parametrize("there_and_back", [("cuda:0", "cuda:0"), ("cpu", "cuda:0"), ("cuda:0", "cpu")])
-def test_a_checkpoint_goes_on_on_either_device(cuda, make, there_and_back):
-    first, second = map(backend.choose, there_and_back)
-    written = make(rate=0.3, backend=first)
-    train(written)
-    facts = json.loads(json.dumps([written.describe(), written.state()]))
-    again = rebuild(facts[0], second)
-    assert again.backend is second and again.describe() == make(rate=0.3).describe()
-    for name, array in again.parameters().items():
-        np.copyto(array, written.parameters()[name])
-    again.restore(facts[1])
-    assert frozen(again) == frozen(written)
-    train(again, first=5)
-    train(written, first=5)
-    np.testing.assert_allclose(learned(again), learned(written), **CLOSE)
-    if first is second:
-        assert frozen(again) == frozen(written)
 
 
 def test_a_pickle_goes_on_on_the_same_device_or_says_how_to_go_on_elsewhere(cuda, make, monkeypatch):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cpu.tree.tree import balanced, huffman
-from gpu import tree_batch, tree_softmax
+from gpu import tree_batch
 from hybrid.contract import Learned
 from tests.support.tree_batch import oracle
 from tests.support.tree_softmax import case
@@ -101,12 +101,3 @@ def test_a_long_batch_is_sorted_by_launches_of_its_own(gpu, launched):
 
 def test_a_batch_that_learns_together_has_no_crowded_groups():
     assert [tree_batch.groups(batch, 64) for batch in (1, 64, 65, 128, 129)] == [0, 0, 4, 4, 6]
-
-
-def test_the_probabilities_of_its_plan_are_the_trees(gpu):
-    tree, (nodes, hidden, target) = balanced(40), case(40, 9, 30)
-    outs = []
-    for plan in (gpu.run(tree_batch.plan, tree), gpu.run(tree_softmax.plan, tree)):
-        outs.append(gpu.empty(30, np.float32))
-        gpu.run(tree_softmax.log_prob, outs[-1], Learned(gpu.put(nodes)), plan, gpu.put(hidden), gpu.put(target))
-    assert gpu.get(outs[0]).tobytes() == gpu.get(outs[1]).tobytes()

@@ -32,33 +32,6 @@ def test_clipped():
 """
 
 
-def test_annotations_words_and_how_a_function_is_compiled_are_left_alone():
-    text = '''
-if TYPE_CHECKING:
-    N = 1
-Size = int | None
-PART = 1 << 20
-
-
-@functools.cache
-def f(x: "a < 3" = 7) -> 4:
-    """1 + 1."""
-    y: Literal[2] = 8
-    assert x > 5
-    if x is not 5000:
-        raise ValueError(f"{x + 1}, expected {9 if x else 2}")
-    warnings.warn(f"{x - 1}", stacklevel=2)
-    for n in range(3):
-        prefetch(x, n + 1)
-    zip(x, x, strict=True)
-    return x
-'''
-    assert [(one.old, one.new) for one in mutants("m.py", text)] == [
-        *[("1", "0"), ("1", "2"), ("<<", ">>"), ("20", "19"), ("20", "21"), ("8", "7"), ("8", "9")],
-        *[("x is not 5000", "not (x is not 5000)"), ("is not", "is")],
-    ]
-
-
 def test_a_name_outlives_lines_put_before_it_and_a_larger_draw_begins_with_the_smaller_one():
     before = {one.name: one.plant(TOY) for one in mutants("m.py", TOY)}
     after = {one.name: one.plant("# é\n" + TOY) for one in mutants("m.py", "# é\n" + TOY)}
@@ -79,16 +52,6 @@ template <int N> __global__ void __launch_bounds__(256) add(float *y, const floa
     assert [old for old, _ in found] == ["0", "0", "<", "1.5f", "1.5f", "&&", ">", "__syncthreads()"]
     assert found["0", "(-1)"] == text.replace("x[0]", "x[(-1)]")
     assert found["__syncthreads()", ""] == text.replace("__syncthreads();", ";")
-
-
-def test_the_tests_of_a_file_come_first_then_those_that_import_it():
-    selection = driver.Selection(ROOT)
-    assert selection.own("cpu/tree/tree.py")[0] == "tests/cpu/test_tree.py"
-    found = [f"tests/hybrid/engine/test_{name}.py" for name in ("embedding", "checks")]
-    assert selection.own("hybrid/engine/embedding.py")[:2] == found, "by the package that offers its names"
-    assert "tests/gpu/test_rows.py" in selection.own("gpu/include/scatter.cuh"), "of a header those of its kernels"
-    assert "tests/cpu/test_units.py" not in selection.others("cpu/units.py")
-    assert selection.others("cpu/output/topk.py")[0].startswith("tests/cpu/")
 
 
 @pytest.fixture

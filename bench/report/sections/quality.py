@@ -1,14 +1,11 @@
-"""Equal time, equal quality: the figures of readouts by seconds of training, and the seconds to an equal figure.
-
-It also has the tables that `python -m bench report` prints of the same records: figures, costs, settings, the search.
-"""
+"""Equal time, equal quality: the figures of readouts by seconds of training, and the seconds to an equal figure."""
 
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from bench.quality.quality import PROBLEMS
-from bench.report.section import Cell, Figure, Record, Section, Step, Table, drawn, shown
+from bench.report.section import Cell, Figure, Record, Section, Step, Table, shown
 
 PLACE = 70
 TEXT = ("quality", "--only", "documentation", "--readouts")
@@ -42,9 +39,6 @@ AFTER = ("after ", " s")  # prefix and suffix of the seconds in figure names of 
 LARGE_HEADER = ["classes", "who", "seconds of one processor", "perplexity"]
 
 
-LATE = 1.05  # factor by which a training may exceed the seconds of its column
-
-
 class Length(NamedTuple):
     """Trainings of one contender at one length, one record per seed.
 
@@ -66,22 +60,11 @@ class Length(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A contender, its settings and its trainings by length; lowest: True if less of the deciding figure is better."""
+    """A contender and its trainings by length; lowest: True if less of the deciding figure is better."""
 
     who: str
-    settings: dict[str, Any]
     lengths: list[Length]
     lowest: bool
-
-    def at(self, kind: str, amount: float) -> Length | None:
-        """Returns the trainings of a length; None if there are none."""
-        return next((one for one in self.lengths if (one.kind, one.amount) == (kind, amount)), None)
-
-    def within(self, seconds: float, name: str) -> Length | None:
-        """Returns the length with the best validation mean among those of at most LATE times the seconds; None without any."""
-        sign = 1 if self.lowest else -1
-        done = [one for one in self.lengths if one.seconds <= LATE * seconds and one.values("valid", name)]
-        return min(done, key=lambda one: sign * statistics.mean(one.values("valid", name)), default=None)
 
 
 def section(records: Sequence[Record]) -> Section:
@@ -208,9 +191,6 @@ def _large_table(work: str, found: Sequence[Record]) -> Table:
     return Table(work.replace(".", "-"), found[0]["data"], LARGE_HEADER, cells, command)
 
 
-# Tables of `python -m bench report`
-
-
 def ours(record: Record) -> bool:
     """True if a record is from `python -m bench quality`."""
     return record.get("bench") == "quality"
@@ -236,95 +216,4 @@ def _row(who: str, records: list[Record]) -> Row:
     for one in records:
         kind = one["work"].split(".")[1]
         lengths.setdefault((kind, one["run"][kind]), []).append(one)
-    return Row(who, last["params"], [Length(*key, ones) for key, ones in lengths.items()], last["lowest"])
-
-
-def all_tables(records: Sequence[Record]) -> list[str]:
-    """Returns tables of validation figures, test figures, costs, settings and the search of every problem."""
-    found = []
-    for name in problems(records):
-        if at := rows(name, records):
-            found += [_figures(name, at, "valid"), _figures(name, at, "test"), _costs(name, at), _settings(name, at)]
-        if tried := [one for one in records if one["work"] == f"{name}.search" and ours(one)]:
-            found.append(_search(name, tried))
-    return found
-
-
-def _figures(name: str, at: list[Row], part: str) -> str:
-    """Returns a table of all figures of "valid" or "test" by length; validation data select the best length within seconds."""
-    judged = _judged(at[0])
-    names = list(
-        dict.fromkeys(figure for row in at for one in row.lengths for run in one.records for figure in run[part])
-    )
-    columns = sorted({(one.kind, one.amount) for row in at for one in row.lengths})  # all lengths, epochs first
-    lines = [["readout", *([] if len(names) == 1 else ["figure"]), *(_column(*column) for column in columns)]]
-    for row in at:
-        for figure in names:
-            taken = [row.at(kind, n) if kind == "epochs" else row.within(n, judged) for kind, n in columns]
-            cells = [_cell(one, part, figure) for one in taken]
-            lines.append([row.who, *([] if len(names) == 1 else [figure]), *cells])
-    what = f"{names[0]} of" if len(names) == 1 else "figures of"
-    sources = dict.fromkeys(f"{run['data']}, commit {run['commit']}" for row in at for run in row.lengths[-1].records)
-    where = {"valid": "validation data", "test": "test data"}[part]
-    return "\n".join(
-        [f"### {name}: {what} {where}", "", *drawn(lines), "", *(f"Learned from {one}." for one in sources)]
-    )
-
-
-def _column(kind: str, amount: float) -> str:
-    return f"within {amount:g} s" if kind == "seconds" else f"{amount:g} epoch" + "s" * (amount != 1)
-
-
-def _cell(taken: Length | None, part: str, figure: str) -> str:
-    values = taken.values(part, figure) if taken else []
-    return mean(values) if taken and len(values) == len(taken.records) else "diverged" if taken and not values else ""
-
-
-def mean(values: Sequence[float]) -> str:
-    """Returns the mean over seeds, with the lowest and the highest; "" for none."""
-    if not values:
-        return ""
-    low, middle, high = (_short(value) for value in (min(values), statistics.mean(values), max(values)))
-    return middle if len(values) == 1 else f"{middle} ({low} to {high})"
-
-
-def _short(value: float) -> str:
-    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.4f}" if abs(value) < 1 else f"{value:.2f}"
-
-
-def _costs(name: str, at: list[Row]) -> str:
-    """Returns a table of speed, parameters and memory in the longest training by epochs."""
-    lines = [["readout", "examples/s", "seconds an epoch", "parameters", "peak memory"]]
-    for row in at:
-        records = next((one.records for one in row.lengths[::-1] if one.kind == "epochs"), row.lengths[-1].records)
-        rate = statistics.median(one["examples"] / one["seconds"] for one in records)
-        epoch = statistics.median(one["seconds"] / one["epochs"] for one in records)
-        memory = [one["memory"] for one in records if one["memory"] is not None]
-        held = f"{statistics.median(memory) / 2**20:,.0f} MiB" if memory else ""
-        lines.append([row.who, f"{rate:,.0f}", f"{epoch:.3g}", f"{records[0]['parameters']:,}", held])
-    record = at[0].lengths[0].records[0]
-    where = f"{record['threads']} threads of {record['env'].get('cpu')}. Memory is what training took beyond the data."
-    return "\n".join([f"### {name}: costs", "", *drawn(lines), "", where])
-
-
-def _settings(name: str, at: list[Row]) -> str:
-    names = list(dict.fromkeys(setting for row in at for setting in row.settings))
-    lines = [["readout", *names]] + [[row.who, *(str(row.settings.get(one, "")) for one in names)] for row in at]
-    return "\n".join([f"### {name}: settings that the search found", "", *drawn(lines)])
-
-
-def _search(name: str, tried: list[Record]) -> str:
-    """Returns a table of the number of settings tried and the spread of their figures, which shows the effect of the search."""
-    judged = tried[0]["judged"]
-    lines = [["readout", "tried", "of them diverged", f"best {judged}", "median", "worst", "seconds in all"]]
-    for who in dict.fromkeys(one["who"] for one in tried):
-        mine = [one for one in tried if one["who"] == who]
-        first = [one for one in mine if one["run"]["seed"] == mine[0]["run"]["seed"]]
-        values = sorted(
-            (one["valid"][judged] for one in first if judged in one["valid"]), reverse=not mine[0]["lowest"]
-        )
-        ends = [_short(value) for value in (values[0], statistics.median(values), values[-1])] if values else [""] * 3
-        spent = sum(one["seconds"] for one in mine)
-        lines.append([who, str(len(first)), str(len(first) - len(values)), *ends, f"{spent:,.0f}"])
-    data = dict.fromkeys(f"{one['data']}, {one['run']['epochs']:g} epochs" for one in tried)
-    return "\n".join([f"### {name}: search", "", *drawn(lines), "", *(f"Searched on {one}." for one in data)])
+    return Row(who, [Length(*key, ones) for key, ones in lengths.items()], last["lowest"])
