@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numba
 import numpy as np
+from numpy.typing import ArrayLike
 
-from cpu.label_tree import LabelTree
 from cpu.output import topk
 from cpu.output.topk import drop, heap_push, seek
 from cpu.runtime.compiled import Array, called, launched
@@ -50,6 +50,21 @@ SAVED = {  # arrays of Weights that do not follow from the tree alone
     "node": np.int8,
     "weight": np.float32,
 }
+
+
+class LabelTree(NamedTuple):
+    """A label tree of N nodes, numbered breadth first from the root, 0. V of them are leaves, one per label.
+
+    up        (N,) int32      parent of each node; -1 at the root
+    child_at  (N + 1,) int32  node n has the children child_at[n] to child_at[n + 1]; a leaf has none
+    leaf      (V,) int32      the node of each label
+    label     (N,) int32      the label of each leaf; -1 at an inner node
+    """
+
+    up: np.ndarray
+    child_at: np.ndarray
+    leaf: np.ndarray
+    label: np.ndarray
 
 
 class Weights(NamedTuple):
@@ -90,6 +105,31 @@ class Penalty(NamedTuple):
     passes: int
     least: float
     seed: int
+
+
+def from_parents(parents: ArrayLike, leaf: ArrayLike) -> LabelTree:
+    """Builds the tree of N nodes of any numbering and arity.
+
+    parents  (N,) parent of each node; -1 at the root, which is unique
+    leaf     (V,) the node of each label; exactly these nodes have no children
+
+    Raises ValueError unless the arguments form a tree whose leaves are the labels.
+    """
+    parents, leaf = np.asarray(parents, np.int32), np.asarray(leaf, np.int32)
+    nodes, childless = parents.size, np.setdiff1d(np.arange(parents.size), parents)
+    if parents.ndim != 1 or nodes < 2 or parents.max() >= nodes or parents.min() < -1 or (parents < 0).sum() != 1:
+        raise ValueError("parents: expected the number of each node's parent, and -1 at one root")
+    if leaf.ndim != 1 or not np.array_equal(np.sort(leaf), childless):
+        raise ValueError(f"leaf: expected one label at each of the {childless.size} nodes without children")
+    order = _breadth_first(parents)
+    place = np.empty(parents.size, np.int32)  # old node number -> new node number
+    place[order] = np.arange(parents.size)
+    up = np.where(parents[order] < 0, -1, place[parents[order]]).astype(np.int32)
+    label = np.full(parents.size, -1, np.int32)
+    label[place[leaf]] = np.arange(leaf.size)
+    # Children are in the order of their parents: those of node n precede those of n + 1 and follow the root.
+    child_at = 1 + np.concatenate([[0], np.cumsum(np.bincount(up[1:], minlength=up.size))]).astype(np.int32)
+    return LabelTree(up, child_at, place[leaf], label)
 
 
 def fit(tree: LabelTree, features: "csr_array", labels: "csr_array", penalty: Penalty) -> Weights:
@@ -229,6 +269,21 @@ def _shuffle(order, seed):
     for i in range(order.size - 1, 0, -1):
         j = np.int64(mix(seed + np.uint64(i) * GOLDEN) % np.uint64(i + 1))
         order[i], order[j] = order[j], order[i]
+
+
+def _breadth_first(parents: Array) -> Array:
+    """Returns the nodes level by level; within a level by the position of the parent, then by number."""
+    by_parent = np.argsort(parents, kind="stable")
+    begin = np.searchsorted(parents[by_parent], np.arange(parents.size + 1))
+    levels = [by_parent[:1]]
+    while len(levels[-1]):
+        counts = begin[levels[-1] + 1] - begin[levels[-1]]
+        first = np.repeat(begin[levels[-1]] - np.cumsum(counts) + counts, counts)
+        levels.append(by_parent[first + np.arange(counts.sum())])
+    order = np.concatenate(levels)
+    if order.size != parents.size:
+        raise ValueError(f"parents: found {parents.size - order.size} nodes that hang from no root: a circle")
+    return order
 
 
 class _Plan(NamedTuple):

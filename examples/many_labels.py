@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from hybrid import formats
-from hybrid.sklearn import LabelTreeClassifier
+from hybrid.sklearn import SparseLabelTreeClassifier
 
 KS = (1, 3, 5)
 
@@ -58,7 +58,7 @@ def main() -> None:
     met = np.asarray(y_train.sum(axis=0)).ravel() > 0  # a regression needs an example of its label
     y_train, y_test = y_train[:, met], y_test[:, met]
     models = {
-        "label tree": LabelTreeClassifier(random_state=0, n_jobs=-1),
+        "label tree": SparseLabelTreeClassifier(random_state=0, n_jobs=-1),
         "one against the rest": OneVsRestClassifier(LogisticRegression(), n_jobs=-1),
     }
     print(f"{len(texts):,} texts, {y.shape[1]:,} labels, {y.sum() / len(texts):.1f} a text\n")

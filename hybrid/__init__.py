@@ -30,7 +30,7 @@ _NAMES = {
     "neighbours": "Neighbours",
     "optimisers": "Adagrad Adam AdamW RowAdagrad SGD",
     "pvm.model": "PVM",
-    "readout": "FullReadout HeadReadout LabelTreeReadout MixtureReadout NeighbourReadout SampledReadout TreeReadout",
+    "readout": "FullReadout HeadReadout MixtureReadout NeighbourReadout SampledReadout TreeReadout",
     "readout.head": "HeadParts",
     "readout.neighbours": "Annoy",
     "readout.sampled": "GBCE NegativeSampling SampledSoftmax",

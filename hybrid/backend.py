@@ -11,7 +11,7 @@ import numpy as np
 
 KERNELS = (  # of a complete backend
     *("units", "mlp", "optimiser", "rows", "softmax", "tree_softmax", "tree_batch", "head", "pvm"),
-    *("sampled_softmax", "sampled_logistic", "negative", "label_tree"),
+    *("sampled_softmax", "sampled_logistic", "negative"),
 )
 
 turn = 0  # offset added to this process's GPU number, modulo the GPUs of the machine; set by hybrid/mpi/group.py

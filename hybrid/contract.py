@@ -475,33 +475,6 @@ class Head(Protocol):
         """Computes out += part; shapes are equal."""
 
 
-class LabelTree(Protocol):
-    """A probabilistic label tree over V labels; an example has any number of them. Rows (N, D), one per node.
-
-    tree  up (N,) int32, child_at (N + 1,) int32, leaf (V,) int32, label (N,) int32, visits (V,) int32, see cpu/label_tree.py
-    """
-
-    def longest(self, tree: Any, target: Array, target_at: Array) -> int:
-        """Returns an upper bound on the nodes that an example of the batch visits: the `length` for `workspace`."""
-
-    def workspace(self, batch: int, width: int, length: int, dtype: DTypeLike) -> Any:
-        """Returns the scratch arrays for calls with up to `batch` examples that visit up to `length` nodes each."""
-
-    def step(
-        self, grad: Array, loss: Array, learned: Learned, work: Any, tree: Any, hidden: Array, target: Array,
-        target_at: Array, weight: Array | None, rate: float,
-    ) -> None:  # fmt: skip
-        """Learns from a batch: writes grad (B, D) = d loss / d hidden and loss (B,) in nats, updates the node rows.
-
-        Example b has the labels target[target_at[b] : target_at[b + 1]]; duplicates count once. It visits the root and the
-        children of every node above one of its labels; loss is the sum of -log p over them. Rows are updated as in
-        TreeSoftmax.step. weight as in Softmax.step.
-        """
-
-    def log_prob(self, out: Array, learned: Learned, tree: Any, hidden: Array, target: Array) -> None:
-        """Computes out[b] = log p(example b has the label target[b]); label probabilities do not sum to 1."""
-
-
 class State(NamedTuple):
     """Arrays that a PVM step writes. B streams share the weights; sizes as in hybrid/pvm/layout.py.
 

@@ -12,8 +12,7 @@ from .neighbours import csr
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from cpu.label_tree import LabelTree
-    from cpu.sparse_label_tree import Weights
+    from cpu.sparse_label_tree import LabelTree, Weights
 
 ROUNDS = 20  # maximum k-means iterations; stops at convergence
 WIDE = 4  # growth factor of the candidates per tree, if the first are too few
@@ -77,7 +76,6 @@ class SparseLabelTree:
         seed: int = 0,
     ):
         from cpu import sparse_label_tree as kernels
-        from cpu.label_tree import from_parents
 
         x, y = examples(features, labels)
         solver = solver or NodeSolver()
@@ -89,7 +87,7 @@ class SparseLabelTree:
         self.features, self.labels = x.shape[1], y.shape[1]
         self._trees: list[tuple[LabelTree, Weights]] = []
         for turn in range(seed, seed + count):
-            shape = from_parents(*(own or label_clusters(x, y, arity=arity, leaves=leaves, seed=turn)))
+            shape = kernels.from_parents(*(own or label_clusters(x, y, arity=arity, leaves=leaves, seed=turn)))
             if len(shape.leaf) != self.labels:
                 raise ValueError(f"trees: found {len(shape.leaf)} leaves, expected {self.labels}, one a label")
             self._trees.append((shape, kernels.fit(shape, x, y, penalty._replace(seed=turn))))
@@ -97,8 +95,7 @@ class SparseLabelTree:
     @classmethod
     def of(cls, arrays: Mapping[str, np.ndarray], features: int, labels: int) -> "SparseLabelTree":
         """Restores a model from its `arrays`; ValueError if they are invalid."""
-        from cpu.label_tree import from_parents
-        from cpu.sparse_label_tree import SAVED, restored
+        from cpu.sparse_label_tree import SAVED, from_parents, restored
 
         made = cls.__new__(cls)
         made.features, made.labels, made._trees = features, labels, []
@@ -255,7 +252,7 @@ def _parts(rows: int, k: int) -> list[slice]:
 def label_clusters(
     features: Any, labels: Any, *, arity: int = 2, leaves: int = 100, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns a tree over V labels for LabelTreeReadout: parents (N,) int32, -1 at the root, and leaf (V,) int32.
+    """Returns a tree over V labels for SparseLabelTree: parents (N,) int32, -1 at the root, and leaf (V,) int32.
 
     features  (B, F) of B examples: scipy sparse or an array
     labels    (B, V) scipy sparse or an array: nonzero where an example has the label

@@ -23,7 +23,7 @@ from bench.quality.contender import Among, Contender, Figures, Log, Peak, Proble
 from hybrid import metrics
 from hybrid.formats import fasttext as format
 from hybrid.formats import svm
-from hybrid.sklearn import LabelTreeClassifier, SparseLabelTreeClassifier, TreeClassifier, label_trees
+from hybrid.sklearn import SparseLabelTreeClassifier, TreeClassifier, label_trees
 from hybrid.train.job import Watched
 
 KEPT = 5  # labels ranked per example
@@ -60,18 +60,12 @@ def of_labels(data: str, train: Examples, test: Examples, rivals: Mapping[str, t
 
 
 def ours() -> dict[str, tuple[Learn, Space, dict]]:
-    """Returns our contenders: linear trees, trees over a hidden vector, and two that learn one label at a time."""
+    """Returns our contenders: linear trees, and two that learn one label at a time."""
     linear, dense = {"C": 10.0, "arity": 2, "leaves": 100}, {"rate": 0.1, "batch": 32, "width": 100}
-    shapes = Among(("huffman", "clusters"))
     found: dict[str, tuple[Learn, Space, dict]] = {
         f"sparse label tree x {trees}": (_estimator(SparseLabelTreeClassifier, trees=trees), LINEAR, linear)
         for trees in (1, 3)
     }
-    found["label tree, hidden"] = (
-        _estimator(LabelTreeClassifier),
-        {**DENSE, "tree": shapes},
-        {**dense, "tree": "clusters"},
-    )
     for readout in ("tree", "full"):
         found[f"{readout}, a label at a time"] = (_estimator(TreeClassifier, readout=readout), DENSE, dense)
     return found
@@ -173,7 +167,7 @@ def make_labels(arguments: Any) -> Problem | None:
     for number, one in enumerate(read):
         texts = one.texts[:cut]
         features = vectoriser.transform(texts) if number else vectoriser.fit_transform(texts)
-        has = label_trees.read(one.labels[:cut], classes, strange=True).entries
+        has = label_trees.read(one.labels[:cut], classes).entries
         parts.append(Examples(features.tocsr(), has, [" ".join(words(text)) for text in texts]))
     rivals = {}
     if peer("fasttext"):

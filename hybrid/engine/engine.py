@@ -244,7 +244,6 @@ class Engine(Runner[Tick]):
         """
         self._check_feed(feed)
         loss = total = 0.0
-        unlabelled = getattr(self.readout, "counts_unlabelled", False)
         with self._runs.alone:
             self.settle()
             slot = self._question.slot(feed.batch, feed.most_ids, targets=_targets(feed))
@@ -257,7 +256,7 @@ class Engine(Runner[Tick]):
                 else:
                     loss += float(np.dot(losses.astype(np.float64), batch.weight))
                 slot.release()
-                total += batch.total(unlabelled)
+                total += batch.total()
         if not total:
             raise ValueError("evaluation: the feed has no example with a target and a weight above 0, expected some")
         if not math.isfinite(loss):
@@ -497,10 +496,7 @@ def _check_none(owner: str, **given: Any) -> None:
 
 
 def _losses(readout: Any, hidden: np.ndarray, target: np.ndarray, target_at: np.ndarray | None) -> np.ndarray:
-    """Returns the loss of each example: the readout's own, or the mean of -log p over its targets."""
-    if hasattr(readout, "label_losses"):
-        own: np.ndarray = readout.label_losses(hidden, target, target_at)
-        return own
+    """Returns the loss of each example, the mean of -log p over its targets."""
     if target_at is None:
         log_prob: np.ndarray = readout.log_prob(hidden, target)
         return -log_prob

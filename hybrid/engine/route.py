@@ -122,7 +122,6 @@ class Route:
             scale=scale,
             targets=targets,
             learns=self.readout is not None,
-            unlabelled=getattr(self.readout, "counts_unlabelled", False),
         )
         if self.trunk is None:
             width = self.embedding.outputs

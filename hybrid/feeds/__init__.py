@@ -23,8 +23,7 @@ class Batch(NamedTuple):
     values     (N,) float32: example b is the sum of values[n] times the row ids[n] over its bag; None: the mean of its rows
     x          (B, width) float32: input of the trunk, instead of ids
     target_at  (B + 1,) int64: example b has the classes target[target_at[b] : target_at[b + 1]], and its loss is their mean. An
-               example without classes counts as one of weight 0, unless the readout learns from it, as a label tree does. None:
-               every example has one class
+               example without classes counts as one of weight 0. None: every example has one class
     """
 
     ids: np.ndarray | None
@@ -40,12 +39,9 @@ class Batch(NamedTuple):
         """The number of examples B."""
         return len(self.target) if self.target_at is None else len(self.target_at) - 1
 
-    def total(self, unlabelled: bool = False) -> float:
-        """Returns the number of examples that count, or the sum of their weights: the divisor of a mean loss; may be 0.
-
-        unlabelled  True: examples without a target count, see Readout.counts_unlabelled
-        """
-        there = None if unlabelled or self.target_at is None else np.diff(self.target_at) > 0
+    def total(self) -> float:
+        """Returns the number of examples that count, or the sum of their weights: the divisor of a mean loss; may be 0."""
+        there = None if self.target_at is None else np.diff(self.target_at) > 0
         if self.weight is None:
             return self.examples if there is None else float(there.sum())
         return float((self.weight if there is None else self.weight[there]).sum(dtype=np.float64))

@@ -34,7 +34,6 @@ from ..settings import Registry
 if TYPE_CHECKING:
     from .full import FullReadout as FullReadout
     from .head import HeadReadout as HeadReadout
-    from .label_tree import LabelTreeReadout as LabelTreeReadout
     from .mixture import MixtureReadout as MixtureReadout
     from .neighbours import NeighbourReadout as NeighbourReadout
     from .sampled import SampledReadout as SampledReadout
@@ -62,7 +61,6 @@ class Trials(NamedTuple):
 _HOME = {
     "FullReadout": "full",
     "HeadReadout": "head",
-    "LabelTreeReadout": "label_tree",
     "MixtureReadout": "mixture",
     "NeighbourReadout": "neighbours",
     "SampledReadout": "sampled",
@@ -95,11 +93,6 @@ class Readout(Protocol):
 
     begin_with(vectors)  (V, D) float32: log p(v | h) is then about vectors[v] . h + constant, for small h. For an untrained
                          readout; learned values are lost. ValueError for other arrays
-
-    and if an example may have any number of targets, and its loss is not their mean:
-
-    counts_unlabelled  True: it also learns from examples without a target, and they count in the mean over a batch
-    label_losses(hidden, target, target_at)  the loss of each example, (B,) float32, as in `step`; nothing learns
 
     All methods raise ValueError for arrays of another shape, dtype or order and for numbers that are not finite, and IndexError
     for an id out of range. They raise RuntimeError while a call of another thread is in flight. Nothing is then updated.

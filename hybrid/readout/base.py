@@ -53,7 +53,6 @@ class Base:
     searches_on_host = False  # True: it has no `_best`, and `_best_without` also accepts None
     on_host = False  # True: `learn` takes NumPy's arrays, even if a part of it is on a device
     ready: tuple[str, ...] = ("readout", "grad in")
-    counts_unlabelled = False  # True: examples without a target count in the mean over a batch, see Readout
     begin_with: Any  # of kinds whose classes can be initialised
     learn: Callable[..., None]  # see Readout
     learn_online: Callable[..., None]  # of kinds that support it, see `online`
@@ -335,10 +334,6 @@ class Base:
     def _check_step(self, grad: np.ndarray, hidden: np.ndarray, target: np.ndarray, weight: np.ndarray | None) -> int:
         """Returns the number of rows to learn from."""
         self._check(hidden, target)
-        return self._check_rows(grad, hidden, weight)
-
-    def _check_rows(self, grad: np.ndarray, hidden: np.ndarray, weight: np.ndarray | None) -> int:
-        """Returns the number of rows to learn from; hidden vectors and targets are already validated."""
         rows = len(hidden)
         if weight is not None:
             check.array("weight", weight, (rows,), np.float32)

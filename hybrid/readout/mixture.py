@@ -15,7 +15,7 @@ from . import rebuild as rebuild_readout
 from .base import Base, Pairs, arguments
 
 SHAPES = ("huffman", "balanced")
-INEXACT = ("sampled", "label_tree", "neighbours")  # kinds without a cheap and exact probability of one class
+INEXACT = ("sampled", "neighbours")  # kinds without a cheap and exact probability of one class
 MOST = 1000  # trees, which are built before training
 FIRST = 16  # minimum classes of a list
 AHEAD = 2  # times k: depth of the first lists
@@ -52,7 +52,7 @@ class MixtureReadout(Base):
     batch     the smallest of theirs
 
     Raises ValueError for fewer than two readouts, for inconsistent ones, and for those without cheap or exact probabilities:
-    sampled ones, whose step lacks the sum over all classes; a forest of neighbours; label trees, whose labels do not compete.
+    sampled ones, whose step lacks the sum over all classes; a forest of neighbours.
 
     Mixture weights: Cappé and Moulines 2009, "On-line expectation-maximization algorithm for latent data models".
     """

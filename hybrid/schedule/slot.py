@@ -80,7 +80,6 @@ class Slot(SlotState):
     scale     tick -> schedule factor of all rates; a filled slot has the number as `scale`
     targets   None: one per example
     learns    False for a query: no training, hence no dropout (set by Route.slot)
-    unlabelled  True if examples without a target count in `examples`, see Readout.counts_unlabelled
 
     Each name is a view of the first `count` rows of its buffer, so stages never see rows of an earlier batch.
     """
@@ -119,10 +118,9 @@ class Slot(SlotState):
         scale: Callable[[int], float] = lambda tick: 1.0,
         targets: int | None = None,
         learns: bool = True,
-        unlabelled: bool = False,
     ):
         super().__init__()
-        self._scale, self.scale, self.learns, self._unlabelled = scale, 1.0, learns, unlabelled
+        self._scale, self.scale, self.learns = scale, 1.0, learns
         sizes: dict[str, tuple[int, type]] = {"ids": (ids, np.int32), "target": (targets or rows, np.int32)}
         sizes |= {"weight": (rows, np.float32), "target_at": (rows + 1, np.int64)}
         sizes |= {"bag_at": (rows + 1, np.int64), "values": (ids, np.float32)} if bags else {}
@@ -144,7 +142,7 @@ class Slot(SlotState):
             self.final = first < last == batch.examples
             self.scale = self._scale(tick)
             # Divisor of batch sums: 1 if all weights are 0, since the sums are then 0 too.
-            self.examples = batch.total(self._unlabelled) or float(batch.examples > 0)
+            self.examples = batch.total() or float(batch.examples > 0)
             parts = _parts(batch, first, last)
             lengths = {name: len(part) for name, part in parts.items() if part is not None}
             for name, buffer in self._buffers.items():

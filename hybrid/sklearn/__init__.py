@@ -9,8 +9,8 @@ try:
 except ImportError as missing:
     raise ImportError('hybrid.sklearn: scikit-learn is missing; pip install "hybrid-engine[sklearn]"') from missing
 
-from .label_trees import LabelTreeClassifier, SparseLabelTreeClassifier
+from .label_trees import SparseLabelTreeClassifier
 from .next_item import NextItem
 from .tree_classifier import TreeClassifier
 
-__all__ = ["LabelTreeClassifier", "NextItem", "SparseLabelTreeClassifier", "TreeClassifier"]
+__all__ = ["NextItem", "SparseLabelTreeClassifier", "TreeClassifier"]

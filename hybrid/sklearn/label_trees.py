@@ -1,7 +1,6 @@
-"""Multi-label classifiers for many labels: label trees."""
+"""A multi-label classifier for many labels: label trees."""
 
-import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,11 +13,8 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 
 from .. import check, metrics
 from ..machine import kernel_threads
-from ..optimisers import ROWS, named
-from ..readout import LabelTreeReadout, Readout
-from ..sparse_label_tree import NodeSolver, SparseLabelTree, label_clusters
+from ..sparse_label_tree import NodeSolver, SparseLabelTree
 from . import base
-from .base import Learner
 
 EXPECTED = "expected an indicator (n, V) of 0 and 1, dense or sparse, lists of labels, or one label each"
 
@@ -39,75 +35,12 @@ class Labels(NamedTuple):
     dtype: Any = np.int64
 
 
-class Labeller(ClassifierMixin):
-    """The predictions of an estimator with the parameters k and threshold. Once fitted it has `classes_`, `_form` (Labels
-    without entries) and the methods
-
-    _ranked(X, k)  the k likeliest labels of each example and their log-probabilities, (n, k) each
-    _likely(X)     the probabilities of the labels that are likely enough, (n, V) CSR, likeliest first
-    _log_probs(X)  those of all labels, (n, V)
-    """
-
-    _form: Labels
-
-    def predict(self, X: Any) -> Any:
-        """Returns the labels of each example, in the form of `fit`: see k and threshold; for one label each the likeliest."""
-        check_is_fitted(self)
-        k = 1 if self._form.form == "one" else self.k
-        return write(self._form, self._likely(X) if k is None else self._top(X, k))
-
-    def predict_proba(self, X: Any, k: int | None = None) -> Any:
-        """Returns the probabilities of all labels, (n, V) float64; for one label each divided by their sum.
-
-        k  only the k likeliest labels, as scipy CSR: recommended for many labels
-        """
-        check_is_fitted(self)
-        if k is not None:
-            top = self._top(X, k)
-            top.sort_indices()
-            return top
-        every = np.exp(self._log_probs(X), dtype=np.float64)
-        return every / every.sum(axis=1, keepdims=True) if self._form.form == "one" else every
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None, *, k: int = 1) -> float:
-        """Returns precision@k: the fraction of the k likeliest labels that the examples have."""
-        check_is_fitted(self)
-        own = read(y, self.classes_, strange=True).entries
-        ids, _ = self._best(X, k)
-        check_consistent_length(ids, own)
-        return metrics.precision(ids, own, sample_weight)
-
-    def _take_names(self, labels: Labels) -> None:
-        if len(labels.classes) < 2:
-            raise ValueError(f"y: found {len(labels.classes)} classes, expected labels of at least 2")
-        self.classes_, self._form = labels.classes, labels._replace(entries=None)
-
-    def _best(self, X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-        check.whole("k", k, 1, len(self.classes_))
-        ids, log_probs = self._ranked(X, k)
-        return ids, log_probs
-
-    def _top(self, X: Any, k: int) -> Any:
-        """Returns the probabilities of the k likeliest labels, (n, V) CSR, likeliest first."""
-        ids, log_probs = self._best(X, k)
-        at = np.arange(0, ids.size + 1, k)
-        return sparse.csr_array((np.exp(log_probs).ravel(), ids.ravel(), at), (len(ids), len(self.classes_)))
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.multi_label = True
-        tags.target_tags.multi_output = True
-        tags.target_tags.two_d_labels = True
-        return tags
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
-class SparseLabelTreeClassifier(Labeller, BaseEstimator):
+class SparseLabelTreeClassifier(ClassifierMixin, BaseEstimator):
     """A SparseLabelTree for sparse features, such as TF-IDF: every node is a regularised logistic regression at its optimum.
-    Without a hidden layer it learns better than LabelTreeClassifier.
 
-    k, threshold    as in LabelTreeClassifier
+    k               number of labels that `predict` returns per example; None: those at least as probable as `threshold`
+    threshold       see k
     C               as in LogisticRegression, for every node
     trees           number of trees, whose probabilities are averaged
     tree            "clusters": of labels by the features of their examples; or (parents, leaf), for one tree
@@ -117,7 +50,8 @@ class SparseLabelTreeClassifier(Labeller, BaseEstimator):
     random_state    of clusters and of the order of examples
     n_jobs          threads; does not affect results
 
-    y as in LabelTreeClassifier. After `fit`:
+    y is an indicator (n, V) of 0 and 1, dense or sparse; or a list of labels for each example, by name; or one label each, as
+    for any classifier. Predictions have its form. Lists of equal length that hold only 0 and 1 are an indicator. After `fit`:
 
     classes_  (V,) the labels
     model_    the SparseLabelTree
@@ -149,7 +83,9 @@ class SparseLabelTreeClassifier(Labeller, BaseEstimator):
         weight = None
         if sample_weight is not None:
             weight = _check_sample_weight(sample_weight, X, dtype=np.float32, ensure_non_negative=True)
-        self._take_names(labels)
+        if len(labels.classes) < 2:
+            raise ValueError(f"y: found {len(labels.classes)} classes, expected labels of at least 2")
+        self.classes_, self._form = labels.classes, labels._replace(entries=None)
         settings = {name: getattr(self, name) for name in ("arity", "leaves")}
         settings |= {"trees": self.trees if isinstance(self.tree, str) else self.tree, "weight": weight}
         settings |= {"solver": NodeSolver(self.C, self.tolerance, self.passes, self.least)}
@@ -158,86 +94,60 @@ class SparseLabelTreeClassifier(Labeller, BaseEstimator):
             self.model_ = SparseLabelTree(X, labels.entries, **settings)
         return self
 
-    def _ranked(self, X: Any, k: int) -> Any:
-        return self._answer(self.model_.best, X, k)
+    def predict(self, X: Any) -> Any:
+        """Returns the labels of each example, in the form of `fit`: see k and threshold; for one label each the likeliest."""
+        check_is_fitted(self)
+        k = 1 if self._form.form == "one" else self.k
+        return write(self._form, self._answer(self.model_.likely, X, self.threshold) if k is None else self._top(X, k))
 
-    def _likely(self, X: Any) -> Any:
-        return self._answer(self.model_.likely, X, self.threshold)
+    def predict_proba(self, X: Any, k: int | None = None) -> Any:
+        """Returns the probabilities of all labels, (n, V) float64; for one label each divided by their sum.
 
-    def _log_probs(self, X: Any) -> Any:
-        return self._answer(self.model_.scores, X)
+        k  only the k likeliest labels, as scipy CSR: recommended for many labels
+        """
+        check_is_fitted(self)
+        if k is not None:
+            top = self._top(X, k)
+            top.sort_indices()
+            return top
+        every = np.exp(self._answer(self.model_.scores, X), dtype=np.float64)
+        return every / every.sum(axis=1, keepdims=True) if self._form.form == "one" else every
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, k: int = 1) -> float:
+        """Returns precision@k: the fraction of the k likeliest labels that the examples have."""
+        check_is_fitted(self)
+        own = read(y, self.classes_).entries
+        ids, _ = self._best(X, k)
+        check_consistent_length(ids, own)
+        return metrics.precision(ids, own, sample_weight)
+
+    def _best(self, X: Any, k: int) -> Any:
+        return self._answer(self.model_.best, X, check.whole("k", k, 1, len(self.classes_)))
+
+    def _top(self, X: Any, k: int) -> Any:
+        """Returns the probabilities of the k likeliest labels, (n, V) CSR, likeliest first."""
+        ids, log_probs = self._best(X, k)
+        at = np.arange(0, ids.size + 1, k)
+        return sparse.csr_array((np.exp(log_probs).ravel(), ids.ravel(), at), (len(ids), len(self.classes_)))
 
     def _answer(self, ask: Any, X: Any, *more: Any) -> Any:
         X = base.validated(self, X, dtype=np.float32, reset=False)
         with kernel_threads(base.threads_of(self.n_jobs)):
             return ask(X, *more)
 
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class LabelTreeClassifier(Labeller, Learner):
-    """A probabilistic label tree on features -> hidden layers, if any; the cost of a label is log V instead of V.
-
-    k               number of labels that `predict` returns per example; None: those at least as probable as `threshold`
-    threshold       see k
-    tree            "huffman", "balanced", or (parents, leaf): see LabelTreeReadout; "clusters": of labels by the features of
-                    their examples, see `hybrid.label_clusters`, in `partial_fit` those of the first part
-    hidden_layers, activation, width, epochs, batch, rate, trunk_rate, optimiser, random_state, n_jobs, verbose
-                    as in TreeClassifier; the defaults are no hidden layer and 10 epochs
-
-    y is an indicator (n, V) of 0 and 1, dense or sparse; or a list of labels for each example, by name; or one label each, as
-    for any classifier. Predictions have the form of y. (Lists of equal length that hold only 0 and 1 are an indicator.) X is
-    not standardised. After `fit`:
-
-    classes_  (V,) the labels
-    losses_   mean loss of each epoch: the sum of nats over the nodes that an example visits; sample_weight counts within a
-              batch only, not between batches
-    engine_   the Engine
-
-    ValueError for fewer than two labels. Jasinska et al. 2016; Wydmuch et al. 2018, arXiv:1810.11671.
-    """
-
-    k: int | None = None
-    threshold: float = 0.5
-    tree: Any = "huffman"
-    hidden_layers: Sequence[int] = ()
-    epochs: int = 10
-
-    def _read(self, X: Any, y: Any, classes: Any, *, first: bool, partial: bool) -> tuple[Any, Any]:
-        labels = read(y, classes)
-        X = base.validated(self, X, dtype=np.float32, reset=first)
-        check_consistent_length(X, labels.entries)
-        if first:
-            if partial and classes is None and labels.form in ("one", "lists"):
-                raise ValueError("classes: found None in the first partial_fit, expected all labels there will be")
-            self._take_names(labels)
-            self._shape = self.tree
-            if isinstance(self.tree, str) and self.tree == "clusters":
-                self._shape = label_clusters(X, labels.entries, seed=base.seed_of(self.random_state))
-        return X, labels.entries
-
-    def _readout(self, counts: np.ndarray, width: int, seed: int) -> Readout:
-        optimiser = named(self.optimiser, ROWS, rate=self.rate)
-        return LabelTreeReadout(counts, width, tree=self._shape, batch=self.batch, optimiser=optimiser, biases=True)
-
-    def _ranked(self, X: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-        ids, log_probs = zip(*self._answers(X, k, functools.partial(self.engine_.best, k=k)), strict=True)
-        return np.concatenate(ids), np.concatenate(log_probs)
-
-    def _likely(self, X: Any) -> Any:
-        def ask(**question: Any) -> Any:
-            engine, readout = self.engine_, self.engine_.readout
-            return engine.inline.run(readout.likely, engine.hidden(**question), self.threshold).wait()  # type: ignore[attr-defined]
-
-        return sparse.vstack(self._answers(X, 1, ask), format="csr")
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = True
+        tags.target_tags.multi_output = True
+        tags.target_tags.two_d_labels = True
+        return tags
 
 
-def read(y: Any, classes: np.ndarray | None = None, *, strange: bool = False) -> Labels:
-    """Returns labels in one of the forms.
+def read(y: Any, classes: np.ndarray | None = None) -> Labels:
+    """Returns labels in one of the forms, without those that are not among `classes`; ValueError for another form.
 
     classes  the known names; None: all that occur, for an indicator the column numbers
-    strange  True: labels that are not among `classes` are omitted
-
-    Raises ValueError for another form, and for a label that is not among `classes`.
     """
     if y is None:
         raise ValueError("y: requires y to be passed, but the target y is None")
@@ -245,13 +155,13 @@ def read(y: Any, classes: np.ndarray | None = None, *, strange: bool = False) ->
         return _indicator("csr", sparse.csr_array(check.sparse("y", y)), classes)
     y = np.asarray(y) if hasattr(y, "__array__") else y
     if _is_lists(y):
-        return _by_name("lists", [_labels_of(row, at) for at, row in enumerate(y)], classes, strange)
+        return _by_name("lists", [_labels_of(row, at) for at, row in enumerate(y)], classes)
     array = np.asarray(y)
     if array.ndim == 2 and array.shape[1] > 1:
         return _indicator("dense", array, classes)
     assert_all_finite(array, input_name="y")
     check_classification_targets(array)
-    return _by_name("one", [[label] for label in column_or_1d(array, warn=True)], classes, strange)
+    return _by_name("one", [[label] for label in column_or_1d(array, warn=True)], classes)
 
 
 def write(labels: Labels, entries: Any) -> Any:
@@ -276,18 +186,16 @@ def _indicator(form: str, y: Any, classes: np.ndarray | None) -> Labels:
     return Labels(form, entries, np.arange(y.shape[1]) if classes is None else classes, y.dtype)
 
 
-def _by_name(form: str, rows: list[list[Any]], classes: np.ndarray | None, strange: bool) -> Labels:
+def _by_name(form: str, rows: list[list[Any]], classes: np.ndarray | None) -> Labels:
     at = np.cumsum([0, *map(len, rows)])
     flat = np.array([label for row in rows for label in row])
     known = np.unique(flat) if classes is None else classes
     if not len(flat):
         return Labels(form, sparse.csr_array((len(rows), len(known))), known)
     place = np.minimum(np.searchsorted(known, flat), len(known) - 1)
-    new = known[place] != flat
-    if new.any() and not strange:
-        raise ValueError(f"y: found {flat[new.argmax()]!r}, expected one of {known!r}")
-    at = np.concatenate([[0], np.cumsum(~new)])[at]
-    entries = sparse.csr_array((np.ones(at[-1]), place[~new], at), (len(rows), len(known)))
+    met = known[place] == flat
+    at = np.concatenate([[0], np.cumsum(met)])[at]
+    entries = sparse.csr_array((np.ones(at[-1]), place[met], at), (len(rows), len(known)))
     entries.sum_duplicates()
     return Labels(form, entries, known)
 

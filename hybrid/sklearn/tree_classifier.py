@@ -1,24 +1,34 @@
 """A classifier for many classes, whose output layer is a tree, a full or a sampled softmax."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from .. import settings
+from .. import check, settings
+from ..engine import Embedding, Engine
+from ..engine.embedding import Inputs
+from ..engine.route import Pipeline
+from ..feeds import Batch
+from ..feeds.arrays import ArrayFeed
+from ..optimisers import ROWS, Adam, named
 from ..readout import Readout, registry
+from ..schedule.rates import RateSchedule
+from ..trunk.mlp import MLP
 from . import base
-from .base import Learner
 
 COMMON = ("rate", "seed", "readout_optimiser", "biases")  # options of every readout
+NUMBERS = 2**22  # of features or scores per query
 
 
 @dataclass(eq=False, repr=False)
-class TreeClassifier(ClassifierMixin, Learner):
+class TreeClassifier(ClassifierMixin, BaseEstimator):
     """A classifier: features -> hidden layers, if any -> a readout, such as a tree, in which a class costs log V instead of V.
 
     readout         "tree", "full", "sampled", or another installed kind
@@ -47,19 +57,51 @@ class TreeClassifier(ClassifierMixin, Learner):
 
     readout: str = "tree"
     _: KW_ONLY
+    hidden_layers: Sequence[int] = (100,)
+    activation: str = "relu"
+    width: int | None = 100
+    epochs: int = 20
+    batch: int = 32
+    rate: float = 0.1
+    trunk_rate: float | None = None
+    optimiser: str = "adagrad"
+    random_state: Any = None
+    n_jobs: int | None = None
+    verbose: int = 0
     options: Mapping[str, Any] | None = None
+
+    @base.atomic
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "TreeClassifier":
+        """Learns from examples; sample_weight multiplies the loss of each, and thereby its update."""
+        return self._learn(X, y, None, sample_weight, first=True)
+
+    @base.atomic
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> "TreeClassifier":
+        """Learns from one pass over the examples, at the full rate.
+
+        classes  all classes; needed in the first call
+        """
+        first = not hasattr(self, "engine_")
+        known = None if classes is None else np.unique(classes)
+        if first and classes is None:
+            raise ValueError("classes: found None in the first partial_fit, expected all classes there will be")
+        if not first:
+            if known is not None and not np.array_equal(known, self.classes_):
+                raise ValueError(f"classes: found others than in the first partial_fit, expected {self.classes_!r}")
+            known = self.classes_
+        return self._learn(X, y, known, sample_weight, first=first, partial=True)
 
     def predict(self, X: Any) -> np.ndarray:
         """Returns the likeliest class of each example, (n,); a tree does not compute all probabilities for it."""
         check_is_fitted(self)
-        parts = self._answers(X, 1, lambda **question: self.engine_.best(k=1, **question)[0][:, 0])
-        likeliest: np.ndarray = self.classes_[np.concatenate(parts)]
+        places = self._answers(X, 1, lambda **question: self.engine_.best(k=1, **question)[0][:, 0])
+        likeliest: np.ndarray = self.classes_[places]
         return likeliest
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Returns the log-probabilities of all classes, (n, V) float32."""
-        log_probs: np.ndarray = self._log_probs(X)
-        return log_probs
+        check_is_fitted(self)
+        return self._answers(X, len(self.classes_), self.engine_.scores)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Returns the probabilities of all classes, (n, V) float64."""
@@ -67,9 +109,29 @@ class TreeClassifier(ClassifierMixin, Learner):
         probs /= probs.sum(axis=1, keepdims=True)  # removes the float32 rounding error
         return probs
 
-    def _read(self, X: Any, y: Any, classes: Any, *, first: bool, partial: bool) -> tuple[Any, np.ndarray]:
-        if first and partial and classes is None:
-            raise ValueError("classes: found None in the first partial_fit, expected all classes there will be")
+    def _learn(
+        self, X: Any, y: Any, classes: Any, weight: Any, *, first: bool, partial: bool = False
+    ) -> "TreeClassifier":
+        """Learns from the examples, in one pass if `partial`."""
+        X, target = self._read(X, y, classes, first)
+        if weight is not None:
+            weight = _check_sample_weight(weight, X, dtype=np.float32, ensure_non_negative=True)
+            if not weight.any():
+                raise ValueError("sample_weight: all are zero; expected at least one that is not")
+        if first:
+            self._begin(X, np.bincount(target, minlength=len(self.classes_)))
+        self.engine_.schedule = RateSchedule("constant" if partial else "linear")
+        epochs = 1 if partial else self.epochs
+        settings = {"classes": len(self.classes_), "weight": weight, "batch": self.batch, "epochs": epochs}
+        # Each pass over any examples has its own seed, derived from the seed and the number of earlier passes.
+        seed = int(np.random.SeedSequence([self._seed, self._passes]).generate_state(1)[0])
+        made = feed(self.engine_.embedding, X, target, seed=seed, **settings)
+        self.losses_ = base.run(self.engine_, made, self.verbose)
+        self._passes += epochs
+        return self
+
+    def _read(self, X: Any, y: Any, classes: Any, first: bool) -> tuple[Any, np.ndarray]:
+        """Returns validated X, and y as places in classes_, which `first` sets: to `classes`, None: all of y."""
         X, y = base.validated(self, X, y, dtype=np.float32, reset=first)
         check_classification_targets(y)
         if first:
@@ -83,6 +145,22 @@ class TreeClassifier(ClassifierMixin, Learner):
             raise ValueError(f"y: found one class, {self.classes_[0]!r}; expected at least 2 classes")
         return X, place
 
+    def _begin(self, X: Any, counts: np.ndarray) -> None:
+        """Creates a new engine, for features of the form of X."""
+        seed = base.seed_of(self.random_state)
+        source: Embedding | Inputs = Inputs(X.shape[1])
+        if self.width is not None and sparse.issparse(X):
+            rows = named(self.optimiser, ROWS, rate=self.rate)
+            source = Embedding(X.shape[1], self.width, bags="weighted", optimiser=rows, seed=seed)
+        trunk, width = None, source.outputs
+        layers = [check.whole("hidden_layers", size, 1) for size in self.hidden_layers]
+        if layers:
+            sizes, width = [width, *layers], layers[-1]
+            trunk = MLP(sizes, self.activation, optimiser=Adam(self.trunk_rate), seed=seed)
+        readout, threads = self._readout(counts, width, seed), base.threads_of(self.n_jobs)
+        self.engine_ = Engine(source, trunk, readout, device="cpu", threads=threads, pipeline=Pipeline(overlap=False))
+        self._seed, self._passes = seed, 0
+
     def _readout(self, counts: np.ndarray, width: int, seed: int) -> Readout:
         own = self.options or {}
         taken = {*COMMON, *settings.fields(getattr(registry.load(self.readout), "Options", None))}
@@ -92,3 +170,49 @@ class TreeClassifier(ClassifierMixin, Learner):
                 raise ValueError(f"options: found {found}; expected some of {', '.join(sorted(taken))}")
         options = {"rate": self.rate, "seed": seed, "readout_optimiser": self.optimiser, "biases": True, **own}
         return base.made(self.readout, counts, width, batch=self.batch, **options)
+
+    def _answers(self, X: Any, outputs: int, ask: Callable[..., np.ndarray]) -> np.ndarray:
+        """Returns ask(**question) for X, part by part; outputs: numbers of an answer's row."""
+        X = base.validated(self, X, dtype=np.float32, reset=False)
+        return np.concatenate([ask(**question) for question in questions(self.engine_.embedding, X, outputs)])
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class SparseFeed(ArrayFeed):
+    """A feed of a sparse X, made dense batch by batch: for an engine with Inputs. Arguments of ArrayFeed."""
+
+    def __init__(self, X: Any, target: Any, **settings: Any):
+        super().__init__(X, target, **settings)
+        self.width, self.rows, self.most_ids = X.shape[1], 0, 0
+
+    def describe(self) -> dict[str, Any]:
+        """Returns the description; see `Feed`."""
+        return super().describe() | {"kind": "sparse"}
+
+    def _cut(self, epoch: int, tick: int) -> Batch:
+        batch = super()._cut(epoch, tick)
+        x = sparse.csr_array((batch.values, batch.ids, batch.bag_at), (batch.examples, self.width)).toarray()
+        return batch._replace(ids=None, bag_at=None, values=None, x=x)
+
+
+def feed(source: Embedding | Inputs, X: Any, target: Any, **settings: Any) -> ArrayFeed:
+    """Returns a feed for an engine that starts with `source`; X dense or CSR, float32; target and settings as in ArrayFeed."""
+    if source.dense:
+        return (SparseFeed if sparse.issparse(X) else ArrayFeed)(X, target, **settings)
+    return ArrayFeed(sparse.csr_array(X), target, **settings)
+
+
+def questions(source: Embedding | Inputs, X: Any, outputs: int) -> Iterator[dict[str, Any]]:
+    """Yields X part by part, as arguments of Engine.hidden, .best and .scores; outputs: numbers of an answer's row."""
+    rows = max(NUMBERS // max(X.shape[1] if source.dense else 1, outputs), 1)
+    for first in range(0, X.shape[0], rows):
+        part = X[first : first + rows]
+        if source.dense:
+            yield {"x": np.ascontiguousarray(part.toarray() if sparse.issparse(part) else part, np.float32)}
+        else:
+            entries = sparse.csr_array(part)
+            yield {"ids": entries.indices, "bag_at": entries.indptr, "values": entries.data.astype(np.float32)}

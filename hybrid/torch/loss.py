@@ -11,7 +11,7 @@ import torch.distributed as processes
 
 from .. import backend, check, trees
 from ..optimisers import ROWS, Optimiser, taken
-from ..readout import FullReadout, HeadReadout, LabelTreeReadout, NeighbourReadout, SampledReadout, TreeReadout
+from ..readout import FullReadout, HeadReadout, NeighbourReadout, SampledReadout, TreeReadout
 from ..readout.base import Base
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -84,7 +84,7 @@ class ReadoutLoss(torch.nn.Module):
 
     def __init__(self, readout: Any, *, reduction: str = "mean", ignore_index: int = -100, process_group: Any = None):
         super().__init__()
-        if not isinstance(readout, Base | NeighbourReadout) or isinstance(readout, LabelTreeReadout):
+        if not isinstance(readout, Base | NeighbourReadout):
             raise ValueError(
                 f"readout: found {type(readout).__name__}, expected a readout of one class an example: TreeReadout, "
                 "FullReadout, SampledReadout, NeighbourReadout or one of your own"

@@ -1,4 +1,4 @@
-"""Sparse label trees: nodes against regressions fitted one by one, the search against all probabilities, the solver."""
+"""Sparse label trees: shapes, nodes against regressions fitted one by one, the search against all labels, the solver."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,42 @@ from scipy import optimize, sparse
 
 from cpu import sparse_label_tree
 from cpu import sparse_label_tree as search
-from cpu.sparse_label_tree import solve
-from tests.support.label_trees import log_sigmoid
+from cpu.sparse_label_tree import from_parents, solve
 from tests.support.sparse_label_trees import BOUND, dense, examples, fitted, positive, shape
+
+PARENTS = [4, 4, 0, 0, -1, 1, 1, 1, 5, 5, 5, 5, 5, 5, 0]  # one to six children, leaves at all levels, no order
+
+
+@pytest.mark.parametrize("parents", [PARENTS, [-1] + [0] * 23], ids=["uneven", "flat"])
+def test_nodes_stand_breadth_first_and_children_together(parents):
+    childless = np.setdiff1d(np.arange(len(parents)), parents)
+    tree = from_parents(parents, np.random.default_rng(0).permutation(childless))
+    nodes = tree.up.size
+    assert tree.up[0] == -1 and (np.diff(tree.up) >= 0).all()  # so children rise with their parents
+    for node in range(nodes):
+        children = np.arange(tree.child_at[node], tree.child_at[node + 1])
+        assert (tree.up[children] == node).all() and (tree.label[node] >= 0) == (not len(children))
+    assert tree.child_at[0] == 1 and tree.child_at[-1] == nodes
+    np.testing.assert_array_equal(tree.label[tree.leaf], np.arange(tree.leaf.size))
+    assert {array.dtype for array in tree} == {np.dtype(np.int32)}
+
+
+@pytest.mark.parametrize(
+    ("parents", "leaf", "message"),
+    [
+        ([0, 0, 0], [1, 2], "-1 at one root"),
+        ([-1, -1, 0], [1, 2], "-1 at one root"),
+        ([-1, 0, 3], [1, 2], "-1 at one root"),
+        ([-1], [0], "-1 at one root"),
+        ([-1, 0, 0], [1], "one label at each of the 2 nodes"),
+        ([-1, 0, 0], [1, 1], "one label at each of the 2 nodes"),
+        ([-1, 0, 1], [1], "one label at each of the 1 nodes"),
+        ([-1, 0, 0, 4, 3, 3], [1, 2, 5], "3 nodes that hang from no root"),
+    ],
+)
+def test_what_is_no_tree_over_the_labels_is_refused(parents, leaf, message):
+    with pytest.raises(ValueError, match=message):
+        from_parents(parents, leaf)
 
 
 def test_every_node_is_fitted_to_the_examples_that_reach_it():
@@ -70,7 +103,7 @@ def case():
     scores, expected = x.astype(float) @ rows.T + biases, np.zeros((x.shape[0], tree.leaf.size))
     for label, node in enumerate(tree.leaf.tolist()):
         while node >= 0:
-            expected[:, label] += log_sigmoid(scores[:, node])
+            expected[:, label] -= np.logaddexp(0, -scores[:, node])
             node = tree.up[node]
     return tree, weights, (x.indptr.astype(np.int64), x.indices, x.data), expected
 

@@ -10,7 +10,7 @@ import pytest
 from hybrid import contract
 
 BACKENDS = ("cpu", "gpu")
-CPU_ONLY = {"LabelTree", "SampledLogistic", "SampledSoftmax"}
+CPU_ONLY = {"SampledLogistic", "SampledSoftmax"}
 CLASSES = {"Device", "Queue", "Event", "Recorder"}  # kept by classes of device.py; all others by a module
 PROMISES = [
     (name, one)

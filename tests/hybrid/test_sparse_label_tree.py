@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from cpu.label_tree import from_parents
+from cpu.sparse_label_tree import from_parents
 from hybrid import NodeSolver, SparseLabelTree, label_clusters
 from tests.support.sparse_label_trees import examples
 

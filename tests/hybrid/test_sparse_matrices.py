@@ -9,12 +9,11 @@ from scipy import sparse
 from hybrid import ArrayFeed, BasketFeed, FullReadout, SparseLabelTree, check, label_clusters, ratings
 from hybrid import metrics as judge
 from hybrid.neighbours import Neighbours
-from hybrid.sklearn import LabelTreeClassifier, NextItem, SparseLabelTreeClassifier, TreeClassifier
+from hybrid.sklearn import NextItem, SparseLabelTreeClassifier, TreeClassifier
 
 ROWS, COLUMNS = 12, 6
 SOUND = sparse.csr_array((np.arange(ROWS)[:, None] % 4 == np.arange(COLUMNS)[None] % 4).astype(np.float32))
 RANKED = np.tile(np.arange(2, dtype=np.int32), (ROWS, 1))
-Labels = functools.partial(LabelTreeClassifier, epochs=1)
 Tree = functools.partial(TreeClassifier, epochs=1)
 
 
@@ -58,10 +57,6 @@ EDGES = {
     "SparseLabelTreeClassifier.predict": lambda x, folder: fitted(SparseLabelTreeClassifier).predict(x),
     "SparseLabelTreeClassifier.score X": lambda x, folder: fitted(SparseLabelTreeClassifier).score(x, SOUND),
     "SparseLabelTreeClassifier.score y": lambda x, folder: fitted(SparseLabelTreeClassifier).score(SOUND, x),
-    "LabelTreeClassifier X": lambda x, folder: Labels().fit(x, SOUND),
-    "LabelTreeClassifier y": lambda x, folder: Labels().fit(SOUND, x),
-    "LabelTreeClassifier.partial_fit": lambda x, folder: Labels().partial_fit(x, SOUND),
-    "LabelTreeClassifier.predict_proba": lambda x, folder: fitted(Labels).predict_proba(x),
     "TreeClassifier": lambda x, folder: Tree().fit(x, np.arange(ROWS) % 2),
     "TreeClassifier.predict": lambda x, folder: fitted(Tree, "classes").predict(x),
     "NextItem": lambda x, folder: NextItem(epochs=1).fit(x),

@@ -29,7 +29,7 @@ from hybrid.engine import Engine
 from hybrid.engine.embedding import Embedding, Inputs
 from hybrid.feeds import Batch
 from hybrid.optimisers import TRUNK, named
-from hybrid.readout import FullReadout, HeadReadout, LabelTreeReadout, MixtureReadout, SampledReadout, TreeReadout
+from hybrid.readout import FullReadout, HeadReadout, MixtureReadout, SampledReadout, TreeReadout
 from hybrid.schedule.rates import SCHEDULES
 from hybrid.schedule.schedule import Plan, Schedule
 from hybrid.trunk.mlp import MLP
@@ -53,7 +53,7 @@ READOUTS: dict[str, Callable[..., Any]] = {
     "mixture": lambda *sizes, **more: MixtureReadout(
         [TreeReadout(*sizes, tree=shape, **more) for shape in ("huffman", "balanced")], pace=0.1
     ),
-    "label tree": LabelTreeReadout,
+    "tree of several targets": TreeReadout,
 }
 RULES = (SGD, RowAdagrad, Adagrad)
 Ticks = dict[int, bytes]  # the loss of each, as bytes of a float64
@@ -115,8 +115,8 @@ class Case:
         """Batches are of any size up to the most, or empty."""
         size = int(rng.choice([self.batch, self.batch, rng.integers(0, self.batch + 1)]))
         weight = (rng.integers(0, 3, size) / 2).astype(np.float32) if self.weighed and rng.random() < 0.7 else None
-        labels = self.readout == "label tree"
-        target_at = np.concatenate([[0], np.cumsum(rng.integers(0, 4, size))]) if labels else None
+        several = self.readout == "tree of several targets"
+        target_at = np.concatenate([[0], np.cumsum(rng.integers(0, 4, size))]) if several else None
         target = rng.integers(0, self.classes, size if target_at is None else target_at[-1]).astype(np.int32)
         if self.kind == "numbers":
             x = rng.normal(size=(size, self.width)).astype(np.float32)

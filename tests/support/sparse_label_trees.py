@@ -4,8 +4,7 @@ import numpy as np
 from scipy import sparse
 
 from cpu import sparse_label_tree
-from cpu.label_tree import LabelTree, from_parents
-from cpu.sparse_label_tree import Penalty, Weights
+from cpu.sparse_label_tree import LabelTree, Penalty, Weights, from_parents
 
 LABELS, FEATURES, BOUND = 45, 30, 4.0
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from hybrid import SGD, FullReadout, HeadParts, HeadReadout, TreeReadout
-from hybrid.readout import LabelTreeReadout, MixtureReadout, NeighbourReadout, SampledReadout, make
+from hybrid.readout import MixtureReadout, NeighbourReadout, SampledReadout, make
 from tests.support.readouts import BATCH, CLASSES, COUNTS, MAKE, WIDTH, batch, train
 
 WEIGHT = np.linspace(0, 2, BATCH).astype(np.float32)
@@ -113,7 +113,6 @@ def test_shares_of_a_checkpoint_that_are_none_are_refused():
 BAD = [
     (lambda: [MAKE["full"]()], "readouts: found 1, expected two or more"),
     (lambda: [MAKE["full"](), SampledReadout(CLASSES, WIDTH)], r"readouts\[1\]: found SampledReadout, expected"),
-    (lambda: [MAKE["full"](), LabelTreeReadout(COUNTS, WIDTH)], r"readouts\[1\]: found LabelTreeReadout"),
     (lambda: [NeighbourReadout(MAKE["full"]()), MAKE["full"]()], r"readouts\[0\]: found NeighbourReadout"),
     (lambda: [MAKE["full"](), FullReadout(5, WIDTH)], r"readouts\[1\]: found 5 as classes, expected 37, as of"),
     (lambda: [MAKE["full"](), FullReadout(CLASSES, 2)], r"readouts\[1\]: found 2 as width, expected 6"),

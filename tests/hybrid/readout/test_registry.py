@@ -20,7 +20,7 @@ def toy(monkeypatch, tmp_path):
 
 
 def test_files_of_kinds_are_read_without_numba_and_without_scipy():
-    kinds = ["full", "head", "label_tree", "mixture", "neighbours", "sampled", "tree"]
+    kinds = ["full", "head", "mixture", "neighbours", "sampled", "tree"]
     assert registry.names() == kinds
     names = ", ".join(f"hybrid.readout.{kind}" for kind in kinds)
     script = f"import sys, hybrid, hybrid.readout, {names}; assert not {{'numba', 'scipy', 'annoy'}} & set(sys.modules)"
@@ -48,8 +48,9 @@ def test_what_a_kind_does_not_take_is_refused(toy, name, value):
     make("toy", Feed.counts, 6, options | {"readout_optimiser": "sgd", "biases": False}, batch=BATCH)
 
 
-def test_a_kind_that_cannot_be_made_of_options_is_refused():
-    with pytest.raises(ValueError, match="readout: found 'forest', expected one of full, head, label_tree, mixture"):
+def test_a_kind_that_cannot_be_made_of_options_is_refused(monkeypatch, tmp_path):
+    with pytest.raises(ValueError, match="readout: found 'forest', expected one of full, head, mixture"):
         make("forest", Feed.counts, 6, OPTIONS, batch=BATCH)
-    with pytest.raises(ValueError, match="readout: found 'label_tree', which is made in Python only"):
-        make("label_tree", Feed.counts, 6, OPTIONS, batch=BATCH)
+    offered(monkeypatch, tmp_path, "bare", "hybrid.readouts", "rebuild = None")
+    with pytest.raises(ValueError, match="readout: found 'bare', which is made in Python only"):
+        make("bare", Feed.counts, 6, OPTIONS, batch=BATCH)

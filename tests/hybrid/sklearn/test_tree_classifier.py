@@ -1,18 +1,24 @@
-"""TreeClassifier as a classifier of scikit-learn."""
+"""TreeClassifier as a classifier of scikit-learn, and features as its engine takes them."""
 
 import pickle
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, make_blobs
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
 
-from hybrid.sklearn import TreeClassifier
+from hybrid.engine import Embedding
+from hybrid.engine.embedding import Inputs
+from hybrid.sklearn import TreeClassifier, tree_classifier
 
 SMALL = {"epochs": 5, "random_state": 0}
+FEATURES = sparse.random_array((50, 7), density=0.3, format="csr", dtype=np.float32, rng=np.random.default_rng(0))
+DENSE, TARGET = FEATURES.toarray(), np.arange(50) % 3
+SOURCES = {"rows": lambda: Embedding(7, 4, bags="weighted"), "numbers": lambda: Inputs(7)}
 
 
 @pytest.mark.parametrize(
@@ -143,3 +149,47 @@ def test_classes_may_be_names_and_one_is_too_few():
     assert model.classes_.tolist() == sorted(set(names)) and model.score(X, names) > 0.9
     with pytest.raises(ValueError, match=r"found one class, .*'a'.*; expected at least 2 classes"):
         TreeClassifier().fit(X, np.full(len(X), "a"))
+
+
+def dense(batch):
+    """The numbers of a batch's examples."""
+    if batch.x is not None:
+        return batch.x
+    return sparse.csr_array((batch.values, batch.ids, batch.bag_at), (batch.examples, 7)).toarray()
+
+
+@pytest.mark.parametrize(("source", "form"), [("rows", np.asarray), ("numbers", sparse.csr_array)])
+def test_batches_have_the_numbers_of_x_in_the_form_that_the_source_takes(source, form):
+    made = tree_classifier.feed(SOURCES[source](), form(DENSE), TARGET, batch=8, seed=1)
+    met = []
+    for tick in range(made.ticks_per_epoch):
+        batch = made[tick]
+        assert (batch.x is not None) == (source == "numbers") and dense(batch).dtype == np.float32
+        met += [(*row, target) for row, target in zip(dense(batch).tolist(), batch.target.tolist(), strict=True)]
+    assert sorted(met) == sorted((*row, target) for row, target in zip(DENSE.tolist(), TARGET.tolist(), strict=True))
+
+
+@pytest.mark.parametrize(("source", "form"), [("rows", sparse.csr_array), ("numbers", np.asarray)])
+def test_questions_have_x_part_by_part(source, form, monkeypatch):
+    monkeypatch.setattr(tree_classifier, "NUMBERS", 70)
+    parts = []
+    for question in tree_classifier.questions(SOURCES[source](), form(DENSE), 7):
+        entries = (question.get(name) for name in ("values", "ids", "bag_at"))
+        parts.append(question["x"] if "x" in question else sparse.csr_array(tuple(entries), (10, 7)).toarray())
+    assert len(parts) == 5
+    np.testing.assert_array_equal(np.concatenate(parts), DENSE)
+    if source == "numbers":  # a row whose answer is larger than a part is a question of its own
+        assert len([*tree_classifier.questions(SOURCES[source](), DENSE, 71)]) == FEATURES.shape[0]
+
+
+def test_a_hidden_layer_of_nothing_is_refused():
+    with pytest.raises(ValueError, match="hidden_layers: found 0"):
+        TreeClassifier(hidden_layers=(0,)).fit(DENSE, TARGET)
+
+
+def test_each_pass_has_an_order_of_its_own():
+    """Three partial fits are not three times the same order; a fit begins anew."""
+    model = TreeClassifier(random_state=0, batch=30)
+    losses = [model.partial_fit(FEATURES, TARGET, classes=[0, 1, 2]).losses_[0] for _ in range(3)]
+    assert len(set(losses)) == 3
+    assert model.fit(FEATURES, TARGET).losses_ == model.fit(FEATURES, TARGET).losses_

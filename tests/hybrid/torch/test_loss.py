@@ -14,7 +14,6 @@ from scipy import sparse
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make test-all")
 
 from hybrid import Adagrad, FullReadout, RowAdagrad, SampledSoftmax
-from hybrid.readout import LabelTreeReadout
 from hybrid.torch import FullLoss, ReadoutLoss, SampledLoss, TreeLoss
 from tests.support.losses import CLASSES, COUNTS, MAKE, WIDTH, batch, frozen, trained
 
@@ -260,7 +259,7 @@ def test_settings_that_are_none(settings, told):
 
 
 def test_a_readout_that_is_none():
-    for readout in (FullReadout, torch.nn.Linear(2, 2), LabelTreeReadout(COUNTS, WIDTH)):
+    for readout in (FullReadout, torch.nn.Linear(2, 2)):
         with pytest.raises(ValueError, match=r"readout: found \w+, expected a readout of one class an example"):
             ReadoutLoss(readout)
 
