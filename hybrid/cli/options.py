@@ -25,25 +25,6 @@ COMMANDS = {
     "doctor": "what is installed, what is missing and the command that mends it",
 }
 
-ELSEWHERE = {  # our option -> names in other programs, if the command has ours
-    "--rate": "lr learning-rate",
-    "--width": "dim size vector-size embedding-dim embedding-size emb-size factors",
-    "--hidden": "hidden-size hidden-dim layers num-layers",
-    "--batch": "batch-size bs",
-    "--epochs": "epoch num-epochs iter iterations",
-    "--window": "ws window-size",
-    "--negatives": "neg negative num-negatives",
-    "--min-count": "minCount mincount",
-    "--trunk-optimiser": "optimizer optimiser optim",
-    "--trunk-decay": "weight-decay wd",
-    "--columns": "text-column cols",
-    "--examples": "input",
-    "--text": "input corpus train-file",
-    "--readout": "loss-layer output",
-    "--k": "topk top-k topn",
-    "--include-seen": "no-exclude-seen",
-}
-
 
 def read(arguments: Sequence[str]) -> argparse.Namespace:
     """Parses a command line; ValueError for unknown arguments. An invalid value exits with code 2, as in argparse."""
@@ -96,12 +77,9 @@ def _unknown(word: str, given: argparse.Namespace, command: Parser) -> str:
 
 
 def _near(word: str, flags: Sequence[str]) -> str | None:
-    """Returns the intended flag, by its name in other programs or by similar spelling without the common dashes."""
-    name = word.lstrip("-")
-    for flag, names in ELSEWHERE.items():
-        if flag in flags and name in names.split():
-            return flag
+    """Returns the flag of similar spelling, without the common dashes."""
     if word == "--exclude-seen":  # the default; the closest spelling is its opposite
         return None
-    near = difflib.get_close_matches(name, [flag.removeprefix("--") for flag in flags if flag.startswith("--")], 1)
+    names = [flag.removeprefix("--") for flag in flags if flag.startswith("--")]
+    near = difflib.get_close_matches(word.lstrip("-"), names, 1)
     return f"--{near[0]}" if near else None
