@@ -19,7 +19,6 @@ COMMANDS = {
     "predict": "the labels of texts, of a file or of standard input, by a run that learned labels",
     "next": "continue a text, or list its likeliest next words, by a trained language model",
     "neighbours": "nearest vectors, of a run or of a file",
-    "analogy": "A is to B as C is to what? by vectors of a run or of a file",
     "pvm": "watch, compare or import trained Predictive Vision Models, let them dream",
     "launch": "run a command on several ranks, which MPI starts",
     "doctor": "what is installed, what is missing and the command that mends it",
