@@ -159,10 +159,10 @@ class EngineJob(Job):
         }
 
     def draw(self, folder: Path, report: dict[str, Any], model: Engine) -> None:
-        """Draws the curve and the timeline of the last ticks."""
+        """Draws the curve, and writes the trace of the last steps."""
         label = f"{self.options['kind']}, {self.options['readout']}"
         plots.curve(folder / "curve.png", {label: report["curve"]}, self.drawn)
-        plots.last_ticks(folder, model.trace)
+        model.trace.write_chrome(folder / "timeline.json")
 
 
 def readout_figures(model: Engine, build: bool = True) -> dict[str, Any]:

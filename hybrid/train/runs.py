@@ -4,7 +4,8 @@ run.json         the options of the run
 checkpoint/      see hybrid/storage/checkpoint.py; best/ the same, at the best validation figure
 report.json      figures, the curve, seconds of every stage
 curve.jsonl      the curve, one line per point, written during training; tensorboard/ with --tensorboard
-curve.png        the curve, also .pdf and .csv; timeline.json (for ui.perfetto.dev), timeline.png and .pdf: the last steps
+curve.png        the curve, also .pdf and .csv
+timeline.json    the stages of the last steps, for ui.perfetto.dev
 
 Other files belong to the model: a vocabulary, a configuration, item names.
 

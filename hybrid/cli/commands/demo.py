@@ -107,15 +107,12 @@ def _next_words(model: LanguageModel, feed: Any, seed: int) -> list[dict[str, An
 
 
 def _files(folder: Path, reports: dict[str, Any], engine: Engine) -> dict[str, str]:
-    """Draws the pictures; returns all output paths. Runs that end during the overlap measurement have no timeline."""
-    files = {"curve": "curve.png", "report": "report.json"}
-    if engine.trace.recent:
-        files |= {"timeline": "timeline.png", "trace": "timeline.json"}
-    paths = {name: str(folder / file) for name, file in files.items()}
+    """Draws the curves and writes the trace of the tree; returns all output paths."""
+    files = {"curve": "curve.png", "trace": "timeline.json", "report": "report.json"}
     labelled = {READOUTS[readout]: report["curve"] for readout, report in reports.items()}
-    plots.curve(Path(paths["curve"]), labelled, "perplexity")
-    plots.last_ticks(folder, engine.trace)
-    return paths
+    plots.curve(folder / files["curve"], labelled, "perplexity")
+    engine.trace.write_chrome(folder / files["trace"])
+    return {name: str(folder / file) for name, file in files.items()}
 
 
 def text(report: dict[str, Any]) -> str:
