@@ -118,7 +118,7 @@ def free_memory() -> int:
         with open("/proc/meminfo") as lines:
             return next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
     except (OSError, StopIteration):
-        return (memory() or 1 << 33) // 2
+        return memory() // 2
 
 
 def _gib(count: float) -> str:
