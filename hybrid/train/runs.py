@@ -113,7 +113,7 @@ def resume(folder: str, explicit: dict[str, Any], *observers: Observer, ranks: S
         source = path / CHECKPOINT
         source = source / checkpoint.PREVIOUS if changes.get("previous") else source
         model, facts = MODELS.load(options["kind"]).load(source, options)
-        check(facts, job, options["kind"], model, source)
+        check(facts, job, source)
         check_feed(job, facts["feed"], model.tick, path)
         further = {name: options[name] for name in (job.length, "patience")}
         ranks.once(lambda: store.extend(path, further))
