@@ -156,11 +156,7 @@ def export(folder: str, file: str, format: str | None = None, which: str | None 
     from ..formats import vectors
 
     run = trained(folder, which, device="cpu")  # only user vectors need computation
-    model = MODELS.load(run.options["kind"])
-    if not hasattr(model, "vectors"):
-        raise ValueError(f"{folder}: a run of {run.options['kind']} has no vectors of words or items to export")
-    of = getattr(model, "vectors" if side == SIDES[0] else side, None)
-    if of is None:
+    if (of := getattr(_with_vectors(run), "vectors" if side == SIDES[0] else side, None)) is None:
         raise ValueError(f"--side {side}: not of a run of {run.options['kind']}; leave it out")
     names, rows = of(run)
     format = format or ENDINGS.get(Path(file).suffix.lower(), "text")
@@ -192,10 +188,15 @@ def vectors_of(folder: str | Path, *, checkpoint: str | None = None, device: str
     from ..use.vectors import Vectors
 
     run = trained(folder, checkpoint, device=device)
+    return Vectors(*_with_vectors(run).vectors(run), what="name")
+
+
+def _with_vectors(run: Trained) -> Any:
+    """Returns the model of a run; ValueError if it has no vectors."""
     model = MODELS.load(run.options["kind"])
     if not hasattr(model, "vectors"):
-        raise ValueError(f"{folder}: a run of {run.options['kind']} has no vectors of words or items")
-    return Vectors(*model.vectors(run), what="name")
+        raise ValueError(f"{run.folder}: a run of {run.options['kind']} has no vectors of words or items")
+    return model
 
 
 def able(folder: str | Path, method: str, does: str) -> None:

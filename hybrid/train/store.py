@@ -33,14 +33,7 @@ AFTER = (REPORT, CURVE, "timeline.json", COUNTS, *PICTURES)
 
 
 def refuse_taken(folder: Path, overwrite: bool = False) -> None:
-    """Raises ValueError if no run can start in `folder`: a run there is active, or must not be replaced."""
-    if (folder / RUN).exists() and overwrite:
-        with lock.held(folder):
-            return
-    _refuse_taken(folder, overwrite)
-
-
-def _refuse_taken(folder: Path, overwrite: bool) -> None:
+    """Raises ValueError if no run can start in `folder`, since what is there must not be replaced."""
     if (folder / RUN).exists():
         if not overwrite:
             raise ValueError(
@@ -77,7 +70,7 @@ def begun(folder: Path, overwrite: bool = False) -> Iterator[None]:
     files.make(folder)
     with lock.held(folder):
         files.settle(folder)  # so that after a power cut the lock exists if any file of the run does
-        _refuse_taken(folder, overwrite)
+        refuse_taken(folder, overwrite)
         _refuse_special(folder)
         if (folder / RUN).exists():
             _erase(folder)
