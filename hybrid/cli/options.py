@@ -1,4 +1,4 @@
-"""The list of commands and the top-level parser. A command's own options are in its file in hybrid/cli/commands."""
+"""The list of commands and the top-level parser. A command's own options are in hybrid/cli/commands."""
 
 import argparse
 import difflib

@@ -1,5 +1,5 @@
-"""Trained runs used from the command line: recommend, next, neighbours; each in its file of
-hybrid/cli/commands, which hybrid/cli/commands/__init__.py loads."""
+"""Trained runs used from the command line: recommend, next, neighbours; as
+hybrid/cli/commands/__init__.py loads them."""
 
 import csv
 import json
