@@ -1,5 +1,5 @@
 # One command per intent, in a fresh clone: the first run makes .venv and installs, later runs start at once.
-# Needs Python 3.11+ (another one: make PYTHON=python3.12) and a package index. Annoy and PyCUDA are built where a C++ compiler is.
+# Needs Python 3.11+ (another one: make PYTHON=python3.12) and a package index. PyCUDA is built where a C++ compiler is; so is Annoy, for tests.
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -73,7 +73,7 @@ EXTRAS := test test-all lint docs bench
 STAMPS := $(VENV)/installed $(EXTRAS:%=$(VENV)/installed-%)
 $(EXTRAS:%=$(VENV)/installed-%): EXTRA = $(@:$(VENV)/installed-%=%)
 BUILT := annoy
-$(VENV)/installed-lint $(VENV)/installed-docs: BUILT :=
+$(VENV)/installed $(VENV)/installed-lint $(VENV)/installed-docs: BUILT :=
 $(VENV)/installed-test $(VENV)/installed-test-all: AND_THEN := $(BIN)/python -m tests.cudasim.prepare
 $(STAMPS): pyproject.toml setup.py | $(BIN)/pip
 	@built='$(BUILT)'; \

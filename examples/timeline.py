@@ -2,8 +2,8 @@
 
 A language model trains on Python's own documentation. A batch is cut into parts, so that the dense stages of one part (the
 trunk: forward, backward) run while the sparse stages of another do (rows and tree: gather, readout, scatter); no number changes
-by that. You see the milliseconds of each stage in a tick, and how busy each queue was. timeline.png shows the last three ticks,
-a row for each queue; timeline.json is for ui.perfetto.dev.
+by that. You see the milliseconds of each stage in a tick, and how busy each queue was. ui.perfetto.dev shows the last ticks,
+which are in timeline.json, a row for each queue.
 
     python examples/timeline.py --parts 4 --overlap yes
 """
@@ -11,7 +11,7 @@ a row for each queue; timeline.json is for ui.perfetto.dev.
 import argparse
 from pathlib import Path
 
-from hybrid import MLP, Corpus, Embedding, Engine, LanguageFeed, Pipeline, TreeReadout, Vocabulary, plots, text
+from hybrid import MLP, Corpus, Embedding, Engine, LanguageFeed, Pipeline, TreeReadout, Vocabulary, text
 
 CONTEXT = 4  # words before the one to predict
 
@@ -21,7 +21,7 @@ def main() -> None:
     parser.add_argument("--ticks", type=int, default=100, help="batches to train on")
     parser.add_argument("--parts", type=int, default=4, help="parts of a batch")
     parser.add_argument("--overlap", choices=["yes", "no"], default="yes")
-    parser.add_argument("--out", default="examples/out", help="the folder of timeline.png and timeline.json")
+    parser.add_argument("--out", default="examples/out", help="the folder of timeline.json")
     arguments = parser.parse_args()
 
     sentences = text.documentation()
@@ -54,9 +54,8 @@ def main() -> None:
 
     out = Path(arguments.out)
     out.mkdir(parents=True, exist_ok=True)
-    plots.timeline(out / "timeline.png", engine.trace)
     engine.trace.write_chrome(out / "timeline.json")
-    print(f"{out / 'timeline.png'}, {out / 'timeline.json'}")
+    print(out / "timeline.json")
 
 
 if __name__ == "__main__":

@@ -184,7 +184,7 @@ DATASETS = {
 def data_folder(named: str | None = None) -> Path:
     """Returns the data folder: the one named, otherwise HYBRID_DATA, otherwise one in the user's cache folder.
 
-    That is ~/.cache/hybrid-engine/data or, if set, below XDG_CACHE_HOME; on macOS ~/Library/Caches, on Windows LOCALAPPDATA.
+    That is ~/.cache/hybrid-engine/data or, if set, below XDG_CACHE_HOME; on macOS ~/Library/Caches.
     """
     chosen = named or os.environ.get("HYBRID_DATA")
     return Path(os.path.abspath(chosen)) if chosen else caches() / "data"

@@ -4,6 +4,7 @@ import contextlib
 import math
 import os
 import platform
+import resource
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -74,7 +75,7 @@ def allowed() -> int:
 
 
 def affinity() -> list[int]:
-    """Returns the cores of this process's affinity; all cores where unsupported (macOS, Windows)."""
+    """Returns the cores of this process's affinity; all cores where unsupported (macOS)."""
     known = hasattr(os, "sched_getaffinity")
     return sorted(os.sched_getaffinity(0)) if known else list(range(os.cpu_count() or 1))
 
@@ -109,19 +110,13 @@ def _quota_of(folder: Path) -> float:
         return math.inf
 
 
-def memory() -> int | None:
-    """Returns the machine's memory in bytes; None if unknown (Windows)."""
-    if not hasattr(os, "sysconf"):
-        return None
+def memory() -> int:
+    """Returns the machine's memory in bytes."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def refuse_little_memory(needs: Mapping[str, int] = LEAST) -> None:
     """Raises MemoryError if ulimit -v or -d is below the libraries' own need, where they abort or hang without an error."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return
     for kind, least in needs.items():
         most, option = resource.getrlimit(getattr(resource, kind))[0], "-v" if kind == "RLIMIT_AS" else "-d"
         if most not in (resource.RLIM_INFINITY, -1) and most < least:
@@ -130,12 +125,8 @@ def refuse_little_memory(needs: Mapping[str, int] = LEAST) -> None:
             )
 
 
-def peak_memory() -> int | None:
-    """Returns the peak resident memory of this process in bytes; None if unknown (Windows)."""
-    try:
-        import resource
-    except ImportError:
-        return None
+def peak_memory() -> int:
+    """Returns the peak resident memory of this process in bytes."""
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024  # macOS reports bytes, Linux kibibytes
 

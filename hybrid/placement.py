@@ -17,13 +17,12 @@ from .engine.embedding import Embedding
 from .feeds import Batch, most_targets
 from .feeds.fit import fitting
 from .machine import available
-from .readout import Readout, Trials
+from .readout import Readout, Trial
 from .schedule.schedule import Buffers, Copies, Stage
 from .schedule.slot import Slot
 
 SKIPPED, MEASURED = 3, 7  # steps
 NO_IDS = np.empty(0, np.int32)
-NO_TRIALS = Trials()
 
 
 class Choice(NamedTuple):
@@ -50,8 +49,7 @@ def choose_readout(
     device: str | None,
     threads: int | None = None,
     *,
-    trials: Trials = NO_TRIALS,
-    rival: Callable[[Any], Readout] | None = None,
+    trials: tuple[Trial, ...] = (),
 ) -> Choice:
     """Selects the fastest device and options for the readout.
 
@@ -59,7 +57,6 @@ def choose_readout(
     feed    its first batches are the workload
     device  of the trunk: the readout goes there or to the CPU
     trials  options to try there in addition to the user's
-    rival   a backend -> the readout that `trials` names as rival; its time is reported, but it is never selected
     """
     there = backends.choose(device)
     if there.device.host_memory:
@@ -71,8 +68,8 @@ def choose_readout(
     best = min(seconds, key=lambda way: seconds[way])
     figures = _figures({str(way): value for way, value in seconds.items()}, feed)
     notes = [f"{best} ({figures})", *(f"{way} left out: {refusal}" for way, refusal in refusals.items())]
-    notes += [trial.remark for trial in trials.tried if trial.options == dict(best.options)]
-    return Choice(best.device, dict(best.options), "; ".join(notes + _beside_it(trials.rival, rival, there, feed)))
+    notes += [trial.remark for trial in trials if trial.options == dict(best.options)]
+    return Choice(best.device, dict(best.options), "; ".join(notes))
 
 
 def choose_rows(
@@ -98,29 +95,21 @@ def choose_rows(
 
 
 def _tried(
-    make: Callable[[Any, Mapping[str, Any]], Readout], there: Any, feed: Any, threads: int | None, trials: Trials
+    make: Callable[[Any, Mapping[str, Any]], Readout],
+    there: Any,
+    feed: Any,
+    threads: int | None,
+    trials: tuple[Trial, ...],
 ) -> tuple[dict[_Way, float], dict[_Way, str]]:
     """Returns seconds per step of each candidate, and the reasons why others were rejected."""
     seconds, refusals = {}, {}
-    for options in ({}, *(trial.options for trial in trials.tried)):
+    for options in ({}, *(trial.options for trial in trials)):
         way = _Way(there.name, tuple(options.items()))
         try:
             seconds[way] = _seconds(make(there, options), there.device, feed, threads)
         except (ValueError, MemoryError) as refusal:
             refusals[way] = str(refusal)
     return seconds, refusals
-
-
-def _beside_it(kind: str, rival: Callable[[Any], Readout] | None, there: Any, feed: Any) -> list[str]:
-    """Reports the rival's time on the device; an empty list if there is none or it does not fit."""
-    if rival is None:
-        return []
-    try:
-        seconds = _seconds(rival(there), there.device, feed, None)
-    except MemoryError:
-        return []
-    name = {"full": "a full softmax"}.get(kind, f"a {kind} readout")
-    return [f"{name} takes {1e3 * seconds:.2f} ms on {there.name}, but is another model: --readout {kind}"]
 
 
 def _figures(seconds: dict[str, float], feed: Any) -> str:

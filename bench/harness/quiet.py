@@ -8,14 +8,13 @@ waiting would look like a hang, for up to hours. The file is only read, so that 
 """
 
 import contextlib
+import fcntl
 import os
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
-
-from hybrid.storage.lock import fcntl
 
 PROC = Path("/proc")
 PATH = Path(tempfile.gettempdir(), "hybrid-bench.lock")
@@ -27,14 +26,10 @@ class Taken(Exception):
 
 @contextlib.contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """A context that excludes other benchmarks on the machine; without locks (Windows) it only prints a warning.
+    """A context that excludes other benchmarks on the machine.
 
     Raises Taken, which names the other process if the system reports it.
     """
-    if fcntl is None:
-        print("benchmarks cannot lock this system: let no second one run beside this one", flush=True)
-        yield
-        return
     descriptor = _open(path)
     try:
         try:

@@ -161,7 +161,7 @@ def lacks(step: Step, quick: bool) -> str | None:
     if quick:
         return None
     has = memory()
-    if has is not None and step.memory * GIB > has:
+    if step.memory * GIB > has:
         return f"it takes {step.memory:g} GiB of memory, and the machine has {has / GIB:.1f}"
     return None
 

@@ -233,9 +233,6 @@ class Step:
         return language.ours(self.feed, readout, 1, threads, width, overlap, **settings)
 
 
-UNKNOWN = 8e9  # bytes assumed for a machine that does not report its memory
-
-
 class Contest(NamedTuple):
     """Rivals that take turns; seconds: estimated duration; records: measures them."""
 
@@ -278,7 +275,7 @@ def hold(todo: Sequence[Contest], path: str | None) -> list[str]:
 
 def contests(arguments) -> Iterator[Contest]:
     """Yields all contests; prints the contenders left out."""
-    available = float(memory() or UNKNOWN)
+    available = float(memory())
     repeat = arguments.repeat if arguments.quick else min(arguments.repeat, LEAST)
     for point in points(arguments.quick, arguments.threads):
         wanted = chosen(point, arguments.only or ())

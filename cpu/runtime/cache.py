@@ -7,8 +7,8 @@ and later processes would run it.
 
 import atexit
 import contextlib
+import fcntl
 import hashlib
-import importlib
 import os
 import shutil
 import tempfile
@@ -21,11 +21,6 @@ import numba
 from numba.core import caching
 
 from cpu.runtime.private import private
-
-try:
-    fcntl: Any = importlib.import_module("fcntl")
-except ImportError:  # Windows: no folder locks
-    fcntl = None
 
 
 def kernel_cache() -> str:
@@ -98,9 +93,6 @@ def _undamaged(read: Callable[[], Any]) -> Any:
 @contextlib.contextmanager
 def _turn(folder: str) -> Iterator[None]:
     """A context that holds an exclusive lock of this folder; without lock support it does not block."""
-    if fcntl is None:
-        yield
-        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):  # a file system without locks

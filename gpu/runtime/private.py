@@ -12,15 +12,14 @@ def private(folder: Path, variable: str) -> Path:
 
     New folders are this user's alone, whatever the umask. Owner and mode of the folder and its parents are checked: OSError,
     with the remedy, if another user could write to it or replace it. Parents with the sticky bit, as /tmp, are accepted. root
-    is trusted. Windows has neither owner nor mode, so nothing is checked there.
+    is trusted.
     """
     folder = Path(os.path.realpath(folder))
     for path in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
         path.mkdir(mode=0o700, exist_ok=True)
     remedy = f"or name another folder in {variable}"
-    if hasattr(os, "geteuid"):
-        for path in (folder, *folder.parents):
-            _refuse(path, path == folder, remedy)
+    for path in (folder, *folder.parents):
+        _refuse(path, path == folder, remedy)
     if not os.access(folder, os.W_OK):
         raise PermissionError(f"{folder}: found a folder that cannot be written; make it yours, {remedy}")
     return folder

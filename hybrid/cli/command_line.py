@@ -34,7 +34,7 @@ def _done(arguments: list[str]) -> tuple[int, str]:
             ranks.begin(given, ranks.this_rank())
         _threads(getattr(given, "threads", None))
         with console.guarded():
-            code: int = commands.load(given.command).run(given)
+            code = commands.load(given.command).run(given)
             sys.stdout.flush()  # here, where a failure is reported
         return code, ""
     except BrokenPipeError:  # the reader of the output, such as `head`, has exited

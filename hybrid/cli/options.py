@@ -1,4 +1,4 @@
-"""The list of commands and the top-level parser. A command's own options are in its file in hybrid/cli/commands."""
+"""The list of commands and the top-level parser. A command's own options are in hybrid/cli/commands."""
 
 import argparse
 import difflib
@@ -19,29 +19,9 @@ COMMANDS = {
     "predict": "the labels of texts, of a file or of standard input, by a run that learned labels",
     "next": "continue a text, or list its likeliest next words, by a trained language model",
     "neighbours": "nearest vectors, of a run or of a file",
-    "analogy": "A is to B as C is to what? by vectors of a run or of a file",
     "pvm": "watch, compare or import trained Predictive Vision Models, let them dream",
     "launch": "run a command on several ranks, which MPI starts",
     "doctor": "what is installed, what is missing and the command that mends it",
-}
-
-ELSEWHERE = {  # our option -> names in other programs, if the command has ours
-    "--rate": "lr learning-rate",
-    "--width": "dim size vector-size embedding-dim embedding-size emb-size factors",
-    "--hidden": "hidden-size hidden-dim layers num-layers",
-    "--batch": "batch-size bs",
-    "--epochs": "epoch num-epochs iter iterations",
-    "--window": "ws window-size",
-    "--negatives": "neg negative num-negatives",
-    "--min-count": "minCount mincount",
-    "--trunk-optimiser": "optimizer optimiser optim",
-    "--trunk-decay": "weight-decay wd",
-    "--columns": "text-column cols",
-    "--examples": "input",
-    "--text": "input corpus train-file",
-    "--readout": "loss-layer output",
-    "--k": "topk top-k topn",
-    "--include-seen": "no-exclude-seen",
 }
 
 
@@ -96,12 +76,9 @@ def _unknown(word: str, given: argparse.Namespace, command: Parser) -> str:
 
 
 def _near(word: str, flags: Sequence[str]) -> str | None:
-    """Returns the intended flag, by its name in other programs or by similar spelling without the common dashes."""
-    name = word.lstrip("-")
-    for flag, names in ELSEWHERE.items():
-        if flag in flags and name in names.split():
-            return flag
+    """Returns the flag of similar spelling, without the common dashes."""
     if word == "--exclude-seen":  # the default; the closest spelling is its opposite
         return None
-    near = difflib.get_close_matches(name, [flag.removeprefix("--") for flag in flags if flag.startswith("--")], 1)
+    names = [flag.removeprefix("--") for flag in flags if flag.startswith("--")]
+    near = difflib.get_close_matches(word.lstrip("-"), names, 1)
     return f"--{near[0]}" if near else None

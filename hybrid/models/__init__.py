@@ -25,8 +25,8 @@ and optionally
         next(text, k), continue_text(...)    hybrid next: see hybrid/use/language.py
         predict(texts, k)                    hybrid predict: see hybrid/models/labels.py
 
-`hybrid neighbours` and `hybrid analogy` call `vectors`, as `hybrid export` does. A command is rejected, with a message that
-names it, if the model of the run lacks a required attribute.
+`hybrid neighbours` calls `vectors`, as `hybrid export` does. A command is rejected, with a message that names it, if the model
+of the run lacks a required attribute.
 
 A module must import neither Numba nor SciPy on import: the command line reads --threads before them.
 """

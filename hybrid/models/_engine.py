@@ -159,10 +159,10 @@ class EngineJob(Job):
         }
 
     def draw(self, folder: Path, report: dict[str, Any], model: Engine) -> None:
-        """Draws the curve and the timeline of the last ticks."""
+        """Draws the curve, and writes the trace of the last steps."""
         label = f"{self.options['kind']}, {self.options['readout']}"
         plots.curve(folder / "curve.png", {label: report["curve"]}, self.drawn)
-        plots.last_ticks(folder, model.trace)
+        model.trace.write_chrome(folder / "timeline.json")
 
 
 def readout_figures(model: Engine, build: bool = True) -> dict[str, Any]:
@@ -263,17 +263,13 @@ def _rows_place(options: dict[str, Any], feed: Feed, make: Callable[..., Embeddi
 def _placed_readout(options: dict[str, Any], feed: Feed, width: int, trunk: bool) -> Readout:
     """Returns the readout at its configured place, or at the fastest one, which rank 0 measures and prints on stderr."""
 
-    def of(kind: str, place: Any, other: Mapping[str, Any], trunk: bool) -> Readout:
-        sizes = {"batch": feed.batch, "trunk": trunk, "backend": place}
-        return readout.make(kind, feed.counts, width, options | dict(other), **sizes)
-
     def make(place: Any, other: Mapping[str, Any]) -> Readout:
-        return of(options["readout"], place, other, trunk)
+        sizes = {"batch": feed.batch, "trunk": trunk, "backend": place}
+        return readout.make(options["readout"], feed.counts, width, options | dict(other), **sizes)
 
     def measured() -> placement.Choice:
         trials = readout.trials(options["readout"], options)
-        rival = functools.partial(of, trials.rival, other={}, trunk=True) if trials.rival else None
-        return placement.choose_readout(make, feed, options["device"], options["threads"], trials=trials, rival=rival)
+        return placement.choose_readout(make, feed, options["device"], options["threads"], trials=trials)
 
     place, other = options.get("readout_device", "cpu"), {}
     if place == "auto":

@@ -1,15 +1,23 @@
-"""Common parts of text models: the choice of the text, and its tokenisation."""
+"""Common parts of text models: the choice of the text, its tokenisation and its vocabulary."""
 
 import dataclasses
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ..feeds.stream import Lines, StoredCorpus, kept_in, stored
 from ..feeds.text import Text, read
 from ..feeds.vocabulary import TIES, Vocabulary
 from ..settings import option
+from ..train import store
 from ..train.options import DATA
+from ..train.runs import Trained
+from . import _engine
+
+(NAMES,) = FILES = store.FILES["words"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +45,27 @@ class TextOptions:
         group="data",
         choices=TIES,
     )
+
+
+class TextJob(_engine.EngineJob):
+    """The training of a model of a text, which keeps its vocabulary."""
+
+    vocabulary: Vocabulary
+
+    def keep(self, folder: Path) -> None:
+        """Writes the vocabulary."""
+        self.vocabulary.save(folder / NAMES)
+
+
+def vectors(run: Trained) -> tuple[list[str], np.ndarray]:
+    """Returns the words and their input rows."""
+    names = Vocabulary.load(run.folder / NAMES).words
+    return names, run.load().embedding.vectors()[: len(names)]
+
+
+def outputs(run: Trained) -> tuple[list[str], np.ndarray]:
+    """Returns the words and the vectors that rank them by products with hidden vectors."""
+    return _engine.outputs(run, Vocabulary.load(run.folder / NAMES).words)
 
 
 def read_text(path: str, options: Mapping[str, Any]) -> Text:

@@ -2,10 +2,7 @@
 
 import dataclasses
 import math
-from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from ..engine import Engine
 from ..feeds.language import LanguageFeed
@@ -14,18 +11,17 @@ from ..feeds.text import Corpus, Text
 from ..feeds.vocabulary import Vocabulary
 from ..readout import registry as readout_kinds
 from ..settings import option, positive
-from ..train import store
 from ..train.job import Watched
 from ..train.options import DATA
 from ..train.runs import Trained
 from ..use.language import LanguageModel
 from . import _engine
-from ._engine import DenseOptions, EngineJob, load
-from ._text import TextOptions, how_cut, read_text, stored_text, vocabulary_of
+from ._engine import DenseOptions, load
+from ._text import FILES, NAMES, TextJob, TextOptions, how_cut, outputs, read_text, stored_text, vectors, vocabulary_of
 
-__all__ = ["FILES", "TUNED", "Evaluation", "Options", "Use", "complete", "evaluate", "load", "prepare", "vectors"]
+__all__ = ["FILES", "TUNED", "Evaluation", "Options", "Use"]
+__all__ += ["complete", "evaluate", "load", "outputs", "prepare", "vectors"]
 
-(NAMES,) = FILES = store.FILES["language"]
 RANKS = True
 CHUNK = 2**20  # tokens of a streamed text that are shuffled together
 MANY = 10_000  # words from which on a sampled softmax, exact only at the cost of a full one, is measured once an epoch
@@ -61,7 +57,7 @@ TUNED = {name: {"trunk_rate": 0.05} for name in ("full", "sampled", "neighbours"
 TUNED |= {name: {"trunk_rate": 0.2} for name in ("tree", "mixture")} | {"head": {"rate": 0.01, "trunk_rate": 0.1}}
 
 
-class Language(EngineJob):
+class Language(TextJob):
     """The training of a language model on one text, with validation on another and a final test on a third."""
 
     rows_are_classes = True
@@ -75,10 +71,6 @@ class Language(EngineJob):
         if options["readout"] == "sampled" and len(self.vocabulary) > MANY:
             self.evaluations = 1
         super().__init__(options, feed, watched=Watched("perplexity"), data=data, per_example=options["context"])
-
-    def keep(self, folder: Path) -> None:
-        """Writes the vocabulary."""
-        self.vocabulary.save(folder / NAMES)
 
     def validate(self, model: Engine) -> dict[str, float]:
         """Returns the perplexity of the validation text."""
@@ -138,17 +130,6 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
     model, unknown = run.load(), float((feed.corpus.ids == vocabulary.unknown).mean())
     about = {"text": text.source, "tokens": len(feed.corpus), "unknown": unknown}
     return about | {"perplexity": perplexity(model, feed)} | _engine.readout_figures(model)
-
-
-def vectors(run: Trained) -> tuple[list[str], np.ndarray]:
-    """Returns the words and their input rows."""
-    names = Vocabulary.load(run.folder / NAMES).words
-    return names, run.load().embedding.vectors()[: len(names)]
-
-
-def outputs(run: Trained) -> tuple[list[str], np.ndarray]:
-    """Returns the words and the vectors that rank them by products with hidden vectors."""
-    return _engine.outputs(run, Vocabulary.load(run.folder / NAMES).words)
 
 
 class Use(LanguageModel):

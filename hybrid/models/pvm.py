@@ -22,7 +22,7 @@ from ..pvm.model import PVM, StepResult
 from ..pvm.source import CONFIG, LABELS_HELP, VIDEO_HELP, clips, configured, labelled, read_config
 from ..settings import option, positive
 from ..storage import files
-from ..train import plots, store
+from ..train import store
 from ..train.job import Job, Watched
 from ..train.runs import Trained
 
@@ -257,11 +257,11 @@ class Watching(Job):
         return report
 
     def draw(self, folder: Path, report: dict[str, Any], model: PVM) -> None:
-        """Draws the curve, the last compared frame, and the timeline of the last ticks."""
+        """Draws the curve and the last compared frame, and writes the trace of the last steps."""
         reports.draw_curve(folder / "curve.png", report["curve"])
         if (picture := self.latest.picture()) is not None:
             panel.save(folder / "last.png", picture)
-        plots.last_ticks(folder, model.trace)
+        model.trace.write_chrome(folder / "timeline.json")
 
     def _standing(self) -> dict[str, Any]:
         """Returns the progress of the run for the page of --live; called by another thread."""

@@ -5,27 +5,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from .. import metrics
 from ..engine import Engine
 from ..feeds.pairs import PairFeed
 from ..feeds.text import Corpus
 from ..feeds.vocabulary import Vocabulary
 from ..settings import number, option, positive
-from ..train import store
 from ..train.job import Watched
 from ..train.options import DATA
 from ..train.runs import Trained
 from ..use.vectors import Similar
 from . import _engine
-from ._engine import RATE, EngineJob, EngineOptions, load
-from ._text import TextOptions, read_text, stored_text, vocabulary_of
+from ._engine import RATE, EngineOptions, load
+from ._text import FILES, NAMES, TextJob, TextOptions, outputs, read_text, stored_text, vectors, vocabulary_of
 
 __all__ = ["CPU_ONLY", "FILES", "Evaluation", "Options", "Use"]
 __all__ += ["complete", "evaluate", "load", "outputs", "prepare", "vectors"]
 
-(NAMES,) = FILES = store.FILES["words"]
 CPU_ONLY = "word vectors have no dense part"
 
 
@@ -59,7 +55,7 @@ class Evaluation:
     analogies: str | None = option(None, "questions-words format", metavar="FILE")
 
 
-class Words(EngineJob):
+class Words(TextJob):
     """The training of word vectors by an engine without a trunk: the row of a word is the hidden vector.
 
     A batch sums the updates of a row, so a row must not recur too often in it: the batch grows with the vocabulary.
@@ -79,10 +75,6 @@ class Words(EngineJob):
             if measured.batch > feed.batch:  # subsampling keeps fewer validation words than training words
                 measured = _feed(options, corpus, max(batch * feed.batch // (2 * measured.batch), 1), 1)
             self._measured, self.watched, self.data = measured, Watched("valid loss"), corpus.sha256
-
-    def keep(self, folder: Path) -> None:
-        """Writes the vocabulary."""
-        self.vocabulary.save(folder / NAMES)
 
     def validate(self, model: Engine) -> dict[str, float]:
         """Returns the mean loss of the validation text in nats, if there is one."""
@@ -134,16 +126,6 @@ def evaluate(run: Trained, given: dict[str, Any]) -> dict[str, Any]:
             accuracy = section.accuracy if section.asked else None
             figures |= {f"analogies_{section.name}": accuracy, f"analogies_{section.name}_asked": section.asked}
     return figures
-
-
-def vectors(run: Trained) -> tuple[list[str], np.ndarray]:
-    """Returns the words and their rows."""
-    return Vocabulary.load(run.folder / NAMES).words, run.load().embedding.table
-
-
-def outputs(run: Trained) -> tuple[list[str], np.ndarray]:
-    """Returns the words and the vectors that rank them by products with hidden vectors."""
-    return _engine.outputs(run, Vocabulary.load(run.folder / NAMES).words)
 
 
 class Use(Similar):

@@ -359,8 +359,7 @@ def _helpers(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, "pvm result")
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_helpers.cache_clear)  # a child has no threads of its parent
+os.register_at_fork(after_in_child=_helpers.cache_clear)  # a child has no threads of its parent
 
 
 # The queue of a feed with a GPU: it runs work immediately, in the caller's thread, and needs no Numba unless the feed does.

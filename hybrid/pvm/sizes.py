@@ -1,6 +1,5 @@
 """Parameter counts of a Predictive Vision Model, and checks that they fit into memory."""
 
-import math
 import sys
 from math import prod
 
@@ -30,7 +29,7 @@ def refuse_too_large(config: Config, copies: int, itemsize: int, ranks: int = 1)
     ranks   that partition them; each may have a machine to itself
     """
     least = min(itemsize * copies * (fewest(config) + _fewest_of_readouts(config)) // ranks, sys.maxsize)
-    memory = machine.memory() or math.inf
+    memory = machine.memory()
     if least > memory:
         raise MemoryError(
             f"pvm: found at least {least / 2**30:,.0f} GiB of parameters, expected less than the {memory / 2**30:,.0f} GiB of"

@@ -17,7 +17,7 @@ and for the command line:
 and optionally:
 
     least(**facts)     minimum number of values in its checkpoint, checked before memory is allocated
-    trials(options)    further candidates to measure if its place is not specified, see Trials
+    trials(options)    further candidates to measure if its place is not specified, each a Trial
 
 It imports Numba, SciPy and cpu inside functions, so that its options load quickly.
 """
@@ -45,17 +45,6 @@ class Trial(NamedTuple):
 
     options: dict[str, Any]
     remark: str
-
-
-class Trials(NamedTuple):
-    """The candidates to measure if a user does not specify whether a readout is on the CPU or on the trunk's GPU.
-
-    tried  measured on the GPU, in addition to the readout with the user's options
-    rival  a kind of readout whose time is reported but which is never chosen, since it is another model; "" for none
-    """
-
-    tried: tuple[Trial, ...] = ()
-    rival: str = ""
 
 
 _HOME = {
@@ -204,13 +193,13 @@ def least(facts: dict[str, Any]) -> int:
     return int(module.least(**facts)) if hasattr(module, "least") else 0
 
 
-def trials(kind: str, options: Mapping[str, Any]) -> Trials:
-    """Returns the further candidates to measure if the place of a readout of this kind is not specified.
+def trials(kind: str, options: Mapping[str, Any]) -> tuple[Trial, ...]:
+    """Returns the candidates to measure on the GPU, besides the user's readout, if the place of a readout is not specified.
 
     options  of the command line
     """
     module = registry.load(kind)
-    made: Trials = module.trials(options) if hasattr(module, "trials") else Trials()
+    made: tuple[Trial, ...] = module.trials(options) if hasattr(module, "trials") else ()
     return made
 
 

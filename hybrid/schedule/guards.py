@@ -162,5 +162,4 @@ def _forked() -> None:
         _lost = numba is not None and numba.threading_layer() == "omp"
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+os.register_at_fork(after_in_child=_forked)

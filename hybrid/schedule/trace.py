@@ -93,11 +93,6 @@ class Trace:
             events.append(event | {"args": {"tick": i.tick, "micro-batch": i.micro}})
         files.write(path, [json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}).encode()])
 
-    def last_ticks(self, count: int) -> list[Interval]:
-        """Returns the intervals of the last `count` steps."""
-        last = max((i.tick for i in self.recent), default=0)
-        return [i for i in self.recent if last - count < i.tick <= last]
-
 
 def line(facts: dict[str, Any]) -> str:
     """Returns a summary as one printed line, in milliseconds per step."""

@@ -170,9 +170,7 @@ def settle_file(path: Path) -> None:
 
 
 def settle(folder: Path) -> None:
-    """Syncs the names in a folder, new and removed ones; unnecessary on Windows, which cannot open folders."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
+    """Syncs the names in a folder, new and removed ones."""
     with naming(folder):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,19 +1,13 @@
 """File locks that admit one process; the system releases them however the process ends."""
 
 import contextlib
-import importlib
+import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from .. import console
 from . import files
-
-try:
-    fcntl: Any = importlib.import_module("fcntl")
-except ImportError:  # Windows: folders are not locked
-    fcntl = None
 
 LOCK = files.LOCK  # in a run's folder; contains the id of the process that uses it
 
@@ -26,7 +20,7 @@ def held(folder: Path) -> Iterator[None]:
     writes. Once the folder is gone, an OSError of the context becomes that of `keep`.
     """
     _refuse_link(folder, (folder / LOCK).is_symlink())
-    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | _flags("O_CLOEXEC", "O_NOFOLLOW"), 0o666)
+    descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
     try:
         _refuse_link(folder, os.fstat(descriptor).st_nlink > 1)
         if not _try(descriptor, folder):
@@ -65,10 +59,7 @@ def keep(folder: Path) -> None:
 def turn(folder: Path) -> Iterator[bool]:
     """A context that excludes others for `folder`; yields False without locks. Raises OSError as `keep` does."""
     keep(folder)
-    if fcntl is None:
-        yield False
-        return
-    descriptor = os.open(folder, os.O_RDONLY | _flags("O_DIRECTORY", "O_CLOEXEC"))
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -87,8 +78,6 @@ def _refuse_link(folder: Path, link: bool) -> None:
 
 def _stands(folder: Path, descriptor: int) -> bool:
     """True if a lock still belongs to the folder, or if that is unknown."""
-    if fcntl is None:  # on Windows, open files cannot be removed
-        return True
     try:
         return os.path.samestat(os.fstat(descriptor), os.lstat(folder / LOCK))
     except (FileNotFoundError, NotADirectoryError):
@@ -106,9 +95,6 @@ def _replaced(folder: Path) -> str:
 
 def _try(descriptor: int, folder: Path) -> bool:
     """Takes the lock; True if it was free. Without lock support, prints a note and returns True."""
-    if fcntl is None:
-        console.note(f"{folder}: cannot be locked on this system: let no second process work on it")
-        return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -116,8 +102,3 @@ def _try(descriptor: int, folder: Path) -> bool:
     except OSError as error:
         console.note(f"{folder}: cannot be locked ({error.strerror}): let no second process work on it")
     return True
-
-
-def _flags(*names: str) -> int:
-    """Returns the union of the os.open flags that exist on this system."""
-    return sum(getattr(os, name, 0) for name in names)

@@ -1,4 +1,4 @@
-"""Pictures of a run: curves and timelines, as PNG and PDF; curve data also as CSV."""
+"""Pictures of a run: curves, as PNG and PDF, with their data as CSV."""
 
 import contextlib
 import csv
@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..schedule.trace import Interval, Trace
 from ..storage import files
 
 STYLE: Any = {"font.size": 9, "axes.titlesize": 9, "axes.grid": True, "grid.alpha": 0.3, "legend.frameon": False}
@@ -18,23 +17,16 @@ DOTS = 200  # dots per inch
 SUFFIXES: dict[str, Any] = {".png": {"dpi": DOTS}, ".pdf": {"metadata": {"CreationDate": None}}}  # per picture
 FEW = 10  # times the minimum: up to this range, plain tick labels are clearer than powers
 
-COLOURS = {"feed": "C5", "gather": "C2", "forward": "C0", "readout": "C3", "top": "#e377c2", "loss": "#7f7f7f"}
-COLOURS |= {"backward": "C9", "scatter": "C8", "update": "C4"}
-COLOURS |= {"frame": "C0", "tick": "C0", "home": "C6"}  # of a Predictive Vision Model; "frame" covers all of its stages
-COLOURS |= dict.fromkeys(("ids in", "bag_at in", "x in", "grad in", "target in", "frame in", "halo in"), "C1")
-COLOURS |= dict.fromkeys(("hidden out", "x_grad out", "losses out", "halo out", "heat out"), "C6")
-COLOURS |= {"edge": "C9", "send": "C3", "arrive": "C3"}  # of a PVM on several ranks
 LABELS = {"loss": "training loss (nats), running mean"}
-LETTER = 0.009  # width of a letter as a fraction of the picture's
 
 
 @contextlib.contextmanager
-def drawn(path: Path, width: float, height: float, **style: Any) -> Iterator[Any]:
+def drawn(path: Path, width: float, height: float) -> Iterator[Any]:
     """A context with a matplotlib figure, size in inches; on exit it is written as PNG and PDF."""
     import matplotlib
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(STYLE | style):
+    with matplotlib.rc_context(STYLE):
         picture = Figure(figsize=(width, height), layout="constrained")
         yield picture
         _save(picture, path)
@@ -85,11 +77,6 @@ def curve(path: Path, runs: dict[str, list[dict[str, Any]]], figure: str) -> Non
     table(path.with_suffix(".csv"), ({"run": label} | point for label, points in runs.items() for point in points))
 
 
-def _colour(stage: str) -> str:
-    """Returns the colour of a stage; numbered steps, such as "backward 1", share one."""
-    return COLOURS.get(stage.rstrip(" 0123456789"), "C7")
-
-
 def _line(axis: Any, points: list[dict[str, Any]], along: str, name: str, colour: str) -> None:
     """Plots a figure; for perplexity, also that of the training examples, dashed."""
     x = [point[along] for point in points]
@@ -126,47 +113,3 @@ def logarithmic(axis: Any) -> None:
     axis.yaxis.set_major_locator(AutoLocator() if high < FEW * low else LogLocator(subs=(1, 2, 5)))
     axis.yaxis.set_minor_locator(NullLocator())
     axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}"))
-
-
-def last_ticks(folder: Path, trace: Trace) -> None:
-    """Writes the last steps of a trace, if any, to timeline.json, and draws them: timeline.png and .pdf."""
-    if trace.recent:
-        trace.write_chrome(folder / "timeline.json")
-        timeline(folder / "timeline.png", trace)
-
-
-def timeline(path: Path, trace: Trace, ticks: int = 3) -> None:
-    """Draws a trace's last steps: one row per queue, one bar per stage with its name and any micro-batch number."""
-    from matplotlib.patches import Patch
-
-    intervals = sorted(trace.last_ticks(ticks), key=lambda i: i.start)
-    queues = sorted({i.queue for i in intervals})
-    # A step's feed was read during the previous one, so all before its first other stage is cut off.
-    first = intervals[0]
-    begins = {i.tick: i.start for i in reversed(intervals) if i.stage != "feed"} or {first.tick: first.start}
-    origin = min(begins.values())
-    whole = max(i.end for i in intervals) - origin
-    several = any(i.micro for i in intervals)
-    with drawn(path, 7.5, 1.3 + 0.5 * len(queues), **{"axes.grid": False}) as picture:
-        axis = picture.subplots()
-        for i in intervals:
-            row, start, length = queues.index(i.queue), 1e3 * (i.start - origin), 1e3 * (i.end - i.start)
-            axis.barh(row, length, left=start, color=_colour(i.stage), edgecolor="white", linewidth=0.4)
-            shown = _inscription(i, several, (i.end - i.start) / whole)
-            axis.text(start + length / 2, row, shown, ha="center", va="center", fontsize=6, color="white", clip_on=True)
-        for start in begins.values():
-            axis.axvline(1e3 * (start - origin), color="0.6", linewidth=0.6, linestyle=":", zorder=0)
-        axis.set_yticks(range(len(queues)), queues)
-        axis.set_xlim(0, 1e3 * whole)
-        axis.set_xlabel(f"milliseconds; steps {first.tick} to {intervals[-1].tick}, dotted where one begins")
-        patches = [Patch(color=_colour(stage), label=stage) for stage in dict.fromkeys(i.stage for i in intervals)]
-        axis.legend(handles=patches, ncols=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=8)
-
-
-def _inscription(interval: Interval, several: bool, share: float) -> str:
-    """Returns the longest label that fits a bar of this width fraction: stage and micro-batch, one of them, or ""."""
-    micro = str(interval.micro) if several else ""
-    for text in (f"{interval.stage} {micro}".strip(), micro or interval.stage):
-        if len(text) * LETTER < share:
-            return text
-    return ""

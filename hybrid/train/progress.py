@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from ..storage import checkpoint
 from .job import Job
 
 CLOCKS = ("seconds", "processor_seconds")  # of training
+COUNTED = ("examples", "clocked", "worse")
 SPENT = ("seconds", "evaluation_seconds", "saving_seconds", "starting_seconds")  # sum to the time of the run
 
 
@@ -83,40 +85,25 @@ def _now() -> tuple[float, float]:
     return time.perf_counter(), time.process_time()
 
 
-LETTERS = 60  # maximum length of a value in a message
-LARGEST = 2**63  # beyond it sums with floats overflow
-WORDS = {dict: "an object", str: "a string", int: "a whole number of at least 0", float: "a number"}
-WORDS |= {list: "a list", type(None): "a number or null"}
-ENGINES = ("factors", "language", "words")  # models whose points are those of an engine
-
-# Entries that may be missing at the start of a run, with a sample value; a tuple stands for a list of equal length.
-OPTIONAL: dict[str, Any] = dict.fromkeys(("examples", "clocked", *SPENT, *CLOCKS), 0.0) | {"worse": 0, "loss": None}
-BEST = {"tick": 0, "figure": "", "value": 0.0}
-
-
-def check(facts: Any, job: Job, kind: str, model: Any, source: Path) -> None:
-    """Raises ValueError, with the file, unless a checkpoint's facts fit a run of this kind and its job can resume it.
+def check(facts: Any, job: Job, source: Path) -> None:
+    """Raises ValueError, with the file, unless a checkpoint's facts are those of a run that its job can resume.
 
     A sound checkpoint may not belong to a run: user saves have other facts, and untrusted files may have any.
 
     source  the checkpoint's folder or JSON file
     """
-    point: dict[str, Any] = {"seconds": 0.0, job.unit: 0}  # plus figures, unknown for models of other distributions
-    if kind == "pvm":
-        point |= {"error": (0.0,) * len(model.config.grids), "prediction": None, "last_frame": None}
-    elif kind in (*ENGINES, "labels"):
-        point |= {"examples": 0.0, job.drawn: None} | ({"loss": None} if kind in ENGINES else {})
-    try:
-        _check("", facts, {"feed": {}, "progress": {}})
-        _check_progress(facts["progress"], point, model)
-    except ValueError as failure:
-        file, remedy = source, ""
-        if source.is_dir():
-            file = source / checkpoint.LATEST
-            if (source / checkpoint.PREVIOUS).exists():
-                remedy = f": hybrid train --resume {source.parent} --previous goes on from the save before"
-        text = f"{file}: {failure}; expected a checkpoint of a run, as hybrid train writes it{remedy}"
-        raise ValueError(text) from None
+    with contextlib.suppress(ArithmeticError, AttributeError, LookupError, TypeError):  # of values of other types
+        progress, feed = facts["progress"], facts["feed"]
+        numbers = [progress.get(name, 0) for name in (*COUNTED, *SPENT, *CLOCKS)] + [progress.get("loss") or 0]
+        numbers += [point[name] for point in progress["curve"] for name in (job.unit, "seconds")]
+        if isinstance(feed, dict) and isinstance(progress["curve"], list) and all(map(math.isfinite, numbers)):
+            return
+    file, remedy = source, ""
+    if source.is_dir():
+        file = source / checkpoint.LATEST
+        if (source / checkpoint.PREVIOUS).exists():
+            remedy = f": hybrid train --resume {source.parent} --previous goes on from the save before"
+    raise ValueError(f"{file}: expected a checkpoint of a run, as hybrid train writes it{remedy}")
 
 
 def check_feed(job: Job, saved: dict[str, Any], tick: int, folder: Path) -> None:
@@ -127,54 +114,3 @@ def check_feed(job: Job, saved: dict[str, Any], tick: int, folder: Path) -> None
     if tick > len(job.feed):
         least = -(-tick * job.reached // len(job.feed))
         raise ValueError(f"--{length}: found {job.reached}, expected at least {least}, which the run has begun or made")
-
-
-def _check_progress(progress: dict[str, Any], point: dict[str, Any], model: Any) -> None:
-    pattern = {name: kind for name, kind in OPTIONAL.items() if name in progress}
-    if progress.get("best") is not None:
-        pattern["best"] = BEST
-    if "since" in progress and "prediction" in point:  # sums of a Predictive Vision Model since its last point
-        errors = (0.0,) * len(model.config.grids)
-        pattern["since"] = {"prediction": 0.0, "last_frame": 0.0, "ticks": 0, "pairs": 0, "error": errors}
-    _check("progress", progress, {"curve": [point]} | pattern)
-    curve = progress["curve"]
-    for at, one in enumerate(curve):
-        if one.get("prediction") is not None:  # frames were compared, so both figures exist
-            _check(f"progress.curve[{at}]", one, {"last_frame": 0.0} if "last_frame" in point else {})
-    if (worse := progress.get("worse", 0)) > len(curve):
-        raise ValueError(f"progress.worse: found {worse}, expected at most {len(curve)}, the points of the curve")
-
-
-def _check(name: str, value: Any, pattern: Any) -> None:
-    """Raises ValueError unless a value matches the pattern: types, all names, and each list item against its single item."""
-    if not _fits(value, pattern):
-        words = f"a list of {len(pattern)} numbers" if isinstance(pattern, tuple) else WORDS[type(pattern)]
-        raise ValueError(f"{name or 'facts'}: found {_shown(value)}, expected {words}")
-    if isinstance(pattern, dict):
-        for key, below in pattern.items():
-            _check(f"{name}.{key}".lstrip("."), value.get(key, _MISSING), below)
-    elif isinstance(pattern, list):
-        for at, one in enumerate(value):
-            _check(f"{name}[{at}]", one, pattern[0])
-
-
-def _fits(value: Any, pattern: Any) -> bool:
-    if isinstance(pattern, tuple):
-        return isinstance(value, list) and len(value) == len(pattern) and all(_fits(one, 0.0) for one in value)
-    if pattern is None or isinstance(pattern, float):
-        number = isinstance(value, float) or (type(value) is int and abs(value) < LARGEST)
-        return number or (pattern is None and value is None)
-    return type(value) is type(pattern) and (not isinstance(value, int) or 0 <= value < LARGEST)
-
-
-_MISSING = object()
-
-
-def _shown(value: Any) -> str:
-    """Returns a short text of a value, without the contents of lists and objects."""
-    if value is _MISSING:
-        return "none"
-    if isinstance(value, list | dict):
-        return f"{'a list' if isinstance(value, list) else 'an object'} of {len(value)}"
-    text = repr(value) if not isinstance(value, int) or abs(value) < LARGEST else "a number beyond 2^63"
-    return text if len(text) <= LETTERS else f"{text[:LETTERS]}..."

@@ -4,7 +4,8 @@ run.json         the options of the run
 checkpoint/      see hybrid/storage/checkpoint.py; best/ the same, at the best validation figure
 report.json      figures, the curve, seconds of every stage
 curve.jsonl      the curve, one line per point, written during training; tensorboard/ with --tensorboard
-curve.png        the curve, also .pdf and .csv; timeline.json (for ui.perfetto.dev), timeline.png and .pdf: the last steps
+curve.png        the curve, also .pdf and .csv
+timeline.json    the stages of the last steps, for ui.perfetto.dev
 
 Other files belong to the model: a vocabulary, a configuration, item names.
 
@@ -112,7 +113,7 @@ def resume(folder: str, explicit: dict[str, Any], *observers: Observer, ranks: S
         source = path / CHECKPOINT
         source = source / checkpoint.PREVIOUS if changes.get("previous") else source
         model, facts = MODELS.load(options["kind"]).load(source, options)
-        check(facts, job, options["kind"], model, source)
+        check(facts, job, source)
         check_feed(job, facts["feed"], model.tick, path)
         further = {name: options[name] for name in (job.length, "patience")}
         ranks.once(lambda: store.extend(path, further))
@@ -155,11 +156,7 @@ def export(folder: str, file: str, format: str | None = None, which: str | None 
     from ..formats import vectors
 
     run = trained(folder, which, device="cpu")  # only user vectors need computation
-    model = MODELS.load(run.options["kind"])
-    if not hasattr(model, "vectors"):
-        raise ValueError(f"{folder}: a run of {run.options['kind']} has no vectors of words or items to export")
-    of = getattr(model, "vectors" if side == SIDES[0] else side, None)
-    if of is None:
+    if (of := getattr(_with_vectors(run), "vectors" if side == SIDES[0] else side, None)) is None:
         raise ValueError(f"--side {side}: not of a run of {run.options['kind']}; leave it out")
     names, rows = of(run)
     format = format or ENDINGS.get(Path(file).suffix.lower(), "text")
@@ -191,10 +188,15 @@ def vectors_of(folder: str | Path, *, checkpoint: str | None = None, device: str
     from ..use.vectors import Vectors
 
     run = trained(folder, checkpoint, device=device)
+    return Vectors(*_with_vectors(run).vectors(run), what="name")
+
+
+def _with_vectors(run: Trained) -> Any:
+    """Returns the model of a run; ValueError if it has no vectors."""
     model = MODELS.load(run.options["kind"])
     if not hasattr(model, "vectors"):
-        raise ValueError(f"{folder}: a run of {run.options['kind']} has no vectors of words or items")
-    return Vectors(*model.vectors(run), what="name")
+        raise ValueError(f"{run.folder}: a run of {run.options['kind']} has no vectors of words or items")
+    return model
 
 
 def able(folder: str | Path, method: str, does: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from . import store
 
 USER_ERRORS = (ValueError, IndexError, OSError, FloatingPointError)
-SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopped(Exception):

@@ -26,20 +26,14 @@ TENSORBOARD = "tensorboard"
 
 RUN = files.RUN
 REPORT = "report.json"
+# Timelines are no longer drawn; an earlier run has them.
 PICTURES = tuple(f"{name}.{kind}" for name in ("curve", "timeline", "last") for kind in ("png", "pdf", "csv"))
 COUNTS = "counts.npz"  # of a run of factors
 AFTER = (REPORT, CURVE, "timeline.json", COUNTS, *PICTURES)
 
 
 def refuse_taken(folder: Path, overwrite: bool = False) -> None:
-    """Raises ValueError if no run can start in `folder`: a run there is active, or must not be replaced."""
-    if (folder / RUN).exists() and overwrite:
-        with lock.held(folder):
-            return
-    _refuse_taken(folder, overwrite)
-
-
-def _refuse_taken(folder: Path, overwrite: bool) -> None:
+    """Raises ValueError if no run can start in `folder`, since what is there must not be replaced."""
     if (folder / RUN).exists():
         if not overwrite:
             raise ValueError(
@@ -76,7 +70,7 @@ def begun(folder: Path, overwrite: bool = False) -> Iterator[None]:
     files.make(folder)
     with lock.held(folder):
         files.settle(folder)  # so that after a power cut the lock exists if any file of the run does
-        _refuse_taken(folder, overwrite)
+        refuse_taken(folder, overwrite)
         _refuse_special(folder)
         if (folder / RUN).exists():
             _erase(folder)

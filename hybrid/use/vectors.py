@@ -44,7 +44,7 @@ class Vectors:
         self._names = Names(self.words, what)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles names and rows without indexes, since a forest cannot be copied."""
+        """Pickles names and rows without the index."""
         return functools.partial(Vectors, what=self._names.what), (self.words, self.rows)
 
     def __iter__(self) -> Iterator[Any]:
@@ -79,24 +79,21 @@ class Vectors:
         query = np.sum([weight * _unit(self[word]) for word, weight in given], axis=0) / float(len(given))
         left_out = np.unique(self._names.ids([word for word, _ in given]))
         k = min(check.whole("topn", topn, 1), len(self))
-        return self._search(query[None], [""], k, np.array([0, len(left_out)]), left_out, False).pairs[0]
+        return self._search(query[None], [""], k, np.array([0, len(left_out)]), left_out).pairs[0]
 
     def similarity(self, first: str, second: str) -> float:
         """Returns the cosine of two words."""
         return float(_unit(self[first]) @ _unit(self[second]))
 
-    def neighbours(self, words: Any, k: int = 10, *, annoy: bool = False) -> Ranked:
+    def neighbours(self, words: Any, k: int = 10) -> Ranked:
         """Returns the k nearest words of each of n words, without itself; shows a progress bar if slow.
-
-        annoy  use a forest, built on first use, instead of exact search: faster for many words of a large table, but misses
-               some neighbours; without annoy, falls back to exact search with a note
 
         Raises ValueError for k outside 1 to V.
         """
         check.whole("k", k, 1, len(self))
         asked = listed(words)
         ids = self._names.ids(asked)
-        return self._search(self.rows[ids], list(map(str, asked)), k, np.arange(len(ids) + 1), ids, annoy)
+        return self._search(self.rows[ids], list(map(str, asked)), k, np.arange(len(ids) + 1), ids)
 
     def agreement(self, path: Path | str) -> metrics.Agreement:
         """Returns the agreement of cosines with human ratings of pairs; see hybrid/metrics.py."""
@@ -106,20 +103,17 @@ class Vectors:
         """Returns the accuracy on analogies; words by descending frequency; see hybrid/metrics.py."""
         return metrics.analogies(path, self.words, self.rows, most_frequent=most_frequent)
 
-    def _search(
-        self, queries: np.ndarray, asked: list[str], k: int, at: np.ndarray, left_out: np.ndarray, annoy: bool
-    ) -> Ranked:
+    def _search(self, queries: np.ndarray, asked: list[str], k: int, at: np.ndarray, left_out: np.ndarray) -> Ranked:
         """Returns the k nearest of each query (n, D); query i skips left_out[at[i] : at[i + 1]], ascending."""
         from cpu.output.topk import Excluded
 
-        index = self._forest if annoy else self._all
         without = Excluded(at[:-1], at[1:], left_out)
         ids, scores = np.empty((len(queries), k), np.int32), np.empty((len(queries), k), np.float32)
         queries = queries.astype(np.float32)
         begins = range(0, len(queries), BLOCK)
         for first in console.bar(len(begins), "searching", "blocks", items=begins, passing=True):
             part = slice(first, first + BLOCK)
-            index.query(ids[part], scores[part], queries[part], without.of(part))
+            self._all.query(ids[part], scores[part], queries[part], without.of(part))
         return Ranked(asked, ids, scores, self.words)
 
     @functools.cached_property
@@ -128,15 +122,6 @@ class Vectors:
         from cpu.search.neighbours import Neighbours
 
         return Neighbours(self.rows, index="exact")
-
-    @functools.cached_property
-    def _forest(self) -> "Neighbours":
-        """A forest index, built by one thread, so that results are reproducible."""
-        from ..neighbours import live
-
-        index: Neighbours = live(self.rows, exact_below=0)
-        index.build()
-        return index
 
 
 def _unit(vector: np.ndarray) -> np.ndarray:

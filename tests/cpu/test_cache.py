@@ -1,5 +1,6 @@
 """Compiled kernels: nobody else can put code there, none outlives its sources, processes take turns, damage is mended."""
 
+import fcntl
 import os
 import re
 import shutil
@@ -55,9 +56,6 @@ def test_a_changed_source_is_another_folder(tmp_path):
         done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
         folders.append(done.stdout)
     assert folders[0] != folders[1] == folders[2]
-
-
-fcntl = pytest.importorskip("fcntl")
 
 
 @numba.njit(cache=True)

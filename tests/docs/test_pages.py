@@ -19,7 +19,7 @@ HELP = [
     *(["train", "language", "--readout", name] for name in "full head mixture neighbours sampled tree".split()),
     *(["train", "factors", "--trunk", name] for name in ("attention", "torch")),
     *(["train", model] for model in ("language", "words", "factors", "labels", "pvm")),
-    *([name] for name in "sweep eval export recommend predict next neighbours analogy demo doctor launch".split()),
+    *([name] for name in "sweep eval export recommend predict next neighbours demo doctor launch".split()),
     *(["data", action] for action in ("list", "get")),
     *(["pvm", action] for action in ("watch", "dream", "fields", "compare", "import", "configs")),
 ]

@@ -12,7 +12,7 @@ import pytest
 
 from hybrid import Batched, backend, placement
 from hybrid.engine.embedding import Embedding
-from hybrid.readout import FullReadout, SampledReadout, TreeReadout, Trial, Trials
+from hybrid.readout import FullReadout, SampledReadout, TreeReadout, Trial
 from tests.support.ruled_engine import Weighed
 from tests.support.simulated_command import hybrid
 from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed, of_context
@@ -31,11 +31,7 @@ def tree(place, options):
 
 def groups(*sizes):
     """What a tree would have tried, with these sizes of groups."""
-    return Trials(tuple(Trial({"together": size}, f"{size} examples learn at once") for size in sizes), rival="full")
-
-
-def full(place):
-    return FullReadout(Feed.counts, 6, batch=BATCH, backend=place)
+    return tuple(Trial({"together": size}, f"{size} examples learn at once") for size in sizes)
 
 
 def timed(monkeypatch, seconds):
@@ -55,19 +51,17 @@ def test_both_places_are_measured(gpu, kind):
     assert line.startswith(f"{name} (measured, a batch of 16: cpu ")
 
 
-def test_other_ways_are_measured_and_a_full_softmax_is_told_of(gpu):
-    name, options, line = placement.choose_readout(tree, Feed(), "cuda:0", 2, trials=groups(5, 9), rival=full)
-    measured, told = line.split(")", 1)
-    figures = {place: float(value) for place, value in FIGURE.findall(measured)}
+def test_other_ways_are_measured(gpu):
+    name, options, line = placement.choose_readout(tree, Feed(), "cuda:0", 2, trials=groups(5, 9))
+    figures = {place: float(value) for place, value in FIGURE.findall(line)}
     assert list(figures) == ["cpu", "cuda:0", "cuda:0 together 5", "cuda:0 together 9"]
     assert figures[f"{name} together {options['together']}" if options else name] == min(figures.values())
-    assert re.search(r"; a full softmax takes [\d.]+ ms on cuda:0, but is another model: --readout full$", told)
 
 
 @pytest.mark.parametrize("faster", [("cpu", 0), ("cuda:0", 0), ("cuda:0", 5), ("cuda:0", 9)])
-def test_the_fastest_is_taken_but_never_the_full_softmax(gpu, monkeypatch, faster):
+def test_the_fastest_is_taken(gpu, monkeypatch, faster):
     timed(monkeypatch, dict.fromkeys([("cpu", 0), ("cuda:0", 0), ("cuda:0", 5), ("cuda:0", 9)], 2.0) | {faster: 1.0})
-    found = placement.choose_readout(tree, Feed(), "cuda:0", trials=groups(5, 9), rival=full)
+    found = placement.choose_readout(tree, Feed(), "cuda:0", trials=groups(5, 9))
     assert (found.device, found.options.get("together", 0)) == faster
     assert (f"; {faster[1]} examples learn at once" in found.line) == bool(faster[1])
 
@@ -80,12 +74,9 @@ def test_a_way_that_does_not_fit_is_left_out(gpu, monkeypatch):
             raise MemoryError("no room for the nodes")
         return tree(place, options)
 
-    def large(place):
-        raise MemoryError("no room for the weights")
-
-    device, options, line = placement.choose_readout(make, Feed(), "cuda:0", trials=groups(5), rival=large)
+    device, options, line = placement.choose_readout(make, Feed(), "cuda:0", trials=groups(5))
     assert (device, options) == ("cuda:0", {"together": 5})
-    assert "; cuda:0 left out: no room for the nodes" in line and "full softmax" not in line
+    assert "; cuda:0 left out: no room for the nodes" in line
 
 
 def test_what_computes_on_the_cpu_only_stays_there(gpu):
@@ -141,7 +132,7 @@ def test_the_faster_place_of_rows_is_taken(gpu, monkeypatch, faster):
 
 def test_measuring_leaves_nothing_behind(gpu):
     def measured():
-        placement.choose_readout(tree, Feed(), "cuda:0", trials=groups(5), rival=full)
+        placement.choose_readout(tree, Feed(), "cuda:0", trials=groups(5))
         placement.choose_rows(lambda place: Embedding(CLASSES, 4, per_example=CONTEXT, backend=place), Feed(), "cuda:0")
         gc.collect()
         return backend.choose("cuda:0").device.memory()["device"]
@@ -165,7 +156,7 @@ def test_choices_are_said_once_and_kept(train, tmp_path):
         assert line.startswith(f"hybrid: {part} device auto: c")
         assert kept[f"{part}_device"] == line.split(": ")[2].split()[0]
     assert kept["mode"] in ("deterministic", "batch")
-    assert "a full softmax takes" in said["readout"] and "cuda:0 mode batch " in said["readout"]
+    assert "cuda:0 mode batch " in said["readout"]
     for part in ("rows", "readout"):
         code, _, errors = hybrid("train", "--resume", str(tmp_path / "run"), f"--{part}-device", "auto")
         assert code == 2 and f"--{part}-device auto: measured when a run begins" in errors[0]

@@ -87,7 +87,7 @@ def report(megabytes: int = 512) -> dict[str, Any]:
 def text(report: dict[str, Any]) -> str:
     """Returns the report as text; problems are marked !! and followed by a remedy."""
     host, system = report["machine"], report["system"]
-    room = f", {host['memory'] / 2**30:.1f} GiB" if host["memory"] else ""
+    room = f", {host['memory'] / 2**30:.1f} GiB"
     lines = [f"{host['processor']}, {host['cores']} cores{room}", f"{system['os']}, Python {system['python']}", ""]
     for one in report["findings"]:
         mark = "ok" if one["ok"] else "!!" if one["needed"] else "--"

@@ -1,23 +1,25 @@
 """The command `hybrid sweep`: option search with Optuna. Each trial is a run of `hybrid train` in its own folder."""
 
 import argparse
-import contextlib
+import functools
+import itertools
 import sys
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from ... import console
 from ...settings import flag
-from ...storage import checkpoint, files
+from ...storage import files
 from ..arguments import Parser
 
 JOURNAL, TABLE, NAME = "sweep.journal", "trials.md", "sweep"
+# Of one trial. Not OSError: after a disk error, or without the data, the next would fail too.
+FAILURES = (ValueError, IndexError, FloatingPointError, MemoryError)
 
 
 class Sweep(NamedTuple):
-    """The options of all trials, and distributions of the varied ones; first: curve points before a trial may be pruned."""
+    """The options of all trials, and what the varied ones vary over; first: curve points before a trial may be pruned."""
 
     model: str
     trials: int
@@ -27,7 +29,7 @@ class Sweep(NamedTuple):
 
     def outermost(self) -> dict[str, list[Any]]:
         """Returns extreme values of the varied options: if these are valid, all are."""
-        return {name: list(getattr(one, "choices", None) or (one.low, one.high)) for name, one in self.vary.items()}
+        return {name: one if isinstance(one, list) else [one["from"], one["to"]] for name, one in self.vary.items()}
 
     def options(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the parsed options of a trial; ValueError for names and values that `hybrid train` rejects."""
@@ -59,7 +61,7 @@ def add(sweep: Parser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    """Starts or resumes the sweep."""
+    """Starts the sweep, or goes on with the remaining trials."""
     try:
         import optuna
     except ImportError:
@@ -67,15 +69,21 @@ def run(given: argparse.Namespace) -> int:
     from ...train.stop import Stopped
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    warnings.filterwarnings("ignore", "The reported value is ignored")  # for a repeated point
     path = Path(given.file)
     folder = Path(given.out or f"runs/{path.stem}")
     with files.named(path):
         sweep = _read(path)
         study = _study(sweep, folder)
+
+    def after(study: Any, trial: Any) -> None:
+        """Writes the table; stops after the last trial."""
+        files.write(folder / TABLE, [_table(study, sweep).encode()])
+        if len(_counted(study)) >= sweep.trials:
+            study.stop()
+
     try:
-        while _train(study, sweep, folder):
-            files.write(folder / TABLE, [_table(study, sweep).encode()])
+        if len(_counted(study)) < sweep.trials:
+            study.optimize(functools.partial(_objective, sweep=sweep, folder=folder), catch=FAILURES, callbacks=[after])
     except Stopped as stopped:
         console.say("stopped; the same command goes on")
         return 128 + stopped.signal
@@ -98,25 +106,22 @@ def _read(path: Path) -> Sweep:
         raise ValueError(f"[sweep]: expected trials = N, model = one of {', '.join(MODELS.names())}, perhaps first = N")
     if not vary or vary.keys() & fixed.keys():
         raise ValueError("[vary]: expected an option or more, and none that [fixed] has too")
-    sweep = Sweep(model, trials, first, fixed, {name: _distribution(name, value) for name, value in vary.items()})
+    sweep = Sweep(model, trials, first, fixed, {name: _checked(name, value) for name, value in vary.items()})
     for name, values in sweep.outermost().items():
         for value in values:
             sweep.options({name: value})
     return sweep
 
 
-def _distribution(name: str, value: Any) -> Any:
-    """Returns a distribution: a list's values, or numbers in {from = A, to = B, log = true}; whole if both ends are."""
-    from optuna import distributions
-
+def _checked(name: str, value: Any) -> Any:
+    """Returns what an option varies over: a list of values, or numbers in {from = A, to = B, log = true}."""
     if isinstance(value, list) and value and all(isinstance(one, str | bool | int | float) for one in value):
-        return distributions.CategoricalDistribution(value)
+        return value
     if isinstance(value, dict) and {"from", "to"} <= value.keys() <= {"from", "to", "log"}:
         low, high, log = value["from"], value["to"], value.get("log", False)
         most, kinds = sys.float_info.max, {type(low), type(high)}
         if kinds <= {int, float} and type(log) is bool and (0 if log else -most) < low < high < most:
-            kind = distributions.IntDistribution if kinds == {int} else distributions.FloatDistribution
-            return kind(low, high, log)
+            return value
     raise ValueError(
         f"[vary] {name}: found {value}, expected a list, or {{from = A, to = B}} that rise, log = true above 0"
     )
@@ -131,7 +136,7 @@ def _study(sweep: Sweep, folder: Path) -> Any:
     from ...train.options import choose
 
     path = folder / JOURNAL
-    asked = [sweep.model, sweep.first, sweep.fixed, {name: str(one) for name, one in sweep.vary.items()}]
+    asked = [sweep.model, sweep.first, sweep.fixed, sweep.vary]
     pruner = optuna.pruners.SuccessiveHalvingPruner(min_resource=sweep.first, reduction_factor=3)
     if path.exists():
         files.expect_file(path)
@@ -158,93 +163,59 @@ def _study(sweep: Sweep, folder: Path) -> Any:
     return study
 
 
-def _train(study: Any, sweep: Sweep, folder: Path) -> bool:
-    """Trains or resumes a trial and reports its result to Optuna; False if none is left."""
-    import optuna
-
-    from ...train.stop import USER_ERRORS
-
-    with contextlib.ExitStack() as held:
-        trial = _taken(study, sweep, folder, held)
-        if trial is None:
-            return False
-        own, state = folder / _name(trial.number), optuna.trial.TrialState
-        console.say(f"{own}: {', '.join(f'{name} {_plain(value)}' for name, value in trial.params.items())}")
-        try:
-            study.tell(trial, _value(trial, sweep, own))
-        except optuna.TrialPruned:
-            study.tell(trial, state=state.PRUNED)
-        except OSError:  # disk error or missing data: the next trial would fail too
-            raise
-        except (*USER_ERRORS, MemoryError) as error:
-            console.note(f"{own} failed: {error}")
-            trial.set_user_attr("failed", str(error))
-            study.tell(trial, state=state.FAIL)
-    return True
+def _counted(study: Any) -> list[Any]:
+    """Returns the trials that came to an end, without those that a signal or a disk error ended."""
+    ended = (one for one in study.get_trials(deepcopy=False) if one.state.is_finished())
+    return [one for one in ended if one.state.name != "FAIL" or "failed" in one.user_attrs]
 
 
-def _taken(study: Any, sweep: Sweep, folder: Path, held: contextlib.ExitStack) -> Any:
-    """Locks a trial for this process while `held` lasts: one left by an ended process, otherwise a new one, if any.
-
-    The sampled options are determined by the trial's number and the earlier trials.
-    """
-    import optuna
-    from filelock import FileLock, Timeout
-
-    with FileLock(folder / "sweep.lock"):
-        trials = study.get_trials(deepcopy=False)
-        for number in range(sweep.trials):
-            begun = number < len(trials)
-            if begun and trials[number].state.is_finished():
-                continue
-            try:
-                held.enter_context(FileLock(folder / f"{_name(number)}.lock", blocking=False))
-            except Timeout:  # in training by another process
-                continue
-            study.sampler = optuna.samplers.TPESampler(seed=number)
-            return optuna.Trial(study, trials[number]._trial_id) if begun else study.ask(sweep.vary)
-    return None
-
-
-def _value(trial: Any, sweep: Sweep, folder: Path) -> float:
+def _objective(trial: Any, sweep: Sweep, folder: Path) -> float:
     """Trains a trial to its end; returns the figure of its last point, or of the best with early stopping."""
     import optuna
 
-    from ...train import runs, store
-    from ...train.options import choose, free
+    from ...train import runs
+    from ...train.options import choose
 
-    figure, options = trial.study.user_attrs["figure"], sweep.options(trial.params)
-    source, resumed = folder / checkpoint.CHECKPOINT, (folder / store.RUN).exists()
-    made = 0  # curve points so far
-    if resumed and checkpoint.stands(source):
-        made = len(checkpoint.read_facts(source)["facts"]["progress"]["curve"])
+    trial.study.sampler = optuna.samplers.TPESampler(seed=trial.number)  # processes draw different options
+    own, figure, made = folder / _name(trial.number), trial.study.user_attrs["figure"], itertools.count(1)
+    options = sweep.options({name: _suggested(trial, name, value) for name, value in sweep.vary.items()})
+    console.say(f"{own}: {', '.join(f'{name} {_plain(value)}' for name, value in trial.params.items())}")
 
     def prune(point: Mapping[str, Any]) -> None:
         """Ends an unpromising run."""
-        nonlocal made
-        made += 1
+        at = next(made)
         if point.get(figure) is not None:
-            trial.report(point[figure], made)
+            trial.report(point[figure], at)
             if trial.should_prune():
                 raise optuna.TrialPruned
 
-    if resumed:
-        report = runs.resume(str(folder), {name: options[name] for name in free(sweep.model)}, prune)
-    else:
-        report = runs.start(choose(sweep.model, **options, out=str(folder)), prune)
-    values = [point[figure] for point in report["curve"] if point.get(figure) is not None]
-    if not values:
-        raise FloatingPointError(f"{figure} is not a number")
+    try:
+        report = runs.start(choose(sweep.model, **options, out=str(own)), prune)
+        values = [point[figure] for point in report["curve"] if point.get(figure) is not None]
+        if not values:
+            raise FloatingPointError(f"{figure} is not a number")
+    except FAILURES as error:
+        console.note(f"{own} failed: {error}")
+        trial.set_user_attr("failed", str(error))
+        raise
     best = min if trial.study.direction.name == "MINIMIZE" else max
     return float(best(values) if options.get("patience") else values[-1])
+
+
+def _suggested(trial: Any, name: str, value: Any) -> Any:
+    """Returns a value that Optuna draws; a whole number if both ends are."""
+    if isinstance(value, list):
+        return trial.suggest_categorical(name, value)
+    low, high = value["from"], value["to"]
+    suggest = trial.suggest_int if {type(low), type(high)} == {int} else trial.suggest_float
+    return suggest(name, low, high, log=value.get("log", False))
 
 
 def _table(study: Any, sweep: Sweep) -> str:
     """Returns a table of finished trials, best first, followed by pruned and failed ones."""
     figure, sign = study.user_attrs["figure"], 1 if study.direction.name == "MINIMIZE" else -1
     rows = [["trial", *sweep.vary, figure, "points", "end"]]
-    trials = [trial for trial in study.trials if trial.state.is_finished()]
-    for trial in sorted(trials, key=lambda one: (one.value is None, sign * (one.value or 0.0))):
+    for trial in sorted(_counted(study), key=lambda one: (one.value is None, sign * (one.value or 0.0))):
         figures = ["" if value is None else _plain(value) for value in [*trial.params.values(), trial.value]]
         end = trial.user_attrs.get("failed", trial.state.name.lower())
         rows.append([_name(trial.number), *figures, str(len(trial.intermediate_values)), end])

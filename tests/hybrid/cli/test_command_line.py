@@ -34,7 +34,7 @@ def test_train_and_eval_language(capsys, tmp_path, text, readout):
     report = run_json(capsys, "train", "language", *texts, "--readout", readout, "--out", out, *few, *LANGUAGE)
     assert report["perplexity"] < report["curve"][0]["perplexity"]
     assert report["tokens"] + report["valid_tokens"] == report["test_tokens"]
-    files = "run.json vocabulary.json checkpoint report.json curve.png timeline.png timeline.json".split()
+    files = "run.json vocabulary.json checkpoint report.json curve.png timeline.json".split()
     assert {path.name for path in Path(out).iterdir()} >= {*files}
     figures = run_json(capsys, "eval", out)
     assert figures["perplexity"] == pytest.approx(report["perplexity"], rel=1e-6)

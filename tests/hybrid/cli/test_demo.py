@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from hybrid.cli import main
-from hybrid.cli.commands.demo import _reached, begun
-from hybrid.storage import checkpoint, lock
-from hybrid.train import store
+from hybrid.cli.commands.demo import _reached
 
 
 @pytest.fixture(scope="module")
@@ -24,37 +22,16 @@ def test_demo_compares_the_readouts_and_writes_everything(capsys, tmp_path, book
     command = ["demo", "--text", book, "--out", str(tmp_path), "--epochs", "2", "--threads", "2"]
     assert main(command) == 0
     printed = capsys.readouterr().out
-    said = "full softmax|Huffman tree|sampled softmax|examples/s|CPU s|to validate|On the test text"
-    for expected in (*said.split("|"), "Most likely next words", "Annoy", "exact:", "recall"):
+    said = "full softmax|Huffman tree|sampled softmax|examples/s|CPU s|to validate|Most likely next words"
+    for expected in said.split("|"):
         assert expected in printed
-    for file in ("curve.png", "timeline.png"):
-        assert file in printed and (tmp_path / file).read_bytes().startswith(b"\x89PNG")
+    assert "curve.png" in printed and (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
     assert json.loads((tmp_path / "timeline.json").read_text())["traceEvents"]
     report = json.loads((tmp_path / "report.json").read_text())
     assert all(run["perplexity"] < 5 and run["test_perplexity"] < 5 for run in report["runs"].values())
     assert report["tokens"]["train"] == 8 * report["tokens"]["test"]
-    assert 0.8 <= report["neighbours"]["recall"] <= 1
-    shown = {entry["word"] for entry in report["neighbours"]["words"]}
-    assert shown and all(word.isalpha() and len(word) > 3 for word in shown)
     next_words = report["next_words"][0]["next"]
     assert len(next_words) == 5 and next_words[0][1] == max(share for _, share in next_words)
-
-
-def test_a_demo_replaces_an_earlier_one_and_nothing_else(tmp_path):
-    """Its models lie in folders that a run, or a model of the user's, may have."""
-    folder, saved = tmp_path / "runs", {"a": np.ones(2)}
-    for _ in range(2):
-        with begun(folder, False):
-            checkpoint.save(folder / "tree" / "checkpoint", saved, {})
-    checkpoint.save(tmp_path / "mine" / "tree" / "checkpoint", saved, {})
-    with store.begun(tmp_path / "theirs" / "tree"):
-        store.keep_options(tmp_path / "theirs" / "tree", {"kind": "language"})
-    for name in ("mine", "theirs"):
-        with pytest.raises(ValueError, match="tree holds a"), begun(tmp_path / name, False):
-            pass
-        assert not (tmp_path / name / lock.LOCK).exists()
-        with begun(tmp_path / name, True):
-            assert not checkpoint.stands(tmp_path / name / "tree" / "checkpoint")
 
 
 def test_what_a_level_took_is_read_off_the_curve():

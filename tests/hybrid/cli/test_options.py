@@ -28,8 +28,6 @@ def said(capsys, *arguments):
         (["train", "language", "--epoch", "3"], "--epoch: not used by `train language`; did you mean --epochs?"),
         (["train", "pvm", "--text=x"], "--text: not used by `train pvm`; "),
         (["demo", "--thread", "1"], "unrecognized arguments: --thread; did you mean --threads?"),
-        (["train", "language", "--lr", "3"], "--lr: not used by `train language`; did you mean --rate?"),
-        (["train", "words", "--dim", "3"], "--dim: not used by `train words`; did you mean --width?"),
         (["train", "factors", "--qq", "3"], "--qq: not used by `train factors`; leave it out"),
         (["recommend", "run", "--exclude-seen"], "unrecognized arguments: --exclude-seen; leave it out"),
         (["train", "words", "language"], "language: not used by `train words`; leave it out"),

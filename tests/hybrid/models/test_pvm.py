@@ -36,8 +36,8 @@ def test_a_run_leaves_its_folder_and_a_report(capsys, tmp_path):
     run = tmp_path / "run"
     assert main([*command(tmp_path, run, "--steps", "30", "--every", "5"), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
-    files = "config.json report.json checkpoint curve.png last.png timeline.png timeline.json curve.pdf curve.csv curve.jsonl"
-    assert {path.name for path in run.iterdir()} == {*files.split(), "run.json", "timeline.pdf", LOCK}
+    files = "config.json report.json checkpoint curve.png last.png timeline.json curve.pdf curve.csv curve.jsonl"
+    assert {path.name for path in run.iterdir()} == {*files.split(), "run.json", LOCK}
     assert json.loads((run / "run.json").read_text())["kind"] == "pvm"
     assert report["steps"] == 30 and report["device"] == "cpu" and report["parameters"] > 0
     assert [point["step"] for point in report["curve"]] == [0, 5, 10, 15, 20, 25, 30]

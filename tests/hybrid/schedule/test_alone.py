@@ -106,7 +106,6 @@ if not made.torn:
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no system that forks")
 @pytest.mark.parametrize(("delay", "more"), [("0", ["4"]), ("1", [])])
 def test_a_child_does_not_go_on_with_its_parents_run(delay, more):
     """Its threads are the parent's: it would wait for ever. A run of its own it may begin, where nothing was in flight."""
@@ -129,7 +128,6 @@ def test_stages_overlap_on_no_layer_that_two_threads_must_not_enter():
     assert done.stderr.splitlines()[-1].startswith("ValueError: overlap: found Numba's layer workqueue")
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no system that forks")
 @pytest.mark.parametrize("layer, said", [("omp", "full readout: found a process that was forked"), ("tbb", "stepped")])
 def test_a_process_that_was_forked_after_a_step_steps_or_is_refused_and_never_ended(layer, said):
     done = in_a_process(FORK, layer=layer)

@@ -46,7 +46,6 @@ def test_memory_of_a_long_run_is_bounded():
     for tick in range(100):
         trace.note("q", "s", tick, 0, 0.0, 1.0)
     assert len(trace.recent) == 10
-    assert {i.tick for i in trace.last_ticks(3)} == {97, 98, 99}
 
 
 def test_totals_leave_out_the_first_tick_of_several_whose_kernels_are_compiled():

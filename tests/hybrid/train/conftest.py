@@ -18,7 +18,7 @@ def data(tmp_path_factory):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Pictures, which take longest of a small run, are not drawn."""
-    for module, name in ((plots, "curve"), (plots, "timeline"), (reports, "draw_curve"), (panel, "save")):
+    for module, name in ((plots, "curve"), (reports, "draw_curve"), (panel, "save")):
         monkeypatch.setattr(module, name, lambda *_: None)
 
 

@@ -3,7 +3,6 @@ import re
 
 import pytest
 
-from hybrid.schedule.trace import Interval
 from hybrid.train import plots
 
 CURVE = [
@@ -55,12 +54,3 @@ def test_recall_is_linear_and_its_loss_beside_it(tmp_path, monkeypatch):
     assert [axis.get_ylabel() for axis in kept[0].axes[::2]] == ["recall@10", "training loss (nats), running mean"]
     assert {axis.get_yscale() for axis in kept[0].axes} == {"linear"}
     assert kept[0].get_figheight() == pytest.approx(0.6 + 2 * 2.6), "each has its height"
-
-
-@pytest.mark.parametrize(
-    ("several", "letters", "shown"),
-    [(True, 9, "forward 3"), (True, 8, "3"), (True, 0, ""), (False, 7, "forward"), (False, 6, "")],
-)
-def test_a_bar_says_what_it_has_room_for(several, letters, shown):
-    interval = Interval("dense", "forward", 0, 3, 0.0, 1.0)
-    assert plots._inscription(interval, several, (letters + 0.5) * plots.LETTER) == shown

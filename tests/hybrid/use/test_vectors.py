@@ -1,7 +1,5 @@
 """Vectors by name answer as gensim's KeyedVectors do on the same vectors."""
 
-import inspect
-
 import numpy as np
 import pytest
 
@@ -61,13 +59,6 @@ def test_neighbours_of_many_are_those_of_each(ours, monkeypatch):
     assert ours.neighbours("word1", 300).names[0][-1:] != ["word1"]
     assert len(ours.neighbours("word1", 300).names[0]) == 299  # all but itself
     assert ours.neighbours([], 3).ids.shape == (0, 3)
-
-
-def test_a_forest_finds_most_and_the_same_each_time(ours):
-    assert not inspect.signature(Vectors.neighbours).parameters["annoy"].default, "exact unless asked for"
-    exact, forest = ours.neighbours(WORDS, 5), ours.neighbours(WORDS, 5, annoy=True)
-    assert np.mean([np.isin(a, b).mean() for a, b in zip(exact.ids, forest.ids, strict=True)]) > 0.9
-    assert forest.ids.tobytes() == Vectors(WORDS, ROWS).neighbours(WORDS, 5, annoy=True).ids.tobytes()
 
 
 @pytest.mark.parametrize(

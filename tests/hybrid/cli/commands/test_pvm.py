@@ -16,7 +16,7 @@ from hybrid.pvm import presets, source
 from tests.hybrid.pvm.tiny import command as tiny
 
 
-@pytest.mark.parametrize("command", ["None", "'export'"])
+@pytest.mark.parametrize("command", ["None", "'sweep'"])
 def test_help_imports_nothing_heavy(command):
     script = (
         f"import sys; from hybrid.cli import options; options.parsers({command})[0];"
