@@ -75,10 +75,10 @@ class Points(Uneven):
 
 def deep(**options):
     """Rows, a deep trunk with all that it may have, and a softmax."""
-    settings = {"dropout": 0.3, "layer_norm": True, "residual": True, "optimiser": AdamW(clip=1.0)}
+    settings = {"dropout": 0.3, "optimiser": AdamW(clip=1.0)}
     rows = Embedding(CLASSES, 4, per_example=CONTEXT, spread=0.3, optimiser=Adagrad(0.05))
     readout = FullReadout(Feed.counts, 6, batch=BATCH, optimiser=SGD(0.05))
-    return Engine(rows, MLP((12, 12, 12, 350, 6), "gelu", **settings), readout, **through(options))
+    return Engine(rows, MLP((12, 12, 12, 350, 6), "relu", **settings), readout, **through(options))
 
 
 def numbers(**options):

@@ -12,7 +12,7 @@ from tests.support.small_engine import BATCH, CLASSES, CONTEXT, Feed
 
 TRUNKS = {
     "one hidden": lambda: MLP([12, 10, 6], optimiser=SGD(0.1)),
-    "deep": lambda: MLP((12, 300, 300, 6), layer_norm=True, optimiser="adam"),
+    "deep": lambda: MLP((12, 300, 300, 6), optimiser="adam"),
 }
 
 
