@@ -236,13 +236,11 @@ class Optimiser(Protocol):
     def merge(self, grad: Array, part: Array) -> None:
         """Computes grad <- grad + part; part <- 0: one step of the sum over micro-batches, see hybrid/trunk/__init__.py."""
 
-    def sgd(
-        self, weights: Array, velocity: Array | None, grad: Array, move: Move, momentum: float, nesterov: bool
-    ) -> None:
+    def sgd(self, weights: Array, velocity: Array | None, grad: Array, move: Move, momentum: float) -> None:
         """Computes velocity <- momentum velocity - rate g; weights <- weights + velocity; velocity None: plain SGD.
 
-        nesterov: weights <- weights + momentum velocity - rate g instead. The velocity accumulates rate * gradient, PyTorch's
-        the gradient alone: equal while the rate is constant. Without decay and cut the bytes are those of Units.update.
+        The velocity accumulates rate * gradient, PyTorch's the gradient alone: equal while the rate is constant. Without
+        decay and cut the bytes are those of Units.update.
         """
 
     def adagrad(self, weights: Array, squares: Array, grad: Array, move: Move) -> None:

@@ -19,9 +19,9 @@ from . import Gradient, Stages
 ACTIVATIONS = ("logistic", "rational", "tanh", "relu", "linear")
 SPAN = 4096  # minimum numbers of a span: a message of 16 KiB takes about as long as its latency
 ALIGNED = 32  # alignment of spans in numbers, for GPU loads
-RATES = {"sgd": 0.1, "nesterov": 0.1, "adagrad": 0.01, "adam": 0.001, "adamw": 0.001}
+RATES = {"sgd": 0.1, "adagrad": 0.01, "adam": 0.001, "adamw": 0.001}
 NO_MOMENTUM = dict.fromkeys(("adagrad", "adam", "adamw"))
-USUAL_RATES = {"nesterov": "sgd"} | {name: RATES[name] for name in NO_MOMENTUM}  # of the command line
+USUAL_RATES = {name: RATES[name] for name in NO_MOMENTUM}  # of the command line
 
 
 class MLP(Stages):
@@ -35,9 +35,9 @@ class MLP(Stages):
 
     A hidden layer is: linear -> activation -> dropout; the last one: linear -> activation.
 
-    optimiser   "sgd", "nesterov", "adagrad", "adam", "adamw", or one with its numbers: SGD(0.05, momentum=0.9), Adam(0.001,
-                betas=(0.9, 0.99)), AdamW(decay=0.1, clip=1.0); its rate is a step on the mean of the loss over a batch
-                (default: 0.1, of Adagrad 0.01, of Adam and AdamW 0.001)
+    optimiser   "sgd", "adagrad", "adam", "adamw", or one with its numbers: SGD(0.05, momentum=0.9), Adam(0.001, betas=(0.9,
+                0.99)), AdamW(decay=0.1, clip=1.0); its rate is a step on the mean of the loss over a batch (default: 0.1, of
+                Adagrad 0.01, of Adam and AdamW 0.001)
     seed        draws weights and dropout: uniform weights of variance 2 / (fan in + fan out), or 2 / fan in under relu
 
     pickle and copy make a trunk with its own parameters, which is not yet placed.
@@ -223,9 +223,8 @@ class Optimiser:
         if self.clip is not None:
             self._kernels.clip(self._work, grad, 1 / examples, self.clip)
         move = Move(self.rate * scale, 1 / examples, self.decay, self._work)
-        if self.name in ("sgd", "nesterov"):
-            velocity = self._state.get("velocity")
-            self._kernels.sgd(weights, velocity, grad, move, self.momentum, self.name == "nesterov")
+        if self.name == "sgd":
+            self._kernels.sgd(weights, self._state.get("velocity"), grad, move, self.momentum)
         elif self.name == "adagrad":
             self._kernels.adagrad(weights, self._state["squares"], grad, move)
         else:

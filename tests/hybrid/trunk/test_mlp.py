@@ -18,7 +18,6 @@ SIZES = (12, 10, 10, 6)
 OPTIMISERS = {
     "sgd": {"optimiser": SGD(0.1)},
     "momentum": {"optimiser": SGD(0.1, momentum=0.5, decay=1e-4)},
-    "nesterov": {"optimiser": SGD(0.1, momentum=0.5, nesterov=True)},
     "adagrad": {"optimiser": Adagrad(0.05)},
     "adam": {"optimiser": Adam(0.01, betas=(0.9, 0.99))},
     "all": {"dropout": 0.25, "optimiser": AdamW(0.01, clip=0.5)},
@@ -83,7 +82,7 @@ def test_gradients_are_those_of_autograd(sizes, form):
     np.testing.assert_allclose(made.gradient.part(), weights.grad.numpy(), rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize(("kind", "delay"), [*zip(OPTIMISERS, [0, 1] * 3, strict=True)])
+@pytest.mark.parametrize(("kind", "delay"), [*zip(OPTIMISERS, itertools.cycle([0, 1]))])
 def test_a_run_that_stops_goes_on_with_the_same_bits(tmp_path, kind, delay):
     whole, stopped = (engine(MLP(SIZES, **OPTIMISERS[kind]), delay=delay, micro_batches=2) for _ in range(2))
     losses = [tick.loss for tick in whole.run(Feed(14))]
@@ -187,12 +186,12 @@ def test_a_tuned_rate_belongs_to_its_optimiser(monkeypatch):
 # The optimiser of its weights
 
 
-THEIRS = {"sgd": "SGD", "nesterov": "SGD", "adagrad": "Adagrad", "adam": "Adam", "adamw": "AdamW"}
-MOVES = [("sgd", {}), ("sgd", {"momentum": 0.5}), ("nesterov", {"momentum": 0.5}), ("adagrad", {})]
+THEIRS = {"sgd": "SGD", "adagrad": "Adagrad", "adam": "Adam", "adamw": "AdamW"}
+MOVES = [("sgd", {}), ("sgd", {"momentum": 0.5}), ("adagrad", {})]
 MOVES += [("adam", {"betas": (0.5, 0.9)}), ("adamw", {"betas": (0.5, 0.9)})]
 
 
-@pytest.mark.parametrize(("move", "clip"), [*zip(MOVES, [None, 0.5] * 3, strict=True)])
+@pytest.mark.parametrize(("move", "clip"), [*zip(MOVES, itertools.cycle([None, 0.5]))])
 def test_weights_move_against_the_mean_gradient_as_in_pytorch(move, clip):
     torch = pytest.importorskip("torch")
     name, options = move
@@ -200,7 +199,6 @@ def test_weights_move_against_the_mean_gradient_as_in_pytorch(move, clip):
     rng, place, examples, scale = np.random.default_rng(0), backend.choose("cpu"), 7, 0.5
     weights = rng.normal(size=40).astype(np.float32)
     theirs = torch.tensor(weights.astype(float)).requires_grad_()
-    options = options | ({"nesterov": True} if name == "nesterov" else {})
     judge = getattr(torch.optim, THEIRS[name])([theirs], lr=0.2 * scale, weight_decay=0.1, **options)
     own.place(place.device, place)
     for _ in range(3):
