@@ -219,21 +219,6 @@ class Config:
                 momentum[chosen] = also
         return rate, momentum
 
-    def with_rate(self, event: Event, now: int) -> Config:
-        """Returns the configuration with one more event; merges those due before `now` to one per layer, to keep it short."""
-        step, layer, _, momentum = event
-        in_force = zip(*(one.tolist() for one in self.rates(now)), strict=True)
-        kept: list[Event] = [(now, at, rate, moving) for at, (rate, moving) in enumerate(in_force) if now >= 0]
-        kept += [
-            old
-            for old in self.schedule
-            if old[0] > now
-            and not (old[0] == step and layer in (None, old[1]) and (old[3] is None or momentum is not None))
-        ]
-        if self.moves and not any(old[3] for old in (*kept, event)):
-            kept.insert(0, next(old for old in self.schedule if old[3]))  # otherwise its models would have no velocity
-        return dataclasses.replace(self, schedule=(*kept, event))
-
     @cached_property
     def _events(self) -> dict[int, list[Event]]:
         found: dict[int, list[Event]] = {}

@@ -243,7 +243,7 @@ class PVM(Runner[StepResult]):
             yield tick, batch
 
     def _frame_input(self, tick: int, arrays: Arrays, complete: bool) -> FrameInput:
-        return FrameInput(*arrays, complete, self._rates.at(tick, self.config, self.frozen))
+        return FrameInput(*arrays, complete, self._rates.at(tick, self.frozen))
 
     def _count(self, tick: Tick) -> None:
         self._finish(self._slot_of(tick))
@@ -358,20 +358,6 @@ class PVM(Runner[StepResult]):
     def rates(self) -> tuple[np.ndarray, np.ndarray]:
         """The rate and momentum of each layer, (L,), in force at the next tick."""
         return self.config.rates(self.tick)
-
-    def set_rate(self, rate: float, layer: int | None = None, momentum: float | None = None) -> None:
-        """Sets the rate from the next tick on, as an event of the configuration's schedule; obsolete events are dropped.
-
-        layer     None: all layers
-        momentum  None: unchanged. ValueError for a nonzero one if the model was created without momentum
-        """
-        if momentum and self.velocity is None:
-            raise ValueError(
-                f"momentum: found {momentum} for a model without momentum, expected None or 0; put one into its first schedule"
-            )
-        filled = len(self._schedule.slots) - 1 if self._schedule else 0  # ticks whose frames are in slots
-        event = (self.tick + filled, layer, float(rate), momentum)
-        self.config = self.config.with_rate(event, self.tick - 1)
 
     # Learned parameters
 
