@@ -20,8 +20,7 @@ from ..train import runs, store
 from . import panel, tracking
 from .figures import WINDOW, Pair, compared, count_layers, floats, judged, saturation
 from .heads import box_of, combine
-from .model import PVM, StepResult
-from .sizes import parameters
+from .model import PVM, StepResult, parameters
 from .source import CONFIG, clips, labelled, read_config
 from .tracking import ARENA
 from .wiring import Wiring

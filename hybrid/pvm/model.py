@@ -10,32 +10,33 @@ After Piekniewski et al., Unsupervised learning from continuous video in a scala
 
 import itertools
 import json
+import math
+import sys
 from collections.abc import Iterator
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import backend, check
-from ..machine import available
+from .. import backend, check, machine
 from ..schedule.guards import Held
 from ..schedule.runner import Course, Runner
 from ..schedule.schedule import Plan, Schedule, Tick, broken_off
 from ..schedule.slot import FREE
 from ..schedule.trace import Trace
 from ..storage import checkpoint
-from . import fields
+from . import fields, heads
 from .config import MOST_STREAMS, Config
-from .heads import combine, heat_target
-from .layout import taken, weights_at
+from .layout import taken, tape_layout, weights_at
 from .pipeline import Pipeline, copied
 from .presets import load, named
-from .sizes import REMEDY, refuse_more, refuse_too_large
 from .slot import FrameInput, FrameSlot, Rates
 from .wiring import Wiring, custom, describe, wire
 
 MOST_AHEAD = 64
 END = object()  # of an iterator, whose items may be None
+REMEDY = "make grids, block, channels, hidden, lateral_radius or the readout smaller"
 DELAY = 1  # frames prefetched to a GPU during the previous tick; does not affect results
 Arrays = tuple[np.ndarray, np.ndarray | None]  # the image, as in `FrameInput`, and the targets of the readouts
 
@@ -78,8 +79,8 @@ class StepResult(NamedTuple):
             return self.heatmaps[0] if self.heatmaps else None
         largest = max((heat.shape[-2:] for heat in self.heatmaps), key=lambda shape: shape[0] * shape[1])
         if self.heatmaps[0].ndim == 2:
-            return combine(self.heatmaps, largest)
-        return np.stack([combine(list(heats), largest) for heats in zip(*self.heatmaps, strict=True)])
+            return heads.combine(self.heatmaps, largest)
+        return np.stack([heads.combine(list(heats), largest) for heats in zip(*self.heatmaps, strict=True)])
 
 
 class PVM(Runner[StepResult]):
@@ -130,7 +131,7 @@ class PVM(Runner[StepResult]):
         layers = len(self.wiring.grids)
         if layers != len(config.grids):
             raise ValueError(f"wiring: found {layers} layers, expected {len(config.grids)} as config.grids has")
-        self.backend, self.dtype, self.threads = backend.choose(device), dtype, threads or available()
+        self.backend, self.dtype, self.threads = backend.choose(device), dtype, threads or machine.available()
         if dtype not in (np.float32, np.float64):
             raise ValueError(f"dtype: found {dtype}, expected float32 or float64")
         if dtype == np.float64 and not self.backend.device.float64:
@@ -350,7 +351,7 @@ class PVM(Runner[StepResult]):
             return label
         box = check.array("label", np.asarray(check.unmasked("label", label), np.float32), (4,), np.float32)
         check.finite("label", box)
-        return [heat_target(box, *shape, self.wiring.frame) for shape in self.readouts.shapes]
+        return [heads.heat_target(box, *shape, self.wiring.frame) for shape in self.readouts.shapes]
 
     # Rates
 
@@ -518,3 +519,55 @@ def by_layer(published: np.ndarray, wiring: Wiring) -> list[np.ndarray]:
         part.reshape(len(published), -1, size.pop() if len(size) == 1 else part.shape[1])
         for part, size in zip(parts, sizes, strict=True)
     ]
+
+
+# Sizes
+
+
+def parameters(config: Config, wiring: Wiring) -> tuple[int, int]:
+    """Returns the numbers of weights and biases of the units, and of their readouts."""
+    readouts = heads.layout_of(wiring, config)[0].w_at[-1] if config.readout else 0
+    return int(weights_at(tape_layout(wiring, config))[-1]), int(readouts)
+
+
+def refuse_too_large(config: Config, copies: int, itemsize: int, ranks: int = 1) -> None:
+    """Raises MemoryError if the parameters cannot fit in this machine's memory, before anything is allocated.
+
+    copies  of each parameter: 2 with momentum
+    ranks   that partition them; each may have a machine to itself
+    """
+    least = min(itemsize * copies * fewest(config) // ranks, sys.maxsize)
+    memory = machine.memory() or math.inf
+    if least > memory:
+        raise MemoryError(
+            f"pvm: found at least {least / 2**30:,.0f} GiB of parameters, expected less than the {memory / 2**30:,.0f} GiB of"
+            f" this machine; {REMEDY}"
+        )
+
+
+def refuse_more(source: object, config: Config, held: int) -> None:
+    """Raises ValueError if a configuration needs more numbers than were saved with it, before anything is allocated."""
+    published = sum(prod(grid) * size for grid, size in zip(config.grids, config.hidden, strict=True))
+    if published + prod(config.frame) > held:
+        raise ValueError(f"{source}: declares {published} hidden numbers, but holds {held} numbers; it was altered")
+
+
+def fewest(config: Config) -> int:
+    """Returns a lower bound of the units' parameters without wiring: one signal source per unit, near neighbours and tops."""
+    before, total, last = prod(config.block) * config.channels, 0, len(config.grids) - 1
+    tops = prod(config.grids[-1]) if config.top_to_all and config.wiring == "cuda" else 0
+    square = int(config.lateral_radius / 2**0.5)  # within the circle
+    for layer, (grid, h) in enumerate(zip(config.grids, config.hidden, strict=True)):
+        units = prod(grid)
+        total += units * (h * (len(config.features) * before + 1) + config.predict_steps * before * (h + 1))
+        if config.unit in ("simple", "change", "complex"):
+            beside = prod(_pairs(size, square) for size in grid) - (0 if config.self_context else units)
+            total += ((beside if layer < last or not tops else 0) * h + units * tops * config.hidden[-1]) * h
+        before = h
+    return total
+
+
+def _pairs(size: int, radius: int) -> int:
+    """Returns the pairs of places in a row that are no farther from each other than a radius; a place is its own pair too."""
+    reach = min(radius, size - 1)
+    return size + reach * (2 * size - reach - 1)

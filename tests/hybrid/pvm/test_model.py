@@ -11,8 +11,7 @@ from hybrid import machine
 from hybrid.feeds.video.clip import Frame
 from hybrid.feeds.video.clips import synthetic
 from hybrid.feeds.video.frames import Frames
-from hybrid.pvm.model import PVM, by_layer
-from hybrid.pvm.sizes import fewest
+from hybrid.pvm.model import PVM, by_layer, fewest
 from hybrid.pvm.wiring import Unit, custom
 from hybrid.storage import checkpoint
 from tests.hybrid.rise import rise
