@@ -85,11 +85,6 @@ def curve(path: Path, runs: dict[str, list[dict[str, Any]]], figure: str) -> Non
     table(path.with_suffix(".csv"), ({"run": label} | point for label, points in runs.items() for point in points))
 
 
-def _colour(stage: str) -> str:
-    """Returns the colour of a stage; numbered steps, such as "backward 1", share one."""
-    return COLOURS.get(stage.rstrip(" 0123456789"), "C7")
-
-
 def _line(axis: Any, points: list[dict[str, Any]], along: str, name: str, colour: str) -> None:
     """Plots a figure; for perplexity, also that of the training examples, dashed."""
     x = [point[along] for point in points]
@@ -151,7 +146,7 @@ def timeline(path: Path, trace: Trace, ticks: int = 3) -> None:
         axis = picture.subplots()
         for i in intervals:
             row, start, length = queues.index(i.queue), 1e3 * (i.start - origin), 1e3 * (i.end - i.start)
-            axis.barh(row, length, left=start, color=_colour(i.stage), edgecolor="white", linewidth=0.4)
+            axis.barh(row, length, left=start, color=COLOURS.get(i.stage, "C7"), edgecolor="white", linewidth=0.4)
             shown = _inscription(i, several, (i.end - i.start) / whole)
             axis.text(start + length / 2, row, shown, ha="center", va="center", fontsize=6, color="white", clip_on=True)
         for start in begins.values():
@@ -159,7 +154,8 @@ def timeline(path: Path, trace: Trace, ticks: int = 3) -> None:
         axis.set_yticks(range(len(queues)), queues)
         axis.set_xlim(0, 1e3 * whole)
         axis.set_xlabel(f"milliseconds; steps {first.tick} to {intervals[-1].tick}, dotted where one begins")
-        patches = [Patch(color=_colour(stage), label=stage) for stage in dict.fromkeys(i.stage for i in intervals)]
+        stages = dict.fromkeys(i.stage for i in intervals)
+        patches = [Patch(color=COLOURS.get(stage, "C7"), label=stage) for stage in stages]
         axis.legend(handles=patches, ncols=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), fontsize=8)
 
 

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,6 @@ from ..settings import number, option, positive
 from . import Gradient, Stages
 
 ACTIVATIONS = ("logistic", "rational", "tanh", "relu", "linear")
-SPAN = 4096  # minimum numbers of a span: a message of 16 KiB takes about as long as its latency
-ALIGNED = 32  # alignment of spans in numbers, for GPU loads
 RATES = {"sgd": 0.1, "adagrad": 0.01, "adam": 0.001, "adamw": 0.001}
 NO_MOMENTUM = dict.fromkeys(("adagrad", "adam", "adamw"))
 USUAL_RATES = {name: RATES[name] for name in NO_MOMENTUM}  # of the command line
@@ -88,25 +86,13 @@ class MLP(Stages):
             self._kernels.forward(out, layer, self._weights, x, key)
             x = out
 
-    def falling(self, slot: Slot) -> Iterator[int]:
+    def fall(self, slot: Slot) -> None:
         outs, keys, weight_grad = self._outs(slot), self._keys(slot), self.gradient.next()
         for place in reversed(range(len(self.layers))):
             x = outs[place - 1] if place else slot.x_dev
             x_grad, out_grad = (getattr(slot, f"{self._grad(number)}_dev") for number in (place - 1, place))
             written = (x_grad, weight_grad, out_grad, self._work)
             self._kernels.backward(*written, self.layers[place], self._weights, outs[place], x, keys[place])
-            yield self.layers[place].at
-
-    @property
-    def spans(self) -> list[slice]:
-        """The spans, one per layer; those of fewer than SPAN numbers are merged with the next; see Stages."""
-        spans, end = [], self.weights.size
-        for layer in reversed(self.layers):
-            begin = -(-layer.at // ALIGNED) * ALIGNED
-            if end - begin >= SPAN or not begin:
-                spans.append(slice(begin, end))
-                end = begin
-        return spans
 
     def move(self, slot: Slot) -> None:
         self.gradient.close()

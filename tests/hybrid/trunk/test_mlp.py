@@ -114,16 +114,6 @@ def test_masks_differ_by_seed_tick_micro_batch_and_layer():
     assert len(set(keys)) == 3 * len(places) and all(0 <= key < 2**63 for key in keys)
 
 
-@pytest.mark.parametrize("sizes", [(3, 2), (20, 300, 300, 7), (100, 100, 1), (7, 64, 64, 64), (5, 4, 5, 3000)])
-def test_spans_are_the_gradient_from_the_last_layers_on(sizes):
-    made = MLP(sizes)
-    (last, *_), layers = made.spans, {layer.at for layer in made.layers}
-    assert last.stop == made.weights.size and made.spans[-1].start == 0
-    for span, before in itertools.pairwise(made.spans):
-        assert span.start == before.stop and span.start % 32 == 0 and span.stop - span.start >= 4096
-        assert any(0 <= span.start - at < 32 for at in layers), "a layer begins there, or a few numbers before"
-
-
 @pytest.mark.parametrize("kind", OPTIMISERS)
 def test_a_checkpoint_holds_at_least_what_it_declares(kind):
     made = MLP(SIZES, **OPTIMISERS[kind])
