@@ -175,12 +175,9 @@ class PVM(Runner[StepResult]):
         label  target of the readouts: a box (4,) x, y, width, height in pixels, of width 0 if the object is absent; or a list
                of heatmaps in 0..1, one for each of `readouts.shapes`. For B streams a list of B labels
 
-        An interrupt (SIGINT) waits for the end of the step; a second one aborts it, and the model is inconsistent. A run that
-        its caller has left between two ticks ends here.
-
-        Raises ValueError for a frame of another shape or with numbers outside of 0..1, and for an inconsistent model. Raises
-        FloatingPointError, naming layer, unit and tick, if the model diverges, which leaves it inconsistent. Raises
-        RuntimeError while another thread's step is in flight.
+        An interrupt (SIGINT) waits for the end of the step; a second one aborts it, and the model is inconsistent. Raises
+        ValueError for another shape, numbers outside of 0..1 or an inconsistent model, FloatingPointError if the model
+        diverges, which leaves it inconsistent, and RuntimeError while another thread's step is in flight.
         """
         self._check_whole()
         with self._runs.ended(), Held():
@@ -203,19 +200,14 @@ class PVM(Runner[StepResult]):
         """Steps through frames to their end, and yields results.
 
         frames  an iterable of frames, or of pairs (frame, label), as in `step`: an array, a list, a generator, a clip. Or a
-                feed (hybrid/feeds/video/frames.py) with `streams`, a length and feed[tick] -> `FrameBatch`, read from the
-                model's tick on
+                feed (hybrid/feeds/video/frames.py), read from the model's tick on
         every   results are complete if their tick is a multiple of this; the others hold only the error
-        ahead   maximum ticks in flight on a GPU when the caller gets an incomplete result, so that the GPU does not wait for
-                the caller; results do not depend on it. While ticks are in flight `save` is rejected; after a complete tick
-                there are none. If the caller stops, the model finishes the ticks in flight
+        ahead   maximum ticks in flight on a GPU when the caller gets an incomplete result; results do not depend on it. `save`
+                is rejected meanwhile; after a complete tick there are none. If the caller stops, the model finishes them
 
-        Between two ticks the caller may save, freeze or stop; a freeze starts with the next frame copied into a slot. On a GPU
-        the next frame is decoded and copied while the device computes. An interrupt (SIGINT) waits for the end of the tick.
-        KeyboardInterrupt and errors of the feed leave the model between two ticks; a second interrupt aborts the tick. When a
-        run stops, an iterator has yielded one frame that the model has not read, on a GPU up to `ahead` + 2.
-
-        Raises the errors of `step`, and those of the feed, with a note of the tick.
+        Between two ticks the caller may save, freeze or stop; a freeze starts with the next frame copied into a slot. An
+        interrupt or an error of the feed leaves the model between two ticks, and an iterator has yielded one frame that it has
+        not read, on a GPU up to `ahead` + 2. Raises the errors of `step`, and those of the feed, with a note of the tick.
         """
         return self._follow(lambda: self._course(frames, every, ahead))
 
@@ -327,10 +319,10 @@ class PVM(Runner[StepResult]):
         image = image[None] if image.ndim == 3 and self.streams == 1 else image
         expected = (self.streams, *self.wiring.frame)
         if image.shape != expected:
-            shown = expected[1:] if self.streams == 1 else expected
+            shown, (rows, columns, _) = expected[1:] if self.streams == 1 else expected, self.wiring.frame
             raise ValueError(
                 f"frame: found shape {image.shape}, expected {shown}: {'' if self.streams == 1 else 'streams, '}rows, "
-                f"columns, channels; {_remedy(image.shape, expected)}"
+                f"columns, channels; PIL.Image.fromarray(frame).resize(({columns}, {rows})) or frame[..., None] may help"
             )
         if image.dtype != np.uint8 and not (image.dtype.kind in "fb" and image.min() >= 0 and image.max() <= 1):
             numbers = f"numbers from {image.min()} to {image.max()}" if image.dtype.kind in "fiu" else "no numbers"
@@ -496,18 +488,6 @@ def _items(frames: Any, first: int) -> Iterator[Any]:
         raise ValueError(
             f"frames: found {type(frames).__name__}, expected a feed, or an iterable of frames or of (frame, label)"
         ) from None
-
-
-def _remedy(shape: tuple[int, ...], expected: tuple[int, ...]) -> str:
-    """Returns a remedy for an array of this shape, in terms of NumPy or Pillow."""
-    streams, rows, columns, channels = expected
-    if streams > 1 and len(shape) == 4 and shape[1:] == expected[1:]:
-        return f"give a frame for each of the {streams} streams"
-    if shape[-2:] == (rows, columns):
-        return "put the channels last, with np.moveaxis or frame[..., None]"
-    if shape[-3:-1] == (rows, columns) and len(shape) > 2 and shape[-1] != channels:
-        return f"give it {channels} channel{'s' * (channels > 1)}"
-    return f"resize it: np.asarray(PIL.Image.fromarray(frame).resize(({columns}, {rows})))"
 
 
 def by_layer(published: np.ndarray, wiring: Wiring) -> list[np.ndarray]:

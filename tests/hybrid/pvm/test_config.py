@@ -81,8 +81,8 @@ def test_context_is_silent_before_its_step():
     ("fields", "message"),
     [
         ({"name": ""}, "name: found ''"),
-        ({"name": "a\nb"}, r"name: found 'a\\nb', expected a word of one line, all of whose characters print"),
-        ({"name": "a" * 201}, "name: found 201 characters, expected at most 200"),
+        ({"name": "a\nb"}, r"name: found 'a\\nb', expected a word of at most 200 printed characters"),
+        ({"name": "a" * 201}, "name: found 'a{59}, expected a word of at most 200 printed characters"),
         ({"grids": ()}, "grids: found none"),
         ({"grids": (3, (1, 2, 3))}, r"grids\[1\]: found \(1, 2, 3\), expected a number or"),
         ({"block": (5, 0)}, "block columns: found 0"),
